@@ -1,0 +1,148 @@
+// What each operation of a LoopProgram becomes.
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+
+#include "compiler/codegen/llvm/kernel_writer.h"
+#include "compiler/ir/functions.h"
+#include "compiler/ir/philox.h"
+#include "compiler/support/error.h"
+
+namespace moxie::llvm_ir {
+namespace {
+
+std::string typed(const Val& value) { return fmt::format("{} {}", type_name(value.type, value.lanes), value.text); }
+
+/// <0, step, 2 step, ...> in double.
+Val lane_multiples(TextBuilder& ir, int lanes, std::int64_t step) {
+  std::string text;
+  for (int lane = 0; lane < lanes; ++lane) {
+    text += (lane == 0 ? "" : ", ") + typed(ir.number(Scalar::f64, 1, static_cast<double>(step * lane)));
+  }
+  return {Scalar::f64, lanes, "<" + text + ">"};
+}
+
+std::string_view folding_function(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::Sum: return "+";
+    case ReduceKind::Product: return "*";
+    case ReduceKind::Max: return "max";
+    case ReduceKind::Min: return "min";
+    case ReduceKind::LogSumExp: break;
+  }
+  throw InternalError(fmt::format("lanes cannot be combined by {} in one step", to_string(kind)));
+}
+
+}  // namespace
+
+Val KernelWriter::emit(const Value& value, const op::Constant& o) {
+  const int lanes = lanes_of(value.varying);
+  if (value.type == ValueType::truth) return ir_.integer(Scalar::i1, lanes, o.value != 0);
+  return ir_.number(scalar_of(value.type), lanes, o.value);
+}
+
+Val KernelWriter::emit(const Value& value, const op::Number& o) {
+  const Val first = addressing_.value(o.value);
+  const Scalar type = scalar_of(value.type);
+  const std::int64_t step = lane_step(o.value);
+  if (step == 0 || plan_.lanes == 1) return ir_.convert(first, type);
+  // Integers are exact in double, so that this rounds once, and AVX2 has no conversion of 64-bit integer vectors.
+  const Val base = ir_.splat(ir_.convert(first, Scalar::f64), plan_.lanes);
+  return ir_.convert(ir_.fadd(base, lane_multiples(ir_, plan_.lanes, step)), type);
+}
+
+Val KernelWriter::emit(const Value& value, const op::Load& o) {
+  const auto guard = o.guard ? std::optional(operand(*o.guard)) : std::nullopt;
+  const Val loaded = memory_.load(buffer_place(o.buffer, o.subscripts), value.varying, guard, active());
+  return ir_.convert(loaded, scalar_of(value.type));
+}
+
+Val KernelWriter::emit(const Value& value, const op::LoadArray& o) {
+  // Every lane of a varying array may be read; an array of uniform values ends where it ends.
+  const auto mask = program_.arrays.at(o.array).varying ? std::nullopt : active();
+  const Val loaded = memory_.load(array_place(o.array, o.subscripts), value.varying, std::nullopt, mask);
+  return ir_.convert(loaded, scalar_of(value.type));
+}
+
+Val KernelWriter::emit(const Value&, const op::ReadVar& o) { return read_var(o.var); }
+
+Val KernelWriter::emit(const Value& value, const op::Call& o) {
+  std::vector<Val> args;
+  for (const ValueId arg : o.args) args.push_back(ir_.splat(operand(arg), lanes_of(value.varying)));
+  return emit_function(ir_, o.function->name, args);
+}
+
+Val KernelWriter::emit(const Value& value, const op::Convert& o) { return ir_.convert(operand(o.value), scalar_of(value.type)); }
+
+// ---- random numbers: compiler/ir/philox.h on vectors ----
+
+std::vector<Val> KernelWriter::random_words(const op::Random& o, int lanes) {
+  const Val seed = addressing_.value(Symbol::dim("%seed")), step = addressing_.value(Symbol::dim("%step"));
+  const auto low_half = [&](const Val& word) { return ir_.extend(word, Scalar::i32, false); };
+  const auto stream = static_cast<std::int32_t>(kPhiloxWeyl[0] * static_cast<std::uint32_t>(o.stream));
+  const Val low = ir_.binary("xor", low_half(seed), ir_.integer(Scalar::i32, 1, stream));
+  const Val high = ir_.binary("xor", low_half(ir_.binary("lshr", seed, integer(32))), low_half(step));
+  std::vector<Val> counter(4, ir_.integer(Scalar::i32, lanes, 0));
+  for (std::size_t i = 0; i < std::min(counter.size(), o.coordinates.size()); ++i) {
+    const Val first = ir_.splat(low_half(addressing_.value(o.coordinates[i])), lanes);
+    const auto ahead = static_cast<std::int32_t>(lane_step(o.coordinates[i]));
+    counter[i] = ahead == 0 ? first : ir_.binary("add", first, lane_numbers(Scalar::i32, lanes, ahead));
+  }
+  return emit_philox(ir_, {ir_.splat(low, lanes), ir_.splat(high, lanes)}, counter);
+}
+
+Val KernelWriter::emit(const Value& value, const op::Random& o) {
+  const int lanes = lanes_of(value.varying);
+  const Scalar type = scalar_of(value.type);
+  const std::vector<Val> words = random_words(o, lanes);
+  const auto uniform = [&](const Val& word) {
+    const std::string conversion = fmt::format("uitofp {} to {}", typed(word), type_name(Scalar::f64, lanes));
+    const Val number = ir_.fadd(ir_.raw(Scalar::f64, lanes, conversion), ir_.number(Scalar::f64, lanes, 0.5));
+    return ir_.fmul(number, ir_.number(Scalar::f64, lanes, 0x1p-32));
+  };
+  if (o.kind == RandomKind::Uniform) return ir_.convert(uniform(words[0]), type);
+  // The logarithm is taken in double: near one, a rounded argument would cost small normal numbers most of their digits.
+  const Val log = ir_.fmul(emit_function(ir_, "log", {uniform(words[0])}), ir_.number(Scalar::f64, lanes, -2));
+  const Val angle = ir_.fmul(uniform(words[1]), ir_.number(Scalar::f64, lanes, 2 * std::numbers::pi));
+  const Val radius = ir_.unary_intrinsic("sqrt", ir_.convert(log, type));
+  return ir_.fmul(radius, emit_function(ir_, "cos", {ir_.convert(angle, type)}));
+}
+
+// ---- lanes to one value: the upper half onto the lower half until one is left ----
+
+Val KernelWriter::fold_lanes(std::string_view function, Val value) {
+  while (value.lanes > 1) {
+    const int half = value.lanes / 2;
+    const auto part = [&](int from) {
+      std::string mask;
+      for (int lane = 0; lane < half; ++lane) mask += fmt::format("{}i32 {}", lane == 0 ? "" : ", ", from + lane);
+      if (half == 1) return ir_.raw(value.type, 1, fmt::format("extractelement {}, i64 {}", typed(value), from));
+      return ir_.raw(value.type, half, fmt::format("shufflevector {}, {} poison, <{} x i32> <{}>", typed(value),
+                                                   type_name(value.type, value.lanes), half, mask));
+    };
+    const Val lower = part(0), upper = part(half);
+    value = emit_function(ir_, function, {lower, upper});
+  }
+  return value;
+}
+
+Val KernelWriter::log_sum_exp_of_lanes(const Val& value) {
+  const Val largest = fold_lanes("max", value);
+  const Val shifted = ir_.fsub(value, ir_.splat(largest, value.lanes));
+  const Val sum = fold_lanes("+", emit_function(ir_, "exp", {shifted}));
+  const Val result = ir_.fadd(emit_function(ir_, "log", {sum}), largest);
+  const Val infinity = ir_.number(value.type, 1, std::numeric_limits<double>::infinity());
+  // Where the largest is infinite it is the result; its difference from itself would be NaN.
+  return ir_.select(ir_.fcmp("oeq", ir_.unary_intrinsic("fabs", largest), infinity), largest, result);
+}
+
+Val KernelWriter::emit(const Value&, const op::CombineLanes& o) {
+  const Val& value = operand(o.value);
+  if (o.kind == ReduceKind::LogSumExp && value.lanes > 1) return log_sum_exp_of_lanes(value);
+  return value.lanes == 1 ? value : fold_lanes(folding_function(o.kind), value);
+}
+
+}  // namespace moxie::llvm_ir

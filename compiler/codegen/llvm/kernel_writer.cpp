@@ -1,0 +1,206 @@
+#include "compiler/codegen/llvm/kernel_writer.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <numeric>
+
+#include "compiler/support/error.h"
+
+namespace moxie::llvm_ir {
+namespace {
+
+/// The words of a KernelStatus, in the order of its fields.
+enum StatusWord : int { kFailed = 0, kCheck = 1, kCoordinates = 2, kOffendingValue = 6 };
+static_assert(offsetof(KernelStatus, check) == 8 * kCheck && offsetof(KernelStatus, coordinates) == 8 * kCoordinates &&
+              offsetof(KernelStatus, value) == 8 * kOffendingValue);
+
+std::string typed(const Val& value) { return fmt::format("{} {}", type_name(value.type, value.lanes), value.text); }
+
+/// A scratch array as if it were a buffer; lanes are its last and fastest axis.
+BufferDecl as_buffer(const ArrayDecl& array, int lanes) {
+  BufferDecl buffer;
+  buffer.shape.assign(array.extents.begin(), array.extents.end());
+  if (array.varying) buffer.shape.emplace_back(lanes);
+  buffer.layout.resize(buffer.shape.size());
+  std::iota(buffer.layout.begin(), buffer.layout.end(), 0U);
+  return buffer;
+}
+
+}  // namespace
+
+Scalar scalar_of(DType dtype) { return dtype == DType::f32 ? Scalar::f32 : Scalar::f64; }
+
+Scalar scalar_of(ValueType type) {
+  if (type == ValueType::truth) return Scalar::i1;
+  return type == ValueType::f32 ? Scalar::f32 : Scalar::f64;
+}
+
+KernelWriter::KernelWriter(const LoopProgram& program, const LanePlan& plan)
+    : program_(program), plan_(plan), addressing_(ir_), memory_(ir_, addressing_, plan.lanes), values_(program.values.size()) {}
+
+std::string KernelWriter::write() {
+  label("entry");
+  for (std::size_t i = 0; i < program_.arguments.size(); ++i) {
+    addressing_.open(Symbol::dim(program_.arguments[i]), {Scalar::i64, 1, fmt::format("%argument{}", i)});
+  }
+  allocate_vars();
+  for (const BufferDecl& buffer : program_.buffers) buffer_strides_.push_back(addressing_.strides(buffer));
+  for (const ArrayDecl& array : program_.arrays) array_strides_.push_back(addressing_.strides(as_buffer(array, plan_.lanes)));
+  write(program_.body);
+  ir_.line("ret void");
+  return ir_.text();
+}
+
+void KernelWriter::allocate_vars() {
+  for (std::size_t i = 0; i < program_.vars.size(); ++i) {
+    const VarDecl& var = program_.vars[i];
+    ir_.line(fmt::format("%var{} = alloca {}", i, type_name(scalar_of(var.type), lanes_of(var.varying))));
+  }
+}
+
+// ---- helpers ----
+
+const Val& KernelWriter::operand(ValueId id) const {
+  const std::optional<Val>& value = values_.at(id);
+  if (!value) throw InternalError(fmt::format("kernel {}: value {} is used before it is computed", program_.name, id));
+  return *value;
+}
+
+std::optional<Symbol> KernelWriter::lane_variable() const {
+  return round_ ? std::optional(round_->variable) : std::nullopt;
+}
+
+Place KernelWriter::buffer_place(BufferId buffer, const std::vector<Affine>& subscripts) {
+  return {fmt::format("%buffer{}", buffer), scalar_of(program_.buffers.at(buffer).dtype),
+          addressing_.offset(subscripts, buffer_strides_.at(buffer), lane_variable())};
+}
+
+Place KernelWriter::array_place(ArrayId array, const std::vector<Affine>& subscripts) {
+  const ArrayDecl& decl = program_.arrays.at(array);
+  Offset offset = addressing_.offset(subscripts, array_strides_.at(array), lane_variable());
+  if (decl.varying) offset.step.constant = 1;
+  return {fmt::format("%array{}", array), scalar_of(decl.dtype), std::move(offset)};
+}
+
+Val KernelWriter::read_var(VarId var) {
+  const VarDecl& decl = program_.vars.at(var);
+  const Scalar type = scalar_of(decl.type);
+  const int lanes = lanes_of(decl.varying);
+  return ir_.raw(type, lanes, fmt::format("load {}, ptr %var{}", type_name(type, lanes), var));
+}
+
+void KernelWriter::jump(const std::string& label) { ir_.line("br label %" + label); }
+
+void KernelWriter::branch(const Val& condition, const std::string& yes, const std::string& no, std::string_view metadata) {
+  ir_.line(fmt::format("br i1 {}, label %{}, label %{}{}", condition.text, yes, no, metadata));
+}
+
+// ---- statements ----
+
+void KernelWriter::write(const Block& block) {
+  for (const Statement& statement : block) std::visit([this](const auto& s) { write(s); }, statement);
+}
+
+void KernelWriter::write(const stmt::Let& s) {
+  const Value& value = program_.values.at(s.id);
+  const Val result = std::visit([&](const auto& o) { return emit(value, o); }, value.operation);
+  values_[s.id] = ir_.splat(result, lanes_of(value.varying));
+}
+
+void KernelWriter::write(const stmt::SetVar& s) {
+  Val value = ir_.splat(operand(s.value), lanes_of(program_.vars.at(s.var).varying));
+  const bool keeps_inactive = plan_.var_outlives_round.at(s.var) && value.lanes > 1;
+  if (keeps_inactive && active()) value = ir_.select(*active(), value, read_var(s.var));
+  ir_.line(fmt::format("store {}, ptr %var{}", typed(value), s.var));
+}
+
+void KernelWriter::write(const stmt::Store& s) {
+  const Place place = buffer_place(s.buffer, s.subscripts);
+  const Val value = ir_.convert(operand(s.value), place.type);
+  memory_.store(place, ir_.splat(value, lanes_of(round_.has_value())), active());
+}
+
+void KernelWriter::write(const stmt::StoreArray& s) {
+  const Place place = array_place(s.array, s.subscripts);
+  const Val value = ir_.convert(operand(s.value), place.type);
+  const auto mask = plan_.array_outlives_round.at(s.array) ? active() : std::nullopt;
+  memory_.store(place, ir_.splat(value, lanes_of(program_.arrays.at(s.array).varying)), mask);
+}
+
+/// Loops are written with the test at the end, so that what does not vary can be moved out of them without a copy of the test.
+void KernelWriter::write(const stmt::For& s) {
+  const auto trips = constant_trip_count(s.range);
+  if (trips == 0) return;
+  const Val first = addressing_.first(s.range), last = addressing_.last(s.range);
+  const LoopLabels labels{ir_.fresh("before"), ir_.fresh("body"), ir_.fresh("latch"), ir_.fresh("after")};
+  jump(labels.before);
+  label(labels.before);
+  if (trips) {
+    jump(labels.body);
+  } else {
+    branch(ir_.icmp("sle", first, last), labels.body, labels.after);
+  }
+  label(labels.body);
+  const std::string next = "%" + ir_.fresh("next");
+  const Val index = ir_.raw(
+      Scalar::i64, 1, fmt::format("phi i64 [ {}, %{} ], [ {}, %{} ]", first.text, labels.before, next, labels.latch));
+  write_rounds(s, index, last);
+  jump(labels.latch);
+  label(labels.latch);
+  ir_.line(fmt::format("{} = add nsw i64 {}, {}", next, index.text, lanes_of(s.vector)));
+  branch(ir_.icmp("sle", {Scalar::i64, 1, next}, last), labels.body, labels.after);
+  label(labels.after);
+}
+
+void KernelWriter::write_rounds(const stmt::For& s, const Val& index, const Val& last) {
+  if (s.vector) round_ = Round{s.variable, active_lanes(s, index, last)};
+  addressing_.open(s.variable, index);
+  write(s.body);
+  addressing_.close();
+  if (s.vector) round_.reset();
+}
+
+std::optional<Val> KernelWriter::active_lanes(const stmt::For& s, const Val& index, const Val& last) {
+  const auto trips = constant_trip_count(s.range);
+  if (trips && *trips % plan_.lanes == 0) return std::nullopt;
+  const Val beyond = ir_.binary("sub nsw", last, index), most = integer(plan_.lanes - 1);
+  const Val highest = ir_.select(ir_.icmp("slt", beyond, most), beyond, most);
+  const Val lanes = ir_.splat(ir_.extend(highest, Scalar::i32, true), plan_.lanes);
+  return ir_.icmp("ule", lane_numbers(Scalar::i32, plan_.lanes), lanes);
+}
+
+void KernelWriter::write(const stmt::Check& s) {
+  Val bad = operand(s.bad);
+  if (round_) bad = ir_.splat(bad, plan_.lanes);
+  if (active()) bad = ir_.binary("and", bad, *active());
+  const std::string failed = ir_.fresh("failed"), first = ir_.fresh("first"), passed = ir_.fresh("passed");
+  branch(memory_.any(bad), failed, passed, ", !prof !0");
+  label(failed);
+  const Val earlier = ir_.raw(Scalar::i64, 1, "load i64, ptr %status");
+  branch(ir_.icmp("eq", earlier, integer(0)), first, passed);
+  label(first);
+  record_failure(s, bad);
+  jump(passed);
+  label(passed);
+}
+
+void KernelWriter::record_failure(const stmt::Check& s, const Val& bad) {
+  const auto put = [&](int word, const Val& value) {
+    const std::string place = "%" + ir_.fresh("word");
+    ir_.line(fmt::format("{} = getelementptr i64, ptr %status, i64 {}", place, word));
+    ir_.line(fmt::format("store {}, ptr {}", typed(value), place));
+  };
+  const Val lane = memory_.first_lane(bad);
+  put(kFailed, integer(1));
+  put(kCheck, integer(s.check));
+  for (std::size_t i = 0; i < s.coordinates.size(); ++i) {
+    const Val ahead = ir_.binary("mul", lane, integer(lane_step(s.coordinates[i])));
+    put(kCoordinates + static_cast<int>(i), ir_.binary("add", addressing_.value(s.coordinates[i]), ahead));
+  }
+  Val value = operand(s.value);
+  if (value.lanes > 1) value = ir_.raw(value.type, 1, fmt::format("extractelement {}, {}", typed(value), typed(lane)));
+  put(kOffendingValue, ir_.convert(value, Scalar::f64));
+}
+
+}  // namespace moxie::llvm_ir

@@ -1,0 +1,88 @@
+#pragma once
+// KernelWriter: writes the statements of a LoopProgram as LLVM instructions.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/llvm/addressing.h"
+#include "compiler/codegen/llvm/lane_plan.h"
+#include "compiler/codegen/llvm/memory.h"
+
+namespace moxie::llvm_ir {
+
+/// The body of one function, whose parameters are %buffer0..., %array0..., %argument0... and %status.
+class KernelWriter {
+ public:
+  KernelWriter(const LoopProgram& program, const LanePlan& plan);
+
+  /// Everything between the braces; call once.
+  std::string write();
+  /// Of the intrinsics used.
+  std::string declarations() const { return ir_.declarations(); }
+
+ private:
+  /// The vector loop around the current statement.
+  struct Round {
+    Symbol variable;
+    std::optional<Val> active;  // absent: every lane of every round
+  };
+  struct LoopLabels {
+    std::string before, body, latch, after;
+  };
+
+  void allocate_vars();
+
+  // ---- statements ----
+  void write(const Block& block);
+  void write(const stmt::Let& s);
+  void write(const stmt::SetVar& s);
+  void write(const stmt::Store& s);
+  void write(const stmt::StoreArray& s);
+  void write(const stmt::For& s);
+  void write(const stmt::Check& s);
+  void write_rounds(const stmt::For& s, const Val& index, const Val& last);
+  void record_failure(const stmt::Check& s, const Val& bad);
+  std::optional<Val> active_lanes(const stmt::For& s, const Val& index, const Val& last);
+
+  // ---- operations (emit_operation.cpp) ----
+  Val emit(const Value& value, const op::Constant& o);
+  Val emit(const Value& value, const op::Number& o);
+  Val emit(const Value& value, const op::Load& o);
+  Val emit(const Value& value, const op::LoadArray& o);
+  Val emit(const Value& value, const op::ReadVar& o);
+  Val emit(const Value& value, const op::Call& o);
+  Val emit(const Value& value, const op::Convert& o);
+  Val emit(const Value& value, const op::Random& o);
+  Val emit(const Value& value, const op::CombineLanes& o);
+  Val fold_lanes(std::string_view function, Val value);
+  Val log_sum_exp_of_lanes(const Val& value);
+  std::vector<Val> random_words(const op::Random& o, int lanes);
+
+  // ---- helpers ----
+  int lanes_of(bool varying) const { return varying ? plan_.lanes : 1; }
+  Val integer(std::int64_t value) { return ir_.integer(Scalar::i64, 1, value); }
+  const Val& operand(ValueId id) const;
+  Val read_var(VarId var);
+  std::int64_t lane_step(const Affine& affine) const { return round_ ? affine.coefficient(round_->variable) : 0; }
+  std::optional<Symbol> lane_variable() const;
+  std::optional<Val> active() const { return round_ ? round_->active : std::nullopt; }
+  Place buffer_place(BufferId buffer, const std::vector<Affine>& subscripts);
+  Place array_place(ArrayId array, const std::vector<Affine>& subscripts);
+  void jump(const std::string& label);
+  void branch(const Val& condition, const std::string& yes, const std::string& no, std::string_view metadata = "");
+  void label(const std::string& name) { ir_.line(name + ":"); }
+
+  const LoopProgram& program_;
+  const LanePlan& plan_;
+  TextBuilder ir_;
+  Addressing addressing_;
+  Memory memory_;
+  std::vector<std::vector<Coefficient>> buffer_strides_, array_strides_;
+  std::vector<std::optional<Val>> values_;
+  std::optional<Round> round_;
+};
+
+Scalar scalar_of(ValueType type);
+Scalar scalar_of(DType dtype);
+
+}  // namespace moxie::llvm_ir

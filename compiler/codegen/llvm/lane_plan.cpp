@@ -1,0 +1,95 @@
+#include "compiler/codegen/llvm/lane_plan.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace moxie {
+namespace llvm_ir {
+namespace {
+
+constexpr std::int64_t kArrayAlignment = 64;  // a cache line, and the widest vector register
+
+/// The number of the vector loop in which something is used; 0 stands for outside of them all.
+using Place = int;
+
+/// Notes where things are used, and whether that is more than one place.
+class Uses {
+ public:
+  explicit Uses(std::size_t count) : first_(count), many_(count) {}
+  void note(std::uint32_t id, Place place) {
+    if (!first_.at(id)) first_[id] = place;
+    if (*first_[id] != place) many_[id] = true;
+  }
+  const std::vector<bool>& in_many_places() const { return many_; }
+
+ private:
+  std::vector<std::optional<Place>> first_;
+  std::vector<bool> many_;
+};
+
+/// Visits the statements of a program once.
+class Survey {
+ public:
+  explicit Survey(const LoopProgram& program)
+      : vars(program.vars.size()), arrays(program.arrays.size()), program_(program) {
+    block(program.body, 0);
+  }
+
+  Uses vars, arrays;
+  int narrowest_bits = 64;  // of the values that vary between lanes
+  bool has_vector_loop = false;
+
+ private:
+  void block(const Block& statements, Place place) {
+    for (const Statement& statement : statements) std::visit([&](const auto& s) { visit(s, place); }, statement);
+  }
+  void visit(const stmt::Let& s, Place place) {
+    const Value& value = program_.values.at(s.id);
+    if (place != 0 && value.varying && value.type == ValueType::f32) narrowest_bits = 32;
+    if (const auto* read = std::get_if<op::ReadVar>(&value.operation)) vars.note(read->var, place);
+    if (const auto* load = std::get_if<op::LoadArray>(&value.operation)) arrays.note(load->array, place);
+  }
+  void visit(const stmt::SetVar& s, Place place) { vars.note(s.var, place); }
+  void visit(const stmt::StoreArray& s, Place place) { arrays.note(s.array, place); }
+  void visit(const stmt::For& s, Place place) {
+    has_vector_loop |= s.vector;
+    block(s.body, s.vector ? ++loops_ : place);
+  }
+  void visit(const stmt::Store&, Place) {}
+  void visit(const stmt::Check&, Place) {}
+
+  const LoopProgram& program_;
+  int loops_ = 0;
+};
+
+std::int64_t bytes_of(const ArrayDecl& array, int lanes) {
+  std::int64_t bytes = array.dtype == DType::f32 ? 4 : 8;
+  for (const std::int64_t extent : array.extents) bytes = checked_mul(bytes, extent);
+  return array.varying ? checked_mul(bytes, lanes) : bytes;
+}
+
+}  // namespace
+
+LanePlan lane_plan(const LoopProgram& program, const VectorMachine& machine) {
+  const Survey survey(program);
+  LanePlan plan;
+  plan.lanes = survey.has_vector_loop ? std::max(1, machine.vector_bits / survey.narrowest_bits) : 1;
+  plan.var_outlives_round = survey.vars.in_many_places();
+  plan.array_outlives_round = survey.arrays.in_many_places();
+  for (const ArrayDecl& array : program.arrays) {
+    plan.array_offsets.push_back(plan.scratch_bytes);
+    const std::int64_t end = checked_add(plan.scratch_bytes, bytes_of(array, plan.lanes));
+    plan.scratch_bytes = checked_mul(ceil_div(end, kArrayAlignment), kArrayAlignment);
+  }
+  return plan;
+}
+
+}  // namespace llvm_ir
+
+int lanes_for(const LoopProgram& program, const VectorMachine& machine) { return llvm_ir::lane_plan(program, machine).lanes; }
+
+std::int64_t scratch_bytes(const LoopProgram& program, const VectorMachine& machine) {
+  return llvm_ir::lane_plan(program, machine).scratch_bytes;
+}
+
+}  // namespace moxie

@@ -1,0 +1,89 @@
+#include "compiler/codegen/llvm/llvm_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "compiler/codegen/llvm/kernel_writer.h"
+
+namespace moxie {
+namespace {
+
+using llvm_ir::LanePlan;
+
+/// @"name": any byte may stand in a name, escaped.
+std::string global(std::string_view name) {
+  std::string quoted;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = byte < 128 && (std::isalnum(byte) != 0 || c == '.' || c == '_' || c == '-' || c == '$');
+    quoted += plain ? std::string(1, c) : fmt::format("\\{:02X}", byte);
+  }
+  return fmt::format("@\"{}\"", quoted);
+}
+
+std::string comment(std::string text) {
+  std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return "; " + text + "\n";
+}
+
+/// Parameters, not loads, so that each can be declared to alias no other.
+std::vector<std::string> parameters(const LoopProgram& program) {
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    const char* access = program.buffers[i].written ? "" : "readonly ";
+    result.push_back(fmt::format("ptr noalias nocapture noundef {}%buffer{}", access, i));
+  }
+  for (std::size_t i = 0; i < program.arrays.size(); ++i) {
+    result.push_back(fmt::format("ptr noalias nocapture noundef align 64 %array{}", i));
+  }
+  for (std::size_t i = 0; i < program.arguments.size(); ++i) result.push_back(fmt::format("i64 noundef %argument{}", i));
+  result.push_back("ptr noalias nocapture noundef %status");
+  return result;
+}
+
+/// The function that a caller sees: it spreads the arrays of pointers and numbers over the parameters of the body.
+std::string entry_function(const LoopProgram& program, const LanePlan& plan) {
+  std::string text = fmt::format("define void {}(ptr %buffers, ptr %arguments, ptr %scratch, ptr %status) #0 {{\nentry:\n",
+                                 global(program.name));
+  std::vector<std::string> operands;
+  const auto load = [&](std::string_view type, std::string_view from, std::string_view name, std::size_t i) {
+    text += fmt::format("  %{2}{3}.at = getelementptr {0}, ptr %{1}, i64 {3}\n  %{2}{3} = load {0}, ptr %{2}{3}.at\n", type, from, name, i);
+    operands.push_back(fmt::format("{} %{}{}", type, name, i));
+  };
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) load("ptr", "buffers", "buffer", i);
+  for (std::size_t i = 0; i < program.arrays.size(); ++i) {
+    text += fmt::format("  %array{} = getelementptr i8, ptr %scratch, i64 {}\n", i, plan.array_offsets[i]);
+    operands.push_back(fmt::format("ptr %array{}", i));
+  }
+  for (std::size_t i = 0; i < program.arguments.size(); ++i) load("i64", "arguments", "argument", i);
+  operands.push_back("ptr %status");
+  return text + fmt::format("  call void {}({})\n  ret void\n}}\n", global(program.name + ".body"), fmt::join(operands, ", "));
+}
+
+}  // namespace
+
+std::string llvm_text(const LoopProgram& program, const VectorMachine& machine) {
+  const LanePlan plan = llvm_ir::lane_plan(program, machine);
+  llvm_ir::KernelWriter writer(program, plan);
+  const std::string body = writer.write();
+
+  std::string text = comment(fmt::format("kernel {}, {} lanes", program.name, plan.lanes));
+  for (const std::string& line : program.comments) text += comment(line);
+  text += fmt::format("target triple = \"{}\"\n\n", machine.triple);
+  text += fmt::format("{} = private unnamed_addr constant i64 0, align 8\n\n", llvm_ir::kZeroWord);
+  text += entry_function(program, plan);
+  text += fmt::format("\ndefine internal void {}({}) #1 {{\n{}}}\n\n", global(program.name + ".body"),
+                      fmt::join(parameters(program), ", "), body);
+  text += writer.declarations();
+  const std::string common = fmt::format(
+      "nounwind \"no-builtins\" \"no-trapping-math\"=\"true\" \"frame-pointer\"=\"none\" \"prefer-vector-width\"=\"{0}\" "
+      "\"min-legal-vector-width\"=\"{0}\" \"target-cpu\"=\"{1}\" \"target-features\"=\"{2}\"",
+      machine.vector_bits, machine.cpu, machine.features);
+  text += fmt::format("\nattributes #0 = {{ {0} }}\nattributes #1 = {{ noinline {0} }}\n", common);
+  return text + "\n!0 = !{!\"branch_weights\", i32 1, i32 1048576}\n";
+}
+
+}  // namespace moxie

@@ -1,0 +1,117 @@
+#include "compiler/codegen/llvm/memory.h"
+
+#include <fmt/format.h>
+
+namespace moxie::llvm_ir {
+namespace {
+
+int bytes_of(Scalar type) { return type == Scalar::f64 || type == Scalar::i64 ? 8 : 4; }
+
+std::string typed(const Val& value) { return fmt::format("{} {}", type_name(value.type, value.lanes), value.text); }
+
+/// "v16f32": how the names of overloaded intrinsics spell a vector type.
+std::string suffix(Scalar type, int lanes) { return fmt::format("v{}{}", lanes, type == Scalar::f64 ? "f64" : "f32"); }
+
+}  // namespace
+
+Val lane_numbers(Scalar type, int lanes, std::int64_t factor) {
+  if (lanes == 1) return {type, 1, "0"};
+  std::string text;
+  for (int lane = 0; lane < lanes; ++lane) text += fmt::format("{}{} {}", lane == 0 ? "" : ", ", type_name(type, 1), lane * factor);
+  return {type, lanes, "<" + text + ">"};
+}
+
+std::string Memory::element(const Place& place) {
+  const std::string name = "%" + ir_.fresh("p");
+  ir_.line(fmt::format("{} = getelementptr {}, ptr {}, {}", name, type_name(place.type, 1), place.pointer, typed(place.at.first)));
+  return name;
+}
+
+std::string Memory::element_of_each_lane(const Place& place) {
+  const Coefficient& step = place.at.step;
+  Val distance = lane_numbers(Scalar::i64, lanes_, step.constant);
+  if (!step.terms.empty()) {
+    const Val factor = ir_.splat(addressing_.materialise(step), lanes_);
+    distance = ir_.binary("mul nsw", lane_numbers(Scalar::i64, lanes_), factor);
+  }
+  const std::string first = element(place), name = "%" + ir_.fresh("p");
+  ir_.line(fmt::format("{} = getelementptr {}, ptr {}, {}", name, type_name(place.type, 1), first, typed(distance)));
+  return name;
+}
+
+std::string Memory::mask_text(const std::optional<Val>& mask) const {
+  return mask ? typed(*mask) : fmt::format("<{} x i1> splat (i1 true)", lanes_);
+}
+
+std::optional<Val> Memory::both(const std::optional<Val>& a, const std::optional<Val>& b) {
+  if (!a || !b) return a ? a : b;
+  return ir_.binary("and", ir_.splat(*a, lanes_), ir_.splat(*b, lanes_));
+}
+
+Val Memory::any(const Val& mask) {
+  if (mask.lanes == 1) return mask;
+  return ir_.raw(Scalar::i1, 1, fmt::format("call i1 @llvm.vector.reduce.or.v{}i1({})", mask.lanes, typed(mask)));
+}
+
+Val Memory::first_lane(const Val& mask) {
+  if (mask.lanes == 1) return ir_.integer(Scalar::i64, 1, 0);
+  const std::string bits = fmt::format("i{}", mask.lanes), word = "%" + ir_.fresh("bits"), lane = "%" + ir_.fresh("lane");
+  ir_.line(fmt::format("{} = bitcast {} to {}", word, typed(mask), bits));
+  ir_.line(fmt::format("{} = call {} @llvm.cttz.{}({} {}, i1 true)", lane, bits, bits, bits, word));
+  return ir_.raw(Scalar::i64, 1, fmt::format("zext {} {} to i64", bits, lane));
+}
+
+Val Memory::load_uniform(const Place& place, const std::optional<Val>& guard) {
+  std::string pointer = element(place);
+  if (guard) {
+    const std::string safe = "%" + ir_.fresh("p");
+    ir_.line(fmt::format("{} = select i1 {}, ptr {}, ptr {}", safe, guard->text, pointer, kZeroWord));
+    pointer = safe;
+  }
+  return ir_.raw(place.type, 1, fmt::format("load {}, ptr {}, align {}", type_name(place.type, 1), pointer, bytes_of(place.type)));
+}
+
+/// All lanes read one address. If their guards differ it is read when any of them holds.
+Val Memory::load_broadcast(const Place& place, const std::optional<Val>& guard, const std::optional<Val>& active) {
+  if (!guard || guard->lanes == 1) return ir_.splat(load_uniform(place, guard), lanes_);
+  const Val read = *both(guard, active);
+  const Val value = ir_.splat(load_uniform(place, any(read)), lanes_);
+  return ir_.select(read, value, ir_.number(place.type, lanes_, 0));
+}
+
+Val Memory::load(const Place& place, bool varying, const std::optional<Val>& guard, const std::optional<Val>& active) {
+  if (!varying || lanes_ == 1) return load_uniform(place, guard);
+  if (place.at.step.is(0)) return load_broadcast(place, guard, active);
+  const std::string type = type_name(place.type, lanes_), name = suffix(place.type, lanes_);
+  const int align = bytes_of(place.type);
+  std::optional<Val> mask = both(active, guard);
+  if (mask) mask = ir_.splat(*mask, lanes_);
+  if (!place.at.step.is(1)) {
+    const std::string pointers = element_of_each_lane(place);
+    return ir_.raw(place.type, lanes_,
+                   fmt::format("call {0} @llvm.masked.gather.{1}.v{2}p0(<{2} x ptr> {3}, i32 {4}, {5}, {0} zeroinitializer)", type, name, lanes_,
+                               pointers, align, mask_text(mask)));
+  }
+  const std::string pointer = element(place);
+  if (!mask) return ir_.raw(place.type, lanes_, fmt::format("load {}, ptr {}, align {}", type, pointer, align));
+  return ir_.raw(place.type, lanes_,
+                 fmt::format("call {0} @llvm.masked.load.{1}.p0(ptr {2}, i32 {3}, {4}, {0} zeroinitializer)", type, name, pointer, align,
+                             mask_text(mask)));
+}
+
+void Memory::store(const Place& place, const Val& value, const std::optional<Val>& active) {
+  const int align = bytes_of(place.type);
+  const bool contiguous = place.at.step.is(1);
+  if (value.lanes == 1 || (contiguous && !active)) {
+    ir_.line(fmt::format("store {}, ptr {}, align {}", typed(value), element(place), align));
+  } else if (contiguous) {
+    ir_.line(fmt::format("call void @llvm.masked.store.{}.p0({}, ptr {}, i32 {}, {})", suffix(place.type, lanes_), typed(value), element(place),
+                         align, mask_text(active)));
+  } else {
+    const std::string pointers = element_of_each_lane(place);
+    ir_.line(fmt::format("call void @llvm.masked.scatter.{}.v{}p0({}, <{} x ptr> {}, i32 {}, {})", suffix(place.type, lanes_), lanes_, typed(value),
+                         lanes_, pointers, align, mask_text(active)));
+  }
+}
+
+}  // namespace moxie::llvm_ir

@@ -1,0 +1,50 @@
+#pragma once
+// Loads and stores of scalars and vectors: plain, masked, gathered or scattered as the lanes' addresses and the masks demand.
+#include <optional>
+#include <string>
+
+#include "compiler/codegen/llvm/addressing.h"
+#include "compiler/codegen/llvm/text_builder.h"
+
+namespace moxie::llvm_ir {
+
+/// Elements in memory: those `at.step` apart, from the element `at.first` behind `pointer` on.
+struct Place {
+  std::string pointer;  // with its %
+  Scalar type;          // of an element
+  Offset at;
+};
+
+/// The name of a word of zeros that every module defines: what a load reads when its guard is false.
+inline constexpr std::string_view kZeroWord = "@moxie.zero";
+
+class Memory {
+ public:
+  Memory(TextBuilder& builder, Addressing& addressing, int lanes) : ir_(builder), addressing_(addressing), lanes_(lanes) {}
+
+  /// One element for every lane, or (`varying` false) one for all. Where `guard` is false nothing is read and the result is zero; lanes
+  /// outside `active` read nothing, and at least one lane is active. A missing mask is true in every lane.
+  Val load(const Place& place, bool varying, const std::optional<Val>& guard, const std::optional<Val>& active);
+  void store(const Place& place, const Val& value, const std::optional<Val>& active);
+
+  Val any(const Val& mask);
+  /// The number of the first lane whose bit is set, as an i64; one is.
+  Val first_lane(const Val& mask);
+
+ private:
+  Val load_uniform(const Place& place, const std::optional<Val>& guard);
+  Val load_broadcast(const Place& place, const std::optional<Val>& guard, const std::optional<Val>& active);
+  std::string element(const Place& place);
+  std::string element_of_each_lane(const Place& place);
+  std::string mask_text(const std::optional<Val>& mask) const;
+  std::optional<Val> both(const std::optional<Val>& a, const std::optional<Val>& b);
+
+  TextBuilder& ir_;
+  Addressing& addressing_;
+  int lanes_;
+};
+
+/// <0, 1, 2, ...> * factor, of i32 or i64.
+Val lane_numbers(Scalar type, int lanes, std::int64_t factor = 1);
+
+}  // namespace moxie::llvm_ir

@@ -1,0 +1,176 @@
+#include "compiler/codegen/llvm/text_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace moxie::llvm_ir {
+namespace {
+
+struct ScalarInfo {
+  std::string_view name;    // in IR text
+  std::string_view suffix;  // in the names of intrinsics
+  int bits;
+  bool floating;
+};
+
+constexpr std::array<ScalarInfo, 6> kScalars{{{"i1", "i1", 1, false},
+                                              {"i8", "i8", 8, false},
+                                              {"i32", "i32", 32, false},
+                                              {"i64", "i64", 64, false},
+                                              {"float", "f32", 32, true},
+                                              {"double", "f64", 64, true}}};
+
+const ScalarInfo& info(Scalar type) { return kScalars[static_cast<std::size_t>(type)]; }
+
+std::string type_of(const Val& value) { return type_name(value.type, value.lanes); }
+std::string typed(const Val& value) { return fmt::format("{} {}", type_of(value), value.text); }
+
+std::string splat_literal(Scalar type, int lanes, std::string_view literal) {
+  return lanes == 1 ? std::string(literal) : fmt::format("splat ({} {})", info(type).name, literal);
+}
+
+std::string_view conversion(Scalar from, Scalar to) {
+  const ScalarInfo &a = info(from), &b = info(to);
+  if (a.floating && b.floating) return a.bits < b.bits ? "fpext" : "fptrunc";
+  if (a.floating) return "fptosi";
+  if (b.floating) return from == Scalar::i1 ? "uitofp" : "sitofp";
+  return a.bits < b.bits ? (from == Scalar::i1 ? "zext" : "sext") : "trunc";
+}
+
+std::string overload(std::string_view name, const Val& a) {
+  const std::string lanes = a.lanes == 1 ? "" : fmt::format("v{}", a.lanes);
+  return fmt::format("@llvm.{}.{}{}", name, lanes, info(a.type).suffix);
+}
+
+}  // namespace
+
+std::string type_name(Scalar type, int lanes) {
+  return lanes == 1 ? std::string(info(type).name) : fmt::format("<{} x {}>", lanes, info(type).name);
+}
+
+std::string TextBuilder::fresh(std::string_view prefix) { return fmt::format("{}{}", prefix, next_++); }
+
+Val TextBuilder::raw(Scalar type, int lanes, std::string_view instruction) {
+  Val result{type, lanes, "%" + fresh("v")};
+  line(fmt::format("{} = {}", result.text, instruction));
+  return result;
+}
+
+void TextBuilder::line(std::string_view text) {
+  const bool label = text.ends_with(':');
+  text_ += label ? "" : "  ";
+  text_ += text;
+  text_ += '\n';
+}
+
+std::string TextBuilder::declarations() const { return fmt::format("{}", fmt::join(declared_, "")); }
+
+// ---- literals ----
+
+Val TextBuilder::number(Scalar type, int lanes, double value) {
+  // LLVM writes floats as the double of equal value, so a float is rounded first.
+  const double exact = type == Scalar::f32 ? static_cast<double>(static_cast<float>(value)) : value;
+  return {type, lanes, splat_literal(type, lanes, fmt::format("0x{:016X}", std::bit_cast<std::uint64_t>(exact)))};
+}
+
+Val TextBuilder::integer(Scalar type, int lanes, std::int64_t value) {
+  const std::string literal = type == Scalar::i1 ? (value != 0 ? "true" : "false") : fmt::format("{}", value);
+  return {type, lanes, splat_literal(type, lanes, literal)};
+}
+
+Val TextBuilder::splat(const Val& scalar, int lanes) {
+  if (lanes == scalar.lanes) return scalar;
+  if (!scalar.text.starts_with('%')) return {scalar.type, lanes, splat_literal(scalar.type, lanes, scalar.text)};
+  const std::string type = type_name(scalar.type, lanes);
+  const Val first = raw(scalar.type, lanes, fmt::format("insertelement {} poison, {}, i64 0", type, typed(scalar)));
+  return raw(scalar.type, lanes,
+             fmt::format("shufflevector {0}, {1} poison, <{2} x i32> zeroinitializer", typed(first), type, lanes));
+}
+
+// ---- floating point ----
+
+Val TextBuilder::fadd(const Val& a, const Val& b) { return binary("fadd contract", a, b); }
+Val TextBuilder::fsub(const Val& a, const Val& b) { return binary("fsub contract", a, b); }
+Val TextBuilder::fmul(const Val& a, const Val& b) { return binary("fmul contract", a, b); }
+Val TextBuilder::fdiv(const Val& a, const Val& b) { return binary("fdiv contract", a, b); }
+Val TextBuilder::fneg(const Val& a) { return raw(a.type, a.lanes, fmt::format("fneg {}", typed(a))); }
+
+Val TextBuilder::intrinsic(std::string_view name, std::initializer_list<Val> args) {
+  const Val& first = *args.begin();
+  std::vector<std::string> types, operands;
+  for (const Val& arg : args) {
+    types.push_back(type_of(arg));
+    operands.push_back(typed(arg));
+  }
+  const std::string callee = overload(name, first);
+  const std::string declaration = fmt::format("declare {} {}({})\n", type_of(first), callee, fmt::join(types, ", "));
+  if (std::ranges::find(declared_, declaration) == declared_.end()) declared_.push_back(declaration);
+  return raw(first.type, first.lanes,
+             fmt::format("call {} {}({})", type_of(first), callee, fmt::join(operands, ", ")));
+}
+
+Val TextBuilder::fma(const Val& a, const Val& b, const Val& c) { return intrinsic("fma", {a, b, c}); }
+Val TextBuilder::unary_intrinsic(std::string_view name, const Val& a) { return intrinsic(name, {a}); }
+Val TextBuilder::binary_intrinsic(std::string_view name, const Val& a, const Val& b) { return intrinsic(name, {a, b}); }
+
+Val TextBuilder::fcmp(std::string_view predicate, const Val& a, const Val& b) {
+  return raw(Scalar::i1, a.lanes, fmt::format("fcmp {} {}, {}", predicate, typed(a), b.text));
+}
+
+Val TextBuilder::convert(const Val& a, Scalar to) {
+  if (a.type == to) return a;
+  return raw(to, a.lanes, fmt::format("{} {} to {}", conversion(a.type, to), typed(a), type_name(to, a.lanes)));
+}
+
+// ---- integers ----
+
+Val TextBuilder::binary(std::string_view opcode, const Val& a, const Val& b) {
+  return raw(a.type, a.lanes, fmt::format("{} {}, {}", opcode, typed(a), b.text));
+}
+
+Val TextBuilder::icmp(std::string_view predicate, const Val& a, const Val& b) {
+  return raw(Scalar::i1, a.lanes, fmt::format("icmp {} {}, {}", predicate, typed(a), b.text));
+}
+
+Val TextBuilder::extend(const Val& a, Scalar to, bool is_signed) {
+  if (a.type == to) return a;
+  const std::string_view opcode = info(to).bits < info(a.type).bits ? "trunc" : (is_signed ? "sext" : "zext");
+  return raw(to, a.lanes, fmt::format("{} {} to {}", opcode, typed(a), type_name(to, a.lanes)));
+}
+
+Val TextBuilder::bitcast(const Val& a, Scalar to) {
+  return raw(to, a.lanes, fmt::format("bitcast {} to {}", typed(a), type_name(to, a.lanes)));
+}
+
+// ---- both ----
+
+Val TextBuilder::select(const Val& condition, const Val& a, const Val& b) {
+  return raw(a.type, a.lanes, fmt::format("select {}, {}, {}", typed(condition), typed(a), typed(b)));
+}
+
+Val TextBuilder::ldexp(const Val& a, const Val& exponent) {
+  // a * 2^h * 2^(e-h) with h = e/2, so that both factors are normal and only the last product rounds. The integer is read from
+  // the mantissa of e + 1.5 * 2^mantissa: no conversion, and none that is undefined for NaN. |e| is limited to twice the bias,
+  // which reaches zero and infinity from any |a| in [0.5, 2).
+  const bool single = a.type == Scalar::f32;
+  const Scalar bits = single ? Scalar::i32 : Scalar::i64;
+  const int mantissa = single ? 23 : 52, bias = single ? 127 : 1023;
+  const double magic = single ? 0x1.8p23 : 0x1.8p52;
+  const std::int64_t magic_bits = single ? std::bit_cast<std::int32_t>(0x1.8p23F) : std::bit_cast<std::int64_t>(magic);
+  const auto real = [&](double value) { return number(a.type, a.lanes, value); };
+  const auto whole = [&](std::int64_t value) { return integer(bits, a.lanes, value); };
+
+  const Val high = real(2 * bias), low = real(-2 * (bias - 1));
+  const Val below = select(fcmp("olt", exponent, high), exponent, high);
+  const Val limited = select(fcmp("ogt", below, low), below, low);
+  const Val shifted = bitcast(fadd(limited, real(magic)), bits);
+  const Val both = binary("add", shifted, whole(2 * bias - magic_bits));  // e + 2 bias
+  const Val half = binary("lshr", both, whole(1));
+  const auto power = [&](const Val& biased) { return bitcast(binary("shl", biased, whole(mantissa)), a.type); };
+  return fmul(fmul(a, power(half)), power(binary("sub", both, half)));
+}
+
+}  // namespace moxie::llvm_ir

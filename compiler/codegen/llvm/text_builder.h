@@ -1,0 +1,70 @@
+#pragma once
+// TextBuilder: appends LLVM instructions to a text, one SSA name per result. Knows types and lanes, nothing of kernels.
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace moxie::llvm_ir {
+
+enum class Scalar : std::uint8_t { i1, i8, i32, i64, f32, f64 };
+
+/// A first-class value: its scalar type, its lanes (1: a scalar), and its text (%name or a literal).
+struct Val {
+  Scalar type = Scalar::f32;
+  int lanes = 1;
+  std::string text;
+};
+
+/// "<16 x float>", "double", ...
+std::string type_name(Scalar type, int lanes);
+
+class TextBuilder {
+ public:
+  // literals
+  Val number(Scalar type, int lanes, double value);          // floating point, exact (hexadecimal) text
+  Val integer(Scalar type, int lanes, std::int64_t value);
+  Val splat(const Val& scalar, int lanes);                    // broadcast of a scalar value
+  // floating point; operands agree in type and lanes. Contraction into fma is allowed, nothing else is reordered.
+  Val fadd(const Val& a, const Val& b);
+  Val fsub(const Val& a, const Val& b);
+  Val fmul(const Val& a, const Val& b);
+  Val fdiv(const Val& a, const Val& b);
+  Val fneg(const Val& a);
+  Val fma(const Val& a, const Val& b, const Val& c);          // a*b+c, one rounding
+  Val unary_intrinsic(std::string_view name, const Val& a);   // "sqrt", "fabs", "floor", "rint", "trunc"
+  Val binary_intrinsic(std::string_view name, const Val& a, const Val& b);  // "copysign", "minnum", "maxnum"
+  Val fcmp(std::string_view predicate, const Val& a, const Val& b);
+  Val convert(const Val& a, Scalar to);                       // fpext, fptrunc, sitofp, fptosi as the types demand
+  // integers
+  Val binary(std::string_view opcode, const Val& a, const Val& b);  // add sub mul and or xor shl lshr ashr sdiv...
+  Val icmp(std::string_view predicate, const Val& a, const Val& b);
+  Val extend(const Val& a, Scalar to, bool is_signed);        // sext, zext, trunc
+  Val bitcast(const Val& a, Scalar to);                       // same number of bits a lane
+  // both
+  Val select(const Val& condition, const Val& a, const Val& b);
+  Val ldexp(const Val& a, const Val& exponent);               // a * 2^exponent, exponent integral as floating point of a's type, result may be subnormal or overflow
+  /// Any instruction: "%x = <text>".
+  Val raw(Scalar type, int lanes, std::string_view instruction);
+  void line(std::string_view text);                           // a line without a result (store, br, label, ...)
+  std::string fresh(std::string_view prefix);                 // a new name, without the %
+  std::string declarations() const;                           // of every intrinsic used
+  const std::string& text() const { return text_; }
+
+ private:
+  Val intrinsic(std::string_view name, std::initializer_list<Val> args);
+
+  std::string text_;
+  int next_ = 0;
+  std::vector<std::string> declared_;
+};
+
+/// The value of a scalar function (a row's name in compiler/ir/functions.h, arithmetic and comparisons included) on vectors; all inlined.
+/// f32: at most 4 ulp; f64: bounds stated in vector_math.cpp's table. Throws InternalError for a name without a lowering.
+Val emit_function(TextBuilder& builder, std::string_view function, const std::vector<Val>& args);
+
+/// Philox4x32-10 with two 32-bit key words and four counter words (lanes of i32): the four output words.
+std::vector<Val> emit_philox(TextBuilder& builder, const std::vector<Val>& key, const std::vector<Val>& counter);
+
+}  // namespace moxie::llvm_ir

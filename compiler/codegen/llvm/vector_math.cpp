@@ -1,0 +1,141 @@
+// The table of lowerings: one row for each scalar function of the language, and the accuracy of those that round more than once.
+#include "compiler/codegen/llvm/vector_math.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/support/error.h"
+
+namespace moxie::llvm_ir {
+namespace {
+
+using Args = std::span<const Vec>;
+using Emit = Vec (*)(Args);
+
+constexpr std::size_t kVariadic = 0;  // one or more
+
+struct Lowering {
+  std::string_view name;
+  std::size_t arity;
+  Emit emit;
+};
+
+template <Vec (*f)(const Vec&)>
+Vec unary(Args args) {
+  return f(args[0]);
+}
+
+template <Vec (*f)(const Vec&, const Operand&)>
+Vec fold(Args args) {
+  Vec result = args[0];
+  for (const Vec& arg : args.subspan(1)) result = f(result, arg);
+  return result;
+}
+
+Vec unequal(const Vec& a, const Operand& b) { return {a.builder, a.builder->fcmp("une", a.val, b.as(a))}; }
+/// A NaN that comes first stays, a later one is passed over, as in the reference.
+Vec smaller(const Vec& a, const Operand& b) { return select(constant(a, b) < a, constant(a, b), a); }
+Vec larger(const Vec& a, const Operand& b) { return select(constant(a, b) > a, constant(a, b), a); }
+Vec rsqrt(const Vec& x) { return 1 / sqrt(x); }
+Vec relu(const Vec& x) { return at_least(x, 0); }
+Vec identity(const Vec& x) { return x; }
+Vec sign(const Vec& x) {
+  const Vec zero = constant(x, 0);
+  return select(x > 0, constant(x, 1), select(x < 0, constant(x, -1), zero));
+}
+
+constexpr Lowering kLowerings[] = {
+    {"+", kVariadic, fold<operator+>},
+    {"*", kVariadic, fold<operator*>},
+    {"/", 2, fold<operator/>},
+    {"neg", 1, unary<operator- >},
+    {"pow", 2, [](Args args) { return pow(args[0], args[1]); }},
+    {"<", 2, fold<operator< >},
+    {"<=", 2, fold<operator<= >},
+    {">", 2, fold<operator> >},
+    {">=", 2, fold<operator>= >},
+    {"==", 2, fold<equal>},
+    {"!=", 2, fold<unequal>},
+    {"and", kVariadic, fold<operator&>},
+    {"or", kVariadic, fold<operator|>},
+    {"not", 1, unary<operator!>},
+    {"where", 3, [](Args args) { return select(args[0], args[1], args[2]); }},
+    {"exp", 1, unary<exp>},
+    {"exp2", 1, unary<exp2>},
+    {"expm1", 1, unary<expm1>},
+    {"log", 1, unary<log>},
+    {"log2", 1, unary<log2>},
+    {"log1p", 1, unary<log1p>},
+    {"sqrt", 1, unary<sqrt>},
+    {"rsqrt", 1, unary<rsqrt>},
+    {"sin", 1, unary<sin>},
+    {"cos", 1, unary<cos>},
+    {"f32", 1, unary<identity>},
+    {"f64", 1, unary<identity>},
+    {"abs", 1, unary<abs>},
+    {"sign", 1, unary<sign>},
+    {"floor", 1, unary<floor>},
+    {"min", kVariadic, fold<smaller>},
+    {"max", kVariadic, fold<larger>},
+    {"relu", 1, unary<relu>},
+    {"tanh", 1, unary<tanh>},
+    {"sigmoid", 1, unary<sigmoid>},
+    {"softplus", 1, unary<softplus>},
+    {"erf", 1, unary<erf>},
+    {"erfc", 1, unary<erfc>},
+    {"normal_cdf", 1, unary<normal_cdf>},
+    {"normal_pdf", 1, unary<normal_pdf>},
+    {"log_normal_cdf", 1, unary<log_normal_cdf>},
+    {"lgamma", 1, unary<lgamma>},
+    {"digamma", 1, unary<digamma>},
+    {"trigamma", 1, unary<trigamma>},
+};
+
+constexpr Accuracy kAccuracies[] = {
+    {"exp", 4, 4},
+    {"exp2", 4, 4},
+    {"expm1", 4, 4},
+    {"log", 4, 4},
+    {"log2", 4, 4},
+    {"log1p", 4, 4},
+    {"sqrt", 4, 4},
+    {"rsqrt", 4, 4},
+    {"sin", 4, 4},
+    {"cos", 4, 4},
+    {"tanh", 4, 4},
+    {"sigmoid", 4, 4},
+    {"softplus", 4, 4},
+    {"erf", 4, 4},
+    {"erfc", 4, 4},
+    {"normal_cdf", 4, 4},
+    {"normal_pdf", 4, 4},
+    {"log_normal_cdf", 4, 4},
+    {"lgamma", 4, 4},
+    {"digamma", 4, 4},
+    {"trigamma", 4, 4},
+};
+
+const Lowering& find_lowering(std::string_view function, std::size_t arguments) {
+  const auto row = std::ranges::find(kLowerings, function, &Lowering::name);
+  if (row == std::end(kLowerings)) throw InternalError(fmt::format("emit_function: no lowering of '{}'", function));
+  if (arguments == 0 || (row->arity != kVariadic && row->arity != arguments)) {
+    throw InternalError(fmt::format("emit_function: '{}' takes {} arguments, not {}", function,
+                                    row->arity == kVariadic ? "one or more" : fmt::format("{}", row->arity), arguments));
+  }
+  return *row;
+}
+
+}  // namespace
+
+std::span<const Accuracy> accuracies() { return kAccuracies; }
+
+Val emit_function(TextBuilder& builder, std::string_view function, const std::vector<Val>& args) {
+  const Lowering& lowering = find_lowering(function, args.size());
+  const int lanes = std::ranges::max(args, {}, &Val::lanes).lanes;
+  std::vector<Vec> operands;
+  for (const Val& arg : args) operands.push_back({&builder, builder.splat(arg, lanes)});
+  return lowering.emit(operands).val;
+}
+
+}  // namespace moxie::llvm_ir

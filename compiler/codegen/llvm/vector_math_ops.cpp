@@ -1,0 +1,103 @@
+// Operators on Vec, and the few instructions that need care with NaN.
+#include "compiler/codegen/llvm/vector_math.h"
+
+namespace moxie::llvm_ir {
+namespace {
+
+bool is_float(const Val& a) { return a.type == Scalar::f32 || a.type == Scalar::f64; }
+
+Vec compare(const Vec& a, const Operand& b, std::string_view real_predicate, std::string_view integer_predicate) {
+  const Val other = b.as(a);
+  return {a.builder, is_float(a.val) ? a.builder->fcmp(real_predicate, a.val, other) : a.builder->icmp(integer_predicate, a.val, other)};
+}
+
+Vec integer_op(std::string_view opcode, const Vec& a, const Operand& b) {
+  return {a.builder, a.builder->binary(opcode, a.val, b.as(a))};
+}
+
+constexpr Format kSingle{23, 127, 0x3F800000, 0x3F3504F3, ~std::int64_t{0xFFF}, 0x1.8p23, 0x1p23, 0x1p-126, 0x1.63p-1,
+                         -0x1.bd0105c610ca8p-13};
+constexpr Format kDouble{52, 1023, 0x3FF0000000000000, 0x3FE6A09E667F3BCD, ~std::int64_t{0x7FFFFFF}, 0x1.8p52, 0x1p52,
+                         0x1p-1022, 0x1.62e42fee00000p-1, 0x1.a39ef35793c76p-33};
+
+}  // namespace
+
+const Format& format(const Vec& x) { return x.single() ? kSingle : kDouble; }
+
+Val Operand::as(const Vec& partner) const {
+  if (const Vec* vec = std::get_if<Vec>(&value_)) return vec->val;
+  const Val& like = partner.val;
+  if (!is_float(like)) return partner.builder->integer(like.type, like.lanes, std::get<std::int64_t>(value_));
+  const double* real = std::get_if<double>(&value_);
+  const double number = real != nullptr ? *real : static_cast<double>(std::get<std::int64_t>(value_));
+  return partner.builder->number(like.type, like.lanes, number);
+}
+
+Vec constant(const Vec& like, const Operand& number) { return {like.builder, number.as(like)}; }
+
+Vec operator+(const Vec& a, const Operand& b) {
+  return is_float(a.val) ? Vec{a.builder, a.builder->fadd(a.val, b.as(a))} : integer_op("add", a, b);
+}
+Vec operator-(const Vec& a, const Operand& b) {
+  return is_float(a.val) ? Vec{a.builder, a.builder->fsub(a.val, b.as(a))} : integer_op("sub", a, b);
+}
+Vec operator*(const Vec& a, const Operand& b) {
+  return is_float(a.val) ? Vec{a.builder, a.builder->fmul(a.val, b.as(a))} : integer_op("mul", a, b);
+}
+Vec operator/(const Vec& a, const Operand& b) { return {a.builder, a.builder->fdiv(a.val, b.as(a))}; }
+Vec operator-(const Vec& a) { return {a.builder, a.builder->fneg(a.val)}; }
+
+Vec operator<(const Vec& a, const Operand& b) { return compare(a, b, "olt", "slt"); }
+Vec operator<=(const Vec& a, const Operand& b) { return compare(a, b, "ole", "sle"); }
+Vec operator>(const Vec& a, const Operand& b) { return compare(a, b, "ogt", "sgt"); }
+Vec operator>=(const Vec& a, const Operand& b) { return compare(a, b, "oge", "sge"); }
+Vec equal(const Vec& a, const Operand& b) { return compare(a, b, "oeq", "eq"); }
+
+Vec operator&(const Vec& a, const Operand& b) { return integer_op("and", a, b); }
+Vec operator|(const Vec& a, const Operand& b) { return integer_op("or", a, b); }
+Vec operator^(const Vec& a, const Operand& b) { return integer_op("xor", a, b); }
+Vec operator<<(const Vec& a, int count) { return integer_op("shl", a, count); }
+Vec operator>>(const Vec& a, int count) { return integer_op("lshr", a, count); }
+Vec operator!(const Vec& truth) { return truth ^ 1; }
+
+Vec bits(const Vec& x) { return {x.builder, x.builder->bitcast(x.val, x.single() ? Scalar::i32 : Scalar::i64)}; }
+Vec real(const Vec& integer) {
+  return {integer.builder, integer.builder->bitcast(integer.val, integer.val.type == Scalar::i32 ? Scalar::f32 : Scalar::f64)};
+}
+
+Vec select(const Vec& condition, const Vec& a, const Operand& b) {
+  return {a.builder, a.builder->select(condition.val, a.val, b.as(a))};
+}
+
+// The comparison is false for NaN, which then comes through: exactly what the min and max instructions of x86 do.
+Vec at_most(const Vec& x, const Operand& limit) { return select(x > limit, constant(x, limit), x); }
+Vec at_least(const Vec& x, const Operand& limit) { return select(x < limit, constant(x, limit), x); }
+
+Vec abs(const Vec& x) { return {x.builder, x.builder->unary_intrinsic("fabs", x.val)}; }
+Vec floor(const Vec& x) {
+  // Not the intrinsic: without SSE4.1 it is a call of an outside function.
+  const Format& f = format(x);
+  const Vec nearest = (x + f.round) - f.round;
+  const Vec lower = select(nearest > x, nearest - 1, nearest);
+  return select(abs(x) < f.two_mantissa / 2, lower, x);
+}
+Vec sqrt(const Vec& x) { return {x.builder, x.builder->unary_intrinsic("sqrt", x.val)}; }
+Vec copysign(const Vec& magnitude, const Vec& sign) {
+  return {magnitude.builder, magnitude.builder->binary_intrinsic("copysign", magnitude.val, sign.val)};
+}
+
+Vec polynomial(const Vec& x, std::span<const double> coefficients) {
+  Vec sum = constant(x, coefficients.back());
+  for (std::size_t i = coefficients.size() - 1; i-- > 0;) sum = sum * x + coefficients[i];
+  return sum;
+}
+
+Vec to_f64(const Vec& x) { return {x.builder, x.builder->convert(x.val, Scalar::f64)}; }
+Vec to_f32(const Vec& x) { return {x.builder, x.builder->convert(x.val, Scalar::f32)}; }
+
+RoundedExponent round_exponent(const Vec& x) {
+  const Vec shifted = x + format(x).round;
+  return {shifted - format(x).round, bits(shifted) << format(x).mantissa};
+}
+
+}  // namespace moxie::llvm_ir

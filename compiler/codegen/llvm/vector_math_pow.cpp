@@ -1,0 +1,91 @@
+// pow, with the special cases of C's pow. A literal exponent of the table is expanded; else x^y = e^(y log|x|), in f64 with the logarithm and
+// the product in two words each, for their error is multiplied by up to 700.
+#include <algorithm>
+#include <limits>
+
+#include "compiler/codegen/llvm/vector_math.h"
+#include "compiler/codegen/llvm/vector_math_tables.h"
+
+namespace moxie::llvm_ir {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+struct ConstantPower {
+  double exponent;
+  Vec (*expand)(const Vec& x);
+};
+
+constexpr ConstantPower kConstantPowers[] = {
+    {0, [](const Vec& x) { return constant(x, 1); }},
+    {1, [](const Vec& x) { return x; }},
+    {2, [](const Vec& x) { return x * x; }},
+    {3, [](const Vec& x) { return x * x * x; }},
+    {4, [](const Vec& x) { return (x * x) * (x * x); }},
+    {-1, [](const Vec& x) { return 1 / x; }},
+    {-2, [](const Vec& x) { return 1 / (x * x); }},
+    {0.5, [](const Vec& x) { return sqrt(x); }},
+    {-0.5, [](const Vec& x) { return 1 / sqrt(x); }},
+};
+
+/// A number as high + low, the low part much smaller.
+struct TwoWords {
+  Vec high, low;
+};
+
+Vec upper_half(const Vec& x) { return real(bits(x) & format(x).high_half); }
+
+/// log x, high with half a mantissa. After fdlibm's e_pow.c: s = f / (2 + f) in two words, then log(1 + f) = 2 s + s R(s^2).
+TwoWords log_two_words(const Vec& x) {
+  const auto [k, f] = split_for_log(x);
+  const Format& layout = format(x);
+  const Vec divisor = 2 + f;
+  const Vec inverse = 1 / divisor;
+  const Vec s = f * inverse;
+  const Vec s_high = upper_half(s), divisor_high = upper_half(divisor);
+  const Vec divisor_low = f - (divisor_high - 2);
+  const Vec s_low = inverse * ((f - s_high * divisor_high) - s_high * divisor_low);
+  const Vec square = s * s;
+  const Vec rest = s * square * polynomial(square, table::kLogF64) + (2 * s_low + k * layout.ln2_low);
+
+  const Vec exponent_part = k * layout.ln2_high;
+  const Vec sum = exponent_part + 2 * s_high;
+  const Vec low = ((exponent_part - sum) + 2 * s_high) + rest;
+  const Vec high = upper_half(sum + low);
+  return {high, low - (high - sum)};
+}
+
+Vec positive_pow_f64(const Vec& x, const Vec& y) {
+  const auto [log_high, log_low] = log_two_words(x);
+  const Vec y_high = upper_half(y);
+  return exp_sum(y_high * log_high, (y - y_high) * log_high + y * log_low);
+}
+
+Vec pow_f64(const Vec& x, const Vec& y, bool for_single) {
+  const Vec magnitude = abs(x);
+  const Vec limited = at_least(at_most(y, 0x1p64), -0x1p64);  // over- and underflows already, unless x is one
+  const Vec power = for_single ? exp(limited * log_finite(magnitude)) : positive_pow_f64(magnitude, limited);
+
+  const Vec zero = equal(magnitude, 0), infinite = equal(magnitude, kInf);
+  const Vec at_zero = select(y < 0, constant(y, kInf), select(y > 0, constant(y, 0), y));
+  const Vec at_infinity = select(y < 0, constant(y, 0), select(y > 0, constant(y, kInf), y));
+  const Vec size = select(zero, at_zero, select(infinite, at_infinity, power));
+
+  const Vec whole = equal(floor(y), y), even = equal(floor(0.5 * y), 0.5 * y);
+  const Vec of_negative = select(even, size, select(whole, -size, kNaN));
+  const Vec finite_base = select(x < 0, of_negative, select(x >= 0, size, x));
+  return select(equal(y, 0), 1, finite_base);
+}
+
+}  // namespace
+
+Vec pow(const Vec& x, const Vec& y) {
+  const auto literal = std::ranges::find_if(kConstantPowers, [&](const ConstantPower& power) {
+    return constant(y, power.exponent).val.text == y.val.text;
+  });
+  if (literal != std::end(kConstantPowers)) return literal->expand(x);
+  return x.single() ? to_f32(pow_f64(to_f64(x), to_f64(y), true)) : pow_f64(x, y, false);
+}
+
+}  // namespace moxie::llvm_ir

@@ -1,0 +1,221 @@
+#include "compiler/diff/body_adjoint.h"
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <iterator>
+#include <queue>
+#include <unordered_map>
+
+#include "compiler/diff/chain.h"
+#include "compiler/diff/guards.h"
+#include "compiler/diff/open_definition.h"
+#include "compiler/diff/reduction_adjoint.h"
+#include "compiler/ir/functions.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+/// The open indices at some place of the body, and what holds of them there. The first `axes` variables are axes of a definition, the others
+/// indices of reductions around the place.
+struct Scope {
+  IndexDomain domain;
+  std::size_t axes = 0;
+  bool operator==(const Scope&) const = default;
+};
+
+struct NodeFacts {
+  Expr node;              // keeps the node alive, as its address is the key
+  int depth = 0;          // of the expression; an argument's is smaller
+  std::vector<const Node*> active_reads;  // different accesses to active tensors, two at most
+};
+
+bool contains(const std::vector<Affine>& rows, const Affine& row) { return std::ranges::find(rows, row) != rows.end(); }
+
+void add_missing(std::vector<Affine>& rows, const std::vector<Affine>& more) {
+  for (const Affine& row : more) {
+    if (!contains(rows, row)) rows.push_back(row);
+  }
+}
+
+class BodyAdjoint {
+ public:
+  BodyAdjoint(ProgramBuilder& builder, const Definition& definition, const ActiveTensors& active, Contributions& contributions)
+      : builder_(builder), definition_(definition), active_(active), contributions_(contributions) {}
+
+  void run(const Expr& adjoint) {
+    const OpenDefinition open = open_definition(definition_);
+    for (std::size_t k = 0; k < definition_.axes.size(); ++k) {
+      names_.emplace_back(open.domain.variables[k], definition_.axes[k].name);
+    }
+    send(open.body, scope_number({open.domain, definition_.axes.size()}), substitute(adjoint, open.opening));
+    while (!queue_.empty()) {
+      const std::size_t next = queue_.top().second;
+      queue_.pop();
+      process(pending_[next].node, pending_[next].scope, pending_[next].adjoint);
+    }
+  }
+
+ private:
+  struct Pending {
+    Expr node;
+    std::size_t scope;
+    Expr adjoint;
+  };
+
+  // ---- The queue: a node is reached after all that use it, whatever the scopes they lie in ----
+
+  void send(const Expr& node, std::size_t scope, const Expr& adjoint) {
+    if (adjoint->is_constant(0) || facts(node).active_reads.empty()) return;
+    const auto [it, first] = index_of_.try_emplace({node.get(), scope}, pending_.size());
+    if (!first) {
+      pending_[it->second].adjoint = accumulate(pending_[it->second].adjoint, adjoint);
+      return;
+    }
+    queue_.emplace(facts(node).depth, pending_.size());
+    pending_.push_back({node, scope, adjoint});
+  }
+
+  std::size_t scope_number(const Scope& scope) {
+    const auto it = std::ranges::find(scopes_, scope);
+    if (it != scopes_.end()) return static_cast<std::size_t>(it - scopes_.begin());
+    scopes_.push_back(scope);
+    return scopes_.size() - 1;
+  }
+
+  const NodeFacts& facts(const Expr& node) {
+    if (const auto it = facts_.find(node.get()); it != facts_.end()) return it->second;
+    NodeFacts result{node, 0, {}};
+    if (node->kind == NodeKind::Access && active_.contains(node->tensor)) result.active_reads.push_back(node.get());
+    for (const Expr& arg : node->args) {
+      const NodeFacts& below = facts(arg);
+      result.depth = std::max(result.depth, below.depth + 1);
+      for (const Node* read : below.active_reads) {
+        const bool known = std::ranges::find(result.active_reads, read) != result.active_reads.end();
+        if (!known && result.active_reads.size() < 2) result.active_reads.push_back(read);
+      }
+    }
+    return facts_.emplace(node.get(), std::move(result)).first->second;
+  }
+
+  // ---- One node ----
+
+  void process(const Expr& node, std::size_t scope, const Expr& adjoint) {
+    if (node->kind == NodeKind::Access) {
+      contributions_.add(builder_.program(), scopes_[scope].domain, node, adjoint);
+      return;
+    }
+    const auto [closed_scope, closed_adjoint] = close(node, scope, adjoint);
+    switch (node->kind) {
+      case NodeKind::Call: return pass_call(node, closed_scope, closed_adjoint);
+      case NodeKind::Reduce: return pass_reduction(node, closed_scope, closed_adjoint);
+      case NodeKind::LinearAlgebra: throw InternalError("linear algebra inside an expression was not lifted before differentiation");
+      default: return;
+    }
+  }
+
+  void pass_call(const Expr& node, std::size_t scope, const Expr& adjoint) {
+    if (node->function->name == "where") {
+      pass_branch(node->args[0], true, node->args[1], scope, adjoint);
+      pass_branch(node->args[0], false, node->args[2], scope, adjoint);
+      return;
+    }
+    if (node->function->result == ResultType::Truth) return;
+    for (std::size_t i = 0; i < node->args.size(); ++i) {
+      if (facts(node->args[i]).active_reads.empty()) continue;
+      send(node->args[i], scope, chain(node->function->derivative(node->args, node, i), adjoint));
+    }
+  }
+
+  /// Conditions on indices narrow the scope; any other guards the adjoint.
+  void pass_branch(const Expr& truth, bool holds, const Expr& branch, std::size_t scope, const Expr& adjoint) {
+    if (facts(branch).active_reads.empty()) return;
+    const IndexCondition condition = conditions_of(truth, holds);
+    Scope narrowed = scopes_[scope];
+    add_missing(narrowed.domain.nonnegative, condition.nonnegative);
+    add_missing(narrowed.domain.zero, condition.zero);
+    send(branch, scope_number(narrowed), guarded(condition.rest, adjoint));
+  }
+
+  void pass_reduction(const Expr& node, std::size_t scope, const Expr& adjoint) {
+    const OpenedReduce opened = open(node);
+    const Scope inner{extended(scopes_[scope].domain, opened.index, opened.range), scopes_[scope].axes};
+    send(opened.body, scope_number(inner), chain(reduction_derivative(node, opened), adjoint));
+  }
+
+  // ---- Closing: summing an adjoint over the open indices that the node does not depend on ----
+
+  std::pair<std::size_t, Expr> close(const Expr& node, std::size_t scope, const Expr& adjoint) {
+    const Scope& open = scopes_[scope];
+    std::vector<Symbol> kept;
+    std::ranges::copy_if(open.domain.variables, std::back_inserter(kept), [&](Symbol v) { return node->depends_on(v); });
+    if (kept.size() == open.domain.variables.size()) return {scope, adjoint};
+    const bool keeps_axes = std::ranges::all_of(open.domain.variables.begin(),
+                                                open.domain.variables.begin() + static_cast<std::ptrdiff_t>(open.axes),
+                                                [&](Symbol axis) { return node->depends_on(axis); });
+    // A single access below sums over everything by itself; a tensor of its own would be shared by nobody.
+    if (!keeps_axes && facts(node).active_reads.size() < 2) return {scope, adjoint};
+    const auto boxes = boxes_of(open.domain, kept);
+    if (!boxes) return {scope, adjoint};
+    const Preimage dropped = project(open.domain, kept, *boxes);
+    // Between the steps of a quotient the node may not be defined.
+    if (!dropped.quotients.empty()) return {scope, adjoint};
+    const Scope closed{remaining_domain(open.domain, kept, dropped), keeps_axes ? open.axes : kept.size()};
+    if (keeps_axes) return {scope_number(closed), sum_over(dropped, adjoint)};
+    const std::string name = "adj." + definition_.name + "." + std::to_string(++lets_);
+    const Expr read = builder_.add_let({name, definition_.dtype, definition_.line}, as_axes(builder_, kept, *boxes, names_),
+                                       gather(dropped, adjoint));
+    return {scope_number(closed), read};
+  }
+
+  Preimage project(const IndexDomain& domain, const std::vector<Symbol>& kept, const std::vector<IndexBox>& boxes) const {
+    KnownRanges known(builder_.program().dims);
+    std::vector<Equation> equations;
+    for (std::size_t k = 0; k < kept.size(); ++k) {
+      known.add(kept[k], {{{1, boxes[k].low}}, {{1, boxes[k].high}}});
+      equations.push_back({kept[k], kept[k]});
+    }
+    return invert(domain, equations, known);
+  }
+
+  /// What is still known of the kept variables once the others are gone.
+  static IndexDomain remaining_domain(const IndexDomain& domain, const std::vector<Symbol>& kept, const Preimage& dropped) {
+    IndexDomain remaining{kept, {}, dropped.zero};
+    const auto mentions_dropped = [&](const Affine& row) {
+      return std::ranges::any_of(domain.variables,
+                                 [&](Symbol v) { return row.mentions(v) && std::ranges::find(kept, v) == kept.end(); });
+    };
+    std::ranges::copy_if(domain.nonnegative, std::back_inserter(remaining.nonnegative), std::not_fn(mentions_dropped));
+    add_missing(remaining.nonnegative, dropped.nonnegative);
+    add_missing(remaining.nonnegative, dropped.derived);
+    return remaining;
+  }
+
+  struct PlaceHash {
+    std::size_t operator()(const std::pair<const Node*, std::size_t>& place) const {
+      return std::hash<const Node*>()(place.first) ^ (place.second * 0x9E3779B97F4A7C15ULL);
+    }
+  };
+
+  ProgramBuilder& builder_;
+  const Definition& definition_;
+  const ActiveTensors& active_;
+  Contributions& contributions_;
+  std::vector<std::pair<Symbol, std::string>> names_;
+  int lets_ = 0;
+  std::deque<Scope> scopes_;    // deques, as references outlive additions
+  std::deque<Pending> pending_;
+  std::unordered_map<std::pair<const Node*, std::size_t>, std::size_t, PlaceHash> index_of_;
+  std::priority_queue<std::pair<int, std::size_t>> queue_;
+  std::unordered_map<const Node*, NodeFacts> facts_;
+};
+
+}  // namespace
+
+void differentiate_body(ProgramBuilder& builder, const Definition& definition, const Expr& adjoint, const ActiveTensors& active,
+                        Contributions& contributions) {
+  BodyAdjoint(builder, definition, active, contributions).run(adjoint);
+}
+
+}  // namespace moxie

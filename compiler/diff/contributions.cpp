@@ -1,0 +1,38 @@
+#include "compiler/diff/contributions.h"
+
+#include "compiler/diff/chain.h"
+
+namespace moxie {
+namespace {
+
+std::vector<Range> axis_ranges(const Program& program, const std::string& tensor, const std::vector<Affine>& shape) {
+  std::vector<Range> ranges;
+  if (const Definition* definition = program.find_definition(tensor)) {
+    for (const AxisDecl& axis : definition->axes) ranges.push_back(axis.range);
+  } else {
+    for (const Affine& extent : shape) ranges.push_back(Range::extent(extent));
+  }
+  return ranges;
+}
+
+}  // namespace
+
+void Contributions::add(const Program& program, const IndexDomain& domain, const Expr& read, const Expr& adjoint) {
+  if (adjoint->is_constant(0)) return;
+  const std::vector<Affine> shape = program.shape_of(read->tensor);
+  const KnownRanges known = known_inside(program, shape, axis_ranges(program, read->tensor, shape));
+  std::vector<Equation> equations;
+  for (const Affine& subscript : read->subscripts) {
+    equations.push_back({subscript, Symbol::axis(static_cast<std::uint32_t>(equations.size()))});
+  }
+  const Expr contribution = gather(invert(domain, equations, known), adjoint);
+  const auto [it, first] = sums_.emplace(read->tensor, contribution);
+  if (!first) it->second = accumulate(it->second, contribution);
+}
+
+Expr Contributions::to(const std::string& tensor) const {
+  const auto it = sums_.find(tensor);
+  return it == sums_.end() ? constant(0) : it->second;
+}
+
+}  // namespace moxie

@@ -1,0 +1,22 @@
+#pragma once
+// What the accesses met so far contribute to the adjoints of the tensors they read.
+#include <map>
+#include <string>
+
+#include "compiler/diff/inversion.h"
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+class Contributions {
+ public:
+  /// `read`, an access, takes place at every point of `domain` and receives `adjoint` there.
+  void add(const Program& program, const IndexDomain& domain, const Expr& read, const Expr& adjoint);
+  /// The sum of all contributions, over the tensor's axes; the constant 0 if there is none.
+  Expr to(const std::string& tensor) const;
+
+ private:
+  std::map<std::string, Expr> sums_;
+};
+
+}  // namespace moxie

@@ -1,0 +1,126 @@
+#include "compiler/diff/guards.h"
+
+#include <cmath>
+#include <string_view>
+
+#include "compiler/ir/functions.h"
+
+namespace moxie {
+namespace {
+
+/// Integers up to here are exact as doubles.
+constexpr double kExactIntegers = 9007199254740992.0;
+
+std::optional<Affine> affine_sum(const std::vector<Expr>& args) {
+  Affine sum;
+  for (const Expr& arg : args) {
+    const auto part = as_affine(arg);
+    if (!part) return std::nullopt;
+    sum += *part;
+  }
+  return sum;
+}
+
+std::optional<Affine> affine_product(const std::vector<Expr>& args) {
+  Affine product(1);
+  for (const Expr& arg : args) {
+    const auto part = as_affine(arg);
+    if (!part || (!part->is_constant() && !product.is_constant())) return std::nullopt;
+    product = part->is_constant() ? product * part->constant() : *part * product.constant();
+  }
+  return product;
+}
+
+/// Over integers a < b is b - a - 1 >= 0.
+std::optional<IndexCondition> comparison(std::string_view name, const Affine& a, const Affine& b) {
+  if (name == "<") return IndexCondition{{b - a - Affine(1)}, {}, {}};
+  if (name == "<=") return IndexCondition{{b - a}, {}, {}};
+  if (name == ">") return IndexCondition{{a - b - Affine(1)}, {}, {}};
+  if (name == ">=") return IndexCondition{{a - b}, {}, {}};
+  if (name == "==") return IndexCondition{{}, {a - b}, {}};
+  return std::nullopt;
+}
+
+std::string_view negation(std::string_view name) {
+  if (name == "<") return ">=";
+  if (name == "<=") return ">";
+  if (name == ">") return "<=";
+  if (name == ">=") return "<";
+  if (name == "==") return "!=";
+  return "==";
+}
+
+void join(IndexCondition& into, IndexCondition part) {
+  into.nonnegative.insert(into.nonnegative.end(), part.nonnegative.begin(), part.nonnegative.end());
+  into.zero.insert(into.zero.end(), part.zero.begin(), part.zero.end());
+  into.rest.insert(into.rest.end(), part.rest.begin(), part.rest.end());
+}
+
+/// `row` without its terms of the other sign: row >= 0 is written positive part >= negative part.
+Expr part_of(const Affine& row, int sign) {
+  Affine part;
+  for (const auto& [symbol, coefficient] : row.terms()) {
+    if (coefficient * sign > 0) part += Affine(symbol) * (coefficient * sign);
+  }
+  if (row.constant() * sign > 0) part += Affine(row.constant() * sign);
+  if (part.is_constant()) return constant(static_cast<double>(part.constant()));
+  return index_value(part);
+}
+
+/// In the form whose left side is not a bare number, unless both are.
+Expr compare(std::string_view name, std::string_view mirrored, const Affine& row) {
+  const Expr left = part_of(row, 1);
+  const Expr right = part_of(row, -1);
+  if (left->kind == NodeKind::Constant) return call(mirrored, {right, left});
+  return call(name, {left, right});
+}
+
+}  // namespace
+
+std::optional<Affine> as_affine(const Expr& expr) {
+  if (expr->kind == NodeKind::IndexValue) return expr->affine;
+  if (expr->kind == NodeKind::Constant) {
+    const bool whole = std::nearbyint(expr->value) == expr->value && std::abs(expr->value) <= kExactIntegers;
+    return whole ? std::optional(Affine(static_cast<std::int64_t>(expr->value))) : std::nullopt;
+  }
+  if (expr->kind != NodeKind::Call) return std::nullopt;
+  const std::string_view name = expr->function->name;
+  if (name == "+") return affine_sum(expr->args);
+  if (name == "*") return affine_product(expr->args);
+  if (name != "neg") return std::nullopt;
+  const auto part = as_affine(expr->args[0]);
+  return part ? std::optional(-*part) : std::nullopt;
+}
+
+IndexCondition conditions_of(const Expr& truth, bool holds) {
+  IndexCondition result;
+  const IndexCondition as_it_is{{}, {}, {holds ? truth : call("not", {truth})}};
+  if (truth->kind != NodeKind::Call) return as_it_is;
+  const std::string_view name = truth->function->name;
+  if (name == "not") return conditions_of(truth->args[0], !holds);
+  if (name == (holds ? "and" : "or")) {
+    for (const Expr& arg : truth->args) join(result, conditions_of(arg, holds));
+    return result;
+  }
+  if (name == "and" || name == "or" || truth->args.size() != 2) return as_it_is;
+  const auto a = as_affine(truth->args[0]);
+  const auto b = as_affine(truth->args[1]);
+  if (a && b) {
+    if (auto rows = comparison(holds ? name : negation(name), *a, *b)) return *rows;
+  }
+  return as_it_is;
+}
+
+Expr guarded(const std::vector<Affine>& zero, const std::vector<Affine>& nonnegative, const Expr& body) {
+  std::vector<Expr> truths;
+  for (const Affine& row : zero) truths.push_back(compare("==", "==", row));
+  for (const Affine& row : nonnegative) truths.push_back(compare(">=", "<=", row));
+  return guarded(truths, body);
+}
+
+Expr guarded(const std::vector<Expr>& truths, const Expr& body) {
+  if (truths.empty() || body->is_constant(0)) return body;
+  return call("where", {truths.size() == 1 ? truths[0] : call("and", truths), body, 0});
+}
+
+}  // namespace moxie

@@ -1,0 +1,28 @@
+#pragma once
+// Conditions on indices: between the form in which the language states them and affine rows.
+#include <optional>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+
+namespace moxie {
+
+/// What a condition says: all of `nonnegative` are >= 0, all of `zero` are 0, and all of `rest` (which no affine row can state) are true.
+struct IndexCondition {
+  std::vector<Affine> nonnegative;
+  std::vector<Affine> zero;
+  std::vector<Expr> rest;
+};
+
+/// The condition that `truth` holds, or that it does not.
+IndexCondition conditions_of(const Expr& truth, bool holds);
+
+/// The affine expression in indices and dims that `expr` is, if it is one with integer coefficients.
+std::optional<Affine> as_affine(const Expr& expr);
+
+/// where(every row of `zero` is 0 and every row of `nonnegative` is >= 0, body, 0); `body` itself if there is no row.
+Expr guarded(const std::vector<Affine>& zero, const std::vector<Affine>& nonnegative, const Expr& body);
+/// where(all of `truths`, body, 0)
+Expr guarded(const std::vector<Expr>& truths, const Expr& body);
+
+}  // namespace moxie

@@ -1,0 +1,35 @@
+#pragma once
+// Definitions with their axes made open indices, and the domains these run over.
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/diff/inversion.h"
+#include "compiler/diff/program_builder.h"
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+struct OpenDefinition {
+  IndexDomain domain;   // of the axes, in order
+  Replacement opening;  // axis -> open index
+  Expr body;
+};
+OpenDefinition open_definition(const Definition& definition);
+
+/// The domain with one more, inner index.
+IndexDomain extended(const IndexDomain& domain, Symbol index, const Range& range);
+
+/// low <= variable <= high with bounds in dims only.
+struct IndexBox {
+  Affine low, high;
+};
+/// An empty result where the domain shows no such bounds.
+std::optional<IndexBox> box_of(const IndexDomain& domain, Symbol variable);
+std::optional<std::vector<IndexBox>> boxes_of(const IndexDomain& domain, const std::vector<Symbol>& variables);
+
+/// The variables as axes of a new definition; `names` holds the names that some of them go by.
+std::vector<OpenAxis> as_axes(const ProgramBuilder& builder, const std::vector<Symbol>& variables, const std::vector<IndexBox>& boxes,
+                              const std::vector<std::pair<Symbol, std::string>>& names);
+
+}  // namespace moxie

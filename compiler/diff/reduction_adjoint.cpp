@@ -1,0 +1,45 @@
+#include "compiler/diff/reduction_adjoint.h"
+
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+Expr product_of_other_rounds(const OpenedReduce& opened) {
+  const Symbol other = Symbol::fresh();
+  const Expr factor = substitute(opened.body, {{opened.index, other}});
+  const Expr is_this_round = call("==", {index_value(other), index_value(opened.index)});
+  return reduce(ReduceKind::Product, other, opened.range, call("where", {is_this_round, 1, factor}));
+}
+
+/// The extremum over the rounds before (after) this one.
+Expr extremum_of_part(ReduceKind kind, const OpenedReduce& opened, bool before) {
+  Range range = opened.range;
+  if (before) range.highs.push_back({1, Affine(opened.index) - Affine(1)});
+  else range.lows.push_back({1, Affine(opened.index) + Affine(1)});
+  const Symbol other = Symbol::fresh();
+  return reduce(kind, other, range, substitute(opened.body, {{opened.index, other}}));
+}
+
+/// The rounds are compared with each other, never with the reduction's value: a value computed twice may differ in its last bit.
+Expr is_first_extremum(ReduceKind kind, const OpenedReduce& opened) {
+  const bool largest = kind == ReduceKind::Max;
+  const Expr beats = call(largest ? ">" : "<", {opened.body, extremum_of_part(kind, opened, true)});
+  const Expr reaches = call(largest ? ">=" : "<=", {opened.body, extremum_of_part(kind, opened, false)});
+  return call("where", {call("and", {beats, reaches}), 1, 0});
+}
+
+}  // namespace
+
+Expr reduction_derivative(const Expr& reduction, const OpenedReduce& opened) {
+  switch (reduction->reduce) {
+    case ReduceKind::Sum: return 1;
+    case ReduceKind::Product: return product_of_other_rounds(opened);
+    case ReduceKind::Max:
+    case ReduceKind::Min: return is_first_extremum(reduction->reduce, opened);
+    case ReduceKind::LogSumExp: return call("exp", {opened.body - reduction});
+  }
+  throw InternalError("a kind of reduction without a derivative");
+}
+
+}  // namespace moxie

@@ -1,0 +1,80 @@
+#pragma once
+// Fusion: the definitions of an optimised Program become kernels (one launch each) and library calls.
+//
+// A kernel has up to two shared loops: the vector loop, whose index is the fastest axis of most of what is read and written, and the
+// sample loop, the longest of the others. A root is one definition computed by the kernel. Either it has both loops among its axes and stores an
+// element (a map), or it sums over one of them and accumulates. All other axes are loops of the root's own.
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+struct LoopIndex {
+  Symbol symbol;  // Free
+  Range range;
+  bool operator==(const LoopIndex&) const = default;
+};
+
+struct KernelRoot {
+  Definition definition;          // as in the optimised Program
+  std::vector<Affine> subscripts; // of the element that is computed, in loop symbols
+  std::vector<LoopIndex> locals;  // loops of this root alone, outermost first
+  Expr body;                      // in loop symbols; of an accumulating root: the summand
+  std::optional<ReduceKind> accumulate;
+  bool stored = true;             // false: used inside this kernel only
+  bool operator==(const KernelRoot&) const = default;
+};
+
+struct Kernel {
+  std::string name;
+  std::optional<LoopIndex> vector;
+  std::optional<LoopIndex> sample;
+  bool reduces_vector = false;    // accumulating roots sum over the vector loop
+  std::vector<KernelRoot> roots;
+  std::string reason;             // why these loops
+  bool operator==(const Kernel&) const = default;
+};
+
+/// out[i,j] = alpha * sum_k left[i,k] * right[k,j] by BLAS; `transposed` says how an operand lies in memory.
+struct MatrixProduct {
+  Definition definition;
+  std::string left, right;
+  bool left_transposed = false, right_transposed = false;
+  Affine rows, columns, depth;
+  double alpha = 1;
+  bool operator==(const MatrixProduct&) const = default;
+};
+
+using Step = std::variant<Kernel, MatrixProduct>;
+
+struct FusedProgram {
+  Program program;  // optimised
+  std::vector<Step> steps;
+  /// Axes from slowest to fastest, for tensors whose place in memory is the compiler's choice.
+  std::map<std::string, std::vector<std::uint32_t>> layouts;
+};
+
+FusedProgram fuse(const Program& optimised);
+std::string print(const FusedProgram& fused);
+
+/// Lanes assumed by the cost model.
+constexpr double kAssumedLanes = 16;
+
+/// The loops that suit a definition best, by an estimate of vector operations.
+struct LoopChoice {
+  /// An axis, or `kReduced` for the index of the reduction at the root, or none.
+  static constexpr int kReduced = -2;
+  static constexpr int kNone = -1;
+  int vector = kNone;
+  int sample = kNone;
+  double operations = 0;
+};
+LoopChoice choose_loops(const Program& program, const Definition& definition,
+                        const std::map<std::string, std::vector<std::uint32_t>>& layouts);
+
+}  // namespace moxie

@@ -1,0 +1,37 @@
+#pragma once
+// Dense linear algebra in double on one small matrix: the reference of the LinearAlgebra nodes.
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+
+namespace moxie {
+
+/// Square, row-major.
+struct DenseMatrix {
+  std::size_t rows = 0;
+  std::vector<double> values;
+
+  explicit DenseMatrix(std::size_t n) : rows(n), values(n * n) {}
+  double& operator()(std::size_t i, std::size_t j) { return values[i * rows + j]; }
+  double operator()(std::size_t i, std::size_t j) const { return values[i * rows + j]; }
+};
+
+/// The first pivot that is not positive, and where.
+struct BadPivot {
+  std::size_t row;
+  double value;
+};
+
+/// Replaces `a` by its Cholesky factor (lower, zeros above), reading its lower triangle only.
+std::optional<BadPivot> factorise(DenseMatrix& a);
+/// Solve L x = b and L^T x = b in place.
+void solve_lower(const DenseMatrix& lower, std::vector<double>& b);
+void solve_lower_transposed(const DenseMatrix& lower, std::vector<double>& b);
+
+/// The whole result of the operation, row-major: rows*rows, rows or 1 numbers. `rhs` is empty where the operation has none.
+/// On failure `bad` is set and the result is empty.
+std::vector<double> apply(LinearAlgebraKind kind, DenseMatrix a, std::vector<double> rhs, std::optional<BadPivot>& bad);
+
+}  // namespace moxie

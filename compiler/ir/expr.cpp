@@ -1,0 +1,374 @@
+#include "compiler/ir/expr.h"
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "compiler/ir/functions.h"
+#include "compiler/support/error.h"
+#include "compiler/support/hash.h"
+
+namespace moxie {
+
+const char* to_string(DType dtype) { return dtype == DType::f32 ? "f32" : "f64"; }
+const char* to_string(ReduceKind kind) {
+  static constexpr const char* names[] = {"sum", "prod", "max", "min", "logsumexp"};
+  return names[static_cast<int>(kind)];
+}
+const char* to_string(LinearAlgebraKind kind) {
+  static constexpr const char* names[] = {"cholesky", "inverse", "logdet", "solve", "tri_solve", "tri_solve_transposed"};
+  return names[static_cast<int>(kind)];
+}
+const char* to_string(RandomKind kind) { return kind == RandomKind::Normal ? "randn" : "randu"; }
+
+bool Node::depends_on(Symbol symbol) const { return std::ranges::binary_search(free_symbols, symbol); }
+
+namespace {
+
+// ---- Interning ----
+
+/// The expressions alive in this process, by hash. Equal content is the same node; a node leaves the table when its last Expr goes.
+class InternTable {
+ public:
+  Expr intern(Node&& node) {
+    const std::lock_guard lock(mutex_);
+    const auto [first, last] = nodes_.equal_range(node.hash);
+    for (auto it = first; it != last; ++it) {
+      if (!same(*it->second.raw, node)) continue;
+      if (auto alive = it->second.weak.lock()) return Expr(std::move(alive));
+    }
+    const auto* raw = new Node(std::move(node));
+    std::shared_ptr<const Node> shared(raw, [](const Node* dying) { table().forget(dying); });
+    nodes_.emplace(raw->hash, Entry{raw, shared});
+    return Expr(std::move(shared));
+  }
+  /// Never destroyed: expressions in static storage may outlive any order of destruction.
+  static InternTable& table() {
+    static auto* instance = new InternTable;
+    return *instance;
+  }
+
+ private:
+  struct Entry {
+    const Node* raw;
+    std::weak_ptr<const Node> weak;
+  };
+  /// Children die outside the lock, since their own deaths take it again.
+  void forget(const Node* dying) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto [first, last] = nodes_.equal_range(dying->hash);
+      nodes_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second.raw == dying; }));
+    }
+    delete dying;
+  }
+  static bool same(const Node& a, const Node& b) {
+    const bool same_value = std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value);
+    return a.kind == b.kind && same_value && a.function == b.function && a.reduce == b.reduce && a.algebra == b.algebra &&
+           a.random == b.random && a.stream == b.stream && a.args == b.args && a.tensor == b.tensor && a.affine == b.affine &&
+           a.subscripts == b.subscripts && a.range == b.range && a.size == b.size && a.height == b.height;
+  }
+
+  std::mutex mutex_;
+  std::unordered_multimap<std::uint64_t, Entry> nodes_;
+};
+
+bool is_anonymous(Symbol symbol) { return symbol.kind() == Symbol::Kind::Bound || symbol.kind() == Symbol::Kind::Free; }
+
+/// As Affine::hash, with anonymous symbols told apart by their coefficients only.
+std::uint64_t shape_hash(const Affine& affine) {
+  std::uint64_t h = mix(1, static_cast<std::uint64_t>(affine.constant()));
+  std::uint64_t anonymous = 0;  // a sum, since the order of anonymous terms carries no meaning
+  for (const auto& [symbol, coefficient] : affine.terms()) {
+    if (is_anonymous(symbol)) anonymous += mix(3, static_cast<std::uint64_t>(coefficient));
+    else h = mix(mix(h, symbol.hash()), static_cast<std::uint64_t>(coefficient));
+  }
+  return mix(h, anonymous);
+}
+
+std::uint64_t shape_hash(const Range& range) {
+  std::uint64_t h = mix(2, range.lows.size());
+  for (const auto* bounds : {&range.lows, &range.highs}) {
+    for (const Bound& bound : *bounds) h = mix(mix(h, static_cast<std::uint64_t>(bound.divisor)), shape_hash(bound.value));
+  }
+  return h;
+}
+
+template <class HashAffine, class HashRange, class HashChild>
+std::uint64_t hash_with(const Node& node, HashAffine affine, HashRange range, HashChild child) {
+  std::uint64_t h = mix(static_cast<std::uint64_t>(node.kind), std::bit_cast<std::uint64_t>(node.value));
+  h = mix(h, hash_text(node.tensor));
+  h = mix(h, node.function ? hash_text(node.function->name) : 0);
+  h = mix(h, static_cast<std::uint64_t>(node.reduce) * 64 + static_cast<std::uint64_t>(node.algebra) * 8 +
+                 static_cast<std::uint64_t>(node.random));
+  h = mix(mix(h, static_cast<std::uint64_t>(node.stream)), affine(node.affine));
+  h = mix(mix(h, range(node.range)), affine(node.size));
+  for (const Affine& subscript : node.subscripts) h = mix(h, affine(subscript));
+  for (const Expr& arg : node.args) h = mix(h, child(*arg));
+  return h;
+}
+
+void add_symbols(std::vector<Symbol>& symbols, const Affine& affine) {
+  for (const auto& term : affine.terms()) symbols.push_back(term.first);
+}
+
+void add_symbols(std::vector<Symbol>& symbols, const Range& range) {
+  for (const auto* bounds : {&range.lows, &range.highs}) {
+    for (const Bound& bound : *bounds) add_symbols(symbols, bound.value);
+  }
+}
+
+bool binds(const Node& node, Symbol symbol) {
+  if (symbol.kind() != Symbol::Kind::Bound) return false;
+  if (node.kind == NodeKind::Reduce) return symbol.number() == node.height;
+  if (node.kind == NodeKind::LinearAlgebra) return symbol.number() == node.height || symbol.number() + 1 == node.height;
+  return false;
+}
+
+/// Fills in the derived fields and interns.
+Expr finish(Node&& node) {
+  for (const Expr& arg : node.args) {
+    for (const Symbol symbol : arg->free_symbols) {
+      if (!binds(node, symbol)) node.free_symbols.push_back(symbol);
+    }
+    if (node.kind != NodeKind::Reduce && node.kind != NodeKind::LinearAlgebra) node.height = std::max(node.height, arg->height);
+  }
+  add_symbols(node.free_symbols, node.affine);
+  add_symbols(node.free_symbols, node.range);
+  add_symbols(node.free_symbols, node.size);
+  for (const Affine& subscript : node.subscripts) add_symbols(node.free_symbols, subscript);
+  std::ranges::sort(node.free_symbols);
+  const auto repeated = std::ranges::unique(node.free_symbols);
+  node.free_symbols.erase(repeated.begin(), repeated.end());
+  node.hash = mix(hash_with(node, [](const Affine& a) { return a.hash(); }, [](const Range& r) { return r.hash(); },
+                            [](const Node& child) { return child.hash; }), node.height);
+  node.shape_hash = hash_with(node, [](const Affine& a) { return shape_hash(a); }, [](const Range& r) { return shape_hash(r); },
+                              [](const Node& child) { return child.shape_hash; });
+  return InternTable::table().intern(std::move(node));
+}
+
+Node blank(NodeKind kind) {
+  Node node;
+  node.kind = kind;
+  return node;
+}
+
+std::uint32_t max_height(std::span<const Expr> args) {
+  std::uint32_t height = 0;
+  for (const Expr& arg : args) height = std::max(height, arg->height);
+  return height;
+}
+
+Expr n_ary(const ScalarFunction& f, const Expr& a, const Expr& b) {
+  std::vector<Expr> args;
+  if (a->kind == NodeKind::Call && a->function == &f) args = a->args;
+  else args.push_back(a);
+  args.push_back(b);
+  return call(f, std::move(args));
+}
+
+}  // namespace
+
+Expr::Expr(double value) : Expr(constant(value)) {}
+
+Expr constant(double value) {
+  Node node = blank(NodeKind::Constant);
+  node.value = value;
+  return finish(std::move(node));
+}
+
+Expr index_value(Affine value) {
+  Node node = blank(NodeKind::IndexValue);
+  node.affine = std::move(value);
+  return finish(std::move(node));
+}
+
+Expr access(std::string tensor, std::vector<Affine> subscripts) {
+  Node node = blank(NodeKind::Access);
+  node.tensor = std::move(tensor);
+  node.subscripts = std::move(subscripts);
+  return finish(std::move(node));
+}
+
+Expr call(const ScalarFunction& f, std::vector<Expr> args) {
+  const bool fits = f.arity < 0 ? args.size() >= 2 : args.size() == static_cast<std::size_t>(f.arity);
+  if (!fits) throw InternalError("wrong number of arguments for " + std::string(f.name));
+  Node node = blank(NodeKind::Call);
+  node.function = &f;
+  node.args = std::move(args);
+  return finish(std::move(node));
+}
+
+Expr call(std::string_view name, std::vector<Expr> args) { return call(function(name), std::move(args)); }
+
+Expr reduce(ReduceKind kind, Symbol index, const Range& range, const Expr& body) {
+  Node node = blank(NodeKind::Reduce);
+  node.height = body->height + 1;
+  node.reduce = kind;
+  node.range = range;
+  node.args = {substitute(body, {{index, Symbol::bound(node.height)}})};
+  return finish(std::move(node));
+}
+
+Expr linear_algebra(LinearAlgebraKind kind, Symbol row, Symbol col, const Affine& size, const Expr& matrix, const Expr& rhs,
+                    std::vector<Affine> element) {
+  Node node = blank(NodeKind::LinearAlgebra);
+  node.args = {matrix};
+  if (rhs) node.args.push_back(rhs);
+  node.height = max_height(node.args) + 2;
+  for (Expr& arg : node.args) arg = substitute(arg, {{row, Symbol::bound(node.height)}, {col, Symbol::bound(node.height - 1)}});
+  node.algebra = kind;
+  node.size = size;
+  node.subscripts = std::move(element);
+  return finish(std::move(node));
+}
+
+Expr random(RandomKind kind, std::int64_t stream, std::vector<Affine> coordinates) {
+  Node node = blank(NodeKind::Random);
+  node.random = kind;
+  node.stream = stream;
+  node.subscripts = std::move(coordinates);
+  return finish(std::move(node));
+}
+
+Expr operator+(const Expr& a, const Expr& b) { return n_ary(function("+"), a, b); }
+Expr operator*(const Expr& a, const Expr& b) { return n_ary(function("*"), a, b); }
+Expr operator/(const Expr& a, const Expr& b) { return call("/", {a, b}); }
+Expr operator-(const Expr& a) { return call("neg", {a}); }
+Expr operator-(const Expr& a, const Expr& b) { return a + (-b); }
+
+OpenedReduce open(const Expr& reduction) {
+  const Symbol index = Symbol::fresh();
+  return {index, reduction->range, substitute(reduction->args[0], {{Symbol::bound(reduction->height), index}})};
+}
+
+OpenedLinearAlgebra open_algebra(const Expr& algebra) {
+  const Symbol row = Symbol::fresh();
+  const Symbol col = Symbol::fresh();
+  const Replacement opened = {{Symbol::bound(algebra->height), row}, {Symbol::bound(algebra->height - 1), col}};
+  return {row, col, substitute(algebra->args[0], opened), algebra->args.size() > 1 ? substitute(algebra->args[1], opened) : Expr()};
+}
+
+namespace {
+
+/// Rebuilds a node whose children, subscripts and ranges were changed; binders close over their own bound symbols again.
+class Substitution {
+ public:
+  explicit Substitution(const Replacement& replacement) : replacement_(replacement) {}
+
+  Expr apply(const Expr& expr) {
+    if (!touches(*expr)) return expr;
+    if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second;
+    Node node = blank(expr->kind);
+    node.value = expr->value;
+    node.tensor = expr->tensor;
+    node.function = expr->function;
+    node.reduce = expr->reduce;
+    node.algebra = expr->algebra;
+    node.random = expr->random;
+    node.stream = expr->stream;
+    node.affine = apply(expr->affine);
+    node.size = apply(expr->size);
+    node.range = expr->range.substitute(lookup());
+    for (const Affine& subscript : expr->subscripts) node.subscripts.push_back(apply(subscript));
+    // Heights do not change, since no replacement brings in a reduction.
+    if (expr->kind == NodeKind::Reduce || expr->kind == NodeKind::LinearAlgebra) node.height = expr->height;
+    for (const Expr& arg : expr->args) node.args.push_back(apply(arg));
+    return done_[expr.get()] = finish(std::move(node));
+  }
+
+ private:
+  std::function<const Affine*(Symbol)> lookup() const {
+    return [this](Symbol symbol) -> const Affine* {
+      for (const auto& [from, to] : replacement_) {
+        if (from == symbol) return &to;
+      }
+      return nullptr;
+    };
+  }
+  Affine apply(const Affine& affine) const { return affine.is_constant() ? affine : affine.substitute(lookup()); }
+  bool touches(const Node& node) const {
+    return std::ranges::any_of(replacement_, [&](const auto& pair) { return node.depends_on(pair.first); });
+  }
+
+  const Replacement& replacement_;
+  std::unordered_map<const Node*, Expr> done_;
+};
+
+}  // namespace
+
+Expr substitute(const Expr& expr, const Replacement& replacement) { return Substitution(replacement).apply(expr); }
+
+Expr with_args(const Expr& expr, std::vector<Expr> args) {
+  if (args == expr->args) return expr;
+  Node node = *expr;
+  node.free_symbols.clear();
+  node.args = std::move(args);
+  if (node.kind != NodeKind::Reduce && node.kind != NodeKind::LinearAlgebra) node.height = 0;
+  return finish(std::move(node));
+}
+
+Expr map_children(const Expr& expr, const std::function<Expr(const Expr&)>& f) {
+  if (expr->kind == NodeKind::Reduce) {
+    const OpenedReduce opened = open(expr);
+    const Expr body = f(opened.body);
+    return body == opened.body ? expr : reduce(expr->reduce, opened.index, opened.range, body);
+  }
+  if (expr->kind == NodeKind::LinearAlgebra) {
+    const OpenedLinearAlgebra opened = open_algebra(expr);
+    const Expr matrix = f(opened.matrix);
+    const Expr rhs = opened.rhs ? f(opened.rhs) : Expr();
+    if (matrix == opened.matrix && rhs == opened.rhs) return expr;
+    return linear_algebra(expr->algebra, opened.row, opened.col, expr->size, matrix, rhs, expr->subscripts);
+  }
+  std::vector<Expr> args;
+  args.reserve(expr->args.size());
+  for (const Expr& arg : expr->args) args.push_back(f(arg));
+  return with_args(expr, std::move(args));
+}
+
+void visit(const Expr& expr, const std::function<void(const Expr&)>& f) {
+  std::unordered_set<const Node*> seen;
+  const std::function<void(const Expr&)> walk = [&](const Expr& e) {
+    if (!seen.insert(e.get()).second) return;
+    for (const Expr& arg : e->args) walk(arg);
+    f(e);
+  };
+  walk(expr);
+}
+
+namespace {
+
+/// Bound indices of outer reductions have larger heights, free ones that were opened first smaller numbers.
+std::strong_ordering order(Symbol a, Symbol b) {
+  return a.kind() == Symbol::Kind::Bound && b.kind() == Symbol::Kind::Bound ? b <=> a : a <=> b;
+}
+
+std::strong_ordering order(const Affine& a, const Affine& b) {
+  return std::lexicographical_compare_three_way(
+      a.terms().begin(), a.terms().end(), b.terms().begin(), b.terms().end(), [](const Affine::Term& x, const Affine::Term& y) {
+        const auto by_symbol = order(x.first, y.first);
+        return by_symbol != 0 ? by_symbol : x.second <=> y.second;
+      });
+}
+
+std::strong_ordering order(const Expr& a, const Expr& b) {
+  if (a == b) return std::strong_ordering::equal;
+  if (const auto by_shape = a->shape_hash <=> b->shape_hash; by_shape != 0) return by_shape;
+  if (const auto by_affine = order(a->affine, b->affine); by_affine != 0) return by_affine;
+  for (std::size_t i = 0; i < std::min(a->subscripts.size(), b->subscripts.size()); ++i) {
+    if (const auto by_subscript = order(a->subscripts[i], b->subscripts[i]); by_subscript != 0) return by_subscript;
+  }
+  for (std::size_t i = 0; i < std::min(a->args.size(), b->args.size()); ++i) {
+    if (const auto by_arg = order(a->args[i], b->args[i]); by_arg != 0) return by_arg;
+  }
+  return a->hash <=> b->hash;
+}
+
+}  // namespace
+
+bool precedes(const Expr& a, const Expr& b) { return order(a, b) < 0; }
+
+}  // namespace moxie

@@ -1,0 +1,261 @@
+#include "compiler/ir/expr_parser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "compiler/ir/functions.h"
+
+namespace moxie {
+namespace {
+
+constexpr std::array<std::string_view, 6> kComparisons = {"<", "<=", ">", ">=", "==", "!="};
+
+/// The sum or product of operands that are all affine, if it is affine and still mentions an index or dim.
+std::optional<Affine> fold_sum(const std::vector<Operand>& operands) {
+  Affine sum;
+  for (const Operand& operand : operands) {
+    if (!operand.affine) return std::nullopt;
+    sum += *operand.affine;
+  }
+  return sum.is_constant() ? std::nullopt : std::optional(sum);
+}
+
+std::optional<Affine> fold_product(const std::vector<Operand>& operands) {
+  Affine product(1);
+  for (const Operand& operand : operands) {
+    if (!operand.affine || (!product.is_constant() && !operand.affine->is_constant())) return std::nullopt;
+    product = product.is_constant() ? *operand.affine * product.constant() : product * operand.affine->constant();
+  }
+  return product.is_constant() ? std::nullopt : std::optional(product);
+}
+
+template <class Kind>
+std::optional<Kind> kind_named(std::string_view name, Kind last) {
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    if (name == to_string(static_cast<Kind>(i))) return static_cast<Kind>(i);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> function_names() {
+  std::vector<std::string> names;
+  for (const ScalarFunction& row : scalar_functions()) {
+    if (is_identifier(row.name)) names.emplace_back(row.name);
+  }
+  return names;
+}
+
+std::string shape_text(const std::vector<Affine>& shape) {
+  std::string text;
+  for (const Affine& extent : shape) text += (text.empty() ? "" : ",") + print(extent);
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+NameResolver ExprParser::index_resolver() const {
+  return [this](const Token& name) { return names_.resolve_index(program_, name); };
+}
+
+Operand ExprParser::make_call(std::string_view function, std::vector<Operand> args) {
+  Operand result;
+  std::vector<Expr> exprs;
+  for (Operand& arg : args) {
+    result.depth = std::max(result.depth, arg.depth + 1);
+    exprs.push_back(std::move(arg.expr));
+  }
+  tokens_.check_depth(result.depth);
+  result.expr = call(function, std::move(exprs));
+  return result;
+}
+
+Operand ExprParser::make_chain(std::string_view function, std::vector<Operand> args, const std::optional<Affine>& folded) {
+  if (args.size() == 1) return std::move(args[0]);
+  if (folded) return {index_value(*folded), folded};
+  return make_call(function, std::move(args));
+}
+
+Operand ExprParser::disjunction() {
+  const TokenStream::Nesting nesting(tokens_);
+  std::vector<Operand> args = {conjunction()};
+  while (tokens_.accept("or")) args.push_back(conjunction());
+  return make_chain("or", std::move(args), std::nullopt);
+}
+
+Operand ExprParser::conjunction() {
+  std::vector<Operand> args = {negation()};
+  while (tokens_.accept("and")) args.push_back(negation());
+  return make_chain("and", std::move(args), std::nullopt);
+}
+
+Operand ExprParser::negation() {
+  if (!tokens_.accept("not")) return comparison();
+  const TokenStream::Nesting nesting(tokens_);
+  return make_call("not", {negation()});
+}
+
+Operand ExprParser::comparison() {
+  const auto at_comparison = [&] { return std::ranges::any_of(kComparisons, [&](auto mark) { return tokens_.at(mark); }); };
+  Operand left = sum();
+  if (!at_comparison()) return left;
+  const Token mark = tokens_.next();
+  Operand result = make_call(mark.text, {std::move(left), sum()});
+  if (at_comparison()) tokens_.fail<ParseError>(tokens_.peek(), "comparisons do not chain", "write a < b and b < c");
+  return result;
+}
+
+Operand ExprParser::sum() {
+  std::vector<Operand> terms = {product()};
+  while (tokens_.at("+") || tokens_.at("-")) {
+    const bool negative = tokens_.next().text == "-";
+    Operand term = product();
+    if (negative) {
+      const std::optional<Affine> affine = term.affine;
+      term = make_call("neg", {std::move(term)});
+      if (affine) term.affine = -*affine;
+    }
+    terms.push_back(std::move(term));
+  }
+  const std::optional<Affine> folded = fold_sum(terms);
+  return make_chain("+", std::move(terms), folded);
+}
+
+Operand ExprParser::product() {
+  std::vector<Operand> factors = {unary()};
+  const auto collapse = [&] {
+    const std::optional<Affine> folded = fold_product(factors);
+    return make_chain("*", std::move(factors), folded);
+  };
+  while (true) {
+    if (tokens_.accept("*")) {
+      factors.push_back(unary());
+    } else if (tokens_.accept("/")) {
+      Operand numerator = collapse();
+      Operand quotient = make_call("/", {std::move(numerator), unary()});
+      factors = {std::move(quotient)};
+    } else {
+      return collapse();
+    }
+  }
+}
+
+std::optional<double> ExprParser::literal() const {
+  const Token& token = tokens_.peek();
+  if (token.text == "inf") return std::numeric_limits<double>::infinity();
+  if (token.text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (token.kind != TokenKind::Integer && token.kind != TokenKind::Number) return std::nullopt;
+  double value = 0;
+  const auto [stop, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
+  if (error != std::errc()) tokens_.fail<ParseError>(token, "this number does not fit double precision", "its size is 5e-324 to 1.8e308");
+  return value;
+}
+
+/// A minus directly before a number that is no base of a power makes a negative number; before anything else it is the function neg.
+Operand ExprParser::unary() {
+  const TokenStream::Nesting nesting(tokens_);
+  if (!tokens_.accept("-")) return power();
+  if (const std::optional<double> value = literal(); value && tokens_.peek_second().text != "^") {
+    Operand number = primary();
+    number.expr = constant(-*value);
+    if (number.affine) number.affine = -*number.affine;
+    return number;
+  }
+  Operand operand = unary();
+  if (operand.affine && !operand.affine->is_constant()) return {index_value(-*operand.affine), -*operand.affine};
+  return make_call("neg", {std::move(operand)});
+}
+
+Operand ExprParser::power() {
+  Operand base = primary();
+  if (!tokens_.accept("^")) return base;
+  return make_call("pow", {std::move(base), unary()});
+}
+
+Operand ExprParser::primary() {
+  if (const std::optional<double> value = literal()) {
+    const Token token = tokens_.next();
+    Operand number{constant(*value), std::nullopt};
+    if (const auto integer = token.kind == TokenKind::Integer ? integer_value(token) : std::nullopt) number.affine = *integer;
+    return number;
+  }
+  if (tokens_.at_name()) return named();
+  if (!tokens_.accept("(")) tokens_.fail_expected("an expression");
+  Operand inner = disjunction();
+  tokens_.expect(")");
+  inner.affine.reset();
+  return inner;
+}
+
+Operand ExprParser::named() {
+  const Token name = tokens_.next();
+  const bool called = tokens_.at("(");
+  if (called && name.text == to_string(RandomKind::Normal)) return random(name, RandomKind::Normal);
+  if (called && name.text == to_string(RandomKind::Uniform)) return random(name, RandomKind::Uniform);
+  if (called) return function_call(name);
+  if (!tokens_.at("[")) return bare_name(name);
+  if (const auto kind = kind_named(name.text, ReduceKind::LogSumExp)) return reduction(*kind);
+  if (const auto kind = kind_named(name.text, LinearAlgebraKind::TriSolveTransposed)) return linear_algebra(*kind);
+  return access(name);
+}
+
+Operand ExprParser::function_call(const Token& name) {
+  const ScalarFunction* function = find_function(name.text);
+  if (!function) {
+    const bool binds = kind_named(name.text, ReduceKind::LogSumExp) || kind_named(name.text, LinearAlgebraKind::TriSolveTransposed);
+    if (binds) tokens_.fail<ParseError>(name, fmt::format("`{}` needs its index", name.text), fmt::format("write {}[index](...)", name.text));
+    if (program_.find_input(name.text) || program_.find_definition(name.text)) {
+      tokens_.fail<TypeError>(name, fmt::format("`{}` is a tensor and cannot be called", name.text),
+                              fmt::format("subscripts stand in brackets: {}[...]", name.text));
+    }
+    const std::string similar = did_you_mean(name.text, function_names());
+    tokens_.fail<TypeError>(name, fmt::format("there is no function `{}`", name.text),
+                            similar.empty() ? fmt::format("the functions are {}", fmt::join(function_names(), " ")) : similar);
+  }
+  std::vector<Operand> args;
+  tokens_.expect("(");
+  do args.push_back(disjunction());
+  while (tokens_.accept(","));
+  tokens_.expect(")");
+  const bool fits = function->arity < 0 ? args.size() >= 2 : args.size() == static_cast<std::size_t>(function->arity);
+  if (!fits) {
+    const std::string wanted = function->arity < 0 ? "two or more arguments" : fmt::format("{} argument(s)", function->arity);
+    tokens_.fail<TypeError>(name, fmt::format("`{}` takes {}, but {} were given", name.text, wanted, args.size()),
+                            function->arity < 0 ? fmt::format("to reduce over an index write {}[index](...)", name.text) : "");
+  }
+  return make_call(function->name, std::move(args));
+}
+
+Operand ExprParser::access(const Token& name) {
+  const bool known = program_.find_input(name.text) || program_.find_definition(name.text);
+  if (!known) {
+    if (names_.find(name.text) || program_.find_dim(name.text)) {
+      tokens_.fail<TypeError>(name, fmt::format("`{}` is a number, not a tensor, and takes no subscripts", name.text));
+    }
+    names_.fail_unknown(program_, name);
+  }
+  tokens_.expect("[");
+  std::vector<Affine> subscripts = parse_affine_list(tokens_, index_resolver());
+  const std::vector<Affine> shape = program_.shape_of(name.text);
+  if (subscripts.size() != shape.size()) {
+    tokens_.fail<ShapeError>(name, fmt::format("`{}` has the shape {}, but {} subscript(s) were given", name.text, shape_text(shape),
+                                               subscripts.size()), "give one subscript per axis");
+  }
+  return {moxie::access(std::string(name.text), std::move(subscripts)), std::nullopt};
+}
+
+Operand ExprParser::bare_name(const Token& name) {
+  if (program_.find_input(name.text) || program_.find_definition(name.text)) {
+    const std::vector<Affine> shape = program_.shape_of(name.text);
+    if (shape.empty()) return {moxie::access(std::string(name.text), {}), std::nullopt};
+    tokens_.fail<ShapeError>(name, fmt::format("`{}` has the shape {} and needs subscripts here", name.text, shape_text(shape)),
+                             "give one subscript per axis");
+  }
+  const Affine value = names_.resolve_index(program_, name);
+  return {index_value(value), value};
+}
+
+}  // namespace moxie

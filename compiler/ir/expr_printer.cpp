@@ -1,0 +1,238 @@
+#include "compiler/ir/expr_printer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "compiler/ir/algebra_form.h"
+#include "compiler/ir/functions.h"
+#include "compiler/ir/names.h"
+
+namespace moxie {
+namespace {
+
+enum Strength : int { kAny, kOr, kAnd, kNot, kCompare, kSum, kProduct, kUnary, kPower, kPrimary };
+
+struct Operator {
+  std::string_view function;
+  int strength;
+};
+constexpr std::array<Operator, 14> kOperators = {{{"or", kOr}, {"and", kAnd}, {"not", kNot}, {"<", kCompare}, {"<=", kCompare},
+                                                  {">", kCompare}, {">=", kCompare}, {"==", kCompare}, {"!=", kCompare}, {"+", kSum},
+                                                  {"*", kProduct}, {"/", kProduct}, {"neg", kUnary}, {"pow", kPower}}};
+
+int strength_of(const Node& node) {
+  if (node.kind == NodeKind::Constant) return std::signbit(node.value) ? kUnary : kPrimary;
+  if (node.kind == NodeKind::IndexValue) return node.affine.as_symbol() ? kPrimary : kSum;
+  if (node.kind != NodeKind::Call) return kPrimary;
+  const auto it = std::ranges::find(kOperators, node.function->name, &Operator::function);
+  return it == kOperators.end() ? kPrimary : it->strength;
+}
+
+bool is_call(const Node& node, std::string_view function) { return node.kind == NodeKind::Call && node.function->name == function; }
+
+bool is_index(const Node& node) { return node.kind == NodeKind::IndexValue && node.affine.as_symbol(); }
+
+/// Whether the parser would take the operand, as written in a chain, for a part of an affine expression.
+bool is_foldable(const Node& node) {
+  return is_index(node) || (node.kind == NodeKind::Constant && std::trunc(node.value) == node.value);
+}
+
+bool is_foldable_term(const Node& node) { return is_foldable(is_call(node, "neg") ? *node.args[0] : node); }
+
+}  // namespace
+
+ExprPrinter::ExprPrinter(const Program& program, const std::vector<AxisDecl>& axes) : program_(program), axes_(axes) {
+  for (const AxisDecl& axis : axes) {
+    scope_.push_back({Symbol::axis(static_cast<std::uint32_t>(scope_.size())), axis.name, axis.range});
+  }
+}
+
+std::string ExprPrinter::axis(std::size_t position) const {
+  const AxisDecl& axis = axes_[position];
+  std::string text = binder(axis.name, axis.range);
+  if (axis_extent(program_, axis.name, axis.range) != axis.extent) text += " of " + print(axis.extent);
+  return text;
+}
+
+SymbolSpelling ExprPrinter::spelling() const {
+  return [this](Symbol symbol) {
+    const InScope* known = find(symbol);
+    return known ? known->name : symbol.name();
+  };
+}
+
+const ExprPrinter::InScope* ExprPrinter::find(Symbol symbol) const {
+  const auto it = std::find_if(scope_.rbegin(), scope_.rend(), [&](const InScope& entry) { return entry.symbol == symbol; });
+  return it == scope_.rend() ? nullptr : &*it;
+}
+
+bool ExprPrinter::in_scope(const std::string& name) const {
+  return std::ranges::any_of(scope_, [&](const InScope& entry) { return entry.name == name; });
+}
+
+std::string ExprPrinter::print(const Expr& expr, int strength) {
+  const std::string text = bare(*expr);
+  return strength_of(*expr) < strength ? "(" + text + ")" : text;
+}
+
+std::string ExprPrinter::bare(const Node& node) {
+  switch (node.kind) {
+    case NodeKind::Constant: return fmt::format("{}", node.value);
+    case NodeKind::IndexValue: return print(node.affine);
+    case NodeKind::Access:
+      return node.subscripts.empty() ? node.tensor : fmt::format("{}[{}]", node.tensor, affine_list_text(node.subscripts, spelling()));
+    case NodeKind::Call: return call(node);
+    case NodeKind::Reduce: return reduction(node);
+    case NodeKind::LinearAlgebra: return algebra(node);
+    case NodeKind::Random: break;
+  }
+  return random(node);
+}
+
+std::string ExprPrinter::call(const Node& node) {
+  const std::string_view name = node.function->name;
+  if (name == "+") return sum(node);
+  if (name == "*") return product(node);
+  if (name == "neg") return negation(node);
+  if (name == "/") return infix(node, "/", kProduct, kPower);
+  if (name == "pow") return infix(node, "^", kPrimary, kPower);
+  if (name == "not") return "not " + print(node.args[0], kNot);
+  if (name == "and") return infix(node, " and ", kNot, kNot);
+  if (name == "or") return infix(node, " or ", kAnd, kAnd);
+  if (strength_of(node) == kCompare) return infix(node, fmt::format(" {} ", name).c_str(), kSum, kSum);
+  std::vector<std::string> args;
+  for (const Expr& arg : node.args) args.push_back(print(arg, kAny));
+  return fmt::format("{}({})", name, fmt::join(args, ", "));
+}
+
+std::string ExprPrinter::infix(const Node& node, const char* separator, int first, int others) {
+  std::string text = print(node.args[0], first);
+  for (std::size_t i = 1; i < node.args.size(); ++i) text += separator + print(node.args[i], others);
+  return text;
+}
+
+/// Indices stand in parentheses where the parser would fold the whole sum into one affine number.
+std::string ExprPrinter::sum(const Node& node) {
+  const bool first_folds = is_foldable(*node.args[0]);
+  const bool folds = first_folds && std::ranges::all_of(node.args, [](const Expr& arg) { return is_foldable_term(*arg); });
+  const auto term = [&](const Expr& arg) { return print(arg, folds && is_index(*arg) ? kPrimary + 1 : kProduct); };
+  std::string text = term(node.args[0]);
+  for (std::size_t i = 1; i < node.args.size(); ++i) {
+    const Expr& arg = node.args[i];
+    text += is_call(*arg, "neg") ? " - " + term(arg->args[0]) : " + " + term(arg);
+  }
+  return text;
+}
+
+std::string ExprPrinter::product(const Node& node) {
+  const bool folds = std::ranges::all_of(node.args, [](const Expr& arg) { return is_foldable(*arg); }) &&
+                     std::ranges::count_if(node.args, [](const Expr& arg) { return is_index(*arg); }) == 1;
+  std::string text;
+  for (const Expr& arg : node.args) {
+    const bool wrapped = (folds && is_index(*arg)) || is_call(*arg, "*");
+    const int strength = text.empty() ? kProduct : kPower;
+    text += (text.empty() ? "" : "*") + print(arg, wrapped ? kPrimary + 1 : strength);
+  }
+  return text;
+}
+
+/// A bare number or index behind the minus would be read as a negative number or a multiple of the index.
+std::string ExprPrinter::negation(const Node& node) {
+  const Node& arg = *node.args[0];
+  const bool wrapped = arg.kind == NodeKind::Constant || arg.kind == NodeKind::IndexValue;
+  return "-" + print(node.args[0], wrapped ? kPrimary + 1 : kPower);
+}
+
+std::string ExprPrinter::choose_name(const Range& range) const {
+  for (const IndexDecl& index : program_.indices) {
+    if (index.range == range && !in_scope(index.name)) return index.name;
+  }
+  for (int number = 1;; ++number) {
+    std::string name = fmt::format("i{}", number);
+    const bool taken = in_scope(name) || program_.find_dim(name) || find_index(program_, name) || program_.find_input(name) ||
+                       program_.find_definition(name);
+    if (!taken) return name;
+  }
+}
+
+std::string ExprPrinter::enter(Symbol symbol, const Range& range) {
+  scope_.push_back({symbol, choose_name(range), range});
+  return scope_.back().name;
+}
+
+std::string ExprPrinter::binder(const std::string& name, const Range& range) const {
+  const IndexDecl* index = find_index(program_, name);
+  return index && index->range == range ? name : fmt::format("{} in {}", name, print(range));
+}
+
+std::string ExprPrinter::reduction(const Node& node) {
+  std::string binders;
+  const Node* innermost = &node;
+  std::size_t count = 0;
+  while (true) {
+    binders += (count++ == 0 ? "" : ",") + binder(choose_name(innermost->range), innermost->range);
+    enter(Symbol::bound(innermost->height), innermost->range);
+    const Node& body = *innermost->args[0];
+    if (body.kind != NodeKind::Reduce || body.reduce != node.reduce) break;
+    innermost = &body;
+  }
+  std::string text = fmt::format("{}[{}]({})", to_string(node.reduce), binders, print(innermost->args[0], kAny));
+  scope_.erase(scope_.end() - static_cast<std::ptrdiff_t>(count), scope_.end());
+  return text;
+}
+
+const ExprPrinter::InScope* ExprPrinter::element_index(const Affine& subscript) const {
+  const std::optional<Symbol> symbol = subscript.as_symbol();
+  return symbol ? find(*symbol) : nullptr;
+}
+
+bool ExprPrinter::shares_outer_names(const Node& node) const {
+  std::vector<std::string> names;
+  for (const Affine& subscript : node.subscripts) {
+    const InScope* index = element_index(subscript);
+    if (!index || index_extent(program_, index->name, &index->range) != node.size) return false;
+    const bool used_inside = std::ranges::any_of(node.args, [&](const Expr& arg) { return arg->depends_on(index->symbol); });
+    if (used_inside || std::ranges::find(names, index->name) != names.end()) return false;
+    names.push_back(index->name);
+  }
+  return true;
+}
+
+std::string ExprPrinter::algebra(const Node& node) {
+  const Range range = Range::extent(node.size);
+  const std::size_t elements = algebra_form(node.algebra).elements;
+  if (elements > 0 && shares_outer_names(node)) {
+    const std::string col = element_index(node.subscripts.back())->name;
+    if (elements == 2) return algebra_at(node, element_index(node.subscripts[0])->name, col);
+    return algebra_at(node, choose_name(range), col);
+  }
+  const std::string row = enter(Symbol::bound(node.height), range);
+  const std::string col = choose_name(range);
+  scope_.pop_back();
+  const std::string text = algebra_at(node, row, col);
+  return elements == 0 ? text : fmt::format("{}[{}]", text, affine_list_text(node.subscripts, spelling()));
+}
+
+std::string ExprPrinter::algebra_at(const Node& node, const std::string& row, const std::string& col) {
+  const Range range = Range::extent(node.size);
+  const auto index = [&](const std::string& name) { return in_scope(name) ? name : binder(name, range); };
+  std::string text = fmt::format("{}[{},{}](", to_string(node.algebra), index(row), index(col));
+  scope_.push_back({Symbol::bound(node.height), row, range});
+  scope_.push_back({Symbol::bound(node.height - 1), col, range});
+  text += print(node.args[0], kAny);
+  if (node.args.size() > 1) text += ", " + print(node.args[1], kAny);
+  scope_.erase(scope_.end() - 2, scope_.end());
+  return text + ")";
+}
+
+std::string ExprPrinter::random(const Node& node) const {
+  std::vector<Affine> all_axes;
+  for (std::size_t k = 0; k < axes_.size(); ++k) all_axes.emplace_back(Symbol::axis(static_cast<std::uint32_t>(k)));
+  const std::string text = fmt::format("{}({})", to_string(node.random), node.stream);
+  return node.subscripts == all_axes ? text : fmt::format("{}[{}]", text, affine_list_text(node.subscripts, spelling()));
+}
+
+}  // namespace moxie

@@ -1,0 +1,59 @@
+#pragma once
+// Writes expressions as .mox text with the fewest parentheses that read back as the same nodes.
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/affine_printer.h"
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+class ExprPrinter {
+ public:
+  ExprPrinter(const Program& program, const std::vector<AxisDecl>& axes);
+  std::string print(const Expr& expr) { return print(expr, 0); }
+  std::string print(const Affine& affine) const { return affine_text(affine, spelling()); }
+  std::string print(const Range& range) const { return range_text(range, spelling()); }
+  /// Brings a bound index into scope, so that what stands in its reduction can be printed alone; returns its name.
+  std::string enter(Symbol symbol, const Range& range);
+  /// `n`, `t in r..R` or `t in 0..2*r+1 of 2*R`.
+  std::string axis(std::size_t position) const;
+
+ private:
+  /// A name that stands for an index at the place that is being printed.
+  struct InScope {
+    Symbol symbol;
+    std::string name;
+    Range range;
+  };
+
+  /// The text, in parentheses if it binds weaker than `strength`.
+  std::string print(const Expr& expr, int strength);
+  std::string bare(const Node& node);
+  std::string call(const Node& node);
+  std::string infix(const Node& node, const char* separator, int first, int others);
+  std::string sum(const Node& node);
+  std::string product(const Node& node);
+  std::string negation(const Node& node);
+  std::string reduction(const Node& node);
+  std::string algebra(const Node& node);
+  std::string algebra_at(const Node& node, const std::string& row, const std::string& col);
+  std::string random(const Node& node) const;
+
+  /// The names of the matrix's indices, if its element is one at which the same names are in scope around it.
+  bool shares_outer_names(const Node& node) const;
+  /// A name for an index over `range` that is not in scope: that of a declared index, or a new one.
+  std::string choose_name(const Range& range) const;
+  std::string binder(const std::string& name, const Range& range) const;
+  const InScope* find(Symbol symbol) const;
+  const InScope* element_index(const Affine& subscript) const;
+  bool in_scope(const std::string& name) const;
+  SymbolSpelling spelling() const;
+
+  const Program& program_;
+  const std::vector<AxisDecl>& axes_;
+  std::vector<InScope> scope_;
+};
+
+}  // namespace moxie

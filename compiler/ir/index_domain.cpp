@@ -1,0 +1,239 @@
+#include "compiler/ir/index_domain.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "compiler/ir/functions.h"
+
+namespace moxie {
+namespace {
+
+constexpr std::size_t kMostSystems = 16;        // a condition that splits a domain further tells nothing
+constexpr std::size_t kMostConstraints = 1000;  // beyond it an elimination gives up
+
+// ---- Fourier-Motzkin elimination, with every constraint tightened to integers. ----
+
+/// Constraints `terms + constant >= 0`, of those with equal terms the tightest.
+class Constraints {
+ public:
+  void add(const Affine& affine) {
+    std::int64_t divisor = 0;
+    for (const auto& term : affine.terms()) divisor = std::gcd(divisor, term.second);
+    std::vector<Affine::Term> terms = affine.terms();
+    for (auto& term : terms) term.second /= std::max<std::int64_t>(divisor, 1);
+    const std::int64_t constant = divisor > 1 ? floor_div(affine.constant(), divisor) : affine.constant();
+    if (terms.empty()) {
+      contradictory_ |= constant < 0;
+      return;
+    }
+    const auto [entry, added] = bounds_.try_emplace(std::move(terms), constant);
+    if (!added) entry->second = std::min(entry->second, constant);
+  }
+
+  bool contradictory() const { return contradictory_; }
+  bool gave_up() const { return gave_up_; }
+  /// Whether a point that satisfies what is left stands for an integer point that satisfied all.
+  bool exact() const { return exact_; }
+
+  std::set<Symbol> symbols() const {
+    std::set<Symbol> result;
+    for (const auto& [terms, constant] : bounds_) {
+      for (const auto& term : terms) result.insert(term.first);
+    }
+    return result;
+  }
+
+  /// Eliminates all symbols of which `chosen` is true, cheapest first.
+  template <class Predicate>
+  void eliminate(Predicate chosen) {
+    while (!contradictory_ && !gave_up_) {
+      std::optional<Symbol> cheapest;
+      for (const Symbol symbol : symbols()) {
+        if (chosen(symbol) && (!cheapest || cost(symbol) < cost(*cheapest))) cheapest = symbol;
+      }
+      if (!cheapest) return;
+      eliminate_symbol(*cheapest);
+    }
+  }
+
+  /// Whether all hold for every choice of positive symbols.
+  bool hold_for_positive() const {
+    return std::ranges::all_of(bounds_, [](const auto& bound) {
+      std::int64_t at_one = bound.second;
+      for (const auto& term : bound.first) at_one = checked_add(at_one, term.second);
+      return at_one >= 0 && std::ranges::all_of(bound.first, [](const auto& term) { return term.second > 0; });
+    });
+  }
+
+ private:
+  using Terms = std::vector<Affine::Term>;
+
+  static Affine affine(const std::pair<const Terms, std::int64_t>& bound) {
+    Affine result(bound.second);
+    for (const auto& [symbol, coefficient] : bound.first) result += Affine(symbol) * coefficient;
+    return result;
+  }
+
+  std::size_t cost(Symbol symbol) const {
+    std::size_t lows = 0;
+    std::size_t highs = 0;
+    for (const auto& bound : bounds_) {
+      const std::int64_t coefficient = affine(bound).coefficient(symbol);
+      lows += coefficient > 0;
+      highs += coefficient < 0;
+    }
+    return lows * highs;
+  }
+
+  void eliminate_symbol(Symbol symbol) {
+    std::vector<Affine> lows;
+    std::vector<Affine> highs;
+    for (const auto& bound : std::exchange(bounds_, {})) {
+      const Affine constraint = affine(bound);
+      const std::int64_t coefficient = constraint.coefficient(symbol);
+      if (coefficient > 0) lows.push_back(constraint);
+      else if (coefficient < 0) highs.push_back(constraint);
+      else add(constraint);
+    }
+    for (const Affine& low : lows) {
+      for (const Affine& high : highs) {
+        const std::int64_t a = low.coefficient(symbol);
+        const std::int64_t b = -high.coefficient(symbol);
+        exact_ &= a == 1 || b == 1;
+        add(low * b + high * a);
+      }
+    }
+    gave_up_ = bounds_.size() > kMostConstraints;
+  }
+
+  std::map<Terms, std::int64_t> bounds_;
+  bool contradictory_ = false;
+  bool gave_up_ = false;
+  bool exact_ = true;
+};
+
+/// Whether the points that satisfy `system` and not `goal` >= 0 are none (Holds), certainly some (Fails), or some for some dims.
+Proof prove(const std::vector<Affine>& system, const Affine& goal) {
+  Constraints counterexamples;
+  for (const Affine& fact : system) counterexamples.add(fact);
+  counterexamples.add(Affine(-1) - goal);
+  const std::set<Symbol> symbols = counterexamples.symbols();
+  const bool has_dims = std::ranges::any_of(symbols, &Symbol::is_dim);
+  counterexamples.eliminate([](Symbol symbol) { return !symbol.is_dim(); });
+  if (counterexamples.contradictory()) return Proof::Holds;
+  if (!has_dims) return Proof::Fails;
+  if (counterexamples.exact() && !counterexamples.gave_up() && counterexamples.hold_for_positive()) return Proof::Fails;
+  for (const Symbol dim : counterexamples.symbols()) counterexamples.add(dim);
+  counterexamples.eliminate([](Symbol) { return true; });
+  return counterexamples.contradictory() ? Proof::Holds : Proof::Unknown;
+}
+
+// ---- Conditions ----
+
+std::optional<Affine> affine_value(const Expr& expr) {
+  constexpr double kExact = 9007199254740992.0;  // 2^53: integers up to here are exact in double
+  if (expr->kind == NodeKind::IndexValue) return expr->affine;
+  if (expr->kind != NodeKind::Constant) return std::nullopt;
+  const bool integer = std::trunc(expr->value) == expr->value && std::fabs(expr->value) <= kExact;
+  return integer ? std::optional(Affine(static_cast<std::int64_t>(expr->value))) : std::nullopt;
+}
+
+struct Comparison {
+  std::string_view name, opposite;
+  std::vector<std::vector<Affine>> (*systems)(const Affine& difference);
+};
+
+/// The alternatives for left - right under each comparison.
+const std::array<Comparison, 6> kComparisons = {{
+    {"<", ">=", [](const Affine& d) { return std::vector<std::vector<Affine>>{{Affine(-1) - d}}; }},
+    {">=", "<", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d}}; }},
+    {">", "<=", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d - Affine(1)}}; }},
+    {"<=", ">", [](const Affine& d) { return std::vector<std::vector<Affine>>{{-d}}; }},
+    {"==", "!=", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d, -d}}; }},
+    {"!=", "==", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d - Affine(1)}, {Affine(-1) - d}}; }},
+}};
+
+const Comparison* find_comparison(std::string_view name) {
+  const auto it = std::ranges::find(kComparisons, name, &Comparison::name);
+  return it == kComparisons.end() ? nullptr : &*it;
+}
+
+}  // namespace
+
+std::vector<IndexDomain::System> IndexDomain::combine(const std::vector<System>& a, const std::vector<System>& b) {
+  if (a.size() * b.size() > kMostSystems) return a;
+  std::vector<System> result;
+  for (const System& left : a) {
+    for (const System& right : b) {
+      result.push_back(left);
+      result.back().insert(result.back().end(), right.begin(), right.end());
+    }
+  }
+  return result;
+}
+
+std::vector<IndexDomain::System> IndexDomain::alternatives(const Expr& condition, bool truth) {
+  const std::vector<System> nothing_known = {{}};
+  if (condition->kind != NodeKind::Call) return nothing_known;
+  const std::string_view name = condition->function->name;
+  if (name == "not") return alternatives(condition->args[0], !truth);
+  if (name == "and" || name == "or") {
+    const bool all = (name == "and") == truth;
+    std::vector<System> result = all ? nothing_known : std::vector<System>();
+    for (const Expr& arg : condition->args) {
+      const std::vector<System> part = alternatives(arg, truth);
+      if (all) result = combine(result, part);
+      else result.insert(result.end(), part.begin(), part.end());
+    }
+    return result.size() > kMostSystems ? nothing_known : result;
+  }
+  const Comparison* comparison = find_comparison(name);
+  if (!comparison) return nothing_known;
+  const std::optional<Affine> left = affine_value(condition->args[0]);
+  const std::optional<Affine> right = affine_value(condition->args[1]);
+  if (!left || !right) return nothing_known;
+  return (truth ? comparison : find_comparison(comparison->opposite))->systems(*left - *right);
+}
+
+Affine IndexDomain::with_known(const Affine& affine) const {
+  return affine.substitute([&](Symbol symbol) -> const Affine* {
+    const auto it = std::ranges::find(known_, symbol, &std::pair<Symbol, Affine>::first);
+    return it == known_.end() ? nullptr : &it->second;
+  });
+}
+
+void IndexDomain::add_nonnegative(const Affine& affine) {
+  for (System& system : systems_) system.push_back(with_known(affine));
+}
+
+void IndexDomain::add_range(Symbol symbol, const Range& range) {
+  for (const Bound& low : range.lows) add_nonnegative(Affine(symbol) * low.divisor - low.value);
+  for (const Bound& high : range.highs) add_nonnegative(high.value - Affine(symbol) * high.divisor);
+}
+
+IndexDomain IndexDomain::where(const Expr& condition, bool truth) const {
+  std::vector<System> parts = alternatives(condition, truth);
+  for (System& part : parts) {
+    for (Affine& fact : part) fact = with_known(fact);
+  }
+  IndexDomain result = *this;
+  result.systems_ = combine(systems_, parts);
+  return result;
+}
+
+Proof IndexDomain::prove_nonnegative(const Affine& affine) const {
+  const Affine goal = with_known(affine);
+  Proof worst = Proof::Holds;
+  for (const System& system : systems_) {
+    const Proof proof = prove(system, goal);
+    if (proof == Proof::Fails) return proof;
+    if (proof == Proof::Unknown) worst = proof;
+  }
+  return worst;
+}
+
+}  // namespace moxie

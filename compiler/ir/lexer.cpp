@@ -1,0 +1,168 @@
+#include "compiler/ir/lexer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "compiler/ir/functions.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_word(char c) { return is_digit(c) || is_letter(c); }
+
+/// Longer marks first, so that `<=` is not read as `<` and `=`.
+constexpr std::array<std::string_view, 21> kMarks = {"..", "<=", ">=", "==", "!=", "(", ")", "[", "]", ",", ":",
+                                                     "+",  "-",  "*",  "/",  "^",  "<", ">", "=", "{", "}"};
+
+/// What people write out of habit, and its spelling here.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kForeign = {
+    {{"&", "write `and`"}, {"|", "write `or`"}, {"!", "write `not` or `!=`"}, {";", "end a statement with a new line"},
+     {"\"", "there are no strings; `#` starts a comment"}, {"%", "`#` starts a comment"}}};
+
+class Lexer {
+ public:
+  explicit Lexer(const SourceText& source) : source_(source), text_(source.text()) {}
+
+  std::vector<Token> run() {
+    while (position_ < text_.size()) step();
+    if (!open_.empty()) fail(open_.back().offset, fmt::format("this `{}` is never closed", open_.back().text));
+    end_statement();
+    tokens_.push_back({TokenKind::End, "", text_.size()});
+    return std::move(tokens_);
+  }
+
+ private:
+  [[noreturn]] void fail(std::size_t offset, const std::string& message, const std::string& hint = "") const {
+    source_.fail<ParseError>(offset, message, hint);
+  }
+
+  char at(std::size_t position) const { return position < text_.size() ? text_[position] : '\0'; }
+
+  void step() {
+    const char c = text_[position_];
+    if (c == '\n') {
+      if (open_.empty()) end_statement();
+      ++position_;
+    } else if (c == ' ' || c == '\t' || c == '\r') {
+      ++position_;
+    } else if (c == '#') {
+      position_ = std::min(text_.find('\n', position_), text_.size());
+    } else if (is_letter(c)) {
+      name();
+    } else if (is_digit(c) || (c == '.' && is_digit(at(position_ + 1)))) {
+      number();
+    } else {
+      mark();
+    }
+  }
+
+  void end_statement() {
+    if (!tokens_.empty() && tokens_.back().kind != TokenKind::Newline) push(TokenKind::Newline, position_);
+  }
+
+  void push(TokenKind kind, std::size_t end) {
+    tokens_.push_back({kind, text_.substr(position_, end - position_), position_});
+    position_ = end;
+  }
+
+  void name() {
+    std::size_t end = position_;
+    while (is_word(at(end)) || (at(end) == '.' && is_word(at(end + 1)))) ++end;
+    push(TokenKind::Name, end);
+  }
+
+  /// A point that is followed by another one belongs to a range: `0..3`.
+  void number() {
+    std::size_t end = position_;
+    bool integer = true;
+    while (is_digit(at(end))) ++end;
+    if (at(end) == '.' && at(end + 1) != '.') {
+      integer = false;
+      do ++end;
+      while (is_digit(at(end)));
+    }
+    if (at(end) == 'e' || at(end) == 'E') {
+      integer = false;
+      ++end;
+      if (at(end) == '+' || at(end) == '-') ++end;
+      if (!is_digit(at(end))) fail(position_, "this number has no digits in its exponent", "write 1e-3");
+      while (is_digit(at(end))) ++end;
+    }
+    if (is_letter(at(end))) fail(end, "a number runs into a name", "write a product with `*`: 2*x");
+    push(integer ? TokenKind::Integer : TokenKind::Number, end);
+  }
+
+  void mark() {
+    const std::string_view rest = text_.substr(position_);
+    const auto found = std::ranges::find_if(kMarks, [&](std::string_view m) { return rest.starts_with(m); });
+    if (found == kMarks.end()) fail_character(rest);
+    push(TokenKind::Mark, position_ + found->size());
+    match_bracket(tokens_.back());
+  }
+
+  [[noreturn]] void fail_character(std::string_view rest) const {
+    const auto habit = std::ranges::find_if(kForeign, [&](const auto& entry) { return rest.starts_with(entry.first); });
+    const auto code = static_cast<unsigned char>(rest[0]);
+    const std::string shown = code > ' ' && code < 0x7f ? fmt::format("`{}`", rest[0]) : fmt::format("byte 0x{:02x}", code);
+    fail(position_, "unexpected character " + shown,
+         habit == kForeign.end() ? "names consist of the letters a-z, digits, `_` and inner dots" : std::string(habit->second));
+  }
+
+  void match_bracket(const Token& token) {
+    if (token.text == "(" || token.text == "[") open_.push_back(token);
+    if (token.text == "{" || token.text == "}") fail(token.offset, "braces have no meaning here", "use `(` `)` and `[` `]`");
+    if (token.text != ")" && token.text != "]") return;
+    if (open_.empty()) fail(token.offset, fmt::format("this `{}` closes nothing", token.text));
+    const std::string_view wanted = open_.back().text == "(" ? ")" : "]";
+    if (token.text != wanted) {
+      fail(token.offset, fmt::format("`{}` where `{}` was expected", token.text, wanted),
+           fmt::format("it closes the `{}` on line {}", open_.back().text, source_.line_of(open_.back().offset)));
+    }
+    open_.pop_back();
+  }
+
+  const SourceText& source_;
+  std::string_view text_;
+  std::size_t position_ = 0;
+  std::vector<Token> tokens_;
+  std::vector<Token> open_;
+};
+
+std::set<std::string_view> reserved_words() {
+  std::set<std::string_view> words = {"dim", "index", "input", "let", "output", "dtype", "dynamic", "in",    "of",
+                                      "and", "or",    "not",   "inf", "nan",    "ceil",  "f32",     "f64"};
+  for (const ScalarFunction& row : scalar_functions()) words.insert(row.name);
+  for (int kind = 0; kind <= static_cast<int>(ReduceKind::LogSumExp); ++kind) words.insert(to_string(static_cast<ReduceKind>(kind)));
+  for (int kind = 0; kind <= static_cast<int>(LinearAlgebraKind::TriSolveTransposed); ++kind) {
+    words.insert(to_string(static_cast<LinearAlgebraKind>(kind)));
+  }
+  for (const RandomKind kind : {RandomKind::Normal, RandomKind::Uniform}) words.insert(to_string(kind));
+  return words;
+}
+
+}  // namespace
+
+std::vector<Token> tokenize(const SourceText& source) { return Lexer(source).run(); }
+
+bool is_identifier(std::string_view name) {
+  bool part_start = true;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '.' && !part_start) part_start = true;
+    else if (is_word(name[i])) part_start = false;
+    else return false;
+  }
+  return !part_start && is_letter(name[0]);
+}
+
+bool is_reserved(std::string_view name) {
+  static const std::set<std::string_view> words = reserved_words();
+  return words.contains(name);
+}
+
+}  // namespace moxie

@@ -1,0 +1,28 @@
+#pragma once
+// The words of .mox text: tokens, names and which names are taken by the language itself.
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "compiler/ir/source_text.h"
+
+namespace moxie {
+
+/// Integer is a number without point and exponent, Mark an operator or bracket, Newline the end of a statement (never inside brackets).
+enum class TokenKind : std::uint8_t { Name, Integer, Number, Mark, Newline, End };
+
+struct Token {
+  TokenKind kind;
+  std::string_view text;
+  std::size_t offset;
+};
+
+/// Ends with a Newline and an End token. Throws ParseError for characters, numbers and brackets that do not fit.
+std::vector<Token> tokenize(const SourceText& source);
+
+/// Letters, digits and underscores, not starting with a digit, with dots between such parts (`cot.mean`).
+bool is_identifier(std::string_view name);
+/// Words of the language and names of functions, which nothing else may be called.
+bool is_reserved(std::string_view name);
+
+}  // namespace moxie

@@ -1,0 +1,112 @@
+#include "compiler/ir/names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/functions.h"
+
+namespace moxie {
+namespace {
+
+bool mentions_only_dims(const Affine& affine) {
+  return std::ranges::all_of(affine.terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
+}
+
+/// "an input", ... or an empty string for a name that is free.
+std::string kind_of(const Program& program, std::string_view name) {
+  if (is_reserved(name)) return "a word of the language";
+  if (program.find_dim(name)) return "a dim";
+  if (find_index(program, name)) return "an index";
+  if (program.find_input(name)) return "an input";
+  if (program.find_definition(name)) return "a definition";
+  return "";
+}
+
+std::vector<std::string> dim_names(const Program& program) {
+  std::vector<std::string> names;
+  for (const DimDecl& dim : program.dims) names.push_back(dim.name);
+  return names;
+}
+
+std::string how_to_bind(std::string_view name) {
+  return fmt::format("make it an axis of the definition or reduce over it: sum[{}](...)", name);
+}
+
+}  // namespace
+
+const IndexDecl* find_index(const Program& program, std::string_view name) {
+  const auto it = std::ranges::find(program.indices, name, &IndexDecl::name);
+  return it == program.indices.end() ? nullptr : &*it;
+}
+
+std::optional<Affine> index_extent(const Program& program, std::string_view name, const Range* in_scope) {
+  if (const IndexDecl* index = find_index(program, name)) return index->range.as_extent();
+  return in_scope ? in_scope->as_extent() : std::nullopt;
+}
+
+std::optional<Affine> axis_extent(const Program& program, std::string_view name, const Range& range) {
+  if (const IndexDecl* index = find_index(program, name)) return index->range.as_extent();
+  const bool simple = range.highs.size() == 1 && range.highs[0].divisor == 1 && mentions_only_dims(range.highs[0].value);
+  return simple ? std::optional(range.highs[0].value + Affine(1)) : std::nullopt;
+}
+
+void Names::check_new(const Program& program, const Token& name, std::string_view what) const {
+  const std::string kind = kind_of(program, name.text);
+  if (kind.empty()) return;
+  tokens_.fail<TypeError>(name, fmt::format("`{}` cannot name {}: it is already {}", name.text, what, kind),
+                          "one name names one thing; choose another");
+}
+
+void Names::check_bindable(const Program& program, const Token& name) const {
+  if (find(name.text)) {
+    tokens_.fail<TypeError>(name, fmt::format("index `{}` is already in scope here and would be shadowed", name.text),
+                            fmt::format("use another index: declare one, or write [{}2 in low..high]", name.text));
+  }
+  if (!find_index(program, name.text)) check_new(program, name, "an index");
+}
+
+const Binding* Names::find(std::string_view name) const {
+  const auto it = std::find_if(scope_.rbegin(), scope_.rend(), [&](const Binding& binding) { return binding.name == name; });
+  return it == scope_.rend() ? nullptr : &*it;
+}
+
+Affine Names::resolve_dim(const Program& program, const Token& name) const {
+  if (program.find_dim(name.text)) return Symbol::dim(name.text);
+  const std::string kind = kind_of(program, name.text);
+  const std::string similar = did_you_mean(name.text, dim_names(program));
+  tokens_.fail<TypeError>(name, kind.empty() ? fmt::format("dim `{}` is not declared", name.text)
+                                             : fmt::format("`{}` is {}, but only dims may stand here", name.text, kind),
+                          similar.empty() ? fmt::format("declare it first: dim {}", name.text) : similar);
+}
+
+Affine Names::resolve_index(const Program& program, const Token& name) const {
+  if (const Binding* binding = find(name.text)) return binding->symbol;
+  if (program.find_dim(name.text)) return Symbol::dim(name.text);
+  if (program.find_input(name.text) || program.find_definition(name.text)) {
+    tokens_.fail<TypeError>(name, fmt::format("`{}` is a tensor; only indices, dims and integers may stand here", name.text),
+                            "subscripts and bounds are affine in indices; to select by value, reduce with where(...)");
+  }
+  fail_unknown(program, name);
+}
+
+void Names::fail_unknown(const Program& program, const Token& name) const {
+  if (find_index(program, name.text)) {
+    tokens_.fail<TypeError>(name, fmt::format("index `{}` is not bound here", name.text), how_to_bind(name.text));
+  }
+  if (is_reserved(name.text)) {
+    tokens_.fail<ParseError>(name, fmt::format("`{}` is a word of the language and no value", name.text),
+                             fmt::format("functions are called: {}(x)", name.text));
+  }
+  std::vector<std::string> known = dim_names(program);
+  for (const IndexDecl& index : program.indices) known.push_back(index.name);
+  for (const InputDecl& input : program.inputs) known.push_back(input.name);
+  for (const Definition& definition : program.definitions) known.push_back(definition.name);
+  for (const Binding& binding : scope_) known.push_back(binding.name);
+  const std::string similar = did_you_mean(name.text, known);
+  tokens_.fail<TypeError>(name, fmt::format("`{}` is not declared", name.text),
+                          similar.empty() ? "declare it in a line above: `input` or `let` for tensors, `index` for indices, `dim`"
+                                          : similar);
+}
+
+}  // namespace moxie

@@ -1,0 +1,54 @@
+#pragma once
+// Names: what the names of a program under construction stand for, and the messages about those that stand for nothing.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/program.h"
+#include "compiler/ir/token_stream.h"
+
+namespace moxie {
+
+/// An index that is in scope: an axis of the definition, or bound by an enclosing reduction.
+struct Binding {
+  std::string name;
+  Symbol symbol;
+  Range range;
+};
+
+const IndexDecl* find_index(const Program& program, std::string_view name);
+
+/// The number of values of an index that starts at 0: as declared, else by the range it has in scope.
+std::optional<Affine> index_extent(const Program& program, std::string_view name, const Range* in_scope);
+
+/// The extent of storage of an axis when the text does not give one.
+std::optional<Affine> axis_extent(const Program& program, std::string_view name, const Range& range);
+
+class Names {
+ public:
+  explicit Names(const TokenStream& tokens) : tokens_(tokens) {}
+
+  /// Throws TypeError unless the name is free in the whole program; `what` is what it shall name.
+  void check_new(const Program& program, const Token& name, std::string_view what) const;
+  /// Throws TypeError unless the name may become an index here: no tensor, no dim and nothing in scope.
+  void check_bindable(const Program& program, const Token& name) const;
+
+  void bind(Binding binding) { scope_.push_back(std::move(binding)); }
+  void unbind(std::size_t count) { scope_.erase(scope_.end() - static_cast<std::ptrdiff_t>(count), scope_.end()); }
+  /// The innermost binding of the name, or nullptr.
+  const Binding* find(std::string_view name) const;
+
+  /// A dim, for shapes and the ranges of declared indices.
+  Affine resolve_dim(const Program& program, const Token& name) const;
+  /// An index in scope or a dim.
+  Affine resolve_index(const Program& program, const Token& name) const;
+
+  /// For a name that is not known where an expression may stand.
+  [[noreturn]] void fail_unknown(const Program& program, const Token& name) const;
+
+ private:
+  const TokenStream& tokens_;
+  std::vector<Binding> scope_;
+};
+
+}  // namespace moxie

@@ -1,0 +1,190 @@
+// Reads the statements of a .mox text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "compiler/ir/expr_parser.h"
+
+namespace moxie {
+namespace {
+
+class ProgramParser {
+ public:
+  explicit ProgramParser(TokenStream& tokens) : tokens_(tokens), names_(tokens) {}
+
+  Program run() {
+    while (tokens_.peek().kind != TokenKind::End) {
+      statement();
+      if (tokens_.peek().kind != TokenKind::Newline) tokens_.fail_expected("the end of the statement");
+      tokens_.next();
+    }
+    return std::move(program_);
+  }
+
+ private:
+  struct Statement {
+    std::string_view word;
+    void (ProgramParser::*read)();
+  };
+
+  void statement() {
+    static constexpr std::array<Statement, 6> statements = {{{"dim", &ProgramParser::dims},
+                                                             {"index", &ProgramParser::indices},
+                                                             {"input", &ProgramParser::inputs},
+                                                             {"let", &ProgramParser::let},
+                                                             {"output", &ProgramParser::output},
+                                                             {"dtype", &ProgramParser::default_dtype}}};
+    const auto it = std::ranges::find_if(statements, [&](const Statement& s) { return tokens_.at(s.word); });
+    if (it == statements.end()) {
+      const std::string similar = did_you_mean(tokens_.peek().text, {"dim", "index", "input", "let", "output", "dtype"});
+      tokens_.fail_expected("a statement", similar.empty() ? "a line starts with dim, index, input, let, output or dtype" : similar);
+    }
+    tokens_.next();
+    (this->*it->read)();
+  }
+
+  template <class Item>
+  void list(Item item) {
+    do item();
+    while (tokens_.accept(","));
+  }
+
+  Token new_name(const std::string& what) {
+    const Token name = tokens_.expect_name("the name of " + what);
+    names_.check_new(program_, name, what);
+    return name;
+  }
+
+  NameResolver dim_resolver() {
+    return [this](const Token& name) { return names_.resolve_dim(program_, name); };
+  }
+
+  void default_dtype() {
+    const bool first = program_.dims.empty() && program_.indices.empty() && program_.inputs.empty() && program_.definitions.empty();
+    if (!first) tokens_.fail<ParseError>(tokens_.peek(), "`dtype` must be the first statement", "move it to the top");
+    program_.default_dtype = dtype();
+  }
+
+  DType dtype() {
+    if (tokens_.accept("f32")) return DType::f32;
+    if (tokens_.accept("f64")) return DType::f64;
+    tokens_.fail_expected("`f32` or `f64`");
+  }
+
+  DType optional_dtype() { return tokens_.accept(":") ? dtype() : program_.default_dtype; }
+
+  void dims() {
+    list([&] {
+      DimDecl dim{std::string(new_name("a dim").text), std::nullopt, false};
+      dim.dynamic = tokens_.accept("dynamic");
+      if (tokens_.accept("=")) dim.value = tokens_.expect_integer("the number of elements");
+      program_.dims.push_back(std::move(dim));
+    });
+  }
+
+  void indices() {
+    list([&] {
+      const Token name = new_name("an index");
+      Range range;
+      if (tokens_.accept(":")) range = Range::extent(parse_affine(tokens_, dim_resolver()));
+      else if (tokens_.accept("in")) range = parse_range(tokens_, dim_resolver());
+      else tokens_.fail_expected("`:` or `in`", fmt::format("write {0}:N or {0} in 0..N", name.text));
+      program_.indices.push_back({std::string(name.text), std::move(range)});
+    });
+  }
+
+  void inputs() {
+    list([&] {
+      InputDecl input;
+      input.name = new_name("an input").text;
+      if (tokens_.accept("[")) input.shape = parse_affine_list(tokens_, dim_resolver());
+      input.dtype = optional_dtype();
+      input.sign = sign_domain();
+      program_.inputs.push_back(std::move(input));
+    });
+  }
+
+  SignDomain sign_domain() {
+    if (!tokens_.at(">") && !tokens_.at(">=")) return SignDomain::Any;
+    const SignDomain domain = tokens_.next().text == ">" ? SignDomain::Positive : SignDomain::NonNegative;
+    tokens_.expect("0", "an input may be declared `> 0` or `>= 0`");
+    return domain;
+  }
+
+  void let() { definition(new_name("a definition"), false); }
+
+  void output() {
+    Definition* defined = tokens_.at_name() ? program_.find_definition(tokens_.peek().text) : nullptr;
+    const bool marks_only = defined && tokens_.peek_second().kind == TokenKind::Newline;
+    if (!marks_only) return definition(new_name("an output"), true);
+    tokens_.next();
+    defined->output = true;
+  }
+
+  void definition(const Token& name, bool is_output) {
+    Definition result;
+    result.name = name.text;
+    result.output = is_output;
+    result.line = tokens_.source().line_of(name.offset);
+    if (tokens_.accept("[")) result.axes = axes();
+    result.dtype = optional_dtype();
+    tokens_.expect("=", fmt::format("write {} {}[i,j] = expression", is_output ? "output" : "let", name.text));
+    result.body = ExprParser(tokens_, program_, names_, result.axes.size()).disjunction().expr;
+    names_.unbind(result.axes.size());
+    program_.definitions.push_back(std::move(result));
+  }
+
+  std::vector<AxisDecl> axes() {
+    std::vector<AxisDecl> result;
+    if (tokens_.accept("]")) return result;
+    list([&] {
+      const Token name = tokens_.peek();
+      const Symbol symbol = Symbol::axis(static_cast<std::uint32_t>(result.size()));
+      Binding axis = ExprParser::parse_binder(tokens_, program_, names_, symbol);
+      const Affine extent = tokens_.accept("of") ? parse_affine(tokens_, dim_resolver()) : default_extent(name, axis.range);
+      result.push_back({axis.name, extent, axis.range});
+      names_.bind(std::move(axis));
+    });
+    tokens_.expect("]");
+    return result;
+  }
+
+  Affine default_extent(const Token& name, const Range& range) {
+    if (const std::optional<Affine> extent = axis_extent(program_, name.text, range)) return *extent;
+    if (find_index(program_, name.text)) {
+      tokens_.fail<ShapeError>(name, fmt::format("index `{}` does not start at 0 and cannot be an axis", name.text),
+                               fmt::format("an axis runs from 0: write [{} in 0..N] under another name and shift the subscripts", name.text));
+    }
+    tokens_.fail<ShapeError>(name, fmt::format("the extent of axis `{}` cannot be seen from its range", name.text),
+                             fmt::format("say how many elements are stored: {} in ... of N", name.text));
+  }
+
+  TokenStream& tokens_;
+  Names names_;
+  Program program_;
+};
+
+/// `models/gpn.mox` -> `gpn`; no name for text that is not from a .mox file.
+std::string program_name(std::string_view file) {
+  constexpr std::string_view kExtension = ".mox";
+  if (!file.ends_with(kExtension)) return "";
+  file.remove_suffix(kExtension.size());
+  return std::string(file.substr(file.find_last_of("/\\") + 1));
+}
+
+}  // namespace
+
+Program parse(std::string_view text, std::string_view file) {
+  const SourceText source(text, file);
+  TokenStream tokens(source);
+  try {
+    Program program = ProgramParser(tokens).run();
+    program.name = program_name(file);
+    return program;
+  } catch (const CompileError& overflow) {
+    tokens.fail<ParseError>(tokens.peek(), overflow.what());
+  }
+}
+
+}  // namespace moxie

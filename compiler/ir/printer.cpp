@@ -1,0 +1,87 @@
+// Writes programs as .mox text.
+#include <fmt/format.h>
+
+#include "compiler/ir/expr_printer.h"
+
+namespace moxie {
+namespace {
+
+constexpr std::size_t kWidth = 100;  // lists of declarations start a new statement beyond it
+
+/// `word a, b, c`, continued in further statements of the same word.
+void append_list(std::string& text, std::string_view word, const std::vector<std::string>& items) {
+  std::string line;
+  for (const std::string& item : items) {
+    const bool fits = line.size() + item.size() + 2 <= kWidth;
+    if (!line.empty() && !fits) text += std::exchange(line, "") + "\n";
+    line += line.empty() ? fmt::format("{} {}", word, item) : ", " + item;
+  }
+  if (!line.empty()) text += line + "\n";
+}
+
+std::string dim_text(const DimDecl& dim) {
+  return dim.name + (dim.dynamic ? " dynamic" : "") + (dim.value ? fmt::format(" = {}", *dim.value) : "");
+}
+
+std::string index_text(const IndexDecl& index) {
+  const SymbolSpelling spell = [](Symbol symbol) { return symbol.name(); };
+  if (const std::optional<Affine> extent = index.range.as_extent()) return index.name + ":" + affine_text(*extent, spell);
+  return index.name + " in " + range_text(index.range, spell);
+}
+
+std::string dtype_text(DType dtype, const Program& program) {
+  return dtype == program.default_dtype ? "" : fmt::format(": {}", to_string(dtype));
+}
+
+std::string input_text(const InputDecl& input, const Program& program) {
+  std::string text = input.name;
+  if (!input.shape.empty()) text += "[" + affine_list_text(input.shape, [](Symbol symbol) { return symbol.name(); }) + "]";
+  text += dtype_text(input.dtype, program);
+  if (input.sign == SignDomain::NonNegative) text += " >= 0";
+  if (input.sign == SignDomain::Positive) text += " > 0";
+  return text;
+}
+
+std::string definition_text(const Definition& definition, const Program& program) {
+  ExprPrinter printer(program, definition.axes);
+  std::string text = (definition.output ? "output " : "let ") + definition.name;
+  if (!definition.axes.empty()) {
+    std::vector<std::string> axes;
+    for (std::size_t k = 0; k < definition.axes.size(); ++k) axes.push_back(printer.axis(k));
+    text += fmt::format("[{}]", fmt::join(axes, ","));
+  }
+  return text + dtype_text(definition.dtype, program) + " = " + printer.print(definition.body) + "\n";
+}
+
+template <class Items, class Text>
+std::vector<std::string> texts(const Items& items, const Text& text) {
+  std::vector<std::string> result;
+  for (const auto& item : items) result.push_back(text(item));
+  return result;
+}
+
+}  // namespace
+
+std::string print(const Program& program) {
+  std::string text;
+  if (!program.name.empty()) text += "# " + program.name + "\n";
+  if (program.default_dtype != DType::f32) text += fmt::format("dtype {}\n", to_string(program.default_dtype));
+  append_list(text, "dim", texts(program.dims, dim_text));
+  append_list(text, "index", texts(program.indices, index_text));
+  append_list(text, "input", texts(program.inputs, [&](const InputDecl& input) { return input_text(input, program); }));
+  for (const Definition& definition : program.definitions) text += definition_text(definition, program);
+  return text;
+}
+
+std::string print(const Expr& expr, const Program& program, const std::vector<AxisDecl>& axes) {
+  return ExprPrinter(program, axes).print(expr);
+}
+
+std::string print(const Affine& affine, const std::vector<AxisDecl>& axes) {
+  return affine_text(affine, [&](Symbol symbol) {
+    const bool known = symbol.kind() == Symbol::Kind::Axis && symbol.number() < axes.size();
+    return known ? axes[symbol.number()].name : symbol.name();
+  });
+}
+
+}  // namespace moxie

@@ -1,0 +1,101 @@
+#pragma once
+// Program: an ordered list of inputs, definitions and outputs; the only input language of the compiler.
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+
+namespace moxie {
+
+/// A named extent. A static dim without a value takes it from the shapes of the inputs and is then baked into the kernels;
+/// a dynamic dim stays a kernel argument.
+struct DimDecl {
+  std::string name;
+  std::optional<std::int64_t> value;
+  bool dynamic = false;
+  bool operator==(const DimDecl&) const = default;
+};
+
+/// A declared index: a name for axes and bound indices, and the range it runs over unless a use says otherwise.
+struct IndexDecl {
+  std::string name;
+  Range range;
+  bool operator==(const IndexDecl&) const = default;
+};
+
+/// What an input's values are known to satisfy (`input var[S,N] >= 0`): lets rewrites prove signs, and `moxie check` draw valid values.
+enum class SignDomain : std::uint8_t { Any, NonNegative, Positive };
+
+struct InputDecl {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<Affine> shape;  // affine in dims
+  SignDomain sign = SignDomain::Any;
+  bool operator==(const InputDecl&) const = default;
+};
+
+/// One axis of a definition: a name for printing, and the range it runs over (affine in dims and in earlier axes).
+/// Storage is the box of `extent`s; elements outside `range` do not exist and are never read.
+struct AxisDecl {
+  std::string name;
+  Affine extent;
+  Range range;
+  bool operator==(const AxisDecl&) const = default;
+};
+
+/// `name[axes] = body`, with the axes as Symbol::axis(0), axis(1), ... in the body.
+struct Definition {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<AxisDecl> axes;
+  Expr body;
+  bool output = false;
+  int line = 0;  // in the source text, 0 if there is none
+  bool operator==(const Definition&) const = default;
+};
+
+struct Program {
+  std::string name;
+  DType default_dtype = DType::f32;
+  std::vector<DimDecl> dims;
+  std::vector<IndexDecl> indices;
+  std::vector<InputDecl> inputs;
+  std::vector<Definition> definitions;
+  bool operator==(const Program&) const = default;
+
+  const DimDecl* find_dim(std::string_view name) const;
+  const InputDecl* find_input(std::string_view name) const;
+  const Definition* find_definition(std::string_view name) const;
+  Definition* find_definition(std::string_view name);
+  /// Shape and dtype of an input or definition; throws TypeError for an unknown name.
+  std::vector<Affine> shape_of(std::string_view tensor) const;
+  DType dtype_of(std::string_view tensor) const;
+};
+
+/// Values of dims by name.
+using DimValues = std::map<std::string, std::int64_t, std::less<>>;
+
+/// Puts the values of all static dims into shapes, ranges and subscripts; dynamic dims stay symbols. Throws ShapeError if a static dim has no value.
+Program specialise(const Program& program, const DimValues& values);
+/// Replaces the program's default dtype: every tensor that had the old default gets the new one; explicit other dtypes stay.
+Program with_dtype(Program program, DType dtype);
+
+// compiler/ir/printer.cpp
+/// The program as .mox text; parse(print(p)) == p.
+std::string print(const Program& program);
+/// An expression as text, with the given axis names.
+std::string print(const Expr& expr, const Program& program, const std::vector<AxisDecl>& axes);
+std::string print(const Affine& affine, const std::vector<AxisDecl>& axes = {});
+
+// compiler/ir/parser.cpp
+/// Parses .mox text; `file` stands in messages. Throws ParseError, TypeError, ShapeError.
+Program parse(std::string_view text, std::string_view file = "<text>");
+
+// compiler/ir/verify.cpp
+/// Checks every rule of the language: names, ranks, ranges, subscripts inside their tensors (proved by interval arithmetic where dims are known or
+/// symbolic extents match), truth values where a condition is wanted. Throws TypeError or ShapeError.
+void verify(const Program& program);
+
+}  // namespace moxie

@@ -1,0 +1,69 @@
+#include "compiler/ir/source_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace moxie {
+namespace {
+
+constexpr std::size_t kShownBefore = 80;  // of the source line, left and right of the caret
+constexpr std::size_t kShownAfter = 40;
+
+bool is_printable(char c) { return c >= ' ' && c < 0x7f; }
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+int SourceText::line_of(std::size_t offset) const {
+  return 1 + static_cast<int>(std::ranges::count(text_.substr(0, offset), '\n'));
+}
+
+std::string SourceText::describe(std::size_t offset, const std::string& message, const std::string& hint) const {
+  offset = std::min(offset, text_.size());
+  const std::size_t before = offset == 0 ? std::string_view::npos : text_.rfind('\n', offset - 1);
+  const std::size_t line_begin = before == std::string_view::npos ? 0 : before + 1;
+  const std::size_t line_end = std::min(text_.find('\n', offset), text_.size());
+  const std::size_t shown_begin = std::max(line_begin, offset - std::min(offset, kShownBefore));
+  const std::size_t shown_end = std::min(line_end, offset + kShownAfter);
+  std::string shown(text_.substr(shown_begin, shown_end - shown_begin));
+  std::ranges::replace_if(shown, [](char c) { return !is_printable(c); }, ' ');
+  std::string result = fmt::format("{}:{}:{}: {}\n  {}\n  {}^", file_, line_of(offset), offset - line_begin + 1, message, shown,
+                                   std::string(offset - shown_begin, ' '));
+  if (!hint.empty()) result += "\n  " + hint;
+  return result;
+}
+
+std::string did_you_mean(std::string_view unknown, const std::vector<std::string>& known) {
+  constexpr std::size_t kMostNames = 3;
+  const std::size_t tolerance = std::max<std::size_t>(1, unknown.size() / 3);
+  std::vector<std::pair<std::size_t, std::string>> close;
+  for (const std::string& name : known) {
+    const std::size_t longer = std::max(name.size(), unknown.size());
+    if (longer - std::min(name.size(), unknown.size()) > tolerance) continue;
+    const std::size_t distance = edit_distance(unknown, name);
+    if (distance <= tolerance && distance < longer) close.emplace_back(distance, name);
+  }
+  std::ranges::sort(close);
+  std::string result;
+  for (std::size_t i = 0; i < std::min(close.size(), kMostNames); ++i) {
+    result += fmt::format("{}`{}`", i == 0 ? "did you mean " : " or ", close[i].second);
+  }
+  return result.empty() ? result : result + "?";
+}
+
+}  // namespace moxie

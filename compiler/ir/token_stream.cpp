@@ -1,0 +1,61 @@
+#include "compiler/ir/token_stream.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace moxie {
+namespace {
+
+constexpr int kDeepest = 200;
+
+std::string spelled(const Token& token) {
+  if (token.kind == TokenKind::End) return "the end of the text";
+  if (token.kind == TokenKind::Newline) return "the end of the line";
+  return fmt::format("`{}`", token.text.substr(0, 40));
+}
+
+}  // namespace
+
+bool TokenStream::accept(std::string_view text) {
+  if (!at(text)) return false;
+  ++position_;
+  return true;
+}
+
+Token TokenStream::expect(std::string_view text, const std::string& hint) {
+  if (!at(text)) fail_expected(fmt::format("`{}`", text), hint);
+  return next();
+}
+
+Token TokenStream::expect_name(const std::string& what) {
+  if (!at_name()) fail_expected(what);
+  return next();
+}
+
+std::int64_t TokenStream::expect_integer(const std::string& what) {
+  if (peek().kind != TokenKind::Integer) fail_expected(what);
+  const std::optional<std::int64_t> value = integer_value(peek());
+  if (!value) fail<ParseError>(peek(), "this integer does not fit 64 bits");
+  next();
+  return *value;
+}
+
+void TokenStream::fail_expected(const std::string& what, const std::string& hint) const {
+  fail<ParseError>(peek(), fmt::format("{} expected, but found {}", what, spelled(peek())), hint);
+}
+
+void TokenStream::check_depth(int depth) const {
+  if (depth <= kDeepest) return;
+  fail<ParseError>(peek(), fmt::format("the expression nests more than {} levels deep", kDeepest), "name parts of it with `let`");
+}
+
+std::optional<std::int64_t> integer_value(const Token& token) {
+  std::int64_t value = 0;
+  const char* end = token.text.data() + token.text.size();
+  const auto [stop, error] = std::from_chars(token.text.data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace moxie

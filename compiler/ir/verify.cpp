@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include <set>
+
+#include "compiler/ir/lexer.h"
+#include "compiler/ir/names.h"
+#include "compiler/ir/verify_definition.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+void check_name(std::set<std::string>& taken, const std::string& name, std::string_view what) {
+  if (!is_identifier(name)) {
+    throw TypeError(fmt::format("{} `{}`: names consist of letters, digits, `_` and inner dots and start with no digit", what, name));
+  }
+  if (is_reserved(name)) throw TypeError(fmt::format("{} `{}`: this is a word of the language; choose another name", what, name));
+  if (!taken.insert(name).second) throw TypeError(fmt::format("{} `{}`: one name names one thing, but this one is taken", what, name));
+}
+
+void check_names(const Program& program) {
+  std::set<std::string> taken;
+  for (const DimDecl& dim : program.dims) check_name(taken, dim.name, "dim");
+  for (const IndexDecl& index : program.indices) check_name(taken, index.name, "index");
+  for (const InputDecl& input : program.inputs) check_name(taken, input.name, "input");
+  for (const Definition& definition : program.definitions) check_name(taken, definition.name, "definition");
+}
+
+void check_dims_only(const Program& program, const Affine& affine, const std::string& where) {
+  for (const auto& [symbol, coefficient] : affine.terms()) {
+    if (symbol.is_dim() && program.find_dim(symbol.name())) continue;
+    throw TypeError(fmt::format("{}: `{}` mentions `{}`, which is no declared dim", where, print(affine), symbol.name()));
+  }
+}
+
+void check_extent(const Program& program, const Affine& extent, const std::string& where) {
+  check_dims_only(program, extent, where);
+  if (extent.is_constant() && extent.constant() < 0) throw ShapeError(fmt::format("{} has the negative extent {}", where, print(extent)));
+}
+
+void check_index(const Program& program, const IndexDecl& index) {
+  const std::string where = fmt::format("index `{}`", index.name);
+  check_range_form(index.range, where);
+  for (const auto* bounds : {&index.range.lows, &index.range.highs}) {
+    for (const Bound& bound : *bounds) check_dims_only(program, bound.value, where);
+  }
+}
+
+void check_shape(const Program& program, const std::vector<Affine>& shape, const std::string& tensor) {
+  for (std::size_t k = 0; k < shape.size(); ++k) check_extent(program, shape[k], fmt::format("axis {} of `{}`", k, tensor));
+}
+
+}  // namespace
+
+void verify(const Program& program) {
+  check_names(program);
+  for (const DimDecl& dim : program.dims) {
+    if (dim.value && *dim.value < 0) throw ShapeError(fmt::format("dim `{}` is negative: {}", dim.name, *dim.value));
+  }
+  for (const IndexDecl& index : program.indices) check_index(program, index);
+  for (const InputDecl& input : program.inputs) check_shape(program, input.shape, input.name);
+  for (std::size_t k = 0; k < program.definitions.size(); ++k) {
+    check_shape(program, program.shape_of(program.definitions[k].name), program.definitions[k].name);
+    verify_definition(program, k);
+  }
+}
+
+}  // namespace moxie

@@ -1,0 +1,277 @@
+#include "compiler/ir/verify_definition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
+#include "compiler/ir/algebra_form.h"
+#include "compiler/ir/expr_printer.h"
+#include "compiler/ir/functions.h"
+#include "compiler/ir/index_domain.h"
+#include "compiler/ir/lexer.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+/// The place of an expression: the reductions around it and what is known of the indices there.
+struct Place {
+  IndexDomain domain;
+  std::vector<std::pair<Symbol, Range>> bound;
+  std::unordered_set<const Node*> seen;  // expressions that were checked at this place
+
+  Place inside(IndexDomain inner) const { return {std::move(inner), bound, {}}; }
+  bool binds(Symbol symbol) const {
+    return std::ranges::any_of(bound, [&](const auto& entry) { return entry.first == symbol; });
+  }
+  void bind(Symbol symbol, const Range& range) {
+    bound.emplace_back(symbol, range);
+    domain.add_range(symbol, range);
+  }
+};
+
+Replacement known_dims(const Program& program) {
+  Replacement known;
+  for (const DimDecl& dim : program.dims) {
+    if (dim.value && !dim.dynamic) known.emplace_back(Symbol::dim(dim.name), Affine(*dim.value));
+  }
+  return known;
+}
+
+bool is_truth(const Expr& expr) { return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth; }
+
+bool wants_truth(const ScalarFunction& function, std::size_t arg) {
+  return function.name == "and" || function.name == "or" || function.name == "not" || (function.name == "where" && arg == 0);
+}
+
+class DefinitionVerifier {
+ public:
+  DefinitionVerifier(const Program& program, std::size_t position)
+      : program_(program), position_(position), definition_(program.definitions[position]) {}
+
+  void run() {
+    Place place{IndexDomain(known_dims(program_)), {}, {}};
+    for (std::size_t k = 0; k < definition_.axes.size(); ++k) check_axis(k, place);
+    axes_in_scope_ = definition_.axes.size();
+    if (!definition_.body) throw TypeError(where() + "there is no expression");
+    check_number(definition_.body, place);
+  }
+
+ private:
+  std::string where() const {
+    const std::string line = definition_.line > 0 ? fmt::format(" (line {})", definition_.line) : "";
+    return fmt::format("definition `{}`{}: ", definition_.name, line);
+  }
+
+  ExprPrinter printer(const Place& place) const {
+    ExprPrinter result(program_, definition_.axes);
+    for (const auto& [symbol, range] : place.bound) result.enter(symbol, range);
+    return result;
+  }
+  std::string text(const Expr& expr, const Place& place) const {
+    constexpr std::size_t kShown = 120;
+    std::string result = printer(place).print(expr);
+    return result.size() <= kShown ? result : result.substr(0, kShown) + "...";
+  }
+
+  // ---- Axes ----
+
+  void check_axis(std::size_t k, Place& place) {
+    const AxisDecl& axis = definition_.axes[k];
+    const bool twice = std::ranges::count(definition_.axes, axis.name, &AxisDecl::name) > 1;
+    const bool taken = program_.find_dim(axis.name) || program_.find_input(axis.name) || program_.find_definition(axis.name);
+    if (!is_identifier(axis.name) || is_reserved(axis.name) || twice || taken) {
+      throw TypeError(where() + fmt::format("axis {} cannot be called `{}`; it needs a name of its own", k, axis.name));
+    }
+    axes_in_scope_ = k;
+    check_range(axis.range, place);
+    const Symbol symbol = Symbol::axis(static_cast<std::uint32_t>(k));
+    place.domain.add_range(symbol, axis.range);
+    require(place, symbol, [&] { return fmt::format("the range {} of axis `{}` starts below 0", printer(place).print(axis.range), axis.name); });
+    require(place, axis.extent - Affine(symbol) - Affine(1), [&] {
+      return fmt::format("the range {} of axis `{}` leaves its extent {}", printer(place).print(axis.range), axis.name, print(axis.extent));
+    });
+  }
+
+  // ---- Affine parts ----
+
+  bool is_in_scope(Symbol symbol, const Place& place) const {
+    switch (symbol.kind()) {
+      case Symbol::Kind::Dim: return program_.find_dim(symbol.name());
+      case Symbol::Kind::Axis: return symbol.number() < axes_in_scope_;
+      case Symbol::Kind::Bound: return place.binds(symbol);
+      case Symbol::Kind::Free: break;
+    }
+    return false;
+  }
+
+  void check_affine(const Affine& affine, const Place& place) const {
+    for (const auto& [symbol, coefficient] : affine.terms()) {
+      if (is_in_scope(symbol, place)) continue;
+      throw TypeError(where() + fmt::format("`{}` in `{}` is neither a declared dim nor an index in scope", symbol.name(),
+                                            printer(place).print(affine)));
+    }
+  }
+
+  void check_range(const Range& range, const Place& place) const {
+    check_range_form(range, where() + "a range");
+    for (const auto* bounds : {&range.lows, &range.highs}) {
+      for (const Bound& bound : *bounds) check_affine(bound.value, place);
+    }
+  }
+
+  /// Throws ShapeError with the message unless `affine` >= 0 is proved or depends on dims without values.
+  template <class Message>
+  void require(const Place& place, const Affine& affine, Message message) const {
+    if (place.domain.prove_nonnegative(affine) == Proof::Fails) throw ShapeError(where() + message());
+  }
+
+  // ---- Expressions ----
+
+  void check_number(const Expr& expr, Place& place) const {
+    if (is_truth(expr)) {
+      throw TypeError(where() + fmt::format("`{0}` is a condition, but a number is wanted; write where({0}, 1, 0)", text(expr, place)));
+    }
+    check(expr, place);
+  }
+
+  void check_condition(const Expr& expr, Place& place) const {
+    if (!is_truth(expr)) {
+      throw TypeError(where() + fmt::format("`{0}` is a number, but a condition is wanted; write {0} != 0", text(expr, place)));
+    }
+    check(expr, place);
+  }
+
+  void check(const Expr& expr, Place& place) const {
+    if (!place.seen.insert(expr.get()).second) return;
+    switch (expr->kind) {
+      case NodeKind::Constant: return;
+      case NodeKind::IndexValue: return check_affine(expr->affine, place);
+      case NodeKind::Access: return check_access(expr, place);
+      case NodeKind::Call: return check_call(expr, place);
+      case NodeKind::Reduce: return check_reduction(expr, place);
+      case NodeKind::LinearAlgebra: return check_algebra(expr, place);
+      case NodeKind::Random: break;
+    }
+    for (const Affine& coordinate : expr->subscripts) check_affine(coordinate, place);
+  }
+
+  void check_call(const Expr& expr, Place& place) const {
+    if (expr->function->name == "where") return check_where(expr, place);
+    for (std::size_t i = 0; i < expr->args.size(); ++i) {
+      if (wants_truth(*expr->function, i)) check_condition(expr->args[i], place);
+      else check_number(expr->args[i], place);
+    }
+  }
+
+  void check_where(const Expr& expr, Place& place) const {
+    check_condition(expr->args[0], place);
+    for (const bool truth : {true, false}) {
+      Place branch = place.inside(place.domain.where(expr->args[0], truth));
+      check_number(expr->args[truth ? 1 : 2], branch);
+    }
+  }
+
+  void check_reduction(const Expr& expr, const Place& place) const {
+    check_range(expr->range, place);
+    Place body = place.inside(place.domain);
+    body.bind(Symbol::bound(expr->height), expr->range);
+    check_number(expr->args[0], body);
+  }
+
+  /// Matrices are read in their lower triangle only.
+  void check_algebra(const Expr& expr, const Place& place) const {
+    const AlgebraForm form = algebra_form(expr->algebra);
+    const bool well_formed = expr->args.size() == (form.has_rhs ? 2 : 1) && expr->subscripts.size() == form.elements;
+    if (!well_formed) throw TypeError(where() + fmt::format("`{}` has the wrong number of arguments or subscripts", to_string(expr->algebra)));
+    for (const auto& [symbol, coefficient] : expr->size.terms()) {
+      if (!symbol.is_dim()) throw ShapeError(where() + fmt::format("the size of a matrix depends on the index `{}`", symbol.name()));
+    }
+    check_affine(expr->size, place);
+    const Range extent = Range::extent(expr->size);
+    for (const Affine& subscript : expr->subscripts) check_inside(expr, subscript, extent, place);
+    const Symbol row = Symbol::bound(expr->height);
+    const Symbol col = Symbol::bound(expr->height - 1);
+    Place vector = place.inside(place.domain);
+    vector.bind(row, extent);
+    if (form.has_rhs) check_number(expr->args[1], vector);
+    Place matrix = vector.inside(vector.domain);
+    matrix.bind(col, extent);
+    matrix.domain.add_nonnegative(Affine(row) - Affine(col));
+    check_number(expr->args[0], matrix);
+  }
+
+  // ---- Accesses ----
+
+  void check_readable(const Expr& expr) const {
+    if (program_.find_input(expr->tensor)) return;
+    const Definition* definition = program_.find_definition(expr->tensor);
+    if (!definition) throw TypeError(where() + fmt::format("`{}` is neither an input nor a definition", expr->tensor));
+    const auto position = static_cast<std::size_t>(definition - program_.definitions.data());
+    if (position == position_) throw TypeError(where() + "it reads itself; a definition reads inputs and earlier definitions");
+    if (position > position_) throw TypeError(where() + fmt::format("it reads `{}`, which is defined later; move that up", expr->tensor));
+  }
+
+  void check_access(const Expr& expr, const Place& place) const {
+    check_readable(expr);
+    const std::vector<Affine> shape = program_.shape_of(expr->tensor);
+    if (expr->subscripts.size() != shape.size()) {
+      throw ShapeError(where() + fmt::format("`{}` has {} axes, but {} subscripts were given", text(expr, place), shape.size(),
+                                             expr->subscripts.size()));
+    }
+    const Definition* definition = program_.find_definition(expr->tensor);
+    const auto subscript_of_axis = [&](Symbol symbol) -> const Affine* {
+      return symbol.kind() == Symbol::Kind::Axis ? &expr->subscripts[symbol.number()] : nullptr;
+    };
+    for (std::size_t k = 0; k < shape.size(); ++k) {
+      const Range range = definition ? definition->axes[k].range.substitute(subscript_of_axis) : Range::extent(shape[k]);
+      check_inside(expr, expr->subscripts[k], range, place);
+    }
+  }
+
+  void check_inside(const Expr& expr, const Affine& subscript, const Range& range, const Place& place) const {
+    check_affine(subscript, place);
+    const auto message = [&] { return outside_text(expr, subscript, range, place); };
+    for (const Bound& low : range.lows) require(place, subscript * low.divisor - low.value, message);
+    for (const Bound& high : range.highs) require(place, high.value - subscript * high.divisor, message);
+  }
+
+  std::string outside_text(const Expr& expr, const Affine& subscript, const Range& range, const Place& place) const {
+    const ExprPrinter names = printer(place);
+    std::vector<std::string> facts;
+    for (const auto& [symbol, coefficient] : subscript.terms()) {
+      if (symbol.is_dim()) continue;
+      facts.push_back(fmt::format("{} in {}", names.print(Affine(symbol)), names.print(range_of(symbol, place))));
+    }
+    for (const auto& [dim, value] : known_dims(program_)) facts.push_back(fmt::format("{} = {}", dim.name(), print(value)));
+    return fmt::format("subscript {} of `{}` can leave {}{}{}; guard the access with where(...) or change the range", names.print(subscript),
+                       text(expr, place), names.print(range), facts.empty() ? "" : ", with ", fmt::join(facts, ", "));
+  }
+
+  Range range_of(Symbol symbol, const Place& place) const {
+    if (symbol.kind() == Symbol::Kind::Axis) return definition_.axes[symbol.number()].range;
+    return std::ranges::find(place.bound, symbol, &std::pair<Symbol, Range>::first)->second;
+  }
+
+  const Program& program_;
+  std::size_t position_;
+  const Definition& definition_;
+  std::size_t axes_in_scope_ = 0;
+};
+
+}  // namespace
+
+void check_range_form(const Range& range, const std::string& where) {
+  if (range.lows.empty() || range.highs.empty()) throw ShapeError(where + " is not bounded on both sides");
+  for (const auto* bounds : {&range.lows, &range.highs}) {
+    for (const Bound& bound : *bounds) {
+      if (bound.divisor <= 0) throw ShapeError(fmt::format("{} has a bound with the divisor {}; it must be positive", where, bound.divisor));
+    }
+  }
+}
+
+void verify_definition(const Program& program, std::size_t position) { DefinitionVerifier(program, position).run(); }
+
+}  // namespace moxie

@@ -1,0 +1,232 @@
+#include "compiler/loop/lower.h"
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/loop/guards.h"
+#include "compiler/loop/lower_algebra.h"
+#include "compiler/loop/nest_builder.h"
+#include "compiler/rewrite/scope.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+/// A root that accumulates, with the scratch that holds its sums until they are written.
+struct Accumulator {
+  const KernelRoot* root = nullptr;
+  Work work;
+};
+
+class KernelLowering {
+ public:
+  KernelLowering(const FusedProgram& fused, const Kernel& kernel) : fused_(fused), kernel_(kernel) {}
+
+  LoweredKernel run() {
+    declare();
+    NestBuilder nest(result_.program, buffers_);
+    if (kernel_.roots.front().definition.body->kind == NodeKind::LinearAlgebra) lower_linear_algebra(nest);
+    else if (kernel_.reduces_vector) lower_reducing_vector(nest);
+    else lower_along_vector(nest);
+    verify(result_.program);
+    return std::move(result_);
+  }
+
+ private:
+  void declare() {
+    LoopProgram& program = result_.program;
+    program.name = identifier(kernel_.name);
+    std::set<std::string> read;
+    for (const KernelRoot& root : kernel_.roots) {
+      program.comments.push_back(root.definition.name + " = " + print(root.definition.body, fused_.program, root.definition.axes));
+      visit(root.body, [&](const Expr& e) {
+        if (e->kind == NodeKind::Access) read.insert(e->tensor);
+      });
+    }
+    for (const std::string& name : read) add_buffer(name, nullptr);
+    for (const KernelRoot& root : kernel_.roots) add_buffer(root.definition.name, &root);
+    for (const DimDecl& dim : fused_.program.dims) {
+      if (dim.dynamic) program.arguments.push_back(dim.name);
+    }
+    for (const char* name : {argument::kChunk, argument::kChunks, argument::kTileLow, argument::kTileHigh, argument::kChunkLow,
+                             argument::kChunkHigh, argument::kSeed, argument::kStep}) {
+      program.arguments.emplace_back(name);
+    }
+  }
+
+  /// A name that every code generator's language takes.
+  static std::string identifier(std::string name) {
+    for (char& c : name) {
+      if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+    }
+    return "k_" + name;
+  }
+
+  void add_buffer(const std::string& tensor, const KernelRoot* writer) {
+    BufferDecl buffer{tensor, fused_.program.dtype_of(tensor), fused_.program.shape_of(tensor), {}, writer != nullptr};
+    const auto layout = fused_.layouts.find(tensor);
+    for (std::uint32_t k = 0; k < buffer.shape.size(); ++k) buffer.layout.push_back(layout == fused_.layouts.end() ? k : layout->second[k]);
+    BufferUse use{tensor, buffer.written, std::nullopt};
+    if (writer && writer->accumulate) {
+      use.partial = writer->accumulate;
+      buffer.shape.insert(buffer.shape.begin(), Affine(Symbol::dim(argument::kChunks)));
+      for (std::uint32_t& axis : buffer.layout) ++axis;
+      buffer.layout.insert(buffer.layout.begin(), 0);
+    }
+    buffers_[tensor] = static_cast<BufferId>(result_.program.buffers.size());
+    result_.program.buffers.push_back(std::move(buffer));
+    result_.uses.push_back(std::move(use));
+  }
+
+  Range split(const LoopIndex& loop, bool chunked, bool over_lanes) {
+    auto& slot = chunked ? result_.chunks : result_.tiles;
+    const char* low = chunked ? argument::kChunkLow : argument::kTileLow;
+    const char* high = chunked ? argument::kChunkHigh : argument::kTileHigh;
+    slot = SplitLoop{loop.range, low, high, over_lanes};
+    return Range::half_open(Symbol::dim(low), Symbol::dim(high));
+  }
+
+  ValueType type_of(const KernelRoot& root) const { return value_type(root.definition.dtype); }
+
+  static std::vector<Affine> with_chunk(std::vector<Affine> subscripts) {
+    subscripts.insert(subscripts.begin(), Affine(Symbol::dim(argument::kChunk)));
+    return subscripts;
+  }
+
+  Work map_work(const KernelRoot& root, std::vector<LoopIndex> loops) const {
+    return {Work::Target::Buffer, buffers_.at(root.definition.name), root.subscripts, std::nullopt, type_of(root),
+            guard_accesses(root.body), std::move(loops), false};
+  }
+
+  /// The vector loop runs over an axis of every root; the sample loop lies inside it, so that sums over samples stay in registers and scratch.
+  void lower_along_vector(NestBuilder& nest) {
+    if (kernel_.vector) nest.open_loop(kernel_.vector->symbol, split(*kernel_.vector, false, true), true);
+    std::optional<LoopIndex> sample = kernel_.sample;
+    if (sample) sample->range = split(*kernel_.sample, true, false);
+    std::vector<Work> works;
+    std::vector<Accumulator> accumulators;
+    for (const KernelRoot& root : kernel_.roots) {
+      std::vector<LoopIndex> loops = root.locals;
+      if (sample) loops.insert(loops.begin(), *sample);
+      if (!root.accumulate) {
+        works.push_back(map_work(root, loops));
+        continue;
+      }
+      accumulators.push_back(open_accumulator(nest, root, kernel_.vector.has_value(), false));
+      works.push_back(accumulators.back().work);
+      works.back().loops = std::move(loops);
+    }
+    nest.build(std::move(works));
+    for (const Accumulator& accumulator : accumulators) write_out(nest, accumulator, false);
+    if (kernel_.vector) nest.close_loop();
+  }
+
+  /// The roots sum over the vector loop: every lane keeps sums of its own, which are combined behind the loop.
+  void lower_reducing_vector(NestBuilder& nest) {
+    std::vector<Work> works;
+    std::vector<Accumulator> accumulators;
+    for (const KernelRoot& root : kernel_.roots) {
+      std::vector<LoopIndex> loops = root.locals;
+      if (kernel_.sample) loops.insert(loops.begin(), *kernel_.sample);
+      if (!root.accumulate) {
+        works.push_back(map_work(root, loops));
+        continue;
+      }
+      accumulators.push_back(open_accumulator(nest, root, true, true));
+      works.push_back(accumulators.back().work);
+      works.back().loops = std::move(loops);
+    }
+    const Range range = split(*kernel_.vector, true, true);
+    nest.open_loop(kernel_.vector->symbol, range, true);
+    nest.mask_lanes(range);
+    nest.build(std::move(works));
+    nest.close_loop();
+    for (const Accumulator& accumulator : accumulators) write_out(nest, accumulator, true);
+  }
+
+  /// Scratch for the sums of one root, set to the neutral element.
+  Accumulator open_accumulator(NestBuilder& nest, const KernelRoot& root, bool varying, bool across_lanes) {
+    Accumulator accumulator;
+    accumulator.root = &root;
+    Work& work = accumulator.work;
+    work = {Work::Target::Var, 0, {}, root.accumulate, type_of(root), guard_accesses(root.body), {}, across_lanes};
+    const ValueId neutral = nest.neutral(*root.accumulate, work.type);
+    std::vector<LoopIndex> own = own_loops(root);
+    if (own.empty()) {
+      work.id = nest.new_var(work.type, varying);
+      nest.append(stmt::SetVar{work.id, neutral});
+      return accumulator;
+    }
+    std::vector<std::int64_t> extents;
+    for (const LoopIndex& loop : own) {
+      extents.push_back(box_extent(root, loop));
+      work.subscripts.emplace_back(loop.symbol);
+    }
+    work.target = Work::Target::Array;
+    work.id = nest.new_array(root.definition.name, work.type, std::move(extents), varying);
+    over_loops(nest, own, [&] { nest.append(stmt::StoreArray{work.id, resolved(nest, work.subscripts), neutral}); });
+    return accumulator;
+  }
+
+  void write_out(NestBuilder& nest, const Accumulator& accumulator, bool across_lanes) {
+    const KernelRoot& root = *accumulator.root;
+    const Work& work = accumulator.work;
+    over_loops(nest, own_loops(root), [&] {
+      const bool varying = work.target == Work::Target::Var ? result_.program.vars[work.id].varying : result_.program.arrays[work.id].varying;
+      Operation read = op::ReadVar{work.id};
+      if (work.target == Work::Target::Array) read = op::LoadArray{work.id, resolved(nest, work.subscripts)};
+      ValueId value = nest.emit_operation(std::move(read), work.type, varying);
+      if (across_lanes) value = nest.emit_operation(op::CombineLanes{*root.accumulate, value}, work.type, false);
+      nest.append(stmt::Store{buffers_.at(root.definition.name), resolved(nest, with_chunk(root.subscripts)), value});
+    });
+  }
+
+  /// The loops of a root's axes that are not the vector loop (an accumulating root has no sample axis unless the vector loop is summed).
+  std::vector<LoopIndex> own_loops(const KernelRoot& root) const {
+    std::vector<LoopIndex> loops = root.locals;
+    if (kernel_.reduces_vector && kernel_.sample) loops.insert(loops.begin(), *kernel_.sample);
+    return loops;
+  }
+
+  std::int64_t box_extent(const KernelRoot& root, const LoopIndex& loop) const {
+    for (std::size_t k = 0; k < root.subscripts.size(); ++k) {
+      if (root.subscripts[k] == Affine(loop.symbol)) {
+        const Affine& extent = root.definition.axes[k].extent;
+        if (extent.is_constant()) return extent.constant();
+      }
+    }
+    throw CompileError("the sum " + root.definition.name + " keeps one value per element of an axis whose extent is not known when compiling; "
+                       "make that dim static");
+  }
+
+  template <class Body>
+  static void over_loops(NestBuilder& nest, const std::vector<LoopIndex>& loops, const Body& body) {
+    for (const LoopIndex& loop : loops) nest.open_loop(loop.symbol, loop.range);
+    body();
+    for (std::size_t k = 0; k < loops.size(); ++k) nest.close_loop();
+  }
+
+  static std::vector<Affine> resolved(const NestBuilder& nest, const std::vector<Affine>& subscripts) {
+    std::vector<Affine> result;
+    for (const Affine& subscript : subscripts) result.push_back(nest.resolve(subscript));
+    return result;
+  }
+
+  void lower_linear_algebra(NestBuilder& nest) {
+    const KernelRoot& root = kernel_.roots.front();
+    std::optional<LoopIndex> vector = kernel_.vector;
+    if (vector) vector->range = split(*kernel_.vector, false, true);
+    lower_algebra(nest, result_.program, root, vector, kernel_.sample, buffers_.at(root.definition.name));
+  }
+
+  const FusedProgram& fused_;
+  const Kernel& kernel_;
+  LoweredKernel result_;
+  std::map<std::string, BufferId> buffers_;
+};
+
+}  // namespace
+
+LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) { return KernelLowering(fused, kernel).run(); }
+
+}  // namespace moxie

@@ -1,0 +1,51 @@
+#pragma once
+// Lowering: a fused kernel becomes a LoopProgram.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/fuse/fuse.h"
+#include "compiler/loop/loop_program.h"
+
+namespace moxie {
+
+/// A loop whose bounds are arguments, so that calls can share it out.
+struct SplitLoop {
+  Range range;  // the whole loop, affine in dims
+  std::string low_argument, high_argument;
+  bool over_lanes = false;  // pieces start at multiples of the lanes
+  bool operator==(const SplitLoop&) const = default;
+};
+
+/// What a buffer argument holds.
+struct BufferUse {
+  std::string tensor;
+  bool written = false;
+  /// One copy of the tensor per chunk, summed (or otherwise combined) afterwards in the order of the chunks.
+  std::optional<ReduceKind> partial;
+  bool operator==(const BufferUse&) const = default;
+};
+
+struct LoweredKernel {
+  LoopProgram program;
+  std::vector<BufferUse> uses;        // per buffer of the program
+  std::optional<SplitLoop> tiles;     // independent pieces
+  std::optional<SplitLoop> chunks;    // pieces that write partial results, numbered by the argument %chunk of %chunks
+  bool operator==(const LoweredKernel&) const = default;
+};
+
+/// Names of the arguments that every kernel takes besides the program's dynamic dims.
+namespace argument {
+inline constexpr const char* kChunk = "%chunk";
+inline constexpr const char* kChunks = "%chunks";
+inline constexpr const char* kTileLow = "%tile_low";
+inline constexpr const char* kTileHigh = "%tile_high";
+inline constexpr const char* kChunkLow = "%chunk_low";
+inline constexpr const char* kChunkHigh = "%chunk_high";
+inline constexpr const char* kSeed = "%seed";
+inline constexpr const char* kStep = "%step";
+}  // namespace argument
+
+LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel);
+
+}  // namespace moxie

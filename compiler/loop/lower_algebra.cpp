@@ -1,0 +1,225 @@
+#include "compiler/loop/lower_algebra.h"
+
+#include <algorithm>
+
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+/// Writes the factorisations over scratch matrices. Indices are the symbols of open loops.
+class AlgebraWriter {
+ public:
+  AlgebraWriter(NestBuilder& nest, LoopProgram& program, const KernelRoot& root, bool varying)
+      : nest_(nest), program_(program), root_(root), type_(value_type(root.definition.dtype)), varying_(varying) {
+    const Affine& size = root.body->size;
+    if (!size.is_constant()) throw CompileError("the matrix of " + root.definition.name + " has an extent that is not known when compiling; make that dim static");
+    size_ = size.constant();
+  }
+
+  /// Leaves the result in a scratch array; returns it.
+  ArrayId run(const std::vector<LoopIndex>& batch) {
+    const OpenedLinearAlgebra opened = open_algebra(root_.body);
+    const ArrayId a = matrix("matrix");
+    load_lower_triangle(a, opened);
+    switch (root_.body->algebra) {
+      case LinearAlgebraKind::Cholesky: factor(a, batch), clear_upper(a); return a;
+      case LinearAlgebraKind::Inverse: factor(a, batch); return inverse(a);
+      case LinearAlgebraKind::LogDet: factor(a, batch); return log_determinant(a);
+      case LinearAlgebraKind::Solve: {
+        factor(a, batch);
+        const ArrayId x = load_vector(opened);
+        substitute_forward(a, x), substitute_backward(a, x);
+        return x;
+      }
+      case LinearAlgebraKind::TriSolve: {
+        const ArrayId x = load_vector(opened);
+        substitute_forward(a, x);
+        return x;
+      }
+      case LinearAlgebraKind::TriSolveTransposed: {
+        const ArrayId x = load_vector(opened);
+        substitute_backward(a, x);
+        return x;
+      }
+    }
+    throw InternalError("unknown linear algebra operation");
+  }
+
+ private:
+  using Index = Symbol;
+
+  ArrayId matrix(const char* name) { return nest_.new_array(name, type_, {size_, size_}, varying_); }
+  ArrayId vector(const char* name) { return nest_.new_array(name, type_, {size_}, varying_); }
+  ValueId number(double value) { return nest_.emit(constant(value), type_); }
+  ValueId load(ArrayId array, std::vector<Affine> subscripts) { return nest_.emit_operation(op::LoadArray{array, resolve(subscripts)}, type_, varying_); }
+  void store(ArrayId array, std::vector<Affine> subscripts, ValueId value) { nest_.append(stmt::StoreArray{array, resolve(subscripts), value}); }
+  ValueId binary(const char* f, ValueId a, ValueId b) { return nest_.emit_call(f, {a, b}); }
+  ValueId minus(ValueId a, ValueId b) { return binary("+", a, nest_.emit_call("neg", {b})); }
+
+  std::vector<Affine> resolve(const std::vector<Affine>& subscripts) const {
+    std::vector<Affine> result;
+    for (const Affine& subscript : subscripts) result.push_back(nest_.resolve(subscript));
+    return result;
+  }
+
+  template <class Body>
+  void loop(const Affine& first, const Affine& last, const Body& body) {
+    const Symbol index = Symbol::fresh();
+    nest_.open_loop(index, Range::half_open(first, last));
+    body(index);
+    nest_.close_loop();
+  }
+
+  /// From size-1 down to 0: the loop runs upwards and the body sees the mirrored index.
+  template <class Body>
+  void loop_down(const Body& body) {
+    loop(0, size_, [&](Index up) { body(Affine(size_ - 1) - Affine(up)); });
+  }
+
+  /// sum over k in first..last of term(k)
+  template <class Term>
+  ValueId sum(const Affine& first, const Affine& last, const Term& term) {
+    const VarId var = nest_.new_var(type_, varying_);
+    nest_.append(stmt::SetVar{var, number(0)});
+    loop(first, last, [&](Index k) {
+      const ValueId held = nest_.emit_operation(op::ReadVar{var}, type_, varying_);
+      nest_.append(stmt::SetVar{var, binary("+", held, term(k))});
+    });
+    return nest_.emit_operation(op::ReadVar{var}, type_, varying_);
+  }
+
+  void load_lower_triangle(ArrayId a, const OpenedLinearAlgebra& opened) {
+    nest_.open_loop(opened.row, Range::extent(size_));
+    nest_.open_loop(opened.col, Range::half_open(0, Affine(opened.row) + Affine(1)));
+    store(a, {opened.row, opened.col}, nest_.emit(opened.matrix, type_));
+    nest_.close_loop();
+    nest_.close_loop();
+  }
+
+  ArrayId load_vector(const OpenedLinearAlgebra& opened) {
+    const ArrayId x = vector("vector");
+    nest_.open_loop(opened.row, Range::extent(size_));
+    store(x, {opened.row}, nest_.emit(opened.rhs, type_));
+    nest_.close_loop();
+    return x;
+  }
+
+  /// Cholesky in place, column by column: a := L.
+  void factor(ArrayId a, const std::vector<LoopIndex>& batch) {
+    const std::uint32_t check = declare_check(batch);
+    loop(0, size_, [&](Index j) {
+      const auto row_product = [&](const Affine& i) {
+        return sum(0, j, [&](Index k) { return binary("*", load(a, {i, k}), load(a, {j, k})); });
+      };
+      const ValueId pivot = minus(load(a, {j, j}), row_product(j));
+      const ValueId good = binary(">", pivot, number(0));
+      std::vector<Affine> coordinates;
+      for (const LoopIndex& loop : batch) coordinates.push_back(nest_.resolve(loop.symbol));
+      coordinates.push_back(nest_.resolve(j));
+      nest_.append(stmt::Check{nest_.emit_call("not", {good}), check, std::move(coordinates), pivot});
+      const ValueId root = nest_.emit_call("sqrt", {pivot});
+      const ValueId reciprocal = binary("/", number(1), root);
+      store(a, {j, j}, root);
+      loop(Affine(j) + Affine(1), size_, [&](Index i) {
+        store(a, {i, j}, binary("*", minus(load(a, {i, j}), row_product(i)), reciprocal));
+      });
+    });
+  }
+
+  std::uint32_t declare_check(const std::vector<LoopIndex>& batch) {
+    CheckDecl check{root_.definition.name + ": the matrix is not positive definite", {}};
+    for (const LoopIndex& loop : batch) {
+      for (std::size_t k = 0; k < root_.subscripts.size(); ++k) {
+        if (root_.subscripts[k] == Affine(loop.symbol)) check.coordinate_names.push_back(root_.definition.axes[k].name);
+      }
+    }
+    check.coordinate_names.emplace_back("pivot");
+    program_.checks.push_back(std::move(check));
+    return static_cast<std::uint32_t>(program_.checks.size() - 1);
+  }
+
+  void clear_upper(ArrayId a) {
+    loop(0, size_, [&](Index i) { loop(Affine(i) + Affine(1), size_, [&](Index j) { store(a, {i, j}, number(0)); }); });
+  }
+
+  /// L^-1 column by column, then (L^-1)^T L^-1, one triangle and its mirror.
+  ArrayId inverse(ArrayId l) {
+    const ArrayId m = matrix("factor_inverse");
+    loop(0, size_, [&](Index j) {
+      store(m, {j, j}, binary("/", number(1), load(l, {j, j})));
+      loop(Affine(j) + Affine(1), size_, [&](Index i) {
+        const ValueId dot = sum(j, i, [&](Index k) { return binary("*", load(l, {i, k}), load(m, {k, j})); });
+        store(m, {i, j}, nest_.emit_call("neg", {binary("/", dot, load(l, {i, i}))}));
+      });
+    });
+    const ArrayId x = matrix("inverse");
+    loop(0, size_, [&](Index i) {
+      loop(0, Affine(i) + Affine(1), [&](Index j) {
+        const ValueId dot = sum(i, size_, [&](Index k) { return binary("*", load(m, {k, i}), load(m, {k, j})); });
+        store(x, {i, j}, dot);
+        store(x, {j, i}, dot);
+      });
+    });
+    return x;
+  }
+
+  ArrayId log_determinant(ArrayId l) {
+    const ArrayId result = nest_.new_array("logdet", type_, {1}, varying_);
+    const ValueId half = sum(0, size_, [&](Index j) { return nest_.emit_call("log", {load(l, {j, j})}); });
+    store(result, {Affine(0)}, binary("*", number(2), half));
+    return result;
+  }
+
+  void substitute_forward(ArrayId l, ArrayId x) {
+    loop(0, size_, [&](Index i) {
+      const ValueId dot = sum(0, i, [&](Index k) { return binary("*", load(l, {i, k}), load(x, {k})); });
+      store(x, {i}, binary("/", minus(load(x, {i}), dot), load(l, {i, i})));
+    });
+  }
+
+  void substitute_backward(ArrayId l, ArrayId x) {
+    loop_down([&](const Affine& i) {
+      const ValueId dot = sum(i + Affine(1), size_, [&](Index k) { return binary("*", load(l, {k, i}), load(x, {k})); });
+      store(x, {i}, binary("/", minus(load(x, {i}), dot), load(l, {i, i})));
+    });
+  }
+
+  NestBuilder& nest_;
+  LoopProgram& program_;
+  const KernelRoot& root_;
+  ValueType type_;
+  bool varying_;
+  std::int64_t size_ = 0;
+};
+
+bool is_element_index(const KernelRoot& root, const LoopIndex& loop) {
+  return std::ranges::any_of(root.body->subscripts, [&](const Affine& s) { return s.mentions(loop.symbol); });
+}
+
+}  // namespace
+
+void lower_algebra(NestBuilder& nest, LoopProgram& program, const KernelRoot& root, const std::optional<LoopIndex>& vector,
+                   const std::optional<LoopIndex>& sample, BufferId output) {
+  std::vector<LoopIndex> batch;
+  if (vector) batch.push_back(*vector);
+  if (sample) batch.push_back(*sample);
+  std::vector<LoopIndex> element;
+  for (const LoopIndex& loop : root.locals) (is_element_index(root, loop) ? element : batch).push_back(loop);
+  for (const LoopIndex& loop : batch) nest.open_loop(loop.symbol, loop.range, vector && loop.symbol == vector->symbol);
+
+  AlgebraWriter writer(nest, program, root, vector.has_value());
+  const ArrayId result = writer.run(batch);
+
+  for (const LoopIndex& loop : element) nest.open_loop(loop.symbol, loop.range);
+  std::vector<Affine> read;
+  for (const Affine& subscript : root.body->subscripts) read.push_back(nest.resolve(subscript));
+  if (read.empty()) read.emplace_back(0);
+  const ValueId value = nest.emit_operation(op::LoadArray{result, std::move(read)}, value_type(root.definition.dtype), vector.has_value());
+  std::vector<Affine> write;
+  for (const Affine& subscript : root.subscripts) write.push_back(nest.resolve(subscript));
+  nest.append(stmt::Store{output, std::move(write), value});
+  for (std::size_t k = 0; k < element.size() + batch.size(); ++k) nest.close_loop();
+}
+
+}  // namespace moxie

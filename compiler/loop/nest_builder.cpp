@@ -1,0 +1,392 @@
+#include "compiler/loop/nest_builder.h"
+
+#include <algorithm>
+#include <limits>
+#include <numbers>
+
+#include "compiler/ir/functions.h"
+#include "compiler/rewrite/algebra.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+
+ValueType value_type(DType dtype) { return dtype == DType::f32 ? ValueType::f32 : ValueType::f64; }
+
+namespace {
+
+bool is_truth(const Expr& expr) { return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth; }
+
+/// The precision in which the arguments of a node are evaluated.
+ValueType argument_type(const Expr& expr, ValueType type) {
+  if (is_call(expr, "f32")) return ValueType::f32;
+  if (is_call(expr, "f64")) return ValueType::f64;
+  if (is_truth(expr)) {
+    // Index arithmetic stays exact in double.
+    const auto is_index = [](const Expr& e) { return e->kind == NodeKind::IndexValue || e->kind == NodeKind::Constant; };
+    if (std::ranges::all_of(expr->args, is_index)) return ValueType::f64;
+  }
+  return type;
+}
+
+}  // namespace
+
+NestBuilder::NestBuilder(LoopProgram& program, const std::map<std::string, BufferId>& buffers) : program_(program), buffers_(buffers) {
+  frames_.push_back({{}, Symbol::fresh(), Symbol::bound(0), {}, false, {}, {}});
+}
+
+void NestBuilder::count_factors(const Expr& expr) {
+  alive_.push_back(expr);
+  visit(expr, [&](const Expr& e) {
+    if (is_call(e, "*")) {
+      for (const Expr& arg : e->args) ++popularity_[arg.get()];
+    }
+  });
+}
+
+// ---- Loops ----
+
+void NestBuilder::open_loop(Symbol index, const Range& range, bool vector) {
+  frames_.push_back({{}, index, Symbol::bound(next_variable_++), range, vector, {}, {}});
+}
+
+void NestBuilder::close_loop() {
+  Frame frame = std::move(frames_.back());
+  frames_.pop_back();
+  Range range = frame.range;
+  for (auto* bounds : {&range.lows, &range.highs}) {
+    for (Bound& bound : *bounds) bound.value = resolve(bound.value);
+  }
+  append(stmt::For{frame.variable, std::move(range), frame.vector, std::move(frame.block)});
+}
+
+void NestBuilder::append(Statement statement) {
+  Block& block = frames_.size() == 1 ? program_.body : frames_.back().block;
+  block.push_back(std::move(statement));
+}
+
+VarId NestBuilder::new_var(ValueType type, bool varying) {
+  program_.vars.push_back({type, varying});
+  return static_cast<VarId>(program_.vars.size() - 1);
+}
+
+ArrayId NestBuilder::new_array(std::string name, ValueType type, std::vector<std::int64_t> extents, bool varying) {
+  program_.arrays.push_back({std::move(name), type == ValueType::f32 ? DType::f32 : DType::f64, std::move(extents), varying});
+  return static_cast<ArrayId>(program_.arrays.size() - 1);
+}
+
+Affine NestBuilder::resolve(const Affine& affine) const {
+  std::vector<Affine> replacements;
+  replacements.reserve(frames_.size());
+  return affine.substitute([&](Symbol symbol) -> const Affine* {
+    for (const Frame& frame : frames_) {
+      if (frame.index == symbol) return &replacements.emplace_back(frame.variable);
+    }
+    if (!symbol.is_dim()) throw InternalError("an index is used outside its loop: " + symbol.name());
+    return nullptr;
+  });
+}
+
+bool NestBuilder::is_varying(const Expr& expr) const {
+  return std::ranges::any_of(frames_, [&](const Frame& frame) { return frame.vector && expr->depends_on(frame.index); });
+}
+
+bool NestBuilder::is_varying(const Affine& affine) const {
+  return std::ranges::any_of(frames_, [&](const Frame& frame) { return frame.vector && affine.mentions(frame.index); });
+}
+
+// ---- Placing values ----
+
+std::size_t NestBuilder::depth_of(const Affine& affine) const {
+  for (std::size_t depth = frames_.size(); depth-- > 1;) {
+    if (affine.mentions(frames_[depth].index)) return depth;
+  }
+  return 0;
+}
+
+std::optional<ValueId> NestBuilder::find_value(const Expr& expr, ValueType type) const {
+  for (std::size_t depth = frames_.size(); depth-- > 0;) {
+    const auto it = frames_[depth].values.find({expr.get(), type});
+    if (it != frames_[depth].values.end()) return it->second;
+  }
+  return std::nullopt;
+}
+
+std::size_t NestBuilder::depth_of(const Expr& expr, ValueType type) {
+  if (const auto id = find_value(expr, type)) return value_depth_[*id];
+  std::size_t depth = 0;
+  for (std::size_t d = frames_.size(); d-- > 1 && depth == 0;) {
+    if (expr->depends_on(frames_[d].index)) depth = d;
+  }
+  if (expr->kind == NodeKind::Reduce) return depth;
+  for (const Expr& arg : expr->args) depth = std::max(depth, depth_of(arg, argument_type(expr, type)));
+  return depth;
+}
+
+ValueId NestBuilder::place(Value value, std::size_t depth) {
+  const auto id = static_cast<ValueId>(program_.values.size());
+  program_.values.push_back(std::move(value));
+  value_depth_.push_back(depth);
+  Block& block = depth == 0 ? program_.body : frames_[depth].block;
+  block.push_back(stmt::Let{id});
+  return id;
+}
+
+ValueId NestBuilder::place_call(const ScalarFunction& f, std::vector<ValueId> args, ValueType type) {
+  std::size_t depth = 0;
+  bool varying = false;
+  for (const ValueId arg : args) {
+    depth = std::max(depth, value_depth_[arg]);
+    varying |= program_.values[arg].varying;
+  }
+  auto& calls = frames_[depth].calls;
+  const std::pair key(&f, args);
+  if (const auto it = calls.find(key); it != calls.end()) return it->second;
+  const ValueType result = f.result == ResultType::Truth ? ValueType::truth : type;
+  return calls[key] = place({result, varying, op::Call{&f, std::move(args)}}, depth);
+}
+
+ValueId NestBuilder::emit_call(std::string_view name, std::vector<ValueId> args) {
+  const ValueType type = program_.values[args.back()].type;
+  return place_call(function(name), std::move(args), type);
+}
+
+ValueId NestBuilder::emit_operation(Operation operation, ValueType type, bool varying) {
+  return place({type, varying, std::move(operation)}, frames_.size() - 1);
+}
+
+// ---- Expressions ----
+
+ValueId NestBuilder::emit(const Expr& expr, ValueType type) {
+  if (const auto id = find_value(expr, type)) return *id;
+  const ValueId id = emit_node(expr, type);
+  alive_.push_back(expr);
+  frames_[value_depth_[id]].values[{expr.get(), type}] = id;
+  return id;
+}
+
+ValueId NestBuilder::emit_node(const Expr& expr, ValueType type) {
+  switch (expr->kind) {
+    case NodeKind::Constant: return place({type, false, op::Constant{expr->value}}, 0);
+    case NodeKind::IndexValue:
+      return place({type, is_varying(expr->affine), op::Number{resolve(expr->affine)}}, depth_of(expr->affine));
+    case NodeKind::Access: return emit_access(expr, type, std::nullopt);
+    case NodeKind::Call: return emit_call_node(expr, type);
+    case NodeKind::Random: {
+      std::vector<Affine> coordinates;
+      std::size_t depth = 0;
+      for (const Affine& coordinate : expr->subscripts) {
+        coordinates.push_back(resolve(coordinate));
+        depth = std::max(depth, depth_of(coordinate));
+      }
+      return place({type, is_varying(expr), op::Random{expr->random, expr->stream, std::move(coordinates)}}, depth);
+    }
+    case NodeKind::Reduce: throw InternalError("a reduction is used before it is computed");
+    case NodeKind::LinearAlgebra: throw InternalError("linear algebra stands inside an expression; it must be the root of a definition");
+  }
+  throw InternalError("unknown kind of expression");
+}
+
+ValueId NestBuilder::emit_access(const Expr& access, ValueType type, std::optional<ValueId> guard) {
+  const auto buffer = buffers_.find(access->tensor);
+  if (buffer == buffers_.end()) throw InternalError("no buffer for tensor " + access->tensor);
+  op::Load load{buffer->second, {}, guard};
+  std::size_t depth = guard ? value_depth_[*guard] : 0;
+  for (const Affine& subscript : access->subscripts) {
+    load.subscripts.push_back(resolve(subscript));
+    depth = std::max(depth, depth_of(subscript));
+  }
+  const bool varying = is_varying(access) || (guard && program_.values[*guard].varying);
+  return place({type, varying, std::move(load)}, depth);
+}
+
+ValueId NestBuilder::emit_call_node(const Expr& expr, ValueType type) {
+  const ValueType inner = argument_type(expr, type);
+  if (is_call(expr, "f32") || is_call(expr, "f64")) {
+    const ValueId value = emit(expr->args[0], inner);
+    return inner == type ? value : place({type, program_.values[value].varying, op::Convert{value}}, value_depth_[value]);
+  }
+  if (is_call(expr, "+") || is_call(expr, "*")) return emit_chain(expr, type);
+  if (is_call(expr, "exp") && is_call(expr->args[0], "*")) {
+    // A product is rounded anyway: the factor log2(e) joins the part of it that stays fixed in the loop.
+    const Expr exponent = scaled(expr->args[0], std::numbers::log2e);
+    alive_.push_back(exponent);
+    count_factors(exponent);
+    return place_call(function("exp2"), {emit(exponent, type)}, type);
+  }
+  if (is_call(expr, "where")) {
+    const ValueId condition = emit_condition(expr->args[0], type);
+    // Only what the condition admits may be read.
+    if (expr->args[1]->kind == NodeKind::Access && expr->args[2]->is_constant(0)) return emit_access(expr->args[1], type, condition);
+    return place_call(*expr->function, {condition, emit(expr->args[1], type), emit(expr->args[2], type)}, type);
+  }
+  if (is_truth(expr)) return emit_condition(expr, type);
+  std::vector<ValueId> args;
+  for (const Expr& arg : expr->args) args.push_back(emit(arg, inner));
+  return place_call(*expr->function, std::move(args), type);
+}
+
+ValueId NestBuilder::emit_condition(const Expr& expr, ValueType type) {
+  const ValueType inner = argument_type(expr, type);
+  std::vector<ValueId> args;
+  for (const Expr& arg : expr->args) args.push_back(is_truth(arg) ? emit_condition(arg, type) : emit(arg, inner));
+  return place_call(*expr->function, std::move(args), inner);
+}
+
+/// Sums and products associate from the outermost loop inwards, so that what is fixed in a loop is combined before it.
+ValueId NestBuilder::emit_chain(const Expr& expr, ValueType type) {
+  struct Operand {
+    ValueId id;
+    std::size_t depth;
+    int popularity;
+  };
+  std::vector<Operand> operands;
+  for (const Expr& arg : expr->args) {
+    const ValueId id = emit(arg, type);
+    const auto popular = popularity_.find(arg.get());
+    operands.push_back({id, value_depth_[id], popular == popularity_.end() ? 0 : popular->second});
+  }
+  std::ranges::stable_sort(operands, [](const Operand& a, const Operand& b) {
+    return a.depth != b.depth ? a.depth < b.depth : a.popularity > b.popularity;
+  });
+  ValueId result = operands[0].id;
+  for (std::size_t i = 1; i < operands.size(); ++i) result = place_call(*expr->function, {result, operands[i].id}, type);
+  return result;
+}
+
+// ---- Reductions and works ----
+
+bool NestBuilder::is_available(const Expr& expr) const {
+  return std::ranges::all_of(expr->free_symbols, [&](Symbol symbol) {
+    return symbol.is_dim() || std::ranges::any_of(frames_, [&](const Frame& frame) { return frame.index == symbol; });
+  });
+}
+
+void NestBuilder::collect_reductions(const Expr& expr, ValueType type, std::vector<Reduction>& found) const {
+  std::set<Key> seen;
+  const std::function<void(const Expr&, ValueType)> walk = [&](const Expr& e, ValueType t) {
+    if (e->height == 0 || !seen.insert({e.get(), t}).second || find_value(e, t)) return;
+    for (const Expr& arg : e->args) walk(arg, argument_type(e, t));
+    if (e->kind != NodeKind::Reduce || !is_available(e)) return;
+    const bool known = std::ranges::any_of(found, [&](const Reduction& r) { return r.expr == e && r.type == t; });
+    if (!known) found.push_back({e, t});
+  };
+  walk(expr, type);
+}
+
+bool NestBuilder::waits_for(const Expr& expr, const std::vector<Reduction>& pending) const {
+  bool waits = false;
+  visit(expr, [&](const Expr& e) {
+    waits |= e->kind == NodeKind::Reduce && std::ranges::any_of(pending, [&](const Reduction& r) { return r.expr == e; });
+  });
+  return waits;
+}
+
+void NestBuilder::build(std::vector<Work> works) {
+  std::vector<Reduction> pending;
+  for (const Work& work : works) collect_reductions(work.body, work.type, pending);
+  std::vector<Work*> looping;
+  for (Work& work : works) {
+    if (!work.loops.empty()) looping.push_back(&work);
+  }
+  while (!pending.empty() || !looping.empty()) {
+    std::vector<Reduction> ready;
+    for (const Reduction& r : pending) {
+      if (!waits_for(r.expr->args[0], pending)) ready.push_back(r);
+    }
+    std::vector<Work*> ready_works;
+    for (Work* work : looping) {
+      if (!waits_for(work->body, pending)) ready_works.push_back(work);
+    }
+    // Reductions first: works that wait for them can then share later loops.
+    const Range range = ready.empty() ? ready_works.front()->loops.front().range : ready.front().expr->range;
+    std::erase_if(ready, [&](const Reduction& r) { return r.expr->range != range; });
+    std::erase_if(ready_works, [&](const Work* work) { return work->loops.front().range != range; });
+    run_group(range, ready, ready_works);
+    std::erase_if(pending, [&](const Reduction& p) { return find_value(p.expr, p.type).has_value(); });
+    std::erase_if(looping, [&](const Work* work) { return std::ranges::find(ready_works, work) != ready_works.end(); });
+  }
+  for (const Work& work : works) {
+    if (work.loops.empty()) finish_work(work);
+  }
+}
+
+void NestBuilder::run_group(const Range& range, std::vector<Reduction> reductions, std::vector<Work*> works) {
+  const Symbol index = Symbol::fresh();
+  std::vector<Work> inner;
+  std::vector<VarId> vars;
+  for (const Reduction& r : reductions) {
+    const VarId var = new_var(r.type, is_varying(r.expr));
+    append(stmt::SetVar{var, neutral(r.expr->reduce, r.type)});
+    vars.push_back(var);
+    const Expr body = substitute(r.expr->args[0], {{Symbol::bound(r.expr->height), index}});
+    count_factors(body);
+    inner.push_back({Work::Target::Var, var, {}, r.expr->reduce, r.type, body, {}, false});
+  }
+  for (const Work* work : works) {
+    Work next = *work;
+    const Symbol local = next.loops.front().symbol;
+    const Affine replacement(index);
+    const auto lookup = [&](Symbol s) { return s == local ? &replacement : nullptr; };
+    next.loops.erase(next.loops.begin());
+    for (LoopIndex& loop : next.loops) loop.range = loop.range.substitute(lookup);
+    for (Affine& subscript : next.subscripts) subscript = subscript.substitute(lookup);
+    next.body = substitute(next.body, {{local, index}});
+    count_factors(next.body);
+    inner.push_back(std::move(next));
+  }
+  open_loop(index, range);
+  build(std::move(inner));
+  close_loop();
+  for (std::size_t i = 0; i < reductions.size(); ++i) {
+    const ValueId id = emit_operation(op::ReadVar{vars[i]}, reductions[i].type, program_.vars[vars[i]].varying);
+    alive_.push_back(reductions[i].expr);
+    frames_.back().values[{reductions[i].expr.get(), reductions[i].type}] = id;
+  }
+}
+
+ValueId NestBuilder::neutral(ReduceKind kind, ValueType type) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  switch (kind) {
+    case ReduceKind::Sum: return emit(constant(0), type);
+    case ReduceKind::Product: return emit(constant(1), type);
+    case ReduceKind::Max: return emit(constant(-infinity), type);
+    case ReduceKind::Min: return emit(constant(infinity), type);
+    case ReduceKind::LogSumExp: break;
+  }
+  throw InternalError("logsumexp must be expanded before lowering");
+}
+
+ValueId NestBuilder::combine(ReduceKind kind, ValueId a, ValueId b) {
+  static constexpr std::string_view functions[] = {"+", "*", "max", "min"};
+  const bool varying = program_.values[a].varying || program_.values[b].varying;
+  const ValueType type = program_.values[a].type;
+  // Not shared with equal calls elsewhere: `a` is what an accumulator holds right now.
+  return place({type, varying, op::Call{&function(functions[static_cast<int>(kind)]), {a, b}}}, frames_.size() - 1);
+}
+
+void NestBuilder::mask_lanes(const Range& range) {
+  const ValueId lane = emit_operation(op::Number{resolve(Affine(frames_.back().index))}, ValueType::f64, true);
+  const ValueId last = emit(index_value(range.highs.front().value), ValueType::f64);
+  active_ = emit_call("<=", {lane, last});
+}
+
+void NestBuilder::finish_work(const Work& work) {
+  ValueId value = emit(work.body, work.type);
+  std::vector<Affine> subscripts;
+  for (const Affine& subscript : work.subscripts) subscripts.push_back(resolve(subscript));
+  if (work.target == Work::Target::Buffer) {
+    append(stmt::Store{work.id, std::move(subscripts), value});
+    return;
+  }
+  const bool varying = work.target == Work::Target::Var ? program_.vars[work.id].varying : program_.arrays[work.id].varying;
+  if (work.across_lanes) value = emit_call("where", {*active_, value, neutral(*work.accumulate, work.type)});
+  if (work.accumulate) {
+    const ValueId held = work.target == Work::Target::Var ? emit_operation(op::ReadVar{work.id}, work.type, varying)
+                                                          : emit_operation(op::LoadArray{work.id, subscripts}, work.type, varying);
+    value = combine(*work.accumulate, held, value);
+  }
+  if (work.target == Work::Target::Var) append(stmt::SetVar{work.id, value});
+  else append(stmt::StoreArray{work.id, std::move(subscripts), value});
+}
+
+}  // namespace moxie

@@ -1,0 +1,101 @@
+#pragma once
+// NestBuilder: evaluates expressions inside a nest of loops. Every value is computed in the outermost loop that knows its operands, reductions over
+// equal ranges share one loop, and equal expressions are computed once.
+#include <functional>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/fuse/fuse.h"
+#include "compiler/loop/loop_program.h"
+
+namespace moxie {
+
+/// Something to do at every round of the loops around it, and of `loops` (outermost first), which are still to be opened.
+struct Work {
+  enum class Target : std::uint8_t { Buffer, Array, Var };
+  Target target = Target::Buffer;
+  std::uint32_t id = 0;               // of the buffer, array or var
+  std::vector<Affine> subscripts;
+  std::optional<ReduceKind> accumulate;  // combine with what the array or var holds
+  ValueType type = ValueType::f32;
+  Expr body;
+  std::vector<LoopIndex> loops;
+  bool across_lanes = false;          // the accumulator is combined over lanes afterwards: only active lanes may count
+};
+
+class NestBuilder {
+ public:
+  NestBuilder(LoopProgram& program, const std::map<std::string, BufferId>& buffers);
+
+  /// Factors that occur in many products stand first in each, so that products share their beginnings.
+  void count_factors(const Expr& expr);
+  void build(std::vector<Work> works);
+
+  // ---- loops and statements at the current place ----
+  /// Opens a loop; `index` stands for its variable in expressions until the matching close_loop().
+  void open_loop(Symbol index, const Range& range, bool vector = false);
+  void close_loop();
+  ValueId emit(const Expr& expr, ValueType type);
+  ValueId emit_operation(Operation operation, ValueType type, bool varying);
+  ValueId emit_call(std::string_view function, std::vector<ValueId> args);
+  void append(Statement statement);
+  VarId new_var(ValueType type, bool varying);
+  ArrayId new_array(std::string name, ValueType type, std::vector<std::int64_t> extents, bool varying);
+  /// Symbols of expressions to variables of loops.
+  Affine resolve(const Affine& affine) const;
+  bool is_varying(const Expr& expr) const;
+  bool is_varying(const Affine& affine) const;
+  /// Lanes outside the vector loop's range must not count in sums over lanes: their values are replaced by the neutral one.
+  void mask_lanes(const Range& range);
+  ValueId neutral(ReduceKind kind, ValueType type);
+
+ private:
+  struct Frame {
+    Block block;
+    Symbol index;      // Free
+    Symbol variable;   // Bound: the loop's in the LoopProgram
+    Range range;
+    bool vector = false;
+    std::map<std::pair<const Node*, ValueType>, ValueId> values;
+    std::map<std::pair<const ScalarFunction*, std::vector<ValueId>>, ValueId> calls;
+  };
+  struct Reduction {
+    Expr expr;
+    ValueType type;
+  };
+  using Key = std::pair<const Node*, ValueType>;
+
+  std::optional<ValueId> find_value(const Expr& expr, ValueType type) const;
+  bool is_available(const Expr& expr) const;
+  std::size_t depth_of(const Expr& expr, ValueType type);
+  std::size_t depth_of(const Affine& affine) const;
+  std::size_t depth_of_value(ValueId id) const { return value_depth_[id]; }
+  ValueId place(Value value, std::size_t depth);
+  ValueId place_call(const ScalarFunction& function, std::vector<ValueId> args, ValueType type);
+  ValueId emit_node(const Expr& expr, ValueType type);
+  ValueId emit_access(const Expr& access, ValueType type, std::optional<ValueId> guard);
+  ValueId emit_call_node(const Expr& expr, ValueType type);
+  ValueId emit_chain(const Expr& expr, ValueType type);
+  ValueId emit_condition(const Expr& expr, ValueType type);
+
+  void collect_reductions(const Expr& expr, ValueType type, std::vector<Reduction>& found) const;
+  bool waits_for(const Expr& expr, const std::vector<Reduction>& pending) const;
+  void finish_work(const Work& work);
+  void run_group(const Range& range, std::vector<Reduction> reductions, std::vector<Work*> works);
+  ValueId combine(ReduceKind kind, ValueId a, ValueId b);
+
+  LoopProgram& program_;
+  const std::map<std::string, BufferId>& buffers_;
+  std::vector<Frame> frames_;
+  std::vector<std::size_t> value_depth_;
+  std::unordered_map<const Node*, int> popularity_;
+  std::vector<Expr> alive_;  // keys of the maps above
+  std::optional<ValueId> active_;
+  std::uint32_t next_variable_ = 0;
+};
+
+ValueType value_type(DType dtype);
+
+}  // namespace moxie

@@ -1,0 +1,323 @@
+#include "compiler/rewrite/algebra.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "compiler/ir/functions.h"
+
+namespace moxie {
+namespace {
+
+const Expr& one() {
+  static const Expr value = constant(1);
+  return value;
+}
+
+bool same_symbols(const Expr& a, const Expr& b) { return a->free_symbols == b->free_symbols; }
+
+std::optional<int> small_integer(const Expr& expr) {
+  if (expr->kind != NodeKind::Constant || std::nearbyint(expr->value) != expr->value || std::abs(expr->value) > 64) return std::nullopt;
+  return static_cast<int>(expr->value);
+}
+
+void multiply_into(Product& product, const Expr& expr, int exponent);
+
+/// A factor that is a call of a function which multiplication knows; false if it is opaque.
+bool multiply_call_into(Product& product, const Expr& expr, int exponent) {
+  if (is_call(expr, "*")) {
+    for (const Expr& arg : expr->args) multiply_into(product, arg, exponent);
+  } else if (is_call(expr, "/")) {
+    multiply_into(product, expr->args[0], exponent);
+    multiply_into(product, expr->args[1], -exponent);
+  } else if (is_call(expr, "neg")) {
+    if (exponent % 2 != 0) product.coefficient = -product.coefficient;
+    multiply_into(product, expr->args[0], exponent);
+  } else if (is_call(expr, "pow") && small_integer(expr->args[1])) {
+    multiply_into(product, expr->args[0], exponent * *small_integer(expr->args[1]));
+  } else if (is_call(expr, "sqrt") && exponent % 2 == 0) {
+    multiply_into(product, expr->args[0], exponent / 2);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void multiply_into(Product& product, const Expr& expr, int exponent) {
+  if (exponent == 0) return;
+  if (expr->kind == NodeKind::Constant) {
+    product.coefficient *= std::pow(expr->value, exponent);
+    return;
+  }
+  if (expr->kind == NodeKind::Call && multiply_call_into(product, expr, exponent)) return;
+  const auto same = std::ranges::find(product.factors, expr, &Factor::base);
+  if (same != product.factors.end()) same->power += exponent;
+  else product.factors.push_back({expr, exponent});
+}
+
+/// exp(a)^m * exp(b)^n -> exp(m*a + n*b) where both depend on the same symbols; exp(a)^n -> exp(n*a).
+void merge_exponentials(std::vector<Factor>& factors) {
+  std::vector<Factor> merged;
+  for (const Factor& factor : factors) {
+    if (!is_call(factor.base, "exp")) {
+      merged.push_back(factor);
+      continue;
+    }
+    const Expr exponent = scaled(factor.base->args[0], factor.power);
+    const auto partner = std::ranges::find_if(merged, [&](const Factor& other) {
+      return is_call(other.base, "exp") && same_symbols(other.base, factor.base);
+    });
+    if (partner == merged.end()) merged.push_back({call("exp", {exponent}), 1});
+    else partner->base = call("exp", {plus(partner->base->args[0], exponent)});
+  }
+  factors = std::move(merged);
+}
+
+Expr raised(const Factor& factor) {
+  return factor.power == 1 ? factor.base : call("pow", {factor.base, constant(factor.power)});
+}
+
+/// True for sums of index values and numbers: polynomials in the indices, over which products distribute.
+bool is_index_polynomial(const Expr& expr) {
+  if (!is_call(expr, "+")) return false;
+  return std::ranges::all_of(terms_of(expr), [](const Term& term) {
+    return term.product->kind == NodeKind::IndexValue || term.product->kind == NodeKind::Constant;
+  });
+}
+
+void add_terms(std::vector<Term>& terms, const Expr& expr, double coefficient) {
+  if (expr->kind == NodeKind::Constant) {
+    terms.push_back({coefficient * expr->value, one()});
+  } else if (is_call(expr, "+")) {
+    for (const Expr& arg : expr->args) add_terms(terms, arg, coefficient);
+  } else if (is_call(expr, "neg")) {
+    add_terms(terms, expr->args[0], -coefficient);
+  } else if (is_call(expr, "*") || is_call(expr, "/")) {
+    Product product = product_of(expr);
+    coefficient *= std::exchange(product.coefficient, 1);
+    if (product.factors.size() == 1 && product.factors[0].power == 1 && is_call(product.factors[0].base, "+")) {
+      add_terms(terms, product.factors[0].base, coefficient);
+    } else {
+      terms.push_back({coefficient, make_product(std::move(product))});
+    }
+  } else {
+    terms.push_back({coefficient, expr});
+  }
+}
+
+/// An affine number as a sum of single indices, so that like terms meet.
+Expr expand(const Affine& affine) {
+  std::vector<Term> terms;
+  for (const auto& [symbol, coefficient] : affine.terms()) {
+    terms.push_back({static_cast<double>(coefficient), index_value(Affine(symbol))});
+  }
+  if (affine.constant() != 0 || terms.empty()) terms.push_back({static_cast<double>(affine.constant()), one()});
+  return make_sum(std::move(terms));
+}
+
+Expr fold_constants(const Expr& expr) {
+  const bool constants = !expr->args.empty() && std::ranges::all_of(expr->args, [](const Expr& arg) { return arg->kind == NodeKind::Constant; });
+  if (!constants || expr->function->result == ResultType::Truth) return expr;
+  std::vector<double> values;
+  for (const Expr& arg : expr->args) values.push_back(arg->value);
+  return constant(expr->function->reference(values));
+}
+
+/// The truth of a comparison of index values that does not depend on any index.
+std::optional<bool> known_truth(const Expr& condition) {
+  if (condition->kind != NodeKind::Call || condition->args.size() != 2) return std::nullopt;
+  const auto is_number = [](const Expr& e) { return e->kind == NodeKind::Constant || (e->kind == NodeKind::IndexValue && e->affine.is_constant()); };
+  if (!std::ranges::all_of(condition->args, is_number)) return std::nullopt;
+  const auto number = [](const Expr& e) { return e->kind == NodeKind::Constant ? e->value : static_cast<double>(e->affine.constant()); };
+  const double values[] = {number(condition->args[0]), number(condition->args[1])};
+  return condition->function->reference(values) != 0;
+}
+
+Expr normalise_where(const Expr& expr) {
+  if (expr->args[1] == expr->args[2]) return expr->args[1];
+  if (const auto truth = known_truth(expr->args[0])) return expr->args[*truth ? 1 : 2];
+  return expr;
+}
+
+Expr normalise_call(const Expr& expr) {
+  if (is_call(expr, "+") || is_call(expr, "neg")) return make_sum(terms_of(expr));
+  if (is_call(expr, "*") || is_call(expr, "/") || is_call(expr, "pow")) return make_product(product_of(expr));
+  if (is_call(expr, "where")) return normalise_where(expr);
+  return fold_constants(expr);
+}
+
+bool is_condition(const Expr& expr) { return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth; }
+
+}  // namespace
+
+bool is_call(const Expr& expr, std::string_view name) { return expr->kind == NodeKind::Call && expr->function->name == name; }
+
+Product product_of(const Expr& expr) {
+  Product product;
+  multiply_into(product, expr, 1);
+  return product;
+}
+
+std::vector<Term> terms_of(const Expr& expr) {
+  std::vector<Term> terms;
+  add_terms(terms, expr, 1);
+  return terms;
+}
+
+Expr make_product(Product product) {
+  merge_exponentials(product.factors);
+  std::erase_if(product.factors, [](const Factor& factor) { return factor.power == 0; });
+  if (product.coefficient == 0) return constant(0);
+  const auto polynomial = std::ranges::find_if(product.factors, [](const Factor& f) { return f.power == 1 && is_index_polynomial(f.base); });
+  if (polynomial != product.factors.end()) {
+    const Expr sum = polynomial->base;
+    product.factors.erase(polynomial);
+    std::vector<Term> terms;
+    for (const Term& term : terms_of(sum)) {
+      Product part = product;
+      part.coefficient *= term.coefficient;
+      multiply_into(part, term.product, 1);
+      for (const Term& t : terms_of(make_product(std::move(part)))) terms.push_back(t);
+    }
+    return make_sum(std::move(terms));
+  }
+  std::ranges::sort(product.factors, [](const Factor& a, const Factor& b) { return a.base == b.base ? a.power < b.power : precedes(a.base, b.base); });
+  std::vector<Expr> args;
+  if (product.coefficient != 1 || product.factors.empty()) args.push_back(constant(product.coefficient));
+  for (const Factor& factor : product.factors) args.push_back(raised(factor));
+  return args.size() == 1 ? args[0] : call("*", std::move(args));
+}
+
+Expr make_sum(std::vector<Term> terms) {
+  std::ranges::sort(terms, [](const Term& a, const Term& b) { return a.product != b.product && precedes(a.product, b.product); });
+  std::vector<Term> joined;
+  for (const Term& term : terms) {
+    if (!joined.empty() && joined.back().product == term.product) joined.back().coefficient += term.coefficient;
+    else joined.push_back(term);
+  }
+  std::erase_if(joined, [](const Term& term) { return term.coefficient == 0; });
+  if (joined.empty()) return constant(0);
+  std::vector<Expr> args;
+  for (const Term& term : joined) args.push_back(scaled(term.product, term.coefficient));
+  return args.size() == 1 ? args[0] : call("+", std::move(args));
+}
+
+Expr scaled(const Expr& a, double factor) {
+  if (factor == 1) return a;
+  Product product = product_of(a);
+  product.coefficient *= factor;
+  return make_product(std::move(product));
+}
+
+Expr times(const Expr& a, const Expr& b) {
+  Product product = product_of(a);
+  multiply_into(product, b, 1);
+  return make_product(std::move(product));
+}
+
+Expr plus(const Expr& a, const Expr& b) {
+  std::vector<Term> terms = terms_of(a);
+  add_terms(terms, b, 1);
+  return make_sum(std::move(terms));
+}
+
+Expr power(const Expr& a, int exponent) {
+  Product product;
+  multiply_into(product, a, exponent);
+  return make_product(std::move(product));
+}
+
+namespace {
+
+Expr plain_sum(Symbol index, const Range& range, const Expr& body) {
+  if (body->depends_on(index)) return reduce(ReduceKind::Sum, index, range, body);
+  const auto extent = range.as_extent();
+  if (!extent || body->is_constant(0)) return body->is_constant(0) ? body : reduce(ReduceKind::Sum, index, range, body);
+  return times(normalise(index_value(*extent)), body);
+}
+
+/// The factors of `product` that depend on the index, and those that do not.
+std::pair<Product, Product> split_by_index(const Product& product, Symbol index) {
+  Product inside;
+  Product outside{product.coefficient, {}};
+  for (const Factor& factor : product.factors) {
+    (factor.base->depends_on(index) ? inside : outside).factors.push_back(factor);
+  }
+  return {inside, outside};
+}
+
+}  // namespace
+
+Expr make_reduction_sum(Symbol index, const Range& range, const Expr& body) {
+  if (is_call(body, "+")) {
+    const std::vector<Term> terms = terms_of(body);
+    const bool sets_free = std::ranges::any_of(terms, [&](const Term& term) {
+      return !split_by_index(product_of(term.product), index).second.factors.empty();
+    });
+    if (!sets_free) return plain_sum(index, range, body);
+    std::vector<Term> sums;
+    for (const Term& term : terms) sums.push_back({term.coefficient, make_reduction_sum(index, range, term.product)});
+    Expr total = constant(0);
+    for (const Term& sum : sums) total = plus(total, scaled(sum.product, sum.coefficient));
+    return total;
+  }
+  const auto [inside, outside] = split_by_index(product_of(body), index);
+  if (outside.factors.empty() && outside.coefficient == 1) return plain_sum(index, range, body);
+  return times(make_product(outside), plain_sum(index, range, make_product(inside)));
+}
+
+namespace {
+
+class Normaliser {
+ public:
+  Expr apply(const Expr& expr) {
+    if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second.second;
+    Expr result = compute(expr);
+    done_.emplace(expr.get(), std::pair(expr, result));
+    return result;
+  }
+
+ private:
+  Expr compute(const Expr& expr) {
+    if (expr->kind == NodeKind::IndexValue) return expand(expr->affine);
+    if (expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Sum) {
+      const OpenedReduce opened = open(expr);
+      return make_reduction_sum(opened.index, opened.range, apply(opened.body));
+    }
+    const Expr rebuilt = map_children(expr, [&](const Expr& child) { return is_affine_comparison(expr) ? child : apply(child); });
+    return rebuilt->kind == NodeKind::Call ? normalise_call(rebuilt) : rebuilt;
+  }
+  /// Comparisons of indices guard accesses; they keep their form.
+  static bool is_affine_comparison(const Expr& expr) {
+    const auto affine = [](const Expr& e) { return e->kind == NodeKind::IndexValue || e->kind == NodeKind::Constant; };
+    return is_condition(expr) && std::ranges::all_of(expr->args, affine);
+  }
+
+  /// Keeps the key alive, so that no other node can take its address.
+  std::unordered_map<const Node*, std::pair<Expr, Expr>> done_;
+};
+
+double extent_of(const Range& range, double unknown) {
+  if (const auto extent = range.as_extent(); extent && extent->is_constant()) return static_cast<double>(extent->constant());
+  return unknown;
+}
+
+}  // namespace
+
+Expr normalise(const Expr& expr) { return Normaliser().apply(expr); }
+
+double cost(const Expr& expr, double loop_extent) {
+  std::unordered_map<const Node*, double> done;
+  const std::function<double(const Expr&)> walk = [&](const Expr& e) -> double {
+    if (!done.emplace(e.get(), 0).second) return 0;  // shared subexpressions are computed once
+    double total = e->kind == NodeKind::Call ? e->function->cost : e->kind == NodeKind::Access ? 0.5 : 0;
+    for (const Expr& arg : e->args) total += walk(arg);
+    if (e->kind == NodeKind::Reduce) total *= extent_of(e->range, loop_extent);
+    return total;
+  };
+  return walk(expr);
+}
+
+}  // namespace moxie

@@ -1,0 +1,114 @@
+#include <algorithm>
+
+#include "compiler/ir/functions.h"
+#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+namespace {
+
+/// A table costs a load where it is used: two multiplications pay for it.
+constexpr double kWorthATable = 2;
+/// ... but a sum must hold a function, since in a loop its parts are hoisted one loop level each.
+constexpr double kSumWorthATable = 8;
+constexpr std::int64_t kLargestTable = std::int64_t{1} << 22;
+
+class TableHoister {
+ public:
+  TableHoister(Program& names, std::vector<Definition>& tables) : program_(names), tables_(tables) {}
+
+  Expr run(const Definition& definition) {
+    user_ = &definition;
+    return rewrite_top_down(definition.body, Scope::of(definition), [this](const Expr& e, const Scope& s) { return visit_node(e, s); });
+  }
+
+ private:
+  std::optional<Expr> visit_node(const Expr& expr, const Scope& scope) {
+    if (is_table(expr, scope)) return make_table(expr, scope);
+    if (is_call(expr, "*")) return hoist_factors(expr, scope);
+    return std::nullopt;
+  }
+
+  /// The factors that stay fixed in a long loop, as one table.
+  std::optional<Expr> hoist_factors(const Expr& product, const Scope& scope) {
+    for (const auto& [symbol, range] : scope.open) {
+      if (!is_long(range) || !product->depends_on(symbol)) continue;
+      std::vector<Expr> fixed;
+      std::vector<Expr> varying;
+      for (const Expr& arg : product->args) {
+        (arg->depends_on(symbol) ? varying : fixed).push_back(arg);
+      }
+      if (fixed.size() < 2) continue;
+      const Expr group = call("*", fixed);
+      if (!is_table(group, scope)) continue;
+      varying.push_back(make_table(group, scope));
+      return rewrite_top_down(varying.size() == 1 ? varying[0] : call("*", varying), scope,
+                              [this](const Expr& e, const Scope& s) { return visit_node(e, s); });
+    }
+    return std::nullopt;
+  }
+
+  bool is_table(const Expr& expr, const Scope& scope) const {
+    if (expr->kind == NodeKind::Constant || expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Random) return false;
+    if (expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth) return false;
+    const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
+    const bool varies_inside = symbols.size() >= 2 || (symbols.size() == 1 && symbols[0].kind() == Symbol::Kind::Free);
+    if (!varies_inside || !repeats(expr, scope)) return false;
+    std::int64_t size = 1;
+    for (const Symbol symbol : symbols) {
+      const Range& range = *scope.find(symbol);
+      if (is_long(range) && !known_extent(range)) return false;
+      size *= std::max<std::int64_t>(1, static_cast<std::int64_t>(assumed_extent(range)));
+      if (size > kLargestTable) return false;
+    }
+    if (expr->kind == NodeKind::Access) return needs_conversion(expr);
+    if (is_call(expr, "+")) return cost(expr) >= kSumWorthATable;
+    return cost(expr) >= kWorthATable;
+  }
+
+  /// Some long loop around the expression does not change it.
+  static bool repeats(const Expr& expr, const Scope& scope) {
+    return std::ranges::any_of(scope.open, [&](const auto& entry) { return is_long(entry.second) && !expr->depends_on(entry.first); });
+  }
+
+  bool needs_conversion(const Expr& expr) const { return user_->dtype == DType::f32 && program_.dtype_of(expr->tensor) == DType::f64; }
+
+  Expr make_table(const Expr& expr, const Scope& scope) {
+    const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
+    NewAxes axes = make_axes(program_, scope, symbols);
+    bool in_double = false;
+    visit(expr, [&](const Expr& e) { in_double |= e->kind == NodeKind::Access && needs_conversion(e); });
+    Definition table;
+    table.name = unused_name(program_, user_->name + ".table");
+    table.dtype = user_->dtype;
+    table.axes = std::move(axes.axes);
+    table.body = substitute(expr, axes.replacement);
+    if (in_double && expr->kind != NodeKind::Access) table.body = call("f64", {table.body});
+    table.line = user_->line;
+    program_.definitions.push_back(table);
+    tables_.push_back(std::move(table));
+    return access(tables_.back().name, std::vector<Affine>(symbols.begin(), symbols.end()));
+  }
+
+  Program& program_;
+  std::vector<Definition>& tables_;
+  const Definition* user_ = nullptr;
+};
+
+}  // namespace
+
+Program hoist_tables(const Program& program) {
+  Program result = program;
+  result.definitions.clear();
+  Program names = program;
+  for (Definition definition : program.definitions) {
+    std::vector<Definition> tables;
+    if (definition.body->kind != NodeKind::LinearAlgebra) definition.body = TableHoister(names, tables).run(definition);
+    for (Definition& table : tables) result.definitions.push_back(std::move(table));
+    result.definitions.push_back(std::move(definition));
+  }
+  return result;
+}
+
+}  // namespace moxie

@@ -1,0 +1,22 @@
+#include "compiler/rewrite/index_pairs.h"
+
+#include "compiler/rewrite/algebra.h"
+
+namespace moxie {
+
+Expr swapped(const Expr& expr, Symbol a, Symbol b) { return normalise(substitute(expr, {{a, Affine(b)}, {b, Affine(a)}})); }
+
+bool is_symmetric(const Expr& expr, Symbol a, Symbol b) { return expr->depends_on(a) && expr->depends_on(b) && swapped(expr, a, b) == normalise(expr); }
+
+std::optional<Expr> in_sum_of_indices(const Expr& expr, Symbol a, Symbol b, Symbol sum) {
+  if (!expr->depends_on(a) || !expr->depends_on(b)) return std::nullopt;
+  const Expr candidate = normalise(substitute(expr, {{a, Affine(sum) - Affine(b)}}));
+  return candidate->depends_on(b) ? std::nullopt : std::optional(candidate);
+}
+
+Range pairs_on_diagonal(Symbol sum, const Affine& extent) {
+  const Affine last = extent - Affine(1);
+  return {{{1, Affine(0)}, {1, Affine(sum) - last}}, {{1, last}, {1, Affine(sum)}}};
+}
+
+}  // namespace moxie

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <map>
+
+#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+namespace {
+
+/// One or two arithmetic operations: cheaper to repeat than to store and load.
+constexpr double kTrivialCost = 4;
+/// From about one exponential on, a definition without long axes is worth a place in memory.
+constexpr double kTableCost = 8;
+/// A definition larger than this many times the largest input or output never exists in memory.
+constexpr double kRoomFactor = 4;
+
+double assumed_size(const std::vector<AxisDecl>& axes) {
+  double size = 1;
+  for (const AxisDecl& axis : axes) size *= assumed_extent(axis.range);
+  return size;
+}
+
+double largest_tensor(const Program& program) {
+  double largest = 1;
+  for (const InputDecl& input : program.inputs) {
+    double size = 1;
+    for (const Affine& extent : input.shape) size *= assumed_extent(Range::extent(extent));
+    largest = std::max(largest, size);
+  }
+  for (const Definition& definition : program.definitions) {
+    if (definition.output) largest = std::max(largest, assumed_size(definition.axes));
+  }
+  return largest;
+}
+
+bool is_element_wise(const Expr& body) {
+  bool result = true;
+  visit(body, [&](const Expr& e) { result &= e->kind != NodeKind::Reduce && e->kind != NodeKind::LinearAlgebra; });
+  return result;
+}
+
+bool mentions_axis(const Expr& access, Symbol symbol) {
+  return std::ranges::any_of(access->subscripts, [&](const Affine& subscript) { return subscript.mentions(symbol); });
+}
+
+class Inliner {
+ public:
+  explicit Inliner(const Program& program) : room_(kRoomFactor * largest_tensor(program)) {}
+
+  void run(Program& program) {
+    for (Definition& definition : program.definitions) {
+      consumer_ = &definition;
+      const auto inline_access = [this](const Expr& expr, const Scope& scope) { return replaced(expr, scope); };
+      definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), inline_access);
+      if (is_element_wise(definition.body)) candidates_.emplace(definition.name, definition);
+    }
+  }
+
+ private:
+  Expr replaced(const Expr& expr, const Scope& scope) const {
+    if (expr->kind != NodeKind::Access) return expr;
+    const auto found = candidates_.find(expr->tensor);
+    if (found == candidates_.end() || !worth_inlining(found->second, expr, scope)) return expr;
+    const Definition& producer = found->second;
+    Replacement replacement;
+    for (std::uint32_t k = 0; k < expr->subscripts.size(); ++k) replacement.emplace_back(Symbol::axis(k), expr->subscripts[k]);
+    const Expr body = substitute(producer.body, replacement);
+    return producer.dtype == consumer_->dtype ? body : call(to_string(producer.dtype), {body});
+  }
+
+  bool worth_inlining(const Definition& producer, const Expr& use, const Scope& scope) const {
+    if (assumed_size(producer.axes) > room_) return true;
+    const double producer_cost = cost(producer.body);
+    const bool has_long_axis = std::ranges::any_of(producer.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
+    if (!has_long_axis && (producer_cost >= kTableCost || producer.dtype != consumer_->dtype)) return false;
+    if (producer_cost <= kTrivialCost) return true;
+    // Loops around the use that the producer does not know repeat it, unless they are inner loops, which hoisting takes care of.
+    for (std::uint32_t k = 0; k < consumer_->axes.size(); ++k) {
+      if (!mentions_axis(use, Symbol::axis(k)) && assumed_extent(consumer_->axes[k].range) > 1) return false;
+    }
+    const auto outer_sum = std::ranges::find_if(scope.open, [&](const auto& entry) {
+      return entry.first.kind() == Symbol::Kind::Free && is_long(entry.second) && !mentions_axis(use, entry.first);
+    });
+    return outer_sum == scope.open.end();
+  }
+
+  double room_;
+  const Definition* consumer_ = nullptr;
+  std::map<std::string, Definition> candidates_;
+};
+
+}  // namespace
+
+Program inline_definitions(const Program& program) {
+  Program result = program;
+  Inliner(program).run(result);
+  return drop_unused(result);
+}
+
+Program drop_unused(const Program& program) {
+  std::map<std::string, bool> needed;
+  for (auto it = program.definitions.rbegin(); it != program.definitions.rend(); ++it) {
+    if (!it->output && !needed.contains(it->name)) continue;
+    visit(it->body, [&](const Expr& e) {
+      if (e->kind == NodeKind::Access) needed[e->tensor] = true;
+    });
+  }
+  Program result = program;
+  std::erase_if(result.definitions, [&](const Definition& d) { return !d.output && !needed.contains(d.name); });
+  return result;
+}
+
+}  // namespace moxie

@@ -1,0 +1,47 @@
+#include "compiler/rewrite/passes.h"
+
+#include <array>
+
+#include "compiler/rewrite/algebra.h"
+
+namespace moxie {
+
+Program normalise_bodies(const Program& program) {
+  Program result = program;
+  for (Definition& definition : result.definitions) definition.body = normalise(definition.body);
+  return result;
+}
+
+std::span<const Pass> passes() {
+  static constexpr std::array list = {
+      Pass{"lift-linear-algebra", "every linear algebra node becomes a definition of its own", lift_linear_algebra},
+      Pass{"expand-logsumexp", "log-sum-exp is shifted by the maximum", expand_logsumexp},
+      Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
+      Pass{"inline", "element-wise definitions go into the bodies that use them", inline_definitions},
+      Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
+      Pass{"split-exponentials", "factors that do not change in a long loop leave the exponential", split_exponentials},
+      Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
+      Pass{"fold-double-sums", "symmetric double sums become triangles, sums that see only r+t single sums", fold_double_sums},
+      Pass{"split-reductions", "sums over long ranges become definitions of their own", split_reductions},
+      Pass{"share", "equal definitions become one", share_definitions},
+      Pass{"narrow", "symmetric tensors keep one triangle, tensors that see only r+t one axis", narrow_definitions},
+      Pass{"inline", "element-wise definitions go into the bodies that use them", inline_definitions},
+      Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
+      Pass{"hoist-tables", "what does not change in a long loop is computed once, before it", hoist_tables},
+      Pass{"share", "equal definitions become one", share_definitions},
+      Pass{"drop-unused", "definitions that no output needs are dropped", drop_unused},
+  };
+  return list;
+}
+
+Program optimise(const Program& program, const PassObserver& observe) {
+  Program current = program;
+  for (const Pass& pass : passes()) {
+    current = pass.run(current);
+    verify(current);
+    if (observe) observe(pass, current);
+  }
+  return current;
+}
+
+}  // namespace moxie

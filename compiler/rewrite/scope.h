@@ -1,0 +1,48 @@
+#pragma once
+// Scope: the ranges of the symbols that are open around an expression.
+#include <optional>
+#include <vector>
+
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+/// Extents from here on are worth a loop of their own: tables are hoisted out of such loops, and reductions over them split into chunks.
+/// (Below it the code around a loop costs more than what it saves.)
+constexpr std::int64_t kLongExtent = 64;
+/// The extent that the cost model assumes for a dynamic dim.
+constexpr double kAssumedExtent = 256;
+
+struct Scope {
+  std::vector<std::pair<Symbol, Range>> open;  // outermost first
+
+  static Scope of(const Definition& definition);
+  const Range* find(Symbol symbol) const;
+  Scope with(Symbol symbol, const Range& range) const;
+};
+
+/// The largest number of rounds, if it is known: of an extent, or of a range whose bounds are constants once outer indices take any value of theirs.
+std::optional<std::int64_t> known_extent(const Range& range);
+/// A dynamic extent, or one of at least kLongExtent.
+bool is_long(const Range& range);
+/// Rounds for the cost model.
+double assumed_extent(const Range& range);
+
+/// Applies `f(expr, scope)` to every subexpression, innermost first, with binders opened; f gives the replacement.
+Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function<Expr(const Expr&, const Scope&)>& f);
+/// The same outermost first: where f gives an expression, it is taken and not entered.
+Expr rewrite_top_down(const Expr& expr, const Scope& scope, const std::function<std::optional<Expr>(const Expr&, const Scope&)>& f);
+
+/// Axis declarations for a new definition over `symbols`, and the replacement of the symbols by its axes.
+struct NewAxes {
+  std::vector<AxisDecl> axes;
+  Replacement replacement;
+};
+/// Names come from the program's indices where the range fits, and are told apart from each other.
+NewAxes make_axes(const Program& program, const Scope& scope, const std::vector<Symbol>& symbols);
+/// The open symbols that the expression depends on, outermost first.
+std::vector<Symbol> open_symbols_of(const Expr& expr, const Scope& scope);
+/// `stem`, or `stem.1`, `stem.2`... if the program already has that name.
+std::string unused_name(const Program& program, const std::string& stem);
+
+}  // namespace moxie

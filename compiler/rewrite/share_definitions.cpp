@@ -1,0 +1,50 @@
+#include <algorithm>
+#include <map>
+
+#include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+namespace {
+
+bool same_content(const Definition& a, const Definition& b) {
+  const auto same_axis = [](const AxisDecl& x, const AxisDecl& y) { return x.extent == y.extent && x.range == y.range; };
+  return a.body == b.body && a.dtype == b.dtype && std::ranges::equal(a.axes, b.axes, same_axis);
+}
+
+Expr rename_accesses(const Expr& expr, const std::map<std::string, std::string>& names) {
+  return rewrite_bottom_up(expr, {}, [&](const Expr& e, const Scope&) {
+    if (e->kind != NodeKind::Access) return e;
+    const auto it = names.find(e->tensor);
+    return it == names.end() ? e : access(it->second, e->subscripts);
+  });
+}
+
+Expr access_to(const Definition& definition) {
+  std::vector<Affine> subscripts;
+  for (std::uint32_t k = 0; k < definition.axes.size(); ++k) subscripts.emplace_back(Symbol::axis(k));
+  return access(definition.name, std::move(subscripts));
+}
+
+}  // namespace
+
+Program share_definitions(const Program& program) {
+  Program result = program;
+  result.definitions.clear();
+  std::map<std::string, std::string> renamed;
+  for (Definition definition : program.definitions) {
+    definition.body = rename_accesses(definition.body, renamed);
+    const auto twin = std::ranges::find_if(result.definitions, [&](const Definition& d) { return same_content(d, definition); });
+    if (twin == result.definitions.end() || definition.body->kind == NodeKind::Access) {
+      result.definitions.push_back(std::move(definition));
+      continue;
+    }
+    renamed[definition.name] = twin->name;
+    if (!definition.output) continue;
+    definition.body = access_to(*twin);
+    result.definitions.push_back(std::move(definition));
+  }
+  return result;
+}
+
+}  // namespace moxie

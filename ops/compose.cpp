@@ -1,0 +1,174 @@
+#include "ops/compose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+using Names = std::map<std::string, std::string, std::less<>>;
+
+std::string shape_text(const std::vector<Affine>& shape) {
+  std::string text = "[";
+  for (const Affine& extent : shape) text += (text.size() > 1 ? "," : "") + print(extent);
+  return text + "]";
+}
+
+const std::string& bound_tensor(const Program& op, const InputDecl& input, const Inclusion& how) {
+  const auto it = how.inputs.find(input.name);
+  if (it == how.inputs.end()) {
+    throw TypeError(fmt::format("'{}' cannot be included as '{}': its input '{}' is not bound to a tensor", op.name, how.prefix,
+                                input.name));
+  }
+  return it->second;
+}
+
+/// The dims of an included Program as expressions in those of the surrounding one.
+class DimMap {
+ public:
+  DimMap(const Program& op, const Inclusion& how) : op_(op), how_(how), dims_(how.dims) {
+    for (const auto& [name, value] : how.dims) {
+      if (!op.find_dim(name)) throw TypeError(fmt::format("'{}' has no dim '{}' to be bound", op.name, name));
+    }
+    for (const DimDecl& dim : op.dims) {
+      if (dim.value) dims_.try_emplace(dim.name, *dim.value);
+    }
+  }
+
+  /// Matches the shape of an input with that of the tensor it is bound to. An extent that is one unknown dim defines that dim.
+  void match(const InputDecl& input, const std::string& tensor, const std::vector<Affine>& shape) {
+    if (shape.size() != input.shape.size()) throw_mismatch(input, tensor, shape);
+    for (std::size_t k = 0; k < shape.size(); ++k) {
+      const std::optional<Symbol> symbol = input.shape[k].as_symbol();
+      if (symbol && !dims_.contains(symbol->name())) dims_.emplace(symbol->name(), shape[k]);
+    }
+    for (std::size_t k = 0; k < shape.size(); ++k) {
+      if (apply(input.shape[k]) != shape[k]) throw_mismatch(input, tensor, shape);
+    }
+  }
+
+  Replacement replacement() const {
+    Replacement result;
+    for (const DimDecl& dim : op_.dims) {
+      const auto it = dims_.find(dim.name);
+      if (it == dims_.end()) {
+        throw ShapeError(fmt::format("'{}' cannot be included as '{}': no input shows its dim '{}'; bind it", op_.name, how_.prefix,
+                                     dim.name));
+      }
+      result.emplace_back(Symbol::dim(dim.name), it->second);
+    }
+    return result;
+  }
+
+ private:
+  Affine apply(const Affine& extent) const {
+    return extent.substitute([&](Symbol symbol) -> const Affine* {
+      const auto it = symbol.is_dim() ? dims_.find(symbol.name()) : dims_.end();
+      return it == dims_.end() ? nullptr : &it->second;
+    });
+  }
+
+  [[noreturn]] void throw_mismatch(const InputDecl& input, const std::string& tensor, const std::vector<Affine>& shape) const {
+    std::vector<Affine> wanted;
+    for (const Affine& extent : input.shape) wanted.push_back(apply(extent));
+    throw ShapeError(fmt::format("input '{}' of '{}' has shape {}, here {}, but tensor '{}' that is bound to it has {}", input.name,
+                                 op_.name, shape_text(input.shape), shape_text(wanted), tensor, shape_text(shape)));
+  }
+
+  const Program& op_;
+  const Inclusion& how_;
+  std::map<std::string, Affine, std::less<>> dims_;
+};
+
+Replacement match_dims(const Program& into, const Program& op, const Inclusion& how) {
+  DimMap dims(op, how);
+  for (const InputDecl& input : op.inputs) {
+    const std::string& tensor = bound_tensor(op, input, how);
+    dims.match(input, tensor, into.shape_of(tensor));
+  }
+  return dims.replacement();
+}
+
+Names rename_tensors(const Program& into, const Program& op, const Inclusion& how) {
+  Names names = how.inputs;
+  for (const auto& [name, tensor] : how.inputs) {
+    if (!op.find_input(name)) throw TypeError(fmt::format("'{}' has no input '{}' to be bound to '{}'", op.name, name, tensor));
+  }
+  for (const auto& [name, output] : how.outputs) {
+    if (!op.find_definition(name)) throw TypeError(fmt::format("'{}' defines no '{}' to become output '{}'", op.name, name, output));
+  }
+  for (const Definition& definition : op.definitions) {
+    const auto output = how.outputs.find(definition.name);
+    const std::string name = output == how.outputs.end() ? how.prefix + definition.name : output->second;
+    if (into.find_input(name) || into.find_definition(name)) {
+      throw TypeError(fmt::format("'{}' cannot be included as '{}': '{}' exists already", op.name, how.prefix, name));
+    }
+    names[definition.name] = name;
+  }
+  return names;
+}
+
+/// The smallest number above those of all random streams.
+std::int64_t next_stream(const Program& program) {
+  std::int64_t next = 0;
+  for (const Definition& definition : program.definitions) {
+    visit(definition.body, [&](const Expr& e) {
+      if (e->kind == NodeKind::Random) next = std::max(next, e->stream + 1);
+    });
+  }
+  return next;
+}
+
+/// Renames tensors and moves random streams. Binders keep their bound symbols, since the structure does not change.
+class Renaming {
+ public:
+  Renaming(const Names& names, std::int64_t first_stream) : names_(names), first_stream_(first_stream) {}
+
+  Expr operator()(const Expr& expr) {
+    if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second;
+    return done_[expr.get()] = rebuild(expr);
+  }
+
+ private:
+  Expr rebuild(const Expr& expr) {
+    if (expr->kind == NodeKind::Access) return access(names_.find(expr->tensor)->second, expr->subscripts);
+    if (expr->kind == NodeKind::Random) return random(expr->random, expr->stream + first_stream_, expr->subscripts);
+    std::vector<Expr> args;
+    for (const Expr& arg : expr->args) args.push_back((*this)(arg));
+    return with_args(expr, std::move(args));
+  }
+
+  const Names& names_;
+  std::int64_t first_stream_;
+  std::unordered_map<const Node*, Expr> done_;
+};
+
+}  // namespace
+
+void include(Program& into, const Program& op, const Inclusion& how) {
+  const Replacement dims = match_dims(into, op, how);
+  const Names names = rename_tensors(into, op, how);
+  Renaming rename(names, next_stream(into));
+  const auto lookup = [&](Symbol symbol) -> const Affine* {
+    const auto it = std::ranges::find(dims, symbol, &std::pair<Symbol, Affine>::first);
+    return it == dims.end() ? nullptr : &it->second;
+  };
+  for (Definition definition : op.definitions) {
+    definition.output = how.outputs.contains(definition.name);
+    definition.name = names.find(definition.name)->second;
+    if (definition.dtype == op.default_dtype) definition.dtype = into.default_dtype;
+    definition.line = 0;
+    for (AxisDecl& axis : definition.axes) {
+      axis.extent = axis.extent.substitute(lookup);
+      axis.range = axis.range.substitute(lookup);
+    }
+    definition.body = substitute(rename(definition.body), dims);
+    into.definitions.push_back(std::move(definition));
+  }
+}
+
+}  // namespace moxie

@@ -1,0 +1,83 @@
+#pragma once
+// Whole networks, composed of the catalogue's Programs.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+/// How a parameter starts.
+struct Initialiser {
+  enum class Kind : std::uint8_t {
+    Constant,  // `low`
+    Linspace,  // equally spaced from `low` to `high` along the first axis
+    Normal,    // standard normal
+    Glorot     // uniform in [-r, r], r = sqrt(6 / (rows + columns))
+  };
+  Kind kind = Kind::Constant;
+  double low = 0;
+  double high = 0;
+  bool operator==(const Initialiser&) const = default;
+};
+
+/// An input that keeps its value from step to step. Those that are not trainable are settings of the model and are saved with it.
+struct Parameter {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  Initialiser initialiser;
+  bool trainable = true;
+  bool operator==(const Parameter&) const = default;
+};
+
+/// Both Programs read x[S,..] with a dynamic S, and the parameters by name.
+/// `train` also reads target[S,..] and puts out the scalar `loss`. `predict` puts out `probability` for classification, `mean` and, where
+/// the model knows it, `variance` for regression. Classifiers put out `logit_mean` and, where variances are propagated, `logit_var`.
+struct Network {
+  Program train;
+  Program predict;
+  std::vector<Parameter> parameters;
+};
+
+enum class Task : std::uint8_t { Classification, Regression };
+
+/// Gaussian process neurons. The defaults are those of FORMULAS section 5.
+struct GpnOptions {
+  enum class Propagate : std::uint8_t { Mean, Variance, Covariance };
+  enum class Sharing : std::uint8_t { None, Layer };            // virtual observations per unit, or one set for a layer
+  enum class Targets : std::uint8_t { Normal, Identity };       // U starts standard normal, or as U = V
+  enum class SigmaPoints : std::uint8_t { Features, Logits };   // with Variance: of the last layer, or the closed form for logits
+
+  std::vector<std::int64_t> sizes;  // inputs, hidden layers, outputs; for regression the outputs are a GPN layer themselves
+  Task task = Task::Classification;
+  Propagate propagate = Propagate::Variance;
+  Sharing sharing = Sharing::None;
+  Targets targets = Targets::Normal;
+  SigmaPoints sigma_points = SigmaPoints::Features;
+  std::int64_t inducing_points = 14;
+  double lowest_point = -2;
+  double highest_point = 2;
+  double noise = 0.31622776601683794;  // a variance, sqrt(0.1)
+  double lambda = 1;
+  double sigma = 0.1;
+  double penalty = 0.1;         // alpha_S of eq. (72); 0 leaves the penalty out
+  double penalty_scale = 1e-3;  // beta_S
+  bool train_points = false;    // fixed inducing points are equally spaced, which the compiled kernels use
+  bool train_lambda = false;
+  bool train_sigma = false;
+};
+
+/// Dense layers with the catalogue's activations (`dense.<activation>`) and biases, read out linearly.
+struct MlpOptions {
+  std::vector<std::int64_t> sizes;  // inputs, hidden layers, outputs
+  Task task = Task::Classification;
+  std::string activation = "tanh";
+  double dropout = 0;  // rate of fast dropout of the hidden layers' inputs while training; needs tanh
+};
+
+/// Throws TypeError for options out of range.
+Network gpn_network(const GpnOptions& options);
+Network mlp_network(const MlpOptions& options);
+
+}  // namespace moxie

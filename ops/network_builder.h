@@ -1,0 +1,41 @@
+#pragma once
+// What the builders of networks share: a Program in the making with its parameters.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/compose.h"
+#include "ops/network.h"
+
+namespace moxie {
+
+class NetworkBuilder {
+ public:
+  /// Declares dim S and dims N0, N1, ... of the given sizes, and the inputs x[S,N0] and, if wanted, target[S,N<last>].
+  NetworkBuilder(std::string_view name, const std::vector<std::int64_t>& sizes, bool with_target);
+
+  /// The width of layer `layer`; 0 is the input.
+  static Affine width(std::size_t layer);
+  static Affine dim(std::string_view name) { return Symbol::dim(name); }
+
+  void declare_dim(std::string name, std::int64_t value);
+  void parameter(const std::string& name, std::vector<Affine> shape, Initialiser initialiser, bool trainable = true);
+  void define(const std::string& name, const std::vector<Affine>& shape, const Expr& body, bool output = false);
+  /// Includes the catalogue's operation `op`.
+  void apply(std::string_view op, const Inclusion& how);
+
+  const Program& program() const { return program_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+
+ private:
+  Program program_;
+  std::vector<Parameter> parameters_;
+};
+
+/// Throws TypeError unless there are at least `least` sizes, all positive.
+void check_sizes(std::string_view network, const std::vector<std::int64_t>& sizes, std::size_t least);
+
+/// `tensor` with the axes of the definition around it as subscripts, one for each of its `rank` axes.
+Expr element(const std::string& tensor, std::size_t rank);
+
+}  // namespace moxie

@@ -1,0 +1,73 @@
+#include "runtime/cpu/blas.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <string>
+
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+// From the CBLAS standard: row-major order and the two transpositions.
+constexpr int kRowMajor = 101;
+constexpr int kNoTranspose = 111;
+constexpr int kTranspose = 112;
+
+template <class T>
+using Gemm = void (*)(int order, int left, int right, int m, int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc);
+
+struct Blas {
+  Gemm<float> sgemm = nullptr;
+  Gemm<double> dgemm = nullptr;
+  void (*set_threads)(int) = nullptr;
+};
+
+Blas load() {
+  void* library = nullptr;
+  for (const char* name : {"libopenblas.so.0", "libopenblas.so"}) {
+    if (!library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  }
+  if (!library) throw DeviceError(std::string("OpenBLAS cannot be loaded: ") + dlerror() + "; install it (Debian: libopenblas0)");
+  Blas blas;
+  blas.sgemm = reinterpret_cast<Gemm<float>>(dlsym(library, "cblas_sgemm"));
+  blas.dgemm = reinterpret_cast<Gemm<double>>(dlsym(library, "cblas_dgemm"));
+  blas.set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"));
+  if (!blas.sgemm || !blas.dgemm) throw DeviceError("the OpenBLAS found has no cblas_sgemm; install Debian's libopenblas0");
+  return blas;
+}
+
+const Blas& blas() {
+  static const Blas loaded = load();
+  return loaded;
+}
+
+int to_int(std::int64_t value) {
+  if (value > INT32_MAX) throw DeviceError("a matrix product has an extent above 2^31, which BLAS cannot take: " + std::to_string(value));
+  return static_cast<int>(value);
+}
+
+template <class T>
+void multiply(Gemm<T> f, const GemmShape& shape, double alpha, const void* left, const void* right, void* out) {
+  const int m = to_int(shape.rows);
+  const int n = to_int(shape.columns);
+  const int k = to_int(shape.depth);
+  if (m == 0 || n == 0) return;
+  f(kRowMajor, shape.left_transposed ? kTranspose : kNoTranspose, shape.right_transposed ? kTranspose : kNoTranspose, m, n, k,
+    static_cast<T>(alpha), static_cast<const T*>(left), shape.left_transposed ? m : std::max(k, 1), static_cast<const T*>(right),
+    shape.right_transposed ? std::max(k, 1) : n, T(0), static_cast<T*>(out), n);
+}
+
+}  // namespace
+
+void prepare_blas(int threads) {
+  if (blas().set_threads) blas().set_threads(threads);
+}
+
+void gemm(DType dtype, const GemmShape& shape, double alpha, const void* left, const void* right, void* out) {
+  if (dtype == DType::f32) multiply(blas().sgemm, shape, alpha, left, right, out);
+  else multiply(blas().dgemm, shape, alpha, left, right, out);
+}
+
+}  // namespace moxie

@@ -1,0 +1,10 @@
+#pragma once
+#include "runtime/cpu/host.h"
+#include "runtime/device.h"
+
+namespace moxie {
+
+/// Native code for `machine` (normally host_machine()), compiled by LLVM, on a pool of threads.
+std::shared_ptr<Device> make_cpu_device(const DeviceOptions& options, const VectorMachine& machine);
+
+}  // namespace moxie

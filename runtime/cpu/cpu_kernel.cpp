@@ -1,0 +1,104 @@
+#include "runtime/cpu/cpu_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "compiler/support/error.h"
+#include "runtime/cpu/plugin.h"
+
+namespace moxie {
+namespace {
+
+/// Raised whenever the plugin's pipeline or the calling convention of kernels changes.
+constexpr int kCodeVersion = 1;
+
+/// More threads than this gain little and hold a compiler's memory each.
+constexpr std::size_t kMostThreads = 8;
+
+CpuKernel::Ptr from_cache(const LoopProgram& program, const VectorMachine& machine, const std::string& source, KernelCache* cache) {
+  if (cache == nullptr) return nullptr;
+  const std::string key = cpu_cache_key(source, machine);
+  const auto entry = cache->find(key);
+  if (!entry) return nullptr;
+  try {
+    return std::make_shared<const CpuKernel>(program, machine, source, entry->object);
+  } catch (const CacheError&) {
+    cache->discard(key);
+    return nullptr;
+  }
+}
+
+CpuKernel::Ptr compile(const LoopProgram& program, const VectorMachine& machine, const std::string& source, KernelCache* cache) {
+  std::string object = compile_llvm(source, machine);
+  if (cache != nullptr) cache->store(cpu_cache_key(source, machine), {object, source, llvm_version()});
+  return std::make_shared<const CpuKernel>(program, machine, source, std::move(object));
+}
+
+/// Calls work(0), ... work(count - 1) from several threads; throws the first exception of the lowest number.
+template <class Work>
+void in_parallel(std::size_t count, const Work& work) {
+  std::vector<std::exception_ptr> failures(count);
+  std::atomic<std::size_t> next{0};
+  const auto run = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    }
+  };
+  const std::size_t processors = std::max<std::size_t>(1, std::thread::hardware_concurrency());
+  const std::size_t helpers = std::min({count, processors, kMostThreads}) - (count > 0 ? 1 : 0);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < helpers; ++i) threads.emplace_back(run);
+    run();
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+}  // namespace
+
+std::string cpu_cache_key(const std::string& source, const VectorMachine& machine) {
+  std::string key = fmt::format("cpu kernel {} {} {} {} {}\n", kCodeVersion, MOXIE_LLVM_VERSION, machine.triple, machine.features, machine.vector_bits);
+  for (std::size_t begin = 0; begin < source.size();) {
+    const std::size_t end = std::min(source.find('\n', begin), source.size() - 1) + 1;
+    if (source[begin] != ';') key.append(source, begin, end - begin);
+    begin = end;
+  }
+  return key;
+}
+
+CpuKernel::CpuKernel(const LoopProgram& program, const VectorMachine& machine, std::string source, std::string object)
+    : name_(program.name), source_(std::move(source)), object_(std::move(object)), lanes_(lanes_for(program, machine)),
+      scratch_bytes_(moxie::scratch_bytes(program, machine)), code_(object_), entry_(reinterpret_cast<Entry*>(code_.symbol(program.name))) {}
+
+std::vector<CpuKernel::Ptr> CpuKernel::build_all(std::span<const LoopProgram> programs, const VectorMachine& machine, KernelCache* cache) {
+  std::vector<Ptr> kernels;
+  std::vector<std::string> sources;
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    sources.push_back(llvm_text(programs[i], machine));
+    kernels.push_back(from_cache(programs[i], machine, sources[i], cache));
+    if (!kernels[i]) missing.push_back(i);
+  }
+  in_parallel(missing.size(), [&](std::size_t k) {
+    const std::size_t i = missing[k];
+    kernels[i] = compile(programs[i], machine, sources[i], cache);
+  });
+  return kernels;
+}
+
+CpuKernel::Ptr CpuKernel::build(const LoopProgram& program, const VectorMachine& machine, KernelCache* cache) {
+  return build_all({&program, 1}, machine, cache).front();
+}
+
+}  // namespace moxie

@@ -1,0 +1,54 @@
+#pragma once
+// CpuKernel: a LoopProgram as machine code in memory.
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/llvm/llvm_text.h"
+#include "runtime/cpu/object_loader.h"
+#include "runtime/kernel_cache.h"
+
+namespace moxie {
+
+class CpuKernel {
+ public:
+  using Ptr = std::shared_ptr<const CpuKernel>;
+
+  /// Finds the kernel in `cache` (may be null) or compiles it. Throws CompileError.
+  static Ptr build(const LoopProgram& program, const VectorMachine& machine, KernelCache* cache);
+  /// The same for several at once; those that must be compiled are compiled by several threads.
+  static std::vector<Ptr> build_all(std::span<const LoopProgram> programs, const VectorMachine& machine, KernelCache* cache);
+
+  /// Calls the kernel. `buffers` and `arguments` are in the program's order, `scratch` has scratch_bytes() bytes aligned to 64, and
+  /// `status` begins as KernelStatus{}. Any number of threads may call at once, each with its own scratch and status.
+  void run(void* const* buffers, const std::int64_t* arguments, void* scratch, KernelStatus* status) const {
+    entry_(buffers, arguments, scratch, status);
+  }
+
+  const std::string& name() const { return name_; }
+  std::int64_t scratch_bytes() const { return scratch_bytes_; }
+  int lanes() const { return lanes_; }
+  /// LLVM IR, as generated.
+  const std::string& source() const { return source_; }
+  /// The ELF object.
+  const std::string& object() const { return object_; }
+
+  /// Takes a compiled object; build() is what users call. Throws CacheError for an object that cannot be loaded.
+  CpuKernel(const LoopProgram& program, const VectorMachine& machine, std::string source, std::string object);
+
+ private:
+  using Entry = void(void* const* buffers, const std::int64_t* arguments, void* scratch, KernelStatus* status);
+
+  std::string name_, source_, object_;
+  int lanes_;
+  std::int64_t scratch_bytes_;
+  LoadedObject code_;
+  Entry* entry_;
+};
+
+/// What the cache knows a kernel by: its text without comments, and the versions and options of what compiles it.
+std::string cpu_cache_key(const std::string& source, const VectorMachine& machine);
+
+}  // namespace moxie

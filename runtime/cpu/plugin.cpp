@@ -1,0 +1,113 @@
+#include "runtime/cpu/plugin.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+
+#include "compiler/support/error.h"
+#include "runtime/cpu/llvm_plugin.h"
+
+namespace moxie {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFileName = "libmoxie_llvm.so";
+
+/// Fast enough to compile while a user waits; higher levels bring nothing for kernels (see the plugin's pipeline).
+constexpr int kOptimisation = 1;
+
+std::atomic<std::int64_t> compilation_count{0};
+std::atomic<bool> loaded{false};
+
+/// The functions of the plugin. It is never unloaded: LLVM keeps pointers to itself.
+struct Plugin {
+  moxie_llvm_compile_fn* compile = nullptr;
+  moxie_llvm_free_fn* release = nullptr;
+  moxie_llvm_version_fn* version = nullptr;
+};
+
+Plugin resolve(void* library, const fs::path& path) {
+  const auto symbol = [&](const char* name) {
+    void* address = dlsym(library, name);
+    if (address == nullptr) {
+      throw CompileError(fmt::format("{} is no moxie plugin: it has no function {}; rebuild moxie or correct MOXIE_PLUGIN_DIR", path.string(), name));
+    }
+    return address;
+  };
+  return {reinterpret_cast<moxie_llvm_compile_fn*>(symbol("moxie_llvm_compile")),
+          reinterpret_cast<moxie_llvm_free_fn*>(symbol("moxie_llvm_free")),
+          reinterpret_cast<moxie_llvm_version_fn*>(symbol("moxie_llvm_version"))};
+}
+
+Plugin load() {
+  std::vector<std::string> reasons;
+  for (const fs::path& directory : llvm_plugin_directories()) {
+    const fs::path path = directory / kFileName;
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) {
+      reasons.push_back(fmt::format("{}: not there", path.string()));
+    } else if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+      const Plugin plugin = resolve(library, path);
+      loaded = true;
+      return plugin;
+    } else {
+      reasons.emplace_back(dlerror());
+    }
+  }
+  throw CompileError(fmt::format(
+      "CPU kernels need moxie's LLVM plugin, {}, which could not be loaded:\n  {}\nBuild moxie with LLVM 19 installed (Debian: llvm-19-dev), "
+      "or set MOXIE_PLUGIN_DIR to the plugin's folder.",
+      kFileName, fmt::join(reasons, "\n  ")));
+}
+
+/// Loading is tried again after a failure, so that a corrected MOXIE_PLUGIN_DIR takes effect.
+const Plugin& plugin() {
+  static std::mutex mutex;
+  static std::unique_ptr<const Plugin> instance;
+  const std::scoped_lock lock(mutex);
+  if (!instance) instance = std::make_unique<const Plugin>(load());
+  return *instance;
+}
+
+}  // namespace
+
+std::vector<fs::path> llvm_plugin_directories() {
+  std::vector<fs::path> directories;
+  if (const char* chosen = std::getenv("MOXIE_PLUGIN_DIR"); chosen != nullptr && *chosen != '\0') directories.emplace_back(chosen);
+  std::error_code error;
+  const fs::path executable = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    directories.push_back(executable.parent_path());
+    directories.push_back(executable.parent_path().parent_path() / "lib");
+  }
+  directories.emplace_back(MOXIE_PLUGIN_BUILD_DIR);
+  return directories;
+}
+
+std::string compile_llvm(const std::string& text, const VectorMachine& machine, LlvmOutput want) {
+  const Plugin& llvm = plugin();
+  void* data = nullptr;
+  std::size_t size = 0;
+  char* message = nullptr;
+  if (want == LlvmOutput::object) ++compilation_count;
+  const int failed = llvm.compile(text.c_str(), machine.triple.c_str(), machine.cpu.c_str(), machine.features.c_str(), kOptimisation,
+                                  static_cast<int>(want), &data, &size, &message);
+  const std::unique_ptr<void, moxie_llvm_free_fn*> owned_data(data, llvm.release), owned_message(message, llvm.release);
+  if (failed != 0) {
+    throw CompileError(fmt::format("LLVM refused a kernel: {}. This is a fault of moxie: please report it with the kernel's text (MOXIE_DUMP).",
+                                   message != nullptr ? message : "out of memory"));
+  }
+  return {static_cast<const char*>(data), size};
+}
+
+std::string llvm_version() { return plugin().version(); }
+bool llvm_is_loaded() { return loaded; }
+std::int64_t llvm_compilations() { return compilation_count; }
+
+}  // namespace moxie

@@ -1,0 +1,26 @@
+#pragma once
+// The LLVM plugin as the CPU backend sees it: found and loaded when the first kernel must be compiled.
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/llvm/llvm_text.h"
+
+namespace moxie {
+
+enum class LlvmOutput : std::uint8_t { object, assembly, optimised_ir };
+
+/// The kernel's module as machine code or text. Loads the plugin if need be. Throws CompileError.
+std::string compile_llvm(const std::string& text, const VectorMachine& machine, LlvmOutput want = LlvmOutput::object);
+
+/// "LLVM 19.1.4". Loads the plugin if need be; throws CompileError where there is none.
+std::string llvm_version();
+/// Whether this process has loaded the plugin.
+bool llvm_is_loaded();
+/// Calls of compile_llvm() so far that gave object code.
+std::int64_t llvm_compilations();
+/// Where the plugin is looked for, in order.
+std::vector<std::filesystem::path> llvm_plugin_directories();
+
+}  // namespace moxie

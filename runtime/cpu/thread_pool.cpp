@@ -1,0 +1,76 @@
+#include "runtime/cpu/thread_pool.h"
+
+namespace moxie {
+namespace {
+
+/// Rounds of looking for work before a worker sleeps: some tens of microseconds, the time between two kernels of a training step.
+constexpr int kSpins = 4000;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  for (int k = 1; k < threads; ++k) workers_.emplace_back([this, k] { serve(k); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::run(std::int64_t pieces, const std::function<void(std::int64_t, int)>& work) {
+  if (workers_.empty() || pieces <= 1) {
+    for (std::int64_t piece = 0; piece < pieces; ++piece) work(piece, 0);
+    return;
+  }
+  work_ = &work;
+  pieces_ = pieces;
+  next_piece_ = 0;
+  failure_ = nullptr;
+  running_ = static_cast<int>(workers_.size());
+  {
+    const std::lock_guard lock(mutex_);
+    ++round_;
+  }
+  wake_.notify_all();
+  take_pieces(0);
+  while (running_.load(std::memory_order_acquire) != 0) pause();
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void ThreadPool::take_pieces(int thread) {
+  for (std::int64_t piece = next_piece_++; piece < pieces_; piece = next_piece_++) {
+    try {
+      (*work_)(piece, thread);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+}
+
+void ThreadPool::serve(int thread) {
+  std::uint64_t seen = 0;
+  for (;;) {
+    for (int spin = 0; spin < kSpins && round_.load(std::memory_order_acquire) == seen && !stop_; ++spin) pause();
+    if (round_.load(std::memory_order_acquire) == seen) {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return stop_ || round_ != seen; });
+    }
+    if (stop_) return;
+    seen = round_.load(std::memory_order_acquire);
+    take_pieces(thread);
+    running_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+}  // namespace moxie

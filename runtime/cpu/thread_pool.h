@@ -1,0 +1,41 @@
+#pragma once
+// A fork-join pool: the caller and its workers share out numbered pieces of work.
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace moxie {
+
+class ThreadPool {
+ public:
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  /// Calls work(piece, thread) for every piece in 0..pieces, on threads 0..threads(); returns when all are done. The first exception is rethrown.
+  void run(std::int64_t pieces, const std::function<void(std::int64_t piece, int thread)>& work);
+
+ private:
+  void serve(int thread);
+  void take_pieces(int thread);
+
+  std::vector<std::thread> workers_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<std::uint64_t> round_ = 0;    // grows by one for every run()
+  std::atomic<bool> stop_ = false;
+  std::atomic<int> running_ = 0;            // workers that have not finished this round
+  std::atomic<std::int64_t> next_piece_ = 0;
+  std::int64_t pieces_ = 0;
+  const std::function<void(std::int64_t, int)>* work_ = nullptr;
+  std::exception_ptr failure_;
+};
+
+}  // namespace moxie

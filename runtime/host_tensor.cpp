@@ -1,0 +1,51 @@
+#include "runtime/host_tensor.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+template <class Element>
+std::vector<std::byte> stored_as(std::span<const double> values) {
+  const std::vector<Element> elements(values.begin(), values.end());
+  const auto bytes = std::as_bytes(std::span(elements));
+  return {bytes.begin(), bytes.end()};
+}
+
+template <class Element>
+std::vector<double> read_as(std::span<const std::byte> bytes) {
+  std::vector<Element> elements(bytes.size() / sizeof(Element));
+  if (!elements.empty()) std::memcpy(elements.data(), bytes.data(), elements.size() * sizeof(Element));
+  return {elements.begin(), elements.end()};
+}
+
+}  // namespace
+
+std::size_t size_of(DType dtype) { return dtype == DType::f32 ? sizeof(float) : sizeof(double); }
+
+std::int64_t element_count(std::span<const std::int64_t> shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape)
+    if (extent < 0 || __builtin_mul_overflow(count, extent, &count))
+      throw DataError(
+          fmt::format("[{}] cannot be a tensor's shape: an extent is negative or there are too many elements",
+                      fmt::join(shape, ", ")));
+  return count;
+}
+
+HostTensor make_host_tensor(DType dtype, std::vector<std::int64_t> shape, std::span<const double> values) {
+  if (static_cast<std::uint64_t>(element_count(shape)) != values.size())
+    throw DataError(fmt::format("{} values do not fill a tensor of shape [{}]", values.size(), fmt::join(shape, ", ")));
+  return {dtype, std::move(shape), dtype == DType::f32 ? stored_as<float>(values) : stored_as<double>(values)};
+}
+
+std::vector<double> to_doubles(const HostTensor& tensor) {
+  return tensor.dtype == DType::f32 ? read_as<float>(tensor.data) : read_as<double>(tensor.data);
+}
+
+}  // namespace moxie

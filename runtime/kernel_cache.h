@@ -1,0 +1,79 @@
+#pragma once
+// KernelCache: compiled kernels on disk, found by the content that they were made from.
+//
+// One self-checking file per entry, published by a temporary file and a rename, so that any number of processes may share a
+// directory without locks. Nothing here ever fails a caller: what cannot be read is compiled again, what cannot be written stays in
+// memory, and both are counted. The cache holds code: its directory belongs to its user alone.
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace moxie {
+
+/// A compiled kernel and what a dump needs to show of it.
+struct CacheEntry {
+  std::string object;  // machine code: an ELF object, a cubin
+  std::string source;  // the text that it was compiled from
+  std::string log;     // what the compiler said, if anything
+  bool operator==(const CacheEntry&) const = default;
+};
+
+struct CacheStats {
+  std::int64_t hits = 0;
+  std::int64_t misses = 0;
+  std::int64_t stored = 0;
+  std::int64_t damaged = 0;       // entries that were deleted because they did not check out
+  std::int64_t write_errors = 0;  // read-only or full disk
+  std::int64_t evicted = 0;
+  std::string problem;            // why the directory is not used, or what the first write error was; empty if all is well
+};
+
+/// The bytes on disk, for `moxie doctor`.
+struct CacheUsage {
+  std::int64_t entries = 0;
+  std::uintmax_t bytes = 0;
+};
+
+class KernelCache {
+ public:
+  static constexpr std::uintmax_t kDefaultLimit = std::uintmax_t{2} << 30;
+
+  /// An empty `directory` gives a cache in memory. Entries unused for the longest time go when their files exceed `limit` bytes.
+  explicit KernelCache(std::filesystem::path directory, std::uintmax_t limit = kDefaultLimit);
+
+  /// `key` is the text that determines the kernel: its source, and the versions and options of all that compiles it.
+  std::optional<CacheEntry> find(std::string_view key);
+  void store(std::string_view key, const CacheEntry& entry);
+  /// Deletes an entry that turned out to be unusable and counts it as damaged.
+  void discard(std::string_view key);
+
+  CacheStats stats() const;
+  CacheUsage usage() const;
+  /// Deletes every entry; gives their number.
+  std::int64_t clear();
+  /// Where the entry of `key` lies, whether or not it exists.
+  std::filesystem::path path_of(std::string_view key) const;
+  const std::filesystem::path& directory() const { return directory_; }
+
+ private:
+  std::optional<CacheEntry> find_on_disk(std::string_view key);
+  void evict_if_needed(std::uintmax_t added);
+  void evict();
+
+  std::filesystem::path directory_;  // empty when there is none, or when it cannot be trusted
+  std::uintmax_t limit_;
+  bool writable_ = true;
+  std::optional<std::uintmax_t> bytes_;           // on disk, by this process's count
+  std::map<std::string, CacheEntry> in_memory_;  // entries that could not be written
+  CacheStats stats_;
+  mutable std::mutex mutex_;
+};
+
+/// $MOXIE_CACHE_DIR, else $XDG_CACHE_HOME/moxie, else ~/.cache/moxie; empty (no cache on disk) where none is set or MOXIE_CACHE_DIR is 0.
+std::filesystem::path default_cache_dir();
+
+}  // namespace moxie

@@ -1,0 +1,20 @@
+#pragma once
+// Launches: the integer arguments of one call of a kernel, and what a failed check means to the user.
+#include <vector>
+
+#include "runtime/plan.h"
+
+namespace moxie {
+
+struct Launch {
+  std::int64_t tile = 0, tiles = 1, chunk = 0, chunks = 1;
+};
+
+/// The values of the kernel's arguments, in its order.
+std::vector<std::int64_t> launch_arguments(const LoweredKernel& kernel, const DimValues& dims, const Launch& launch, int lanes,
+                                           std::uint64_t seed, std::uint64_t step);
+
+/// Throws DeviceError if the status reports a failed check.
+void throw_if_failed(const LoweredKernel& kernel, const KernelStatus& status);
+
+}  // namespace moxie

@@ -1,0 +1,60 @@
+#pragma once
+// Plan: what a device runs for a Program: kernels and library calls in order, as data.
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/fuse/fuse.h"
+#include "compiler/loop/lower.h"
+
+namespace moxie {
+
+using PlanStep = std::variant<LoweredKernel, MatrixProduct>;
+
+struct Plan {
+  Program program;  // as given: its inputs and outputs are the plan's
+  FusedProgram fused;
+  std::vector<PlanStep> steps;
+};
+
+/// Optimises, fuses and lowers a specialised Program.
+Plan make_plan(const Program& program);
+std::string print(const Plan& plan);
+
+/// How one kernel is shared out for given extents. It depends on shapes only, never on the number of threads, so that results do not either.
+struct Schedule {
+  std::int64_t tiles = 1;   // independent pieces
+  std::int64_t chunks = 1;  // pieces with partial results of their own
+  std::string reason;
+  bool operator==(const Schedule&) const = default;
+};
+/// `chunks` does not depend on `lanes` either, so that memory can be planned before a device is known.
+Schedule choose_schedule(const LoweredKernel& kernel, const DimValues& dims, int lanes);
+
+/// A range of a split loop: piece `index` of `count`.
+struct Piece {
+  std::int64_t low, high;
+};
+Piece piece_of(const SplitLoop& loop, const DimValues& dims, std::int64_t index, std::int64_t count, int lanes);
+
+/// Where tensors lie that are neither inputs nor outputs, and the partial results of every step: offsets into one block of memory.
+struct MemoryPlan {
+  struct Slot {
+    std::int64_t offset = 0;
+    std::int64_t bytes = 0;
+  };
+  std::map<std::string, Slot> tensors;
+  std::vector<std::map<std::string, Slot>> partials;  // per step, by tensor
+  std::int64_t bytes = 0;
+};
+MemoryPlan plan_memory(const Plan& plan, const DimValues& dims);
+
+/// Extents of a tensor of the plan.
+std::vector<std::int64_t> extents_of(const Program& program, std::string_view tensor, const DimValues& dims);
+std::int64_t evaluate(const Affine& affine, const DimValues& dims);
+
+/// Values of the dims that the shapes of inputs show. Throws ShapeError where shapes contradict each other, a rank is wrong or an input is missing.
+DimValues dims_from_shapes(const Program& program, const std::map<std::string, std::vector<std::int64_t>>& shapes, DimValues known = {});
+
+}  // namespace moxie

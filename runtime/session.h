@@ -1,0 +1,41 @@
+#pragma once
+// Session: a Plan with its buffers, parameters and random state; what a user runs.
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/device.h"
+#include "runtime/host_tensor.h"
+
+namespace moxie {
+
+class Session {
+ public:
+  /// Static dims take their values from `dims` (or from the program); dynamic ones may change from run to run.
+  Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device);
+  ~Session();
+  Session(Session&&) noexcept;
+
+  /// Gives an input its values, converted to its dtype. The shape may differ in dynamic dims from the last one.
+  void set(const std::string& input, const HostTensor& tensor);
+  /// After each run the output's values become the input's, without a copy. Shapes and dtypes must agree.
+  void feed_back(const std::string& output, const std::string& input);
+  /// Runs once. Throws ShapeError while inputs are missing or shapes disagree.
+  void run();
+  HostTensor get(const std::string& tensor) const;
+  /// The memory of an input or output, for reading or for filling in place; throws TypeError for an unknown name.
+  std::span<std::byte> bytes(const std::string& tensor);
+
+  /// The key and the counter of all random numbers; the step grows by one with each run.
+  void set_random_state(std::uint64_t seed, std::uint64_t step);
+  std::uint64_t step() const;
+  const Plan& plan() const;
+  /// Bytes held besides inputs, outputs and parameters, after the first run.
+  std::int64_t workspace_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace moxie

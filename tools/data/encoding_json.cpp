@@ -1,0 +1,29 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "compiler/support/error.h"
+#include "tools/data/encoding.h"
+
+namespace moxie {
+
+NLOHMANN_JSON_SERIALIZE_ENUM(Task, {{Task::Classification, "classification"}, {Task::Regression, "regression"}})
+NLOHMANN_JSON_SERIALIZE_ENUM(ColumnKind, {{ColumnKind::Numeric, "numeric"}, {ColumnKind::Categorical, "categorical"}})
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NumericEncoding, offset, scale)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeatureEncoding, column, kind, numeric, missing_flag, categories)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TargetEncoding, column, mean, sd)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Encoding, task, features, class_column, classes, targets)
+
+std::string to_json(const Encoding& encoding) {
+  return nlohmann::json(encoding).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Encoding encoding_from_json(std::string_view text, const std::string& file) {
+  try {
+    return nlohmann::json::parse(text).get<Encoding>();
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError(fmt::format("{}: is not an encoding of features: {}", file, error.what()));
+  }
+}
+
+}  // namespace moxie

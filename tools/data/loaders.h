@@ -1,0 +1,35 @@
+#pragma once
+// The loaders behind the presets, and what they share.
+#include <string_view>
+
+#include "tools/data/presets.h"
+
+namespace moxie {
+
+Dataset load_letter(const Preset& preset, const LoadOptions& options);
+Dataset load_adult(const Preset& preset, const LoadOptions& options);
+Dataset load_connect4(const Preset& preset, const LoadOptions& options);
+Dataset load_mnist(const Preset& preset, const LoadOptions& options);
+/// One of the nine sets in uci-regression/: features and target standardised by the training rows.
+Dataset load_uci_regression(const Preset& preset, const LoadOptions& options);
+Dataset load_synthetic(const Preset& preset, const LoadOptions& options);
+Dataset load_synthetic_regression(const Preset& preset, const LoadOptions& options);
+
+Dataset load_csv(const std::filesystem::path& file, const LoadOptions& options);
+Samples load_csv_for_prediction(const std::filesystem::path& file, const LoadOptions& options);
+
+/// Encodes a table (fitting the encoding unless the options bring one) and divides it.
+Dataset make_dataset(std::string_view name, const Table& table, const Roles& roles, const RowSplit& rows,
+                     const LoadOptions& options);
+
+/// Four fifths of the rows for training, for sets without a published division: the same rows for the same `split`,
+/// whatever the run's seed, so that test errors of different runs can be compared.
+RowSplit default_split(std::size_t rows, std::size_t split);
+
+/// The last column is the target, all others are features.
+Roles last_column_roles(const Table& table, Task task);
+
+/// Throws DataError unless the table is complete.
+void require_shape(const Table& table, std::size_t rows, std::size_t columns);
+
+}  // namespace moxie

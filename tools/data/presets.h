@@ -1,0 +1,50 @@
+#pragma once
+// Data sets by name.
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/data/dataset.h"
+
+namespace moxie {
+
+struct LoadOptions {
+  std::filesystem::path data_dir = "data";
+  std::uint64_t seed = 1;  // of the draw of the validation rows
+  std::size_t split = 0;   // which of the set's divisions into training and test rows
+  double validation_share = 0.1;
+  const Encoding* encoding = nullptr;  // use this one, of a trained model, instead of fitting one
+
+  // For csv:FILE only.
+  std::vector<std::string> targets;      // column names, or numbers from 1 or from -1 for the last (the default)
+  std::vector<std::string> ignored;      // columns that are neither features nor targets
+  std::vector<std::string> categorical;  // columns of categories that look like numbers
+  std::optional<Task> task;              // unset: classification if the target holds words
+  std::filesystem::path test_file;       // unset: a fifth of the rows, drawn with `split`
+};
+
+struct Preset {
+  std::string_view name;
+  Task task;
+  std::size_t splits;  // 0: as many as one likes, drawn at random
+  std::string_view description;
+  std::string_view origin;  // where the data can be had
+  Dataset (*load)(const Preset& preset, const LoadOptions& options);
+};
+
+/// All named sets, for help texts; `csv:FILE` comes in addition.
+std::span<const Preset> presets();
+
+/// Loads a preset or `csv:FILE`. Throws DataError: for an unknown name with the list of the known ones, for a missing
+/// file with every path that was tried.
+Dataset load_dataset(std::string_view name, const LoadOptions& options = {});
+
+/// The rows to apply a trained model to: all rows of `csv:FILE` (without the target columns, y has no columns), or the
+/// test rows of a preset. `options.encoding` must be set.
+Samples load_for_prediction(std::string_view name, const LoadOptions& options);
+
+}  // namespace moxie
