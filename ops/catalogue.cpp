@@ -43,9 +43,11 @@ std::vector<std::string_view> split_names(std::string_view list) {
 
 Op describe(const OpText& file) {
   const std::vector<std::string_view> header = header_of(file.text);
-  if (header.size() < 2) throw InternalError(fmt::format("{}.mox does not start with a summary and its equations", file.name));
+  if (header.size() < 2)
+    throw InternalError(fmt::format("{}.mox does not start with a summary and its equations", file.name));
   Op op{file.name, header[0], header[1], file.text, {}};
-  if (header.size() > 2 && header[2].starts_with(kConstants)) op.constants = split_names(header[2].substr(kConstants.size()));
+  if (header.size() > 2 && header[2].starts_with(kConstants))
+    op.constants = split_names(header[2].substr(kConstants.size()));
   return op;
 }
 
@@ -95,8 +97,8 @@ const Op* find_op(std::string_view name) {
 
 const Op& get_op(std::string_view name) {
   if (const Op* op = find_op(name)) return *op;
-  throw TypeError(fmt::format("there is no built-in operation '{}'; the closest names are {}; `moxie ops` lists all", name,
-                              fmt::join(closest_names(name), ", ")));
+  throw TypeError(fmt::format("there is no built-in operation '{}'; the closest names are {}; `moxie ops` lists all",
+                              name, fmt::join(closest_names(name), ", ")));
 }
 
 Program load_op(std::string_view name) {

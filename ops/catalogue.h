@@ -1,5 +1,6 @@
 #pragma once
-// The catalogue of built-in formulas. Each is a .mox file below ops/, named after the operation and embedded when moxie is built.
+// The catalogue of built-in formulas. Each is a .mox file below ops/, named after the operation and embedded when moxie
+// is built.
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,13 +10,15 @@
 
 namespace moxie {
 
-/// The leading comment lines of the file are, in order: a summary, the equations, and (where there are any) `constants: x, y`.
+/// The leading comment lines of the file are, in order: a summary, the equations, and (where there are any) `constants:
+/// x, y`.
 struct Op {
   std::string_view name;  // "gpn.response_mean"
   std::string_view summary;
   std::string_view equations;
-  std::string_view text;                    // the whole file
-  std::vector<std::string_view> constants;  // inputs that are never differentiated with respect to: data and fixed settings
+  std::string_view text;  // the whole file
+  std::vector<std::string_view>
+      constants;  // inputs that are never differentiated with respect to: data and fixed settings
 };
 
 /// All operations, sorted by name.

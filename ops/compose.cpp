@@ -21,8 +21,8 @@ std::string shape_text(const std::vector<Affine>& shape) {
 const std::string& bound_tensor(const Program& op, const InputDecl& input, const Inclusion& how) {
   const auto it = how.inputs.find(input.name);
   if (it == how.inputs.end()) {
-    throw TypeError(fmt::format("'{}' cannot be included as '{}': its input '{}' is not bound to a tensor", op.name, how.prefix,
-                                input.name));
+    throw TypeError(fmt::format("'{}' cannot be included as '{}': its input '{}' is not bound to a tensor", op.name,
+                                how.prefix, input.name));
   }
   return it->second;
 }
@@ -39,7 +39,8 @@ class DimMap {
     }
   }
 
-  /// Matches the shape of an input with that of the tensor it is bound to. An extent that is one unknown dim defines that dim.
+  /// Matches the shape of an input with that of the tensor it is bound to. An extent that is one unknown dim defines
+  /// that dim.
   void match(const InputDecl& input, const std::string& tensor, const std::vector<Affine>& shape) {
     if (shape.size() != input.shape.size()) throw_mismatch(input, tensor, shape);
     for (std::size_t k = 0; k < shape.size(); ++k) {
@@ -56,8 +57,8 @@ class DimMap {
     for (const DimDecl& dim : op_.dims) {
       const auto it = dims_.find(dim.name);
       if (it == dims_.end()) {
-        throw ShapeError(fmt::format("'{}' cannot be included as '{}': no input shows its dim '{}'; bind it", op_.name, how_.prefix,
-                                     dim.name));
+        throw ShapeError(fmt::format("'{}' cannot be included as '{}': no input shows its dim '{}'; bind it", op_.name,
+                                     how_.prefix, dim.name));
       }
       result.emplace_back(Symbol::dim(dim.name), it->second);
     }
@@ -72,11 +73,13 @@ class DimMap {
     });
   }
 
-  [[noreturn]] void throw_mismatch(const InputDecl& input, const std::string& tensor, const std::vector<Affine>& shape) const {
+  [[noreturn]] void throw_mismatch(const InputDecl& input, const std::string& tensor,
+                                   const std::vector<Affine>& shape) const {
     std::vector<Affine> wanted;
     for (const Affine& extent : input.shape) wanted.push_back(apply(extent));
-    throw ShapeError(fmt::format("input '{}' of '{}' has shape {}, here {}, but tensor '{}' that is bound to it has {}", input.name,
-                                 op_.name, shape_text(input.shape), shape_text(wanted), tensor, shape_text(shape)));
+    throw ShapeError(fmt::format("input '{}' of '{}' has shape {}, here {}, but tensor '{}' that is bound to it has {}",
+                                 input.name, op_.name, shape_text(input.shape), shape_text(wanted), tensor,
+                                 shape_text(shape)));
   }
 
   const Program& op_;
@@ -96,10 +99,12 @@ Replacement match_dims(const Program& into, const Program& op, const Inclusion& 
 Names rename_tensors(const Program& into, const Program& op, const Inclusion& how) {
   Names names = how.inputs;
   for (const auto& [name, tensor] : how.inputs) {
-    if (!op.find_input(name)) throw TypeError(fmt::format("'{}' has no input '{}' to be bound to '{}'", op.name, name, tensor));
+    if (!op.find_input(name))
+      throw TypeError(fmt::format("'{}' has no input '{}' to be bound to '{}'", op.name, name, tensor));
   }
   for (const auto& [name, output] : how.outputs) {
-    if (!op.find_definition(name)) throw TypeError(fmt::format("'{}' defines no '{}' to become output '{}'", op.name, name, output));
+    if (!op.find_definition(name))
+      throw TypeError(fmt::format("'{}' defines no '{}' to become output '{}'", op.name, name, output));
   }
   for (const Definition& definition : op.definitions) {
     const auto output = how.outputs.find(definition.name);

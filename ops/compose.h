@@ -13,15 +13,16 @@ struct Inclusion {
   std::string prefix;
   /// For every input of the included Program, the tensor of the surrounding one that it reads. Shapes must agree.
   std::map<std::string, std::string, std::less<>> inputs;
-  /// Dims that no input shows, as expressions in the surrounding Program's dims. All others follow from the inputs' shapes.
+  /// Dims that no input shows, as expressions in the surrounding Program's dims. All others follow from the inputs'
+  /// shapes.
   std::map<std::string, Affine, std::less<>> dims = {};
   /// Included definitions that become outputs of the surrounding Program, and their names there.
   std::map<std::string, std::string, std::less<>> outputs = {};
 };
 
-/// Appends the definitions of `op` to `into`. Each of its outputs that `how.outputs` does not name becomes an ordinary definition, and its
-/// random streams are renumbered so that they differ from those of `into`.
-/// Throws TypeError for unknown, missing or ambiguous names and ShapeError for shapes that do not agree.
+/// Appends the definitions of `op` to `into`. Each of its outputs that `how.outputs` does not name becomes an ordinary
+/// definition, and its random streams are renumbered so that they differ from those of `into`. Throws TypeError for
+/// unknown, missing or ambiguous names and ShapeError for shapes that do not agree.
 void include(Program& into, const Program& op, const Inclusion& how);
 
 }  // namespace moxie

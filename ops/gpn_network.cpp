@@ -12,7 +12,8 @@ using Kind = Initialiser::Kind;
 using Propagate = GpnOptions::Propagate;
 
 void check_positive(std::string_view name, double value) {
-  if (!(value > 0) || !std::isfinite(value)) throw TypeError(fmt::format("{} of a GPN network is {}, but must be positive", name, value));
+  if (!(value > 0) || !std::isfinite(value))
+    throw TypeError(fmt::format("{} of a GPN network is {}, but must be positive", name, value));
 }
 
 void check(const GpnOptions& options) {
@@ -22,14 +23,16 @@ void check(const GpnOptions& options) {
   check_positive("lambda", options.lambda);
   check_positive("sigma", options.sigma);
   check_positive("the penalty's scale", options.penalty_scale);
-  if (!(options.penalty >= 0)) throw TypeError(fmt::format("the penalty of a GPN network is {}, but must not be negative", options.penalty));
+  if (!(options.penalty >= 0))
+    throw TypeError(fmt::format("the penalty of a GPN network is {}, but must not be negative", options.penalty));
   if (!(options.lowest_point <= options.highest_point)) {
     throw TypeError(fmt::format("the inducing points run from {} to {}; give the lower end first", options.lowest_point,
                                 options.highest_point));
   }
 }
 
-/// The tensors that hold a layer's output; `spread` is a variance or a covariance, and empty if only means are propagated.
+/// The tensors that hold a layer's output; `spread` is a variance or a covariance, and empty if only means are
+/// propagated.
 struct Moments {
   std::string mean, spread;
   bool full = false;
@@ -38,8 +41,11 @@ struct Moments {
 class GpnBuilder {
  public:
   GpnBuilder(const GpnOptions& options, bool training)
-      : options_(options), training_(training), builder_(training ? "gpn_train" : "gpn_predict", options.sizes, training) {
+      : options_(options),
+        training_(training),
+        builder_(training ? "gpn_train" : "gpn_predict", options.sizes, training) {
     builder_.declare_dim("R", options.inducing_points);
+    for (const char* index : {"r", "t"}) builder_.declare_index(index, NetworkBuilder::dim("R"));
   }
 
   NetworkBuilder build() && {
@@ -65,8 +71,8 @@ class GpnBuilder {
     builder_.parameter(p + "W", {NetworkBuilder::width(layer - 1), NetworkBuilder::width(layer)}, {Kind::Glorot});
   }
 
-  /// A parameter of every inducing point: [R,N], or [R] in a layer that shares its points, and then repeated for every unit. Gives the
-  /// name of a tensor [R,N] of `transform` of it.
+  /// A parameter of every inducing point: [R,N], or [R] in a layer that shares its points, and then repeated for every
+  /// unit. Gives the name of a tensor [R,N] of `transform` of it.
   std::string per_point(const std::string& name, const std::string& stored, std::size_t layer, Initialiser initialiser,
                         const char* transform = nullptr) {
     const bool shared = options_.sharing == GpnOptions::Sharing::Layer;
@@ -78,7 +84,8 @@ class GpnBuilder {
     return name;
   }
 
-  std::string exp_per_unit(const std::string& p, const std::string& name, std::size_t layer, double start, bool trainable) {
+  std::string exp_per_unit(const std::string& p, const std::string& name, std::size_t layer, double start,
+                           bool trainable) {
     const std::vector<Affine> shape = {NetworkBuilder::width(layer)};
     builder_.parameter(p + "log_" + name, shape, {Kind::Constant, std::log(start)}, trainable);
     builder_.define(p + name, shape, call("exp", {element(p + "log_" + name, 1)}));
@@ -93,7 +100,8 @@ class GpnBuilder {
       how.inputs["V"] = per_point(p + "points", p + "V", layer, {Kind::Linspace, low, high});
       return;
     }
-    const double step = options_.inducing_points > 1 ? (high - low) / static_cast<double>(options_.inducing_points - 1) : 0;
+    const double step =
+        options_.inducing_points > 1 ? (high - low) / static_cast<double>(options_.inducing_points - 1) : 0;
     builder_.parameter(p + "V0", {NetworkBuilder::width(layer)}, {Kind::Constant, low}, false);
     builder_.parameter(p + "h", {NetworkBuilder::width(layer)}, {Kind::Constant, step}, false);
     how.inputs["V0"] = p + "V0";
@@ -105,11 +113,14 @@ class GpnBuilder {
     const std::string& p = how.prefix;
     bind_points(how, layer);
     const bool identity = options_.targets == GpnOptions::Targets::Identity;
-    const Initialiser start = identity ? Initialiser{Kind::Linspace, options_.lowest_point, options_.highest_point} : Initialiser{Kind::Normal};
+    const Initialiser start = identity ? Initialiser{Kind::Linspace, options_.lowest_point, options_.highest_point}
+                                       : Initialiser{Kind::Normal};
     how.inputs["U"] = per_point(p + "targets", p + "U", layer, start);
-    how.inputs["noise"] = per_point(p + "noise", p + "log_noise", layer, {Kind::Constant, std::log(options_.noise)}, "exp");
+    how.inputs["noise"] =
+        per_point(p + "noise", p + "log_noise", layer, {Kind::Constant, std::log(options_.noise)}, "exp");
     how.inputs["lambda"] = exp_per_unit(p, "lambda", layer, options_.lambda, options_.train_lambda);
-    if (options_.propagate != Propagate::Mean) how.inputs["sigma"] = exp_per_unit(p, "sigma", layer, options_.sigma, options_.train_sigma);
+    if (options_.propagate != Propagate::Mean)
+      how.inputs["sigma"] = exp_per_unit(p, "sigma", layer, options_.sigma, options_.train_sigma);
   }
 
   // ---- Layers ----
@@ -195,23 +206,29 @@ class GpnBuilder {
   }
 
   void classification_loss(const Moments& x) {
-    const bool features = options_.propagate == Propagate::Covariance ? options_.sizes.back() > *(options_.sizes.end() - 2)
-                                                                      : options_.sigma_points == GpnOptions::SigmaPoints::Features;
+    const bool features = options_.propagate == Propagate::Covariance
+                              ? options_.sizes.back() > *(options_.sizes.end() - 2)
+                              : options_.sigma_points == GpnOptions::SigmaPoints::Features;
     if (options_.propagate == Propagate::Mean) {
       builder_.apply("loss.softmax_cross_entropy", {"loss.", {{"logits", "logit_mean"}, {"target", "target"}}});
     } else if (features) {
-      builder_.apply(x.full ? "gpn.loss_unscented_features_full" : "gpn.loss_unscented_features_diag",
-                     {"loss.", {{"mean_x", x.mean}, {x.full ? "cov_x" : "var_x", x.spread}, {"W", "readout.W"}, {"target", "target"}}});
+      builder_.apply(
+          x.full ? "gpn.loss_unscented_features_full" : "gpn.loss_unscented_features_diag",
+          {"loss.",
+           {{"mean_x", x.mean}, {x.full ? "cov_x" : "var_x", x.spread}, {"W", "readout.W"}, {"target", "target"}}});
     } else if (options_.propagate == Propagate::Covariance) {
-      builder_.apply("gpn.loss_unscented_full", {"loss.", {{"mu", "logit_mean"}, {"cov", "readout.cov"}, {"target", "target"}}});
+      builder_.apply("gpn.loss_unscented_full",
+                     {"loss.", {{"mu", "logit_mean"}, {"cov", "readout.cov"}, {"target", "target"}}});
     } else {
-      builder_.apply("gpn.loss_unscented_diag", {"loss.", {{"mu", "logit_mean"}, {"var", "logit_var"}, {"target", "target"}}});
+      builder_.apply("gpn.loss_unscented_diag",
+                     {"loss.", {{"mu", "logit_mean"}, {"var", "logit_var"}, {"target", "target"}}});
     }
   }
 
   void predict_classes() {
     if (options_.propagate == Propagate::Mean) {
-      builder_.apply("activation.softmax", {"readout.", {{"logits", "logit_mean"}}, {}, {{"probability", "probability"}}});
+      builder_.apply("activation.softmax",
+                     {"readout.", {{"logits", "logit_mean"}}, {}, {{"probability", "probability"}}});
     } else {
       builder_.apply("gpn.class_probability",
                      {"readout.", {{"mu", "logit_mean"}, {"var", "logit_var"}}, {}, {{"probability", "probability"}}});
@@ -225,13 +242,12 @@ class GpnBuilder {
       return;
     }
     const std::string p = prefix(gpn_layers());
-    builder_.apply("gpn.loss_regression", {"loss.",
-                                           {{"mean", x.mean},
-                                            {"second_moment", p + "second_moment"},
-                                            {"target", "target"},
-                                            {"sigma", p + "sigma"}},
-                                           {},
-                                           {{"nll", "loss.loss"}}});
+    builder_.apply(
+        "gpn.loss_regression",
+        {"loss.",
+         {{"mean", x.mean}, {"second_moment", p + "second_moment"}, {"target", "target"}, {"sigma", p + "sigma"}},
+         {},
+         {{"nll", "loss.loss"}}});
   }
 
   void penalise(const Inclusion& layer) {
@@ -240,10 +256,10 @@ class GpnBuilder {
       builder_.define("penalty.weight", {}, options_.penalty);
       builder_.define("penalty.scale", {}, options_.penalty_scale);
     }
-    builder_.apply("gpn.penalty_noise", {layer.prefix,
-                                         {{"noise", layer.inputs.find("noise")->second},
-                                          {"alpha_S", "penalty.weight"},
-                                          {"beta_S", "penalty.scale"}}});
+    builder_.apply(
+        "gpn.penalty_noise",
+        {layer.prefix,
+         {{"noise", layer.inputs.find("noise")->second}, {"alpha_S", "penalty.weight"}, {"beta_S", "penalty.scale"}}});
     penalties_.push_back(layer.prefix + "penalty");
   }
 

@@ -11,20 +11,24 @@ void check(const MlpOptions& options) {
   check_sizes("multi-layer perceptron", options.sizes, 2);
   const std::string op = "dense." + options.activation;
   if (options.activation == "tanh_fast_dropout" || !find_op(op)) {
-    throw TypeError(fmt::format("unknown activation '{}': `moxie ops` lists the known ones as dense.<activation>", options.activation));
+    throw TypeError(fmt::format("unknown activation '{}': `moxie ops` lists the known ones as dense.<activation>",
+                                options.activation));
   }
   if (!(options.dropout >= 0 && options.dropout < 1)) {
     throw TypeError(fmt::format("the dropout rate is {}, but must be at least 0 and below 1", options.dropout));
   }
   if (options.dropout > 0 && options.activation != "tanh") {
-    throw TypeError(fmt::format("fast dropout is known for tanh only, not for '{}'; leave dropout at 0", options.activation));
+    throw TypeError(
+        fmt::format("fast dropout is known for tanh only, not for '{}'; leave dropout at 0", options.activation));
   }
 }
 
 class MlpBuilder {
  public:
   MlpBuilder(const MlpOptions& options, bool training)
-      : options_(options), training_(training), builder_(training ? "mlp_train" : "mlp_predict", options.sizes, training) {}
+      : options_(options),
+        training_(training),
+        builder_(training ? "mlp_train" : "mlp_predict", options.sizes, training) {}
 
   NetworkBuilder build() && {
     if (drops()) builder_.define("dropout.rate", {}, options_.dropout);
@@ -32,7 +36,8 @@ class MlpBuilder {
     const std::size_t last = options_.sizes.size() - 1;
     for (std::size_t layer = 1; layer < last; ++layer) x = hidden(layer, x);
     weights("readout.", last);
-    builder_.apply("dense.identity", {"readout.", {{"x", x}, {"W", "readout.W"}, {"b", "readout.b"}}, {}, {{"a", result()}}});
+    builder_.apply("dense.identity",
+                   {"readout.", {{"x", x}, {"W", "readout.W"}, {"b", "readout.b"}}, {}, {{"a", result()}}});
     finish();
     return std::move(builder_);
   }
@@ -64,9 +69,11 @@ class MlpBuilder {
 
   void finish() {
     if (training_ && classifies()) {
-      builder_.apply("loss.softmax_cross_entropy", {"loss.", {{"logits", result()}, {"target", "target"}}, {}, {{"loss", "loss"}}});
+      builder_.apply("loss.softmax_cross_entropy",
+                     {"loss.", {{"logits", result()}, {"target", "target"}}, {}, {{"loss", "loss"}}});
     } else if (training_) {
-      builder_.apply("loss.squared_error", {"loss.", {{"prediction", result()}, {"target", "target"}}, {}, {{"loss", "loss"}}});
+      builder_.apply("loss.squared_error",
+                     {"loss.", {{"prediction", result()}, {"target", "target"}}, {}, {{"loss", "loss"}}});
     } else if (classifies()) {
       builder_.apply("activation.softmax", {"readout.", {{"logits", result()}}, {}, {{"probability", "probability"}}});
     }

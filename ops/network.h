@@ -22,7 +22,8 @@ struct Initialiser {
   bool operator==(const Initialiser&) const = default;
 };
 
-/// An input that keeps its value from step to step. Those that are not trainable are settings of the model and are saved with it.
+/// An input that keeps its value from step to step. Those that are not trainable are settings of the model and are
+/// saved with it.
 struct Parameter {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -32,8 +33,9 @@ struct Parameter {
 };
 
 /// Both Programs read x[S,..] with a dynamic S, and the parameters by name.
-/// `train` also reads target[S,..] and puts out the scalar `loss`. `predict` puts out `probability` for classification, `mean` and, where
-/// the model knows it, `variance` for regression. Classifiers put out `logit_mean` and, where variances are propagated, `logit_var`.
+/// `train` also reads target[S,..] and puts out the scalar `loss`. `predict` puts out `probability` for classification,
+/// `mean` and, where the model knows it, `variance` for regression. Classifiers put out `logit_mean` and, where
+/// variances are propagated, `logit_var`.
 struct Network {
   Program train;
   Program predict;
@@ -45,11 +47,15 @@ enum class Task : std::uint8_t { Classification, Regression };
 /// Gaussian process neurons. The defaults are those of FORMULAS section 5.
 struct GpnOptions {
   enum class Propagate : std::uint8_t { Mean, Variance, Covariance };
-  enum class Sharing : std::uint8_t { None, Layer };            // virtual observations per unit, or one set for a layer
-  enum class Targets : std::uint8_t { Normal, Identity };       // U starts standard normal, or as U = V
-  enum class SigmaPoints : std::uint8_t { Features, Logits };   // with Variance: of the last layer, or the closed form for logits
+  enum class Sharing : std::uint8_t { None, Layer };       // virtual observations per unit, or one set for a layer
+  enum class Targets : std::uint8_t { Normal, Identity };  // U starts standard normal, or as U = V
+  enum class SigmaPoints : std::uint8_t {
+    Features,
+    Logits
+  };  // with Variance: of the last layer, or the closed form for logits
 
-  std::vector<std::int64_t> sizes;  // inputs, hidden layers, outputs; for regression the outputs are a GPN layer themselves
+  std::vector<std::int64_t>
+      sizes;  // inputs, hidden layers, outputs; for regression the outputs are a GPN layer themselves
   Task task = Task::Classification;
   Propagate propagate = Propagate::Variance;
   Sharing sharing = Sharing::None;

@@ -12,6 +12,7 @@ namespace moxie {
 NetworkBuilder::NetworkBuilder(std::string_view name, const std::vector<std::int64_t>& sizes, bool with_target) {
   program_.name = name;
   program_.dims.push_back({"S", std::nullopt, true});
+  declare_index("s", dim("S"));
   for (std::size_t layer = 0; layer < sizes.size(); ++layer) declare_dim(fmt::format("N{}", layer), sizes[layer]);
   program_.inputs.push_back({"x", program_.default_dtype, {dim("S"), width(0)}});
   if (with_target) program_.inputs.push_back({"target", program_.default_dtype, {dim("S"), width(sizes.size() - 1)}});
@@ -19,9 +20,16 @@ NetworkBuilder::NetworkBuilder(std::string_view name, const std::vector<std::int
 
 Affine NetworkBuilder::width(std::size_t layer) { return dim(fmt::format("N{}", layer)); }
 
-void NetworkBuilder::declare_dim(std::string name, std::int64_t value) { program_.dims.push_back({std::move(name), value}); }
+void NetworkBuilder::declare_dim(std::string name, std::int64_t value) {
+  program_.dims.push_back({std::move(name), value});
+}
 
-void NetworkBuilder::parameter(const std::string& name, std::vector<Affine> shape, Initialiser initialiser, bool trainable) {
+void NetworkBuilder::declare_index(std::string name, const Affine& extent) {
+  program_.indices.push_back({std::move(name), Range::extent(extent)});
+}
+
+void NetworkBuilder::parameter(const std::string& name, std::vector<Affine> shape, Initialiser initialiser,
+                               bool trainable) {
   Parameter parameter{name, {}, initialiser, trainable};
   const auto value = [&](Symbol symbol) { return program_.find_dim(symbol.name())->value.value(); };
   for (const Affine& extent : shape) parameter.shape.push_back(extent.evaluate(value));
@@ -42,13 +50,15 @@ void NetworkBuilder::apply(std::string_view op, const Inclusion& how) { include(
 void check_sizes(std::string_view network, const std::vector<std::int64_t>& sizes, std::size_t least) {
   const bool positive = std::ranges::all_of(sizes, [](std::int64_t size) { return size > 0; });
   if (sizes.size() >= least && positive) return;
-  throw TypeError(fmt::format("the sizes of a {} are {}, but it needs at least {} positive ones, from the inputs to the outputs",
-                              network, fmt::join(sizes, "x"), least));
+  throw TypeError(
+      fmt::format("the sizes of a {} are {}, but it needs at least {} positive ones, from the inputs to the outputs",
+                  network, fmt::join(sizes, "x"), least));
 }
 
 Expr element(const std::string& tensor, std::size_t rank) {
   std::vector<Affine> subscripts;
-  for (std::size_t axis = 0; axis < rank; ++axis) subscripts.emplace_back(Symbol::axis(static_cast<std::uint32_t>(axis)));
+  for (std::size_t axis = 0; axis < rank; ++axis)
+    subscripts.emplace_back(Symbol::axis(static_cast<std::uint32_t>(axis)));
   return access(tensor, std::move(subscripts));
 }
 

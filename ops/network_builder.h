@@ -11,7 +11,8 @@ namespace moxie {
 
 class NetworkBuilder {
  public:
-  /// Declares dim S and dims N0, N1, ... of the given sizes, and the inputs x[S,N0] and, if wanted, target[S,N<last>].
+  /// Declares dim S with index s, and dims N0, N1, ... of the given sizes, and the inputs x[S,N0] and, if wanted,
+  /// target[S,N<last>].
   NetworkBuilder(std::string_view name, const std::vector<std::int64_t>& sizes, bool with_target);
 
   /// The width of layer `layer`; 0 is the input.
@@ -19,6 +20,8 @@ class NetworkBuilder {
   static Affine dim(std::string_view name) { return Symbol::dim(name); }
 
   void declare_dim(std::string name, std::int64_t value);
+  /// Only for the printed text: an axis of this name and range is printed without its range.
+  void declare_index(std::string name, const Affine& extent);
   void parameter(const std::string& name, std::vector<Affine> shape, Initialiser initialiser, bool trainable = true);
   void define(const std::string& name, const std::vector<Affine>& shape, const Expr& body, bool output = false);
   /// Includes the catalogue's operation `op`.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <queue>
+#include <tuple>
 #include <unordered_map>
 
 #include "compiler/diff/chain.h"
@@ -49,9 +50,11 @@ class BodyAdjoint {
     for (std::size_t k = 0; k < definition_.axes.size(); ++k) {
       names_.emplace_back(open.domain.variables[k], definition_.axes[k].name);
     }
+    root_ = open.body;
+    root_value_ = substitute(access(definition_.name, own_axes(definition_.axes.size())), open.opening);
     send(open.body, scope_number({open.domain, definition_.axes.size()}), substitute(adjoint, open.opening));
     while (!queue_.empty()) {
-      const std::size_t next = queue_.top().second;
+      const std::size_t next = std::get<2>(queue_.top());
       queue_.pop();
       process(pending_[next].node, pending_[next].scope, pending_[next].adjoint);
     }
@@ -64,7 +67,7 @@ class BodyAdjoint {
     Expr adjoint;
   };
 
-  // ---- The queue: a node is reached after all that use it, whatever the scopes they lie in ----
+  // ---- The queue: a node is reached after all that use it, and in inner scopes before outer ones ----
 
   void send(const Expr& node, std::size_t scope, const Expr& adjoint) {
     if (adjoint->is_constant(0) || facts(node).active_reads.empty()) return;
@@ -73,7 +76,7 @@ class BodyAdjoint {
       pending_[it->second].adjoint = accumulate(pending_[it->second].adjoint, adjoint);
       return;
     }
-    queue_.emplace(facts(node).depth, pending_.size());
+    queue_.emplace(facts(node).depth, scopes_[scope].domain.variables.size(), pending_.size());
     pending_.push_back({node, scope, adjoint});
   }
 
@@ -106,10 +109,10 @@ class BodyAdjoint {
       contributions_.add(builder_.program(), scopes_[scope].domain, node, adjoint);
       return;
     }
-    const auto [closed_scope, closed_adjoint] = close(node, scope, adjoint);
+    if (close(node, scope, adjoint)) return;
     switch (node->kind) {
-      case NodeKind::Call: return pass_call(node, closed_scope, closed_adjoint);
-      case NodeKind::Reduce: return pass_reduction(node, closed_scope, closed_adjoint);
+      case NodeKind::Call: return pass_call(node, scope, adjoint);
+      case NodeKind::Reduce: return pass_reduction(node, scope, adjoint);
       case NodeKind::LinearAlgebra: throw InternalError("linear algebra inside an expression was not lifted before differentiation");
       default: return;
     }
@@ -124,7 +127,7 @@ class BodyAdjoint {
     if (node->function->result == ResultType::Truth) return;
     for (std::size_t i = 0; i < node->args.size(); ++i) {
       if (facts(node->args[i]).active_reads.empty()) continue;
-      send(node->args[i], scope, chain(node->function->derivative(node->args, node, i), adjoint));
+      send(node->args[i], scope, chain(node->function->derivative(node->args, value_of(node), i), adjoint));
     }
   }
 
@@ -141,32 +144,65 @@ class BodyAdjoint {
   void pass_reduction(const Expr& node, std::size_t scope, const Expr& adjoint) {
     const OpenedReduce opened = open(node);
     const Scope inner{extended(scopes_[scope].domain, opened.index, opened.range), scopes_[scope].axes};
-    send(opened.body, scope_number(inner), chain(reduction_derivative(node, opened), adjoint));
+    const Expr value = node->reduce == ReduceKind::LogSumExp ? computed_once(value_of(node), scope) : node;
+    const Expr once = computed_once(adjoint, scope);
+    send(opened.body, scope_number(inner), chain(reduction_derivative(node->reduce, value, opened), once));
+  }
+
+  /// The value of the whole body stands in the definition itself.
+  Expr value_of(const Expr& node) const { return node == root_ ? root_value_ : node; }
+
+  /// An expression with reductions of its own, in a definition where that has no more axes than the one that is differentiated: it is about to be
+  /// used in every round of another reduction.
+  Expr computed_once(const Expr& expr, std::size_t scope) {
+    const Scope& open = scopes_[scope];
+    if (expr->height == 0 || open.domain.variables.size() > open.axes) return expr;
+    const auto boxes = boxes_of(open.domain, open.domain.variables);
+    return boxes ? let(open.domain.variables, *boxes, gather(project(open.domain, open.domain.variables, *boxes), expr)) : expr;
   }
 
   // ---- Closing: summing an adjoint over the open indices that the node does not depend on ----
 
-  std::pair<std::size_t, Expr> close(const Expr& node, std::size_t scope, const Expr& adjoint) {
+  /// True if the adjoint was summed over some indices and sent again; it meets others of the same node there.
+  bool close(const Expr& node, std::size_t scope, const Expr& adjoint) {
     const Scope& open = scopes_[scope];
-    std::vector<Symbol> kept;
-    std::ranges::copy_if(open.domain.variables, std::back_inserter(kept), [&](Symbol v) { return node->depends_on(v); });
-    if (kept.size() == open.domain.variables.size()) return {scope, adjoint};
-    const bool keeps_axes = std::ranges::all_of(open.domain.variables.begin(),
-                                                open.domain.variables.begin() + static_cast<std::ptrdiff_t>(open.axes),
-                                                [&](Symbol axis) { return node->depends_on(axis); });
+    std::vector<Symbol> kept, kept_with_axes;
+    for (std::size_t k = 0; k < open.domain.variables.size(); ++k) {
+      const Symbol variable = open.domain.variables[k];
+      if (node->depends_on(variable)) kept.push_back(variable);
+      if (node->depends_on(variable) || k < open.axes) kept_with_axes.push_back(variable);
+    }
+    if (kept_with_axes.size() < open.domain.variables.size()) return close_reductions(node, open, kept_with_axes, adjoint);
     // A single access below sums over everything by itself; a tensor of its own would be shared by nobody.
-    if (!keeps_axes && facts(node).active_reads.size() < 2) return {scope, adjoint};
+    const bool is_shared = facts(node).active_reads.size() > 1;
+    return kept.size() < open.domain.variables.size() && is_shared && close_axes(node, open, kept, adjoint);
+  }
+
+  bool close_reductions(const Expr& node, const Scope& open, const std::vector<Symbol>& kept, const Expr& adjoint) {
     const auto boxes = boxes_of(open.domain, kept);
-    if (!boxes) return {scope, adjoint};
+    if (!boxes) return false;
     const Preimage dropped = project(open.domain, kept, *boxes);
-    // Between the steps of a quotient the node may not be defined.
-    if (!dropped.quotients.empty()) return {scope, adjoint};
-    const Scope closed{remaining_domain(open.domain, kept, dropped), keeps_axes ? open.axes : kept.size()};
-    if (keeps_axes) return {scope_number(closed), sum_over(dropped, adjoint)};
+    if (!is_defined_everywhere(dropped)) return false;
+    send(node, scope_number({remaining_domain(open.domain, kept, dropped), open.axes}), sum_over(dropped, adjoint));
+    return true;
+  }
+
+  bool close_axes(const Expr& node, const Scope& open, const std::vector<Symbol>& kept, const Expr& adjoint) {
+    const auto boxes = boxes_of(open.domain, kept);
+    if (!boxes) return false;
+    const Preimage dropped = project(open.domain, kept, *boxes);
+    if (!is_defined_everywhere(dropped)) return false;
+    const Expr read = let(kept, *boxes, gather(dropped, adjoint));
+    send(node, scope_number({remaining_domain(open.domain, kept, dropped), kept.size()}), read);
+    return true;
+  }
+
+  /// Between the steps of a quotient the node need not have a value.
+  static bool is_defined_everywhere(const Preimage& dropped) { return dropped.quotients.empty(); }
+
+  Expr let(const std::vector<Symbol>& indices, const std::vector<IndexBox>& boxes, const Expr& body) {
     const std::string name = "adj." + definition_.name + "." + std::to_string(++lets_);
-    const Expr read = builder_.add_let({name, definition_.dtype, definition_.line}, as_axes(builder_, kept, *boxes, names_),
-                                       gather(dropped, adjoint));
-    return {scope_number(closed), read};
+    return builder_.add_let({name, definition_.dtype, definition_.line}, as_axes(builder_, indices, boxes, names_), body);
   }
 
   Preimage project(const IndexDomain& domain, const std::vector<Symbol>& kept, const std::vector<IndexBox>& boxes) const {
@@ -203,11 +239,12 @@ class BodyAdjoint {
   const ActiveTensors& active_;
   Contributions& contributions_;
   std::vector<std::pair<Symbol, std::string>> names_;
+  Expr root_, root_value_;
   int lets_ = 0;
   std::deque<Scope> scopes_;    // deques, as references outlive additions
   std::deque<Pending> pending_;
   std::unordered_map<std::pair<const Node*, std::size_t>, std::size_t, PlaceHash> index_of_;
-  std::priority_queue<std::pair<int, std::size_t>> queue_;
+  std::priority_queue<std::tuple<int, std::size_t, std::size_t>> queue_;  // depth, open indices, number
   std::unordered_map<const Node*, NodeFacts> facts_;
 };
 

@@ -1,5 +1,6 @@
 #include "compiler/diff/guards.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -67,12 +68,30 @@ Expr part_of(const Affine& row, int sign) {
   return index_value(part);
 }
 
-/// In the form whose left side is not a bare number, unless both are.
+bool is_number_or_dims(const Expr& side) {
+  return std::ranges::all_of(side->free_symbols, [](Symbol symbol) { return symbol.is_dim(); });
+}
+
+/// With indices on the left side, as one would write it.
 Expr compare(std::string_view name, std::string_view mirrored, const Affine& row) {
   const Expr left = part_of(row, 1);
   const Expr right = part_of(row, -1);
-  if (left->kind == NodeKind::Constant) return call(mirrored, {right, left});
+  if (is_number_or_dims(left) && !is_number_or_dims(right)) return call(mirrored, {right, left});
   return call(name, {left, right});
+}
+
+Expr is_zero(const Affine& row) {
+  const bool flip = !row.terms().empty() && row.terms().front().second < 0;
+  return compare("==", "==", flip ? -row : row);
+}
+
+/// a - b - 1 >= 0 is a > b.
+Expr is_nonnegative(const Affine& row) {
+  const auto has_sign = [&](int sign) {
+    return std::ranges::any_of(row.terms(), [&](const Affine::Term& term) { return term.second * sign > 0; });
+  };
+  if (row.constant() < 0 && has_sign(1) && has_sign(-1)) return compare(">", "<", row + Affine(1));
+  return compare(">=", "<=", row);
 }
 
 }  // namespace
@@ -113,8 +132,8 @@ IndexCondition conditions_of(const Expr& truth, bool holds) {
 
 Expr guarded(const std::vector<Affine>& zero, const std::vector<Affine>& nonnegative, const Expr& body) {
   std::vector<Expr> truths;
-  for (const Affine& row : zero) truths.push_back(compare("==", "==", row));
-  for (const Affine& row : nonnegative) truths.push_back(compare(">=", "<=", row));
+  for (const Affine& row : zero) truths.push_back(is_zero(row));
+  for (const Affine& row : nonnegative) truths.push_back(is_nonnegative(row));
   return guarded(truths, body);
 }
 

@@ -52,6 +52,10 @@ std::vector<Affine> product(const IntMatrix& matrix, const std::vector<Affine>& 
   return result;
 }
 
+bool mentions_dims_only(const Affine& affine) {
+  return std::ranges::all_of(affine.terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
+}
+
 bool mentions_any(const Affine& affine, const std::vector<SumLoop>& loops) {
   return std::ranges::any_of(loops, [&](const SumLoop& loop) { return affine.mentions(loop.index); });
 }
@@ -95,7 +99,8 @@ void bound_loops(const IndexDomain& domain, KnownRanges known, Preimage& preimag
     (mentions_any(row, preimage.quotients) ? preimage.inner_nonnegative : preimage.nonnegative).push_back(row);
   }
   for (const Affine& row : elimination.derived) {
-    if (!mentions_any(row, preimage.quotients) && !known.nonnegative(row)) preimage.derived.push_back(row);
+    if (mentions_dims_only(row) || mentions_any(row, preimage.quotients) || known.nonnegative(row)) continue;
+    preimage.derived.push_back(row);
   }
   for (std::size_t k = 0; k < preimage.loops.size(); ++k) {
     preimage.loops[k].range = known.without_redundant(elimination.ranges[k]);

@@ -31,7 +31,7 @@ struct Preimage {
   Replacement point;
   std::vector<Affine> zero;         // guards: each must be 0
   std::vector<Affine> nonnegative;  // guards: each must be >= 0; these mention no quotient
-  std::vector<Affine> derived;      // >= 0 wherever the loops run at all
+  std::vector<Affine> derived;      // of the parameters: >= 0 wherever the loops run at all
   std::vector<SumLoop> quotients;
   std::vector<Affine> inner_nonnegative;  // guards that mention quotients
   std::vector<SumLoop> loops;                // outermost first

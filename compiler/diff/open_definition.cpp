@@ -45,6 +45,12 @@ OpenDefinition open_definition(const Definition& definition) {
   return open;
 }
 
+std::vector<Affine> own_axes(std::size_t rank) {
+  std::vector<Affine> axes;
+  for (std::size_t k = 0; k < rank; ++k) axes.emplace_back(Symbol::axis(static_cast<std::uint32_t>(k)));
+  return axes;
+}
+
 IndexDomain extended(const IndexDomain& domain, Symbol index, const Range& range) {
   IndexDomain result = domain;
   result.variables.push_back(index);

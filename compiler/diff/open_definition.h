@@ -17,6 +17,9 @@ struct OpenDefinition {
 };
 OpenDefinition open_definition(const Definition& definition);
 
+/// The subscripts axis 0, axis 1, ... with which a body over the same axes reads a tensor of that rank.
+std::vector<Affine> own_axes(std::size_t rank);
+
 /// The domain with one more, inner index.
 IndexDomain extended(const IndexDomain& domain, Symbol index, const Range& range);
 

@@ -12,11 +12,11 @@ Expr product_of_other_rounds(const OpenedReduce& opened) {
   return reduce(ReduceKind::Product, other, opened.range, call("where", {is_this_round, 1, factor}));
 }
 
-/// The extremum over the rounds before (after) this one.
+/// The extremum over the rounds before (after) this one. This round keeps the other bounds, and so do those on its far side.
 Expr extremum_of_part(ReduceKind kind, const OpenedReduce& opened, bool before) {
   Range range = opened.range;
-  if (before) range.highs.push_back({1, Affine(opened.index) - Affine(1)});
-  else range.lows.push_back({1, Affine(opened.index) + Affine(1)});
+  if (before) range.highs = {{1, Affine(opened.index) - Affine(1)}};
+  else range.lows = {{1, Affine(opened.index) + Affine(1)}};
   const Symbol other = Symbol::fresh();
   return reduce(kind, other, range, substitute(opened.body, {{opened.index, other}}));
 }
@@ -31,13 +31,13 @@ Expr is_first_extremum(ReduceKind kind, const OpenedReduce& opened) {
 
 }  // namespace
 
-Expr reduction_derivative(const Expr& reduction, const OpenedReduce& opened) {
-  switch (reduction->reduce) {
+Expr reduction_derivative(ReduceKind kind, const Expr& value, const OpenedReduce& opened) {
+  switch (kind) {
     case ReduceKind::Sum: return 1;
     case ReduceKind::Product: return product_of_other_rounds(opened);
     case ReduceKind::Max:
-    case ReduceKind::Min: return is_first_extremum(reduction->reduce, opened);
-    case ReduceKind::LogSumExp: return call("exp", {opened.body - reduction});
+    case ReduceKind::Min: return is_first_extremum(kind, opened);
+    case ReduceKind::LogSumExp: return call("exp", {opened.body - value});
   }
   throw InternalError("a kind of reduction without a derivative");
 }

@@ -4,66 +4,89 @@
 #include <set>
 
 #include "compiler/fuse/fuse.h"
-#include "compiler/ir/functions.h"
+#include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
 namespace {
 
-/// Loading one lane at a time, against one vector load.
-constexpr double kGatherCost = 1.0;  // per lane
-
-using Layouts = std::map<std::string, std::vector<std::uint32_t>>;
+/// Loading or storing one lane at a time, against half an operation for a whole vector: two loads a cycle, two operations a cycle, and
+/// cache lines of which one element is used.
+constexpr double kGatherCost = 4 * kAssumedLanes;
+constexpr double kLoadCost = 0.5;
+constexpr double kRandomCost = 30;
 
 enum class Stride { Fixed, Unit, Far };
 
-Stride stride_in(const Program& program, const Expr& access, Symbol index, const Layouts& layouts) {
-  const std::size_t rank = access->subscripts.size();
-  const auto found = layouts.find(access->tensor);
+Stride stride_in(const Expr& access, Symbol index) {
   Stride stride = Stride::Fixed;
-  for (std::size_t position = 0; position < rank; ++position) {
-    const std::size_t axis = found == layouts.end() ? position : found->second[position];
+  for (std::size_t axis = 0; axis < access->subscripts.size(); ++axis) {
     const std::int64_t coefficient = access->subscripts[axis].coefficient(index);
     if (coefficient == 0) continue;
-    stride = position + 1 == rank && coefficient == 1 && stride == Stride::Fixed ? Stride::Unit : Stride::Far;
+    stride = axis + 1 == access->subscripts.size() && coefficient == 1 && stride == Stride::Fixed ? Stride::Unit : Stride::Far;
   }
-  (void)program;
   return stride;
 }
+
+bool mentions(const Range& range, Symbol symbol) {
+  const auto in = [&](const Bound& bound) { return bound.value.mentions(symbol); };
+  return std::ranges::any_of(range.lows, in) || std::ranges::any_of(range.highs, in);
+}
+
+/// Votes of consumers: the cost of reading a tensor when an axis other than this one is the fastest.
+using Votes = std::map<std::string, std::map<std::size_t, double>>;
 
 /// Vector operations of one definition when `vector` runs over lanes; infinite where an inner range would differ between lanes.
 class Estimator {
  public:
-  Estimator(const Program& program, Symbol vector, double rounds, const Layouts& layouts)
-      : program_(program), vector_(vector), rounds_(rounds), layouts_(layouts) {}
+  Estimator(const Program& program, Symbol vector, double rounds) : program_(program), vector_(vector), rounds_(rounds) {}
 
   double operations(const Expr& expr, const Scope& scope) {
     if (!done_.insert(expr.get()).second) return 0;
     if (expr->kind == NodeKind::Reduce) return reduction(expr, scope);
-    double total = own_cost(expr) * times_evaluated(expr, scope);
+    if (expr->kind == NodeKind::LinearAlgebra) return linear_algebra(expr, scope);
+    const double times = times_evaluated(expr, scope);
+    if (expr->kind == NodeKind::Access) note_reading(expr, times);
+    double total = own_cost(expr) * times;
     for (const Expr& arg : expr->args) total += operations(arg, scope);
     return total;
   }
+  Votes votes;
 
  private:
   double reduction(const Expr& expr, const Scope& scope) {
     const OpenedReduce opened = open(expr);
-    for (const auto* bounds : {&opened.range.lows, &opened.range.highs}) {
-      for (const Bound& bound : *bounds) {
-        if (bound.value.mentions(vector_)) return HUGE_VAL;
-      }
-    }
+    if (mentions(opened.range, vector_)) return HUGE_VAL;
     kept_.push_back(opened.body);  // its nodes must outlive done_
-    return operations(opened.body, scope.with(opened.index, opened.range)) +
-           times_evaluated(opened.body, scope.with(opened.index, opened.range));
+    const Scope inner = scope.with(opened.index, opened.range);
+    return operations(opened.body, inner) + times_evaluated(opened.body, inner);
+  }
+
+  double linear_algebra(const Expr& expr, const Scope& scope) {
+    const OpenedLinearAlgebra opened = open_algebra(expr);
+    const Range range = Range::extent(expr->size);
+    kept_.insert(kept_.end(), {opened.matrix, opened.rhs});
+    double total = operations(opened.matrix, scope.with(opened.row, range).with(opened.col, range));
+    if (opened.rhs) total += operations(opened.rhs, scope.with(opened.row, range));
+    return total;
+  }
+
+  bool is_free_in_memory(const std::string& tensor) const {
+    const Definition* definition = program_.find_definition(tensor);
+    return definition && !definition->output;
+  }
+
+  void note_reading(const Expr& access, double times) {
+    for (std::size_t axis = 0; axis < access->subscripts.size(); ++axis) {
+      if (access->subscripts[axis].mentions(vector_)) votes[access->tensor][axis] += times * kGatherCost;
+    }
   }
 
   double own_cost(const Expr& expr) const {
-    if (expr->kind == NodeKind::Call) return expr->function->cost;
-    if (expr->kind == NodeKind::Random) return 30;
+    if (expr->kind == NodeKind::Call) return operation_cost(expr);
+    if (expr->kind == NodeKind::Random) return kRandomCost;
     if (expr->kind != NodeKind::Access) return 0;
-    const Stride stride = stride_in(program_, expr, vector_, layouts_);
-    return stride == Stride::Far ? kGatherCost * kAssumedLanes : 0.5;
+    return stride_in(expr, vector_) == Stride::Far && !is_free_in_memory(expr->tensor) ? kGatherCost : kLoadCost;
   }
 
   double times_evaluated(const Expr& expr, const Scope& scope) const {
@@ -77,7 +100,6 @@ class Estimator {
   const Program& program_;
   Symbol vector_;
   double rounds_;
-  const Layouts& layouts_;
   std::set<const Node*> done_;
   std::vector<Expr> kept_;
 };
@@ -88,73 +110,188 @@ struct Candidate {
   Range range;
 };
 
-double estimate(const Program& program, const Expr& body, const Expr& store, const Scope& scope, const Candidate& vector, const Layouts& layouts) {
-  for (const auto& [symbol, range] : scope.open) {
-    if (symbol == vector.symbol) continue;
-    for (const auto* bounds : {&range.lows, &range.highs}) {
-      for (const Bound& bound : *bounds) {
-        if (bound.value.mentions(vector.symbol)) return HUGE_VAL;
-      }
-    }
-  }
-  const double rounds = std::ceil(assumed_extent(vector.range) / kAssumedLanes);
-  Estimator estimator(program, vector.symbol, rounds, layouts);
-  // A store is one more access; the body is accumulated or stored at every element.
-  return estimator.operations(body, scope) + estimator.operations(store, scope);
-}
-
 /// Sums that are kept while the reduced loop runs need scratch of a known, moderate size.
 bool keeps_known_sums(const Definition& definition) {
   constexpr double kMostSums = 1 << 18;
   double sums = 1;
-  int unknown = 0;
   for (const AxisDecl& axis : definition.axes) {
-    if (!axis.extent.is_constant()) ++unknown;
-    else sums *= static_cast<double>(axis.extent.constant());
+    if (!axis.extent.is_constant()) return false;
+    sums *= static_cast<double>(axis.extent.constant());
   }
-  return unknown == 0 && sums <= kMostSums;
+  return sums <= kMostSums;
 }
 
-}  // namespace
-
-LoopChoice choose_loops(const Program& program, const Definition& definition, const Layouts& layouts) {
-  Scope scope = Scope::of(definition);
+/// One definition opened for choosing: what may become a loop, and what is computed inside.
+struct Opened {
+  Scope scope;
   std::vector<Candidate> candidates;
+  Expr body, element;
+  bool algebra = false;
+};
+
+Opened open_definition(const Definition& definition) {
+  Opened opened{Scope::of(definition), {}, definition.body, {}, definition.body->kind == NodeKind::LinearAlgebra};
   std::vector<Affine> element;
-  const bool algebra = definition.body->kind == NodeKind::LinearAlgebra;
   for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
     // A matrix is factored as a whole: its own axes are no candidates.
-    const bool own = algebra && std::ranges::any_of(definition.body->subscripts, [&](const Affine& s) { return s.mentions(Symbol::axis(k)); });
-    if (!own) candidates.push_back({static_cast<int>(k), Symbol::axis(k), definition.axes[k].range});
+    const bool own = opened.algebra &&
+                     std::ranges::any_of(definition.body->subscripts, [&](const Affine& s) { return s.mentions(Symbol::axis(k)); });
+    if (!own) opened.candidates.push_back({static_cast<int>(k), Symbol::axis(k), definition.axes[k].range});
     element.emplace_back(Symbol::axis(k));
   }
-  Expr body = definition.body;
-  if (body->kind == NodeKind::Reduce && is_long(body->range) && keeps_known_sums(definition)) {
-    const OpenedReduce opened = open(body);
-    scope = scope.with(opened.index, opened.range);
-    body = opened.body;
-    candidates.push_back({LoopChoice::kReduced, opened.index, opened.range});
+  opened.element = access(definition.name, element);
+  if (opened.body->kind == NodeKind::Reduce && is_long(opened.body->range) && keeps_known_sums(definition)) {
+    const OpenedReduce reduce = open(opened.body);
+    opened.scope = opened.scope.with(reduce.index, reduce.range);
+    opened.body = reduce.body;
+    opened.candidates.push_back({LoopChoice::kReduced, reduce.index, reduce.range});
   }
-  const Expr store = access(definition.name, element);
-  LoopChoice best;
-  best.operations = HUGE_VAL;
-  for (const Candidate& candidate : candidates) {
-    if (!candidate.range.as_extent()) continue;
-    const double operations = estimate(program, body, store, scope, candidate, definition.output ? Layouts{} : layouts);
-    if (operations < best.operations) best = {candidate.which, LoopChoice::kNone, operations};
+  std::erase_if(opened.candidates, [&](const Candidate& candidate) {
+    const bool moves_another = std::ranges::any_of(opened.scope.open, [&](const auto& entry) { return mentions(entry.second, candidate.symbol); });
+    return !candidate.range.as_extent() || (moves_another && candidate.which != LoopChoice::kReduced);
+  });
+  return opened;
+}
+
+double vote_against(const Votes& votes, const Definition& definition, int axis) {
+  const auto found = votes.find(definition.name);
+  if (found == votes.end() || definition.output) return 0;
+  double total = 0;
+  for (const auto& [wanted, weight] : found->second) total += static_cast<int>(wanted) == axis ? 0 : weight;
+  return total;
+}
+
+/// What every candidate for the vector loop would cost.
+struct Costs {
+  Opened opened;
+  std::vector<double> operations;  // per candidate
+  std::vector<Votes> votes;
+
+  std::size_t cheapest() const { return static_cast<std::size_t>(std::ranges::min_element(operations) - operations.begin()); }
+  /// The candidate that runs over `range`, if there is exactly one.
+  std::optional<std::size_t> over(const Range& range) const {
+    std::optional<std::size_t> found;
+    for (std::size_t k = 0; k < opened.candidates.size(); ++k) {
+      if (opened.candidates[k].range != range) continue;
+      if (found) return std::nullopt;
+      found = k;
+    }
+    return found;
   }
+};
+
+Costs estimate(const Program& program, const Definition& definition, const Votes& votes) {
+  Costs costs{open_definition(definition), {}, {}};
+  for (const Candidate& candidate : costs.opened.candidates) {
+    Estimator estimator(program, candidate.symbol, std::ceil(assumed_extent(candidate.range) / kAssumedLanes));
+    double operations = estimator.operations(costs.opened.body, costs.opened.scope) + vote_against(votes, definition, candidate.which);
+    if (definition.output) operations += estimator.operations(costs.opened.element, costs.opened.scope);
+    costs.operations.push_back(operations);
+    costs.votes.push_back(std::move(estimator.votes));
+  }
+  return costs;
+}
+
+/// The sample loop that goes with candidate `vector`: the reduced index if there is one, else the longest axis.
+int sample_loop(const Opened& opened, std::size_t vector) {
+  int sample = LoopChoice::kNone;
   double longest = 0;
-  if (algebra) return best.vector == LoopChoice::kNone ? LoopChoice{} : best;
-  for (const Candidate& candidate : candidates) {
-    if (candidate.which == best.vector || !candidate.range.as_extent() || !is_long(candidate.range)) continue;
-    // The reduced index must be one of the two shared loops; among axes the longest one wins.
+  for (std::size_t k = 0; k < opened.candidates.size(); ++k) {
+    const Candidate& candidate = opened.candidates[k];
+    if (k == vector || opened.algebra || !is_long(candidate.range)) continue;
     const double extent = candidate.which == LoopChoice::kReduced ? HUGE_VAL : assumed_extent(candidate.range);
     if (extent > longest) {
       longest = extent;
-      best.sample = candidate.which;
+      sample = candidate.which;
     }
   }
-  return best;
+  return sample;
+}
+
+const Range* range_of(const Opened& opened, int which) {
+  const auto it = std::ranges::find(opened.candidates, which, &Candidate::which);
+  return it == opened.candidates.end() ? nullptr : &it->range;
+}
+
+/// Definitions over the same two loops share a kernel only if they agree on which of them is the vector loop: the pair decides together.
+class PairOrientation {
+ public:
+  PairOrientation(const std::map<std::string, Costs>& costs) {  // NOLINT
+    for (const auto& [name, cost] : costs) {
+      if (const auto pair = pair_of(cost)) add(cost, *pair);
+    }
+  }
+
+  std::size_t vector_of(const Costs& cost) const {
+    if (const auto pair = pair_of(cost)) {
+      for (const Total& total : totals_) {
+        if (!(total.a == pair->first && total.b == pair->second) && !(total.a == pair->second && total.b == pair->first)) continue;
+        const auto wanted = cost.over(total.operations_a <= total.operations_b ? total.a : total.b);
+        if (wanted && cost.operations[*wanted] < HUGE_VAL) return *wanted;
+      }
+    }
+    return cost.cheapest();
+  }
+
+ private:
+  struct Total {
+    Range a, b;
+    double operations_a = 0, operations_b = 0;
+  };
+
+  /// Vector and sample range, with the cheapest vector loop that leaves a sample loop.
+  static std::optional<std::pair<Range, Range>> pair_of(const Costs& cost) {
+    std::optional<std::size_t> best;
+    for (std::size_t k = 0; k < cost.opened.candidates.size(); ++k) {
+      if (sample_loop(cost.opened, k) == LoopChoice::kNone) continue;
+      if (!best || cost.operations[k] < cost.operations[*best]) best = k;
+    }
+    if (!best) return std::nullopt;
+    return std::pair(cost.opened.candidates[*best].range, *range_of(cost.opened, sample_loop(cost.opened, *best)));
+  }
+
+  void add(const Costs& cost, const std::pair<Range, Range>& pair) {
+    auto total = std::ranges::find_if(totals_, [&](const Total& t) {
+      return (t.a == pair.first && t.b == pair.second) || (t.a == pair.second && t.b == pair.first);
+    });
+    if (total == totals_.end()) total = totals_.insert(totals_.end(), Total{pair.first, pair.second});
+    const auto a = cost.over(total->a);
+    const auto b = cost.over(total->b);
+    if (!a || !b) return;
+    // A definition that knows one orientation only does not decide for the others.
+    if (cost.operations[*a] == HUGE_VAL || cost.operations[*b] == HUGE_VAL) return;
+    total->operations_a += cost.operations[*a];
+    total->operations_b += cost.operations[*b];
+  }
+
+  std::vector<Total> totals_;
+};
+
+}  // namespace
+
+std::map<std::string, LoopChoice> choose_loops(const Program& program) {
+  std::map<std::string, Costs> costs;
+  Votes votes;
+  for (auto it = program.definitions.rbegin(); it != program.definitions.rend(); ++it) {
+    Costs cost = estimate(program, *it, votes);
+    if (!cost.operations.empty()) {
+      for (const auto& [tensor, axes] : cost.votes[cost.cheapest()]) {
+        for (const auto& [axis, weight] : axes) votes[tensor][axis] += weight;
+      }
+    }
+    costs.emplace(it->name, std::move(cost));
+  }
+  const PairOrientation orientation(costs);
+  std::map<std::string, LoopChoice> choices;
+  for (const auto& [name, cost] : costs) {
+    if (cost.operations.empty() || cost.operations[cost.cheapest()] == HUGE_VAL) {
+      choices[name] = LoopChoice{};
+      continue;
+    }
+    const std::size_t vector = orientation.vector_of(cost);
+    choices[name] = {cost.opened.candidates[vector].which, sample_loop(cost.opened, vector), cost.operations[vector]};
+  }
+  return choices;
 }
 
 }  // namespace moxie

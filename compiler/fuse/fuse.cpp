@@ -16,9 +16,9 @@ struct Placed {
   std::optional<LoopIndex> vector, sample;
 };
 
-Placed place(const Program& program, const Definition& definition, const FusedProgram& fused) {
+Placed place(const Definition& definition, const LoopChoice& choice) {
   Placed placed;
-  placed.choice = choose_loops(program, definition, fused.layouts);
+  placed.choice = choice;
   placed.root.definition = definition;
   Replacement replacement;
   const auto lookup = [&](Symbol symbol) -> const Affine* {
@@ -96,7 +96,7 @@ std::optional<Expr> read_in_place(const Kernel& kernel, const Expr& body) {
 
 class Fuser {
  public:
-  explicit Fuser(const Program& program) { fused_.program = program; }
+  explicit Fuser(const Program& program) : choices_(choose_loops(program)) { fused_.program = program; }
 
   FusedProgram run() {
     for (const Definition& definition : fused_.program.definitions) add(definition);
@@ -111,7 +111,7 @@ class Fuser {
       fused_.steps.emplace_back(std::move(*product));
       return;
     }
-    const Placed placed = place(fused_.program, definition, fused_);
+    const Placed placed = place(definition, choices_.at(definition.name));
     choose_layout(placed);
     std::size_t first = 0;  // no step before this one may hold the definition
     for (const std::string& name : tensors_read(placed.root.body)) {
@@ -181,6 +181,7 @@ class Fuser {
     }
   }
 
+  std::map<std::string, LoopChoice> choices_;
   FusedProgram fused_;
   std::map<std::string, std::size_t> where_;
 };

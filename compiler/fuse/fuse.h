@@ -74,7 +74,8 @@ struct LoopChoice {
   int sample = kNone;
   double operations = 0;
 };
-LoopChoice choose_loops(const Program& program, const Definition& definition,
-                        const std::map<std::string, std::vector<std::uint32_t>>& layouts);
+
+/// For every definition. Consumers choose before producers, so that a tensor whose place in memory is free is laid out as most reads want it.
+std::map<std::string, LoopChoice> choose_loops(const Program& program);
 
 }  // namespace moxie

@@ -206,7 +206,7 @@ ValueId NestBuilder::emit_call_node(const Expr& expr, ValueType type) {
     return inner == type ? value : place({type, program_.values[value].varying, op::Convert{value}}, value_depth_[value]);
   }
   if (is_call(expr, "+") || is_call(expr, "*")) return emit_chain(expr, type);
-  if (is_call(expr, "exp") && is_call(expr->args[0], "*")) {
+  if (is_call(expr, "exp") && (is_call(expr->args[0], "*") || is_call(expr->args[0], "neg"))) {
     // A product is rounded anyway: the factor log2(e) joins the part of it that stays fixed in the loop.
     const Expr exponent = scaled(expr->args[0], std::numbers::log2e);
     alive_.push_back(exponent);

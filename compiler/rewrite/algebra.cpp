@@ -25,6 +25,15 @@ std::optional<int> small_integer(const Expr& expr) {
 
 void multiply_into(Product& product, const Expr& expr, int exponent);
 
+/// A sum in normal form whose first term has a negative coefficient.
+bool starts_negative(const Expr& expr) {
+  if (!is_call(expr, "+")) return false;
+  const Expr& first = expr->args[0];
+  if (is_call(first, "neg")) return true;
+  const Expr& number = is_call(first, "*") ? first->args[0] : first;
+  return number->kind == NodeKind::Constant && number->value < 0;
+}
+
 /// A factor that is a call of a function which multiplication knows; false if it is opaque.
 bool multiply_call_into(Product& product, const Expr& expr, int exponent) {
   if (is_call(expr, "*")) {
@@ -52,6 +61,11 @@ void multiply_into(Product& product, const Expr& expr, int exponent) {
     return;
   }
   if (expr->kind == NodeKind::Call && multiply_call_into(product, expr, exponent)) return;
+  if (exponent != 1 && starts_negative(expr)) {
+    // (b - a)^2 is (a - b)^2: the first term of a power's base is positive.
+    if (exponent % 2 != 0) product.coefficient = -product.coefficient;
+    return multiply_into(product, scaled(expr, -1), exponent);
+  }
   const auto same = std::ranges::find(product.factors, expr, &Factor::base);
   if (same != product.factors.end()) same->power += exponent;
   else product.factors.push_back({expr, exponent});
@@ -184,10 +198,12 @@ Expr make_product(Product product) {
     return make_sum(std::move(terms));
   }
   std::ranges::sort(product.factors, [](const Factor& a, const Factor& b) { return a.base == b.base ? a.power < b.power : precedes(a.base, b.base); });
+  const bool negated = product.coefficient == -1 && !product.factors.empty();
   std::vector<Expr> args;
-  if (product.coefficient != 1 || product.factors.empty()) args.push_back(constant(product.coefficient));
+  if ((product.coefficient != 1 && !negated) || product.factors.empty()) args.push_back(constant(product.coefficient));
   for (const Factor& factor : product.factors) args.push_back(raised(factor));
-  return args.size() == 1 ? args[0] : call("*", std::move(args));
+  const Expr result = args.size() == 1 ? args[0] : call("*", std::move(args));
+  return negated ? call("neg", {result}) : result;
 }
 
 Expr make_sum(std::vector<Term> terms) {
@@ -206,6 +222,11 @@ Expr make_sum(std::vector<Term> terms) {
 
 Expr scaled(const Expr& a, double factor) {
   if (factor == 1) return a;
+  if (is_call(a, "+")) {
+    std::vector<Term> terms = terms_of(a);
+    for (Term& term : terms) term.coefficient *= factor;
+    return make_sum(std::move(terms));
+  }
   Product product = product_of(a);
   product.coefficient *= factor;
   return make_product(std::move(product));
@@ -308,11 +329,16 @@ double extent_of(const Range& range, double unknown) {
 
 Expr normalise(const Expr& expr) { return Normaliser().apply(expr); }
 
+double operation_cost(const Expr& expr) {
+  // Small powers are multiplications.
+  return is_call(expr, "pow") && small_integer(expr->args[1]) ? 1 : expr->function->cost;
+}
+
 double cost(const Expr& expr, double loop_extent) {
   std::unordered_map<const Node*, double> done;
   const std::function<double(const Expr&)> walk = [&](const Expr& e) -> double {
     if (!done.emplace(e.get(), 0).second) return 0;  // shared subexpressions are computed once
-    double total = e->kind == NodeKind::Call ? e->function->cost : e->kind == NodeKind::Access ? 0.5 : 0;
+    double total = e->kind == NodeKind::Access ? 0.5 : e->kind == NodeKind::Call ? operation_cost(e) : 0;
     for (const Expr& arg : e->args) total += walk(arg);
     if (e->kind == NodeKind::Reduce) total *= extent_of(e->range, loop_extent);
     return total;

@@ -41,6 +41,8 @@ Expr make_reduction_sum(Symbol index, const Range& range, const Expr& body);
 /// The normal form of a whole expression, bound bodies included.
 Expr normalise(const Expr& expr);
 
+/// Multiply-adds that the call itself costs, without its arguments.
+double operation_cost(const Expr& expr);
 /// Number of multiply-adds that one evaluation costs, with the loops of reductions counted at `loop_extent` rounds where their extent is not known.
 double cost(const Expr& expr, double loop_extent = 16);
 

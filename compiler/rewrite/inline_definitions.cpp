@@ -75,6 +75,8 @@ class Inliner {
     const bool has_long_axis = std::ranges::any_of(producer.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
     if (!has_long_axis && (producer_cost >= kTableCost || producer.dtype != consumer_->dtype)) return false;
     if (producer_cost <= kTrivialCost) return true;
+    // A consumer that is itself about to go into others is no loop yet.
+    if (producer_cost < kTableCost && !consumer_->output && is_element_wise(consumer_->body)) return true;
     // Loops around the use that the producer does not know repeat it, unless they are inner loops, which hoisting takes care of.
     for (std::uint32_t k = 0; k < consumer_->axes.size(); ++k) {
       if (!mentions_axis(use, Symbol::axis(k)) && assumed_extent(consumer_->axes[k].range) > 1) return false;

@@ -41,11 +41,11 @@ struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Kernels come as counted loops over vectors: there is nothing to vectorise, inline or unroll by heuristics. Against default<O2> this
-/// takes about half the time and gives code of the same speed.
+/// Kernels come as counted loops over vectors: there is nothing to vectorise, inline or unroll. Measured on a GPN layer this takes half
+/// the time of default<O2> or less, and gives code of the same speed. (Without no-verify-fixpoint instcombine may end a compilation.)
 constexpr const char* kKernelPipeline =
-    "function(sroa,early-cse<memssa>,instcombine,simplifycfg,loop-mssa(licm),gvn,reassociate,loop-mssa(licm),"
-    "loop(indvars),early-cse<memssa>,instcombine,simplifycfg,dce)";
+    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),"
+    "early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
 
 constexpr std::array<const char*, 4> kPipelines{"default<O0>", kKernelPipeline, "default<O2>", "default<O3>"};
 constexpr std::array<LLVMCodeGenOptLevel, 4> kLevels{LLVMCodeGenLevelNone, LLVMCodeGenLevelDefault, LLVMCodeGenLevelDefault,

@@ -45,8 +45,8 @@ class ElfFile {
   }
   template <class T>
   std::vector<T> read_all(std::uint64_t offset, std::uint64_t size) const {
+    const std::string_view bytes = range(offset, size);  // before memory is had for a length that may be absurd
     std::vector<T> values(size / sizeof(T));
-    const std::string_view bytes = range(offset, size);
     if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
     return values;
   }

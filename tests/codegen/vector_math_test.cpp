@@ -43,9 +43,9 @@ Worst sweep(const MathModule<T>& module, const Reference& reference, double abso
 }
 
 template <typename T>
-void check_accuracy(int lanes) {
+void check_accuracy(int lanes, const VectorMachine& machine) {
   const std::vector<MathKernel> kernels = swept_kernels();
-  const MathModule<T> module(kernels, lanes, host_machine());
+  const MathModule<T> module(kernels, lanes, machine);
   for (const Reference& reference : references()) {
     const auto row = std::ranges::find(llvm_ir::accuracies(), reference.function, &llvm_ir::Accuracy::function);
     REQUIRE_MESSAGE(row != llvm_ir::accuracies().end(), reference.function);
@@ -60,9 +60,14 @@ void check_accuracy(int lanes) {
 }  // namespace
 
 TEST_CASE("f32 functions keep their bounds") {
-  for (const int lanes : {1, 8, 16}) check_accuracy<float>(lanes);
+  for (const int lanes : {1, 8, 16}) check_accuracy<float>(lanes, host_machine());
 }
 
 TEST_CASE("f64 functions keep their bounds") {
-  for (const int lanes : {1, 8, 16}) check_accuracy<double>(lanes);
+  for (const int lanes : {1, 8, 16}) check_accuracy<double>(lanes, host_machine());
+}
+
+TEST_CASE("functions keep their bounds without fused multiply-add") {
+  check_accuracy<float>(8, host_machine(128));
+  check_accuracy<double>(4, host_machine(128));
 }

@@ -163,6 +163,26 @@ TEST_CASE("incomplete sets are refused") {
   }
 }
 
+TEST_CASE("mnist: files that do not fit together") {
+  const TemporaryFolder folder;
+  LoadOptions options;
+  options.data_dir = folder.path();
+  const std::string one_image("\0\0\x08\x03\0\0\0\x01\0\0\0\x01\0\0\0\x02xy", 18);
+  const std::string images = folder.write("mnist/train-images-idx3-ubyte", one_image).string();
+  const std::string labels =
+      folder.write("mnist/train-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\x01\x09", 9)).string();
+  folder.write("mnist/t10k-images-idx3-ubyte", one_image);
+  folder.write("mnist/t10k-labels-idx1-ubyte", one_image);
+  CHECK(load_error("mnist", options) ==
+        images + ": has shape [1, 1, 2]; for the 1 labels of " + labels + " it must be [1, 28, 28]");
+  folder.write("mnist/train-labels-idx1-ubyte", one_image);
+  CHECK(load_error("mnist", options) == labels + ": must be a list of labels, not of shape [1, 1, 2]");
+  const std::string black = std::string("\0\0\x08\x03\0\0\0\x01\0\0\0\x1c\0\0\0\x1c", 16) + std::string(784, '\0');
+  folder.write("mnist/train-images-idx3-ubyte", black);
+  folder.write("mnist/train-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\x01\x0a", 9));
+  CHECK(load_error("mnist", options) == labels + ": label 1 is 10, not a digit");
+}
+
 TEST_CASE("regression sets: loose row lists, and damage to them") {
   const TemporaryFolder folder;
   LoadOptions options;

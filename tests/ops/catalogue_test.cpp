@@ -47,7 +47,8 @@ TEST_CASE("an operation is found by its name") {
 }
 
 TEST_CASE("an unknown name is answered with the closest ones") {
-  CHECK_THROWS_WITH_AS(load_op("gpn.respons_mean"), doctest::Contains("closest names are gpn.response_mean"), TypeError);
+  CHECK_THROWS_WITH_AS(load_op("gpn.respons_mean"), doctest::Contains("closest names are gpn.response_mean"),
+                       TypeError);
 }
 
 }  // namespace

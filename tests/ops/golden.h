@@ -22,7 +22,8 @@ struct Case {
   Tolerances tolerances;
 };
 
-/// The cases of all files NAME.json in `folder` whose NAME is an operation of the catalogue, in the order of their names.
+/// The cases of all files NAME.json in `folder` whose NAME is an operation of the catalogue, in the order of their
+/// names.
 std::vector<Case> read_cases(const std::filesystem::path& folder);
 
 /// (G + G^T)/2 over the last two axes of length `size`.

@@ -38,8 +38,8 @@ void check_gradients(const golden::Case& golden, const Program& program) {
     const Affine last = program.shape_of(name).empty() ? Affine() : program.shape_of(name).back();
     const auto size = last.evaluate([&](Symbol dim) { return golden.dims.at(dim.name()); });
     const std::vector<double>& value = got.at("grad." + name);
-    check_tensor(symmetric ? golden::symmetrised(value, static_cast<std::size_t>(size)) : value, want, golden.tolerances.gradient,
-                 golden.tolerances.absolute);
+    check_tensor(symmetric ? golden::symmetrised(value, static_cast<std::size_t>(size)) : value, want,
+                 golden.tolerances.gradient, golden.tolerances.absolute);
   }
 }
 

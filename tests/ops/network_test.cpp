@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "compiler/diff/differentiate.h"
 #include "compiler/ir/evaluate.h"
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
@@ -30,14 +31,16 @@ std::int64_t element_count(const Parameter& parameter) {
   return count;
 }
 
-/// Inputs and parameters: constants as they are meant to start, everything else at random; one-hot targets, or any for regression.
+/// Inputs and parameters: constants as they are meant to start, everything else at random; one-hot targets, or any for
+/// regression.
 TensorValues draw_inputs(const Network& network, std::int64_t features, std::int64_t outputs, bool one_hot) {
   std::mt19937_64 random(7);
   TensorValues values;
   values["x"] = draw(random, kSamples * features, -1, 1);
   values["target"] = draw(random, kSamples * outputs, -1, 1);
   if (one_hot) {
-    for (std::int64_t i = 0; i < kSamples * outputs; ++i) values["target"][static_cast<std::size_t>(i)] = i % outputs == i / outputs % outputs;
+    for (std::int64_t i = 0; i < kSamples * outputs; ++i)
+      values["target"][static_cast<std::size_t>(i)] = i % outputs == i / outputs % outputs;
   }
   for (const Parameter& parameter : network.parameters) {
     const std::int64_t count = element_count(parameter);
@@ -69,7 +72,8 @@ TensorValues as_written_out(const TensorValues& network) {
   for (const std::string layer : {"1", "2"}) {
     const std::string p = "layer" + layer + ".";
     for (const std::string name : {"W", "V", "U"}) inputs[name + layer] = network.at(p + name);
-    for (const std::string name : {"noise", "lambda", "sigma"}) inputs[name + layer] = exponentials(network.at(p + "log_" + name));
+    for (const std::string name : {"noise", "lambda", "sigma"})
+      inputs[name + layer] = exponentials(network.at(p + "log_" + name));
   }
   if (network.contains("readout.W")) inputs["W3"] = network.at("readout.W");
   return inputs;
@@ -87,7 +91,8 @@ GpnOptions small_options(Propagate propagate, Task task) {
   return options;
 }
 
-void check_against(const char* op, const GpnOptions& options, const DimValues& dims, const char* loss, const char* mean) {
+void check_against(const char* op, const GpnOptions& options, const DimValues& dims, const char* loss,
+                   const char* mean) {
   CAPTURE(op);
   const Network network = gpn_network(options);
   const TensorValues inputs = draw_inputs(network, 3, options.sizes.back(), options.task == Task::Classification);
@@ -104,8 +109,10 @@ TEST_CASE("composed GPN networks are the written-out ones") {
   GpnOptions diagonal = small_options(Propagate::Variance, Task::Classification);
   diagonal.sigma_points = GpnOptions::SigmaPoints::Logits;
   check_against("gpn.network_diag", diagonal, classes, "loss", "logit_mean");
-  check_against("gpn.network_full", small_options(Propagate::Covariance, Task::Classification), classes, "loss", "logit_mean");
-  check_against("gpn.network_regression", small_options(Propagate::Variance, Task::Regression), regression, "nll", "mean");
+  check_against("gpn.network_full", small_options(Propagate::Covariance, Task::Classification), classes, "loss",
+                "logit_mean");
+  check_against("gpn.network_regression", small_options(Propagate::Variance, Task::Regression), regression, "nll",
+                "mean");
 }
 
 TEST_CASE("fixed inducing points give what equally spaced trained ones give") {
@@ -120,7 +127,8 @@ TEST_CASE("fixed inducing points give what equally spaced trained ones give") {
       for (const Parameter& parameter : trained.parameters) {
         if (parameter.initialiser.kind != Initialiser::Kind::Linspace) continue;
         const std::int64_t units = parameter.shape.back();
-        for (std::int64_t i = 0; i < element_count(parameter); ++i) inputs[parameter.name].push_back(-2.0 + static_cast<double>(i / units));
+        for (std::int64_t i = 0; i < element_count(parameter); ++i)
+          inputs[parameter.name].push_back(-2.0 + static_cast<double>(i / units));
       }
       check_close(run(fixed.train, inputs).at("loss"), run(trained.train, inputs).at("loss"));
     }
@@ -140,7 +148,8 @@ TEST_CASE("a layer that shares its virtual observations is one whose units have 
     if (static_cast<std::int64_t>(stored.size()) == element_count(parameter)) continue;
     std::vector<double>& repeated = inputs[parameter.name];
     repeated.clear();
-    for (const double value : stored) repeated.insert(repeated.end(), static_cast<std::size_t>(parameter.shape[1]), value);
+    for (const double value : stored)
+      repeated.insert(repeated.end(), static_cast<std::size_t>(parameter.shape[1]), value);
   }
   CHECK(run(separate.train, inputs).at("loss")[0] == doctest::Approx(loss).epsilon(1e-12));
 }
@@ -171,6 +180,48 @@ TEST_CASE("the paper's network is built, verified and evaluated in every mode") 
   }
 }
 
+/// The change of the loss along a direction, by the gradient and by central differences.
+void check_slope(const Network& network, const TensorValues& inputs) {
+  std::vector<std::string> trained;
+  for (const Parameter& parameter : network.parameters) {
+    if (parameter.trainable) trained.push_back(parameter.name);
+  }
+  const Program gradient = differentiate(network.train, {"loss"}, trained);
+  TensorValues with_cotangent = inputs;
+  with_cotangent["cot.loss"] = {1};
+  const TensorValues gradients = run(gradient, with_cotangent);
+  std::mt19937_64 random(11);
+  constexpr double kStep = 1e-5;
+  TensorValues up = inputs;
+  TensorValues down = inputs;
+  double slope = 0;
+  for (const std::string& name : trained) {
+    const std::vector<double> direction = draw(random, static_cast<std::int64_t>(inputs.at(name).size()), -1, 1);
+    for (std::size_t i = 0; i < direction.size(); ++i) {
+      slope += direction[i] * gradients.at("grad." + name)[i];
+      up[name][i] += kStep * direction[i];
+      down[name][i] -= kStep * direction[i];
+    }
+  }
+  const double difference = run(network.train, up).at("loss")[0] - run(network.train, down).at("loss")[0];
+  CHECK(slope == doctest::Approx(difference / (2 * kStep)).epsilon(1e-6));
+}
+
+TEST_CASE("the gradient of a whole network is its slope") {
+  for (const Propagate propagate : {Propagate::Mean, Propagate::Variance, Propagate::Covariance}) {
+    for (const Task task : {Task::Classification, Task::Regression}) {
+      GpnOptions options = small_options(propagate, task);
+      options.penalty = 0.1;
+      options.train_lambda = options.train_sigma = true;
+      options.sharing = GpnOptions::Sharing::Layer;
+      const Network network = gpn_network(options);
+      check_slope(network, draw_inputs(network, 3, options.sizes.back(), task == Task::Classification));
+    }
+  }
+  const Network mlp = mlp_network({{4, 6, 5}, Task::Classification, "tanh", 0.5});
+  check_slope(mlp, draw_inputs(mlp, 4, 5, true));
+}
+
 TEST_CASE("parameters start and are trained as the options say") {
   GpnOptions options;
   options.sizes = {4, 6, 5};
@@ -193,7 +244,8 @@ TEST_CASE("parameters start and are trained as the options say") {
 }
 
 TEST_CASE("perceptrons of every activation") {
-  for (const std::string activation : {"tanh", "sigmoid", "relu", "leaky_relu", "prelu", "elu", "selu", "swish", "identity"}) {
+  for (const std::string activation :
+       {"tanh", "sigmoid", "relu", "leaky_relu", "prelu", "elu", "selu", "swish", "identity"}) {
     CAPTURE(activation);
     const Network network = mlp_network({{4, 6, 5}, Task::Classification, activation});
     CHECK_NOTHROW(verify(network.train));
@@ -216,12 +268,14 @@ TEST_CASE("fast dropout changes training only") {
 TEST_CASE("options out of range are refused") {
   GpnOptions options;
   options.sizes = {4, 5};
-  CHECK_THROWS_WITH_AS(gpn_network(options), doctest::Contains("sizes of a GPN network are 4x5, but it needs at least 3"), TypeError);
+  CHECK_THROWS_WITH_AS(gpn_network(options),
+                       doctest::Contains("sizes of a GPN network are 4x5, but it needs at least 3"), TypeError);
   options.sizes = {4, 6, 5};
   options.noise = 0;
   CHECK_THROWS_WITH_AS(gpn_network(options), doctest::Contains("the noise of a GPN network is 0"), TypeError);
   CHECK_THROWS_WITH_AS(mlp_network({{4, -1}}), doctest::Contains("4x-1"), TypeError);
-  CHECK_THROWS_WITH_AS(mlp_network({{4, 2}, Task::Regression, "tan"}), doctest::Contains("unknown activation 'tan'"), TypeError);
+  CHECK_THROWS_WITH_AS(mlp_network({{4, 2}, Task::Regression, "tan"}), doctest::Contains("unknown activation 'tan'"),
+                       TypeError);
   CHECK_THROWS_WITH_AS(mlp_network({{4, 2}, Task::Regression, "relu", 0.5}), doctest::Contains("tanh only"), TypeError);
 }
 

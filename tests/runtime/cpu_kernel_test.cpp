@@ -94,8 +94,8 @@ TEST_CASE("lanes combined by logsumexp") {
     const auto kernel = CpuKernel::build(reduction(ReduceKind::LogSumExp, largest, "max"), host_machine(), nullptr);
     Buffers data = {{largest}, {0}};
     run_kernel(*kernel, reduction(ReduceKind::LogSumExp, largest, "max"), data, {1});
-    const double expected = std::isinf(largest) ? largest : largest + std::log(kernel->lanes());
-    CHECK(data[1][0] == doctest::Approx(expected));
+    if (std::isinf(largest)) CHECK(data[1][0] == largest);
+    if (!std::isinf(largest)) CHECK(data[1][0] == doctest::Approx(largest + std::log(kernel->lanes())));
   }
 }
 

@@ -18,21 +18,21 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-std::string_view without_quoted_parts(std::string_view line, std::string& storage) {
+std::string without_quoted_parts(std::string_view line) {
+  std::string plain;
   bool quoted = false;
   for (const char c : line) {
     if (c == '"') quoted = !quoted;
-    if (!quoted) storage.push_back(c);
+    if (!quoted) plain.push_back(c);
   }
-  return storage;
+  return plain;
 }
 
 /// A semicolon beats a comma, which may be a decimal comma or stand in a text.
 char detect_separator(std::string_view line) {
-  std::string storage;
-  const std::string_view plain = without_quoted_parts(line, storage);
+  const std::string plain = without_quoted_parts(line);
   for (const char candidate : {';', ','})
-    if (plain.find(candidate) != std::string_view::npos) return candidate;
+    if (plain.find(candidate) != std::string::npos) return candidate;
   return ' ';
 }
 

@@ -1,11 +1,11 @@
 #pragma once
 // The vectorised mathematics behind emit_function: formulas on Vec, a value that knows its builder.
-#include <array>
 #include <concepts>
 #include <cstdint>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "compiler/codegen/llvm/text_builder.h"
@@ -16,7 +16,9 @@ namespace moxie::llvm_ir {
 struct Vec {
   TextBuilder* builder;
   Val val;
-  bool single() const { return val.type == Scalar::f32; }
+  bool f32_accuracy = val.type == Scalar::f32;  // all that is asked: also of an f64 on the way to an f32
+  /// Another value of the same computation.
+  Vec with(Val other) const { return {builder, std::move(other), f32_accuracy}; }
 };
 
 /// A Vec or a number.
@@ -80,6 +82,10 @@ Vec floor(const Vec& x);
 Vec sqrt(const Vec& x);
 /// coefficients[0] + coefficients[1] x + ...
 Vec polynomial(const Vec& x, std::span<const double> coefficients);
+/// The polynomial that suits the accuracy asked for.
+Vec polynomial(const Vec& x, std::span<const double> for_f32, std::span<const double> for_f64);
+/// f(x), computed in f64 whatever the type of x.
+Vec through_f64(const Vec& x, Vec (*f)(const Vec&));
 Vec to_f64(const Vec& x);
 Vec to_f32(const Vec& x);
 
@@ -153,7 +159,7 @@ Vec digamma(const Vec& x);
 Vec trigamma(const Vec& x);
 
 /// The largest error of a lowering in units in the last place of the result. Subnormal results may be anything from zero to
-/// the smallest normal number, and where a function crosses zero away from zero the error is one of `absolute` at most.
+/// the smallest normal number, and where a function crosses zero away from zero the error is `absolute_f64` at most.
 struct Accuracy {
   std::string_view function;
   double ulp_f32, ulp_f64;

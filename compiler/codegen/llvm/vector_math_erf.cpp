@@ -11,24 +11,26 @@ namespace {
 constexpr double kRootHalf = 1 / std::numbers::sqrt2;
 constexpr double kInvRootTwoPi = std::numbers::inv_sqrtpi * kRootHalf;
 
+/// An f64 on the way to an f32.
+bool has_digits_to_spare(const Vec& x) { return x.f32_accuracy && x.val.type == Scalar::f64; }
+
 /// e^(-factor x^2), with factor 1 or 1/2. The rounding of x^2 alone would cost x^2 ulps: x = h + t with h^2 exact, x^2 = h^2 + t (x + h).
 Vec gaussian(const Vec& x, double factor) {
+  if (has_digits_to_spare(x)) return exp_decaying(-factor * (x * x), -0.0);
   const Vec high = real(bits(x) & format(x).high_half);
   return exp_decaying(-factor * (high * high), -factor * ((x - high) * (x + high)));
 }
 
 /// e^(x^2) erfc(x) for x >= 0.
 Vec erfcx(const Vec& x) {
-  const Vec inverse = 1 / (x + 4);
-  const Vec t = at_most((x - 4) * inverse, 1);
-  return inverse * (x.single() ? polynomial(t, table::kErfcxF32) : polynomial(t, table::kErfcxF64));
+  const Vec limited = at_most(x, 0x1p40);  // beyond, nothing changes but infinity would give NaN
+  const Vec inverse = 1 / (limited + 4);
+  const Vec t = (limited - 4) * inverse;
+  return inverse * polynomial(t, table::kErfcxF32, table::kErfcxF64);
 }
 
 /// erf(x) for |x| <= 1.
-Vec erf_near_zero(const Vec& x) {
-  const Vec square = x * x;
-  return x * (x.single() ? polynomial(square, table::kErfF32) : polynomial(square, table::kErfF64));
-}
+Vec erf_near_zero(const Vec& x) { return x * polynomial(x * x, table::kErfF32, table::kErfF64); }
 
 /// Below this, 1 - erf(x) is more accurate than the tail, and exact at zero.
 constexpr double kNearZero = 0.5;
@@ -56,25 +58,27 @@ Vec log_normal_cdf_f64(const Vec& x) {
   return logarithm - select(left, 0.5 * x * x, 0);
 }
 
-}  // namespace
-
-Vec erf(const Vec& x) { return x.single() ? erf_f32(x) : erf_f64(x); }
-
-Vec erfc(const Vec& x) {
+Vec erfc_f64(const Vec& x) {
   const Vec magnitude = abs(x);
   const Vec tail = erfc_tail(magnitude);
-  return select(magnitude < kNearZero, 1 - erf_near_zero(x), select(x < 0, 2 - tail, tail));
+  const Vec beyond = select(x < 0, 2 - tail, tail);
+  return has_digits_to_spare(x) ? beyond : select(magnitude < kNearZero, 1 - erf_near_zero(x), beyond);
 }
 
-Vec normal_cdf(const Vec& x) {
+Vec normal_cdf_f64(const Vec& x) {
   const Vec scaled = x * kRootHalf;
   const Vec magnitude = abs(scaled);
   const Vec tail = gaussian(x, 0.5) * (0.5 * erfcx(magnitude));
-  return select(magnitude < kNearZero, 0.5 + 0.5 * erf_near_zero(scaled), select(x < 0, tail, 1 - tail));
+  const Vec beyond = select(x < 0, tail, 1 - tail);
+  return has_digits_to_spare(x) ? beyond : select(magnitude < kNearZero, 0.5 + 0.5 * erf_near_zero(scaled), beyond);
 }
 
-Vec normal_pdf(const Vec& x) { return kInvRootTwoPi * gaussian(x, 0.5); }
+}  // namespace
 
-Vec log_normal_cdf(const Vec& x) { return x.single() ? to_f32(log_normal_cdf_f64(to_f64(x))) : log_normal_cdf_f64(x); }
+Vec erf(const Vec& x) { return x.val.type == Scalar::f32 ? erf_f32(x) : erf_f64(x); }
+Vec erfc(const Vec& x) { return through_f64(x, erfc_f64); }
+Vec normal_cdf(const Vec& x) { return through_f64(x, normal_cdf_f64); }
+Vec normal_pdf(const Vec& x) { return kInvRootTwoPi * gaussian(x, 0.5); }
+Vec log_normal_cdf(const Vec& x) { return through_f64(x, log_normal_cdf_f64); }
 
 }  // namespace moxie::llvm_ir

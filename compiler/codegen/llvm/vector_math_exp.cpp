@@ -15,7 +15,7 @@ struct ExpLimits {
   double low, high;
 };
 ExpLimits exp_limits(const Vec& x) {
-  return x.single() ? ExpLimits{-0x1.5d589ep6, 0x1.62e42ep6} : ExpLimits{-0x1.6232bdd7abcd2p9, 0x1.62e42fefa39efp9};
+  return x.val.type == Scalar::f32 ? ExpLimits{-0x1.5d589ep6, 0x1.62e42ep6} : ExpLimits{-0x1.6232bdd7abcd2p9, 0x1.62e42fefa39efp9};
 }
 
 struct ExpArgument {
@@ -31,7 +31,7 @@ ExpArgument reduce(const Vec& x) {
 
 /// e^r - 1 without loss near zero.
 Vec expm1_reduced(const Vec& r) {
-  return r.single() ? r * polynomial(r, table::kExpF32) : r + r * r * polynomial(r, table::kExpF64);
+  return r.f32_accuracy ? r * polynomial(r, table::kExpF32) : r + r * r * polynomial(r, table::kExpF64);
 }
 
 constexpr double kNothing = -0.0;  // adding it costs nothing: LLVM drops it, which it must not do with +0
@@ -63,7 +63,7 @@ Vec exp_decaying(const Vec& x, const Operand& low) { return select(x < exp_limit
 Vec exp2_normal(const Vec& x) {
   const auto [k, shifted] = round_exponent(x);
   const Vec fraction = x - k;
-  const Vec slope = x.single() ? polynomial(fraction, table::kExp2F32) : polynomial(fraction, table::kExp2F64);
+  const Vec slope = polynomial(fraction, table::kExp2F32, table::kExp2F64);
   return real(bits(1 + fraction * slope) + shifted);
 }
 
@@ -76,7 +76,7 @@ Vec exp2(const Vec& x) {
 
 Vec expm1(const Vec& x) {
   // 2 (2^(k-1) (e^r - 1) + 2^(k-1) - 1/2): one factor of two aside, for k may be one more than an exponent can hold.
-  const Vec limited = at_least(at_most(x, x.single() ? 89 : 710), x.single() ? -20 : -40);
+  const Vec limited = at_least(at_most(x, x.f32_accuracy ? 89 : 710), x.f32_accuracy ? -20 : -40);
   const auto [r, shifted] = reduce(limited);
   const Vec half_power = power_of_two(shifted, x, -1);
   return 2 * (half_power * expm1_reduced(r) + (half_power - 0.5));
@@ -84,7 +84,7 @@ Vec expm1(const Vec& x) {
 
 Vec tanh(const Vec& x) {
   // e / (e + 2) with e = expm1(2|x|); from the limit on it is exactly one.
-  const auto [r, shifted] = reduce(2 * at_most(abs(x), x.single() ? 10 : 20));
+  const auto [r, shifted] = reduce(2 * at_most(abs(x), x.f32_accuracy ? 10 : 20));
   const Vec power = power_of_two(shifted, x, 0);
   const Vec e = power * expm1_reduced(r) + (power - 1);
   return copysign(e / (e + 2), x);
@@ -95,7 +95,7 @@ Vec sigmoid(const Vec& x) { return 1 / (1 + exp(-x)); }
 Vec softplus(const Vec& x) {
   // max(x, 0) + log(1 + e^-|x|)
   const Vec e = exp_decaying(-abs(x), kNothing);
-  return at_least(x, 0) + (x.single() ? e * polynomial(e, table::kLog1pF32) : log1p_finite(e));
+  return at_least(x, 0) + (x.f32_accuracy ? e * polynomial(e, table::kLog1pF32) : log1p_finite(e));
 }
 
 }  // namespace moxie::llvm_ir

@@ -120,7 +120,7 @@ TABLES = [
     ("kExp2F32", "(2^f - 1) / f", exp2_slope, lambda f: abs(f) + mpf("1e-3"), -HALF, HALF, 5),
     ("kExp2F64", "(2^f - 1) / f", exp2_slope, lambda f: abs(f) + mpf("1e-3"), -HALF, HALF, 10),
     ("kLogF32", "(log(1+f) - f + f^2/2) / f^3", log_tail, lambda f: f * f + mpf("1e-5"), 1 / ROOT - 1, ROOT - 1, 6),
-    ("kLogF64", "(log((1+s)/(1-s)) / s - 2) / s^2, in s^2", log_ratio, lambda z: z + mpf("1e-5"), mpf(0), S * S, 6),
+    ("kLogF64", "(log((1+s)/(1-s)) / s - 2) / s^2, in s^2", log_ratio, lambda z: z + mpf("1e-5"), mpf(0), S * S, 7),
     ("kLog1pF32", "log(1+e) / e", log1p_slope, lambda e: 1 / log1p_slope(e), mpf(0), mpf(1), 9),
     ("kSinF32", "(sin(r) / r - 1) / r^2, in r^2", sin_tail, lambda z: z + mpf("1e-5"), mpf(0), Q, 3),
     ("kSinF64", "(sin(r) / r - 1) / r^2, in r^2", sin_tail, lambda z: z + mpf("1e-5"), mpf(0), Q, 7),

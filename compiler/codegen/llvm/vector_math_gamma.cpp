@@ -13,13 +13,9 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kHalfLogTwoPi = 0.91893853320467274178;
 
-using F64Function = Vec (*)(const Vec&);
-
-/// f for x > 0, `pole` at zero, NaN elsewhere. Computed in f64 whatever the type.
-Vec on_positive(const Vec& x, F64Function f, double pole) {
-  const Vec wide = to_f64(x);
-  const Vec value = select(wide > 0, f(wide), select(equal(wide, 0), constant(wide, pole), kNaN));
-  return x.single() ? to_f32(value) : value;
+/// `value` for positive x, `pole` at zero, NaN elsewhere.
+Vec on_positive(const Vec& x, const Vec& value, double pole) {
+  return select(x > 0, value, select(equal(x, 0), constant(x, pole), kNaN));
 }
 
 /// x = 2 + z shifted by an integer, |z| <= 1/2 for x < 8.5: lgamma(x) = lgamma(2 + z) + log(factor) or - log(factor).
@@ -51,7 +47,7 @@ Vec lgamma_f64(const Vec& x) {
   const Vec inverse = 1 / x;
   const Vec tail = inverse * polynomial(inverse * inverse, table::kStirling);
   const Vec stirling = (x - 0.5) * (logarithm - 1) + (tail + (kHalfLogTwoPi - 0.5));
-  return select(high, stirling, central);
+  return on_positive(x, select(high, stirling, central), kInf);
 }
 
 /// Below 8 the recurrence moves x up by 8; it subtracts sum_j 1/(x+j)^power, kept as one fraction.
@@ -75,20 +71,21 @@ Vec digamma_f64(const Vec& x) {
   const auto [w, sum] = raise(x, 1);
   const Vec inverse = 1 / w;
   const Vec square = inverse * inverse;
-  return log(w) - (0.5 * inverse + square * polynomial(square, table::kDigamma)) - sum;
+  return on_positive(x, log(w) - (0.5 * inverse + square * polynomial(square, table::kDigamma)) - sum, -kInf);
 }
 
 Vec trigamma_f64(const Vec& x) {
   const auto [w, sum] = raise(x, 2);
   const Vec inverse = 1 / w;
   const Vec square = inverse * inverse;
-  return sum + (inverse + (0.5 * square + inverse * square * polynomial(square, table::kTrigamma)));
+  const Vec tail = inverse + (0.5 * square + inverse * square * polynomial(square, table::kTrigamma));
+  return on_positive(x, sum + tail, kInf);
 }
 
 }  // namespace
 
-Vec lgamma(const Vec& x) { return on_positive(x, lgamma_f64, kInf); }
-Vec digamma(const Vec& x) { return on_positive(x, digamma_f64, -kInf); }
-Vec trigamma(const Vec& x) { return on_positive(x, trigamma_f64, kInf); }
+Vec lgamma(const Vec& x) { return through_f64(x, lgamma_f64); }
+Vec digamma(const Vec& x) { return through_f64(x, digamma_f64); }
+Vec trigamma(const Vec& x) { return through_f64(x, trigamma_f64); }
 
 }  // namespace moxie::llvm_ir

@@ -46,7 +46,7 @@ LogArgument split_for_log(const Vec& x) {
 }
 
 Vec log_near_one(const Vec& f) {
-  if (f.single()) {
+  if (f.val.type == Scalar::f32) {
     const Vec square = f * f;
     return f + (square * (f * polynomial(f, table::kLogF32)) - 0.5 * square);
   }

@@ -8,11 +8,12 @@ bool is_float(const Val& a) { return a.type == Scalar::f32 || a.type == Scalar::
 
 Vec compare(const Vec& a, const Operand& b, std::string_view real_predicate, std::string_view integer_predicate) {
   const Val other = b.as(a);
-  return {a.builder, is_float(a.val) ? a.builder->fcmp(real_predicate, a.val, other) : a.builder->icmp(integer_predicate, a.val, other)};
+  TextBuilder& builder = *a.builder;
+  return a.with(is_float(a.val) ? builder.fcmp(real_predicate, a.val, other) : builder.icmp(integer_predicate, a.val, other));
 }
 
 Vec integer_op(std::string_view opcode, const Vec& a, const Operand& b) {
-  return {a.builder, a.builder->binary(opcode, a.val, b.as(a))};
+  return a.with(a.builder->binary(opcode, a.val, b.as(a)));
 }
 
 constexpr Format kSingle{23, 127, 0x3F800000, 0x3F3504F3, ~std::int64_t{0xFFF}, 0x1.8p23, 0x1p23, 0x1p-126, 0x1.63p-1,
@@ -22,7 +23,7 @@ constexpr Format kDouble{52, 1023, 0x3FF0000000000000, 0x3FE6A09E667F3BCD, ~std:
 
 }  // namespace
 
-const Format& format(const Vec& x) { return x.single() ? kSingle : kDouble; }
+const Format& format(const Vec& x) { return x.val.type == Scalar::f32 ? kSingle : kDouble; }
 
 Val Operand::as(const Vec& partner) const {
   if (const Vec* vec = std::get_if<Vec>(&value_)) return vec->val;
@@ -33,19 +34,19 @@ Val Operand::as(const Vec& partner) const {
   return partner.builder->number(like.type, like.lanes, number);
 }
 
-Vec constant(const Vec& like, const Operand& number) { return {like.builder, number.as(like)}; }
+Vec constant(const Vec& like, const Operand& number) { return like.with(number.as(like)); }
 
 Vec operator+(const Vec& a, const Operand& b) {
-  return is_float(a.val) ? Vec{a.builder, a.builder->fadd(a.val, b.as(a))} : integer_op("add", a, b);
+  return is_float(a.val) ? a.with(a.builder->fadd(a.val, b.as(a))) : integer_op("add", a, b);
 }
 Vec operator-(const Vec& a, const Operand& b) {
-  return is_float(a.val) ? Vec{a.builder, a.builder->fsub(a.val, b.as(a))} : integer_op("sub", a, b);
+  return is_float(a.val) ? a.with(a.builder->fsub(a.val, b.as(a))) : integer_op("sub", a, b);
 }
 Vec operator*(const Vec& a, const Operand& b) {
-  return is_float(a.val) ? Vec{a.builder, a.builder->fmul(a.val, b.as(a))} : integer_op("mul", a, b);
+  return is_float(a.val) ? a.with(a.builder->fmul(a.val, b.as(a))) : integer_op("mul", a, b);
 }
-Vec operator/(const Vec& a, const Operand& b) { return {a.builder, a.builder->fdiv(a.val, b.as(a))}; }
-Vec operator-(const Vec& a) { return {a.builder, a.builder->fneg(a.val)}; }
+Vec operator/(const Vec& a, const Operand& b) { return a.with(a.builder->fdiv(a.val, b.as(a))); }
+Vec operator-(const Vec& a) { return a.with(a.builder->fneg(a.val)); }
 
 Vec operator<(const Vec& a, const Operand& b) { return compare(a, b, "olt", "slt"); }
 Vec operator<=(const Vec& a, const Operand& b) { return compare(a, b, "ole", "sle"); }
@@ -60,20 +61,20 @@ Vec operator<<(const Vec& a, int count) { return integer_op("shl", a, count); }
 Vec operator>>(const Vec& a, int count) { return integer_op("lshr", a, count); }
 Vec operator!(const Vec& truth) { return truth ^ 1; }
 
-Vec bits(const Vec& x) { return {x.builder, x.builder->bitcast(x.val, x.single() ? Scalar::i32 : Scalar::i64)}; }
+Vec bits(const Vec& x) { return x.with(x.builder->bitcast(x.val, x.val.type == Scalar::f32 ? Scalar::i32 : Scalar::i64)); }
 Vec real(const Vec& integer) {
-  return {integer.builder, integer.builder->bitcast(integer.val, integer.val.type == Scalar::i32 ? Scalar::f32 : Scalar::f64)};
+  return integer.with(integer.builder->bitcast(integer.val, integer.val.type == Scalar::i32 ? Scalar::f32 : Scalar::f64));
 }
 
 Vec select(const Vec& condition, const Vec& a, const Operand& b) {
-  return {a.builder, a.builder->select(condition.val, a.val, b.as(a))};
+  return a.with(a.builder->select(condition.val, a.val, b.as(a)));
 }
 
 // The comparison is false for NaN, which then comes through: exactly what the min and max instructions of x86 do.
 Vec at_most(const Vec& x, const Operand& limit) { return select(x > limit, constant(x, limit), x); }
 Vec at_least(const Vec& x, const Operand& limit) { return select(x < limit, constant(x, limit), x); }
 
-Vec abs(const Vec& x) { return {x.builder, x.builder->unary_intrinsic("fabs", x.val)}; }
+Vec abs(const Vec& x) { return x.with(x.builder->unary_intrinsic("fabs", x.val)); }
 Vec floor(const Vec& x) {
   // Not the intrinsic: without SSE4.1 it is a call of an outside function.
   const Format& f = format(x);
@@ -81,9 +82,9 @@ Vec floor(const Vec& x) {
   const Vec lower = select(nearest > x, nearest - 1, nearest);
   return select(abs(x) < f.two_mantissa / 2, lower, x);
 }
-Vec sqrt(const Vec& x) { return {x.builder, x.builder->unary_intrinsic("sqrt", x.val)}; }
+Vec sqrt(const Vec& x) { return x.with(x.builder->unary_intrinsic("sqrt", x.val)); }
 Vec copysign(const Vec& magnitude, const Vec& sign) {
-  return {magnitude.builder, magnitude.builder->binary_intrinsic("copysign", magnitude.val, sign.val)};
+  return magnitude.with(magnitude.builder->binary_intrinsic("copysign", magnitude.val, sign.val));
 }
 
 Vec polynomial(const Vec& x, std::span<const double> coefficients) {
@@ -92,8 +93,16 @@ Vec polynomial(const Vec& x, std::span<const double> coefficients) {
   return sum;
 }
 
-Vec to_f64(const Vec& x) { return {x.builder, x.builder->convert(x.val, Scalar::f64)}; }
-Vec to_f32(const Vec& x) { return {x.builder, x.builder->convert(x.val, Scalar::f32)}; }
+Vec polynomial(const Vec& x, std::span<const double> for_f32, std::span<const double> for_f64) {
+  return polynomial(x, x.f32_accuracy ? for_f32 : for_f64);
+}
+
+Vec through_f64(const Vec& x, Vec (*f)(const Vec&)) {
+  return x.val.type == Scalar::f32 ? to_f32(f(to_f64(x))) : f(x);
+}
+
+Vec to_f64(const Vec& x) { return x.with(x.builder->convert(x.val, Scalar::f64)); }
+Vec to_f32(const Vec& x) { return x.with(x.builder->convert(x.val, Scalar::f32)); }
 
 RoundedExponent round_exponent(const Vec& x) {
   const Vec shifted = x + format(x).round;

@@ -62,10 +62,10 @@ Vec positive_pow_f64(const Vec& x, const Vec& y) {
   return exp_sum(y_high * log_high, (y - y_high) * log_high + y * log_low);
 }
 
-Vec pow_f64(const Vec& x, const Vec& y, bool for_single) {
+Vec pow_f64(const Vec& x, const Vec& y) {
   const Vec magnitude = abs(x);
   const Vec limited = at_least(at_most(y, 0x1p64), -0x1p64);  // over- and underflows already, unless x is one
-  const Vec power = for_single ? exp(limited * log_finite(magnitude)) : positive_pow_f64(magnitude, limited);
+  const Vec power = x.f32_accuracy ? exp(limited * log_finite(magnitude)) : positive_pow_f64(magnitude, limited);
 
   const Vec zero = equal(magnitude, 0), infinite = equal(magnitude, kInf);
   const Vec at_zero = select(y < 0, constant(y, kInf), select(y > 0, constant(y, 0), y));
@@ -85,7 +85,7 @@ Vec pow(const Vec& x, const Vec& y) {
     return constant(y, power.exponent).val.text == y.val.text;
   });
   if (literal != std::end(kConstantPowers)) return literal->expand(x);
-  return x.single() ? to_f32(pow_f64(to_f64(x), to_f64(y), true)) : pow_f64(x, y, false);
+  return x.val.type == Scalar::f32 ? to_f32(pow_f64(to_f64(x), to_f64(y))) : pow_f64(x, y);
 }
 
 }  // namespace moxie::llvm_ir

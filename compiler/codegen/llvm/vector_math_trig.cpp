@@ -19,30 +19,29 @@ Vec subtract_multiple_of_pi(const Vec& x, const Vec& k) {
 }
 
 /// (-1)^k sin(r), where k stands in the lowest bits of `counter`.
-Vec signed_sine(const Vec& r, const Vec& counter, bool for_single) {
+Vec signed_sine(const Vec& r, const Vec& counter) {
   const Vec square = r * r;
-  const Vec tail = for_single ? polynomial(square, table::kSinF32) : polynomial(square, table::kSinF64);
-  const Vec sine = r + r * square * tail;
+  const Vec sine = r + r * square * polynomial(square, table::kSinF32, table::kSinF64);
   return real(bits(sine) ^ (bits(counter) << kSignBit));
 }
 
-Vec sin_f64(const Vec& x, bool for_single) {
+Vec sin_f64(const Vec& x) {
   const double round = format(x).round;
   const Vec counter = x * std::numbers::inv_pi + round;
-  return signed_sine(subtract_multiple_of_pi(x, counter - round), counter, for_single);
+  return signed_sine(subtract_multiple_of_pi(x, counter - round), counter);
 }
 
-Vec cos_f64(const Vec& x, bool for_single) {
+Vec cos_f64(const Vec& x) {
   // cos(x) = (-1)^k sin(r) with |x| = (k - 1/2) pi + r
   const double round = format(x).round;
   const Vec magnitude = abs(x);
   const Vec counter = magnitude * std::numbers::inv_pi + 0.5 + round;
-  return signed_sine(subtract_multiple_of_pi(magnitude, counter - round - 0.5), counter, for_single);
+  return signed_sine(subtract_multiple_of_pi(magnitude, counter - round - 0.5), counter);
 }
 
 }  // namespace
 
-Vec sin(const Vec& x) { return x.single() ? to_f32(sin_f64(to_f64(x), true)) : sin_f64(x, false); }
-Vec cos(const Vec& x) { return x.single() ? to_f32(cos_f64(to_f64(x), true)) : cos_f64(x, false); }
+Vec sin(const Vec& x) { return through_f64(x, sin_f64); }
+Vec cos(const Vec& x) { return through_f64(x, cos_f64); }
 
 }  // namespace moxie::llvm_ir

@@ -1,0 +1,177 @@
+#include "compiler/diff/algebra_adjoint.h"
+
+#include <algorithm>
+
+#include "compiler/diff/chain.h"
+#include "compiler/diff/open_definition.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+/// Notation below: X is the result, a bar marks an adjoint, G the adjoint of the matrix for unrestricted changes of it.
+class AlgebraAdjoint {
+ public:
+  AlgebraAdjoint(ProgramBuilder& builder, const Definition& definition, const Expr& adjoint, Contributions& contributions)
+      : builder_(builder), definition_(definition), contributions_(contributions), open_(open_definition(definition)),
+        size_(definition.body->size), operands_(open_algebra(open_.body)), adjoint_(substitute(adjoint, open_.opening)) {
+    for (const Affine& subscript : open_.body->subscripts) elements_.push_back(*subscript.as_symbol());
+    for (std::size_t k = 0; k < definition.axes.size(); ++k) {
+      const Symbol index = open_.domain.variables[k];
+      if (std::ranges::find(elements_, index) == elements_.end()) batch_.push_back(index);
+      names_.emplace_back(index, definition.axes[k].name);
+      if (definition.axes[k].range.as_extent() != definition.axes[k].extent) {
+        throw CompileError("definition " + definition.name + " computes linear algebra on part of its axes; it can be differentiated only if "
+                           "every axis runs over its whole extent");
+      }
+    }
+  }
+
+  void run() {
+    switch (definition_.body->algebra) {
+      case LinearAlgebraKind::Inverse: return inverse();
+      case LinearAlgebraKind::LogDet: return log_determinant();
+      case LinearAlgebraKind::Solve: return solve();
+      case LinearAlgebraKind::TriSolve: return triangular_solve(LinearAlgebraKind::TriSolveTransposed);
+      case LinearAlgebraKind::TriSolveTransposed: return triangular_solve(LinearAlgebraKind::TriSolve);
+      case LinearAlgebraKind::Cholesky: return cholesky();
+    }
+  }
+
+ private:
+  // ---- The operations ----
+
+  /// G = -X Xbar X, X being symmetric.
+  void inverse() {
+    const Symbol i = Symbol::fresh(), r = Symbol::fresh(), t = Symbol::fresh();
+    const Expr half = let({i, t}, sum([&](Symbol j) { return adjoint_at(i, j) * result_at(t, j); }));
+    const Expr g = let({r, t}, -sum([&](Symbol k) { return result_at(r, k) * substitute(half, {{i, k}}); }));
+    symmetric_matrix(g, r, t);
+  }
+
+  /// G = cbar A^-1
+  void log_determinant() {
+    const Symbol r = Symbol::fresh(), t = Symbol::fresh();
+    const Expr inverted = let({r, t}, algebra(LinearAlgebraKind::Inverse, Expr(), {r, t}));
+    symmetric_matrix(chain(inverted, adjoint_), r, t);
+  }
+
+  /// bbar = A^-1 xbar, G = -bbar x^T
+  void solve() {
+    const Symbol r = Symbol::fresh(), t = Symbol::fresh();
+    const Expr bbar = let({r}, algebra(LinearAlgebraKind::Solve, adjoint_at(operands_.row), {r}));
+    right_hand_side(bbar, r);
+    symmetric_matrix(-(bbar * result_at(t)), r, t);
+  }
+
+  /// L x = b: bbar = L^-T xbar, G = -bbar x^T;  L^T x = b: bbar = L^-1 xbar, G = -x bbar^T.
+  void triangular_solve(LinearAlgebraKind opposite) {
+    const Symbol r = Symbol::fresh(), t = Symbol::fresh();
+    const Expr bbar = let({r}, algebra(opposite, adjoint_at(operands_.row), {r}));
+    right_hand_side(bbar, r);
+    const bool plain = opposite == LinearAlgebraKind::TriSolveTransposed;
+    const Expr g = plain ? bbar * result_at(t) : result_at(r) * substitute(bbar, {{r, t}});
+    matrix(-g, r, t, {{Affine(r) - Affine(t)}, {}});
+  }
+
+  /// P = the lower triangle of L^T Lbar with half its diagonal, G = L^-T P L^-1 (Murray, "Differentiation of the Cholesky decomposition").
+  void cholesky() {
+    const Symbol i = Symbol::fresh(), j = Symbol::fresh(), r = Symbol::fresh(), t = Symbol::fresh();
+    const Symbol k = Symbol::fresh();
+    const Expr inner = reduce(ReduceKind::Sum, k, Range::half_open(i, size_), result_at(k, i) * adjoint_at(k, j));
+    const Expr lower = call("where", {call(">", {index_value(i), index_value(j)}), 1, 0});
+    const Expr weight = call("where", {call("==", {index_value(i), index_value(j)}), 0.5, lower});
+    const Expr p = let({i, j}, weight * inner);
+    const Expr half = let({i, j}, triangular(LinearAlgebraKind::TriSolveTransposed, substitute(p, {{i, operands_.row}}), i));
+    const Expr row = substitute(half, {{i, r}, {j, operands_.row}});
+    symmetric_matrix(let({r, t}, triangular(LinearAlgebraKind::TriSolveTransposed, row, t)), r, t);
+  }
+
+  // ---- Pieces ----
+
+  Expr at(const Expr& expr, const std::vector<Symbol>& element) const {
+    Replacement replacement;
+    for (std::size_t k = 0; k < element.size(); ++k) replacement.emplace_back(elements_[k], Affine(element[k]));
+    return substitute(expr, replacement);
+  }
+  template <class... Element>
+  Expr adjoint_at(Element... element) const {
+    return at(adjoint_, {element...});
+  }
+  template <class... Element>
+  Expr result_at(Element... element) const {
+    std::vector<Affine> subscripts(open_.domain.variables.begin(), open_.domain.variables.end());
+    return at(access(definition_.name, std::move(subscripts)), {element...});
+  }
+
+  template <class Body>
+  Expr sum(const Body& body) const {
+    const Symbol index = Symbol::fresh();
+    return reduce(ReduceKind::Sum, index, Range::extent(size_), body(index));
+  }
+
+  /// The operation on the matrix of this definition.
+  Expr algebra(LinearAlgebraKind kind, const Expr& rhs, std::vector<Affine> element) const {
+    return linear_algebra(kind, operands_.row, operands_.col, size_, operands_.matrix, rhs, std::move(element));
+  }
+  /// The same on its result.
+  Expr triangular(LinearAlgebraKind kind, const Expr& rhs, Symbol element) const {
+    return linear_algebra(kind, operands_.row, operands_.col, size_, result_at(operands_.row, operands_.col), rhs, {element});
+  }
+
+  IndexDomain domain_over(const std::vector<Symbol>& more) const {
+    IndexDomain domain = open_.domain;
+    domain.variables = batch_;
+    std::erase_if(domain.nonnegative,
+                  [&](const Affine& row) { return std::ranges::any_of(elements_, [&](Symbol e) { return row.mentions(e); }); });
+    for (const Symbol index : more) domain = extended(domain, index, Range::extent(size_));
+    return domain;
+  }
+
+  /// A definition over the batch and `indices`, read at these.
+  Expr let(const std::vector<Symbol>& indices, const Expr& body) {
+    const IndexDomain domain = domain_over(indices);
+    const std::string name = "adj." + definition_.name + "." + std::to_string(++lets_);
+    return builder_.add_let({name, definition_.dtype, definition_.line},
+                            as_axes(builder_, domain.variables, *boxes_of(domain, domain.variables), names_), body);
+  }
+
+  void right_hand_side(const Expr& bbar, Symbol r) {
+    contributions_.add(builder_.program(), domain_over({r}), substitute(operands_.rhs, {{operands_.row, r}}), bbar);
+  }
+
+  struct Triangle {
+    std::vector<Affine> nonnegative, zero;
+  };
+
+  void matrix(const Expr& g, Symbol r, Symbol t, const Triangle& triangle) {
+    IndexDomain domain = domain_over({r, t});
+    domain.nonnegative.insert(domain.nonnegative.end(), triangle.nonnegative.begin(), triangle.nonnegative.end());
+    domain.zero = triangle.zero;
+    contributions_.add(builder_.program(), domain, substitute(operands_.matrix, {{operands_.row, r}, {operands_.col, t}}), g);
+  }
+
+  void symmetric_matrix(const Expr& g, Symbol r, Symbol t) {
+    matrix(g, r, t, {{}, {Affine(r) - Affine(t)}});
+    matrix(g + substitute(g, {{r, t}, {t, r}}), r, t, {{Affine(r) - Affine(t) - Affine(1)}, {}});
+  }
+
+  ProgramBuilder& builder_;
+  const Definition& definition_;
+  Contributions& contributions_;
+  OpenDefinition open_;
+  Affine size_;
+  OpenedLinearAlgebra operands_;
+  Expr adjoint_;
+  std::vector<Symbol> elements_, batch_;
+  std::vector<std::pair<Symbol, std::string>> names_;
+  int lets_ = 0;
+};
+
+}  // namespace
+
+void differentiate_algebra(ProgramBuilder& builder, const Definition& definition, const Expr& adjoint, Contributions& contributions) {
+  AlgebraAdjoint(builder, definition, adjoint, contributions).run();
+}
+
+}  // namespace moxie

@@ -1,0 +1,155 @@
+#include "compiler/diff/lift_linear_algebra.h"
+
+#include <algorithm>
+
+#include "compiler/diff/open_definition.h"
+#include "compiler/diff/program_builder.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+bool contains_algebra(const Expr& expr) {
+  bool found = false;
+  visit(expr, [&](const Expr& node) { found = found || node->kind == NodeKind::LinearAlgebra; });
+  return found;
+}
+
+bool are_distinct_axes(const std::vector<Affine>& subscripts) {
+  std::vector<Symbol> seen;
+  for (const Affine& subscript : subscripts) {
+    const auto symbol = subscript.as_symbol();
+    if (!symbol || symbol->kind() != Symbol::Kind::Axis || std::ranges::find(seen, *symbol) != seen.end()) return false;
+    seen.push_back(*symbol);
+  }
+  return true;
+}
+
+/// An operand that depends on the element could not be computed once for all elements.
+bool operands_ignore_element(const Expr& algebra) {
+  return std::ranges::none_of(algebra->args, [&](const Expr& arg) {
+    return std::ranges::any_of(algebra->subscripts, [&](const Affine& s) { return s.as_symbol() && arg->depends_on(*s.as_symbol()); });
+  });
+}
+
+bool is_algebra_over_axes(const Expr& expr) {
+  return expr->kind == NodeKind::LinearAlgebra && are_distinct_axes(expr->subscripts) && operands_ignore_element(expr);
+}
+
+class Lifting {
+ public:
+  explicit Lifting(const Program& program) : builder_(without_definitions(program)), definitions_(program.definitions) {
+    for (const Definition& definition : definitions_) builder_.reserve(definition.name);
+  }
+
+  Program run() {
+    for (const Definition& definition : definitions_) lift(definition);
+    return builder_.take();
+  }
+
+ private:
+  static Program without_definitions(Program program) {
+    program.definitions.clear();
+    return program;
+  }
+
+  void lift(Definition definition) {
+    if (contains_algebra(definition.body) && !is_lifted_linear_algebra(definition)) {
+      source_ = &definition;
+      const OpenDefinition open = open_definition(definition);
+      names_.clear();
+      Replacement closing;
+      for (std::size_t k = 0; k < definition.axes.size(); ++k) {
+        names_.emplace_back(open.domain.variables[k], definition.axes[k].name);
+        closing.emplace_back(open.domain.variables[k], Symbol::axis(static_cast<std::uint32_t>(k)));
+      }
+      const bool stays_root = is_algebra_over_axes(definition.body);
+      definition.body = substitute(stays_root ? with_lifted_operands(open.body, open.domain) : rewritten(open.body, open.domain), closing);
+    }
+    builder_.add_definition(std::move(definition));
+  }
+
+  Expr rewritten(const Expr& expr, const IndexDomain& domain) {
+    if (!contains_algebra(expr)) return expr;
+    if (expr->kind == NodeKind::LinearAlgebra) return lifted(with_lifted_operands(expr, domain), domain);
+    if (expr->kind == NodeKind::Reduce) {
+      const OpenedReduce opened = open(expr);
+      return reduce(expr->reduce, opened.index, opened.range, rewritten(opened.body, extended(domain, opened.index, opened.range)));
+    }
+    return map_children(expr, [&](const Expr& child) { return rewritten(child, domain); });
+  }
+
+  Expr with_lifted_operands(const Expr& algebra, const IndexDomain& domain) {
+    const OpenedLinearAlgebra opened = open_algebra(algebra);
+    const Range rows = Range::extent(algebra->size);
+    const IndexDomain with_row = extended(domain, opened.row, rows);
+    const IndexDomain inner = extended(with_row, opened.col, rows);
+    const Expr matrix = as_read(rewritten(opened.matrix, inner), inner, ".matrix");
+    const Expr rhs = opened.rhs ? as_read(rewritten(opened.rhs, with_row), with_row, ".rhs") : Expr();
+    return linear_algebra(algebra->algebra, opened.row, opened.col, algebra->size, matrix, rhs, algebra->subscripts);
+  }
+
+  Expr as_read(const Expr& operand, const IndexDomain& domain, const char* suffix) {
+    if (operand->kind == NodeKind::Access) return operand;
+    return builder_.add_let(head(suffix), axes_of(operand, domain), operand);
+  }
+
+  /// The whole result as a definition, read at the element in question.
+  Expr lifted(const Expr& algebra, const IndexDomain& domain) {
+    std::vector<OpenAxis> axes;
+    for (const Expr& arg : algebra->args) {
+      for (OpenAxis& axis : axes_of(arg, domain)) {
+        if (std::ranges::find(axes, axis.index, &OpenAxis::index) == axes.end()) axes.push_back(std::move(axis));
+      }
+    }
+    std::vector<Symbol> variables;
+    for (const OpenAxis& axis : axes) variables.push_back(axis.index);
+    IndexDomain with_elements = domain;
+    Replacement element;
+    for (const Affine& subscript : algebra->subscripts) {
+      const Symbol index = Symbol::fresh();
+      with_elements = extended(with_elements, index, Range::extent(algebra->size));
+      variables.push_back(index);
+      element.emplace_back(index, subscript);
+    }
+    const OpenedLinearAlgebra opened = open_algebra(algebra);
+    std::vector<Affine> subscripts;
+    for (const auto& [index, at] : element) subscripts.emplace_back(index);
+    const Expr body = linear_algebra(algebra->algebra, opened.row, opened.col, algebra->size, opened.matrix, opened.rhs, subscripts);
+    const Expr read = builder_.add_let(head(std::string(".") + to_string(algebra->algebra)), axes_over(variables, with_elements), body);
+    return substitute(read, element);
+  }
+
+  LetHead head(const std::string& suffix) const { return {source_->name + suffix, source_->dtype, source_->line}; }
+
+  std::vector<OpenAxis> axes_of(const Expr& expr, const IndexDomain& domain) const {
+    std::vector<Symbol> variables;
+    std::ranges::copy_if(domain.variables, std::back_inserter(variables), [&](Symbol v) { return expr->depends_on(v); });
+    return axes_over(variables, domain);
+  }
+
+  std::vector<OpenAxis> axes_over(const std::vector<Symbol>& variables, const IndexDomain& domain) const {
+    const auto boxes = boxes_of(domain, variables);
+    if (!boxes) {
+      throw CompileError("definition " + source_->name +
+                         " uses linear algebra under an index whose bounds are not affine in dims; compute it in a definition of its own");
+    }
+    return as_axes(builder_, variables, *boxes, names_);
+  }
+
+  ProgramBuilder builder_;
+  std::vector<Definition> definitions_;
+  const Definition* source_ = nullptr;
+  std::vector<std::pair<Symbol, std::string>> names_;
+};
+
+}  // namespace
+
+bool is_lifted_linear_algebra(const Definition& definition) {
+  return is_algebra_over_axes(definition.body) &&
+         std::ranges::all_of(definition.body->args, [](const Expr& arg) { return arg->kind == NodeKind::Access; });
+}
+
+Program lift_linear_algebra(const Program& program) { return Lifting(program).run(); }
+
+}  // namespace moxie

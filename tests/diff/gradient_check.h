@@ -1,0 +1,21 @@
+#pragma once
+// Compares the gradients of a Program with central differences, in double.
+#include <string>
+#include <vector>
+
+#include "compiler/ir/evaluate.h"
+#include "compiler/ir/program.h"
+
+namespace moxie::test {
+
+/// The number of elements of an input.
+std::size_t element_count(const InputDecl& input, const DimValues& dims);
+/// Uniform in (-1, 1), the same for the same seed.
+TensorValues random_inputs(const Program& program, const DimValues& dims, unsigned seed);
+
+/// The largest error of any element of any gradient of `outputs` with respect to `wrt` (empty: all inputs), relative to 1 + the largest entry of that
+/// gradient; the cotangents are random. Two step sizes are tried, since a kink may lie within one of them.
+double worst_gradient_error(const Program& program, const std::vector<std::string>& outputs, const std::vector<std::string>& wrt,
+                            const DimValues& dims, const TensorValues& inputs);
+
+}  // namespace moxie::test
