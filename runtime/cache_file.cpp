@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr std::array<char, 8> kMagic{'M', 'O', 'X', 'I', 'E', 'K', 'C', '\n'};
 constexpr std::uint64_t kFormat = 1;
 constexpr std::uint64_t kLargestPayload = std::uint64_t{1} << 30;  // nothing is allocated for lengths beyond it
-constexpr int kCompressionLevel = 3;                               // zstd's default: ratio gains beyond it cost more time than they save
+constexpr int kCompressionLevel = 3;  // zstd's default: ratio gains beyond it cost more time than they save
 constexpr std::string_view kTemporaryMark = ".kernel.tmp-";  // as atomic_write() names its files
 constexpr auto kTemporaryLifetime = std::chrono::hours(1);
 
@@ -43,7 +43,9 @@ std::uint64_t checksum(Header header, std::string_view compressed) {
   return XXH3_64bits_withSeed(compressed.data(), compressed.size(), seed);
 }
 
-[[noreturn]] void damaged(const char* reason) { throw CacheError(fmt::format("a kernel cache entry is damaged: {}", reason)); }
+[[noreturn]] void damaged(const char* reason) {
+  throw CacheError(fmt::format("a kernel cache entry is damaged: {}", reason));
+}
 
 [[noreturn]] void fail(const char* action, const fs::path& path) {
   throw std::system_error(errno, std::generic_category(), fmt::format("cannot {} {}", action, path.string()));
@@ -52,7 +54,9 @@ std::uint64_t checksum(Header header, std::string_view compressed) {
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() { if (fd_ >= 0) ::close(fd_); }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   operator int() const { return fd_; }
@@ -84,8 +88,10 @@ std::string key_digest(std::string_view key) {
 std::string encode_entry(std::string_view digest, const CacheEntry& entry) {
   const std::string payload = entry.object + entry.source + entry.log;
   std::string compressed(ZSTD_compressBound(payload.size()), '\0');
-  const std::size_t size = ZSTD_compress(compressed.data(), compressed.size(), payload.data(), payload.size(), kCompressionLevel);
-  if (ZSTD_isError(size) != 0) throw CacheError(fmt::format("a kernel cannot be compressed: {}", ZSTD_getErrorName(size)));
+  const std::size_t size =
+      ZSTD_compress(compressed.data(), compressed.size(), payload.data(), payload.size(), kCompressionLevel);
+  if (ZSTD_isError(size) != 0)
+    throw CacheError(fmt::format("a kernel cannot be compressed: {}", ZSTD_getErrorName(size)));
   compressed.resize(size);
   Header header;
   digest.copy(header.digest.data(), header.digest.size());

@@ -21,12 +21,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEntrySuffix = ".kernel";
-/// A file's modification time is our stamp of its last use; it is renewed at most this often, so that hits seldom write.
+/// A file's modification time is our stamp of its last use; it is renewed at most this often, so that hits seldom
+/// write.
 constexpr auto kStampInterval = std::chrono::hours(1);
 /// Eviction goes on to this share of the limit, so that it is rare.
 constexpr double kShareKept = 0.8;
 
-/// Makes the directory if need be and looks whether it may be trusted: whoever can write to it can run code as this user.
+/// Makes the directory if need be and looks whether it may be trusted: whoever can write to it can run code as this
+/// user.
 std::string prepare_directory(const fs::path& directory) {
   std::error_code error;
   if (!fs::exists(directory, error)) {
@@ -36,8 +38,11 @@ std::string prepare_directory(const fs::path& directory) {
     }
   }
   struct stat info {};
-  if (::stat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return fmt::format("{} is no directory", directory.string());
-  if (info.st_uid != ::geteuid()) return fmt::format("{} belongs to another user; set MOXIE_CACHE_DIR to a directory of your own", directory.string());
+  if (::stat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+    return fmt::format("{} is no directory", directory.string());
+  if (info.st_uid != ::geteuid())
+    return fmt::format("{} belongs to another user; set MOXIE_CACHE_DIR to a directory of your own",
+                       directory.string());
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return fmt::format("others may write to {}; run chmod 700 on it, or set MOXIE_CACHE_DIR", directory.string());
   }
@@ -56,7 +61,8 @@ struct StoredFile {
   fs::path path;
 };
 
-/// The entries below a directory; temporary files of dead processes are removed on the way. Files that vanish meanwhile are skipped.
+/// The entries below a directory; temporary files of dead processes are removed on the way. Files that vanish meanwhile
+/// are skipped.
 std::vector<StoredFile> list_entries(const fs::path& directory) {
   std::vector<StoredFile> files;
   std::error_code error;
@@ -104,7 +110,8 @@ std::optional<CacheEntry> KernelCache::find(std::string_view key) {
   return entry;
 }
 
-/// An entry that does not check out is deleted; one that cannot be read is left alone, since the fault may lie elsewhere.
+/// An entry that does not check out is deleted; one that cannot be read is left alone, since the fault may lie
+/// elsewhere.
 std::optional<CacheEntry> KernelCache::find_on_disk(std::string_view key) {
   const fs::path path = path_of(key);
   try {
@@ -205,7 +212,8 @@ fs::path default_cache_dir() {
     const char* value = std::getenv(name);
     return std::string(value == nullptr ? "" : value);
   };
-  if (const std::string chosen = variable("MOXIE_CACHE_DIR"); !chosen.empty()) return chosen == "0" ? fs::path() : fs::path(chosen);
+  if (const std::string chosen = variable("MOXIE_CACHE_DIR"); !chosen.empty())
+    return chosen == "0" ? fs::path() : fs::path(chosen);
   if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return fs::path(xdg) / "moxie";
   if (const std::string home = variable("HOME"); !home.empty()) return fs::path(home) / ".cache" / "moxie";
   return {};

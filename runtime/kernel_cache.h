@@ -1,9 +1,9 @@
 #pragma once
 // KernelCache: compiled kernels on disk, found by the content that they were made from.
 //
-// One self-checking file per entry, published by a temporary file and a rename, so that any number of processes may share a
-// directory without locks. Nothing here ever fails a caller: what cannot be read is compiled again, what cannot be written stays in
-// memory, and both are counted. The cache holds code: its directory belongs to its user alone.
+// One self-checking file per entry, published by a temporary file and a rename, so that any number of processes may
+// share a directory without locks. Nothing here ever fails a caller: what cannot be read is compiled again, what cannot
+// be written stays in memory, and both are counted. The cache holds code: its directory belongs to its user alone.
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -29,7 +29,7 @@ struct CacheStats {
   std::int64_t damaged = 0;       // entries that were deleted because they did not check out
   std::int64_t write_errors = 0;  // read-only or full disk
   std::int64_t evicted = 0;
-  std::string problem;            // why the directory is not used, or what the first write error was; empty if all is well
+  std::string problem;  // why the directory is not used, or what the first write error was; empty if all is well
 };
 
 /// The bytes on disk, for `moxie doctor`.
@@ -42,7 +42,8 @@ class KernelCache {
  public:
   static constexpr std::uintmax_t kDefaultLimit = std::uintmax_t{2} << 30;
 
-  /// An empty `directory` gives a cache in memory. Entries unused for the longest time go when their files exceed `limit` bytes.
+  /// An empty `directory` gives a cache in memory. Entries unused for the longest time go when their files exceed
+  /// `limit` bytes.
   explicit KernelCache(std::filesystem::path directory, std::uintmax_t limit = kDefaultLimit);
 
   /// `key` is the text that determines the kernel: its source, and the versions and options of all that compiles it.
@@ -67,13 +68,14 @@ class KernelCache {
   std::filesystem::path directory_;  // empty when there is none, or when it cannot be trusted
   std::uintmax_t limit_;
   bool writable_ = true;
-  std::optional<std::uintmax_t> bytes_;           // on disk, by this process's count
+  std::optional<std::uintmax_t> bytes_;          // on disk, by this process's count
   std::map<std::string, CacheEntry> in_memory_;  // entries that could not be written
   CacheStats stats_;
   mutable std::mutex mutex_;
 };
 
-/// $MOXIE_CACHE_DIR, else $XDG_CACHE_HOME/moxie, else ~/.cache/moxie; empty (no cache on disk) where none is set or MOXIE_CACHE_DIR is 0.
+/// $MOXIE_CACHE_DIR, else $XDG_CACHE_HOME/moxie, else ~/.cache/moxie; empty (no cache on disk) where none is set or
+/// MOXIE_CACHE_DIR is 0.
 std::filesystem::path default_cache_dir();
 
 }  // namespace moxie

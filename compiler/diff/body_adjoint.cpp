@@ -149,8 +149,10 @@ class BodyAdjoint {
     send(opened.body, scope_number(inner), chain(reduction_derivative(node->reduce, value, opened), once));
   }
 
-  /// The value of the whole body stands in the definition itself.
-  Expr value_of(const Expr& node) const { return node == root_ ? root_value_ : node; }
+  /// The value of the whole body stands in the definition itself. (A body that ignores an axis may be passed without that axis.)
+  Expr value_of(const Expr& node) const {
+    return node == root_ && std::ranges::includes(node->free_symbols, root_value_->free_symbols) ? root_value_ : node;
+  }
 
   /// An expression with reductions of its own, in a definition where that has no more axes than the one that is differentiated: it is about to be
   /// used in every round of another reduction.
@@ -183,7 +185,7 @@ class BodyAdjoint {
     if (!boxes) return false;
     const Preimage dropped = project(open.domain, kept, *boxes);
     if (!is_defined_everywhere(dropped)) return false;
-    send(node, scope_number({remaining_domain(open.domain, kept, dropped), open.axes}), sum_over(dropped, adjoint));
+    send(node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), open.axes}), sum_over(dropped, adjoint));
     return true;
   }
 
@@ -193,7 +195,7 @@ class BodyAdjoint {
     const Preimage dropped = project(open.domain, kept, *boxes);
     if (!is_defined_everywhere(dropped)) return false;
     const Expr read = let(kept, *boxes, gather(dropped, adjoint));
-    send(node, scope_number({remaining_domain(open.domain, kept, dropped), kept.size()}), read);
+    send(node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), kept.size()}), read);
     return true;
   }
 
@@ -216,13 +218,17 @@ class BodyAdjoint {
   }
 
   /// What is still known of the kept variables once the others are gone.
-  static IndexDomain remaining_domain(const IndexDomain& domain, const std::vector<Symbol>& kept, const Preimage& dropped) {
+  static IndexDomain remaining_domain(const IndexDomain& domain, const std::vector<Symbol>& kept,
+                                      const std::vector<IndexBox>& boxes, const Preimage& dropped) {
     IndexDomain remaining{kept, {}, dropped.zero};
     const auto mentions_dropped = [&](const Affine& row) {
       return std::ranges::any_of(domain.variables,
                                  [&](Symbol v) { return row.mentions(v) && std::ranges::find(kept, v) == kept.end(); });
     };
     std::ranges::copy_if(domain.nonnegative, std::back_inserter(remaining.nonnegative), std::not_fn(mentions_dropped));
+    for (std::size_t k = 0; k < kept.size(); ++k) {
+      add_missing(remaining.nonnegative, {Affine(kept[k]) - boxes[k].low, boxes[k].high - Affine(kept[k])});
+    }
     add_missing(remaining.nonnegative, dropped.nonnegative);
     add_missing(remaining.nonnegative, dropped.derived);
     return remaining;

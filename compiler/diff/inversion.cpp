@@ -140,6 +140,11 @@ Expr sum_over(const Preimage& preimage, const Expr& term) {
 }
 
 Expr gather(const Preimage& preimage, const Expr& term) {
+  const auto never = [](const Affine& row, bool holds) { return row.is_constant() && !holds; };
+  const bool empty =
+      std::ranges::any_of(preimage.zero, [&](const Affine& row) { return never(row, row.constant() == 0); }) ||
+      std::ranges::any_of(preimage.nonnegative, [&](const Affine& row) { return never(row, row.constant() >= 0); });
+  if (empty) return 0;
   return guarded(preimage.zero, preimage.nonnegative, sum_over(preimage, term));
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "compiler/fuse/matrix_product.h"
+#include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -42,7 +43,8 @@ Placed place(const Definition& definition, const LoopChoice& choice) {
     placed.root.accumulate = body->reduce;
     body = opened.body;
   }
-  placed.root.body = substitute(body, replacement);
+  // The normal form once more: its order depends on the kinds of symbols, and roots share what is the same node.
+  placed.root.body = body->kind == NodeKind::LinearAlgebra ? substitute(body, replacement) : normalise(substitute(body, replacement));
   return placed;
 }
 

@@ -23,9 +23,15 @@ constexpr std::array<Operator, 14> kOperators = {{{"or", kOr}, {"and", kAnd}, {"
                                                   {">", kCompare}, {">=", kCompare}, {"==", kCompare}, {"!=", kCompare}, {"+", kSum},
                                                   {"*", kProduct}, {"/", kProduct}, {"neg", kUnary}, {"pow", kPower}}};
 
+/// An index value may be a mere number, once dims have their values.
+int strength_of(const Affine& affine) {
+  if (affine.is_constant()) return affine.constant() < 0 ? kUnary : kPrimary;
+  return affine.as_symbol() ? kPrimary : kSum;
+}
+
 int strength_of(const Node& node) {
   if (node.kind == NodeKind::Constant) return std::signbit(node.value) ? kUnary : kPrimary;
-  if (node.kind == NodeKind::IndexValue) return node.affine.as_symbol() ? kPrimary : kSum;
+  if (node.kind == NodeKind::IndexValue) return strength_of(node.affine);
   if (node.kind != NodeKind::Call) return kPrimary;
   const auto it = std::ranges::find(kOperators, node.function->name, &Operator::function);
   return it == kOperators.end() ? kPrimary : it->strength;
@@ -37,7 +43,8 @@ bool is_index(const Node& node) { return node.kind == NodeKind::IndexValue && no
 
 /// Whether the parser would take the operand, as written in a chain, for a part of an affine expression.
 bool is_foldable(const Node& node) {
-  return is_index(node) || (node.kind == NodeKind::Constant && std::trunc(node.value) == node.value);
+  if (node.kind == NodeKind::IndexValue) return strength_of(node.affine) > kSum;
+  return node.kind == NodeKind::Constant && std::trunc(node.value) == node.value;
 }
 
 bool is_foldable_term(const Node& node) { return is_foldable(is_call(node, "neg") ? *node.args[0] : node); }

@@ -59,8 +59,9 @@ std::optional<Expr> fold_to_triangle(const DoubleSum& sum) {
   if (kernel->kind == NodeKind::Constant || !is_symmetric(kernel, sum.r, sum.t)) return std::nullopt;
   const Expr weight = make_product(sum.weight);
   const Expr both = plus(weight, swapped(weight, sum.r, sum.t));
+  const Expr on_diagonal = normalise(substitute(weight, {{sum.t, Affine(sum.r)}}));
   const Expr diagonal = call("==", {index_value(Affine(sum.r)), index_value(Affine(sum.t))});
-  const Expr folded = times(kernel, call("where", {diagonal, weight, both}));
+  const Expr folded = times(kernel, call("where", {diagonal, on_diagonal, both}));
   return make_reduction_sum(sum.r, Range::extent(sum.extent), make_reduction_sum(sum.t, Range::half_open(sum.r, sum.extent), folded));
 }
 

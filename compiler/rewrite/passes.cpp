@@ -6,9 +6,32 @@
 
 namespace moxie {
 
+namespace {
+
+/// f32(...) where everything is computed in single anyway, and f64(...) likewise, say nothing.
+Expr drop_idle_casts(const Expr& expr, DType precision) {
+  for (const DType cast : {DType::f32, DType::f64}) {
+    if (!is_call(expr, to_string(cast))) continue;
+    const Expr inner = drop_idle_casts(expr->args[0], cast);
+    return cast == precision ? inner : call(to_string(cast), {inner});
+  }
+  return map_children(expr, [&](const Expr& child) { return drop_idle_casts(child, precision); });
+}
+
+bool has_casts(const Expr& expr) {
+  bool found = false;
+  visit(expr, [&](const Expr& e) { found |= is_call(e, "f32") || is_call(e, "f64"); });
+  return found;
+}
+
+}  // namespace
+
 Program normalise_bodies(const Program& program) {
   Program result = program;
-  for (Definition& definition : result.definitions) definition.body = normalise(definition.body);
+  for (Definition& definition : result.definitions) {
+    if (has_casts(definition.body)) definition.body = drop_idle_casts(definition.body, definition.dtype);
+    definition.body = normalise(definition.body);
+  }
   return result;
 }
 
@@ -22,6 +45,8 @@ std::span<const Pass> passes() {
       Pass{"split-exponentials", "factors that do not change in a long loop leave the exponential", split_exponentials},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"fold-double-sums", "symmetric double sums become triangles, sums that see only r+t single sums", fold_double_sums},
+      Pass{"split-reductions", "sums over long ranges become definitions of their own", split_reductions},
+      Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"split-reductions", "sums over long ranges become definitions of their own", split_reductions},
       Pass{"share", "equal definitions become one", share_definitions},
       Pass{"narrow", "symmetric tensors keep one triangle, tensors that see only r+t one axis", narrow_definitions},

@@ -35,7 +35,8 @@ Program share_definitions(const Program& program) {
   for (Definition definition : program.definitions) {
     definition.body = rename_accesses(definition.body, renamed);
     const auto twin = std::ranges::find_if(result.definitions, [&](const Definition& d) { return same_content(d, definition); });
-    if (twin == result.definitions.end() || definition.body->kind == NodeKind::Access) {
+    const bool is_copy = definition.output && definition.body->kind == NodeKind::Access;
+    if (twin == result.definitions.end() || is_copy) {
       result.definitions.push_back(std::move(definition));
       continue;
     }

@@ -6,13 +6,25 @@
 namespace moxie {
 namespace {
 
+/// Everything that changes with the summed index is single: then the samples are summed in single too, chunk by chunk, and what follows
+/// (the small matrices per unit) stays in double.
+bool sums_singles(const Program& program, const Expr& reduction) {
+  const OpenedReduce opened = open(reduction);
+  bool singles = true;
+  visit(opened.body, [&](const Expr& e) {
+    const bool changes = e->kind == NodeKind::Access && e->depends_on(opened.index);
+    singles &= !changes || program.dtype_of(e->tensor) == DType::f32;
+  });
+  return singles;
+}
+
 /// A new definition for `expr`, put before the current one; the access that stands for it.
 Expr extract(Program& program, std::vector<Definition>& before, const Definition& user, const Expr& expr, const Scope& scope) {
   const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
   NewAxes axes = make_axes(program, scope, symbols);
   Definition part;
   part.name = unused_name(program, user.name + ".sum");
-  part.dtype = user.dtype;
+  part.dtype = sums_singles(program, expr) ? DType::f32 : user.dtype;
   part.axes = std::move(axes.axes);
   part.body = substitute(expr, axes.replacement);
   part.line = user.line;
@@ -44,6 +56,8 @@ Program split_reductions(const Program& program) {
       return splits ? std::optional(extract(names, before, definition, expr, scope)) : std::nullopt;
     };
     definition.body = rewrite_top_down(definition.body, Scope::of(definition), split);
+    const bool long_sum = root->kind == NodeKind::Reduce && is_long(root->range);
+    if (long_sum && !definition.output && sums_singles(names, root)) definition.dtype = DType::f32;
     for (Definition& part : before) result.definitions.push_back(std::move(part));
     result.definitions.push_back(std::move(definition));
   }

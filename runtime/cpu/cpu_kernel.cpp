@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -20,7 +21,8 @@ constexpr int kCodeVersion = 1;
 /// More threads than this gain little and hold a compiler's memory each.
 constexpr std::size_t kMostThreads = 8;
 
-CpuKernel::Ptr from_cache(const LoopProgram& program, const VectorMachine& machine, const std::string& source, KernelCache* cache) {
+CpuKernel::Ptr from_cache(const LoopProgram& program, const VectorMachine& machine, const std::string& source,
+                          KernelCache* cache) {
   if (cache == nullptr) return nullptr;
   const std::string key = cpu_cache_key(source, machine);
   const auto entry = cache->find(key);
@@ -33,7 +35,8 @@ CpuKernel::Ptr from_cache(const LoopProgram& program, const VectorMachine& machi
   }
 }
 
-CpuKernel::Ptr compile(const LoopProgram& program, const VectorMachine& machine, const std::string& source, KernelCache* cache) {
+CpuKernel::Ptr compile(const LoopProgram& program, const VectorMachine& machine, const std::string& source,
+                       KernelCache* cache) {
   std::string object = compile_llvm(source, machine);
   if (cache != nullptr) cache->store(cpu_cache_key(source, machine), {object, source, llvm_version()});
   return std::make_shared<const CpuKernel>(program, machine, source, std::move(object));
@@ -68,7 +71,8 @@ void in_parallel(std::size_t count, const Work& work) {
 }  // namespace
 
 std::string cpu_cache_key(const std::string& source, const VectorMachine& machine) {
-  std::string key = fmt::format("cpu kernel {} {} {} {} {}\n", kCodeVersion, MOXIE_LLVM_VERSION, machine.triple, machine.features, machine.vector_bits);
+  std::string key = fmt::format("cpu kernel {} {} {} {} {}\n", kCodeVersion, MOXIE_LLVM_VERSION, machine.triple,
+                                machine.features, machine.vector_bits);
   for (std::size_t begin = 0; begin < source.size();) {
     const std::size_t end = std::min(source.find('\n', begin), source.size() - 1) + 1;
     if (source[begin] != ';') key.append(source, begin, end - begin);
@@ -78,10 +82,16 @@ std::string cpu_cache_key(const std::string& source, const VectorMachine& machin
 }
 
 CpuKernel::CpuKernel(const LoopProgram& program, const VectorMachine& machine, std::string source, std::string object)
-    : name_(program.name), source_(std::move(source)), object_(std::move(object)), lanes_(lanes_for(program, machine)),
-      scratch_bytes_(moxie::scratch_bytes(program, machine)), code_(object_), entry_(reinterpret_cast<Entry*>(code_.symbol(program.name))) {}
+    : name_(program.name),
+      source_(std::move(source)),
+      object_(std::move(object)),
+      lanes_(lanes_for(program, machine)),
+      scratch_bytes_(moxie::scratch_bytes(program, machine)),
+      code_(object_),
+      entry_(reinterpret_cast<Entry*>(code_.symbol(program.name))) {}
 
-std::vector<CpuKernel::Ptr> CpuKernel::build_all(std::span<const LoopProgram> programs, const VectorMachine& machine, KernelCache* cache) {
+std::vector<CpuKernel::Ptr> CpuKernel::build_all(std::span<const LoopProgram> programs, const VectorMachine& machine,
+                                                 KernelCache* cache) {
   std::vector<Ptr> kernels;
   std::vector<std::string> sources;
   std::vector<std::size_t> missing;
@@ -90,6 +100,8 @@ std::vector<CpuKernel::Ptr> CpuKernel::build_all(std::span<const LoopProgram> pr
     kernels.push_back(from_cache(programs[i], machine, sources[i], cache));
     if (!kernels[i]) missing.push_back(i);
   }
+  // The longest first, so that no thread is left with much while the others have nothing.
+  std::ranges::sort(missing, std::greater(), [&](std::size_t i) { return sources[i].size(); });
   in_parallel(missing.size(), [&](std::size_t k) {
     const std::size_t i = missing[k];
     kernels[i] = compile(programs[i], machine, sources[i], cache);

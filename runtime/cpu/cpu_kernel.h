@@ -19,10 +19,12 @@ class CpuKernel {
   /// Finds the kernel in `cache` (may be null) or compiles it. Throws CompileError.
   static Ptr build(const LoopProgram& program, const VectorMachine& machine, KernelCache* cache);
   /// The same for several at once; those that must be compiled are compiled by several threads.
-  static std::vector<Ptr> build_all(std::span<const LoopProgram> programs, const VectorMachine& machine, KernelCache* cache);
+  static std::vector<Ptr> build_all(std::span<const LoopProgram> programs, const VectorMachine& machine,
+                                    KernelCache* cache);
 
-  /// Calls the kernel. `buffers` and `arguments` are in the program's order, `scratch` has scratch_bytes() bytes aligned to 64, and
-  /// `status` begins as KernelStatus{}. Any number of threads may call at once, each with its own scratch and status.
+  /// Calls the kernel. `buffers` and `arguments` are in the program's order, `scratch` has scratch_bytes() bytes
+  /// aligned to 64, and `status` begins as KernelStatus{}. Any number of threads may call at once, each with its own
+  /// scratch and status.
   void run(void* const* buffers, const std::int64_t* arguments, void* scratch, KernelStatus* status) const {
     entry_(buffers, arguments, scratch, status);
   }

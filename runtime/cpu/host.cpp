@@ -16,8 +16,8 @@ namespace {
 constexpr const char* kX86 = "x86_64-unknown-linux-gnu";
 constexpr const char* kArm = "aarch64-unknown-linux-gnu";
 
-// The CPU name stays generic: a name would let LLVM use whatever that model has, also where a virtual machine masks it. fast-gather
-// only chooses gather instructions over one branch per lane.
+// The CPU name stays generic: a name would let LLVM use whatever that model has, also where a virtual machine masks it.
+// fast-gather only chooses gather instructions over one branch per lane.
 const std::string kAvx2 = "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+avx,+avx2,+fma,+bmi,+bmi2,+fast-gather";
 const std::string kAvx512 = kAvx2 + ",+avx512f,+avx512vl,+avx512dq,+avx512bw";
 
@@ -60,7 +60,8 @@ const VectorMachine& host_machine(int vector_bits) {
     widest = &level;
     if (level.machine.vector_bits <= vector_bits) break;
   }
-  if (widest == nullptr) throw CompileError("moxie compiles CPU kernels for x86-64 and aarch64 only; this processor is neither");
+  if (widest == nullptr)
+    throw CompileError("moxie compiles CPU kernels for x86-64 and aarch64 only; this processor is neither");
   return widest->machine;
 }
 

@@ -24,7 +24,9 @@ namespace {
 template <auto Dispose>
 struct Disposer {
   template <class T>
-  void operator()(T* pointer) const { Dispose(pointer); }
+  void operator()(T* pointer) const {
+    Dispose(pointer);
+  }
 };
 template <class Ref, auto Dispose>
 using Owner = std::unique_ptr<std::remove_pointer_t<Ref>, Disposer<Dispose>>;
@@ -41,15 +43,16 @@ struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Kernels come as counted loops over vectors: there is nothing to vectorise, inline or unroll. Measured on a GPN layer this takes half
-/// the time of default<O2> or less, and gives code of the same speed. (Without no-verify-fixpoint instcombine may end a compilation.)
+/// Kernels come as counted loops over vectors: there is nothing to vectorise, inline or unroll. Measured on a GPN layer
+/// this takes half the time of default<O2> or less, and gives code of the same speed. (Without no-verify-fixpoint
+/// instcombine may end a compilation.)
 constexpr const char* kKernelPipeline =
     "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),"
     "early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
 
 constexpr std::array<const char*, 4> kPipelines{"default<O0>", kKernelPipeline, "default<O2>", "default<O3>"};
-constexpr std::array<LLVMCodeGenOptLevel, 4> kLevels{LLVMCodeGenLevelNone, LLVMCodeGenLevelDefault, LLVMCodeGenLevelDefault,
-                                                     LLVMCodeGenLevelAggressive};
+constexpr std::array<LLVMCodeGenOptLevel, 4> kLevels{LLVMCodeGenLevelNone, LLVMCodeGenLevelDefault,
+                                                     LLVMCodeGenLevelDefault, LLVMCodeGenLevelAggressive};
 
 std::size_t level_index(int opt) { return static_cast<std::size_t>(std::clamp(opt, 0, 3)); }
 
@@ -98,8 +101,8 @@ Machine make_machine(const char* triple, const char* cpu, const char* features, 
   const bool failed = LLVMGetTargetFromTriple(triple, &target, &message);
   const Message owned_message(message);
   if (failed) throw Failure(message);
-  LLVMTargetMachineRef machine =
-      LLVMCreateTargetMachine(target, triple, cpu, features, kLevels[level_index(opt)], LLVMRelocPIC, LLVMCodeModelSmall);
+  LLVMTargetMachineRef machine = LLVMCreateTargetMachine(target, triple, cpu, features, kLevels[level_index(opt)],
+                                                         LLVMRelocPIC, LLVMCodeModelSmall);
   if (machine == nullptr) throw Failure(std::string("no code generator for ") + triple);
   return Machine(machine);
 }
@@ -154,8 +157,8 @@ MOXIE_EXPORT moxie_llvm_compile_fn moxie_llvm_compile;
 MOXIE_EXPORT moxie_llvm_free_fn moxie_llvm_free;
 MOXIE_EXPORT moxie_llvm_version_fn moxie_llvm_version;
 
-int moxie_llvm_compile(const char* ir, const char* triple, const char* cpu, const char* features, int opt, int want, void** data, size_t* size,
-                       char** message) {
+int moxie_llvm_compile(const char* ir, const char* triple, const char* cpu, const char* features, int opt, int want,
+                       void** data, size_t* size, char** message) {
   *data = nullptr, *size = 0, *message = nullptr;
   try {
     const std::string output = compile(ir, triple, cpu, features, opt, want);

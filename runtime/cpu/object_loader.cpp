@@ -26,15 +26,19 @@ class ElfFile {
   ElfFile(std::string_view bytes, std::uint16_t machine) : bytes_(bytes) {
     const auto header = read<Elf64_Ehdr>(0);
     if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) damaged("it does not begin like an ELF file");
-    const bool expected = header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == ELFDATA2LSB && header.e_type == ET_REL;
+    const bool expected =
+        header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == ELFDATA2LSB && header.e_type == ET_REL;
     if (!expected) damaged("it is no 64-bit relocatable object");
-    if (header.e_machine != machine) damaged(fmt::format("it is for ELF machine {}, not {}", header.e_machine, machine));
-    if (header.e_shentsize != sizeof(Elf64_Shdr)) damaged(fmt::format("section headers of {} bytes", header.e_shentsize));
+    if (header.e_machine != machine)
+      damaged(fmt::format("it is for ELF machine {}, not {}", header.e_machine, machine));
+    if (header.e_shentsize != sizeof(Elf64_Shdr))
+      damaged(fmt::format("section headers of {} bytes", header.e_shentsize));
     sections = read_all<Elf64_Shdr>(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr));
   }
 
   std::string_view range(std::uint64_t offset, std::uint64_t size) const {
-    if (offset > bytes_.size() || size > bytes_.size() - offset) damaged(fmt::format("bytes {} + {} of {}", offset, size, bytes_.size()));
+    if (offset > bytes_.size() || size > bytes_.size() - offset)
+      damaged(fmt::format("bytes {} + {} of {}", offset, size, bytes_.size()));
     return bytes_.substr(offset, size);
   }
   template <class T>
@@ -57,7 +61,9 @@ class ElfFile {
   }
   std::string_view content(const Elf64_Shdr& section) const { return range(section.sh_offset, section.sh_size); }
   template <class T>
-  std::vector<T> table(const Elf64_Shdr& section) const { return read_all<T>(section.sh_offset, section.sh_size); }
+  std::vector<T> table(const Elf64_Shdr& section) const {
+    return read_all<T>(section.sh_offset, section.sh_size);
+  }
   std::string_view name(const Elf64_Shdr& strings, std::uint32_t offset) const {
     const std::string_view text = content(strings);
     const std::size_t end = text.find('\0', offset);
@@ -84,9 +90,11 @@ Placement place(const ElfFile& file) {
   for (const Elf64_Shdr& section : file.sections) {
     result.offsets.emplace_back();
     if ((section.sh_flags & SHF_ALLOC) == 0 || section.sh_size == 0) continue;
-    if ((section.sh_flags & (SHF_WRITE | SHF_TLS)) != 0 || section.sh_type == SHT_NOBITS) damaged("it has variables; kernels have none");
+    if ((section.sh_flags & (SHF_WRITE | SHF_TLS)) != 0 || section.sh_type == SHT_NOBITS)
+      damaged("it has variables; kernels have none");
     const std::uint64_t alignment = std::max<std::uint64_t>(section.sh_addralign, 1);
-    if (!std::has_single_bit(alignment) || alignment > kLargestAlignment) damaged(fmt::format("an alignment of {}", alignment));
+    if (!std::has_single_bit(alignment) || alignment > kLargestAlignment)
+      damaged(fmt::format("an alignment of {}", alignment));
     result.offsets.back() = (result.size + alignment - 1) / alignment * alignment;
     result.size = *result.offsets.back() + file.content(section).size();
   }
@@ -95,7 +103,8 @@ Placement place(const ElfFile& file) {
 }
 
 /// The symbol's address relative to the loaded code.
-std::uint64_t offset_of(const ElfFile& file, const Placement& placement, const Elf64_Sym& symbol, std::string_view name) {
+std::uint64_t offset_of(const ElfFile& file, const Placement& placement, const Elf64_Sym& symbol,
+                        std::string_view name) {
   if (symbol.st_shndx == SHN_UNDEF) damaged(fmt::format("it needs the outside symbol '{}'", name));
   const Elf64_Shdr& section = file.section(symbol.st_shndx);
   const auto& start = placement.offsets[symbol.st_shndx];
@@ -103,8 +112,9 @@ std::uint64_t offset_of(const ElfFile& file, const Placement& placement, const E
   return *start + symbol.st_value;
 }
 
-void relocate_section(const ElfFile& file, const Placement& placement, const Elf64_Shdr& table, std::uint16_t machine, std::span<std::byte> memory) {
-  const auto& target_start = file.section(table.sh_info), &symbol_table = file.section(table.sh_link);
+void relocate_section(const ElfFile& file, const Placement& placement, const Elf64_Shdr& table, std::uint16_t machine,
+                      std::span<std::byte> memory) {
+  const auto &target_start = file.section(table.sh_info), &symbol_table = file.section(table.sh_link);
   const auto& start = placement.offsets[table.sh_info];
   if (!start) return;  // debug information and the like
   const Elf64_Shdr& names = file.section(symbol_table.sh_link);
@@ -114,10 +124,11 @@ void relocate_section(const ElfFile& file, const Placement& placement, const Elf
     const std::uint64_t index = ELF64_R_SYM(entry.r_info);
     if (index >= symbols.size() || entry.r_offset > target_start.sh_size) damaged("a relocation outside its tables");
     const std::string_view name = symbols[index].st_name == 0 ? "" : file.name(names, symbols[index].st_name);
-    const std::uint64_t target = base + offset_of(file, placement, symbols[index], name) + static_cast<std::uint64_t>(entry.r_addend);
+    const std::uint64_t target =
+        base + offset_of(file, placement, symbols[index], name) + static_cast<std::uint64_t>(entry.r_addend);
     const std::uint64_t at = *start + entry.r_offset;
-    apply_relocation(machine, static_cast<std::uint32_t>(ELF64_R_TYPE(entry.r_info)), memory.subspan(at, target_start.sh_size - entry.r_offset),
-                     target, base + at);
+    apply_relocation(machine, static_cast<std::uint32_t>(ELF64_R_TYPE(entry.r_info)),
+                     memory.subspan(at, target_start.sh_size - entry.r_offset), target, base + at);
   }
 }
 
@@ -162,7 +173,8 @@ ExecutablePages::ExecutablePages(std::size_t size) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t rounded = (size + page - 1) / page * page;
   void* memory = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw DeviceError(fmt::format("{} bytes of memory for code cannot be had: {}", rounded, std::strerror(errno)));
+  if (memory == MAP_FAILED)
+    throw DeviceError(fmt::format("{} bytes of memory for code cannot be had: {}", rounded, std::strerror(errno)));
   bytes_ = {static_cast<std::byte*>(memory), rounded};
 }
 
@@ -170,13 +182,15 @@ ExecutablePages::~ExecutablePages() { munmap(bytes_.data(), bytes_.size()); }
 
 void ExecutablePages::make_executable() {
   if (mprotect(bytes_.data(), bytes_.size(), PROT_READ | PROT_EXEC) != 0) {
-    throw DeviceError(fmt::format("memory cannot be made executable: {}; a security policy may forbid it", std::strerror(errno)));
+    throw DeviceError(
+        fmt::format("memory cannot be made executable: {}; a security policy may forbid it", std::strerror(errno)));
   }
   auto* begin = reinterpret_cast<char*>(bytes_.data());
   __builtin___clear_cache(begin, begin + bytes_.size());
 }
 
-LoadedObject::LoadedObject(std::string_view object, std::uint16_t machine) : pages_(place(ElfFile(object, machine)).size) {
+LoadedObject::LoadedObject(std::string_view object, std::uint16_t machine)
+    : pages_(place(ElfFile(object, machine)).size) {
   const ElfFile file(object, machine);
   const Placement placement = place(file);
   load(file, placement, machine, pages_.bytes());

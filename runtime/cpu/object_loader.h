@@ -30,7 +30,8 @@ class ExecutablePages {
 /// Code in memory. It refers to nothing outside of itself; objects that do, or that are damaged, are refused.
 class LoadedObject {
  public:
-  /// Throws CacheError for bytes that are no object of `machine` such as moxie makes, DeviceError where memory cannot be had.
+  /// Throws CacheError for bytes that are no object of `machine` such as moxie makes, DeviceError where memory cannot
+  /// be had.
   explicit LoadedObject(std::string_view object, std::uint16_t machine = host_elf_machine());
 
   /// The address of a global symbol. Throws CacheError where there is none.

@@ -36,7 +36,9 @@ Plugin resolve(void* library, const fs::path& path) {
   const auto symbol = [&](const char* name) {
     void* address = dlsym(library, name);
     if (address == nullptr) {
-      throw CompileError(fmt::format("{} is no moxie plugin: it has no function {}; rebuild moxie or correct MOXIE_PLUGIN_DIR", path.string(), name));
+      throw CompileError(
+          fmt::format("{} is no moxie plugin: it has no function {}; rebuild moxie or correct MOXIE_PLUGIN_DIR",
+                      path.string(), name));
     }
     return address;
   };
@@ -60,10 +62,11 @@ Plugin load() {
       reasons.emplace_back(dlerror());
     }
   }
-  throw CompileError(fmt::format(
-      "CPU kernels need moxie's LLVM plugin, {}, which could not be loaded:\n  {}\nBuild moxie with LLVM 19 installed (Debian: llvm-19-dev), "
-      "or set MOXIE_PLUGIN_DIR to the plugin's folder.",
-      kFileName, fmt::join(reasons, "\n  ")));
+  throw CompileError(
+      fmt::format("CPU kernels need moxie's LLVM plugin, {}, which could not be loaded:\n  {}\nBuild moxie with LLVM "
+                  "19 installed (Debian: llvm-19-dev), "
+                  "or set MOXIE_PLUGIN_DIR to the plugin's folder.",
+                  kFileName, fmt::join(reasons, "\n  ")));
 }
 
 /// Loading is tried again after a failure, so that a corrected MOXIE_PLUGIN_DIR takes effect.
@@ -79,7 +82,8 @@ const Plugin& plugin() {
 
 std::vector<fs::path> llvm_plugin_directories() {
   std::vector<fs::path> directories;
-  if (const char* chosen = std::getenv("MOXIE_PLUGIN_DIR"); chosen != nullptr && *chosen != '\0') directories.emplace_back(chosen);
+  if (const char* chosen = std::getenv("MOXIE_PLUGIN_DIR"); chosen != nullptr && *chosen != '\0')
+    directories.emplace_back(chosen);
   std::error_code error;
   const fs::path executable = fs::read_symlink("/proc/self/exe", error);
   if (!error) {
@@ -96,12 +100,13 @@ std::string compile_llvm(const std::string& text, const VectorMachine& machine, 
   std::size_t size = 0;
   char* message = nullptr;
   if (want == LlvmOutput::object) ++compilation_count;
-  const int failed = llvm.compile(text.c_str(), machine.triple.c_str(), machine.cpu.c_str(), machine.features.c_str(), kOptimisation,
-                                  static_cast<int>(want), &data, &size, &message);
+  const int failed = llvm.compile(text.c_str(), machine.triple.c_str(), machine.cpu.c_str(), machine.features.c_str(),
+                                  kOptimisation, static_cast<int>(want), &data, &size, &message);
   const std::unique_ptr<void, moxie_llvm_free_fn*> owned_data(data, llvm.release), owned_message(message, llvm.release);
   if (failed != 0) {
-    throw CompileError(fmt::format("LLVM refused a kernel: {}. This is a fault of moxie: please report it with the kernel's text (MOXIE_DUMP).",
-                                   message != nullptr ? message : "out of memory"));
+    throw CompileError(fmt::format(
+        "LLVM refused a kernel: {}. This is a fault of moxie: please report it with the kernel's text (MOXIE_DUMP).",
+        message != nullptr ? message : "out of memory"));
   }
   return {static_cast<const char*>(data), size};
 }

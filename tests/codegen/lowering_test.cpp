@@ -54,7 +54,8 @@ void check_rows(double tolerance) {
       std::vector<double> args;
       for (const auto& input : inputs) args.push_back(input[i]);
       const double expected = row.reference(args);
-      CHECK_MESSAGE(std::fabs(values[i] - expected) <= tolerance * std::fmax(1, std::fabs(expected)), kernel.function << " of " << args[0]);
+      CHECK_MESSAGE(std::fabs(values[i] - expected) <= tolerance * std::fmax(1, std::fabs(expected)),
+                    kernel.function << " of " << args[0]);
     }
   }
 }
@@ -68,20 +69,76 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 constexpr Special kSpecials[] = {
-    {"exp", 0, 1},         {"exp", kInf, kInf},     {"exp", -kInf, 0},       {"exp", 1e30, kInf},     {"exp", -1e30, 0},
-    {"exp2", 0, 1},        {"exp2", kInf, kInf},    {"exp2", -kInf, 0},      {"exp2", 10, 1024},      {"exp2", -3, 0.125},
-    {"expm1", 0, 0},       {"expm1", kInf, kInf},   {"expm1", -kInf, -1},    {"log", 0, -kInf},       {"log", -0.0, -kInf},
-    {"log", 1, 0},         {"log", -1, kNaN},       {"log", kInf, kInf},     {"log", -kInf, kNaN},    {"log2", 0, -kInf},
-    {"log2", 8, 3},        {"log2", -1, kNaN},      {"log1p", -1, -kInf},    {"log1p", 0, 0},         {"log1p", -2, kNaN},
-    {"log1p", kInf, kInf}, {"sqrt", -1, kNaN},      {"rsqrt", 0, kInf},      {"rsqrt", kInf, 0},      {"sin", 0, 0},
-    {"sin", kInf, kNaN},   {"cos", 0, 1},           {"cos", -kInf, kNaN},    {"tanh", kInf, 1},       {"tanh", -kInf, -1},
-    {"tanh", 0, 0},        {"sigmoid", kInf, 1},    {"sigmoid", -kInf, 0},   {"sigmoid", 0, 0.5},     {"softplus", kInf, kInf},
-    {"softplus", -kInf, 0}, {"erf", kInf, 1},       {"erf", -kInf, -1},      {"erf", 0, 0},           {"erfc", kInf, 0},
-    {"erfc", -kInf, 2},    {"erfc", 0, 1},          {"normal_cdf", 0, 0.5},  {"normal_cdf", kInf, 1}, {"normal_cdf", -kInf, 0},
-    {"normal_pdf", kInf, 0}, {"log_normal_cdf", kInf, 0}, {"log_normal_cdf", -kInf, -kInf}, {"lgamma", 0, kInf}, {"lgamma", 1, 0},
-    {"lgamma", 2, 0},      {"lgamma", kInf, kInf},  {"lgamma", -0.5, kNaN},  {"digamma", 0, -kInf},   {"digamma", kInf, kInf},
-    {"trigamma", 0, kInf}, {"trigamma", kInf, 0},   {"sign", -3, -1},        {"sign", 0, 0},          {"relu", -2, 0},
-    {"relu", 2, 2},        {"floor", -0.5, -1},     {"floor", 1e30, 1e30},   {"floor", -kInf, -kInf}, {"abs", -kInf, kInf},
+    {"exp", 0, 1},
+    {"exp", kInf, kInf},
+    {"exp", -kInf, 0},
+    {"exp", 1e30, kInf},
+    {"exp", -1e30, 0},
+    {"exp2", 0, 1},
+    {"exp2", kInf, kInf},
+    {"exp2", -kInf, 0},
+    {"exp2", 10, 1024},
+    {"exp2", -3, 0.125},
+    {"expm1", 0, 0},
+    {"expm1", kInf, kInf},
+    {"expm1", -kInf, -1},
+    {"log", 0, -kInf},
+    {"log", -0.0, -kInf},
+    {"log", 1, 0},
+    {"log", -1, kNaN},
+    {"log", kInf, kInf},
+    {"log", -kInf, kNaN},
+    {"log2", 0, -kInf},
+    {"log2", 8, 3},
+    {"log2", -1, kNaN},
+    {"log1p", -1, -kInf},
+    {"log1p", 0, 0},
+    {"log1p", -2, kNaN},
+    {"log1p", kInf, kInf},
+    {"sqrt", -1, kNaN},
+    {"rsqrt", 0, kInf},
+    {"rsqrt", kInf, 0},
+    {"sin", 0, 0},
+    {"sin", kInf, kNaN},
+    {"cos", 0, 1},
+    {"cos", -kInf, kNaN},
+    {"tanh", kInf, 1},
+    {"tanh", -kInf, -1},
+    {"tanh", 0, 0},
+    {"sigmoid", kInf, 1},
+    {"sigmoid", -kInf, 0},
+    {"sigmoid", 0, 0.5},
+    {"softplus", kInf, kInf},
+    {"softplus", -kInf, 0},
+    {"erf", kInf, 1},
+    {"erf", -kInf, -1},
+    {"erf", 0, 0},
+    {"erfc", kInf, 0},
+    {"erfc", -kInf, 2},
+    {"erfc", 0, 1},
+    {"normal_cdf", 0, 0.5},
+    {"normal_cdf", kInf, 1},
+    {"normal_cdf", -kInf, 0},
+    {"normal_pdf", kInf, 0},
+    {"log_normal_cdf", kInf, 0},
+    {"log_normal_cdf", -kInf, -kInf},
+    {"lgamma", 0, kInf},
+    {"lgamma", 1, 0},
+    {"lgamma", 2, 0},
+    {"lgamma", kInf, kInf},
+    {"lgamma", -0.5, kNaN},
+    {"digamma", 0, -kInf},
+    {"digamma", kInf, kInf},
+    {"trigamma", 0, kInf},
+    {"trigamma", kInf, 0},
+    {"sign", -3, -1},
+    {"sign", 0, 0},
+    {"relu", -2, 0},
+    {"relu", 2, 2},
+    {"floor", -0.5, -1},
+    {"floor", 1e30, 1e30},
+    {"floor", -kInf, -kInf},
+    {"abs", -kInf, kInf},
 };
 
 template <typename T>
@@ -109,7 +166,8 @@ double worst_pow(double log_range) {
   std::vector<T> x, y;
   for (int i = 0; i < 50000; ++i) {
     x.push_back(static_cast<T>(std::exp(i % 2 == 0 ? logarithm(random) : logarithm(random) / log_range)));
-    y.push_back(static_cast<T>(exponent(random) * log_range / std::fmax(std::fabs(std::log(static_cast<double>(x.back()))), 1e-3)));
+    y.push_back(static_cast<T>(exponent(random) * log_range /
+                               std::fmax(std::fabs(std::log(static_cast<double>(x.back()))), 1e-3)));
   }
   const std::vector<T> values = all_functions<T>().run("pow", {x, y});
   double worst = 0;
@@ -121,14 +179,16 @@ double worst_pow(double log_range) {
 
 template <typename T>
 void check_special_powers() {
-  const std::vector<double> bases = {0, 0.5, 1, 3, -2, -0.5, kInf, -kInf, kNaN}, exponents = {0, 1, 3, 4, -3, -4, 0.5, -1.5, 1e300, -1e300, kInf, -kInf};
+  const std::vector<double> bases = {0, 0.5, 1, 3, -2, -0.5, kInf, -kInf, kNaN},
+                            exponents = {0, 1, 3, 4, -3, -4, 0.5, -1.5, 1e300, -1e300, kInf, -kInf};
   for (const double base : bases) {
     for (const double exponent : exponents) {
       const T x = static_cast<T>(base), y = static_cast<T>(exponent);
-      if (std::isinf(y) && x < 0) continue;                 // C calls an infinite exponent even
+      if (std::isinf(y) && x < 0) continue;                        // C calls an infinite exponent even
       if (std::isinf(x) && x < 0 && y != std::floor(y)) continue;  // and takes the limit of no real power
       const T value = all_functions<T>().run("pow", {{x}, {y}})[0];
-      CHECK_MESSAGE(ulps(value, std::pow(static_cast<long double>(x), static_cast<long double>(y))) <= 1, base << " ^ " << exponent << " = " << value);
+      CHECK_MESSAGE(ulps(value, std::pow(static_cast<long double>(x), static_cast<long double>(y))) <= 1,
+                    base << " ^ " << exponent << " = " << value);
     }
   }
 }
@@ -163,7 +223,7 @@ TEST_CASE("NaN stays NaN") {
 
 TEST_CASE("pow") {
   CHECK(worst_pow<float>(88) <= 1);
-  CHECK(worst_pow<double>(708) <= 20);
+  CHECK(worst_pow<double>(708) <= 2);
   check_special_powers<float>();
   check_special_powers<double>();
 }

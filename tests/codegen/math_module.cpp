@@ -28,9 +28,11 @@ Val load_argument(TextBuilder& builder, const MathKernel& kernel, Scalar type, i
 }
 
 void write_kernel(TextBuilder& builder, const MathKernel& kernel, Scalar type, int lanes) {
-  builder.line(fmt::format("define void @\"moxie.{}\"(ptr %inputs, ptr %output, i64 %count) #0 {{\nentry:", kernel.function));
+  builder.line(
+      fmt::format("define void @\"moxie.{}\"(ptr %inputs, ptr %output, i64 %count) #0 {{\nentry:", kernel.function));
   for (int i = 0; i < kernel.arity; ++i) {
-    builder.line(fmt::format("%slot{0} = getelementptr ptr, ptr %inputs, i64 {0}\n  %input{0} = load ptr, ptr %slot{0}", i));
+    builder.line(
+        fmt::format("%slot{0} = getelementptr ptr, ptr %inputs, i64 {0}\n  %input{0} = load ptr, ptr %slot{0}", i));
   }
   builder.line("br label %loop\nloop:\n  %i = phi i64 [ 0, %entry ], [ %next, %loop ]");
   std::vector<Val> args;
@@ -51,7 +53,8 @@ std::string math_module_text(std::span<const MathKernel> kernels, Scalar type, i
 }
 
 template <typename T>
-MathModule<T>::MathModule(std::span<const MathKernel> kernels, int lanes, const VectorMachine& machine) : lanes_(lanes) {
+MathModule<T>::MathModule(std::span<const MathKernel> kernels, int lanes, const VectorMachine& machine)
+    : lanes_(lanes) {
   const Scalar type = sizeof(T) == 4 ? Scalar::f32 : Scalar::f64;
   object_ = std::make_unique<LoadedObject>(compile_llvm(math_module_text(kernels, type, lanes), machine));
 }
@@ -66,7 +69,8 @@ std::vector<T> MathModule<T>::run(std::string_view function, std::vector<std::ve
     pointers.push_back(input.data());
   }
   std::vector<T> output(padded);
-  reinterpret_cast<Entry*>(object_->symbol("moxie." + std::string(function)))(pointers.data(), output.data(), static_cast<std::int64_t>(padded));
+  reinterpret_cast<Entry*>(object_->symbol("moxie." + std::string(function)))(pointers.data(), output.data(),
+                                                                              static_cast<std::int64_t>(padded));
   output.resize(count);
   return output;
 }

@@ -14,8 +14,8 @@ constexpr double kMost = std::numeric_limits<double>::max();
 constexpr Real kPi = std::numbers::pi_v<Real>;
 constexpr Real kSqrt2 = std::numbers::sqrt2_v<Real>;
 // B(2n), n = 1 .. 10
-constexpr Real kBernoulli[] = {1 / 6.0L,         -1 / 30.0L,    1 / 42.0L,         -1 / 30.0L,          5 / 66.0L,
-                               -691 / 2730.0L, 7 / 6.0L, -3617 / 510.0L, 43867 / 798.0L, -174611 / 330.0L};
+constexpr Real kBernoulli[] = {1 / 6.0L,       -1 / 30.0L, 1 / 42.0L,      -1 / 30.0L,     5 / 66.0L,
+                               -691 / 2730.0L, 7 / 6.0L,   -3617 / 510.0L, 43867 / 798.0L, -174611 / 330.0L};
 constexpr Real kAsymptotic = 25;  // from here the series in 1/x^2 reach the last bit with ten terms
 
 Real digamma(Real x) {

@@ -10,7 +10,7 @@ using LongFunction = long double (*)(long double);
 struct Reference {
   std::string_view function;
   LongFunction value;
-  double low, high;        // the whole range of arguments that is tested
+  double low, high;              // the whole range of arguments that is tested
   double dense_low, dense_high;  // where samples are dense
 };
 

@@ -62,5 +62,6 @@ TEST_CASE("agrees with the reference in every lane") {
 
 TEST_CASE("wrong numbers of words are refused") {
   TextBuilder builder;
-  CHECK_THROWS_WITH_AS(emit_philox(builder, {}, {}), "emit_philox: takes 2 words of key and 4 of counter, not 0 and 0", InternalError);
+  CHECK_THROWS_WITH_AS(emit_philox(builder, {}, {}), "emit_philox: takes 2 words of key and 4 of counter, not 0 and 0",
+                       InternalError);
 }

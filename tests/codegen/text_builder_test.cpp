@@ -23,7 +23,8 @@ std::string power_text(double exponent) {
 /// Compiles "<type> f(<parameters>)" and returns its address.
 template <typename Function>
 Function* compile(std::string_view signature, const TextBuilder& builder, LoadedObject*& owner) {
-  const std::string text = "define " + std::string(signature) + " {\n" + builder.text() + "}\n" + builder.declarations();
+  const std::string text =
+      "define " + std::string(signature) + " {\n" + builder.text() + "}\n" + builder.declarations();
   owner = new LoadedObject(compile_llvm(text, host_machine()));
   return reinterpret_cast<Function*>(owner->symbol("f"));
 }
@@ -61,7 +62,8 @@ TEST_CASE("an intrinsic is declared once for each type") {
   const Val x{Scalar::f64, 2, "%x"};
   builder.unary_intrinsic("sqrt", builder.unary_intrinsic("sqrt", x));
   builder.unary_intrinsic("sqrt", {Scalar::f32, 1, "%y"});
-  CHECK(builder.declarations() == "declare <2 x double> @llvm.sqrt.v2f64(<2 x double>)\ndeclare float @llvm.sqrt.f32(float)\n");
+  CHECK(builder.declarations() ==
+        "declare <2 x double> @llvm.sqrt.v2f64(<2 x double>)\ndeclare float @llvm.sqrt.f32(float)\n");
 }
 
 TEST_CASE("conversions choose their instruction") {

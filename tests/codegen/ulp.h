@@ -9,8 +9,8 @@
 
 namespace moxie::testing {
 
-/// How far `value` lies from `reference`, in units in the last place of the reference. Infinity counts as the number after the largest.
-/// Where the reference is subnormal anything between zero and the smallest normal number is right.
+/// How far `value` lies from `reference`, in units in the last place of the reference. Infinity counts as the number
+/// after the largest. Where the reference is subnormal anything between zero and the smallest normal number is right.
 template <typename T>
 double ulps(T value, long double reference) {
   using Limits = std::numeric_limits<T>;
@@ -26,7 +26,8 @@ double ulps(T value, long double reference) {
   return static_cast<double>(std::fabs(finite(value) - expected) / std::ldexp(1.0L, capped - (Limits::digits - 1)));
 }
 
-/// Numbers of [low, high]: uniform, uniform in magnitude from the subnormal numbers on, and uniform where the function has most to show.
+/// Numbers of [low, high]: uniform, uniform in magnitude from the subnormal numbers on, and uniform where the function
+/// has most to show.
 template <typename T>
 std::vector<T> samples(const Reference& reference, int count) {
   std::mt19937_64 random(20240607);
@@ -39,7 +40,8 @@ std::vector<T> samples(const Reference& reference, int count) {
     result.push_back(static_cast<T>(dense(random)));
     const T magnitude = static_cast<T>(std::exp2(exponent(random)));
     result.push_back(low < 0 && i % 2 == 0 ? static_cast<T>(std::fmax(-magnitude, low)) : magnitude);
-    result.push_back(static_cast<T>(low < -1 ? low / 2 + (high / 2 - low / 2) * (i + 0.5) / count : low + high * ((i + 0.5) / count)));
+    result.push_back(static_cast<T>(low < -1 ? low / 2 + (high / 2 - low / 2) * (i + 0.5) / count
+                                             : low + high * ((i + 0.5) / count)));
   }
   return result;
 }

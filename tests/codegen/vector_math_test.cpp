@@ -52,7 +52,8 @@ void check_accuracy(int lanes, const VectorMachine& machine) {
     const bool single = sizeof(T) == 4;
     const double bound = single ? row->ulp_f32 : row->ulp_f64;
     const Worst worst = sweep(module, reference, single ? 0 : row->absolute_f64);
-    fmt::print("f{} x{:<3} {:16} {:8.2f} ulp of {} at {:.17g}\n", 8 * sizeof(T), lanes, reference.function, worst.ulps, bound, worst.argument);
+    fmt::print("f{} x{:<3} {:16} {:8.2f} ulp of {} at {:.17g}\n", 8 * sizeof(T), lanes, reference.function, worst.ulps,
+               bound, worst.argument);
     CHECK_MESSAGE(worst.ulps <= bound, reference.function << " at " << worst.argument);
   }
 }

@@ -71,7 +71,6 @@ Expr RandomProgram::expression(const Scope& scope, int depth) {
 
 Program RandomProgram::make() {
   Program program;
-  program.name = "random";
   tensors_.clear();
   for (const char* name : {"x", "y"}) {
     Shape shape{name, {}};

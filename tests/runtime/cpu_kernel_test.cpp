@@ -32,7 +32,8 @@ stmt::For lanes(Symbol variable, Range range, Block body) {
   return result;
 }
 
-/// y[i] = value(i) in single precision over a vector loop of dynamic size N; buffer 0 is y, further ones are the caller's.
+/// y[i] = value(i) in single precision over a vector loop of dynamic size N; buffer 0 is y, further ones are the
+/// caller's.
 template <class Body>
 LoopProgram vectorised(std::vector<BufferDecl> inputs, const Body& body) {
   Builder b;
@@ -89,7 +90,8 @@ TEST_CASE("reductions over lanes leave out the lanes beyond the range") {
 }
 
 TEST_CASE("lanes combined by logsumexp") {
-  for (const double largest : {700.0, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()}) {
+  for (const double largest :
+       {700.0, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()}) {
     CAPTURE(largest);
     const auto kernel = CpuKernel::build(reduction(ReduceKind::LogSumExp, largest, "max"), host_machine(), nullptr);
     Buffers data = {{largest}, {0}};
@@ -101,7 +103,8 @@ TEST_CASE("lanes combined by logsumexp") {
 
 TEST_CASE("gathers: strided, reversed, shared by all lanes, and over a dynamic stride") {
   const Affine i = i0(), n = dim("N");
-  const auto element_of = [&](std::vector<Affine> shape, std::vector<std::uint32_t> layout, std::vector<Affine> subscripts) {
+  const auto element_of = [&](std::vector<Affine> shape, std::vector<std::uint32_t> layout,
+                              std::vector<Affine> subscripts) {
     BufferDecl x = single(input("x", std::move(shape)));
     x.layout = std::move(layout);
     return vectorised({x}, [&](Builder& b, Block& block) { return b.let(block, op::Load{1, subscripts, {}}); });
@@ -209,20 +212,22 @@ TEST_CASE("accumulators in an array outlive the rounds of the vector loop") {
   const ValueId sum = b.let(finish, op::LoadArray{0, {r}});
   b.varying = false;
   finish.push_back(stmt::Store{1, {r}, b.let(finish, op::CombineLanes{ReduceKind::Sum, sum})});
-  b.program.body = {loop(i1(), Range::extent(3), start), lanes(i0(), Range::extent(dim("N")), round), loop(i1(), Range::extent(3), finish)};
+  b.program.body = {loop(i1(), Range::extent(3), start), lanes(i0(), Range::extent(dim("N")), round),
+                    loop(i1(), Range::extent(3), finish)};
   check_against_interpreter(b.program, {numbers(3 * 37), {-1, -1, -1}}, {37}, kSingle);
 }
 
 TEST_CASE("double precision inside a single precision kernel") {
-  const LoopProgram p = vectorised({input("x", {dim("N")}), single(input("w", {dim("N")}))}, [](Builder& b, Block& block) {
-    const ValueId x = b.let(block, ValueType::f64, op::Load{1, {i0()}, {}});
-    const ValueId w = b.let(block, ValueType::f64, op::Load{2, {i0()}, {}});
-    const ValueId difference = b.let(block, ValueType::f64, op::Call{&function("+"), {x, w}});
-    const ValueId e = b.let(block, ValueType::f64, op::Call{&function("exp"), {difference}});
-    const ValueId less = b.let(block, ValueType::truth, op::Call{&function("<"), {e, x}});
-    const ValueId narrow = b.let(block, op::Convert{e});
-    return b.call(block, "where", {less, b.constant(block, 0), narrow});
-  });
+  const LoopProgram p =
+      vectorised({input("x", {dim("N")}), single(input("w", {dim("N")}))}, [](Builder& b, Block& block) {
+        const ValueId x = b.let(block, ValueType::f64, op::Load{1, {i0()}, {}});
+        const ValueId w = b.let(block, ValueType::f64, op::Load{2, {i0()}, {}});
+        const ValueId difference = b.let(block, ValueType::f64, op::Call{&function("+"), {x, w}});
+        const ValueId e = b.let(block, ValueType::f64, op::Call{&function("exp"), {difference}});
+        const ValueId less = b.let(block, ValueType::truth, op::Call{&function("<"), {e, x}});
+        const ValueId narrow = b.let(block, op::Convert{e});
+        return b.call(block, "where", {less, b.constant(block, 0), narrow});
+      });
   check_against_interpreter(p, {std::vector<double>(37, -1), numbers(37), numbers(37)}, {37}, kSingle);
 }
 
@@ -243,7 +248,9 @@ TEST_CASE("a kernel without a vector loop") {
 TEST_CASE("a loop of constant size that is a multiple of the lanes needs no mask, and one that is not does") {
   for (const std::int64_t size : {0, 1, 64, 65}) {
     CAPTURE(size);
-    LoopProgram p = vectorised({single(input("x", {size}))}, [](Builder& b, Block& block) { return b.let(block, op::Load{1, {i0()}, {}}); });
+    LoopProgram p = vectorised({single(input("x", {size}))}, [](Builder& b, Block& block) {
+      return b.let(block, op::Load{1, {i0()}, {}});
+    });
     p.buffers[0].shape = {size};
     std::get<stmt::For>(p.body[0]).range = Range::extent(size);
     const auto count = static_cast<std::size_t>(size);
@@ -272,7 +279,8 @@ TEST_CASE("the first failing lane inside the range is reported") {
     return x;
   });
   std::vector<double> x = numbers(37, 1, 2);
-  check_against_interpreter(p, {std::vector<double>(37, -1), x}, {37}, 0);  // lanes beyond the range load zero and do not count
+  check_against_interpreter(p, {std::vector<double>(37, -1), x}, {37},
+                            0);  // lanes beyond the range load zero and do not count
   x[22] = -3, x[30] = -4;
   check_against_interpreter(p, {std::vector<double>(37, -1), x}, {37}, 0);
   Buffers data = {std::vector<double>(37, -1), x};

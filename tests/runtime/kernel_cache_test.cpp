@@ -41,7 +41,9 @@ CacheEntry noise(std::uint64_t seed, std::size_t size) {
   return result;
 }
 
-void age(const fs::path& path, int hours) { fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(hours)); }
+void age(const fs::path& path, int hours) {
+  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(hours));
+}
 
 std::string content(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);

@@ -35,11 +35,12 @@ inline std::vector<TestMachine> test_machines() {
   return machines;
 }
 
-/// A buffer in the form that a kernel reads. What lies just behind it is not mapped to zero, so that a read beyond its end shows up
-/// as a wrong number, and a write is noticed.
+/// A buffer in the form that a kernel reads. What lies just behind it is not mapped to zero, so that a read beyond its
+/// end shows up as a wrong number, and a write is noticed.
 class RawBuffer {
  public:
-  RawBuffer(DType dtype, const std::vector<double>& values) : dtype_(dtype), size_(values.size()), bytes_((size_ + kGuard) * width(), std::byte{0xA5}) {
+  RawBuffer(DType dtype, const std::vector<double>& values)
+      : dtype_(dtype), size_(values.size()), bytes_((size_ + kGuard) * width(), std::byte{0xA5}) {
     for (std::size_t i = 0; i < size_; ++i) {
       const auto single = static_cast<float>(values[i]);
       std::memcpy(at(i), dtype == DType::f32 ? static_cast<const void*>(&single) : &values[i], width());
@@ -60,7 +61,8 @@ class RawBuffer {
     return result;
   }
   bool guard_intact() const {
-    return std::all_of(bytes_.begin() + static_cast<std::ptrdiff_t>(size_ * width()), bytes_.end(), [](std::byte b) { return b == std::byte{0xA5}; });
+    return std::all_of(bytes_.begin() + static_cast<std::ptrdiff_t>(size_ * width()), bytes_.end(),
+                       [](std::byte b) { return b == std::byte{0xA5}; });
   }
 
  private:
@@ -73,12 +75,14 @@ class RawBuffer {
 };
 
 struct ScratchMemory {
-  explicit ScratchMemory(std::int64_t bytes) : data(std::aligned_alloc(64, static_cast<std::size_t>(bytes) + 64), &std::free) {}
+  explicit ScratchMemory(std::int64_t bytes)
+      : data(std::aligned_alloc(64, static_cast<std::size_t>(bytes) + 64), &std::free) {}
   std::unique_ptr<void, void (*)(void*)> data;
 };
 
 /// Runs a kernel on values in double; `buffers` are replaced by what it leaves in them.
-inline KernelStatus run_kernel(const CpuKernel& kernel, const LoopProgram& program, Buffers& buffers, const std::vector<std::int64_t>& arguments) {
+inline KernelStatus run_kernel(const CpuKernel& kernel, const LoopProgram& program, Buffers& buffers,
+                               const std::vector<std::int64_t>& arguments) {
   std::vector<RawBuffer> raw;
   for (std::size_t i = 0; i < buffers.size(); ++i) raw.emplace_back(program.buffers[i].dtype, buffers[i]);
   std::vector<void*> pointers;
@@ -93,13 +97,15 @@ inline KernelStatus run_kernel(const CpuKernel& kernel, const LoopProgram& progr
   return status;
 }
 
-inline KernelStatus run_interpreter(const LoopProgram& program, Buffers& buffers, const std::vector<std::int64_t>& arguments) {
+inline KernelStatus run_interpreter(const LoopProgram& program, Buffers& buffers,
+                                    const std::vector<std::int64_t>& arguments) {
   const std::vector<std::span<double>> spans(buffers.begin(), buffers.end());
   return interpret(program, spans, arguments);
 }
 
 /// Checks all buffers on all machines: |kernel - interpreter| <= tolerance * max(1, |interpreter|).
-inline void check_against_interpreter(const LoopProgram& program, const Buffers& data, const std::vector<std::int64_t>& arguments, double tolerance) {
+inline void check_against_interpreter(const LoopProgram& program, const Buffers& data,
+                                      const std::vector<std::int64_t>& arguments, double tolerance) {
   Buffers expected = data;
   const KernelStatus wanted = run_interpreter(program, expected, arguments);
   for (const TestMachine& test : test_machines()) {

@@ -101,7 +101,8 @@ Offset Addressing::offset(const std::vector<Affine>& subscripts, const std::vect
   for (const Affine& subscript : subscripts) {
     for (const auto& [symbol, coefficient] : subscript.terms()) {
       const auto known = [&s = symbol](const auto& entry) { return entry.first == s; };
-      if (std::ranges::none_of(scope_, known)) throw InternalError("a subscript uses '" + symbol.name() + "', which no loop or argument defines");
+      if (std::ranges::none_of(scope_, known))
+        throw InternalError("a subscript uses '" + symbol.name() + "', which no loop or argument defines");
     }
   }
   sum = add(sum, materialise(total([](const Affine& a) { return a.constant(); })));

@@ -9,7 +9,8 @@
 
 namespace moxie::llvm_ir {
 
-/// A sum of products `value * factor` plus a constant: what one symbol of a subscript contributes to an element's offset.
+/// A sum of products `value * factor` plus a constant: what one symbol of a subscript contributes to an element's
+/// offset.
 struct Coefficient {
   std::int64_t constant = 0;
   std::vector<std::pair<Val, std::int64_t>> terms;
@@ -29,8 +30,8 @@ class Addressing {
  public:
   explicit Addressing(TextBuilder& builder) : ir_(builder) {}
 
-  /// Gives a symbol its value, until the matching close(). Symbols are opened from the outermost loop to the innermost; sums are
-  /// written in that order, so that what an outer loop adds is invariant in the inner ones.
+  /// Gives a symbol its value, until the matching close(). Symbols are opened from the outermost loop to the innermost;
+  /// sums are written in that order, so that what an outer loop adds is invariant in the inner ones.
   void open(Symbol symbol, Val value) { scope_.emplace_back(symbol, std::move(value)); }
   void close() { scope_.pop_back(); }
 
@@ -42,7 +43,8 @@ class Addressing {
   /// How far apart neighbours along each axis are stored. Emits the products that are not constant.
   std::vector<Coefficient> strides(const BufferDecl& buffer);
   /// The offset of an element; `lane_variable` is the loop variable that grows by one from lane to lane.
-  Offset offset(const std::vector<Affine>& subscripts, const std::vector<Coefficient>& strides, std::optional<Symbol> lane_variable);
+  Offset offset(const std::vector<Affine>& subscripts, const std::vector<Coefficient>& strides,
+                std::optional<Symbol> lane_variable);
   Val materialise(const Coefficient& coefficient);
 
  private:

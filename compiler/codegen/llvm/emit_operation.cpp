@@ -14,8 +14,6 @@
 namespace moxie::llvm_ir {
 namespace {
 
-std::string typed(const Val& value) { return fmt::format("{} {}", type_name(value.type, value.lanes), value.text); }
-
 /// <0, step, 2 step, ...> in double.
 Val lane_multiples(TextBuilder& ir, int lanes, std::int64_t step) {
   std::string text;
@@ -27,11 +25,16 @@ Val lane_multiples(TextBuilder& ir, int lanes, std::int64_t step) {
 
 std::string_view folding_function(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::Sum: return "+";
-    case ReduceKind::Product: return "*";
-    case ReduceKind::Max: return "max";
-    case ReduceKind::Min: return "min";
-    case ReduceKind::LogSumExp: break;
+    case ReduceKind::Sum:
+      return "+";
+    case ReduceKind::Product:
+      return "*";
+    case ReduceKind::Max:
+      return "max";
+    case ReduceKind::Min:
+      return "min";
+    case ReduceKind::LogSumExp:
+      break;
   }
   throw InternalError(fmt::format("lanes cannot be combined by {} in one step", to_string(kind)));
 }
@@ -75,7 +78,9 @@ Val KernelWriter::emit(const Value& value, const op::Call& o) {
   return emit_function(ir_, o.function->name, args);
 }
 
-Val KernelWriter::emit(const Value& value, const op::Convert& o) { return ir_.convert(operand(o.value), scalar_of(value.type)); }
+Val KernelWriter::emit(const Value& value, const op::Convert& o) {
+  return ir_.convert(operand(o.value), scalar_of(value.type));
+}
 
 // ---- random numbers: compiler/ir/philox.h on vectors ----
 
@@ -104,7 +109,8 @@ Val KernelWriter::emit(const Value& value, const op::Random& o) {
     return ir_.fmul(number, ir_.number(Scalar::f64, lanes, 0x1p-32));
   };
   if (o.kind == RandomKind::Uniform) return ir_.convert(uniform(words[0]), type);
-  // The logarithm is taken in double: near one, a rounded argument would cost small normal numbers most of their digits.
+  // The logarithm is taken in double: near one, a rounded argument would cost small normal numbers most of their
+  // digits.
   const Val log = ir_.fmul(emit_function(ir_, "log", {uniform(words[0])}), ir_.number(Scalar::f64, lanes, -2));
   const Val angle = ir_.fmul(uniform(words[1]), ir_.number(Scalar::f64, lanes, 2 * std::numbers::pi));
   const Val radius = ir_.unary_intrinsic("sqrt", ir_.convert(log, type));
@@ -120,8 +126,9 @@ Val KernelWriter::fold_lanes(std::string_view function, Val value) {
       std::string mask;
       for (int lane = 0; lane < half; ++lane) mask += fmt::format("{}i32 {}", lane == 0 ? "" : ", ", from + lane);
       if (half == 1) return ir_.raw(value.type, 1, fmt::format("extractelement {}, i64 {}", typed(value), from));
-      return ir_.raw(value.type, half, fmt::format("shufflevector {}, {} poison, <{} x i32> <{}>", typed(value),
-                                                   type_name(value.type, value.lanes), half, mask));
+      return ir_.raw(value.type, half,
+                     fmt::format("shufflevector {}, {} poison, <{} x i32> <{}>", typed(value),
+                                 type_name(value.type, value.lanes), half, mask));
     };
     const Val lower = part(0), upper = part(half);
     value = emit_function(ir_, function, {lower, upper});

@@ -15,8 +15,6 @@ enum StatusWord : int { kFailed = 0, kCheck = 1, kCoordinates = 2, kOffendingVal
 static_assert(offsetof(KernelStatus, check) == 8 * kCheck && offsetof(KernelStatus, coordinates) == 8 * kCoordinates &&
               offsetof(KernelStatus, value) == 8 * kOffendingValue);
 
-std::string typed(const Val& value) { return fmt::format("{} {}", type_name(value.type, value.lanes), value.text); }
-
 /// A scratch array as if it were a buffer; lanes are its last and fastest axis.
 BufferDecl as_buffer(const ArrayDecl& array, int lanes) {
   BufferDecl buffer;
@@ -37,7 +35,11 @@ Scalar scalar_of(ValueType type) {
 }
 
 KernelWriter::KernelWriter(const LoopProgram& program, const LanePlan& plan)
-    : program_(program), plan_(plan), addressing_(ir_), memory_(ir_, addressing_, plan.lanes), values_(program.values.size()) {}
+    : program_(program),
+      plan_(plan),
+      addressing_(ir_),
+      memory_(ir_, addressing_, plan.lanes),
+      values_(program.values.size()) {}
 
 std::string KernelWriter::write() {
   label("entry");
@@ -46,7 +48,8 @@ std::string KernelWriter::write() {
   }
   allocate_vars();
   for (const BufferDecl& buffer : program_.buffers) buffer_strides_.push_back(addressing_.strides(buffer));
-  for (const ArrayDecl& array : program_.arrays) array_strides_.push_back(addressing_.strides(as_buffer(array, plan_.lanes)));
+  for (const ArrayDecl& array : program_.arrays)
+    array_strides_.push_back(addressing_.strides(as_buffer(array, plan_.lanes)));
   write(program_.body);
   ir_.line("ret void");
   return ir_.text();
@@ -92,7 +95,8 @@ Val KernelWriter::read_var(VarId var) {
 
 void KernelWriter::jump(const std::string& label) { ir_.line("br label %" + label); }
 
-void KernelWriter::branch(const Val& condition, const std::string& yes, const std::string& no, std::string_view metadata) {
+void KernelWriter::branch(const Val& condition, const std::string& yes, const std::string& no,
+                          std::string_view metadata) {
   ir_.line(fmt::format("br i1 {}, label %{}, label %{}{}", condition.text, yes, no, metadata));
 }
 
@@ -128,7 +132,8 @@ void KernelWriter::write(const stmt::StoreArray& s) {
   memory_.store(place, ir_.splat(value, lanes_of(program_.arrays.at(s.array).varying)), mask);
 }
 
-/// Loops are written with the test at the end, so that what does not vary can be moved out of them without a copy of the test.
+/// Loops are written with the test at the end, so that what does not vary can be moved out of them without a copy of
+/// the test.
 void KernelWriter::write(const stmt::For& s) {
   const auto trips = constant_trip_count(s.range);
   if (trips == 0) return;

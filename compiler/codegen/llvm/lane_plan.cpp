@@ -86,7 +86,9 @@ LanePlan lane_plan(const LoopProgram& program, const VectorMachine& machine) {
 
 }  // namespace llvm_ir
 
-int lanes_for(const LoopProgram& program, const VectorMachine& machine) { return llvm_ir::lane_plan(program, machine).lanes; }
+int lanes_for(const LoopProgram& program, const VectorMachine& machine) {
+  return llvm_ir::lane_plan(program, machine).lanes;
+}
 
 std::int64_t scratch_bytes(const LoopProgram& program, const VectorMachine& machine) {
   return llvm_ir::lane_plan(program, machine).scratch_bytes;

@@ -1,5 +1,6 @@
 #pragma once
-// LanePlan: how many lanes a kernel has, where its scratch arrays lie, and what must survive a partial round of a vector loop.
+// LanePlan: how many lanes a kernel has, where its scratch arrays lie, and what must survive a partial round of a
+// vector loop.
 #include <cstdint>
 #include <vector>
 
@@ -11,7 +12,8 @@ struct LanePlan {
   int lanes = 1;
   std::vector<std::int64_t> array_offsets;  // in bytes, per array
   std::int64_t scratch_bytes = 0;
-  // Whether a var or array is used both inside a vector loop and outside of it: then lanes beyond the range must leave it unchanged.
+  // Whether a var or array is used both inside a vector loop and outside of it: then lanes beyond the range must leave
+  // it unchanged.
   std::vector<bool> var_outlives_round;
   std::vector<bool> array_outlives_round;
 };

@@ -25,7 +25,8 @@ std::string global(std::string_view name) {
 }
 
 std::string comment(std::string text) {
-  std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  std::ranges::replace_if(
+      text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return "; " + text + "\n";
 }
 
@@ -39,18 +40,20 @@ std::vector<std::string> parameters(const LoopProgram& program) {
   for (std::size_t i = 0; i < program.arrays.size(); ++i) {
     result.push_back(fmt::format("ptr noalias nocapture noundef align 64 %array{}", i));
   }
-  for (std::size_t i = 0; i < program.arguments.size(); ++i) result.push_back(fmt::format("i64 noundef %argument{}", i));
+  for (std::size_t i = 0; i < program.arguments.size(); ++i)
+    result.push_back(fmt::format("i64 noundef %argument{}", i));
   result.push_back("ptr noalias nocapture noundef %status");
   return result;
 }
 
 /// The function that a caller sees: it spreads the arrays of pointers and numbers over the parameters of the body.
 std::string entry_function(const LoopProgram& program, const LanePlan& plan) {
-  std::string text = fmt::format("define void {}(ptr %buffers, ptr %arguments, ptr %scratch, ptr %status) #0 {{\nentry:\n",
-                                 global(program.name));
+  std::string text = fmt::format(
+      "define void {}(ptr %buffers, ptr %arguments, ptr %scratch, ptr %status) #0 {{\nentry:\n", global(program.name));
   std::vector<std::string> operands;
   const auto load = [&](std::string_view type, std::string_view from, std::string_view name, std::size_t i) {
-    text += fmt::format("  %{2}{3}.at = getelementptr {0}, ptr %{1}, i64 {3}\n  %{2}{3} = load {0}, ptr %{2}{3}.at\n", type, from, name, i);
+    text += fmt::format("  %{2}{3}.at = getelementptr {0}, ptr %{1}, i64 {3}\n  %{2}{3} = load {0}, ptr %{2}{3}.at\n",
+                        type, from, name, i);
     operands.push_back(fmt::format("{} %{}{}", type, name, i));
   };
   for (std::size_t i = 0; i < program.buffers.size(); ++i) load("ptr", "buffers", "buffer", i);
@@ -60,7 +63,8 @@ std::string entry_function(const LoopProgram& program, const LanePlan& plan) {
   }
   for (std::size_t i = 0; i < program.arguments.size(); ++i) load("i64", "arguments", "argument", i);
   operands.push_back("ptr %status");
-  return text + fmt::format("  call void {}({})\n  ret void\n}}\n", global(program.name + ".body"), fmt::join(operands, ", "));
+  return text +
+         fmt::format("  call void {}({})\n  ret void\n}}\n", global(program.name + ".body"), fmt::join(operands, ", "));
 }
 
 }  // namespace
@@ -79,7 +83,8 @@ std::string llvm_text(const LoopProgram& program, const VectorMachine& machine) 
                       fmt::join(parameters(program), ", "), body);
   text += writer.declarations();
   const std::string common = fmt::format(
-      "nounwind \"no-builtins\" \"no-trapping-math\"=\"true\" \"frame-pointer\"=\"none\" \"prefer-vector-width\"=\"{0}\" "
+      "nounwind \"no-builtins\" \"no-trapping-math\"=\"true\" \"frame-pointer\"=\"none\" "
+      "\"prefer-vector-width\"=\"{0}\" "
       "\"min-legal-vector-width\"=\"{0}\" \"target-cpu\"=\"{1}\" \"target-features\"=\"{2}\"",
       machine.vector_bits, machine.cpu, machine.features);
   text += fmt::format("\nattributes #0 = {{ {0} }}\nattributes #1 = {{ noinline {0} }}\n", common);

@@ -7,8 +7,6 @@ namespace {
 
 int bytes_of(Scalar type) { return type == Scalar::f64 || type == Scalar::i64 ? 8 : 4; }
 
-std::string typed(const Val& value) { return fmt::format("{} {}", type_name(value.type, value.lanes), value.text); }
-
 /// "v16f32": how the names of overloaded intrinsics spell a vector type.
 std::string suffix(Scalar type, int lanes) { return fmt::format("v{}{}", lanes, type == Scalar::f64 ? "f64" : "f32"); }
 
@@ -17,13 +15,15 @@ std::string suffix(Scalar type, int lanes) { return fmt::format("v{}{}", lanes, 
 Val lane_numbers(Scalar type, int lanes, std::int64_t factor) {
   if (lanes == 1) return {type, 1, "0"};
   std::string text;
-  for (int lane = 0; lane < lanes; ++lane) text += fmt::format("{}{} {}", lane == 0 ? "" : ", ", type_name(type, 1), lane * factor);
+  for (int lane = 0; lane < lanes; ++lane)
+    text += fmt::format("{}{} {}", lane == 0 ? "" : ", ", type_name(type, 1), lane * factor);
   return {type, lanes, "<" + text + ">"};
 }
 
 std::string Memory::element(const Place& place) {
   const std::string name = "%" + ir_.fresh("p");
-  ir_.line(fmt::format("{} = getelementptr {}, ptr {}, {}", name, type_name(place.type, 1), place.pointer, typed(place.at.first)));
+  ir_.line(fmt::format("{} = getelementptr {}, ptr {}, {}", name, type_name(place.type, 1), place.pointer,
+                       typed(place.at.first)));
   return name;
 }
 
@@ -55,7 +55,8 @@ Val Memory::any(const Val& mask) {
 
 Val Memory::first_lane(const Val& mask) {
   if (mask.lanes == 1) return ir_.integer(Scalar::i64, 1, 0);
-  const std::string bits = fmt::format("i{}", mask.lanes), word = "%" + ir_.fresh("bits"), lane = "%" + ir_.fresh("lane");
+  const std::string bits = fmt::format("i{}", mask.lanes), word = "%" + ir_.fresh("bits"),
+                    lane = "%" + ir_.fresh("lane");
   ir_.line(fmt::format("{} = bitcast {} to {}", word, typed(mask), bits));
   ir_.line(fmt::format("{} = call {} @llvm.cttz.{}({} {}, i1 true)", lane, bits, bits, bits, word));
   return ir_.raw(Scalar::i64, 1, fmt::format("zext {} {} to i64", bits, lane));
@@ -68,7 +69,8 @@ Val Memory::load_uniform(const Place& place, const std::optional<Val>& guard) {
     ir_.line(fmt::format("{} = select i1 {}, ptr {}, ptr {}", safe, guard->text, pointer, kZeroWord));
     pointer = safe;
   }
-  return ir_.raw(place.type, 1, fmt::format("load {}, ptr {}, align {}", type_name(place.type, 1), pointer, bytes_of(place.type)));
+  return ir_.raw(place.type, 1,
+                 fmt::format("load {}, ptr {}, align {}", type_name(place.type, 1), pointer, bytes_of(place.type)));
 }
 
 /// All lanes read one address. If their guards differ it is read when any of them holds.
@@ -88,15 +90,16 @@ Val Memory::load(const Place& place, bool varying, const std::optional<Val>& gua
   if (mask) mask = ir_.splat(*mask, lanes_);
   if (!place.at.step.is(1)) {
     const std::string pointers = element_of_each_lane(place);
-    return ir_.raw(place.type, lanes_,
-                   fmt::format("call {0} @llvm.masked.gather.{1}.v{2}p0(<{2} x ptr> {3}, i32 {4}, {5}, {0} zeroinitializer)", type, name, lanes_,
-                               pointers, align, mask_text(mask)));
+    return ir_.raw(
+        place.type, lanes_,
+        fmt::format("call {0} @llvm.masked.gather.{1}.v{2}p0(<{2} x ptr> {3}, i32 {4}, {5}, {0} zeroinitializer)", type,
+                    name, lanes_, pointers, align, mask_text(mask)));
   }
   const std::string pointer = element(place);
   if (!mask) return ir_.raw(place.type, lanes_, fmt::format("load {}, ptr {}, align {}", type, pointer, align));
   return ir_.raw(place.type, lanes_,
-                 fmt::format("call {0} @llvm.masked.load.{1}.p0(ptr {2}, i32 {3}, {4}, {0} zeroinitializer)", type, name, pointer, align,
-                             mask_text(mask)));
+                 fmt::format("call {0} @llvm.masked.load.{1}.p0(ptr {2}, i32 {3}, {4}, {0} zeroinitializer)", type,
+                             name, pointer, align, mask_text(mask)));
 }
 
 void Memory::store(const Place& place, const Val& value, const std::optional<Val>& active) {
@@ -105,12 +108,12 @@ void Memory::store(const Place& place, const Val& value, const std::optional<Val
   if (value.lanes == 1 || (contiguous && !active)) {
     ir_.line(fmt::format("store {}, ptr {}, align {}", typed(value), element(place), align));
   } else if (contiguous) {
-    ir_.line(fmt::format("call void @llvm.masked.store.{}.p0({}, ptr {}, i32 {}, {})", suffix(place.type, lanes_), typed(value), element(place),
-                         align, mask_text(active)));
+    ir_.line(fmt::format("call void @llvm.masked.store.{}.p0({}, ptr {}, i32 {}, {})", suffix(place.type, lanes_),
+                         typed(value), element(place), align, mask_text(active)));
   } else {
     const std::string pointers = element_of_each_lane(place);
-    ir_.line(fmt::format("call void @llvm.masked.scatter.{}.v{}p0({}, <{} x ptr> {}, i32 {}, {})", suffix(place.type, lanes_), lanes_, typed(value),
-                         lanes_, pointers, align, mask_text(active)));
+    ir_.line(fmt::format("call void @llvm.masked.scatter.{}.v{}p0({}, <{} x ptr> {}, i32 {}, {})",
+                         suffix(place.type, lanes_), lanes_, typed(value), lanes_, pointers, align, mask_text(active)));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Loads and stores of scalars and vectors: plain, masked, gathered or scattered as the lanes' addresses and the masks demand.
+// Loads and stores of scalars and vectors: plain, masked, gathered or scattered as the lanes' addresses and the masks
+// demand.
 #include <optional>
 #include <string>
 
@@ -20,10 +21,12 @@ inline constexpr std::string_view kZeroWord = "@moxie.zero";
 
 class Memory {
  public:
-  Memory(TextBuilder& builder, Addressing& addressing, int lanes) : ir_(builder), addressing_(addressing), lanes_(lanes) {}
+  Memory(TextBuilder& builder, Addressing& addressing, int lanes)
+      : ir_(builder), addressing_(addressing), lanes_(lanes) {}
 
-  /// One element for every lane, or (`varying` false) one for all. Where `guard` is false nothing is read and the result is zero; lanes
-  /// outside `active` read nothing, and at least one lane is active. A missing mask is true in every lane.
+  /// One element for every lane, or (`varying` false) one for all. Where `guard` is false nothing is read and the
+  /// result is zero; lanes outside `active` read nothing, and at least one lane is active. A missing mask is true in
+  /// every lane.
   Val load(const Place& place, bool varying, const std::optional<Val>& guard, const std::optional<Val>& active);
   void store(const Place& place, const Val& value, const std::optional<Val>& active);
 

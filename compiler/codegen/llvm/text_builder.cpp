@@ -26,7 +26,6 @@ constexpr std::array<ScalarInfo, 6> kScalars{{{"i1", "i1", 1, false},
 const ScalarInfo& info(Scalar type) { return kScalars[static_cast<std::size_t>(type)]; }
 
 std::string type_of(const Val& value) { return type_name(value.type, value.lanes); }
-std::string typed(const Val& value) { return fmt::format("{} {}", type_of(value), value.text); }
 
 std::string splat_literal(Scalar type, int lanes, std::string_view literal) {
   return lanes == 1 ? std::string(literal) : fmt::format("splat ({} {})", info(type).name, literal);
@@ -50,6 +49,8 @@ std::string overload(std::string_view name, const Val& a) {
 std::string type_name(Scalar type, int lanes) {
   return lanes == 1 ? std::string(info(type).name) : fmt::format("<{} x {}>", lanes, info(type).name);
 }
+
+std::string typed(const Val& value) { return fmt::format("{} {}", type_name(value.type, value.lanes), value.text); }
 
 std::string TextBuilder::fresh(std::string_view prefix) { return fmt::format("{}{}", prefix, next_++); }
 
@@ -108,8 +109,7 @@ Val TextBuilder::intrinsic(std::string_view name, std::initializer_list<Val> arg
   const std::string callee = overload(name, first);
   const std::string declaration = fmt::format("declare {} {}({})\n", type_of(first), callee, fmt::join(types, ", "));
   if (std::ranges::find(declared_, declaration) == declared_.end()) declared_.push_back(declaration);
-  return raw(first.type, first.lanes,
-             fmt::format("call {} {}({})", type_of(first), callee, fmt::join(operands, ", ")));
+  return raw(first.type, first.lanes, fmt::format("call {} {}({})", type_of(first), callee, fmt::join(operands, ", ")));
 }
 
 Val TextBuilder::fma(const Val& a, const Val& b, const Val& c) { return intrinsic("fma", {a, b, c}); }
@@ -152,9 +152,9 @@ Val TextBuilder::select(const Val& condition, const Val& a, const Val& b) {
 }
 
 Val TextBuilder::ldexp(const Val& a, const Val& exponent) {
-  // a * 2^h * 2^(e-h) with h = e/2, so that both factors are normal and only the last product rounds. The integer is read from
-  // the mantissa of e + 1.5 * 2^mantissa: no conversion, and none that is undefined for NaN. |e| is limited to twice the bias,
-  // which reaches zero and infinity from any |a| in [0.5, 2).
+  // a * 2^h * 2^(e-h) with h = e/2, so that both factors are normal and only the last product rounds. The integer is
+  // read from the mantissa of e + 1.5 * 2^mantissa: no conversion, and none that is undefined for NaN. |e| is limited
+  // to twice the bias, which reaches zero and infinity from any |a| in [0.5, 2).
   const bool single = a.type == Scalar::f32;
   const Scalar bits = single ? Scalar::i32 : Scalar::i64;
   const int mantissa = single ? 23 : 52, bias = single ? 127 : 1023;

@@ -19,6 +19,8 @@ struct Val {
 
 /// "<16 x float>", "double", ...
 std::string type_name(Scalar type, int lanes);
+/// As an operand: "<16 x float> %v3".
+std::string typed(const Val& value);
 
 class TextBuilder {
  public:

@@ -1,4 +1,5 @@
-// The table of lowerings: one row for each scalar function of the language, and the accuracy of those that round more than once.
+// The table of lowerings: one row for each scalar function of the language, and the accuracy of those that round more
+// than once.
 #include "compiler/codegen/llvm/vector_math.h"
 
 #include <fmt/format.h>
@@ -33,33 +34,42 @@ Vec fold(Args args) {
   return result;
 }
 
-Vec unequal(const Vec& a, const Operand& b) { return {a.builder, a.builder->fcmp("une", a.val, b.as(a))}; }
+Vec add(const Vec& a, const Operand& b) { return a + b; }
+Vec multiply(const Vec& a, const Operand& b) { return a * b; }
+Vec divide(const Vec& a, const Operand& b) { return a / b; }
+Vec less(const Vec& a, const Operand& b) { return a < b; }
+Vec less_equal(const Vec& a, const Operand& b) { return a <= b; }
+Vec greater(const Vec& a, const Operand& b) { return a > b; }
+Vec greater_equal(const Vec& a, const Operand& b) { return a >= b; }
+Vec both(const Vec& a, const Operand& b) { return a & b; }
+Vec either(const Vec& a, const Operand& b) { return a | b; }
+Vec unequal(const Vec& a, const Operand& b) { return a.with(a.builder->fcmp("une", a.val, b.as(a))); }  // true for NaN
+Vec negate(const Vec& x) { return -x; }
+Vec inverted(const Vec& truth) { return !truth; }
 /// A NaN that comes first stays, a later one is passed over, as in the reference.
 Vec smaller(const Vec& a, const Operand& b) { return select(constant(a, b) < a, constant(a, b), a); }
 Vec larger(const Vec& a, const Operand& b) { return select(constant(a, b) > a, constant(a, b), a); }
 Vec rsqrt(const Vec& x) { return 1 / sqrt(x); }
 Vec relu(const Vec& x) { return at_least(x, 0); }
 Vec identity(const Vec& x) { return x; }
-Vec sign(const Vec& x) {
-  const Vec zero = constant(x, 0);
-  return select(x > 0, constant(x, 1), select(x < 0, constant(x, -1), zero));
-}
+/// Zero for NaN, as in the reference.
+Vec sign(const Vec& x) { return select(x > 0, constant(x, 1), select(x < 0, constant(x, -1), 0)); }
 
 constexpr Lowering kLowerings[] = {
-    {"+", kVariadic, fold<operator+>},
-    {"*", kVariadic, fold<operator*>},
-    {"/", 2, fold<operator/>},
-    {"neg", 1, unary<operator- >},
+    {"+", kVariadic, fold<add>},
+    {"*", kVariadic, fold<multiply>},
+    {"/", 2, fold<divide>},
+    {"neg", 1, unary<negate>},
     {"pow", 2, [](Args args) { return pow(args[0], args[1]); }},
-    {"<", 2, fold<operator< >},
-    {"<=", 2, fold<operator<= >},
-    {">", 2, fold<operator> >},
-    {">=", 2, fold<operator>= >},
+    {"<", 2, fold<less>},
+    {"<=", 2, fold<less_equal>},
+    {">", 2, fold<greater>},
+    {">=", 2, fold<greater_equal>},
     {"==", 2, fold<equal>},
     {"!=", 2, fold<unequal>},
-    {"and", kVariadic, fold<operator&>},
-    {"or", kVariadic, fold<operator|>},
-    {"not", 1, unary<operator!>},
+    {"and", kVariadic, fold<both>},
+    {"or", kVariadic, fold<either>},
+    {"not", 1, unary<inverted>},
     {"where", 3, [](Args args) { return select(args[0], args[1], args[2]); }},
     {"exp", 1, unary<exp>},
     {"exp2", 1, unary<exp2>},
@@ -92,30 +102,16 @@ constexpr Lowering kLowerings[] = {
     {"trigamma", 1, unary<trigamma>},
 };
 
-// Measured over some 10^6 arguments, with and without fused multiply-add, and rounded up. lgamma, digamma: also near their roots, but for
-// the absolute error there.
+// Measured over some 10^6 arguments, with and without fused multiply-add, and rounded up. lgamma, digamma: also near
+// their roots, but for the absolute error there.
 constexpr Accuracy kAccuracies[] = {
-    {"exp", 1.5, 1.5},
-    {"exp2", 1.5, 1.5},
-    {"expm1", 2.5, 2.5},
-    {"log", 1.5, 1.5},
-    {"log2", 2.5, 2.5},
-    {"log1p", 2.5, 2.5},
-    {"sqrt", 0.5, 0.5},
-    {"rsqrt", 1.5, 1.5},
-    {"sin", 1, 3},
-    {"cos", 1, 3},
-    {"tanh", 3.5, 3},
-    {"sigmoid", 3, 3},
-    {"softplus", 2.5, 2.5},
-    {"erf", 2.5, 2},
-    {"erfc", 1, 6},
-    {"normal_cdf", 1, 6},
-    {"normal_pdf", 2.5, 3},
-    {"log_normal_cdf", 1, 10},
-    {"lgamma", 1, 9},
-    {"digamma", 1, 14, 2e-15},
-    {"trigamma", 1, 9},
+    {"exp", 1.5, 1.5},      {"exp2", 1.5, 1.5},        {"expm1", 2.5, 2.5},
+    {"log", 1.5, 1.5},      {"log2", 2.5, 2.5},        {"log1p", 2.5, 2.5},
+    {"sqrt", 0.5, 0.5},     {"rsqrt", 1.5, 1.5},       {"sin", 1, 3},
+    {"cos", 1, 3},          {"tanh", 3.5, 3},          {"sigmoid", 3, 3},
+    {"softplus", 2.5, 2.5}, {"erf", 2.5, 2},           {"erfc", 1, 6},
+    {"normal_cdf", 1, 6},   {"normal_pdf", 2.5, 3},    {"log_normal_cdf", 1, 10},
+    {"lgamma", 1, 9},       {"digamma", 1, 14, 2e-15}, {"trigamma", 1, 9},
 };
 
 const Lowering& find_lowering(std::string_view function, std::size_t arguments) {
@@ -123,7 +119,8 @@ const Lowering& find_lowering(std::string_view function, std::size_t arguments) 
   if (row == std::end(kLowerings)) throw InternalError(fmt::format("emit_function: no lowering of '{}'", function));
   if (arguments == 0 || (row->arity != kVariadic && row->arity != arguments)) {
     throw InternalError(fmt::format("emit_function: '{}' takes {} arguments, not {}", function,
-                                    row->arity == kVariadic ? "one or more" : fmt::format("{}", row->arity), arguments));
+                                    row->arity == kVariadic ? "one or more" : fmt::format("{}", row->arity),
+                                    arguments));
   }
   return *row;
 }

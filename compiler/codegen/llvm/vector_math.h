@@ -12,7 +12,8 @@
 
 namespace moxie::llvm_ir {
 
-/// A value with the builder that computes with it, so that formulas read as such. Numbers stand for literals of the partner's type.
+/// A value with the builder that computes with it, so that formulas read as such. Numbers stand for literals of the
+/// partner's type.
 struct Vec {
   TextBuilder* builder;
   Val val;
@@ -26,8 +27,7 @@ class Operand {
  public:
   Operand(const Vec& vec) : value_(vec) {}
   template <typename T>
-    requires std::is_arithmetic_v<T>
-  Operand(T number) : value_(literal(number)) {}
+  requires std::is_arithmetic_v<T> Operand(T number) : value_(literal(number)) {}
   /// The value, a number as a literal of the type and lanes of `partner`.
   Val as(const Vec& partner) const;
 
@@ -91,13 +91,13 @@ Vec to_f32(const Vec& x);
 
 /// The layout of f32 or f64, as far as the algorithms need it.
 struct Format {
-  int mantissa;              // bits
+  int mantissa;  // bits
   int bias;
-  std::int64_t one;          // bits of 1
-  std::int64_t root_half;    // bits of sqrt(1/2)
-  std::int64_t high_half;    // clears the lower half of the mantissa: the square of what remains is exact
-  double round;              // 1.5 * 2^mantissa: adding it rounds to an integer, which then stands in the lowest bits
-  double two_mantissa;       // 2^mantissa
+  std::int64_t one;        // bits of 1
+  std::int64_t root_half;  // bits of sqrt(1/2)
+  std::int64_t high_half;  // clears the lower half of the mantissa: the square of what remains is exact
+  double round;            // 1.5 * 2^mantissa: adding it rounds to an integer, which then stands in the lowest bits
+  double two_mantissa;     // 2^mantissa
   double min_normal;
   double ln2_high, ln2_low;  // ln 2; the product of the high part with an exponent is exact
 };
@@ -158,8 +158,9 @@ Vec lgamma(const Vec& x);
 Vec digamma(const Vec& x);
 Vec trigamma(const Vec& x);
 
-/// The largest error of a lowering in units in the last place of the result. Subnormal results may be anything from zero to
-/// the smallest normal number, and where a function crosses zero away from zero the error is `absolute_f64` at most.
+/// The largest error of a lowering in units in the last place of the result. Subnormal results may be anything from
+/// zero to the smallest normal number, and where a function crosses zero away from zero the error is `absolute_f64` at
+/// most.
 struct Accuracy {
   std::string_view function;
   double ulp_f32, ulp_f64;

@@ -1,5 +1,5 @@
-// The error function and the normal distribution. Tails are e^(-x^2) erfcx(|x|), where x^2 is formed exactly and erfcx, smooth and
-// slowly decaying, is one polynomial over all of [0, inf).
+// The error function and the normal distribution. Tails are e^(-x^2) erfcx(|x|), where x^2 is formed exactly and erfcx,
+// smooth and slowly decaying, is one polynomial over all of [0, inf).
 #include <numbers>
 
 #include "compiler/codegen/llvm/vector_math.h"
@@ -14,7 +14,8 @@ constexpr double kInvRootTwoPi = std::numbers::inv_sqrtpi * kRootHalf;
 /// An f64 on the way to an f32.
 bool has_digits_to_spare(const Vec& x) { return x.f32_accuracy && x.val.type == Scalar::f64; }
 
-/// e^(-factor x^2), with factor 1 or 1/2. The rounding of x^2 alone would cost x^2 ulps: x = h + t with h^2 exact, x^2 = h^2 + t (x + h).
+/// e^(-factor x^2), with factor 1 or 1/2. The rounding of x^2 alone would cost x^2 ulps: x = h + t with h^2 exact, x^2
+/// = h^2 + t (x + h).
 Vec gaussian(const Vec& x, double factor) {
   if (has_digits_to_spare(x)) return exp_decaying(-factor * (x * x), -0.0);
   const Vec high = real(bits(x) & format(x).high_half);
@@ -49,8 +50,8 @@ Vec erf_f64(const Vec& x) {
 }
 
 Vec log_normal_cdf_f64(const Vec& x) {
-  // Right of zero log(1 - tail); left of it -x^2/2 + log(erfcx / 2). One logarithm serves both: erfcx is kept away from zero
-  // where x^2/2 outweighs it by far.
+  // Right of zero log(1 - tail); left of it -x^2/2 + log(erfcx / 2). One logarithm serves both: erfcx is kept away from
+  // zero where x^2/2 outweighs it by far.
   const Vec left = x < 0;
   const Vec scaled = 0.5 * erfcx(abs(x) * kRootHalf);
   const Vec shifted = at_least(scaled - 1, -1 + 0x1p-40);

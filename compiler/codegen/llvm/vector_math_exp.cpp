@@ -15,7 +15,8 @@ struct ExpLimits {
   double low, high;
 };
 ExpLimits exp_limits(const Vec& x) {
-  return x.val.type == Scalar::f32 ? ExpLimits{-0x1.5d589ep6, 0x1.62e42ep6} : ExpLimits{-0x1.6232bdd7abcd2p9, 0x1.62e42fefa39efp9};
+  return x.val.type == Scalar::f32 ? ExpLimits{-0x1.5d589ep6, 0x1.62e42ep6}
+                                   : ExpLimits{-0x1.6232bdd7abcd2p9, 0x1.62e42fefa39efp9};
 }
 
 struct ExpArgument {
@@ -68,8 +69,8 @@ Vec exp2_normal(const Vec& x) {
 }
 
 Vec exp2(const Vec& x) {
-  // At both limits the fraction is zero and the polynomial exactly one, so that the exponent field alone makes zero and infinity.
-  // Below the normal numbers, results fall from min_normal to zero within one step of the exponent.
+  // At both limits the fraction is zero and the polynomial exactly one, so that the exponent field alone makes zero and
+  // infinity. Below the normal numbers, results fall from min_normal to zero within one step of the exponent.
   const Format& f = format(x);
   return exp2_normal(at_least(at_most(x, f.bias + 1), -f.bias));
 }

@@ -1,10 +1,11 @@
-"""Computes the coefficients of vector_math_tables.h:  python3 vector_math_fit.py > vector_math_tables.h   (needs mpmath)
+"""Computes the coefficients of the vectorised functions:  python3 vector_math_fit.py > vector_math_tables.h
 
-Every polynomial is the minimax fit, by the Remez exchange in 40 digits, of a smooth function g with a weight w: it minimises
-max |w(x) (p(x) - g(x))|. The weight is chosen such that this is the relative error of the function that p serves.
-The error reached stands above each table.
+Every polynomial is the minimax fit, by the Remez exchange in 40 digits, of a smooth function g with a weight w: it
+minimises max |w(x) (p(x) - g(x))|. The weight is chosen such that this is the relative error of the function that p
+serves. The error reached stands above each table. Needs mpmath.
 """
-from mpmath import mp, mpf, cos, pi, exp, log, log1p, expm1, sin, erf, erfc, sqrt, loggamma, digamma, psi, lu_solve, matrix
+from mpmath import cos, digamma, erf, erfc, exp, expm1, log, log1p, loggamma
+from mpmath import lu_solve, matrix, mp, mpf, pi, psi, sin, sqrt
 
 mp.dps = 40
 SMALL = mpf(10) ** -12  # stands for zero where a quotient's limit is meant; digits are raised for it
@@ -70,7 +71,7 @@ def erfcx(x):
 
 
 def mapped_erfcx(t):
-    """(x + 4) erfcx(x) with x = 4 (1 + t) / (1 - t), which maps [0, inf] to [-1, 1] (after Shepherd and Laframboise, 1981)."""
+    """(x + 4) erfcx(x), x = 4 (1 + t) / (1 - t), which maps [0, inf] to [-1, 1]; Shepherd, Laframboise 1981."""
     if 1 - t < mpf(10) ** -30:
         return 1 / sqrt(pi)
     x = 4 * (1 + t) / (1 - t)
@@ -108,6 +109,7 @@ exp2_slope = limit(lambda f: expm1(f * LN2) / f, LN2)
 expm1_slope = limit(lambda r: expm1(r) / r, 1)
 log_tail = limit(lambda f: (log1p(f) - f + f * f / 2) / f ** 3, mpf(1) / 3)
 log_ratio = limit(lambda z: (log((1 + sqrt(z)) / (1 - sqrt(z))) / sqrt(z) - 2) / z, mpf(2) / 3)
+log_ratio_tail = limit(lambda z: (log_ratio(z) - mpf(2) / 3) / z, mpf(2) / 5)
 sin_tail = limit(lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z, mpf(-1) / 6)
 erf_slope = limit(lambda z: erf(sqrt(z)) / sqrt(z), 2 / sqrt(pi))
 log1p_slope = limit(lambda e: log1p(e) / e, 1)
@@ -115,40 +117,56 @@ lgamma_slope = limit(lambda z: loggamma(2 + z) / z, digamma(mpf(2)))
 
 # name, formula, g, weight, interval, degree
 TABLES = [
-    ("kExpF32", "(e^r - 1) / r", expm1_slope, lambda r: 1 / expm1_slope(r), -LN2 / 2 * mpf("1.01"), LN2 / 2 * mpf("1.01"), 5),
-    ("kExpF64", "(e^r - 1 - r) / r^2", exp_tail, lambda r: abs(r) + mpf("1e-3"), -LN2 / 2 * mpf("1.01"), LN2 / 2 * mpf("1.01"), 9),
-    ("kExp2F32", "(2^f - 1) / f", exp2_slope, lambda f: abs(f) + mpf("1e-3"), -HALF, HALF, 5),
-    ("kExp2F64", "(2^f - 1) / f", exp2_slope, lambda f: abs(f) + mpf("1e-3"), -HALF, HALF, 10),
-    ("kLogF32", "(log(1+f) - f + f^2/2) / f^3", log_tail, lambda f: f * f + mpf("1e-5"), 1 / ROOT - 1, ROOT - 1, 6),
-    ("kLogF64", "(log((1+s)/(1-s)) / s - 2) / s^2, in s^2", log_ratio, lambda z: z + mpf("1e-5"), mpf(0), S * S, 7),
-    ("kLog1pF32", "log(1+e) / e", log1p_slope, lambda e: 1 / log1p_slope(e), mpf(0), mpf(1), 9),
-    ("kSinF32", "(sin(r) / r - 1) / r^2, in r^2", sin_tail, lambda z: z + mpf("1e-5"), mpf(0), Q, 3),
-    ("kSinF64", "(sin(r) / r - 1) / r^2, in r^2", sin_tail, lambda z: z + mpf("1e-5"), mpf(0), Q, 7),
-    ("kErfF64", "erf(x) / x, in x^2, |x| <= 1", erf_slope, lambda z: 1 / erf_slope(z), mpf(0), mpf(1), 11),
-    ("kErfF32", "erf(x) / x, in x^2, |x| <= 1", erf_slope, lambda z: 1 / erf_slope(z), mpf(0), mpf(1), 5),
-    ("kErfTailF32", "log2(erfc(x)); the error is that of erf", lambda x: log(erfc(x)) / LN2, lambda x: erfc(x) * LN2, mpf(1), mpf(4), 5),
-    ("kErfcxF32", "(x + 4) e^(x^2) erfc(x), in (x-4)/(x+4)", mapped_erfcx, lambda t: 1 / mapped_erfcx(t), mpf(-1), mpf(1), 11),
-    ("kErfcxF64", "(x + 4) e^(x^2) erfc(x), in (x-4)/(x+4)", mapped_erfcx, lambda t: 1 / mapped_erfcx(t), mpf(-1), mpf(1), 22),
-    ("kLgamma", "lgamma(2+z) / z", lgamma_slope, one, -HALF, HALF, 17),
-    ("kStirling", "x (lgamma(x) - (x-1/2) log x + x - log(2 pi)/2), in 1/x^2, x >= 8.5", limit(stirling, mpf(1) / 12), one, mpf(0), 1 / mpf("8.5") ** 2, 5),
-    ("kDigamma", "x^2 (log x - 1/(2x) - digamma(x)), in 1/x^2, x >= 8", limit(digamma_tail, mpf(1) / 12), one, mpf(0), mpf(1) / 64, 6),
-    ("kTrigamma", "x^3 (trigamma(x) - 1/x - 1/(2x^2)), in 1/x^2, x >= 8", limit(trigamma_tail, mpf(1) / 6), one, mpf(0), mpf(1) / 64, 7),
+    ("kExpF32", "(e^r - 1) / r",
+     expm1_slope, lambda r: 1 / expm1_slope(r), -LN2 / 2 * mpf("1.01"), LN2 / 2 * mpf("1.01"), 5),
+    ("kExpF64", "(e^r - 1 - r) / r^2",
+     exp_tail, lambda r: abs(r) + mpf("1e-3"), -LN2 / 2 * mpf("1.01"), LN2 / 2 * mpf("1.01"), 9),
+    ("kExp2F32", "(2^f - 1) / f",
+     exp2_slope, lambda f: abs(f) + mpf("1e-3"), -HALF, HALF, 5),
+    ("kExp2F64", "(2^f - 1) / f",
+     exp2_slope, lambda f: abs(f) + mpf("1e-3"), -HALF, HALF, 10),
+    ("kLogF32", "(log(1+f) - f + f^2/2) / f^3",
+     log_tail, lambda f: f * f + mpf("1e-5"), 1 / ROOT - 1, ROOT - 1, 6),
+    ("kLogF64", "(log((1+s)/(1-s)) / s - 2) / s^2, in s^2",
+     log_ratio, lambda z: z + mpf("1e-5"), mpf(0), S * S, 6),
+    ("kLogTailF64", "((log((1+s)/(1-s)) / s - 2) / s^2 - 2/3) / s^2, in s^2",
+     log_ratio_tail, lambda z: z * z + mpf("1e-5"), mpf(0), S * S, 6),
+    ("kLog1pF32", "log(1+e) / e",
+     log1p_slope, lambda e: 1 / log1p_slope(e), mpf(0), mpf(1), 9),
+    ("kSinF32", "(sin(r) / r - 1) / r^2, in r^2",
+     sin_tail, lambda z: z + mpf("1e-5"), mpf(0), Q, 3),
+    ("kSinF64", "(sin(r) / r - 1) / r^2, in r^2",
+     sin_tail, lambda z: z + mpf("1e-5"), mpf(0), Q, 7),
+    ("kErfF64", "erf(x) / x, in x^2, |x| <= 1",
+     erf_slope, lambda z: 1 / erf_slope(z), mpf(0), mpf(1), 11),
+    ("kErfF32", "erf(x) / x, in x^2, |x| <= 1",
+     erf_slope, lambda z: 1 / erf_slope(z), mpf(0), mpf(1), 5),
+    ("kErfTailF32", "log2(erfc(x)); the error is that of erf",
+     lambda x: log(erfc(x)) / LN2, lambda x: erfc(x) * LN2, mpf(1), mpf(4), 5),
+    ("kErfcxF32", "(x + 4) e^(x^2) erfc(x), in (x-4)/(x+4)",
+     mapped_erfcx, lambda t: 1 / mapped_erfcx(t), mpf(-1), mpf(1), 11),
+    ("kErfcxF64", "(x + 4) e^(x^2) erfc(x), in (x-4)/(x+4)",
+     mapped_erfcx, lambda t: 1 / mapped_erfcx(t), mpf(-1), mpf(1), 22),
+    ("kLgamma", "lgamma(2+z) / z",
+     lgamma_slope, one, -HALF, HALF, 17),
+    ("kStirling", "x (lgamma(x) - (x-1/2) log x + x - log(2 pi)/2), in 1/x^2, x >= 8.5",
+     limit(stirling, mpf(1) / 12), one, mpf(0), 1 / mpf("8.5") ** 2, 5),
+    ("kDigamma", "x^2 (log x - 1/(2x) - digamma(x)), in 1/x^2, x >= 8",
+     limit(digamma_tail, mpf(1) / 12), one, mpf(0), mpf(1) / 64, 6),
+    ("kTrigamma", "x^3 (trigamma(x) - 1/x - 1/(2x^2)), in 1/x^2, x >= 8",
+     limit(trigamma_tail, mpf(1) / 6), one, mpf(0), mpf(1) / 64, 7),
 ]
 
 
 def main():
-    import sys
-    wanted = set(sys.argv[1:])
-    print("#pragma once\n// Minimax polynomials of the vectorised functions, lowest power first. Made by vector_math_fit.py (Remez exchange, 40 digits).")
+    print("#pragma once")
+    print("// Minimax polynomials of the vectorised functions, lowest power first; made by vector_math_fit.py.")
     print("\nnamespace moxie::llvm_ir::table {\n")
     for name, formula, g, weight, low, high, degree in TABLES:
-        if wanted and name not in wanted:
-            continue
         coefficients, error = remez(g, weight, low, high, degree)
         print(f"// {formula} on [{mp.nstr(low, 5)}, {mp.nstr(high, 5)}]; weighted error {mp.nstr(error, 2)}")
         print(f"inline constexpr double {name}[] = {{")
         print(",\n".join("    " + float(c).hex() for c in coefficients) + "};\n")
-        sys.stdout.flush()
     print("}  // namespace moxie::llvm_ir::table")
 
 

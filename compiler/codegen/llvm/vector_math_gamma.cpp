@@ -1,5 +1,5 @@
-// lgamma, digamma and trigamma of positive arguments, always in f64. Not positive: lgamma and its derivatives give NaN, at zero
-// their limit from the right.
+// lgamma, digamma and trigamma of positive arguments, always in f64. Not positive: lgamma and its derivatives give NaN,
+// at zero their limit from the right.
 #include <limits>
 #include <numbers>
 

@@ -46,10 +46,7 @@ LogArgument split_for_log(const Vec& x) {
 }
 
 Vec log_near_one(const Vec& f) {
-  if (f.val.type == Scalar::f32) {
-    const Vec square = f * f;
-    return f + (square * (f * polynomial(f, table::kLogF32)) - 0.5 * square);
-  }
+  if (f.val.type == Scalar::f32) return f + f * f * (f * polynomial(f, table::kLogF32) - 0.5);
   // With s = f / (2 + f): log(1 + f) = 2 artanh s = f - (f^2/2 - s (f^2/2 + R(s^2))), the form of fdlibm's e_log.c.
   const Vec s = f / (2 + f);
   const Vec z = s * s;

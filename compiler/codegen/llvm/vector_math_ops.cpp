@@ -9,17 +9,18 @@ bool is_float(const Val& a) { return a.type == Scalar::f32 || a.type == Scalar::
 Vec compare(const Vec& a, const Operand& b, std::string_view real_predicate, std::string_view integer_predicate) {
   const Val other = b.as(a);
   TextBuilder& builder = *a.builder;
-  return a.with(is_float(a.val) ? builder.fcmp(real_predicate, a.val, other) : builder.icmp(integer_predicate, a.val, other));
+  return a.with(is_float(a.val) ? builder.fcmp(real_predicate, a.val, other)
+                                : builder.icmp(integer_predicate, a.val, other));
 }
 
 Vec integer_op(std::string_view opcode, const Vec& a, const Operand& b) {
   return a.with(a.builder->binary(opcode, a.val, b.as(a)));
 }
 
-constexpr Format kSingle{23, 127, 0x3F800000, 0x3F3504F3, ~std::int64_t{0xFFF}, 0x1.8p23, 0x1p23, 0x1p-126, 0x1.63p-1,
-                         -0x1.bd0105c610ca8p-13};
-constexpr Format kDouble{52, 1023, 0x3FF0000000000000, 0x3FE6A09E667F3BCD, ~std::int64_t{0x7FFFFFF}, 0x1.8p52, 0x1p52,
-                         0x1p-1022, 0x1.62e42fee00000p-1, 0x1.a39ef35793c76p-33};
+constexpr Format kSingle{23,       127,    0x3F800000, 0x3F3504F3, ~std::int64_t{0xFFF},
+                         0x1.8p23, 0x1p23, 0x1p-126,   0x1.63p-1,  -0x1.bd0105c610ca8p-13};
+constexpr Format kDouble{52,       1023,   0x3FF0000000000000, 0x3FE6A09E667F3BCD,   ~std::int64_t{0x7FFFFFF},
+                         0x1.8p52, 0x1p52, 0x1p-1022,          0x1.62e42fee00000p-1, 0x1.a39ef35793c76p-33};
 
 }  // namespace
 
@@ -61,9 +62,12 @@ Vec operator<<(const Vec& a, int count) { return integer_op("shl", a, count); }
 Vec operator>>(const Vec& a, int count) { return integer_op("lshr", a, count); }
 Vec operator!(const Vec& truth) { return truth ^ 1; }
 
-Vec bits(const Vec& x) { return x.with(x.builder->bitcast(x.val, x.val.type == Scalar::f32 ? Scalar::i32 : Scalar::i64)); }
+Vec bits(const Vec& x) {
+  return x.with(x.builder->bitcast(x.val, x.val.type == Scalar::f32 ? Scalar::i32 : Scalar::i64));
+}
 Vec real(const Vec& integer) {
-  return integer.with(integer.builder->bitcast(integer.val, integer.val.type == Scalar::i32 ? Scalar::f32 : Scalar::f64));
+  return integer.with(
+      integer.builder->bitcast(integer.val, integer.val.type == Scalar::i32 ? Scalar::f32 : Scalar::f64));
 }
 
 Vec select(const Vec& condition, const Vec& a, const Operand& b) {
@@ -97,9 +101,7 @@ Vec polynomial(const Vec& x, std::span<const double> for_f32, std::span<const do
   return polynomial(x, x.f32_accuracy ? for_f32 : for_f64);
 }
 
-Vec through_f64(const Vec& x, Vec (*f)(const Vec&)) {
-  return x.val.type == Scalar::f32 ? to_f32(f(to_f64(x))) : f(x);
-}
+Vec through_f64(const Vec& x, Vec (*f)(const Vec&)) { return x.val.type == Scalar::f32 ? to_f32(f(to_f64(x))) : f(x); }
 
 Vec to_f64(const Vec& x) { return x.with(x.builder->convert(x.val, Scalar::f64)); }
 Vec to_f32(const Vec& x) { return x.with(x.builder->convert(x.val, Scalar::f32)); }

@@ -1,4 +1,5 @@
-// Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011. The constants are theirs.
+// Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011. The constants are
+// theirs.
 #include <fmt/format.h>
 
 #include "compiler/codegen/llvm/vector_math.h"
@@ -18,14 +19,16 @@ struct Product {
 Product multiply(const Vec& a, std::int64_t factor) {
   TextBuilder* builder = a.builder;
   const Vec wide = Vec{builder, builder->extend(a.val, Scalar::i64, false)} * factor;
-  return {{builder, builder->extend((wide >> 32).val, Scalar::i32, false)}, {builder, builder->extend(wide.val, Scalar::i32, false)}};
+  return {{builder, builder->extend((wide >> 32).val, Scalar::i32, false)},
+          {builder, builder->extend(wide.val, Scalar::i32, false)}};
 }
 
 }  // namespace
 
 std::vector<Val> emit_philox(TextBuilder& builder, const std::vector<Val>& key, const std::vector<Val>& counter) {
   if (key.size() != 2 || counter.size() != 4) {
-    throw InternalError(fmt::format("emit_philox: takes 2 words of key and 4 of counter, not {} and {}", key.size(), counter.size()));
+    throw InternalError(
+        fmt::format("emit_philox: takes 2 words of key and 4 of counter, not {} and {}", key.size(), counter.size()));
   }
   Vec k0{&builder, key[0]}, k1{&builder, key[1]};
   Vec c0{&builder, counter[0]}, c1{&builder, counter[1]}, c2{&builder, counter[2]}, c3{&builder, counter[3]};

@@ -1,5 +1,5 @@
-// pow, with the special cases of C's pow. A literal exponent of the table is expanded; else x^y = e^(y log|x|), in f64 with the logarithm and
-// the product in two words each, for their error is multiplied by up to 700.
+// pow, with the special cases of C's pow. A literal exponent of the table is expanded; else x^y = e^(y log|x|), in f64
+// with the logarithm and the product in two words each, for their error is multiplied by up to 700.
 #include <algorithm>
 #include <limits>
 
@@ -34,24 +34,40 @@ struct TwoWords {
   Vec high, low;
 };
 
+constexpr double kTwoThirdsHigh = 0x1.5555554p-1, kTwoThirdsLow = 0x1.5555555555555p-29;
+
 Vec upper_half(const Vec& x) { return real(bits(x) & format(x).high_half); }
 
-/// log x, high with half a mantissa. After fdlibm's e_pow.c: s = f / (2 + f) in two words, then log(1 + f) = 2 s + s R(s^2).
-TwoWords log_two_words(const Vec& x) {
-  const auto [k, f] = split_for_log(x);
-  const Format& layout = format(x);
+/// s = f / (2 + f)
+TwoWords quotient(const Vec& f) {
   const Vec divisor = 2 + f;
   const Vec inverse = 1 / divisor;
-  const Vec s = f * inverse;
-  const Vec s_high = upper_half(s), divisor_high = upper_half(divisor);
+  const Vec high = upper_half(f * inverse), divisor_high = upper_half(divisor);
   const Vec divisor_low = f - (divisor_high - 2);
-  const Vec s_low = inverse * ((f - s_high * divisor_high) - s_high * divisor_low);
-  const Vec square = s * s;
-  const Vec rest = s * square * polynomial(square, table::kLogF64) + (2 * s_low + k * layout.ln2_low);
+  return {high, inverse * ((f - high * divisor_high) - high * divisor_low)};
+}
 
-  const Vec exponent_part = k * layout.ln2_high;
-  const Vec sum = exponent_part + 2 * s_high;
-  const Vec low = ((exponent_part - sum) + 2 * s_high) + rest;
+/// log(1 + f) = 2 artanh s = 2/3 s (3 + s^2 + 3/2 s^4 T(s^2)), as in fdlibm's e_pow.c.
+TwoWords log_near_one_two_words(const Vec& f) {
+  const auto [s_high, s_low] = quotient(f);
+  const Vec s = s_high + s_low, square = s * s, square_high = s_high * s_high;
+  const Vec rest = s_low * (s_high + s) + 1.5 * (square * square) * polynomial(square, table::kLogTailF64);
+  const Vec factor_high = upper_half(3 + square_high + rest);
+  const Vec factor_low = rest - ((factor_high - 3) - square_high);
+  const Vec product = s_high * factor_high;
+  const Vec product_rest = s_low * factor_high + factor_low * s;
+  const Vec high = upper_half(product + product_rest);
+  const Vec low = product_rest - (high - product);
+  return {kTwoThirdsHigh * high, kTwoThirdsLow * high + low * (2.0 / 3)};
+}
+
+/// log x, high with half a mantissa.
+TwoWords log_two_words(const Vec& x) {
+  const auto [k, f] = split_for_log(x);
+  const auto [near_one, near_one_low] = log_near_one_two_words(f);
+  const Vec exponent_part = k * format(x).ln2_high;
+  const Vec sum = exponent_part + near_one;
+  const Vec low = ((exponent_part - sum) + near_one) + (near_one_low + k * format(x).ln2_low);
   const Vec high = upper_half(sum + low);
   return {high, low - (high - sum)};
 }
@@ -81,9 +97,8 @@ Vec pow_f64(const Vec& x, const Vec& y) {
 }  // namespace
 
 Vec pow(const Vec& x, const Vec& y) {
-  const auto literal = std::ranges::find_if(kConstantPowers, [&](const ConstantPower& power) {
-    return constant(y, power.exponent).val.text == y.val.text;
-  });
+  const auto literal = std::ranges::find_if(
+      kConstantPowers, [&](const ConstantPower& power) { return constant(y, power.exponent).val.text == y.val.text; });
   if (literal != std::end(kConstantPowers)) return literal->expand(x);
   return x.val.type == Scalar::f32 ? to_f32(pow_f64(to_f64(x), to_f64(y))) : pow_f64(x, y);
 }

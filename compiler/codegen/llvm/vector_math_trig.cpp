@@ -1,6 +1,7 @@
-// sin and cos. x = k pi + r with |r| <= pi/2, for cos x = (k - 1/2) pi + r, reduced after Cody and Waite with pi in three parts of 33, 33
-// and 53 bits: products of k with the first two are exact for |k| < 2^20. Hence full accuracy for |x| < 10^6, which is what
-// is promised for f64; f32 is computed in f64. Beyond, results stay in [-1, 1] but lose all meaning as |x| grows.
+// sin and cos. x = k pi + r with |r| <= pi/2, for cos x = (k - 1/2) pi + r, reduced after Cody and Waite with pi in
+// three parts of 33, 33 and 53 bits: products of k with the first two are exact for |k| < 2^20. Hence full accuracy for
+// |x| < 10^6, which is what is promised for f64; f32 is computed in f64. Beyond, results stay in [-1, 1] but lose all
+// meaning as |x| grows.
 #include <numbers>
 
 #include "compiler/codegen/llvm/vector_math.h"
