@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/ir/program.h"
+#include "ops/task.h"
 
 namespace moxie {
 
@@ -41,8 +42,6 @@ struct Network {
   Program predict;
   std::vector<Parameter> parameters;
 };
-
-enum class Task : std::uint8_t { Classification, Regression };
 
 /// Gaussian process neurons. The defaults are those of FORMULAS section 5.
 struct GpnOptions {

@@ -12,16 +12,23 @@ namespace {
 /// Notation below: X is the result, a bar marks an adjoint, G the adjoint of the matrix for unrestricted changes of it.
 class AlgebraAdjoint {
  public:
-  AlgebraAdjoint(ProgramBuilder& builder, const Definition& definition, const Expr& adjoint, Contributions& contributions)
-      : builder_(builder), definition_(definition), contributions_(contributions), open_(open_definition(definition)),
-        size_(definition.body->size), operands_(open_algebra(open_.body)), adjoint_(substitute(adjoint, open_.opening)) {
+  AlgebraAdjoint(ProgramBuilder& builder, const Definition& definition, const Expr& adjoint,
+                 Contributions& contributions)
+      : builder_(builder),
+        definition_(definition),
+        contributions_(contributions),
+        open_(open_definition(definition)),
+        size_(definition.body->size),
+        operands_(open_algebra(open_.body)),
+        adjoint_(substitute(adjoint, open_.opening)) {
     for (const Affine& subscript : open_.body->subscripts) elements_.push_back(*subscript.as_symbol());
     for (std::size_t k = 0; k < definition.axes.size(); ++k) {
       const Symbol index = open_.domain.variables[k];
       if (std::ranges::find(elements_, index) == elements_.end()) batch_.push_back(index);
       names_.emplace_back(index, definition.axes[k].name);
       if (definition.axes[k].range.as_extent() != definition.axes[k].extent) {
-        throw CompileError("definition " + definition.name + " computes linear algebra on part of its axes; it can be differentiated only if "
+        throw CompileError("definition " + definition.name +
+                           " computes linear algebra on part of its axes; it can be differentiated only if "
                            "every axis runs over its whole extent");
       }
     }
@@ -29,12 +36,18 @@ class AlgebraAdjoint {
 
   void run() {
     switch (definition_.body->algebra) {
-      case LinearAlgebraKind::Inverse: return inverse();
-      case LinearAlgebraKind::LogDet: return log_determinant();
-      case LinearAlgebraKind::Solve: return solve();
-      case LinearAlgebraKind::TriSolve: return triangular_solve(LinearAlgebraKind::TriSolveTransposed);
-      case LinearAlgebraKind::TriSolveTransposed: return triangular_solve(LinearAlgebraKind::TriSolve);
-      case LinearAlgebraKind::Cholesky: return cholesky();
+      case LinearAlgebraKind::Inverse:
+        return inverse();
+      case LinearAlgebraKind::LogDet:
+        return log_determinant();
+      case LinearAlgebraKind::Solve:
+        return solve();
+      case LinearAlgebraKind::TriSolve:
+        return triangular_solve(LinearAlgebraKind::TriSolveTransposed);
+      case LinearAlgebraKind::TriSolveTransposed:
+        return triangular_solve(LinearAlgebraKind::TriSolve);
+      case LinearAlgebraKind::Cholesky:
+        return cholesky();
     }
   }
 
@@ -74,7 +87,8 @@ class AlgebraAdjoint {
     matrix(-g, r, t, {{Affine(r) - Affine(t)}, {}});
   }
 
-  /// P = the lower triangle of L^T Lbar with half its diagonal, G = L^-T P L^-1 (Murray, "Differentiation of the Cholesky decomposition").
+  /// P = the lower triangle of L^T Lbar with half its diagonal, G = L^-T P L^-1 (Murray, "Differentiation of the
+  /// Cholesky decomposition").
   void cholesky() {
     const Symbol i = Symbol::fresh(), j = Symbol::fresh(), r = Symbol::fresh(), t = Symbol::fresh();
     const Symbol k = Symbol::fresh();
@@ -82,7 +96,8 @@ class AlgebraAdjoint {
     const Expr lower = call("where", {call(">", {index_value(i), index_value(j)}), 1, 0});
     const Expr weight = call("where", {call("==", {index_value(i), index_value(j)}), 0.5, lower});
     const Expr p = let({i, j}, weight * inner);
-    const Expr half = let({i, j}, triangular(LinearAlgebraKind::TriSolveTransposed, substitute(p, {{i, operands_.row}}), i));
+    const Expr half =
+        let({i, j}, triangular(LinearAlgebraKind::TriSolveTransposed, substitute(p, {{i, operands_.row}}), i));
     const Expr row = substitute(half, {{i, r}, {j, operands_.row}});
     symmetric_matrix(let({r, t}, triangular(LinearAlgebraKind::TriSolveTransposed, row, t)), r, t);
   }
@@ -116,14 +131,16 @@ class AlgebraAdjoint {
   }
   /// The same on its result.
   Expr triangular(LinearAlgebraKind kind, const Expr& rhs, Symbol element) const {
-    return linear_algebra(kind, operands_.row, operands_.col, size_, result_at(operands_.row, operands_.col), rhs, {element});
+    return linear_algebra(kind, operands_.row, operands_.col, size_, result_at(operands_.row, operands_.col), rhs,
+                          {element});
   }
 
   IndexDomain domain_over(const std::vector<Symbol>& more) const {
     IndexDomain domain = open_.domain;
     domain.variables = batch_;
-    std::erase_if(domain.nonnegative,
-                  [&](const Affine& row) { return std::ranges::any_of(elements_, [&](Symbol e) { return row.mentions(e); }); });
+    std::erase_if(domain.nonnegative, [&](const Affine& row) {
+      return std::ranges::any_of(elements_, [&](Symbol e) { return row.mentions(e); });
+    });
     for (const Symbol index : more) domain = extended(domain, index, Range::extent(size_));
     return domain;
   }
@@ -148,7 +165,8 @@ class AlgebraAdjoint {
     IndexDomain domain = domain_over({r, t});
     domain.nonnegative.insert(domain.nonnegative.end(), triangle.nonnegative.begin(), triangle.nonnegative.end());
     domain.zero = triangle.zero;
-    contributions_.add(builder_.program(), domain, substitute(operands_.matrix, {{operands_.row, r}, {operands_.col, t}}), g);
+    contributions_.add(builder_.program(), domain,
+                       substitute(operands_.matrix, {{operands_.row, r}, {operands_.col, t}}), g);
   }
 
   void symmetric_matrix(const Expr& g, Symbol r, Symbol t) {
@@ -170,7 +188,8 @@ class AlgebraAdjoint {
 
 }  // namespace
 
-void differentiate_algebra(ProgramBuilder& builder, const Definition& definition, const Expr& adjoint, Contributions& contributions) {
+void differentiate_algebra(ProgramBuilder& builder, const Definition& definition, const Expr& adjoint,
+                           Contributions& contributions) {
   AlgebraAdjoint(builder, definition, adjoint, contributions).run();
 }
 

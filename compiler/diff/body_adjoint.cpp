@@ -18,8 +18,8 @@
 namespace moxie {
 namespace {
 
-/// The open indices at some place of the body, and what holds of them there. The first `axes` variables are axes of a definition, the others
-/// indices of reductions around the place.
+/// The open indices at some place of the body, and what holds of them there. The first `axes` variables are axes of a
+/// definition, the others indices of reductions around the place.
 struct Scope {
   IndexDomain domain;
   std::size_t axes = 0;
@@ -27,8 +27,8 @@ struct Scope {
 };
 
 struct NodeFacts {
-  Expr node;              // keeps the node alive, as its address is the key
-  int depth = 0;          // of the expression; an argument's is smaller
+  Expr node;                              // keeps the node alive, as its address is the key
+  int depth = 0;                          // of the expression; an argument's is smaller
   std::vector<const Node*> active_reads;  // different accesses to active tensors, two at most
 };
 
@@ -42,7 +42,8 @@ void add_missing(std::vector<Affine>& rows, const std::vector<Affine>& more) {
 
 class BodyAdjoint {
  public:
-  BodyAdjoint(ProgramBuilder& builder, const Definition& definition, const ActiveTensors& active, Contributions& contributions)
+  BodyAdjoint(ProgramBuilder& builder, const Definition& definition, const ActiveTensors& active,
+              Contributions& contributions)
       : builder_(builder), definition_(definition), active_(active), contributions_(contributions) {}
 
   void run(const Expr& adjoint) {
@@ -111,10 +112,14 @@ class BodyAdjoint {
     }
     if (close(node, scope, adjoint)) return;
     switch (node->kind) {
-      case NodeKind::Call: return pass_call(node, scope, adjoint);
-      case NodeKind::Reduce: return pass_reduction(node, scope, adjoint);
-      case NodeKind::LinearAlgebra: throw InternalError("linear algebra inside an expression was not lifted before differentiation");
-      default: return;
+      case NodeKind::Call:
+        return pass_call(node, scope, adjoint);
+      case NodeKind::Reduce:
+        return pass_reduction(node, scope, adjoint);
+      case NodeKind::LinearAlgebra:
+        throw InternalError("linear algebra inside an expression was not lifted before differentiation");
+      default:
+        return;
     }
   }
 
@@ -149,18 +154,20 @@ class BodyAdjoint {
     send(opened.body, scope_number(inner), chain(reduction_derivative(node->reduce, value, opened), once));
   }
 
-  /// The value of the whole body stands in the definition itself. (A body that ignores an axis may be passed without that axis.)
+  /// The value of the whole body stands in the definition itself. (A body that ignores an axis may be passed without
+  /// that axis.)
   Expr value_of(const Expr& node) const {
     return node == root_ && std::ranges::includes(node->free_symbols, root_value_->free_symbols) ? root_value_ : node;
   }
 
-  /// An expression with reductions of its own, in a definition where that has no more axes than the one that is differentiated: it is about to be
-  /// used in every round of another reduction.
+  /// An expression with reductions of its own, in a definition where that has no more axes than the one that is
+  /// differentiated: it is about to be used in every round of another reduction.
   Expr computed_once(const Expr& expr, std::size_t scope) {
     const Scope& open = scopes_[scope];
     if (expr->height == 0 || open.domain.variables.size() > open.axes) return expr;
     const auto boxes = boxes_of(open.domain, open.domain.variables);
-    return boxes ? let(open.domain.variables, *boxes, gather(project(open.domain, open.domain.variables, *boxes), expr)) : expr;
+    return boxes ? let(open.domain.variables, *boxes, gather(project(open.domain, open.domain.variables, *boxes), expr))
+                 : expr;
   }
 
   // ---- Closing: summing an adjoint over the open indices that the node does not depend on ----
@@ -174,7 +181,8 @@ class BodyAdjoint {
       if (node->depends_on(variable)) kept.push_back(variable);
       if (node->depends_on(variable) || k < open.axes) kept_with_axes.push_back(variable);
     }
-    if (kept_with_axes.size() < open.domain.variables.size()) return close_reductions(node, open, kept_with_axes, adjoint);
+    if (kept_with_axes.size() < open.domain.variables.size())
+      return close_reductions(node, open, kept_with_axes, adjoint);
     // A single access below sums over everything by itself; a tensor of its own would be shared by nobody.
     const bool is_shared = facts(node).active_reads.size() > 1;
     return kept.size() < open.domain.variables.size() && is_shared && close_axes(node, open, kept, adjoint);
@@ -185,7 +193,8 @@ class BodyAdjoint {
     if (!boxes) return false;
     const Preimage dropped = project(open.domain, kept, *boxes);
     if (!is_defined_everywhere(dropped)) return false;
-    send(node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), open.axes}), sum_over(dropped, adjoint));
+    send(node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), open.axes}),
+         sum_over(dropped, adjoint));
     return true;
   }
 
@@ -204,10 +213,12 @@ class BodyAdjoint {
 
   Expr let(const std::vector<Symbol>& indices, const std::vector<IndexBox>& boxes, const Expr& body) {
     const std::string name = "adj." + definition_.name + "." + std::to_string(++lets_);
-    return builder_.add_let({name, definition_.dtype, definition_.line}, as_axes(builder_, indices, boxes, names_), body);
+    return builder_.add_let({name, definition_.dtype, definition_.line}, as_axes(builder_, indices, boxes, names_),
+                            body);
   }
 
-  Preimage project(const IndexDomain& domain, const std::vector<Symbol>& kept, const std::vector<IndexBox>& boxes) const {
+  Preimage project(const IndexDomain& domain, const std::vector<Symbol>& kept,
+                   const std::vector<IndexBox>& boxes) const {
     KnownRanges known(builder_.program().dims);
     std::vector<Equation> equations;
     for (std::size_t k = 0; k < kept.size(); ++k) {
@@ -247,7 +258,7 @@ class BodyAdjoint {
   std::vector<std::pair<Symbol, std::string>> names_;
   Expr root_, root_value_;
   int lets_ = 0;
-  std::deque<Scope> scopes_;    // deques, as references outlive additions
+  std::deque<Scope> scopes_;  // deques, as references outlive additions
   std::deque<Pending> pending_;
   std::unordered_map<std::pair<const Node*, std::size_t>, std::size_t, PlaceHash> index_of_;
   std::priority_queue<std::tuple<int, std::size_t, std::size_t>> queue_;  // depth, open indices, number
@@ -256,8 +267,8 @@ class BodyAdjoint {
 
 }  // namespace
 
-void differentiate_body(ProgramBuilder& builder, const Definition& definition, const Expr& adjoint, const ActiveTensors& active,
-                        Contributions& contributions) {
+void differentiate_body(ProgramBuilder& builder, const Definition& definition, const Expr& adjoint,
+                        const ActiveTensors& active, Contributions& contributions) {
   BodyAdjoint(builder, definition, active, contributions).run(adjoint);
 }
 

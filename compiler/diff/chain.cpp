@@ -5,11 +5,15 @@
 namespace moxie {
 namespace {
 
-bool is_call_of(const Expr& expr, std::string_view name) { return expr->kind == NodeKind::Call && expr->function->name == name; }
+bool is_call_of(const Expr& expr, std::string_view name) {
+  return expr->kind == NodeKind::Call && expr->function->name == name;
+}
 
 void append_factors(std::vector<Expr>& factors, const Expr& expr) {
-  if (is_call_of(expr, "*")) factors.insert(factors.end(), expr->args.begin(), expr->args.end());
-  else factors.push_back(expr);
+  if (is_call_of(expr, "*"))
+    factors.insert(factors.end(), expr->args.begin(), expr->args.end());
+  else
+    factors.push_back(expr);
 }
 
 bool is_indicator(const Expr& expr) {

@@ -23,14 +23,16 @@ std::vector<std::string> names_of(const Items& items) {
 }
 
 /// Throws unless every wanted name is known and stands once.
-void check_names(const Program& program, const std::vector<std::string>& wanted, const std::vector<std::string>& known, const char* what) {
+void check_names(const Program& program, const std::vector<std::string>& wanted, const std::vector<std::string>& known,
+                 const char* what) {
   for (const std::string& name : wanted) {
     if (std::ranges::find(known, name) == known.end()) {
-      throw TypeError(fmt::format("cannot differentiate program {}: it has no {} '{}'; it has {}", program.name, what, name,
-                                  fmt::join(known, ", ")));
+      throw TypeError(fmt::format("cannot differentiate program {}: it has no {} '{}'; it has {}", program.name, what,
+                                  name, fmt::join(known, ", ")));
     }
     if (std::ranges::count(wanted, name) > 1) {
-      throw TypeError(fmt::format("cannot differentiate program {}: {} '{}' is asked for twice", program.name, what, name));
+      throw TypeError(
+          fmt::format("cannot differentiate program {}: {} '{}' is asked for twice", program.name, what, name));
     }
   }
 }
@@ -39,7 +41,9 @@ ActiveTensors active_tensors(const Program& program, const std::vector<std::stri
   ActiveTensors active(wrt.begin(), wrt.end());
   for (const Definition& definition : program.definitions) {
     bool depends = false;
-    visit(definition.body, [&](const Expr& node) { depends = depends || (node->kind == NodeKind::Access && active.contains(node->tensor)); });
+    visit(definition.body, [&](const Expr& node) {
+      depends = depends || (node->kind == NodeKind::Access && active.contains(node->tensor));
+    });
     if (depends) active.insert(definition.name);
   }
   return active;
@@ -71,7 +75,8 @@ class Differentiation {
  private:
   Expr total_adjoint(const Definition& definition) const {
     const auto cotangent = cotangents_.find(definition.name);
-    const Expr from_caller = cotangent == cotangents_.end() ? Expr(0) : access(cotangent->second, own_axes(definition.axes.size()));
+    const Expr from_caller =
+        cotangent == cotangents_.end() ? Expr(0) : access(cotangent->second, own_axes(definition.axes.size()));
     return accumulate(from_caller, contributions_.to(definition.name));
   }
 
@@ -79,17 +84,24 @@ class Differentiation {
     Expr adjoint = total_adjoint(definition);
     if (adjoint->is_constant(0)) return;
     if (adjoint->kind != NodeKind::Access) {
-      const Definition named{builder_.free_name("adj." + definition.name), definition.dtype, definition.axes, adjoint, false,
+      const Definition named{builder_.free_name("adj." + definition.name),
+                             definition.dtype,
+                             definition.axes,
+                             adjoint,
+                             false,
                              definition.line};
       adjoint = access(named.name, own_axes(definition.axes.size()));
       builder_.add_definition(named);
     }
-    if (definition.body->kind == NodeKind::LinearAlgebra) differentiate_algebra(builder_, definition, adjoint, contributions_);
-    else differentiate_body(builder_, definition, adjoint, active_, contributions_);
+    if (definition.body->kind == NodeKind::LinearAlgebra)
+      differentiate_algebra(builder_, definition, adjoint, contributions_);
+    else
+      differentiate_body(builder_, definition, adjoint, active_, contributions_);
   }
 
   void add_gradient(const InputDecl& input) {
-    builder_.add_definition({gradients_.at(input.name), input.dtype, builder_.axes_for(input.shape), contributions_.to(input.name), true, 0});
+    builder_.add_definition({gradients_.at(input.name), input.dtype, builder_.axes_for(input.shape),
+                             contributions_.to(input.name), true, 0});
   }
 
   ProgramBuilder builder_;
@@ -102,8 +114,8 @@ class Differentiation {
 
 }  // namespace
 
-Program differentiate(const Program& program, const std::vector<std::string>& outputs, const std::vector<std::string>& wrt,
-                      bool keep_outputs) {
+Program differentiate(const Program& program, const std::vector<std::string>& outputs,
+                      const std::vector<std::string>& wrt, bool keep_outputs) {
   check_names(program, outputs, names_of(program.definitions), "definition");
   check_names(program, wrt, names_of(program.inputs), "input");
   Program lifted = lift_linear_algebra(program);

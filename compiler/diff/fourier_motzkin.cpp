@@ -29,7 +29,8 @@ Affine tightened(const Affine& row) {
 void add_row(std::vector<Row>& rows, Row row) {
   row.value = tightened(row.value);
   if (row.value.is_constant() && row.value.constant() >= 0) return;
-  const auto parallel = std::ranges::find_if(rows, [&](const Row& other) { return other.value.terms() == row.value.terms(); });
+  const auto parallel =
+      std::ranges::find_if(rows, [&](const Row& other) { return other.value.terms() == row.value.terms(); });
   if (parallel == rows.end()) return rows.push_back(std::move(row));
   const auto better = [](const Row& a, const Row& b) {
     if (a.value.constant() != b.value.constant()) return a.value.constant() < b.value.constant();
@@ -51,19 +52,23 @@ Range range_from(Symbol variable, const std::vector<Row>& lows, const std::vecto
   return range;
 }
 
-/// Removes `variable` from `rows` and returns its range. A row made from more than `eliminated` + 1 of the given rows is redundant
-/// (Chernikov; Kohler).
+/// Removes `variable` from `rows` and returns its range. A row made from more than `eliminated` + 1 of the given rows
+/// is redundant (Chernikov; Kohler).
 Range eliminate_one(Symbol variable, std::size_t eliminated, std::vector<Row>& rows) {
   std::vector<Row> lows, highs, result;
   for (Row& row : rows) {
     const std::int64_t c = row.value.coefficient(variable);
-    if (c == 0) add_row(result, std::move(row));
-    else (c > 0 ? lows : highs).push_back(std::move(row));
+    if (c == 0)
+      add_row(result, std::move(row));
+    else
+      (c > 0 ? lows : highs).push_back(std::move(row));
   }
-  if (lows.empty() || highs.empty()) throw CompileError("an index of a sum has no bound on one side, so that the sum cannot be inverted");
+  if (lows.empty() || highs.empty())
+    throw CompileError("an index of a sum has no bound on one side, so that the sum cannot be inverted");
   for (const Row& low : lows) {
     for (const Row& high : highs) {
-      Row row{low.value * -high.value.coefficient(variable) + high.value * low.value.coefficient(variable), low.history};
+      Row row{low.value * -high.value.coefficient(variable) + high.value * low.value.coefficient(variable),
+              low.history};
       row.history.insert(high.history.begin(), high.history.end());
       if (row.history.size() <= eliminated + 1) add_row(result, std::move(row));
     }

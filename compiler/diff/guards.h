@@ -7,7 +7,8 @@
 
 namespace moxie {
 
-/// What a condition says: all of `nonnegative` are >= 0, all of `zero` are 0, and all of `rest` (which no affine row can state) are true.
+/// What a condition says: all of `nonnegative` are >= 0, all of `zero` are 0, and all of `rest` (which no affine row
+/// can state) are true.
 struct IndexCondition {
   std::vector<Affine> nonnegative;
   std::vector<Affine> zero;

@@ -9,7 +9,8 @@
 namespace moxie {
 namespace {
 
-/// Pairs of rows e >= 0 and -e >= 0 become the equation e == 0: it is solved exactly, while elimination knows the rationals only.
+/// Pairs of rows e >= 0 and -e >= 0 become the equation e == 0: it is solved exactly, while elimination knows the
+/// rationals only.
 void extract_equalities(IndexDomain& domain) {
   std::vector<Affine> rest;
   for (const Affine& row : domain.nonnegative) {
@@ -60,8 +61,10 @@ bool mentions_any(const Affine& affine, const std::vector<SumLoop>& loops) {
   return std::ranges::any_of(loops, [&](const SumLoop& loop) { return affine.mentions(loop.index); });
 }
 
-/// Values of the transformed variables: the quotients, then one fresh symbol for every direction the equations leave open.
-std::vector<Affine> transformed_variables(const SmithForm& form, const std::vector<Affine>& targets, Preimage& preimage) {
+/// Values of the transformed variables: the quotients, then one fresh symbol for every direction the equations leave
+/// open.
+std::vector<Affine> transformed_variables(const SmithForm& form, const std::vector<Affine>& targets,
+                                          Preimage& preimage) {
   std::vector<Affine> values;
   for (std::size_t i = 0; i < form.rank; ++i) {
     const std::int64_t divisor = form.diagonal(i, i);
@@ -109,13 +112,15 @@ void bound_loops(const IndexDomain& domain, KnownRanges known, Preimage& preimag
 }
 
 Expr nested_sums(const std::vector<SumLoop>& loops, Expr body) {
-  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) body = reduce(ReduceKind::Sum, loop->index, loop->range, body);
+  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
+    body = reduce(ReduceKind::Sum, loop->index, loop->range, body);
   return body;
 }
 
 }  // namespace
 
-Preimage invert(const IndexDomain& given_domain, const std::vector<Equation>& given_equations, const KnownRanges& known) {
+Preimage invert(const IndexDomain& given_domain, const std::vector<Equation>& given_equations,
+                const KnownRanges& known) {
   IndexDomain domain = given_domain;
   extract_equalities(domain);
   std::vector<Equation> equations = given_equations;

@@ -25,8 +25,9 @@ struct SumLoop {
   Range range;
 };
 
-/// The points of a domain that solve a system of equations: where the guards hold, for every quotient in turn (each of these loops runs once,
-/// or never if its division leaves a remainder), for every round of the loops, `point` gives the variables.
+/// The points of a domain that solve a system of equations: where the guards hold, for every quotient in turn (each of
+/// these loops runs once, or never if its division leaves a remainder), for every round of the loops, `point` gives the
+/// variables.
 struct Preimage {
   Replacement point;
   std::vector<Affine> zero;         // guards: each must be 0
@@ -34,11 +35,11 @@ struct Preimage {
   std::vector<Affine> derived;      // of the parameters: >= 0 wherever the loops run at all
   std::vector<SumLoop> quotients;
   std::vector<Affine> inner_nonnegative;  // guards that mention quotients
-  std::vector<SumLoop> loops;                // outermost first
+  std::vector<SumLoop> loops;             // outermost first
 };
 
-/// Exact over the integers (METHOD.md section 2): diagonal form of the equations, then Fourier-Motzkin elimination of the variables that remain.
-/// `known` holds for the parameters and drops guards and bounds that say nothing new.
+/// Exact over the integers (METHOD.md section 2): diagonal form of the equations, then Fourier-Motzkin elimination of
+/// the variables that remain. `known` holds for the parameters and drops guards and bounds that say nothing new.
 Preimage invert(const IndexDomain& domain, const std::vector<Equation>& equations, const KnownRanges& known);
 
 /// The sum of `term` over the preimage, without the guards of `zero` and `nonnegative`.

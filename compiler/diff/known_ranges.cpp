@@ -18,7 +18,8 @@ void KnownRanges::add_positive(const Affine& extent) {
 
 bool KnownRanges::nonnegative(const Affine& affine) const { return nonnegative_in(affine, ranges_.size()); }
 
-/// Replaces the innermost symbol by whichever of its bounds makes the expression smallest; one bound that proves it is enough.
+/// Replaces the innermost symbol by whichever of its bounds makes the expression smallest; one bound that proves it is
+/// enough.
 bool KnownRanges::nonnegative_in(const Affine& affine, std::size_t symbols) const {
   while (symbols > 0 && !affine.mentions(ranges_[symbols - 1].first)) --symbols;
   if (symbols == 0) return nonnegative_in_dims(affine);
@@ -60,12 +61,16 @@ std::vector<Bound> KnownRanges::tightest(const std::vector<Bound>& bounds, int s
   return kept;
 }
 
-Range KnownRanges::without_redundant(const Range& range) const { return {tightest(range.lows, 1), tightest(range.highs, -1)}; }
+Range KnownRanges::without_redundant(const Range& range) const {
+  return {tightest(range.lows, 1), tightest(range.highs, -1)};
+}
 
-KnownRanges known_inside(const Program& program, const std::vector<Affine>& extents, const std::vector<Range>& axis_ranges) {
+KnownRanges known_inside(const Program& program, const std::vector<Affine>& extents,
+                         const std::vector<Range>& axis_ranges) {
   KnownRanges known(program.dims);
   for (const Affine& extent : extents) known.add_positive(extent);
-  for (std::size_t k = 0; k < axis_ranges.size(); ++k) known.add(Symbol::axis(static_cast<std::uint32_t>(k)), axis_ranges[k]);
+  for (std::size_t k = 0; k < axis_ranges.size(); ++k)
+    known.add(Symbol::axis(static_cast<std::uint32_t>(k)), axis_ranges[k]);
   return known;
 }
 

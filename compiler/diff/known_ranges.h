@@ -35,6 +35,7 @@ class KnownRanges {
 };
 
 /// What exists when an element of a tensor does: its axes lie within their ranges, and its extents are positive.
-KnownRanges known_inside(const Program& program, const std::vector<Affine>& extents, const std::vector<Range>& axis_ranges);
+KnownRanges known_inside(const Program& program, const std::vector<Affine>& extents,
+                         const std::vector<Range>& axis_ranges);
 
 }  // namespace moxie

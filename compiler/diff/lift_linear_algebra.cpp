@@ -28,7 +28,8 @@ bool are_distinct_axes(const std::vector<Affine>& subscripts) {
 /// An operand that depends on the element could not be computed once for all elements.
 bool operands_ignore_element(const Expr& algebra) {
   return std::ranges::none_of(algebra->args, [&](const Expr& arg) {
-    return std::ranges::any_of(algebra->subscripts, [&](const Affine& s) { return s.as_symbol() && arg->depends_on(*s.as_symbol()); });
+    return std::ranges::any_of(algebra->subscripts,
+                               [&](const Affine& s) { return s.as_symbol() && arg->depends_on(*s.as_symbol()); });
   });
 }
 
@@ -64,7 +65,8 @@ class Lifting {
         closing.emplace_back(open.domain.variables[k], Symbol::axis(static_cast<std::uint32_t>(k)));
       }
       const bool stays_root = is_algebra_over_axes(definition.body);
-      definition.body = substitute(stays_root ? with_lifted_operands(open.body, open.domain) : rewritten(open.body, open.domain), closing);
+      definition.body = substitute(
+          stays_root ? with_lifted_operands(open.body, open.domain) : rewritten(open.body, open.domain), closing);
     }
     builder_.add_definition(std::move(definition));
   }
@@ -74,7 +76,8 @@ class Lifting {
     if (expr->kind == NodeKind::LinearAlgebra) return lifted(with_lifted_operands(expr, domain), domain);
     if (expr->kind == NodeKind::Reduce) {
       const OpenedReduce opened = open(expr);
-      return reduce(expr->reduce, opened.index, opened.range, rewritten(opened.body, extended(domain, opened.index, opened.range)));
+      return reduce(expr->reduce, opened.index, opened.range,
+                    rewritten(opened.body, extended(domain, opened.index, opened.range)));
     }
     return map_children(expr, [&](const Expr& child) { return rewritten(child, domain); });
   }
@@ -115,8 +118,10 @@ class Lifting {
     const OpenedLinearAlgebra opened = open_algebra(algebra);
     std::vector<Affine> subscripts;
     for (const auto& [index, at] : element) subscripts.emplace_back(index);
-    const Expr body = linear_algebra(algebra->algebra, opened.row, opened.col, algebra->size, opened.matrix, opened.rhs, subscripts);
-    const Expr read = builder_.add_let(head(std::string(".") + to_string(algebra->algebra)), axes_over(variables, with_elements), body);
+    const Expr body =
+        linear_algebra(algebra->algebra, opened.row, opened.col, algebra->size, opened.matrix, opened.rhs, subscripts);
+    const Expr read = builder_.add_let(head(std::string(".") + to_string(algebra->algebra)),
+                                       axes_over(variables, with_elements), body);
     return substitute(read, element);
   }
 
@@ -124,7 +129,8 @@ class Lifting {
 
   std::vector<OpenAxis> axes_of(const Expr& expr, const IndexDomain& domain) const {
     std::vector<Symbol> variables;
-    std::ranges::copy_if(domain.variables, std::back_inserter(variables), [&](Symbol v) { return expr->depends_on(v); });
+    std::ranges::copy_if(domain.variables, std::back_inserter(variables),
+                         [&](Symbol v) { return expr->depends_on(v); });
     return axes_over(variables, domain);
   }
 
@@ -132,7 +138,8 @@ class Lifting {
     const auto boxes = boxes_of(domain, variables);
     if (!boxes) {
       throw CompileError("definition " + source_->name +
-                         " uses linear algebra under an index whose bounds are not affine in dims; compute it in a definition of its own");
+                         " uses linear algebra under an index whose bounds are not affine in dims; compute it in a "
+                         "definition of its own");
     }
     return as_axes(builder_, variables, *boxes, names_);
   }

@@ -3,8 +3,8 @@
 
 namespace moxie {
 
-/// Makes every linear algebra node the body of a definition of its own, with plain accesses as its operands and axes as its element, so that it
-/// is computed once per matrix and not once per element.
+/// Makes every linear algebra node the body of a definition of its own, with plain accesses as its operands and axes as
+/// its element, so that it is computed once per matrix and not once per element.
 Program lift_linear_algebra(const Program& program);
 
 /// Whether a definition is of that form.

@@ -12,8 +12,8 @@ const Affine* find_replacement(const Replacement& replacement, Symbol symbol) {
   return it == replacement.end() ? nullptr : &it->second;
 }
 
-/// The bound on `variable` that `row` gives, with all earlier variables at the ends of their boxes; `row` bounds it from below for a positive
-/// coefficient. Empty if later variables take part or a variable has no box.
+/// The bound on `variable` that `row` gives, with all earlier variables at the ends of their boxes; `row` bounds it
+/// from below for a positive coefficient. Empty if later variables take part or a variable has no box.
 std::optional<Affine> bound_from(const IndexDomain& domain, const Affine& row, std::size_t position) {
   const std::int64_t coefficient = row.coefficient(domain.variables[position]);
   Affine rest = row - Affine(domain.variables[position]) * coefficient;  // coefficient * variable >= -rest
@@ -59,7 +59,8 @@ IndexDomain extended(const IndexDomain& domain, Symbol index, const Range& range
 }
 
 std::optional<IndexBox> box_of(const IndexDomain& domain, Symbol variable) {
-  const auto position = static_cast<std::size_t>(std::ranges::find(domain.variables, variable) - domain.variables.begin());
+  const auto position =
+      static_cast<std::size_t>(std::ranges::find(domain.variables, variable) - domain.variables.begin());
   std::optional<Affine> low, high;
   for (const Affine& row : domain.nonnegative) {
     const std::int64_t coefficient = row.coefficient(variable);
@@ -81,7 +82,8 @@ std::optional<std::vector<IndexBox>> boxes_of(const IndexDomain& domain, const s
   return boxes;
 }
 
-std::vector<OpenAxis> as_axes(const ProgramBuilder& builder, const std::vector<Symbol>& variables, const std::vector<IndexBox>& boxes,
+std::vector<OpenAxis> as_axes(const ProgramBuilder& builder, const std::vector<Symbol>& variables,
+                              const std::vector<IndexBox>& boxes,
                               const std::vector<std::pair<Symbol, std::string>>& names) {
   std::vector<Affine> extents;
   std::vector<std::string> preferred;

@@ -32,7 +32,8 @@ std::optional<IndexBox> box_of(const IndexDomain& domain, Symbol variable);
 std::optional<std::vector<IndexBox>> boxes_of(const IndexDomain& domain, const std::vector<Symbol>& variables);
 
 /// The variables as axes of a new definition; `names` holds the names that some of them go by.
-std::vector<OpenAxis> as_axes(const ProgramBuilder& builder, const std::vector<Symbol>& variables, const std::vector<IndexBox>& boxes,
+std::vector<OpenAxis> as_axes(const ProgramBuilder& builder, const std::vector<Symbol>& variables,
+                              const std::vector<IndexBox>& boxes,
                               const std::vector<std::pair<Symbol, std::string>>& names);
 
 }  // namespace moxie

@@ -6,7 +6,8 @@ namespace moxie {
 
 bool ProgramBuilder::is_taken(const std::string& name) const {
   const bool is_index = std::ranges::find(program_.indices, name, &IndexDecl::name) != program_.indices.end();
-  return is_index || reserved_.contains(name) || program_.find_dim(name) || program_.find_input(name) || program_.find_definition(name);
+  return is_index || reserved_.contains(name) || program_.find_dim(name) || program_.find_input(name) ||
+         program_.find_definition(name);
 }
 
 std::string ProgramBuilder::free_name(const std::string& wanted) const {
@@ -31,9 +32,12 @@ Expr ProgramBuilder::add_let(const LetHead& head, const std::vector<OpenAxis>& a
   return read;
 }
 
-std::string ProgramBuilder::axis_name(const Affine& extent, const std::string& preferred, const std::set<std::string>& used) const {
+std::string ProgramBuilder::axis_name(const Affine& extent, const std::string& preferred,
+                                      const std::set<std::string>& used) const {
   const Range range = Range::extent(extent);
-  const auto declared = [&](const std::string& name) { return std::ranges::find(program_.indices, name, &IndexDecl::name); };
+  const auto declared = [&](const std::string& name) {
+    return std::ranges::find(program_.indices, name, &IndexDecl::name);
+  };
   if (!preferred.empty() && !used.contains(preferred)) {
     const auto index = declared(preferred);
     if (index == program_.indices.end() || index->range == range) return preferred;
@@ -47,7 +51,8 @@ std::string ProgramBuilder::axis_name(const Affine& extent, const std::string& p
   }
 }
 
-std::vector<AxisDecl> ProgramBuilder::axes_for(const std::vector<Affine>& extents, const std::vector<std::string>& preferred) const {
+std::vector<AxisDecl> ProgramBuilder::axes_for(const std::vector<Affine>& extents,
+                                               const std::vector<std::string>& preferred) const {
   std::vector<AxisDecl> axes;
   std::set<std::string> used;
   for (std::size_t k = 0; k < extents.size(); ++k) {

@@ -38,8 +38,10 @@ class ProgramBuilder {
   /// Adds `let name[axes] = body` with the open indices as axes and returns the access that reads it at these indices.
   Expr add_let(const LetHead& head, const std::vector<OpenAxis>& axes, const Expr& body);
 
-  /// Axes 0 <= i < extent with names: `preferred` where it is not empty and fits, else a declared index of that range, else a new one.
-  std::vector<AxisDecl> axes_for(const std::vector<Affine>& extents, const std::vector<std::string>& preferred = {}) const;
+  /// Axes 0 <= i < extent with names: `preferred` where it is not empty and fits, else a declared index of that range,
+  /// else a new one.
+  std::vector<AxisDecl> axes_for(const std::vector<Affine>& extents,
+                                 const std::vector<std::string>& preferred = {}) const;
 
  private:
   bool is_taken(const std::string& name) const;

@@ -12,16 +12,20 @@ Expr product_of_other_rounds(const OpenedReduce& opened) {
   return reduce(ReduceKind::Product, other, opened.range, call("where", {is_this_round, 1, factor}));
 }
 
-/// The extremum over the rounds before (after) this one. This round keeps the other bounds, and so do those on its far side.
+/// The extremum over the rounds before (after) this one. This round keeps the other bounds, and so do those on its far
+/// side.
 Expr extremum_of_part(ReduceKind kind, const OpenedReduce& opened, bool before) {
   Range range = opened.range;
-  if (before) range.highs = {{1, Affine(opened.index) - Affine(1)}};
-  else range.lows = {{1, Affine(opened.index) + Affine(1)}};
+  if (before)
+    range.highs = {{1, Affine(opened.index) - Affine(1)}};
+  else
+    range.lows = {{1, Affine(opened.index) + Affine(1)}};
   const Symbol other = Symbol::fresh();
   return reduce(kind, other, range, substitute(opened.body, {{opened.index, other}}));
 }
 
-/// The rounds are compared with each other, never with the reduction's value: a value computed twice may differ in its last bit.
+/// The rounds are compared with each other, never with the reduction's value: a value computed twice may differ in its
+/// last bit.
 Expr is_first_extremum(ReduceKind kind, const OpenedReduce& opened) {
   const bool largest = kind == ReduceKind::Max;
   const Expr beats = call(largest ? ">" : "<", {opened.body, extremum_of_part(kind, opened, true)});
@@ -33,11 +37,15 @@ Expr is_first_extremum(ReduceKind kind, const OpenedReduce& opened) {
 
 Expr reduction_derivative(ReduceKind kind, const Expr& value, const OpenedReduce& opened) {
   switch (kind) {
-    case ReduceKind::Sum: return 1;
-    case ReduceKind::Product: return product_of_other_rounds(opened);
+    case ReduceKind::Sum:
+      return 1;
+    case ReduceKind::Product:
+      return product_of_other_rounds(opened);
     case ReduceKind::Max:
-    case ReduceKind::Min: return is_first_extremum(kind, opened);
-    case ReduceKind::LogSumExp: return call("exp", {opened.body - value});
+    case ReduceKind::Min:
+      return is_first_extremum(kind, opened);
+    case ReduceKind::LogSumExp:
+      return call("exp", {opened.body - value});
   }
   throw InternalError("a kind of reduction without a derivative");
 }

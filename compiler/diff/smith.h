@@ -22,8 +22,9 @@ class IntMatrix {
   std::vector<std::int64_t> values_;
 };
 
-/// left * A * right = diagonal, with left and right unimodular and `rank` positive entries at the top of the diagonal, zeros elsewhere.
-/// The divisors need not divide each other, as they would in Smith's normal form: solving does not ask for it.
+/// left * A * right = diagonal, with left and right unimodular and `rank` positive entries at the top of the diagonal,
+/// zeros elsewhere. The divisors need not divide each other, as they would in Smith's normal form: solving does not ask
+/// for it.
 struct SmithForm {
   IntMatrix left, diagonal, right;
   std::size_t rank;

@@ -11,8 +11,8 @@ namespace moxie {
 namespace {
 
 /// Loading or storing one lane at a time, against half an operation for a whole vector: two loads a cycle, two operations a cycle, and
-/// cache lines of which one element is used.
-constexpr double kGatherCost = 4 * kAssumedLanes;
+/// cache lines of which one element is used, and kernels that cannot join because their lanes lie across each other.
+constexpr double kGatherCost = 8 * kAssumedLanes;
 constexpr double kLoadCost = 0.5;
 constexpr double kRandomCost = 30;
 
@@ -226,7 +226,7 @@ class PairOrientation {
     if (const auto pair = pair_of(cost)) {
       for (const Total& total : totals_) {
         if (!(total.a == pair->first && total.b == pair->second) && !(total.a == pair->second && total.b == pair->first)) continue;
-        const auto wanted = cost.over(total.operations_a <= total.operations_b ? total.a : total.b);
+        const auto wanted = cost.over(total.prefers_a() ? total.a : total.b);
         if (wanted && cost.operations[*wanted] < HUGE_VAL) return *wanted;
       }
     }
@@ -237,6 +237,8 @@ class PairOrientation {
   struct Total {
     Range a, b;
     double operations_a = 0, operations_b = 0;
+    bool a_is_summed = false, b_is_summed = false;  // by some definition
+    bool prefers_a() const { return a_is_summed != b_is_summed ? b_is_summed : operations_a <= operations_b; }
   };
 
   /// Vector and sample range, with the cheapest vector loop that leaves a sample loop.
@@ -258,6 +260,9 @@ class PairOrientation {
     const auto a = cost.over(total->a);
     const auto b = cost.over(total->b);
     if (!a || !b) return;
+    // A sum runs best along the sample loop, in registers, with an element of its own per lane.
+    total->a_is_summed |= cost.opened.candidates[*a].which == LoopChoice::kReduced;
+    total->b_is_summed |= cost.opened.candidates[*b].which == LoopChoice::kReduced;
     // A definition that knows one orientation only does not decide for the others.
     if (cost.operations[*a] == HUGE_VAL || cost.operations[*b] == HUGE_VAL) return;
     total->operations_a += cost.operations[*a];

@@ -96,12 +96,43 @@ std::optional<Expr> read_in_place(const Kernel& kernel, const Expr& body) {
   return possible ? std::optional(result) : std::nullopt;
 }
 
+bool has_long_loop(const Definition& definition) {
+  bool found = std::ranges::any_of(definition.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
+  visit(definition.body, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce && is_long(e->range); });
+  return found;
+}
+
+/// Small definitions as early as they can be: then kernels over samples come to stand next to each other and can join.
+std::vector<const Definition*> in_fusing_order(const Program& program) {
+  std::vector<const Definition*> order;
+  std::set<std::string> waiting;
+  for (const Definition& definition : program.definitions) waiting.insert(definition.name);
+  const auto is_ready = [&](const Definition& definition) {
+    return waiting.contains(definition.name) &&
+           std::ranges::none_of(tensors_read(definition.body), [&](const std::string& name) { return waiting.contains(name); });
+  };
+  while (!waiting.empty()) {
+    const Definition* next = nullptr;
+    for (const Definition& definition : program.definitions) {
+      if (!is_ready(definition)) continue;
+      if (!next) next = &definition;
+      if (!has_long_loop(definition)) {
+        next = &definition;
+        break;
+      }
+    }
+    order.push_back(next);
+    waiting.erase(next->name);
+  }
+  return order;
+}
+
 class Fuser {
  public:
   explicit Fuser(const Program& program) : choices_(choose_loops(program)) { fused_.program = program; }
 
   FusedProgram run() {
-    for (const Definition& definition : fused_.program.definitions) add(definition);
+    for (const Definition* definition : in_fusing_order(fused_.program)) add(*definition);
     mark_stored();
     return std::move(fused_);
   }

@@ -55,16 +55,24 @@ double log_determinant(const DenseMatrix& factor) {
 
 }  // namespace
 
-std::vector<double> apply(LinearAlgebraKind kind, DenseMatrix a, std::vector<double> rhs, std::optional<BadPivot>& bad) {
+std::vector<double> apply(LinearAlgebraKind kind, DenseMatrix a, std::vector<double> rhs,
+                          std::optional<BadPivot>& bad) {
   const bool triangular = kind == LinearAlgebraKind::TriSolve || kind == LinearAlgebraKind::TriSolveTransposed;
   if (!triangular) bad = factorise(a);
   if (bad) return {};
   switch (kind) {
-    case LinearAlgebraKind::Cholesky: return a.values;
-    case LinearAlgebraKind::Inverse: return inverse(a);
-    case LinearAlgebraKind::LogDet: return {log_determinant(a)};
-    case LinearAlgebraKind::TriSolve: solve_lower(a, rhs); break;
-    case LinearAlgebraKind::TriSolveTransposed: solve_lower_transposed(a, rhs); break;
+    case LinearAlgebraKind::Cholesky:
+      return a.values;
+    case LinearAlgebraKind::Inverse:
+      return inverse(a);
+    case LinearAlgebraKind::LogDet:
+      return {log_determinant(a)};
+    case LinearAlgebraKind::TriSolve:
+      solve_lower(a, rhs);
+      break;
+    case LinearAlgebraKind::TriSolveTransposed:
+      solve_lower_transposed(a, rhs);
+      break;
     case LinearAlgebraKind::Solve:
       solve_lower(a, rhs);
       solve_lower_transposed(a, rhs);

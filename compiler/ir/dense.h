@@ -30,8 +30,8 @@ std::optional<BadPivot> factorise(DenseMatrix& a);
 void solve_lower(const DenseMatrix& lower, std::vector<double>& b);
 void solve_lower_transposed(const DenseMatrix& lower, std::vector<double>& b);
 
-/// The whole result of the operation, row-major: rows*rows, rows or 1 numbers. `rhs` is empty where the operation has none.
-/// On failure `bad` is set and the result is empty.
+/// The whole result of the operation, row-major: rows*rows, rows or 1 numbers. `rhs` is empty where the operation has
+/// none. On failure `bad` is set and the result is empty.
 std::vector<double> apply(LinearAlgebraKind kind, DenseMatrix a, std::vector<double> rhs, std::optional<BadPivot>& bad);
 
 }  // namespace moxie

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <unordered_map>
 
+#include "compiler/ir/body_plan.h"
 #include "compiler/ir/dense.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/philox.h"
@@ -16,140 +16,38 @@
 namespace moxie {
 namespace {
 
-using Coordinates = std::vector<std::int64_t>;
-
-struct Tensor {
-  Coordinates shape;
-  std::vector<double> values;
-};
-
 struct RandomState {
   std::uint64_t seed, step;
-};
-
-/// An affine expression over slots of the evaluator's index values.
-struct SlotAffine {
-  std::int64_t constant = 0;
-  std::vector<std::pair<std::size_t, std::int64_t>> terms;
-};
-
-struct SlotRange {
-  std::vector<std::pair<std::int64_t, SlotAffine>> lows, highs;
-};
-
-/// A node ready to run. Its value stays valid as long as none of the indices it depends on moves, which hoists invariants out of loops.
-struct Step {
-  const Node* node = nullptr;
-  std::vector<std::size_t> args;        // steps
-  std::vector<std::size_t> depends_on;  // slots
-  std::vector<SlotAffine> subscripts;
-  SlotAffine affine;
-  SlotRange range;
-  std::size_t bound_slot = 0;
-  const Tensor* tensor = nullptr;
-  std::uint64_t stamp = 0;  // when `value` was computed; 0 is never
-  double value = 0;
-  std::vector<double> algebra;        // LinearAlgebra: the whole result
-  std::vector<std::size_t> operands;  // LinearAlgebra: slots on which the whole result depends
-  std::uint64_t algebra_stamp = 0;
 };
 
 /// Evaluates the body of one definition, element after element.
 class BodyEvaluator {
  public:
-  BodyEvaluator(const Definition& definition, const DimValues& dims, const std::map<std::string, Tensor>& tensors, RandomState random)
-      : definition_(definition), dims_(dims), tensors_(tensors), random_(random) {
-    const std::size_t slots = definition.axes.size() + definition.body->height + 1;
-    values_.resize(slots);
-    stamps_.resize(slots);
-    root_ = compile(definition.body);
-  }
+  BodyEvaluator(const Definition& definition, const DimValues& dims, const std::map<std::string, TensorData>& tensors,
+                RandomState random)
+      : definition_(definition),
+        plan_(definition, dims, tensors),
+        random_(random),
+        states_(plan_.steps().size()),
+        values_(plan_.slots()),
+        stamps_(plan_.slots()) {}
 
   /// Runs `visit(coordinates, value)` over the definition's elements.
   template <class Visit>
   void for_each_element(const Visit& visit) {
-    std::vector<SlotRange> ranges;
-    for (const AxisDecl& axis : definition_.axes) ranges.push_back(compile(axis.range));
-    Coordinates element(ranges.size());
-    walk(ranges, element, 0, visit);
+    Coordinates element(plan_.axes().size());
+    walk(element, 0, visit);
   }
 
  private:
-  // ---- Compiling ----
-
-  std::size_t slot(Symbol symbol) const {
-    switch (symbol.kind()) {
-      case Symbol::Kind::Axis:
-        if (symbol.number() < definition_.axes.size()) return symbol.number();
-        break;
-      case Symbol::Kind::Bound:
-        if (symbol.number() <= definition_.body->height) return definition_.axes.size() + symbol.number();
-        break;
-      default: break;
-    }
-    throw TypeError("definition " + definition_.name + " uses " + symbol.name() + ", which stands for nothing there");
-  }
-
-  SlotAffine compile(const Affine& affine) const {
-    SlotAffine result{affine.constant(), {}};
-    for (const auto& [symbol, coefficient] : affine.terms()) {
-      if (!symbol.is_dim()) {
-        result.terms.emplace_back(slot(symbol), coefficient);
-        continue;
-      }
-      const auto dim = dims_.find(symbol.name());
-      if (dim == dims_.end()) throw ShapeError("dim " + symbol.name() + " has no value");
-      result.constant = checked_add(result.constant, checked_mul(coefficient, dim->second));
-    }
-    return result;
-  }
-
-  SlotRange compile(const Range& range) const {
-    SlotRange result;
-    for (const Bound& bound : range.lows) result.lows.emplace_back(bound.divisor, compile(bound.value));
-    for (const Bound& bound : range.highs) result.highs.emplace_back(bound.divisor, compile(bound.value));
-    return result;
-  }
-
-  const Tensor* find_tensor(const Node& node) const {
-    const auto found = tensors_.find(node.tensor);
-    if (found == tensors_.end()) {
-      throw TypeError("definition " + definition_.name + " reads '" + node.tensor + "', which is not defined before it");
-    }
-    if (found->second.shape.size() != node.subscripts.size()) {
-      throw ShapeError(fmt::format("definition {} reads {} with {} subscripts, but it has {} axes", definition_.name, node.tensor,
-                                   node.subscripts.size(), found->second.shape.size()));
-    }
-    return &found->second;
-  }
-
-  std::size_t compile(const Expr& expr) {
-    if (const auto it = index_of_.find(expr.get()); it != index_of_.end()) return it->second;
-    Step step;
-    step.node = expr.get();
-    for (const Expr& arg : expr->args) step.args.push_back(compile(arg));
-    for (const Symbol symbol : expr->free_symbols) {
-      if (!symbol.is_dim()) step.depends_on.push_back(slot(symbol));
-    }
-    for (const Affine& subscript : expr->subscripts) step.subscripts.push_back(compile(subscript));
-    step.affine = compile(expr->kind == NodeKind::LinearAlgebra ? expr->size : expr->affine);
-    step.range = compile(expr->range);
-    step.bound_slot = definition_.axes.size() + expr->height;
-    if (expr->kind == NodeKind::Access) step.tensor = find_tensor(*expr);
-    if (expr->kind == NodeKind::LinearAlgebra) step.operands = operand_slots(step);
-    steps_.push_back(std::move(step));
-    return index_of_[expr.get()] = steps_.size() - 1;
-  }
-
-  std::vector<std::size_t> operand_slots(const Step& step) const {
-    std::vector<std::size_t> slots;
-    for (const std::size_t arg : step.args) {
-      for (const std::size_t s : steps_[arg].depends_on) {
-        if (s != step.bound_slot && s != step.bound_slot - 1) slots.push_back(s);
-      }
-    }
-    return slots;
-  }
+  /// What was computed for a step. It stays valid as long as none of the indices it depends on moves, which hoists
+  /// invariants out of loops.
+  struct StepState {
+    std::uint64_t stamp = 0;  // when `value` was computed; 0 is never
+    double value = 0;
+    std::uint64_t algebra_stamp = 0;
+    std::vector<double> algebra;  // LinearAlgebra: the whole result
+  };
 
   // ---- Indices ----
 
@@ -175,7 +73,8 @@ class BodyEvaluator {
   }
 
   std::pair<std::int64_t, std::int64_t> at(const SlotRange& range) const {
-    if (range.lows.empty() || range.highs.empty()) throw ShapeError("definition " + definition_.name + " has a range without an end");
+    if (range.lows.empty() || range.highs.empty())
+      throw ShapeError("definition " + definition_.name + " has a range without an end");
     std::int64_t low = std::numeric_limits<std::int64_t>::min();
     std::int64_t high = std::numeric_limits<std::int64_t>::max();
     for (const auto& [divisor, affine] : range.lows) low = std::max(low, ceil_div(at(affine), divisor));
@@ -184,12 +83,12 @@ class BodyEvaluator {
   }
 
   template <class Visit>
-  void walk(const std::vector<SlotRange>& ranges, Coordinates& element, std::size_t axis, const Visit& visit) {
-    if (axis == ranges.size()) return visit(element, value(root_));
-    const auto [low, high] = at(ranges[axis]);
+  void walk(Coordinates& element, std::size_t axis, const Visit& visit) {
+    if (axis == element.size()) return visit(element, value(plan_.steps().size() - 1));
+    const auto [low, high] = at(plan_.axes()[axis]);
     for (element[axis] = low; element[axis] <= high; ++element[axis]) {
       move(axis, element[axis]);
-      walk(ranges, element, axis + 1, visit);
+      walk(element, axis + 1, visit);
     }
   }
 
@@ -200,48 +99,58 @@ class BodyEvaluator {
   // ---- Values ----
 
   double value(std::size_t index) {
-    Step& step = steps_[index];
-    if (unmoved_since(step.stamp, step.depends_on)) return step.value;
-    step.value = compute(step);
-    step.stamp = clock_;
-    return step.value;
+    const EvaluationStep& step = plan_.steps()[index];
+    StepState& state = states_[index];
+    if (unmoved_since(state.stamp, step.depends_on)) return state.value;
+    state.value = compute(step, state);
+    state.stamp = clock_;
+    return state.value;
   }
 
-  double compute(Step& step) {
+  double compute(const EvaluationStep& step, StepState& state) {
     switch (step.node->kind) {
-      case NodeKind::Constant: return step.node->value;
-      case NodeKind::IndexValue: return static_cast<double>(at(step.affine));
-      case NodeKind::Access: return load(step);
-      case NodeKind::Call: return call_value(step);
-      case NodeKind::Reduce: return reduction(step);
-      case NodeKind::LinearAlgebra: return algebra_element(step);
-      case NodeKind::Random: return draw(step);
+      case NodeKind::Constant:
+        return step.node->value;
+      case NodeKind::IndexValue:
+        return static_cast<double>(at(step.affine));
+      case NodeKind::Access:
+        return load(step);
+      case NodeKind::Call:
+        return call_value(step);
+      case NodeKind::Reduce:
+        return reduction(step);
+      case NodeKind::LinearAlgebra:
+        return algebra_element(step, state);
+      case NodeKind::Random:
+        return draw(step);
     }
     throw InternalError("unknown kind of node");
   }
 
-  double load(const Step& step) const {
+  double load(const EvaluationStep& step) const {
     std::int64_t offset = 0;
     for (std::size_t k = 0; k < step.subscripts.size(); ++k) {
       const std::int64_t i = at(step.subscripts[k]);
       const std::int64_t extent = step.tensor->shape[k];
       if (i < 0 || i >= extent) {
         throw ShapeError(fmt::format("definition {} at [{}] reads {}[{}], outside its shape [{}]", definition_.name,
-                                     fmt::join(element_now(), ","), step.node->tensor, fmt::join(at(step.subscripts), ","),
-                                     fmt::join(step.tensor->shape, ",")));
+                                     fmt::join(element_now(), ","), step.node->tensor,
+                                     fmt::join(at(step.subscripts), ","), fmt::join(step.tensor->shape, ",")));
       }
       offset = offset * extent + i;
     }
     return step.tensor->values[static_cast<std::size_t>(offset)];
   }
 
-  /// Only the needed branch of `where`, and conditions only up to the one that decides: what lies behind a guard must not be read.
-  double call_value(const Step& step) {
+  /// Only the needed branch of `where`, and conditions only up to the one that decides: what lies behind a guard must
+  /// not be read.
+  double call_value(const EvaluationStep& step) {
     const std::string_view name = step.node->function->name;
     if (name == "where") return value(step.args[value(step.args[0]) != 0 ? 1 : 2]);
     if (name == "and" || name == "or") {
       const bool decisive = name == "or";
-      const bool decided = std::ranges::any_of(step.args, [&](std::size_t arg) { return (value(arg) != 0) == decisive; });
+      const bool decided =
+          std::ranges::any_of(step.args, [&](std::size_t arg) { return (value(arg) != 0) == decisive; });
       return decided == decisive ? 1 : 0;
     }
     std::vector<double> arguments;
@@ -249,7 +158,7 @@ class BodyEvaluator {
     return step.node->function->reference(arguments);
   }
 
-  double reduction(const Step& step) {
+  double reduction(const EvaluationStep& step) {
     const auto [low, high] = at(step.range);
     std::vector<double> terms;
     for (std::int64_t i = low; i <= high; ++i) {
@@ -270,8 +179,10 @@ class BodyEvaluator {
         result = 1;
         for (const double x : terms) result *= x;
         return result;
-      case ReduceKind::Max: return terms.empty() ? -infinity : *std::ranges::max_element(terms);
-      case ReduceKind::Min: return terms.empty() ? infinity : *std::ranges::min_element(terms);
+      case ReduceKind::Max:
+        return terms.empty() ? -infinity : *std::ranges::max_element(terms);
+      case ReduceKind::Min:
+        return terms.empty() ? infinity : *std::ranges::min_element(terms);
       case ReduceKind::LogSumExp: {
         const double largest = fold(ReduceKind::Max, terms);
         if (std::isinf(largest)) return largest;
@@ -282,24 +193,25 @@ class BodyEvaluator {
     throw InternalError("unknown kind of reduction");
   }
 
-  double algebra_element(Step& step) {
+  double algebra_element(const EvaluationStep& step, StepState& state) {
     const auto rows = at(step.affine);
-    if (!unmoved_since(step.algebra_stamp, step.operands)) {
-      step.algebra = algebra_result(step, static_cast<std::size_t>(std::max<std::int64_t>(rows, 0)));
-      step.algebra_stamp = clock_;
+    if (!unmoved_since(state.algebra_stamp, step.operands)) {
+      state.algebra = algebra_result(step, static_cast<std::size_t>(std::max<std::int64_t>(rows, 0)));
+      state.algebra_stamp = clock_;
     }
     std::int64_t offset = 0;
     for (const std::int64_t i : at(step.subscripts)) {
       if (i < 0 || i >= rows) {
-        throw ShapeError(fmt::format("definition {} at [{}] takes element [{}] of a matrix with {} rows", definition_.name,
-                                     fmt::join(element_now(), ","), fmt::join(at(step.subscripts), ","), rows));
+        throw ShapeError(fmt::format("definition {} at [{}] takes element [{}] of a matrix with {} rows",
+                                     definition_.name, fmt::join(element_now(), ","),
+                                     fmt::join(at(step.subscripts), ","), rows));
       }
       offset = offset * rows + i;
     }
-    return step.algebra[static_cast<std::size_t>(offset)];
+    return state.algebra[static_cast<std::size_t>(offset)];
   }
 
-  std::vector<double> algebra_result(const Step& step, std::size_t rows) {
+  std::vector<double> algebra_result(const EvaluationStep& step, std::size_t rows) {
     DenseMatrix matrix(rows);
     std::vector<double> rhs;
     for (std::size_t i = 0; i < rows; ++i) {
@@ -314,32 +226,32 @@ class BodyEvaluator {
     std::vector<double> result = apply(step.node->algebra, std::move(matrix), std::move(rhs), bad);
     if (bad) {
       throw DeviceError(fmt::format("{} in definition {} at [{}]: the matrix is not positive definite (pivot {} is {})",
-                                    to_string(step.node->algebra), definition_.name, fmt::join(element_now(), ","), bad->row, bad->value));
+                                    to_string(step.node->algebra), definition_.name, fmt::join(element_now(), ","),
+                                    bad->row, bad->value));
     }
     return result;
   }
 
-  double draw(const Step& step) const {
+  double draw(const EvaluationStep& step) const {
     const Coordinates coordinates = at(step.subscripts);
     if (coordinates.size() > 4) {
-      throw CompileError(fmt::format("definition {}: a random number is drawn over {} axes; the generator counts at most 4",
-                                     definition_.name, coordinates.size()));
+      throw CompileError(
+          fmt::format("definition {}: a random number is drawn over {} axes; the generator counts at most 4",
+                      definition_.name, coordinates.size()));
     }
     PhiloxCounter counter{};
     std::ranges::transform(coordinates, counter.begin(), [](std::int64_t c) { return static_cast<std::uint32_t>(c); });
     const PhiloxCounter words = philox4x32_10(counter, philox_key(random_.seed, step.node->stream, random_.step));
-    return step.node->random == RandomKind::Uniform ? uniform_from_word(words[0]) : normal_from_words(words[0], words[1]);
+    return step.node->random == RandomKind::Uniform ? uniform_from_word(words[0])
+                                                    : normal_from_words(words[0], words[1]);
   }
 
   const Definition& definition_;
-  const DimValues& dims_;
-  const std::map<std::string, Tensor>& tensors_;
-  RandomState random_;
-  std::vector<Step> steps_;
-  std::unordered_map<const Node*, std::size_t> index_of_;
-  std::size_t root_ = 0;
-  std::vector<std::int64_t> values_;
-  std::vector<std::uint64_t> stamps_;
+  const BodyPlan plan_;
+  const RandomState random_;
+  std::vector<StepState> states_;
+  std::vector<std::int64_t> values_;   // by slot
+  std::vector<std::uint64_t> stamps_;  // by slot: when the index moved last
   std::uint64_t clock_ = 1;
 };
 
@@ -366,28 +278,28 @@ std::size_t offset_of(const Coordinates& element, const Coordinates& shape) {
   return static_cast<std::size_t>(offset);
 }
 
-Tensor input_tensor(const InputDecl& input, const DimValues& dims, const TensorValues& inputs) {
+TensorData input_tensor(const InputDecl& input, const DimValues& dims, const TensorValues& inputs) {
   const auto given = inputs.find(input.name);
   if (given == inputs.end()) throw ShapeError("input " + input.name + " is missing");
   Coordinates shape = shape_values(input.shape, dims);
   if (given->second.size() != element_count(shape)) {
-    throw ShapeError(fmt::format("input {} has {} elements, but its shape [{}] needs {}", input.name, given->second.size(),
-                                 fmt::join(shape, ","), element_count(shape)));
+    throw ShapeError(fmt::format("input {} has {} elements, but its shape [{}] needs {}", input.name,
+                                 given->second.size(), fmt::join(shape, ","), element_count(shape)));
   }
   return {std::move(shape), given->second};
 }
 
-Tensor definition_tensor(const Definition& definition, const DimValues& dims, const std::map<std::string, Tensor>& tensors,
-                         RandomState random) {
+TensorData definition_tensor(const Definition& definition, const DimValues& dims,
+                             const std::map<std::string, TensorData>& tensors, RandomState random) {
   std::vector<Affine> extents;
   for (const AxisDecl& axis : definition.axes) extents.push_back(axis.extent);
-  Tensor result{shape_values(extents, dims), {}};
+  TensorData result{shape_values(extents, dims), {}};
   result.values.resize(element_count(result.shape));
   BodyEvaluator(definition, dims, tensors, random).for_each_element([&](const Coordinates& element, double value) {
     for (std::size_t k = 0; k < element.size(); ++k) {
       if (element[k] >= 0 && element[k] < result.shape[k]) continue;
-      throw ShapeError(fmt::format("definition {} has element [{}] outside its box [{}]", definition.name, fmt::join(element, ","),
-                                   fmt::join(result.shape, ",")));
+      throw ShapeError(fmt::format("definition {} has element [{}] outside its box [{}]", definition.name,
+                                   fmt::join(element, ","), fmt::join(result.shape, ",")));
     }
     result.values[offset_of(element, result.shape)] = value;
   });
@@ -405,14 +317,14 @@ DimValues known_dims(const Program& program, const DimValues& given) {
 
 }  // namespace
 
-TensorValues evaluate(const Program& program, const DimValues& given_dims, const TensorValues& inputs, std::uint64_t seed,
-                      std::uint64_t step) {
+TensorValues evaluate(const Program& program, const DimValues& given_dims, const TensorValues& inputs,
+                      std::uint64_t seed, std::uint64_t step) {
   const DimValues dims = known_dims(program, given_dims);
-  std::map<std::string, Tensor> tensors;
+  std::map<std::string, TensorData> tensors;
   for (const InputDecl& input : program.inputs) tensors.emplace(input.name, input_tensor(input, dims, inputs));
   TensorValues results;
   for (const Definition& definition : program.definitions) {
-    Tensor tensor = definition_tensor(definition, dims, tensors, {seed, step});
+    TensorData tensor = definition_tensor(definition, dims, tensors, {seed, step});
     results[definition.name] = tensor.values;
     tensors.emplace(definition.name, std::move(tensor));
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Evaluates a Program directly in double, definition by definition, with every access checked. It lowers nothing, so that it can serve as
-// the oracle of whatever does.
+// Evaluates a Program directly in double, definition by definition, with every access checked. It lowers nothing, so
+// that it can serve as the oracle of whatever does.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -14,8 +14,8 @@ namespace moxie {
 using TensorValues = std::map<std::string, std::vector<double>>;
 
 /// The values of every definition. Elements outside an axis range stay zero.
-/// Throws ShapeError for missing or misfitting inputs and dims and for accesses outside a tensor; DeviceError, with the definition, batch
-/// coordinates and pivot, for a matrix that is not positive definite.
+/// Throws ShapeError for missing or misfitting inputs and dims and for accesses outside a tensor; DeviceError, with the
+/// definition, batch coordinates and pivot, for a matrix that is not positive definite.
 TensorValues evaluate(const Program& program, const DimValues& dims, const TensorValues& inputs, std::uint64_t seed = 0,
                       std::uint64_t step = 0);
 

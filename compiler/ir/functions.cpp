@@ -55,7 +55,8 @@ Expr where_derivative(Args args, const Expr&, std::size_t i) {
   return call("where", {args[0], i == 1 ? 1 : 0, i == 2 ? 1 : 0});
 }
 
-/// The first argument that attains the extremum takes the whole gradient: it beats those before it and is not beaten by those behind it.
+/// The first argument that attains the extremum takes the whole gradient: it beats those before it and is not beaten by
+/// those behind it.
 Expr first_attains(Args args, std::size_t i, std::string_view beats, std::string_view reaches) {
   std::vector<Expr> tests;
   for (std::size_t k = 0; k < args.size(); ++k) {
@@ -71,9 +72,10 @@ Expr log_normal_cdf_derivative(Args args, const Expr& self, std::size_t) {
   return call("exp", {Expr(-0.5) * call("pow", {args[0], 2}) - self - Expr(log_sqrt_two_pi)});
 }
 
-Expr no_derivative(Args, const Expr& self, std::size_t) {
-  throw CompileError("'" + std::string(self->function->name) +
-                     "' cannot be differentiated: its derivative is no function of the language; differentiate lgamma twice at most");
+Expr no_trigamma_derivative(Args, const Expr&, std::size_t) {
+  throw CompileError(
+      "'trigamma' cannot be differentiated: its derivative is no function of the language; differentiate lgamma twice "
+      "at most");
 }
 
 Expr gaussian_slope(double factor, const Expr& x) { return Expr(factor) * call("exp", {-call("pow", {x, 2})}); }
@@ -82,14 +84,27 @@ Expr gaussian_slope(double factor, const Expr& x) { return Expr(factor) * call("
 
 using Slope = Expr (*)(const Expr& x, const Expr& self);
 
-ScalarFunction unary(std::string_view name, Domain domain, Slope slope, double (*reference)(double), std::string_view cuda,
-                     int cost) {
-  return {name, 1, domain, [slope](Args args, const Expr& self, std::size_t) { return slope(args[0], self); },
-          [reference](Values v) { return reference(v[0]); }, cuda, cost};
+ScalarFunction unary(std::string_view name, Domain domain, Slope slope, double (*reference)(double),
+                     std::string_view cuda, int cost) {
+  return {name,
+          1,
+          domain,
+          [slope](Args args, const Expr& self, std::size_t) { return slope(args[0], self); },
+          [reference](Values v) { return reference(v[0]); },
+          cuda,
+          cost};
 }
 
 ScalarFunction compare(std::string_view name, bool (*holds)(double, double), std::string_view cuda) {
-  return {name, 2, kReal, {}, [holds](Values v) { return holds(v[0], v[1]) ? 1.0 : 0.0; }, cuda, 1, Fixity::Infix, ResultType::Truth};
+  return {name,
+          2,
+          kReal,
+          {},
+          [holds](Values v) { return holds(v[0], v[1]) ? 1.0 : 0.0; },
+          cuda,
+          1,
+          Fixity::Infix,
+          ResultType::Truth};
 }
 
 std::vector<ScalarFunction> operators() {
@@ -97,72 +112,141 @@ std::vector<ScalarFunction> operators() {
       {"+", kVariadic, kReal, [](Args, const Expr&, std::size_t) { return Expr(1); },
        [](Values v) { return std::accumulate(v.begin(), v.end(), 0.0); }, "($0 + $1)", 1, Fixity::Infix},
       {"*", kVariadic, kReal, product_of_others,
-       [](Values v) { return std::accumulate(v.begin(), v.end(), 1.0, std::multiplies<>()); }, "($0 * $1)", 1, Fixity::Infix},
+       [](Values v) { return std::accumulate(v.begin(), v.end(), 1.0, std::multiplies<>()); }, "($0 * $1)", 1,
+       Fixity::Infix},
       {"/", 2, kReal, quotient_derivative, [](Values v) { return v[0] / v[1]; }, "($0 / $1)", 8, Fixity::Infix},
-      {"neg", 1, kReal, [](Args, const Expr&, std::size_t) { return Expr(-1); }, [](Values v) { return -v[0]; }, "(-$0)", 1},
-      {"pow", 2, kPositive, pow_derivative, [](Values v) { return std::pow(v[0], v[1]); }, "pow($0, $1)", 30, Fixity::Infix},
+      {"neg", 1, kReal, [](Args, const Expr&, std::size_t) { return Expr(-1); }, [](Values v) { return -v[0]; },
+       "(-$0)", 1},
+      {"pow", 2, kPositive, pow_derivative, [](Values v) { return std::pow(v[0], v[1]); }, "pow($0, $1)", 30,
+       Fixity::Infix},
   };
 }
 
 std::vector<ScalarFunction> conditions() {
   return {
-      compare("<", [](double a, double b) { return a < b; }, "($0 < $1)"),
-      compare("<=", [](double a, double b) { return a <= b; }, "($0 <= $1)"),
-      compare(">", [](double a, double b) { return a > b; }, "($0 > $1)"),
-      compare(">=", [](double a, double b) { return a >= b; }, "($0 >= $1)"),
-      compare("==", [](double a, double b) { return a == b; }, "($0 == $1)"),
-      compare("!=", [](double a, double b) { return a != b; }, "($0 != $1)"),
-      {"and", kVariadic, kReal, {}, [](Values v) { return std::ranges::all_of(v, [](double x) { return x != 0; }) ? 1.0 : 0.0; },
-       "($0 && $1)", 1, Fixity::Infix, ResultType::Truth},
-      {"or", kVariadic, kReal, {}, [](Values v) { return std::ranges::any_of(v, [](double x) { return x != 0; }) ? 1.0 : 0.0; },
-       "($0 || $1)", 1, Fixity::Infix, ResultType::Truth},
-      {"not", 1, kReal, {}, [](Values v) { return v[0] != 0 ? 0.0 : 1.0; }, "(!$0)", 1, Fixity::Prefix, ResultType::Truth},
+      compare(
+          "<", [](double a, double b) { return a < b; }, "($0 < $1)"),
+      compare(
+          "<=", [](double a, double b) { return a <= b; }, "($0 <= $1)"),
+      compare(
+          ">", [](double a, double b) { return a > b; }, "($0 > $1)"),
+      compare(
+          ">=", [](double a, double b) { return a >= b; }, "($0 >= $1)"),
+      compare(
+          "==", [](double a, double b) { return a == b; }, "($0 == $1)"),
+      compare(
+          "!=", [](double a, double b) { return a != b; }, "($0 != $1)"),
+      {"and",
+       kVariadic,
+       kReal,
+       {},
+       [](Values v) { return std::ranges::all_of(v, [](double x) { return x != 0; }) ? 1.0 : 0.0; },
+       "($0 && $1)",
+       1,
+       Fixity::Infix,
+       ResultType::Truth},
+      {"or",
+       kVariadic,
+       kReal,
+       {},
+       [](Values v) { return std::ranges::any_of(v, [](double x) { return x != 0; }) ? 1.0 : 0.0; },
+       "($0 || $1)",
+       1,
+       Fixity::Infix,
+       ResultType::Truth},
+      {"not",
+       1,
+       kReal,
+       {},
+       [](Values v) { return v[0] != 0 ? 0.0 : 1.0; },
+       "(!$0)",
+       1,
+       Fixity::Prefix,
+       ResultType::Truth},
       {"where", 3, kReal, where_derivative, [](Values v) { return v[0] != 0 ? v[1] : v[2]; }, "($0 ? $1 : $2)", 1},
   };
 }
 
 std::vector<ScalarFunction> elementary() {
   return {
-      unary("exp", kReal, [](const Expr&, const Expr& self) { return self; }, std::exp, "exp($0)", 10),
-      unary("exp2", kReal, [](const Expr&, const Expr& self) { return Expr(std::numbers::ln2) * self; }, std::exp2, "exp2($0)", 8),
-      unary("expm1", kReal, [](const Expr&, const Expr& self) { return self + Expr(1); }, std::expm1, "expm1($0)", 14),
-      unary("log", kPositive, [](const Expr& x, const Expr&) { return Expr(1) / x; }, std::log, "log($0)", 12),
-      unary("log2", kPositive, [](const Expr& x, const Expr&) { return Expr(1 / std::numbers::ln2) / x; }, std::log2, "log2($0)", 10),
-      unary("log1p", {-1, kInf}, [](const Expr& x, const Expr&) { return Expr(1) / (Expr(1) + x); }, std::log1p, "log1p($0)", 16),
-      unary("sqrt", kPositive, [](const Expr&, const Expr& self) { return Expr(0.5) / self; }, std::sqrt, "sqrt($0)", 8),
-      unary("rsqrt", kPositive, [](const Expr& x, const Expr& self) { return Expr(-0.5) * self / x; },
-            [](double x) { return 1 / std::sqrt(x); }, "rsqrt($0)", 8),
-      unary("sin", kReal, [](const Expr& x, const Expr&) { return call("cos", {x}); }, std::sin, "sin($0)", 16),
-      unary("cos", kReal, [](const Expr& x, const Expr&) { return -call("sin", {x}); }, std::cos, "cos($0)", 16),
-      unary("f32", kReal, [](const Expr&, const Expr&) { return Expr(1); }, [](double x) { return x; }, "float($0)", 1),
-      unary("f64", kReal, [](const Expr&, const Expr&) { return Expr(1); }, [](double x) { return x; }, "double($0)", 1),
+      unary(
+          "exp", kReal, [](const Expr&, const Expr& self) { return self; }, std::exp, "exp($0)", 10),
+      unary(
+          "exp2", kReal, [](const Expr&, const Expr& self) { return Expr(std::numbers::ln2) * self; }, std::exp2,
+          "exp2($0)", 8),
+      unary(
+          "expm1", kReal, [](const Expr&, const Expr& self) { return self + Expr(1); }, std::expm1, "expm1($0)", 14),
+      unary(
+          "log", kPositive, [](const Expr& x, const Expr&) { return Expr(1) / x; }, std::log, "log($0)", 12),
+      unary(
+          "log2", kPositive, [](const Expr& x, const Expr&) { return Expr(1 / std::numbers::ln2) / x; }, std::log2,
+          "log2($0)", 10),
+      unary(
+          "log1p", {-1, kInf}, [](const Expr& x, const Expr&) { return Expr(1) / (Expr(1) + x); }, std::log1p,
+          "log1p($0)", 16),
+      unary(
+          "sqrt", kPositive, [](const Expr&, const Expr& self) { return Expr(0.5) / self; }, std::sqrt, "sqrt($0)", 8),
+      unary(
+          "rsqrt", kPositive, [](const Expr& x, const Expr& self) { return Expr(-0.5) * self / x; },
+          [](double x) { return 1 / std::sqrt(x); }, "rsqrt($0)", 8),
+      unary(
+          "sin", kReal, [](const Expr& x, const Expr&) { return call("cos", {x}); }, std::sin, "sin($0)", 16),
+      unary(
+          "cos", kReal, [](const Expr& x, const Expr&) { return -call("sin", {x}); }, std::cos, "cos($0)", 16),
+      unary(
+          "f32", kReal, [](const Expr&, const Expr&) { return Expr(1); }, [](double x) { return x; }, "float($0)", 1),
+      unary(
+          "f64", kReal, [](const Expr&, const Expr&) { return Expr(1); }, [](double x) { return x; }, "double($0)", 1),
   };
 }
 
 /// Functions with kinks and steps. At a kink the derivative is 0 (abs, relu), and a step has derivative 0 everywhere.
 std::vector<ScalarFunction> piecewise() {
   return {
-      unary("abs", kReal, [](const Expr& x, const Expr&) { return call("sign", {x}); }, std::fabs, "fabs($0)", 1),
-      {"sign", 1, kReal, zero_derivative, [](Values v) { return double(v[0] > 0) - double(v[0] < 0); }, "moxie_sign($0)", 2},
+      unary(
+          "abs", kReal, [](const Expr& x, const Expr&) { return call("sign", {x}); }, std::fabs, "fabs($0)", 1),
+      {"sign", 1, kReal, zero_derivative, [](Values v) { return double(v[0] > 0) - double(v[0] < 0); },
+       "moxie_sign($0)", 2},
       {"floor", 1, kReal, zero_derivative, [](Values v) { return std::floor(v[0]); }, "floor($0)", 1},
-      {"min", kVariadic, kReal, min_derivative, [](Values v) { return *std::ranges::min_element(v); }, "fmin($0, $1)", 1},
-      {"max", kVariadic, kReal, max_derivative, [](Values v) { return *std::ranges::max_element(v); }, "fmax($0, $1)", 1},
-      unary("relu", kReal, [](const Expr& x, const Expr&) { return truth_as_number(call(">", {x, 0})); },
-            [](double x) { return std::fmax(x, 0.0); }, "moxie_relu($0)", 1),
+      {"min", kVariadic, kReal, min_derivative, [](Values v) { return *std::ranges::min_element(v); }, "fmin($0, $1)",
+       1},
+      {"max", kVariadic, kReal, max_derivative, [](Values v) { return *std::ranges::max_element(v); }, "fmax($0, $1)",
+       1},
+      unary(
+          "relu", kReal,
+          [](const Expr& x, const Expr&) {
+            return truth_as_number(call(">", {x, 0}));
+          },
+          [](double x) { return std::fmax(x, 0.0); }, "moxie_relu($0)", 1),
   };
 }
 
 std::vector<ScalarFunction> sigmoidal() {
   return {
-      unary("tanh", kReal, [](const Expr&, const Expr& self) { return Expr(1) - call("pow", {self, 2}); }, std::tanh, "tanh($0)", 16),
-      unary("sigmoid", kReal, [](const Expr&, const Expr& self) { return self * (Expr(1) - self); }, sigmoid, "moxie_sigmoid($0)", 14),
-      unary("softplus", kReal, [](const Expr& x, const Expr&) { return call("sigmoid", {x}); }, softplus, "moxie_softplus($0)", 26),
-      unary("erf", kReal, [](const Expr& x, const Expr&) { return gaussian_slope(2 * std::numbers::inv_sqrtpi, x); }, std::erf,
-            "erf($0)", 20),
-      unary("erfc", kReal, [](const Expr& x, const Expr&) { return gaussian_slope(-2 * std::numbers::inv_sqrtpi, x); }, std::erfc,
-            "erfc($0)", 30),
-      unary("normal_cdf", kReal, [](const Expr& x, const Expr&) { return call("normal_pdf", {x}); }, normal_cdf, "normcdf($0)", 30),
-      unary("normal_pdf", kReal, [](const Expr& x, const Expr& self) { return -(x * self); }, normal_pdf, "moxie_normal_pdf($0)", 12),
+      unary(
+          "tanh", kReal,
+          [](const Expr&, const Expr& self) {
+            return Expr(1) - call("pow", {self, 2});
+          },
+          std::tanh, "tanh($0)", 16),
+      unary(
+          "sigmoid", kReal, [](const Expr&, const Expr& self) { return self * (Expr(1) - self); }, sigmoid,
+          "moxie_sigmoid($0)", 14),
+      unary(
+          "softplus", kReal, [](const Expr& x, const Expr&) { return call("sigmoid", {x}); }, softplus,
+          "moxie_softplus($0)", 26),
+      unary(
+          "erf", kReal, [](const Expr& x, const Expr&) { return gaussian_slope(2 * std::numbers::inv_sqrtpi, x); },
+          std::erf, "erf($0)", 20),
+      unary(
+          "erfc", kReal, [](const Expr& x, const Expr&) { return gaussian_slope(-2 * std::numbers::inv_sqrtpi, x); },
+          std::erfc, "erfc($0)", 30),
+      unary(
+          "normal_cdf", kReal, [](const Expr& x, const Expr&) { return call("normal_pdf", {x}); }, normal_cdf,
+          "normcdf($0)", 30),
+      unary(
+          "normal_pdf", kReal, [](const Expr& x, const Expr& self) { return -(x * self); }, normal_pdf,
+          "moxie_normal_pdf($0)", 12),
       {"log_normal_cdf", 1, kReal, log_normal_cdf_derivative, [](Values v) { return log_normal_cdf(v[0]); },
        "moxie_log_normal_cdf($0)", 45},
   };
@@ -170,9 +254,14 @@ std::vector<ScalarFunction> sigmoidal() {
 
 std::vector<ScalarFunction> gamma_family() {
   return {
-      unary("lgamma", kPositive, [](const Expr& x, const Expr&) { return call("digamma", {x}); }, std::lgamma, "lgamma($0)", 40),
-      unary("digamma", kPositive, [](const Expr& x, const Expr&) { return call("trigamma", {x}); }, digamma, "moxie_digamma($0)", 40),
-      {"trigamma", 1, kPositive, no_derivative, [](Values v) { return trigamma(v[0]); }, "moxie_trigamma($0)", 40},
+      unary(
+          "lgamma", kPositive, [](const Expr& x, const Expr&) { return call("digamma", {x}); }, std::lgamma,
+          "lgamma($0)", 40),
+      unary(
+          "digamma", kPositive, [](const Expr& x, const Expr&) { return call("trigamma", {x}); }, digamma,
+          "moxie_digamma($0)", 40),
+      {"trigamma", 1, kPositive, no_trigamma_derivative, [](Values v) { return trigamma(v[0]); }, "moxie_trigamma($0)",
+       40},
   };
 }
 

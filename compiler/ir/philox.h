@@ -1,6 +1,6 @@
 #pragma once
-// Philox4x32-10, a counter-based random number generator (Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3",
-// SC11), and how moxie keys it. Every device draws the same bits, whatever its schedule.
+// Philox4x32-10, a counter-based random number generator (Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As
+// Easy as 1, 2, 3", SC11), and how moxie keys it. Every device draws the same bits, whatever its schedule.
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -38,7 +38,8 @@ constexpr PhiloxKey philox_key(std::uint64_t seed, std::int64_t stream, std::uin
 /// In the open interval (0, 1).
 constexpr double uniform_from_word(std::uint32_t word) { return (word + 0.5) * 0x1p-32; }
 
-/// Box and Muller's transform of two words; the second normal number of the pair is not used, so that every element stands alone.
+/// Box and Muller's transform of two words; the second normal number of the pair is not used, so that every element
+/// stands alone.
 inline double normal_from_words(std::uint32_t a, std::uint32_t b) {
   return std::sqrt(-2 * std::log(uniform_from_word(a))) * std::cos(2 * std::numbers::pi * uniform_from_word(b));
 }

@@ -56,7 +56,18 @@ struct Definition {
   bool operator==(const Definition&) const = default;
 };
 
+// The vocabulary of the C++ form, in compiler/ir/builder.h.
+class Dim;
+class Index;
+class Tensor;
+struct Dynamic {};
+/// p.dim("S", dynamic)
+inline constexpr Dynamic dynamic;
+
 struct Program {
+  Program() = default;
+  explicit Program(std::string program_name, DType dtype = DType::f32) : name(std::move(program_name)), default_dtype(dtype) {}
+
   std::string name;
   DType default_dtype = DType::f32;
   std::vector<DimDecl> dims;
@@ -72,6 +83,18 @@ struct Program {
   /// Shape and dtype of an input or definition; throws TypeError for an unknown name.
   std::vector<Affine> shape_of(std::string_view tensor) const;
   DType dtype_of(std::string_view tensor) const;
+
+  // ---- compiler/ir/builder.cpp: growing a Program from C++. Each call throws what verify() would and then has changed nothing. ----
+  Dim dim(const std::string& dim_name);
+  Dim dim(const std::string& dim_name, std::int64_t value);
+  Dim dim(const std::string& dim_name, Dynamic);
+  /// A shape is affine in dims; without one the input is a scalar.
+  Tensor input(const std::string& input_name, const std::vector<Expr>& shape = {}, SignDomain sign = SignDomain::Any,
+               std::optional<DType> dtype = {});
+  Tensor let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype = {});
+  Tensor output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype = {});
+  /// Makes an output of a definition that is there.
+  void output(const Tensor& defined);
 };
 
 /// Values of dims by name.

@@ -8,7 +8,8 @@ namespace {
 
 constexpr double kLogSqrtTwoPi = 0.91893853320467274178;
 
-/// log_normal_cdf far out in the lower tail: the pdf over -x times 1 - 1/x^2 + 1*3/x^4 - 1*3*5/x^6 ..., summed until a term no longer counts.
+/// log_normal_cdf far out in the lower tail: the pdf over -x times 1 - 1/x^2 + 1*3/x^4 - 1*3*5/x^6 ..., summed until a
+/// term no longer counts.
 double lower_tail_log_cdf(double x) {
   const double inverse_square = 1 / (x * x);
   double series = 1, term = 1;
@@ -60,7 +61,8 @@ double trigamma(double x) {
   double shift = 0;
   for (; x < kAsymptotic; ++x) shift += 1 / (x * x);
   const double y = 1 / (x * x);
-  const double tail = y * (1. / 6 - y * (1. / 30 - y * (1. / 42 - y * (1. / 30 - y * (5. / 66 - y * (691. / 2730 - y * 7 / 6))))));
+  const double tail =
+      y * (1. / 6 - y * (1. / 30 - y * (1. / 42 - y * (1. / 30 - y * (5. / 66 - y * (691. / 2730 - y * 7 / 6))))));
   return shift + (1 + 0.5 / x + tail) / x;
 }
 

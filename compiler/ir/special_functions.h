@@ -1,5 +1,6 @@
 #pragma once
-// Scalar functions in double that the C++ library lacks, accurate over their whole domain: the references of the function table.
+// Scalar functions in double that the C++ library lacks, accurate over their whole domain: the references of the
+// function table.
 
 namespace moxie {
 

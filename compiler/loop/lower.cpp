@@ -95,7 +95,7 @@ class KernelLowering {
 
   Work map_work(const KernelRoot& root, std::vector<LoopIndex> loops) const {
     return {Work::Target::Buffer, buffers_.at(root.definition.name), root.subscripts, std::nullopt, type_of(root),
-            guard_accesses(root.body), std::move(loops), false};
+            guard_accesses(root.body), std::move(loops)};
   }
 
   /// The vector loop runs over an axis of every root; the sample loop lies inside it, so that sums over samples stay in registers and scratch.
@@ -112,7 +112,7 @@ class KernelLowering {
         works.push_back(map_work(root, loops));
         continue;
       }
-      accumulators.push_back(open_accumulator(nest, root, kernel_.vector.has_value(), false));
+      accumulators.push_back(open_accumulator(nest, root, kernel_.vector.has_value()));
       works.push_back(accumulators.back().work);
       works.back().loops = std::move(loops);
     }
@@ -132,24 +132,22 @@ class KernelLowering {
         works.push_back(map_work(root, loops));
         continue;
       }
-      accumulators.push_back(open_accumulator(nest, root, true, true));
+      accumulators.push_back(open_accumulator(nest, root, true));
       works.push_back(accumulators.back().work);
       works.back().loops = std::move(loops);
     }
-    const Range range = split(*kernel_.vector, true, true);
-    nest.open_loop(kernel_.vector->symbol, range, true);
-    nest.mask_lanes(range);
+    nest.open_loop(kernel_.vector->symbol, split(*kernel_.vector, true, true), true);
     nest.build(std::move(works));
     nest.close_loop();
     for (const Accumulator& accumulator : accumulators) write_out(nest, accumulator, true);
   }
 
   /// Scratch for the sums of one root, set to the neutral element.
-  Accumulator open_accumulator(NestBuilder& nest, const KernelRoot& root, bool varying, bool across_lanes) {
+  Accumulator open_accumulator(NestBuilder& nest, const KernelRoot& root, bool varying) {
     Accumulator accumulator;
     accumulator.root = &root;
     Work& work = accumulator.work;
-    work = {Work::Target::Var, 0, {}, root.accumulate, type_of(root), guard_accesses(root.body), {}, across_lanes};
+    work = {Work::Target::Var, 0, {}, root.accumulate, type_of(root), guard_accesses(root.body), {}};
     const ValueId neutral = nest.neutral(*root.accumulate, work.type);
     std::vector<LoopIndex> own = own_loops(root);
     if (own.empty()) {

@@ -37,7 +37,7 @@ NestBuilder::NestBuilder(LoopProgram& program, const std::map<std::string, Buffe
 void NestBuilder::count_factors(const Expr& expr) {
   alive_.push_back(expr);
   visit(expr, [&](const Expr& e) {
-    if (is_call(e, "*")) {
+    if (is_call(e, "*") && counted_.insert(e.get()).second) {
       for (const Expr& arg : e->args) ++popularity_[arg.get()];
     }
   });
@@ -320,7 +320,7 @@ void NestBuilder::run_group(const Range& range, std::vector<Reduction> reduction
     vars.push_back(var);
     const Expr body = substitute(r.expr->args[0], {{Symbol::bound(r.expr->height), index}});
     count_factors(body);
-    inner.push_back({Work::Target::Var, var, {}, r.expr->reduce, r.type, body, {}, false});
+    inner.push_back({Work::Target::Var, var, {}, r.expr->reduce, r.type, body, {}});
   }
   for (const Work* work : works) {
     Work next = *work;
@@ -364,12 +364,6 @@ ValueId NestBuilder::combine(ReduceKind kind, ValueId a, ValueId b) {
   return place({type, varying, op::Call{&function(functions[static_cast<int>(kind)]), {a, b}}}, frames_.size() - 1);
 }
 
-void NestBuilder::mask_lanes(const Range& range) {
-  const ValueId lane = emit_operation(op::Number{resolve(Affine(frames_.back().index))}, ValueType::f64, true);
-  const ValueId last = emit(index_value(range.highs.front().value), ValueType::f64);
-  active_ = emit_call("<=", {lane, last});
-}
-
 void NestBuilder::finish_work(const Work& work) {
   ValueId value = emit(work.body, work.type);
   std::vector<Affine> subscripts;
@@ -379,7 +373,6 @@ void NestBuilder::finish_work(const Work& work) {
     return;
   }
   const bool varying = work.target == Work::Target::Var ? program_.vars[work.id].varying : program_.arrays[work.id].varying;
-  if (work.across_lanes) value = emit_call("where", {*active_, value, neutral(*work.accumulate, work.type)});
   if (work.accumulate) {
     const ValueId held = work.target == Work::Target::Var ? emit_operation(op::ReadVar{work.id}, work.type, varying)
                                                           : emit_operation(op::LoadArray{work.id, subscripts}, work.type, varying);

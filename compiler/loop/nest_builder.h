@@ -22,7 +22,6 @@ struct Work {
   ValueType type = ValueType::f32;
   Expr body;
   std::vector<LoopIndex> loops;
-  bool across_lanes = false;          // the accumulator is combined over lanes afterwards: only active lanes may count
 };
 
 class NestBuilder {
@@ -47,8 +46,6 @@ class NestBuilder {
   Affine resolve(const Affine& affine) const;
   bool is_varying(const Expr& expr) const;
   bool is_varying(const Affine& affine) const;
-  /// Lanes outside the vector loop's range must not count in sums over lanes: their values are replaced by the neutral one.
-  void mask_lanes(const Range& range);
   ValueId neutral(ReduceKind kind, ValueType type);
 
  private:
@@ -91,8 +88,8 @@ class NestBuilder {
   std::vector<Frame> frames_;
   std::vector<std::size_t> value_depth_;
   std::unordered_map<const Node*, int> popularity_;
+  std::set<const Node*> counted_;  // products whose factors popularity_ has
   std::vector<Expr> alive_;  // keys of the maps above
-  std::optional<ValueId> active_;
   std::uint32_t next_variable_ = 0;
 };
 

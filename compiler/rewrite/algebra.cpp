@@ -61,8 +61,8 @@ void multiply_into(Product& product, const Expr& expr, int exponent) {
     return;
   }
   if (expr->kind == NodeKind::Call && multiply_call_into(product, expr, exponent)) return;
-  if (exponent != 1 && starts_negative(expr)) {
-    // (b - a)^2 is (a - b)^2: the first term of a power's base is positive.
+  if (starts_negative(expr)) {
+    // (b - a)*c is -(a - b)*c: the first term of a factor is positive.
     if (exponent % 2 != 0) product.coefficient = -product.coefficient;
     return multiply_into(product, scaled(expr, -1), exponent);
   }

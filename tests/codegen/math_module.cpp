@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "compiler/ir/functions.h"
 #include "runtime/cpu/plugin.h"
 
 namespace moxie::testing {

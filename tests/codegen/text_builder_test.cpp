@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "compiler/support/error.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/object_loader.h"
 #include "runtime/cpu/plugin.h"
@@ -18,15 +17,6 @@ std::string power_text(double exponent) {
   TextBuilder builder;
   const Val result = emit_function(builder, "pow", {{Scalar::f32, 1, "%x"}, builder.number(Scalar::f32, 1, exponent)});
   return builder.text() + result.text;
-}
-
-/// Compiles "<type> f(<parameters>)" and returns its address.
-template <typename Function>
-Function* compile(std::string_view signature, const TextBuilder& builder, LoadedObject*& owner) {
-  const std::string text =
-      "define " + std::string(signature) + " {\n" + builder.text() + "}\n" + builder.declarations();
-  owner = new LoadedObject(compile_llvm(text, host_machine()));
-  return reinterpret_cast<Function*>(owner->symbol("f"));
 }
 
 }  // namespace
@@ -96,10 +86,10 @@ TEST_CASE("ldexp reaches subnormal numbers, zero and infinity") {
   TextBuilder builder;
   const Val result = builder.ldexp({Scalar::f32, 1, "%x"}, {Scalar::f32, 1, "%e"});
   builder.line("ret float " + result.text);
-  LoadedObject* owner = nullptr;
-  const auto ldexp = compile<float(float, float)>("float @f(float %x, float %e)", builder, owner);
+  const std::string text = "define float @f(float %x, float %e) {\n" + builder.text() + "}\n" + builder.declarations();
+  const LoadedObject object(compile_llvm(text, host_machine()));
+  const auto ldexp = reinterpret_cast<float (*)(float, float)>(object.symbol("f"));
   for (const float exponent : {-300.0F, -149.0F, -130.0F, -126.0F, -1.0F, 0.0F, 5.0F, 127.0F, 128.0F, 1e9F}) {
     CHECK(ldexp(1.5F, exponent) == static_cast<float>(std::ldexp(1.5, static_cast<int>(std::fmin(exponent, 1e4F)))));
   }
-  delete owner;
 }

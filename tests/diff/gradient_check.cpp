@@ -9,7 +9,8 @@
 namespace moxie::test {
 namespace {
 
-double weighted_sum(const TensorValues& results, const TensorValues& cotangents, const std::vector<std::string>& outputs) {
+double weighted_sum(const TensorValues& results, const TensorValues& cotangents,
+                    const std::vector<std::string>& outputs) {
   double sum = 0;
   for (const std::string& output : outputs) {
     const auto& y = results.at(output);
@@ -39,14 +40,15 @@ TensorValues random_inputs(const Program& program, const DimValues& dims, unsign
   return values;
 }
 
-double worst_gradient_error(const Program& program, const std::vector<std::string>& outputs, const std::vector<std::string>& wrt,
-                            const DimValues& dims, const TensorValues& inputs) {
+double worst_gradient_error(const Program& program, const std::vector<std::string>& outputs,
+                            const std::vector<std::string>& wrt, const DimValues& dims, const TensorValues& inputs) {
   const Program gradient = differentiate(program, outputs, wrt);
   verify(gradient);
   TensorValues all = random_inputs(gradient, dims, 99);
   TensorValues cotangents;
   const std::size_t first_cotangent = program.inputs.size();
-  for (std::size_t k = 0; k < outputs.size(); ++k) cotangents[outputs[k]] = all.at(gradient.inputs[first_cotangent + k].name);
+  for (std::size_t k = 0; k < outputs.size(); ++k)
+    cotangents[outputs[k]] = all.at(gradient.inputs[first_cotangent + k].name);
   for (const auto& [name, tensor] : inputs) all[name] = tensor;
   const TensorValues results = evaluate(gradient, dims, all);
 

@@ -13,9 +13,10 @@ std::size_t element_count(const InputDecl& input, const DimValues& dims);
 /// Uniform in (-1, 1), the same for the same seed.
 TensorValues random_inputs(const Program& program, const DimValues& dims, unsigned seed);
 
-/// The largest error of any element of any gradient of `outputs` with respect to `wrt` (empty: all inputs), relative to 1 + the largest entry of that
-/// gradient; the cotangents are random. Two step sizes are tried, since a kink may lie within one of them.
-double worst_gradient_error(const Program& program, const std::vector<std::string>& outputs, const std::vector<std::string>& wrt,
-                            const DimValues& dims, const TensorValues& inputs);
+/// The largest error of any element of any gradient of `outputs` with respect to `wrt` (empty: all inputs), relative to
+/// 1 + the largest entry of that gradient; the cotangents are random. Two step sizes are tried, since a kink may lie
+/// within one of them.
+double worst_gradient_error(const Program& program, const std::vector<std::string>& outputs,
+                            const std::vector<std::string>& wrt, const DimValues& dims, const TensorValues& inputs);
 
 }  // namespace moxie::test

@@ -34,7 +34,9 @@ class Generator {
  public:
   explicit Generator(unsigned seed) : random_(seed) {}
 
-  std::int64_t between(std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(random_); }
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random_);
+  }
   bool chance(double p) { return std::uniform_real_distribution<>(0, 1)(random_) < p; }
 
   /// Boxes of one to four indices, some with triangular bounds, some with a guard that is an inequality or an equation.
@@ -43,8 +45,10 @@ class Generator {
     const auto count = static_cast<std::size_t>(between(1, 4));
     for (std::size_t k = 0; k < count; ++k) add_variable(result);
     result.domain.variables = result.variables;
-    if (chance(0.3)) result.domain.nonnegative.push_back(combination(result.variables, {-1, 0, 1}) + Affine(between(0, 3)));
-    if (chance(0.15)) result.domain.zero.push_back(combination(result.variables, {-1, 0, 0, 1, 2}) + Affine(between(-1, 1)));
+    if (chance(0.3))
+      result.domain.nonnegative.push_back(combination(result.variables, {-1, 0, 1}) + Affine(between(0, 3)));
+    if (chance(0.15))
+      result.domain.zero.push_back(combination(result.variables, {-1, 0, 0, 1, 2}) + Affine(between(-1, 1)));
     const auto rank = static_cast<std::uint32_t>(between(0, 3));
     for (std::uint32_t i = 0; i < rank; ++i) {
       const Affine subscript = combination(result.variables, {0, 0, 1, 1, -1, 2, -2, 3}) + Affine(between(-3, 3));
@@ -57,7 +61,8 @@ class Generator {
   Affine combination(const std::vector<Symbol>& symbols, const Point& coefficients) {
     Affine result;
     for (const Symbol symbol : symbols) {
-      result += Affine(symbol) * coefficients[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(coefficients.size()) - 1))];
+      result += Affine(symbol) *
+                coefficients[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(coefficients.size()) - 1))];
     }
     return result;
   }
@@ -68,7 +73,9 @@ class Generator {
     system.domain.nonnegative.push_back(Affine(variable));
     system.domain.nonnegative.push_back(Affine(extent - 1) - Affine(variable));
     if (!system.variables.empty() && chance(0.3)) {
-      const Symbol other = system.variables[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(system.variables.size()) - 1))];
+      const Symbol other =
+          system
+              .variables[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(system.variables.size()) - 1))];
       system.domain.nonnegative.push_back(Affine(variable) * between(1, 2) - Affine(other) + Affine(between(-1, 1)));
     }
     system.variables.push_back(variable);
@@ -122,14 +129,17 @@ std::multiset<Point> run(const Preimage& preimage, Environment environment) {
       return;
     }
     std::int64_t low = std::numeric_limits<std::int64_t>::min(), high = std::numeric_limits<std::int64_t>::max();
-    for (const Bound& bound : loops[k].range.lows) low = std::max(low, ceil_div(at(bound.value, environment), bound.divisor));
-    for (const Bound& bound : loops[k].range.highs) high = std::min(high, floor_div(at(bound.value, environment), bound.divisor));
+    for (const Bound& bound : loops[k].range.lows)
+      low = std::max(low, ceil_div(at(bound.value, environment), bound.divisor));
+    for (const Bound& bound : loops[k].range.highs)
+      high = std::min(high, floor_div(at(bound.value, environment), bound.divisor));
     for (std::int64_t i = low; i <= high; ++i) {
       environment[loops[k].index] = i;
       walk(k + 1);
     }
   };
-  const bool solvable = std::ranges::all_of(preimage.zero, [&](const Affine& row) { return at(row, environment) == 0; });
+  const bool solvable =
+      std::ranges::all_of(preimage.zero, [&](const Affine& row) { return at(row, environment) == 0; });
   if (solvable && all_hold(preimage.nonnegative)) walk(0);
   return points;
 }
@@ -223,7 +233,8 @@ TEST_CASE("inversion finds exactly the points that read an element") {
     const auto readers = enumerate(system);
     for (const Point& element : elements_around(readers, system.equations.size())) {
       Environment environment;
-      for (std::size_t k = 0; k < element.size(); ++k) environment[Symbol::axis(static_cast<std::uint32_t>(k))] = element[k];
+      for (std::size_t k = 0; k < element.size(); ++k)
+        environment[Symbol::axis(static_cast<std::uint32_t>(k))] = element[k];
       const auto expected = readers.find(element);
       REQUIRE(run(preimage, environment) == (expected == readers.end() ? std::multiset<Point>() : expected->second));
     }
@@ -244,7 +255,8 @@ TEST_CASE("knowledge of the element's range removes guards and bounds, and nothi
     const Preimage preimage = invert(system.domain, system.equations, known);
     for (const Point& element : elements) {
       Environment environment;
-      for (std::size_t k = 0; k < element.size(); ++k) environment[Symbol::axis(static_cast<std::uint32_t>(k))] = element[k];
+      for (std::size_t k = 0; k < element.size(); ++k)
+        environment[Symbol::axis(static_cast<std::uint32_t>(k))] = element[k];
       const auto expected = readers.find(element);
       REQUIRE(run(preimage, environment) == (expected == readers.end() ? std::multiset<Point>() : expected->second));
     }

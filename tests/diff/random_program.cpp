@@ -59,9 +59,12 @@ Expr RandomProgram::reduction(const Scope& scope, int depth) {
 Expr RandomProgram::expression(const Scope& scope, int depth) {
   const std::int64_t choice = between(0, 99);
   if (depth == 0 || choice < 20) return read(scope);
-  if (choice < 40) return call(pick<std::string>({"neg", "sin", "tanh", "sigmoid", "exp", "abs", "relu", "softplus"}), {expression(scope, depth - 1)});
+  if (choice < 40)
+    return call(pick<std::string>({"neg", "sin", "tanh", "sigmoid", "exp", "abs", "relu", "softplus"}),
+                {expression(scope, depth - 1)});
   if (choice < 68) {
-    return call(pick<std::string>({"+", "*", "*", "max", "min"}), {expression(scope, depth - 1), expression(scope, depth - 1)});
+    return call(pick<std::string>({"+", "*", "*", "max", "min"}),
+                {expression(scope, depth - 1), expression(scope, depth - 1)});
   }
   if (choice < 72) return expression(scope, depth - 1) / (Expr(2) + call("sin", {expression(scope, depth - 1)}));
   if (choice < 76) return call("pow", {expression(scope, depth - 1), 2});

@@ -26,7 +26,9 @@ class RandomProgram {
     std::vector<std::int64_t> extents;
   };
 
-  std::int64_t between(std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(random_); }
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random_);
+  }
   template <class Item>
   const Item& pick(const std::vector<Item>& items) {
     return items[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(items.size()) - 1))];

@@ -9,11 +9,6 @@ using namespace moxie;
 
 namespace {
 
-Program without_lines(Program program) {
-  for (Definition& definition : program.definitions) definition.line = 0;
-  return program;
-}
-
 /// A program of one definition over axes i, j (of N) with the given body.
 Program around(const Expr& body) {
   Program program = parse("dim N\nindex i:N, j:N, k:N\ninput x[N]\noutput y[i,j] = 0\n");

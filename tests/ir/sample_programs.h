@@ -3,6 +3,8 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/ir/program.h"
+
 namespace moxie {
 
 inline const std::vector<std::string_view> kSamplePrograms = {
@@ -79,5 +81,11 @@ output grad.x[s,n] = sum[m](cot.y[s,m]*W[n,m]) + shifted[s,n]
 output count = sum[s,n](1)
 )",
 };
+
+/// Printing keeps everything but comments and lines.
+inline Program without_lines(Program program) {
+  for (Definition& definition : program.definitions) definition.line = 0;
+  return program;
+}
 
 }  // namespace moxie

@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/task.h"
 #include "tools/data/matrix.h"
 #include "tools/data/table.h"
 
 namespace moxie {
 
-enum class Task : std::uint8_t { Classification, Regression };
 enum class Scaling : std::uint8_t {
   UnitRange,   // the training rows fill [0, 1]
   Standardise  // the training rows have mean 0 and variance 1

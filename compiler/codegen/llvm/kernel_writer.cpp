@@ -37,6 +37,7 @@ Scalar scalar_of(ValueType type) {
 KernelWriter::KernelWriter(const LoopProgram& program, const LanePlan& plan)
     : program_(program),
       plan_(plan),
+      ir_(plan.avx512),
       addressing_(ir_),
       memory_(ir_, addressing_, plan.lanes),
       values_(program.values.size()) {}

@@ -74,6 +74,7 @@ LanePlan lane_plan(const LoopProgram& program, const VectorMachine& machine) {
   const Survey survey(program);
   LanePlan plan;
   plan.lanes = survey.has_vector_loop ? std::max(1, machine.vector_bits / survey.narrowest_bits) : 1;
+  plan.avx512 = machine.features.find("+avx512f") != std::string::npos;
   plan.var_outlives_round = survey.vars.in_many_places();
   plan.array_outlives_round = survey.arrays.in_many_places();
   for (const ArrayDecl& array : program.arrays) {

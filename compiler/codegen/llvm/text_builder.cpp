@@ -125,6 +125,18 @@ Val TextBuilder::convert(const Val& a, Scalar to) {
   return raw(to, a.lanes, fmt::format("{} {} to {}", conversion(a.type, to), typed(a), type_name(to, a.lanes)));
 }
 
+Val TextBuilder::scalef(const Val& a, const Val& exponent) {
+  const bool single = a.type == Scalar::f32;
+  const std::string type = type_name(a.type, a.lanes);
+  const std::string mask = fmt::format("i{}", a.lanes);
+  const std::string name = fmt::format("@llvm.x86.avx512.mask.scalef.{}.512", single ? "ps" : "pd");
+  const std::string declaration = fmt::format("declare {0} {1}({0}, {0}, {0}, {2}, i32)\n", type, name, mask);
+  if (std::ranges::find(declared_, declaration) == declared_.end()) declared_.push_back(declaration);
+  constexpr int kCurrentRounding = 4;
+  return raw(a.type, a.lanes, fmt::format("call {0} {1}({0} {2}, {0} {3}, {0} zeroinitializer, {4} -1, i32 {5})", type, name, a.text,
+                                          exponent.text, mask, kCurrentRounding));
+}
+
 // ---- integers ----
 
 Val TextBuilder::binary(std::string_view opcode, const Val& a, const Val& b) {

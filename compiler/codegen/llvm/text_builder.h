@@ -24,6 +24,9 @@ std::string typed(const Val& value);
 
 class TextBuilder {
  public:
+  /// With `avx512`, instructions of AVX-512 may be used where they are shorter.
+  explicit TextBuilder(bool avx512 = false) : avx512_(avx512) {}
+
   // literals
   Val number(Scalar type, int lanes, double value);          // floating point, exact (hexadecimal) text
   Val integer(Scalar type, int lanes, std::int64_t value);
@@ -47,6 +50,9 @@ class TextBuilder {
   // both
   Val select(const Val& condition, const Val& a, const Val& b);
   Val ldexp(const Val& a, const Val& exponent);               // a * 2^exponent, exponent integral as floating point of a's type, result may be subnormal or overflow
+  /// Whether scalef() can be used on values like `a`: one instruction, any finite exponent, under- and overflow as they should be.
+  bool has_scalef(const Val& a) const { return avx512_ && a.lanes == (a.type == Scalar::f32 ? 16 : 8); }
+  Val scalef(const Val& a, const Val& exponent);              // a * 2^floor(exponent)
   /// Any instruction: "%x = <text>".
   Val raw(Scalar type, int lanes, std::string_view instruction);
   void line(std::string_view text);                           // a line without a result (store, br, label, ...)
@@ -57,6 +63,7 @@ class TextBuilder {
  private:
   Val intrinsic(std::string_view name, std::initializer_list<Val> args);
 
+  bool avx512_;
   std::string text_;
   int next_ = 0;
   std::vector<std::string> declared_;

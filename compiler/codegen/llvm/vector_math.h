@@ -22,12 +22,14 @@ struct Vec {
   Vec with(Val other) const { return {builder, std::move(other), f32_accuracy}; }
 };
 
+template <typename T>
+concept Number = std::is_arithmetic_v<T>;
+
 /// A Vec or a number.
 class Operand {
  public:
   Operand(const Vec& vec) : value_(vec) {}
-  template <typename T>
-  requires std::is_arithmetic_v<T> Operand(T number) : value_(literal(number)) {}
+  Operand(Number auto number) : value_(literal(number)) {}
   /// The value, a number as a literal of the type and lanes of `partner`.
   Val as(const Vec& partner) const;
 
@@ -46,8 +48,6 @@ Vec operator-(const Vec& a, const Operand& b);
 Vec operator*(const Vec& a, const Operand& b);
 Vec operator/(const Vec& a, const Operand& b);
 Vec operator-(const Vec& a);
-template <typename T>
-concept Number = std::is_arithmetic_v<T>;
 Vec operator+(Number auto a, const Vec& b) { return b + a; }
 Vec operator*(Number auto a, const Vec& b) { return b * a; }
 Vec operator-(Number auto a, const Vec& b) { return constant(b, a) - b; }
@@ -159,12 +159,11 @@ Vec digamma(const Vec& x);
 Vec trigamma(const Vec& x);
 
 /// The largest error of a lowering in units in the last place of the result. Subnormal results may be anything from
-/// zero to the smallest normal number, and where a function crosses zero away from zero the error is `absolute_f64` at
-/// most.
+/// zero to the smallest normal number.
 struct Accuracy {
   std::string_view function;
   double ulp_f32, ulp_f64;
-  double absolute_f64 = 0;  // of digamma near its root
+  double absolute_f64 = 0;  // an error that is right too: digamma near its root
 };
 /// One row for each function that is not exact.
 std::span<const Accuracy> accuracies();

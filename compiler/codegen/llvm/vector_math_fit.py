@@ -122,7 +122,7 @@ TABLES = [
     ("kExpF64", "(e^r - 1 - r) / r^2",
      exp_tail, lambda r: abs(r) + mpf("1e-3"), -LN2 / 2 * mpf("1.01"), LN2 / 2 * mpf("1.01"), 9),
     ("kExp2F32", "(2^f - 1) / f",
-     exp2_slope, lambda f: abs(f) + mpf("1e-3"), -HALF, HALF, 5),
+     exp2_slope, lambda f: abs(f) + mpf("1e-3"), -HALF, HALF, 4),
     ("kExp2F64", "(2^f - 1) / f",
      exp2_slope, lambda f: abs(f) + mpf("1e-3"), -HALF, HALF, 10),
     ("kLogF32", "(log(1+f) - f + f^2/2) / f^3",

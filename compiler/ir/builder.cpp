@@ -1,0 +1,243 @@
+#include "compiler/ir/builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/ir/functions.h"
+#include "compiler/ir/names.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+std::vector<Affine> to_affine(const std::vector<Expr>& exprs) {
+  std::vector<Affine> result;
+  for (const Expr& expr : exprs) result.push_back(to_affine(expr));
+  return result;
+}
+
+bool is_integer(const Expr& expr) {
+  constexpr double kExactlyRepresented = 9007199254740992;  // 2^53
+  return expr->kind == NodeKind::Constant && std::trunc(expr->value) == expr->value && std::abs(expr->value) <= kExactlyRepresented;
+}
+
+std::optional<Affine> affine_of(const Expr& expr);
+
+std::optional<Affine> affine_call(const Node& node) {
+  std::optional<Affine> result;
+  for (const Expr& arg : node.args) {
+    const std::optional<Affine> operand = affine_of(arg);
+    if (!operand) return std::nullopt;
+    if (node.function->name == "neg") return -*operand;
+    if (!result) result = operand;
+    else if (node.function->name == "+") *result += *operand;
+    else if (node.function->name == "*" && result->is_constant()) result = *operand * result->constant();
+    else if (node.function->name == "*" && operand->is_constant()) *result *= operand->constant();
+    else return std::nullopt;
+  }
+  return result;
+}
+
+std::optional<Affine> affine_of(const Expr& expr) {
+  if (expr->kind == NodeKind::IndexValue) return expr->affine;
+  if (is_integer(expr)) return Affine(static_cast<std::int64_t>(expr->value));
+  if (expr->kind == NodeKind::Call) return affine_call(*expr);
+  return std::nullopt;
+}
+
+// ---- Axes ----
+
+bool is_taken(const Program& program, const std::string& name) {
+  return program.find_dim(name) || program.find_input(name) || program.find_definition(name) || find_index(program, name);
+}
+
+/// i, j, k, l, m, then i2, j2, ...
+std::string new_index_name(const Program& program, const std::string& tensor, const std::vector<AxisDecl>& axes) {
+  constexpr std::string_view kLetters = "ijklm";
+  for (std::size_t number = 0;; ++number) {
+    const std::size_t round = number / kLetters.size() + 1;
+    const std::string name = kLetters[number % kLetters.size()] + (round > 1 ? std::to_string(round) : "");
+    if (name != tensor && !is_taken(program, name) && std::ranges::find(axes, name, &AxisDecl::name) == axes.end()) return name;
+  }
+}
+
+std::string axis_name(const Program& program, const std::string& tensor, const std::vector<AxisDecl>& axes, const Range& range) {
+  for (const IndexDecl& index : program.indices) {
+    if (index.range == range && std::ranges::find(axes, index.name, &AxisDecl::name) == axes.end()) return index.name;
+  }
+  return new_index_name(program, tensor, axes);
+}
+
+bool mentions_dims_only(const Range& range) {
+  const auto is_dim = [](const Affine::Term& term) { return term.first.is_dim(); };
+  const auto only_dims = [&](const Bound& bound) { return std::ranges::all_of(bound.value.terms(), is_dim); };
+  return std::ranges::all_of(range.lows, only_dims) && std::ranges::all_of(range.highs, only_dims);
+}
+
+/// A definition whose indices turn into axes one after the other.
+class DefinitionBuilder {
+ public:
+  DefinitionBuilder(Program& program, const std::string& name) : program_(program) { definition_.name = name; }
+
+  void add_axis(const Index& index) {
+    const Affine* known = find(index.symbol());
+    if (known) throw TypeError(fmt::format("definition `{}`: one index stands twice among its axes; make a second Index of that range",
+                                           definition_.name));
+    const Range range = index.range().substitute([&](Symbol symbol) { return find(symbol); });
+    const std::string name = index.name().empty() ? axis_name(program_, definition_.name, definition_.axes, range) : index.name();
+    const std::optional<Affine> extent = index.extent() ? index.extent() : axis_extent(Program(), name, range);
+    if (!extent) {
+      throw ShapeError(fmt::format("definition `{}`: the extent of axis {} cannot be seen from its range; say how many elements are "
+                                   "stored: Index(low, high).of(N)", definition_.name, name));
+    }
+    if (mentions_dims_only(range) && !is_taken(program_, name)) program_.indices.push_back({name, range});
+    replacement_.emplace_back(index.symbol(), Symbol::axis(static_cast<std::uint32_t>(definition_.axes.size())));
+    definition_.axes.push_back({name, *extent, range});
+  }
+
+  Definition finish(const Expr& body, DType dtype, bool output) && {
+    if (!body) throw TypeError(fmt::format("definition `{}` has no formula: the Expr is empty", definition_.name));
+    definition_.body = substitute(body, replacement_);
+    definition_.dtype = dtype;
+    definition_.output = output;
+    check_closed();
+    return std::move(definition_);
+  }
+
+ private:
+  const Affine* find(Symbol symbol) const {
+    const auto it = std::ranges::find(replacement_, symbol, &Replacement::value_type::first);
+    return it == replacement_.end() ? nullptr : &it->second;
+  }
+
+  /// An index that nothing binds has no name to be called by, so the message shows where it stands.
+  void check_closed() const {
+    const auto is_open = [](Symbol symbol) { return symbol.kind() == Symbol::Kind::Free; };
+    visit(definition_.body, [&](const Expr& expr) {
+      if (!expr->args.empty() || std::ranges::none_of(expr->free_symbols, is_open)) return;
+      throw TypeError(fmt::format("definition `{}`: an index in `{}` is no axis of the definition and nothing reduces over it; make it an "
+                                  "axis, or write sum(index, ...)", definition_.name, print(expr, program_, definition_.axes)));
+    });
+  }
+
+  Program& program_;
+  Definition definition_;
+  Replacement replacement_;
+};
+
+/// Makes the change, unless it makes the program wrong.
+template <class Change>
+void change_verified(Program& program, const Change& change) {
+  Program changed = program;
+  change(changed);
+  verify(changed);
+  program = std::move(changed);
+}
+
+Dim add_dim(Program& program, DimDecl dim) {
+  change_verified(program, [&](Program& changed) { changed.dims.push_back(dim); });
+  return Dim(dim.name);
+}
+
+Tensor add_definition(Program& program, const std::string& name, const std::vector<Index>& axes, const Expr& body, DType dtype, bool output) {
+  change_verified(program, [&](Program& changed) {
+    DefinitionBuilder builder(changed, name);
+    for (const Index& axis : axes) builder.add_axis(axis);
+    changed.definitions.push_back(std::move(builder).finish(body, dtype, output));
+  });
+  return {name, axes.size()};
+}
+
+Expr matrix_element(LinearAlgebraKind kind, const Index& row, const Index& col, const Expr& matrix, const Expr& rhs,
+                    std::vector<Affine> element) {
+  const std::optional<Affine> rows = row.range().as_extent();
+  if (!rows || rows != col.range().as_extent()) {
+    throw ShapeError(fmt::format("{} wants two indices that run from 0 to the same extent", to_string(kind)));
+  }
+  return linear_algebra(kind, row.symbol(), col.symbol(), *rows, matrix, rhs, std::move(element));
+}
+
+}  // namespace
+
+Affine to_affine(const Expr& expr) {
+  if (const std::optional<Affine> affine = affine_of(expr)) return *affine;
+  throw TypeError(fmt::format("`{}` is not affine in indices and dims with integer coefficients, as subscripts, shapes and ranges must be",
+                              print(expr, Program(), {})));
+}
+
+Index::Index(const Expr& low, const Expr& high, std::string name)
+    : range_(Range::half_open(to_affine(low), to_affine(high))), name_(std::move(name)) {}
+
+Index Index::of(const Expr& extent) const {
+  Index stored = *this;
+  stored.extent_ = to_affine(extent);
+  return stored;
+}
+
+Expr Tensor::at(const std::vector<Expr>& subscripts) const {
+  if (subscripts.size() != rank_) {
+    throw ShapeError(fmt::format("`{}` has {} axes, but {} subscripts were given", name_, rank_, subscripts.size()));
+  }
+  return access(name_, to_affine(subscripts));
+}
+
+Dim Program::dim(const std::string& dim_name) { return add_dim(*this, {dim_name, std::nullopt, false}); }
+Dim Program::dim(const std::string& dim_name, std::int64_t value) { return add_dim(*this, {dim_name, value, false}); }
+Dim Program::dim(const std::string& dim_name, Dynamic) { return add_dim(*this, {dim_name, std::nullopt, true}); }
+
+Tensor Program::input(const std::string& input_name, const std::vector<Expr>& shape, SignDomain sign, std::optional<DType> dtype) {
+  change_verified(*this, [&](Program& changed) {
+    changed.inputs.push_back({input_name, dtype.value_or(default_dtype), to_affine(shape), sign});
+  });
+  return {input_name, shape.size()};
+}
+
+Tensor Program::let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype) {
+  return add_definition(*this, tensor, axes, body, dtype.value_or(default_dtype), false);
+}
+
+Tensor Program::output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype) {
+  return add_definition(*this, tensor, axes, body, dtype.value_or(default_dtype), true);
+}
+
+void Program::output(const Tensor& defined) {
+  Definition* definition = find_definition(defined.name());
+  if (!definition) throw TypeError(fmt::format("`{}` is no definition of this program and cannot be its output", defined.name()));
+  definition->output = true;
+}
+
+Expr reduce(ReduceKind kind, const std::vector<Index>& indices, const Expr& body) {
+  Expr result = body;
+  for (auto index = indices.rbegin(); index != indices.rend(); ++index) result = reduce(kind, index->symbol(), index->range(), result);
+  return result;
+}
+
+Expr cholesky(const Index& row, const Index& col, const Expr& matrix) {
+  return matrix_element(LinearAlgebraKind::Cholesky, row, col, matrix, {}, {row.symbol(), col.symbol()});
+}
+Expr inverse(const Index& row, const Index& col, const Expr& matrix) {
+  return matrix_element(LinearAlgebraKind::Inverse, row, col, matrix, {}, {row.symbol(), col.symbol()});
+}
+Expr logdet(const Index& row, const Index& col, const Expr& matrix) {
+  return matrix_element(LinearAlgebraKind::LogDet, row, col, matrix, {}, {});
+}
+Expr solve(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs) {
+  return matrix_element(LinearAlgebraKind::Solve, row, col, matrix, rhs, {col.symbol()});
+}
+Expr tri_solve(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs) {
+  return matrix_element(LinearAlgebraKind::TriSolve, row, col, matrix, rhs, {col.symbol()});
+}
+Expr tri_solve_transposed(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs) {
+  return matrix_element(LinearAlgebraKind::TriSolveTransposed, row, col, matrix, rhs, {col.symbol()});
+}
+
+Expr randn(std::int64_t stream, const std::vector<Expr>& coordinates) {
+  return random(RandomKind::Normal, stream, to_affine(coordinates));
+}
+Expr randu(std::int64_t stream, const std::vector<Expr>& coordinates) {
+  return random(RandomKind::Uniform, stream, to_affine(coordinates));
+}
+
+}  // namespace moxie

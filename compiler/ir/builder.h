@@ -1,0 +1,163 @@
+#pragma once
+// The C++ form of the language: what .mox text says, said with objects.
+//
+//   Program p("row_sums");
+//   Dim S = p.dim("S", dynamic), N = p.dim("N");
+//   Index s(S), n(N);
+//   Tensor x = p.input("x", {S, N});
+//   p.output("total", {s}, sum(n, sq(x(s, n))));
+//
+// Arithmetic is that of Expr. Subscripts, shapes and ranges are expressions that must turn out affine. `==` asks whether two expressions are the
+// same node, so a condition on values is spelled equal(a, b).
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+/// A named extent, as Program::dim() returns it.
+class Dim {
+ public:
+  explicit Dim(std::string name) : name_(std::move(name)) {}
+  const std::string& name() const { return name_; }
+  operator Expr() const { return index_value(Symbol::dim(name_)); }  // NOLINT: a dim is a number
+
+ private:
+  std::string name_;
+};
+
+/// A loop variable. Where it becomes an axis of a definition it takes its name, or, without one, that of a declared index of the same range, or the
+/// next of i, j, k, ...
+class Index {
+ public:
+  /// 0 <= i < extent
+  explicit Index(const Expr& extent, std::string name = "") : Index(0, extent, std::move(name)) {}
+  /// low <= i < high, affine in dims and in indices around this one.
+  Index(const Expr& low, const Expr& high, std::string name = "");
+  /// The same index; an axis of it has `extent` elements. Wanted where the range depends on other axes.
+  Index of(const Expr& extent) const;
+
+  operator Expr() const { return index_value(symbol_); }  // NOLINT: an index is a number
+  Symbol symbol() const { return symbol_; }
+  const Range& range() const { return range_; }
+  const std::optional<Affine>& extent() const { return extent_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  Symbol symbol_ = Symbol::fresh();
+  Range range_;
+  std::optional<Affine> extent_;
+  std::string name_;
+};
+
+/// An input or definition, as Program returns it. Called with one subscript per axis it reads an element; a scalar is its own value.
+class Tensor {
+ public:
+  Tensor(std::string name, std::size_t rank) : name_(std::move(name)), rank_(rank) {}
+  const std::string& name() const { return name_; }
+  template <class... Subscripts>
+  Expr operator()(const Subscripts&... subscripts) const {
+    return at({Expr(subscripts)...});
+  }
+  /// Throws ShapeError for a wrong number of subscripts, TypeError for one that is not affine.
+  Expr at(const std::vector<Expr>& subscripts) const;
+  operator Expr() const { return at({}); }  // NOLINT: a scalar is a number
+
+ private:
+  std::string name_;
+  std::size_t rank_;
+};
+
+/// The affine expression that `expr` computes. Throws TypeError where it is more than that.
+Affine to_affine(const Expr& expr);
+
+// ---- Conditions: a type of their own, so that a bool of C++ cannot stand for one by mistake. ----
+
+class Condition {
+ public:
+  explicit Condition(Expr truth) : truth_(std::move(truth)) {}
+  const Expr& truth() const { return truth_; }
+
+ private:
+  Expr truth_;
+};
+
+inline Condition operator<(const Expr& a, const Expr& b) { return Condition(call("<", {a, b})); }
+inline Condition operator<=(const Expr& a, const Expr& b) { return Condition(call("<=", {a, b})); }
+inline Condition operator>(const Expr& a, const Expr& b) { return Condition(call(">", {a, b})); }
+inline Condition operator>=(const Expr& a, const Expr& b) { return Condition(call(">=", {a, b})); }
+inline Condition equal(const Expr& a, const Expr& b) { return Condition(call("==", {a, b})); }
+inline Condition not_equal(const Expr& a, const Expr& b) { return Condition(call("!=", {a, b})); }
+inline Condition operator&&(const Condition& a, const Condition& b) { return Condition(call("and", {a.truth(), b.truth()})); }
+inline Condition operator||(const Condition& a, const Condition& b) { return Condition(call("or", {a.truth(), b.truth()})); }
+inline Condition operator!(const Condition& a) { return Condition(call("not", {a.truth()})); }
+inline Expr where(const Condition& condition, const Expr& a, const Expr& b) { return call("where", {condition.truth(), a, b}); }
+
+// ---- Scalar functions: one for each row of the table in compiler/ir/functions.cpp. ----
+
+inline Expr sq(const Expr& x) { return call("pow", {x, 2}); }
+inline Expr pow(const Expr& x, const Expr& exponent) { return call("pow", {x, exponent}); }
+inline Expr exp(const Expr& x) { return call("exp", {x}); }
+inline Expr exp2(const Expr& x) { return call("exp2", {x}); }
+inline Expr expm1(const Expr& x) { return call("expm1", {x}); }
+inline Expr log(const Expr& x) { return call("log", {x}); }
+inline Expr log2(const Expr& x) { return call("log2", {x}); }
+inline Expr log1p(const Expr& x) { return call("log1p", {x}); }
+inline Expr sqrt(const Expr& x) { return call("sqrt", {x}); }
+inline Expr rsqrt(const Expr& x) { return call("rsqrt", {x}); }
+inline Expr sin(const Expr& x) { return call("sin", {x}); }
+inline Expr cos(const Expr& x) { return call("cos", {x}); }
+inline Expr abs(const Expr& x) { return call("abs", {x}); }
+inline Expr sign(const Expr& x) { return call("sign", {x}); }
+inline Expr floor(const Expr& x) { return call("floor", {x}); }
+inline Expr relu(const Expr& x) { return call("relu", {x}); }
+inline Expr tanh(const Expr& x) { return call("tanh", {x}); }
+inline Expr sigmoid(const Expr& x) { return call("sigmoid", {x}); }
+inline Expr softplus(const Expr& x) { return call("softplus", {x}); }
+inline Expr erf(const Expr& x) { return call("erf", {x}); }
+inline Expr erfc(const Expr& x) { return call("erfc", {x}); }
+inline Expr normal_cdf(const Expr& x) { return call("normal_cdf", {x}); }
+inline Expr normal_pdf(const Expr& x) { return call("normal_pdf", {x}); }
+inline Expr log_normal_cdf(const Expr& x) { return call("log_normal_cdf", {x}); }
+inline Expr lgamma(const Expr& x) { return call("lgamma", {x}); }
+inline Expr digamma(const Expr& x) { return call("digamma", {x}); }
+inline Expr trigamma(const Expr& x) { return call("trigamma", {x}); }
+inline Expr f32(const Expr& x) { return call("f32", {x}); }
+inline Expr f64(const Expr& x) { return call("f64", {x}); }
+/// Of two numbers. max(i, e) with a bare Index in front is the reduction below; Expr(i) takes the index as a number.
+inline Expr min(const Expr& a, const Expr& b) { return call("min", {a, b}); }
+inline Expr max(const Expr& a, const Expr& b) { return call("max", {a, b}); }
+
+// ---- Reductions over one index or several, the first outermost. ----
+
+Expr reduce(ReduceKind kind, const std::vector<Index>& indices, const Expr& body);
+
+inline Expr sum(const Index& index, const Expr& body) { return reduce(ReduceKind::Sum, {index}, body); }
+inline Expr prod(const Index& index, const Expr& body) { return reduce(ReduceKind::Product, {index}, body); }
+inline Expr max(const Index& index, const Expr& body) { return reduce(ReduceKind::Max, {index}, body); }
+inline Expr min(const Index& index, const Expr& body) { return reduce(ReduceKind::Min, {index}, body); }
+inline Expr logsumexp(const Index& index, const Expr& body) { return reduce(ReduceKind::LogSumExp, {index}, body); }
+inline Expr sum(const std::vector<Index>& indices, const Expr& body) { return reduce(ReduceKind::Sum, indices, body); }
+inline Expr prod(const std::vector<Index>& indices, const Expr& body) { return reduce(ReduceKind::Product, indices, body); }
+inline Expr max(const std::vector<Index>& indices, const Expr& body) { return reduce(ReduceKind::Max, indices, body); }
+inline Expr min(const std::vector<Index>& indices, const Expr& body) { return reduce(ReduceKind::Min, indices, body); }
+inline Expr logsumexp(const std::vector<Index>& indices, const Expr& body) { return reduce(ReduceKind::LogSumExp, indices, body); }
+
+// ---- Linear algebra on matrix[row,col]. As in the text form, the result is the element at the indices of the same names around it:
+// inverse(r, t, K(n, r, t)) is element [r,t]; of the solves, with the right-hand side over `row`, it is element [col]. ----
+
+Expr cholesky(const Index& row, const Index& col, const Expr& matrix);
+Expr inverse(const Index& row, const Index& col, const Expr& matrix);
+Expr logdet(const Index& row, const Index& col, const Expr& matrix);
+Expr solve(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs);
+Expr tri_solve(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs);
+Expr tri_solve_transposed(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs);
+
+// ---- Random draws of a stream, one per element of the coordinates. ----
+
+Expr randn(std::int64_t stream, const std::vector<Expr>& coordinates);
+Expr randu(std::int64_t stream, const std::vector<Expr>& coordinates);
+
+}  // namespace moxie

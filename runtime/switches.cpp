@@ -1,0 +1,83 @@
+#include "runtime/switches.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <vector>
+
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+constexpr std::string_view kPrefix = "MOXIE_";
+constexpr int kMostThreads = 1024;
+
+std::string any_text(std::string_view) { return {}; }
+
+std::string thread_count(std::string_view value) {
+  int threads = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
+  const bool right = error == std::errc() && end == value.data() + value.size() && threads >= 0 && threads <= kMostThreads;
+  return right ? "" : fmt::format("a number from 0 (all processors) to {} is wanted", kMostThreads);
+}
+
+std::string device_name(std::string_view value) {
+  return value == "cpu" || value == "interp" ? "" : "choose one of: cpu, interp";
+}
+
+constexpr std::array kSwitches = {
+    Switch{"MOXIE_CACHE_DIR", "DIR", "where compiled kernels are kept; 0: nowhere (default: ~/.cache/moxie)", any_text},
+    Switch{"MOXIE_DEVICE", "NAME", "the device of commands without --device: cpu or interp", device_name},
+    Switch{"MOXIE_DUMP", "DIR", "writes every stage of everything that is compiled into this folder", any_text},
+    Switch{"MOXIE_PLUGIN_DIR", "DIR", "where the LLVM plugin is looked for first", any_text},
+    Switch{"MOXIE_THREADS", "N", "the threads of commands without --threads; 0: all processors", thread_count},
+};
+
+std::vector<std::string_view> names() {
+  std::vector<std::string_view> list;
+  for (const Switch& known : kSwitches) list.push_back(known.name);
+  return list;
+}
+
+void check(std::string_view name, std::string_view value) {
+  const auto* known = std::ranges::find(kSwitches, name, &Switch::name);
+  if (known == kSwitches.end()) {
+    throw TypeError(fmt::format("there is no switch {}; known are {}", name, fmt::join(names(), ", ")));
+  }
+  const std::string problem = value.empty() ? "" : known->problem(value);
+  if (!problem.empty()) throw TypeError(fmt::format("switch {} is '{}': {}", name, value, problem));
+}
+
+}  // namespace
+
+std::span<const Switch> switches() { return kSwitches; }
+
+std::string switches_help() {
+  std::string text = "Environment:\n";
+  for (const Switch& known : kSwitches) {
+    text += fmt::format("  {:28}{}\n", fmt::format("{}={}", known.name, known.value), known.meaning);
+  }
+  return text;
+}
+
+void check_switches() {
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (!text.starts_with(kPrefix)) continue;
+    const std::size_t equals = std::min(text.find('='), text.size() - 1);
+    check(text.substr(0, equals), text.substr(equals + 1));
+  }
+}
+
+std::string switch_value(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace moxie

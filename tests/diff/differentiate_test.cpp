@@ -1,0 +1,220 @@
+// What gradients look like, that they are right for every extent, and what is refused.
+#include <doctest/doctest.h>
+
+#include "compiler/diff/differentiate.h"
+#include "compiler/diff/lift_linear_algebra.h"
+#include "compiler/support/error.h"
+#include "gradient_check.h"
+
+using namespace moxie;
+using namespace moxie::test;
+
+namespace {
+
+/// The statement that defines `name` in the gradient of `text`.
+std::string statement(const std::string& text, const std::vector<std::string>& outputs,
+                      const std::vector<std::string>& wrt, const std::string& name) {
+  const Program gradient = differentiate(parse(text), outputs, wrt);
+  verify(gradient);
+  const std::string printed = "\n" + print(gradient);
+  for (const char* word : {"\nlet ", "\noutput "}) {
+    for (const char* end : {"[", " "}) {
+      const std::size_t begin = printed.find(word + name + end);
+      if (begin != std::string::npos) return printed.substr(begin + 1, printed.find('\n', begin + 1) - begin - 1);
+    }
+  }
+  return "";
+}
+
+/// The worst error of all gradients of all outputs.
+double worst_error(const std::string& text, const DimValues& dims, double shift = 0) {
+  const Program program = with_dtype(parse(text), DType::f64);
+  std::vector<std::string> outputs;
+  for (const Definition& definition : program.definitions) {
+    if (definition.output) outputs.push_back(definition.name);
+  }
+  DimValues all = dims;
+  for (const DimDecl& dim : program.dims) {
+    if (dim.value) all[dim.name] = *dim.value;
+  }
+  TensorValues inputs = random_inputs(program, all, 7);
+  for (auto& [name, tensor] : inputs) {
+    for (double& value : tensor) value += shift;
+  }
+  return worst_gradient_error(program, outputs, {}, all, inputs);
+}
+
+/// A symmetric positive definite matrix as a formula in any square input.
+const std::string kPositiveDefinite = "let A[r,t] = sum[k](x[r,k]*x[t,k]) + where(r == t, 2, 0)\n";
+const std::string kMatrixHeader = "dim N = 4\nindex r:N, t:N, k:N\ninput x[N,N], b[N]\n" + kPositiveDefinite;
+
+const std::string kLayer =
+    "dim S dynamic, I, N\nindex s:S, i:I, n:N\ninput x[S,I], W[I,N], b[N]\n"
+    "output y[s,n] = sum[i](x[s,i]*W[i,n]) + b[n]\n";
+const std::string kStrided = "dim N, K\nindex i:N, k:K\ninput x[2*N+K-2], w[K]\noutput y[i] = sum[k](x[2*i+k]*w[k])\n";
+const std::string kVariance =
+    "dim S dynamic, N, R = 3\nindex s:S, n:N, r:R, t:R\ninput mu[S,N], kappa[N,R,R], beta[R,N], V[R,N]\n"
+    "output v[s,n] = 1 - sum[r,t]((kappa[n,r,t] - beta[r,n]*beta[t,n])*exp(mu[s,n]*V[r,n]*V[t,n]))\n";
+
+}  // namespace
+
+TEST_CASE("gradients of a linear layer read as written by hand") {
+  CHECK(statement(kLayer, {"y"}, {}, "grad.x") == "output grad.x[s,i] = sum[n](W[i,n]*cot.y[s,n])");
+  CHECK(statement(kLayer, {"y"}, {}, "grad.W") == "output grad.W[i,n] = sum[s](x[s,i]*cot.y[s,n])");
+  CHECK(statement(kLayer, {"y"}, {}, "grad.b") == "output grad.b[n] = sum[s](cot.y[s,n])");
+}
+
+TEST_CASE("a strided convolution becomes a transposed one without a wasted round") {
+  CHECK(statement(kStrided, {"y"}, {}, "grad.w") == "output grad.w[k] = sum[i](x[k+2*i]*cot.y[i])");
+  CHECK(statement(kStrided, {"y"}, {}, "grad.x") ==
+        "output grad.x[i1 in 0..K+2*N-2] = sum[i2 in max(0, ceil((i1-K+1)/2))..min(N, "
+        "floor(i1/2)+1)](w[i1-2*i2]*cot.y[i2])");
+}
+
+TEST_CASE("guards on indices become index changes and guards") {
+  const std::string shift = "dim N\nindex i:N\ninput x[N]\noutput y[i] = where(i >= 1, x[i-1], 0)\n";
+  CHECK(statement(shift, {"y"}, {}, "grad.x") == "output grad.x[i] = where(i+1 < N, cot.y[i+1], 0)");
+  const std::string diagonal = "dim N\nindex i:N, j:N\ninput x[N]\noutput y[i,j] = where(i == j, x[i], 0)\n";
+  CHECK(statement(diagonal, {"y"}, {}, "grad.x") == "output grad.x[i] = cot.y[i,i]");
+  const std::string trace = "dim N\nindex i:N, j:N\ninput x[N,N]\noutput y = sum[i](x[i,i])\n";
+  CHECK(statement(trace, {"y"}, {}, "grad.x") == "output grad.x[i,j] = where(i == j, cot.y, 0)");
+}
+
+TEST_CASE("a condition on values stays a condition") {
+  const std::string text = "dim N\nindex i:N\ninput x[N], y[N]\noutput z[i] = where(x[i] > y[i], x[i]^2, 3*y[i])\n";
+  CHECK(statement(text, {"z"}, {}, "grad.x") == "output grad.x[i] = 2*x[i]*where(x[i] > y[i], cot.z[i], 0)");
+  CHECK(statement(text, {"z"}, {}, "grad.y") == "output grad.y[i] = 3*where(not x[i] > y[i], cot.z[i], 0)");
+}
+
+TEST_CASE("what fewer indices determine is summed once, for all that lies below") {
+  CHECK(statement(kVariance, {"v"}, {}, "adj.v.1") ==
+        "let adj.v.1[n,r,t] = sum[s](-(exp(mu[s,n]*V[r,n]*V[t,n])*cot.v[s,n]))");
+  CHECK(statement(kVariance, {"v"}, {}, "grad.kappa") == "output grad.kappa[n,r,t] = adj.v.1[n,r,t]");
+}
+
+TEST_CASE("the value of a definition is not computed again in its gradient") {
+  const std::string text = "dim S, N\nindex s:S, n:N\ninput x[S,N]\noutput y[s] = logsumexp[n](x[s,n])\n";
+  CHECK(statement(text, {"y"}, {}, "grad.x") == "output grad.x[s,n] = exp(x[s,n] - y[s])*cot.y[s]");
+}
+
+TEST_CASE("gradients are right for every extent") {
+  for (const std::int64_t n : {1, 2, 5}) {
+    for (const std::int64_t m : {1, 3, 4}) {
+      CHECK(worst_error(kLayer, {{"S", n}, {"I", m}, {"N", 3}}) < 1e-7);
+      CHECK(worst_error(kStrided, {{"N", n}, {"K", m}}) < 1e-7);
+      CHECK(worst_error(kVariance, {{"S", n}, {"N", m}}) < 1e-7);
+    }
+  }
+}
+
+TEST_CASE("an empty batch has zero gradients") {
+  const Program gradient = differentiate(parse(kVariance), {"v"}, {});
+  const TensorValues inputs{
+      {"mu", {}}, {"kappa", std::vector<double>(9)}, {"beta", {1, 2, 3}}, {"V", {1, 2, 3}}, {"cot.v", {}}};
+  CHECK(evaluate(gradient, {{"S", 0}, {"N", 1}}, inputs).at("grad.beta") == std::vector<double>(3));
+}
+
+TEST_CASE("triangular sums") {
+  const std::string text =
+      "dim N\nindex i:N\ninput x[N], y[N]\n"
+      "output z[i] = sum[j in i..N](x[j]*exp(y[j-i]) + sum[k in j..N](x[k]*y[i]))\n"
+      "output w = sum[i](sum[j in 0..i](sin(x[i]*y[j])*exp(x[j] + y[j])))\n";
+  for (const std::int64_t n : {1, 2, 5}) CHECK(worst_error(text, {{"N", n}}) < 1e-7);
+}
+
+TEST_CASE("reductions of every kind") {
+  const std::string header = "dim N\nindex i:N, j:N\ninput x[N,N], y[N]\n";
+  for (const char* kind : {"sum", "prod", "max", "min", "logsumexp"}) {
+    const std::string name = kind;
+    const std::string inner = header + "output z[i] = y[i]*" + name + "[j](x[i,j]*y[j])\n";
+    const std::string outer = header + "output z = 2*" + name + "[i]( " + name + "[j](x[i,j]*y[j]))\n";
+    for (const std::int64_t n : {1, 2, 4}) {
+      CHECK_MESSAGE(worst_error(inner, {{"N", n}}) < 1e-7, name);
+      CHECK_MESSAGE(worst_error(outer, {{"N", n}}) < 1e-7, name);
+    }
+  }
+}
+
+TEST_CASE("the first of equal rounds takes the gradient, and products may have zero factors") {
+  const std::string text =
+      "dim N\nindex i:N\ninput x[N]\noutput a = max[i](x[i])\noutput b = prod[i](x[i])\noutput c = max(x[0], x[1])\n";
+  const Program gradient = differentiate(parse(text), {"a"}, {});
+  CHECK(evaluate(gradient, {{"N", 3}}, {{"x", {1, 2, 2}}, {"cot.a", {1}}}).at("grad.x") ==
+        std::vector<double>{0, 1, 0});
+  const Program product = differentiate(parse(text), {"b"}, {});
+  CHECK(evaluate(product, {{"N", 3}}, {{"x", {5, 0, 2}}, {"cot.b", {1}}}).at("grad.x") ==
+        std::vector<double>{0, 10, 0});
+  const Program binary = differentiate(parse(text), {"c"}, {});
+  CHECK(evaluate(binary, {{"N", 2}}, {{"x", {3, 3}}, {"cot.c", {1}}}).at("grad.x") == std::vector<double>{1, 0});
+}
+
+TEST_CASE("linear algebra") {
+  const std::vector<std::string> bodies = {
+      "output y[r,t] = inverse[r,t](A[r,t])\n",
+      "output y = logdet[r,t](A[r,t])\n",
+      "output y[r,t] = cholesky[r,t](A[r,t])\n",
+      "output y[t] = solve[r,t](A[r,t], b[r])\n",
+      "let L[r,t] = cholesky[r,t](A[r,t])\noutput y[t] = tri_solve[r,t](L[r,t], b[r])\n",
+      "let L[r,t] = cholesky[r,t](A[r,t])\noutput y[t] = tri_solve_transposed[r,t](L[r,t], b[r])\n",
+  };
+  for (const std::string& body : bodies) CHECK_MESSAGE(worst_error(kMatrixHeader + body, {}) < 1e-7, body);
+}
+
+TEST_CASE("linear algebra on inputs: the triangle that is not read receives nothing") {
+  const std::string header = "dim N = 3\nindex r:N, t:N\ninput A[N,N], b[N]\n";
+  const Program program = parse(header +
+                                "output y = logdet[r,t](A[r,t] + where(r == t, 5, 0))\n"
+                                "output z[t] = solve[r,t](A[r,t] + where(r == t, 5, 0), b[r])\n");
+  CHECK(worst_gradient_error(program, {"y", "z"}, {}, {{"N", 3}}, random_inputs(program, {{"N", 3}}, 3)) < 1e-7);
+}
+
+TEST_CASE("batched linear algebra inside larger expressions") {
+  const std::string text =
+      "dim S dynamic, N = 3\nindex s:S, r:N, t:N, k:N\ninput x[S,N], b[N]\n"
+      "output y[s] = 2*logdet[r,t](x[s,r]*x[s,t] + where(r == t, 2 + b[r]^2, 0))\n"
+      "output z[s,r] = b[r]*sum[t](inverse[r,t](x[s,r]*x[s,t] + where(r == t, 3, 0))*x[s,t])\n";
+  CHECK(worst_error(text, {{"S", 2}}) < 1e-7);
+}
+
+TEST_CASE("second derivatives of linear algebra") {
+  const Program program = parse(kMatrixHeader + "output y = logdet[r,t](A[r,t])\n");
+  const Program gradient = differentiate(program, {"y"}, {"x"});
+  const DimValues dims{{"N", 4}};
+  CHECK(worst_gradient_error(gradient, {"grad.x"}, {}, dims, random_inputs(gradient, dims, 5)) < 1e-6);
+}
+
+TEST_CASE("a second differentiation finds free names") {
+  const Program first = differentiate(parse(kLayer), {"y"}, {"x"});
+  const Program second = differentiate(first, {"grad.x"}, {"x", "W"});
+  CHECK(second.find_input("cot.grad.x"));
+  CHECK(second.find_definition("grad.x_2"));
+  CHECK(second.find_definition("grad.W"));
+}
+
+TEST_CASE("outputs, dtypes and random numbers") {
+  const std::string text =
+      "dim N\nindex i:N\ninput x[N], k[N]: f64\nlet h[i]: f64 = f64(x[i])*k[i]\noutput y[i] = f32(h[i] + "
+      "h[i]^2)*randn(3)\n";
+  const Program kept = differentiate(parse(text), {"y"}, {"x", "k"});
+  CHECK(kept.find_definition("y")->output);
+  CHECK(kept.dtype_of("adj.h") == DType::f64);
+  CHECK(kept.dtype_of("grad.x") == DType::f32);
+  CHECK(kept.dtype_of("grad.k") == DType::f64);
+  CHECK_FALSE(differentiate(parse(text), {"y"}, {"x"}, false).find_definition("y")->output);
+  const Program unused = differentiate(parse("dim N\nindex i:N\ninput x[N], z[N]\noutput y[i] = x[i]\n"), {"y"}, {"z"});
+  CHECK(unused.find_definition("grad.z")->body == constant(0));
+}
+
+TEST_CASE("unknown names are refused with the known ones") {
+  const Program program = parse(kLayer);
+  CHECK_THROWS_WITH_AS(differentiate(program, {"q"}, {}), doctest::Contains("no definition 'q'; it has y"), TypeError);
+  CHECK_THROWS_WITH_AS(differentiate(program, {"y"}, {"Z"}), doctest::Contains("no input 'Z'; it has x, W, b"),
+                       TypeError);
+  CHECK_THROWS_WITH_AS(differentiate(program, {"y", "y"}, {}), doctest::Contains("asked for twice"), TypeError);
+}
+
+TEST_CASE("a function whose derivative the language lacks is refused") {
+  const Program program = parse("input x\noutput y = trigamma(x)\n");
+  CHECK_THROWS_WITH_AS(differentiate(program, {"y"}, {}), doctest::Contains("'trigamma' cannot be differentiated"),
+                       CompileError);
+}

@@ -1,0 +1,134 @@
+// moxie run: any Program on tensors from a file.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "runtime/cpu/plugin.h"
+#include "runtime/safetensors.h"
+#include "runtime/session.h"
+#include "tools/commands/command.h"
+#include "tools/commands/common.h"
+
+namespace moxie {
+namespace {
+
+struct RunOptions {
+  ProgramChoice program;
+  DeviceChoice device;
+  std::string input, output;
+  std::vector<std::string> grad, wrt;
+  std::uint64_t seed = 0, step = 0;
+  bool stats = false;
+};
+
+using Tensors = std::map<std::string, HostTensor>;
+
+std::string names_of(const Tensors& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors) names.push_back(name);
+  return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string coordinates(std::size_t element, const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> at(shape.size());
+  auto rest = static_cast<std::int64_t>(element);
+  for (std::size_t axis = shape.size(); axis-- > 0; rest /= shape[axis]) at[axis] = rest % shape[axis];
+  return fmt::format("[{}]", fmt::join(at, ","));
+}
+
+/// Throws DataError for a value that is not finite or that the input's declared sign forbids.
+void check_values(const InputDecl& input, const HostTensor& tensor, const std::string& file) {
+  const std::vector<double> values = to_doubles(tensor);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const bool allowed = input.sign == SignDomain::Any || values[i] > 0 || (values[i] == 0 && input.sign == SignDomain::NonNegative);
+    if (std::isfinite(values[i]) && allowed) continue;
+    throw DataError(fmt::format("{}: {}{} = {}, but {} is declared {}", file, input.name, coordinates(i, tensor.shape), values[i], input.name,
+                                input.sign == SignDomain::Positive      ? "> 0"
+                                : input.sign == SignDomain::NonNegative ? ">= 0"
+                                                                        : "without a range: a finite number is wanted"));
+  }
+}
+
+/// The file's tensors, all of them inputs of the program or cotangents of its definitions.
+Tensors read_inputs(const RunOptions& options, const Program& program) {
+  Tensors tensors = read_safetensors(options.input).tensors;
+  for (const auto& [name, tensor] : tensors) {
+    const bool cotangent = name.starts_with("cot.") && program.find_definition(name.substr(4));
+    if (cotangent || program.find_input(name)) continue;
+    std::vector<std::string> wanted;
+    for (const InputDecl& input : program.inputs) wanted.push_back(input.name);
+    throw DataError(fmt::format("{}: {} has no input '{}'; it reads {}", options.input, program.name, name, fmt::join(wanted, ", ")));
+  }
+  for (const InputDecl& input : program.inputs) {
+    const auto found = tensors.find(input.name);
+    if (found == tensors.end()) {
+      throw DataError(fmt::format("{}: input {} of {} is missing; the file holds {}", options.input, input.name, program.name, names_of(tensors)));
+    }
+    check_values(input, found->second, options.input);
+  }
+  return tensors;
+}
+
+DimValues dims_of(const Program& program, const Tensors& tensors, const DimValues& given) {
+  std::map<std::string, std::vector<std::int64_t>> shapes;
+  for (const InputDecl& input : program.inputs) shapes[input.name] = tensors.at(input.name).shape;
+  return dims_from_shapes(program, shapes, given);
+}
+
+HostTensor ones(DType dtype, std::vector<std::int64_t> shape) {
+  const std::vector<double> values(static_cast<std::size_t>(element_count(shape)), 1.0);
+  return make_host_tensor(dtype, std::move(shape), values);
+}
+
+double milliseconds(std::chrono::steady_clock::time_point from) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - from).count();
+}
+
+int run(const RunOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const Program program = load_program(options.program);
+  const Tensors inputs = read_inputs(options, program);
+  const DimValues dims = dims_of(program, inputs, parse_dims(options.program.dims, program));
+  const Program task = with_gradients(program, options.program.source, options.grad, options.wrt);
+
+  Session session(task, dims, open_device(options.device));
+  const double planned = milliseconds(start);
+  for (const InputDecl& input : task.inputs) {
+    const auto found = inputs.find(input.name);
+    session.set(input.name, found != inputs.end() ? found->second : ones(input.dtype, extents_of(task, input.name, dims)));
+  }
+  session.set_random_state(options.seed, options.step);
+  session.run();
+
+  TensorFile results;
+  results.metadata["program"] = program.name;
+  for (const Definition& definition : task.definitions) {
+    if (definition.output) results.tensors[definition.name] = session.get(definition.name);
+  }
+  write_safetensors(options.output, results);
+  if (options.stats) {
+    fmt::print(stderr, "steps {}, LLVM compilations {}, workspace {} bytes, planned after {:.1f} ms, done after {:.1f} ms\n",
+               session.plan().steps.size(), llvm_compilations(), session.workspace_bytes(), planned, milliseconds(start));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Work add_run(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  add_program_options(app, options->program);
+  app.add_option("--in", options->input, "the inputs by name, a safetensors file")->required();
+  app.add_option("--out", options->output, "where the outputs go, a safetensors file")->required();
+  add_gradient_options(app, options->grad, options->wrt);
+  add_device_option(app, options->device);
+  add_threads_option(app, options->device);
+  app.add_option("--seed", options->seed, "the key of randn and randu", true);
+  app.add_option("--step", options->step, "the step that randn and randu start from", true);
+  app.add_flag("--stats", options->stats, "print times and the number of compilations to the standard error");
+  return [options] { return run(*options); };
+}
+
+}  // namespace moxie

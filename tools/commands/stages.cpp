@@ -1,0 +1,90 @@
+#include "tools/commands/stages.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "compiler/codegen/llvm/llvm_text.h"
+#include "compiler/rewrite/passes.h"
+#include "compiler/support/error.h"
+#include "runtime/cpu/host.h"
+#include "runtime/cpu/plugin.h"
+
+namespace moxie {
+namespace {
+
+std::string source_text(const Compilation& compilation) { return print(compilation.source); }
+std::string task_text(const Compilation& compilation) { return print(compilation.task); }
+
+/// Every pass that changed something, with its result.
+std::string rewrite_text(const Compilation& compilation) {
+  std::string text;
+  Program before = compilation.task;
+  optimise(compilation.task, [&](const Pass& pass, const Program& result) {
+    const bool changed = !(result == before);
+    text += fmt::format("# ---- {}: {}{}\n", pass.name, pass.purpose, changed ? "" : " (no change)");
+    if (changed) text += print(result) + "\n";
+    before = result;
+  });
+  return text;
+}
+
+std::string fuse_text(const Compilation& compilation) { return print(compilation.plan.fused); }
+
+template <class Text>
+std::string for_each_kernel(const Compilation& compilation, const Text& text_of) {
+  std::string text;
+  for (const PlanStep& step : compilation.plan.steps) {
+    if (const auto* kernel = std::get_if<LoweredKernel>(&step)) text += text_of(*kernel) + "\n";
+  }
+  return text;
+}
+
+std::string schedule_of(const LoweredKernel& kernel, const DimValues& dims) {
+  const int lanes = lanes_for(kernel.program, host_machine());
+  try {
+    const Schedule schedule = choose_schedule(kernel, dims, lanes);
+    return fmt::format("{} lanes, {} tiles, {} chunks{}{}", lanes, schedule.tiles, schedule.chunks, schedule.reason.empty() ? "" : ": ",
+                       schedule.reason);
+  } catch (const ShapeError&) {
+    return fmt::format("{} lanes; tiles and chunks depend on dynamic dims (give them with --dim)", lanes);
+  }
+}
+
+std::string schedule_text(const Compilation& compilation) {
+  std::string text = print(compilation.plan);
+  return text + for_each_kernel(compilation, [&](const LoweredKernel& kernel) {
+           return fmt::format("{}: {}", kernel.program.name, schedule_of(kernel, compilation.dims));
+         });
+}
+
+std::string loop_text(const Compilation& compilation) {
+  return for_each_kernel(compilation, [](const LoweredKernel& kernel) { return print(kernel.program); });
+}
+
+std::string generated_text(const Compilation& compilation) {
+  return for_each_kernel(compilation, [](const LoweredKernel& kernel) { return llvm_text(kernel.program, host_machine()); });
+}
+
+std::string assembly_text(const Compilation& compilation) {
+  return for_each_kernel(compilation, [](const LoweredKernel& kernel) {
+    return compile_llvm(llvm_text(kernel.program, host_machine()), host_machine(), LlvmOutput::assembly);
+  });
+}
+
+constexpr std::array kStages = {
+    Stage{"ir", "the Program as written", source_text},
+    Stage{"diff", "the Program that is compiled: gradients added, static dims put in", task_text},
+    Stage{"rewrite", "the Program after every pass that changed it", rewrite_text},
+    Stage{"fuse", "kernels and library calls", fuse_text},
+    Stage{"schedule", "how kernels are shared out", schedule_text},
+    Stage{"loop", "every kernel as explicit loops", loop_text},
+    Stage{"llvm", "every kernel as LLVM IR", generated_text},
+    Stage{"asm", "every kernel as machine code for this processor", assembly_text},
+};
+
+}  // namespace
+
+std::span<const Stage> stages() { return kStages; }
+
+}  // namespace moxie

@@ -1,0 +1,67 @@
+// The program `moxie`.
+#include <fmt/format.h>
+
+#include <array>
+#include <new>
+
+#include "runtime/switches.h"
+#include "tools/commands/command.h"
+
+namespace moxie {
+namespace {
+
+constexpr std::array kCommands = {
+    Command{"run", "Run a formula on tensors from a file", add_run},
+    Command{"ops", "List the built-in formulas, or print one", add_ops},
+    Command{"dump", "Show what the compiler makes of a formula, stage by stage", add_dump},
+};
+
+constexpr int kFailure = 1;
+constexpr int kWrongUsage = 2;
+
+int fail(const char* message, int code) {
+  fmt::print(stderr, "moxie: {}\n", message);
+  return code;
+}
+
+/// CLI11 has codes of its own for each kind of mistake; here they are all wrong usage.
+int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);  // --help, --version
+  return fail(fmt::format("{}\nRun with --help for more information.", error.what()).c_str(), kWrongUsage);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("moxie compiles formulas in index notation, and their derivatives, into fused kernels.", "moxie");
+  app.set_version_flag("--version", "moxie " MOXIE_VERSION);
+  app.footer(switches_help());
+  app.require_subcommand(1);
+  Work work;
+  for (const Command& command : kCommands) {
+    CLI::App* subcommand = app.add_subcommand(command.name, command.summary);
+    subcommand->callback([&work, todo = command.add(*subcommand)] { work = todo; });
+  }
+  try {
+    check_switches();
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return report_usage(app, error);
+  } catch (const Error& error) {
+    return fail(error.what(), kWrongUsage);
+  }
+  return work();
+}
+
+}  // namespace
+}  // namespace moxie
+
+int main(int argc, char** argv) {
+  try {
+    return moxie::run(argc, argv);
+  } catch (const moxie::UsageError& error) {
+    return moxie::fail(error.what(), moxie::kWrongUsage);
+  } catch (const std::bad_alloc&) {
+    return moxie::fail("out of memory; use smaller dims or batches", moxie::kFailure);
+  } catch (const std::exception& error) {
+    return moxie::fail(error.what(), moxie::kFailure);
+  }
+}
