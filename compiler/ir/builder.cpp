@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "compiler/ir/functions.h"
 #include "compiler/ir/names.h"
@@ -208,9 +209,9 @@ void Program::output(const Tensor& defined) {
   definition->output = true;
 }
 
-Expr reduce(ReduceKind kind, const std::vector<Index>& indices, const Expr& body) {
+Expr reduce(ReduceKind kind, std::initializer_list<Index> indices, const Expr& body) {
   Expr result = body;
-  for (auto index = indices.rbegin(); index != indices.rend(); ++index) result = reduce(kind, index->symbol(), index->range(), result);
+  for (const Index& index : std::views::reverse(indices)) result = reduce(kind, index.symbol(), index.range(), result);
   return result;
 }
 

@@ -9,6 +9,7 @@
 //
 // Arithmetic is that of Expr. Subscripts, shapes and ranges are expressions that must turn out affine. `==` asks whether two expressions are the
 // same node, so a condition on values is spelled equal(a, b).
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -132,18 +133,18 @@ inline Expr max(const Expr& a, const Expr& b) { return call("max", {a, b}); }
 
 // ---- Reductions over one index or several, the first outermost. ----
 
-Expr reduce(ReduceKind kind, const std::vector<Index>& indices, const Expr& body);
+Expr reduce(ReduceKind kind, std::initializer_list<Index> indices, const Expr& body);
 
 inline Expr sum(const Index& index, const Expr& body) { return reduce(ReduceKind::Sum, {index}, body); }
 inline Expr prod(const Index& index, const Expr& body) { return reduce(ReduceKind::Product, {index}, body); }
 inline Expr max(const Index& index, const Expr& body) { return reduce(ReduceKind::Max, {index}, body); }
 inline Expr min(const Index& index, const Expr& body) { return reduce(ReduceKind::Min, {index}, body); }
 inline Expr logsumexp(const Index& index, const Expr& body) { return reduce(ReduceKind::LogSumExp, {index}, body); }
-inline Expr sum(const std::vector<Index>& indices, const Expr& body) { return reduce(ReduceKind::Sum, indices, body); }
-inline Expr prod(const std::vector<Index>& indices, const Expr& body) { return reduce(ReduceKind::Product, indices, body); }
-inline Expr max(const std::vector<Index>& indices, const Expr& body) { return reduce(ReduceKind::Max, indices, body); }
-inline Expr min(const std::vector<Index>& indices, const Expr& body) { return reduce(ReduceKind::Min, indices, body); }
-inline Expr logsumexp(const std::vector<Index>& indices, const Expr& body) { return reduce(ReduceKind::LogSumExp, indices, body); }
+inline Expr sum(std::initializer_list<Index> indices, const Expr& body) { return reduce(ReduceKind::Sum, indices, body); }
+inline Expr prod(std::initializer_list<Index> indices, const Expr& body) { return reduce(ReduceKind::Product, indices, body); }
+inline Expr max(std::initializer_list<Index> indices, const Expr& body) { return reduce(ReduceKind::Max, indices, body); }
+inline Expr min(std::initializer_list<Index> indices, const Expr& body) { return reduce(ReduceKind::Min, indices, body); }
+inline Expr logsumexp(std::initializer_list<Index> indices, const Expr& body) { return reduce(ReduceKind::LogSumExp, indices, body); }
 
 // ---- Linear algebra on matrix[row,col]. As in the text form, the result is the element at the indices of the same names around it:
 // inverse(r, t, K(n, r, t)) is element [r,t]; of the solves, with the right-hand side over `row`, it is element [col]. ----

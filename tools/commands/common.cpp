@@ -83,13 +83,15 @@ Program with_gradients(const Program& program, const std::string& source, const 
 }
 
 void add_device_option(CLI::App& app, DeviceChoice& choice) {
-  app.add_option("--device", choice.name, "where to run: cpu, or interp (the slow reference)", true)
+  app.add_option("--device", choice.name, "where to run: cpu, or interp (the slow reference)")
+      ->capture_default_str()
       ->check(CLI::IsMember({"cpu", "interp"}))
       ->envname("MOXIE_DEVICE");
 }
 
 void add_threads_option(CLI::App& app, DeviceChoice& choice) {
-  app.add_option("--threads", choice.threads, "threads; 0: as many as there are processors", true)
+  app.add_option("--threads", choice.threads, "threads; 0: as many as there are processors")
+      ->capture_default_str()
       ->check(CLI::Range(0, 1024))
       ->envname("MOXIE_THREADS");
 }

@@ -125,8 +125,8 @@ Work add_run(CLI::App& app) {
   add_gradient_options(app, options->grad, options->wrt);
   add_device_option(app, options->device);
   add_threads_option(app, options->device);
-  app.add_option("--seed", options->seed, "the key of randn and randu", true);
-  app.add_option("--step", options->step, "the step that randn and randu start from", true);
+  app.add_option("--seed", options->seed, "the key of randn and randu")->capture_default_str();
+  app.add_option("--step", options->step, "the step that randn and randu start from")->capture_default_str();
   app.add_flag("--stats", options->stats, "print times and the number of compilations to the standard error");
   return [options] { return run(*options); };
 }

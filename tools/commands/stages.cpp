@@ -29,7 +29,32 @@ std::string rewrite_text(const Compilation& compilation) {
   return text;
 }
 
-std::string fuse_text(const Compilation& compilation) { return print(compilation.plan.fused); }
+std::string describe(const KernelRoot& root) {
+  std::string axes;
+  for (const AxisDecl& axis : root.definition.axes) axes += (axes.empty() ? "" : ",") + axis.name;
+  const char* how = root.accumulate ? "accumulates" : root.stored ? "stores" : "computes";
+  return fmt::format("  {} {}{}\n", how, root.definition.name, axes.empty() ? "" : "[" + axes + "]");
+}
+
+std::string describe(const Kernel& kernel) {
+  const auto loop = [](const std::optional<LoopIndex>& index) { return index ? index->symbol.name() : std::string("none"); };
+  std::string text = fmt::format("kernel {}: vector loop {}, sample loop {}{}{}\n", kernel.name, loop(kernel.vector), loop(kernel.sample),
+                                 kernel.reason.empty() ? "" : "; ", kernel.reason);
+  for (const KernelRoot& root : kernel.roots) text += describe(root);
+  return text;
+}
+
+std::string describe(const MatrixProduct& product) {
+  return fmt::format("matrix product {} = {} x {}\n", product.definition.name, product.left, product.right);
+}
+
+std::string fuse_text(const Compilation& compilation) {
+  std::string text;
+  for (const Step& step : compilation.plan.fused.steps) {
+    text += std::visit([](const auto& part) { return describe(part); }, step);
+  }
+  return text;
+}
 
 template <class Text>
 std::string for_each_kernel(const Compilation& compilation, const Text& text_of) {

@@ -1,0 +1,25 @@
+# What `cmake --install` puts where. Everything is relocatable: no file names a folder of this machine.
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/moxie)
+
+install(TARGETS moxie_compiler moxie_ops moxie_runtime EXPORT moxieTargets)
+install(EXPORT moxieTargets NAMESPACE moxie:: DESTINATION ${package_dir})
+foreach(library compiler ops runtime)
+  set_target_properties(moxie_${library} PROPERTIES EXPORT_NAME ${library})
+  target_include_directories(moxie_${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/moxie>)
+endforeach()
+
+install(DIRECTORY compiler ops runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/moxie FILES_MATCHING PATTERN "*.h")
+
+if(TARGET moxie_llvm)
+  install(TARGETS moxie_llvm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+if(TARGET moxie)
+  install(TARGETS moxie)
+endif()
+
+configure_package_config_file(cmake/moxieConfig.cmake.in moxieConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(moxieConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/moxieConfig.cmake ${PROJECT_BINARY_DIR}/moxieConfigVersion.cmake DESTINATION ${package_dir})
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,0 +1,85 @@
+#include "runtime/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "compiler/support/error.h"
+#include "runtime/rows.h"
+
+namespace moxie {
+namespace {
+
+float scalar(Session& session, const std::string& tensor) {
+  float value = 0;
+  std::memcpy(&value, session.bytes(tensor).data(), sizeof value);
+  return value;
+}
+
+bool all_finite(const HostTensor& tensor) {
+  return std::ranges::all_of(to_doubles(tensor), [](double value) { return std::isfinite(value); });
+}
+
+}  // namespace
+
+bool StepResult::finite() const { return std::isfinite(loss) && std::isfinite(gradient_norm); }
+
+Trainer::Trainer(const StepProgram& step, std::shared_ptr<Device> device, const SampleRows& data,
+                 const TrainerOptions& options)
+    : session_(step.program, {}, std::move(device)),
+      renewals_(step.renewals),
+      data_(data),
+      seed_(options.seed),
+      order_(data.rows, options.batch, options.seed) {
+  for (const char* input : {"x", "target"}) check_rows(step.program, input, data);
+  for (const auto& [output, input] : renewals_) session_.feed_back(output, input);
+  session_.set_random_state(seed_, 0);
+}
+
+void Trainer::set(const std::string& input, const HostTensor& values) { session_.set(input, values); }
+
+void Trainer::set_rate(double initial_rate) {
+  session_.set("initial_rate", make_host_tensor(DType::f32, {}, std::span(&initial_rate, 1)));
+}
+
+StepResult Trainer::step() {
+  const std::span<const std::uint32_t> samples = order_.next();
+  if (samples.size() != rows_) resize(samples.size());
+  gather(data_.x, data_.rows, samples, x_);
+  gather(data_.target, data_.rows, samples, target_);
+  session_.run();
+  return {scalar(session_, "loss"), scalar(session_, "gradient_norm"), samples};
+}
+
+void Trainer::undo() {
+  // A run exchanges the memory of each pair, so that the output's holds what the input was.
+  for (const auto& [output, input] : renewals_) std::ranges::copy(session_.bytes(output), session_.bytes(input).data());
+}
+
+NamedTensors Trainer::tensors() const {
+  NamedTensors result;
+  for (const auto& [output, input] : renewals_) result[input] = session_.get(input);
+  return result;
+}
+
+std::string Trainer::first_non_finite() const {
+  for (const auto& [output, input] : renewals_) {
+    if (!all_finite(session_.get(input))) return input;
+  }
+  return {};
+}
+
+void Trainer::seek(const TrainerPosition& position) {
+  order_.seek(position.data);
+  session_.set_random_state(seed_, position.step);
+}
+
+void Trainer::resize(std::size_t rows) {
+  x_ = make_room(session_, "x", rows);
+  target_ = make_room(session_, "target", rows);
+  rows_ = rows;
+}
+
+}  // namespace moxie

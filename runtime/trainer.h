@@ -1,0 +1,85 @@
+#pragma once
+// Trainer: runs the Program of a training step over the batches of a data set.
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/batch_order.h"
+#include "runtime/device.h"
+#include "runtime/session.h"
+
+namespace moxie {
+
+using NamedTensors = std::map<std::string, HostTensor>;
+
+/// Features and, where they are known, targets of the same samples, row-major. Whoever owns the values outlives this.
+struct SampleRows {
+  std::size_t rows = 0;
+  std::span<const float> x, target;
+};
+
+/// A Program that reads x[S,..], target[S,..] and the scalar initial_rate, puts out the scalars `loss` and
+/// `gradient_norm`, and renews tensors: each pair is an output and the input whose next value it is.
+struct StepProgram {
+  Program program;
+  std::vector<std::pair<std::string, std::string>> renewals;
+};
+
+struct TrainerOptions {
+  std::size_t batch = 256;
+  std::uint64_t seed = 1;  // of the order of samples and of the Program's random numbers
+};
+
+struct StepResult {
+  double loss = 0;
+  double gradient_norm = 0;
+  std::span<const std::uint32_t> samples;  // those of the batch; valid until the next step
+  bool finite() const;
+};
+
+/// What a training run needs to go on as if it had never stopped, with `tensors()`.
+struct TrainerPosition {
+  DataPosition data;
+  std::uint64_t step = 0;  // counts every step taken, for random numbers
+  bool operator==(const TrainerPosition&) const = default;
+};
+
+class Trainer {
+ public:
+  /// Throws ShapeError if the rows do not fit the Program.
+  Trainer(const StepProgram& step, std::shared_ptr<Device> device, const SampleRows& data,
+          const TrainerOptions& options);
+
+  /// Gives an input other than x and target its values.
+  void set(const std::string& input, const HostTensor& values);
+  void set_rate(double initial_rate);
+  /// Takes one step on the next batch.
+  StepResult step();
+  /// Gives all renewed tensors the values that they had before the last step.
+  void undo();
+
+  /// The current values of the renewed tensors.
+  NamedTensors tensors() const;
+  /// The first renewed tensor that holds a NaN or an infinity; empty if there is none.
+  std::string first_non_finite() const;
+  TrainerPosition position() const { return {order_.position(), session_.step()}; }
+  void seek(const TrainerPosition& position);
+  const Session& session() const { return session_; }
+
+ private:
+  /// Makes room in the session for the rows of one batch.
+  void resize(std::size_t rows);
+
+  Session session_;
+  std::vector<std::pair<std::string, std::string>> renewals_;
+  SampleRows data_;
+  std::uint64_t seed_;
+  BatchOrder order_;
+  std::size_t rows_ = 0;  // of the last batch
+  std::span<std::byte> x_, target_;
+};
+
+}  // namespace moxie
