@@ -132,7 +132,8 @@ class StepBuilder {
     Program& program = step_.program;
     program.name += "_step";
     if (std::erase_if(program.inputs, [](const InputDecl& input) { return input.name == "cot.loss"; }) != 1)
-      throw TypeError(fmt::format("program '{}' is not the gradient of a loss: it has no input cot.loss", program.name));
+      throw TypeError(
+          fmt::format("program '{}' is not the gradient of a loss: it has no input cot.loss", program.name));
     for (Definition& definition : program.definitions) definition.output = definition.name == "loss";
     define_first(program, "cot.loss", program.dtype_of("loss"), 1);
   }
@@ -219,7 +220,8 @@ class StepBuilder {
     }
     const Expr value = access(tensor, subscripts);
     Expr sum = value * value;
-    for (std::size_t k = shape.size(); k-- > 0;) sum = reduce(ReduceKind::Sum, indices[k], Range::extent(shape[k]), sum);
+    for (std::size_t k = shape.size(); k-- > 0;)
+      sum = reduce(ReduceKind::Sum, indices[k], Range::extent(shape[k]), sum);
     return sum;
   }
 

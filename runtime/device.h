@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/kernel_cache.h"
 #include "runtime/plan.h"
 
 namespace moxie {
@@ -24,6 +25,8 @@ class Device {
   virtual std::string name() const = 0;
   /// Compiles what the device has not compiled before.
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) = 0;
+  /// What its kernel cache has done so far; nothing where there is no cache.
+  virtual CacheStats cache_stats() const { return {}; }
 };
 
 struct DeviceOptions {

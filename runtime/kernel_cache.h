@@ -36,6 +36,7 @@ struct CacheStats {
 struct CacheUsage {
   std::int64_t entries = 0;
   std::uintmax_t bytes = 0;
+  std::uintmax_t rebuilt = 0;  // damaged entries that processes have come upon so far, and deleted
 };
 
 class KernelCache {
@@ -62,6 +63,7 @@ class KernelCache {
 
  private:
   std::optional<CacheEntry> find_on_disk(std::string_view key);
+  void count_damaged();
   void evict_if_needed(std::uintmax_t added);
   void evict();
 

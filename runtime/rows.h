@@ -1,5 +1,5 @@
 #pragma once
-// Rows of a data set on their way into a session.
+// Rows of a data set, and their way into a session.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,15 +9,20 @@
 
 namespace moxie {
 
-struct SampleRows;
+/// Features and, where they are known, targets of the same samples, row-major. Whoever owns the values outlives this.
+struct SampleRows {
+  std::size_t rows = 0;
+  std::span<const float> x, target;
+};
 
-/// Throws ShapeError unless the rows of `input` ("x" or "target") in `data` are those that the Program reads.
-void check_rows(const Program& program, const std::string& input, const SampleRows& data);
+/// Throws ShapeError unless `values` are as many rows as `rows` of what the Program reads as `input`, an f32 tensor
+/// [S,..] with a dynamic S.
+void check_rows(const Program& program, const std::string& input, std::span<const float> values, std::size_t rows);
 
-/// The memory of an input with dynamic first extent, made to hold `rows` rows.
+/// The memory of an input [S,..], made to hold `rows` rows.
 std::span<std::byte> make_room(Session& session, const std::string& input, std::size_t rows);
 
-/// Copies the given rows of a matrix of `rows` rows, in their order.
+/// Copies the chosen rows of a matrix of `rows` rows, in their order.
 void gather(std::span<const float> matrix, std::size_t rows, std::span<const std::uint32_t> chosen,
             std::span<std::byte> out);
 

@@ -1,13 +1,10 @@
 #include "runtime/trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "compiler/support/error.h"
-#include "runtime/rows.h"
 
 namespace moxie {
 namespace {
@@ -33,7 +30,8 @@ Trainer::Trainer(const StepProgram& step, std::shared_ptr<Device> device, const 
       data_(data),
       seed_(options.seed),
       order_(data.rows, options.batch, options.seed) {
-  for (const char* input : {"x", "target"}) check_rows(step.program, input, data);
+  check_rows(step.program, "x", data.x, data.rows);
+  check_rows(step.program, "target", data.target, data.rows);
   for (const auto& [output, input] : renewals_) session_.feed_back(output, input);
   session_.set_random_state(seed_, 0);
 }

@@ -9,17 +9,12 @@
 
 #include "runtime/batch_order.h"
 #include "runtime/device.h"
+#include "runtime/rows.h"
 #include "runtime/session.h"
 
 namespace moxie {
 
 using NamedTensors = std::map<std::string, HostTensor>;
-
-/// Features and, where they are known, targets of the same samples, row-major. Whoever owns the values outlives this.
-struct SampleRows {
-  std::size_t rows = 0;
-  std::span<const float> x, target;
-};
 
 /// A Program that reads x[S,..], target[S,..] and the scalar initial_rate, puts out the scalars `loss` and
 /// `gradient_norm`, and renews tensors: each pair is an output and the input whose next value it is.
@@ -61,8 +56,11 @@ class Trainer {
   /// Gives all renewed tensors the values that they had before the last step.
   void undo();
 
+  /// The current value of an input.
+  HostTensor value(const std::string& input) const { return session_.get(input); }
   /// The current values of the renewed tensors.
   NamedTensors tensors() const;
+  const std::vector<std::pair<std::string, std::string>>& renewals() const { return renewals_; }
   /// The first renewed tensor that holds a NaN or an infinity; empty if there is none.
   std::string first_non_finite() const;
   TrainerPosition position() const { return {order_.position(), session_.step()}; }

@@ -12,8 +12,10 @@ namespace {
 
 constexpr std::array kCommands = {
     Command{"run", "Run a formula on tensors from a file", add_run},
+    Command{"check", "Compare devices with the interpreter and gradients with finite differences", add_check},
     Command{"ops", "List the built-in formulas, or print one", add_ops},
     Command{"dump", "Show what the compiler makes of a formula, stage by stage", add_dump},
+    Command{"bench", "Measure the benchmark cases", add_bench},
 };
 
 constexpr int kFailure = 1;

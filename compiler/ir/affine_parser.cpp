@@ -12,9 +12,12 @@ class AffineParser {
   Affine sum() {
     Affine result = product();
     while (true) {
-      if (tokens_.accept("+")) result += product();
-      else if (tokens_.accept("-")) result += -product();
-      else return result;
+      if (tokens_.accept("+"))
+        result += product();
+      else if (tokens_.accept("-"))
+        result += -product();
+      else
+        return result;
     }
   }
 

@@ -13,8 +13,10 @@ std::uint64_t magnitude(std::int64_t value) {
 }
 
 void append(std::string& text, bool negative, const std::string& term) {
-  if (negative) text += "-";
-  else if (!text.empty()) text += "+";
+  if (negative)
+    text += "-";
+  else if (!text.empty())
+    text += "+";
   text += term;
 }
 

@@ -16,11 +16,14 @@ struct AlgebraForm {
 inline AlgebraForm algebra_form(LinearAlgebraKind kind) {
   switch (kind) {
     case LinearAlgebraKind::Cholesky:
-    case LinearAlgebraKind::Inverse: return {2, false};
-    case LinearAlgebraKind::LogDet: return {0, false};
+    case LinearAlgebraKind::Inverse:
+      return {2, false};
+    case LinearAlgebraKind::LogDet:
+      return {0, false};
     case LinearAlgebraKind::Solve:
     case LinearAlgebraKind::TriSolve:
-    case LinearAlgebraKind::TriSolveTransposed: break;
+    case LinearAlgebraKind::TriSolveTransposed:
+      break;
   }
   return {1, true};
 }

@@ -35,7 +35,8 @@ Operand ExprParser::reduction(ReduceKind kind) {
   result.depth += static_cast<int>(bound.size());
   tokens_.check_depth(result.depth);
   result.affine.reset();
-  for (auto it = bound.rbegin(); it != bound.rend(); ++it) result.expr = reduce(kind, it->symbol, it->range, result.expr);
+  for (auto it = bound.rbegin(); it != bound.rend(); ++it)
+    result.expr = reduce(kind, it->symbol, it->range, result.expr);
   return result;
 }
 
@@ -61,10 +62,11 @@ ExprParser::MatrixNames ExprParser::matrix_names() {
   if (row.name == col.name) tokens_.fail<TypeError>(col_token, "row and column of a matrix need different indices");
   const std::optional<Affine> rows = row.range.as_extent();
   const std::optional<Affine> cols = col.range.as_extent();
-  if (!rows || !cols) tokens_.fail<ShapeError>(rows ? col_token : row_token, "the index of a matrix must run from 0 to its extent");
+  if (!rows || !cols)
+    tokens_.fail<ShapeError>(rows ? col_token : row_token, "the index of a matrix must run from 0 to its extent");
   if (*rows != *cols) {
-    tokens_.fail<ShapeError>(row_token, fmt::format("the matrix is not square: `{}` has {} values, `{}` has {}", row.name, print(*rows),
-                                                    col.name, print(*cols)));
+    tokens_.fail<ShapeError>(row_token, fmt::format("the matrix is not square: `{}` has {} values, `{}` has {}",
+                                                    row.name, print(*rows), col.name, print(*cols)));
   }
   return {row_token, col_token, std::move(row), std::move(col), *rows};
 }
@@ -73,14 +75,16 @@ Expr ExprParser::right_hand_side(const MatrixNames& matrix, int& depth) {
   tokens_.expect(",", "a solve takes a matrix and a right-hand side: solve[r,t](A, b)");
   const Operand rhs = disjunction();
   if (rhs.expr->depends_on(matrix.col.symbol)) {
-    tokens_.fail<TypeError>(matrix.col_token, fmt::format("the right-hand side is a vector over `{}` and must not mention `{}`",
-                                                          matrix.row.name, matrix.col.name));
+    tokens_.fail<TypeError>(matrix.col_token,
+                            fmt::format("the right-hand side is a vector over `{}` and must not mention `{}`",
+                                        matrix.row.name, matrix.col.name));
   }
   depth = std::max(depth, rhs.depth);
   return rhs.expr;
 }
 
-/// The element that is taken: as written behind the call, `inverse[r,t](A)[i,k]`, or at the indices of that name around it.
+/// The element that is taken: as written behind the call, `inverse[r,t](A)[i,k]`, or at the indices of that name around
+/// it.
 std::vector<Affine> ExprParser::matrix_element(LinearAlgebraKind kind, const MatrixNames& matrix) {
   const AlgebraForm form = algebra_form(kind);
   std::vector<std::pair<const Binding*, Token>> outer = {{names_.find(matrix.row.name), matrix.row_token},
@@ -94,14 +98,17 @@ std::vector<Affine> ExprParser::matrix_element(LinearAlgebraKind kind, const Mat
     const Token at = tokens_.peek();
     std::vector<Affine> element = parse_affine_list(tokens_, index_resolver());
     if (element.size() == form.elements) return element;
-    tokens_.fail<ShapeError>(at, fmt::format("`{}` gives {} subscript(s) per element, but {} stand here", to_string(kind), form.elements,
-                                             element.size()));
+    tokens_.fail<ShapeError>(at, fmt::format("`{}` gives {} subscript(s) per element, but {} stand here",
+                                             to_string(kind), form.elements, element.size()));
   }
   std::vector<Affine> element;
   for (std::size_t i = bound; i < 2; ++i) {
-    if (outer[i].first) element.emplace_back(outer[i].first->symbol);
-    else tokens_.fail<TypeError>(outer[i].second, fmt::format("index `{}` is not bound here, so no element is chosen", outer[i].second.text),
-                                 fmt::format("make it an axis, or choose an element: {}[r,t](...)[i,k]", to_string(kind)));
+    if (outer[i].first)
+      element.emplace_back(outer[i].first->symbol);
+    else
+      tokens_.fail<TypeError>(
+          outer[i].second, fmt::format("index `{}` is not bound here, so no element is chosen", outer[i].second.text),
+          fmt::format("make it an axis, or choose an element: {}[r,t](...)[i,k]", to_string(kind)));
   }
   return element;
 }

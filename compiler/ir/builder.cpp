@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ranges>
+#include <unordered_set>
 
 #include "compiler/ir/functions.h"
 #include "compiler/ir/names.h"
@@ -54,21 +55,27 @@ bool is_taken(const Program& program, const std::string& name) {
   return program.find_dim(name) || program.find_input(name) || program.find_definition(name) || find_index(program, name);
 }
 
+/// Names of the indices around a place, the definition's own name among them.
+using Scope = std::vector<std::string>;
+
+bool contains(const Scope& scope, const std::string& name) { return std::ranges::find(scope, name) != scope.end(); }
+
 /// i, j, k, l, m, then i2, j2, ...
-std::string new_index_name(const Program& program, const std::string& tensor, const std::vector<AxisDecl>& axes) {
+std::string new_index_name(const Program& program, const Scope& scope) {
   constexpr std::string_view kLetters = "ijklm";
   for (std::size_t number = 0;; ++number) {
     const std::size_t round = number / kLetters.size() + 1;
     const std::string name = kLetters[number % kLetters.size()] + (round > 1 ? std::to_string(round) : "");
-    if (name != tensor && !is_taken(program, name) && std::ranges::find(axes, name, &AxisDecl::name) == axes.end()) return name;
+    if (!contains(scope, name) && !is_taken(program, name)) return name;
   }
 }
 
-std::string axis_name(const Program& program, const std::string& tensor, const std::vector<AxisDecl>& axes, const Range& range) {
+/// That of a declared index of the range, if there is one that the scope does not use.
+std::string index_name(const Program& program, const Scope& scope, const Range& range) {
   for (const IndexDecl& index : program.indices) {
-    if (index.range == range && std::ranges::find(axes, index.name, &AxisDecl::name) == axes.end()) return index.name;
+    if (index.range == range && !contains(scope, index.name)) return index.name;
   }
-  return new_index_name(program, tensor, axes);
+  return new_index_name(program, scope);
 }
 
 bool mentions_dims_only(const Range& range) {
@@ -77,17 +84,27 @@ bool mentions_dims_only(const Range& range) {
   return std::ranges::all_of(range.lows, only_dims) && std::ranges::all_of(range.highs, only_dims);
 }
 
+/// Declares an index for every reduction over dims that has none to be printed with.
+void declare_bound_indices(Program& program, const Expr& expr, Scope scope, std::unordered_set<const Node*>& seen) {
+  if (!seen.insert(expr.get()).second) return;
+  if (expr->kind == NodeKind::Reduce && mentions_dims_only(expr->range)) {
+    scope.push_back(index_name(program, scope, expr->range));
+    if (!find_index(program, scope.back())) program.indices.push_back({scope.back(), expr->range});
+  }
+  for (const Expr& arg : expr->args) declare_bound_indices(program, arg, scope, seen);
+}
+
 /// A definition whose indices turn into axes one after the other.
 class DefinitionBuilder {
  public:
-  DefinitionBuilder(Program& program, const std::string& name) : program_(program) { definition_.name = name; }
+  DefinitionBuilder(Program& program, const std::string& name) : program_(program), scope_{name} { definition_.name = name; }
 
   void add_axis(const Index& index) {
     const Affine* known = find(index.symbol());
     if (known) throw TypeError(fmt::format("definition `{}`: one index stands twice among its axes; make a second Index of that range",
                                            definition_.name));
     const Range range = index.range().substitute([&](Symbol symbol) { return find(symbol); });
-    const std::string name = index.name().empty() ? axis_name(program_, definition_.name, definition_.axes, range) : index.name();
+    const std::string name = index.name().empty() ? index_name(program_, scope_, range) : index.name();
     const std::optional<Affine> extent = index.extent() ? index.extent() : axis_extent(Program(), name, range);
     if (!extent) {
       throw ShapeError(fmt::format("definition `{}`: the extent of axis {} cannot be seen from its range; say how many elements are "
@@ -96,6 +113,7 @@ class DefinitionBuilder {
     if (mentions_dims_only(range) && !is_taken(program_, name)) program_.indices.push_back({name, range});
     replacement_.emplace_back(index.symbol(), Symbol::axis(static_cast<std::uint32_t>(definition_.axes.size())));
     definition_.axes.push_back({name, *extent, range});
+    scope_.push_back(name);
   }
 
   Definition finish(const Expr& body, DType dtype, bool output) && {
@@ -104,6 +122,8 @@ class DefinitionBuilder {
     definition_.dtype = dtype;
     definition_.output = output;
     check_closed();
+    std::unordered_set<const Node*> seen;
+    declare_bound_indices(program_, definition_.body, scope_, seen);
     return std::move(definition_);
   }
 
@@ -126,6 +146,7 @@ class DefinitionBuilder {
   Program& program_;
   Definition definition_;
   Replacement replacement_;
+  Scope scope_;
 };
 
 /// Makes the change, unless it makes the program wrong.

@@ -29,8 +29,7 @@ class Dim {
   std::string name_;
 };
 
-/// A loop variable. Where it becomes an axis of a definition it takes its name, or, without one, that of a declared index of the same range, or the
-/// next of i, j, k, ...
+/// A loop variable. In text it is called as the declared indices of its range are, or by the next of i, j, k, ...; an axis with a name keeps that.
 class Index {
  public:
   /// 0 <= i < extent

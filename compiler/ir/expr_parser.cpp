@@ -73,7 +73,8 @@ Operand ExprParser::make_call(std::string_view function, std::vector<Operand> ar
   return result;
 }
 
-Operand ExprParser::make_chain(std::string_view function, std::vector<Operand> args, const std::optional<Affine>& folded) {
+Operand ExprParser::make_chain(std::string_view function, std::vector<Operand> args,
+                               const std::optional<Affine>& folded) {
   if (args.size() == 1) return std::move(args[0]);
   if (folded) return {index_value(*folded), folded};
   return make_call(function, std::move(args));
@@ -99,7 +100,9 @@ Operand ExprParser::negation() {
 }
 
 Operand ExprParser::comparison() {
-  const auto at_comparison = [&] { return std::ranges::any_of(kComparisons, [&](auto mark) { return tokens_.at(mark); }); };
+  const auto at_comparison = [&] {
+    return std::ranges::any_of(kComparisons, [&](auto mark) { return tokens_.at(mark); });
+  };
   Operand left = sum();
   if (!at_comparison()) return left;
   const Token mark = tokens_.next();
@@ -150,11 +153,13 @@ std::optional<double> ExprParser::literal() const {
   if (token.kind != TokenKind::Integer && token.kind != TokenKind::Number) return std::nullopt;
   double value = 0;
   const auto [stop, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
-  if (error != std::errc()) tokens_.fail<ParseError>(token, "this number does not fit double precision", "its size is 5e-324 to 1.8e308");
+  if (error != std::errc())
+    tokens_.fail<ParseError>(token, "this number does not fit double precision", "its size is 5e-324 to 1.8e308");
   return value;
 }
 
-/// A minus directly before a number that is no base of a power makes a negative number; before anything else it is the function neg.
+/// A minus directly before a number that is no base of a power makes a negative number; before anything else it is the
+/// function neg.
 Operand ExprParser::unary() {
   const TokenStream::Nesting nesting(tokens_);
   if (!tokens_.accept("-")) return power();
@@ -179,7 +184,8 @@ Operand ExprParser::primary() {
   if (const std::optional<double> value = literal()) {
     const Token token = tokens_.next();
     Operand number{constant(*value), std::nullopt};
-    if (const auto integer = token.kind == TokenKind::Integer ? integer_value(token) : std::nullopt) number.affine = *integer;
+    if (const auto integer = token.kind == TokenKind::Integer ? integer_value(token) : std::nullopt)
+      number.affine = *integer;
     return number;
   }
   if (tokens_.at_name()) return named();
@@ -202,36 +208,47 @@ Operand ExprParser::named() {
   return access(name);
 }
 
+void ExprParser::fail_no_function(const Token& name) const {
+  const bool binds =
+      kind_named(name.text, ReduceKind::LogSumExp) || kind_named(name.text, LinearAlgebraKind::TriSolveTransposed);
+  if (binds) {
+    tokens_.fail<ParseError>(name, fmt::format("`{}` needs its index", name.text),
+                             fmt::format("write {}[index](...)", name.text));
+  }
+  if (is_tensor(name.text)) {
+    tokens_.fail<TypeError>(name, fmt::format("`{}` is a tensor and cannot be called", name.text),
+                            fmt::format("subscripts stand in brackets: {}[...]", name.text));
+  }
+  const std::string similar = did_you_mean(name.text, function_names());
+  tokens_.fail<TypeError>(
+      name, fmt::format("there is no function `{}`", name.text),
+      similar.empty() ? fmt::format("the functions are {}", fmt::join(function_names(), " ")) : similar);
+}
+
 Operand ExprParser::function_call(const Token& name) {
   const ScalarFunction* function = find_function(name.text);
-  if (!function) {
-    const bool binds = kind_named(name.text, ReduceKind::LogSumExp) || kind_named(name.text, LinearAlgebraKind::TriSolveTransposed);
-    if (binds) tokens_.fail<ParseError>(name, fmt::format("`{}` needs its index", name.text), fmt::format("write {}[index](...)", name.text));
-    if (program_.find_input(name.text) || program_.find_definition(name.text)) {
-      tokens_.fail<TypeError>(name, fmt::format("`{}` is a tensor and cannot be called", name.text),
-                              fmt::format("subscripts stand in brackets: {}[...]", name.text));
-    }
-    const std::string similar = did_you_mean(name.text, function_names());
-    tokens_.fail<TypeError>(name, fmt::format("there is no function `{}`", name.text),
-                            similar.empty() ? fmt::format("the functions are {}", fmt::join(function_names(), " ")) : similar);
-  }
+  if (!function) fail_no_function(name);
   std::vector<Operand> args;
   tokens_.expect("(");
   do args.push_back(disjunction());
   while (tokens_.accept(","));
   tokens_.expect(")");
-  const bool fits = function->arity < 0 ? args.size() >= 2 : args.size() == static_cast<std::size_t>(function->arity);
+  const bool variadic = function->arity < 0;
+  const bool fits = variadic ? args.size() >= 2 : args.size() == static_cast<std::size_t>(function->arity);
   if (!fits) {
-    const std::string wanted = function->arity < 0 ? "two or more arguments" : fmt::format("{} argument(s)", function->arity);
+    const std::string wanted = variadic ? "two or more arguments" : fmt::format("{} argument(s)", function->arity);
     tokens_.fail<TypeError>(name, fmt::format("`{}` takes {}, but {} were given", name.text, wanted, args.size()),
-                            function->arity < 0 ? fmt::format("to reduce over an index write {}[index](...)", name.text) : "");
+                            variadic ? fmt::format("to reduce over an index write {}[index](...)", name.text) : "");
   }
   return make_call(function->name, std::move(args));
 }
 
+bool ExprParser::is_tensor(std::string_view name) const {
+  return program_.find_input(name) || program_.find_definition(name);
+}
+
 Operand ExprParser::access(const Token& name) {
-  const bool known = program_.find_input(name.text) || program_.find_definition(name.text);
-  if (!known) {
+  if (!is_tensor(name.text)) {
     if (names_.find(name.text) || program_.find_dim(name.text)) {
       tokens_.fail<TypeError>(name, fmt::format("`{}` is a number, not a tensor, and takes no subscripts", name.text));
     }
@@ -241,18 +258,21 @@ Operand ExprParser::access(const Token& name) {
   std::vector<Affine> subscripts = parse_affine_list(tokens_, index_resolver());
   const std::vector<Affine> shape = program_.shape_of(name.text);
   if (subscripts.size() != shape.size()) {
-    tokens_.fail<ShapeError>(name, fmt::format("`{}` has the shape {}, but {} subscript(s) were given", name.text, shape_text(shape),
-                                               subscripts.size()), "give one subscript per axis");
+    tokens_.fail<ShapeError>(name,
+                             fmt::format("`{}` has the shape {}, but {} subscript(s) were given", name.text,
+                                         shape_text(shape), subscripts.size()),
+                             "give one subscript per axis");
   }
   return {moxie::access(std::string(name.text), std::move(subscripts)), std::nullopt};
 }
 
 Operand ExprParser::bare_name(const Token& name) {
-  if (program_.find_input(name.text) || program_.find_definition(name.text)) {
+  if (is_tensor(name.text)) {
     const std::vector<Affine> shape = program_.shape_of(name.text);
     if (shape.empty()) return {moxie::access(std::string(name.text), {}), std::nullopt};
-    tokens_.fail<ShapeError>(name, fmt::format("`{}` has the shape {} and needs subscripts here", name.text, shape_text(shape)),
-                             "give one subscript per axis");
+    tokens_.fail<ShapeError>(
+        name, fmt::format("`{}` has the shape {} and needs subscripts here", name.text, shape_text(shape)),
+        "give one subscript per axis");
   }
   const Affine value = names_.resolve_index(program_, name);
   return {index_value(value), value};

@@ -5,8 +5,8 @@
 
 namespace moxie {
 
-/// An expression that was read. `affine` is set for an integer literal, an index or dim, and for a sum or product of such that was folded into
-/// one IndexValue; parentheses clear it, so that `(i) + 1` keeps its sum.
+/// An expression that was read. `affine` is set for an integer literal, an index or dim, and for a sum or product of
+/// such that was folded into one IndexValue; parentheses clear it, so that `(i) + 1` keeps its sum.
 struct Operand {
   Expr expr;
   std::optional<Affine> affine;
@@ -36,6 +36,8 @@ class ExprParser {
 
   Operand named();
   Operand function_call(const Token& name);
+  [[noreturn]] void fail_no_function(const Token& name) const;
+  bool is_tensor(std::string_view name) const;
   Operand reduction(ReduceKind kind);
   Operand linear_algebra(LinearAlgebraKind kind);
   Operand random(const Token& name, RandomKind kind);

@@ -19,9 +19,20 @@ struct Operator {
   std::string_view function;
   int strength;
 };
-constexpr std::array<Operator, 14> kOperators = {{{"or", kOr}, {"and", kAnd}, {"not", kNot}, {"<", kCompare}, {"<=", kCompare},
-                                                  {">", kCompare}, {">=", kCompare}, {"==", kCompare}, {"!=", kCompare}, {"+", kSum},
-                                                  {"*", kProduct}, {"/", kProduct}, {"neg", kUnary}, {"pow", kPower}}};
+constexpr std::array<Operator, 14> kOperators = {{{"or", kOr},
+                                                  {"and", kAnd},
+                                                  {"not", kNot},
+                                                  {"<", kCompare},
+                                                  {"<=", kCompare},
+                                                  {">", kCompare},
+                                                  {">=", kCompare},
+                                                  {"==", kCompare},
+                                                  {"!=", kCompare},
+                                                  {"+", kSum},
+                                                  {"*", kProduct},
+                                                  {"/", kProduct},
+                                                  {"neg", kUnary},
+                                                  {"pow", kPower}}};
 
 /// An index value may be a mere number, once dims have their values.
 int strength_of(const Affine& affine) {
@@ -37,7 +48,9 @@ int strength_of(const Node& node) {
   return it == kOperators.end() ? kPrimary : it->strength;
 }
 
-bool is_call(const Node& node, std::string_view function) { return node.kind == NodeKind::Call && node.function->name == function; }
+bool is_call(const Node& node, std::string_view function) {
+  return node.kind == NodeKind::Call && node.function->name == function;
+}
 
 bool is_index(const Node& node) { return node.kind == NodeKind::IndexValue && node.affine.as_symbol(); }
 
@@ -72,7 +85,8 @@ SymbolSpelling ExprPrinter::spelling() const {
 }
 
 const ExprPrinter::InScope* ExprPrinter::find(Symbol symbol) const {
-  const auto it = std::find_if(scope_.rbegin(), scope_.rend(), [&](const InScope& entry) { return entry.symbol == symbol; });
+  const auto it =
+      std::find_if(scope_.rbegin(), scope_.rend(), [&](const InScope& entry) { return entry.symbol == symbol; });
   return it == scope_.rend() ? nullptr : &*it;
 }
 
@@ -87,14 +101,22 @@ std::string ExprPrinter::print(const Expr& expr, int strength) {
 
 std::string ExprPrinter::bare(const Node& node) {
   switch (node.kind) {
-    case NodeKind::Constant: return fmt::format("{}", node.value);
-    case NodeKind::IndexValue: return print(node.affine);
+    case NodeKind::Constant:
+      return fmt::format("{}", node.value);
+    case NodeKind::IndexValue:
+      return print(node.affine);
     case NodeKind::Access:
-      return node.subscripts.empty() ? node.tensor : fmt::format("{}[{}]", node.tensor, affine_list_text(node.subscripts, spelling()));
-    case NodeKind::Call: return call(node);
-    case NodeKind::Reduce: return reduction(node);
-    case NodeKind::LinearAlgebra: return algebra(node);
-    case NodeKind::Random: break;
+      return node.subscripts.empty()
+                 ? node.tensor
+                 : fmt::format("{}[{}]", node.tensor, affine_list_text(node.subscripts, spelling()));
+    case NodeKind::Call:
+      return call(node);
+    case NodeKind::Reduce:
+      return reduction(node);
+    case NodeKind::LinearAlgebra:
+      return algebra(node);
+    case NodeKind::Random:
+      break;
   }
   return random(node);
 }
@@ -124,7 +146,8 @@ std::string ExprPrinter::infix(const Node& node, const char* separator, int firs
 /// Indices stand in parentheses where the parser would fold the whole sum into one affine number.
 std::string ExprPrinter::sum(const Node& node) {
   const bool first_folds = is_foldable(*node.args[0]);
-  const bool folds = first_folds && std::ranges::all_of(node.args, [](const Expr& arg) { return is_foldable_term(*arg); });
+  const bool folds =
+      first_folds && std::ranges::all_of(node.args, [](const Expr& arg) { return is_foldable_term(*arg); });
   const auto term = [&](const Expr& arg) { return print(arg, folds && is_index(*arg) ? kPrimary + 1 : kProduct); };
   std::string text = term(node.args[0]);
   for (std::size_t i = 1; i < node.args.size(); ++i) {
@@ -159,8 +182,8 @@ std::string ExprPrinter::choose_name(const Range& range) const {
   }
   for (int number = 1;; ++number) {
     std::string name = fmt::format("i{}", number);
-    const bool taken = in_scope(name) || program_.find_dim(name) || find_index(program_, name) || program_.find_input(name) ||
-                       program_.find_definition(name);
+    const bool taken = in_scope(name) || program_.find_dim(name) || find_index(program_, name) ||
+                       program_.find_input(name) || program_.find_definition(name);
     if (!taken) return name;
   }
 }
@@ -201,7 +224,8 @@ bool ExprPrinter::shares_outer_names(const Node& node) const {
   for (const Affine& subscript : node.subscripts) {
     const InScope* index = element_index(subscript);
     if (!index || index_extent(program_, index->name, &index->range) != node.size) return false;
-    const bool used_inside = std::ranges::any_of(node.args, [&](const Expr& arg) { return arg->depends_on(index->symbol); });
+    const bool used_inside =
+        std::ranges::any_of(node.args, [&](const Expr& arg) { return arg->depends_on(index->symbol); });
     if (used_inside || std::ranges::find(names, index->name) != names.end()) return false;
     names.push_back(index->name);
   }
@@ -239,7 +263,8 @@ std::string ExprPrinter::random(const Node& node) const {
   std::vector<Affine> all_axes;
   for (std::size_t k = 0; k < axes_.size(); ++k) all_axes.emplace_back(Symbol::axis(static_cast<std::uint32_t>(k)));
   const std::string text = fmt::format("{}({})", to_string(node.random), node.stream);
-  return node.subscripts == all_axes ? text : fmt::format("{}[{}]", text, affine_list_text(node.subscripts, spelling()));
+  return node.subscripts == all_axes ? text
+                                     : fmt::format("{}[{}]", text, affine_list_text(node.subscripts, spelling()));
 }
 
 }  // namespace moxie

@@ -1,6 +1,5 @@
 #pragma once
 // Writes expressions as .mox text with the fewest parentheses that read back as the same nodes.
-#include <span>
 #include <string>
 #include <vector>
 
@@ -41,7 +40,7 @@ class ExprPrinter {
   std::string algebra_at(const Node& node, const std::string& row, const std::string& col);
   std::string random(const Node& node) const;
 
-  /// The names of the matrix's indices, if its element is one at which the same names are in scope around it.
+  /// Whether the element that is taken can be told by naming the matrix's indices like those around it.
   bool shares_outer_names(const Node& node) const;
   /// A name for an index over `range` that is not in scope: that of a declared index, or a new one.
   std::string choose_name(const Range& range) const;

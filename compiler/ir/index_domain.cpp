@@ -95,9 +95,12 @@ class Constraints {
     for (const auto& bound : std::exchange(bounds_, {})) {
       const Affine constraint = affine(bound);
       const std::int64_t coefficient = constraint.coefficient(symbol);
-      if (coefficient > 0) lows.push_back(constraint);
-      else if (coefficient < 0) highs.push_back(constraint);
-      else add(constraint);
+      if (coefficient > 0)
+        lows.push_back(constraint);
+      else if (coefficient < 0)
+        highs.push_back(constraint);
+      else
+        add(constraint);
     }
     for (const Affine& low : lows) {
       for (const Affine& high : highs) {
@@ -116,14 +119,15 @@ class Constraints {
   bool exact_ = true;
 };
 
-/// Most goals are a fact as it stands, such as 0 <= s for a subscript s; finding that is far cheaper than an elimination.
+/// Most goals are a fact as it stands, such as 0 <= s for a subscript s; finding that is far cheaper than an
+/// elimination.
 bool is_among(const std::vector<Affine>& system, const Affine& goal) {
-  return std::ranges::any_of(system, [&](const Affine& fact) {
-    return fact.terms() == goal.terms() && fact.constant() <= goal.constant();
-  });
+  return std::ranges::any_of(
+      system, [&](const Affine& fact) { return fact.terms() == goal.terms() && fact.constant() <= goal.constant(); });
 }
 
-/// Whether the points that satisfy `system` and not `goal` >= 0 are none (Holds), certainly some (Fails), or some for some dims.
+/// Whether the points that satisfy `system` and not `goal` >= 0 are none (Holds), certainly some (Fails), or some for
+/// some dims.
 Proof prove(const std::vector<Affine>& system, const Affine& goal) {
   if (is_among(system, goal)) return Proof::Holds;
   Constraints counterexamples;
@@ -161,8 +165,14 @@ const std::array<Comparison, 6> kComparisons = {{
     {">=", "<", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d}}; }},
     {">", "<=", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d - Affine(1)}}; }},
     {"<=", ">", [](const Affine& d) { return std::vector<std::vector<Affine>>{{-d}}; }},
-    {"==", "!=", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d, -d}}; }},
-    {"!=", "==", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d - Affine(1)}, {Affine(-1) - d}}; }},
+    {"==", "!=",
+     [](const Affine& d) {
+       return std::vector<std::vector<Affine>>{{d, -d}};
+     }},
+    {"!=", "==",
+     [](const Affine& d) {
+       return std::vector<std::vector<Affine>>{{d - Affine(1)}, {Affine(-1) - d}};
+     }},
 }};
 
 const Comparison* find_comparison(std::string_view name) {
@@ -194,8 +204,10 @@ std::vector<IndexDomain::System> IndexDomain::alternatives(const Expr& condition
     std::vector<System> result = all ? nothing_known : std::vector<System>();
     for (const Expr& arg : condition->args) {
       const std::vector<System> part = alternatives(arg, truth);
-      if (all) result = combine(result, part);
-      else result.insert(result.end(), part.begin(), part.end());
+      if (all)
+        result = combine(result, part);
+      else
+        result.insert(result.end(), part.begin(), part.end());
     }
     return result.size() > kMostSystems ? nothing_known : result;
   }

@@ -8,7 +8,8 @@ namespace moxie {
 
 enum class Proof : std::uint8_t { Holds, Fails, Unknown };
 
-/// The integer points that satisfy one of several systems of affine inequalities. Several, because a condition such as `i != 0` splits a domain.
+/// The integer points that satisfy one of several systems of affine inequalities. Several, because a condition such as
+/// `i != 0` splits a domain.
 class IndexDomain {
  public:
   /// Values that are known for some dims.
@@ -16,11 +17,12 @@ class IndexDomain {
 
   void add_range(Symbol symbol, const Range& range);
   void add_nonnegative(const Affine& affine);
-  /// The part of the domain in which the condition has the given truth value; parts of it that are not affine tell nothing.
+  /// The part of the domain in which the condition has the given truth value; parts of it that are not affine tell
+  /// nothing.
   IndexDomain where(const Expr& condition, bool truth) const;
 
-  /// Whether `affine` >= 0 everywhere. Fails: not so for some point, whatever the (positive) values of dims that are not known, or not
-  /// provable although all of them are known. Unknown: it depends on dims.
+  /// Whether `affine` >= 0 everywhere. Fails: not so for some point, whatever the (positive) values of dims that are
+  /// not known, or not provable although all of them are known. Unknown: it depends on dims.
   Proof prove_nonnegative(const Affine& affine) const;
 
  private:

@@ -22,8 +22,12 @@ constexpr std::array<std::string_view, 21> kMarks = {"..", "<=", ">=", "==", "!=
 
 /// What people write out of habit, and its spelling here.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kForeign = {
-    {{"&", "write `and`"}, {"|", "write `or`"}, {"!", "write `not` or `!=`"}, {";", "end a statement with a new line"},
-     {"\"", "there are no strings; `#` starts a comment"}, {"%", "`#` starts a comment"}}};
+    {{"&", "write `and`"},
+     {"|", "write `or`"},
+     {"!", "write `not` or `!=`"},
+     {";", "end a statement with a new line"},
+     {"\"", "there are no strings; `#` starts a comment"},
+     {"%", "`#` starts a comment"}}};
 
 class Lexer {
  public:
@@ -109,14 +113,17 @@ class Lexer {
   [[noreturn]] void fail_character(std::string_view rest) const {
     const auto habit = std::ranges::find_if(kForeign, [&](const auto& entry) { return rest.starts_with(entry.first); });
     const auto code = static_cast<unsigned char>(rest[0]);
-    const std::string shown = code > ' ' && code < 0x7f ? fmt::format("`{}`", rest[0]) : fmt::format("byte 0x{:02x}", code);
+    const std::string shown =
+        code > ' ' && code < 0x7f ? fmt::format("`{}`", rest[0]) : fmt::format("byte 0x{:02x}", code);
     fail(position_, "unexpected character " + shown,
-         habit == kForeign.end() ? "names consist of the letters a-z, digits, `_` and inner dots" : std::string(habit->second));
+         habit == kForeign.end() ? "names consist of the letters a-z, digits, `_` and inner dots"
+                                 : std::string(habit->second));
   }
 
   void match_bracket(const Token& token) {
     if (token.text == "(" || token.text == "[") open_.push_back(token);
-    if (token.text == "{" || token.text == "}") fail(token.offset, "braces have no meaning here", "use `(` `)` and `[` `]`");
+    if (token.text == "{" || token.text == "}")
+      fail(token.offset, "braces have no meaning here", "use `(` `)` and `[` `]`");
     if (token.text != ")" && token.text != "]") return;
     if (open_.empty()) fail(token.offset, fmt::format("this `{}` closes nothing", token.text));
     const std::string_view wanted = open_.back().text == "(" ? ")" : "]";
@@ -135,10 +142,11 @@ class Lexer {
 };
 
 std::set<std::string_view> reserved_words() {
-  std::set<std::string_view> words = {"dim", "index", "input", "let", "output", "dtype", "dynamic", "in",    "of",
+  std::set<std::string_view> words = {"dim", "index", "input", "let", "output", "dtype", "dynamic", "in", "of",
                                       "and", "or",    "not",   "inf", "nan",    "ceil",  "f32",     "f64"};
   for (const ScalarFunction& row : scalar_functions()) words.insert(row.name);
-  for (int kind = 0; kind <= static_cast<int>(ReduceKind::LogSumExp); ++kind) words.insert(to_string(static_cast<ReduceKind>(kind)));
+  for (int kind = 0; kind <= static_cast<int>(ReduceKind::LogSumExp); ++kind)
+    words.insert(to_string(static_cast<ReduceKind>(kind)));
   for (int kind = 0; kind <= static_cast<int>(LinearAlgebraKind::TriSolveTransposed); ++kind) {
     words.insert(to_string(static_cast<LinearAlgebraKind>(kind)));
   }
@@ -153,9 +161,12 @@ std::vector<Token> tokenize(const SourceText& source) { return Lexer(source).run
 bool is_identifier(std::string_view name) {
   bool part_start = true;
   for (std::size_t i = 0; i < name.size(); ++i) {
-    if (name[i] == '.' && !part_start) part_start = true;
-    else if (is_word(name[i])) part_start = false;
-    else return false;
+    if (name[i] == '.' && !part_start)
+      part_start = true;
+    else if (is_word(name[i]))
+      part_start = false;
+    else
+      return false;
   }
   return !part_start && is_letter(name[0]);
 }

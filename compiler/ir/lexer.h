@@ -1,6 +1,7 @@
 #pragma once
 // The words of .mox text: tokens, names and which names are taken by the language itself.
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -8,7 +9,8 @@
 
 namespace moxie {
 
-/// Integer is a number without point and exponent, Mark an operator or bracket, Newline the end of a statement (never inside brackets).
+/// Integer is a number without point and exponent, Mark an operator or bracket, Newline the end of a statement (never
+/// inside brackets).
 enum class TokenKind : std::uint8_t { Name, Integer, Number, Mark, Newline, End };
 
 struct Token {

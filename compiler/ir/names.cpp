@@ -47,7 +47,8 @@ std::optional<Affine> index_extent(const Program& program, std::string_view name
 
 std::optional<Affine> axis_extent(const Program& program, std::string_view name, const Range& range) {
   if (const IndexDecl* index = find_index(program, name)) return index->range.as_extent();
-  const bool simple = range.highs.size() == 1 && range.highs[0].divisor == 1 && mentions_only_dims(range.highs[0].value);
+  const bool simple =
+      range.highs.size() == 1 && range.highs[0].divisor == 1 && mentions_only_dims(range.highs[0].value);
   return simple ? std::optional(range.highs[0].value + Affine(1)) : std::nullopt;
 }
 
@@ -67,7 +68,8 @@ void Names::check_bindable(const Program& program, const Token& name) const {
 }
 
 const Binding* Names::find(std::string_view name) const {
-  const auto it = std::find_if(scope_.rbegin(), scope_.rend(), [&](const Binding& binding) { return binding.name == name; });
+  const auto it =
+      std::find_if(scope_.rbegin(), scope_.rend(), [&](const Binding& binding) { return binding.name == name; });
   return it == scope_.rend() ? nullptr : &*it;
 }
 
@@ -75,8 +77,9 @@ Affine Names::resolve_dim(const Program& program, const Token& name) const {
   if (program.find_dim(name.text)) return Symbol::dim(name.text);
   const std::string kind = kind_of(program, name.text);
   const std::string similar = did_you_mean(name.text, dim_names(program));
-  tokens_.fail<TypeError>(name, kind.empty() ? fmt::format("dim `{}` is not declared", name.text)
-                                             : fmt::format("`{}` is {}, but only dims may stand here", name.text, kind),
+  tokens_.fail<TypeError>(name,
+                          kind.empty() ? fmt::format("dim `{}` is not declared", name.text)
+                                       : fmt::format("`{}` is {}, but only dims may stand here", name.text, kind),
                           similar.empty() ? fmt::format("declare it first: dim {}", name.text) : similar);
 }
 
@@ -84,7 +87,8 @@ Affine Names::resolve_index(const Program& program, const Token& name) const {
   if (const Binding* binding = find(name.text)) return binding->symbol;
   if (program.find_dim(name.text)) return Symbol::dim(name.text);
   if (program.find_input(name.text) || program.find_definition(name.text)) {
-    tokens_.fail<TypeError>(name, fmt::format("`{}` is a tensor; only indices, dims and integers may stand here", name.text),
+    tokens_.fail<TypeError>(name,
+                            fmt::format("`{}` is a tensor; only indices, dims and integers may stand here", name.text),
                             "subscripts and bounds are affine in indices; to select by value, reduce with where(...)");
   }
   fail_unknown(program, name);
@@ -105,8 +109,9 @@ void Names::fail_unknown(const Program& program, const Token& name) const {
   for (const Binding& binding : scope_) known.push_back(binding.name);
   const std::string similar = did_you_mean(name.text, known);
   tokens_.fail<TypeError>(name, fmt::format("`{}` is not declared", name.text),
-                          similar.empty() ? "declare it in a line above: `input` or `let` for tensors, `index` for indices, `dim`"
-                                          : similar);
+                          similar.empty()
+                              ? "declare it in a line above: `input` or `let` for tensors, `index` for indices, `dim`"
+                              : similar);
 }
 
 }  // namespace moxie

@@ -37,8 +37,10 @@ class ProgramParser {
                                                              {"dtype", &ProgramParser::default_dtype}}};
     const auto it = std::ranges::find_if(statements, [&](const Statement& s) { return tokens_.at(s.word); });
     if (it == statements.end()) {
-      const std::string similar = did_you_mean(tokens_.peek().text, {"dim", "index", "input", "let", "output", "dtype"});
-      tokens_.fail_expected("a statement", similar.empty() ? "a line starts with dim, index, input, let, output or dtype" : similar);
+      const std::string similar =
+          did_you_mean(tokens_.peek().text, {"dim", "index", "input", "let", "output", "dtype"});
+      tokens_.fail_expected("a statement",
+                            similar.empty() ? "a line starts with dim, index, input, let, output or dtype" : similar);
     }
     tokens_.next();
     (this->*it->read)();
@@ -61,7 +63,8 @@ class ProgramParser {
   }
 
   void default_dtype() {
-    const bool first = program_.dims.empty() && program_.indices.empty() && program_.inputs.empty() && program_.definitions.empty();
+    const bool first =
+        program_.dims.empty() && program_.indices.empty() && program_.inputs.empty() && program_.definitions.empty();
     if (!first) tokens_.fail<ParseError>(tokens_.peek(), "`dtype` must be the first statement", "move it to the top");
     program_.default_dtype = dtype();
   }
@@ -87,9 +90,12 @@ class ProgramParser {
     list([&] {
       const Token name = new_name("an index");
       Range range;
-      if (tokens_.accept(":")) range = Range::extent(parse_affine(tokens_, dim_resolver()));
-      else if (tokens_.accept("in")) range = parse_range(tokens_, dim_resolver());
-      else tokens_.fail_expected("`:` or `in`", fmt::format("write {0}:N or {0} in 0..N", name.text));
+      if (tokens_.accept(":"))
+        range = Range::extent(parse_affine(tokens_, dim_resolver()));
+      else if (tokens_.accept("in"))
+        range = parse_range(tokens_, dim_resolver());
+      else
+        tokens_.fail_expected("`:` or `in`", fmt::format("write {0}:N or {0} in 0..N", name.text));
       program_.indices.push_back({std::string(name.text), std::move(range)});
     });
   }
@@ -142,7 +148,8 @@ class ProgramParser {
       const Token name = tokens_.peek();
       const Symbol symbol = Symbol::axis(static_cast<std::uint32_t>(result.size()));
       Binding axis = ExprParser::parse_binder(tokens_, program_, names_, symbol);
-      const Affine extent = tokens_.accept("of") ? parse_affine(tokens_, dim_resolver()) : default_extent(name, axis.range);
+      const Affine extent =
+          tokens_.accept("of") ? parse_affine(tokens_, dim_resolver()) : default_extent(name, axis.range);
       result.push_back({axis.name, extent, axis.range});
       names_.bind(std::move(axis));
     });
@@ -153,8 +160,10 @@ class ProgramParser {
   Affine default_extent(const Token& name, const Range& range) {
     if (const std::optional<Affine> extent = axis_extent(program_, name.text, range)) return *extent;
     if (find_index(program_, name.text)) {
-      tokens_.fail<ShapeError>(name, fmt::format("index `{}` does not start at 0 and cannot be an axis", name.text),
-                               fmt::format("an axis runs from 0: write [{} in 0..N] under another name and shift the subscripts", name.text));
+      tokens_.fail<ShapeError>(
+          name, fmt::format("index `{}` does not start at 0 and cannot be an axis", name.text),
+          fmt::format("an axis runs from 0: write [{} in 0..N] under another name and shift the subscripts",
+                      name.text));
     }
     tokens_.fail<ShapeError>(name, fmt::format("the extent of axis `{}` cannot be seen from its range", name.text),
                              fmt::format("say how many elements are stored: {} in ... of N", name.text));

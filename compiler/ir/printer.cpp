@@ -25,7 +25,8 @@ std::string dim_text(const DimDecl& dim) {
 
 std::string index_text(const IndexDecl& index) {
   const SymbolSpelling spell = [](Symbol symbol) { return symbol.name(); };
-  if (const std::optional<Affine> extent = index.range.as_extent()) return index.name + ":" + affine_text(*extent, spell);
+  if (const std::optional<Affine> extent = index.range.as_extent())
+    return index.name + ":" + affine_text(*extent, spell);
   return index.name + " in " + range_text(index.range, spell);
 }
 
@@ -35,7 +36,8 @@ std::string dtype_text(DType dtype, const Program& program) {
 
 std::string input_text(const InputDecl& input, const Program& program) {
   std::string text = input.name;
-  if (!input.shape.empty()) text += "[" + affine_list_text(input.shape, [](Symbol symbol) { return symbol.name(); }) + "]";
+  if (!input.shape.empty())
+    text += "[" + affine_list_text(input.shape, [](Symbol symbol) { return symbol.name(); }) + "]";
   text += dtype_text(input.dtype, program);
   if (input.sign == SignDomain::NonNegative) text += " >= 0";
   if (input.sign == SignDomain::Positive) text += " > 0";

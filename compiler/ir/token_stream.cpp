@@ -47,7 +47,8 @@ void TokenStream::fail_expected(const std::string& what, const std::string& hint
 
 void TokenStream::check_depth(int depth) const {
   if (depth <= kDeepest) return;
-  fail<ParseError>(peek(), fmt::format("the expression nests more than {} levels deep", kDeepest), "name parts of it with `let`");
+  fail<ParseError>(peek(), fmt::format("the expression nests more than {} levels deep", kDeepest),
+                   "name parts of it with `let`");
 }
 
 std::optional<std::int64_t> integer_value(const Token& token) {

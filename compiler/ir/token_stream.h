@@ -1,5 +1,6 @@
 #pragma once
 // TokenStream: the parsers' view of the tokens, one after the other, with the errors of what is not found there.
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>

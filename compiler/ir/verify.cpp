@@ -12,10 +12,13 @@ namespace {
 
 void check_name(std::set<std::string>& taken, const std::string& name, std::string_view what) {
   if (!is_identifier(name)) {
-    throw TypeError(fmt::format("{} `{}`: names consist of letters, digits, `_` and inner dots and start with no digit", what, name));
+    throw TypeError(fmt::format("{} `{}`: names consist of letters, digits, `_` and inner dots and start with no digit",
+                                what, name));
   }
-  if (is_reserved(name)) throw TypeError(fmt::format("{} `{}`: this is a word of the language; choose another name", what, name));
-  if (!taken.insert(name).second) throw TypeError(fmt::format("{} `{}`: one name names one thing, but this one is taken", what, name));
+  if (is_reserved(name))
+    throw TypeError(fmt::format("{} `{}`: this is a word of the language; choose another name", what, name));
+  if (!taken.insert(name).second)
+    throw TypeError(fmt::format("{} `{}`: one name names one thing, but this one is taken", what, name));
 }
 
 void check_names(const Program& program) {
@@ -29,13 +32,15 @@ void check_names(const Program& program) {
 void check_dims_only(const Program& program, const Affine& affine, const std::string& where) {
   for (const auto& [symbol, coefficient] : affine.terms()) {
     if (symbol.is_dim() && program.find_dim(symbol.name())) continue;
-    throw TypeError(fmt::format("{}: `{}` mentions `{}`, which is no declared dim", where, print(affine), symbol.name()));
+    throw TypeError(
+        fmt::format("{}: `{}` mentions `{}`, which is no declared dim", where, print(affine), symbol.name()));
   }
 }
 
 void check_extent(const Program& program, const Affine& extent, const std::string& where) {
   check_dims_only(program, extent, where);
-  if (extent.is_constant() && extent.constant() < 0) throw ShapeError(fmt::format("{} has the negative extent {}", where, print(extent)));
+  if (extent.is_constant() && extent.constant() < 0)
+    throw ShapeError(fmt::format("{} has the negative extent {}", where, print(extent)));
 }
 
 void check_index(const Program& program, const IndexDecl& index) {
@@ -47,7 +52,8 @@ void check_index(const Program& program, const IndexDecl& index) {
 }
 
 void check_shape(const Program& program, const std::vector<Affine>& shape, const std::string& tensor) {
-  for (std::size_t k = 0; k < shape.size(); ++k) check_extent(program, shape[k], fmt::format("axis {} of `{}`", k, tensor));
+  for (std::size_t k = 0; k < shape.size(); ++k)
+    check_extent(program, shape[k], fmt::format("axis {} of `{}`", k, tensor));
 }
 
 }  // namespace

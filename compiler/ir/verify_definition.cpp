@@ -43,7 +43,8 @@ Replacement known_dims(const Program& program) {
 bool is_truth(const Expr& expr) { return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth; }
 
 bool wants_truth(const ScalarFunction& function, std::size_t arg) {
-  return function.name == "and" || function.name == "or" || function.name == "not" || (function.name == "where" && arg == 0);
+  return function.name == "and" || function.name == "or" || function.name == "not" ||
+         (function.name == "where" && arg == 0);
 }
 
 class DefinitionVerifier {
@@ -81,7 +82,8 @@ class DefinitionVerifier {
   void check_axis(std::size_t k, Place& place) {
     const AxisDecl& axis = definition_.axes[k];
     const bool twice = std::ranges::count(definition_.axes, axis.name, &AxisDecl::name) > 1;
-    const bool taken = program_.find_dim(axis.name) || program_.find_input(axis.name) || program_.find_definition(axis.name);
+    const bool taken =
+        program_.find_dim(axis.name) || program_.find_input(axis.name) || program_.find_definition(axis.name);
     if (!is_identifier(axis.name) || is_reserved(axis.name) || twice || taken) {
       throw TypeError(where() + fmt::format("axis {} cannot be called `{}`; it needs a name of its own", k, axis.name));
     }
@@ -89,9 +91,12 @@ class DefinitionVerifier {
     check_range(axis.range, place);
     const Symbol symbol = Symbol::axis(static_cast<std::uint32_t>(k));
     place.domain.add_range(symbol, axis.range);
-    require(place, symbol, [&] { return fmt::format("the range {} of axis `{}` starts below 0", printer(place).print(axis.range), axis.name); });
+    require(place, symbol, [&] {
+      return fmt::format("the range {} of axis `{}` starts below 0", printer(place).print(axis.range), axis.name);
+    });
     require(place, axis.extent - Affine(symbol) - Affine(1), [&] {
-      return fmt::format("the range {} of axis `{}` leaves its extent {}", printer(place).print(axis.range), axis.name, print(axis.extent));
+      return fmt::format("the range {} of axis `{}` leaves its extent {}", printer(place).print(axis.range), axis.name,
+                         print(axis.extent));
     });
   }
 
@@ -99,10 +104,14 @@ class DefinitionVerifier {
 
   bool is_in_scope(Symbol symbol, const Place& place) const {
     switch (symbol.kind()) {
-      case Symbol::Kind::Dim: return program_.find_dim(symbol.name());
-      case Symbol::Kind::Axis: return symbol.number() < axes_in_scope_;
-      case Symbol::Kind::Bound: return place.binds(symbol);
-      case Symbol::Kind::Free: break;
+      case Symbol::Kind::Dim:
+        return program_.find_dim(symbol.name());
+      case Symbol::Kind::Axis:
+        return symbol.number() < axes_in_scope_;
+      case Symbol::Kind::Bound:
+        return place.binds(symbol);
+      case Symbol::Kind::Free:
+        break;
     }
     return false;
   }
@@ -110,8 +119,8 @@ class DefinitionVerifier {
   void check_affine(const Affine& affine, const Place& place) const {
     for (const auto& [symbol, coefficient] : affine.terms()) {
       if (is_in_scope(symbol, place)) continue;
-      throw TypeError(where() + fmt::format("`{}` in `{}` is neither a declared dim nor an index in scope", symbol.name(),
-                                            printer(place).print(affine)));
+      throw TypeError(where() + fmt::format("`{}` in `{}` is neither a declared dim nor an index in scope",
+                                            symbol.name(), printer(place).print(affine)));
     }
   }
 
@@ -132,14 +141,16 @@ class DefinitionVerifier {
 
   void check_number(const Expr& expr, Place& place) const {
     if (is_truth(expr)) {
-      throw TypeError(where() + fmt::format("`{0}` is a condition, but a number is wanted; write where({0}, 1, 0)", text(expr, place)));
+      throw TypeError(where() + fmt::format("`{0}` is a condition, but a number is wanted; write where({0}, 1, 0)",
+                                            text(expr, place)));
     }
     check(expr, place);
   }
 
   void check_condition(const Expr& expr, Place& place) const {
     if (!is_truth(expr)) {
-      throw TypeError(where() + fmt::format("`{0}` is a number, but a condition is wanted; write {0} != 0", text(expr, place)));
+      throw TypeError(where() +
+                      fmt::format("`{0}` is a number, but a condition is wanted; write {0} != 0", text(expr, place)));
     }
     check(expr, place);
   }
@@ -147,13 +158,20 @@ class DefinitionVerifier {
   void check(const Expr& expr, Place& place) const {
     if (!place.seen.insert(expr.get()).second) return;
     switch (expr->kind) {
-      case NodeKind::Constant: return;
-      case NodeKind::IndexValue: return check_affine(expr->affine, place);
-      case NodeKind::Access: return check_access(expr, place);
-      case NodeKind::Call: return check_call(expr, place);
-      case NodeKind::Reduce: return check_reduction(expr, place);
-      case NodeKind::LinearAlgebra: return check_algebra(expr, place);
-      case NodeKind::Random: break;
+      case NodeKind::Constant:
+        return;
+      case NodeKind::IndexValue:
+        return check_affine(expr->affine, place);
+      case NodeKind::Access:
+        return check_access(expr, place);
+      case NodeKind::Call:
+        return check_call(expr, place);
+      case NodeKind::Reduce:
+        return check_reduction(expr, place);
+      case NodeKind::LinearAlgebra:
+        return check_algebra(expr, place);
+      case NodeKind::Random:
+        break;
     }
     for (const Affine& coordinate : expr->subscripts) check_affine(coordinate, place);
   }
@@ -161,8 +179,10 @@ class DefinitionVerifier {
   void check_call(const Expr& expr, Place& place) const {
     if (expr->function->name == "where") return check_where(expr, place);
     for (std::size_t i = 0; i < expr->args.size(); ++i) {
-      if (wants_truth(*expr->function, i)) check_condition(expr->args[i], place);
-      else check_number(expr->args[i], place);
+      if (wants_truth(*expr->function, i))
+        check_condition(expr->args[i], place);
+      else
+        check_number(expr->args[i], place);
     }
   }
 
@@ -185,9 +205,12 @@ class DefinitionVerifier {
   void check_algebra(const Expr& expr, const Place& place) const {
     const AlgebraForm form = algebra_form(expr->algebra);
     const bool well_formed = expr->args.size() == (form.has_rhs ? 2 : 1) && expr->subscripts.size() == form.elements;
-    if (!well_formed) throw TypeError(where() + fmt::format("`{}` has the wrong number of arguments or subscripts", to_string(expr->algebra)));
+    if (!well_formed)
+      throw TypeError(where() +
+                      fmt::format("`{}` has the wrong number of arguments or subscripts", to_string(expr->algebra)));
     for (const auto& [symbol, coefficient] : expr->size.terms()) {
-      if (!symbol.is_dim()) throw ShapeError(where() + fmt::format("the size of a matrix depends on the index `{}`", symbol.name()));
+      if (!symbol.is_dim())
+        throw ShapeError(where() + fmt::format("the size of a matrix depends on the index `{}`", symbol.name()));
     }
     check_affine(expr->size, place);
     const Range extent = Range::extent(expr->size);
@@ -210,23 +233,26 @@ class DefinitionVerifier {
     const Definition* definition = program_.find_definition(expr->tensor);
     if (!definition) throw TypeError(where() + fmt::format("`{}` is neither an input nor a definition", expr->tensor));
     const auto position = static_cast<std::size_t>(definition - program_.definitions.data());
-    if (position == position_) throw TypeError(where() + "it reads itself; a definition reads inputs and earlier definitions");
-    if (position > position_) throw TypeError(where() + fmt::format("it reads `{}`, which is defined later; move that up", expr->tensor));
+    if (position == position_)
+      throw TypeError(where() + "it reads itself; a definition reads inputs and earlier definitions");
+    if (position > position_)
+      throw TypeError(where() + fmt::format("it reads `{}`, which is defined later; move that up", expr->tensor));
   }
 
   void check_access(const Expr& expr, const Place& place) const {
     check_readable(expr);
     const std::vector<Affine> shape = program_.shape_of(expr->tensor);
     if (expr->subscripts.size() != shape.size()) {
-      throw ShapeError(where() + fmt::format("`{}` has {} axes, but {} subscripts were given", text(expr, place), shape.size(),
-                                             expr->subscripts.size()));
+      throw ShapeError(where() + fmt::format("`{}` has {} axes, but {} subscripts were given", text(expr, place),
+                                             shape.size(), expr->subscripts.size()));
     }
     const Definition* definition = program_.find_definition(expr->tensor);
     const auto subscript_of_axis = [&](Symbol symbol) -> const Affine* {
       return symbol.kind() == Symbol::Kind::Axis ? &expr->subscripts[symbol.number()] : nullptr;
     };
     for (std::size_t k = 0; k < shape.size(); ++k) {
-      const Range range = definition ? definition->axes[k].range.substitute(subscript_of_axis) : Range::extent(shape[k]);
+      const Range range =
+          definition ? definition->axes[k].range.substitute(subscript_of_axis) : Range::extent(shape[k]);
       check_inside(expr, expr->subscripts[k], range, place);
     }
   }
@@ -245,9 +271,11 @@ class DefinitionVerifier {
       if (symbol.is_dim()) continue;
       facts.push_back(fmt::format("{} in {}", names.print(Affine(symbol)), names.print(range_of(symbol, place))));
     }
-    for (const auto& [dim, value] : known_dims(program_)) facts.push_back(fmt::format("{} = {}", dim.name(), print(value)));
-    return fmt::format("subscript {} of `{}` can leave {}{}{}; guard the access with where(...) or change the range", names.print(subscript),
-                       text(expr, place), names.print(range), facts.empty() ? "" : ", with ", fmt::join(facts, ", "));
+    for (const auto& [dim, value] : known_dims(program_))
+      facts.push_back(fmt::format("{} = {}", dim.name(), print(value)));
+    return fmt::format("subscript {} of `{}` can leave {}{}{}; guard the access with where(...) or change the range",
+                       names.print(subscript), text(expr, place), names.print(range), facts.empty() ? "" : ", with ",
+                       fmt::join(facts, ", "));
   }
 
   Range range_of(Symbol symbol, const Place& place) const {
@@ -267,7 +295,8 @@ void check_range_form(const Range& range, const std::string& where) {
   if (range.lows.empty() || range.highs.empty()) throw ShapeError(where + " is not bounded on both sides");
   for (const auto* bounds : {&range.lows, &range.highs}) {
     for (const Bound& bound : *bounds) {
-      if (bound.divisor <= 0) throw ShapeError(fmt::format("{} has a bound with the divisor {}; it must be positive", where, bound.divisor));
+      if (bound.divisor <= 0)
+        throw ShapeError(fmt::format("{} has a bound with the divisor {}; it must be positive", where, bound.divisor));
     }
   }
 }

@@ -199,6 +199,7 @@ class CpuDevice : public Device {
         pool_(options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))) {}
 
   std::string name() const override { return "cpu"; }
+  CacheStats cache_stats() const override { return cache_.stats(); }
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
     return std::make_unique<CpuExecutable>(std::move(plan), dims, machine_, &cache_, pool_);
   }

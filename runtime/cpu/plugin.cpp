@@ -30,6 +30,7 @@ struct Plugin {
   moxie_llvm_compile_fn* compile = nullptr;
   moxie_llvm_free_fn* release = nullptr;
   moxie_llvm_version_fn* version = nullptr;
+  fs::path path = {};
 };
 
 Plugin resolve(void* library, const fs::path& path) {
@@ -44,7 +45,8 @@ Plugin resolve(void* library, const fs::path& path) {
   };
   return {reinterpret_cast<moxie_llvm_compile_fn*>(symbol("moxie_llvm_compile")),
           reinterpret_cast<moxie_llvm_free_fn*>(symbol("moxie_llvm_free")),
-          reinterpret_cast<moxie_llvm_version_fn*>(symbol("moxie_llvm_version"))};
+          reinterpret_cast<moxie_llvm_version_fn*>(symbol("moxie_llvm_version")),
+          path};
 }
 
 Plugin load() {
@@ -52,7 +54,7 @@ Plugin load() {
   for (const fs::path& directory : llvm_plugin_directories()) {
     const fs::path path = directory / kFileName;
     std::error_code ignored;
-    if (!fs::exists(path, ignored)) {
+    if (!directory.empty() && !fs::exists(path, ignored)) {
       reasons.push_back(fmt::format("{}: not there", path.string()));
     } else if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
       const Plugin plugin = resolve(library, path);
@@ -90,7 +92,7 @@ std::vector<fs::path> llvm_plugin_directories() {
     directories.push_back(executable.parent_path());
     directories.push_back(executable.parent_path().parent_path() / "lib");
   }
-  directories.emplace_back(MOXIE_PLUGIN_BUILD_DIR);
+  directories.emplace_back();
   return directories;
 }
 
@@ -112,6 +114,7 @@ std::string compile_llvm(const std::string& text, const VectorMachine& machine, 
 }
 
 std::string llvm_version() { return plugin().version(); }
+fs::path llvm_plugin_path() { return plugin().path; }
 bool llvm_is_loaded() { return loaded; }
 std::int64_t llvm_compilations() { return compilation_count; }
 

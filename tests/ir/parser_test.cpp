@@ -13,7 +13,9 @@ namespace {
 
 const std::string kHead = "dim S, N\nindex s:S, n:N, m:N, k in 1..3\ninput x[S,N], mu[N], w\n";
 
-Expr body_of(const std::string& expression) { return parse(kHead + "let y[s,n] = " + expression + "\n").definitions[0].body; }
+Expr body_of(const std::string& expression) {
+  return parse(kHead + "let y[s,n] = " + expression + "\n").definitions[0].body;
+}
 
 template <class E>
 void check_fails(const std::string& text, const std::vector<std::string>& fragments) {
@@ -51,7 +53,8 @@ TEST_CASE("declarations") {
   const Affine N = Symbol::dim("N");
   CHECK(program.indices[1] == IndexDecl{"k", Range::extent(3)});
   CHECK(program.indices[2] == IndexDecl{"j", Range::extent(N * 2 + Affine(1))});
-  CHECK(program.inputs[0] == InputDecl{"a", DType::f32, {Symbol::dim("S"), N * 2 - Affine(1)}, SignDomain::NonNegative});
+  CHECK(program.inputs[0] ==
+        InputDecl{"a", DType::f32, {Symbol::dim("S"), N * 2 - Affine(1)}, SignDomain::NonNegative});
   CHECK(program.inputs[1] == InputDecl{"b", DType::f64, {}, SignDomain::Positive});
   CHECK(program.inputs[2].sign == SignDomain::Any);
   CHECK(program.definitions[0].output);
@@ -90,9 +93,11 @@ TEST_CASE("reductions bind, subscripts are affine, ranges are half open") {
   const Symbol m = Symbol::fresh();
   const Affine N = Symbol::dim("N");
   CHECK(body_of("sum[m](mu[m])") == reduce(ReduceKind::Sum, m, Range::extent(N), moxie::access("mu", {m})));
-  CHECK(body_of("max[q in n..N](mu[N-1-q])") == reduce(ReduceKind::Max, m, Range::half_open(n, N), moxie::access("mu", {N - Affine(1) - m})));
+  CHECK(body_of("max[q in n..N](mu[N-1-q])") ==
+        reduce(ReduceKind::Max, m, Range::half_open(n, N), moxie::access("mu", {N - Affine(1) - m})));
   const Range range{{{1, n}, {2, s}}, {{3, s - Affine(3)}, {1, N - Affine(1)}}};
-  CHECK(body_of("prod[q in max(n, ceil(s/2))..min(floor(s/3), N)](q)") == reduce(ReduceKind::Product, m, range, index_value(m)));
+  CHECK(body_of("prod[q in max(n, ceil(s/2))..min(floor(s/3), N)](q)") ==
+        reduce(ReduceKind::Product, m, range, index_value(m)));
   CHECK(body_of("x[s,2*(n+1)-3*n]") == moxie::access("x", {s, Affine(2) - n}));
   CHECK(body_of("randn(3)") == random(RandomKind::Normal, 3, {s, n}));
 }
@@ -104,12 +109,14 @@ TEST_CASE("linear algebra takes its element from the indices around it or from a
   const Expr matrix = moxie::access("mu", {r}) * moxie::access("mu", {c});
   const Symbol m = Symbol::fresh();
   CHECK(body_of("sum[m](cholesky[n,m](mu[n]*mu[m]))") ==
-        reduce(ReduceKind::Sum, m, Range::extent(N), linear_algebra(LinearAlgebraKind::Cholesky, r, c, N, matrix, Expr(), {n, m})));
+        reduce(ReduceKind::Sum, m, Range::extent(N),
+               linear_algebra(LinearAlgebraKind::Cholesky, r, c, N, matrix, Expr(), {n, m})));
   CHECK(body_of("inverse[m,q in 0..N](mu[m]*mu[q])[n,n+1]") ==
         linear_algebra(LinearAlgebraKind::Inverse, r, c, N, matrix, Expr(), {n, n + Affine(1)}));
   CHECK(body_of("solve[m,n](mu[m]*mu[n], mu[m])") ==
         linear_algebra(LinearAlgebraKind::Solve, r, c, N, matrix, moxie::access("mu", {r}), {n}));
-  CHECK(body_of("logdet[m,q in 0..N](mu[m]*mu[q])") == linear_algebra(LinearAlgebraKind::LogDet, r, c, N, matrix, Expr(), {}));
+  CHECK(body_of("logdet[m,q in 0..N](mu[m]*mu[q])") ==
+        linear_algebra(LinearAlgebraKind::LogDet, r, c, N, matrix, Expr(), {}));
 }
 
 TEST_CASE("a message shows place, line, caret and hint") {
@@ -119,7 +126,8 @@ TEST_CASE("a message shows place, line, caret and hint") {
   } catch (const TypeError& error) {
     message = error.what();
   }
-  CHECK(message == "f.mox:4:14: `lamda` is not declared\n  let y[n] = 2*lamda[n]\n               ^\n  did you mean `lambda`?");
+  CHECK(message ==
+        "f.mox:4:14: `lamda` is not declared\n  let y[n] = 2*lamda[n]\n               ^\n  did you mean `lambda`?");
 }
 
 TEST_CASE("malformed text") {
@@ -151,7 +159,8 @@ TEST_CASE("malformed text") {
   check_fails<ParseError>("let y = exp + 1", {"`exp` is a word of the language", "exp(x)"});
   check_fails<ParseError>("index k in 0", {"`..` expected"});
   check_fails<ParseError>("index k in 0..floor(3/0)", {"divisor of a bound must be positive"});
-  check_fails<ParseError>("dim N\nindex k in 0..9223372036854775807*9223372036854775807", {"test.mox:2:", "overflows 64 bits"});
+  check_fails<ParseError>("dim N\nindex k in 0..9223372036854775807*9223372036854775807",
+                          {"test.mox:2:", "overflows 64 bits"});
   check_fails<ParseError>("let y = randn(x)", {"the number of a random stream expected"});
 }
 
@@ -168,7 +177,8 @@ TEST_CASE("deep nesting is an error, not a crash") {
     powers += "^2";
     negations += "not ";
   }
-  for (const std::string& text : {quotients, minuses + "1", powers, negations + "1<2,1,0)", "index k in 0.." + many + "1" + std::string(100000, ')')}) {
+  for (const std::string& text : {quotients, minuses + "1", powers, negations + "1<2,1,0)",
+                                  "index k in 0.." + many + "1" + std::string(100000, ')')}) {
     CHECK_THROWS_AS(parse(text), ParseError);
   }
   std::string sum = "let y = 1";
@@ -207,7 +217,8 @@ TEST_CASE("shapes and matrices that do not fit") {
   check_body_fails<ShapeError>("x[s]", {"test.mox:4:14", "`x` has the shape [S,N], but 1 subscript(s) were given"});
   check_body_fails<ShapeError>("x", {"`x` has the shape [S,N] and needs subscripts"});
   check_body_fails<ShapeError>("inverse[s,n](1)", {"the matrix is not square: `s` has S values, `n` has N"});
-  check_body_fails<TypeError>("inverse[m,n](1)", {"index `m` is not bound here, so no element is chosen", "inverse[r,t](...)[i,k]"});
+  check_body_fails<TypeError>("inverse[m,n](1)",
+                              {"index `m` is not bound here, so no element is chosen", "inverse[r,t](...)[i,k]"});
   check_body_fails<TypeError>("inverse[n,n](1)", {"row and column of a matrix need different indices"});
   check_body_fails<TypeError>("inverse[n,m](1)[n,n]", {"index `n` is already in scope"});
   check_body_fails<ShapeError>("inverse[m,q in 0..N](1)[n]", {"`inverse` gives 2 subscript(s) per element, but 1"});
@@ -215,9 +226,11 @@ TEST_CASE("shapes and matrices that do not fit") {
   check_body_fails<ShapeError>("logdet[k,m](1)", {"index of a matrix must run from 0"});
   check_body_fails<ParseError>("logdet[m](1)", {"`,` expected", "row and column"});
   check_body_fails<ParseError>("solve[m,n](1)", {"`,` expected", "solve[r,t](A, b)"});
-  check_body_fails<TypeError>("solve[m,n](1, mu[n])", {"the right-hand side is a vector over `m` and must not mention `n`"});
+  check_body_fails<TypeError>("solve[m,n](1, mu[n])",
+                              {"the right-hand side is a vector over `m` and must not mention `n`"});
   check_fails<ShapeError>(kHead + "let y[k] = 1", {"index `k` does not start at 0 and cannot be an axis"});
-  check_fails<ShapeError>(kHead + "let y[s, q in 0..s+1] = 1", {"the extent of axis `q` cannot be seen", "q in ... of N"});
+  check_fails<ShapeError>(kHead + "let y[s, q in 0..s+1] = 1",
+                          {"the extent of axis `q` cannot be seen", "q in ... of N"});
 }
 
 TEST_CASE("no mutation of a valid text crashes the parser, the printer or the verifier") {
@@ -226,27 +239,39 @@ TEST_CASE("no mutation of a valid text crashes the parser, the printer or the ve
 #else
   constexpr int kMutations = 200000;
 #endif
-  const std::string fragments[] = {"(", ")", "[", "]", "..", "in", "sum[", "inverse[", "^", "-", "*", "9223372036854775807", "\n", "s", "0", ",",
-                                   "where(", "max(", "floor(", "/", ":", "=", "of", "\xff", "N"};
+  const std::string fragments[] = {
+      "(",  ")", "[", "]", "..",     "in",   "sum[",   "inverse[", "^", "-", "*",  "9223372036854775807",
+      "\n", "s", "0", ",", "where(", "max(", "floor(", "/",        ":", "=", "of", "\xff",
+      "N"};
   std::mt19937 random(12345);
-  const auto below = [&](std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random); };
+  const auto below = [&](std::size_t bound) {
+    return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random);
+  };
   int accepted = 0;
   for (int round = 0; round < kMutations; ++round) {
     std::string text(kSamplePrograms[below(kSamplePrograms.size())]);
     for (std::size_t edits = 1 + below(3); edits > 0; --edits) {
       const std::size_t at = below(text.size());
       switch (below(4)) {
-        case 0: text[at] = static_cast<char>(below(128)); break;
-        case 1: text.erase(at, 1 + below(8)); break;
-        case 2: text.insert(at, fragments[below(std::size(fragments))]); break;
-        default: text.insert(at, text.substr(below(text.size()), below(20)));
+        case 0:
+          text[at] = static_cast<char>(below(128));
+          break;
+        case 1:
+          text.erase(at, 1 + below(8));
+          break;
+        case 2:
+          text.insert(at, fragments[below(std::size(fragments))]);
+          break;
+        default:
+          text.insert(at, text.substr(below(text.size()), below(20)));
       }
     }
     try {
       const Program program = parse(text);
       const std::string printed = print(program);
       const Program again = parse(printed);
-      if (without_lines(again) != without_lines(program) || print(again) != printed) FAIL("does not round-trip: " << text);
+      if (without_lines(again) != without_lines(program) || print(again) != printed)
+        FAIL("does not round-trip: " << text);
       ++accepted;
       verify(program);
     } catch (const InternalError& error) {

@@ -45,15 +45,18 @@ TEST_CASE("every sample program prints as text that reads back as itself") {
 }
 
 TEST_CASE("a program prints line by line") {
-  const Program program = parse("dtype f64\ndim S dynamic, N=3\nindex s:S, k in 1..N\ninput x[S,N]: f32 > 0, b\nlet y[s]=x[s,0]-b\noutput y\n",
-                                "models/tiny.mox");
-  CHECK(print(program) == "# tiny\ndtype f64\ndim S dynamic, N = 3\nindex s:S, k in 1..N\ninput x[S,N]: f32 > 0, b\n"
-                          "output y[s] = x[s,0] - b\n");
+  const Program program = parse(
+      "dtype f64\ndim S dynamic, N=3\nindex s:S, k in 1..N\ninput x[S,N]: f32 > 0, b\nlet y[s]=x[s,0]-b\noutput y\n",
+      "models/tiny.mox");
+  CHECK(print(program) ==
+        "# tiny\ndtype f64\ndim S dynamic, N = 3\nindex s:S, k in 1..N\ninput x[S,N]: f32 > 0, b\n"
+        "output y[s] = x[s,0] - b\n");
 }
 
 TEST_CASE("long lists of declarations continue in further statements") {
   Program program;
-  for (int k = 0; k < 40; ++k) program.inputs.push_back({"weight" + std::to_string(k), DType::f32, {}, SignDomain::Any});
+  for (int k = 0; k < 40; ++k)
+    program.inputs.push_back({"weight" + std::to_string(k), DType::f32, {}, SignDomain::Any});
   check_round_trip(program);
   CHECK(print(program).find("\ninput ") != std::string::npos);
 }
@@ -73,29 +76,56 @@ TEST_CASE("operators print with the fewest parentheses that keep the nodes") {
   CHECK(body_text(call("pow", {call("pow", {a, b}), Expr(2)})) == "(x[i]^x[j])^2");
   CHECK(body_text(call("pow", {a, call("pow", {b, Expr(-2)})})) == "x[i]^x[j]^(-2)");
   CHECK(body_text(-call("pow", {Expr(2), a})) == "-2^x[i]");
-  CHECK(body_text(call("or", {call("and", {call("<", {a, b}), call("not", {call(">", {a, b})})}), call("==", {a, 0})})) ==
-        "x[i] < x[j] and not x[i] > x[j] or x[i] == 0");
+  CHECK(body_text(call("or", {call("and", {call("<", {a, b}), call("not", {call(">", {a, b})})}),
+                              call("==", {a, 0})})) == "x[i] < x[j] and not x[i] > x[j] or x[i] == 0");
 }
 
 TEST_CASE("trees that text would fold or reassociate keep their shape") {
   const Expr vi = index_value(i);
   const Expr vj = index_value(j);
   const std::vector<Expr> bodies = {
-      vi + vj,  vi - vj,  vi + Expr(3), Expr(3) + vi, vi * Expr(2), Expr(-2) * vi, vi * vj, -vi, -(-vi), -Expr(2), -Expr(-2),
-      -index_value(i * 2), index_value(i * 2 - j + N - Affine(1)), index_value(-i), index_value(Affine(3) - i),
-      Expr(1) + index_value(i * 2), x(i) - index_value(i * 2), x(i) * index_value(i * 2), index_value(i * 2) / Expr(3),
-      call("pow", {vi, 2}), call("pow", {index_value(i + j), Expr(-1)}), call("+", {vi, -vi}), call("+", {-vi, Expr(1)}),
-      call("*", {Expr(2), Expr(3)}) + vi, call("*", {Expr(2), Expr(3), vi}), call("*", {vi, Expr(-1)}), call("exp", {index_value(i + j)}),
-      call("==", {index_value(i * 2 + j), Expr(3)}), call("<", {vi, index_value(N)}), Expr(1) / index_value(N),
-      call("+", {Expr(1), call("+", {Expr(2), vi})}), call("+", {x(i), Expr(-2)}), call("+", {x(i), -Expr(-2)}), call("+", {x(i), -Expr(2)}),
+      vi + vj,
+      vi - vj,
+      vi + Expr(3),
+      Expr(3) + vi,
+      vi * Expr(2),
+      Expr(-2) * vi,
+      vi * vj,
+      -vi,
+      -(-vi),
+      -Expr(2),
+      -Expr(-2),
+      -index_value(i * 2),
+      index_value(i * 2 - j + N - Affine(1)),
+      index_value(-i),
+      index_value(Affine(3) - i),
+      Expr(1) + index_value(i * 2),
+      x(i) - index_value(i * 2),
+      x(i) * index_value(i * 2),
+      index_value(i * 2) / Expr(3),
+      call("pow", {vi, 2}),
+      call("pow", {index_value(i + j), Expr(-1)}),
+      call("+", {vi, -vi}),
+      call("+", {-vi, Expr(1)}),
+      call("*", {Expr(2), Expr(3)}) + vi,
+      call("*", {Expr(2), Expr(3), vi}),
+      call("*", {vi, Expr(-1)}),
+      call("exp", {index_value(i + j)}),
+      call("==", {index_value(i * 2 + j), Expr(3)}),
+      call("<", {vi, index_value(N)}),
+      Expr(1) / index_value(N),
+      call("+", {Expr(1), call("+", {Expr(2), vi})}),
+      call("+", {x(i), Expr(-2)}),
+      call("+", {x(i), -Expr(-2)}),
+      call("+", {x(i), -Expr(2)}),
   };
   for (const Expr& body : bodies) check_round_trip(around(body));
 }
 
 TEST_CASE("numbers print shortest and read back to the bit") {
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  for (const double value : {0.0, -0.0, 0.1, 1.0 / 3, 1e16, 1e300, 5e-324, -1.7976931348623157e308, 123456789.0, kInf, -kInf,
-                             std::numeric_limits<double>::quiet_NaN()}) {
+  for (const double value : {0.0, -0.0, 0.1, 1.0 / 3, 1e16, 1e300, 5e-324, -1.7976931348623157e308, 123456789.0, kInf,
+                             -kInf, std::numeric_limits<double>::quiet_NaN()}) {
     check_round_trip(around(constant(value)));
     check_round_trip(around(x(i) - constant(value)));
   }
@@ -108,7 +138,8 @@ TEST_CASE("bound indices take declared names, else new ones that collide with no
   const Symbol v = Symbol::fresh();
   const Expr inner = reduce(ReduceKind::Max, v, Range::half_open(u, N), x(Affine(v)));
   CHECK(body_text(reduce(ReduceKind::Sum, u, Range::extent(N), inner)) == "sum[k](max[i1 in k..N](x[i1]))");
-  const Expr twice = reduce(ReduceKind::Sum, u, Range::extent(N), reduce(ReduceKind::Sum, v, Range::extent(N), x(u) * x(v)));
+  const Expr twice =
+      reduce(ReduceKind::Sum, u, Range::extent(N), reduce(ReduceKind::Sum, v, Range::extent(N), x(u) * x(v)));
   CHECK(body_text(twice) == "sum[k,i1 in 0..N](x[k]*x[i1])");
   check_round_trip(around(twice));
   Program program = around(twice);
@@ -137,8 +168,8 @@ TEST_CASE("linear algebra prints short where the element has the names around it
   CHECK(body_text(solve) == "solve[k,j](x[k]*x[j], x[k])");
   const Expr solve_at = linear_algebra(LinearAlgebraKind::TriSolve, r, c, N, x(r) * x(c), x(r) * x(j), {j});
   CHECK(body_text(solve_at) == "tri_solve[k,i1 in 0..N](x[k]*x[i1], x[k]*x[j])[j]");
-  for (const Expr& body : {inverse(x(r) * x(c), {j, i}), inverse(x(r) * x(c), {j, j}), inverse(x(r) * x(i), {i, j}), solve, solve_at,
-                           inverse(inverse(x(r) * x(c), {r, c}), {i, j})}) {
+  for (const Expr& body : {inverse(x(r) * x(c), {j, i}), inverse(x(r) * x(c), {j, j}), inverse(x(r) * x(i), {i, j}),
+                           solve, solve_at, inverse(inverse(x(r) * x(c), {r, c}), {i, j})}) {
     check_round_trip(around(body));
   }
 }
@@ -146,7 +177,8 @@ TEST_CASE("linear algebra prints short where the element has the names around it
 TEST_CASE("random draws at all axes print without coordinates") {
   CHECK(body_text(random(RandomKind::Normal, 3, {i, j})) == "randn(3)");
   CHECK(body_text(random(RandomKind::Uniform, 3, {i, j + Affine(1)})) == "randu(3)[i,j+1]");
-  for (const Expr& body : {random(RandomKind::Normal, 3, {i, j}), random(RandomKind::Normal, 3, {}), random(RandomKind::Normal, 0, {j})}) {
+  for (const Expr& body :
+       {random(RandomKind::Normal, 3, {i, j}), random(RandomKind::Normal, 3, {}), random(RandomKind::Normal, 0, {j})}) {
     check_round_trip(around(body));
   }
 }

@@ -59,15 +59,16 @@ TEST_CASE("subscripts that are inside by their guards") {
 }
 
 TEST_CASE("subscripts that leave their tensor") {
-  check_rejects<ShapeError>("let y[r] = v[r+1]",
-                            {"definition `y` (line 4)", "subscript r+1 of `v[r+1]` can leave 0..R", "r in 0..R", "R = 4", "where(...)"});
+  check_rejects<ShapeError>("let y[r] = v[r+1]", {"definition `y` (line 4)", "subscript r+1 of `v[r+1]` can leave 0..R",
+                                                  "r in 0..R", "R = 4", "where(...)"});
   check_rejects<ShapeError>("let y[r] = v[r-1]", {"subscript r-1 of `v[r-1]`"});
   check_rejects<ShapeError>("let y[r,t] = z[2*r+t]", {"subscript 2*r+t"});
   check_rejects<ShapeError>("let y[s,n] = x[s+1,n]", {"subscript s+1 of `x[s+1,n]` can leave 0..S", "s in 0..S"});
   check_rejects<ShapeError>("let y[r] = sum[t](where(t > 0, v[t+1], 0))", {"subscript t+1"});
   check_rejects<ShapeError>("let y[r] = where(w > 0, v[r+1], 0)", {"subscript r+1"});
   check_rejects<ShapeError>("let y[r] = where(r > 0 or w > 0, v[r-1], 0)", {"subscript r-1"});
-  check_rejects<ShapeError>("let y[r] = inverse[t,q in 0..R](v[t]*v[q])[r,r+1]", {"subscript r+1 of `inverse[", "can leave 0..R"});
+  check_rejects<ShapeError>("let y[r] = inverse[t,q in 0..R](v[t]*v[q])[r,r+1]",
+                            {"subscript r+1 of `inverse[", "can leave 0..R"});
   check_rejects<ShapeError>("let y = x[0-1,0]", {"subscript -1"});
 }
 
@@ -75,7 +76,8 @@ TEST_CASE("what depends on dims without values is accepted until they are known"
   const Program program = parse("dim N, M\nindex n:N\ninput x[M]\noutput y[n] = x[n]\n");
   CHECK_NOTHROW(verify(program));
   CHECK_NOTHROW(verify(specialise(program, {{"N", 3}, {"M", 3}})));
-  check_rejects<ShapeError>(specialise(program, {{"N", 3}, {"M", 2}}), {"subscript n of `x[n]` can leave 0..2", "n in 0..3"});
+  check_rejects<ShapeError>(specialise(program, {{"N", 3}, {"M", 2}}),
+                            {"subscript n of `x[n]` can leave 0..2", "n in 0..3"});
 }
 
 TEST_CASE("triangular tensors are read inside their range only") {

@@ -33,7 +33,9 @@ std::string read_text(const std::string& path) {
 
 void add_program_options(CLI::App& app, ProgramChoice& choice) {
   app.add_option("program", choice.source, "a .mox file, or the name of a built-in formula (see `moxie ops`)")->required();
-  app.add_option("--dim", choice.dims, "the value of a dim that no input shows, such as S=8; repeatable")->allow_extra_args(false);
+  app.add_option("--dim", choice.dims, "values of dims, such as S=8,N=5: of those that no input shows")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--dtype", choice.dtype, "the default dtype of the formula: f32 or f64")->check(CLI::IsMember({"f32", "f64"}));
 }
 
@@ -70,8 +72,11 @@ DimValues parse_dims(const std::vector<std::string>& texts, const Program& progr
 void add_gradient_options(CLI::App& app, std::vector<std::string>& grad, std::vector<std::string>& wrt) {
   app.add_option("--grad", grad,
                  "also give gradients (grad.x) of these outputs y1,y2; their cotangents cot.y are inputs, or ones where they are missing")
-      ->delimiter(',');
-  app.add_option("--wrt", wrt, "the inputs x1,x2 to differentiate with respect to; all differentiable ones if not given")->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--wrt", wrt, "the inputs x1,x2 to differentiate with respect to; all differentiable ones if not given")
+      ->delimiter(',')
+      ->allow_extra_args(false);
 }
 
 Program with_gradients(const Program& program, const std::string& source, const std::vector<std::string>& grad,
@@ -96,7 +101,7 @@ void add_threads_option(CLI::App& app, DeviceChoice& choice) {
       ->envname("MOXIE_THREADS");
 }
 
-std::shared_ptr<Device> open_device(const DeviceChoice& choice) {
+std::shared_ptr<Device> open_chosen_device(const DeviceChoice& choice) {
   DeviceOptions options;
   options.threads = choice.threads;
   auto device = open_device(choice.name, options);

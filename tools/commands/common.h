@@ -37,7 +37,7 @@ struct DeviceChoice {
 void add_device_option(CLI::App& app, DeviceChoice& choice);
 void add_threads_option(CLI::App& app, DeviceChoice& choice);
 /// The chosen device. With MOXIE_DUMP set it also writes what it compiles.
-std::shared_ptr<Device> open_device(const DeviceChoice& choice);
+std::shared_ptr<Device> open_chosen_device(const DeviceChoice& choice);
 
 /// The whole file; throws DataError.
 std::string read_text(const std::string& path);

@@ -93,7 +93,7 @@ int run(const RunOptions& options) {
   const DimValues dims = dims_of(program, inputs, parse_dims(options.program.dims, program));
   const Program task = with_gradients(program, options.program.source, options.grad, options.wrt);
 
-  Session session(task, dims, open_device(options.device));
+  Session session(task, dims, open_chosen_device(options.device));
   const double planned = milliseconds(start);
   for (const InputDecl& input : task.inputs) {
     const auto found = inputs.find(input.name);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "compiler/codegen/llvm/llvm_text.h"
@@ -36,9 +37,19 @@ std::string describe(const KernelRoot& root) {
   return fmt::format("  {} {}{}\n", how, root.definition.name, axes.empty() ? "" : "[" + axes + "]");
 }
 
+/// The name of the axis that a shared loop runs over.
+std::string loop_name(const Kernel& kernel, const std::optional<LoopIndex>& loop) {
+  if (!loop) return "none";
+  for (const KernelRoot& root : kernel.roots) {
+    const auto axis = std::ranges::find(root.subscripts, Affine(loop->symbol));
+    if (axis != root.subscripts.end()) return root.definition.axes[static_cast<std::size_t>(axis - root.subscripts.begin())].name;
+  }
+  return "of a sum";
+}
+
 std::string describe(const Kernel& kernel) {
-  const auto loop = [](const std::optional<LoopIndex>& index) { return index ? index->symbol.name() : std::string("none"); };
-  std::string text = fmt::format("kernel {}: vector loop {}, sample loop {}{}{}\n", kernel.name, loop(kernel.vector), loop(kernel.sample),
+  std::string text = fmt::format("kernel {}: vector loop {}, sample loop {}{}{}\n", kernel.name,
+                                 loop_name(kernel, kernel.vector), loop_name(kernel, kernel.sample),
                                  kernel.reason.empty() ? "" : "; ", kernel.reason);
   for (const KernelRoot& root : kernel.roots) text += describe(root);
   return text;

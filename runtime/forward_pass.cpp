@@ -1,0 +1,67 @@
+#include "runtime/forward_pass.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+constexpr const char* kRowInputs[] = {"x", "target"};
+
+std::span<const float> rows_of(const SampleRows& data, const std::string& input) {
+  return input == "x" ? data.x : data.target;
+}
+
+/// Appends the rows of one batch, or adds its share of the mean.
+void collect(const HostTensor& tensor, std::size_t rows, std::size_t all, RowValues& result) {
+  const std::vector<double> values = to_doubles(tensor);
+  if (tensor.shape.empty()) {
+    result.values.resize(1);
+    result.values[0] += values[0] * static_cast<double>(rows) / static_cast<double>(all);
+    return;
+  }
+  result.columns = values.size() / rows;
+  result.values.insert(result.values.end(), values.begin(), values.end());
+}
+
+}  // namespace
+
+ForwardPass::ForwardPass(const Program& program, std::shared_ptr<Device> device, std::size_t batch)
+    : session_(program, {}, std::move(device)), batch_(batch) {}
+
+void ForwardPass::set(const std::map<std::string, HostTensor>& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    if (session_.plan().program.find_input(name)) session_.set(name, tensor);
+  }
+}
+
+std::map<std::string, RowValues> ForwardPass::run(const SampleRows& data) {
+  const Program& program = session_.plan().program;
+  std::map<std::string, RowValues> results;
+  for (const char* input : kRowInputs) {
+    if (program.find_input(input)) check_rows(program, input, rows_of(data, input), data.rows);
+  }
+  for (std::size_t begin = 0; begin < data.rows; begin += batch_) {
+    const std::size_t rows = std::min(batch_, data.rows - begin);
+    for (const char* input : kRowInputs) {
+      if (program.find_input(input)) load(input, rows_of(data, input), begin, rows, data.rows);
+    }
+    room_ = rows;
+    session_.run();
+    for (const Definition& definition : program.definitions) {
+      if (definition.output) collect(session_.get(definition.name), rows, data.rows, results[definition.name]);
+    }
+  }
+  return results;
+}
+
+void ForwardPass::load(const std::string& input, std::span<const float> values, std::size_t begin, std::size_t rows,
+                       std::size_t all) {
+  const std::span<std::byte> out = room_ == rows ? session_.bytes(input) : make_room(session_, input, rows);
+  const std::size_t width = values.size() / all;
+  std::memcpy(out.data(), values.data() + begin * width, rows * width * sizeof(float));
+}
+
+}  // namespace moxie

@@ -1,0 +1,60 @@
+#include "runtime/rows.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+/// The extents of a row, which are static.
+std::vector<std::int64_t> row_shape(const Program& program, const std::string& input) {
+  std::vector<Affine> shape = program.shape_of(input);
+  if (shape.empty()) throw ShapeError(fmt::format("{} of program {} is a scalar, not rows", input, program.name));
+  std::vector<std::int64_t> extents;
+  for (std::size_t axis = 1; axis < shape.size(); ++axis) {
+    extents.push_back(shape[axis].evaluate([&](Symbol symbol) {
+      const DimDecl* dim = program.find_dim(symbol.name());
+      if (dim && dim->value) return *dim->value;
+      throw ShapeError(fmt::format("the rows of {} of program {} have an extent {} without a value", input,
+                                   program.name, symbol.name()));
+    }));
+  }
+  return extents;
+}
+
+}  // namespace
+
+void check_rows(const Program& program, const std::string& input, std::span<const float> values, std::size_t rows) {
+  if (program.dtype_of(input) != DType::f32)
+    throw ShapeError(fmt::format("{} of program {} is {}, but rows are f32", input, program.name,
+                                 to_string(program.dtype_of(input))));
+  const std::int64_t width = element_count(row_shape(program, input));
+  if (values.size() != rows * static_cast<std::size_t>(width))
+    throw ShapeError(fmt::format("program {} reads {} with {} values per row; {} rows with {} values do not fit",
+                                 program.name, input, width, rows, values.size()));
+}
+
+std::span<std::byte> make_room(Session& session, const std::string& input, std::size_t rows) {
+  const Program& program = session.plan().program;
+  std::vector<std::int64_t> shape = row_shape(program, input);
+  shape.insert(shape.begin(), static_cast<std::int64_t>(rows));
+  const DType dtype = program.dtype_of(input);
+  const std::size_t bytes = static_cast<std::size_t>(element_count(shape)) * size_of(dtype);
+  session.set(input, {dtype, shape, std::vector<std::byte>(bytes)});
+  return session.bytes(input);
+}
+
+void gather(std::span<const float> matrix, std::size_t rows, std::span<const std::uint32_t> chosen,
+            std::span<std::byte> out) {
+  const std::size_t width = matrix.size() / rows;
+  std::byte* at = out.data();
+  for (const std::uint32_t row : chosen) {
+    std::memcpy(at, matrix.data() + row * width, width * sizeof(float));
+    at += width * sizeof(float);
+  }
+}
+
+}  // namespace moxie

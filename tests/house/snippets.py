@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""What the documentation shows works: every fenced snippet is compiled (cpp), parsed (mox) or run (sh)."""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SECONDS = 120
+
+
+def run(command, **options):
+    """What is wrong with a command, or nothing."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, **options)
+    except subprocess.TimeoutExpired:
+        return f"took longer than {SECONDS} s"
+    return (done.stdout + done.stderr).strip() or f"exit code {done.returncode}" if done.returncode else None
+
+
+class Checker:
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("MOXIE_")}
+        self.environment = environment | {"MOXIE_CACHE_DIR": str(folder / "cache")}
+        self.presets = {preset["name"] for preset in json.loads((options.root / "CMakePresets.json").read_text())["configurePresets"]}
+
+    def cpp(self, text):
+        file = self.folder / "snippet.cpp"
+        file.write_text(text)
+        return run([self.options.compiler, "-std=c++20", "-fsyntax-only", "-I", self.options.root, file])
+
+    def mox(self, text):
+        file = self.folder / "snippet.mox"
+        file.write_text(text)
+        return run([self.options.parser, file])
+
+    def sh(self, text):
+        for line in text.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            problem = self.command(words) if words else None
+            if problem:
+                return f"`{line}`: {problem}"
+        return None
+
+    def command(self, words):
+        """moxie itself runs; of everything that builds or tests, the parts it names must exist."""
+        program, arguments = words[0], words[1:]
+        if program in ("build/bin/moxie", "moxie"):
+            return run([self.options.moxie, *arguments], cwd=self.folder, env=self.environment)
+        if program.startswith(("tools/", ".ci/")):
+            return run(["bash", "-n", self.options.root / program])
+        if program in ("cmake", "ctest"):
+            named = [arguments[position + 1] for position, word in enumerate(arguments) if word == "--preset"]
+            return next((f"there is no preset {name}" for name in named if name not in self.presets), None)
+        if program in ("git", "cd"):
+            return None
+        return "no command that this check knows"
+
+
+def documents(root):
+    skipped = {".git", "build"}
+    return [path for path in sorted(root.rglob("*.md")) if not skipped & set(path.relative_to(root).parts)]
+
+
+def parse_options():
+    parser = argparse.ArgumentParser()
+    for name in ("root", "compiler", "parser", "moxie"):
+        parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
+    return parser.parse_args()
+
+
+def main():
+    options = parse_options()
+    problems, count = [], 0
+    for document in documents(options.root):
+        for match in FENCE.finditer(document.read_text()):
+            language, text = match.groups()
+            with tempfile.TemporaryDirectory() as folder:
+                check = getattr(Checker(options, pathlib.Path(folder)), language, None) if language in ("cpp", "mox", "sh") else None
+                problem = check(text) if check else None
+            count += 1
+            line = document.read_text().count("\n", 0, match.start()) + 1
+            if problem:
+                problems.append(f"{document.relative_to(options.root)}:{line}: {language} snippet: {problem}")
+    print("\n".join(problems) or f"{count} snippets work")
+    return 1 if problems or not count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

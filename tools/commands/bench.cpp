@@ -1,0 +1,169 @@
+// moxie bench: the benchmark cases, as a table or JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "runtime/session.h"
+#include "tools/commands/bench_cases.h"
+#include "tools/commands/command.h"
+#include "tools/commands/common.h"
+
+namespace moxie {
+namespace {
+
+struct BenchOptions {
+  std::vector<std::string> cases, dims;
+  DeviceChoice device;
+  std::string dtype = "f32";
+  bool json = false;
+};
+
+struct Measurement {
+  double seconds = 0;  // median of a run
+  double compile_s = 0;
+  std::int64_t workspace_bytes = 0, input_bytes = 0, output_bytes = 0;
+};
+
+struct Result {
+  std::string name;
+  DimValues dims;
+  Measurement forward, forward_backward;
+  std::optional<Measurement> step;
+};
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Of at least 21 runs, and of more while they are short.
+double median_seconds(Session& session) {
+  constexpr int kWarmUp = 5;
+  constexpr std::size_t kFewest = 21, kMost = 2001;
+  constexpr double kEnough = 1.0;
+  for (int i = 0; i < kWarmUp; ++i) session.run();
+  std::vector<double> times;
+  const auto begin = Clock::now();
+  while (times.size() < kFewest || (times.size() < kMost && seconds_since(begin) < kEnough)) {
+    const auto start = Clock::now();
+    session.run();
+    times.push_back(seconds_since(start));
+  }
+  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
+  return times[times.size() / 2];
+}
+
+std::int64_t bytes_of(const Program& program, const std::string& tensor, const DimValues& dims) {
+  return element_count(extents_of(program, tensor, dims)) * static_cast<std::int64_t>(size_of(program.dtype_of(tensor)));
+}
+
+Measurement measure(const Program& program, const BenchPrograms& made, const DimValues& dims, const BenchOptions& options) {
+  // Nothing is read from the cache, so that compiling is measured too.
+  DeviceOptions device{options.device.threads, "0"};
+  const auto start = Clock::now();
+  Session session(program, dims, open_device(options.device.name, device));
+  Measurement measured;
+  for (const InputDecl& input : session.plan().program.inputs) {
+    session.set(input.name, make_host_tensor(input.dtype, extents_of(program, input.name, dims), made.inputs.at(input.name)));
+    measured.input_bytes += bytes_of(program, input.name, dims);
+  }
+  session.run();
+  const double first = seconds_since(start);
+  for (const auto& [output, input] : made.feedback) {
+    if (program.find_definition(output)) session.feed_back(output, input);
+  }
+  measured.seconds = median_seconds(session);
+  measured.compile_s = first - measured.seconds;
+  measured.workspace_bytes = session.workspace_bytes();
+  for (const Definition& definition : program.definitions) {
+    if (definition.output) measured.output_bytes += bytes_of(program, definition.name, dims);
+  }
+  return measured;
+}
+
+Result run_case(const BenchCase& bench, const BenchOptions& options) {
+  Result result{std::string(bench.name), {}, {}, {}, {}};
+  for (const auto& [name, value] : bench.dims) result.dims[std::string(name)] = value;
+  Program known;
+  for (const auto& [name, value] : bench.dims) known.dims.push_back({std::string(name), value, false});
+  known.name = bench.name;
+  for (const auto& [name, value] : parse_dims(options.dims, known)) result.dims[name] = value;
+  const BenchPrograms made = bench.make(bench, result.dims);
+  const DType dtype = options.dtype == "f64" ? DType::f64 : DType::f32;
+  result.forward_backward = measure(with_dtype(made.forward_backward, dtype), made, result.dims, options);
+  result.forward = measure(with_dtype(made.forward, dtype), made, result.dims, options);
+  if (made.step) result.step = measure(with_dtype(*made.step, dtype), made, result.dims, options);
+  return result;
+}
+
+nlohmann::json as_json(const Result& result, const BenchOptions& options, int threads) {
+  const Measurement& largest = result.step ? *result.step : result.forward_backward;
+  nlohmann::json entry = {{"case", result.name},
+                          {"device", options.device.name},
+                          {"dtype", options.dtype},
+                          {"threads", threads},
+                          {"dims", result.dims},
+                          {"forward_s", result.forward.seconds},
+                          {"forward_backward_s", result.forward_backward.seconds},
+                          {"compile_s", result.forward_backward.compile_s},
+                          {"peak_bytes", largest.workspace_bytes + largest.output_bytes},
+                          {"workspace_bytes", largest.workspace_bytes},
+                          {"input_bytes", largest.input_bytes}};
+  if (result.step) entry.update({{"step_s", result.step->seconds}, {"step_compile_s", result.step->compile_s}});
+  return entry;
+}
+
+void print_row(const Result& result) {
+  const Measurement& largest = result.step ? *result.step : result.forward_backward;
+  std::string dims;
+  for (const auto& [name, value] : result.dims) dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", name, value);
+  fmt::print("{:32}{:22}{:>10.3f}{:>10.3f}{:>10}{:>10.0f}{:>12.1f}{:>12.1f}\n", result.name, dims, result.forward.seconds * 1e3,
+             result.forward_backward.seconds * 1e3, result.step ? fmt::format("{:.3f}", result.step->seconds * 1e3) : "-",
+             result.forward_backward.compile_s * 1e3, static_cast<double>(largest.workspace_bytes) / 1024,
+             static_cast<double>(largest.input_bytes) / 1024);
+  std::fflush(stdout);
+}
+
+int bench(const BenchOptions& options) {
+  std::vector<const BenchCase*> chosen;
+  for (const std::string& name : options.cases) chosen.push_back(&find_bench_case(name));
+  if (chosen.empty()) {
+    for (const BenchCase& known : bench_cases()) chosen.push_back(&known);
+  }
+  const int threads = options.device.threads > 0 ? options.device.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  if (!options.json) {
+    fmt::print("device {}, {}, {} thread{}; milliseconds (medians), KiB\n", options.device.name, options.dtype, threads, threads == 1 ? "" : "s");
+    fmt::print("{:32}{:22}{:>10}{:>10}{:>10}{:>10}{:>12}{:>12}\n", "case", "dims", "forward", "+backward", "step", "compile", "workspace", "inputs");
+  }
+  nlohmann::json results = nlohmann::json::array();
+  for (const BenchCase* known : chosen) {
+    const Result result = run_case(*known, options);
+    if (options.json) results.push_back(as_json(result, options, threads));
+    else print_row(result);
+  }
+  if (options.json) fmt::print("{}\n", results.dump(1));
+  return 0;
+}
+
+std::string case_list() {
+  std::string text = "the cases to measure, all if not given:";
+  for (const BenchCase& known : bench_cases()) text += fmt::format("\n  {}: {}", known.name, known.summary);
+  return text;
+}
+
+}  // namespace
+
+Work add_bench(CLI::App& app) {
+  auto options = std::make_shared<BenchOptions>();
+  options->device.threads = 1;
+  app.add_option("case", options->cases, case_list());
+  app.add_option("--dims,--dim", options->dims, "other extents, such as S=64,N=512")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--dtype", options->dtype, "f32 or f64")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
+  add_device_option(app, options->device);
+  add_threads_option(app, options->device);
+  app.add_flag("--json", options->json, "a list of results as JSON, in seconds and bytes");
+  return [options] { return bench(*options); };
+}
+
+}  // namespace moxie

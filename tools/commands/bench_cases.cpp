@@ -1,0 +1,139 @@
+#include "tools/commands/bench_cases.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/diff/differentiate.h"
+#include "ops/catalogue.h"
+#include "ops/network.h"
+#include "ops/training.h"
+#include "runtime/host_tensor.h"
+#include "runtime/plan.h"
+#include "tools/commands/command.h"
+#include "tools/commands/sample_inputs.h"
+
+namespace moxie {
+namespace {
+
+constexpr double kLowestPoint = -2, kHighestPoint = 2;
+
+/// Equally spaced along the first axis.
+std::vector<double> spaced(std::span<const std::int64_t> shape, double low, double high) {
+  const std::int64_t rows = shape.empty() ? 1 : shape.front();
+  const auto count = static_cast<std::size_t>(element_count(shape));
+  const std::size_t row_size = count / static_cast<std::size_t>(std::max<std::int64_t>(rows, 1));
+  std::vector<double> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = low + (high - low) * static_cast<double>(i / row_size) / static_cast<double>(std::max<std::int64_t>(rows - 1, 1));
+  }
+  return values;
+}
+
+/// The settings of the paper's layers instead of random numbers.
+void set_layer_constants(const Program& program, const DimValues& dims, TensorValues& inputs) {
+  const auto fill = [&](const char* name, double value) {
+    if (const auto found = inputs.find(name); found != inputs.end()) std::ranges::fill(found->second, value);
+  };
+  fill("lambda", 1);
+  fill("noise", std::sqrt(0.1));
+  fill("sigma", 0.1);
+  fill("V0", kLowestPoint);
+  if (const auto r = dims.find("R"); r != dims.end()) fill("h", (kHighestPoint - kLowestPoint) / static_cast<double>(std::max<std::int64_t>(r->second - 1, 1)));
+  if (program.find_input("V")) inputs["V"] = spaced(extents_of(program, "V", dims), kLowestPoint, kHighestPoint);
+}
+
+BenchPrograms make_layer(const BenchCase& bench, const DimValues& dims) {
+  const Program program = load_op(bench.op);
+  BenchPrograms made{program, differentiate(program, bench.outputs, bench.wrt), {}, {}, {}};
+  made.inputs = sample_inputs(made.forward_backward, dims, 1);
+  set_layer_constants(program, dims, made.inputs);
+  return made;
+}
+
+std::vector<double> initial_values(const Parameter& parameter, std::uint64_t seed) {
+  const Initialiser& start = parameter.initialiser;
+  const auto count = static_cast<std::size_t>(element_count(parameter.shape));
+  switch (start.kind) {
+    case Initialiser::Kind::Constant: return std::vector<double>(count, start.low);
+    case Initialiser::Kind::Linspace: return spaced(parameter.shape, start.low, start.high);
+    case Initialiser::Kind::Normal:
+    case Initialiser::Kind::Glorot: break;
+  }
+  std::vector<double> values = sample_values(SignDomain::Any, count, seed);
+  if (start.kind == Initialiser::Kind::Glorot) {
+    const double deviation = std::sqrt(2.0 / static_cast<double>(parameter.shape.at(0) + parameter.shape.at(1)));
+    for (double& value : values) value *= deviation;
+  }
+  return values;
+}
+
+/// One class per sample.
+std::vector<double> one_hot(std::span<const std::int64_t> shape) {
+  std::vector<double> values(static_cast<std::size_t>(element_count(shape)));
+  const auto classes = static_cast<std::size_t>(shape[1]);
+  for (std::size_t s = 0; s < values.size() / classes; ++s) values[s * classes + s * 7 % classes] = 1;
+  return values;
+}
+
+BenchPrograms make_training(const Network& network, const DimValues& dims) {
+  const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
+  const TrainingStep step = training_step(gradients, network.parameters);
+  BenchPrograms made{network.train, gradients, step.program, step.feedback, {}};
+  made.inputs = sample_inputs(step.program, dims, 1);
+  made.inputs["cot.loss"] = {1};
+  made.inputs["initial_rate"] = {1e-3};
+  made.inputs["target"] = one_hot(extents_of(network.train, "target", dims));
+  std::uint64_t seed = 100;
+  for (const auto* list : {&network.parameters, &step.state}) {
+    for (const Parameter& parameter : *list) made.inputs[parameter.name] = initial_values(parameter, seed++);
+  }
+  return made;
+}
+
+const std::vector<std::int64_t> kLetterSizes = {16, 30, 15, 26};
+
+BenchPrograms make_gpn_training(const BenchCase&, const DimValues& dims) {
+  GpnOptions options;
+  options.sizes = kLetterSizes;
+  return make_training(gpn_network(options), dims);
+}
+
+BenchPrograms make_tanh_training(const BenchCase&, const DimValues& dims) {
+  MlpOptions options;
+  options.sizes = kLetterSizes;
+  return make_training(mlp_network(options), dims);
+}
+
+const std::vector<BenchCase>& cases() {
+  const std::vector<std::string> moments = {"mean", "variance"};
+  const std::vector<std::pair<std::string_view, std::int64_t>> layer = {{"S", 1024}, {"N", 50}, {"R", 14}};
+  static const std::vector<BenchCase> table = {
+      {"gpn_layer_variance", "mean and variance of a layer, any inducing points", layer, make_layer, "gpn.response_variance", moments,
+       {"mu", "var", "U", "noise"}},
+      {"gpn_layer_variance_equispaced", "the same with equally spaced inducing points", layer, make_layer, "gpn.response_variance_equispaced",
+       moments, {"mu", "var", "U", "noise"}},
+      {"gpn_layer_mean", "mean of a layer", layer, make_layer, "gpn.response_mean", {"mean"}, {"mu", "var", "U", "noise"}},
+      {"gpn_kappa", "inverse covariances of a layer's virtual observations", {{"N", 50}, {"R", 14}}, make_layer, "gpn.kappa",
+       {"kappa", "beta"}, {"U", "noise"}},
+      {"train_step_letter", "training step of the GPN network 16x30x15x26", {{"S", 256}}, make_gpn_training},
+      {"train_step_letter_tanh", "training step of the tanh network 16x30x15x26", {{"S", 256}}, make_tanh_training},
+  };
+  return table;
+}
+
+}  // namespace
+
+std::span<const BenchCase> bench_cases() { return cases(); }
+
+const BenchCase& find_bench_case(std::string_view name) {
+  const auto found = std::ranges::find(cases(), name, &BenchCase::name);
+  if (found != cases().end()) return *found;
+  std::vector<std::string_view> names;
+  for (const BenchCase& bench : cases()) names.push_back(bench.name);
+  throw UsageError(fmt::format("there is no benchmark case '{}'; choose from: {}", name, fmt::join(names, ", ")));
+}
+
+}  // namespace moxie

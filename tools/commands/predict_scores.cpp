@@ -1,0 +1,117 @@
+#include "tools/commands/predict_scores.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+/// A probability of 0 in single precision would make the whole mean infinite.
+constexpr double kLeastProbability = 1e-30;
+constexpr std::size_t kBins = 15;
+
+/// Half widths of the central intervals of the standard normal distribution.
+struct Interval {
+  const char* name;
+  double half_width;
+};
+constexpr std::array kIntervals = std::to_array<Interval>({
+    {"coverage_50", 0.6744897501960817},
+    {"coverage_80", 1.2815515655446004},
+    {"coverage_90", 1.6448536269514722},
+    {"coverage_95", 1.9599639845400545},
+});
+
+struct Bin {
+  double confidence = 0, correct = 0;
+};
+
+Scores score_classes(const Prediction& p, const Matrix& targets) {
+  double wrong = 0, nll = 0, brier = 0;
+  std::array<Bin, kBins> bins;
+  for (std::size_t row = 0; row < p.rows; ++row) {
+    for (std::size_t c = 0; c < p.columns; ++c) {
+      const double probability = p.probability[row * p.columns + c];
+      const double target = targets(row, c);
+      brier += (probability - target) * (probability - target);
+      if (target > 0) nll -= target * std::log(std::max(probability, kLeastProbability));
+    }
+    const std::size_t top = top_class(p, row);
+    const double confidence = p.probability[row * p.columns + top];
+    const double correct = targets(row, top);
+    wrong += 1 - correct;
+    Bin& bin = bins[std::min(static_cast<std::size_t>(std::max(confidence, 0.0) * kBins), kBins - 1)];
+    bin.confidence += confidence;
+    bin.correct += correct;
+  }
+  double gap = 0;
+  for (const Bin& bin : bins) gap += std::abs(bin.confidence - bin.correct);
+  const auto rows = static_cast<double>(p.rows);
+  return {{"error", wrong / rows}, {"nll", nll / rows}, {"brier", brier / rows}, {"ece", gap / rows}};
+}
+
+Scores score_values(const Prediction& p, const Matrix& targets, const Encoding& encoding) {
+  double squares = 0, absolute = 0, nll = 0;
+  std::array<double, kIntervals.size()> inside{};
+  for (std::size_t i = 0; i < p.mean.size(); ++i) {
+    const TargetEncoding& target = encoding.targets[i % p.columns];
+    const double error = p.mean[i] - (targets.values[i] * target.sd + target.mean);
+    squares += error * error;
+    absolute += std::abs(error);
+    nll += 0.5 * (std::log(2 * std::numbers::pi * p.variance[i]) + error * error / p.variance[i]);
+    for (std::size_t k = 0; k < kIntervals.size(); ++k)
+      inside[k] += std::abs(error) <= kIntervals[k].half_width * std::sqrt(p.variance[i]);
+  }
+  const auto count = static_cast<double>(p.mean.size());
+  Scores scores = {{"rmse", std::sqrt(squares / count)}, {"nll", nll / count}, {"mae", absolute / count}};
+  for (std::size_t k = 0; k < kIntervals.size(); ++k) scores.push_back({kIntervals[k].name, inside[k] / count});
+  return scores;
+}
+
+}  // namespace
+
+Prediction make_prediction(const std::map<std::string, RowValues>& outputs, const Encoding& encoding,
+                           double residual_variance) {
+  Prediction p{encoding.task, 0, encoding.target_count(), {}, {}, {}};
+  if (p.task == Task::Classification) {
+    p.probability = outputs.at("probability").values;
+    p.rows = p.probability.size() / p.columns;
+    return p;
+  }
+  p.mean = outputs.at("mean").values;
+  p.rows = p.mean.size() / p.columns;
+  const auto variance = outputs.find("variance");
+  p.variance =
+      variance != outputs.end() ? variance->second.values : std::vector<double>(p.mean.size(), residual_variance);
+  for (std::size_t i = 0; i < p.mean.size(); ++i) {
+    const TargetEncoding& target = encoding.targets[i % p.columns];
+    p.mean[i] = p.mean[i] * target.sd + target.mean;
+    p.variance[i] *= target.sd * target.sd;
+  }
+  return p;
+}
+
+Scores score(const Prediction& prediction, const Matrix& targets, const Encoding& encoding) {
+  return prediction.task == Task::Classification ? score_classes(prediction, targets)
+                                                 : score_values(prediction, targets, encoding);
+}
+
+double score_of(const Scores& scores, const std::string& name) {
+  const auto found = std::ranges::find(scores, name, &Score::name);
+  if (found == scores.end()) throw InternalError(fmt::format("there is no score '{}'", name));
+  return found->value;
+}
+
+std::size_t top_class(const Prediction& prediction, std::size_t row) {
+  const auto begin = prediction.probability.begin() + static_cast<std::ptrdiff_t>(row * prediction.columns);
+  return static_cast<std::size_t>(std::max_element(begin, begin + static_cast<std::ptrdiff_t>(prediction.columns)) -
+                                  begin);
+}
+
+}  // namespace moxie

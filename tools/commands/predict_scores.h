@@ -1,0 +1,44 @@
+#pragma once
+// How good predictions are, and how well their uncertainties are calibrated.
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "runtime/forward_pass.h"
+#include "tools/data/dataset.h"
+
+namespace moxie {
+
+/// What a model says of some samples, row-major. Classification: `probability` of each class. Regression: `mean` and
+/// `variance` of each target, in the units of the data.
+struct Prediction {
+  Task task = Task::Classification;
+  std::size_t rows = 0, columns = 0;
+  std::vector<double> probability;
+  std::vector<double> mean, variance;
+};
+
+/// From the outputs of a network's `predict`; `residual_variance` (of standardised targets) stands in where the model
+/// has no variance of its own.
+Prediction make_prediction(const std::map<std::string, RowValues>& outputs, const Encoding& encoding,
+                           double residual_variance);
+
+struct Score {
+  std::string name;
+  double value = 0;
+};
+using Scores = std::vector<Score>;
+
+/// Classification: error (share of wrong classes), nll (mean -log probability of the right class), brier (mean squared
+/// distance from the one-hot target), ece (expected calibration error of the top class in 15 bins of equal width).
+/// Regression, in the units of the data: rmse, nll (of a Gaussian, mean over targets and samples), mae, and
+/// coverage_50 ... coverage_95 (share of targets inside the central interval of that probability).
+/// `targets` are those of the data set, one-hot or standardised.
+Scores score(const Prediction& prediction, const Matrix& targets, const Encoding& encoding);
+
+/// The value of a score; throws InternalError if it is not there.
+double score_of(const Scores& scores, const std::string& name);
+/// The class with the highest probability.
+std::size_t top_class(const Prediction& prediction, std::size_t row);
+
+}  // namespace moxie

@@ -1,0 +1,44 @@
+#include "tools/commands/sample_inputs.h"
+
+#include <random>
+
+#include "runtime/host_tensor.h"
+#include "runtime/plan.h"
+
+namespace moxie {
+
+DimValues choose_dims(const Program& program, const DimValues& given) {
+  constexpr std::int64_t kSamples = 7;
+  constexpr std::int64_t kSmallest = 3, kKinds = 3;
+  DimValues dims = given;
+  std::int64_t next = 0;
+  for (const DimDecl& dim : program.dims) {
+    const std::int64_t small = dim.name == "S" ? kSamples : kSmallest + next++ % kKinds;
+    dims.emplace(dim.name, dim.value.value_or(small));
+  }
+  return dims;
+}
+
+std::vector<double> sample_values(SignDomain sign, std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> any;
+  // Below 1, since rates and probabilities are declared >= 0; scales, declared > 0, keep away from 0.
+  std::uniform_real_distribution<double> non_negative(0.1, 0.9), positive(0.5, 1.5);
+  std::vector<double> values(count);
+  for (double& value : values) {
+    value = sign == SignDomain::Any ? any(random) : sign == SignDomain::NonNegative ? non_negative(random) : positive(random);
+    value = static_cast<double>(static_cast<float>(value));
+  }
+  return values;
+}
+
+TensorValues sample_inputs(const Program& program, const DimValues& dims, std::uint64_t seed) {
+  TensorValues inputs;
+  for (const InputDecl& input : program.inputs) {
+    const auto count = static_cast<std::size_t>(element_count(extents_of(program, input.name, dims)));
+    inputs[input.name] = sample_values(input.sign, count, seed++);
+  }
+  return inputs;
+}
+
+}  // namespace moxie

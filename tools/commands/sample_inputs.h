@@ -1,0 +1,21 @@
+#pragma once
+// Made-up inputs for `check` and `bench`: extents and random values that a formula can take.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/evaluate.h"
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+/// A value for every dim of the program: `given`, else the declared one, else a small one (7 for S, 3 to 5 for others).
+DimValues choose_dims(const Program& program, const DimValues& given);
+
+/// Random values that obey the declared signs, each exact in single precision.
+std::vector<double> sample_values(SignDomain sign, std::size_t count, std::uint64_t seed);
+/// The same for every input of the program.
+TensorValues sample_inputs(const Program& program, const DimValues& dims, std::uint64_t seed);
+
+}  // namespace moxie

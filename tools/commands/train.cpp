@@ -1,0 +1,153 @@
+// moxie train: trains a model and leaves a run folder behind.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "tools/commands/command.h"
+#include "tools/commands/common.h"
+#include "tools/commands/train_config.h"
+#include "tools/commands/train_report.h"
+#include "tools/commands/train_run.h"
+#include "tools/commands/train_stop.h"
+
+namespace moxie {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TrainOptions {
+  TrainConfig config;
+  std::string out, resume;
+  bool quiet = false;
+  std::map<std::string, std::pair<const char*, CLI::Option*>> options;  // by name: group and option
+};
+
+/// What may differ when a run goes on: everything else would make it another run.
+constexpr std::array<std::string_view, 5> kResumable = {"epochs", "max-time", "data-dir", "device", "threads"};
+
+void add_option(CLI::App& app, TrainOptions& options, const char* group, const std::string& name, auto& value,
+                const char* help) {
+  CLI::Option* option;
+  if constexpr (std::is_same_v<decltype(value), bool&>) {
+    option = app.add_flag("--" + name, value, help);
+  } else {
+    option = app.add_option("--" + name, value, help)->capture_default_str();
+    if (std::is_same_v<decltype(value), std::vector<std::int64_t>&>) option->delimiter(',');
+  }
+  option->group(group);
+  options.options[name] = {group, option};
+}
+
+bool given(const TrainOptions& options, const std::string& name) { return !options.options.at(name).second->empty(); }
+
+/// Throws UsageError for options of the other model.
+void check_groups(const TrainOptions& options) {
+  const std::string_view other = options.config.model == "gpn" ? option_group::kMlp : option_group::kGpn;
+  for (const auto& [name, option] : options.options) {
+    if (option.first == other && !option.second->empty())
+      throw UsageError(fmt::format("--{} is not for the model {}", name, options.config.model));
+  }
+}
+
+/// The configuration of the run in the folder, with what was given anew.
+TrainConfig resumed_config(const TrainOptions& options, const RunFolder& folder) {
+  auto json = nlohmann::json::parse(to_json(folder.read_config()));
+  const auto now = nlohmann::json::parse(to_json(options.config));
+  for (const auto& [name, option] : options.options) {
+    if (option.second->empty()) continue;
+    if (std::ranges::find(kResumable, name) == kResumable.end())
+      throw UsageError(fmt::format("--{} cannot change when a run is resumed; only --{} can", name,
+                                   fmt::join(kResumable, ", --")));
+    json[name] = now[name];
+  }
+  return config_from_json(json.dump(), folder.path().string());
+}
+
+fs::path default_folder(const TrainConfig& config) {
+  const std::string data = fs::path(config.data.substr(config.data.find(':') + 1)).stem().string();
+  return fs::path("runs") / fmt::format("{}-{}-{}", config.model, data, config.seed);
+}
+
+/// Trains until the end, or until a signal.
+int run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run, const RunFolder& folder) {
+  const StopSignals signals;
+  {
+    Progress progress(config.epochs, config.max_time);
+    run.train(StopSignals::received, [&](const EpochReport& report) {
+      folder.append_metrics(metrics_line(report));
+      progress.show(report);
+    });
+  }
+  const std::string path = folder.path().string();
+  if (run.state().finished.empty()) {
+    fmt::print("stopped   at step {}; go on with: moxie train --resume {}\n", run.state().position.step, path);
+    return 0;
+  }
+  const FinalReport report = run.evaluate_best();
+  folder.append_metrics(final_metrics_line(report, run.state()));
+  fmt::print("{}\nrun       {} (moxie predict {} --data {})\n", describe_end(report, run.state()), path, path, data.name);
+  return 0;
+}
+
+TrainingRun prepare(const TrainConfig& config, const Dataset& data, const RunFolder& folder) {
+  DeviceChoice device;
+  device.name = config.device;
+  device.threads = config.threads;
+  const auto start = std::chrono::steady_clock::now();
+  TrainingRun run(config, data, open_device(device), folder);
+  run.compile();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  fmt::print("{}\n{}\n", describe_data(data), describe_plan(run.plan(), run.network().parameters, seconds));
+  std::fflush(stdout);
+  return run;
+}
+
+int start(const TrainOptions& options, const std::string& command) {
+  const TrainConfig& config = options.config;
+  check_groups(options);
+  check(config);
+  const Dataset data = load_dataset(config.data, load_options(config));
+  const fs::path path = options.out.empty() ? default_folder(config) : fs::path(options.out);
+  make_network(config, data.encoding, true);  // refuses wrong options before there is a folder
+  const RunFolder folder = RunFolder::create(path, config, command);
+  TrainingRun run = prepare(config, data, folder);
+  return run_to_end(config, data, run, folder);
+}
+
+int resume(const TrainOptions& options, const std::string& command) {
+  if (!options.out.empty()) throw UsageError("--out and --resume do not go together: a run stays in its folder");
+  const RunFolder folder = RunFolder::open(options.resume);
+  const TrainConfig config = resumed_config(options, folder);
+  check(config);
+  const Checkpoint checkpoint = folder.read_checkpoint();
+  const Dataset data = load_dataset(config.data, load_options(config));
+  TrainingRun run = prepare(config, data, folder);
+  run.resume(checkpoint);
+  folder.rewind_metrics(checkpoint.state.position.step);
+  folder.write_config(config, command);
+  return run_to_end(config, data, run, folder);
+}
+
+}  // namespace
+
+Work add_train(CLI::App& app) {
+  auto options = std::make_shared<TrainOptions>();
+  TrainConfig& config = options->config;
+  CLI::Option* model = app.add_option("model", config.model, "gpn (Gaussian process neurons) or mlp (fixed activations)");
+  model->check(CLI::IsMember({"gpn", "mlp"}));
+  app.add_option("--out", options->out, "the run folder; runs/MODEL-DATA-SEED if not given");
+  app.add_option("--resume", options->resume, "the folder of a run to go on with, exactly as if it had never stopped");
+  visit_fields(config, [&](const char* group, const char* name, auto& value, const char* help) {
+    add_option(app, *options, group, name, value, help);
+  });
+  return [options, model] {
+    if (!options->resume.empty()) return resume(*options, "moxie train --resume " + options->resume);
+    if (model->empty()) throw UsageError("which model? `moxie train gpn` or `moxie train mlp`");
+    return start(*options, "moxie train " + options->config.model);
+  };
+}
+
+}  // namespace moxie

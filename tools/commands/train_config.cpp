@@ -1,0 +1,168 @@
+#include "tools/commands/train_config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "tools/commands/command.h"
+
+namespace moxie {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class Value>
+using Choices = std::map<std::string_view, Value>;
+
+const Choices<GpnOptions::Propagate> kPropagate = {{"mean", GpnOptions::Propagate::Mean},
+                                                   {"variance", GpnOptions::Propagate::Variance},
+                                                   {"covariance", GpnOptions::Propagate::Covariance}};
+const Choices<GpnOptions::Sharing> kSharing = {{"none", GpnOptions::Sharing::None},
+                                               {"layer", GpnOptions::Sharing::Layer}};
+const Choices<GpnOptions::Targets> kInit = {{"random", GpnOptions::Targets::Normal},
+                                            {"identity", GpnOptions::Targets::Identity}};
+const Choices<GpnOptions::SigmaPoints> kSigmaPoints = {{"features", GpnOptions::SigmaPoints::Features},
+                                                       {"logits", GpnOptions::SigmaPoints::Logits}};
+const Choices<bool> kDropout = {{"none", false}, {"fast", true}};
+const Choices<bool> kOnNan = {{"stop", false}, {"skip", true}};
+const Choices<bool> kModel = {{"gpn", true}, {"mlp", false}};
+const Choices<std::optional<Task>> kTask = {
+    {"", std::nullopt}, {"classification", Task::Classification}, {"regression", Task::Regression}};
+
+template <class Value>
+Value choose(std::string_view option, const Choices<Value>& choices, const std::string& name) {
+  const auto found = choices.find(name);
+  if (found != choices.end()) return found->second;
+  std::vector<std::string_view> known;
+  for (const auto& [choice, value] : choices) known.push_back(choice);
+  throw UsageError(fmt::format("{} '{}' is unknown; known: {}", option, name, fmt::join(known, ", ")));
+}
+
+void require(bool condition, std::string_view option, double value, std::string_view wanted) {
+  if (!condition) throw UsageError(fmt::format("--{} is {}, but must be {}", option, value, wanted));
+}
+
+/// The networks of the paper (section 7.1) and of its comparisons.
+struct DefaultLayers {
+  std::string_view data;
+  std::vector<std::int64_t> layers;
+};
+const std::array kDefaultLayers = std::to_array<DefaultLayers>({
+    {"letter", {30, 15}},
+    {"mnist", {50, 50}},
+});
+const std::vector<std::int64_t> kOtherLayers = {30};
+
+Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, Task task) {
+  GpnOptions options;
+  options.sizes = std::move(sizes);
+  options.task = task;
+  options.propagate = choose("--propagate", kPropagate, c.propagate);
+  options.sharing = choose("--sharing", kSharing, c.sharing);
+  options.targets = choose("--init", kInit, c.init);
+  options.sigma_points = choose("--sigma-points", kSigmaPoints, c.sigma_points);
+  options.inducing_points = c.inducing_points;
+  options.noise = c.noise;
+  options.sigma = c.sigma;
+  options.penalty = c.penalty;
+  options.train_lambda = c.train_lambda;
+  options.train_sigma = c.train_sigma;
+  return gpn_network(options);
+}
+
+}  // namespace
+
+void check(const TrainConfig& c) {
+  choose("model", kModel, c.model);
+  choose("--propagate", kPropagate, c.propagate);
+  choose("--sharing", kSharing, c.sharing);
+  choose("--init", kInit, c.init);
+  choose("--sigma-points", kSigmaPoints, c.sigma_points);
+  choose("--dropout", kDropout, c.dropout);
+  choose("--on-nan", kOnNan, c.on_nan);
+  choose("--task", kTask, c.task);
+  require(c.batch > 0, "batch", static_cast<double>(c.batch), "positive");
+  require(c.rate > 0, "rate", c.rate, "positive");
+  require(c.lowest_rate > 0, "lowest-rate", c.lowest_rate, "positive");
+  require(c.patience > 0, "patience", c.patience, "positive");
+  require(c.max_time >= 0, "max-time", c.max_time, "positive, or 0 for no limit");
+  require(c.schedule_factor > 0 && c.schedule_factor < 1, "schedule-factor", c.schedule_factor, "between 0 and 1");
+}
+
+std::string to_json(const TrainConfig& config) {
+  Json json;
+  json["model"] = config.model;
+  visit_fields(config, [&](const char*, const char* name, const auto& value, const char*) { json[name] = value; });
+  return json.dump(2) + "\n";
+}
+
+TrainConfig config_from_json(std::string_view text, const std::string& file) {
+  TrainConfig config;
+  try {
+    const Json json = Json::parse(text);
+    json.at("model").get_to(config.model);
+    visit_fields(config, [&](const char*, const char* name, auto& value, const char*) { json.at(name).get_to(value); });
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError(fmt::format("{}: is not the configuration of a run: {}", file, error.what()));
+  }
+  return config;
+}
+
+LoadOptions load_options(const TrainConfig& c) {
+  LoadOptions options;
+  options.data_dir = c.data_dir;
+  options.seed = c.seed;
+  options.split = c.split;
+  options.validation_share = c.validation_share;
+  options.targets = c.targets;
+  options.ignored = c.ignored;
+  options.categorical = c.categorical;
+  options.task = choose("--task", kTask, c.task);
+  options.test_file = c.test_file;
+  return options;
+}
+
+std::vector<std::int64_t> hidden_layers(const TrainConfig& config) {
+  if (!config.layers.empty()) return config.layers;
+  const auto found = std::ranges::find(kDefaultLayers, config.data, &DefaultLayers::data);
+  return found == kDefaultLayers.end() ? kOtherLayers : found->layers;
+}
+
+Network make_network(const TrainConfig& config, const Encoding& encoding, bool training) {
+  std::vector<std::int64_t> sizes = hidden_layers(config);
+  sizes.insert(sizes.begin(), static_cast<std::int64_t>(encoding.feature_count()));
+  sizes.push_back(static_cast<std::int64_t>(encoding.target_count()));
+  if (choose("model", kModel, config.model)) return make_gpn(config, std::move(sizes), encoding.task);
+  MlpOptions options;
+  options.sizes = std::move(sizes);
+  options.task = encoding.task;
+  options.activation = config.activation;
+  options.dropout = training && choose("--dropout", kDropout, config.dropout) ? config.dropout_rate : 0;
+  return mlp_network(options);
+}
+
+OptimiserOptions optimiser_options(const TrainConfig& config) {
+  OptimiserOptions options;
+  options.rule = config.optimiser;
+  options.decay = config.weight_decay;
+  options.momentum = config.momentum;
+  return options;
+}
+
+ScheduleOptions schedule_options(const TrainConfig& config) {
+  const std::string rule = config.schedule == "plateau" ? "constant" : config.schedule;
+  return {rule, config.schedule_decay, config.schedule_factor, config.schedule_period};
+}
+
+PlateauOptions plateau_options(const TrainConfig& config) {
+  // Without the plateau rule a rate that fell once ends the training: early stopping.
+  const bool falls = config.schedule == "plateau";
+  return {config.patience, config.schedule_factor, falls ? config.lowest_rate : config.rate};
+}
+
+}  // namespace moxie

@@ -1,0 +1,135 @@
+#pragma once
+// Everything that defines a training run: the options of `moxie train`, and a run folder's config.json.
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ops/network.h"
+#include "ops/training.h"
+#include "runtime/plateau.h"
+#include "tools/data/presets.h"
+
+namespace moxie {
+
+struct TrainConfig {
+  std::string model = "gpn";
+
+  std::string data = "synthetic";
+  std::string data_dir = "data";
+  std::size_t split = 0;
+  double validation_share = 0.1;
+  std::vector<std::string> targets, ignored, categorical;
+  std::string task;
+  std::string test_file;
+
+  std::vector<std::int64_t> layers;  // hidden ones
+  std::string propagate = "variance";
+  std::string sharing = "none";
+  std::string init = "random";
+  std::string sigma_points = "features";
+  std::int64_t inducing_points = 14;
+  double noise = 0.31622776601683794;
+  double sigma = 0.1;
+  double penalty = 0.1;
+  bool train_lambda = false;
+  bool train_sigma = false;
+  std::string activation = "tanh";
+  std::string dropout = "none";
+  double dropout_rate = 0.1;
+
+  std::uint64_t seed = 1;
+  std::size_t batch = 256;
+  std::string optimiser = "adam";
+  double rate = 1e-3;
+  double momentum = 0.9;
+  double weight_decay = 0;
+  std::string schedule = "plateau";
+  double schedule_decay = 0;
+  double schedule_factor = 0.1;
+  double schedule_period = 1000;
+  int patience = 20;
+  double lowest_rate = 1e-6;
+  std::uint64_t epochs = 1000;
+  double max_time = 0;  // seconds; 0: no limit
+  std::string on_nan = "stop";
+
+  std::string device = "cpu";
+  int threads = 0;
+};
+
+namespace option_group {
+inline constexpr const char* kData = "Data";
+inline constexpr const char* kModel = "Model";
+inline constexpr const char* kGpn = "Model: gpn";
+inline constexpr const char* kMlp = "Model: mlp";
+inline constexpr const char* kTraining = "Training";
+inline constexpr const char* kDevice = "Device";
+}  // namespace option_group
+
+/// Calls visit(group, name, member, help) for every option, in the order of the help text.
+template <class Config, class Visit>
+void visit_fields(Config& c, Visit&& visit) {
+  visit(option_group::kData, "data", c.data, "data set: a name (synthetic, letter, mnist, ...) or csv:FILE");
+  visit(option_group::kData, "data-dir", c.data_dir, "where the data sets lie");
+  visit(option_group::kData, "split", c.split, "which division into training and test rows");
+  visit(option_group::kData, "validation-share", c.validation_share,
+        "part of the training rows that decides about rates and the best model");
+  visit(option_group::kData, "target", c.targets, "csv: target columns, by name or number");
+  visit(option_group::kData, "ignore", c.ignored, "csv: columns that are left out");
+  visit(option_group::kData, "categorical", c.categorical, "csv: columns of categories that look like numbers");
+  visit(option_group::kData, "task", c.task, "csv: classification or regression");
+  visit(option_group::kData, "test-file", c.test_file, "csv: test rows");
+  visit(option_group::kModel, "layers", c.layers, "units of the hidden layers, as in 30,15");
+  visit(option_group::kGpn, "propagate", c.propagate, "moments that go from layer to layer");
+  visit(option_group::kGpn, "sharing", c.sharing, "virtual observations of each unit, or of a layer");
+  visit(option_group::kGpn, "init", c.init, "targets start at random, or as the identity");
+  visit(option_group::kGpn, "sigma-points", c.sigma_points, "where the loss draws its sigma points");
+  visit(option_group::kGpn, "inducing-points", c.inducing_points, "number of virtual observations");
+  visit(option_group::kGpn, "noise", c.noise, "variance of the virtual observations at the start");
+  visit(option_group::kGpn, "sigma", c.sigma, "standard deviation of the output noise at the start");
+  visit(option_group::kGpn, "penalty", c.penalty, "weight of the penalty on small noise");
+  visit(option_group::kGpn, "train-lambda", c.train_lambda, "train the lengthscales");
+  visit(option_group::kGpn, "train-sigma", c.train_sigma, "train the output noise");
+  visit(option_group::kMlp, "activation", c.activation, "tanh, relu, ... (dense.* of `moxie ops`)");
+  visit(option_group::kMlp, "dropout", c.dropout, "dropout of the hidden layers' inputs");
+  visit(option_group::kMlp, "dropout-rate", c.dropout_rate, "share of the inputs that is dropped");
+  visit(option_group::kTraining, "seed", c.seed, "of initial values, validation rows, order of samples, and noise");
+  visit(option_group::kTraining, "batch", c.batch, "samples per step");
+  visit(option_group::kTraining, "optimiser", c.optimiser, "rule that updates the parameters");
+  visit(option_group::kTraining, "rate", c.rate, "learning rate at the start");
+  visit(option_group::kTraining, "momentum", c.momentum, "momentum: its share of the last step");
+  visit(option_group::kTraining, "weight-decay", c.weight_decay, "part of each parameter added to its gradient");
+  visit(option_group::kTraining, "schedule", c.schedule, "how the learning rate falls");
+  visit(option_group::kTraining, "schedule-decay", c.schedule_decay, "inverse_time, exponential: decay per step");
+  visit(option_group::kTraining, "schedule-factor", c.schedule_factor, "step, plateau: factor by which the rate falls");
+  visit(option_group::kTraining, "schedule-period", c.schedule_period, "step: steps between two falls");
+  visit(option_group::kTraining, "patience", c.patience,
+        "epochs without a better validation loss before the rate falls (plateau) or training ends (others)");
+  visit(option_group::kTraining, "lowest-rate", c.lowest_rate, "plateau: training ends when the rate would fall below");
+  visit(option_group::kTraining, "epochs", c.epochs, "most epochs");
+  visit(option_group::kTraining, "max-time", c.max_time, "most seconds; 0: no limit");
+  visit(option_group::kTraining, "on-nan", c.on_nan, "what a NaN or an infinity does: stop training, or skip the step");
+  visit(option_group::kDevice, "device", c.device, "where to run");
+  visit(option_group::kDevice, "threads", c.threads, "threads; 0: as many as there are processors");
+}
+
+/// Throws UsageError for options that do not go together or are out of range.
+void check(const TrainConfig& config);
+
+/// JSON text; config_from_json(to_json(c)) == c. Throws DataError, naming `file`, for unknown or missing members.
+std::string to_json(const TrainConfig& config);
+TrainConfig config_from_json(std::string_view text, const std::string& file);
+
+LoadOptions load_options(const TrainConfig& config);
+/// The layers, or what suits the data set where none are given.
+std::vector<std::int64_t> hidden_layers(const TrainConfig& config);
+
+/// The network for data of the given widths. Without `training` nothing is dropped out, so that its loss tells how good
+/// the parameters are.
+Network make_network(const TrainConfig& config, const Encoding& encoding, bool training);
+OptimiserOptions optimiser_options(const TrainConfig& config);
+ScheduleOptions schedule_options(const TrainConfig& config);
+PlateauOptions plateau_options(const TrainConfig& config);
+
+}  // namespace moxie

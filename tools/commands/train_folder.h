@@ -1,0 +1,61 @@
+#pragma once
+// The folder of a training run.
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "runtime/plateau.h"
+#include "runtime/trainer.h"
+#include "tools/commands/train_model.h"
+
+namespace moxie {
+
+/// Where a run stands, besides its tensors.
+struct RunState {
+  TrainerPosition position;
+  PlateauState plateau;
+  double loss_sum = 0;                 // over samples, since the last evaluation
+  std::uint64_t loss_samples = 0;
+  std::uint64_t best_epoch = 0;        // after which the best parameters were found
+  double residual_variance = 1;        // of the best parameters
+  std::uint64_t skipped = 0;           // steps that --on-nan skip undid
+  double elapsed = 0;                  // seconds of training
+  std::string finished;                // why training ended; empty while it may go on
+  bool operator==(const RunState&) const = default;
+};
+
+struct Checkpoint {
+  RunState state;
+  NamedTensors tensors;  // all that a step renews
+  NamedTensors best;     // the parameters with the lowest validation loss
+};
+
+class RunFolder {
+ public:
+  /// Makes the folder and its config.json. Throws DataError if there is anything there already.
+  static RunFolder create(const std::filesystem::path& path, const TrainConfig& config, std::string_view command);
+  /// Throws DataError if no run can be taken up there.
+  static RunFolder open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path model_file() const { return path_ / "model.safetensors"; }
+  TrainConfig read_config() const;
+  void write_config(const TrainConfig& config, std::string_view command) const;
+
+  void write_checkpoint(const Checkpoint& checkpoint) const;
+  Checkpoint read_checkpoint() const;
+
+  /// Appends one line to metrics.jsonl.
+  void append_metrics(const std::string& json) const;
+  /// Drops the lines of steps after `step`, which a run taken up there writes again.
+  void rewind_metrics(std::uint64_t step) const;
+
+ private:
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path metrics_file() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path checkpoint_file() const { return path_ / "checkpoint.safetensors"; }
+
+  std::filesystem::path path_;
+};
+
+}  // namespace moxie

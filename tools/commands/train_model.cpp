@@ -1,0 +1,121 @@
+#include "tools/commands/train_model.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "compiler/ir/philox.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+/// Keeps the random numbers of initial values apart from those of Programs and of the order of samples.
+constexpr std::int64_t kInitialStream = -2;
+
+/// The four random words of one element.
+PhiloxCounter words_of(std::uint64_t seed, std::size_t parameter, std::size_t element) {
+  const PhiloxKey key = philox_key(seed, kInitialStream, 0);
+  return philox4x32_10({static_cast<std::uint32_t>(element), static_cast<std::uint32_t>(parameter), 0, 0}, key);
+}
+
+double initial_value(const Parameter& parameter, std::size_t element, std::size_t per_row, const PhiloxCounter& words) {
+  const Initialiser& start = parameter.initialiser;
+  switch (start.kind) {
+    case Initialiser::Kind::Constant: return start.low;
+    case Initialiser::Kind::Normal: return normal_from_words(words[0], words[1]);
+    case Initialiser::Kind::Linspace: {
+      const std::int64_t last = parameter.shape[0] - 1;
+      const auto row = static_cast<double>(element / per_row);
+      return last == 0 ? start.low : start.low + (start.high - start.low) * row / static_cast<double>(last);
+    }
+    case Initialiser::Kind::Glorot: {
+      const auto sum = static_cast<double>(parameter.shape.front() + parameter.shape.back());
+      return std::sqrt(6 / sum) * (2 * uniform_from_word(words[0]) - 1);
+    }
+  }
+  throw InternalError("a parameter has an unknown initialiser");
+}
+
+double mean_square_error(const std::vector<double>& mean, const std::vector<float>& target) {
+  double sum = 0;
+  for (std::size_t i = 0; i < mean.size(); ++i) sum += (mean[i] - target[i]) * (mean[i] - target[i]);
+  return sum / static_cast<double>(mean.size());
+}
+
+}  // namespace
+
+NamedTensors initial_values(const std::vector<Parameter>& parameters, std::uint64_t seed) {
+  NamedTensors tensors;
+  for (std::size_t k = 0; k < parameters.size(); ++k) {
+    const Parameter& parameter = parameters[k];
+    std::vector<double> values(static_cast<std::size_t>(element_count(parameter.shape)));
+    const std::size_t per_row =
+        parameter.shape.empty() ? 1 : values.size() / static_cast<std::size_t>(parameter.shape[0]);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = initial_value(parameter, i, per_row, words_of(seed, k, i));
+    tensors[parameter.name] = make_host_tensor(DType::f32, parameter.shape, values);
+  }
+  return tensors;
+}
+
+SampleRows rows_of(const Samples& samples) { return {samples.rows(), samples.x.values, samples.y.values}; }
+
+void save_model(const std::filesystem::path& file, const SavedModel& model) {
+  TensorFile contents{model.parameters, {}};
+  contents.metadata = {{"config", to_json(model.config)},
+                       {"encoding", to_json(model.encoding)},
+                       {"residual_variance", fmt::format("{}", model.residual_variance)},
+                       {"version", MOXIE_VERSION}};
+  write_safetensors(file, contents);
+}
+
+SavedModel load_model(const std::filesystem::path& file) {
+  TensorFile contents = read_safetensors(file);
+  const auto text = [&](const char* name) -> const std::string& {
+    const auto found = contents.metadata.find(name);
+    if (found == contents.metadata.end())
+      throw DataError(fmt::format("{}: is not the model of a run: it has no '{}'", file.string(), name));
+    return found->second;
+  };
+  SavedModel model{config_from_json(text("config"), file.string()), encoding_from_json(text("encoding"), file.string()),
+                   {}};
+  const auto number = nlohmann::json::parse(text("residual_variance"), nullptr, false);
+  if (!number.is_number() || !(number.get<double>() >= 0))
+    throw DataError(fmt::format("{}: the residual variance '{}' is not a number", file.string(),
+                                text("residual_variance")));
+  model.residual_variance = number.get<double>();
+  model.parameters = std::move(contents.tensors);
+  return model;
+}
+
+Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device)
+    : encoding_(std::move(encoding)),
+      loss_(make_network(config, encoding_, false).train, device),
+      predict_(make_network(config, encoding_, false).predict, device) {}
+
+void Evaluator::set_parameters(const NamedTensors& parameters) {
+  loss_.set(parameters);
+  predict_.set(parameters);
+}
+
+Prediction Evaluator::predict(const SampleRows& rows, double residual_variance) {
+  return make_prediction(predict_.run(rows), encoding_, residual_variance);
+}
+
+Evaluation Evaluator::evaluate(const Samples& samples, std::optional<double> residual_variance) {
+  const SampleRows rows = rows_of(samples);
+  const auto outputs = predict_.run(rows);
+  Evaluation result;
+  result.loss = loss(rows);
+  if (encoding_.task == Task::Regression)
+    result.residual_variance =
+        residual_variance.value_or(mean_square_error(outputs.at("mean").values, samples.y.values));
+  result.scores = score(make_prediction(outputs, encoding_, result.residual_variance), samples.y, encoding_);
+  return result;
+}
+
+double Evaluator::loss(const SampleRows& rows) { return loss_.run(rows).at("loss").values[0]; }
+
+}  // namespace moxie

@@ -1,0 +1,53 @@
+#pragma once
+// A network with its parameters: how they start, how they are saved, and what the network says of samples.
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/forward_pass.h"
+#include "runtime/safetensors.h"
+#include "runtime/trainer.h"
+#include "tools/commands/predict_scores.h"
+#include "tools/commands/train_config.h"
+
+namespace moxie {
+
+/// The values that the parameters start from: the same for the same seed, on every machine.
+NamedTensors initial_values(const std::vector<Parameter>& parameters, std::uint64_t seed);
+
+SampleRows rows_of(const Samples& samples);
+
+/// What model.safetensors holds.
+struct SavedModel {
+  TrainConfig config;
+  Encoding encoding;
+  NamedTensors parameters;
+  double residual_variance = 1;  // of standardised regression targets, for models without a variance of their own
+};
+void save_model(const std::filesystem::path& file, const SavedModel& model);
+/// Throws DataError for a file that is no model.
+SavedModel load_model(const std::filesystem::path& file);
+
+struct Evaluation {
+  double loss = 0;
+  Scores scores;
+  double residual_variance = 1;
+};
+
+class Evaluator {
+ public:
+  Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device);
+
+  void set_parameters(const NamedTensors& parameters);
+  Prediction predict(const SampleRows& rows, double residual_variance);
+  /// Loss and scores. The samples' own residual variance serves where none is given.
+  Evaluation evaluate(const Samples& samples, std::optional<double> residual_variance = {});
+  double loss(const SampleRows& rows);
+
+ private:
+  Encoding encoding_;
+  ForwardPass loss_, predict_;
+};
+
+}  // namespace moxie

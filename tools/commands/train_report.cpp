@@ -1,0 +1,160 @@
+#include "tools/commands/train_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+
+#include "runtime/cpu/host.h"
+#include "runtime/cpu/plugin.h"
+
+namespace moxie {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Between two lines where there is no terminal.
+constexpr double kSecondsBetweenLines = 5;
+constexpr double kSecondsBetweenDrawings = 0.1;
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<long>(std::lround(seconds));
+  if (whole < 100) return fmt::format("{:.1f} s", seconds);
+  if (whole < 3600) return fmt::format("{}:{:02} min", whole / 60, whole % 60);
+  return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
+}
+
+/// 1234567 as 1,234,567.
+std::string grouped(std::size_t number) {
+  std::string text = fmt::format("{}", number);
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+/// The score that matters most: the error of classes, the root mean square error of values.
+std::string headline(const Scores& scores) {
+  const Score& first = scores.front();
+  return first.name == "error" ? fmt::format("error {:.2f} %", 100 * first.value)
+                               : fmt::format("{} {:.4g}", first.name, first.value);
+}
+
+std::string all_scores(const Scores& scores) {
+  std::string text = headline(scores);
+  for (std::size_t k = 1; k < scores.size(); ++k) text += fmt::format(", {} {:.4g}", scores[k].name, scores[k].value);
+  return text;
+}
+
+void add(Json& json, const std::string& part, const Evaluation& evaluation) {
+  json[part + "_loss"] = evaluation.loss;
+  for (const Score& score : evaluation.scores) json[part + "_" + score.name] = score.value;
+}
+
+}  // namespace
+
+std::string describe_data(const Dataset& data) {
+  const std::size_t outputs = data.encoding.target_count();
+  return fmt::format("data      {}: {} training, {} validation, {} test samples; {} features, {} {}", data.name,
+                     grouped(data.train.rows()), grouped(data.validation.rows()), grouped(data.test.rows()),
+                     data.encoding.feature_count(), outputs,
+                     data.task() == Task::Classification ? "classes" : "target" + std::string(outputs == 1 ? "" : "s"));
+}
+
+std::string describe_plan(const Plan& plan, const std::vector<Parameter>& parameters, double compile_seconds) {
+  std::size_t count = 0;
+  for (const Parameter& parameter : parameters) {
+    if (parameter.trainable) count += static_cast<std::size_t>(element_count(parameter.shape));
+  }
+  std::size_t kernels = 0;
+  std::set<int> lanes;
+  for (const PlanStep& step : plan.steps) {
+    const auto* kernel = std::get_if<LoweredKernel>(&step);
+    if (!kernel) continue;
+    ++kernels;
+    lanes.insert(lanes_for(kernel->program, host_machine()));
+  }
+  const std::int64_t compiled = llvm_compilations();
+  return fmt::format(
+      "formulas  {} definitions: the loss of {} parameters, its gradient, the optimiser's update\n"
+      "compiled  {} kernels of {} lanes and {} matrix products in {} ({})",
+      plan.program.definitions.size(), grouped(count), kernels, fmt::join(lanes, " or "), plan.steps.size() - kernels,
+      duration(compile_seconds),
+      compiled == 0 ? "warm: every kernel came from the cache" : fmt::format("cold: LLVM compiled {}", compiled));
+}
+
+std::string describe_end(const FinalReport& report, const RunState& state) {
+  return fmt::format(
+      "finished  {}: epoch {}, step {}, {}\n"
+      "best      after epoch {}: validation loss {:.4f}, {}\n"
+      "test      {}",
+      state.finished, state.position.data.epoch + 1, state.position.step, duration(state.elapsed), state.best_epoch,
+      report.validation.loss, headline(report.validation.scores), all_scores(report.test.scores));
+}
+
+std::string metrics_line(const EpochReport& report) {
+  Json json = {{"step", report.step}, {"epoch", report.epoch}, {"loss", report.loss}};
+  add(json, "validation", report.validation);
+  json["rate"] = report.rate;
+  json["gradient_norm"] = report.gradient_norm;
+  json["elapsed_s"] = report.elapsed;
+  return json.dump();
+}
+
+std::string final_metrics_line(const FinalReport& report, const RunState& state) {
+  Json json = {{"step", state.position.step},   {"epoch", state.position.data.epoch + 1}, {"final", true},
+               {"finished", state.finished},    {"best_epoch", state.best_epoch},         {"rate", state.plateau.rate},
+               {"skipped_steps", state.skipped}};
+  add(json, "train", report.train);
+  add(json, "validation", report.validation);
+  add(json, "test", report.test);
+  if (report.test.scores.front().name == "rmse") {
+    for (const char* name : {"rmse", "nll"}) json[name] = score_of(report.test.scores, name);
+  }
+  json["elapsed_s"] = state.elapsed;
+  return json.dump();
+}
+
+Progress::Progress(std::uint64_t epochs, double max_time)
+    : epochs_(epochs), max_time_(max_time), terminal_(isatty(STDOUT_FILENO) != 0) {}
+
+Progress::~Progress() {
+  if (terminal_ && shown_ >= 0) fmt::print("\n");
+}
+
+void Progress::show(const EpochReport& report) {
+  if (shown_ < 0) {
+    first_epoch_ = report.epoch;
+    first_elapsed_ = report.elapsed;
+  }
+  const double pause = terminal_ ? kSecondsBetweenDrawings : kSecondsBetweenLines;
+  const bool news = report.verdict == PlateauVerdict::RateFell || report.verdict == PlateauVerdict::Finished;
+  if (shown_ >= 0 && report.elapsed - shown_ < pause && !news) return;
+  shown_ = report.elapsed;
+  if (terminal_) {
+    fmt::print("\r{}\x1b[K", line(report));
+  } else {
+    fmt::print("{}\n", line(report));
+  }
+  std::fflush(stdout);
+}
+
+std::string Progress::line(const EpochReport& report) const {
+  return fmt::format("epoch {:>4}  loss {:.4f}  validation {:.4f}, {}  rate {:.0e}  {}, at most {} left", report.epoch,
+                     report.loss, report.validation.loss, headline(report.validation.scores), report.rate,
+                     duration(report.elapsed), duration(seconds_left(report)));
+}
+
+/// By the speed so far; training may end earlier.
+double Progress::seconds_left(const EpochReport& report) const {
+  const std::uint64_t done = report.epoch - first_epoch_;
+  const double per_epoch = done > 0 ? (report.elapsed - first_elapsed_) / static_cast<double>(done)
+                                    : report.elapsed / static_cast<double>(report.epoch);
+  const double by_epochs = per_epoch * static_cast<double>(epochs_ - std::min(epochs_, report.epoch));
+  return max_time_ > 0 ? std::min(by_epochs, std::max(0.0, max_time_ - report.elapsed)) : by_epochs;
+}
+
+}  // namespace moxie

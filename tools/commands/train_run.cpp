@@ -1,0 +1,183 @@
+#include "tools/commands/train_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/diff/differentiate.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Saving costs a few milliseconds of waiting for the disk, an epoch of a small network not much more.
+constexpr double kSecondsBetweenSaves = 15;
+/// So many skipped steps in a row mean that training cannot go on.
+constexpr std::uint64_t kMostSkipped = 100;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+StepProgram make_step(const TrainConfig& config, const Network& network) {
+  const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
+  TrainingStep step =
+      training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config));
+  return {std::move(step.program), std::move(step.feedback)};
+}
+
+/// The optimiser's state starts at zero.
+NamedTensors zeros_of(const Program& program, const std::vector<std::pair<std::string, std::string>>& renewals,
+                      const NamedTensors& parameters) {
+  NamedTensors tensors;
+  for (const auto& [output, input] : renewals) {
+    if (parameters.contains(input)) continue;
+    std::vector<std::int64_t> shape = extents_of(program, input, {});
+    const auto count = static_cast<std::size_t>(element_count(shape));
+    const DType dtype = program.dtype_of(input);
+    tensors[input] = {dtype, std::move(shape), std::vector<std::byte>(count * size_of(dtype))};
+  }
+  return tensors;
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device,
+                         RunFolder folder)
+    : config_(config),
+      data_(data),
+      folder_(std::move(folder)),
+      network_(make_network(config, data.encoding, true)),
+      trainer_(make_step(config, network_), device, rows_of(data.train), {config.batch, config.seed}),
+      device_(device),
+      evaluator_(config, data.encoding, device),
+      initial_(initial_values(network_.parameters, config.seed)),
+      best_(initial_),
+      start_(Clock::now()),
+      saved_(start_) {
+  for (const auto& [name, tensor] : initial_) trainer_.set(name, tensor);
+  for (const auto& [name, tensor] : zeros_of(plan().program, trainer_.renewals(), initial_)) trainer_.set(name, tensor);
+  state_.plateau.rate = config.rate;
+  trainer_.set_rate(state_.plateau.rate);
+}
+
+void TrainingRun::resume(const Checkpoint& checkpoint) {
+  for (const auto& [name, tensor] : checkpoint.tensors) trainer_.set(name, tensor);
+  for (const auto& [name, tensor] : checkpoint.best) best_[name] = tensor;
+  state_ = checkpoint.state;
+  state_.finished.clear();
+  new_best_ = false;
+  earlier_ = state_.elapsed;
+  trainer_.seek(state_.position);
+  trainer_.set_rate(state_.plateau.rate);
+}
+
+void TrainingRun::train(const std::function<bool()>& stop, const std::function<void(const EpochReport&)>& report) {
+  start_ = saved_ = Clock::now();
+  while (state_.finished.empty() && !stop()) {
+    if (state_.finished = limit_reached(); !state_.finished.empty()) break;
+    take_step();
+    if (trainer_.position().data.used == data_.train.rows()) report(finish_epoch());
+    save_if_due();
+  }
+  save();
+}
+
+void TrainingRun::take_step() {
+  const StepResult result = trainer_.step();
+  if (!result.finite()) return handle_non_finite(result);
+  skipped_in_a_row_ = 0;
+  gradient_norm_ = result.gradient_norm;
+  state_.loss_sum += result.loss * static_cast<double>(result.samples.size());
+  state_.loss_samples += result.samples.size();
+}
+
+void TrainingRun::handle_non_finite(const StepResult& result) {
+  const std::string spoilt = trainer_.first_non_finite();
+  trainer_.undo();
+  const std::string what = culprit(result, spoilt);
+  ++state_.skipped;
+  if (config_.on_nan == "skip" && ++skipped_in_a_row_ < kMostSkipped) return;
+  save();
+  throw DeviceError(fmt::format(
+      "step {}: {}. The parameters from before this step are saved. Try a smaller --rate, or --on-nan skip",
+      trainer_.position().step, what));
+}
+
+/// What was not finite first. The parameters were, since every step is checked.
+std::string TrainingRun::culprit(const StepResult& result, const std::string& spoilt) {
+  if (std::isfinite(result.loss))
+    return fmt::format("the gradient is not finite; the first tensor that it spoilt is {}", spoilt);
+  evaluator_.set_parameters(parameters());
+  const Samples& all = data_.train;
+  for (const std::uint32_t sample : result.samples) {
+    const double loss = evaluator_.loss({1, all.x.row(sample), all.y.row(sample)});
+    if (!std::isfinite(loss)) return fmt::format("the loss of training sample {} is {}", sample + 1, loss);
+  }
+  return fmt::format("the loss is {}, but not that of any single sample", result.loss);
+}
+
+EpochReport TrainingRun::finish_epoch() {
+  evaluator_.set_parameters(parameters());
+  EpochReport report;
+  report.validation = evaluator_.evaluate(data_.validation);
+  report.epoch = trainer_.position().data.epoch + 1;
+  report.step = trainer_.position().step;
+  report.loss = state_.loss_sum / static_cast<double>(state_.loss_samples);
+  report.gradient_norm = gradient_norm_;
+  report.rate = state_.plateau.rate;
+  report.verdict = observe(state_.plateau, plateau_options(config_), report.validation.loss);
+  report.elapsed = elapsed();
+  state_.loss_sum = 0;
+  state_.loss_samples = 0;
+  if (report.verdict == PlateauVerdict::Improved) keep_best(report.validation);
+  if (report.verdict == PlateauVerdict::RateFell) trainer_.set_rate(state_.plateau.rate);
+  if (report.verdict == PlateauVerdict::Finished) state_.finished = "the validation loss no longer falls";
+  return report;
+}
+
+void TrainingRun::keep_best(const Evaluation& validation) {
+  best_ = parameters();
+  new_best_ = true;
+  state_.best_epoch = trainer_.position().data.epoch + 1;
+  state_.residual_variance = validation.residual_variance;
+}
+
+std::string TrainingRun::limit_reached() const {
+  const DataPosition at = trainer_.position().data;
+  const std::uint64_t epochs = at.epoch + (at.used == data_.train.rows() ? 1 : 0);
+  if (epochs >= config_.epochs) return fmt::format("all {} epochs are done", config_.epochs);
+  if (config_.max_time > 0 && elapsed() >= config_.max_time) return fmt::format("{:g} s are over", config_.max_time);
+  return {};
+}
+
+double TrainingRun::elapsed() const { return earlier_ + seconds_since(start_); }
+
+void TrainingRun::save_if_due() {
+  if (seconds_since(saved_) >= kSecondsBetweenSaves) save();
+}
+
+void TrainingRun::save() {
+  state_.position = trainer_.position();
+  state_.elapsed = elapsed();
+  if (new_best_) save_model(folder_.model_file(), {config_, data_.encoding, best_, state_.residual_variance});
+  new_best_ = false;
+  folder_.write_checkpoint({state_, trainer_.tensors(), best_});
+  saved_ = Clock::now();
+}
+
+FinalReport TrainingRun::evaluate_best() {
+  evaluator_.set_parameters(best_);
+  const double variance = state_.residual_variance;
+  return {evaluator_.evaluate(data_.train, variance), evaluator_.evaluate(data_.validation, variance),
+          evaluator_.evaluate(data_.test, variance)};
+}
+
+NamedTensors TrainingRun::parameters() const {
+  NamedTensors result = initial_;
+  for (auto& [name, tensor] : result) tensor = trainer_.value(name);
+  return result;
+}
+
+}  // namespace moxie

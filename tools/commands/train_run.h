@@ -1,0 +1,73 @@
+#pragma once
+// A training run: steps, evaluations, the plateau rule, checkpoints.
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/trainer.h"
+#include "tools/commands/train_folder.h"
+#include "tools/commands/train_model.h"
+
+namespace moxie {
+
+/// What is known after an epoch.
+struct EpochReport {
+  std::uint64_t epoch = 0, step = 0;
+  double loss = 0;  // mean over the epoch's samples, each before its step
+  double gradient_norm = 0;
+  double rate = 0;
+  Evaluation validation;
+  PlateauVerdict verdict = PlateauVerdict::Waiting;
+  double elapsed = 0;
+};
+
+/// How good the best parameters are.
+struct FinalReport {
+  Evaluation train, validation, test;
+};
+
+class TrainingRun {
+ public:
+  /// `data` outlives the run. Compiles the step.
+  TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device, RunFolder folder);
+
+  /// Takes the run up at a checkpoint.
+  void resume(const Checkpoint& checkpoint);
+  /// Trains until a limit is reached or `stop` says so, and saves. Throws DeviceError at a NaN or an infinity, unless
+  /// they are skipped.
+  void train(const std::function<bool()>& stop, const std::function<void(const EpochReport&)>& report);
+  FinalReport evaluate_best();
+
+  const RunState& state() const { return state_; }
+  const Plan& plan() const { return trainer_.session().plan(); }
+
+ private:
+  void take_step();
+  void handle_non_finite(const StepResult& result);
+  std::string culprit(const StepResult& result, const std::string& spoilt);
+  EpochReport finish_epoch();
+  void keep_best(const Evaluation& validation);
+  std::string limit_reached() const;
+  double elapsed() const;
+  void save_if_due();
+  void save();
+  NamedTensors parameters() const;
+
+  const TrainConfig& config_;
+  const Dataset& data_;
+  RunFolder folder_;
+  Network network_;
+  Trainer trainer_;
+  std::shared_ptr<Device> device_;
+  Evaluator evaluator_;
+  NamedTensors initial_, best_;
+  RunState state_;
+  double gradient_norm_ = 0;
+  bool new_best_ = true;   // not saved yet
+  std::uint64_t skipped_in_a_row_ = 0;
+  double earlier_ = 0;  // seconds of training before this process
+  std::chrono::steady_clock::time_point start_, saved_;
+};
+
+}  // namespace moxie
