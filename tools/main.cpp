@@ -11,11 +11,14 @@ namespace moxie {
 namespace {
 
 constexpr std::array kCommands = {
+    Command{"train", "Train a model and leave a run folder behind", add_train},
+    Command{"predict", "Apply a trained model, with uncertainties and calibration figures", add_predict},
     Command{"run", "Run a formula on tensors from a file", add_run},
     Command{"check", "Compare devices with the interpreter and gradients with finite differences", add_check},
     Command{"ops", "List the built-in formulas, or print one", add_ops},
     Command{"dump", "Show what the compiler makes of a formula, stage by stage", add_dump},
     Command{"bench", "Measure the benchmark cases", add_bench},
+    Command{"doctor", "Show what this machine offers, what is missing and how to get it", add_doctor},
 };
 
 constexpr int kFailure = 1;

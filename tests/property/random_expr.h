@@ -62,6 +62,7 @@ class RandomExpr {
   // random_idioms.cpp
   Expr contraction(const Place& place);
   Expr double_sum(const Place& place);
+  Expr read_at_sum(const Place& place, Symbol r, Symbol t);
   Expr pair_kernel(const Place& place, Symbol r, Symbol t);
   Expr pair_weight(const Place& place, Symbol r, Symbol t);
   Expr gaussian(const Place& place);

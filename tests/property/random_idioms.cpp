@@ -23,6 +23,16 @@ Expr RandomExpr::contraction(const Place& place) {
   return random_.chance(25) ? Expr(-0.5) * total : total;
 }
 
+/// x[r+t] of an input that holds one element for every sum, as equispaced points have.
+Expr RandomExpr::read_at_sum(const Place& place, Symbol r, Symbol t) {
+  const Affine sum = Affine(r) + Affine(t);
+  for (const InputDecl& input : program_.inputs) {
+    if (input.shape.size() != 1) continue;
+    if (place.domain.prove_nonnegative(input.shape[0] - sum - Affine(1)) == Proof::Holds) return access(input.name, {sum});
+  }
+  return index_value(sum) * Expr(0.25);
+}
+
 /// A factor that is the same for r, t exchanged, or depends on r + t only.
 Expr RandomExpr::pair_kernel(const Place& place, Symbol r, Symbol t) {
   const Expr one = read(place, r);
@@ -33,7 +43,7 @@ Expr RandomExpr::pair_kernel(const Place& place, Symbol r, Symbol t) {
     case 1: return exponential(-square(one - other));
     case 2: return exponential(-square(read(place) - middle) / positive(place, 1));
     case 3: return call("tanh", {one + other});
-    case 4: return guarded_access(place, random_.pick(tensors()), {}) * middle;
+    case 4: return read_at_sum(place, r, t);
     case 5: return exponential(-(square(one) + square(other))) * middle;
     default: return square(one - read(place)) + square(other - read(place)) ;
   }

@@ -15,6 +15,7 @@ class DumpDevice : public Device {
   DumpDevice(std::shared_ptr<Device> device, fs::path folder) : device_(std::move(device)), folder_(std::move(folder)) {}
 
   std::string name() const override { return device_->name(); }
+  CacheStats cache_stats() const override { return device_->cache_stats(); }
 
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
     // Written first, so that what fails to compile can be looked at.

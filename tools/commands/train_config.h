@@ -53,9 +53,6 @@ struct TrainConfig {
   std::uint64_t epochs = 1000;
   double max_time = 0;  // seconds; 0: no limit
   std::string on_nan = "stop";
-
-  std::string device = "cpu";
-  int threads = 0;
 };
 
 namespace option_group {
@@ -64,7 +61,6 @@ inline constexpr const char* kModel = "Model";
 inline constexpr const char* kGpn = "Model: gpn";
 inline constexpr const char* kMlp = "Model: mlp";
 inline constexpr const char* kTraining = "Training";
-inline constexpr const char* kDevice = "Device";
 }  // namespace option_group
 
 /// Calls visit(group, name, member, help) for every option, in the order of the help text.
@@ -110,8 +106,6 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kTraining, "epochs", c.epochs, "most epochs");
   visit(option_group::kTraining, "max-time", c.max_time, "most seconds; 0: no limit");
   visit(option_group::kTraining, "on-nan", c.on_nan, "what a NaN or an infinity does: stop training, or skip the step");
-  visit(option_group::kDevice, "device", c.device, "where to run");
-  visit(option_group::kDevice, "threads", c.threads, "threads; 0: as many as there are processors");
 }
 
 /// Throws UsageError for options that do not go together or are out of range.

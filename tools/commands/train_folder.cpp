@@ -57,9 +57,10 @@ RunState state_from_json(const std::string& text) {
 RunFolder RunFolder::create(const fs::path& path, const TrainConfig& config, std::string_view command) {
   std::error_code error;
   if (fs::exists(path, error)) {
-    throw DataError(fmt::format("{} exists already, and no run is ever overwritten: choose another --out, or go on with "
-                                "it by --resume {}",
-                                path.string(), path.string()));
+    throw DataError(
+        fmt::format("{} exists already, and no run is ever overwritten: choose another --out, or go on with "
+                    "it by --resume {}",
+                    path.string(), path.string()));
   }
   fs::create_directories(path, error);
   if (error) throw DataError(fmt::format("cannot make the folder {}: {}", path.string(), error.message()));

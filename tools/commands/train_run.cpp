@@ -22,8 +22,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 StepProgram make_step(const TrainConfig& config, const Network& network) {
   const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
-  TrainingStep step =
-      training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config));
+  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config));
   return {std::move(step.program), std::move(step.feedback)};
 }
 
@@ -60,6 +59,7 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, std::sh
   for (const auto& [name, tensor] : zeros_of(plan().program, trainer_.renewals(), initial_)) trainer_.set(name, tensor);
   state_.plateau.rate = config.rate;
   trainer_.set_rate(state_.plateau.rate);
+  trainer_.warm_up();
 }
 
 void TrainingRun::resume(const Checkpoint& checkpoint) {
@@ -100,9 +100,9 @@ void TrainingRun::handle_non_finite(const StepResult& result) {
   ++state_.skipped;
   if (config_.on_nan == "skip" && ++skipped_in_a_row_ < kMostSkipped) return;
   save();
-  throw DeviceError(fmt::format(
-      "step {}: {}. The parameters from before this step are saved. Try a smaller --rate, or --on-nan skip",
-      trainer_.position().step, what));
+  throw DeviceError(
+      fmt::format("step {}: {}. The parameters from before this step are saved. Try a smaller --rate, or --on-nan skip",
+                  trainer_.position().step, what));
 }
 
 /// What was not finite first. The parameters were, since every step is checked.

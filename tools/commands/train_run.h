@@ -29,7 +29,7 @@ struct FinalReport {
 
 class TrainingRun {
  public:
-  /// `data` outlives the run. Compiles the step.
+  /// `config` and `data` outlive the run. Compiles the step.
   TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device, RunFolder folder);
 
   /// Takes the run up at a checkpoint.
@@ -40,6 +40,7 @@ class TrainingRun {
   FinalReport evaluate_best();
 
   const RunState& state() const { return state_; }
+  const Network& network() const { return network_; }
   const Plan& plan() const { return trainer_.session().plan(); }
 
  private:
@@ -64,7 +65,7 @@ class TrainingRun {
   NamedTensors initial_, best_;
   RunState state_;
   double gradient_norm_ = 0;
-  bool new_best_ = true;   // not saved yet
+  bool new_best_ = true;  // not saved yet
   std::uint64_t skipped_in_a_row_ = 0;
   double earlier_ = 0;  // seconds of training before this process
   std::chrono::steady_clock::time_point start_, saved_;
