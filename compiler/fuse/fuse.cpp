@@ -4,6 +4,7 @@
 #include <set>
 
 #include "compiler/fuse/matrix_product.h"
+#include "compiler/fuse/transpose_gathers.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
 
@@ -129,7 +130,7 @@ std::vector<const Definition*> in_fusing_order(const Program& program) {
 
 class Fuser {
  public:
-  explicit Fuser(const Program& program) : choices_(choose_loops(program)) { fused_.program = program; }
+  explicit Fuser(const Program& program) : choices_(choose_loops(program)) { fused_.program = transpose_gathers(program, choices_); }
 
   FusedProgram run() {
     for (const Definition* definition : in_fusing_order(fused_.program)) add(*definition);

@@ -6,6 +6,7 @@
 #include "compiler/ir/functions.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
+#include "tests/property/random_expr.h"
 
 namespace moxie::test {
 namespace {
@@ -52,7 +53,8 @@ std::vector<Expr> simpler(const Expr& expr) {
   return result;
 }
 
-/// Replaces the node that is visited as number `position` by its alternative number `which`; the two count down.
+/// Replaces the node that is visited as number `position` by its alternative number `which`. Afterwards `position` is below 0 if there is such a
+/// node, and `which` if there is such an alternative.
 Expr replace_node(const Expr& expr, int& position, int& which) {
   if (position < 0) return expr;
   if (position-- == 0) {
@@ -64,9 +66,6 @@ Expr replace_node(const Expr& expr, int& position, int& which) {
   }
   return map_children(expr, [&](const Expr& child) { return replace_node(child, position, which); });
 }
-
-/// Whether the position exists is told by `position`, whether the alternative does by `which`: both are below 0 then.
-Expr with_simpler_node(const Expr& body, int& position, int& which) { return replace_node(body, position, which); }
 
 Sample without_unused(Sample sample) {
   sample.program = drop_unused(sample.program);
@@ -133,6 +132,7 @@ class Minimiser {
  private:
   bool accept(Sample candidate) {
     candidate = without_unused(std::move(candidate));
+    for (Definition& definition : candidate.program.definitions) definition.body = with_plain_numbers(definition.body);
     if (candidate.program == best_.program && candidate.dims == best_.dims) return false;
     if (budget_ <= 0 || !is_valid(candidate)) return false;
     --budget_;
@@ -193,7 +193,7 @@ class Minimiser {
           Expr& body = candidate.program.definitions[k].body;
           remaining = position;
           int alternative = which;
-          body = with_simpler_node(body, remaining, alternative);
+          body = replace_node(body, remaining, alternative);
           if (remaining >= 0 || alternative >= 0) break;
           if (accept(std::move(candidate))) return true;
         }

@@ -10,6 +10,7 @@
 #include "tools/commands/bench_cases.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
+#include "tools/commands/sample_inputs.h"
 
 namespace moxie {
 namespace {
@@ -58,7 +59,8 @@ std::int64_t bytes_of(const Program& program, const std::string& tensor, const D
   return element_count(extents_of(program, tensor, dims)) * static_cast<std::int64_t>(size_of(program.dtype_of(tensor)));
 }
 
-Measurement measure(const Program& program, const BenchPrograms& made, const DimValues& dims, const BenchOptions& options) {
+Measurement measure(const Program& program, const BenchPrograms& made, const DimValues& given, const BenchOptions& options) {
+  const DimValues dims = choose_dims(program, given);
   // Nothing is read from the cache, so that compiling is measured too.
   DeviceOptions device{options.device.threads, "0"};
   const auto start = Clock::now();

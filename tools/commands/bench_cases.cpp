@@ -82,10 +82,11 @@ BenchPrograms make_training(const Network& network, const DimValues& dims) {
   const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
   const TrainingStep step = training_step(gradients, network.parameters);
   BenchPrograms made{network.train, gradients, step.program, step.feedback, {}};
-  made.inputs = sample_inputs(step.program, dims, 1);
+  const DimValues all_dims = choose_dims(network.train, dims);
+  made.inputs = sample_inputs(step.program, all_dims, 1);
   made.inputs["cot.loss"] = {1};
   made.inputs["initial_rate"] = {1e-3};
-  made.inputs["target"] = one_hot(extents_of(network.train, "target", dims));
+  made.inputs["target"] = one_hot(extents_of(network.train, "target", all_dims));
   std::uint64_t seed = 100;
   for (const auto* list : {&network.parameters, &step.state}) {
     for (const Parameter& parameter : *list) made.inputs[parameter.name] = initial_values(parameter, seed++);

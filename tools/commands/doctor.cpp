@@ -145,7 +145,7 @@ Json as_json(const std::vector<Finding>& findings) {
   Json report = Json::array();
   for (const Finding& finding : findings) {
     Json entry = {{"part", finding.part}, {"usable", finding.usable}, {"state", finding.state}, {"remedy", finding.remedy}};
-    entry.update(finding.details);
+    if (!finding.details.is_null()) entry.update(finding.details);
     report.push_back(entry);
   }
   return report;
