@@ -28,7 +28,7 @@ Placed place(const Definition& definition, const LoopChoice& choice) {
     return it == replacement.end() ? nullptr : &it->second;
   };
   for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
-    const LoopIndex loop{Symbol::fresh(), definition.axes[k].range.substitute(lookup)};
+    const LoopIndex loop{Symbol::fresh(), definition.axes[k].range.substitute(lookup), definition.axes[k].name};
     replacement.emplace_back(Symbol::axis(k), Affine(loop.symbol));
     placed.root.subscripts.emplace_back(loop.symbol);
     if (static_cast<int>(k) == placed.choice.vector) placed.vector = loop;
@@ -39,7 +39,7 @@ Placed place(const Definition& definition, const LoopChoice& choice) {
   const bool reduces = placed.choice.vector == LoopChoice::kReduced || placed.choice.sample == LoopChoice::kReduced;
   if (reduces) {
     const OpenedReduce opened = open(body);
-    const LoopIndex loop{opened.index, opened.range};
+    const LoopIndex loop{opened.index, opened.range, ""};
     (placed.choice.vector == LoopChoice::kReduced ? placed.vector : placed.sample) = loop;
     placed.root.accumulate = body->reduce;
     body = opened.body;

@@ -8,7 +8,7 @@
 
 #include "compiler/support/error.h"
 #include "runtime/atomic_file.h"
-#include "tools/commands/common.h"
+#include "tools/data/file.h"
 
 namespace moxie {
 namespace {
@@ -79,7 +79,7 @@ RunFolder RunFolder::open(const fs::path& path) {
 
 TrainConfig RunFolder::read_config() const {
   const fs::path file = path_ / "config.json";
-  return config_from_json(read_text(file.string()), file.string());
+  return config_from_json(read_file(file), file.string());
 }
 
 void RunFolder::write_config(const TrainConfig& config, std::string_view command) const {
