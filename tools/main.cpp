@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdio>
 #include <new>
+#include <stdexcept>
+#include <system_error>
 
 #include "runtime/switches.h"
 #include "tools/commands/command.h"
@@ -23,6 +27,7 @@ constexpr std::array kCommands = {
 
 constexpr int kFailure = 1;
 constexpr int kWrongUsage = 2;
+constexpr const char* kOutOfMemory = "out of memory; use smaller dims or batches";
 
 int fail(const char* message, int code) {
   fmt::print(stderr, "moxie: {}\n", message);
@@ -53,7 +58,9 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     return fail(error.what(), kWrongUsage);
   }
-  return work();
+  const int code = work();
+  if (std::fflush(stdout) != 0) throw DataError("cannot write to the standard output: " + std::generic_category().message(errno));
+  return code;
 }
 
 }  // namespace
@@ -65,7 +72,9 @@ int main(int argc, char** argv) {
   } catch (const moxie::UsageError& error) {
     return moxie::fail(error.what(), moxie::kWrongUsage);
   } catch (const std::bad_alloc&) {
-    return moxie::fail("out of memory; use smaller dims or batches", moxie::kFailure);
+    return moxie::fail(moxie::kOutOfMemory, moxie::kFailure);
+  } catch (const std::length_error&) {
+    return moxie::fail(moxie::kOutOfMemory, moxie::kFailure);
   } catch (const std::exception& error) {
     return moxie::fail(error.what(), moxie::kFailure);
   }

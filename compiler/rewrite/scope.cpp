@@ -101,34 +101,6 @@ std::vector<Symbol> open_symbols_of(const Expr& expr, const Scope& scope) {
   return symbols;
 }
 
-NewAxes make_axes(const Program& program, const Scope& scope, const std::vector<Symbol>& symbols) {
-  NewAxes result;
-  const auto lookup = [&](Symbol symbol) -> const Affine* {
-    const auto it = std::ranges::find(result.replacement, symbol, &std::pair<Symbol, Affine>::first);
-    return it == result.replacement.end() ? nullptr : &it->second;
-  };
-  const auto taken = [&](const std::string& name) {
-    return std::ranges::any_of(result.axes, [&](const AxisDecl& axis) { return axis.name == name; });
-  };
-  for (const Symbol symbol : symbols) {
-    AxisDecl axis;
-    axis.range = scope.find(symbol)->substitute(lookup);
-    // Storage is a box: the axis takes the room of the largest upper bound that no other index moves.
-    for (const Bound& bound : axis.range.highs) {
-      const bool fixed = std::ranges::all_of(bound.value.terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
-      if (fixed && bound.divisor == 1) axis.extent = bound.value + Affine(1);
-    }
-    const auto declared = std::ranges::find_if(program.indices, [&](const IndexDecl& index) {
-      return index.range == Range::extent(axis.extent) && !taken(index.name);
-    });
-    axis.name = declared != program.indices.end() ? declared->name : "i" + std::to_string(result.axes.size());
-    while (taken(axis.name)) axis.name += "_";
-    result.replacement.emplace_back(symbol, Affine(Symbol::axis(static_cast<std::uint32_t>(result.axes.size()))));
-    result.axes.push_back(std::move(axis));
-  }
-  return result;
-}
-
 std::string unused_name(const Program& program, const std::string& stem) {
   const auto used = [&](const std::string& name) { return program.find_input(name) || program.find_definition(name); };
   if (!used(stem)) return stem;

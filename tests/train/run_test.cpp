@@ -34,13 +34,13 @@ void check_resume(const TrainConfig& config, int steps) {
   const tiny::Scratch scratch;
   const Dataset data = tiny::dataset();
   const RunFolder whole = RunFolder::create(scratch / "whole", config, "");
-  tiny::run(config, data, whole).train(never, silent);
+  tiny::run(config, data).train(whole, never, silent);
 
   const RunFolder parts = RunFolder::create(scratch / "parts", config, "");
-  tiny::run(config, data, parts).train(after(steps), silent);
-  TrainingRun second = tiny::run(config, data, parts);
+  tiny::run(config, data).train(parts, after(steps), silent);
+  TrainingRun second = tiny::run(config, data);
   second.resume(parts.read_checkpoint());
-  second.train(never, silent);
+  second.train(parts, never, silent);
   check_same(whole, parts);
 }
 
@@ -67,8 +67,8 @@ TEST_CASE("networks learn a tiny set by heart") {
     config.layers = {5};
     config.rate = 0.05;
     config.epochs = 60;
-    TrainingRun run = tiny::run(config, data, RunFolder::create(scratch / model, config, ""));
-    run.train(never, silent);
+    TrainingRun run = tiny::run(config, data);
+    run.train(RunFolder::create(scratch / model, config, ""), never, silent);
     CHECK(score_of(run.evaluate_best().train.scores, "error") == 0);
   }
 }
@@ -82,8 +82,8 @@ TEST_CASE("regression knows its errors in the units of the data") {
     config.layers = {6};
     config.rate = 0.05;
     config.epochs = 60;
-    TrainingRun run = tiny::run(config, data, RunFolder::create(scratch / model, config, ""));
-    run.train(never, silent);
+    TrainingRun run = tiny::run(config, data);
+    run.train(RunFolder::create(scratch / model, config, ""), never, silent);
     const FinalReport report = run.evaluate_best();
     // The targets' standard deviation is about 2, and so is the error of a constant.
     CHECK(score_of(report.test.scores, "rmse") < 0.7);
@@ -96,16 +96,16 @@ TEST_CASE("limits end a run, with the reason") {
   const Dataset data = tiny::dataset();
   TrainConfig config = tiny::config("mlp");
   config.epochs = 2;
-  TrainingRun two = tiny::run(config, data, RunFolder::create(scratch / "two", config, ""));
-  two.train(never, silent);
+  TrainingRun two = tiny::run(config, data);
+  two.train(RunFolder::create(scratch / "two", config, ""), never, silent);
   CHECK(two.state().finished == "all 2 epochs are done");
   config.epochs = 1000;
   config.max_time = 0.05;
-  TrainingRun timed = tiny::run(config, data, RunFolder::create(scratch / "timed", config, ""));
-  timed.train(never, silent);
+  TrainingRun timed = tiny::run(config, data);
+  timed.train(RunFolder::create(scratch / "timed", config, ""), never, silent);
   CHECK(timed.state().finished == "0.05 s are over");
-  TrainingRun stopped = tiny::run(config, data, RunFolder::create(scratch / "stopped", config, ""));
-  stopped.train(after(2), silent);
+  TrainingRun stopped = tiny::run(config, data);
+  stopped.train(RunFolder::create(scratch / "stopped", config, ""), after(2), silent);
   CHECK(stopped.state().finished.empty());
 }
 
@@ -115,8 +115,8 @@ TEST_CASE("a loss that is not finite stops the run, and names the sample") {
   data.train.x(33, 1) = std::numeric_limits<float>::quiet_NaN();
   const TrainConfig config = tiny::config("mlp");
   const RunFolder folder = RunFolder::create(scratch / "run", config, "");
-  TrainingRun run = tiny::run(config, data, folder);
-  CHECK_THROWS_WITH_AS(run.train(never, silent), doctest::Contains("the loss of training sample 34 is nan"),
+  TrainingRun run = tiny::run(config, data);
+  CHECK_THROWS_WITH_AS(run.train(folder, never, silent), doctest::Contains("the loss of training sample 34 is nan"),
                        DeviceError);
   for (const auto& [name, tensor] : folder.read_checkpoint().tensors) {
     for (const double value : to_doubles(tensor)) CHECK(std::isfinite(value));
@@ -130,8 +130,8 @@ TEST_CASE("steps with a loss that is not finite can be skipped") {
   TrainConfig config = tiny::config("mlp");
   config.activation = "identity";
   config.on_nan = "skip";
-  TrainingRun run = tiny::run(config, data, RunFolder::create(scratch / "run", config, ""));
-  run.train(never, silent);
+  TrainingRun run = tiny::run(config, data);
+  run.train(RunFolder::create(scratch / "run", config, ""), never, silent);
   CHECK(run.state().skipped == config.epochs);
 }
 

@@ -71,8 +71,8 @@ inline TrainConfig config(const std::string& model) {
   return result;
 }
 
-inline TrainingRun run(const TrainConfig& config, const Dataset& data, const RunFolder& folder) {
-  return TrainingRun(config, data, open_device("interp"), folder);
+inline TrainingRun run(const TrainConfig& config, const Dataset& data) {
+  return TrainingRun(config, data, open_device("interp"));
 }
 
 inline bool never() { return false; }

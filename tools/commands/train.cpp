@@ -83,7 +83,7 @@ int run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run,
   const StopSignals signals;
   {
     Progress progress(config.epochs, config.max_time);
-    run.train(StopSignals::received, [&](const EpochReport& report) {
+    run.train(folder, StopSignals::received, [&](const EpochReport& report) {
       folder.append_metrics(metrics_line(report));
       progress.show(report);
     });
@@ -100,10 +100,9 @@ int run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run,
   return 0;
 }
 
-TrainingRun prepare(const TrainConfig& config, const DeviceChoice& device, const Dataset& data,
-                    const RunFolder& folder) {
+TrainingRun prepare(const TrainConfig& config, const DeviceChoice& device, const Dataset& data) {
   const auto start = std::chrono::steady_clock::now();
-  TrainingRun run(config, data, open_chosen_device(device), folder);
+  TrainingRun run(config, data, open_chosen_device(device));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print("{}\n{}\n", describe_data(data), describe_plan(run.plan(), run.network().parameters, seconds));
   std::fflush(stdout);
@@ -114,11 +113,11 @@ int start(const TrainOptions& options) {
   const TrainConfig& config = options.config;
   check_groups(options);
   check(config);
-  const Dataset data = load_dataset(config.data, load_options(config));
   const fs::path path = options.out.empty() ? default_folder(config) : fs::path(options.out);
-  make_network(config, data.encoding, true);  // refuses wrong options before there is a folder
+  RunFolder::require_free(path);
+  const Dataset data = load_dataset(config.data, load_options(config));
+  TrainingRun run = prepare(config, options.device, data);
   const RunFolder folder = RunFolder::create(path, config, command_line(options, config.model));
-  TrainingRun run = prepare(config, options.device, data, folder);
   return run_to_end(config, data, run, folder);
 }
 
@@ -129,7 +128,7 @@ int resume(const TrainOptions& options) {
   check(config);
   const Checkpoint checkpoint = folder.read_checkpoint();
   const Dataset data = load_dataset(config.data, load_options(config));
-  TrainingRun run = prepare(config, options.device, data, folder);
+  TrainingRun run = prepare(config, options.device, data);
   run.resume(checkpoint);
   folder.rewind_metrics(checkpoint.state.position.step);
   folder.write_config(config, command_line(options, "--resume " + options.resume));

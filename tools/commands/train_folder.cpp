@@ -54,7 +54,7 @@ RunState state_from_json(const std::string& text) {
 
 }  // namespace
 
-RunFolder RunFolder::create(const fs::path& path, const TrainConfig& config, std::string_view command) {
+void RunFolder::require_free(const fs::path& path) {
   std::error_code error;
   if (fs::exists(path, error)) {
     throw DataError(
@@ -62,6 +62,11 @@ RunFolder RunFolder::create(const fs::path& path, const TrainConfig& config, std
                     "it by --resume {}",
                     path.string(), path.string()));
   }
+}
+
+RunFolder RunFolder::create(const fs::path& path, const TrainConfig& config, std::string_view command) {
+  require_free(path);
+  std::error_code error;
   fs::create_directories(path, error);
   if (error) throw DataError(fmt::format("cannot make the folder {}: {}", path.string(), error.message()));
   RunFolder folder(path);

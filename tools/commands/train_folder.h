@@ -32,7 +32,9 @@ struct Checkpoint {
 
 class RunFolder {
  public:
-  /// Makes the folder and its config.json. Throws DataError if there is anything there already.
+  /// Throws DataError if there is anything at `path` already.
+  static void require_free(const std::filesystem::path& path);
+  /// Makes the folder, which must not exist, and its config.json.
   static RunFolder create(const std::filesystem::path& path, const TrainConfig& config, std::string_view command);
   /// Throws DataError if no run can be taken up there.
   static RunFolder open(const std::filesystem::path& path);
