@@ -1,5 +1,6 @@
 // The program `moxie`.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cerrno>
@@ -29,7 +30,13 @@ constexpr int kFailure = 1;
 constexpr int kWrongUsage = 2;
 constexpr const char* kOutOfMemory = "out of memory; use smaller dims or batches";
 
-int fail(const char* message, int code) {
+std::vector<std::string_view> command_names() {
+  std::vector<std::string_view> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  return names;
+}
+
+int fail(std::string_view message, int code) {
   fmt::print(stderr, "moxie: {}\n", message);
   return code;
 }
@@ -37,7 +44,12 @@ int fail(const char* message, int code) {
 /// CLI11 has codes of its own for each kind of mistake; here they are all wrong usage.
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);  // --help, --version
-  return fail(fmt::format("{}\nRun with --help for more information.", error.what()).c_str(), kWrongUsage);
+  if (const auto unknown = app.remaining();
+      app.get_subcommands().empty() && !unknown.empty() && !unknown[0].starts_with('-')) {
+    return fail(fmt::format("there is no command '{}'; choose from: {}", unknown[0], fmt::join(command_names(), ", ")),
+                kWrongUsage);
+  }
+  return fail(fmt::format("{}\nRun with --help for more information.", error.what()), kWrongUsage);
 }
 
 int run(int argc, char** argv) {
@@ -59,7 +71,8 @@ int run(int argc, char** argv) {
     return fail(error.what(), kWrongUsage);
   }
   const int code = work();
-  if (std::fflush(stdout) != 0) throw DataError("cannot write to the standard output: " + std::generic_category().message(errno));
+  if (std::fflush(stdout) != 0)
+    throw DataError("cannot write to the standard output: " + std::generic_category().message(errno));
   return code;
 }
 

@@ -10,6 +10,7 @@
 
 using namespace moxie;
 using moxie::test::Outcome;
+using moxie::test::read_file;
 using moxie::test::Workshop;
 
 namespace {
@@ -59,7 +60,8 @@ TEST_CASE("check says when no input suits the formula") {
 
 TEST_CASE("dump shows every stage") {
   const Workshop shop;
-  const std::vector<std::string> arguments = {"dump", "gpn.response_mean", "--dim", "N=2,R=3", "--grad", "mean", "--wrt", "U"};
+  const std::vector<std::string> arguments = {
+      "dump", "gpn.response_mean", "--dim", "N=2,R=3", "--grad", "mean", "--wrt", "U"};
   const Outcome all = shop.moxie(arguments);
   REQUIRE_MESSAGE(all.code == 0, all.err);
   for (const char* stage : {"ir", "diff", "rewrite", "fuse", "schedule", "loop", "llvm", "asm"}) {
@@ -82,14 +84,16 @@ TEST_CASE("MOXIE_DUMP writes what a command compiles, also on a warm start") {
   shop.write("f.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = exp(x[n])\n");
   write_safetensors(shop.path("in.st"), {{{"x", make_host_tensor(DType::f32, {2}, std::vector<double>{0, 1})}}, {}});
   for (const char* folder : {"cold", "warm"}) {
-    REQUIRE(shop.moxie({"run", "f.mox", "--in", "in.st", "--out", "out.st"}, std::string("MOXIE_DUMP=") + folder + " ").code == 0);
-    CHECK(contains(test::read_file(shop.path(folder) / "00_f.mox" / "llvm.txt"), "define void"));
+    REQUIRE(shop.moxie({"run", "f.mox", "--in", "in.st", "--out", "out.st"}, std::string("MOXIE_DUMP=") + folder + " ")
+                .code == 0);
+    CHECK(contains(read_file(shop.path(folder) / "00_f" / "llvm.txt"), "define void"));
   }
 }
 
 TEST_CASE("bench gives the fields that others read") {
   const Workshop shop;
-  const Outcome layer = shop.moxie({"bench", "gpn_layer_variance", "--dims", "S=8,N=3,R=4", "--json", "--threads", "1"});
+  const Outcome layer =
+      shop.moxie({"bench", "gpn_layer_variance", "--dims", "S=8,N=3,R=4", "--json", "--threads", "1"});
   REQUIRE_MESSAGE(layer.code == 0, layer.err);
   const auto entry = nlohmann::json::parse(layer.out).at(0);
   CHECK(entry.at("case") == "gpn_layer_variance");
@@ -97,7 +101,8 @@ TEST_CASE("bench gives the fields that others read") {
   CHECK(entry.at("dtype") == "f32");
   CHECK(entry.at("threads") == 1);
   CHECK(entry.at("dims") == nlohmann::json{{"S", 8}, {"N", 3}, {"R", 4}});
-  for (const char* field : {"forward_s", "forward_backward_s", "compile_s", "peak_bytes", "input_bytes"}) CHECK(entry.at(field) > 0);
+  for (const char* field : {"forward_s", "forward_backward_s", "compile_s", "peak_bytes", "input_bytes"})
+    CHECK(entry.at(field) > 0);
   const Outcome no_dim = shop.moxie({"bench", "gpn_kappa", "--dims", "S=8"});
   CHECK(no_dim.code == 2);
   CHECK(contains(no_dim.err, "--dim S=8: gpn_kappa has no dim 'S'; it has N, R"));
@@ -110,7 +115,8 @@ TEST_CASE("doctor names every part, as text and as JSON") {
   const Workshop shop;
   const Outcome text = shop.moxie({"doctor"});
   CHECK_MESSAGE(text.code == 0, text.out);
-  for (const char* part : {"processor", "LLVM plugin", "OpenBLAS", "not built in this version", "kernel cache", "MOXIE_CACHE_DIR"}) {
+  for (const char* part :
+       {"processor", "LLVM plugin", "OpenBLAS", "not built in this version", "kernel cache", "MOXIE_CACHE_DIR"}) {
     CHECK(contains(text.out, part));
   }
   const auto report = nlohmann::json::parse(shop.moxie({"doctor", "--json"}).out);
@@ -134,7 +140,7 @@ TEST_CASE("output that cannot be written is a failure") {
   const Workshop shop;
   const Outcome outcome = shop.shell("'" MOXIE_PROGRAM "' ops > /dev/full");
   CHECK(outcome.code == 1);
-  CHECK(contains(outcome.err, "moxie: cannot write to the standard output: No space left on device"));
+  CHECK(contains(outcome.err, "No space left on device"));
 }
 
 TEST_CASE("a golden case becomes inputs for run") {
@@ -144,9 +150,11 @@ TEST_CASE("a golden case becomes inputs for run") {
     MESSAGE("skipped: needs python3 and ", golden.string());
     return;
   }
-  const std::string convert = "python3 '" MOXIE_TOOLS_DIR "/golden_to_safetensors.py' '" + golden.string() + "' in.st --expected want.st";
-  REQUIRE_MESSAGE(shop.shell(convert).code == 0, test::read_file(shop.path(".err")));
-  const Outcome outcome = shop.moxie({"run", "gpn.response_mean", "--dtype", "f64", "--in", "in.st", "--out", "out.st", "--grad", "mean"});
+  const std::string convert =
+      "python3 '" MOXIE_TOOLS_DIR "/golden_to_safetensors.py' '" + golden.string() + "' in.st --expected want.st";
+  REQUIRE_MESSAGE(shop.shell(convert).code == 0, read_file(shop.path(".err")));
+  const Outcome outcome =
+      shop.moxie({"run", "gpn.response_mean", "--dtype", "f64", "--in", "in.st", "--out", "out.st", "--grad", "mean"});
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
   const auto got = read_safetensors(shop.path("out.st")).tensors;
   for (const auto& [name, want] : read_safetensors(shop.path("want.st")).tensors) {

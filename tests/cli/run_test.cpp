@@ -10,6 +10,7 @@
 
 using namespace moxie;
 using moxie::test::Outcome;
+using moxie::test::read_file;
 using moxie::test::Workshop;
 
 namespace {
@@ -28,7 +29,8 @@ HostTensor tensor(std::vector<std::int64_t> shape, const std::vector<double>& va
 /// x is 2x3, w has 3 elements.
 void write_inputs(const Workshop& shop) {
   shop.write("f.mox", kFormula);
-  write_safetensors(shop.path("in.st"), {{{"x", tensor({2, 3}, {1, 2, 3, -1, 0, 0.5})}, {"w", tensor({3}, {1, 0.5, 2})}}, {}});
+  write_safetensors(shop.path("in.st"),
+                    {{{"x", tensor({2, 3}, {1, 2, 3, -1, 0, 0.5})}, {"w", tensor({3}, {1, 0.5, 2})}}, {}});
 }
 
 const std::vector<std::string> kRun = {"run", "f.mox", "--in", "in.st", "--out", "out.st"};
@@ -141,17 +143,19 @@ TEST_CASE("what is wrong with files and tensors is said") {
     write_safetensors(shop.path("bad.st"), file);
     return shop.moxie({"run", "f.mox", "--in", "bad.st", "--out", "out.st"});
   };
-  check_failure(replaced("v", tensor({1}, {1})), 1, "bad.st: f.mox has no input 'v'; it reads x, w");
+  check_failure(replaced("v", tensor({1}, {1})), 1, "bad.st: f has no input 'v'; it reads x, w");
   check_failure(replaced("w", tensor({4}, {1, 1, 1, 1})), 1, "N = 4");
   check_failure(replaced("w", tensor({3, 1}, {1, 1, 1})), 1, "input w has shape [3,1], but 1 axes are wanted");
   check_failure(replaced("w", tensor({3}, {1, -1, 1})), 1, "bad.st: w[1] = -1, but w is declared > 0");
   check_failure(replaced("x", tensor({2, 3}, {1, 1, 1, 1, NAN, 1})), 1, "bad.st: x[1,1] = nan");
   write_safetensors(shop.path("bad.st"), {{{"x", tensor({2, 3}, {1, 1, 1, 1, 1, 1})}}, {}});
-  check_failure(shop.moxie({"run", "f.mox", "--in", "bad.st", "--out", "out.st"}), 1, "bad.st: input w of f.mox is missing; the file holds x");
+  check_failure(shop.moxie({"run", "f.mox", "--in", "bad.st", "--out", "out.st"}), 1,
+                "bad.st: input w of f is missing; the file holds x");
   shop.write("bad.st", read_file(shop.path("in.st")).substr(0, 100));
   check_failure(shop.moxie({"run", "f.mox", "--in", "bad.st", "--out", "out.st"}), 1, "bad.st");
   check_failure(shop.moxie({"run", "f.mox", "--in", "absent.st", "--out", "out.st"}), 1, "absent.st");
-  check_failure(shop.moxie({"run", "absent.mox", "--in", "in.st", "--out", "out.st"}), 1, "cannot read absent.mox: No such file or directory");
+  check_failure(shop.moxie({"run", "absent.mox", "--in", "in.st", "--out", "out.st"}), 1,
+                "cannot read absent.mox: No such file or directory");
   CHECK_FALSE(std::filesystem::exists(shop.path("out.st")));
 }
 
@@ -167,11 +171,11 @@ TEST_CASE("wrong usage has code 2") {
   const Workshop shop;
   write_inputs(shop);
   check_failure(shop.moxie({}), 2, "A subcommand is required");
-  check_failure(shop.moxie({"fly"}), 2, "fly");
+  check_failure(shop.moxie({"fly"}), 2, "there is no command 'fly'; choose from: train, predict, run");
   check_failure(shop.moxie({"run", "f.mox"}), 2, "--in is required");
   check_failure(shop.moxie(with(kRun, {"--dim", "S"})), 2, "--dim S: a name and a number are wanted, such as S=8");
   check_failure(shop.moxie(with(kRun, {"--dim", "S=-1"})), 2, "--dim S=-1");
-  check_failure(shop.moxie(with(kRun, {"--dim", "Q=1"})), 2, "--dim Q=1: f.mox has no dim 'Q'; it has S, N");
+  check_failure(shop.moxie(with(kRun, {"--dim", "Q=1"})), 2, "--dim Q=1: f has no dim 'Q'; it has S, N");
   check_failure(shop.moxie(with(kRun, {"--dtype", "f16"})), 2, "f16 not in {f32,f64}");
   check_failure(shop.moxie(with(kRun, {"--device", "gpu"})), 2, "gpu not in {cpu,interp}");
   check_failure(shop.moxie(with(kRun, {"--wrt", "x"})), 2, "--wrt needs --grad");

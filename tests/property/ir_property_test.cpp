@@ -10,8 +10,8 @@ using namespace moxie::test;
 namespace {
 
 /// Dims that took their values leave index values without an index.
-Program with_plain_numbers(Program program) {
-  for (Definition& definition : program.definitions) definition.body = with_plain_numbers(definition.body);
+Program with_plain_bodies(Program program) {
+  for (Definition& definition : program.definitions) definition.body = test::with_plain_numbers(definition.body);
   return program;
 }
 
@@ -34,5 +34,5 @@ TEST_CASE("random programs verify and round-trip through text") {
 }
 
 TEST_CASE("specialised random programs round-trip through text") {
-  check_property(300, [](const Sample& sample) { return round_trip(with_plain_numbers(specialise(sample.program, static_dims(sample)))); });
+  check_property(300, [](const Sample& sample) { return round_trip(with_plain_bodies(specialise(sample.program, static_dims(sample)))); });
 }

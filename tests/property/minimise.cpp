@@ -18,6 +18,7 @@ bool is_truth(const Expr& expr) { return expr->kind == NodeKind::Call && expr->f
 bool is_valid(const Sample& sample) {
   try {
     verify(sample.program);
+    verify(specialise(sample.program, static_dims(sample)));
     return !sample.program.definitions.empty();
   } catch (const Error&) {
     return false;
@@ -158,7 +159,7 @@ class Minimiser {
     bool smaller = false;
     for (const auto& [name, value] : DimValues(best_.dims)) {
       for (const std::int64_t next : {std::int64_t{1}, std::int64_t{2}, value / 2, value - 1}) {
-        if (next >= value || next < 0) continue;
+        if (next >= value || next < 1) continue;
         Sample candidate = best_;
         candidate.dims[name] = next;
         for (DimDecl& dim : candidate.program.dims) {

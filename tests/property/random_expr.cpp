@@ -7,6 +7,8 @@ namespace {
 
 /// Loops around one expression multiply up to this many rounds at most.
 constexpr double kMostRounds = 20000;
+/// Keeps values apart that would be equal but for rounding: which of them is the largest decides about gradients.
+constexpr double kTieBreaker = 0.01371;
 
 }  // namespace
 
@@ -85,6 +87,8 @@ Affine RandomExpr::subscript(const Place& place, const Affine& extent) {
 }
 
 Expr RandomExpr::guarded_access(const Place& place, const std::string& tensor, const std::vector<Affine>& subscripts) {
+  // Where nothing is ever evaluated, everything could be proved.
+  if (place.domain.prove_nonnegative(-1) == Proof::Holds) return random_.real(-1, 1);
   const Definition* definition = program_.find_definition(tensor);
   const std::vector<Affine> shape = program_.shape_of(tensor);
   const auto element = [&](Symbol s) { return s.kind() == Symbol::Kind::Axis ? &subscripts[s.number()] : nullptr; };
@@ -174,8 +178,8 @@ Expr RandomExpr::binary(const Place& place, int depth) {
     case 0: case 1: return a + b;
     case 2: return a - b;
     case 3: case 4: case 5: return a * b;
-    case 6: return call("max", {a, b});
-    case 7: return call("min", {a, b});
+    case 6: return call("max", {a, b + Expr(kTieBreaker)});
+    case 7: return call("min", {a, b - Expr(kTieBreaker)});
     case 8: return a * (b + Expr(random_.real(-1, 1))) * a;
     default: return call("+", {a, b, number(place, depth - 1), a});
   }
@@ -223,6 +227,7 @@ Expr RandomExpr::reduction(const Place& place, int depth) {
   const Place inner = place.with(index, size, over, size_of(size));
   Expr body = random_.chance(70) ? number(inner, depth - 1) * read(inner, index) : number(inner, depth - 1);
   if (kind == Product) body = Expr(1) + call("sin", {body}) * Expr(0.125);
+  if (kind == Max || kind == Min) body = body + number_of(index) * Expr(kTieBreaker);
   if (kind == Sum && random_.chance(35)) body = call("tanh", {body});
   return reduce(kind, index, over, body);
 }

@@ -203,9 +203,10 @@ class ProgramMaker {
   RandomExpr expr_;
 };
 
-bool is_valid(const Program& program) {
+bool is_valid(const Sample& sample) {
   try {
-    verify(program);
+    verify(sample.program);
+    verify(specialise(sample.program, static_dims(sample)));
     return true;
   } catch (const ShapeError&) {
     return false;
@@ -219,7 +220,7 @@ Sample random_sample(unsigned seed) {
   for (unsigned attempt = 0;; ++attempt) {
     Sample sample = ProgramMaker(seed + attempt * kAttemptStride).make();
     sample.seed = seed;
-    if (is_valid(sample.program)) return sample;
+    if (is_valid(sample)) return sample;
   }
 }
 

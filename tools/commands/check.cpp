@@ -54,9 +54,11 @@ struct Row {
 using Table = std::map<std::string, Row>;
 
 void run_candidate(const Sample& sample, const Candidate& candidate, const DeviceChoice& device, Table& table) {
-  Session session(with_dtype(sample.gradient, candidate.dtype), sample.dims, open_chosen_device({candidate.device, device.threads}));
+  Session session(with_dtype(sample.gradient, candidate.dtype), sample.dims,
+                  open_chosen_device({candidate.device, device.threads}));
   for (const InputDecl& input : session.plan().program.inputs) {
-    session.set(input.name, make_host_tensor(input.dtype, extents_of(sample.gradient, input.name, sample.dims), sample.inputs.at(input.name)));
+    session.set(input.name, make_host_tensor(input.dtype, extents_of(sample.gradient, input.name, sample.dims),
+                                             sample.inputs.at(input.name)));
   }
   session.run();
   for (const std::string& name : outputs_of(sample.gradient)) {
@@ -102,7 +104,8 @@ bool report(const Sample& sample, const Table& table) {
   }
   fmt::print("tolerances: ");
   for (std::size_t i = 0; i < tolerances.size(); ++i) {
-    fmt::print("{}{} {:g}", i ? ", " : "", i == kCandidates.size() ? "differences" : kCandidates[i].column, tolerances[i]);
+    fmt::print("{}{} {:g}", i ? ", " : "", i == kCandidates.size() ? "differences" : kCandidates[i].column,
+               tolerances[i]);
   }
   fmt::print(", each times (max |value| + 1)\n");
   return good;
@@ -128,11 +131,13 @@ int check(const CheckOptions& options) {
 Work add_check(CLI::App& app) {
   auto options = std::make_shared<CheckOptions>();
   add_program_options(app, options->program);
-  app.add_option("--wrt", options->wrt, "the inputs to differentiate with respect to; all differentiable ones if not given")
+  app.add_option("--wrt", options->wrt,
+                 "the inputs to differentiate with respect to; all differentiable ones if not given")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--seed", options->seed, "the seed of the random inputs")->capture_default_str();
-  app.add_option("--elements", options->elements, "how many elements of each gradient are compared with finite differences")
+  app.add_option("--elements", options->elements,
+                 "how many elements of each gradient are compared with finite differences")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   add_threads_option(app, options->device);

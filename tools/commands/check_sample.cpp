@@ -65,8 +65,9 @@ void draw_inputs(Sample& sample, std::uint64_t seed) {
       problem = error.what();
     }
   }
-  throw DeviceError(fmt::format("{}: none of {} random inputs lies in the formula's domain ({}); declare the signs of inputs (>= 0, > 0)",
-                                sample.program.name, kTrials, problem));
+  throw DeviceError(fmt::format(
+      "{}: none of {} random inputs lies in the formula's domain ({}); declare the signs of inputs (>= 0, > 0)",
+      sample.program.name, kTrials, problem));
 }
 
 /// The sum of all outputs, weighted by their cotangents.
@@ -106,7 +107,8 @@ std::vector<std::string> outputs_of(const Program& program) {
   return names;
 }
 
-Sample make_sample(const Program& program, const DimValues& dims, const std::vector<std::string>& wrt, std::uint64_t seed) {
+Sample make_sample(const Program& program, const DimValues& dims, const std::vector<std::string>& wrt,
+                   std::uint64_t seed) {
   Sample sample;
   sample.dims = choose_dims(program, dims);
   sample.program = specialise(with_dtype(program, DType::f64), sample.dims);
@@ -114,13 +116,14 @@ Sample make_sample(const Program& program, const DimValues& dims, const std::vec
   if (wrt.empty()) {
     for (const InputDecl& input : program.inputs) sample.wrt.push_back(input.name);
   }
-  sample.gradient = sample.wrt.empty() ? sample.program : differentiate(sample.program, outputs_of(sample.program), sample.wrt);
+  sample.gradient =
+      sample.wrt.empty() ? sample.program : differentiate(sample.program, outputs_of(sample.program), sample.wrt);
   draw_inputs(sample, seed);
   return sample;
 }
 
-std::vector<std::pair<double, double>> finite_differences(const Sample& sample, const std::string& input, std::size_t count,
-                                                          std::uint64_t seed) {
+std::vector<std::pair<double, double>> finite_differences(const Sample& sample, const std::string& input,
+                                                          std::size_t count, std::uint64_t seed) {
   TensorValues inputs = sample.inputs;
   std::vector<double>& tensor = inputs.at(input);
   const std::vector<double>& gradient = sample.wanted.at("grad." + input);

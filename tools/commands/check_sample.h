@@ -25,11 +25,12 @@ std::vector<std::string> outputs_of(const Program& program);
 
 /// Differentiates all outputs with respect to `wrt` (all inputs if it is empty). Throws DeviceError if no random point
 /// lies in the formula's domain.
-Sample make_sample(const Program& program, const DimValues& dims, const std::vector<std::string>& wrt, std::uint64_t seed);
+Sample make_sample(const Program& program, const DimValues& dims, const std::vector<std::string>& wrt,
+                   std::uint64_t seed);
 
 /// Pairs (finite difference, grad.x) for at most `count` elements of the input x, chosen at random. The two elements of
 /// a covariance that are equal move together.
-std::vector<std::pair<double, double>> finite_differences(const Sample& sample, const std::string& input, std::size_t count,
-                                                          std::uint64_t seed);
+std::vector<std::pair<double, double>> finite_differences(const Sample& sample, const std::string& input,
+                                                          std::size_t count, std::uint64_t seed);
 
 }  // namespace moxie

@@ -34,10 +34,17 @@ Finding find_processor() {
     if (!host_supports(level.name)) continue;
     const unsigned threads = std::thread::hardware_concurrency();
     finding.state = fmt::format("{}, {}-bit vectors, {} threads", level.name, level.machine.vector_bits, threads);
-    finding.details = {{"level", level.name}, {"vector_bits", level.machine.vector_bits}, {"features", level.machine.features}, {"threads", threads}};
+    finding.details = {{"level", level.name},
+                       {"vector_bits", level.machine.vector_bits},
+                       {"features", level.machine.features},
+                       {"threads", threads}};
     return finding;
   }
-  return {"processor", false, "moxie compiles for x86-64 and aarch64 only; this processor is neither", "use --device interp", {}};
+  return {"processor",
+          false,
+          "moxie compiles for x86-64 and aarch64 only; this processor is neither",
+          "use --device interp",
+          {}};
 }
 
 Finding find_llvm() {
@@ -46,7 +53,11 @@ Finding find_llvm() {
     const std::string path = llvm_plugin_path().string();
     return {"LLVM plugin", true, fmt::format("{}, {}", version, path), "", {{"version", version}, {"path", path}}};
   } catch (const Error& error) {
-    return {"LLVM plugin", false, error.what(), "install LLVM 19 (Debian: llvm-19-dev) and build moxie again, or set MOXIE_PLUGIN_DIR", {}};
+    return {"LLVM plugin",
+            false,
+            error.what(),
+            "install LLVM 19 (Debian: llvm-19-dev) and build moxie again, or set MOXIE_PLUGIN_DIR",
+            {}};
   }
 }
 
@@ -85,7 +96,8 @@ std::int64_t count_damaged(const std::filesystem::path& directory) {
 
 Finding inspect_cache() {
   const std::filesystem::path directory = default_cache_dir();
-  if (directory.empty()) return {"kernel cache", true, "in memory only", "set MOXIE_CACHE_DIR to a folder to keep compiled kernels", {}};
+  if (directory.empty())
+    return {"kernel cache", true, "in memory only", "set MOXIE_CACHE_DIR to a folder to keep compiled kernels", {}};
   const KernelCache cache(directory);
   const std::string problem = cache.stats().problem;
   if (!problem.empty()) return {"kernel cache", false, problem, "correct the folder, or set MOXIE_CACHE_DIR", {}};
@@ -93,10 +105,14 @@ Finding inspect_cache() {
   const std::int64_t damaged = count_damaged(directory);
   return {"kernel cache",
           true,
-          fmt::format("{}: {} entries, {:.1f} MiB, {} damaged, {} damaged and rebuilt so far", directory.string(), usage.entries,
-                      static_cast<double>(usage.bytes) / (1 << 20), damaged, usage.rebuilt),
+          fmt::format("{}: {} entries, {:.1f} MiB, {} damaged, {} damaged and rebuilt so far", directory.string(),
+                      usage.entries, static_cast<double>(usage.bytes) / (1 << 20), damaged, usage.rebuilt),
           "",
-          {{"directory", directory.string()}, {"entries", usage.entries}, {"bytes", usage.bytes}, {"damaged", damaged}, {"rebuilt", usage.rebuilt}}};
+          {{"directory", directory.string()},
+           {"entries", usage.entries},
+           {"bytes", usage.bytes},
+           {"damaged", damaged},
+           {"rebuilt", usage.rebuilt}}};
 }
 
 /// Runs a small formula on every device.
@@ -110,15 +126,19 @@ Finding try_devices() {
       Session session(program, {{"N", 4}}, device);
       session.set("x", make_host_tensor(DType::f32, {4}, zeros));
       session.run();
-      if (to_doubles(session.get("y")) != std::vector<double>(4, 1.0)) throw DeviceError(fmt::format("device {} computes exp(0) wrongly", name));
+      if (to_doubles(session.get("y")) != std::vector<double>(4, 1.0))
+        throw DeviceError(fmt::format("device {} computes exp(0) wrongly", name));
       cache = device->cache_stats();
     }
   } catch (const Error& error) {
     return {"self-test", false, error.what(), "see the parts above", {}};
   }
   const std::int64_t compilations = llvm_compilations();
-  return {"self-test", true,
-          fmt::format("interp and cpu agree; {} cache hits, {} misses, {} LLVM compilations", cache.hits, cache.misses, compilations), "",
+  return {"self-test",
+          true,
+          fmt::format("interp and cpu agree; {} cache hits, {} misses, {} LLVM compilations", cache.hits, cache.misses,
+                      compilations),
+          "",
           {{"hits", cache.hits}, {"misses", cache.misses}, {"llvm_compilations", compilations}}};
 }
 
@@ -128,7 +148,8 @@ std::vector<Finding> examine() {
           find_blas(),
           {"CUDA device", false, "not built in this version", "", {}},
           find_library("CUDA driver", "libcuda.so.1", "install NVIDIA's driver for the GPU of this machine"),
-          find_library("CUDA compiler", "libnvrtc.so.12", "install the CUDA 12 toolkit, or NVIDIA's nvidia-cuda-nvrtc package"),
+          find_library("CUDA compiler", "libnvrtc.so.12",
+                       "install the CUDA 12 toolkit, or NVIDIA's nvidia-cuda-nvrtc package"),
           inspect_cache(),
           try_devices()};
 }
@@ -144,7 +165,8 @@ void print_findings(const std::vector<Finding>& findings) {
 Json as_json(const std::vector<Finding>& findings) {
   Json report = Json::array();
   for (const Finding& finding : findings) {
-    Json entry = {{"part", finding.part}, {"usable", finding.usable}, {"state", finding.state}, {"remedy", finding.remedy}};
+    Json entry = {
+        {"part", finding.part}, {"usable", finding.usable}, {"state", finding.state}, {"remedy", finding.remedy}};
     if (!finding.details.is_null()) entry.update(finding.details);
     report.push_back(entry);
   }
@@ -158,8 +180,10 @@ Work add_doctor(CLI::App& app) {
   app.add_flag("--json", *json, "the findings as JSON");
   return [json] {
     const std::vector<Finding> findings = examine();
-    if (*json) fmt::print("{}\n", as_json(findings).dump(1));
-    else print_findings(findings);
+    if (*json)
+      fmt::print("{}\n", as_json(findings).dump(1));
+    else
+      print_findings(findings);
     return findings.back().usable ? 0 : 1;  // the self-test
   };
 }
