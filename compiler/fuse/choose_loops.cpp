@@ -33,6 +33,12 @@ bool mentions(const Range& range, Symbol symbol) {
   return std::ranges::any_of(range.lows, in) || std::ranges::any_of(range.highs, in);
 }
 
+/// Shared loops run from 0 to an end that no other index moves.
+bool has_fixed_extent(const Range& range) {
+  const auto extent = range.as_extent();
+  return extent && std::ranges::all_of(extent->terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
+}
+
 /// Votes of consumers: the cost of reading a tensor when an axis other than this one is the fastest.
 using Votes = std::map<std::string, std::map<std::size_t, double>>;
 
@@ -148,7 +154,7 @@ Opened open_definition(const Definition& definition) {
   }
   std::erase_if(opened.candidates, [&](const Candidate& candidate) {
     const bool moves_another = std::ranges::any_of(opened.scope.open, [&](const auto& entry) { return mentions(entry.second, candidate.symbol); });
-    return !candidate.range.as_extent() || (moves_another && candidate.which != LoopChoice::kReduced);
+    return !has_fixed_extent(candidate.range) || (moves_another && candidate.which != LoopChoice::kReduced);
   });
   return opened;
 }

@@ -1,39 +1,56 @@
 #include "compiler/loop/guards.h"
 
-#include <algorithm>
+#include <unordered_map>
 
-#include "compiler/ir/functions.h"
 #include "compiler/rewrite/algebra.h"
 
 namespace moxie {
 namespace {
 
-/// A single index or a constant stays inside the tensor by itself: verify() has proved it.
-bool is_plain(const Expr& access) {
-  return std::ranges::all_of(access->subscripts, [](const Affine& s) { return s.is_constant() || s.as_symbol(); });
-}
+/// Guards the accesses below one set of conditions and loops.
+class Guarding {
+ public:
+  Guarding(const Program& program, IndexDomain domain, Expr condition)
+      : program_(program), domain_(std::move(domain)), condition_(std::move(condition)) {}
 
-bool has_guardable_access(const Expr& expr) {
-  bool found = false;
-  visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::Access && !is_plain(e); });
-  return found;
-}
-
-Expr guarded(const Expr& expr, const Expr& condition) {
-  if (!has_guardable_access(expr)) return expr;
-  if (expr->kind == NodeKind::Access) return condition ? call("where", {condition, expr, constant(0)}) : expr;
-  if (is_call(expr, "where")) {
-    const Expr& own = expr->args[0];
-    const Expr negated = call("not", {own});
-    const Expr yes = condition ? call("and", {condition, own}) : own;
-    const Expr no = condition ? call("and", {condition, negated}) : negated;
-    return call("where", {guarded(own, condition), guarded(expr->args[1], yes), guarded(expr->args[2], no)});
+  Expr apply(const Expr& expr) {
+    if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second.second;
+    Expr result = guarded(expr);
+    done_.emplace(expr.get(), std::pair(expr, result));
+    return result;
   }
-  return map_children(expr, [&](const Expr& child) { return guarded(child, condition); });
-}
+
+ private:
+  Expr guarded(const Expr& expr) {
+    if (expr->kind == NodeKind::Access) return condition_ && !is_inside(expr) ? call("where", {condition_, expr, constant(0)}) : expr;
+    if (is_call(expr, "where")) return guarded_where(expr);
+    if (expr->kind != NodeKind::Reduce) return map_children(expr, [&](const Expr& child) { return apply(child); });
+    const OpenedReduce opened = open(expr);
+    IndexDomain inner = domain_;
+    inner.add_range(opened.index, opened.range);
+    return reduce(expr->reduce, opened.index, opened.range, Guarding(program_, std::move(inner), condition_).apply(opened.body));
+  }
+
+  Expr guarded_where(const Expr& expr) {
+    const Expr own = apply(expr->args[0]);
+    const Expr yes = condition_ ? call("and", {condition_, own}) : own;
+    const bool is_guard = expr->args[1]->kind == NodeKind::Access && expr->args[2]->is_constant(0);
+    if (is_guard) return call("where", {is_inside(expr->args[1]) ? own : yes, expr->args[1], expr->args[2]});
+    const Expr negated = call("not", {own});
+    const Expr no = condition_ ? call("and", {condition_, negated}) : negated;
+    return call("where", {own, Guarding(program_, domain_, yes).apply(expr->args[1]), Guarding(program_, domain_, no).apply(expr->args[2])});
+  }
+
+  bool is_inside(const Expr& access) const { return InsideProof(program_, Inside::Storage).holds(access, domain_); }
+
+  const Program& program_;
+  IndexDomain domain_;
+  Expr condition_;  // empty outside all conditions
+  std::unordered_map<const Node*, std::pair<Expr, Expr>> done_;  // keeps its keys alive
+};
 
 }  // namespace
 
-Expr guard_accesses(const Expr& expr) { return guarded(expr, Expr()); }
+Expr guard_accesses(const Expr& expr, const Program& program, const IndexDomain& domain) { return Guarding(program, domain, {}).apply(expr); }
 
 }  // namespace moxie

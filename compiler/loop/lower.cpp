@@ -24,7 +24,7 @@ class KernelLowering {
 
   LoweredKernel run() {
     declare();
-    NestBuilder nest(result_.program, buffers_, fused_.program.indices);
+    NestBuilder nest(result_.program, buffers_, fused_.program);
     if (kernel_.roots.front().definition.body->kind == NodeKind::LinearAlgebra) lower_linear_algebra(nest);
     else if (kernel_.reduces_vector) lower_reducing_vector(nest);
     else lower_along_vector(nest);
@@ -78,12 +78,14 @@ class KernelLowering {
     result_.uses.push_back(std::move(use));
   }
 
-  Range split(const LoopIndex& loop, bool chunked, bool over_lanes) {
+  Range split(NestBuilder& nest, const LoopIndex& loop, bool chunked, bool over_lanes) {
     auto& slot = chunked ? result_.chunks : result_.tiles;
     const char* low = chunked ? argument::kChunkLow : argument::kTileLow;
     const char* high = chunked ? argument::kChunkHigh : argument::kTileHigh;
     slot = SplitLoop{loop.range, low, high, over_lanes};
-    return Range::half_open(Symbol::dim(low), Symbol::dim(high));
+    const Range piece = Range::half_open(Symbol::dim(low), Symbol::dim(high));
+    nest.know_piece(piece, loop.range);
+    return piece;
   }
 
   ValueType type_of(const KernelRoot& root) const { return value_type(root.definition.dtype); }
@@ -93,16 +95,25 @@ class KernelLowering {
     return subscripts;
   }
 
+  Expr guarded_body(const KernelRoot& root) const {
+    IndexDomain domain({});
+    for (const auto& shared : {kernel_.vector, kernel_.sample}) {
+      if (shared) domain.add_range(shared->symbol, shared->range);
+    }
+    for (const LoopIndex& local : root.locals) domain.add_range(local.symbol, local.range);
+    return guard_accesses(root.body, fused_.program, domain);
+  }
+
   Work map_work(const KernelRoot& root, std::vector<LoopIndex> loops) const {
     return {Work::Target::Buffer, buffers_.at(root.definition.name), root.subscripts, std::nullopt, type_of(root),
-            guard_accesses(root.body), std::move(loops)};
+            guarded_body(root), std::move(loops)};
   }
 
   /// The vector loop runs over an axis of every root; the sample loop lies inside it, so that sums over samples stay in registers and scratch.
   void lower_along_vector(NestBuilder& nest) {
-    if (kernel_.vector) nest.open_loop(kernel_.vector->symbol, split(*kernel_.vector, false, true), kernel_.vector->name, true);
+    if (kernel_.vector) nest.open_loop(kernel_.vector->symbol, split(nest, *kernel_.vector, false, true), kernel_.vector->name, true);
     std::optional<LoopIndex> sample = kernel_.sample;
-    if (sample) sample->range = split(*kernel_.sample, true, false);
+    if (sample) sample->range = split(nest, *kernel_.sample, true, false);
     std::vector<Work> works;
     std::vector<Accumulator> accumulators;
     for (const KernelRoot& root : kernel_.roots) {
@@ -136,7 +147,7 @@ class KernelLowering {
       works.push_back(accumulators.back().work);
       works.back().loops = std::move(loops);
     }
-    nest.open_loop(kernel_.vector->symbol, split(*kernel_.vector, true, true), kernel_.vector->name, true);
+    nest.open_loop(kernel_.vector->symbol, split(nest, *kernel_.vector, true, true), kernel_.vector->name, true);
     nest.build(std::move(works));
     nest.close_loop();
     for (const Accumulator& accumulator : accumulators) write_out(nest, accumulator, true);
@@ -147,7 +158,7 @@ class KernelLowering {
     Accumulator accumulator;
     accumulator.root = &root;
     Work& work = accumulator.work;
-    work = {Work::Target::Var, 0, {}, root.accumulate, type_of(root), guard_accesses(root.body), {}};
+    work = {Work::Target::Var, 0, {}, root.accumulate, type_of(root), guarded_body(root), {}};
     const ValueId neutral = nest.neutral(*root.accumulate, work.type);
     std::vector<LoopIndex> own = own_loops(root);
     if (own.empty()) {
@@ -213,7 +224,7 @@ class KernelLowering {
   void lower_linear_algebra(NestBuilder& nest) {
     const KernelRoot& root = kernel_.roots.front();
     std::optional<LoopIndex> vector = kernel_.vector;
-    if (vector) vector->range = split(*kernel_.vector, false, true);
+    if (vector) vector->range = split(nest, *kernel_.vector, false, true);
     lower_algebra(nest, result_.program, root, vector, kernel_.sample, buffers_.at(root.definition.name));
   }
 

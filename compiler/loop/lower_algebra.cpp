@@ -92,7 +92,7 @@ class AlgebraWriter {
   void load_lower_triangle(ArrayId a, const OpenedLinearAlgebra& opened) {
     nest_.open_loop(opened.row, Range::extent(size_));
     nest_.open_loop(opened.col, Range::half_open(0, Affine(opened.row) + Affine(1)));
-    store(a, {opened.row, opened.col}, nest_.emit(opened.matrix, type_));
+    store(a, {opened.row, opened.col}, nest_.emit(nest_.guarded(opened.matrix), type_));
     nest_.close_loop();
     nest_.close_loop();
   }
@@ -100,7 +100,7 @@ class AlgebraWriter {
   ArrayId load_vector(const OpenedLinearAlgebra& opened) {
     const ArrayId x = vector("vector");
     nest_.open_loop(opened.row, Range::extent(size_));
-    store(x, {opened.row}, nest_.emit(opened.rhs, type_));
+    store(x, {opened.row}, nest_.emit(nest_.guarded(opened.rhs), type_));
     nest_.close_loop();
     return x;
   }

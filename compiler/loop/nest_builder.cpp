@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "compiler/ir/functions.h"
+#include "compiler/loop/staging.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/support/error.h"
 
@@ -16,23 +17,11 @@ namespace {
 
 bool is_truth(const Expr& expr) { return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth; }
 
-/// The precision in which the arguments of a node are evaluated.
-ValueType argument_type(const Expr& expr, ValueType type) {
-  if (is_call(expr, "f32")) return ValueType::f32;
-  if (is_call(expr, "f64")) return ValueType::f64;
-  if (is_truth(expr)) {
-    // Index arithmetic stays exact in double.
-    const auto is_index = [](const Expr& e) { return e->kind == NodeKind::IndexValue || e->kind == NodeKind::Constant; };
-    if (std::ranges::all_of(expr->args, is_index)) return ValueType::f64;
-  }
-  return type;
-}
-
 }  // namespace
 
-NestBuilder::NestBuilder(LoopProgram& program, const std::map<std::string, BufferId>& buffers, const std::vector<IndexDecl>& indices)
-    : program_(program), buffers_(buffers), indices_(indices) {
-  frames_.push_back({{}, Symbol::fresh(), Symbol::bound(0), {}, false, {}, {}, {}});
+NestBuilder::NestBuilder(LoopProgram& program, const std::map<std::string, BufferId>& buffers, const Program& source)
+    : program_(program), buffers_(buffers), source_(source) {
+  frames_.push_back({{}, Symbol::fresh(), Symbol::bound(0), {}, false, {}, {}, {}, {}});
 }
 
 void NestBuilder::count_factors(const Expr& expr) {
@@ -47,13 +36,46 @@ void NestBuilder::count_factors(const Expr& expr) {
 // ---- Loops ----
 
 void NestBuilder::open_loop(Symbol index, const Range& range, const std::string& name, bool vector) {
-  frames_.push_back({{}, index, Symbol::bound(next_variable_++), range, vector, loop_name(name, range), {}, {}});
+  frames_.push_back({{}, index, Symbol::bound(next_variable_++), range, vector, loop_name(name, range), {}, {}, {}});
+  for (const Stage& stage : stages_) {
+    if (covers(stage.staged.extent, range)) {
+      const Expr here = substitute(stage.staged.expr, {{stage.staged.placeholder, index}});
+      alive_.push_back(here);
+      frames_.back().staged[{here.get(), stage.staged.type}] = stage.array;
+    }
+  }
+}
+
+bool NestBuilder::covers(std::int64_t extent, const Range& range) {
+  const bool from_zero = std::ranges::any_of(range.lows, [](const Bound& low) { return low.value.constant() >= 0; });
+  return from_zero && std::ranges::any_of(range.highs, [&](const Bound& high) { return high.divisor == 1 && high.value.is_constant() && high.value.constant() < extent; });
+}
+
+/// Computes beforehand what inner loops would compute again in every round of a loop over `index`.
+void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
+  const std::function<bool(Symbol)> known = [this](Symbol symbol) { return is_known(symbol); };
+  for (const Work& work : works) {
+    for (Staged& staged : find_staged(work.body, work.type, index, known)) {
+      const auto same = [&](const Stage& stage) {
+        return stage.staged.type == staged.type && stage.staged.extent >= staged.extent &&
+               substitute(stage.staged.expr, {{stage.staged.placeholder, staged.placeholder}}) == staged.expr;
+      };
+      if (std::ranges::any_of(stages_, same)) continue;
+      const ArrayId array = new_array("stage", staged.type, {staged.extent}, is_varying(staged.expr));
+      open_loop(staged.placeholder, Range::extent(staged.extent));
+      count_factors(staged.expr);
+      const ValueId value = emit(staged.expr, staged.type);
+      append(stmt::StoreArray{array, {resolve(staged.placeholder)}, value});
+      close_loop();
+      stages_.push_back({std::move(staged), array});
+    }
+  }
 }
 
 std::string NestBuilder::loop_name(const std::string& wanted, const Range& range) const {
   const auto is_open = [&](const std::string& name) { return std::ranges::any_of(frames_, [&](const Frame& f) { return f.name == name; }); };
   if (!wanted.empty() && !is_open(wanted)) return wanted;
-  for (const IndexDecl& index : indices_) {
+  for (const IndexDecl& index : source_.indices) {
     const bool fits = index.range == range || (index.range.highs == range.highs && !range.as_extent());
     if (fits && !is_open(index.name)) return index.name;
   }
@@ -175,12 +197,22 @@ ValueId NestBuilder::emit(const Expr& expr, ValueType type) {
   return id;
 }
 
+std::optional<ValueId> NestBuilder::read_staged(const Expr& expr, ValueType type) {
+  for (std::size_t depth = frames_.size(); depth-- > 1;) {
+    const auto it = frames_[depth].staged.find({expr.get(), type});
+    if (it == frames_[depth].staged.end()) continue;
+    return place({type, program_.arrays[it->second].varying, op::LoadArray{it->second, {Affine(frames_[depth].variable)}}}, depth);
+  }
+  return std::nullopt;
+}
+
 ValueId NestBuilder::emit_node(const Expr& expr, ValueType type) {
+  if (const auto staged = read_staged(expr, type)) return *staged;
   switch (expr->kind) {
     case NodeKind::Constant: return place({type, false, op::Constant{expr->value}}, 0);
     case NodeKind::IndexValue:
       return place({type, is_varying(expr->affine), op::Number{resolve(expr->affine)}}, depth_of(expr->affine));
-    case NodeKind::Access: return emit_access(expr, type, std::nullopt);
+    case NodeKind::Access: return emit_access(expr, type);
     case NodeKind::Call: return emit_call_node(expr, type);
     case NodeKind::Random: {
       std::vector<Affine> coordinates;
@@ -197,15 +229,36 @@ ValueId NestBuilder::emit_node(const Expr& expr, ValueType type) {
   throw InternalError("unknown kind of expression");
 }
 
-ValueId NestBuilder::emit_access(const Expr& access, ValueType type, std::optional<ValueId> guard) {
+/// What is known of the indices of the outermost `depth` loops.
+IndexDomain NestBuilder::domain_at(std::size_t depth) const {
+  IndexDomain domain({});
+  for (std::size_t d = 1; d <= depth; ++d) {
+    const auto piece = std::ranges::find(pieces_, frames_[d].range, &std::pair<Range, Range>::first);
+    domain.add_range(frames_[d].index, piece == pieces_.end() ? frames_[d].range : piece->second);
+  }
+  return domain;
+}
+
+/// A load leaves a loop only where it needs nothing that the loop says: the loop may have no rounds.
+ValueId NestBuilder::emit_access(const Expr& access, ValueType type) {
+  std::size_t depth = depth_of(access, type);
+  const InsideProof proof(source_, Inside::Storage);
+  while (depth + 1 < frames_.size() && !proof.holds(access, domain_at(depth))) ++depth;
+  return place_load(access, type, depth, std::nullopt);
+}
+
+ValueId NestBuilder::emit_guarded_access(const Expr& access, ValueType type, const Expr& condition, ValueId guard) {
+  std::size_t depth = std::max(depth_of(access, type), value_depth_[guard]);
+  const InsideProof proof(source_, Inside::Storage);
+  while (depth + 1 < frames_.size() && !proof.holds(access, domain_at(depth).where(condition, true))) ++depth;
+  return place_load(access, type, depth, guard);
+}
+
+ValueId NestBuilder::place_load(const Expr& access, ValueType type, std::size_t depth, std::optional<ValueId> guard) {
   const auto buffer = buffers_.find(access->tensor);
   if (buffer == buffers_.end()) throw InternalError("no buffer for tensor " + access->tensor);
   op::Load load{buffer->second, {}, guard};
-  std::size_t depth = guard ? value_depth_[*guard] : 0;
-  for (const Affine& subscript : access->subscripts) {
-    load.subscripts.push_back(resolve(subscript));
-    depth = std::max(depth, depth_of(subscript));
-  }
+  for (const Affine& subscript : access->subscripts) load.subscripts.push_back(resolve(subscript));
   const bool varying = is_varying(access) || (guard && program_.values[*guard].varying);
   return place({type, varying, std::move(load)}, depth);
 }
@@ -227,7 +280,9 @@ ValueId NestBuilder::emit_call_node(const Expr& expr, ValueType type) {
   if (is_call(expr, "where")) {
     const ValueId condition = emit_condition(expr->args[0], type);
     // Only what the condition admits may be read.
-    if (expr->args[1]->kind == NodeKind::Access && expr->args[2]->is_constant(0)) return emit_access(expr->args[1], type, condition);
+    if (expr->args[1]->kind == NodeKind::Access && expr->args[2]->is_constant(0)) {
+      return emit_guarded_access(expr->args[1], type, expr->args[0], condition);
+    }
     return place_call(*expr->function, {condition, emit(expr->args[1], type), emit(expr->args[2], type)}, type);
   }
   if (is_truth(expr)) return emit_condition(expr, type);
@@ -267,21 +322,27 @@ ValueId NestBuilder::emit_chain(const Expr& expr, ValueType type) {
 // ---- Reductions and works ----
 
 bool NestBuilder::is_available(const Expr& expr) const {
-  return std::ranges::all_of(expr->free_symbols, [&](Symbol symbol) {
-    return symbol.is_dim() || std::ranges::any_of(frames_, [&](const Frame& frame) { return frame.index == symbol; });
-  });
+  return std::ranges::all_of(expr->free_symbols, [this](Symbol symbol) { return is_known(symbol); });
 }
 
-void NestBuilder::collect_reductions(const Expr& expr, ValueType type, std::vector<Reduction>& found) const {
-  std::set<Key> seen;
-  const std::function<void(const Expr&, ValueType)> walk = [&](const Expr& e, ValueType t) {
-    if (e->height == 0 || !seen.insert({e.get(), t}).second || find_value(e, t)) return;
-    for (const Expr& arg : e->args) walk(arg, argument_type(e, t));
-    if (e->kind != NodeKind::Reduce || !is_available(e)) return;
+bool NestBuilder::is_known(Symbol symbol) const {
+  return symbol.is_dim() || std::ranges::any_of(frames_, [&](const Frame& frame) { return frame.index == symbol; });
+}
+
+/// Reductions that can be computed here, those inside first. One that stands inside a loop still to be opened is computed before it only if no access
+/// needs what that loop says.
+void NestBuilder::collect_reductions(const Work& work, std::vector<Reduction>& found) const {
+  const InsideProof proof(source_, Inside::Storage);
+  const IndexDomain here = domain_at(frames_.size() - 1);
+  std::set<std::pair<Key, bool>> seen;
+  const std::function<void(const Expr&, ValueType, bool)> walk = [&](const Expr& e, ValueType t, bool inside) {
+    if (e->height == 0 || !seen.insert({{e.get(), t}, inside}).second || find_value(e, t)) return;
+    for (const Expr& arg : e->args) walk(arg, argument_type(e, t), inside || e->kind == NodeKind::Reduce);
+    if (e->kind != NodeKind::Reduce || !is_available(e) || (inside && !proof.holds_within(e, here))) return;
     const bool known = std::ranges::any_of(found, [&](const Reduction& r) { return r.expr == e && r.type == t; });
     if (!known) found.push_back({e, t});
   };
-  walk(expr, type);
+  walk(work.body, work.type, !work.loops.empty());
 }
 
 bool NestBuilder::waits_for(const Expr& expr, const std::vector<Reduction>& pending) const {
@@ -294,7 +355,7 @@ bool NestBuilder::waits_for(const Expr& expr, const std::vector<Reduction>& pend
 
 void NestBuilder::build(std::vector<Work> works) {
   std::vector<Reduction> pending;
-  for (const Work& work : works) collect_reductions(work.body, work.type, pending);
+  for (const Work& work : works) collect_reductions(work, pending);
   std::vector<Work*> looping;
   for (Work& work : works) {
     if (!work.loops.empty()) looping.push_back(&work);
@@ -345,9 +406,12 @@ void NestBuilder::run_group(const Range& range, std::vector<Reduction> reduction
     count_factors(next.body);
     inner.push_back(std::move(next));
   }
+  const std::size_t outer_stages = stages_.size();
+  stage(inner, index);
   open_loop(index, range, works.empty() ? std::string() : works.front()->loops.front().name);
   build(std::move(inner));
   close_loop();
+  stages_.erase(stages_.begin() + static_cast<std::ptrdiff_t>(outer_stages), stages_.end());
   for (std::size_t i = 0; i < reductions.size(); ++i) {
     const ValueId id = emit_operation(op::ReadVar{vars[i]}, reductions[i].type, program_.vars[vars[i]].varying);
     alive_.push_back(reductions[i].expr);

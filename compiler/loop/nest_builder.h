@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "compiler/fuse/fuse.h"
+#include "compiler/loop/guards.h"
 #include "compiler/loop/loop_program.h"
+#include "compiler/loop/staging.h"
 
 namespace moxie {
 
@@ -26,11 +28,13 @@ struct Work {
 
 class NestBuilder {
  public:
-  /// Loops are named after declared indices of the same range.
-  NestBuilder(LoopProgram& program, const std::map<std::string, BufferId>& buffers, const std::vector<IndexDecl>& indices);
+  /// `source` is the Program that is lowered. Loops are named after its declared indices of the same range.
+  NestBuilder(LoopProgram& program, const std::map<std::string, BufferId>& buffers, const Program& source);
 
   /// Factors that occur in many products stand first in each, so that products share their beginnings.
   void count_factors(const Expr& expr);
+  /// Loops over `piece` run through a part of `whole`.
+  void know_piece(const Range& piece, const Range& whole) { pieces_.emplace_back(piece, whole); }
   void build(std::vector<Work> works);
 
   // ---- loops and statements at the current place ----
@@ -41,6 +45,8 @@ class NestBuilder {
   ValueId emit_operation(Operation operation, ValueType type, bool varying);
   ValueId emit_call(std::string_view function, std::vector<ValueId> args);
   void append(Statement statement);
+  /// Conditions at the accesses that need them at the current place.
+  Expr guarded(const Expr& expr) const { return guard_accesses(expr, source_, domain_at(frames_.size() - 1)); }
   VarId new_var(ValueType type, bool varying);
   ArrayId new_array(std::string name, ValueType type, std::vector<std::int64_t> extents, bool varying);
   /// Symbols of expressions to variables of loops.
@@ -59,6 +65,11 @@ class NestBuilder {
     std::string name;
     std::map<std::pair<const Node*, ValueType>, ValueId> values;
     std::map<std::pair<const ScalarFunction*, std::vector<ValueId>>, ValueId> calls;
+    std::map<std::pair<const Node*, ValueType>, ArrayId> staged;  // expressions in this loop's index that scratch holds
+  };
+  struct Stage {
+    Staged staged;
+    ArrayId array;
   };
   struct Reduction {
     Expr expr;
@@ -69,18 +80,25 @@ class NestBuilder {
   std::string loop_name(const std::string& wanted, const Range& range) const;
   std::optional<ValueId> find_value(const Expr& expr, ValueType type) const;
   bool is_available(const Expr& expr) const;
+  bool is_known(Symbol symbol) const;
+  static bool covers(std::int64_t extent, const Range& range);
+  void stage(const std::vector<Work>& works, Symbol index);
+  std::optional<ValueId> read_staged(const Expr& expr, ValueType type);
   std::size_t depth_of(const Expr& expr, ValueType type);
   std::size_t depth_of(const Affine& affine) const;
   std::size_t depth_of_value(ValueId id) const { return value_depth_[id]; }
   ValueId place(Value value, std::size_t depth);
   ValueId place_call(const ScalarFunction& function, std::vector<ValueId> args, ValueType type);
   ValueId emit_node(const Expr& expr, ValueType type);
-  ValueId emit_access(const Expr& access, ValueType type, std::optional<ValueId> guard);
+  ValueId emit_access(const Expr& access, ValueType type);
+  ValueId emit_guarded_access(const Expr& access, ValueType type, const Expr& condition, ValueId guard);
+  ValueId place_load(const Expr& access, ValueType type, std::size_t depth, std::optional<ValueId> guard);
+  IndexDomain domain_at(std::size_t depth) const;
   ValueId emit_call_node(const Expr& expr, ValueType type);
   ValueId emit_chain(const Expr& expr, ValueType type);
   ValueId emit_condition(const Expr& expr, ValueType type);
 
-  void collect_reductions(const Expr& expr, ValueType type, std::vector<Reduction>& found) const;
+  void collect_reductions(const Work& work, std::vector<Reduction>& found) const;
   bool waits_for(const Expr& expr, const std::vector<Reduction>& pending) const;
   void finish_work(const Work& work);
   void run_group(const Range& range, std::vector<Reduction> reductions, std::vector<Work*> works);
@@ -88,9 +106,11 @@ class NestBuilder {
 
   LoopProgram& program_;
   const std::map<std::string, BufferId>& buffers_;
-  const std::vector<IndexDecl>& indices_;
+  const Program& source_;
+  std::vector<std::pair<Range, Range>> pieces_;
   std::vector<Frame> frames_;
   std::vector<std::size_t> value_depth_;
+  std::vector<Stage> stages_;
   std::unordered_map<const Node*, int> popularity_;
   std::set<const Node*> counted_;  // products whose factors popularity_ has
   std::vector<Expr> alive_;  // keys of the maps above

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/ir/functions.h"
+#include "compiler/ir/inside_proof.h"
 
 namespace moxie {
 namespace {
@@ -252,47 +253,65 @@ Expr power(const Expr& a, int exponent) {
 
 namespace {
 
-Expr plain_sum(Symbol index, const Range& range, const Expr& body) {
-  if (body->depends_on(index)) return reduce(ReduceKind::Sum, index, range, body);
-  const auto extent = range.as_extent();
-  if (!extent || body->is_constant(0)) return body->is_constant(0) ? body : reduce(ReduceKind::Sum, index, range, body);
-  return times(normalise(index_value(*extent)), body);
+/// Whether the expression can be evaluated where the loop over `index` stands, even if that has no rounds.
+bool may_leave(const Expr& expr, Symbol index, const Surroundings* around) {
+  if (expr->depends_on(index)) return false;
+  bool reads = false;
+  visit(expr, [&](const Expr& e) { reads |= e->kind == NodeKind::Access; });
+  return !reads || (around && InsideProof(around->program, Inside::Element).holds_within(expr, around->domain));
 }
 
-/// The factors of `product` that depend on the index, and those that do not.
-std::pair<Product, Product> split_by_index(const Product& product, Symbol index) {
+/// The number of rounds, where no value of a dim makes it negative.
+std::optional<Affine> rounds_of(const Range& range) {
+  const auto extent = range.as_extent();
+  const auto counts = [](const Affine::Term& term) { return term.first.is_dim() && term.second > 0; };
+  if (!extent || extent->constant() < 0 || !std::ranges::all_of(extent->terms(), counts)) return std::nullopt;
+  return extent;
+}
+
+Expr plain_sum(Symbol index, const Range& range, const Expr& body, const Surroundings* around) {
+  if (body->is_constant(0)) return body;
+  const auto rounds = rounds_of(range);
+  if (!rounds || !may_leave(body, index, around)) return reduce(ReduceKind::Sum, index, range, body);
+  return times(normalise(index_value(*rounds)), body);
+}
+
+/// The factors of `product` that must stay in the loop over the index, and those that leave it.
+std::pair<Product, Product> split_by_index(const Product& product, Symbol index, const Surroundings* around) {
   Product inside;
   Product outside{product.coefficient, {}};
   for (const Factor& factor : product.factors) {
-    (factor.base->depends_on(index) ? inside : outside).factors.push_back(factor);
+    (may_leave(factor.base, index, around) ? outside : inside).factors.push_back(factor);
   }
   return {inside, outside};
 }
 
 }  // namespace
 
-Expr make_reduction_sum(Symbol index, const Range& range, const Expr& body) {
+Expr make_reduction_sum(Symbol index, const Range& range, const Expr& body, const Surroundings* around) {
   if (is_call(body, "+")) {
     const std::vector<Term> terms = terms_of(body);
     const bool sets_free = std::ranges::any_of(terms, [&](const Term& term) {
-      return !split_by_index(product_of(term.product), index).second.factors.empty();
+      return !split_by_index(product_of(term.product), index, around).second.factors.empty();
     });
-    if (!sets_free) return plain_sum(index, range, body);
+    if (!sets_free) return plain_sum(index, range, body, around);
     std::vector<Term> sums;
-    for (const Term& term : terms) sums.push_back({term.coefficient, make_reduction_sum(index, range, term.product)});
+    for (const Term& term : terms) sums.push_back({term.coefficient, make_reduction_sum(index, range, term.product, around)});
     Expr total = constant(0);
     for (const Term& sum : sums) total = plus(total, scaled(sum.product, sum.coefficient));
     return total;
   }
-  const auto [inside, outside] = split_by_index(product_of(body), index);
-  if (outside.factors.empty() && outside.coefficient == 1) return plain_sum(index, range, body);
-  return times(make_product(outside), plain_sum(index, range, make_product(inside)));
+  const auto [inside, outside] = split_by_index(product_of(body), index, around);
+  if (outside.factors.empty() && outside.coefficient == 1) return plain_sum(index, range, body, around);
+  return times(make_product(outside), plain_sum(index, range, make_product(inside), around));
 }
 
 namespace {
 
 class Normaliser {
  public:
+  explicit Normaliser(const Surroundings* around) : around_(around) {}
+
   Expr apply(const Expr& expr) {
     if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second.second;
     Expr result = compute(expr);
@@ -305,7 +324,10 @@ class Normaliser {
     if (expr->kind == NodeKind::IndexValue) return expand(expr->affine);
     if (expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Sum) {
       const OpenedReduce opened = open(expr);
-      return make_reduction_sum(opened.index, opened.range, apply(opened.body));
+      if (!around_) return make_reduction_sum(opened.index, opened.range, apply(opened.body));
+      Surroundings inside = *around_;
+      inside.domain.add_range(opened.index, opened.range);
+      return make_reduction_sum(opened.index, opened.range, Normaliser(&inside).apply(opened.body), around_);
     }
     const Expr rebuilt = map_children(expr, [&](const Expr& child) { return is_affine_comparison(expr) ? child : apply(child); });
     return rebuilt->kind == NodeKind::Call ? normalise_call(rebuilt) : rebuilt;
@@ -316,6 +338,7 @@ class Normaliser {
     return is_condition(expr) && std::ranges::all_of(expr->args, affine);
   }
 
+  const Surroundings* around_;
   /// Keeps the key alive, so that no other node can take its address.
   std::unordered_map<const Node*, std::pair<Expr, Expr>> done_;
 };
@@ -327,7 +350,7 @@ double extent_of(const Range& range, double unknown) {
 
 }  // namespace
 
-Expr normalise(const Expr& expr) { return Normaliser().apply(expr); }
+Expr normalise(const Expr& expr, const Surroundings* around) { return Normaliser(around).apply(expr); }
 
 double operation_cost(const Expr& expr) {
   // Small powers are multiplications.

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "compiler/ir/expr.h"
+#include "compiler/ir/index_domain.h"
+#include "compiler/ir/program.h"
 
 namespace moxie {
 
@@ -35,11 +37,19 @@ Expr scaled(const Expr& a, double factor);
 Expr power(const Expr& a, int exponent);
 bool is_call(const Expr& expr, std::string_view function);
 
+/// What is known where an expression stands.
+struct Surroundings {
+  const Program& program;
+  IndexDomain domain;
+};
+
 /// `sum[index in range](body)` with every factor that does not depend on the index moved out, and sums of terms split where that sets a factor free.
-Expr make_reduction_sum(Symbol index, const Range& range, const Expr& body);
+/// The range may be empty, so a factor that reads a tensor moves only if the surroundings prove that the element exists without it; without
+/// surroundings it stays.
+Expr make_reduction_sum(Symbol index, const Range& range, const Expr& body, const Surroundings* around = nullptr);
 
 /// The normal form of a whole expression, bound bodies included.
-Expr normalise(const Expr& expr);
+Expr normalise(const Expr& expr, const Surroundings* around = nullptr);
 
 /// Multiply-adds that the call itself costs, without its arguments.
 double operation_cost(const Expr& expr);

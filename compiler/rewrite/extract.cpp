@@ -1,10 +1,8 @@
 #include "compiler/rewrite/extract.h"
 
 #include <algorithm>
-#include <unordered_set>
 
-#include "compiler/ir/index_domain.h"
-#include "compiler/rewrite/algebra.h"
+#include "compiler/ir/inside_proof.h"
 
 namespace moxie {
 namespace {
@@ -57,59 +55,15 @@ std::string axis_name(const Program& program, const std::vector<AxisDecl>& axes,
   return name;
 }
 
-/// Whether every access lies inside its tensor by the ranges of the axes and what the body itself says.
-class InsideProof {
- public:
-  explicit InsideProof(const Program& program) : program_(program) {}
-
-  bool holds(const std::vector<AxisDecl>& axes, const Expr& body) const {
-    IndexDomain domain({});
-    for (std::uint32_t k = 0; k < axes.size(); ++k) {
-      domain.add_range(Symbol::axis(k), axes[k].range);
-      if (domain.prove_nonnegative(Symbol::axis(k)) != Proof::Holds) return false;
-    }
-    Place place{domain, {}};
-    return holds(body, place);
+/// Whether the axes start at 0 or above and every access lies inside its tensor, by the ranges of the axes and what the body itself says.
+bool stands_alone(const Program& program, const Definition& definition) {
+  IndexDomain domain({});
+  for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
+    domain.add_range(Symbol::axis(k), definition.axes[k].range);
+    if (domain.prove_nonnegative(Symbol::axis(k)) != Proof::Holds) return false;
   }
-
- private:
-  struct Place {
-    IndexDomain domain;
-    std::unordered_set<const Node*> done;
-  };
-
-  bool holds(const Expr& expr, Place& place) const {
-    if (!place.done.insert(expr.get()).second) return true;
-    if (expr->kind == NodeKind::Access) return is_inside(expr, place.domain);
-    if (expr->kind == NodeKind::Reduce) {
-      Place inner{place.domain, {}};
-      inner.domain.add_range(Symbol::bound(expr->height), expr->range);
-      return holds(expr->args[0], inner);
-    }
-    if (is_call(expr, "where")) {
-      Place yes{place.domain.where(expr->args[0], true), {}};
-      Place no{place.domain.where(expr->args[0], false), {}};
-      return holds(expr->args[0], place) && holds(expr->args[1], yes) && holds(expr->args[2], no);
-    }
-    return std::ranges::all_of(expr->args, [&](const Expr& arg) { return holds(arg, place); });
-  }
-
-  bool is_inside(const Expr& access, const IndexDomain& domain) const {
-    const Definition* definition = program_.find_definition(access->tensor);
-    const std::vector<Affine> shape = program_.shape_of(access->tensor);
-    const auto element = [&](Symbol s) { return s.kind() == Symbol::Kind::Axis ? &access->subscripts[s.number()] : nullptr; };
-    for (std::size_t k = 0; k < shape.size(); ++k) {
-      const Range range = definition ? definition->axes[k].range.substitute(element) : Range::extent(shape[k]);
-      const Affine& at = access->subscripts[k];
-      const auto above = [&](const Bound& low) { return domain.prove_nonnegative(at * low.divisor - low.value) == Proof::Holds; };
-      const auto below = [&](const Bound& high) { return domain.prove_nonnegative(high.value - at * high.divisor) == Proof::Holds; };
-      if (!std::ranges::all_of(range.lows, above) || !std::ranges::all_of(range.highs, below)) return false;
-    }
-    return true;
-  }
-
-  const Program& program_;
-};
+  return InsideProof(program, Inside::Element).holds_within(definition.body, domain);
+}
 
 }  // namespace
 
@@ -130,7 +84,7 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
     to_axes.emplace_back(symbol, Symbol::axis(static_cast<std::uint32_t>(definition.axes.size() - 1)));
   }
   definition.body = substitute(expr, to_axes);
-  if (!InsideProof(program).holds(definition.axes, definition.body)) return std::nullopt;
+  if (!stands_alone(program, definition)) return std::nullopt;
   const Expr read = access(definition.name, std::vector<Affine>(symbols.begin(), symbols.end()));
   return Extraction{std::move(definition), read};
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "compiler/ir/inside_proof.h"
 #include "compiler/rewrite/algebra.h"
 
 namespace moxie {
@@ -30,7 +31,9 @@ Program normalise_bodies(const Program& program) {
   Program result = program;
   for (Definition& definition : result.definitions) {
     if (has_casts(definition.body)) definition.body = drop_idle_casts(definition.body, definition.dtype);
-    definition.body = normalise(definition.body);
+    Surroundings around{program, IndexDomain({})};
+    for (std::uint32_t k = 0; k < definition.axes.size(); ++k) around.domain.add_range(Symbol::axis(k), definition.axes[k].range);
+    definition.body = normalise(definition.body, &around);
   }
   return result;
 }

@@ -135,6 +135,18 @@ TEST_CASE("steps with a loss that is not finite can be skipped") {
   CHECK(run.state().skipped == config.epochs);
 }
 
+TEST_CASE("a rate that is far too high stops the run") {
+  const tiny::Scratch scratch;
+  const Dataset data = tiny::dataset();
+  TrainConfig config = tiny::config("mlp");
+  config.activation = "identity";
+  config.optimiser = "sgd";
+  config.rate = 1e30;
+  TrainingRun run = tiny::run(config, data);
+  CHECK_THROWS_WITH_AS(run.train(RunFolder::create(scratch / "run", config, ""), never, silent),
+                       doctest::Contains("The parameters from before this step are saved"), DeviceError);
+}
+
 TEST_CASE("a run folder is never overwritten") {
   const tiny::Scratch scratch;
   const TrainConfig config = tiny::config("mlp");

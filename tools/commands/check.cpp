@@ -81,7 +81,7 @@ void run_differences(const CheckOptions& options, const Sample& sample, Table& t
 
 /// Prints the table; gives whether every error is within its tolerance.
 bool report(const Sample& sample, const Table& table) {
-  fmt::print("{} with", sample.program.name);
+  fmt::print("{} with{}", sample.program.name, sample.dims.empty() ? " no dims" : "");
   for (const auto& [name, value] : sample.dims) fmt::print(" {}={}", name, value);
   fmt::print("; largest differences by tensor\n{:24}{:>12}", "tensor", "max |value|");
   std::vector<double> tolerances;
@@ -135,10 +135,12 @@ Work add_check(CLI::App& app) {
                  "the inputs to differentiate with respect to; all differentiable ones if not given")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--seed", options->seed, "the seed of the random inputs")->capture_default_str();
+  app.add_option("--seed", options->seed, "the seed of the random inputs")
+      ->check(random_state_range())
+      ->capture_default_str();
   app.add_option("--elements", options->elements,
                  "how many elements of each gradient are compared with finite differences")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   add_threads_option(app, options->device);
   return [options] { return check(*options); };

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "compiler/diff/differentiate.h"
@@ -106,6 +107,8 @@ void add_threads_option(CLI::App& app, DeviceChoice& choice) {
       ->check(CLI::Range(0, 1024))
       ->envname("MOXIE_THREADS");
 }
+
+CLI::Range random_state_range() { return {std::int64_t{0}, std::numeric_limits<std::int64_t>::max()}; }
 
 std::shared_ptr<Device> open_chosen_device(const DeviceChoice& choice) {
   DeviceOptions options;

@@ -39,6 +39,9 @@ void add_threads_option(CLI::App& app, DeviceChoice& choice);
 /// The chosen device. With MOXIE_DUMP set it also writes what it compiles.
 std::shared_ptr<Device> open_chosen_device(const DeviceChoice& choice);
 
+/// What --seed and --step may be.
+CLI::Range random_state_range();
+
 /// The whole file; throws DataError.
 std::string read_text(const std::string& path);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/support/error.h"
 #include "runtime/atomic_file.h"
 #include "tools/commands/stages.h"
 
@@ -27,7 +28,10 @@ class DumpDevice : public Device {
  private:
   void write(const Compilation& compilation) {
     const fs::path folder = folder_ / fmt::format("{:02}_{}", number_++, compilation.source.name);
-    fs::create_directories(folder);
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error)
+      throw DataError(fmt::format("MOXIE_DUMP: cannot make the folder {}: {}", folder.string(), error.message()));
     for (const Stage& stage : stages())
       atomic_write(folder / fmt::format("{}.txt", stage.name), stage.text(compilation));
   }

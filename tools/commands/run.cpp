@@ -53,24 +53,28 @@ void check_values(const InputDecl& input, const HostTensor& tensor, const std::s
   }
 }
 
+std::string input_names(const Program& program) {
+  std::vector<std::string> names;
+  for (const InputDecl& input : program.inputs) names.push_back(input.name);
+  return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
+}
+
 /// The file's tensors, all of them inputs of the program or cotangents of its definitions.
 Tensors read_inputs(const RunOptions& options, const Program& program) {
   Tensors tensors = read_safetensors(options.input).tensors;
   for (const auto& [name, tensor] : tensors) {
+    const InputDecl* input = program.find_input(name);
     const bool cotangent = name.starts_with("cot.") && program.find_definition(name.substr(4));
-    if (cotangent || program.find_input(name)) continue;
-    std::vector<std::string> wanted;
-    for (const InputDecl& input : program.inputs) wanted.push_back(input.name);
-    throw DataError(fmt::format("{}: {} has no input '{}'; it reads {}", options.input, program.name, name,
-                                fmt::join(wanted, ", ")));
+    if (!input && !cotangent) {
+      throw DataError(fmt::format("{}: {} has no input '{}'; it reads {}", options.input, program.name, name,
+                                  input_names(program)));
+    }
+    check_values(input ? *input : InputDecl{name}, tensor, options.input);
   }
   for (const InputDecl& input : program.inputs) {
-    const auto found = tensors.find(input.name);
-    if (found == tensors.end()) {
-      throw DataError(fmt::format("{}: input {} of {} is missing; the file holds {}", options.input, input.name,
-                                  program.name, names_of(tensors)));
-    }
-    check_values(input, found->second, options.input);
+    if (tensors.contains(input.name)) continue;
+    throw DataError(fmt::format("{}: input {} of {} is missing; the file holds {}", options.input, input.name,
+                                program.name, names_of(tensors)));
   }
   return tensors;
 }
@@ -131,8 +135,12 @@ Work add_run(CLI::App& app) {
   add_gradient_options(app, options->grad, options->wrt);
   add_device_option(app, options->device);
   add_threads_option(app, options->device);
-  app.add_option("--seed", options->seed, "the key of randn and randu")->capture_default_str();
-  app.add_option("--step", options->step, "the step that randn and randu start from")->capture_default_str();
+  app.add_option("--seed", options->seed, "the key of randn and randu")
+      ->check(random_state_range())
+      ->capture_default_str();
+  app.add_option("--step", options->step, "the step that randn and randu start from")
+      ->check(random_state_range())
+      ->capture_default_str();
   app.add_flag("--stats", options->stats, "print times and the number of compilations to the standard error");
   return [options] { return run(*options); };
 }

@@ -47,7 +47,6 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, std::sh
       data_(data),
       network_(make_network(config, data.encoding, true)),
       trainer_(make_step(config, network_), device, rows_of(data.train), {config.batch, config.seed}),
-      device_(device),
       evaluator_(config, data.encoding, device),
       initial_(initial_values(network_.parameters, config.seed)),
       best_(initial_),
@@ -84,18 +83,20 @@ void TrainingRun::train(const RunFolder& folder, const std::function<bool()>& st
 }
 
 void TrainingRun::take_step(const RunFolder& folder) {
-  const StepResult result = trainer_.step();
-  if (!result.finite()) return handle_non_finite(result, folder);
+  StepResult result;
+  try {
+    result = trainer_.step();
+  } catch (const DeviceError& error) {
+    return handle_failure(error.what(), folder);  // such as a matrix that is not positive definite; nothing was renewed
+  }
+  if (!result.finite()) return handle_failure(undo_and_explain(result), folder);
   skipped_in_a_row_ = 0;
   gradient_norm_ = result.gradient_norm;
   state_.loss_sum += result.loss * static_cast<double>(result.samples.size());
   state_.loss_samples += result.samples.size();
 }
 
-void TrainingRun::handle_non_finite(const StepResult& result, const RunFolder& folder) {
-  const std::string spoilt = trainer_.first_non_finite();
-  trainer_.undo();
-  const std::string what = culprit(result, spoilt);
+void TrainingRun::handle_failure(const std::string& what, const RunFolder& folder) {
   ++state_.skipped;
   if (config_.on_nan == "skip" && ++skipped_in_a_row_ < kMostSkipped) return;
   save(folder);
@@ -104,8 +105,12 @@ void TrainingRun::handle_non_finite(const StepResult& result, const RunFolder& f
                   trainer_.position().step, what));
 }
 
-/// What was not finite first. The parameters were, since every step is checked.
-std::string TrainingRun::culprit(const StepResult& result, const std::string& spoilt) {
+/// Takes the step back and says what was not finite first.
+std::string TrainingRun::undo_and_explain(const StepResult& result) {
+  const std::string spoilt = trainer_.first_non_finite();
+  trainer_.undo();
+  if (const std::string before = trainer_.first_non_finite(); !before.empty())
+    return fmt::format("the step before it made {} infinite or NaN", before);
   if (std::isfinite(result.loss))
     return fmt::format("the gradient is not finite; the first tensor that it spoilt is {}", spoilt);
   evaluator_.set_parameters(parameters());

@@ -46,8 +46,9 @@ class TrainingRun {
 
  private:
   void take_step(const RunFolder& folder);
-  void handle_non_finite(const StepResult& result, const RunFolder& folder);
-  std::string culprit(const StepResult& result, const std::string& spoilt);
+  /// Saves and throws, or counts the step as skipped. Nothing of the step remains.
+  void handle_failure(const std::string& what, const RunFolder& folder);
+  std::string undo_and_explain(const StepResult& result);
   EpochReport finish_epoch();
   void keep_best(const Evaluation& validation);
   std::string limit_reached() const;
@@ -59,7 +60,6 @@ class TrainingRun {
   const Dataset& data_;
   Network network_;
   Trainer trainer_;
-  std::shared_ptr<Device> device_;
   Evaluator evaluator_;
   NamedTensors initial_, best_;
   RunState state_;

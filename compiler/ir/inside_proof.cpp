@@ -1,0 +1,54 @@
+#include "compiler/ir/inside_proof.h"
+
+#include <algorithm>
+
+#include "compiler/ir/functions.h"
+
+namespace moxie {
+
+bool InsideProof::holds(const Expr& access, const IndexDomain& domain) const {
+  const Definition* definition = wanted_ == Inside::Element ? program_.find_definition(access->tensor) : nullptr;
+  const std::vector<Affine> shape = program_.shape_of(access->tensor);
+  const auto element = [&](Symbol symbol) {
+    return symbol.kind() == Symbol::Kind::Axis ? &access->subscripts[symbol.number()] : nullptr;
+  };
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    const Range range = definition ? definition->axes[k].range.substitute(element) : Range::extent(shape[k]);
+    const Affine& at = access->subscripts[k];
+    const auto above = [&](const Bound& low) {
+      return domain.prove_nonnegative(at * low.divisor - low.value) == Proof::Holds;
+    };
+    const auto below = [&](const Bound& high) {
+      return domain.prove_nonnegative(high.value - at * high.divisor) == Proof::Holds;
+    };
+    if (!std::ranges::all_of(range.lows, above) || !std::ranges::all_of(range.highs, below)) return false;
+  }
+  return true;
+}
+
+bool InsideProof::heeds_condition(const Expr& where) const {
+  return wanted_ == Inside::Element || (where->args[1]->kind == NodeKind::Access && where->args[2]->is_constant(0));
+}
+
+bool InsideProof::holds_within(const Expr& expr, const IndexDomain& domain) const {
+  Place place{domain, {}};
+  return holds_at(expr, place);
+}
+
+bool InsideProof::holds_at(const Expr& expr, Place& place) const {
+  if (!place.done.insert(expr.get()).second) return true;
+  if (expr->kind == NodeKind::Access) return holds(expr, place.domain);
+  if (expr->kind == NodeKind::Reduce) {
+    Place inner{place.domain, {}};
+    inner.domain.add_range(Symbol::bound(expr->height), expr->range);
+    return holds_at(expr->args[0], inner);
+  }
+  if (expr->kind == NodeKind::Call && expr->function->name == "where" && heeds_condition(expr)) {
+    Place yes{place.domain.where(expr->args[0], true), {}};
+    Place no{place.domain.where(expr->args[0], false), {}};
+    return holds_at(expr->args[0], place) && holds_at(expr->args[1], yes) && holds_at(expr->args[2], no);
+  }
+  return std::ranges::all_of(expr->args, [&](const Expr& arg) { return holds_at(arg, place); });
+}
+
+}  // namespace moxie

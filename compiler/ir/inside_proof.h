@@ -1,0 +1,34 @@
+#pragma once
+// Proofs that accesses lie inside their tensors.
+#include <unordered_set>
+
+#include "compiler/ir/index_domain.h"
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+/// Where an access has to lie: at an element that exists, or only somewhere in the tensor's storage, which is a box. The latter is what generated
+/// code needs; it computes both branches of a condition, and heeds the condition only where it guards an access directly: where(c, x[i], 0).
+enum class Inside : std::uint8_t { Element, Storage };
+
+class InsideProof {
+ public:
+  InsideProof(const Program& program, Inside wanted) : program_(program), wanted_(wanted) {}
+
+  bool holds(const Expr& access, const IndexDomain& domain) const;
+  /// Whether it holds for every access in `expr`, by the domain and by the ranges and conditions inside the expression.
+  bool holds_within(const Expr& expr, const IndexDomain& domain) const;
+
+ private:
+  struct Place {
+    IndexDomain domain;
+    std::unordered_set<const Node*> done;
+  };
+  bool heeds_condition(const Expr& where) const;
+  bool holds_at(const Expr& expr, Place& place) const;
+
+  const Program& program_;
+  Inside wanted_;
+};
+
+}  // namespace moxie
