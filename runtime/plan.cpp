@@ -29,7 +29,7 @@ std::int64_t evaluate(const Affine& affine, const DimValues& dims) {
 
 std::vector<std::int64_t> extents_of(const Program& program, std::string_view tensor, const DimValues& dims) {
   std::vector<std::int64_t> extents;
-  for (const Affine& extent : program.shape_of(tensor)) extents.push_back(evaluate(extent, dims));
+  for (const Affine& extent : program.shape_of(tensor)) extents.push_back(std::max<std::int64_t>(evaluate(extent, dims), 0));
   return extents;
 }
 
@@ -123,7 +123,7 @@ namespace {
 
 std::int64_t bytes_of(const Program& program, const std::string& tensor, const DimValues& dims) {
   std::int64_t count = 1;
-  for (const std::int64_t extent : extents_of(program, tensor, dims)) count = checked_mul(count, std::max<std::int64_t>(extent, 0));
+  for (const std::int64_t extent : extents_of(program, tensor, dims)) count = checked_mul(count, extent);
   return checked_mul(count, program.dtype_of(tensor) == DType::f32 ? 4 : 8);
 }
 

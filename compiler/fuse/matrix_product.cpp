@@ -29,9 +29,13 @@ std::optional<Operand> as_matrix(const Expr& access, Symbol inner, const Definit
   return std::nullopt;
 }
 
-bool covers_tensor(const Program& program, const std::string& tensor, const Affine& extent, std::size_t axis) {
-  return program.shape_of(tensor)[axis] == extent;
+/// Whether the product reads the operand's whole tensor: rows and columns then lie densely one after the other.
+bool covers_tensor(const Program& program, const Operand& operand, const Affine& outer, const Affine& inner) {
+  const std::vector<Affine> shape = program.shape_of(operand.tensor);
+  return shape[operand.transposed ? 1 : 0] == outer && shape[operand.transposed ? 0 : 1] == inner;
 }
+
+bool is_dense(const AxisDecl& axis) { return axis.range.as_extent() == axis.extent; }
 
 }  // namespace
 
@@ -42,9 +46,9 @@ std::optional<MatrixProduct> match_matrix_product(const Program& program, const 
   const Expr sum = product.factors[0].base;
   if (sum->kind != NodeKind::Reduce || sum->reduce != ReduceKind::Sum) return std::nullopt;
   const auto depth = sum->range.as_extent();
-  const auto rows = definition.axes[0].range.as_extent();
-  const auto columns = definition.axes[1].range.as_extent();
-  if (!depth || !rows || !columns) return std::nullopt;
+  if (!depth || !is_dense(definition.axes[0]) || !is_dense(definition.axes[1])) return std::nullopt;
+  const Affine& rows = definition.axes[0].extent;
+  const Affine& columns = definition.axes[1].extent;
   const double work = assumed_extent(sum->range) * assumed_extent(definition.axes[0].range) * assumed_extent(definition.axes[1].range);
   if (work < kSmallestProduct) return std::nullopt;
 
@@ -57,12 +61,10 @@ std::optional<MatrixProduct> match_matrix_product(const Program& program, const 
   if (left->outer == Symbol::axis(1)) std::swap(left, right);
   if (left->outer != Symbol::axis(0) || right->outer != Symbol::axis(1)) return std::nullopt;
   const bool same_dtype = program.dtype_of(left->tensor) == definition.dtype && program.dtype_of(right->tensor) == definition.dtype;
-  const bool whole = covers_tensor(program, left->tensor, *depth, left->transposed ? 0 : 1) &&
-                     covers_tensor(program, right->tensor, *depth, right->transposed ? 0 : 1);
-  if (!same_dtype || !whole) return std::nullopt;
+  if (!same_dtype || !covers_tensor(program, *left, rows, *depth) || !covers_tensor(program, *right, columns, *depth)) return std::nullopt;
   // as_matrix() sees [outer, inner]; BLAS wants the right operand as [inner, outer].
   return MatrixProduct{definition, left->tensor, right->tensor, left->transposed, !right->transposed,
-                       *rows, *columns, *depth, product.coefficient * body.coefficient};
+                       rows, columns, *depth, product.coefficient * body.coefficient};
 }
 
 }  // namespace moxie

@@ -92,10 +92,8 @@ class Compiler {
     require_count(buffers.size(), program.buffers.size(), "buffers");
     for (const BufferDecl& b : program.buffers) {
       Integers shape;
-      for (const Affine& extent : b.shape) shape.push_back(linear(extent).constant);
-      if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 0; }))
-        throw InternalError(fmt::format("loop program {}: {} has the negative shape [{}]", program.name, b.name,
-                                        fmt::join(shape, ", ")));
+      // An extent such as S-2 of a temporary has no elements where S is 1.
+      for (const Affine& extent : b.shape) shape.push_back(std::max<std::int64_t>(linear(extent).constant, 0));
       buffers_.push_back(storage(b.name, std::move(shape), b.layout));
       require_count(data_[buffers_.size() - 1].size(), static_cast<std::size_t>(buffers_.back().size),
                     "elements of " + b.name);

@@ -76,10 +76,12 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
     return it == to_axes.end() ? nullptr : &it->second;
   };
   Definition definition{unused_name(program, stem), dtype, {}, {}, false, 0};
+  Scope alone;  // the ranges that are left when all other indices are gone
   for (const Symbol symbol : symbols) {
     const Range& range = *scope.find(symbol);
     const Range own = {widened(range.lows, true, scope, becomes_axis), widened(range.highs, false, scope, becomes_axis)};
-    const Affine room = room_for(range, scope);
+    const Affine room = room_for(own, alone);
+    alone = alone.with(symbol, own);
     definition.axes.push_back({axis_name(program, definition.axes, room), room, own.substitute(lookup)});
     to_axes.emplace_back(symbol, Symbol::axis(static_cast<std::uint32_t>(definition.axes.size() - 1)));
   }

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "compiler/ir/inside_proof.h"
 #include "compiler/rewrite/algebra.h"
 
 namespace moxie {

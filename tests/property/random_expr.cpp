@@ -58,7 +58,7 @@ Range RandomExpr::range(const Place& place, const Affine& extent, bool filled) {
     case 1: return Range::half_open(0, r + Affine(1));
     case 2: return {{{1, 0}, {1, r - Affine(2)}}, {{1, extent - Affine(1)}, {1, r + Affine(1)}}};
     case 3: return Range::half_open(r + Affine(1), extent);
-    case 4: return Range::half_open(0, r);
+    case 4: return Range::half_open(0, r - Affine(random_.between(0, 1)));
     case 5: return {{{2, r}, {1, 0}}, {{1, extent - Affine(1)}}};
     default: return {{{1, 0}}, {{3, r}, {1, extent - Affine(1)}}};
   }
@@ -107,6 +107,20 @@ Expr RandomExpr::guarded_access(const Place& place, const std::string& tensor, c
   return call("where", {inside, read, random_.chance(75) ? Expr(0) : Expr(0.25)});
 }
 
+/// Of a few names the tensor most of whose axes some index runs along, so that not every read needs a guard.
+std::string RandomExpr::best_fitting(const Place& place, const std::vector<std::string>& names) {
+  std::string best;
+  std::size_t fewest = SIZE_MAX;
+  for (std::int64_t tries = random_.pick<std::int64_t>({1, 3, 5}); tries > 0; --tries) {
+    const std::string name = random_.pick(names);
+    const std::vector<Affine> shape = program_.shape_of(name);
+    const auto misfits = static_cast<std::size_t>(std::ranges::count_if(shape, [&](const Affine& size) { return place.over(size).empty(); }));
+    if (misfits < fewest) best = name;
+    fewest = std::min(fewest, misfits);
+  }
+  return best;
+}
+
 Expr RandomExpr::read(const Place& place, std::optional<Symbol> wanted) {
   std::vector<std::string> names = tensors();
   std::optional<Affine> extent;
@@ -119,7 +133,7 @@ Expr RandomExpr::read(const Place& place, std::optional<Symbol> wanted) {
     if (!fitting.empty()) names = fitting;
   }
   if (names.empty()) return random_.real(-1, 1);
-  const std::string tensor = random_.pick(names);
+  const std::string tensor = best_fitting(place, names);
   const std::vector<Affine> shape = program_.shape_of(tensor);
   std::vector<Affine> subscripts;
   for (const Affine& size : shape) subscripts.push_back(subscript(place, size));

@@ -56,6 +56,7 @@ class RandomExpr {
  private:
   // random_expr.cpp
   std::vector<std::string> tensors() const;
+  std::string best_fitting(const Place& place, const std::vector<std::string>& names);
   Affine subscript(const Place& place, const Affine& extent);
   Expr guarded_access(const Place& place, const std::string& tensor, const std::vector<Affine>& subscripts);
   Expr leaf(const Place& place);

@@ -32,7 +32,7 @@ class ProgramMaker {
   void add_dims() {
     const std::int64_t count = random_.between(2, 4);
     for (std::int64_t k = 0; k < count; ++k) {
-      DimDecl dim{std::string(1, "SNRK"[k]), {}, k == 2 ? false : random_.chance(k == 0 ? 65 : 15)};
+      DimDecl dim{std::string(1, "SNRK"[k]), {}, k == 2 ? false : random_.chance(k == 0 ? 65 : 25)};
       // R is small, as the order of matrices and of double sums.
       const std::int64_t value = k == 2 ? random_.pick<std::int64_t>({1, 2, 3, 4, 5}) : extent();
       if (!dim.dynamic && random_.chance(50)) dim.value = value;
@@ -106,6 +106,7 @@ class ProgramMaker {
   void add_definitions() {
     std::vector<Definition>& definitions = sample_.program.definitions;
     if (random_.chance(8) && add_algebra()) return;
+    if (random_.chance(6)) return add_product();
     if (!definitions.empty() && random_.chance(6)) return add_twin();
     Definition definition = new_definition();
     const Place place = add_axes(definition);
@@ -135,6 +136,31 @@ class ProgramMaker {
     definition.body = body;
     sample_.program.definitions.push_back(definition);
     return sample_.program.definitions.back();
+  }
+
+  /// A tensor over the two extents, in either order; the subscripts that read its element [row,column].
+  Expr operand(const Affine& rows, const Affine& columns, Symbol row, Symbol column) {
+    const bool turned = random_.chance(50);
+    Place place = expr_.outermost();
+    std::vector<AxisDecl> axes;
+    for (const Affine& size : {turned ? columns : rows, turned ? rows : columns}) {
+      const auto position = static_cast<std::uint32_t>(axes.size());
+      axes.push_back({position == 0 ? "p" : "q", size, Range::extent(size)});
+      place = place.with(Symbol::axis(position), size, Range::extent(size), expr_.size_of(size));
+    }
+    const std::string name = push("m", axes, expr_.number(place, 2)).name;
+    return access(name, turned ? std::vector<Affine>{column, row} : std::vector<Affine>{row, column});
+  }
+
+  /// A matrix product, which a library computes where it looks large enough.
+  void add_product() {
+    const Affine rows = expr_.extent();
+    const Affine columns = expr_.extent();
+    const Affine depth = expr_.extent();
+    const Symbol k = Symbol::fresh();
+    const Expr body = operand(rows, depth, Symbol::axis(0), k) * operand(depth, columns, k, Symbol::axis(1));
+    const Expr sum = reduce(ReduceKind::Sum, k, Range::extent(depth), body);
+    push("p", {{"p", rows, Range::extent(rows)}, {"q", columns, Range::extent(columns)}}, random_.chance(30) ? Expr(0.5) * sum : sum);
   }
 
   /// A batch of matrices g g^T + c I over one small dim, and an operation on them.

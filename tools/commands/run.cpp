@@ -69,7 +69,7 @@ Tensors read_inputs(const RunOptions& options, const Program& program) {
       throw DataError(fmt::format("{}: {} has no input '{}'; it reads {}", options.input, program.name, name,
                                   input_names(program)));
     }
-    check_values(input ? *input : InputDecl{name}, tensor, options.input);
+    check_values(input ? *input : InputDecl{name, tensor.dtype, {}}, tensor, options.input);
   }
   for (const InputDecl& input : program.inputs) {
     if (tensors.contains(input.name)) continue;
