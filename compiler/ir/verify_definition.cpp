@@ -228,11 +228,30 @@ class DefinitionVerifier {
 
   // ---- Accesses ----
 
-  void check_readable(const Expr& expr) const {
+  /// Within a scan: an earlier step, or this one of a definition above.
+  void check_scan_access(const Expr& expr, std::size_t position, const Place& place) const {
+    const Affine lag = definition_.axes.empty() || expr->subscripts.empty()
+                           ? Affine(Symbol::axis(0))
+                           : (Affine(Symbol::axis(0)) - expr->subscripts[0]) * (definition_.scan->backwards ? -1 : 1);
+    const std::string earlier = fmt::format("{}{}1", definition_.axes.empty() ? "t" : definition_.axes[0].name,
+                                            definition_.scan->backwards ? "+" : "-");
+    if (!lag.is_constant() || lag.constant() < 0) {
+      throw TypeError(where() + fmt::format("`{}` is not computed yet when its scan comes to this step; read `{}` at an "
+                                            "earlier step, {}, or outside of the scan",
+                                            text(expr, place), expr->tensor, earlier));
+    }
+    if (lag.constant() > 0 || position < position_) return;
+    throw TypeError(where() + fmt::format("`{}` is computed later in the same step; move `{}` up, or read it at the step "
+                                          "before, {}",
+                                          text(expr, place), expr->tensor, earlier));
+  }
+
+  void check_readable(const Expr& expr, const Place& place) const {
     if (program_.find_input(expr->tensor)) return;
     const Definition* definition = program_.find_definition(expr->tensor);
     if (!definition) throw TypeError(where() + fmt::format("`{}` is neither an input nor a definition", expr->tensor));
     const auto position = static_cast<std::size_t>(definition - program_.definitions.data());
+    if (definition_.scan && definition->scan == definition_.scan) return check_scan_access(expr, position, place);
     if (position == position_)
       throw TypeError(where() + "it reads itself; a definition reads inputs and earlier definitions");
     if (position > position_)
@@ -240,7 +259,7 @@ class DefinitionVerifier {
   }
 
   void check_access(const Expr& expr, const Place& place) const {
-    check_readable(expr);
+    check_readable(expr, place);
     const std::vector<Affine> shape = program_.shape_of(expr->tensor);
     if (expr->subscripts.size() != shape.size()) {
       throw ShapeError(where() + fmt::format("`{}` has {} axes, but {} subscripts were given", text(expr, place),
