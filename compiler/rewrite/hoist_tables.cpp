@@ -86,6 +86,7 @@ class TableHoister {
     table.body = substitute(expr, axes.replacement);
     if (in_double && expr->kind != NodeKind::Access) table.body = call("f64", {table.body});
     table.line = user_->line;
+    join_scan(table, *user_);
     program_.definitions.push_back(table);
     tables_.push_back(std::move(table));
     return access(tables_.back().name, std::vector<Affine>(symbols.begin(), symbols.end()));
@@ -108,7 +109,7 @@ Program hoist_tables(const Program& program) {
     for (Definition& table : tables) result.definitions.push_back(std::move(table));
     result.definitions.push_back(std::move(definition));
   }
-  return result;
+  return leave_scans(result);
 }
 
 }  // namespace moxie

@@ -28,16 +28,17 @@ Expr extract(Program& program, std::vector<Definition>& before, const Definition
   part.axes = std::move(axes.axes);
   part.body = substitute(expr, axes.replacement);
   part.line = user.line;
+  join_scan(part, user);
   program.definitions.push_back(part);  // reserves the name
   before.push_back(std::move(part));
   return access(before.back().name, std::vector<Affine>(symbols.begin(), symbols.end()));
 }
 
-bool fits_in_memory(const Expr& expr, const Scope& scope) {
+bool fits_in_memory(const Definition& user, const Expr& expr, const Scope& scope) {
   int long_axes = 0;
   for (const Symbol symbol : open_symbols_of(expr, scope)) {
-    const Range& range = *scope.find(symbol);
-    if (is_long(range)) ++long_axes;
+    const bool steps = user.scan && symbol == Symbol::axis(0);  // all that a scan computes is kept for every step
+    if (!steps && is_long(*scope.find(symbol))) ++long_axes;
   }
   return long_axes <= 2;
 }
@@ -52,7 +53,7 @@ Program split_reductions(const Program& program) {
     std::vector<Definition> before;
     const Expr root = definition.body;
     const auto split = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
-      const bool splits = expr->kind == NodeKind::Reduce && expr != root && is_long(expr->range) && fits_in_memory(expr, scope);
+      const bool splits = expr->kind == NodeKind::Reduce && expr != root && is_long(expr->range) && fits_in_memory(definition, expr, scope);
       return splits ? std::optional(extract(names, before, definition, expr, scope)) : std::nullopt;
     };
     definition.body = rewrite_top_down(definition.body, Scope::of(definition), split);
@@ -61,7 +62,7 @@ Program split_reductions(const Program& program) {
     for (Definition& part : before) result.definitions.push_back(std::move(part));
     result.definitions.push_back(std::move(definition));
   }
-  return result;
+  return leave_scans(result);
 }
 
 }  // namespace moxie
