@@ -8,9 +8,9 @@
 namespace moxie {
 namespace {
 
-/// A single index or a constant stays inside the tensor by itself: verify() has proved it.
+/// A single index stays inside the tensor by itself: verify() has proved it. (A dynamic extent need not have room for a constant.)
 bool is_plain(const Expr& access) {
-  return std::ranges::all_of(access->subscripts, [](const Affine& s) { return s.is_constant() || s.as_symbol(); });
+  return std::ranges::all_of(access->subscripts, [](const Affine& s) { return s.as_symbol().has_value(); });
 }
 
 bool has_guardable_access(const Expr& expr) {
@@ -23,11 +23,11 @@ Expr guarded(const Expr& expr, const Expr& condition) {
   if (!has_guardable_access(expr)) return expr;
   if (expr->kind == NodeKind::Access) return condition ? call("where", {condition, expr, constant(0)}) : expr;
   if (is_call(expr, "where")) {
-    const Expr& own = expr->args[0];
+    const Expr own = guarded(expr->args[0], condition);  // it guards in its turn, and may read no more than it could itself
     const Expr negated = call("not", {own});
     const Expr yes = condition ? call("and", {condition, own}) : own;
     const Expr no = condition ? call("and", {condition, negated}) : negated;
-    return call("where", {guarded(own, condition), guarded(expr->args[1], yes), guarded(expr->args[2], no)});
+    return call("where", {own, guarded(expr->args[1], yes), guarded(expr->args[2], no)});
   }
   return map_children(expr, [&](const Expr& child) { return guarded(child, condition); });
 }

@@ -52,6 +52,7 @@ class TableHoister {
   bool is_table(const Expr& expr, const Scope& scope) const {
     if (expr->kind == NodeKind::Constant || expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Random) return false;
     if (expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth) return false;
+    if (!with_guards(expr, scope)) return false;
     const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
     const bool varies_inside = symbols.size() >= 2 || (symbols.size() == 1 && symbols[0].kind() == Symbol::Kind::Free);
     if (!varies_inside || !repeats(expr, scope)) return false;
@@ -83,7 +84,7 @@ class TableHoister {
     table.name = unused_name(program_, user_->name + ".table");
     table.dtype = user_->dtype;
     table.axes = std::move(axes.axes);
-    table.body = substitute(expr, axes.replacement);
+    table.body = substitute(with_guards(expr, scope).value(), axes.replacement);
     if (in_double && expr->kind != NodeKind::Access) table.body = call("f64", {table.body});
     table.line = user_->line;
     join_scan(table, *user_);

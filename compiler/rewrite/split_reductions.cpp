@@ -18,15 +18,17 @@ bool sums_singles(const Program& program, const Expr& reduction) {
   return singles;
 }
 
-/// A new definition for `expr`, put before the current one; the access that stands for it.
-Expr extract(Program& program, std::vector<Definition>& before, const Definition& user, const Expr& expr, const Scope& scope) {
+/// A new definition for `expr`, put before the current one; the access that stands for it. Empty where it cannot stand alone.
+std::optional<Expr> extract(Program& program, std::vector<Definition>& before, const Definition& user, const Expr& expr, const Scope& scope) {
+  const auto alone = with_guards(expr, scope);
+  if (!alone) return std::nullopt;
   const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
   NewAxes axes = make_axes(program, scope, symbols);
   Definition part;
   part.name = unused_name(program, user.name + ".sum");
   part.dtype = sums_singles(program, expr) ? DType::f32 : user.dtype;
   part.axes = std::move(axes.axes);
-  part.body = substitute(expr, axes.replacement);
+  part.body = substitute(*alone, axes.replacement);
   part.line = user.line;
   join_scan(part, user);
   program.definitions.push_back(part);  // reserves the name
@@ -54,7 +56,7 @@ Program split_reductions(const Program& program) {
     const Expr root = definition.body;
     const auto split = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
       const bool splits = expr->kind == NodeKind::Reduce && expr != root && is_long(expr->range) && fits_in_memory(definition, expr, scope);
-      return splits ? std::optional(extract(names, before, definition, expr, scope)) : std::nullopt;
+      return splits ? extract(names, before, definition, expr, scope) : std::nullopt;
     };
     definition.body = rewrite_top_down(definition.body, Scope::of(definition), split);
     const bool long_sum = root->kind == NodeKind::Reduce && is_long(root->range);
