@@ -1,5 +1,5 @@
-// A layer that no framework has, trained: y[s] = sum over k of weight[k] * exp(-(x[s] - centre[k])^2), fitted to a sine. The loss, its gradient and
-// the update are one Program, and each training step is one run of it.
+// A layer that no framework has, trained: y[s] = sum over k of weight[k] * exp(-(x[s] - centre[k])^2), fitted to a
+// sine. The loss, its gradient and the update are one Program, and each training step is one run of it.
 //
 //   custom_layer [cpu|interp]
 #include <compiler/diff/differentiate.h>

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <functional>
 
 #include "compiler/support/error.h"
 #include "ops/network_builder.h"
@@ -20,6 +21,11 @@ void check(const GpnOptions& options) {
   check_sizes("GPN network", options.sizes, options.task == Task::Classification ? 3 : 2);
   check_positive("the number of inducing points", static_cast<double>(options.inducing_points));
   check_positive("the noise", options.noise);
+  if (!(options.least_noise >= 0 && options.least_noise < options.noise)) {
+    throw TypeError(
+        fmt::format("the least noise of a GPN network is {}, but must be at least 0 and below the {} it starts at",
+                    options.least_noise, options.noise));
+  }
   check_positive("lambda", options.lambda);
   check_positive("sigma", options.sigma);
   check_positive("the penalty's scale", options.penalty_scale);
@@ -71,16 +77,18 @@ class GpnBuilder {
     builder_.parameter(p + "W", {NetworkBuilder::width(layer - 1), NetworkBuilder::width(layer)}, {Kind::Glorot});
   }
 
+  using Transform = std::function<Expr(const Expr&)>;
+
   /// A parameter of every inducing point: [R,N], or [R] in a layer that shares its points, and then repeated for every
   /// unit. Gives the name of a tensor [R,N] of `transform` of it.
   std::string per_point(const std::string& name, const std::string& stored, std::size_t layer, Initialiser initialiser,
-                        const char* transform = nullptr) {
+                        const Transform& transform = {}) {
     const bool shared = options_.sharing == GpnOptions::Sharing::Layer;
     const std::vector<Affine> shape = {NetworkBuilder::dim("R"), NetworkBuilder::width(layer)};
     builder_.parameter(stored, shared ? std::vector<Affine>{shape[0]} : shape, initialiser);
     const Expr value = element(stored, shared ? 1 : 2);
     if (!shared && !transform) return stored;
-    builder_.define(name, shape, transform ? call(transform, {value}) : value);
+    builder_.define(name, shape, transform ? transform(value) : value);
     return name;
   }
 
@@ -116,8 +124,9 @@ class GpnBuilder {
     const Initialiser start = identity ? Initialiser{Kind::Linspace, options_.lowest_point, options_.highest_point}
                                        : Initialiser{Kind::Normal};
     how.inputs["U"] = per_point(p + "targets", p + "U", layer, start);
-    how.inputs["noise"] =
-        per_point(p + "noise", p + "log_noise", layer, {Kind::Constant, std::log(options_.noise)}, "exp");
+    how.inputs["noise"] = per_point(p + "noise", p + "log_noise", layer,
+                                    {Kind::Constant, std::log(options_.noise - options_.least_noise)},
+                                    [&](const Expr& log) { return Expr(options_.least_noise) + call("exp", {log}); });
     how.inputs["lambda"] = exp_per_unit(p, "lambda", layer, options_.lambda, options_.train_lambda);
     if (options_.propagate != Propagate::Mean)
       how.inputs["sigma"] = exp_per_unit(p, "sigma", layer, options_.sigma, options_.train_sigma);
@@ -242,10 +251,15 @@ class GpnBuilder {
       return;
     }
     const std::string p = prefix(gpn_layers());
+    // Not the layer's own second moment: rounding may take that below mean^2, and then training would follow the error.
+    const Expr mean = element(x.mean, 2);
+    const Expr sigma = access(p + "sigma", {Symbol::axis(1)});
+    builder_.define("loss.second_moment", {NetworkBuilder::dim("S"), NetworkBuilder::width(gpn_layers())},
+                    element("variance", 2) - sigma * sigma + mean * mean);
     builder_.apply(
         "gpn.loss_regression",
         {"loss.",
-         {{"mean", x.mean}, {"second_moment", p + "second_moment"}, {"target", "target"}, {"sigma", p + "sigma"}},
+         {{"mean", x.mean}, {"second_moment", "loss.second_moment"}, {"target", "target"}, {"sigma", p + "sigma"}},
          {},
          {{"nll", "loss.loss"}}});
   }

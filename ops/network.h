@@ -63,7 +63,8 @@ struct GpnOptions {
   std::int64_t inducing_points = 14;
   double lowest_point = -2;
   double highest_point = 2;
-  double noise = 0.31622776601683794;  // a variance, sqrt(0.1)
+  double noise = 0.31622776601683794;  // a variance, sqrt(0.1), at the start
+  double least_noise = 1e-2;           // noise stays above, so that single precision suffices
   double lambda = 1;
   double sigma = 0.1;
   double penalty = 0.1;         // alpha_S of eq. (72); 0 leaves the penalty out

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -21,6 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEntrySuffix = ".kernel";
+/// Holds one byte per damaged entry found: appending needs no lock.
+constexpr const char* kDamageFile = "damaged";
 /// A file's modification time is our stamp of its last use; it is renewed at most this often, so that hits seldom
 /// write.
 constexpr auto kStampInterval = std::chrono::hours(1);
@@ -123,7 +126,7 @@ std::optional<CacheEntry> KernelCache::find_on_disk(std::string_view key) {
   } catch (const CacheError&) {
     std::error_code ignored;
     fs::remove(path, ignored);
-    ++stats_.damaged;
+    count_damaged();
   } catch (const std::exception& error) {
     if (stats_.problem.empty()) stats_.problem = error.what();
   }
@@ -152,12 +155,17 @@ void KernelCache::store(std::string_view key, const CacheEntry& entry) {
   in_memory_[digest] = entry;
 }
 
+void KernelCache::count_damaged() {
+  ++stats_.damaged;
+  if (!directory_.empty()) std::ofstream(directory_ / kDamageFile, std::ios::app) << '.';
+}
+
 void KernelCache::discard(std::string_view key) {
   const std::scoped_lock lock(mutex_);
   in_memory_.erase(key_digest(key));
   std::error_code ignored;
   if (!directory_.empty()) fs::remove(path_of(key), ignored);
-  ++stats_.damaged;
+  count_damaged();
 }
 
 void KernelCache::evict_if_needed(std::uintmax_t added) {
@@ -191,7 +199,9 @@ CacheStats KernelCache::stats() const {
 CacheUsage KernelCache::usage() const {
   if (directory_.empty()) return {};
   const auto files = list_entries(directory_);
-  return {static_cast<std::int64_t>(files.size()), total_size(files)};
+  std::error_code none;
+  const std::uintmax_t rebuilt = fs::file_size(directory_ / kDamageFile, none);
+  return {static_cast<std::int64_t>(files.size()), total_size(files), none ? 0 : rebuilt};
 }
 
 std::int64_t KernelCache::clear() {

@@ -23,7 +23,8 @@ std::string any_text(std::string_view) { return {}; }
 std::string thread_count(std::string_view value) {
   int threads = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
-  const bool right = error == std::errc() && end == value.data() + value.size() && threads >= 0 && threads <= kMostThreads;
+  const bool right =
+      error == std::errc() && end == value.data() + value.size() && threads >= 0 && threads <= kMostThreads;
   return right ? "" : fmt::format("a number from 0 (all processors) to {} is wanted", kMostThreads);
 }
 

@@ -9,7 +9,7 @@ namespace moxie {
 
 struct Switch {
   std::string_view name;
-  std::string_view value;    // "DIR", "N"
+  std::string_view value;  // "DIR", "N"
   std::string_view meaning;
   /// What is wrong with a value; empty if nothing is.
   std::string (*problem)(std::string_view value);

@@ -42,6 +42,13 @@ void Trainer::set_rate(double initial_rate) {
   session_.set("initial_rate", make_host_tensor(DType::f32, {}, std::span(&initial_rate, 1)));
 }
 
+void Trainer::warm_up() {
+  const TrainerPosition before = position();
+  step();
+  undo();
+  seek(before);
+}
+
 StepResult Trainer::step() {
   const std::span<const std::uint32_t> samples = order_.next();
   if (samples.size() != rows_) resize(samples.size());

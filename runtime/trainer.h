@@ -51,6 +51,8 @@ class Trainer {
   /// Gives an input other than x and target its values.
   void set(const std::string& input, const HostTensor& values);
   void set_rate(double initial_rate);
+  /// Compiles what a step needs, and leaves no trace.
+  void warm_up();
   /// Takes one step on the next batch.
   StepResult step();
   /// Gives all renewed tensors the values that they had before the last step.

@@ -135,8 +135,8 @@ class AlgebraAdjoint {
                           {element});
   }
 
-  IndexDomain domain_over(const std::vector<Symbol>& more) const {
-    IndexDomain domain = open_.domain;
+  IterationDomain domain_over(const std::vector<Symbol>& more) const {
+    IterationDomain domain = open_.domain;
     domain.variables = batch_;
     std::erase_if(domain.nonnegative, [&](const Affine& row) {
       return std::ranges::any_of(elements_, [&](Symbol e) { return row.mentions(e); });
@@ -147,7 +147,7 @@ class AlgebraAdjoint {
 
   /// A definition over the batch and `indices`, read at these.
   Expr let(const std::vector<Symbol>& indices, const Expr& body) {
-    const IndexDomain domain = domain_over(indices);
+    const IterationDomain domain = domain_over(indices);
     const std::string name = "adj." + definition_.name + "." + std::to_string(++lets_);
     return builder_.add_let({name, definition_.dtype, definition_.line, definition_.scan},
                             as_axes(builder_, domain.variables, *boxes_of(domain, domain.variables), names_), body);
@@ -162,7 +162,7 @@ class AlgebraAdjoint {
   };
 
   void matrix(const Expr& g, Symbol r, Symbol t, const Triangle& triangle) {
-    IndexDomain domain = domain_over({r, t});
+    IterationDomain domain = domain_over({r, t});
     domain.nonnegative.insert(domain.nonnegative.end(), triangle.nonnegative.begin(), triangle.nonnegative.end());
     domain.zero = triangle.zero;
     contributions_.add(builder_.program(), domain,

@@ -21,7 +21,7 @@ namespace {
 /// The open indices at some place of the body, and what holds of them there. The first `axes` variables are axes of a
 /// definition, the others indices of reductions around the place.
 struct Scope {
-  IndexDomain domain;
+  IterationDomain domain;
   std::size_t axes = 0;
   bool operator==(const Scope&) const = default;
 };
@@ -213,7 +213,7 @@ class BodyAdjoint {
   static bool is_defined_everywhere(const Preimage& dropped) { return dropped.quotients.empty(); }
 
   /// What has the steps of a scan among its axes has all of them, and becomes part of the scan.
-  std::optional<std::vector<IndexBox>> boxes_for(const IndexDomain& domain, const std::vector<Symbol>& variables) const {
+  std::optional<std::vector<IndexBox>> boxes_for(const IterationDomain& domain, const std::vector<Symbol>& variables) const {
     auto boxes = boxes_of(domain, variables);
     if (boxes && !variables.empty() && variables[0] == step_)
       (*boxes)[0] = {0, definition_.axes[0].extent - Affine(1)};
@@ -227,7 +227,7 @@ class BodyAdjoint {
                             as_axes(builder_, indices, boxes, names_), body);
   }
 
-  Preimage project(const IndexDomain& domain, const std::vector<Symbol>& kept,
+  Preimage project(const IterationDomain& domain, const std::vector<Symbol>& kept,
                    const std::vector<IndexBox>& boxes) const {
     KnownRanges known(builder_.program().dims);
     std::vector<Equation> equations;
@@ -239,9 +239,9 @@ class BodyAdjoint {
   }
 
   /// What is still known of the kept variables once the others are gone.
-  static IndexDomain remaining_domain(const IndexDomain& domain, const std::vector<Symbol>& kept,
+  static IterationDomain remaining_domain(const IterationDomain& domain, const std::vector<Symbol>& kept,
                                       const std::vector<IndexBox>& boxes, const Preimage& dropped) {
-    IndexDomain remaining{kept, {}, dropped.zero};
+    IterationDomain remaining{kept, {}, dropped.zero};
     const auto mentions_dropped = [&](const Affine& row) {
       return std::ranges::any_of(domain.variables,
                                  [&](Symbol v) { return row.mentions(v) && std::ranges::find(kept, v) == kept.end(); });

@@ -17,7 +17,7 @@ std::vector<Range> axis_ranges(const Program& program, const std::string& tensor
 
 }  // namespace
 
-void Contributions::add(const Program& program, const IndexDomain& domain, const Expr& read, const Expr& adjoint) {
+void Contributions::add(const Program& program, const IterationDomain& domain, const Expr& read, const Expr& adjoint) {
   if (adjoint->is_constant(0)) return;
   const std::vector<Affine> shape = program.shape_of(read->tensor);
   const KnownRanges known = known_inside(program, shape, axis_ranges(program, read->tensor, shape));

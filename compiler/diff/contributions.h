@@ -11,7 +11,7 @@ namespace moxie {
 class Contributions {
  public:
   /// `read`, an access, takes place at every point of `domain` and receives `adjoint` there.
-  void add(const Program& program, const IndexDomain& domain, const Expr& read, const Expr& adjoint);
+  void add(const Program& program, const IterationDomain& domain, const Expr& read, const Expr& adjoint);
   /// The sum of all contributions, over the tensor's axes; the constant 0 if there is none.
   Expr to(const std::string& tensor) const;
 

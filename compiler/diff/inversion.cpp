@@ -11,7 +11,7 @@ namespace {
 
 /// Pairs of rows e >= 0 and -e >= 0 become the equation e == 0: it is solved exactly, while elimination knows the
 /// rationals only.
-void extract_equalities(IndexDomain& domain) {
+void extract_equalities(IterationDomain& domain) {
   std::vector<Affine> rest;
   for (const Affine& row : domain.nonnegative) {
     const auto opposite = std::ranges::find(rest, -row);
@@ -85,7 +85,7 @@ std::vector<Affine> transformed_variables(const SmithForm& form, const std::vect
 }
 
 /// Gives the loops their ranges and finds the guards.
-void bound_loops(const IndexDomain& domain, KnownRanges known, Preimage& preimage) {
+void bound_loops(const IterationDomain& domain, KnownRanges known, Preimage& preimage) {
   std::vector<Symbol> indices;
   for (const SumLoop& loop : preimage.loops) indices.push_back(loop.index);
   std::vector<Affine> rows;
@@ -119,9 +119,9 @@ Expr nested_sums(const std::vector<SumLoop>& loops, Expr body) {
 
 }  // namespace
 
-Preimage invert(const IndexDomain& given_domain, const std::vector<Equation>& given_equations,
+Preimage invert(const IterationDomain& given_domain, const std::vector<Equation>& given_equations,
                 const KnownRanges& known) {
-  IndexDomain domain = given_domain;
+  IterationDomain domain = given_domain;
   extract_equalities(domain);
   std::vector<Equation> equations = given_equations;
   for (const Affine& row : domain.zero) equations.push_back({row, 0});

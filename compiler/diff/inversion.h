@@ -1,5 +1,5 @@
 #pragma once
-// Access inversion: which points of an index domain read a given element, as loops without search.
+// Access inversion: which points of an iteration domain read a given element, as loops without search.
 #include <vector>
 
 #include "compiler/diff/known_ranges.h"
@@ -8,11 +8,11 @@
 namespace moxie {
 
 /// The integer points at which every `nonnegative` is >= 0 and every `zero` is 0. Other symbols are parameters.
-struct IndexDomain {
+struct IterationDomain {
   std::vector<Symbol> variables;  // outermost loop first
   std::vector<Affine> nonnegative;
   std::vector<Affine> zero;
-  bool operator==(const IndexDomain&) const = default;
+  bool operator==(const IterationDomain&) const = default;
 };
 
 /// left == right, with the variables on the left only.
@@ -40,7 +40,7 @@ struct Preimage {
 
 /// Exact over the integers (METHOD.md section 2): diagonal form of the equations, then Fourier-Motzkin elimination of
 /// the variables that remain. `known` holds for the parameters and drops guards and bounds that say nothing new.
-Preimage invert(const IndexDomain& domain, const std::vector<Equation>& equations, const KnownRanges& known);
+Preimage invert(const IterationDomain& domain, const std::vector<Equation>& equations, const KnownRanges& known);
 
 /// The sum of `term` over the preimage, without the guards of `zero` and `nonnegative`.
 Expr sum_over(const Preimage& preimage, const Expr& term);

@@ -72,7 +72,7 @@ class Lifting {
     builder_.add_definition(std::move(definition));
   }
 
-  Expr rewritten(const Expr& expr, const IndexDomain& domain) {
+  Expr rewritten(const Expr& expr, const IterationDomain& domain) {
     if (!contains_algebra(expr)) return expr;
     if (expr->kind == NodeKind::LinearAlgebra) return lifted(with_lifted_operands(expr, domain), domain);
     if (expr->kind == NodeKind::Reduce) {
@@ -83,28 +83,28 @@ class Lifting {
     return map_children(expr, [&](const Expr& child) { return rewritten(child, domain); });
   }
 
-  Expr with_lifted_operands(const Expr& algebra, const IndexDomain& domain) {
+  Expr with_lifted_operands(const Expr& algebra, const IterationDomain& domain) {
     const OpenedLinearAlgebra opened = open_algebra(algebra);
     const Range rows = Range::extent(algebra->size);
-    const IndexDomain with_row = extended(domain, opened.row, rows);
-    const IndexDomain inner = extended(with_row, opened.col, rows);
+    const IterationDomain with_row = extended(domain, opened.row, rows);
+    const IterationDomain inner = extended(with_row, opened.col, rows);
     const Expr matrix = as_read(rewritten(opened.matrix, inner), inner, ".matrix");
     const Expr rhs = opened.rhs ? as_read(rewritten(opened.rhs, with_row), with_row, ".rhs") : Expr();
     return linear_algebra(algebra->algebra, opened.row, opened.col, algebra->size, matrix, rhs, algebra->subscripts);
   }
 
-  Expr as_read(const Expr& operand, const IndexDomain& domain, const char* suffix) {
+  Expr as_read(const Expr& operand, const IterationDomain& domain, const char* suffix) {
     if (operand->kind == NodeKind::Access) return operand;
     return builder_.add_let(head(suffix), axes_of(operand, domain), operand);
   }
 
   /// The whole result as a definition, read at the element in question.
-  Expr lifted(const Expr& algebra, const IndexDomain& domain) {
+  Expr lifted(const Expr& algebra, const IterationDomain& domain) {
     std::vector<Symbol> variables;
     std::ranges::copy_if(domain.variables, std::back_inserter(variables), [&](Symbol v) {
       return std::ranges::any_of(algebra->args, [&](const Expr& arg) { return arg->depends_on(v); });
     });
-    IndexDomain with_elements = domain;
+    IterationDomain with_elements = domain;
     Replacement element;
     for (const Affine& subscript : algebra->subscripts) {
       const Symbol index = Symbol::fresh();
@@ -124,14 +124,14 @@ class Lifting {
 
   LetHead head(const std::string& suffix) const { return {source_->name + suffix, source_->dtype, source_->line, source_->scan}; }
 
-  std::vector<OpenAxis> axes_of(const Expr& expr, const IndexDomain& domain) const {
+  std::vector<OpenAxis> axes_of(const Expr& expr, const IterationDomain& domain) const {
     std::vector<Symbol> variables;
     std::ranges::copy_if(domain.variables, std::back_inserter(variables),
                          [&](Symbol v) { return expr->depends_on(v); });
     return axes_over(variables, domain);
   }
 
-  std::vector<OpenAxis> axes_over(const std::vector<Symbol>& variables, const IndexDomain& domain) const {
+  std::vector<OpenAxis> axes_over(const std::vector<Symbol>& variables, const IterationDomain& domain) const {
     const auto boxes = boxes_of(domain, variables);
     if (!boxes) {
       throw CompileError("definition " + source_->name +

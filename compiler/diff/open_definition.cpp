@@ -14,7 +14,7 @@ const Affine* find_replacement(const Replacement& replacement, Symbol symbol) {
 
 /// The bound on `variable` that `row` gives, with all earlier variables at the ends of their boxes; `row` bounds it
 /// from below for a positive coefficient. Empty if later variables take part or a variable has no box.
-std::optional<Affine> bound_from(const IndexDomain& domain, const Affine& row, std::size_t position) {
+std::optional<Affine> bound_from(const IterationDomain& domain, const Affine& row, std::size_t position) {
   const std::int64_t coefficient = row.coefficient(domain.variables[position]);
   Affine rest = row - Affine(domain.variables[position]) * coefficient;  // coefficient * variable >= -rest
   for (std::size_t k = 0; k < domain.variables.size(); ++k) {
@@ -51,14 +51,14 @@ std::vector<Affine> own_axes(std::size_t rank) {
   return axes;
 }
 
-IndexDomain extended(const IndexDomain& domain, Symbol index, const Range& range) {
-  IndexDomain result = domain;
+IterationDomain extended(const IterationDomain& domain, Symbol index, const Range& range) {
+  IterationDomain result = domain;
   result.variables.push_back(index);
   for (Affine& row : rows_of(index, range)) result.nonnegative.push_back(std::move(row));
   return result;
 }
 
-std::optional<IndexBox> box_of(const IndexDomain& domain, Symbol variable) {
+std::optional<IndexBox> box_of(const IterationDomain& domain, Symbol variable) {
   const auto position =
       static_cast<std::size_t>(std::ranges::find(domain.variables, variable) - domain.variables.begin());
   std::optional<Affine> low, high;
@@ -72,7 +72,7 @@ std::optional<IndexBox> box_of(const IndexDomain& domain, Symbol variable) {
   return IndexBox{*low, *high};
 }
 
-std::optional<std::vector<IndexBox>> boxes_of(const IndexDomain& domain, const std::vector<Symbol>& variables) {
+std::optional<std::vector<IndexBox>> boxes_of(const IterationDomain& domain, const std::vector<Symbol>& variables) {
   std::vector<IndexBox> boxes;
   for (const Symbol variable : variables) {
     const auto box = box_of(domain, variable);

@@ -11,7 +11,7 @@
 namespace moxie {
 
 struct OpenDefinition {
-  IndexDomain domain;   // of the axes, in order
+  IterationDomain domain;   // of the axes, in order
   Replacement opening;  // axis -> open index
   Expr body;
 };
@@ -21,15 +21,15 @@ OpenDefinition open_definition(const Definition& definition);
 std::vector<Affine> own_axes(std::size_t rank);
 
 /// The domain with one more, inner index.
-IndexDomain extended(const IndexDomain& domain, Symbol index, const Range& range);
+IterationDomain extended(const IterationDomain& domain, Symbol index, const Range& range);
 
 /// low <= variable <= high with bounds in dims only.
 struct IndexBox {
   Affine low, high;
 };
 /// An empty result where the domain shows no such bounds.
-std::optional<IndexBox> box_of(const IndexDomain& domain, Symbol variable);
-std::optional<std::vector<IndexBox>> boxes_of(const IndexDomain& domain, const std::vector<Symbol>& variables);
+std::optional<IndexBox> box_of(const IterationDomain& domain, Symbol variable);
+std::optional<std::vector<IndexBox>> boxes_of(const IterationDomain& domain, const std::vector<Symbol>& variables);
 
 /// The variables as axes of a new definition; `names` holds the names that some of them go by.
 std::vector<OpenAxis> as_axes(const ProgramBuilder& builder, const std::vector<Symbol>& variables,

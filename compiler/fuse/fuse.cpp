@@ -4,6 +4,7 @@
 #include <set>
 
 #include "compiler/fuse/matrix_product.h"
+#include "compiler/fuse/transpose_gathers.h"
 #include "compiler/ir/scans.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
@@ -33,7 +34,7 @@ Placed place(const Definition& definition, const LoopChoice& choice) {
       replacement.emplace_back(Symbol::axis(0), placed.root.subscripts.back());
       continue;
     }
-    const LoopIndex loop{Symbol::fresh(), definition.axes[k].range.substitute(lookup)};
+    const LoopIndex loop{Symbol::fresh(), definition.axes[k].range.substitute(lookup), definition.axes[k].name};
     replacement.emplace_back(Symbol::axis(k), Affine(loop.symbol));
     placed.root.subscripts.emplace_back(loop.symbol);
     if (static_cast<int>(k) == placed.choice.vector) placed.vector = loop;
@@ -44,7 +45,7 @@ Placed place(const Definition& definition, const LoopChoice& choice) {
   const bool reduces = placed.choice.vector == LoopChoice::kReduced || placed.choice.sample == LoopChoice::kReduced;
   if (reduces) {
     const OpenedReduce opened = open(body);
-    const LoopIndex loop{opened.index, opened.range};
+    const LoopIndex loop{opened.index, opened.range, ""};
     (placed.choice.vector == LoopChoice::kReduced ? placed.vector : placed.sample) = loop;
     placed.root.accumulate = body->reduce;
     body = opened.body;
@@ -153,7 +154,7 @@ std::vector<Group> in_fusing_order(const Program& program) {
 
 class Fuser {
  public:
-  explicit Fuser(const Program& program) : choices_(choose_loops(program)) { fused_.program = program; }
+  explicit Fuser(const Program& program) : choices_(choose_loops(program)) { fused_.program = transpose_gathers(program, choices_); }
 
   FusedProgram run() {
     for (const Group& group : in_fusing_order(fused_.program)) {

@@ -18,6 +18,7 @@ namespace moxie {
 struct LoopIndex {
   Symbol symbol;  // Free
   Range range;
+  std::string name;  // for printed text
   bool operator==(const LoopIndex&) const = default;
 };
 

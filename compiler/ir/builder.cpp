@@ -22,7 +22,8 @@ std::vector<Affine> to_affine(const std::vector<Expr>& exprs) {
 
 bool is_integer(const Expr& expr) {
   constexpr double kExactlyRepresented = 9007199254740992;  // 2^53
-  return expr->kind == NodeKind::Constant && std::trunc(expr->value) == expr->value && std::abs(expr->value) <= kExactlyRepresented;
+  return expr->kind == NodeKind::Constant && std::trunc(expr->value) == expr->value &&
+         std::abs(expr->value) <= kExactlyRepresented;
 }
 
 std::optional<Affine> affine_of(const Expr& expr);
@@ -33,11 +34,16 @@ std::optional<Affine> affine_call(const Node& node) {
     const std::optional<Affine> operand = affine_of(arg);
     if (!operand) return std::nullopt;
     if (node.function->name == "neg") return -*operand;
-    if (!result) result = operand;
-    else if (node.function->name == "+") *result += *operand;
-    else if (node.function->name == "*" && result->is_constant()) result = *operand * result->constant();
-    else if (node.function->name == "*" && operand->is_constant()) *result *= operand->constant();
-    else return std::nullopt;
+    if (!result)
+      result = operand;
+    else if (node.function->name == "+")
+      *result += *operand;
+    else if (node.function->name == "*" && result->is_constant())
+      result = *operand * result->constant();
+    else if (node.function->name == "*" && operand->is_constant())
+      *result *= operand->constant();
+    else
+      return std::nullopt;
   }
   return result;
 }
@@ -52,7 +58,8 @@ std::optional<Affine> affine_of(const Expr& expr) {
 // ---- Axes ----
 
 bool is_taken(const Program& program, const std::string& name) {
-  return program.find_dim(name) || program.find_input(name) || program.find_definition(name) || find_index(program, name);
+  return program.find_dim(name) || program.find_input(name) || program.find_definition(name) ||
+         find_index(program, name);
 }
 
 /// Names of the indices around a place, the definition's own name among them.
@@ -97,18 +104,24 @@ void declare_bound_indices(Program& program, const Expr& expr, Scope scope, std:
 /// A definition whose indices turn into axes one after the other.
 class DefinitionBuilder {
  public:
-  DefinitionBuilder(Program& program, const std::string& name) : program_(program), scope_{name} { definition_.name = name; }
+  DefinitionBuilder(Program& program, const std::string& name) : program_(program), scope_{name} {
+    definition_.name = name;
+  }
 
   void add_axis(const Index& index) {
     const Affine* known = find(index.symbol());
-    if (known) throw TypeError(fmt::format("definition `{}`: one index stands twice among its axes; make a second Index of that range",
-                                           definition_.name));
+    if (known)
+      throw TypeError(
+          fmt::format("definition `{}`: one index stands twice among its axes; make a second Index of that range",
+                      definition_.name));
     const Range range = index.range().substitute([&](Symbol symbol) { return find(symbol); });
     const std::string name = index.name().empty() ? index_name(program_, scope_, range) : index.name();
     const std::optional<Affine> extent = index.extent() ? index.extent() : axis_extent(Program(), name, range);
     if (!extent) {
-      throw ShapeError(fmt::format("definition `{}`: the extent of axis {} cannot be seen from its range; say how many elements are "
-                                   "stored: Index(low, high).of(N)", definition_.name, name));
+      throw ShapeError(
+          fmt::format("definition `{}`: the extent of axis {} cannot be seen from its range; say how many elements are "
+                      "stored: Index(low, high).of(N)",
+                      definition_.name, name));
     }
     if (mentions_dims_only(range) && !is_taken(program_, name)) program_.indices.push_back({name, range});
     replacement_.emplace_back(index.symbol(), Symbol::axis(static_cast<std::uint32_t>(definition_.axes.size())));
@@ -138,8 +151,10 @@ class DefinitionBuilder {
     const auto is_open = [](Symbol symbol) { return symbol.kind() == Symbol::Kind::Free; };
     visit(definition_.body, [&](const Expr& expr) {
       if (!expr->args.empty() || std::ranges::none_of(expr->free_symbols, is_open)) return;
-      throw TypeError(fmt::format("definition `{}`: an index in `{}` is no axis of the definition and nothing reduces over it; make it an "
-                                  "axis, or write sum(index, ...)", definition_.name, print(expr, program_, definition_.axes)));
+      throw TypeError(fmt::format(
+          "definition `{}`: an index in `{}` is no axis of the definition and nothing reduces over it; make it an "
+          "axis, or write sum(index, ...)",
+          definition_.name, print(expr, program_, definition_.axes)));
     });
   }
 
@@ -163,7 +178,8 @@ Dim add_dim(Program& program, DimDecl dim) {
   return Dim(dim.name);
 }
 
-Tensor add_definition(Program& program, const std::string& name, const std::vector<Index>& axes, const Expr& body, DType dtype, bool output) {
+Tensor add_definition(Program& program, const std::string& name, const std::vector<Index>& axes, const Expr& body,
+                      DType dtype, bool output) {
   change_verified(program, [&](Program& changed) {
     DefinitionBuilder builder(changed, name);
     for (const Index& axis : axes) builder.add_axis(axis);
@@ -185,8 +201,9 @@ Expr matrix_element(LinearAlgebraKind kind, const Index& row, const Index& col, 
 
 Affine to_affine(const Expr& expr) {
   if (const std::optional<Affine> affine = affine_of(expr)) return *affine;
-  throw TypeError(fmt::format("`{}` is not affine in indices and dims with integer coefficients, as subscripts, shapes and ranges must be",
-                              print(expr, Program(), {})));
+  throw TypeError(fmt::format(
+      "`{}` is not affine in indices and dims with integer coefficients, as subscripts, shapes and ranges must be",
+      print(expr, Program(), {})));
 }
 
 Index::Index(const Expr& low, const Expr& high, std::string name)
@@ -209,24 +226,28 @@ Dim Program::dim(const std::string& dim_name) { return add_dim(*this, {dim_name,
 Dim Program::dim(const std::string& dim_name, std::int64_t value) { return add_dim(*this, {dim_name, value, false}); }
 Dim Program::dim(const std::string& dim_name, Dynamic) { return add_dim(*this, {dim_name, std::nullopt, true}); }
 
-Tensor Program::input(const std::string& input_name, const std::vector<Expr>& shape, SignDomain sign, std::optional<DType> dtype) {
+Tensor Program::input(const std::string& input_name, const std::vector<Expr>& shape, SignDomain sign,
+                      std::optional<DType> dtype) {
   change_verified(*this, [&](Program& changed) {
     changed.inputs.push_back({input_name, dtype.value_or(default_dtype), to_affine(shape), sign});
   });
   return {input_name, shape.size()};
 }
 
-Tensor Program::let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype) {
+Tensor Program::let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                    std::optional<DType> dtype) {
   return add_definition(*this, tensor, axes, body, dtype.value_or(default_dtype), false);
 }
 
-Tensor Program::output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype) {
+Tensor Program::output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                       std::optional<DType> dtype) {
   return add_definition(*this, tensor, axes, body, dtype.value_or(default_dtype), true);
 }
 
 void Program::output(const Tensor& defined) {
   Definition* definition = find_definition(defined.name());
-  if (!definition) throw TypeError(fmt::format("`{}` is no definition of this program and cannot be its output", defined.name()));
+  if (!definition)
+    throw TypeError(fmt::format("`{}` is no definition of this program and cannot be its output", defined.name()));
   definition->output = true;
 }
 

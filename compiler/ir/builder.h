@@ -7,8 +7,8 @@
 //   Tensor x = p.input("x", {S, N});
 //   p.output("total", {s}, sum(n, sq(x(s, n))));
 //
-// Arithmetic is that of Expr. Subscripts, shapes and ranges are expressions that must turn out affine. `==` asks whether two expressions are the
-// same node, so a condition on values is spelled equal(a, b).
+// Arithmetic is that of Expr. Subscripts, shapes and ranges are expressions that must turn out affine. `==` asks
+// whether two expressions are the same node, so a condition on values is spelled equal(a, b).
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -29,7 +29,8 @@ class Dim {
   std::string name_;
 };
 
-/// A loop variable. In text it is called as the declared indices of its range are, or by the next of i, j, k, ...; an axis with a name keeps that.
+/// A loop variable. In text it is called as the declared indices of its range are, or by the next of i, j, k, ...; an
+/// axis with a name keeps that.
 class Index {
  public:
   /// 0 <= i < extent
@@ -52,7 +53,8 @@ class Index {
   std::string name_;
 };
 
-/// An input or definition, as Program returns it. Called with one subscript per axis it reads an element; a scalar is its own value.
+/// An input or definition, as Program returns it. Called with one subscript per axis it reads an element; a scalar is
+/// its own value.
 class Tensor {
  public:
   Tensor(std::string name, std::size_t rank) : name_(std::move(name)), rank_(rank) {}
@@ -90,10 +92,16 @@ inline Condition operator>(const Expr& a, const Expr& b) { return Condition(call
 inline Condition operator>=(const Expr& a, const Expr& b) { return Condition(call(">=", {a, b})); }
 inline Condition equal(const Expr& a, const Expr& b) { return Condition(call("==", {a, b})); }
 inline Condition not_equal(const Expr& a, const Expr& b) { return Condition(call("!=", {a, b})); }
-inline Condition operator&&(const Condition& a, const Condition& b) { return Condition(call("and", {a.truth(), b.truth()})); }
-inline Condition operator||(const Condition& a, const Condition& b) { return Condition(call("or", {a.truth(), b.truth()})); }
+inline Condition operator&&(const Condition& a, const Condition& b) {
+  return Condition(call("and", {a.truth(), b.truth()}));
+}
+inline Condition operator||(const Condition& a, const Condition& b) {
+  return Condition(call("or", {a.truth(), b.truth()}));
+}
 inline Condition operator!(const Condition& a) { return Condition(call("not", {a.truth()})); }
-inline Expr where(const Condition& condition, const Expr& a, const Expr& b) { return call("where", {condition.truth(), a, b}); }
+inline Expr where(const Condition& condition, const Expr& a, const Expr& b) {
+  return call("where", {condition.truth(), a, b});
+}
 
 // ---- Scalar functions: one for each row of the table in compiler/ir/functions.cpp. ----
 
@@ -139,14 +147,25 @@ inline Expr prod(const Index& index, const Expr& body) { return reduce(ReduceKin
 inline Expr max(const Index& index, const Expr& body) { return reduce(ReduceKind::Max, {index}, body); }
 inline Expr min(const Index& index, const Expr& body) { return reduce(ReduceKind::Min, {index}, body); }
 inline Expr logsumexp(const Index& index, const Expr& body) { return reduce(ReduceKind::LogSumExp, {index}, body); }
-inline Expr sum(std::initializer_list<Index> indices, const Expr& body) { return reduce(ReduceKind::Sum, indices, body); }
-inline Expr prod(std::initializer_list<Index> indices, const Expr& body) { return reduce(ReduceKind::Product, indices, body); }
-inline Expr max(std::initializer_list<Index> indices, const Expr& body) { return reduce(ReduceKind::Max, indices, body); }
-inline Expr min(std::initializer_list<Index> indices, const Expr& body) { return reduce(ReduceKind::Min, indices, body); }
-inline Expr logsumexp(std::initializer_list<Index> indices, const Expr& body) { return reduce(ReduceKind::LogSumExp, indices, body); }
+inline Expr sum(std::initializer_list<Index> indices, const Expr& body) {
+  return reduce(ReduceKind::Sum, indices, body);
+}
+inline Expr prod(std::initializer_list<Index> indices, const Expr& body) {
+  return reduce(ReduceKind::Product, indices, body);
+}
+inline Expr max(std::initializer_list<Index> indices, const Expr& body) {
+  return reduce(ReduceKind::Max, indices, body);
+}
+inline Expr min(std::initializer_list<Index> indices, const Expr& body) {
+  return reduce(ReduceKind::Min, indices, body);
+}
+inline Expr logsumexp(std::initializer_list<Index> indices, const Expr& body) {
+  return reduce(ReduceKind::LogSumExp, indices, body);
+}
 
-// ---- Linear algebra on matrix[row,col]. As in the text form, the result is the element at the indices of the same names around it:
-// inverse(r, t, K(n, r, t)) is element [r,t]; of the solves, with the right-hand side over `row`, it is element [col]. ----
+// ---- Linear algebra on matrix[row,col]. As in the text form, the result is the element at the indices of the same
+// names around it: inverse(r, t, K(n, r, t)) is element [r,t]; of the solves, with the right-hand side over `row`, it
+// is element [col]. ----
 
 Expr cholesky(const Index& row, const Index& col, const Expr& matrix);
 Expr inverse(const Index& row, const Index& col, const Expr& matrix);

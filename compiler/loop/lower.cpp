@@ -24,7 +24,7 @@ class KernelLowering {
 
   LoweredKernel run() {
     declare();
-    NestBuilder nest(result_.program, read_);
+    NestBuilder nest(result_.program, read_, fused_.program.indices);
     if (kernel_.roots.front().definition.body->kind == NodeKind::LinearAlgebra) lower_linear_algebra(nest);
     else if (kernel_.reduces_vector) lower_reducing_vector(nest);
     else lower_along_vector(nest);
@@ -102,7 +102,7 @@ class KernelLowering {
 
   /// The vector loop runs over an axis of every root; the sample loop lies inside it, so that sums over samples stay in registers and scratch.
   void lower_along_vector(NestBuilder& nest) {
-    if (kernel_.vector) nest.open_loop(kernel_.vector->symbol, split(*kernel_.vector, false, true), true);
+    if (kernel_.vector) nest.open_loop(kernel_.vector->symbol, split(*kernel_.vector, false, true), kernel_.vector->name, true);
     std::optional<LoopIndex> sample = kernel_.sample;
     if (sample) sample->range = split(*kernel_.sample, true, false);
     std::vector<Work> works;
@@ -138,7 +138,7 @@ class KernelLowering {
       works.push_back(accumulators.back().work);
       works.back().loops = std::move(loops);
     }
-    nest.open_loop(kernel_.vector->symbol, split(*kernel_.vector, true, true), true);
+    nest.open_loop(kernel_.vector->symbol, split(*kernel_.vector, true, true), kernel_.vector->name, true);
     nest.build(std::move(works));
     nest.close_loop();
     for (const Accumulator& accumulator : accumulators) write_out(nest, accumulator, true);
@@ -201,7 +201,7 @@ class KernelLowering {
 
   template <class Body>
   static void over_loops(NestBuilder& nest, const std::vector<LoopIndex>& loops, const Body& body) {
-    for (const LoopIndex& loop : loops) nest.open_loop(loop.symbol, loop.range);
+    for (const LoopIndex& loop : loops) nest.open_loop(loop.symbol, loop.range, loop.name);
     body();
     for (std::size_t k = 0; k < loops.size(); ++k) nest.close_loop();
   }

@@ -206,12 +206,12 @@ void lower_algebra(NestBuilder& nest, LoopProgram& program, const KernelRoot& ro
   if (sample) batch.push_back(*sample);
   std::vector<LoopIndex> element;
   for (const LoopIndex& loop : root.locals) (is_element_index(root, loop) ? element : batch).push_back(loop);
-  for (const LoopIndex& loop : batch) nest.open_loop(loop.symbol, loop.range, vector && loop.symbol == vector->symbol);
+  for (const LoopIndex& loop : batch) nest.open_loop(loop.symbol, loop.range, loop.name, vector && loop.symbol == vector->symbol);
 
   AlgebraWriter writer(nest, program, root, vector.has_value());
   const ArrayId result = writer.run(batch);
 
-  for (const LoopIndex& loop : element) nest.open_loop(loop.symbol, loop.range);
+  for (const LoopIndex& loop : element) nest.open_loop(loop.symbol, loop.range, loop.name);
   std::vector<Affine> read;
   for (const Affine& subscript : root.body->subscripts) read.push_back(nest.resolve(subscript));
   if (read.empty()) read.emplace_back(0);

@@ -30,8 +30,9 @@ ValueType argument_type(const Expr& expr, ValueType type) {
 
 }  // namespace
 
-NestBuilder::NestBuilder(LoopProgram& program, const std::map<std::string, BufferId>& buffers) : program_(program), buffers_(buffers) {
-  frames_.push_back({{}, Symbol::fresh(), Symbol::bound(0), {}, false, {}, {}});
+NestBuilder::NestBuilder(LoopProgram& program, const std::map<std::string, BufferId>& buffers, const std::vector<IndexDecl>& indices)
+    : program_(program), buffers_(buffers), indices_(indices) {
+  frames_.push_back({{}, Symbol::fresh(), Symbol::bound(0), {}, false, {}, {}, {}});
 }
 
 void NestBuilder::count_factors(const Expr& expr) {
@@ -45,8 +46,18 @@ void NestBuilder::count_factors(const Expr& expr) {
 
 // ---- Loops ----
 
-void NestBuilder::open_loop(Symbol index, const Range& range, bool vector) {
-  frames_.push_back({{}, index, Symbol::bound(next_variable_++), range, vector, {}, {}});
+void NestBuilder::open_loop(Symbol index, const Range& range, const std::string& name, bool vector) {
+  frames_.push_back({{}, index, Symbol::bound(next_variable_++), range, vector, loop_name(name, range), {}, {}});
+}
+
+std::string NestBuilder::loop_name(const std::string& wanted, const Range& range) const {
+  const auto is_open = [&](const std::string& name) { return std::ranges::any_of(frames_, [&](const Frame& f) { return f.name == name; }); };
+  if (!wanted.empty() && !is_open(wanted)) return wanted;
+  for (const IndexDecl& index : indices_) {
+    const bool fits = index.range == range || (index.range.highs == range.highs && !range.as_extent());
+    if (fits && !is_open(index.name)) return index.name;
+  }
+  return {};
 }
 
 void NestBuilder::close_loop() {
@@ -56,7 +67,7 @@ void NestBuilder::close_loop() {
   for (auto* bounds : {&range.lows, &range.highs}) {
     for (Bound& bound : *bounds) bound.value = resolve(bound.value);
   }
-  append(stmt::For{frame.variable, std::move(range), frame.vector, std::move(frame.block)});
+  append(stmt::For{frame.variable, std::move(range), frame.vector, std::move(frame.block), frame.name});
 }
 
 void NestBuilder::append(Statement statement) {
@@ -334,7 +345,7 @@ void NestBuilder::run_group(const Range& range, std::vector<Reduction> reduction
     count_factors(next.body);
     inner.push_back(std::move(next));
   }
-  open_loop(index, range);
+  open_loop(index, range, works.empty() ? std::string() : works.front()->loops.front().name);
   build(std::move(inner));
   close_loop();
   for (std::size_t i = 0; i < reductions.size(); ++i) {

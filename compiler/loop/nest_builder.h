@@ -26,7 +26,8 @@ struct Work {
 
 class NestBuilder {
  public:
-  NestBuilder(LoopProgram& program, const std::map<std::string, BufferId>& buffers);
+  /// Loops are named after declared indices of the same range.
+  NestBuilder(LoopProgram& program, const std::map<std::string, BufferId>& buffers, const std::vector<IndexDecl>& indices);
 
   /// Factors that occur in many products stand first in each, so that products share their beginnings.
   void count_factors(const Expr& expr);
@@ -34,7 +35,7 @@ class NestBuilder {
 
   // ---- loops and statements at the current place ----
   /// Opens a loop; `index` stands for its variable in expressions until the matching close_loop().
-  void open_loop(Symbol index, const Range& range, bool vector = false);
+  void open_loop(Symbol index, const Range& range, const std::string& name = {}, bool vector = false);
   void close_loop();
   ValueId emit(const Expr& expr, ValueType type);
   ValueId emit_operation(Operation operation, ValueType type, bool varying);
@@ -55,6 +56,7 @@ class NestBuilder {
     Symbol variable;   // Bound: the loop's in the LoopProgram
     Range range;
     bool vector = false;
+    std::string name;
     std::map<std::pair<const Node*, ValueType>, ValueId> values;
     std::map<std::pair<const ScalarFunction*, std::vector<ValueId>>, ValueId> calls;
   };
@@ -64,6 +66,7 @@ class NestBuilder {
   };
   using Key = std::pair<const Node*, ValueType>;
 
+  std::string loop_name(const std::string& wanted, const Range& range) const;
   std::optional<ValueId> find_value(const Expr& expr, ValueType type) const;
   bool is_available(const Expr& expr) const;
   std::size_t depth_of(const Expr& expr, ValueType type);
@@ -85,6 +88,7 @@ class NestBuilder {
 
   LoopProgram& program_;
   const std::map<std::string, BufferId>& buffers_;
+  const std::vector<IndexDecl>& indices_;
   std::vector<Frame> frames_;
   std::vector<std::size_t> value_depth_;
   std::unordered_map<const Node*, int> popularity_;

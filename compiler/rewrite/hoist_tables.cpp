@@ -2,6 +2,7 @@
 
 #include "compiler/ir/functions.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 
@@ -25,7 +26,9 @@ class TableHoister {
 
  private:
   std::optional<Expr> visit_node(const Expr& expr, const Scope& scope) {
-    if (is_table(expr, scope)) return make_table(expr, scope);
+    if (is_table(expr, scope)) {
+      if (auto table = make_table(expr, scope)) return table;
+    }
     if (is_call(expr, "*")) return hoist_factors(expr, scope);
     return std::nullopt;
   }
@@ -42,7 +45,9 @@ class TableHoister {
       if (fixed.size() < 2) continue;
       const Expr group = call("*", fixed);
       if (!is_table(group, scope)) continue;
-      varying.push_back(make_table(group, scope));
+      const auto table = make_table(group, scope);
+      if (!table) continue;
+      varying.push_back(*table);
       return rewrite_top_down(varying.size() == 1 ? varying[0] : call("*", varying), scope,
                               [this](const Expr& e, const Scope& s) { return visit_node(e, s); });
     }
@@ -52,7 +57,6 @@ class TableHoister {
   bool is_table(const Expr& expr, const Scope& scope) const {
     if (expr->kind == NodeKind::Constant || expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Random) return false;
     if (expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth) return false;
-    if (!with_guards(expr, scope)) return false;
     const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
     const bool varies_inside = symbols.size() >= 2 || (symbols.size() == 1 && symbols[0].kind() == Symbol::Kind::Free);
     if (!varies_inside || !repeats(expr, scope)) return false;
@@ -75,22 +79,17 @@ class TableHoister {
 
   bool needs_conversion(const Expr& expr) const { return user_->dtype == DType::f32 && program_.dtype_of(expr->tensor) == DType::f64; }
 
-  Expr make_table(const Expr& expr, const Scope& scope) {
-    const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
-    NewAxes axes = make_axes(program_, scope, symbols);
+  std::optional<Expr> make_table(const Expr& expr, const Scope& scope) {
+    auto table = extract(program_, scope, expr, user_->name + ".table", user_->dtype);
+    if (!table) return std::nullopt;
     bool in_double = false;
     visit(expr, [&](const Expr& e) { in_double |= e->kind == NodeKind::Access && needs_conversion(e); });
-    Definition table;
-    table.name = unused_name(program_, user_->name + ".table");
-    table.dtype = user_->dtype;
-    table.axes = std::move(axes.axes);
-    table.body = substitute(with_guards(expr, scope).value(), axes.replacement);
-    if (in_double && expr->kind != NodeKind::Access) table.body = call("f64", {table.body});
-    table.line = user_->line;
-    join_scan(table, *user_);
-    program_.definitions.push_back(table);
-    tables_.push_back(std::move(table));
-    return access(tables_.back().name, std::vector<Affine>(symbols.begin(), symbols.end()));
+    if (in_double && expr->kind != NodeKind::Access) table->definition.body = call("f64", {table->definition.body});
+    table->definition.line = user_->line;
+    join_scan(table->definition, *user_);
+    program_.definitions.push_back(table->definition);
+    tables_.push_back(std::move(table->definition));
+    return table->read;
   }
 
   Program& program_;

@@ -105,18 +105,16 @@ bool is_guard(const Expr& expr) { return is_call(expr, "where") && is_on_indices
 
 }  // namespace
 
-std::optional<Expr> with_guards(const Expr& expr, const Scope& scope) {
+Expr with_guards(const Expr& sum, const Scope& scope) {
   std::vector<Expr> own;
   for (const Expr& condition : scope.conditions) {
-    const bool is_own = std::ranges::all_of(condition->free_symbols, [&](Symbol s) { return s.is_dim() || expr->depends_on(s); });
+    const bool is_own = std::ranges::all_of(condition->free_symbols, [&](Symbol s) { return s.is_dim() || sum->depends_on(s); });
     if (is_own) own.push_back(condition);
   }
-  if (own.empty() || !may_need_guard(expr)) return expr;
+  if (own.empty() || sum->reduce != ReduceKind::Sum || !may_need_guard(sum)) return sum;
   const Expr all = own.size() == 1 ? own[0] : call("and", own);
-  if (expr->kind != NodeKind::Reduce) return call("where", {all, expr, constant(0)});
-  if (expr->reduce != ReduceKind::Sum) return std::nullopt;
-  const OpenedReduce opened = open(expr);
-  return reduce(expr->reduce, opened.index, opened.range, call("where", {all, opened.body, constant(0)}));
+  const OpenedReduce opened = open(sum);
+  return reduce(ReduceKind::Sum, opened.index, opened.range, call("where", {all, opened.body, constant(0)}));
 }
 
 Expr rewrite_top_down(const Expr& expr, const Scope& scope, const std::function<std::optional<Expr>(const Expr&, const Scope&)>& f) {
@@ -148,34 +146,6 @@ std::vector<Symbol> open_symbols_of(const Expr& expr, const Scope& scope) {
     if (expr->depends_on(symbol)) symbols.push_back(symbol);
   }
   return symbols;
-}
-
-NewAxes make_axes(const Program& program, const Scope& scope, const std::vector<Symbol>& symbols) {
-  NewAxes result;
-  const auto lookup = [&](Symbol symbol) -> const Affine* {
-    const auto it = std::ranges::find(result.replacement, symbol, &std::pair<Symbol, Affine>::first);
-    return it == result.replacement.end() ? nullptr : &it->second;
-  };
-  const auto taken = [&](const std::string& name) {
-    return std::ranges::any_of(result.axes, [&](const AxisDecl& axis) { return axis.name == name; });
-  };
-  for (const Symbol symbol : symbols) {
-    AxisDecl axis;
-    axis.range = scope.find(symbol)->substitute(lookup);
-    // Storage is a box: the axis takes the room of the largest upper bound that no other index moves.
-    for (const Bound& bound : axis.range.highs) {
-      const bool fixed = std::ranges::all_of(bound.value.terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
-      if (fixed && bound.divisor == 1) axis.extent = bound.value + Affine(1);
-    }
-    const auto declared = std::ranges::find_if(program.indices, [&](const IndexDecl& index) {
-      return index.range == Range::extent(axis.extent) && !taken(index.name);
-    });
-    axis.name = declared != program.indices.end() ? declared->name : "i" + std::to_string(result.axes.size());
-    while (taken(axis.name)) axis.name += "_";
-    result.replacement.emplace_back(symbol, Affine(Symbol::axis(static_cast<std::uint32_t>(result.axes.size()))));
-    result.axes.push_back(std::move(axis));
-  }
-  return result;
 }
 
 std::string unused_name(const Program& program, const std::string& stem) {

@@ -35,17 +35,9 @@ Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function
 /// The same outermost first: where f gives an expression, it is taken and not entered. The scope knows the conditions that guard accesses.
 Expr rewrite_top_down(const Expr& expr, const Scope& scope, const std::function<std::optional<Expr>(const Expr&, const Scope&)>& f);
 
-/// The expression as it may stand in a definition of its own: a sum or an element-wise expression under the conditions that guard it here, as far
-/// as they are on indices of its own. Empty for others that need a guard.
-std::optional<Expr> with_guards(const Expr& expr, const Scope& scope);
+/// A sum under the conditions that guard it here, as far as they are on indices of its own: as it may stand in a definition of its own.
+Expr with_guards(const Expr& sum, const Scope& scope);
 
-/// Axis declarations for a new definition over `symbols`, and the replacement of the symbols by its axes.
-struct NewAxes {
-  std::vector<AxisDecl> axes;
-  Replacement replacement;
-};
-/// Names come from the program's indices where the range fits, and are told apart from each other.
-NewAxes make_axes(const Program& program, const Scope& scope, const std::vector<Symbol>& symbols);
 /// The open symbols that the expression depends on, outermost first.
 std::vector<Symbol> open_symbols_of(const Expr& expr, const Scope& scope);
 /// `stem`, or `stem.1`, `stem.2`... if the program already has that name.

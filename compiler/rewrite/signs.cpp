@@ -48,6 +48,18 @@ Sign power_sign(const Expr& base, const Expr& exponent, const Program& program) 
 
 Sign constant_sign(double value) { return value > 0 ? Sign::Positive : value < 0 ? Sign::Negative : value == 0 ? Sign::Zero : Sign::Unknown; }
 
+/// A maximum is at least each of its arguments, a minimum at most.
+Sign extreme_sign(const Expr& expr, const Program& program) {
+  const bool maximum = is_call(expr, "max");
+  Sign best = Sign::Unknown;
+  for (const Expr& arg : expr->args) {
+    const Sign sign = sign_of(arg, program);
+    if (sign == (maximum ? Sign::Positive : Sign::Negative)) return sign;
+    if (maximum ? is_non_negative(sign) : is_non_positive(sign)) best = maximum ? Sign::NonNegative : Sign::NonPositive;
+  }
+  return best;
+}
+
 Sign call_sign(const Expr& expr, const Program& program) {
   constexpr std::array positive = {"exp", "exp2", "normal_pdf", "sigmoid", "softplus", "normal_cdf", "erfc"};
   constexpr std::array non_negative = {"abs", "relu", "sqrt"};
@@ -58,6 +70,7 @@ Sign call_sign(const Expr& expr, const Program& program) {
   if (is_call(expr, "pow")) return power_sign(expr->args[0], expr->args[1], program);
   if (is_call(expr, "neg")) return negated(sign_of(expr->args[0], program));
   if (is_call(expr, "f32") || is_call(expr, "f64") || is_call(expr, "rsqrt")) return sign_of(expr->args[0], program);
+  if (is_call(expr, "max") || is_call(expr, "min")) return extreme_sign(expr, program);
   const bool sum = is_call(expr, "+");
   if (!sum && !is_call(expr, "*") && !is_call(expr, "/")) return Sign::Unknown;
   Sign sign = sign_of(expr->args[0], program);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 
@@ -16,24 +17,6 @@ bool sums_singles(const Program& program, const Expr& reduction) {
     singles &= !changes || program.dtype_of(e->tensor) == DType::f32;
   });
   return singles;
-}
-
-/// A new definition for `expr`, put before the current one; the access that stands for it. Empty where it cannot stand alone.
-std::optional<Expr> extract(Program& program, std::vector<Definition>& before, const Definition& user, const Expr& expr, const Scope& scope) {
-  const auto alone = with_guards(expr, scope);
-  if (!alone) return std::nullopt;
-  const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
-  NewAxes axes = make_axes(program, scope, symbols);
-  Definition part;
-  part.name = unused_name(program, user.name + ".sum");
-  part.dtype = sums_singles(program, expr) ? DType::f32 : user.dtype;
-  part.axes = std::move(axes.axes);
-  part.body = substitute(*alone, axes.replacement);
-  part.line = user.line;
-  join_scan(part, user);
-  program.definitions.push_back(part);  // reserves the name
-  before.push_back(std::move(part));
-  return access(before.back().name, std::vector<Affine>(symbols.begin(), symbols.end()));
 }
 
 bool fits_in_memory(const Definition& user, const Expr& expr, const Scope& scope) {
@@ -56,7 +39,15 @@ Program split_reductions(const Program& program) {
     const Expr root = definition.body;
     const auto split = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
       const bool splits = expr->kind == NodeKind::Reduce && expr != root && is_long(expr->range) && fits_in_memory(definition, expr, scope);
-      return splits ? extract(names, before, definition, expr, scope) : std::nullopt;
+      if (!splits) return std::nullopt;
+      const DType dtype = sums_singles(names, expr) ? DType::f32 : definition.dtype;
+      auto part = extract(names, scope, with_guards(expr, scope), definition.name + ".sum", dtype);
+      if (!part) return std::nullopt;
+      part->definition.line = definition.line;
+      join_scan(part->definition, definition);
+      names.definitions.push_back(part->definition);
+      before.push_back(std::move(part->definition));
+      return part->read;
     };
     definition.body = rewrite_top_down(definition.body, Scope::of(definition), split);
     const bool long_sum = root->kind == NodeKind::Reduce && is_long(root->range);

@@ -22,7 +22,7 @@ using Environment = std::map<Symbol, std::int64_t>;
 struct RandomSystem {
   std::vector<Symbol> variables;
   Point extents;
-  IndexDomain domain;
+  IterationDomain domain;
   std::vector<Equation> equations;
 };
 
@@ -85,7 +85,7 @@ class Generator {
   std::mt19937 random_;
 };
 
-bool holds(const IndexDomain& domain, const Environment& environment) {
+bool holds(const IterationDomain& domain, const Environment& environment) {
   return std::ranges::all_of(domain.nonnegative, [&](const Affine& row) { return at(row, environment) >= 0; }) &&
          std::ranges::all_of(domain.zero, [&](const Affine& row) { return at(row, environment) == 0; });
 }
@@ -265,7 +265,7 @@ TEST_CASE("knowledge of the element's range removes guards and bounds, and nothi
 
 TEST_CASE("a stride needs a division without remainder") {
   const Symbol i = Symbol::fresh();
-  const IndexDomain domain{{i}, {Affine(i), Affine(2) - Affine(i)}, {}};
+  const IterationDomain domain{{i}, {Affine(i), Affine(2) - Affine(i)}, {}};
   const Preimage preimage = invert(domain, {{Affine(i) * 2, Symbol::axis(0)}}, KnownRanges({}));
   REQUIRE(preimage.quotients.size() == 1);
   CHECK(run(preimage, {{Symbol::axis(0), 1}}).empty());
@@ -275,7 +275,8 @@ TEST_CASE("a stride needs a division without remainder") {
 TEST_CASE("a permutation of indices is inverted without loops, guards or redundant bounds") {
   const Symbol i = Symbol::fresh(), j = Symbol::fresh();
   const Affine n = Symbol::dim("N"), m = Symbol::dim("M");
-  const IndexDomain domain{{i, j}, {Affine(i), n - Affine(1) - Affine(i), Affine(j), m - Affine(1) - Affine(j)}, {}};
+  const IterationDomain domain{
+      {i, j}, {Affine(i), n - Affine(1) - Affine(i), Affine(j), m - Affine(1) - Affine(j)}, {}};
   KnownRanges known({});
   known.add(Symbol::axis(0), Range::extent(m));
   known.add(Symbol::axis(1), Range::extent(n));

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS = 120
 
 
@@ -68,26 +68,33 @@ def documents(root):
     return [path for path in sorted(root.rglob("*.md")) if not skipped & set(path.relative_to(root).parts)]
 
 
+def snippets(root):
+    """(place, language, text) of every snippet in a language that can be checked."""
+    for document in documents(root):
+        text = document.read_text()
+        for match in FENCE.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{document.relative_to(root)}:{line}", match[1], match[2]
+
+
 def parse_options():
     parser = argparse.ArgumentParser()
     for name in ("root", "compiler", "parser", "moxie"):
-        parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
+        parser.add_argument(f"--{name}", type=lambda text: pathlib.Path(text).absolute(), required=True)
     return parser.parse_args()
 
 
 def main():
     options = parse_options()
     problems, count = [], 0
-    for document in documents(options.root):
-        for match in FENCE.finditer(document.read_text()):
-            language, text = match.groups()
-            with tempfile.TemporaryDirectory() as folder:
-                check = getattr(Checker(options, pathlib.Path(folder)), language, None) if language in ("cpp", "mox", "sh") else None
-                problem = check(text) if check else None
-            count += 1
-            line = document.read_text().count("\n", 0, match.start()) + 1
+    with tempfile.TemporaryDirectory() as folder:
+        checker = Checker(options, pathlib.Path(folder))
+        checks = {"cpp": checker.cpp, "mox": checker.mox, "sh": checker.sh}
+        for place, language, text in snippets(options.root):
+            problem = checks[language](text) if language in checks else None
             if problem:
-                problems.append(f"{document.relative_to(options.root)}:{line}: {language} snippet: {problem}")
+                problems.append(f"{place}: {language} snippet: {problem}")
+            count += language in checks
     print("\n".join(problems) or f"{count} snippets work")
     return 1 if problems or not count else 0
 

@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/ir/evaluate.h"
+#include "compiler/ir/functions.h"
 #include "compiler/support/error.h"
 
 using namespace moxie;
@@ -16,7 +18,8 @@ Program gpn_mean() {
   Program p("gpn_mean");
   Dim S = p.dim("S", dynamic), N = p.dim("N"), R = p.dim("R", 14);
   Index s(S), n(N), r(R);
-  Tensor mu = p.input("mu", {S, N}), var = p.input("var", {S, N}), V = p.input("V", {R, N}), beta = p.input("beta", {R, N});
+  Tensor mu = p.input("mu", {S, N}), var = p.input("var", {S, N}), V = p.input("V", {R, N}),
+         beta = p.input("beta", {R, N});
   Tensor lambda = p.input("lambda", {N});
   Tensor d = p.let("d", {s, n}, sq(lambda(n)) + var(s, n));
   Tensor psi = p.let("psi", {s, r, n}, sqrt(sq(lambda(n)) / d(s, n)) * exp(-sq(mu(s, n) - V(r, n)) / (2 * d(s, n))));
@@ -52,7 +55,8 @@ void check_same_values(const Program& a, const Program& b, const DimValues& dims
   for (const InputDecl& input : a.inputs) {
     std::int64_t count = 1;
     for (const Affine& axis : input.shape) count *= extent(axis);
-    for (std::int64_t k = 0; k < count; ++k) inputs[input.name].push_back(0.5 + 0.01 * static_cast<double>((k * 37 + 11) % 101));
+    for (std::int64_t k = 0; k < count; ++k)
+      inputs[input.name].push_back(0.5 + 0.01 * static_cast<double>((k * 37 + 11) % 101));
   }
   CHECK(evaluate(a, dims, inputs) == evaluate(b, dims, inputs));
 }
@@ -83,7 +87,8 @@ TEST_CASE("a built program is differentiated like any other") {
   const Program gradient = differentiate(gpn_mean(), {"mean"}, {"mu", "var", "beta"});
   verify(gradient);
   for (const char* name : {"grad.mu", "grad.var", "grad.beta"}) CHECK(gradient.find_definition(name)->output);
-  check_same_values(gradient, differentiate(parse(kGpnMean), {"mean"}, {"mu", "var", "beta"}), {{"S", 2}, {"N", 2}, {"R", 14}});
+  check_same_values(gradient, differentiate(parse(kGpnMean), {"mean"}, {"mu", "var", "beta"}),
+                    {{"S", 2}, {"N", 2}, {"R", 14}});
 }
 
 TEST_CASE("indices without names take those of declared ones of the same range, else new ones") {
@@ -95,8 +100,9 @@ TEST_CASE("indices without names take those of declared ones of the same range, 
   p.let("again", {b}, x(b));
   p.let("rows", {named}, x(named));
   p.let("long", {c, named}, c + x(named) * j);
-  CHECK(print(p) == "dim N\nindex i:N, k:N, row:N, l:2*N+1\ninput x[N], j\nlet outer[i,k] = x[i]*x[k]\nlet again[i] = x[i]\n"
-                    "let rows[row] = x[row]\nlet long[l,row] = l + x[row]*j\n");
+  CHECK(print(p) ==
+        "dim N\nindex i:N, k:N, row:N, l:2*N+1\ninput x[N], j\nlet outer[i,k] = x[i]*x[k]\nlet again[i] = x[i]\n"
+        "let rows[row] = x[row]\nlet long[l,row] = l + x[row]*j\n");
 }
 
 TEST_CASE("every construct of the language has its C++ spelling") {
@@ -122,13 +128,39 @@ TEST_CASE("every construct of the language has its C++ spelling") {
 
 TEST_CASE("scalar functions of the C++ form are the rows of the table") {
   const Expr x = access("x", {});
-  const std::pair<Expr, const char*> functions[] = {
-      {exp(x), "exp"}, {exp2(x), "exp2"}, {expm1(x), "expm1"}, {log(x), "log"}, {log2(x), "log2"}, {log1p(x), "log1p"}, {sqrt(x), "sqrt"},
-      {rsqrt(x), "rsqrt"}, {sin(x), "sin"}, {cos(x), "cos"}, {abs(x), "abs"}, {sign(x), "sign"}, {floor(x), "floor"}, {relu(x), "relu"},
-      {tanh(x), "tanh"}, {sigmoid(x), "sigmoid"}, {softplus(x), "softplus"}, {erf(x), "erf"}, {erfc(x), "erfc"},
-      {normal_cdf(x), "normal_cdf"}, {normal_pdf(x), "normal_pdf"}, {log_normal_cdf(x), "log_normal_cdf"}, {lgamma(x), "lgamma"},
-      {digamma(x), "digamma"}, {trigamma(x), "trigamma"}, {f32(x), "f32"}, {f64(x), "f64"}};
+  const std::pair<Expr, const char*> functions[] = {{exp(x), "exp"},
+                                                    {exp2(x), "exp2"},
+                                                    {expm1(x), "expm1"},
+                                                    {log(x), "log"},
+                                                    {log2(x), "log2"},
+                                                    {log1p(x), "log1p"},
+                                                    {sqrt(x), "sqrt"},
+                                                    {rsqrt(x), "rsqrt"},
+                                                    {sin(x), "sin"},
+                                                    {cos(x), "cos"},
+                                                    {abs(x), "abs"},
+                                                    {sign(x), "sign"},
+                                                    {floor(x), "floor"},
+                                                    {relu(x), "relu"},
+                                                    {tanh(x), "tanh"},
+                                                    {sigmoid(x), "sigmoid"},
+                                                    {softplus(x), "softplus"},
+                                                    {erf(x), "erf"},
+                                                    {erfc(x), "erfc"},
+                                                    {normal_cdf(x), "normal_cdf"},
+                                                    {normal_pdf(x), "normal_pdf"},
+                                                    {log_normal_cdf(x), "log_normal_cdf"},
+                                                    {lgamma(x), "lgamma"},
+                                                    {digamma(x), "digamma"},
+                                                    {trigamma(x), "trigamma"},
+                                                    {f32(x), "f32"},
+                                                    {f64(x), "f64"}};
   for (const auto& [expr, name] : functions) CHECK(expr == call(name, {x}));
+  for (const ScalarFunction& row : scalar_functions()) {
+    if (row.arity != 1 || row.name == "neg" || row.name == "not") continue;  // operators in C++
+    CAPTURE(row.name);
+    CHECK(std::ranges::any_of(functions, [&](const auto& function) { return function.second == row.name; }));
+  }
   CHECK(pow(x, 3) == call("pow", {x, 3}));
   CHECK(max(x, 3) == call("max", {x, 3}));
   CHECK(min(x, 3) == call("min", {x, 3}));
@@ -139,7 +171,8 @@ TEST_CASE("what would make a program wrong is refused and changes nothing") {
   check_rejects<TypeError>([](Program& p) { p.input("sum"); }, "`sum`: this is a word of the language");
   check_rejects<TypeError>([](Program& p) { p.let("2x", {}, 0); }, "`2x`: names consist of letters");
   check_rejects<ShapeError>([](Program& p) { p.dim("M", -1); }, "dim `M` is negative: -1");
-  check_rejects<TypeError>([](Program& p) { p.let("y", {}, Tensor("nowhere", 0)); }, "`nowhere` is neither an input nor a definition");
+  check_rejects<TypeError>([](Program& p) { p.let("y", {}, Tensor("nowhere", 0)); },
+                           "`nowhere` is neither an input nor a definition");
   check_rejects<TypeError>([](Program& p) { p.output(Tensor("mu", 2)); }, "`mu` is no definition of this program");
   check_rejects<TypeError>([](Program& p) { p.let("y", {}, Expr()); }, "definition `y` has no formula");
 }
@@ -148,11 +181,19 @@ TEST_CASE("indices are checked where they are used") {
   const Dim N("N");
   const Index n(N), q(0, Expr(n) + 1);
   const Tensor lambda("lambda", 1);
-  check_rejects<TypeError>([&](Program& p) { p.let("y", {}, lambda(n)); }, "is no axis of the definition and nothing reduces over it");
+  check_rejects<TypeError>([&](Program& p) { p.let("y", {}, lambda(n)); },
+                           "is no axis of the definition and nothing reduces over it");
   check_rejects<TypeError>([&](Program& p) { p.let("y", {n, n}, lambda(n)); }, "one index stands twice among its axes");
-  check_rejects<ShapeError>([&](Program& p) { p.let("y", {n, q}, lambda(q)); }, "the extent of axis l cannot be seen from its range");
-  check_rejects<ShapeError>([&](Program& p) { p.let("y", {n}, lambda(n + 1)); }, "subscript j+1 of `lambda[j+1]` can leave 0..N");
-  check_rejects<ShapeError>([&](Program& p) { p.let("y", {n}, lambda(n, n)); }, "`lambda` has 1 axes, but 2 subscripts were given");
+  check_rejects<ShapeError>(
+      [&](Program& p) {
+        p.let("y", {n, q}, lambda(q));
+      },
+      "the extent of axis l cannot be seen from its range");
+  check_rejects<ShapeError>([&](Program& p) { p.let("y", {n}, lambda(n + 1)); },
+                            "subscript j+1 of `lambda[j+1]` can leave 0..N");
+  check_rejects<ShapeError>([&](Program& p) { p.let("y", {n}, lambda(n, n)); },
+                            "`lambda` has 1 axes, but 2 subscripts were given");
   check_rejects<TypeError>([&](Program& p) { p.let("y", {n}, lambda(0.5 * n)); }, "is not affine in indices and dims");
-  check_rejects<ShapeError>([&](Program& p) { p.let("y", {n}, inverse(n, Index(3), Expr(1))); }, "inverse wants two indices");
+  check_rejects<ShapeError>([&](Program& p) { p.let("y", {n}, inverse(n, Index(3), Expr(1))); },
+                            "inverse wants two indices");
 }

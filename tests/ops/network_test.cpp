@@ -87,6 +87,7 @@ GpnOptions small_options(Propagate propagate, Task task) {
   options.propagate = propagate;
   options.inducing_points = 5;
   options.train_points = true;
+  options.least_noise = 0;
   options.penalty = 0;
   return options;
 }

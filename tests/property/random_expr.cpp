@@ -7,6 +7,8 @@ namespace {
 
 /// Loops around one expression multiply up to this many rounds at most.
 constexpr double kMostRounds = 20000;
+/// Keeps values apart that would be equal but for rounding: which of them is the largest decides about gradients.
+constexpr double kTieBreaker = 0.01371;
 
 }  // namespace
 
@@ -26,10 +28,14 @@ std::vector<Symbol> Place::over(const Affine& extent) const {
   return symbols;
 }
 
+Expr with_plain_numbers(const Expr& expr) {
+  return expr->kind == NodeKind::IndexValue ? number_of(expr->affine) : map_children(expr, with_plain_numbers);
+}
+
 Place RandomExpr::outermost() const {
   Replacement known;
   for (const DimDecl& dim : program_.dims) {
-    if (!dim.dynamic) known.emplace_back(Symbol::dim(dim.name), Affine(dims_.at(dim.name)));
+    if (dim.value) known.emplace_back(Symbol::dim(dim.name), Affine(*dim.value));
   }
   return {{}, IndexDomain(known)};
 }
@@ -81,12 +87,14 @@ Affine RandomExpr::subscript(const Place& place, const Affine& extent) {
 }
 
 Expr RandomExpr::guarded_access(const Place& place, const std::string& tensor, const std::vector<Affine>& subscripts) {
+  // Where nothing is ever evaluated, everything could be proved.
+  if (place.domain.prove_nonnegative(-1) == Proof::Holds) return random_.real(-1, 1);
   const Definition* definition = program_.find_definition(tensor);
   const std::vector<Affine> shape = program_.shape_of(tensor);
   const auto element = [&](Symbol s) { return s.kind() == Symbol::Kind::Axis ? &subscripts[s.number()] : nullptr; };
   std::vector<Expr> tests;
   const auto require = [&](const Affine& high, const Affine& low) {
-    if (place.domain.prove_nonnegative(high - low) != Proof::Holds) tests.push_back(call(">=", {index_value(high), index_value(low)}));
+    if (place.domain.prove_nonnegative(high - low) != Proof::Holds) tests.push_back(call(">=", {number_of(high), number_of(low)}));
   };
   for (std::size_t k = 0; k < subscripts.size(); ++k) {
     const Range range = definition ? definition->axes[k].range.substitute(element) : Range::extent(shape[k]);
@@ -128,7 +136,7 @@ Expr RandomExpr::leaf(const Place& place) {
   if (place.indices.empty() || random_.chance(40)) return random_.pick<double>({0, 1, -1, 2, 0.5, -0.75, 0.1});
   Affine index = random_.pick(place.indices).symbol;
   if (random_.chance(40)) index += Affine(random_.pick(place.indices).symbol) * random_.between(-1, 2) + Affine(random_.between(-1, 1));
-  return index_value(index) * Expr(0.0625);
+  return number_of(index) * Expr(0.0625);
 }
 
 Expr RandomExpr::bounded(const Place& place, int depth) {
@@ -170,8 +178,8 @@ Expr RandomExpr::binary(const Place& place, int depth) {
     case 0: case 1: return a + b;
     case 2: return a - b;
     case 3: case 4: case 5: return a * b;
-    case 6: return call("max", {a, b});
-    case 7: return call("min", {a, b});
+    case 6: return call("max", {a, b + Expr(kTieBreaker)});
+    case 7: return call("min", {a, b - Expr(kTieBreaker)});
     case 8: return a * (b + Expr(random_.real(-1, 1))) * a;
     default: return call("+", {a, b, number(place, depth - 1), a});
   }
@@ -190,8 +198,8 @@ Expr RandomExpr::quotient(const Place& place, int depth) {
 Expr RandomExpr::condition(const Place& place, int depth) {
   const std::int64_t kind = place.indices.empty() ? 9 : random_.between(0, 9);
   if (kind <= 5) {
-    const Expr left = index_value(Affine(random_.pick(place.indices).symbol) * random_.between(1, 2));
-    const Expr right = index_value(Affine(random_.pick(place.indices).symbol) + Affine(random_.between(-1, 1)));
+    const Expr left = number_of(Affine(random_.pick(place.indices).symbol) * random_.between(1, 2));
+    const Expr right = number_of(Affine(random_.pick(place.indices).symbol) + Affine(random_.between(-1, 1)));
     return call(random_.pick<std::string>({"<", "<=", ">", ">=", "==", "!="}), {left, right});
   }
   if (kind == 6 && depth > 1) return call("not", {condition(place, depth - 1)});
@@ -219,6 +227,7 @@ Expr RandomExpr::reduction(const Place& place, int depth) {
   const Place inner = place.with(index, size, over, size_of(size));
   Expr body = random_.chance(70) ? number(inner, depth - 1) * read(inner, index) : number(inner, depth - 1);
   if (kind == Product) body = Expr(1) + call("sin", {body}) * Expr(0.125);
+  if (kind == Max || kind == Min) body = body + number_of(index) * Expr(kTieBreaker);
   if (kind == Sum && random_.chance(35)) body = call("tanh", {body});
   return reduce(kind, index, over, body);
 }

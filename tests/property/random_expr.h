@@ -25,6 +25,14 @@ struct Place {
   std::vector<Symbol> over(const Affine& extent) const;
 };
 
+/// A number that .mox text gives back as it is: an affine expression without indices is a plain constant.
+inline Expr number_of(const Affine& affine) {
+  return affine.is_constant() ? constant(static_cast<double>(affine.constant())) : index_value(affine);
+}
+
+/// The expression with every affine number that substitution left without indices as a plain constant.
+Expr with_plain_numbers(const Expr& expr);
+
 class RandomExpr {
  public:
   /// Expressions over the inputs and definitions that `program` has by now; `dims` gives every dim a value.
@@ -62,6 +70,7 @@ class RandomExpr {
   // random_idioms.cpp
   Expr contraction(const Place& place);
   Expr double_sum(const Place& place);
+  Expr read_at_sum(const Place& place, Symbol r, Symbol t);
   Expr pair_kernel(const Place& place, Symbol r, Symbol t);
   Expr pair_weight(const Place& place, Symbol r, Symbol t);
   Expr gaussian(const Place& place);

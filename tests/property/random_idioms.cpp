@@ -23,17 +23,27 @@ Expr RandomExpr::contraction(const Place& place) {
   return random_.chance(25) ? Expr(-0.5) * total : total;
 }
 
+/// x[r+t] of an input that holds one element for every sum, as equispaced points have.
+Expr RandomExpr::read_at_sum(const Place& place, Symbol r, Symbol t) {
+  const Affine sum = Affine(r) + Affine(t);
+  for (const InputDecl& input : program_.inputs) {
+    if (input.shape.size() != 1) continue;
+    if (place.domain.prove_nonnegative(input.shape[0] - sum - Affine(1)) == Proof::Holds) return access(input.name, {sum});
+  }
+  return number_of(sum) * Expr(0.25);
+}
+
 /// A factor that is the same for r, t exchanged, or depends on r + t only.
 Expr RandomExpr::pair_kernel(const Place& place, Symbol r, Symbol t) {
   const Expr one = read(place, r);
   const Expr other = at(one, r, t);
-  const Expr middle = index_value(Affine(r) + Affine(t)) * Expr(0.125);
+  const Expr middle = number_of(Affine(r) + Affine(t)) * Expr(0.125);
   switch (random_.between(0, 6)) {
     case 0: return one * other;
     case 1: return exponential(-square(one - other));
     case 2: return exponential(-square(read(place) - middle) / positive(place, 1));
     case 3: return call("tanh", {one + other});
-    case 4: return guarded_access(place, random_.pick(tensors()), {}) * middle;
+    case 4: return read_at_sum(place, r, t);
     case 5: return exponential(-(square(one) + square(other))) * middle;
     default: return square(one - read(place)) + square(other - read(place)) ;
   }
@@ -44,7 +54,7 @@ Expr RandomExpr::pair_weight(const Place& place, Symbol r, Symbol t) {
   switch (random_.between(0, 4)) {
     case 0: return one * at(one, r, t);
     case 1: return one - read(place, t) * read(place, r);
-    case 2: return call("where", {call("==", {index_value(Affine(r)), index_value(Affine(t))}), one, Expr(0.5)});
+    case 2: return call("where", {call("==", {number_of(Affine(r)), number_of(Affine(t))}), one, Expr(0.5)});
     case 3: return number(place, 1);
     default: return one;
   }
@@ -107,7 +117,7 @@ Expr RandomExpr::index_polynomial(const Place& place) {
   if (place.indices.empty()) return read(place);
   const Symbol i = random_.pick(place.indices).symbol;
   const Symbol j = random_.pick(place.indices).symbol;
-  const Expr step = index_value(Affine(i) - Affine(j) + Affine(random_.between(-1, 1))) * Expr(0.125);
+  const Expr step = number_of(Affine(i) - Affine(j) + Affine(random_.between(-1, 1))) * Expr(0.125);
   switch (random_.between(0, 2)) {
     case 0: return step * read(place) * (read(place) + step);
     case 1: return call("tanh", {square(step) + read(place)});
@@ -129,7 +139,7 @@ Expr RandomExpr::algebra_chain(const Place& place) {
   const Symbol u = Symbol::fresh();
   const Expr left = call("tanh", {read(place.with(row, size, all, 1).with(u, size, all, 1), row)});
   const Expr gram = reduce(ReduceKind::Sum, u, all, left * at(left, row, col));
-  const Expr diagonal = call("where", {call("==", {index_value(Affine(row)), index_value(Affine(col))}), random_.real(0.5, 2), 0});
+  const Expr diagonal = call("where", {call("==", {number_of(Affine(row)), number_of(Affine(col))}), random_.real(0.5, 2), 0});
   const Expr matrix = gram + diagonal;
   const std::vector<Symbol> own = place.over(size);
   const auto element = [&] { return own.empty() || random_.chance(20) ? Affine(0) : Affine(random_.pick(own)); };

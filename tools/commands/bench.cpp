@@ -10,6 +10,7 @@
 #include "tools/commands/bench_cases.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
+#include "tools/commands/sample_inputs.h"
 
 namespace moxie {
 namespace {
@@ -55,17 +56,21 @@ double median_seconds(Session& session) {
 }
 
 std::int64_t bytes_of(const Program& program, const std::string& tensor, const DimValues& dims) {
-  return element_count(extents_of(program, tensor, dims)) * static_cast<std::int64_t>(size_of(program.dtype_of(tensor)));
+  return element_count(extents_of(program, tensor, dims)) *
+         static_cast<std::int64_t>(size_of(program.dtype_of(tensor)));
 }
 
-Measurement measure(const Program& program, const BenchPrograms& made, const DimValues& dims, const BenchOptions& options) {
+Measurement measure(const Program& program, const BenchPrograms& made, const DimValues& given,
+                    const BenchOptions& options) {
+  const DimValues dims = choose_dims(program, given);
   // Nothing is read from the cache, so that compiling is measured too.
   DeviceOptions device{options.device.threads, "0"};
   const auto start = Clock::now();
   Session session(program, dims, open_device(options.device.name, device));
   Measurement measured;
   for (const InputDecl& input : session.plan().program.inputs) {
-    session.set(input.name, make_host_tensor(input.dtype, extents_of(program, input.name, dims), made.inputs.at(input.name)));
+    session.set(input.name,
+                make_host_tensor(input.dtype, extents_of(program, input.name, dims), made.inputs.at(input.name)));
     measured.input_bytes += bytes_of(program, input.name, dims);
   }
   session.run();
@@ -118,8 +123,9 @@ void print_row(const Result& result) {
   const Measurement& largest = result.step ? *result.step : result.forward_backward;
   std::string dims;
   for (const auto& [name, value] : result.dims) dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", name, value);
-  fmt::print("{:32}{:22}{:>10.3f}{:>10.3f}{:>10}{:>10.0f}{:>12.1f}{:>12.1f}\n", result.name, dims, result.forward.seconds * 1e3,
-             result.forward_backward.seconds * 1e3, result.step ? fmt::format("{:.3f}", result.step->seconds * 1e3) : "-",
+  fmt::print("{:32}{:22}{:>10.3f}{:>10.3f}{:>10}{:>10.0f}{:>12.1f}{:>12.1f}\n", result.name, dims,
+             result.forward.seconds * 1e3, result.forward_backward.seconds * 1e3,
+             result.step ? fmt::format("{:.3f}", result.step->seconds * 1e3) : "-",
              result.forward_backward.compile_s * 1e3, static_cast<double>(largest.workspace_bytes) / 1024,
              static_cast<double>(largest.input_bytes) / 1024);
   std::fflush(stdout);
@@ -131,16 +137,21 @@ int bench(const BenchOptions& options) {
   if (chosen.empty()) {
     for (const BenchCase& known : bench_cases()) chosen.push_back(&known);
   }
-  const int threads = options.device.threads > 0 ? options.device.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int threads = options.device.threads > 0 ? options.device.threads
+                                                 : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   if (!options.json) {
-    fmt::print("device {}, {}, {} thread{}; milliseconds (medians), KiB\n", options.device.name, options.dtype, threads, threads == 1 ? "" : "s");
-    fmt::print("{:32}{:22}{:>10}{:>10}{:>10}{:>10}{:>12}{:>12}\n", "case", "dims", "forward", "+backward", "step", "compile", "workspace", "inputs");
+    fmt::print("device {}, {}, {} thread{}; milliseconds (medians), KiB\n", options.device.name, options.dtype, threads,
+               threads == 1 ? "" : "s");
+    fmt::print("{:32}{:22}{:>10}{:>10}{:>10}{:>10}{:>12}{:>12}\n", "case", "dims", "forward", "+backward", "step",
+               "compile", "workspace", "inputs");
   }
   nlohmann::json results = nlohmann::json::array();
   for (const BenchCase* known : chosen) {
     const Result result = run_case(*known, options);
-    if (options.json) results.push_back(as_json(result, options, threads));
-    else print_row(result);
+    if (options.json)
+      results.push_back(as_json(result, options, threads));
+    else
+      print_row(result);
   }
   if (options.json) fmt::print("{}\n", results.dump(1));
   return 0;
@@ -158,7 +169,9 @@ Work add_bench(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
   options->device.threads = 1;
   app.add_option("case", options->cases, case_list());
-  app.add_option("--dims,--dim", options->dims, "other extents, such as S=64,N=512")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--dims,--dim", options->dims, "other extents, such as S=64,N=512")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--dtype", options->dtype, "f32 or f64")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
   add_device_option(app, options->device);
   add_threads_option(app, options->device);

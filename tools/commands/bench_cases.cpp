@@ -27,7 +27,8 @@ std::vector<double> spaced(std::span<const std::int64_t> shape, double low, doub
   const std::size_t row_size = count / static_cast<std::size_t>(std::max<std::int64_t>(rows, 1));
   std::vector<double> values(count);
   for (std::size_t i = 0; i < count; ++i) {
-    values[i] = low + (high - low) * static_cast<double>(i / row_size) / static_cast<double>(std::max<std::int64_t>(rows - 1, 1));
+    values[i] = low + (high - low) * static_cast<double>(i / row_size) /
+                          static_cast<double>(std::max<std::int64_t>(rows - 1, 1));
   }
   return values;
 }
@@ -41,7 +42,8 @@ void set_layer_constants(const Program& program, const DimValues& dims, TensorVa
   fill("noise", std::sqrt(0.1));
   fill("sigma", 0.1);
   fill("V0", kLowestPoint);
-  if (const auto r = dims.find("R"); r != dims.end()) fill("h", (kHighestPoint - kLowestPoint) / static_cast<double>(std::max<std::int64_t>(r->second - 1, 1)));
+  if (const auto r = dims.find("R"); r != dims.end())
+    fill("h", (kHighestPoint - kLowestPoint) / static_cast<double>(std::max<std::int64_t>(r->second - 1, 1)));
   if (program.find_input("V")) inputs["V"] = spaced(extents_of(program, "V", dims), kLowestPoint, kHighestPoint);
 }
 
@@ -57,10 +59,13 @@ std::vector<double> initial_values(const Parameter& parameter, std::uint64_t see
   const Initialiser& start = parameter.initialiser;
   const auto count = static_cast<std::size_t>(element_count(parameter.shape));
   switch (start.kind) {
-    case Initialiser::Kind::Constant: return std::vector<double>(count, start.low);
-    case Initialiser::Kind::Linspace: return spaced(parameter.shape, start.low, start.high);
+    case Initialiser::Kind::Constant:
+      return std::vector<double>(count, start.low);
+    case Initialiser::Kind::Linspace:
+      return spaced(parameter.shape, start.low, start.high);
     case Initialiser::Kind::Normal:
-    case Initialiser::Kind::Glorot: break;
+    case Initialiser::Kind::Glorot:
+      break;
   }
   std::vector<double> values = sample_values(SignDomain::Any, count, seed);
   if (start.kind == Initialiser::Kind::Glorot) {
@@ -82,10 +87,11 @@ BenchPrograms make_training(const Network& network, const DimValues& dims) {
   const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
   const TrainingStep step = training_step(gradients, network.parameters);
   BenchPrograms made{network.train, gradients, step.program, step.feedback, {}};
-  made.inputs = sample_inputs(step.program, dims, 1);
+  const DimValues all_dims = choose_dims(network.train, dims);
+  made.inputs = sample_inputs(step.program, all_dims, 1);
   made.inputs["cot.loss"] = {1};
   made.inputs["initial_rate"] = {1e-3};
-  made.inputs["target"] = one_hot(extents_of(network.train, "target", dims));
+  made.inputs["target"] = one_hot(extents_of(network.train, "target", all_dims));
   std::uint64_t seed = 100;
   for (const auto* list : {&network.parameters, &step.state}) {
     for (const Parameter& parameter : *list) made.inputs[parameter.name] = initial_values(parameter, seed++);
@@ -111,13 +117,34 @@ const std::vector<BenchCase>& cases() {
   const std::vector<std::string> moments = {"mean", "variance"};
   const std::vector<std::pair<std::string_view, std::int64_t>> layer = {{"S", 1024}, {"N", 50}, {"R", 14}};
   static const std::vector<BenchCase> table = {
-      {"gpn_layer_variance", "mean and variance of a layer, any inducing points", layer, make_layer, "gpn.response_variance", moments,
+      {"gpn_layer_variance",
+       "mean and variance of a layer, any inducing points",
+       layer,
+       make_layer,
+       "gpn.response_variance",
+       moments,
        {"mu", "var", "U", "noise"}},
-      {"gpn_layer_variance_equispaced", "the same with equally spaced inducing points", layer, make_layer, "gpn.response_variance_equispaced",
-       moments, {"mu", "var", "U", "noise"}},
-      {"gpn_layer_mean", "mean of a layer", layer, make_layer, "gpn.response_mean", {"mean"}, {"mu", "var", "U", "noise"}},
-      {"gpn_kappa", "inverse covariances of a layer's virtual observations", {{"N", 50}, {"R", 14}}, make_layer, "gpn.kappa",
-       {"kappa", "beta"}, {"U", "noise"}},
+      {"gpn_layer_variance_equispaced",
+       "the same with equally spaced inducing points",
+       layer,
+       make_layer,
+       "gpn.response_variance_equispaced",
+       moments,
+       {"mu", "var", "U", "noise"}},
+      {"gpn_layer_mean",
+       "mean of a layer",
+       layer,
+       make_layer,
+       "gpn.response_mean",
+       {"mean"},
+       {"mu", "var", "U", "noise"}},
+      {"gpn_kappa",
+       "inverse covariances of a layer's virtual observations",
+       {{"N", 50}, {"R", 14}},
+       make_layer,
+       "gpn.kappa",
+       {"kappa", "beta"},
+       {"U", "noise"}},
       {"train_step_letter", "training step of the GPN network 16x30x15x26", {{"S", 256}}, make_gpn_training},
       {"train_step_letter_tanh", "training step of the tanh network 16x30x15x26", {{"S", 256}}, make_tanh_training},
   };

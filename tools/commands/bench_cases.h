@@ -14,9 +14,9 @@ namespace moxie {
 
 /// What is measured of a case: the same inputs, more and more work.
 struct BenchPrograms {
-  Program forward;                  // outputs only
-  Program forward_backward;         // outputs and gradients, as one Program
-  std::optional<Program> step;      // with the optimiser's update
+  Program forward;                                            // outputs only
+  Program forward_backward;                                   // outputs and gradients, as one Program
+  std::optional<Program> step;                                // with the optimiser's update
   std::vector<std::pair<std::string, std::string>> feedback;  // outputs of a step that become inputs
   TensorValues inputs;
 };

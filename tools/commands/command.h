@@ -29,6 +29,8 @@ Work add_check(CLI::App& app);
 Work add_doctor(CLI::App& app);
 Work add_dump(CLI::App& app);
 Work add_ops(CLI::App& app);
+Work add_predict(CLI::App& app);
 Work add_run(CLI::App& app);
+Work add_train(CLI::App& app);
 
 }  // namespace moxie

@@ -26,21 +26,25 @@ std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
   // A folder opens but cannot be read.
-  if (!file || (file.peek(), file.bad())) throw DataError(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  if (!file || (file.peek(), file.bad()))
+    throw DataError(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
   text << file.rdbuf();
   return text.str();
 }
 
 void add_program_options(CLI::App& app, ProgramChoice& choice) {
-  app.add_option("program", choice.source, "a .mox file, or the name of a built-in formula (see `moxie ops`)")->required();
+  app.add_option("program", choice.source, "a .mox file, or the name of a built-in formula (see `moxie ops`)")
+      ->required();
   app.add_option("--dim", choice.dims, "values of dims, such as S=8,N=5: of those that no input shows")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--dtype", choice.dtype, "the default dtype of the formula: f32 or f64")->check(CLI::IsMember({"f32", "f64"}));
+  app.add_option("--dtype", choice.dtype, "the default dtype of the formula: f32 or f64")
+      ->check(CLI::IsMember({"f32", "f64"}));
 }
 
 Program load_program(const ProgramChoice& choice) {
-  Program program = is_file_name(choice.source) ? parse(read_text(choice.source), choice.source) : load_op(choice.source);
+  Program program =
+      is_file_name(choice.source) ? parse(read_text(choice.source), choice.source) : load_op(choice.source);
   if (program.name.empty()) program.name = choice.source;
   if (!choice.dtype.empty()) program = with_dtype(std::move(program), choice.dtype == "f64" ? DType::f64 : DType::f32);
   return program;
@@ -71,10 +75,12 @@ DimValues parse_dims(const std::vector<std::string>& texts, const Program& progr
 
 void add_gradient_options(CLI::App& app, std::vector<std::string>& grad, std::vector<std::string>& wrt) {
   app.add_option("--grad", grad,
-                 "also give gradients (grad.x) of these outputs y1,y2; their cotangents cot.y are inputs, or ones where they are missing")
+                 "also give gradients (grad.x) of these outputs y1,y2; their cotangents cot.y are inputs, or ones "
+                 "where they are missing")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--wrt", wrt, "the inputs x1,x2 to differentiate with respect to; all differentiable ones if not given")
+  app.add_option("--wrt", wrt,
+                 "the inputs x1,x2 to differentiate with respect to; all differentiable ones if not given")
       ->delimiter(',')
       ->allow_extra_args(false);
 }

@@ -44,7 +44,10 @@ Work add_dump(CLI::App& app) {
     names.emplace_back(stage.name);
     help += fmt::format("\n  {}: {}", stage.name, stage.purpose);
   }
-  app.add_option("--stage", options->stages, help)->delimiter(',')->allow_extra_args(false)->check(CLI::IsMember(names));
+  app.add_option("--stage", options->stages, help)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(names));
   return [options] { return dump(*options); };
 }
 

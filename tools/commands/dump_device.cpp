@@ -12,9 +12,11 @@ namespace fs = std::filesystem;
 
 class DumpDevice : public Device {
  public:
-  DumpDevice(std::shared_ptr<Device> device, fs::path folder) : device_(std::move(device)), folder_(std::move(folder)) {}
+  DumpDevice(std::shared_ptr<Device> device, fs::path folder)
+      : device_(std::move(device)), folder_(std::move(folder)) {}
 
   std::string name() const override { return device_->name(); }
+  CacheStats cache_stats() const override { return device_->cache_stats(); }
 
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
     // Written first, so that what fails to compile can be looked at.
@@ -26,7 +28,8 @@ class DumpDevice : public Device {
   void write(const Compilation& compilation) {
     const fs::path folder = folder_ / fmt::format("{:02}_{}", number_++, compilation.source.name);
     fs::create_directories(folder);
-    for (const Stage& stage : stages()) atomic_write(folder / fmt::format("{}.txt", stage.name), stage.text(compilation));
+    for (const Stage& stage : stages())
+      atomic_write(folder / fmt::format("{}.txt", stage.name), stage.text(compilation));
   }
 
   std::shared_ptr<Device> device_;

@@ -28,14 +28,20 @@ nlohmann::json describe(const Op& op) {
   for (const Definition& definition : program.definitions) {
     if (definition.output) outputs.push_back(definition.name);
   }
-  return {{"name", op.name}, {"summary", op.summary}, {"equations", op.equations}, {"inputs", inputs}, {"outputs", outputs}};
+  return {{"name", op.name},
+          {"summary", op.summary},
+          {"equations", op.equations},
+          {"inputs", inputs},
+          {"outputs", outputs}};
 }
 
 int list(const OpsOptions& options) {
   if (!options.name.empty()) {
     const Op& op = get_op(options.name);
-    if (options.json) fmt::print("{}\n", describe(op).dump(1));
-    else fmt::print("{}", op.text);
+    if (options.json)
+      fmt::print("{}\n", describe(op).dump(1));
+    else
+      fmt::print("{}", op.text);
   } else if (options.json) {
     nlohmann::json all = nlohmann::json::array();
     for (const Op& op : catalogue()) all.push_back(describe(op));

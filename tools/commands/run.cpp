@@ -42,12 +42,14 @@ std::string coordinates(std::size_t element, const std::vector<std::int64_t>& sh
 void check_values(const InputDecl& input, const HostTensor& tensor, const std::string& file) {
   const std::vector<double> values = to_doubles(tensor);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const bool allowed = input.sign == SignDomain::Any || values[i] > 0 || (values[i] == 0 && input.sign == SignDomain::NonNegative);
+    const bool allowed =
+        input.sign == SignDomain::Any || values[i] > 0 || (values[i] == 0 && input.sign == SignDomain::NonNegative);
     if (std::isfinite(values[i]) && allowed) continue;
-    throw DataError(fmt::format("{}: {}{} = {}, but {} is declared {}", file, input.name, coordinates(i, tensor.shape), values[i], input.name,
-                                input.sign == SignDomain::Positive      ? "> 0"
-                                : input.sign == SignDomain::NonNegative ? ">= 0"
-                                                                        : "without a range: a finite number is wanted"));
+    throw DataError(fmt::format(
+        "{}: {}{} = {}, but {} is declared {}", file, input.name, coordinates(i, tensor.shape), values[i], input.name,
+        input.sign == SignDomain::Positive      ? "> 0"
+        : input.sign == SignDomain::NonNegative ? ">= 0"
+                                                : "without a range: a finite number is wanted"));
   }
 }
 
@@ -59,12 +61,14 @@ Tensors read_inputs(const RunOptions& options, const Program& program) {
     if (cotangent || program.find_input(name)) continue;
     std::vector<std::string> wanted;
     for (const InputDecl& input : program.inputs) wanted.push_back(input.name);
-    throw DataError(fmt::format("{}: {} has no input '{}'; it reads {}", options.input, program.name, name, fmt::join(wanted, ", ")));
+    throw DataError(fmt::format("{}: {} has no input '{}'; it reads {}", options.input, program.name, name,
+                                fmt::join(wanted, ", ")));
   }
   for (const InputDecl& input : program.inputs) {
     const auto found = tensors.find(input.name);
     if (found == tensors.end()) {
-      throw DataError(fmt::format("{}: input {} of {} is missing; the file holds {}", options.input, input.name, program.name, names_of(tensors)));
+      throw DataError(fmt::format("{}: input {} of {} is missing; the file holds {}", options.input, input.name,
+                                  program.name, names_of(tensors)));
     }
     check_values(input, found->second, options.input);
   }
@@ -97,7 +101,8 @@ int run(const RunOptions& options) {
   const double planned = milliseconds(start);
   for (const InputDecl& input : task.inputs) {
     const auto found = inputs.find(input.name);
-    session.set(input.name, found != inputs.end() ? found->second : ones(input.dtype, extents_of(task, input.name, dims)));
+    session.set(input.name,
+                found != inputs.end() ? found->second : ones(input.dtype, extents_of(task, input.name, dims)));
   }
   session.set_random_state(options.seed, options.step);
   session.run();
@@ -109,8 +114,9 @@ int run(const RunOptions& options) {
   }
   write_safetensors(options.output, results);
   if (options.stats) {
-    fmt::print(stderr, "steps {}, LLVM compilations {}, workspace {} bytes, planned after {:.1f} ms, done after {:.1f} ms\n",
-               session.plan().steps.size(), llvm_compilations(), session.workspace_bytes(), planned, milliseconds(start));
+    fmt::print(
+        stderr, "steps {}, LLVM compilations {}, workspace {} bytes, planned after {:.1f} ms, done after {:.1f} ms\n",
+        session.plan().steps.size(), llvm_compilations(), session.workspace_bytes(), planned, milliseconds(start));
   }
   return 0;
 }

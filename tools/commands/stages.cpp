@@ -42,15 +42,16 @@ std::string loop_name(const Kernel& kernel, const std::optional<LoopIndex>& loop
   if (!loop) return "none";
   for (const KernelRoot& root : kernel.roots) {
     const auto axis = std::ranges::find(root.subscripts, Affine(loop->symbol));
-    if (axis != root.subscripts.end()) return root.definition.axes[static_cast<std::size_t>(axis - root.subscripts.begin())].name;
+    if (axis != root.subscripts.end())
+      return root.definition.axes[static_cast<std::size_t>(axis - root.subscripts.begin())].name;
   }
   return "of a sum";
 }
 
 std::string describe(const Kernel& kernel) {
-  std::string text = fmt::format("kernel {}: vector loop {}, sample loop {}{}{}\n", kernel.name,
-                                 loop_name(kernel, kernel.vector), loop_name(kernel, kernel.sample),
-                                 kernel.reason.empty() ? "" : "; ", kernel.reason);
+  std::string text =
+      fmt::format("kernel {}: vector loop {}, sample loop {}{}{}\n", kernel.name, loop_name(kernel, kernel.vector),
+                  loop_name(kernel, kernel.sample), kernel.reason.empty() ? "" : "; ", kernel.reason);
   for (const KernelRoot& root : kernel.roots) text += describe(root);
   return text;
 }
@@ -86,8 +87,8 @@ std::string schedule_of(const LoweredKernel& kernel, const DimValues& dims) {
   const int lanes = lanes_for(kernel.program, host_machine());
   try {
     const Schedule schedule = choose_schedule(kernel, dims, lanes);
-    return fmt::format("{} lanes, {} tiles, {} chunks{}{}", lanes, schedule.tiles, schedule.chunks, schedule.reason.empty() ? "" : ": ",
-                       schedule.reason);
+    return fmt::format("{} lanes, {} tiles, {} chunks{}{}", lanes, schedule.tiles, schedule.chunks,
+                       schedule.reason.empty() ? "" : ": ", schedule.reason);
   } catch (const ShapeError&) {
     return fmt::format("{} lanes; tiles and chunks depend on dynamic dims (give them with --dim)", lanes);
   }
@@ -105,7 +106,8 @@ std::string loop_text(const Compilation& compilation) {
 }
 
 std::string generated_text(const Compilation& compilation) {
-  return for_each_kernel(compilation, [](const LoweredKernel& kernel) { return llvm_text(kernel.program, host_machine()); });
+  return for_each_kernel(compilation,
+                         [](const LoweredKernel& kernel) { return llvm_text(kernel.program, host_machine()); });
 }
 
 std::string assembly_text(const Compilation& compilation) {

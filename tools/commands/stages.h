@@ -10,14 +10,14 @@
 namespace moxie {
 
 struct Compilation {
-  Program source;   // as written
-  Program task;     // with gradients where they were asked for; specialised
+  Program source;  // as written
+  Program task;    // with gradients where they were asked for; specialised
   Plan plan;
-  DimValues dims;   // dynamic dims may be missing
+  DimValues dims;  // dynamic dims may be missing
 };
 
 struct Stage {
-  std::string_view name;     // "loop"
+  std::string_view name;  // "loop"
   std::string_view purpose;
   std::string (*text)(const Compilation& compilation);
 };

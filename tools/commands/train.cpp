@@ -20,13 +20,13 @@ namespace fs = std::filesystem;
 
 struct TrainOptions {
   TrainConfig config;
+  DeviceChoice device;
   std::string out, resume;
-  bool quiet = false;
   std::map<std::string, std::pair<const char*, CLI::Option*>> options;  // by name: group and option
 };
 
 /// What may differ when a run goes on: everything else would make it another run.
-constexpr std::array<std::string_view, 5> kResumable = {"epochs", "max-time", "data-dir", "device", "threads"};
+constexpr std::array<std::string_view, 3> kResumable = {"epochs", "max-time", "data-dir"};
 
 void add_option(CLI::App& app, TrainOptions& options, const char* group, const std::string& name, auto& value,
                 const char* help) {
@@ -40,8 +40,6 @@ void add_option(CLI::App& app, TrainOptions& options, const char* group, const s
   option->group(group);
   options.options[name] = {group, option};
 }
-
-bool given(const TrainOptions& options, const std::string& name) { return !options.options.at(name).second->empty(); }
 
 /// Throws UsageError for options of the other model.
 void check_groups(const TrainOptions& options) {
@@ -59,11 +57,20 @@ TrainConfig resumed_config(const TrainOptions& options, const RunFolder& folder)
   for (const auto& [name, option] : options.options) {
     if (option.second->empty()) continue;
     if (std::ranges::find(kResumable, name) == kResumable.end())
-      throw UsageError(fmt::format("--{} cannot change when a run is resumed; only --{} can", name,
-                                   fmt::join(kResumable, ", --")));
+      throw UsageError(
+          fmt::format("--{} cannot change when a run is resumed; only --{} can", name, fmt::join(kResumable, ", --")));
     json[name] = now[name];
   }
   return config_from_json(json.dump(), folder.path().string());
+}
+
+/// What was typed, for the run folder.
+std::string command_line(const TrainOptions& options, const std::string& model_or_resume) {
+  std::string text = "moxie train " + model_or_resume;
+  for (const auto& [name, option] : options.options) {
+    if (!option.second->empty()) text += fmt::format(" --{} {}", name, fmt::join(option.second->results(), ","));
+  }
+  return text;
 }
 
 fs::path default_folder(const TrainConfig& config) {
@@ -76,7 +83,7 @@ int run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run,
   const StopSignals signals;
   {
     Progress progress(config.epochs, config.max_time);
-    run.train(StopSignals::received, [&](const EpochReport& report) {
+    run.train(folder, StopSignals::received, [&](const EpochReport& report) {
       folder.append_metrics(metrics_line(report));
       progress.show(report);
     });
@@ -88,46 +95,43 @@ int run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run,
   }
   const FinalReport report = run.evaluate_best();
   folder.append_metrics(final_metrics_line(report, run.state()));
-  fmt::print("{}\nrun       {} (moxie predict {} --data {})\n", describe_end(report, run.state()), path, path, data.name);
+  fmt::print("{}\nrun       {} (moxie predict {} --data {})\n", describe_end(report, run.state()), path, path,
+             data.name);
   return 0;
 }
 
-TrainingRun prepare(const TrainConfig& config, const Dataset& data, const RunFolder& folder) {
-  DeviceChoice device;
-  device.name = config.device;
-  device.threads = config.threads;
+TrainingRun prepare(const TrainConfig& config, const DeviceChoice& device, const Dataset& data) {
   const auto start = std::chrono::steady_clock::now();
-  TrainingRun run(config, data, open_device(device), folder);
-  run.compile();
+  TrainingRun run(config, data, open_chosen_device(device));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print("{}\n{}\n", describe_data(data), describe_plan(run.plan(), run.network().parameters, seconds));
   std::fflush(stdout);
   return run;
 }
 
-int start(const TrainOptions& options, const std::string& command) {
+int start(const TrainOptions& options) {
   const TrainConfig& config = options.config;
   check_groups(options);
   check(config);
-  const Dataset data = load_dataset(config.data, load_options(config));
   const fs::path path = options.out.empty() ? default_folder(config) : fs::path(options.out);
-  make_network(config, data.encoding, true);  // refuses wrong options before there is a folder
-  const RunFolder folder = RunFolder::create(path, config, command);
-  TrainingRun run = prepare(config, data, folder);
+  RunFolder::require_free(path);
+  const Dataset data = load_dataset(config.data, load_options(config));
+  TrainingRun run = prepare(config, options.device, data);
+  const RunFolder folder = RunFolder::create(path, config, command_line(options, config.model));
   return run_to_end(config, data, run, folder);
 }
 
-int resume(const TrainOptions& options, const std::string& command) {
+int resume(const TrainOptions& options) {
   if (!options.out.empty()) throw UsageError("--out and --resume do not go together: a run stays in its folder");
   const RunFolder folder = RunFolder::open(options.resume);
   const TrainConfig config = resumed_config(options, folder);
   check(config);
   const Checkpoint checkpoint = folder.read_checkpoint();
   const Dataset data = load_dataset(config.data, load_options(config));
-  TrainingRun run = prepare(config, data, folder);
+  TrainingRun run = prepare(config, options.device, data);
   run.resume(checkpoint);
   folder.rewind_metrics(checkpoint.state.position.step);
-  folder.write_config(config, command);
+  folder.write_config(config, command_line(options, "--resume " + options.resume));
   return run_to_end(config, data, run, folder);
 }
 
@@ -136,17 +140,20 @@ int resume(const TrainOptions& options, const std::string& command) {
 Work add_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
   TrainConfig& config = options->config;
-  CLI::Option* model = app.add_option("model", config.model, "gpn (Gaussian process neurons) or mlp (fixed activations)");
+  CLI::Option* model =
+      app.add_option("model", config.model, "gpn (Gaussian process neurons) or mlp (fixed activations)");
   model->check(CLI::IsMember({"gpn", "mlp"}));
   app.add_option("--out", options->out, "the run folder; runs/MODEL-DATA-SEED if not given");
   app.add_option("--resume", options->resume, "the folder of a run to go on with, exactly as if it had never stopped");
+  add_device_option(app, options->device);
+  add_threads_option(app, options->device);
   visit_fields(config, [&](const char* group, const char* name, auto& value, const char* help) {
     add_option(app, *options, group, name, value, help);
   });
   return [options, model] {
-    if (!options->resume.empty()) return resume(*options, "moxie train --resume " + options->resume);
+    if (!options->resume.empty()) return resume(*options);
     if (model->empty()) throw UsageError("which model? `moxie train gpn` or `moxie train mlp`");
-    return start(*options, "moxie train " + options->config.model);
+    return start(*options);
   };
 }
 

@@ -68,10 +68,12 @@ Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, Task tas
   options.sigma_points = choose("--sigma-points", kSigmaPoints, c.sigma_points);
   options.inducing_points = c.inducing_points;
   options.noise = c.noise;
+  options.least_noise = c.least_noise;
   options.sigma = c.sigma;
   options.penalty = c.penalty;
   options.train_lambda = c.train_lambda;
-  options.train_sigma = c.train_sigma;
+  // The likelihood of values needs the noise of their data.
+  options.train_sigma = c.train_sigma || task == Task::Regression;
   return gpn_network(options);
 }
 

@@ -30,6 +30,7 @@ struct TrainConfig {
   std::string sigma_points = "features";
   std::int64_t inducing_points = 14;
   double noise = 0.31622776601683794;
+  double least_noise = 0.01;
   double sigma = 0.1;
   double penalty = 0.1;
   bool train_lambda = false;
@@ -53,9 +54,6 @@ struct TrainConfig {
   std::uint64_t epochs = 1000;
   double max_time = 0;  // seconds; 0: no limit
   std::string on_nan = "stop";
-
-  std::string device = "cpu";
-  int threads = 0;
 };
 
 namespace option_group {
@@ -64,7 +62,6 @@ inline constexpr const char* kModel = "Model";
 inline constexpr const char* kGpn = "Model: gpn";
 inline constexpr const char* kMlp = "Model: mlp";
 inline constexpr const char* kTraining = "Training";
-inline constexpr const char* kDevice = "Device";
 }  // namespace option_group
 
 /// Calls visit(group, name, member, help) for every option, in the order of the help text.
@@ -81,26 +78,31 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kData, "task", c.task, "csv: classification or regression");
   visit(option_group::kData, "test-file", c.test_file, "csv: test rows");
   visit(option_group::kModel, "layers", c.layers, "units of the hidden layers, as in 30,15");
-  visit(option_group::kGpn, "propagate", c.propagate, "moments that go from layer to layer");
-  visit(option_group::kGpn, "sharing", c.sharing, "virtual observations of each unit, or of a layer");
-  visit(option_group::kGpn, "init", c.init, "targets start at random, or as the identity");
-  visit(option_group::kGpn, "sigma-points", c.sigma_points, "where the loss draws its sigma points");
+  visit(option_group::kGpn, "propagate", c.propagate,
+        "moments that go from layer to layer: mean, variance or covariance");
+  visit(option_group::kGpn, "sharing", c.sharing, "who shares virtual observations: none, or the units of a layer");
+  visit(option_group::kGpn, "init", c.init, "how their targets start: random or identity");
+  visit(option_group::kGpn, "sigma-points", c.sigma_points,
+        "where the loss draws its sigma points: features or logits");
   visit(option_group::kGpn, "inducing-points", c.inducing_points, "number of virtual observations");
   visit(option_group::kGpn, "noise", c.noise, "variance of the virtual observations at the start");
+  visit(option_group::kGpn, "least-noise", c.least_noise, "lower bound of that variance");
   visit(option_group::kGpn, "sigma", c.sigma, "standard deviation of the output noise at the start");
   visit(option_group::kGpn, "penalty", c.penalty, "weight of the penalty on small noise");
   visit(option_group::kGpn, "train-lambda", c.train_lambda, "train the lengthscales");
   visit(option_group::kGpn, "train-sigma", c.train_sigma, "train the output noise");
   visit(option_group::kMlp, "activation", c.activation, "tanh, relu, ... (dense.* of `moxie ops`)");
-  visit(option_group::kMlp, "dropout", c.dropout, "dropout of the hidden layers' inputs");
+  visit(option_group::kMlp, "dropout", c.dropout, "dropout of the hidden layers' inputs: none or fast");
   visit(option_group::kMlp, "dropout-rate", c.dropout_rate, "share of the inputs that is dropped");
   visit(option_group::kTraining, "seed", c.seed, "of initial values, validation rows, order of samples, and noise");
   visit(option_group::kTraining, "batch", c.batch, "samples per step");
-  visit(option_group::kTraining, "optimiser", c.optimiser, "rule that updates the parameters");
+  visit(option_group::kTraining, "optimiser", c.optimiser,
+        "rule that updates the parameters: sgd, momentum, rmsprop or adam");
   visit(option_group::kTraining, "rate", c.rate, "learning rate at the start");
   visit(option_group::kTraining, "momentum", c.momentum, "momentum: its share of the last step");
   visit(option_group::kTraining, "weight-decay", c.weight_decay, "part of each parameter added to its gradient");
-  visit(option_group::kTraining, "schedule", c.schedule, "how the learning rate falls");
+  visit(option_group::kTraining, "schedule", c.schedule,
+        "how the rate falls: plateau, constant, step, inverse_time or exponential");
   visit(option_group::kTraining, "schedule-decay", c.schedule_decay, "inverse_time, exponential: decay per step");
   visit(option_group::kTraining, "schedule-factor", c.schedule_factor, "step, plateau: factor by which the rate falls");
   visit(option_group::kTraining, "schedule-period", c.schedule_period, "step: steps between two falls");
@@ -110,8 +112,6 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kTraining, "epochs", c.epochs, "most epochs");
   visit(option_group::kTraining, "max-time", c.max_time, "most seconds; 0: no limit");
   visit(option_group::kTraining, "on-nan", c.on_nan, "what a NaN or an infinity does: stop training, or skip the step");
-  visit(option_group::kDevice, "device", c.device, "where to run");
-  visit(option_group::kDevice, "threads", c.threads, "threads; 0: as many as there are processors");
 }
 
 /// Throws UsageError for options that do not go together or are out of range.

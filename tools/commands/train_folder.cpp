@@ -8,7 +8,7 @@
 
 #include "compiler/support/error.h"
 #include "runtime/atomic_file.h"
-#include "tools/commands/common.h"
+#include "tools/data/file.h"
 
 namespace moxie {
 namespace {
@@ -54,13 +54,19 @@ RunState state_from_json(const std::string& text) {
 
 }  // namespace
 
-RunFolder RunFolder::create(const fs::path& path, const TrainConfig& config, std::string_view command) {
+void RunFolder::require_free(const fs::path& path) {
   std::error_code error;
   if (fs::exists(path, error)) {
-    throw DataError(fmt::format("{} exists already, and no run is ever overwritten: choose another --out, or go on with "
-                                "it by --resume {}",
-                                path.string(), path.string()));
+    throw DataError(
+        fmt::format("{} exists already, and no run is ever overwritten: choose another --out, or go on with "
+                    "it by --resume {}",
+                    path.string(), path.string()));
   }
+}
+
+RunFolder RunFolder::create(const fs::path& path, const TrainConfig& config, std::string_view command) {
+  require_free(path);
+  std::error_code error;
   fs::create_directories(path, error);
   if (error) throw DataError(fmt::format("cannot make the folder {}: {}", path.string(), error.message()));
   RunFolder folder(path);
@@ -78,7 +84,7 @@ RunFolder RunFolder::open(const fs::path& path) {
 
 TrainConfig RunFolder::read_config() const {
   const fs::path file = path_ / "config.json";
-  return config_from_json(read_text(file.string()), file.string());
+  return config_from_json(read_file(file), file.string());
 }
 
 void RunFolder::write_config(const TrainConfig& config, std::string_view command) const {

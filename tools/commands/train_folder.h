@@ -14,13 +14,13 @@ namespace moxie {
 struct RunState {
   TrainerPosition position;
   PlateauState plateau;
-  double loss_sum = 0;                 // over samples, since the last evaluation
+  double loss_sum = 0;  // over samples, since the last evaluation
   std::uint64_t loss_samples = 0;
-  std::uint64_t best_epoch = 0;        // after which the best parameters were found
-  double residual_variance = 1;        // of the best parameters
-  std::uint64_t skipped = 0;           // steps that --on-nan skip undid
-  double elapsed = 0;                  // seconds of training
-  std::string finished;                // why training ended; empty while it may go on
+  std::uint64_t best_epoch = 0;  // after which the best parameters were found
+  double residual_variance = 1;  // of the best parameters
+  std::uint64_t skipped = 0;     // steps that --on-nan skip undid
+  double elapsed = 0;            // seconds of training
+  std::string finished;          // why training ended; empty while it may go on
   bool operator==(const RunState&) const = default;
 };
 
@@ -32,7 +32,9 @@ struct Checkpoint {
 
 class RunFolder {
  public:
-  /// Makes the folder and its config.json. Throws DataError if there is anything there already.
+  /// Throws DataError if there is anything at `path` already.
+  static void require_free(const std::filesystem::path& path);
+  /// Makes the folder, which must not exist, and its config.json.
   static RunFolder create(const std::filesystem::path& path, const TrainConfig& config, std::string_view command);
   /// Throws DataError if no run can be taken up there.
   static RunFolder open(const std::filesystem::path& path);

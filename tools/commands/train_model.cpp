@@ -23,8 +23,10 @@ PhiloxCounter words_of(std::uint64_t seed, std::size_t parameter, std::size_t el
 double initial_value(const Parameter& parameter, std::size_t element, std::size_t per_row, const PhiloxCounter& words) {
   const Initialiser& start = parameter.initialiser;
   switch (start.kind) {
-    case Initialiser::Kind::Constant: return start.low;
-    case Initialiser::Kind::Normal: return normal_from_words(words[0], words[1]);
+    case Initialiser::Kind::Constant:
+      return start.low;
+    case Initialiser::Kind::Normal:
+      return normal_from_words(words[0], words[1]);
     case Initialiser::Kind::Linspace: {
       const std::int64_t last = parameter.shape[0] - 1;
       const auto row = static_cast<double>(element / per_row);
@@ -79,12 +81,12 @@ SavedModel load_model(const std::filesystem::path& file) {
       throw DataError(fmt::format("{}: is not the model of a run: it has no '{}'", file.string(), name));
     return found->second;
   };
-  SavedModel model{config_from_json(text("config"), file.string()), encoding_from_json(text("encoding"), file.string()),
-                   {}};
+  SavedModel model{
+      config_from_json(text("config"), file.string()), encoding_from_json(text("encoding"), file.string()), {}};
   const auto number = nlohmann::json::parse(text("residual_variance"), nullptr, false);
   if (!number.is_number() || !(number.get<double>() >= 0))
-    throw DataError(fmt::format("{}: the residual variance '{}' is not a number", file.string(),
-                                text("residual_variance")));
+    throw DataError(
+        fmt::format("{}: the residual variance '{}' is not a number", file.string(), text("residual_variance")));
   model.residual_variance = number.get<double>();
   model.parameters = std::move(contents.tensors);
   return model;

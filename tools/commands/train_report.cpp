@@ -132,7 +132,8 @@ void Progress::show(const EpochReport& report) {
     first_elapsed_ = report.elapsed;
   }
   const double pause = terminal_ ? kSecondsBetweenDrawings : kSecondsBetweenLines;
-  const bool news = report.verdict == PlateauVerdict::RateFell || report.verdict == PlateauVerdict::Finished;
+  const bool news = report.verdict == PlateauVerdict::RateFell || report.verdict == PlateauVerdict::Finished ||
+                    report.epoch >= epochs_;
   if (shown_ >= 0 && report.elapsed - shown_ < pause && !news) return;
   shown_ = report.elapsed;
   if (terminal_) {

@@ -22,8 +22,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 StepProgram make_step(const TrainConfig& config, const Network& network) {
   const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
-  TrainingStep step =
-      training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config));
+  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config));
   return {std::move(step.program), std::move(step.feedback)};
 }
 
@@ -43,11 +42,9 @@ NamedTensors zeros_of(const Program& program, const std::vector<std::pair<std::s
 
 }  // namespace
 
-TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device,
-                         RunFolder folder)
+TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device)
     : config_(config),
       data_(data),
-      folder_(std::move(folder)),
       network_(make_network(config, data.encoding, true)),
       trainer_(make_step(config, network_), device, rows_of(data.train), {config.batch, config.seed}),
       device_(device),
@@ -60,6 +57,7 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, std::sh
   for (const auto& [name, tensor] : zeros_of(plan().program, trainer_.renewals(), initial_)) trainer_.set(name, tensor);
   state_.plateau.rate = config.rate;
   trainer_.set_rate(state_.plateau.rate);
+  trainer_.warm_up();
 }
 
 void TrainingRun::resume(const Checkpoint& checkpoint) {
@@ -73,36 +71,37 @@ void TrainingRun::resume(const Checkpoint& checkpoint) {
   trainer_.set_rate(state_.plateau.rate);
 }
 
-void TrainingRun::train(const std::function<bool()>& stop, const std::function<void(const EpochReport&)>& report) {
+void TrainingRun::train(const RunFolder& folder, const std::function<bool()>& stop,
+                        const std::function<void(const EpochReport&)>& report) {
   start_ = saved_ = Clock::now();
   while (state_.finished.empty() && !stop()) {
     if (state_.finished = limit_reached(); !state_.finished.empty()) break;
-    take_step();
+    take_step(folder);
     if (trainer_.position().data.used == data_.train.rows()) report(finish_epoch());
-    save_if_due();
+    if (seconds_since(saved_) >= kSecondsBetweenSaves) save(folder);
   }
-  save();
+  save(folder);
 }
 
-void TrainingRun::take_step() {
+void TrainingRun::take_step(const RunFolder& folder) {
   const StepResult result = trainer_.step();
-  if (!result.finite()) return handle_non_finite(result);
+  if (!result.finite()) return handle_non_finite(result, folder);
   skipped_in_a_row_ = 0;
   gradient_norm_ = result.gradient_norm;
   state_.loss_sum += result.loss * static_cast<double>(result.samples.size());
   state_.loss_samples += result.samples.size();
 }
 
-void TrainingRun::handle_non_finite(const StepResult& result) {
+void TrainingRun::handle_non_finite(const StepResult& result, const RunFolder& folder) {
   const std::string spoilt = trainer_.first_non_finite();
   trainer_.undo();
   const std::string what = culprit(result, spoilt);
   ++state_.skipped;
   if (config_.on_nan == "skip" && ++skipped_in_a_row_ < kMostSkipped) return;
-  save();
-  throw DeviceError(fmt::format(
-      "step {}: {}. The parameters from before this step are saved. Try a smaller --rate, or --on-nan skip",
-      trainer_.position().step, what));
+  save(folder);
+  throw DeviceError(
+      fmt::format("step {}: {}. The parameters from before this step are saved. Try a smaller --rate, or --on-nan skip",
+                  trainer_.position().step, what));
 }
 
 /// What was not finite first. The parameters were, since every step is checked.
@@ -154,16 +153,12 @@ std::string TrainingRun::limit_reached() const {
 
 double TrainingRun::elapsed() const { return earlier_ + seconds_since(start_); }
 
-void TrainingRun::save_if_due() {
-  if (seconds_since(saved_) >= kSecondsBetweenSaves) save();
-}
-
-void TrainingRun::save() {
+void TrainingRun::save(const RunFolder& folder) {
   state_.position = trainer_.position();
   state_.elapsed = elapsed();
-  if (new_best_) save_model(folder_.model_file(), {config_, data_.encoding, best_, state_.residual_variance});
+  if (new_best_) save_model(folder.model_file(), {config_, data_.encoding, best_, state_.residual_variance});
   new_best_ = false;
-  folder_.write_checkpoint({state_, trainer_.tensors(), best_});
+  folder.write_checkpoint({state_, trainer_.tensors(), best_});
   saved_ = Clock::now();
 }
 

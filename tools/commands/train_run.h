@@ -29,34 +29,34 @@ struct FinalReport {
 
 class TrainingRun {
  public:
-  /// `data` outlives the run. Compiles the step.
-  TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device, RunFolder folder);
+  /// `config` and `data` outlive the run. Compiles the step.
+  TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device);
 
   /// Takes the run up at a checkpoint.
   void resume(const Checkpoint& checkpoint);
-  /// Trains until a limit is reached or `stop` says so, and saves. Throws DeviceError at a NaN or an infinity, unless
-  /// they are skipped.
-  void train(const std::function<bool()>& stop, const std::function<void(const EpochReport&)>& report);
+  /// Trains until a limit is reached or `stop` says so, and saves now and then and at the end. Throws DeviceError at a
+  /// NaN or an infinity, unless they are skipped.
+  void train(const RunFolder& folder, const std::function<bool()>& stop,
+             const std::function<void(const EpochReport&)>& report);
   FinalReport evaluate_best();
 
   const RunState& state() const { return state_; }
+  const Network& network() const { return network_; }
   const Plan& plan() const { return trainer_.session().plan(); }
 
  private:
-  void take_step();
-  void handle_non_finite(const StepResult& result);
+  void take_step(const RunFolder& folder);
+  void handle_non_finite(const StepResult& result, const RunFolder& folder);
   std::string culprit(const StepResult& result, const std::string& spoilt);
   EpochReport finish_epoch();
   void keep_best(const Evaluation& validation);
   std::string limit_reached() const;
   double elapsed() const;
-  void save_if_due();
-  void save();
+  void save(const RunFolder& folder);
   NamedTensors parameters() const;
 
   const TrainConfig& config_;
   const Dataset& data_;
-  RunFolder folder_;
   Network network_;
   Trainer trainer_;
   std::shared_ptr<Device> device_;
@@ -64,7 +64,7 @@ class TrainingRun {
   NamedTensors initial_, best_;
   RunState state_;
   double gradient_norm_ = 0;
-  bool new_best_ = true;   // not saved yet
+  bool new_best_ = true;  // not saved yet
   std::uint64_t skipped_in_a_row_ = 0;
   double earlier_ = 0;  // seconds of training before this process
   std::chrono::steady_clock::time_point start_, saved_;

@@ -162,9 +162,43 @@ void KernelWriter::write(const stmt::For& s) {
 void KernelWriter::write_rounds(const stmt::For& s, const Val& index, const Val& last) {
   if (s.vector) round_ = Round{s.variable, active_lanes(s, index, last)};
   addressing_.open(s.variable, index);
+  if (round_ && !s.vector && !constant_trip_count(s.range)) prefetch_rows(s);
   write(s.body);
   addressing_.close();
   if (s.vector) round_.reset();
+}
+
+namespace {
+
+/// Rows ahead: a row takes some hundred cycles, about as long as memory does for a few.
+constexpr std::int64_t kRowsAhead = 4;
+/// The processor's own prefetching follows smaller steps.
+constexpr std::int64_t kFarBytes = 1024;
+
+}  // namespace
+
+/// A loop over samples walks down columns one vector wide. Where a row is longer than a quarter of a page, no prefetcher follows, so the
+/// lines that later rounds read and write are asked for here.
+void KernelWriter::prefetch_rows(const stmt::For& s) {
+  const auto prefetch = [&](BufferId id, const std::vector<Affine>& subscripts, bool write) {
+    const BufferDecl& buffer = program_.buffers.at(id);
+    Coefficient step;
+    for (std::size_t axis = 0; axis < subscripts.size(); ++axis) {
+      if (subscripts[axis].mentions(s.variable)) step = buffer_strides_.at(id).at(axis);
+    }
+    const std::int64_t bytes = step.constant * (buffer.dtype == DType::f32 ? 4 : 8);
+    if (!step.terms.empty() || bytes < kFarBytes) return;
+    std::vector<Affine> ahead = subscripts;
+    const Affine later = Affine(s.variable) + Affine(kRowsAhead);
+    for (Affine& subscript : ahead) subscript = subscript.substitute([&](Symbol symbol) { return symbol == s.variable ? &later : nullptr; });
+    memory_.prefetch(buffer_place(id, ahead), write);
+  };
+  for (const Statement& statement : s.body) {
+    if (const auto* store = std::get_if<stmt::Store>(&statement)) prefetch(store->buffer, store->subscripts, true);
+    const auto* let = std::get_if<stmt::Let>(&statement);
+    const auto* load = let ? std::get_if<op::Load>(&program_.values.at(let->id).operation) : nullptr;
+    if (load && program_.values.at(let->id).varying) prefetch(load->buffer, load->subscripts, false);
+  }
 }
 
 std::optional<Val> KernelWriter::active_lanes(const stmt::For& s, const Val& index, const Val& last) {

@@ -42,6 +42,7 @@ class KernelWriter {
   void write(const stmt::Check& s);
   void write_rounds(const stmt::For& s, const Val& index, const Val& last);
   void record_failure(const stmt::Check& s, const Val& bad);
+  void prefetch_rows(const stmt::For& s);
   std::optional<Val> active_lanes(const stmt::For& s, const Val& index, const Val& last);
 
   // ---- operations (emit_operation.cpp) ----

@@ -14,6 +14,7 @@ int main(int, char** argv) {
   session.set("cot.y", make_host_tensor(DType::f32, {}, std::vector<double>{1}));
   session.run();
   const std::vector<double> gradient = to_doubles(session.get("grad.x"));
-  std::cout << "y = " << to_doubles(session.get("y"))[0] << ", grad.x[2] = " << gradient[2] << ", " << catalogue().size() << " operations\n";
+  std::cout << "y = " << to_doubles(session.get("y"))[0] << ", grad.x[2] = " << gradient[2] << ", "
+            << catalogue().size() << " operations\n";
   return gradient == std::vector<double>{2, 4, 6} ? 0 : 1;
 }

@@ -1,0 +1,170 @@
+// The commands besides run.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "compiler/ir/program.h"
+#include "ops/catalogue.h"
+#include "runtime/safetensors.h"
+#include "tests/cli/process.h"
+
+using namespace moxie;
+using moxie::test::Outcome;
+using moxie::test::read_file;
+using moxie::test::Workshop;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("ops lists the catalogue and prints its files") {
+  const Workshop shop;
+  const Outcome table = shop.moxie({"ops"});
+  CHECK(table.code == 0);
+  for (const Op& op : catalogue()) CHECK(contains(table.out, std::string(op.name) + " "));
+  const Outcome text = shop.moxie({"ops", "gpn.kappa"});
+  CHECK(text.out == get_op("gpn.kappa").text);
+  CHECK_NOTHROW(parse(text.out));
+  CHECK(nlohmann::json::parse(shop.moxie({"ops", "--json"}).out).size() == catalogue().size());
+  const Outcome unknown = shop.moxie({"ops", "gpn.kapa"});
+  CHECK(unknown.code == 1);
+  CHECK(contains(unknown.err, "gpn.kappa"));
+}
+
+TEST_CASE("check accepts a right formula and prints a row per tensor") {
+  const Workshop shop;
+  const Outcome outcome = shop.moxie({"check", "gpn.response_mean", "--dim", "N=2,R=3"});
+  CHECK_MESSAGE(outcome.code == 0, outcome.err, outcome.out);
+  CHECK(contains(outcome.out, "N=2 R=3 S=7"));
+  for (const char* name : {"mean ", "grad.mu ", "grad.noise "}) CHECK(contains(outcome.out, name));
+}
+
+TEST_CASE("check fails where a gradient is not the derivative") {
+  const Workshop shop;
+  // The floor jumps where differences look and is flat where the derivative does.
+  shop.write("jump.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = floor(1e7*x[n])\n");
+  const Outcome outcome = shop.moxie({"check", "jump.mox"});
+  CHECK(outcome.code == 1);
+  CHECK(contains(outcome.out, "beyond tolerance"));
+}
+
+TEST_CASE("check says when no input suits the formula") {
+  const Workshop shop;
+  shop.write("never.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = sqrt(-1 - x[n]^2)\n");
+  const Outcome outcome = shop.moxie({"check", "never.mox"});
+  CHECK(outcome.code == 1);
+  CHECK(contains(outcome.err, "none of 20 random inputs lies in the formula's domain"));
+}
+
+TEST_CASE("dump shows every stage") {
+  const Workshop shop;
+  const std::vector<std::string> arguments = {
+      "dump", "gpn.response_mean", "--dim", "N=2,R=3", "--grad", "mean", "--wrt", "U"};
+  const Outcome all = shop.moxie(arguments);
+  REQUIRE_MESSAGE(all.code == 0, all.err);
+  for (const char* stage : {"ir", "diff", "rewrite", "fuse", "schedule", "loop", "llvm", "asm"}) {
+    CHECK(contains(all.out, std::string("# ==== ") + stage + ":"));
+  }
+  auto one = arguments;
+  one.insert(one.end(), {"--stage", "diff"});
+  const Outcome diff = shop.moxie(one);
+  CHECK_NOTHROW(parse(diff.out));
+  CHECK(contains(diff.out, "grad.U"));
+  one.back() = "cubin";
+  CHECK(shop.moxie(one).code == 2);
+  const Outcome open = shop.moxie({"dump", "gpn.response_mean", "--stage", "loop"});
+  CHECK(open.code == 1);
+  CHECK(contains(open.err, "--dim N="));
+}
+
+TEST_CASE("MOXIE_DUMP writes what a command compiles, also on a warm start") {
+  const Workshop shop;
+  shop.write("f.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = exp(x[n])\n");
+  write_safetensors(shop.path("in.st"), {{{"x", make_host_tensor(DType::f32, {2}, std::vector<double>{0, 1})}}, {}});
+  for (const char* folder : {"cold", "warm"}) {
+    REQUIRE(shop.moxie({"run", "f.mox", "--in", "in.st", "--out", "out.st"}, std::string("MOXIE_DUMP=") + folder + " ")
+                .code == 0);
+    CHECK(contains(read_file(shop.path(folder) / "00_f" / "llvm.txt"), "define void"));
+  }
+}
+
+TEST_CASE("bench gives the fields that others read") {
+  const Workshop shop;
+  const Outcome layer =
+      shop.moxie({"bench", "gpn_layer_variance", "--dims", "S=8,N=3,R=4", "--json", "--threads", "1"});
+  REQUIRE_MESSAGE(layer.code == 0, layer.err);
+  const auto entry = nlohmann::json::parse(layer.out).at(0);
+  CHECK(entry.at("case") == "gpn_layer_variance");
+  CHECK(entry.at("device") == "cpu");
+  CHECK(entry.at("dtype") == "f32");
+  CHECK(entry.at("threads") == 1);
+  CHECK(entry.at("dims") == nlohmann::json{{"S", 8}, {"N", 3}, {"R", 4}});
+  for (const char* field : {"forward_s", "forward_backward_s", "compile_s", "peak_bytes", "input_bytes"})
+    CHECK(entry.at(field) > 0);
+  const Outcome no_dim = shop.moxie({"bench", "gpn_kappa", "--dims", "S=8"});
+  CHECK(no_dim.code == 2);
+  CHECK(contains(no_dim.err, "--dim S=8: gpn_kappa has no dim 'S'; it has N, R"));
+  const Outcome unknown = shop.moxie({"bench", "nothing"});
+  CHECK(unknown.code == 2);
+  CHECK(contains(unknown.err, "there is no benchmark case 'nothing'; choose from: gpn_layer_variance"));
+}
+
+TEST_CASE("doctor names every part, as text and as JSON") {
+  const Workshop shop;
+  const Outcome text = shop.moxie({"doctor"});
+  CHECK_MESSAGE(text.code == 0, text.out);
+  for (const char* part :
+       {"processor", "LLVM plugin", "OpenBLAS", "not built in this version", "kernel cache", "MOXIE_CACHE_DIR"}) {
+    CHECK(contains(text.out, part));
+  }
+  const auto report = nlohmann::json::parse(shop.moxie({"doctor", "--json"}).out);
+  CHECK(report.at(0).at("part") == "processor");
+  CHECK(report.back().at("llvm_compilations") == 0);  // the first call filled the cache
+  CHECK(report.back().at("hits") == 1);
+}
+
+TEST_CASE("switches are checked") {
+  const Workshop shop;
+  const Outcome unknown = shop.moxie({"ops"}, "MOXIE_CASH_DIR=x ");
+  CHECK(unknown.code == 2);
+  CHECK(contains(unknown.err, "there is no switch MOXIE_CASH_DIR; known are MOXIE_CACHE_DIR, MOXIE_DEVICE"));
+  const Outcome bad = shop.moxie({"ops"}, "MOXIE_THREADS=many ");
+  CHECK(bad.code == 2);
+  CHECK(contains(bad.err, "switch MOXIE_THREADS is 'many': a number from 0"));
+  CHECK(shop.moxie({"ops"}, "MOXIE_DEVICE=gpu ").code == 2);
+}
+
+TEST_CASE("output that cannot be written is a failure") {
+  const Workshop shop;
+  const Outcome outcome = shop.shell("'" MOXIE_PROGRAM "' ops > /dev/full");
+  CHECK(outcome.code == 1);
+  CHECK(contains(outcome.err, "No space left on device"));
+}
+
+TEST_CASE("a golden case becomes inputs for run") {
+  const std::filesystem::path golden = std::filesystem::path(MOXIE_SHARED_DIR) / "golden" / "gpn.response_mean.json";
+  const Workshop shop;
+  if (!std::filesystem::exists(golden) || shop.shell("python3 --version").code != 0) {
+    MESSAGE("skipped: needs python3 and ", golden.string());
+    return;
+  }
+  const std::string convert =
+      "python3 '" MOXIE_TOOLS_DIR "/golden_to_safetensors.py' '" + golden.string() + "' in.st --expected want.st";
+  REQUIRE_MESSAGE(shop.shell(convert).code == 0, read_file(shop.path(".err")));
+  const Outcome outcome =
+      shop.moxie({"run", "gpn.response_mean", "--dtype", "f64", "--in", "in.st", "--out", "out.st", "--grad", "mean"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const auto got = read_safetensors(shop.path("out.st")).tensors;
+  for (const auto& [name, want] : read_safetensors(shop.path("want.st")).tensors) {
+    CAPTURE(name);
+    REQUIRE(got.contains(name));
+    CHECK(got.at(name).shape == want.shape);
+    const auto values = to_doubles(got.at(name)), wanted = to_doubles(want);
+    for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(values[i] == doctest::Approx(wanted[i]).epsilon(1e-9));
+  }
+  const Outcome unknown = shop.shell(convert + " --case none");
+  CHECK(unknown.code == 1);
+  CHECK(contains(unknown.err, "there is no case 'none'"));
+}

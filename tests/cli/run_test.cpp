@@ -1,0 +1,194 @@
+// moxie run, from files to files.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/ir/evaluate.h"
+#include "runtime/safetensors.h"
+#include "tests/cli/process.h"
+
+using namespace moxie;
+using moxie::test::Outcome;
+using moxie::test::read_file;
+using moxie::test::Workshop;
+
+namespace {
+
+constexpr const char* kFormula =
+    "dim S dynamic, N\n"
+    "index s:S, n:N\n"
+    "input x[S,N], w[N] > 0\n"
+    "output y[s] = sum[n](w[n]*x[s,n]^2)\n"
+    "output z[s,n] = exp(x[s,n])\n";
+
+HostTensor tensor(std::vector<std::int64_t> shape, const std::vector<double>& values, DType dtype = DType::f32) {
+  return make_host_tensor(dtype, std::move(shape), values);
+}
+
+/// x is 2x3, w has 3 elements.
+void write_inputs(const Workshop& shop) {
+  shop.write("f.mox", kFormula);
+  write_safetensors(shop.path("in.st"),
+                    {{{"x", tensor({2, 3}, {1, 2, 3, -1, 0, 0.5})}, {"w", tensor({3}, {1, 0.5, 2})}}, {}});
+}
+
+const std::vector<std::string> kRun = {"run", "f.mox", "--in", "in.st", "--out", "out.st"};
+
+std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+void check_failure(const Outcome& outcome, int code, const std::string& text) {
+  CHECK(outcome.code == code);
+  CHECK(outcome.err.starts_with("moxie: "));
+  INFO(outcome.err);
+  CHECK(outcome.err.find(text) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("run writes every output, on every device and in both precisions") {
+  const Workshop shop;
+  write_inputs(shop);
+  for (const char* device : {"cpu", "interp"}) {
+    for (const char* dtype : {"f32", "f64"}) {
+      CAPTURE(device);
+      const Outcome outcome = shop.moxie(with(kRun, {"--device", device, "--dtype", dtype}));
+      REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+      CHECK(outcome.out.empty());
+      const auto results = read_safetensors(shop.path("out.st")).tensors;
+      REQUIRE(results.size() == 2);
+      CHECK(results.at("y").dtype == (dtype == std::string("f32") ? DType::f32 : DType::f64));
+      CHECK(to_doubles(results.at("y")) == std::vector<double>{21, 1.5});
+      CHECK(to_doubles(results.at("z"))[0] == doctest::Approx(std::exp(1.0)));
+    }
+  }
+}
+
+TEST_CASE("gradients take cotangents from the file, and ones where it has none") {
+  const Workshop shop;
+  write_inputs(shop);
+  const auto gradient = [&] {
+    const Outcome outcome = shop.moxie(with(kRun, {"--grad", "y", "--wrt", "x"}));
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+    const auto results = read_safetensors(shop.path("out.st")).tensors;
+    CHECK(results.contains("y"));
+    CHECK_FALSE(results.contains("grad.w"));
+    return to_doubles(results.at("grad.x"));
+  };
+  CHECK(gradient() == std::vector<double>{2, 2, 12, -2, 0, 2});
+  TensorFile file = read_safetensors(shop.path("in.st"));
+  file.tensors["cot.y"] = tensor({2}, {0, 3});
+  write_safetensors(shop.path("in.st"), file);
+  CHECK(gradient() == std::vector<double>{0, 0, 0, -6, 0, 6});
+}
+
+TEST_CASE("random numbers follow seed and step") {
+  const Workshop shop;
+  shop.write("f.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = x[n] + randu(1)\n");
+  write_safetensors(shop.path("in.st"), {{{"x", tensor({4}, {0, 0, 0, 0})}}, {}});
+  const auto draw = [&](const std::string& seed, const std::string& step) {
+    REQUIRE(shop.moxie(with(kRun, {"--seed", seed, "--step", step})).code == 0);
+    return read_file(shop.path("out.st"));
+  };
+  const std::string first = draw("1", "0");
+  CHECK(draw("1", "0") == first);
+  CHECK(draw("2", "0") != first);
+  CHECK(draw("1", "1") != first);
+}
+
+TEST_CASE("a warm start compiles nothing") {
+  const Workshop shop;
+  write_inputs(shop);
+  const auto arguments = with(kRun, {"--grad", "y,z", "--stats"});
+  const Outcome cold = shop.moxie(arguments);
+  REQUIRE_MESSAGE(cold.code == 0, cold.err);
+  CHECK(cold.err.find("LLVM compilations 0") == std::string::npos);
+  const std::string result = read_file(shop.path("out.st"));
+  double fastest = 1e9;
+  for (int i = 0; i < 5; ++i) {
+    const Outcome warm = shop.moxie(arguments);
+    CHECK(warm.err.find("LLVM compilations 0") != std::string::npos);
+    CHECK(read_file(shop.path("out.st")) == result);
+    fastest = std::min(fastest, warm.seconds);
+  }
+  MESSAGE("warm start: ", fastest * 1e3, " ms");
+  CHECK(fastest < 1);  // 60 ms on an idle machine; this only catches compiling in disguise
+}
+
+TEST_CASE("a damaged cache entry is compiled again, and doctor counts it") {
+  const Workshop shop;
+  write_inputs(shop);
+  REQUIRE(shop.moxie(kRun).code == 0);
+  const std::string result = read_file(shop.path("out.st"));
+  REQUIRE(shop.shell("for f in $(find cache -name '*.kernel'); do echo rubbish > $f; done").code == 0);
+  const Outcome outcome = shop.moxie(kRun);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(read_file(shop.path("out.st")) == result);
+  const Outcome doctor = shop.moxie({"doctor"});
+  INFO(doctor.out);
+  CHECK(doctor.out.find(" 0 damaged and rebuilt so far") == std::string::npos);
+  CHECK(doctor.out.find(" 0 damaged, ") != std::string::npos);
+}
+
+TEST_CASE("what is wrong with files and tensors is said") {
+  const Workshop shop;
+  write_inputs(shop);
+  const auto replaced = [&](const char* name, const HostTensor& value) {
+    TensorFile file = read_safetensors(shop.path("in.st"));
+    file.tensors[name] = value;
+    write_safetensors(shop.path("bad.st"), file);
+    return shop.moxie({"run", "f.mox", "--in", "bad.st", "--out", "out.st"});
+  };
+  check_failure(replaced("v", tensor({1}, {1})), 1, "bad.st: f has no input 'v'; it reads x, w");
+  check_failure(replaced("w", tensor({4}, {1, 1, 1, 1})), 1, "N = 4");
+  check_failure(replaced("w", tensor({3, 1}, {1, 1, 1})), 1, "input w has shape [3,1], but 1 axes are wanted");
+  check_failure(replaced("w", tensor({3}, {1, -1, 1})), 1, "bad.st: w[1] = -1, but w is declared > 0");
+  check_failure(replaced("x", tensor({2, 3}, {1, 1, 1, 1, NAN, 1})), 1, "bad.st: x[1,1] = nan");
+  write_safetensors(shop.path("bad.st"), {{{"x", tensor({2, 3}, {1, 1, 1, 1, 1, 1})}}, {}});
+  check_failure(shop.moxie({"run", "f.mox", "--in", "bad.st", "--out", "out.st"}), 1,
+                "bad.st: input w of f is missing; the file holds x");
+  shop.write("bad.st", read_file(shop.path("in.st")).substr(0, 100));
+  check_failure(shop.moxie({"run", "f.mox", "--in", "bad.st", "--out", "out.st"}), 1, "bad.st");
+  check_failure(shop.moxie({"run", "f.mox", "--in", "absent.st", "--out", "out.st"}), 1, "absent.st");
+  check_failure(shop.moxie({"run", "absent.mox", "--in", "in.st", "--out", "out.st"}), 1,
+                "cannot read absent.mox: No such file or directory");
+  CHECK_FALSE(std::filesystem::exists(shop.path("out.st")));
+}
+
+TEST_CASE("an output that cannot be written leaves nothing behind") {
+  const Workshop shop;
+  write_inputs(shop);
+  check_failure(shop.moxie({"run", "f.mox", "--in", "in.st", "--out", "absent/out.st"}), 1, "absent/out.st");
+  check_failure(shop.moxie({"run", "f.mox", "--in", "in.st", "--out", "/dev/full/out.st"}), 1, "/dev/full/out.st");
+  CHECK_FALSE(std::filesystem::exists(shop.path("absent")));
+}
+
+TEST_CASE("wrong usage has code 2") {
+  const Workshop shop;
+  write_inputs(shop);
+  check_failure(shop.moxie({}), 2, "A subcommand is required");
+  check_failure(shop.moxie({"fly"}), 2, "there is no command 'fly'; choose from: train, predict, run");
+  check_failure(shop.moxie({"run", "f.mox"}), 2, "--in is required");
+  check_failure(shop.moxie(with(kRun, {"--dim", "S"})), 2, "--dim S: a name and a number are wanted, such as S=8");
+  check_failure(shop.moxie(with(kRun, {"--dim", "S=-1"})), 2, "--dim S=-1");
+  check_failure(shop.moxie(with(kRun, {"--dim", "Q=1"})), 2, "--dim Q=1: f has no dim 'Q'; it has S, N");
+  check_failure(shop.moxie(with(kRun, {"--dtype", "f16"})), 2, "f16 not in {f32,f64}");
+  check_failure(shop.moxie(with(kRun, {"--device", "gpu"})), 2, "gpu not in {cpu,interp}");
+  check_failure(shop.moxie(with(kRun, {"--wrt", "x"})), 2, "--wrt needs --grad");
+  CHECK(shop.moxie({"run", "--help"}).code == 0);
+}
+
+TEST_CASE("names that do not exist are refused with those that do") {
+  const Workshop shop;
+  write_inputs(shop);
+  check_failure(shop.moxie({"run", "gpn.response_meen", "--in", "in.st", "--out", "out.st"}), 1, "gpn.response_mean");
+  check_failure(shop.moxie(with(kRun, {"--grad", "q"})), 1, "q");
+  check_failure(shop.moxie(with(kRun, {"--grad", "y", "--wrt", "q"})), 1, "q");
+  check_failure(shop.moxie(with(kRun, {"--dim", "N=5"})), 1, "N = ");
+  shop.write("bad.mox", "dim N\ninput x[N]\noutput y[n] = x[n\n");
+  check_failure(shop.moxie({"run", "bad.mox", "--in", "in.st", "--out", "out.st"}), 1, "bad.mox:");
+}

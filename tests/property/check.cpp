@@ -1,0 +1,141 @@
+#include "tests/property/check.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "compiler/diff/differentiate.h"
+#include "compiler/support/error.h"
+#include "tests/property/minimise.h"
+#include "tests/property/random.h"
+
+namespace moxie::test {
+namespace {
+
+constexpr double kLargestValue = 1e5;
+
+unsigned switch_value(const char* name, unsigned otherwise) {
+  const char* text = std::getenv(name);
+  return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
+}
+
+/// What the property finds; an exception is a finding too.
+Finding find(const Property& property, const Sample& sample) {
+  try {
+    return property(sample);
+  } catch (const std::exception& error) {
+    return std::string("exception: ") + error.what();
+  }
+}
+
+bool is_moderate(const TensorValues& values) {
+  for (const auto& [name, tensor] : values) {
+    for (const double x : tensor) {
+      if (!(std::abs(x) < kLargestValue)) return false;
+    }
+  }
+  return true;
+}
+
+TensorValues moved(TensorValues inputs, double change) {
+  Random random(7);
+  for (auto& [name, tensor] : inputs) {
+    for (double& x : tensor) x *= 1 + change * random.real(-1, 1);
+  }
+  return inputs;
+}
+
+std::optional<Reference> reference_of(Program program, const DimValues& dims, unsigned seed, double change, double sensitivity) {
+  Reference result{std::move(program), random_inputs(program, dims, seed), {}};
+  result.inputs = random_inputs(result.program, dims, seed);
+  try {
+    result.values = evaluate(result.program, dims, result.inputs);
+    if (!is_moderate(result.values)) return std::nullopt;
+    const TensorValues other = evaluate(result.program, dims, moved(result.inputs, change));
+    if (difference(result.program, dims, other, result.values, sensitivity)) return std::nullopt;
+  } catch (const DeviceError&) {
+    return std::nullopt;
+  } catch (const ShapeError&) {
+    return std::nullopt;  // reads of a tensor without elements
+  }
+  return result;
+}
+
+bool leaves_box(const Definition& definition, const DimValues& dims, std::size_t offset) {
+  std::vector<std::int64_t> element(definition.axes.size());
+  const auto value = [&](Symbol s) { return s.is_dim() ? dims.at(s.name()) : element[s.number()]; };
+  for (std::size_t k = definition.axes.size(); k-- > 0;) {
+    const auto extent = static_cast<std::size_t>(definition.axes[k].extent.evaluate(value));
+    element[k] = static_cast<std::int64_t>(offset % extent);
+    offset /= extent;
+  }
+  for (std::size_t k = 0; k < definition.axes.size(); ++k) {
+    for (const Bound& low : definition.axes[k].range.lows) {
+      if (element[k] * low.divisor < low.value.evaluate(value)) return true;
+    }
+    for (const Bound& high : definition.axes[k].range.highs) {
+      if (element[k] * high.divisor > high.value.evaluate(value)) return true;
+    }
+  }
+  return false;
+}
+
+Finding difference_of(const Definition& definition, const DimValues& dims, const std::vector<double>& got, const std::vector<double>& want,
+                      double tolerance) {
+  if (got.size() != want.size()) return fmt::format("{} has {} elements instead of {}", definition.name, got.size(), want.size());
+  double scale = 1;
+  for (const double x : want) scale = std::max(scale, std::abs(x));
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    if (std::abs(got[k] - want[k]) <= tolerance * scale || leaves_box(definition, dims, k)) continue;
+    return fmt::format("element {} of {} is {:.17g} instead of {:.17g}", k, definition.name, got[k], want[k]);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string describe(const Sample& sample) {
+  std::string dims;
+  for (const auto& [name, value] : sample.dims) dims += fmt::format(" {}={}", name, value);
+  return fmt::format("{}# seed {},{}\n", print(sample.program), sample.seed, dims);
+}
+
+void check_property(unsigned count, const Property& property) {
+  const unsigned first = switch_value("PROPERTY_FIRST", 1);
+  for (unsigned seed = first; seed < first + count * switch_value("PROPERTY_SEEDS", 1); ++seed) {
+    const Sample sample = random_sample(seed);
+    INFO("seed ", seed);
+    const Finding finding = find(property, sample);
+    if (!finding) continue;
+    const Sample small = minimise(sample, [&](const Sample& candidate) { return find(property, candidate).has_value(); });
+    FAIL_CHECK(fmt::format("seed {}: {}\nmade small: {}\n{}", seed, *finding, find(property, small).value_or("(no longer fails)"), describe(small)));
+  }
+}
+
+std::optional<Reference> reference(const Sample& sample, double change, double sensitivity) {
+  verify(sample.program);
+  return reference_of(specialise(sample.program, static_dims(sample)), sample.dims, sample.seed, change, sensitivity);
+}
+
+std::optional<Reference> gradient_reference(const Sample& sample, double change, double sensitivity) {
+  if (!reference(sample, change, sensitivity)) return std::nullopt;
+  std::vector<std::string> outputs;
+  for (const Definition& definition : sample.program.definitions) {
+    if (definition.output) outputs.push_back(definition.name);
+  }
+  const Program gradient = differentiate(sample.program, outputs, {});
+  verify(gradient);
+  return reference_of(specialise(gradient, static_dims(sample)), sample.dims, sample.seed, change, sensitivity);
+}
+
+Finding difference(const Program& program, const DimValues& dims, const TensorValues& got, const TensorValues& want, double tolerance) {
+  for (const Definition& definition : program.definitions) {
+    if (!definition.output) continue;
+    if (auto finding = difference_of(definition, dims, got.at(definition.name), want.at(definition.name), tolerance)) return finding;
+  }
+  return std::nullopt;
+}
+
+}  // namespace moxie::test

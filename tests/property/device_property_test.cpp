@@ -1,0 +1,135 @@
+// Random Programs compute the same on every device as by evaluate().
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/cpu/plugin.h"
+#include "runtime/session.h"
+#include "tests/property/check.h"
+
+using namespace moxie;
+using namespace moxie::test;
+
+namespace {
+
+constexpr double kTolerance = 1e-9;
+constexpr double kSingleTolerance = 1e-3;
+
+std::shared_ptr<Device> cpu(std::string_view level, int threads) {
+  DeviceOptions options;
+  options.threads = threads;
+  options.cache_directory = "0";
+  return make_cpu_device(options, machine_level(level));
+}
+
+void set_inputs(Session& session, const Program& program, const DimValues& dims, const TensorValues& inputs) {
+  for (const InputDecl& input : program.inputs) {
+    session.set(input.name, make_host_tensor(input.dtype, extents_of(program, input.name, dims), inputs.at(input.name)));
+  }
+}
+
+TensorValues outputs_of(const Session& session, const Program& program) {
+  TensorValues values;
+  for (const Definition& definition : program.definitions) {
+    if (definition.output) values[definition.name] = to_doubles(session.get(definition.name));
+  }
+  return values;
+}
+
+TensorValues run(Session& session, const Program& program, const DimValues& dims, const TensorValues& inputs) {
+  set_inputs(session, program, dims, inputs);
+  session.set_random_state(0, 0);
+  session.run();
+  return outputs_of(session, program);
+}
+
+TensorValues run(const std::shared_ptr<Device>& device, const Program& program, const DimValues& dims, const TensorValues& inputs) {
+  Session session(program, {}, device);
+  return run(session, program, dims, inputs);
+}
+
+/// Dims that no input shows cannot be told to a Session unless they are static.
+bool shows_dynamic_dims(const Sample& sample) {
+  for (const DimDecl& dim : sample.program.dims) {
+    if (!dim.dynamic) continue;
+    bool shown = false;
+    for (const InputDecl& input : sample.program.inputs) {
+      for (const Affine& extent : input.shape) shown |= extent.terms().size() == 1 && extent.mentions(Symbol::dim(dim.name));
+    }
+    if (!shown) return false;
+  }
+  return true;
+}
+
+Sample in_double(Sample sample) {
+  sample.program = with_dtype(std::move(sample.program), DType::f64);
+  return sample;
+}
+
+using MakeReference = std::optional<Reference> (*)(const Sample&, double, double);
+
+Finding interp_agrees(const Sample& sample, MakeReference make) {
+  const auto want = make(in_double(sample), 1e-12, 1e-8);
+  if (!want || !shows_dynamic_dims(sample)) return std::nullopt;
+  const auto got = run(open_device("interp"), want->program, sample.dims, want->inputs);
+  return difference(want->program, sample.dims, got, want->values, kTolerance);
+}
+
+/// Every level and number of threads gives the values; the number of threads changes no bit.
+Finding cpu_agrees(const Sample& sample, MakeReference make, std::string_view level) {
+  const auto want = make(in_double(sample), 1e-12, 1e-8);
+  if (!want || !shows_dynamic_dims(sample)) return std::nullopt;
+  const auto one = run(cpu(level, 1), want->program, sample.dims, want->inputs);
+  if (auto finding = difference(want->program, sample.dims, one, want->values, kTolerance)) return finding;
+  const auto two = run(cpu(level, 2), want->program, sample.dims, want->inputs);
+  return one == two ? Finding() : Finding("two threads give other bits than one");
+}
+
+Finding other_extents_agree(const Sample& sample) {
+  const auto want = reference(in_double(sample));
+  const Sample other = with_other_extents(in_double(sample));
+  const auto want_other = reference(other);
+  if (!want || !want_other || !shows_dynamic_dims(sample)) return std::nullopt;
+  Session session(want->program, {}, cpu("x86-64-v3", 1));
+  if (auto finding = difference(want->program, sample.dims, run(session, want->program, sample.dims, want->inputs), want->values, kTolerance)) return finding;
+  const std::int64_t compiled = llvm_compilations();
+  const auto got = run(session, want->program, other.dims, want_other->inputs);
+  if (auto finding = difference(want->program, other.dims, got, want_other->values, kTolerance)) return "with other extents: " + *finding;
+  return llvm_compilations() == compiled ? Finding() : Finding("other extents compile again");
+}
+
+Finding single_agrees(const Sample& sample, MakeReference make) {
+  const auto want = make(sample, 1e-5, 1e-4);
+  if (!want || !shows_dynamic_dims(sample)) return std::nullopt;
+  const auto got = run(cpu("x86-64-v3", 1), want->program, sample.dims, want->inputs);
+  return difference(want->program, sample.dims, got, want->values, kSingleTolerance);
+}
+
+}  // namespace
+
+TEST_CASE("the interpreter agrees with evaluate") {
+  check_property(250, [](const Sample& sample) { return interp_agrees(sample, reference); });
+}
+
+TEST_CASE("the interpreter agrees with evaluate on gradients") {
+  check_property(60, [](const Sample& sample) { return interp_agrees(sample, gradient_reference); });
+}
+
+TEST_CASE("native code in double agrees with evaluate") {
+  for (const char* level : {"x86-64-v4", "x86-64-v3", "x86-64"}) {
+    CAPTURE(level);
+    if (host_supports(level)) check_property(30, [&](const Sample& sample) { return cpu_agrees(sample, reference, level); });
+  }
+}
+
+TEST_CASE("native code in double agrees with evaluate on gradients") {
+  if (host_supports("x86-64-v4")) check_property(12, [](const Sample& sample) { return cpu_agrees(sample, gradient_reference, "x86-64-v4"); });
+}
+
+TEST_CASE("other extents of dynamic dims need no new code") {
+  if (host_supports("x86-64-v3")) check_property(40, other_extents_agree);
+}
+
+TEST_CASE("native code in single is close to evaluate") {
+  if (host_supports("x86-64-v3")) check_property(40, [](const Sample& sample) { return single_agrees(sample, reference); });
+}

@@ -1,0 +1,260 @@
+#include "tests/property/random_program.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/support/error.h"
+#include "tests/property/random_expr.h"
+
+namespace moxie::test {
+namespace {
+
+constexpr double kMostElements = 6000;
+constexpr unsigned kAttemptStride = 1U << 24;
+
+const char* const kAxisNames[] = {"i", "j", "k"};
+
+class ProgramMaker {
+ public:
+  explicit ProgramMaker(unsigned seed) : random_(seed), sample_{seed, {}, {}}, expr_(random_, sample_.program, sample_.dims) {}
+
+  Sample make() {
+    sample_.program.default_dtype = random_.chance(75) ? DType::f32 : DType::f64;
+    add_dims();
+    for (std::int64_t count = random_.between(1, 4); count > 0; --count) add_input();
+    for (std::int64_t count = random_.between(1, 5); count > 0; --count) add_definitions();
+    sample_.program.definitions.back().output = true;
+    for (Definition& definition : sample_.program.definitions) definition.body = with_plain_numbers(definition.body);
+    return sample_;
+  }
+
+ private:
+  void add_dims() {
+    const std::int64_t count = random_.between(2, 4);
+    for (std::int64_t k = 0; k < count; ++k) {
+      DimDecl dim{std::string(1, "SNRK"[k]), {}, k == 2 ? false : random_.chance(k == 0 ? 65 : 15)};
+      // R is small, as the order of matrices and of double sums.
+      const std::int64_t value = k == 2 ? random_.pick<std::int64_t>({1, 2, 3, 4, 5}) : extent();
+      if (!dim.dynamic && random_.chance(50)) dim.value = value;
+      sample_.dims[dim.name] = value;
+      if (random_.chance(40)) {
+        sample_.program.indices.push_back({std::string(1, "snrk"[k]), Range::extent(Symbol::dim(dim.name))});
+      }
+      sample_.program.dims.push_back(dim);
+    }
+  }
+
+  std::int64_t extent() {
+    if (random_.chance(2)) return 0;
+    if (random_.chance(12)) return random_.pick<std::int64_t>({64, 65, 70, 128, 130, 200});
+    return random_.pick<std::int64_t>({1, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 19, 33});
+  }
+
+  DType dtype() {
+    const DType other = sample_.program.default_dtype == DType::f32 ? DType::f64 : DType::f64;
+    return random_.chance(15) ? other : sample_.program.default_dtype;
+  }
+
+  void add_input() {
+    InputDecl input{"x" + std::to_string(sample_.program.inputs.size()), dtype(), {}, SignDomain::Any};
+    double elements = 1;
+    for (std::int64_t rank = random_.pick<std::int64_t>({0, 1, 1, 2, 2, 2, 3}); rank > 0; --rank) {
+      Affine size = expr_.extent();
+      if (random_.chance(8)) size = size * 2 - Affine(1);
+      else if (random_.chance(6)) size = size * 2 + Affine(random_.between(0, 2));
+      if (elements * expr_.size_of(size) > kMostElements || expr_.size_of(size) < 0) continue;
+      elements *= expr_.size_of(size);
+      input.shape.push_back(size);
+    }
+    if (random_.chance(35)) input.sign = random_.chance(50) ? SignDomain::Positive : SignDomain::NonNegative;
+    sample_.program.inputs.push_back(input);
+  }
+
+  Definition new_definition() {
+    Definition definition;
+    definition.name = "f" + std::to_string(sample_.program.definitions.size());
+    definition.dtype = dtype();
+    definition.output = random_.chance(35);
+    return definition;
+  }
+
+  std::string axis_name(const Definition& definition, const Affine& size) {
+    const auto taken = [&](const std::string& name) {
+      return std::ranges::any_of(definition.axes, [&](const AxisDecl& axis) { return axis.name == name; });
+    };
+    for (const IndexDecl& index : sample_.program.indices) {
+      if (index.range == Range::extent(size) && !taken(index.name)) return index.name;
+    }
+    // `k` may be declared: then it is no name for another range.
+    const std::string name = kAxisNames[definition.axes.size()];
+    return name == "k" ? "l" : name;
+  }
+
+  Place add_axes(Definition& definition) {
+    Place place = expr_.outermost();
+    for (std::int64_t rank = random_.pick<std::int64_t>({0, 1, 1, 2, 2, 2, 3}); rank > 0; --rank) {
+      const Affine size = expr_.extent();
+      if (place.rounds * expr_.size_of(size) > kMostElements) continue;
+      const Range range = random_.chance(85) ? Range::extent(size) : expr_.range(place, size, false);
+      const auto position = static_cast<std::uint32_t>(definition.axes.size());
+      definition.axes.push_back({axis_name(definition, size), size, range});
+      place = place.with(Symbol::axis(position), size, range, expr_.size_of(size));
+    }
+    return place;
+  }
+
+  void add_definitions() {
+    std::vector<Definition>& definitions = sample_.program.definitions;
+    if (random_.chance(8) && add_algebra()) return;
+    if (!definitions.empty() && random_.chance(6)) return add_twin();
+    Definition definition = new_definition();
+    const Place place = add_axes(definition);
+    definition.body = body(place);
+    definitions.push_back(std::move(definition));
+  }
+
+  Expr body(const Place& place) {
+    if (random_.chance(4)) return random_.real(-1, 1);
+    if (random_.chance(6)) return expr_.read(place);
+    if (random_.chance(25)) return expr_.idiom(place);
+    return expr_.number(place, static_cast<int>(random_.between(1, 4)));
+  }
+
+  /// The content of an earlier definition once more.
+  void add_twin() {
+    Definition twin = random_.pick(sample_.program.definitions);
+    twin.name = "f" + std::to_string(sample_.program.definitions.size());
+    twin.output = random_.chance(60);
+    sample_.program.definitions.push_back(twin);
+  }
+
+  Definition& push(const std::string& name, std::vector<AxisDecl> axes, const Expr& body) {
+    Definition definition = new_definition();
+    definition.name += name;
+    definition.axes = std::move(axes);
+    definition.body = body;
+    sample_.program.definitions.push_back(definition);
+    return sample_.program.definitions.back();
+  }
+
+  /// A batch of matrices g g^T + c I over one small dim, and an operation on them.
+  bool add_algebra() {
+    std::vector<Affine> sizes;
+    for (const DimDecl& dim : sample_.program.dims) {
+      const std::int64_t value = sample_.dims.at(dim.name);
+      if (!dim.dynamic && value >= 1 && value <= 8) sizes.emplace_back(Symbol::dim(dim.name));
+    }
+    if (sizes.empty()) return false;
+    const Affine size = random_.pick(sizes);
+    std::vector<AxisDecl> axes;
+    Place place = expr_.outermost();
+    if (random_.chance(70)) {
+      const Affine batch = expr_.extent();
+      if (expr_.size_of(batch) * expr_.size_of(size) * expr_.size_of(size) < kMostElements) {
+        axes.push_back({"b", batch, Range::extent(batch)});
+        place = place.with(Symbol::axis(0), batch, Range::extent(batch), expr_.size_of(batch));
+      }
+    }
+    const std::vector<AxisDecl> batch = axes;
+    const Symbol row = Symbol::axis(static_cast<std::uint32_t>(axes.size()));
+    const Symbol col = Symbol::axis(static_cast<std::uint32_t>(axes.size() + 1));
+    const Symbol u = Symbol::fresh();
+    const Range all = Range::extent(size);
+    axes.push_back({"p", size, all});
+    axes.push_back({"q", size, all});
+    const Place at_row = place.with(row, size, all, expr_.size_of(size));
+    const Expr left = call("tanh", {expr_.number(at_row.with(u, size, all, expr_.size_of(size)), 1)});
+    const Expr gram = reduce(ReduceKind::Sum, u, all, left * substitute(left, {{row, Affine(col)}}));
+    const Expr diagonal = call("==", {number_of(Affine(row)), number_of(Affine(col))});
+    const std::string matrix = push("a", axes, gram + call("where", {diagonal, Expr(random_.real(0.5, 2)), 0})).name;
+    add_operation(matrix, batch, axes, place, size);
+    return true;
+  }
+
+  void add_operation(const std::string& matrix, const std::vector<AxisDecl>& batch, const std::vector<AxisDecl>& axes, const Place& place,
+                     const Affine& size) {
+    using enum LinearAlgebraKind;
+    const Symbol row = Symbol::fresh();
+    const Symbol col = Symbol::fresh();
+    std::vector<Affine> subscripts;
+    for (std::uint32_t k = 0; k < batch.size(); ++k) subscripts.emplace_back(Symbol::axis(k));
+    subscripts.insert(subscripts.end(), {Affine(row), Affine(col)});
+    const Expr a = access(matrix, subscripts);
+    const Affine first = Symbol::axis(static_cast<std::uint32_t>(batch.size()));
+    const Affine second = Symbol::axis(static_cast<std::uint32_t>(batch.size() + 1));
+    std::vector<AxisDecl> one = batch;
+    one.push_back(axes[batch.size()]);
+    const auto rhs = [&] { return expr_.read(place.with(row, size, Range::extent(size), 1), row); };
+    const auto make = [&](LinearAlgebraKind kind, const Expr& b, std::vector<Affine> element) {
+      return linear_algebra(kind, row, col, size, a, b, std::move(element));
+    };
+    switch (random_.between(0, 5)) {
+      case 0: push("v", axes, make(Inverse, {}, {first, second})); break;
+      case 1: push("l", axes, make(Cholesky, {}, {first, second})); break;
+      case 2: push("d", batch, make(LogDet, {}, {})); break;
+      case 3: push("s", one, make(Solve, rhs(), {first})); break;
+      case 4: push("t", one, make(TriSolve, rhs(), {first})); break;
+      default: push("u", one, make(TriSolveTransposed, rhs(), {first})); break;
+    }
+  }
+
+  Random random_;
+  Sample sample_;
+  RandomExpr expr_;
+};
+
+bool is_valid(const Sample& sample) {
+  try {
+    verify(sample.program);
+    verify(specialise(sample.program, static_dims(sample)));
+    return true;
+  } catch (const ShapeError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+Sample random_sample(unsigned seed) {
+  // An idiom repeats a read at another index, where its guard may not suffice.
+  for (unsigned attempt = 0;; ++attempt) {
+    Sample sample = ProgramMaker(seed + attempt * kAttemptStride).make();
+    sample.seed = seed;
+    if (is_valid(sample)) return sample;
+  }
+}
+
+TensorValues random_inputs(const Program& program, const DimValues& dims, unsigned seed) {
+  TensorValues values;
+  for (const InputDecl& input : program.inputs) {
+    double count = 1;
+    for (const Affine& extent : input.shape) count *= static_cast<double>(extent.evaluate([&](Symbol dim) { return dims.at(dim.name()); }));
+    std::vector<double> tensor(static_cast<std::size_t>(std::max(count, 0.0)));
+    Random random(seed + static_cast<unsigned>(std::hash<std::string>()(input.name)));
+    for (double& x : tensor) {
+      x = random.real(-1, 1);
+      if (input.sign == SignDomain::Positive) x = 0.3 + std::abs(x);
+      if (input.sign == SignDomain::NonNegative) x = std::abs(x);
+      x = static_cast<float>(x);  // the same in both precisions
+    }
+    values.emplace(input.name, std::move(tensor));
+  }
+  return values;
+}
+
+DimValues static_dims(const Sample& sample) {
+  DimValues values;
+  for (const DimDecl& dim : sample.program.dims) {
+    if (!dim.dynamic) values[dim.name] = sample.dims.at(dim.name);
+  }
+  return values;
+}
+
+Sample with_other_extents(Sample sample) {
+  for (const DimDecl& dim : sample.program.dims) {
+    if (dim.dynamic) sample.dims[dim.name] = sample.dims.at(dim.name) % 5 == 1 ? 18 : sample.dims.at(dim.name) * 2 % 37 + 1;
+  }
+  return sample;
+}
+
+}  // namespace moxie::test

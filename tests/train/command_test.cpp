@@ -1,0 +1,108 @@
+// moxie train and moxie predict as a user runs them.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/process.h"
+
+using moxie::test::Outcome;
+using moxie::test::read_file;
+using moxie::test::Workshop;
+
+namespace {
+
+/// A model that trains in an instant.
+const std::vector<std::string> kTrain = {"train", "mlp", "--layers", "6", "--epochs", "3", "--threads", "1"};
+
+std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+nlohmann::json last_metrics(const Workshop& shop, const std::string& run) {
+  std::istringstream lines(read_file(shop.path(run + "/metrics.jsonl")));
+  std::string last;
+  for (std::string line; std::getline(lines, line);) last = line;
+  return nlohmann::json::parse(last);
+}
+
+void check_refused(const Outcome& outcome, int code, const std::string& message) {
+  CHECK(outcome.code == code);
+  CHECK(outcome.err.find(message) != std::string::npos);
+  CAPTURE(outcome.err);
+}
+
+}  // namespace
+
+TEST_CASE("a run leaves its folder, and predict reads it") {
+  const Workshop shop;
+  const Outcome trained = shop.moxie(with(kTrain, {"--out", "run"}));
+  CHECK(trained.code == 0);
+  CHECK(trained.err.empty());
+  for (const char* line :
+       {"\ndata      synthetic: 2,880 training", "\nformulas  ", "\ncompiled  ", "\ntest      error "})
+    CHECK(("\n" + trained.out).find(line) != std::string::npos);
+  const nlohmann::json metrics = last_metrics(shop, "run");
+  for (const char* name : {"train_error", "validation_error", "test_error", "test_ece", "elapsed_s"})
+    CHECK(metrics.at(name).get<double>() >= 0);
+  CHECK(nlohmann::json::parse(read_file(shop.path("run/config.json"))).at("epochs") == 3);
+
+  const Outcome predicted = shop.moxie({"predict", "run", "--json", "--out", "p.csv"});
+  CHECK(predicted.code == 0);
+  CHECK(nlohmann::json::parse(predicted.out).at("error") == metrics.at("test_error"));
+  CHECK(read_file(shop.path("p.csv")).starts_with("class,probability,entropy,p_"));
+}
+
+TEST_CASE("a table is learnt and predicted") {
+  const Workshop shop;
+  std::string table = "a,b,y\n";
+  for (int k = 0; k < 60; ++k)
+    table += std::to_string(k % 7) + "," + std::to_string(k % 5) + "," + std::to_string(k % 7 * 2.5) + "\n";
+  shop.write("t.csv", table);
+  shop.write("new.csv", "b,a\n1,2\n3,4\n");
+  CHECK(shop.moxie(with(kTrain, {"--data", "csv:t.csv", "--out", "run"})).code == 0);
+  const nlohmann::json metrics = last_metrics(shop, "run");
+  for (const char* name : {"rmse", "nll", "test_coverage_95"}) CHECK(metrics.at(name).is_number());
+  const Outcome predicted = shop.moxie({"predict", "run", "--data", "csv:new.csv", "--out", "p.csv"});
+  CHECK(predicted.code == 0);
+  CHECK(read_file(shop.path("p.csv")).starts_with("y,y_sd,y_low95,y_high95\n"));
+  check_refused(shop.moxie({"predict", "run", "--data", "csv:new.csv"}), 2, "has no targets to compare with");
+  check_refused(shop.moxie({"predict", "run", "--out", "p.txt"}), 2, "predictions are written as .csv or .npz");
+}
+
+TEST_CASE("SIGTERM saves, and the run goes on") {
+  const Workshop shop;
+  const Outcome stopped = shop.shell("timeout --preserve-status -s TERM 2 " MOXIE_PROGRAM
+                                     " train mlp --layers 6 --epochs 100000 --out run");
+  CHECK(stopped.code == 0);
+  CHECK(stopped.out.find("go on with: moxie train --resume run") != std::string::npos);
+  const Outcome resumed = shop.moxie({"train", "--resume", "run", "--epochs", "1"});
+  CHECK(resumed.code == 0);
+  CHECK(resumed.out.find("all 1 epochs are done") != std::string::npos);
+  CHECK(last_metrics(shop, "run").contains("test_error"));
+}
+
+TEST_CASE("wrong options are refused before anything is written") {
+  const Workshop shop;
+  check_refused(shop.moxie({"train"}), 2, "which model?");
+  check_refused(shop.moxie({"train", "gpn", "--dropout", "fast"}), 2, "--dropout is not for the model gpn");
+  check_refused(shop.moxie({"train", "gpn", "--propagate", "x"}), 2, "known: covariance, mean, variance");
+  check_refused(shop.moxie({"train", "gpn", "--batch", "0"}), 2, "--batch is 0, but must be positive");
+  check_refused(shop.moxie({"train", "gpn", "--data", "nothing"}), 1,
+                "there is no data set 'nothing'; known: synthetic");
+  check_refused(shop.moxie({"train", "gpn", "--optimiser", "x"}), 1, "known: adam momentum rmsprop sgd");
+  check_refused(shop.moxie({"train", "gpn", "--layers", "0"}), 1, "the sizes of a GPN network are 8x0x4");
+  check_refused(shop.moxie({"train", "--resume", "runs"}), 1, "there is no run to resume");
+  check_refused(shop.moxie({"predict", "runs"}), 1, "runs/model.safetensors");
+  CHECK_FALSE(std::filesystem::exists(shop.path("runs")));
+}
+
+TEST_CASE("a run is never overwritten, and stays the same run when it goes on") {
+  const Workshop shop;
+  CHECK(shop.moxie(with(kTrain, {"--out", "run"})).code == 0);
+  check_refused(shop.moxie(with(kTrain, {"--out", "run"})), 1, "run exists already, and no run is ever overwritten");
+  check_refused(shop.moxie({"train", "--resume", "run", "--rate", "1"}), 2,
+                "--rate cannot change when a run is resumed");
+  check_refused(shop.moxie({"train", "--resume", "run", "--out", "b"}), 2, "--out and --resume do not go together");
+}

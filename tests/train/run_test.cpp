@@ -1,0 +1,169 @@
+// Whole runs on tiny data.
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "compiler/support/error.h"
+#include "tests/train/tiny.h"
+#include "tools/data/file.h"
+
+namespace {
+
+using namespace moxie;
+using tiny::never;
+using tiny::silent;
+
+/// Stops a run before step `count` + 1.
+std::function<bool()> after(int count) {
+  return [count]() mutable { return count-- == 0; };
+}
+
+/// Everything that must not depend on whether a run was interrupted.
+void check_same(const RunFolder& a, const RunFolder& b) {
+  const Checkpoint left = a.read_checkpoint();
+  Checkpoint right = b.read_checkpoint();
+  right.state.elapsed = left.state.elapsed;
+  CHECK(left.state == right.state);
+  CHECK(left.tensors == right.tensors);
+  CHECK(left.best == right.best);
+  CHECK(load_model(a.model_file()).parameters == load_model(b.model_file()).parameters);
+}
+
+void check_resume(const TrainConfig& config, int steps) {
+  CAPTURE(steps);
+  const tiny::Scratch scratch;
+  const Dataset data = tiny::dataset();
+  const RunFolder whole = RunFolder::create(scratch / "whole", config, "");
+  tiny::run(config, data).train(whole, never, silent);
+
+  const RunFolder parts = RunFolder::create(scratch / "parts", config, "");
+  tiny::run(config, data).train(parts, after(steps), silent);
+  TrainingRun second = tiny::run(config, data);
+  second.resume(parts.read_checkpoint());
+  second.train(parts, never, silent);
+  check_same(whole, parts);
+}
+
+}  // namespace
+
+TEST_CASE("a resumed run gives the same bits") {
+  TrainConfig config = tiny::config("mlp");
+  for (const int steps : {0, 3, 4, 5, 17}) check_resume(config, steps);  // an epoch has 4
+  config.dropout = "fast";
+  check_resume(config, 6);
+  config.patience = 1;  // the rate falls before and after the interruption
+  check_resume(config, 14);
+  TrainConfig gpn = tiny::config("gpn");
+  gpn.epochs = 2;
+  check_resume(gpn, 5);
+}
+
+TEST_CASE("networks learn a tiny set by heart") {
+  const tiny::Scratch scratch;
+  const Dataset data = tiny::dataset();
+  for (const char* model : {"gpn", "mlp"}) {
+    CAPTURE(model);
+    TrainConfig config = tiny::config(model);
+    config.layers = {5};
+    config.rate = 0.05;
+    config.epochs = 60;
+    TrainingRun run = tiny::run(config, data);
+    run.train(RunFolder::create(scratch / model, config, ""), never, silent);
+    CHECK(score_of(run.evaluate_best().train.scores, "error") == 0);
+  }
+}
+
+TEST_CASE("regression knows its errors in the units of the data") {
+  const tiny::Scratch scratch;
+  const Dataset data = tiny::dataset(Task::Regression);
+  for (const char* model : {"gpn", "mlp"}) {
+    CAPTURE(model);
+    TrainConfig config = tiny::config(model);
+    config.layers = {6};
+    config.rate = 0.05;
+    config.epochs = 60;
+    TrainingRun run = tiny::run(config, data);
+    run.train(RunFolder::create(scratch / model, config, ""), never, silent);
+    const FinalReport report = run.evaluate_best();
+    // The targets' standard deviation is about 2, and so is the error of a constant.
+    CHECK(score_of(report.test.scores, "rmse") < 0.7);
+    CHECK(score_of(report.test.scores, "coverage_95") > 0.6);
+  }
+}
+
+TEST_CASE("limits end a run, with the reason") {
+  const tiny::Scratch scratch;
+  const Dataset data = tiny::dataset();
+  TrainConfig config = tiny::config("mlp");
+  config.epochs = 2;
+  TrainingRun two = tiny::run(config, data);
+  two.train(RunFolder::create(scratch / "two", config, ""), never, silent);
+  CHECK(two.state().finished == "all 2 epochs are done");
+  config.epochs = 1000;
+  config.max_time = 0.05;
+  TrainingRun timed = tiny::run(config, data);
+  timed.train(RunFolder::create(scratch / "timed", config, ""), never, silent);
+  CHECK(timed.state().finished == "0.05 s are over");
+  TrainingRun stopped = tiny::run(config, data);
+  stopped.train(RunFolder::create(scratch / "stopped", config, ""), after(2), silent);
+  CHECK(stopped.state().finished.empty());
+}
+
+TEST_CASE("a loss that is not finite stops the run, and names the sample") {
+  const tiny::Scratch scratch;
+  Dataset data = tiny::dataset();
+  data.train.x(33, 1) = std::numeric_limits<float>::quiet_NaN();
+  const TrainConfig config = tiny::config("mlp");
+  const RunFolder folder = RunFolder::create(scratch / "run", config, "");
+  TrainingRun run = tiny::run(config, data);
+  CHECK_THROWS_WITH_AS(run.train(folder, never, silent), doctest::Contains("the loss of training sample 34 is nan"),
+                       DeviceError);
+  for (const auto& [name, tensor] : folder.read_checkpoint().tensors) {
+    for (const double value : to_doubles(tensor)) CHECK(std::isfinite(value));
+  }
+}
+
+TEST_CASE("steps with a loss that is not finite can be skipped") {
+  const tiny::Scratch scratch;
+  Dataset data = tiny::dataset();
+  data.train.x(33, 1) = std::numeric_limits<float>::infinity();
+  TrainConfig config = tiny::config("mlp");
+  config.activation = "identity";
+  config.on_nan = "skip";
+  TrainingRun run = tiny::run(config, data);
+  run.train(RunFolder::create(scratch / "run", config, ""), never, silent);
+  CHECK(run.state().skipped == config.epochs);
+}
+
+TEST_CASE("a run folder is never overwritten") {
+  const tiny::Scratch scratch;
+  const TrainConfig config = tiny::config("mlp");
+  const RunFolder folder = RunFolder::create(scratch / "run", config, "moxie train mlp");
+  const std::string before = read_file(scratch / "run" / "config.json");
+  CHECK_THROWS_WITH_AS(RunFolder::create(scratch / "run", config, ""),
+                       doctest::Contains("exists already, and no run is ever overwritten"), DataError);
+  CHECK(read_file(scratch / "run" / "config.json") == before);
+  CHECK_THROWS_WITH_AS(RunFolder::open(scratch / "run"), doctest::Contains("there is no run to resume"), DataError);
+}
+
+TEST_CASE("metrics of steps after a checkpoint are dropped") {
+  const tiny::Scratch scratch;
+  const RunFolder folder = RunFolder::create(scratch / "run", tiny::config("mlp"), "");
+  for (const char* line : {R"({"step":4})", R"({"step":8})", R"({"step":8,"final":true})", R"({"step":)"})
+    folder.append_metrics(line);
+  folder.rewind_metrics(8);
+  CHECK(read_file(scratch / "run" / "metrics.jsonl") == "{\"step\":4}\n{\"step\":8}\n");
+  folder.rewind_metrics(7);
+  CHECK(read_file(scratch / "run" / "metrics.jsonl") == "{\"step\":4}\n");
+}
+
+TEST_CASE("configurations and models survive their files") {
+  const tiny::Scratch scratch;
+  const TrainConfig config = tiny::config("gpn");
+  CHECK(to_json(config_from_json(to_json(config), "config.json")) == to_json(config));
+  CHECK_THROWS_WITH_AS(config_from_json("{\"model\": 3}", "config.json"),
+                       doctest::Contains("config.json: is not the configuration of a run"), DataError);
+  write_safetensors(scratch / "other.safetensors", {});
+  CHECK_THROWS_WITH_AS(load_model(scratch / "other.safetensors"), doctest::Contains("is not the model of a run"),
+                       DataError);
+}

@@ -1,0 +1,81 @@
+#pragma once
+// Small data sets and runs for the tests of training.
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "tools/commands/train_run.h"
+
+namespace moxie::tiny {
+
+/// A folder for one test, gone after it.
+class Scratch {
+ public:
+  Scratch() : path_(std::filesystem::temp_directory_path() / ("moxie-train-test-" + std::to_string(getpid()))) {
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~Scratch() { std::filesystem::remove_all(path_); }
+  std::filesystem::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline Encoding encoding(Task task) {
+  Encoding result;
+  result.task = task;
+  result.features = {{"x1"}, {"x2"}};
+  if (task == Task::Classification) {
+    result.class_column = "class";
+    result.classes = {"inside", "outside"};
+  } else {
+    result.targets = {{"y", 10, 2}};
+  }
+  return result;
+}
+
+/// `rows` points on two spiral turns around the origin: inside or outside of the unit circle; or their height.
+inline Samples samples(Task task, std::size_t rows, double turn) {
+  Samples result{Matrix(rows, 2), Matrix(rows, task == Task::Classification ? 2 : 1)};
+  for (std::size_t k = 0; k < rows; ++k) {
+    const bool inside = k % 2 == 0;
+    const double angle = turn + 2.4 * static_cast<double>(k);
+    const double radius = inside ? 0.6 : 1.4;
+    result.x(k, 0) = static_cast<float>(radius * std::cos(angle));
+    result.x(k, 1) = static_cast<float>(radius * std::sin(angle));
+    if (task == Task::Classification) {
+      result.y(k, inside ? 0 : 1) = 1;
+    } else {
+      result.y(k, 0) = static_cast<float>(std::sin(2 * result.x(k, 0)) - result.x(k, 1));
+    }
+  }
+  return result;
+}
+
+inline Dataset dataset(Task task = Task::Classification) {
+  return {"tiny", samples(task, 50, 0), samples(task, 20, 0.1), samples(task, 20, 0.2), encoding(task)};
+}
+
+inline TrainConfig config(const std::string& model) {
+  TrainConfig result;
+  result.model = model;
+  result.data = "tiny";
+  result.layers = {6, 5};
+  result.inducing_points = 6;
+  result.batch = 16;
+  result.rate = 0.02;
+  result.epochs = 6;
+  return result;
+}
+
+inline TrainingRun run(const TrainConfig& config, const Dataset& data) {
+  return TrainingRun(config, data, open_device("interp"));
+}
+
+inline bool never() { return false; }
+inline void silent(const EpochReport&) {}
+
+}  // namespace moxie::tiny

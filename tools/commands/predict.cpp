@@ -1,0 +1,139 @@
+// moxie predict: what a trained model says of a data set, and how good that is.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "runtime/atomic_file.h"
+#include "tools/commands/command.h"
+#include "tools/commands/common.h"
+#include "tools/commands/train_model.h"
+#include "tools/data/npy.h"
+
+namespace moxie {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PredictOptions {
+  std::string run, data, data_dir, out;
+  DeviceChoice device;
+  bool json = false;
+};
+
+double entropy(std::span<const double> probability) {
+  double sum = 0;
+  for (const double p : probability) sum -= p > 0 ? p * std::log(p) : 0;
+  return sum;
+}
+
+std::span<const double> row_of(const std::vector<double>& values, std::size_t row, std::size_t columns) {
+  return {values.data() + row * columns, columns};
+}
+
+/// A field of a CSV file; quoted where it must be.
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == text.npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string classes_csv(const Prediction& p, const Encoding& encoding) {
+  std::string text = field(encoding.class_column) + ",probability,entropy";
+  for (const std::string& name : encoding.classes) text += ",p_" + field(name);
+  for (std::size_t row = 0; row < p.rows; ++row) {
+    const auto probability = row_of(p.probability, row, p.columns);
+    const std::size_t top = top_class(p, row);
+    text += fmt::format("\n{},{:.6g},{:.6g}", field(encoding.classes[top]), probability[top], entropy(probability));
+    for (const double value : probability) text += fmt::format(",{:.6g}", value);
+  }
+  return text + "\n";
+}
+
+std::string values_csv(const Prediction& p, const Encoding& encoding) {
+  constexpr double kHalfWidth95 = 1.9599639845400545;
+  std::string text;
+  for (const TargetEncoding& target : encoding.targets) {
+    const std::string name = field(target.column);
+    text += fmt::format("{}{},{}_sd,{}_low95,{}_high95", text.empty() ? "" : ",", name, name, name, name);
+  }
+  for (std::size_t i = 0; i < p.mean.size(); ++i) {
+    const double sd = std::sqrt(p.variance[i]);
+    text += fmt::format("{}{:.8g},{:.6g},{:.8g},{:.8g}", i % p.columns == 0 ? "\n" : ",", p.mean[i], sd,
+                        p.mean[i] - kHalfWidth95 * sd, p.mean[i] + kHalfWidth95 * sd);
+  }
+  return text + "\n";
+}
+
+std::string arrays_npz(const Prediction& p) {
+  const std::vector<std::size_t> shape = {p.rows, p.columns};
+  NpyArrays arrays;
+  if (p.task == Task::Classification) {
+    arrays["probability"] = make_npy_array<double>(shape, p.probability);
+  } else {
+    arrays["mean"] = make_npy_array<double>(shape, p.mean);
+    arrays["variance"] = make_npy_array<double>(shape, p.variance);
+  }
+  return print_npz(arrays);
+}
+
+void write(const fs::path& file, const Prediction& p, const Encoding& encoding) {
+  const bool classes = p.task == Task::Classification;
+  if (file.extension() == ".npz") {
+    atomic_write(file, arrays_npz(p));
+  } else if (file.extension() == ".csv") {
+    atomic_write(file, classes ? classes_csv(p, encoding) : values_csv(p, encoding));
+  } else {
+    throw UsageError(fmt::format("--out {}: predictions are written as .csv or .npz", file.string()));
+  }
+}
+
+void print_scores(const Scores& scores, std::size_t rows, bool json) {
+  if (json) {
+    nlohmann::ordered_json result = {{"samples", rows}};
+    for (const Score& s : scores) result[s.name] = s.value;
+    fmt::print("{}\n", result.dump(2));
+    return;
+  }
+  fmt::print("{:<12} {}\n", "samples", rows);
+  for (const Score& s : scores) fmt::print("{:<12} {:.6g}\n", s.name, s.value);
+}
+
+int predict(const PredictOptions& options) {
+  const SavedModel model = load_model(fs::path(options.run) / "model.safetensors");
+  const std::string data = options.data.empty() ? model.config.data : options.data;
+  LoadOptions loading = load_options(model.config);
+  loading.encoding = &model.encoding;
+  if (!options.data_dir.empty()) loading.data_dir = options.data_dir;
+  if (data != model.config.data) loading.test_file.clear();
+  const Samples samples = load_for_prediction(data, loading);
+  Evaluator evaluator(model.config, model.encoding, open_chosen_device(options.device));
+  evaluator.set_parameters(model.parameters);
+  const Prediction prediction = evaluator.predict(rows_of(samples), model.residual_variance);
+  if (!options.out.empty()) write(options.out, prediction, model.encoding);
+  if (samples.y.columns > 0) {
+    print_scores(score(prediction, samples.y, model.encoding), prediction.rows, options.json);
+  } else if (options.out.empty()) {
+    throw UsageError(
+        fmt::format("{} has no targets to compare with: name a file for the predictions, --out FILE.csv", data));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Work add_predict(CLI::App& app) {
+  auto options = std::make_shared<PredictOptions>();
+  app.add_option("run", options->run, "the folder of a run of `moxie train`")->required();
+  app.add_option("--data", options->data,
+                 "the rows: csv:FILE, or the test rows of a set; those of the run if not given");
+  app.add_option("--data-dir", options->data_dir, "where the data sets lie; as in the run if not given");
+  app.add_option("--out", options->out, "where the predictions go: FILE.csv or FILE.npz");
+  app.add_flag("--json", options->json, "print the scores as JSON");
+  add_device_option(app, options->device);
+  add_threads_option(app, options->device);
+  return [options] { return predict(*options); };
+}
+
+}  // namespace moxie
