@@ -85,11 +85,11 @@ void verify(const Program& program) {
   }
   for (const IndexDecl& index : program.indices) check_index(program, index);
   for (const InputDecl& input : program.inputs) check_shape(program, input.shape, input.name);
+  check_scans(program);
   for (std::size_t k = 0; k < program.definitions.size(); ++k) {
     check_shape(program, program.shape_of(program.definitions[k].name), program.definitions[k].name);
     verify_definition(program, k);
   }
-  check_scans(program);
 }
 
 }  // namespace moxie
