@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -162,7 +163,9 @@ void include(Program& into, const Program& op, const Inclusion& how) {
     const auto it = std::ranges::find(dims, symbol, &std::pair<Symbol, Affine>::first);
     return it == dims.end() ? nullptr : &it->second;
   };
+  const std::uint32_t scans = last_scan(into);
   for (Definition definition : op.definitions) {
+    if (definition.scan) definition.scan->number += scans;
     definition.output = how.outputs.contains(definition.name);
     definition.name = names.find(definition.name)->second;
     if (definition.dtype == op.default_dtype) definition.dtype = into.default_dtype;

@@ -12,6 +12,7 @@ std::vector<std::int64_t> launch_arguments(const LoweredKernel& kernel, const Di
   const Piece chunk = kernel.chunks ? piece_of(*kernel.chunks, dims, launch.chunk, launch.chunks, lanes) : Piece{0, 0};
   const DimValues special = {{argument::kChunk, launch.chunk},
                              {argument::kChunks, launch.chunks},
+                             {kScanStep, launch.scan_step},
                              {argument::kTileLow, tile.low},
                              {argument::kTileHigh, tile.high},
                              {argument::kChunkLow, chunk.low},

@@ -14,9 +14,16 @@ Plan make_plan(const Program& program) {
   Plan plan{program, fuse(optimise(program)), {}};
   for (const Step& step : plan.fused.steps) {
     if (const auto* kernel = std::get_if<Kernel>(&step)) plan.steps.emplace_back(lower(plan.fused, *kernel));
+    else if (const auto* scan = std::get_if<ScanLoop>(&step)) plan.steps.emplace_back(lower(plan.fused, *scan));
     else plan.steps.emplace_back(std::get<MatrixProduct>(step));
   }
   return plan;
+}
+
+std::span<const LoweredKernel> kernels_of(const PlanStep& step) {
+  if (const auto* kernel = std::get_if<LoweredKernel>(&step)) return {kernel, 1};
+  if (const auto* scan = std::get_if<LoweredScan>(&step)) return scan->kernels;
+  return {};
 }
 
 std::int64_t evaluate(const Affine& affine, const DimValues& dims) {
@@ -102,7 +109,7 @@ std::int64_t rounds_of(const SplitLoop& loop, const DimValues& dims, int lanes) 
 Schedule choose_schedule(const LoweredKernel& kernel, const DimValues& dims, int lanes) {
   Schedule schedule;
   if (kernel.tiles) schedule.tiles = std::clamp<std::int64_t>(rounds_of(*kernel.tiles, dims, lanes), 1, kMostTiles);
-  if (kernel.chunks) {
+  if (kernel.chunks && !kernel.in_scan) {
     const std::int64_t rows = extent_of(*kernel.chunks, dims);
     schedule.chunks = std::clamp<std::int64_t>(rows / kRowsPerChunk, 1, kMostChunks);
     schedule.reason = fmt::format("{} rows in chunks of at least {}", rows, kRowsPerChunk);
@@ -127,13 +134,12 @@ std::int64_t bytes_of(const Program& program, const std::string& tensor, const D
   return checked_mul(count, program.dtype_of(tensor) == DType::f32 ? 4 : 8);
 }
 
+/// A scan uses all its tensors from its first step to its last.
 std::vector<std::string> tensors_of(const PlanStep& step) {
+  if (const auto* product = std::get_if<MatrixProduct>(&step)) return {product->left, product->right, product->definition.name};
   std::vector<std::string> names;
-  if (const auto* kernel = std::get_if<LoweredKernel>(&step)) {
-    for (const BufferUse& use : kernel->uses) names.push_back(use.tensor);
-  } else {
-    const auto& product = std::get<MatrixProduct>(step);
-    names = {product.left, product.right, product.definition.name};
+  for (const LoweredKernel& kernel : kernels_of(step)) {
+    for (const BufferUse& use : kernel.uses) names.push_back(use.tensor);
   }
   return names;
 }
@@ -200,12 +206,15 @@ std::string print(const Plan& plan) {
   std::string text;
   int number = 0;
   for (const PlanStep& step : plan.steps) {
-    if (const auto* kernel = std::get_if<LoweredKernel>(&step)) {
-      text += fmt::format("{:3} kernel {}\n", number++, kernel->program.name);
-      for (const std::string& comment : kernel->program.comments) text += "      " + comment + "\n";
-    } else {
-      const auto& product = std::get<MatrixProduct>(step);
-      text += fmt::format("{:3} matrix product {} = {} x {}\n", number++, product.definition.name, product.left, product.right);
+    if (const auto* product = std::get_if<MatrixProduct>(&step)) {
+      text += fmt::format("{:3} matrix product {} = {} x {}\n", number++, product->definition.name, product->left, product->right);
+    }
+    if (const auto* scan = std::get_if<LoweredScan>(&step)) {
+      text += fmt::format("    scan {} over {}{}:\n", scan->name, print(scan->extent), scan->backwards ? ", backwards" : "");
+    }
+    for (const LoweredKernel& kernel : kernels_of(step)) {
+      text += fmt::format("{:3} kernel {}\n", number++, kernel.program.name);
+      for (const std::string& comment : kernel.program.comments) text += "      " + comment + "\n";
     }
   }
   return text;

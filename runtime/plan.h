@@ -1,6 +1,7 @@
 #pragma once
 // Plan: what a device runs for a Program: kernels and library calls in order, as data.
 #include <map>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -10,7 +11,9 @@
 
 namespace moxie {
 
-using PlanStep = std::variant<LoweredKernel, MatrixProduct>;
+using PlanStep = std::variant<LoweredKernel, MatrixProduct, LoweredScan>;
+/// None for a matrix product.
+std::span<const LoweredKernel> kernels_of(const PlanStep& step);
 
 struct Plan {
   Program program;  // as given: its inputs and outputs are the plan's

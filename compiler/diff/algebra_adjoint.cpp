@@ -149,7 +149,7 @@ class AlgebraAdjoint {
   Expr let(const std::vector<Symbol>& indices, const Expr& body) {
     const IterationDomain domain = domain_over(indices);
     const std::string name = "adj." + definition_.name + "." + std::to_string(++lets_);
-    return builder_.add_let({name, definition_.dtype, definition_.line},
+    return builder_.add_let({name, definition_.dtype, definition_.line, definition_.scan},
                             as_axes(builder_, domain.variables, *boxes_of(domain, domain.variables), names_), body);
   }
 

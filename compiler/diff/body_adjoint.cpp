@@ -48,6 +48,7 @@ class BodyAdjoint {
 
   void run(const Expr& adjoint) {
     const OpenDefinition open = open_definition(definition_);
+    if (definition_.scan) step_ = open.domain.variables.at(0);
     for (std::size_t k = 0; k < definition_.axes.size(); ++k) {
       names_.emplace_back(open.domain.variables[k], definition_.axes[k].name);
     }
@@ -165,7 +166,7 @@ class BodyAdjoint {
   Expr computed_once(const Expr& expr, std::size_t scope) {
     const Scope& open = scopes_[scope];
     if (expr->height == 0 || open.domain.variables.size() > open.axes) return expr;
-    const auto boxes = boxes_of(open.domain, open.domain.variables);
+    const auto boxes = boxes_for(open.domain, open.domain.variables);
     return boxes ? let(open.domain.variables, *boxes, gather(project(open.domain, open.domain.variables, *boxes), expr))
                  : expr;
   }
@@ -189,7 +190,7 @@ class BodyAdjoint {
   }
 
   bool close_reductions(const Expr& node, const Scope& open, const std::vector<Symbol>& kept, const Expr& adjoint) {
-    const auto boxes = boxes_of(open.domain, kept);
+    const auto boxes = boxes_for(open.domain, kept);
     if (!boxes) return false;
     const Preimage dropped = project(open.domain, kept, *boxes);
     if (!is_defined_everywhere(dropped)) return false;
@@ -199,7 +200,7 @@ class BodyAdjoint {
   }
 
   bool close_axes(const Expr& node, const Scope& open, const std::vector<Symbol>& kept, const Expr& adjoint) {
-    const auto boxes = boxes_of(open.domain, kept);
+    const auto boxes = boxes_for(open.domain, kept);
     if (!boxes) return false;
     const Preimage dropped = project(open.domain, kept, *boxes);
     if (!is_defined_everywhere(dropped)) return false;
@@ -211,10 +212,19 @@ class BodyAdjoint {
   /// Between the steps of a quotient the node need not have a value.
   static bool is_defined_everywhere(const Preimage& dropped) { return dropped.quotients.empty(); }
 
+  /// What has the steps of a scan among its axes has all of them, and becomes part of the scan.
+  std::optional<std::vector<IndexBox>> boxes_for(const IterationDomain& domain, const std::vector<Symbol>& variables) const {
+    auto boxes = boxes_of(domain, variables);
+    if (boxes && !variables.empty() && variables[0] == step_)
+      (*boxes)[0] = {0, definition_.axes[0].extent - Affine(1)};
+    return boxes;
+  }
+
   Expr let(const std::vector<Symbol>& indices, const std::vector<IndexBox>& boxes, const Expr& body) {
     const std::string name = "adj." + definition_.name + "." + std::to_string(++lets_);
-    return builder_.add_let({name, definition_.dtype, definition_.line}, as_axes(builder_, indices, boxes, names_),
-                            body);
+    const bool steps = !indices.empty() && indices[0] == step_;
+    return builder_.add_let({name, definition_.dtype, definition_.line, steps ? definition_.scan : std::nullopt},
+                            as_axes(builder_, indices, boxes, names_), body);
   }
 
   Preimage project(const IterationDomain& domain, const std::vector<Symbol>& kept,
@@ -256,6 +266,7 @@ class BodyAdjoint {
   const ActiveTensors& active_;
   Contributions& contributions_;
   std::vector<std::pair<Symbol, std::string>> names_;
+  std::optional<Symbol> step_;  // the first axis, if the definition is part of a scan
   Expr root_, root_value_;
   int lets_ = 0;
   std::deque<Scope> scopes_;  // deques, as references outlive additions

@@ -10,6 +10,7 @@
 #include "compiler/diff/chain.h"
 #include "compiler/diff/lift_linear_algebra.h"
 #include "compiler/diff/open_definition.h"
+#include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -37,15 +38,20 @@ void check_names(const Program& program, const std::vector<std::string>& wanted,
   }
 }
 
+/// Adds the definitions that read one of `active`, until there is no more to add: what a scan reads may stand below.
+void add_readers(const Program& program, ActiveTensors& active) {
+  const std::size_t size = active.size();
+  for (const Definition& definition : program.definitions) {
+    visit(definition.body, [&](const Expr& node) {
+      if (node->kind == NodeKind::Access && active.contains(node->tensor)) active.insert(definition.name);
+    });
+  }
+  if (active.size() > size) add_readers(program, active);
+}
+
 ActiveTensors active_tensors(const Program& program, const std::vector<std::string>& wrt) {
   ActiveTensors active(wrt.begin(), wrt.end());
-  for (const Definition& definition : program.definitions) {
-    bool depends = false;
-    visit(definition.body, [&](const Expr& node) {
-      depends = depends || (node->kind == NodeKind::Access && active.contains(node->tensor));
-    });
-    if (depends) active.insert(definition.name);
-  }
+  add_readers(program, active);
   return active;
 }
 
@@ -65,8 +71,10 @@ class Differentiation {
   }
 
   Program run() {
-    for (auto definition = source_.definitions.rbegin(); definition != source_.definitions.rend(); ++definition) {
-      if (active_.contains(definition->name)) pass(*definition);
+    const auto groups = groups_of(source_);
+    for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+      if (group->front().scan) pass_scan(*group);
+      else if (active_.contains(group->front().name)) pass(group->front());
     }
     for (const std::string& input : wrt_) add_gradient(*source_.find_input(input));
     return builder_.take();
@@ -93,6 +101,51 @@ class Differentiation {
       adjoint = access(named.name, own_axes(definition.axes.size()));
       builder_.add_definition(named);
     }
+    send_down(definition, adjoint);
+  }
+
+  /// The adjoints of a scan form a scan in the other direction. They depend on each other, so each has its name first
+  /// and its body when all contributions are known.
+  void pass_scan(std::span<const Definition> members) {
+    const std::vector<Definition> reached = reached_backwards(members);
+    const Scan scan{last_scan(builder_.program()) + 1, !members[0].scan->backwards};
+    const std::size_t first = builder_.program().definitions.size();
+    std::vector<std::string> names;
+    for (Definition member : reached) {
+      member.scan = scan;
+      names.push_back(builder_.free_name("adj." + member.name));
+      builder_.add_definition({names.back(), member.dtype, member.axes, 0, false, member.line, scan});
+      send_down(member, access(names.back(), own_axes(member.axes.size())));
+    }
+    for (std::size_t k = 0; k < reached.size(); ++k) builder_.set_body(names[k], total_adjoint(reached[k]));
+    builder_.move_behind_scans(first);
+  }
+
+  /// Last to first, the definitions of a scan that have an adjoint: from outside, or from others that do and read them.
+  std::vector<Definition> reached_backwards(std::span<const Definition> members) const {
+    std::vector<Definition> reached;
+    const auto is_reached = [&](const Definition& member) {
+      return !total_adjoint(member)->is_constant(0) ||
+             std::ranges::any_of(reached, [&](const Definition& reader) { return reads(reader, member.name); });
+    };
+    const auto in_order = [&](const Definition& a, const Definition& b) { return position(a) > position(b); };
+    for (bool grows = true; grows;) {
+      const std::size_t size = reached.size();
+      for (const Definition& member : members) {
+        const bool known = std::ranges::find(reached, member.name, &Definition::name) != reached.end();
+        if (!known && active_.contains(member.name) && is_reached(member)) reached.push_back(member);
+      }
+      grows = reached.size() > size;
+    }
+    std::ranges::sort(reached, in_order);
+    return reached;
+  }
+
+  std::ptrdiff_t position(const Definition& definition) const {
+    return source_.find_definition(definition.name) - source_.definitions.data();
+  }
+
+  void send_down(const Definition& definition, const Expr& adjoint) {
     if (definition.body->kind == NodeKind::LinearAlgebra)
       differentiate_algebra(builder_, definition, adjoint, contributions_);
     else
@@ -118,7 +171,7 @@ Program differentiate(const Program& program, const std::vector<std::string>& ou
                       const std::vector<std::string>& wrt, bool keep_outputs) {
   check_names(program, outputs, names_of(program.definitions), "definition");
   check_names(program, wrt, names_of(program.inputs), "input");
-  Program lifted = lift_linear_algebra(program);
+  Program lifted = lift_linear_algebra(leave_scans(program));
   for (Definition& definition : lifted.definitions) definition.output = definition.output && keep_outputs;
   return Differentiation(lifted, outputs, wrt.empty() ? names_of(program.inputs) : wrt).run();
 }

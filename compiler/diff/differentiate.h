@@ -13,6 +13,9 @@ namespace moxie {
 /// of x; adjoints in between are lets `adj.NAME`. Where such a name is taken, as in a second derivative, it goes on
 /// with _2.
 ///
+/// The adjoints of a scan form a scan in the other direction; definitions that take no part in a recurrence leave their
+/// scans.
+///
 /// Every gradient gathers: it is a definition in index notation like any other. At a kink (abs, relu) the derivative is
 /// 0; of equal arguments of min and max, and of equal rounds of such reductions, the first takes the whole gradient;
 /// random numbers are constants.

@@ -4,6 +4,7 @@
 
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/program_builder.h"
+#include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -99,14 +100,10 @@ class Lifting {
 
   /// The whole result as a definition, read at the element in question.
   Expr lifted(const Expr& algebra, const IterationDomain& domain) {
-    std::vector<OpenAxis> axes;
-    for (const Expr& arg : algebra->args) {
-      for (OpenAxis& axis : axes_of(arg, domain)) {
-        if (std::ranges::find(axes, axis.index, &OpenAxis::index) == axes.end()) axes.push_back(std::move(axis));
-      }
-    }
     std::vector<Symbol> variables;
-    for (const OpenAxis& axis : axes) variables.push_back(axis.index);
+    std::ranges::copy_if(domain.variables, std::back_inserter(variables), [&](Symbol v) {
+      return std::ranges::any_of(algebra->args, [&](const Expr& arg) { return arg->depends_on(v); });
+    });
     IterationDomain with_elements = domain;
     Replacement element;
     for (const Affine& subscript : algebra->subscripts) {
@@ -125,7 +122,7 @@ class Lifting {
     return substitute(read, element);
   }
 
-  LetHead head(const std::string& suffix) const { return {source_->name + suffix, source_->dtype, source_->line}; }
+  LetHead head(const std::string& suffix) const { return {source_->name + suffix, source_->dtype, source_->line, source_->scan}; }
 
   std::vector<OpenAxis> axes_of(const Expr& expr, const IterationDomain& domain) const {
     std::vector<Symbol> variables;
@@ -157,6 +154,6 @@ bool is_lifted_linear_algebra(const Definition& definition) {
          std::ranges::all_of(definition.body->args, [](const Expr& arg) { return arg->kind == NodeKind::Access; });
 }
 
-Program lift_linear_algebra(const Program& program) { return Lifting(program).run(); }
+Program lift_linear_algebra(const Program& program) { return leave_scans(Lifting(program).run()); }
 
 }  // namespace moxie

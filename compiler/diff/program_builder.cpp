@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/support/error.h"
+
 namespace moxie {
 
 bool ProgramBuilder::is_taken(const std::string& name) const {
@@ -17,7 +19,7 @@ std::string ProgramBuilder::free_name(const std::string& wanted) const {
 }
 
 Expr ProgramBuilder::add_let(const LetHead& head, const std::vector<OpenAxis>& axes, const Expr& body) {
-  Definition definition{free_name(head.wanted_name), head.dtype, {}, {}, false, head.line};
+  Definition definition{free_name(head.wanted_name), head.dtype, {}, {}, false, head.line, head.scan};
   Replacement closing;
   std::vector<Affine> subscripts;
   for (const OpenAxis& open : axes) {
@@ -30,6 +32,17 @@ Expr ProgramBuilder::add_let(const LetHead& head, const std::vector<OpenAxis>& a
   const Expr read = access(definition.name, std::move(subscripts));
   add_definition(std::move(definition));
   return read;
+}
+
+void ProgramBuilder::set_body(const std::string& name, const Expr& body) {
+  Definition* definition = program_.find_definition(name);
+  if (!definition) throw TypeError("program " + program_.name + " has no definition '" + name + "'");
+  definition->body = body;
+}
+
+void ProgramBuilder::move_behind_scans(std::size_t first) {
+  std::stable_partition(program_.definitions.begin() + static_cast<std::ptrdiff_t>(first), program_.definitions.end(),
+                        [](const Definition& definition) { return definition.scan.has_value(); });
 }
 
 std::string ProgramBuilder::axis_name(const Affine& extent, const std::string& preferred,

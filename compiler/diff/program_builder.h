@@ -13,6 +13,7 @@ struct LetHead {
   std::string wanted_name;
   DType dtype;
   int line;
+  std::optional<Scan> scan = {};
 };
 
 /// An open index that becomes an axis: element 0 of the axis is index value `first`.
@@ -35,6 +36,10 @@ class ProgramBuilder {
   std::string free_name(const std::string& wanted) const;
   void add_input(InputDecl input) { program_.inputs.push_back(std::move(input)); }
   void add_definition(Definition definition) { program_.definitions.push_back(std::move(definition)); }
+  /// Gives a definition that was added before its body; throws TypeError for an unknown name.
+  void set_body(const std::string& name, const Expr& body);
+  /// From the definition at `first` on, those outside of any scan go behind the others.
+  void move_behind_scans(std::size_t first);
   /// Adds `let name[axes] = body` with the open indices as axes and returns the access that reads it at these indices.
   Expr add_let(const LetHead& head, const std::vector<OpenAxis>& axes, const Expr& body);
 

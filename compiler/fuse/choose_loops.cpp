@@ -120,9 +120,10 @@ struct Candidate {
 bool keeps_known_sums(const Definition& definition) {
   constexpr double kMostSums = 1 << 18;
   double sums = 1;
-  for (const AxisDecl& axis : definition.axes) {
-    if (!axis.extent.is_constant()) return false;
-    sums *= static_cast<double>(axis.extent.constant());
+  for (std::size_t k = definition.scan ? 1 : 0; k < definition.axes.size(); ++k) {
+    const Affine& extent = definition.axes[k].extent;
+    if (!extent.is_constant()) return false;
+    sums *= static_cast<double>(extent.constant());
   }
   return sums <= kMostSums;
 }
@@ -142,7 +143,8 @@ Opened open_definition(const Definition& definition) {
     // A matrix is factored as a whole: its own axes are no candidates.
     const bool own = opened.algebra &&
                      std::ranges::any_of(definition.body->subscripts, [&](const Affine& s) { return s.mentions(Symbol::axis(k)); });
-    if (!own) opened.candidates.push_back({static_cast<int>(k), Symbol::axis(k), definition.axes[k].range});
+    const bool steps = definition.scan && k == 0;  // fixed in every call
+    if (!own && !steps) opened.candidates.push_back({static_cast<int>(k), Symbol::axis(k), definition.axes[k].range});
     element.emplace_back(Symbol::axis(k));
   }
   opened.element = access(definition.name, element);

@@ -5,6 +5,7 @@
 
 #include "compiler/fuse/matrix_product.h"
 #include "compiler/fuse/transpose_gathers.h"
+#include "compiler/ir/scans.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
 
@@ -28,6 +29,11 @@ Placed place(const Definition& definition, const LoopChoice& choice) {
     return it == replacement.end() ? nullptr : &it->second;
   };
   for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
+    if (definition.scan && k == 0) {
+      placed.root.subscripts.emplace_back(Symbol::dim(kScanStep));
+      replacement.emplace_back(Symbol::axis(0), placed.root.subscripts.back());
+      continue;
+    }
     const LoopIndex loop{Symbol::fresh(), definition.axes[k].range.substitute(lookup), definition.axes[k].name};
     replacement.emplace_back(Symbol::axis(k), Affine(loop.symbol));
     placed.root.subscripts.emplace_back(loop.symbol);
@@ -82,13 +88,18 @@ KernelRoot adopt(const Kernel& kernel, const Placed& placed) {
   return root;
 }
 
-/// Replaces reads of roots of the same kernel, at the same element, by their bodies; nullopt where a read wants another element.
+/// Another step of a scan than the one that the kernel computes.
+bool is_other_step(const KernelRoot& producer, const Expr& access) {
+  return producer.definition.scan && access->subscripts[0] != producer.subscripts[0];
+}
+
+/// Replaces reads of roots of the same kernel, at the same element, by their bodies; nullopt where a read wants another element of the same step.
 std::optional<Expr> read_in_place(const Kernel& kernel, const Expr& body) {
   bool possible = true;
   const Expr result = rewrite_bottom_up(body, {}, [&](const Expr& e, const Scope&) -> Expr {
     if (e->kind != NodeKind::Access) return e;
     const KernelRoot* producer = find_root(kernel, e->tensor);
-    if (!producer) return e;
+    if (!producer || is_other_step(*producer, e)) return e;
     const bool same_element = !producer->accumulate && producer->locals.empty() && producer->subscripts == e->subscripts &&
                               producer->definition.body->kind != NodeKind::LinearAlgebra;
     possible &= same_element;
@@ -97,33 +108,46 @@ std::optional<Expr> read_in_place(const Kernel& kernel, const Expr& body) {
   return possible ? std::optional(result) : std::nullopt;
 }
 
-bool has_long_loop(const Definition& definition) {
-  bool found = std::ranges::any_of(definition.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
-  visit(definition.body, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce && is_long(e->range); });
-  return found;
+using Group = std::span<const Definition>;
+
+bool has_long_loop(const Group& group) {
+  return std::ranges::any_of(group, [](const Definition& definition) {
+    bool found = std::ranges::any_of(definition.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
+    visit(definition.body, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce && is_long(e->range); });
+    return found;
+  });
+}
+
+/// What the group reads of others.
+std::set<std::string> tensors_read(const Group& group) {
+  std::set<std::string> names;
+  for (const Definition& definition : group) names.merge(tensors_read(definition.body));
+  for (const Definition& definition : group) names.erase(definition.name);
+  return names;
 }
 
 /// Small definitions as early as they can be: then kernels over samples come to stand next to each other and can join.
-std::vector<const Definition*> in_fusing_order(const Program& program) {
-  std::vector<const Definition*> order;
+std::vector<Group> in_fusing_order(const Program& program) {
+  std::vector<Group> order;
+  std::vector<Group> groups = groups_of(program);
   std::set<std::string> waiting;
   for (const Definition& definition : program.definitions) waiting.insert(definition.name);
-  const auto is_ready = [&](const Definition& definition) {
-    return waiting.contains(definition.name) &&
-           std::ranges::none_of(tensors_read(definition.body), [&](const std::string& name) { return waiting.contains(name); });
+  const auto is_ready = [&](const Group& group) {
+    return std::ranges::none_of(tensors_read(group), [&](const std::string& name) { return waiting.contains(name); });
   };
-  while (!waiting.empty()) {
-    const Definition* next = nullptr;
-    for (const Definition& definition : program.definitions) {
-      if (!is_ready(definition)) continue;
-      if (!next) next = &definition;
-      if (!has_long_loop(definition)) {
-        next = &definition;
+  while (!groups.empty()) {
+    auto next = groups.end();
+    for (auto group = groups.begin(); group != groups.end(); ++group) {
+      if (!is_ready(*group)) continue;
+      if (next == groups.end()) next = group;
+      if (!has_long_loop(*group)) {
+        next = group;
         break;
       }
     }
-    order.push_back(next);
-    waiting.erase(next->name);
+    order.push_back(*next);
+    for (const Definition& definition : *next) waiting.erase(definition.name);
+    groups.erase(next);
   }
   return order;
 }
@@ -133,7 +157,10 @@ class Fuser {
   explicit Fuser(const Program& program) : choices_(choose_loops(program)) { fused_.program = transpose_gathers(program, choices_); }
 
   FusedProgram run() {
-    for (const Definition* definition : in_fusing_order(fused_.program)) add(*definition);
+    for (const Group& group : in_fusing_order(fused_.program)) {
+      if (group[0].scan) add_scan(group);
+      else add(group[0]);
+    }
     mark_stored();
     return std::move(fused_);
   }
@@ -152,7 +179,8 @@ class Fuser {
       if (const auto it = where_.find(name); it != where_.end()) first = std::max(first, it->second);
     }
     for (std::size_t k = first; k < fused_.steps.size(); ++k) {
-      if (join(fused_.steps[k], placed)) {
+      auto* kernel = std::get_if<Kernel>(&fused_.steps[k]);
+      if (kernel && join(*kernel, placed)) {
         where_[definition.name] = k;
         return;
       }
@@ -171,19 +199,45 @@ class Fuser {
     return kernel;
   }
 
-  static bool join(Step& step, const Placed& placed) {
-    auto* kernel = std::get_if<Kernel>(&step);
-    if (!kernel || !same_loop(kernel->vector, placed.vector) || !same_loop(kernel->sample, placed.sample)) return false;
+  void add_scan(const Group& group) {
+    const Definition& first = group[0];
+    ScanLoop scan{first.axes[0].name, first.axes[0].extent, first.scan->backwards, {}};
+    std::map<std::string, std::size_t> kernel_of;
+    for (const Definition& definition : group) {
+      const Placed placed = place(definition, choices_.at(definition.name));
+      choose_layout(placed);
+      kernel_of[definition.name] = add_to_scan(scan.kernels, placed, kernel_of);
+      where_[definition.name] = fused_.steps.size();
+    }
+    fused_.steps.emplace_back(std::move(scan));
+  }
+
+  /// The kernel that computes the definition; not one before those of the same step that it reads.
+  static std::size_t add_to_scan(std::vector<Kernel>& kernels, const Placed& placed, const std::map<std::string, std::size_t>& kernel_of) {
+    std::size_t first = 0;
+    visit(placed.root.body, [&](const Expr& e) {
+      if (e->kind != NodeKind::Access || e->subscripts.empty() || e->subscripts[0] != placed.root.subscripts[0]) return;
+      if (const auto it = kernel_of.find(e->tensor); it != kernel_of.end()) first = std::max(first, it->second);
+    });
+    for (std::size_t k = first; k < kernels.size(); ++k) {
+      if (join(kernels[k], placed)) return k;
+    }
+    kernels.push_back(new_kernel(placed));
+    return kernels.size() - 1;
+  }
+
+  static bool join(Kernel& kernel, const Placed& placed) {
+    if (!same_loop(kernel.vector, placed.vector) || !same_loop(kernel.sample, placed.sample)) return false;
     const bool algebra = placed.root.definition.body->kind == NodeKind::LinearAlgebra ||
-                         kernel->roots.front().definition.body->kind == NodeKind::LinearAlgebra;
+                         kernel.roots.front().definition.body->kind == NodeKind::LinearAlgebra;
     if (algebra || !placed.vector) return false;
     // A sum over lanes ends after the vector loop, a map stores inside it; both may share the loop.
-    KernelRoot root = adopt(*kernel, placed);
-    const auto body = read_in_place(*kernel, root.body);
+    KernelRoot root = adopt(kernel, placed);
+    const auto body = read_in_place(kernel, root.body);
     if (!body) return false;
     root.body = *body;
-    kernel->reduces_vector |= placed.choice.vector == LoopChoice::kReduced;
-    kernel->roots.push_back(std::move(root));
+    kernel.reduces_vector |= placed.choice.vector == LoopChoice::kReduced;
+    kernel.roots.push_back(std::move(root));
     return true;
   }
 
@@ -203,15 +257,15 @@ class Fuser {
     std::set<std::string> read;
     for (const Step& step : fused_.steps) {
       if (const auto* product = std::get_if<MatrixProduct>(&step)) read.insert({product->left, product->right});
-      if (const auto* kernel = std::get_if<Kernel>(&step)) {
-        for (const KernelRoot& root : kernel->roots) read.merge(tensors_read(root.body));
+      for (const Kernel& kernel : kernels_of(step)) {
+        for (const KernelRoot& root : kernel.roots) read.merge(tensors_read(root.body));
       }
     }
     for (Step& step : fused_.steps) {
-      auto* kernel = std::get_if<Kernel>(&step);
-      if (!kernel) continue;
-      for (KernelRoot& root : kernel->roots) root.stored = root.definition.output || read.contains(root.definition.name);
-      std::erase_if(kernel->roots, [](const KernelRoot& root) { return !root.stored; });
+      for (Kernel& kernel : kernels_of(step)) {
+        for (KernelRoot& root : kernel.roots) root.stored = root.definition.output || read.contains(root.definition.name);
+        std::erase_if(kernel.roots, [](const KernelRoot& root) { return !root.stored; });
+      }
     }
   }
 
@@ -221,6 +275,18 @@ class Fuser {
 };
 
 }  // namespace
+
+std::span<Kernel> kernels_of(Step& step) {
+  if (auto* kernel = std::get_if<Kernel>(&step)) return {kernel, 1};
+  if (auto* scan = std::get_if<ScanLoop>(&step)) return scan->kernels;
+  return {};
+}
+
+std::span<const Kernel> kernels_of(const Step& step) {
+  if (const auto* kernel = std::get_if<Kernel>(&step)) return {kernel, 1};
+  if (const auto* scan = std::get_if<ScanLoop>(&step)) return scan->kernels;
+  return {};
+}
 
 FusedProgram fuse(const Program& optimised) { return Fuser(optimised).run(); }
 

@@ -6,6 +6,7 @@
 // element (a map), or it sums over one of them and accumulates. All other axes are loops of the root's own.
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -51,7 +52,20 @@ struct MatrixProduct {
   bool operator==(const MatrixProduct&) const = default;
 };
 
-using Step = std::variant<Kernel, MatrixProduct>;
+/// The argument that holds the step of a scan.
+inline constexpr const char* kScanStep = "%t";
+
+/// The definitions of a scan: the kernels run one after the other at every step, from 0 to `extent` or back, with the step as the argument
+/// kScanStep. All steps of a tensor are kept, for what comes behind: nothing is computed again.
+struct ScanLoop {
+  std::string name;  // of the index
+  Affine extent;
+  bool backwards = false;
+  std::vector<Kernel> kernels;
+  bool operator==(const ScanLoop&) const = default;
+};
+
+using Step = std::variant<Kernel, MatrixProduct, ScanLoop>;
 
 struct FusedProgram {
   Program program;  // optimised
@@ -62,6 +76,9 @@ struct FusedProgram {
 
 FusedProgram fuse(const Program& optimised);
 std::string print(const FusedProgram& fused);
+/// None for a matrix product.
+std::span<Kernel> kernels_of(Step& step);
+std::span<const Kernel> kernels_of(const Step& step);
 
 /// Lanes assumed by the cost model.
 constexpr double kAssumedLanes = 16;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/scans.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -30,7 +31,7 @@ class Transposer {
       if (choice.vector >= 0 && choice.sample != LoopChoice::kNone && definition.body->kind != NodeKind::LinearAlgebra) rewrite(definition, choice);
       result_.definitions.push_back(std::move(definition));
     }
-    return std::move(result_);
+    return leave_scans(result_);
   }
 
  private:
@@ -40,8 +41,8 @@ class Transposer {
     const bool over_axis = choice.sample >= 0;
     const Symbol sample = over_axis ? Symbol::axis(static_cast<std::uint32_t>(choice.sample)) : Symbol::bound(definition.body->height);
     definition.body = rewrite_accesses(definition.body, [&](const Expr& e) {
-      const auto axis = gathered_axis(e, vector);
-      return axis && !e->depends_on(sample) && is_small(program_.shape_of(e->tensor)) ? read_copy(e, *axis) : e;
+      const auto axis = gathered_axis(definition, e, vector);
+      return axis && !e->depends_on(sample) && is_small(program_.shape_of(e->tensor)) ? read_copy(definition, e, *axis) : e;
     });
   }
 
@@ -54,8 +55,9 @@ class Transposer {
   }
 
   /// The axis along which lanes lie, if it is not the fastest in memory and the tensor's place is not the compiler's choice.
-  std::optional<std::size_t> gathered_axis(const Expr& access, Symbol vector) const {
+  std::optional<std::size_t> gathered_axis(const Definition& reader, const Expr& access, Symbol vector) const {
     const Definition* producer = program_.find_definition(access->tensor);
+    if (producer && producer->scan && producer->scan == reader.scan) return std::nullopt;  // not all there yet
     if (producer && !producer->output && chosen_axis(access->tensor) < 0) return std::nullopt;
     std::optional<std::size_t> found;
     for (std::size_t axis = 0; axis < access->subscripts.size(); ++axis) {
@@ -71,13 +73,13 @@ class Transposer {
 
   int chosen_axis(const std::string& tensor) const { return choices_.at(tensor).vector; }
 
-  Expr read_copy(const Expr& access, std::size_t axis) {
+  Expr read_copy(const Definition& reader, const Expr& access, std::size_t axis) {
     std::vector<Affine> subscripts = access->subscripts;
     std::rotate(subscripts.begin() + static_cast<std::ptrdiff_t>(axis), subscripts.begin() + static_cast<std::ptrdiff_t>(axis) + 1, subscripts.end());
-    return moxie::access(copy_of(access->tensor, axis), std::move(subscripts));
+    return moxie::access(copy_of(reader, access->tensor, axis), std::move(subscripts));
   }
 
-  std::string copy_of(const std::string& tensor, std::size_t axis) {
+  std::string copy_of(const Definition& reader, const std::string& tensor, std::size_t axis) {
     auto& name = copies_[{tensor, axis}];
     if (!name.empty()) return name;
     name = unused_name(result_, tensor + ".transposed");
@@ -92,6 +94,7 @@ class Transposer {
       subscripts[source] = Symbol::axis(static_cast<std::uint32_t>(k));
     }
     copy.body = moxie::access(tensor, std::move(subscripts));
+    copy.scan = reader.scan;  // until all are there
     choices_[name] = {static_cast<int>(shape.size()) - 1, LoopChoice::kNone, 0};
     result_.definitions.push_back(std::move(copy));
     return name;

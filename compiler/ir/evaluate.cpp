@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 
 #include "compiler/ir/body_plan.h"
 #include "compiler/ir/dense.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/philox.h"
+#include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -37,6 +39,15 @@ class BodyEvaluator {
   void for_each_element(const Visit& visit) {
     Coordinates element(plan_.axes().size());
     walk(element, 0, visit);
+  }
+
+  /// The same over the elements of one step of a scan.
+  template <class Visit>
+  void for_each_element_at(std::int64_t step, const Visit& visit) {
+    Coordinates element(plan_.axes().size());
+    element[0] = step;
+    move(0, step);
+    walk(element, 1, visit);
   }
 
  private:
@@ -289,21 +300,40 @@ TensorData input_tensor(const InputDecl& input, const DimValues& dims, const Ten
   return {std::move(shape), given->second};
 }
 
-TensorData definition_tensor(const Definition& definition, const DimValues& dims,
-                             const std::map<std::string, TensorData>& tensors, RandomState random) {
+TensorData empty_tensor(const Definition& definition, const DimValues& dims) {
   std::vector<Affine> extents;
   for (const AxisDecl& axis : definition.axes) extents.push_back(axis.extent);
   TensorData result{shape_values(extents, dims), {}};
   result.values.resize(element_count(result.shape));
-  BodyEvaluator(definition, dims, tensors, random).for_each_element([&](const Coordinates& element, double value) {
-    for (std::size_t k = 0; k < element.size(); ++k) {
-      if (element[k] >= 0 && element[k] < result.shape[k]) continue;
-      throw ShapeError(fmt::format("definition {} has element [{}] outside its box [{}]", definition.name,
-                                   fmt::join(element, ","), fmt::join(result.shape, ",")));
-    }
-    result.values[offset_of(element, result.shape)] = value;
-  });
   return result;
+}
+
+void store(const Definition& definition, const Coordinates& element, double value, TensorData& tensor) {
+  for (std::size_t k = 0; k < element.size(); ++k) {
+    if (element[k] >= 0 && element[k] < tensor.shape[k]) continue;
+    throw ShapeError(fmt::format("definition {} has element [{}] outside its box [{}]", definition.name,
+                                 fmt::join(element, ","), fmt::join(tensor.shape, ",")));
+  }
+  tensor.values[offset_of(element, tensor.shape)] = value;
+}
+
+/// The definitions of one scan take every step together; a definition by itself takes one.
+void compute_group(std::span<const Definition> group, const DimValues& dims, std::map<std::string, TensorData>& tensors,
+                   RandomState random) {
+  for (const Definition& definition : group) tensors.emplace(definition.name, empty_tensor(definition, dims));
+  std::deque<BodyEvaluator> bodies;
+  for (const Definition& definition : group) bodies.emplace_back(definition, dims, tensors, random);
+  const auto store_in = [&](std::size_t k) {
+    return [&, k](const Coordinates& element, double value) {
+      store(group[k], element, value, tensors.at(group[k].name));
+    };
+  };
+  if (!group[0].scan) return bodies[0].for_each_element(store_in(0));
+  const std::int64_t steps = tensors.at(group[0].name).shape.at(0);
+  for (std::int64_t n = 0; n < steps; ++n) {
+    const std::int64_t step = group[0].scan->backwards ? steps - 1 - n : n;
+    for (std::size_t k = 0; k < group.size(); ++k) bodies[k].for_each_element_at(step, store_in(k));
+  }
 }
 
 /// The given values and those that the program itself fixes.
@@ -323,10 +353,9 @@ TensorValues evaluate(const Program& program, const DimValues& given_dims, const
   std::map<std::string, TensorData> tensors;
   for (const InputDecl& input : program.inputs) tensors.emplace(input.name, input_tensor(input, dims, inputs));
   TensorValues results;
-  for (const Definition& definition : program.definitions) {
-    TensorData tensor = definition_tensor(definition, dims, tensors, {seed, step});
-    results[definition.name] = tensor.values;
-    tensors.emplace(definition.name, std::move(tensor));
+  for (const std::span<const Definition> group : groups_of(program)) {
+    compute_group(group, dims, tensors, {seed, step});
+    for (const Definition& definition : group) results[definition.name] = tensors.at(definition.name).values;
   }
   return results;
 }

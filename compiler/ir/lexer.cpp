@@ -122,8 +122,7 @@ class Lexer {
 
   void match_bracket(const Token& token) {
     if (token.text == "(" || token.text == "[") open_.push_back(token);
-    if (token.text == "{" || token.text == "}")
-      fail(token.offset, "braces have no meaning here", "use `(` `)` and `[` `]`");
+    if (token.text == "{" || token.text == "}") return check_brace(token);
     if (token.text != ")" && token.text != "]") return;
     if (open_.empty()) fail(token.offset, fmt::format("this `{}` closes nothing", token.text));
     const std::string_view wanted = open_.back().text == "(" ? ")" : "]";
@@ -132,6 +131,17 @@ class Lexer {
            fmt::format("it closes the `{}` on line {}", open_.back().text, source_.line_of(open_.back().offset)));
     }
     open_.pop_back();
+  }
+
+  /// Braces enclose the statements of a scan: `scan t {`, and `}` on a line of its own.
+  void check_brace(const Token& token) const {
+    const auto newline = std::find_if(tokens_.rbegin(), tokens_.rend(),
+                                      [](const Token& t) { return t.kind == TokenKind::Newline; });
+    const Token& first = *newline.base();
+    const bool opens_scan = token.text == "{" && first.text == "scan";
+    const bool closes_scan = token.text == "}" && first.offset == token.offset;
+    if (opens_scan || closes_scan) return;
+    fail(token.offset, "braces have no meaning here", "use `(` `)` and `[` `]`; braces enclose the lines of a scan");
   }
 
   const SourceText& source_;
@@ -143,7 +153,8 @@ class Lexer {
 
 std::set<std::string_view> reserved_words() {
   std::set<std::string_view> words = {"dim", "index", "input", "let", "output", "dtype", "dynamic", "in", "of",
-                                      "and", "or",    "not",   "inf", "nan",    "ceil",  "f32",     "f64"};
+                                      "and", "or",    "not",   "inf", "nan",    "ceil",  "f32",     "f64",
+                                      "scan", "backwards"};
   for (const ScalarFunction& row : scalar_functions()) words.insert(row.name);
   for (int kind = 0; kind <= static_cast<int>(ReduceKind::LogSumExp); ++kind)
     words.insert(to_string(static_cast<ReduceKind>(kind)));

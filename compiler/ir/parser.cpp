@@ -5,6 +5,7 @@
 #include <array>
 
 #include "compiler/ir/expr_parser.h"
+#include "compiler/ir/scans.h"
 
 namespace moxie {
 namespace {
@@ -29,18 +30,19 @@ class ProgramParser {
   };
 
   void statement() {
-    static constexpr std::array<Statement, 6> statements = {{{"dim", &ProgramParser::dims},
+    static constexpr std::array<Statement, 7> statements = {{{"dim", &ProgramParser::dims},
                                                              {"index", &ProgramParser::indices},
                                                              {"input", &ProgramParser::inputs},
                                                              {"let", &ProgramParser::let},
                                                              {"output", &ProgramParser::output},
+                                                             {"scan", &ProgramParser::scan},
                                                              {"dtype", &ProgramParser::default_dtype}}};
     const auto it = std::ranges::find_if(statements, [&](const Statement& s) { return tokens_.at(s.word); });
     if (it == statements.end()) {
       const std::string similar =
-          did_you_mean(tokens_.peek().text, {"dim", "index", "input", "let", "output", "dtype"});
+          did_you_mean(tokens_.peek().text, {"dim", "index", "input", "let", "output", "scan", "dtype"});
       tokens_.fail_expected("a statement",
-                            similar.empty() ? "a line starts with dim, index, input, let, output or dtype" : similar);
+                            similar.empty() ? "a line starts with dim, index, input, let, output, scan or dtype" : similar);
     }
     tokens_.next();
     (this->*it->read)();
@@ -129,16 +131,74 @@ class ProgramParser {
   }
 
   void definition(const Token& name, bool is_output) {
+    Definition result = head(name, is_output);
+    result.body = body(result);
+    program_.definitions.push_back(std::move(result));
+  }
+
+  /// Up to the equals sign.
+  Definition head(const Token& name, bool is_output) {
     Definition result;
     result.name = name.text;
     result.output = is_output;
     result.line = tokens_.source().line_of(name.offset);
     if (tokens_.accept("[")) result.axes = axes();
+    names_.unbind(result.axes.size());
     result.dtype = optional_dtype();
     tokens_.expect("=", fmt::format("write {} {}[i,j] = expression", is_output ? "output" : "let", name.text));
-    result.body = ExprParser(tokens_, program_, names_, result.axes.size()).disjunction().expr;
-    names_.unbind(result.axes.size());
-    program_.definitions.push_back(std::move(result));
+    return result;
+  }
+
+  Expr body(const Definition& definition) {
+    for (std::size_t k = 0; k < definition.axes.size(); ++k) {
+      const AxisDecl& axis = definition.axes[k];
+      names_.bind({axis.name, Symbol::axis(static_cast<std::uint32_t>(k)), axis.range});
+    }
+    Expr result = ExprParser(tokens_, program_, names_, definition.axes.size()).disjunction().expr;
+    names_.unbind(definition.axes.size());
+    return result;
+  }
+
+  // ---- Scans: the definitions may read each other, so that all heads are read before the bodies ----
+
+  void scan() {
+    const Token index = tokens_.expect_name("the index that the scan steps through");
+    const Scan scan{last_scan(program_) + 1, tokens_.accept("backwards")};
+    tokens_.expect("{", "write scan t { or scan t backwards {, and } on a line of its own");
+    const std::size_t first = program_.definitions.size();
+    std::vector<std::size_t> bodies;
+    end_line();
+    while (!tokens_.at("}")) bodies.push_back(scanned_head(index, scan));
+    if (bodies.empty()) tokens_.fail<ParseError>(index, "this scan is empty", "define a tensor inside it: let h[t] = ...");
+    for (std::size_t k = 0; k < bodies.size(); ++k) {
+      tokens_.seek(bodies[k]);
+      program_.definitions[first + k].body = body(program_.definitions[first + k]);
+      end_line();
+    }
+    tokens_.expect("}");
+  }
+
+  void end_line() {
+    if (tokens_.peek().kind != TokenKind::Newline) tokens_.fail_expected("the end of the line");
+    tokens_.next();
+  }
+
+  /// Reads a line of a scan but for its body, whose position it returns.
+  std::size_t scanned_head(const Token& index, const Scan& scan) {
+    const bool is_output = tokens_.accept("output");
+    if (!is_output) tokens_.expect("let", "a scan holds definitions, let or output, and ends with a line `}`");
+    const Token name = new_name("a definition");
+    Definition definition = head(name, is_output);
+    if (definition.axes.empty() || definition.axes[0].name != index.text) {
+      tokens_.fail<ShapeError>(name, fmt::format("`{}` does not have `{}` as its first axis", name.text, index.text),
+                               fmt::format("in this scan write {}[{},...], or define it outside", name.text, index.text));
+    }
+    definition.scan = scan;
+    program_.definitions.push_back(std::move(definition));
+    const std::size_t body = tokens_.position();
+    while (tokens_.peek().kind != TokenKind::Newline) tokens_.next();
+    tokens_.next();
+    return body;
   }
 
   std::vector<AxisDecl> axes() {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "compiler/ir/expr_printer.h"
+#include "compiler/ir/scans.h"
 
 namespace moxie {
 namespace {
@@ -55,6 +56,13 @@ std::string definition_text(const Definition& definition, const Program& program
   return text + dtype_text(definition.dtype, program) + " = " + printer.print(definition.body) + "\n";
 }
 
+std::string group_text(std::span<const Definition> group, const Program& program) {
+  if (!group[0].scan) return definition_text(group[0], program);
+  std::string text = fmt::format("scan {} {}{{\n", group[0].axes.at(0).name, group[0].scan->backwards ? "backwards " : "");
+  for (const Definition& definition : group) text += "  " + definition_text(definition, program);
+  return text + "}\n";
+}
+
 template <class Items, class Text>
 std::vector<std::string> texts(const Items& items, const Text& text) {
   std::vector<std::string> result;
@@ -71,7 +79,7 @@ std::string print(const Program& program) {
   append_list(text, "dim", texts(program.dims, dim_text));
   append_list(text, "index", texts(program.indices, index_text));
   append_list(text, "input", texts(program.inputs, [&](const InputDecl& input) { return input_text(input, program); }));
-  for (const Definition& definition : program.definitions) text += definition_text(definition, program);
+  for (const auto& group : groups_of(program)) text += group_text(group, program);
   return text;
 }
 

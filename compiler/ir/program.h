@@ -45,6 +45,14 @@ struct AxisDecl {
   bool operator==(const AxisDecl&) const = default;
 };
 
+/// Membership in a scan: consecutive definitions with the same number, over a common first axis whose steps are taken in
+/// order, so that each of them may read all of them at earlier steps (later ones, if the steps are taken backwards).
+struct Scan {
+  std::uint32_t number = 0;
+  bool backwards = false;
+  bool operator==(const Scan&) const = default;
+};
+
 /// `name[axes] = body`, with the axes as Symbol::axis(0), axis(1), ... in the body.
 struct Definition {
   std::string name;
@@ -53,6 +61,7 @@ struct Definition {
   Expr body;
   bool output = false;
   int line = 0;  // in the source text, 0 if there is none
+  std::optional<Scan> scan = {};
   bool operator==(const Definition&) const = default;
 };
 

@@ -21,6 +21,10 @@ class TokenStream {
   bool at(std::string_view text) const { return peek().text == text && peek().kind != TokenKind::End; }
   bool at_name() const { return peek().kind == TokenKind::Name; }
 
+  std::size_t position() const { return position_; }
+  /// Back (or on) to a position that was seen before.
+  void seek(std::size_t position) { position_ = position; }
+
   /// The End token stays where it is.
   Token next() { return peek().kind == TokenKind::End ? peek() : tokens_[position_++]; }
   bool accept(std::string_view text);

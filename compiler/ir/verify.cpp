@@ -4,6 +4,7 @@
 
 #include "compiler/ir/lexer.h"
 #include "compiler/ir/names.h"
+#include "compiler/ir/scans.h"
 #include "compiler/ir/verify_definition.h"
 #include "compiler/support/error.h"
 
@@ -56,6 +57,25 @@ void check_shape(const Program& program, const std::vector<Affine>& shape, const
     check_extent(program, shape[k], fmt::format("axis {} of `{}`", k, tensor));
 }
 
+/// The definitions of a scan stand together and have their first axis in common, all of it.
+void check_scans(const Program& program) {
+  std::set<std::uint32_t> seen;
+  for (const std::span<const Definition> group : groups_of(program)) {
+    const Definition& first = group[0];
+    if (!first.scan) continue;
+    if (!seen.insert(first.scan->number).second)
+      throw TypeError(fmt::format("definition `{}` belongs to a scan that has ended before it", first.name));
+    for (const Definition& member : group) {
+      const bool steps = !member.axes.empty() && member.axes[0] == first.axes[0] &&
+                         member.axes[0].range == Range::extent(member.axes[0].extent);
+      if (steps) continue;
+      throw ShapeError(fmt::format("definition `{}` of a scan does not have the scan's index as its first axis, from 0 to "
+                                   "the end; define it outside of the scan",
+                                   member.name));
+    }
+  }
+}
+
 }  // namespace
 
 void verify(const Program& program) {
@@ -65,6 +85,7 @@ void verify(const Program& program) {
   }
   for (const IndexDecl& index : program.indices) check_index(program, index);
   for (const InputDecl& input : program.inputs) check_shape(program, input.shape, input.name);
+  check_scans(program);
   for (std::size_t k = 0; k < program.definitions.size(); ++k) {
     check_shape(program, program.shape_of(program.definitions[k].name), program.definitions[k].name);
     verify_definition(program, k);

@@ -228,11 +228,31 @@ class DefinitionVerifier {
 
   // ---- Accesses ----
 
+  bool is_of_own_scan(const Definition& definition) const { return definition_.scan && definition.scan == definition_.scan; }
+
+  /// Within a scan: an earlier step, or this one of a definition above.
+  void check_step(const Expr& expr, const Definition& read, const Place& place) const {
+    const bool backwards = definition_.scan->backwards;
+    const Affine lag = (Affine(Symbol::axis(0)) - expr->subscripts[0]) * (backwards ? -1 : 1);
+    const std::string earlier = definition_.axes[0].name + (backwards ? "+1" : "-1");
+    if (!lag.is_constant() || lag.constant() < 0) {
+      throw TypeError(where() + fmt::format("`{}` is not computed yet when its scan comes to this step; read `{}` at an "
+                                            "earlier step, {}, or outside of the scan",
+                                            text(expr, place), expr->tensor, earlier));
+    }
+    const bool is_above = &read < &definition_;
+    if (lag.constant() > 0 || is_above) return;
+    throw TypeError(where() + fmt::format("`{}` is computed later in the same step; move `{}` up, or read it at the step "
+                                          "before, {}",
+                                          text(expr, place), expr->tensor, earlier));
+  }
+
   void check_readable(const Expr& expr) const {
     if (program_.find_input(expr->tensor)) return;
     const Definition* definition = program_.find_definition(expr->tensor);
     if (!definition) throw TypeError(where() + fmt::format("`{}` is neither an input nor a definition", expr->tensor));
     const auto position = static_cast<std::size_t>(definition - program_.definitions.data());
+    if (is_of_own_scan(*definition)) return;
     if (position == position_)
       throw TypeError(where() + "it reads itself; a definition reads inputs and earlier definitions");
     if (position > position_)
@@ -247,6 +267,7 @@ class DefinitionVerifier {
                                              shape.size(), expr->subscripts.size()));
     }
     const Definition* definition = program_.find_definition(expr->tensor);
+    if (definition && is_of_own_scan(*definition)) check_step(expr, *definition, place);
     const auto subscript_of_axis = [&](Symbol symbol) -> const Affine* {
       return symbol.kind() == Symbol::Kind::Axis ? &expr->subscripts[symbol.number()] : nullptr;
     };

@@ -24,7 +24,7 @@ class KernelLowering {
 
   LoweredKernel run() {
     declare();
-    NestBuilder nest(result_.program, buffers_, fused_.program);
+    NestBuilder nest(result_.program, read_, fused_.program);
     if (kernel_.roots.front().definition.body->kind == NodeKind::LinearAlgebra) lower_linear_algebra(nest);
     else if (kernel_.reduces_vector) lower_reducing_vector(nest);
     else lower_along_vector(nest);
@@ -43,11 +43,13 @@ class KernelLowering {
         if (e->kind == NodeKind::Access) read.insert(e->tensor);
       });
     }
-    for (const std::string& name : read) add_buffer(name, nullptr);
-    for (const KernelRoot& root : kernel_.roots) add_buffer(root.definition.name, &root);
+    for (const std::string& name : read) read_[name] = add_buffer(name, nullptr);
+    for (const KernelRoot& root : kernel_.roots) written_[root.definition.name] = add_buffer(root.definition.name, &root);
     for (const DimDecl& dim : fused_.program.dims) {
       if (dim.dynamic) program.arguments.push_back(dim.name);
     }
+    result_.in_scan = kernel_.roots.front().definition.scan.has_value();
+    if (result_.in_scan) program.arguments.emplace_back(kScanStep);
     for (const char* name : {argument::kChunk, argument::kChunks, argument::kTileLow, argument::kTileHigh, argument::kChunkLow,
                              argument::kChunkHigh, argument::kSeed, argument::kStep}) {
       program.arguments.emplace_back(name);
@@ -62,7 +64,7 @@ class KernelLowering {
     return "k_" + name;
   }
 
-  void add_buffer(const std::string& tensor, const KernelRoot* writer) {
+  BufferId add_buffer(const std::string& tensor, const KernelRoot* writer) {
     BufferDecl buffer{tensor, fused_.program.dtype_of(tensor), fused_.program.shape_of(tensor), {}, writer != nullptr};
     const auto layout = fused_.layouts.find(tensor);
     for (std::uint32_t k = 0; k < buffer.shape.size(); ++k) buffer.layout.push_back(layout == fused_.layouts.end() ? k : layout->second[k]);
@@ -73,9 +75,9 @@ class KernelLowering {
       for (std::uint32_t& axis : buffer.layout) ++axis;
       buffer.layout.insert(buffer.layout.begin(), 0);
     }
-    buffers_[tensor] = static_cast<BufferId>(result_.program.buffers.size());
     result_.program.buffers.push_back(std::move(buffer));
     result_.uses.push_back(std::move(use));
+    return static_cast<BufferId>(result_.uses.size() - 1);
   }
 
   Range split(NestBuilder& nest, const LoopIndex& loop, bool chunked, bool over_lanes) {
@@ -105,7 +107,7 @@ class KernelLowering {
   }
 
   Work map_work(const KernelRoot& root, std::vector<LoopIndex> loops) const {
-    return {Work::Target::Buffer, buffers_.at(root.definition.name), root.subscripts, std::nullopt, type_of(root),
+    return {Work::Target::Buffer, written_.at(root.definition.name), root.subscripts, std::nullopt, type_of(root),
             guarded_body(root), std::move(loops)};
   }
 
@@ -186,7 +188,7 @@ class KernelLowering {
       if (work.target == Work::Target::Array) read = op::LoadArray{work.id, resolved(nest, work.subscripts)};
       ValueId value = nest.emit_operation(std::move(read), work.type, varying);
       if (across_lanes) value = nest.emit_operation(op::CombineLanes{*root.accumulate, value}, work.type, false);
-      nest.append(stmt::Store{buffers_.at(root.definition.name), resolved(nest, with_chunk(root.subscripts)), value});
+      nest.append(stmt::Store{written_.at(root.definition.name), resolved(nest, with_chunk(root.subscripts)), value});
     });
   }
 
@@ -225,17 +227,24 @@ class KernelLowering {
     const KernelRoot& root = kernel_.roots.front();
     std::optional<LoopIndex> vector = kernel_.vector;
     if (vector) vector->range = split(nest, *kernel_.vector, false, true);
-    lower_algebra(nest, result_.program, root, vector, kernel_.sample, buffers_.at(root.definition.name));
+    lower_algebra(nest, result_.program, root, vector, kernel_.sample, written_.at(root.definition.name));
   }
 
   const FusedProgram& fused_;
   const Kernel& kernel_;
   LoweredKernel result_;
-  std::map<std::string, BufferId> buffers_;
+  /// Of a scan's tensor, a kernel may write one step and read another: two buffers over the same memory.
+  std::map<std::string, BufferId> read_, written_;
 };
 
 }  // namespace
 
 LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) { return KernelLowering(fused, kernel).run(); }
+
+LoweredScan lower(const FusedProgram& fused, const ScanLoop& scan) {
+  LoweredScan lowered{scan.name, scan.extent, scan.backwards, {}};
+  for (const Kernel& kernel : scan.kernels) lowered.kernels.push_back(lower(fused, kernel));
+  return lowered;
+}
 
 }  // namespace moxie

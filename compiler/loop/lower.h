@@ -31,10 +31,20 @@ struct LoweredKernel {
   std::vector<BufferUse> uses;        // per buffer of the program
   std::optional<SplitLoop> tiles;     // independent pieces
   std::optional<SplitLoop> chunks;    // pieces that write partial results, numbered by the argument %chunk of %chunks
+  bool in_scan = false;               // takes the step as an argument; then there is one chunk
   bool operator==(const LoweredKernel&) const = default;
 };
 
-/// Names of the arguments that every kernel takes besides the program's dynamic dims.
+/// A scan with its kernels lowered.
+struct LoweredScan {
+  std::string name;
+  Affine extent;
+  bool backwards = false;
+  std::vector<LoweredKernel> kernels;
+  bool operator==(const LoweredScan&) const = default;
+};
+
+/// Names of the arguments that every kernel takes besides the program's dynamic dims; those of a scan take kScanStep too.
 namespace argument {
 inline constexpr const char* kChunk = "%chunk";
 inline constexpr const char* kChunks = "%chunks";
@@ -47,5 +57,6 @@ inline constexpr const char* kStep = "%step";
 }  // namespace argument
 
 LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel);
+LoweredScan lower(const FusedProgram& fused, const ScanLoop& scan);
 
 }  // namespace moxie

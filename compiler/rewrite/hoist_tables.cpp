@@ -86,6 +86,7 @@ class TableHoister {
     visit(expr, [&](const Expr& e) { in_double |= e->kind == NodeKind::Access && needs_conversion(e); });
     if (in_double && expr->kind != NodeKind::Access) table->definition.body = call("f64", {table->definition.body});
     table->definition.line = user_->line;
+    join_scan(table->definition, *user_);
     program_.definitions.push_back(table->definition);
     tables_.push_back(std::move(table->definition));
     return table->read;
@@ -108,7 +109,7 @@ Program hoist_tables(const Program& program) {
     for (Definition& table : tables) result.definitions.push_back(std::move(table));
     result.definitions.push_back(std::move(definition));
   }
-  return result;
+  return leave_scans(result);
 }
 
 }  // namespace moxie

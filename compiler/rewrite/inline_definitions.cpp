@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
@@ -40,6 +41,19 @@ bool is_element_wise(const Expr& body) {
   return result;
 }
 
+/// Whether a definition of a scan is read at another step: then it is there to be read, once computed.
+bool is_carried(const Program& program, const Definition& definition) {
+  if (!definition.scan) return false;
+  bool found = false;
+  for (const Definition& reader : program.definitions) {
+    if (reader.scan != definition.scan) continue;
+    visit(reader.body, [&](const Expr& e) {
+      found |= e->kind == NodeKind::Access && e->tensor == definition.name && e->subscripts[0] != Affine(Symbol::axis(0));
+    });
+  }
+  return found;
+}
+
 bool mentions_axis(const Expr& access, Symbol symbol) {
   return std::ranges::any_of(access->subscripts, [&](const Affine& subscript) { return subscript.mentions(symbol); });
 }
@@ -53,7 +67,7 @@ class Inliner {
       consumer_ = &definition;
       const auto inline_access = [this](const Expr& expr, const Scope& scope) { return replaced(expr, scope); };
       definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), inline_access);
-      if (is_element_wise(definition.body)) candidates_.emplace(definition.name, definition);
+      if (is_element_wise(definition.body) && !is_carried(program, definition)) candidates_.emplace(definition.name, definition);
     }
   }
 
@@ -62,6 +76,8 @@ class Inliner {
     if (expr->kind != NodeKind::Access) return expr;
     const auto found = candidates_.find(expr->tensor);
     if (found == candidates_.end() || !worth_inlining(found->second, expr, scope)) return expr;
+    // What a scan has computed is read by others, not computed again.
+    if (found->second.scan && found->second.scan != consumer_->scan) return expr;
     const Definition& producer = found->second;
     Replacement replacement;
     for (std::uint32_t k = 0; k < expr->subscripts.size(); ++k) replacement.emplace_back(Symbol::axis(k), expr->subscripts[k]);
@@ -101,15 +117,21 @@ Program inline_definitions(const Program& program) {
 }
 
 Program drop_unused(const Program& program) {
-  std::map<std::string, bool> needed;
-  for (auto it = program.definitions.rbegin(); it != program.definitions.rend(); ++it) {
-    if (!it->output && !needed.contains(it->name)) continue;
-    visit(it->body, [&](const Expr& e) {
-      if (e->kind == NodeKind::Access) needed[e->tensor] = true;
+  std::set<std::string> needed;
+  std::vector<const Definition*> open;
+  for (const Definition& definition : program.definitions) {
+    if (definition.output && needed.insert(definition.name).second) open.push_back(&definition);
+  }
+  while (!open.empty()) {
+    const Definition* user = open.back();
+    open.pop_back();
+    visit(user->body, [&](const Expr& e) {
+      const Definition* used = e->kind == NodeKind::Access ? program.find_definition(e->tensor) : nullptr;
+      if (used && needed.insert(used->name).second) open.push_back(used);
     });
   }
   Program result = program;
-  std::erase_if(result.definitions, [&](const Definition& d) { return !d.output && !needed.contains(d.name); });
+  std::erase_if(result.definitions, [&](const Definition& d) { return !needed.contains(d.name); });
   return result;
 }
 

@@ -12,7 +12,7 @@ struct AxisPair {
 };
 
 std::optional<AxisPair> find_pair(const Definition& definition, const std::function<bool(Symbol, Symbol)>& holds) {
-  for (std::uint32_t a = 0; a < definition.axes.size(); ++a) {
+  for (std::uint32_t a = definition.scan ? 1 : 0; a < definition.axes.size(); ++a) {
     for (std::uint32_t b = a + 1; b < definition.axes.size(); ++b) {
       const bool same_range = definition.axes[a].range == definition.axes[b].range && definition.axes[a].range.as_extent() == definition.axes[a].extent;
       if (same_range && holds(Symbol::axis(a), Symbol::axis(b))) return AxisPair{a, b};

@@ -39,6 +39,7 @@ Program normalise_bodies(const Program& program) {
 
 std::span<const Pass> passes() {
   static constexpr std::array list = {
+      Pass{"leave-scans", "definitions that take no part in a recurrence leave their scans", leave_scans},
       Pass{"lift-linear-algebra", "every linear algebra node becomes a definition of its own", lift_linear_algebra},
       Pass{"expand-logsumexp", "log-sum-exp is shifted by the maximum", expand_logsumexp},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
@@ -57,6 +58,7 @@ std::span<const Pass> passes() {
       Pass{"hoist-tables", "what does not change in a long loop is computed once, before it", hoist_tables},
       Pass{"share", "equal definitions become one", share_definitions},
       Pass{"drop-unused", "definitions that no output needs are dropped", drop_unused},
+      Pass{"leave-scans", "definitions that take no part in a recurrence leave their scans", leave_scans},
   };
   return list;
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "compiler/ir/program.h"
+#include "compiler/ir/scans.h"
 
 namespace moxie {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/rewrite/algebra.h"
+
 namespace moxie {
 
 Scope Scope::of(const Definition& definition) {
@@ -19,6 +21,12 @@ const Range* Scope::find(Symbol symbol) const {
 Scope Scope::with(Symbol symbol, const Range& range) const {
   Scope inner = *this;
   inner.open.emplace_back(symbol, range);
+  return inner;
+}
+
+Scope Scope::where(const Expr& condition) const {
+  Scope inner = *this;
+  inner.conditions.push_back(condition);
   return inner;
 }
 
@@ -74,6 +82,41 @@ Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function
   return walk(expr);
 }
 
+namespace {
+
+/// An access that a condition may keep inside its tensor.
+bool may_need_guard(const Expr& expr) {
+  bool found = false;
+  visit(expr, [&](const Expr& e) {
+    found |= e->kind == NodeKind::Access && !std::ranges::all_of(e->subscripts, [](const Affine& s) { return s.as_symbol().has_value(); });
+  });
+  return found;
+}
+
+bool is_on_indices(const Expr& condition) {
+  bool indices = true;
+  visit(condition, [&](const Expr& e) {
+    indices &= e->kind == NodeKind::Constant || e->kind == NodeKind::IndexValue || e->kind == NodeKind::Call;
+  });
+  return indices;
+}
+
+bool is_guard(const Expr& expr) { return is_call(expr, "where") && is_on_indices(expr->args[0]) && may_need_guard(expr); }
+
+}  // namespace
+
+Expr with_guards(const Expr& sum, const Scope& scope) {
+  std::vector<Expr> own;
+  for (const Expr& condition : scope.conditions) {
+    const bool is_own = std::ranges::all_of(condition->free_symbols, [&](Symbol s) { return s.is_dim() || sum->depends_on(s); });
+    if (is_own) own.push_back(condition);
+  }
+  if (own.empty() || sum->reduce != ReduceKind::Sum || !may_need_guard(sum)) return sum;
+  const Expr all = own.size() == 1 ? own[0] : call("and", own);
+  const OpenedReduce opened = open(sum);
+  return reduce(ReduceKind::Sum, opened.index, opened.range, call("where", {all, opened.body, constant(0)}));
+}
+
 Expr rewrite_top_down(const Expr& expr, const Scope& scope, const std::function<std::optional<Expr>(const Expr&, const Scope&)>& f) {
   std::unordered_map<const Node*, std::pair<Expr, Expr>> done;
   const std::function<Expr(const Expr&)> walk = [&](const Expr& e) -> Expr {
@@ -84,6 +127,10 @@ Expr rewrite_top_down(const Expr& expr, const Scope& scope, const std::function<
     } else if (e->kind == NodeKind::Reduce) {
       const OpenedReduce opened = open(e);
       result = reduce(e->reduce, opened.index, opened.range, rewrite_top_down(opened.body, scope.with(opened.index, opened.range), f));
+    } else if (is_guard(e)) {
+      const Expr& condition = e->args[0];
+      result = with_args(e, {condition, rewrite_top_down(e->args[1], scope.where(condition), f),
+                             rewrite_top_down(e->args[2], scope.where(call("not", {condition})), f)});
     } else {
       result = map_children(e, walk);
     }

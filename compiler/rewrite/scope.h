@@ -15,10 +15,12 @@ constexpr double kAssumedExtent = 256;
 
 struct Scope {
   std::vector<std::pair<Symbol, Range>> open;  // outermost first
+  std::vector<Expr> conditions;                // on indices, that hold here
 
   static Scope of(const Definition& definition);
   const Range* find(Symbol symbol) const;
   Scope with(Symbol symbol, const Range& range) const;
+  Scope where(const Expr& condition) const;
 };
 
 /// The largest number of rounds, if it is known: of an extent, or of a range whose bounds are constants once outer indices take any value of theirs.
@@ -30,8 +32,11 @@ double assumed_extent(const Range& range);
 
 /// Applies `f(expr, scope)` to every subexpression, innermost first, with binders opened; f gives the replacement.
 Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function<Expr(const Expr&, const Scope&)>& f);
-/// The same outermost first: where f gives an expression, it is taken and not entered.
+/// The same outermost first: where f gives an expression, it is taken and not entered. The scope knows the conditions that guard accesses.
 Expr rewrite_top_down(const Expr& expr, const Scope& scope, const std::function<std::optional<Expr>(const Expr&, const Scope&)>& f);
+
+/// A sum under the conditions that guard it here, as far as they are on indices of its own: as it may stand in a definition of its own.
+Expr with_guards(const Expr& sum, const Scope& scope);
 
 /// The open symbols that the expression depends on, outermost first.
 std::vector<Symbol> open_symbols_of(const Expr& expr, const Scope& scope);

@@ -45,6 +45,8 @@ Program share_definitions(const Program& program) {
     definition.body = access_to(*twin);
     result.definitions.push_back(std::move(definition));
   }
+  // In a scan, definitions read those below them too.
+  for (Definition& definition : result.definitions) definition.body = rename_accesses(definition.body, renamed);
   return result;
 }
 

@@ -90,7 +90,7 @@ Sign sign_of(const Expr& expr, const Program& program) {
   switch (expr->kind) {
     case NodeKind::Constant: return constant_sign(expr->value);
     case NodeKind::Access: {
-      if (const Definition* definition = program.find_definition(expr->tensor)) return sign_of(definition->body, program);
+      if (const Definition* definition = program.find_definition(expr->tensor)) return definition->scan ? Sign::Unknown : sign_of(definition->body, program);
       const InputDecl* input = program.find_input(expr->tensor);
       if (!input || input->sign == SignDomain::Any) return Sign::Unknown;
       return input->sign == SignDomain::Positive ? Sign::Positive : Sign::NonNegative;

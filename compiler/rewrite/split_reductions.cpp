@@ -19,11 +19,11 @@ bool sums_singles(const Program& program, const Expr& reduction) {
   return singles;
 }
 
-bool fits_in_memory(const Expr& expr, const Scope& scope) {
+bool fits_in_memory(const Definition& user, const Expr& expr, const Scope& scope) {
   int long_axes = 0;
   for (const Symbol symbol : open_symbols_of(expr, scope)) {
-    const Range& range = *scope.find(symbol);
-    if (is_long(range)) ++long_axes;
+    const bool steps = user.scan && symbol == Symbol::axis(0);  // all that a scan computes is kept for every step
+    if (!steps && is_long(*scope.find(symbol))) ++long_axes;
   }
   return long_axes <= 2;
 }
@@ -38,11 +38,13 @@ Program split_reductions(const Program& program) {
     std::vector<Definition> before;
     const Expr root = definition.body;
     const auto split = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
-      const bool splits = expr->kind == NodeKind::Reduce && expr != root && is_long(expr->range) && fits_in_memory(expr, scope);
+      const bool splits = expr->kind == NodeKind::Reduce && expr != root && is_long(expr->range) && fits_in_memory(definition, expr, scope);
       if (!splits) return std::nullopt;
-      auto part = extract(names, scope, expr, definition.name + ".sum", sums_singles(names, expr) ? DType::f32 : definition.dtype);
+      const DType dtype = sums_singles(names, expr) ? DType::f32 : definition.dtype;
+      auto part = extract(names, scope, with_guards(expr, scope), definition.name + ".sum", dtype);
       if (!part) return std::nullopt;
       part->definition.line = definition.line;
+      join_scan(part->definition, definition);
       names.definitions.push_back(part->definition);
       before.push_back(std::move(part->definition));
       return part->read;
@@ -53,7 +55,7 @@ Program split_reductions(const Program& program) {
     for (Definition& part : before) result.definitions.push_back(std::move(part));
     result.definitions.push_back(std::move(definition));
   }
-  return result;
+  return leave_scans(result);
 }
 
 }  // namespace moxie

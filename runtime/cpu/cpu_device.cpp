@@ -72,20 +72,18 @@ class CpuExecutable : public Executable {
       : plan_(std::move(plan)), dims_(std::move(dims)), memory_(plan_memory(*plan_, dims_)), pool_(pool), arena_(allocate(memory_.bytes)) {
     std::vector<LoopProgram> programs;
     for (const PlanStep& step : plan_->steps) {
-      if (const auto* kernel = std::get_if<LoweredKernel>(&step)) programs.push_back(kernel->program);
+      for (const LoweredKernel& kernel : kernels_of(step)) programs.push_back(kernel.program);
     }
     const std::vector<CpuKernel::Ptr> compiled = CpuKernel::build_all(programs, machine, cache);
     std::int64_t scratch = 0;
     std::size_t next = 0;
     kernels_.resize(plan_->steps.size());
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
-      const auto* kernel = std::get_if<LoweredKernel>(&plan_->steps[k]);
-      if (!kernel) {
-        prepare_blas(pool_.threads());
-        continue;
+      if (std::holds_alternative<MatrixProduct>(plan_->steps[k])) prepare_blas(pool_.threads());
+      for (const LoweredKernel& kernel : kernels_of(plan_->steps[k])) {
+        kernels_[k].push_back(prepare(k, kernel, compiled[next++]));
+        scratch = std::max(scratch, kernels_[k].back().code->scratch_bytes());
       }
-      prepare(k, *kernel, compiled[next++]);
-      scratch = std::max(scratch, kernels_[k].code->scratch_bytes());
     }
     for (int t = 0; t < pool_.threads(); ++t) scratch_.push_back(allocate(scratch));
     scratch_bytes_ = scratch;
@@ -94,7 +92,13 @@ class CpuExecutable : public Executable {
   void run(const std::function<void*(const std::string&)>& address, std::uint64_t seed, std::uint64_t step) override {
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
       if (const auto* product = std::get_if<MatrixProduct>(&plan_->steps[k])) multiply(*product, address);
-      else run_kernel(kernels_[k], address, seed, step);
+      for (PreparedKernel& kernel : kernels_[k]) start_run(kernel, address, seed, step);
+      const auto* scan = std::get_if<LoweredScan>(&plan_->steps[k]);
+      const std::int64_t rounds = scan ? evaluate(scan->extent, dims_) : 1;
+      for (std::int64_t n = 0; n < rounds; ++n) {
+        const std::int64_t scan_step = scan && scan->backwards ? rounds - 1 - n : n;
+        for (PreparedKernel& kernel : kernels_[k]) run_kernel(kernel, address, scan_step);
+      }
     }
   }
 
@@ -106,8 +110,8 @@ class CpuExecutable : public Executable {
     return it == memory_.tensors.end() ? nullptr : arena_.get() + it->second.offset;
   }
 
-  void prepare(std::size_t index, const LoweredKernel& lowered, CpuKernel::Ptr code) {
-    PreparedKernel& kernel = kernels_[index];
+  PreparedKernel prepare(std::size_t index, const LoweredKernel& lowered, CpuKernel::Ptr code) const {
+    PreparedKernel kernel;
     kernel.lowered = &lowered;
     kernel.code = std::move(code);
     kernel.schedule = choose_schedule(lowered, dims_, kernel.code->lanes());
@@ -128,6 +132,7 @@ class CpuExecutable : public Executable {
       }
       kernel.buffers.push_back(memory);
     }
+    return kernel;
   }
 
   std::int64_t element_count(const std::string& tensor) const {
@@ -136,16 +141,22 @@ class CpuExecutable : public Executable {
     return count;
   }
 
-  void run_kernel(PreparedKernel& kernel, const std::function<void*(const std::string&)>& address, std::uint64_t seed, std::uint64_t step) {
+  static void set_argument(PreparedKernel& kernel, const char* name, std::int64_t value) {
+    const auto& names = kernel.lowered->program.arguments;
+    const auto place = static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+    for (std::size_t k = place; k < kernel.arguments.size(); k += names.size()) kernel.arguments[k] = value;
+  }
+
+  static void start_run(PreparedKernel& kernel, const std::function<void*(const std::string&)>& address, std::uint64_t seed, std::uint64_t step) {
     for (const std::size_t b : kernel.outside) kernel.buffers[b] = address(kernel.lowered->uses[b].tensor);
+    set_argument(kernel, argument::kSeed, static_cast<std::int64_t>(seed));
+    set_argument(kernel, argument::kStep, static_cast<std::int64_t>(step));
+  }
+
+  void run_kernel(PreparedKernel& kernel, const std::function<void*(const std::string&)>& address, std::int64_t scan_step) {
+    if (kernel.lowered->in_scan) set_argument(kernel, kScanStep, scan_step);
     const std::size_t stride = kernel.lowered->program.arguments.size();
     const std::int64_t pieces = kernel.schedule.tiles * kernel.schedule.chunks;
-    // The last two arguments are %seed and %step.
-    for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      std::int64_t* end = kernel.arguments.data() + stride * static_cast<std::size_t>(piece + 1);
-      end[-2] = static_cast<std::int64_t>(seed);
-      end[-1] = static_cast<std::int64_t>(step);
-    }
     pool_.run(pieces, [&](std::int64_t piece, int thread) {
       KernelStatus status;
       kernel.code->run(kernel.buffers.data(), kernel.arguments.data() + stride * static_cast<std::size_t>(piece),
@@ -180,7 +191,7 @@ class CpuExecutable : public Executable {
   MemoryPlan memory_;
   ThreadPool& pool_;
   Memory arena_;
-  std::vector<PreparedKernel> kernels_;
+  std::vector<std::vector<PreparedKernel>> kernels_;  // of every step of the plan
   std::vector<Memory> scratch_;
   std::int64_t scratch_bytes_ = 0;
 };

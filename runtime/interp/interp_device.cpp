@@ -12,11 +12,11 @@ class InterpExecutable : public Executable {
  public:
   InterpExecutable(std::shared_ptr<const Plan> plan, DimValues dims) : plan_(std::move(plan)), dims_(std::move(dims)) {
     for (const PlanStep& step : plan_->steps) {
-      if (const auto* kernel = std::get_if<LoweredKernel>(&step)) {
-        for (const BufferUse& use : kernel->uses) allocate(use.tensor);
-      } else {
-        const auto& product = std::get<MatrixProduct>(step);
-        for (const std::string& name : {product.left, product.right, product.definition.name}) allocate(name);
+      for (const LoweredKernel& kernel : kernels_of(step)) {
+        for (const BufferUse& use : kernel.uses) allocate(use.tensor);
+      }
+      if (const auto* product = std::get_if<MatrixProduct>(&step)) {
+        for (const std::string& name : {product->left, product->right, product->definition.name}) allocate(name);
       }
     }
   }
@@ -26,8 +26,9 @@ class InterpExecutable : public Executable {
       if (const auto it = tensors_.find(input.name); it != tensors_.end()) load(input.dtype, address(input.name), it->second);
     }
     for (const PlanStep& plan_step : plan_->steps) {
-      if (const auto* kernel = std::get_if<LoweredKernel>(&plan_step)) run_kernel(*kernel, seed, step);
-      else multiply(std::get<MatrixProduct>(plan_step));
+      if (const auto* product = std::get_if<MatrixProduct>(&plan_step)) multiply(*product);
+      else if (const auto* scan = std::get_if<LoweredScan>(&plan_step)) run_scan(*scan, seed, step);
+      else run_kernel(std::get<LoweredKernel>(plan_step), 0, seed, step);
     }
     for (const Definition& definition : plan_->fused.program.definitions) {
       if (definition.output) store(definition.dtype, tensors_.at(definition.name), address(definition.name));
@@ -57,10 +58,19 @@ class InterpExecutable : public Executable {
     else std::ranges::copy(from, static_cast<double*>(to));
   }
 
-  void run_kernel(const LoweredKernel& kernel, std::uint64_t seed, std::uint64_t step) {
+  void run_scan(const LoweredScan& scan, std::uint64_t seed, std::uint64_t step) {
+    const std::int64_t steps = evaluate(scan.extent, dims_);
+    for (std::int64_t n = 0; n < steps; ++n) {
+      for (const LoweredKernel& kernel : scan.kernels) run_kernel(kernel, scan.backwards ? steps - 1 - n : n, seed, step);
+    }
+  }
+
+  void run_kernel(const LoweredKernel& kernel, std::int64_t scan_step, std::uint64_t seed, std::uint64_t step) {
     std::vector<std::span<double>> buffers;
     for (const BufferUse& use : kernel.uses) buffers.emplace_back(tensors_.at(use.tensor));
-    const auto arguments = launch_arguments(kernel, dims_, {}, 1, seed, step);
+    Launch launch;
+    launch.scan_step = scan_step;
+    const auto arguments = launch_arguments(kernel, dims_, launch, 1, seed, step);
     throw_if_failed(kernel, interpret(kernel.program, buffers, arguments));
   }
 

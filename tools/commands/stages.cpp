@@ -60,6 +60,12 @@ std::string describe(const MatrixProduct& product) {
   return fmt::format("matrix product {} = {} x {}\n", product.definition.name, product.left, product.right);
 }
 
+std::string describe(const ScanLoop& scan) {
+  std::string text = fmt::format("scan {} over {}{}\n", scan.name, print(scan.extent), scan.backwards ? ", backwards" : "");
+  for (const Kernel& kernel : scan.kernels) text += describe(kernel);
+  return text;
+}
+
 std::string fuse_text(const Compilation& compilation) {
   std::string text;
   for (const Step& step : compilation.plan.fused.steps) {
@@ -72,7 +78,7 @@ template <class Text>
 std::string for_each_kernel(const Compilation& compilation, const Text& text_of) {
   std::string text;
   for (const PlanStep& step : compilation.plan.steps) {
-    if (const auto* kernel = std::get_if<LoweredKernel>(&step)) text += text_of(*kernel) + "\n";
+    for (const LoweredKernel& kernel : kernels_of(step)) text += text_of(kernel) + "\n";
   }
   return text;
 }

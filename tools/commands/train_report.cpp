@@ -69,19 +69,20 @@ std::string describe_plan(const Plan& plan, const std::vector<Parameter>& parame
   for (const Parameter& parameter : parameters) {
     if (parameter.trainable) count += static_cast<std::size_t>(element_count(parameter.shape));
   }
-  std::size_t kernels = 0;
+  std::size_t kernels = 0, products = 0;
   std::set<int> lanes;
   for (const PlanStep& step : plan.steps) {
-    const auto* kernel = std::get_if<LoweredKernel>(&step);
-    if (!kernel) continue;
-    ++kernels;
-    lanes.insert(lanes_for(kernel->program, host_machine()));
+    for (const LoweredKernel& kernel : kernels_of(step)) {
+      ++kernels;
+      lanes.insert(lanes_for(kernel.program, host_machine()));
+    }
+    if (std::holds_alternative<MatrixProduct>(step)) ++products;
   }
   const std::int64_t compiled = llvm_compilations();
   return fmt::format(
       "formulas  {} definitions: the loss of {} parameters, its gradient, the optimiser's update\n"
       "compiled  {} kernels of {} lanes and {} matrix products in {} ({})",
-      plan.program.definitions.size(), grouped(count), kernels, fmt::join(lanes, " or "), plan.steps.size() - kernels,
+      plan.program.definitions.size(), grouped(count), kernels, fmt::join(lanes, " or "), products,
       duration(compile_seconds),
       compiled == 0 ? "warm: every kernel came from the cache" : fmt::format("cold: LLVM compiled {}", compiled));
 }

@@ -1,0 +1,126 @@
+#include "compiler/ir/scans.h"
+
+#include <algorithm>
+
+namespace moxie {
+namespace {
+
+/// The definitions of one scan with all that they depend on, directly or through others of the same scan.
+class Dependences {
+ public:
+  explicit Dependences(std::span<const Definition> members) : size_(members.size()), depends_(size_ * size_) {
+    for (std::size_t i = 0; i < size_; ++i) {
+      for (std::size_t j = 0; j < size_; ++j) depends_[i * size_ + j] = reads(members[i], members[j].name);
+    }
+    for (std::size_t k = 0; k < size_; ++k) {
+      for (std::size_t i = 0; i < size_; ++i) {
+        if (on(i, k)) take_over(i, k);
+      }
+    }
+  }
+
+  bool on(std::size_t user, std::size_t used) const { return depends_[user * size_ + used]; }
+  bool is_recurrent(std::size_t k) const { return on(k, k); }
+  bool needs_recurrence(std::size_t k) const {
+    return any([&](std::size_t r) { return on(k, r); });
+  }
+  bool feeds_recurrence(std::size_t k) const {
+    return any([&](std::size_t r) { return on(r, k); });
+  }
+
+ private:
+  void take_over(std::size_t user, std::size_t used) {
+    for (std::size_t j = 0; j < size_; ++j) depends_[user * size_ + j] = on(user, j) || on(used, j);
+  }
+
+  template <class Holds>
+  bool any(const Holds& holds) const {
+    for (std::size_t r = 0; r < size_; ++r) {
+      if (is_recurrent(r) && holds(r)) return true;
+    }
+    return false;
+  }
+
+  std::size_t size_;
+  std::vector<bool> depends_;
+};
+
+/// Without the scan's order of steps, a definition must stand behind all that it reads.
+void append_ordered(std::vector<Definition>& out, std::span<const Definition> members, const Dependences& dependences,
+                    std::vector<std::size_t> chosen) {
+  while (!chosen.empty()) {
+    const auto next = std::ranges::find_if(chosen, [&](std::size_t k) {
+      return std::ranges::none_of(chosen, [&](std::size_t other) { return dependences.on(k, other); });
+    });
+    out.push_back(members[*next]);
+    out.back().scan.reset();
+    chosen.erase(next);
+  }
+}
+
+/// Returns whether a scan remains.
+bool append_trimmed(std::vector<Definition>& out, std::span<const Definition> members, std::uint32_t number) {
+  const Dependences dependences(members);
+  std::vector<std::size_t> before, within, behind;
+  for (std::size_t k = 0; k < members.size(); ++k) {
+    if (!dependences.needs_recurrence(k)) before.push_back(k);
+    else if (dependences.feeds_recurrence(k)) within.push_back(k);
+    else behind.push_back(k);
+  }
+  append_ordered(out, members, dependences, before);
+  for (const std::size_t k : within) {
+    out.push_back(members[k]);
+    out.back().scan->number = number;
+  }
+  append_ordered(out, members, dependences, behind);
+  return !within.empty();
+}
+
+}  // namespace
+
+std::vector<std::span<const Definition>> groups_of(const Program& program) {
+  const std::span<const Definition> all = program.definitions;
+  std::vector<std::span<const Definition>> groups;
+  for (std::size_t first = 0; first < all.size();) {
+    std::size_t last = first + 1;
+    while (last < all.size() && all[first].scan && all[last].scan == all[first].scan) ++last;
+    groups.push_back(all.subspan(first, last - first));
+    first = last;
+  }
+  return groups;
+}
+
+bool reads(const Definition& definition, std::string_view tensor) {
+  bool found = false;
+  visit(definition.body, [&](const Expr& e) { found = found || (e->kind == NodeKind::Access && e->tensor == tensor); });
+  return found;
+}
+
+std::uint32_t last_scan(const Program& program) {
+  std::uint32_t last = 0;
+  for (const Definition& definition : program.definitions) {
+    if (definition.scan) last = std::max(last, definition.scan->number);
+  }
+  return last;
+}
+
+void join_scan(Definition& part, const Definition& user) {
+  part.scan = user.scan;
+  if (!user.scan || part.axes.empty()) return;
+  const auto same = std::ranges::find(part.axes, user.axes[0].name, &AxisDecl::name);
+  if (same != part.axes.end()) same->name = part.axes[0].name;
+  part.axes[0].name = user.axes[0].name;
+}
+
+Program leave_scans(const Program& program) {
+  Program result = program;
+  result.definitions.clear();
+  std::uint32_t number = 1;
+  for (const std::span<const Definition> group : groups_of(program)) {
+    if (!group[0].scan) result.definitions.push_back(group[0]);
+    else if (append_trimmed(result.definitions, group, number)) ++number;
+  }
+  return result;
+}
+
+}  // namespace moxie

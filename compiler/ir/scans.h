@@ -1,0 +1,27 @@
+#pragma once
+// Scans: which definitions step together, and which of them need to.
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+/// The definitions in order, those of one scan together and all others by themselves.
+std::vector<std::span<const Definition>> groups_of(const Program& program);
+
+/// Whether the body reads the tensor.
+bool reads(const Definition& definition, std::string_view tensor);
+
+/// The highest number of a scan; 0 if there is none.
+std::uint32_t last_scan(const Program& program);
+
+/// Makes `part`, which was taken out of the body of `user` and may have its first axis in common, step along with it.
+void join_scan(Definition& part, const Definition& user);
+
+/// Definitions of a scan that take no part in a recurrence leave it, to stand before or behind it, and scans are numbered
+/// from 1 on. Within a scan remain the definitions that depend on a recurrence and that a recurrence depends on.
+Program leave_scans(const Program& program);
+
+}  // namespace moxie

@@ -1,0 +1,97 @@
+#pragma once
+// Programs with scans; each has the dims T (dynamic), S (dynamic) and N, or some of them, and outputs that depend on every input.
+#include <string_view>
+#include <vector>
+
+namespace moxie::test {
+
+struct Recurrence {
+  std::string_view name, text;
+};
+
+inline const std::vector<Recurrence> kRecurrences = {
+    {"autoregressive", R"(dim T dynamic
+index t:T
+input a, h0, x[T]
+scan t {
+  output h[t] = a*where(t == 0, h0, h[t-1]) + x[t]
+}
+)"},
+    {"two carries, one of them hidden", R"(dim T dynamic, N
+index t:T, n:N
+input p0[N], q0[N], w[N], x[T,N]
+scan t {
+  let before[t,n] = where(t > 0, p[t-1,n], p0[n])
+  let p[t,n] = tanh(w[n]*before[t,n] + where(t > 0, q[t-1,n], q0[n]))
+  let q[t,n] = sin(p[t,n]*x[t,n]) - before[t,n]
+}
+output y[t,n] = p[t,n]*exp(q[t,n])
+)"},
+    {"reduction over units", R"(dim T dynamic, S dynamic, N
+index t:T, s:S, n:N, k:N
+input h0[S,N], W[N,N], b[N], x[T,S,N]
+let U[n,k] = W[n,k]/N
+scan t {
+  let p[t,s,n] = where(t == 0, h0[s,n], h[t-1,s,n])
+  let o[t,s,n] = sum[k](U[n,k]*p[t,s,k]) + b[n]
+  let scaled[t,s,n] = o[t,s,n] / sqrt(1 + sum[k](p[t,s,k]^2)/N)
+  let h[t,s,n] = tanh(scaled[t,s,n] + x[t,s,n])
+  output total[t,s] = sum[n](h[t,s,n])
+}
+output last[s,n] = where(T >= 1, sum[t](where(t == T-1, h[t,s,n], 0)), 0)
+)"},
+    {"reduction over samples", R"(dim T dynamic, S dynamic, N
+index t:T, s:S, n:N
+input m0[N], x[T,S,N]
+scan t {
+  output m[t,n] = where(t == 0, m0[n], m[t-1,n]/2) + sum[s](sin(x[t,s,n]*where(t == 0, m0[n], m[t-1,n])))
+}
+)"},
+    {"backwards", R"(dim T dynamic, N
+index t:T, n:N
+input x[T,N], a[N]
+scan t backwards {
+  output r[t,n] = x[t,n] + a[n]*where(t < T-1, sin(r[t+1,n])*r[t+1,n], 1)
+}
+)"},
+    {"two steps back, maximum and log-sum-exp", R"(dim T dynamic, N
+index t:T, n:N, k:N
+input x[T,N], a[N], b[N]
+scan t {
+  let top[t] = max[n](where(t < 1, x[t,n], h[t-1,n]*x[t,n]))
+  let far[t] = logsumexp[n](where(t < 2, a[n]*x[t,n], h[t-2,n]*b[n]))
+  output h[t,n] = tanh(top[t]*a[n] + far[t]*x[t,n])
+}
+)"},
+    {"parts that need no scan", R"(dim T dynamic, N
+index t:T, n:N
+input x[T,N], h0[N], w[N]
+scan t {
+  let late[t,n] = where(t == 0, 0, early[t-1,n])
+  let early[t,n] = exp(x[t,n]*w[n])
+  let h[t,n] = sin(where(t == 0, h0[n], h[t-1,n])) + late[t,n]
+  output y[t,n] = h[t,n]*where(t == 0, 1, h[t-1,n]) + early[t,n]
+}
+)"},
+    {"a system of equations in every step", R"(dim T dynamic, S dynamic, N
+index t:T, s:S, n:N, k:N
+input A[N,N], h0[S,N], x[T,S,N]
+scan t {
+  let p[t,s,n] = where(t == 0, h0[s,n], h[t-1,s,n])
+  output h[t,s,n] = solve[k,n](where(n == k, 2 + p[t,s,n]^2, A[n,k]*A[k,n]/8), x[t,s,k] + p[t,s,k])
+}
+)"},
+    {"two scans, one after the other", R"(dim T dynamic, N
+index t:T, n:N
+input x[T,N], a[N]
+scan t {
+  let f[t,n] = x[t,n] + a[n]*where(t == 0, 0, sin(f[t-1,n]))
+}
+scan t backwards {
+  let g[t,n] = f[t,n] + a[n]*where(t == T-1, 0, sin(g[t+1,n]))
+}
+output y[n] = sum[t](g[t,n]*x[t,n])
+)"},
+};
+
+}  // namespace moxie::test

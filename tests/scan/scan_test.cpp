@@ -1,0 +1,194 @@
+// Scans: the language, derivatives and every device.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/diff/differentiate.h"
+#include "compiler/ir/evaluate.h"
+#include "compiler/rewrite/passes.h"
+#include "compiler/support/error.h"
+#include "runtime/session.h"
+#include "tests/diff/gradient_check.h"
+#include "tests/scan/recurrences.h"
+
+namespace {
+
+using namespace moxie;
+using namespace moxie::test;
+
+DimValues dims_of(const Program& program, std::int64_t steps, std::int64_t units) {
+  DimValues dims;
+  for (const DimDecl& dim : program.dims) dims[dim.name] = dim.name == "T" ? steps : dim.name == "S" ? 3 : units;
+  return dims;
+}
+
+std::vector<std::string> outputs_of(const Program& program) {
+  std::vector<std::string> names;
+  for (const Definition& definition : program.definitions) {
+    if (definition.output) names.push_back(definition.name);
+  }
+  return names;
+}
+
+Program gradient_of(const Program& program) { return with_dtype(differentiate(program, outputs_of(program), {}), DType::f64); }
+
+void set_inputs(Session& session, const Program& program, const DimValues& dims, const TensorValues& inputs) {
+  for (const InputDecl& input : program.inputs) {
+    session.set(input.name, make_host_tensor(input.dtype, extents_of(program, input.name, dims), inputs.at(input.name)));
+  }
+}
+
+Session open_session(const Program& program, std::int64_t units, const std::string& device) {
+  DimValues fixed;
+  if (program.find_dim("N")) fixed["N"] = units;
+  DeviceOptions options;
+  options.cache_directory = "0";
+  return Session(program, fixed, open_device(device, options));
+}
+
+void check_equal(const std::vector<double>& got, const std::vector<double>& want) {
+  REQUIRE(got.size() == want.size());
+  double largest = 1;
+  for (const double value : want) largest = std::max(largest, std::abs(value));
+  for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(got[i] - want[i]) <= 1e-11 * largest);
+}
+
+/// A session that is given one number of steps after the other computes what evaluate() does.
+void check_device(const Program& program, std::int64_t units, const std::string& device) {
+  CAPTURE(device);
+  Session session = open_session(program, units, device);
+  for (const std::int64_t steps : {5, 1, 0, 7}) {
+    CAPTURE(steps);
+    const DimValues dims = dims_of(program, steps, units);
+    const TensorValues inputs = random_inputs(program, dims, 7);
+    set_inputs(session, program, dims, inputs);
+    session.set_random_state(0, 0);
+    session.run();
+    const TensorValues want = evaluate(program, dims, inputs);
+    for (const std::string& output : outputs_of(program)) {
+      CAPTURE(output);
+      check_equal(to_doubles(session.get(output)), want.at(output));
+    }
+  }
+}
+
+template <class E>
+void check_refused(const std::string& lines, const std::string& message) {
+  const std::string text = "dim T, N\nindex t:T, u:T, n:N\ninput x[T,N], h0[N]\n" + lines;
+  CAPTURE(text);
+  std::string told = "nothing";
+  try {
+    verify(specialise(parse(text), {{"T", 4}, {"N", 2}}));
+  } catch (const E& error) {
+    told = error.what();
+  }
+  CAPTURE(told);
+  CHECK(told.find(message) != std::string::npos);
+}
+
+TEST_CASE("text reads back as the same program, and so do gradients and optimised programs") {
+  for (const Recurrence& recurrence : kRecurrences) {
+    CAPTURE(recurrence.name);
+    const Program program = parse(recurrence.text);
+    verify(program);
+    const Program gradient = differentiate(program, outputs_of(program), {});
+    verify(gradient);
+    const Program optimised = optimise(specialise(gradient, {{"N", 3}}));
+    for (const Program& p : {program, gradient, optimised}) {
+      CAPTURE(print(p));
+      CHECK(print(parse(print(p))) == print(p));
+    }
+  }
+}
+
+TEST_CASE("evaluate takes the steps in order") {
+  const Program forwards = parse(kRecurrences[0].text);
+  const TensorValues got = evaluate(forwards, {{"T", 4}}, {{"a", {0.5}}, {"h0", {2}}, {"x", {1, 2, 3, 4}}});
+  CHECK(got.at("h") == std::vector<double>{2, 3, 4.5, 6.25});
+
+  const Program backwards = parse("dim T\nindex t:T\ninput x[T]\nscan t backwards {\n  output h[t] = x[t] + where(t < T-1, h[t+1], 0)\n}\n");
+  CHECK(evaluate(backwards, {{"T", 3}}, {{"x", {1, 2, 4}}}).at("h") == std::vector<double>{7, 6, 4});
+}
+
+TEST_CASE("gradients agree with finite differences") {
+  for (const Recurrence& recurrence : kRecurrences) {
+    CAPTURE(recurrence.name);
+    const Program program = parse(recurrence.text);
+    for (const std::int64_t steps : {0, 1, 2, 5}) {
+      CAPTURE(steps);
+      const DimValues dims = dims_of(program, steps, 3);
+      CHECK(worst_gradient_error(program, outputs_of(program), {}, dims, random_inputs(program, dims, 3)) < 1e-6);
+    }
+  }
+}
+
+TEST_CASE("the adjoints of a scan are one scan in the other direction") {
+  const Program gradient = differentiate(parse(kRecurrences[1].text), {"y"}, {});
+  for (const char* name : {"adj.p", "adj.q", "adj.before"}) {
+    REQUIRE(gradient.find_definition(name));
+    CHECK(gradient.find_definition(name)->scan == Scan{2, true});
+  }
+  CHECK(!gradient.find_definition("grad.w")->scan);
+}
+
+TEST_CASE("devices agree with evaluate, for every number of steps") {
+  for (const Recurrence& recurrence : kRecurrences) {
+    CAPTURE(recurrence.name);
+    const Program gradient = gradient_of(parse(recurrence.text));
+    check_device(gradient, 3, "interp");
+    check_device(gradient, 3, "cpu");
+  }
+}
+
+TEST_CASE("long reductions within a step become kernels of their own") {
+  const Program gradient = gradient_of(parse(kRecurrences[2].text));
+  check_device(gradient, 80, "interp");
+  check_device(gradient, 80, "cpu");
+}
+
+TEST_CASE("random numbers differ from step to step and are the same on every device") {
+  const Program program = with_dtype(parse("dim T dynamic, N\nindex t:T, n:N\ninput x[T,N]\n"
+                                           "scan t {\n  output h[t,n] = where(t == 0, x[0,n], h[t-1,n]) + randn(1)\n}\n"),
+                                     DType::f64);
+  check_device(program, 5, "cpu");
+  check_device(program, 5, "interp");
+  const std::vector<double> h = evaluate(program, {{"T", 3}, {"N", 1}}, {{"x", {0, 0, 0}}}).at("h");
+  CHECK(h[1] - h[0] != doctest::Approx(h[2] - h[1]));
+}
+
+TEST_CASE("another number of steps compiles nothing") {
+  const Program program = gradient_of(parse(kRecurrences[2].text));
+  DeviceOptions options;
+  options.cache_directory = "0";
+  const auto device = open_device("cpu", options);
+  Session session(program, {{"N", 3}}, device);
+  std::int64_t misses = 0;
+  for (const std::int64_t steps : {3, 7}) {
+    const DimValues dims = dims_of(program, steps, 3);
+    set_inputs(session, program, dims, random_inputs(program, dims, 1));
+    session.set_random_state(0, 0);
+    session.run();
+    if (steps == 7) CHECK(device->cache_stats().misses == misses);
+    misses = device->cache_stats().misses;
+  }
+  CHECK(misses > 0);
+}
+
+TEST_CASE("what a scan may not do") {
+  check_refused<TypeError>("scan t {\n  let h[t,n] = h[t,n] + 1\n}\n", "computed later in the same step");
+  check_refused<TypeError>("scan t {\n  let a[t,n] = b[t,n]\n  let b[t,n] = a[t,n]\n}\n", "move `b` up, or read it at the step before, t-1");
+  check_refused<TypeError>("scan t {\n  let h[t,n] = where(t < T-1, h[t+1,n], 0)\n}\n", "not computed yet when its scan comes to this step");
+  check_refused<TypeError>("scan t backwards {\n  let h[t,n] = where(t > 0, h[t-1,n], 0)\n}\n", "read `h` at an earlier step, t+1");
+  check_refused<TypeError>("scan t {\n  let h[t,n] = sum[u](h[u,n])\n}\n", "not computed yet");
+  check_refused<ShapeError>("scan t {\n  let h[t,n] = h[t-1,n] + x[t,n]\n}\n", "guard the access with where(...)");
+  check_refused<ShapeError>("scan t {\n  let h[n,t] = x[t,n]\n}\n", "does not have `t` as its first axis");
+  check_refused<ShapeError>("scan t {\n  let a[t] = 1\n  let b[t in 0..2] = 1\n}\n", "first axis");
+  check_refused<ParseError>("scan t {\n}\n", "this scan is empty");
+  check_refused<ParseError>("scan t {\n  let h[t,n] = x[t,n]\n", "`let` expected");
+  check_refused<ParseError>("scan t {\n  input y[N]\n}\n", "a scan holds definitions");
+  check_refused<ParseError>("scan t\n", "`{` expected");
+  check_refused<TypeError>("let y[t,n] = h[t,n]\nscan t {\n  let h[t,n] = x[t,n]\n}\n", "`h` is not declared");
+}
+
+}  // namespace
