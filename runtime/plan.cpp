@@ -26,6 +26,11 @@ std::span<const LoweredKernel> kernels_of(const PlanStep& step) {
   return {};
 }
 
+bool lies_transposed(const Plan& plan, const std::string& tensor) {
+  const auto it = plan.fused.layouts.find(tensor);
+  return it != plan.fused.layouts.end() && it->second == std::vector<std::uint32_t>{1, 0};
+}
+
 std::int64_t evaluate(const Affine& affine, const DimValues& dims) {
   return affine.evaluate([&](Symbol symbol) {
     const auto it = dims.find(symbol.name());

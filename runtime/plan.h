@@ -53,6 +53,9 @@ struct MemoryPlan {
 };
 MemoryPlan plan_memory(const Plan& plan, const DimValues& dims);
 
+/// Whether a matrix whose place in memory is the compiler's choice lies column by column.
+bool lies_transposed(const Plan& plan, const std::string& tensor);
+
 /// Extents of a tensor of the plan. One such as S-2 is 0 where S is 1.
 std::vector<std::int64_t> extents_of(const Program& program, std::string_view tensor, const DimValues& dims);
 std::int64_t evaluate(const Affine& affine, const DimValues& dims);

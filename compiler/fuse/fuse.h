@@ -75,7 +75,6 @@ struct FusedProgram {
 };
 
 FusedProgram fuse(const Program& optimised);
-std::string print(const FusedProgram& fused);
 /// None for a matrix product.
 std::span<Kernel> kernels_of(Step& step);
 std::span<const Kernel> kernels_of(const Step& step);

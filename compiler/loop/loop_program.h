@@ -87,7 +87,7 @@ struct Let { ValueId id; bool operator==(const Let&) const = default; };
 struct SetVar { VarId var; ValueId value; bool operator==(const SetVar&) const = default; };
 /// In the vector loop's last, partial round only the lanes inside its range store. A uniform store inside the vector loop does not occur.
 struct Store { BufferId buffer; std::vector<Affine> subscripts; ValueId value; bool operator==(const Store&) const = default; };
-/// Stores to scratch store every lane, active or not.
+/// In a partial round, lanes outside the range leave scratch (and vars) that is used outside of the vector loop too unchanged.
 struct StoreArray { ArrayId array; std::vector<Affine> subscripts; ValueId value; bool operator==(const StoreArray&) const = default; };
 struct For {
   Symbol variable;

@@ -43,18 +43,6 @@ Affine room_for(const Range& range, const Scope& scope) {
   return *room;
 }
 
-std::string axis_name(const Program& program, const std::vector<AxisDecl>& axes, const Affine& extent) {
-  const auto taken = [&](const std::string& name) {
-    return std::ranges::count(axes, name, &AxisDecl::name) > 0 || program.find_dim(name) || program.find_input(name) || program.find_definition(name);
-  };
-  for (const IndexDecl& index : program.indices) {
-    if (index.range == Range::extent(extent) && !taken(index.name)) return index.name;
-  }
-  std::string name = "i" + std::to_string(axes.size());
-  while (taken(name)) name += "_";
-  return name;
-}
-
 /// Whether the axes start at 0 or above and every access lies inside its tensor, by the ranges of the axes and what the body itself says.
 bool stands_alone(const Program& program, const Definition& definition) {
   IndexDomain domain({});
@@ -66,6 +54,18 @@ bool stands_alone(const Program& program, const Definition& definition) {
 }
 
 }  // namespace
+
+std::string axis_name(const Program& program, const std::vector<AxisDecl>& axes, const Affine& extent) {
+  const auto taken = [&](const std::string& name) {
+    return std::ranges::count(axes, name, &AxisDecl::name) > 0 || program.find_dim(name) || program.find_input(name) || program.find_definition(name);
+  };
+  for (const IndexDecl& index : program.indices) {
+    if (index.range == Range::extent(extent) && !taken(index.name)) return index.name;
+  }
+  std::string name = "i" + std::to_string(axes.size());
+  while (taken(name)) name += "_";
+  return name;
+}
 
 std::optional<Extraction> extract(const Program& program, const Scope& scope, const Expr& expr, const std::string& stem, DType dtype) {
   const std::vector<Symbol> symbols = open_symbols_of(expr, scope);

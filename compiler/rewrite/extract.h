@@ -16,4 +16,7 @@ struct Extraction {
 /// access lies inside its tensor only thanks to a guard around `expr`, or an index takes negative values.
 std::optional<Extraction> extract(const Program& program, const Scope& scope, const Expr& expr, const std::string& stem, DType dtype);
 
+/// A name for one more axis: that of a declared index of this extent, or one that nothing else has.
+std::string axis_name(const Program& program, const std::vector<AxisDecl>& axes, const Affine& extent);
+
 }  // namespace moxie

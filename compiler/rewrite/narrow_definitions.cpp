@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/index_pairs.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
@@ -46,7 +47,7 @@ std::optional<Definition> keep_triangle(Definition& definition, const std::strin
 }
 
 /// The tensor sees a + b only: one axis takes the place of two.
-std::optional<Definition> keep_diagonals(Definition& definition, const std::string& name) {
+std::optional<Definition> keep_diagonals(const Program& program, Definition& definition, const std::string& name) {
   const Symbol sum = Symbol::fresh();
   std::optional<Expr> body;
   const auto pair = find_pair(definition, [&](Symbol a, Symbol b) { return (body = in_sum_of_indices(definition.body, a, b, sum)).has_value(); });
@@ -55,9 +56,9 @@ std::optional<Definition> keep_diagonals(Definition& definition, const std::stri
   narrow.name = name;
   narrow.output = false;
   AxisDecl& merged = narrow.axes[pair->a];
-  merged.name = definition.axes[pair->a].name + definition.axes[pair->b].name;
   merged.extent = merged.extent * 2 - Affine(1);
   merged.range = Range::extent(merged.extent);
+  merged.name = axis_name(program, definition.axes, merged.extent);
   narrow.axes.erase(narrow.axes.begin() + pair->b);
   std::vector<Affine> subscripts = all_axes(definition);
   subscripts[pair->a] += subscripts[pair->b];
@@ -79,7 +80,7 @@ Program narrow_definitions(const Program& program) {
     std::optional<Definition> narrow;
     if (is_long_sum) {
       const std::string name = unused_name(program, definition.name + ".half");
-      narrow = keep_diagonals(definition, unused_name(program, definition.name + ".diagonals"));
+      narrow = keep_diagonals(program, definition, unused_name(program, definition.name + ".diagonals"));
       if (!narrow) narrow = keep_triangle(definition, name);
     }
     if (narrow) result.definitions.push_back(std::move(*narrow));

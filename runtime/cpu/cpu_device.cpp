@@ -171,17 +171,12 @@ class CpuExecutable : public Executable {
     }
   }
 
-  bool lies_transposed(const std::string& tensor) const {
-    const auto it = plan_->fused.layouts.find(tensor);
-    return it != plan_->fused.layouts.end() && it->second == std::vector<std::uint32_t>{1, 0};
-  }
-
   void multiply(const MatrixProduct& product, const std::function<void*(const std::string&)>& address) const {
     const auto memory = [&](const std::string& tensor) {
       void* own = inside(tensor);
       return own ? own : address(tensor);
     };
-    const GemmShape shape{product.left_transposed != lies_transposed(product.left), product.right_transposed != lies_transposed(product.right),
+    const GemmShape shape{product.left_transposed != lies_transposed(*plan_, product.left), product.right_transposed != lies_transposed(*plan_, product.right),
                           evaluate(product.rows, dims_), evaluate(product.columns, dims_), evaluate(product.depth, dims_)};
     gemm(product.definition.dtype, shape, product.alpha, memory(product.left), memory(product.right), memory(product.definition.name));
   }

@@ -81,12 +81,14 @@ class InterpExecutable : public Executable {
     const auto& left = tensors_.at(product.left);
     const auto& right = tensors_.at(product.right);
     auto& out = tensors_.at(product.definition.name);
+    const bool left_transposed = product.left_transposed != lies_transposed(*plan_, product.left);
+    const bool right_transposed = product.right_transposed != lies_transposed(*plan_, product.right);
     for (std::int64_t i = 0; i < rows; ++i) {
       for (std::int64_t j = 0; j < columns; ++j) {
         double sum = 0;
         for (std::int64_t k = 0; k < depth; ++k) {
-          const std::int64_t l = product.left_transposed ? k * rows + i : i * depth + k;
-          const std::int64_t r = product.right_transposed ? j * depth + k : k * columns + j;
+          const std::int64_t l = left_transposed ? k * rows + i : i * depth + k;
+          const std::int64_t r = right_transposed ? j * depth + k : k * columns + j;
           sum += left[static_cast<std::size_t>(l)] * right[static_cast<std::size_t>(r)];
         }
         out[static_cast<std::size_t>(i * columns + j)] = product.alpha * sum;

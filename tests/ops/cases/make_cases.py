@@ -146,8 +146,11 @@ def unscented_diag(mu, var, target):
 
 
 def class_probability(mu, var):
-    rows = [log_softmax([mu[s, d] / mp.sqrt(1 + mp.pi / 8 * var[s, d]) for d in range(D)]) for s in range(S)]
-    return {"probability": tensor(lambda s, d: mp.exp(rows[s][d]), S, D)}
+    def weight(s, d):
+        scale = lambda e: mp.sqrt(1 + mp.pi / 8 * (var[s, d] + var[s, e]))
+        return 1 / sum(mp.exp((mu[s, e] - mu[s, d]) / scale(e)) for e in range(D))
+
+    return {"probability": tensor(lambda s, d: weight(s, d) / sum(weight(s, e) for e in range(D)), S, D)}
 
 
 # ---- Gaussian process neurons ----
