@@ -112,9 +112,11 @@ std::optional<Expr> read_in_place(const Kernel& kernel, const Expr& body) {
 
 using Group = std::span<const Definition>;
 
-bool has_long_loop(const Group& group) {
-  return std::ranges::any_of(group, [](const Definition& definition) {
-    bool found = std::ranges::any_of(definition.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
+using Choices = std::map<std::string, LoopChoice>;
+
+bool has_sample_loop(const Group& group, const Choices& choices) {
+  return std::ranges::any_of(group, [&](const Definition& definition) {
+    bool found = choices.at(definition.name).sample != LoopChoice::kNone;
     visit(definition.body, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce && is_long(e->range); });
     return found;
   });
@@ -128,8 +130,8 @@ std::set<std::string> tensors_read(const Group& group) {
   return names;
 }
 
-/// Small definitions as early as they can be: then kernels over samples come to stand next to each other and can join.
-std::vector<Group> in_fusing_order(const Program& program) {
+/// Definitions without a loop over samples as early as they can be: then kernels over samples come to stand next to each other and can join.
+std::vector<Group> in_fusing_order(const Program& program, const Choices& choices) {
   std::vector<Group> order;
   std::vector<Group> groups = groups_of(program);
   std::set<std::string> waiting;
@@ -142,7 +144,7 @@ std::vector<Group> in_fusing_order(const Program& program) {
     for (auto group = groups.begin(); group != groups.end(); ++group) {
       if (!is_ready(*group)) continue;
       if (next == groups.end()) next = group;
-      if (!has_long_loop(*group)) {
+      if (!has_sample_loop(*group, choices)) {
         next = group;
         break;
       }
@@ -159,7 +161,7 @@ class Fuser {
   explicit Fuser(const Program& program) : choices_(choose_loops(program)) { fused_.program = transpose_gathers(program, choices_); }
 
   FusedProgram run() {
-    for (const Group& group : in_fusing_order(fused_.program)) {
+    for (const Group& group : in_fusing_order(fused_.program, choices_)) {
       if (group[0].scan) add_scan(group);
       else add(group[0]);
     }
@@ -272,7 +274,7 @@ class Fuser {
     }
   }
 
-  std::map<std::string, LoopChoice> choices_;
+  Choices choices_;
   FusedProgram fused_;
   std::map<std::string, std::size_t> where_;
 };

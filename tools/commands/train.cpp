@@ -32,7 +32,7 @@ void add_option(CLI::App& app, TrainOptions& options, const char* group, const s
                 const char* help) {
   CLI::Option* option;
   if constexpr (std::is_same_v<decltype(value), bool&>) {
-    option = app.add_flag("--" + name, value, help);
+    option = app.add_flag(fmt::format("--{0},!--no-{0}", name), value, help);
   } else {
     option = app.add_option("--" + name, value, help)->capture_default_str();
     if (std::is_same_v<decltype(value), std::vector<std::int64_t>&>) option->delimiter(',');

@@ -72,8 +72,7 @@ Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, Task tas
   options.sigma = c.sigma;
   options.penalty = c.penalty;
   options.train_lambda = c.train_lambda;
-  // The likelihood of values needs the noise of their data.
-  options.train_sigma = c.train_sigma || task == Task::Regression;
+  options.train_sigma = c.train_sigma;
   return gpn_network(options);
 }
 

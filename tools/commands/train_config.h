@@ -27,14 +27,14 @@ struct TrainConfig {
   std::string propagate = "variance";
   std::string sharing = "none";
   std::string init = "random";
-  std::string sigma_points = "features";
+  std::string sigma_points = "logits";
   std::int64_t inducing_points = 14;
   double noise = 0.31622776601683794;
   double least_noise = 0.01;
   double sigma = 0.1;
   double penalty = 0.1;
   bool train_lambda = false;
-  bool train_sigma = false;
+  bool train_sigma = true;
   std::string activation = "tanh";
   std::string dropout = "none";
   double dropout_rate = 0.1;
@@ -42,16 +42,16 @@ struct TrainConfig {
   std::uint64_t seed = 1;
   std::size_t batch = 256;
   std::string optimiser = "adam";
-  double rate = 1e-3;
+  double rate = 1e-2;
   double momentum = 0.9;
   double weight_decay = 0;
   std::string schedule = "plateau";
   double schedule_decay = 0;
   double schedule_factor = 0.1;
   double schedule_period = 1000;
-  int patience = 20;
-  double lowest_rate = 1e-6;
-  std::uint64_t epochs = 1000;
+  int patience = 100;
+  double lowest_rate = 1e-5;
+  std::uint64_t epochs = 2000;
   double max_time = 0;  // seconds; 0: no limit
   std::string on_nan = "stop";
 };

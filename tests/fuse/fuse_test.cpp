@@ -1,0 +1,83 @@
+// How definitions become kernels and library calls, by the printed text.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "compiler/fuse/fuse.h"
+#include "compiler/rewrite/passes.h"
+#include "ops/catalogue.h"
+
+using namespace moxie;
+
+namespace {
+
+FusedProgram fused(const char* text, const DimValues& dims = {}) { return fuse(optimise(specialise(parse(text), dims))); }
+
+std::ptrdiff_t count_products(const FusedProgram& program) {
+  return std::ranges::count_if(program.steps, [](const Step& step) { return std::holds_alternative<MatrixProduct>(step); });
+}
+
+std::ptrdiff_t count_sample_kernels(const FusedProgram& program) {
+  return std::ranges::count_if(program.steps, [](const Step& step) {
+    const auto* kernel = std::get_if<Kernel>(&step);
+    return kernel && kernel->sample;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a large product of whole matrices goes to the library") {
+  CHECK(count_products(fused(R"(dim S dynamic, N = 128, K = 128
+index s:S, n:N, k:K
+input x[S,K], w[K,N]
+output y[s,n] = sum[k](x[s,k]*w[k,n])
+)")) == 1);
+}
+
+TEST_CASE("a product of parts of matrices stays in a kernel") {
+  CHECK(count_products(fused(R"(dim S dynamic, N = 128, K = 128
+index s:S, n:N, k:K
+input x[K,2*S], w[K,N]
+output y[s,n] = sum[k](x[k,s]*w[k,n])
+)")) == 0);
+  CHECK(count_products(fused(R"(dim S dynamic, N = 256
+index s:S, n:N
+input x[N,N], w[N,S]
+output y[n,t in 0..n+1 of N] = sum[s](w[n,s]*w[t,s])
+)")) == 0);
+}
+
+TEST_CASE("no shared loop runs to an end that another index moves") {
+  for (const Step& step : fused(R"(dim S = 100
+index i:S
+input x[S]
+output y[i,j in 0..i of S] = x[i]*x[j]
+)").steps) {
+    const auto& kernel = std::get<Kernel>(step);
+    for (const auto& loop : {kernel.vector, kernel.sample}) CHECK((!loop || loop->range == Range::extent(100)));
+  }
+}
+
+TEST_CASE("the response variance is one kernel over samples") {
+  for (const char* op : {"gpn.response_variance", "gpn.response_variance_equispaced"}) {
+    for (const std::int64_t units : {10, 100}) {
+      CAPTURE(op);
+      CAPTURE(units);
+      const FusedProgram program = fuse(optimise(specialise(load_op(op), {{"N", units}, {"R", 14}})));
+      CHECK(count_sample_kernels(program) == 1);
+    }
+  }
+}
+
+TEST_CASE("no definition of the response variance has samples and two inducing points") {
+  const Program program = optimise(specialise(load_op("gpn.response_variance"), {{"N", 10}, {"R", 14}}));
+  for (const Definition& definition : program.definitions) {
+    const bool over_samples = std::ranges::any_of(definition.axes, [](const AxisDecl& axis) { return axis.extent == Affine(Symbol::dim("S")); });
+    CHECK((!over_samples || definition.axes.size() <= 2));
+  }
+}
+
+TEST_CASE("equally spaced inducing points are summed over their midpoints") {
+  const std::string text = print(optimise(specialise(load_op("gpn.response_variance_equispaced"), {{"N", 10}, {"R", 14}})));
+  CHECK(text.find("in 0..27") != std::string::npos);
+}

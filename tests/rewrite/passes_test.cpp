@@ -1,0 +1,114 @@
+// What the rewrite passes leave alone: cases that random Programs found.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "compiler/ir/evaluate.h"
+#include "compiler/rewrite/passes.h"
+
+using namespace moxie;
+
+namespace {
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+/// Deterministic values in 0.1..1.1.
+TensorValues inputs_for(const Program& program, const DimValues& dims) {
+  TensorValues inputs;
+  for (const InputDecl& input : program.inputs) {
+    std::int64_t count = 1;
+    for (const Affine& extent : input.shape) count *= extent.evaluate([&](Symbol dim) { return dims.at(dim.name()); });
+    std::vector<double> tensor(static_cast<std::size_t>(count));
+    for (std::size_t k = 0; k < tensor.size(); ++k) tensor[k] = 0.1 + static_cast<double>(k * 37 % 101) / 101;
+    inputs[input.name] = tensor;
+  }
+  return inputs;
+}
+
+/// The optimised program, after a check that it gives the same outputs.
+Program optimised(const char* text, const DimValues& dims) {
+  const Program program = parse(text);
+  const Program result = optimise(specialise(program, dims));
+  const TensorValues inputs = inputs_for(program, dims);
+  const TensorValues want = evaluate(program, dims, inputs);
+  const TensorValues got = evaluate(result, dims, inputs);
+  for (const Definition& definition : program.definitions) {
+    if (!definition.output) continue;
+    for (std::size_t k = 0; k < want.at(definition.name).size(); ++k) {
+      CHECK(got.at(definition.name)[k] == doctest::Approx(want.at(definition.name)[k]).epsilon(1e-12));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("what a guard protects is not hoisted out of it") {
+  const Program result = optimised(R"(dim S dynamic, N = 4
+index s:S, n:N
+input x[N], z[S]
+output y[s,n] = where(n >= 1, tanh(x[n-1])*z[s], 0)
+)", {{"S", 3}, {"N", 4}});
+  CHECK(result.definitions.size() == 1);
+}
+
+TEST_CASE("a sum that a guard protects stays where it is") {
+  const Program result = optimised(R"(dim S dynamic, N = 4
+index s:S, n:N
+input x[S,N], z[N]
+output y[n] = where(n >= 1, sum[s](x[s,n-1])*z[n], 0)
+)", {{"S", 3}, {"N", 4}});
+  CHECK(result.definitions.size() == 1);
+}
+
+TEST_CASE("a table over an index whose range another index moves covers all of its values") {
+  const Program result = optimised(R"(dim S dynamic, N = 4
+index s:S, n:N
+input x[N], z[S]
+output y[s,n] = sum[i in 0..n+1](tanh(x[i])*z[s])
+)", {{"S", 3}, {"N", 4}});
+  CHECK(contains(print(result), "tanh(x["));
+}
+
+TEST_CASE("a factor stays in a sum that may be empty if its element may not exist") {
+  optimised(R"(dim N = 5
+index n:N
+input x[N], y[N]
+output z[n] = sum[i in 0..n](x[n-1]*y[i])
+)", {{"N", 5}});
+}
+
+TEST_CASE("a factor whose element exists leaves the sum") {
+  const Program result = optimised(R"(dim N = 5
+index n:N
+input x[N], y[N]
+output z[n] = sum[i in 0..n](x[n]*y[i])
+)", {{"N", 5}});
+  CHECK(contains(print(result), "x[n]*sum[") );
+}
+
+TEST_CASE("a sum of less than no rounds is zero") {
+  optimised(R"(dim N = 5
+index n:N
+input w
+output z[n] = sum[i in 0..n-2](w)
+)", {{"N", 5}});
+}
+
+TEST_CASE("an extremum of nothing does not leave a sum over nothing") {
+  optimised(R"(dim N dynamic
+index n:N, m:N
+input x[N]
+output z = sum[n](max[m](x[m]))
+)", {{"N", 0}});
+}
+
+TEST_CASE("the axis that takes the place of i and n is not called in") {
+  const Program result = optimised(R"(dim S dynamic
+index i in 0..4, n in 0..4
+input x[S]
+let y[i,n] = sum[s in 0..S](tanh(x[s]*(i + n)))
+output z = y[1,2] + y[3,3]
+)", {{"S", 70}});
+  CHECK(contains(print(result), "diagonals"));
+}
