@@ -44,7 +44,8 @@ class MlpBuilder {
 
  private:
   bool classifies() const { return options_.task == Task::Classification; }
-  bool drops() const { return training_ && options_.dropout > 0; }
+  /// Prediction keeps the average over what is dropped: that is the function that was trained.
+  bool drops() const { return options_.dropout > 0; }
   std::string result() const { return classifies() ? "logit_mean" : "mean"; }
 
   void weights(const std::string& prefix, std::size_t layer) {

@@ -79,7 +79,7 @@ struct MlpOptions {
   std::vector<std::int64_t> sizes;  // inputs, hidden layers, outputs
   Task task = Task::Classification;
   std::string activation = "tanh";
-  double dropout = 0;  // rate of fast dropout of the hidden layers' inputs while training; needs tanh
+  double dropout = 0;  // rate of fast dropout (averaged in closed form) of the hidden layers' inputs; needs tanh
 };
 
 /// Throws TypeError for options out of range.

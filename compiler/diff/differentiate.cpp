@@ -10,6 +10,7 @@
 #include "compiler/diff/chain.h"
 #include "compiler/diff/lift_linear_algebra.h"
 #include "compiler/diff/open_definition.h"
+#include "compiler/diff/safe_reads.h"
 #include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
 
@@ -77,7 +78,11 @@ class Differentiation {
       else if (active_.contains(group->front().name)) pass(group->front());
     }
     for (const std::string& input : wrt_) add_gradient(*source_.find_input(input));
-    return builder_.take();
+    Program result = builder_.take();
+    for (Definition& definition : result.definitions) {
+      if (!source_.find_definition(definition.name)) definition.body = with_safe_reads(result, definition);
+    }
+    return result;
   }
 
  private:

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <ranges>
 #include <set>
 
 #include "compiler/fuse/matrix_product.h"
@@ -112,15 +114,21 @@ std::optional<Expr> read_in_place(const Kernel& kernel, const Expr& body) {
 
 using Group = std::span<const Definition>;
 
-using Choices = std::map<std::string, LoopChoice>;
-
-bool has_sample_loop(const Group& group, const Choices& choices) {
-  return std::ranges::any_of(group, [&](const Definition& definition) {
-    bool found = choices.at(definition.name).sample != LoopChoice::kNone;
-    visit(definition.body, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce && is_long(e->range); });
-    return found;
+/// Rounds of the longest of its loops; dynamic dims, which count samples, exceed all others.
+double longest_loop(const Definition& definition) {
+  double longest = 0;
+  const auto see = [&](const Range& range) {
+    const bool dynamic = is_long(range) && !known_extent(range);
+    longest = std::max(longest, dynamic ? HUGE_VAL : assumed_extent(range));
+  };
+  for (const AxisDecl& axis : definition.axes) see(axis.range);
+  visit(definition.body, [&](const Expr& e) {
+    if (e->kind == NodeKind::Reduce) see(e->range);
   });
+  return longest;
 }
+
+double longest_loop(const Group& group) { return std::ranges::max(group | std::views::transform([](const Definition& d) { return longest_loop(d); })); }
 
 /// What the group reads of others.
 std::set<std::string> tensors_read(const Group& group) {
@@ -130,10 +138,13 @@ std::set<std::string> tensors_read(const Group& group) {
   return names;
 }
 
-/// Definitions without a loop over samples as early as they can be: then kernels over samples come to stand next to each other and can join.
-std::vector<Group> in_fusing_order(const Program& program, const Choices& choices) {
+/// Definitions with shorter loops than the program's longest as early as they can be: then kernels over samples come to stand next to each other and
+/// can join.
+std::vector<Group> in_fusing_order(const Program& program) {
   std::vector<Group> order;
   std::vector<Group> groups = groups_of(program);
+  double longest = 0;
+  for (const Group& group : groups) longest = std::max(longest, longest_loop(group));
   std::set<std::string> waiting;
   for (const Definition& definition : program.definitions) waiting.insert(definition.name);
   const auto is_ready = [&](const Group& group) {
@@ -144,7 +155,7 @@ std::vector<Group> in_fusing_order(const Program& program, const Choices& choice
     for (auto group = groups.begin(); group != groups.end(); ++group) {
       if (!is_ready(*group)) continue;
       if (next == groups.end()) next = group;
-      if (!has_sample_loop(*group, choices)) {
+      if (longest_loop(*group) < longest) {
         next = group;
         break;
       }
@@ -161,7 +172,7 @@ class Fuser {
   explicit Fuser(const Program& program) : choices_(choose_loops(program)) { fused_.program = transpose_gathers(program, choices_); }
 
   FusedProgram run() {
-    for (const Group& group : in_fusing_order(fused_.program, choices_)) {
+    for (const Group& group : in_fusing_order(fused_.program)) {
       if (group[0].scan) add_scan(group);
       else add(group[0]);
     }
@@ -231,8 +242,18 @@ class Fuser {
     return kernels.size() - 1;
   }
 
+  /// Whether a root of the kernel sums over the given one of its loops.
+  static bool sums_over(const Kernel& kernel, const std::optional<LoopIndex>& loop) {
+    return loop && std::ranges::any_of(kernel.roots, [&](const KernelRoot& root) {
+      return root.accumulate && std::ranges::find(root.subscripts, Affine(loop->symbol)) == root.subscripts.end();
+    });
+  }
+
   static bool join(Kernel& kernel, const Placed& placed) {
     if (!same_loop(kernel.vector, placed.vector) || !same_loop(kernel.sample, placed.sample)) return false;
+    // Sums over lanes and sums over samples are kept in different places.
+    if (placed.choice.vector == LoopChoice::kReduced && sums_over(kernel, kernel.sample)) return false;
+    if (placed.choice.sample == LoopChoice::kReduced && sums_over(kernel, kernel.vector)) return false;
     const bool algebra = placed.root.definition.body->kind == NodeKind::LinearAlgebra ||
                          kernel.roots.front().definition.body->kind == NodeKind::LinearAlgebra;
     if (algebra || !placed.vector) return false;
@@ -274,7 +295,7 @@ class Fuser {
     }
   }
 
-  Choices choices_;
+  std::map<std::string, LoopChoice> choices_;
   FusedProgram fused_;
   std::map<std::string, std::size_t> where_;
 };

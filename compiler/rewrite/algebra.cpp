@@ -8,7 +8,6 @@
 
 #include "compiler/ir/functions.h"
 #include "compiler/ir/inside_proof.h"
-#include "compiler/rewrite/scope.h"
 
 namespace moxie {
 namespace {
@@ -254,22 +253,11 @@ Expr power(const Expr& a, int exponent) {
 
 namespace {
 
-/// A largest or smallest element of nothing is infinite, and infinity times an empty sum is no number.
-bool is_extremum_of_unknown(const Expr& expr) {
-  return expr->kind == NodeKind::Reduce && expr->reduce != ReduceKind::Sum && expr->reduce != ReduceKind::Product &&
-         known_extent(expr->range).value_or(0) == 0;
-}
-
 /// Whether the expression can be evaluated where the loop over `index` stands, even if that has no rounds.
 bool may_leave(const Expr& expr, Symbol index, const Surroundings* around) {
   if (expr->depends_on(index)) return false;
   bool reads = false;
-  bool infinite = false;
-  visit(expr, [&](const Expr& e) {
-    reads |= e->kind == NodeKind::Access;
-    infinite |= is_extremum_of_unknown(e);
-  });
-  if (infinite) return false;
+  visit(expr, [&](const Expr& e) { reads |= e->kind == NodeKind::Access; });
   return !reads || (around && InsideProof(around->program, Inside::Element).holds_within(expr, around->domain));
 }
 

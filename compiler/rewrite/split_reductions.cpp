@@ -7,16 +7,17 @@
 namespace moxie {
 namespace {
 
-/// Everything that changes with the summed index is single: then the samples are summed in single too, chunk by chunk, and what follows
+/// Whatever is read along the summed index is single: then the samples are summed in single too, chunk by chunk, and what follows
 /// (the small matrices per unit) stays in double.
 bool sums_singles(const Program& program, const Expr& reduction) {
   const OpenedReduce opened = open(reduction);
-  bool singles = true;
+  bool singles = false;
+  bool doubles = false;
   visit(opened.body, [&](const Expr& e) {
-    const bool changes = e->kind == NodeKind::Access && e->depends_on(opened.index);
-    singles &= !changes || program.dtype_of(e->tensor) == DType::f32;
+    if (e->kind != NodeKind::Access || !e->depends_on(opened.index)) return;
+    (program.dtype_of(e->tensor) == DType::f32 ? singles : doubles) = true;
   });
-  return singles;
+  return singles && !doubles;
 }
 
 bool fits_in_memory(const Definition& user, const Expr& expr, const Scope& scope) {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "compiler/diff/differentiate.h"
+#include "compiler/ir/evaluate.h"
 #include "compiler/diff/lift_linear_algebra.h"
 #include "compiler/support/error.h"
 #include "gradient_check.h"
@@ -217,4 +218,16 @@ TEST_CASE("a function whose derivative the language lacks is refused") {
   const Program program = parse("input x\noutput y = trigamma(x)\n");
   CHECK_THROWS_WITH_AS(differentiate(program, {"y"}, {}), doctest::Contains("'trigamma' cannot be differentiated"),
                        CompileError);
+}
+
+TEST_CASE("a factor that leaves its loop is read only where it exists") {
+  const Program program = parse(R"(dtype f64
+dim S = 10, N = 1
+input x, w[N]
+output y[p in 0..S] = where(p == 2, sum[i in 0..min(floor(p/3)+1, S)](x*where(i-2 >= 0, w[i-2], 0)), 1)
+)");
+  const Program gradient = differentiate(program, {"y"}, {"x"});
+  verify(gradient);
+  const TensorValues values = evaluate(gradient, {}, {{"x", {2}}, {"w", {3}}, {"cot.y", std::vector<double>(10, 1)}});
+  CHECK(values.at("grad.x") == std::vector<double>{0});
 }

@@ -64,7 +64,7 @@ TEST_CASE("a condition that reads behind a guard of its own is computed behind i
   check(R"(dim N
 index n:N
 input x[N], y[N]
-output z[n] = where(where(n >= 1, x[n-1], 0) > 1.5, y[n-1] + 1, x[n])
+output z[n] = where(where(n >= 1, x[n-1], 0) > 1.5, y[n] + 1, x[n])
 )", {{{"N", 3}}, {{"x", {1, 2, 3}}, {"y", {4, 5, 6}}}});
 }
 

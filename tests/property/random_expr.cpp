@@ -17,6 +17,7 @@ Place Place::with(Symbol symbol, const Affine& extent, const Range& range, doubl
   inner.indices.push_back({symbol, extent});
   inner.domain.add_range(symbol, range);
   inner.rounds *= std::max(size, 1.0);
+  inner.conditional |= size < 1 || range != Range::extent(extent);
   return inner;
 }
 
@@ -234,8 +235,8 @@ Expr RandomExpr::reduction(const Place& place, int depth) {
   using enum ReduceKind;
   const Affine size = extent();
   if (place.rounds * size_of(size) > kMostRounds) return unary(place, depth);
-  const ReduceKind kind = random_.pick<ReduceKind>({Sum, Sum, Sum, Sum, Sum, Product, Max, Min, LogSumExp});
   // An empty maximum is infinite.
+  const ReduceKind kind = size_of(size) > 0 ? random_.pick<ReduceKind>({Sum, Sum, Sum, Sum, Sum, Product, Max, Min, LogSumExp}) : Sum;
   const Range over = range(place, size, kind != Sum && kind != Product);
   const Symbol index = Symbol::fresh();
   const Place inner = place.with(index, size, over, size_of(size));

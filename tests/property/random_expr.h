@@ -19,9 +19,10 @@ struct Place {
   std::vector<OpenIndex> indices;
   IndexDomain domain;
   double rounds = 1;  // how often the expression is evaluated
+  bool conditional = false;  // whether it may be that it is never evaluated
 
   Place with(Symbol symbol, const Affine& extent, const Range& range, double size) const;
-  Place where(const Expr& condition, bool truth) const { return {indices, domain.where(condition, truth), rounds}; }
+  Place where(const Expr& condition, bool truth) const { return {indices, domain.where(condition, truth), rounds, true}; }
   std::vector<Symbol> over(const Affine& extent) const;
 };
 

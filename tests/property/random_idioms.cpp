@@ -131,7 +131,8 @@ Expr RandomExpr::algebra_chain(const Place& place) {
   for (const DimDecl& dim : program_.dims) {
     if (!dim.dynamic && dims_.at(dim.name) >= 1 && dims_.at(dim.name) <= 5) sizes.emplace_back(Symbol::dim(dim.name));
   }
-  if (sizes.empty() || place.rounds > 500) return softmax(place);
+  // A matrix is factored whether or not its result is wanted.
+  if (sizes.empty() || place.rounds > 500 || place.conditional) return softmax(place);
   const Affine size = random_.pick(sizes);
   const Range all = Range::extent(size);
   const Symbol row = Symbol::fresh();

@@ -134,7 +134,7 @@ std::vector<std::int64_t> hidden_layers(const TrainConfig& config) {
   return found == kDefaultLayers.end() ? kOtherLayers : found->layers;
 }
 
-Network make_network(const TrainConfig& config, const Encoding& encoding, bool training) {
+Network make_network(const TrainConfig& config, const Encoding& encoding) {
   std::vector<std::int64_t> sizes = hidden_layers(config);
   sizes.insert(sizes.begin(), static_cast<std::int64_t>(encoding.feature_count()));
   sizes.push_back(static_cast<std::int64_t>(encoding.target_count()));
@@ -143,7 +143,7 @@ Network make_network(const TrainConfig& config, const Encoding& encoding, bool t
   options.sizes = std::move(sizes);
   options.task = encoding.task;
   options.activation = config.activation;
-  options.dropout = training && choose("--dropout", kDropout, config.dropout) ? config.dropout_rate : 0;
+  options.dropout = choose("--dropout", kDropout, config.dropout) ? config.dropout_rate : 0;
   return mlp_network(options);
 }
 

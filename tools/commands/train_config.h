@@ -125,9 +125,8 @@ LoadOptions load_options(const TrainConfig& config);
 /// The layers, or what suits the data set where none are given.
 std::vector<std::int64_t> hidden_layers(const TrainConfig& config);
 
-/// The network for data of the given widths. Without `training` nothing is dropped out, so that its loss tells how good
-/// the parameters are.
-Network make_network(const TrainConfig& config, const Encoding& encoding, bool training);
+/// The network for data of the given widths.
+Network make_network(const TrainConfig& config, const Encoding& encoding);
 OptimiserOptions optimiser_options(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 PlateauOptions plateau_options(const TrainConfig& config);

@@ -94,8 +94,8 @@ SavedModel load_model(const std::filesystem::path& file) {
 
 Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device)
     : encoding_(std::move(encoding)),
-      loss_(make_network(config, encoding_, false).train, device),
-      predict_(make_network(config, encoding_, false).predict, device) {}
+      loss_(make_network(config, encoding_).train, device),
+      predict_(make_network(config, encoding_).predict, device) {}
 
 void Evaluator::set_parameters(const NamedTensors& parameters) {
   loss_.set(parameters);

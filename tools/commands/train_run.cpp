@@ -45,7 +45,7 @@ NamedTensors zeros_of(const Program& program, const std::vector<std::pair<std::s
 TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device)
     : config_(config),
       data_(data),
-      network_(make_network(config, data.encoding, true)),
+      network_(make_network(config, data.encoding)),
       trainer_(make_step(config, network_), device, rows_of(data.train), {config.batch, config.seed}),
       evaluator_(config, data.encoding, device),
       initial_(initial_values(network_.parameters, config.seed)),
