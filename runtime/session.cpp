@@ -26,8 +26,8 @@ struct TensorMemory {
       const std::size_t room = (std::max<std::size_t>(bytes, 1) + 63) / 64 * 64;
       data.reset(static_cast<std::byte*>(std::aligned_alloc(64, room)));
       if (!data) throw DeviceError("out of memory: " + std::to_string(room) + " bytes were wanted");
-      std::memset(data.get(), 0, room);
     }
+    std::memset(data.get(), 0, bytes);  // elements outside the ranges of their axes stay zero
     dtype = wanted;
     shape = std::move(extents);
     size = bytes;

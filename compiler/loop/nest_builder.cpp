@@ -37,18 +37,22 @@ void NestBuilder::count_factors(const Expr& expr) {
 
 void NestBuilder::open_loop(Symbol index, const Range& range, const std::string& name, bool vector) {
   frames_.push_back({{}, index, Symbol::bound(next_variable_++), range, vector, loop_name(name, range), {}, {}, {}});
+  if (stages_.empty()) return;
+  const IndexDomain domain = domain_at(frames_.size() - 1);
+  if (domain.prove_nonnegative(index) != Proof::Holds) return;
   for (const Stage& stage : stages_) {
-    if (covers(stage.staged.extent, range)) {
-      const Expr here = substitute(stage.staged.expr, {{stage.staged.placeholder, index}});
-      alive_.push_back(here);
-      frames_.back().staged[{here.get(), stage.staged.type}] = stage.array;
-    }
+    if (domain.prove_nonnegative(Affine(stage.staged.extent - 1) - Affine(index)) != Proof::Holds) continue;
+    const Expr here = substitute(stage.staged.expr, {{stage.staged.placeholder, index}});
+    alive_.push_back(here);
+    frames_.back().staged[{here.get(), stage.staged.type}] = stage.array;
   }
 }
 
-bool NestBuilder::covers(std::int64_t extent, const Range& range) {
-  const bool from_zero = std::ranges::any_of(range.lows, [](const Bound& low) { return low.value.constant() >= 0; });
-  return from_zero && std::ranges::any_of(range.highs, [&](const Bound& high) { return high.divisor == 1 && high.value.is_constant() && high.value.constant() < extent; });
+/// Whether all loads stay inside their tensors for the whole extent, which inner loops need not run through.
+bool NestBuilder::is_safe_everywhere(const Staged& staged) const {
+  IndexDomain domain = domain_at(frames_.size() - 1);
+  domain.add_range(staged.placeholder, Range::extent(staged.extent));
+  return InsideProof(source_, Inside::Storage).holds_within(staged.expr, domain);
 }
 
 /// Computes beforehand what inner loops would compute again in every round of a loop over `index`.
@@ -60,7 +64,7 @@ void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
         return stage.staged.type == staged.type && stage.staged.extent >= staged.extent &&
                substitute(stage.staged.expr, {{stage.staged.placeholder, staged.placeholder}}) == staged.expr;
       };
-      if (std::ranges::any_of(stages_, same)) continue;
+      if (std::ranges::any_of(stages_, same) || !is_safe_everywhere(staged)) continue;
       const ArrayId array = new_array("stage", staged.type, {staged.extent}, is_varying(staged.expr));
       open_loop(staged.placeholder, Range::extent(staged.extent));
       count_factors(staged.expr);

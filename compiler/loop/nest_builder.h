@@ -81,7 +81,7 @@ class NestBuilder {
   std::optional<ValueId> find_value(const Expr& expr, ValueType type) const;
   bool is_available(const Expr& expr) const;
   bool is_known(Symbol symbol) const;
-  static bool covers(std::int64_t extent, const Range& range);
+  bool is_safe_everywhere(const Staged& staged) const;
   void stage(const std::vector<Work>& works, Symbol index);
   std::optional<ValueId> read_staged(const Expr& expr, ValueType type);
   std::size_t depth_of(const Expr& expr, ValueType type);

@@ -23,14 +23,10 @@ std::optional<std::int64_t> box_extent(const Range& range) {
   return std::nullopt;
 }
 
-/// Loads stay inside their tensors for the whole box only if subscripts are single indices.
-bool is_safe_everywhere(const Expr& expr) {
-  bool safe = true;
-  visit(expr, [&](const Expr& e) {
-    const bool plain = std::ranges::all_of(e->subscripts, [](const Affine& s) { return s.is_constant() || s.as_symbol(); });
-    safe &= e->kind != NodeKind::Reduce && e->kind != NodeKind::LinearAlgebra && (e->kind != NodeKind::Access || plain);
-  });
-  return safe;
+bool has_loops(const Expr& expr) {
+  bool found = false;
+  visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce || e->kind == NodeKind::LinearAlgebra; });
+  return found;
 }
 
 class StageFinder {
@@ -54,7 +50,7 @@ class StageFinder {
     if (!expr->depends_on(bound)) return;
     const bool known = !expr->depends_on(index_) && std::ranges::all_of(expr->free_symbols, [&](Symbol s) { return s == bound || is_available_(s); });
     const bool number = expr->kind != NodeKind::Call || expr->function->result == ResultType::Number;
-    if (known && number && is_safe_everywhere(expr) && cost(expr) >= kWorthStaging) return add(expr, type, bound, extent);
+    if (known && number && !has_loops(expr) && cost(expr) >= kWorthStaging) return add(expr, type, bound, extent);
     if (expr->kind == NodeKind::Reduce) return;
     for (const Expr& arg : expr->args) collect(arg, argument_type(expr, type), bound, extent);
   }

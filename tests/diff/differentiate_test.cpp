@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
 #include "compiler/diff/lift_linear_algebra.h"
+#include "compiler/ir/evaluate.h"
 #include "compiler/support/error.h"
 #include "gradient_check.h"
 

@@ -76,6 +76,14 @@ output z[m] = solve[n,m](where(n == m, 2, 0.5), where(n >= 1, x[n-1], 0))
 )", {{{"N", 2}}, {{"x", {1, 2}}}});
 }
 
+TEST_CASE("what is computed before a double loop stays inside its tensor") {
+  check(R"(dim N
+index n:N
+input x[3], y[N]
+output z[n] = sum[r in 0..3](sum[t in 0..min(r+1, 14)](exp(-x[t]^2)*exp(-(x[r] - y[n])^2)))
+)", {{{"N", 2}}, {{"x", {1, 2, 3}}, {"y", {4, 5}}}});
+}
+
 TEST_CASE("a table of an axis that is never run through takes no room") {
   check(R"(dim S dynamic, N
 index s:S, n:N

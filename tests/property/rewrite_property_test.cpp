@@ -22,7 +22,7 @@ std::vector<std::string> outputs_of(const Program& program) {
 }
 
 Finding same_values(const Reference& want, const Program& rewritten, const DimValues& dims, std::string_view after) {
-  const auto finding = difference(want.program, dims, evaluate(rewritten, dims, want.inputs), want.values, kTolerance);
+  const auto finding = difference(want.program, evaluate(rewritten, dims, want.inputs), want.values, kTolerance);
   return finding ? Finding(fmt::format("after {}: {}\n{}", after, *finding, print(rewritten))) : finding;
 }
 

@@ -148,8 +148,8 @@ std::vector<Finding> examine() {
           find_blas(),
           {"CUDA device", false, "not built in this version", "", {}},
           find_library("CUDA driver", "libcuda.so.1", "install NVIDIA's driver for the GPU of this machine"),
-          find_library("CUDA compiler", "libnvrtc.so.12",
-                       "install the CUDA 12 toolkit, or NVIDIA's nvidia-cuda-nvrtc package"),
+          find_library("CUDA compiler", "libnvrtc.so.13",
+                       "install the CUDA 13 toolkit, or NVIDIA's nvidia-cuda-nvrtc package"),
           inspect_cache(),
           try_devices()};
 }
