@@ -12,7 +12,8 @@ namespace {
 std::vector<Expr> missing_tests(const Program& program, const Expr& access, const IndexDomain& domain) {
   std::vector<Expr> tests;
   const auto require = [&](const Affine& high, const Affine& low) {
-    if (domain.prove_nonnegative(high - low) == Proof::Fails) tests.push_back(call(">=", {index_value(high), index_value(low)}));
+    if (domain.prove_nonnegative(high - low) == Proof::Fails)
+      tests.push_back(call(">=", {index_value(high), index_value(low)}));
   };
   const Definition* definition = program.find_definition(access->tensor);
   const std::vector<Affine> shape = program.shape_of(access->tensor);
@@ -54,7 +55,8 @@ class SafeReads {
     const bool branches = expr->kind == NodeKind::Call && expr->function->name == "where";
     for (std::size_t k = 0; k < expr->args.size(); ++k) {
       const bool inside = branches && k > 0;
-      args.push_back(inside ? SafeReads(program_, domain_.where(expr->args[0], k == 1)).apply(expr->args[k]) : apply(expr->args[k]));
+      args.push_back(inside ? SafeReads(program_, domain_.where(expr->args[0], k == 1)).apply(expr->args[k])
+                            : apply(expr->args[k]));
     }
     return with_args(expr, std::move(args));
   }
@@ -73,7 +75,8 @@ Expr with_safe_reads(const Program& program, const Definition& definition) {
     if (dim.value && !dim.dynamic) known.emplace_back(Symbol::dim(dim.name), Affine(*dim.value));
   }
   IndexDomain domain(known);
-  for (std::uint32_t k = 0; k < definition.axes.size(); ++k) domain.add_range(Symbol::axis(k), definition.axes[k].range);
+  for (std::uint32_t k = 0; k < definition.axes.size(); ++k)
+    domain.add_range(Symbol::axis(k), definition.axes[k].range);
   return SafeReads(program, std::move(domain)).apply(definition.body);
 }
 

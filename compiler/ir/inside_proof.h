@@ -7,8 +7,9 @@
 
 namespace moxie {
 
-/// Where an access has to lie: at an element that exists, or only somewhere in the tensor's storage, which is a box. The latter is what generated
-/// code needs; it computes both branches of a condition, and heeds the condition only where it guards an access directly: where(c, x[i], 0).
+/// Where an access has to lie: at an element that exists, or only somewhere in the tensor's storage, which is a box.
+/// The latter is what generated code needs; it computes both branches of a condition, and heeds the condition only
+/// where it guards an access directly: where(c, x[i], 0).
 enum class Inside : std::uint8_t { Element, Storage };
 
 class InsideProof {

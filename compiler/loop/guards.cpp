@@ -22,13 +22,15 @@ class Guarding {
 
  private:
   Expr guarded(const Expr& expr) {
-    if (expr->kind == NodeKind::Access) return condition_ && !is_inside(expr) ? call("where", {condition_, expr, constant(0)}) : expr;
+    if (expr->kind == NodeKind::Access)
+      return condition_ && !is_inside(expr) ? call("where", {condition_, expr, constant(0)}) : expr;
     if (is_call(expr, "where")) return guarded_where(expr);
     if (expr->kind != NodeKind::Reduce) return map_children(expr, [&](const Expr& child) { return apply(child); });
     const OpenedReduce opened = open(expr);
     IndexDomain inner = domain_;
     inner.add_range(opened.index, opened.range);
-    return reduce(expr->reduce, opened.index, opened.range, Guarding(program_, std::move(inner), condition_).apply(opened.body));
+    return reduce(expr->reduce, opened.index, opened.range,
+                  Guarding(program_, std::move(inner), condition_).apply(opened.body));
   }
 
   Expr guarded_where(const Expr& expr) {
@@ -38,19 +40,22 @@ class Guarding {
     if (is_guard) return call("where", {is_inside(expr->args[1]) ? own : yes, expr->args[1], expr->args[2]});
     const Expr negated = call("not", {own});
     const Expr no = condition_ ? call("and", {condition_, negated}) : negated;
-    return call("where", {own, Guarding(program_, domain_, yes).apply(expr->args[1]), Guarding(program_, domain_, no).apply(expr->args[2])});
+    return call("where", {own, Guarding(program_, domain_, yes).apply(expr->args[1]),
+                          Guarding(program_, domain_, no).apply(expr->args[2])});
   }
 
   bool is_inside(const Expr& access) const { return InsideProof(program_, Inside::Storage).holds(access, domain_); }
 
   const Program& program_;
   IndexDomain domain_;
-  Expr condition_;  // empty outside all conditions
+  Expr condition_;                                               // empty outside all conditions
   std::unordered_map<const Node*, std::pair<Expr, Expr>> done_;  // keeps its keys alive
 };
 
 }  // namespace
 
-Expr guard_accesses(const Expr& expr, const Program& program, const IndexDomain& domain) { return Guarding(program, domain, {}).apply(expr); }
+Expr guard_accesses(const Expr& expr, const Program& program, const IndexDomain& domain) {
+  return Guarding(program, domain, {}).apply(expr);
+}
 
 }  // namespace moxie

@@ -7,7 +7,8 @@
 namespace moxie {
 namespace {
 
-/// Bounds that hold for all values of the symbols that `stays` does not name: each of these gives way to its own bounds.
+/// Bounds that hold for all values of the symbols that `stays` does not name: each of these gives way to its own
+/// bounds.
 template <class Predicate>
 std::vector<Bound> widened(std::vector<Bound> bounds, bool lower, const Scope& scope, const Predicate& stays) {
   for (auto entry = scope.open.rbegin(); entry != scope.open.rend(); ++entry) {
@@ -20,10 +21,12 @@ std::vector<Bound> widened(std::vector<Bound> bounds, bool lower, const Scope& s
     for (const Bound& bound : bounds) {
       const std::int64_t coefficient = bound.value.coefficient(symbol);
       const Affine rest = bound.value - Affine(symbol) * coefficient;
-      if (coefficient == 0) add(bound);
-      else for (const Bound& end : (coefficient > 0) == lower ? range.lows : range.highs) {
-        add({checked_mul(bound.divisor, end.divisor), rest * end.divisor + end.value * coefficient});
-      }
+      if (coefficient == 0)
+        add(bound);
+      else
+        for (const Bound& end : (coefficient > 0) == lower ? range.lows : range.highs) {
+          add({checked_mul(bound.divisor, end.divisor), rest * end.divisor + end.value * coefficient});
+        }
     }
     bounds = std::move(next);
   }
@@ -35,7 +38,8 @@ Affine room_for(const Range& range, const Scope& scope) {
   std::optional<Affine> room;
   for (const Bound& bound : widened(range.highs, false, scope, [](Symbol) { return false; })) {
     // Without the division the room is larger than need be, but an affine number.
-    const Affine size = bound.value.is_constant() ? Affine(floor_div(bound.value.constant(), bound.divisor) + 1) : bound.value + Affine(1);
+    const Affine size = bound.value.is_constant() ? Affine(floor_div(bound.value.constant(), bound.divisor) + 1)
+                                                  : bound.value + Affine(1);
     const bool smaller = !room || (size.is_constant() && (!room->is_constant() || size.constant() < room->constant()));
     if (smaller) room = size;
   }
@@ -43,7 +47,8 @@ Affine room_for(const Range& range, const Scope& scope) {
   return *room;
 }
 
-/// Whether the axes start at 0 or above and every access lies inside its tensor, by the ranges of the axes and what the body itself says.
+/// Whether the axes start at 0 or above and every access lies inside its tensor, by the ranges of the axes and what the
+/// body itself says.
 bool stands_alone(const Program& program, const Definition& definition) {
   IndexDomain domain({});
   for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
@@ -57,7 +62,8 @@ bool stands_alone(const Program& program, const Definition& definition) {
 
 std::string axis_name(const Program& program, const std::vector<AxisDecl>& axes, const Affine& extent) {
   const auto taken = [&](const std::string& name) {
-    return std::ranges::count(axes, name, &AxisDecl::name) > 0 || program.find_dim(name) || program.find_input(name) || program.find_definition(name);
+    return std::ranges::count(axes, name, &AxisDecl::name) > 0 || program.find_dim(name) || program.find_input(name) ||
+           program.find_definition(name);
   };
   for (const IndexDecl& index : program.indices) {
     if (index.range == Range::extent(extent) && !taken(index.name)) return index.name;
@@ -67,7 +73,8 @@ std::string axis_name(const Program& program, const std::vector<AxisDecl>& axes,
   return name;
 }
 
-std::optional<Extraction> extract(const Program& program, const Scope& scope, const Expr& expr, const std::string& stem, DType dtype) {
+std::optional<Extraction> extract(const Program& program, const Scope& scope, const Expr& expr, const std::string& stem,
+                                  DType dtype) {
   const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
   const auto becomes_axis = [&](Symbol symbol) { return std::ranges::find(symbols, symbol) != symbols.end(); };
   Replacement to_axes;
@@ -79,7 +86,8 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
   Scope alone;  // the ranges that are left when all other indices are gone
   for (const Symbol symbol : symbols) {
     const Range& range = *scope.find(symbol);
-    const Range own = {widened(range.lows, true, scope, becomes_axis), widened(range.highs, false, scope, becomes_axis)};
+    const Range own = {widened(range.lows, true, scope, becomes_axis),
+                       widened(range.highs, false, scope, becomes_axis)};
     const Affine room = room_for(own, alone);
     alone = alone.with(symbol, own);
     definition.axes.push_back({axis_name(program, definition.axes, room), room, own.substitute(lookup)});

@@ -11,10 +11,13 @@ using namespace moxie;
 
 namespace {
 
-FusedProgram fused(const char* text, const DimValues& dims = {}) { return fuse(optimise(specialise(parse(text), dims))); }
+FusedProgram fused(const char* text, const DimValues& dims = {}) {
+  return fuse(optimise(specialise(parse(text), dims)));
+}
 
 std::ptrdiff_t count_products(const FusedProgram& program) {
-  return std::ranges::count_if(program.steps, [](const Step& step) { return std::holds_alternative<MatrixProduct>(step); });
+  return std::ranges::count_if(program.steps,
+                               [](const Step& step) { return std::holds_alternative<MatrixProduct>(step); });
 }
 
 std::ptrdiff_t count_kernels_over(const FusedProgram& program, const Range& range) {
@@ -52,7 +55,8 @@ TEST_CASE("no shared loop runs to an end that another index moves") {
 index i:S
 input x[S]
 output y[i,j in 0..i of S] = x[i]*x[j]
-)").steps) {
+)")
+                              .steps) {
     const auto& kernel = std::get<Kernel>(step);
     for (const auto& loop : {kernel.vector, kernel.sample}) CHECK((!loop || loop->range == Range::extent(100)));
   }
@@ -64,7 +68,8 @@ index s:S, n:N
 input w[S,N], x[N], y[S]
 output a[s] = sum[n](w[s,n]*x[n])
 output b[n] = sum[s](w[s,n]*y[s])
-)").steps) {
+)")
+                              .steps) {
     CHECK(std::get<Kernel>(step).roots.size() == 1);
   }
 }
@@ -80,12 +85,14 @@ TEST_CASE("the response variance is one kernel over samples") {
 TEST_CASE("no definition of the response variance has samples and two inducing points") {
   const Program program = optimise(specialise(load_op("gpn.response_variance"), {{"N", 10}, {"R", 14}}));
   for (const Definition& definition : program.definitions) {
-    const bool over_samples = std::ranges::any_of(definition.axes, [](const AxisDecl& axis) { return axis.extent == Affine(Symbol::dim("S")); });
+    const bool over_samples = std::ranges::any_of(
+        definition.axes, [](const AxisDecl& axis) { return axis.extent == Affine(Symbol::dim("S")); });
     CHECK((!over_samples || definition.axes.size() <= 2));
   }
 }
 
 TEST_CASE("equally spaced inducing points are summed over their midpoints") {
-  const std::string text = print(optimise(specialise(load_op("gpn.response_variance_equispaced"), {{"N", 10}, {"R", 14}})));
+  const std::string text =
+      print(optimise(specialise(load_op("gpn.response_variance_equispaced"), {{"N", 10}, {"R", 14}})));
   CHECK(text.find("in 0..27") != std::string::npos);
 }

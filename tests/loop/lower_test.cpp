@@ -22,7 +22,8 @@ void check(const char* text, const Run& run) {
   }
   Session session(program, fixed, open_device("interp"));
   for (const InputDecl& input : program.inputs) {
-    session.set(input.name, make_host_tensor(input.dtype, extents_of(program, input.name, run.dims), run.inputs.at(input.name)));
+    session.set(input.name,
+                make_host_tensor(input.dtype, extents_of(program, input.name, run.dims), run.inputs.at(input.name)));
   }
   session.run();
   const TensorValues want = evaluate(program, run.dims, run.inputs);
@@ -30,7 +31,8 @@ void check(const char* text, const Run& run) {
     if (!definition.output) continue;
     const std::vector<double> got = to_doubles(session.get(definition.name));
     REQUIRE(got.size() == want.at(definition.name).size());
-    for (std::size_t k = 0; k < got.size(); ++k) CHECK(got[k] == doctest::Approx(want.at(definition.name)[k]).epsilon(1e-12));
+    for (std::size_t k = 0; k < got.size(); ++k)
+      CHECK(got[k] == doctest::Approx(want.at(definition.name)[k]).epsilon(1e-12));
   }
 }
 
@@ -41,7 +43,8 @@ TEST_CASE("a load stays in a loop that may have no rounds") {
 index n:N
 input x[N], y[N]
 output z[n] = sum[i in 0..n](tanh(x[n-1] + y[i]))
-)", {{{"N", 3}}, {{"x", {1, 2, 3}}, {"y", {4, 5, 6}}}});
+)",
+        {{{"N", 3}}, {{"x", {1, 2, 3}}, {"y", {4, 5, 6}}}});
 }
 
 TEST_CASE("an inner sum stays in a loop that may have no rounds") {
@@ -49,7 +52,8 @@ TEST_CASE("an inner sum stays in a loop that may have no rounds") {
 index n:N, m:N
 input x[N,N], y[N]
 output z[n] = sum[i in 0..n](tanh(y[i]*sum[m](x[n-1,m])))
-)", {{{"N", 2}}, {{"x", {1, 2, 3, 4}}, {"y", {4, 5}}}});
+)",
+        {{{"N", 2}}, {{"x", {1, 2, 3, 4}}, {"y", {4, 5}}}});
 }
 
 TEST_CASE("a guard protects an access with a plain index too") {
@@ -57,7 +61,8 @@ TEST_CASE("a guard protects an access with a plain index too") {
 index n:N
 input x[M], y[N]
 output z[n] = where(n < M, exp(x[n])*y[n], y[n])
-)", {{{"N", 3}, {"M", 2}}, {{"x", {1, 2}}, {"y", {4, 5, 6}}}});
+)",
+        {{{"N", 3}, {"M", 2}}, {{"x", {1, 2}}, {"y", {4, 5, 6}}}});
 }
 
 TEST_CASE("a condition that reads behind a guard of its own is computed behind it everywhere") {
@@ -65,7 +70,8 @@ TEST_CASE("a condition that reads behind a guard of its own is computed behind i
 index n:N
 input x[N], y[N]
 output z[n] = where(where(n >= 1, x[n-1], 0) > 1.5, y[n] + 1, x[n])
-)", {{{"N", 3}}, {{"x", {1, 2, 3}}, {"y", {4, 5, 6}}}});
+)",
+        {{{"N", 3}}, {{"x", {1, 2, 3}}, {"y", {4, 5, 6}}}});
 }
 
 TEST_CASE("the right-hand side of a solve may read behind a guard") {
@@ -73,7 +79,8 @@ TEST_CASE("the right-hand side of a solve may read behind a guard") {
 index n:N, m:N
 input x[N]
 output z[m] = solve[n,m](where(n == m, 2, 0.5), where(n >= 1, x[n-1], 0))
-)", {{{"N", 2}}, {{"x", {1, 2}}}});
+)",
+        {{{"N", 2}}, {{"x", {1, 2}}}});
 }
 
 TEST_CASE("what is computed before a double loop stays inside its tensor") {
@@ -81,7 +88,8 @@ TEST_CASE("what is computed before a double loop stays inside its tensor") {
 index n:N
 input x[3], y[N]
 output z[n] = sum[r in 0..3](sum[t in 0..min(r+1, 14)](exp(-x[t]^2)*exp(-(x[r] - y[n])^2)))
-)", {{{"N", 2}}, {{"x", {1, 2, 3}}, {"y", {4, 5}}}});
+)",
+        {{{"N", 2}}, {{"x", {1, 2, 3}}, {"y", {4, 5}}}});
 }
 
 TEST_CASE("a table of an axis that is never run through takes no room") {
@@ -89,7 +97,8 @@ TEST_CASE("a table of an axis that is never run through takes no room") {
 index s:S, n:N
 input x[S], y[N]
 output z[n] = sum[s in 0..S-2](tanh(x[s])*y[n])
-)", {{{"S", 1}, {"N", 2}}, {{"x", {1}}, {"y", {4, 5}}}});
+)",
+        {{{"S", 1}, {"N", 2}}, {{"x", {1}}, {"y", {4, 5}}}});
 }
 
 TEST_CASE("a library's product reads operands that lie column by column") {
@@ -98,5 +107,6 @@ index s:S, n:N, k:K
 input x[S,K], w[N]
 let v[n,k] = exp(w[n])*k
 output y[s,n] = sum[k](x[s,k]*v[n,k])
-)", {{{"S", 2}, {"N", 2}, {"K", 3}}, {{"x", {1, 2, 3, 4, 5, 6}}, {"w", {0.5, 0.25}}}});
+)",
+        {{{"S", 2}, {"N", 2}, {"K", 3}}, {{"x", {1, 2, 3, 4, 5, 6}}, {"w", {0.5, 0.25}}}});
 }

@@ -47,7 +47,8 @@ TensorValues moved(TensorValues inputs, double change) {
   return inputs;
 }
 
-std::optional<Reference> reference_of(Program program, const DimValues& dims, unsigned seed, double change, double sensitivity) {
+std::optional<Reference> reference_of(Program program, const DimValues& dims, unsigned seed, double change,
+                                      double sensitivity) {
   Reference result{std::move(program), random_inputs(program, dims, seed), {}};
   result.inputs = random_inputs(result.program, dims, seed);
   try {
@@ -63,7 +64,8 @@ std::optional<Reference> reference_of(Program program, const DimValues& dims, un
   return result;
 }
 
-Finding difference_of(const std::string& name, const std::vector<double>& got, const std::vector<double>& want, double tolerance) {
+Finding difference_of(const std::string& name, const std::vector<double>& got, const std::vector<double>& want,
+                      double tolerance) {
   if (got.size() != want.size()) return fmt::format("{} has {} elements instead of {}", name, got.size(), want.size());
   double scale = 1;
   for (const double x : want) scale = std::max(scale, std::abs(x));
@@ -89,8 +91,10 @@ void check_property(unsigned count, const Property& property) {
     INFO("seed ", seed);
     const Finding finding = find(property, sample);
     if (!finding) continue;
-    const Sample small = minimise(sample, [&](const Sample& candidate) { return find(property, candidate).has_value(); });
-    FAIL_CHECK(fmt::format("seed {}: {}\nmade small: {}\n{}", seed, *finding, find(property, small).value_or("(no longer fails)"), describe(small)));
+    const Sample small =
+        minimise(sample, [&](const Sample& candidate) { return find(property, candidate).has_value(); });
+    FAIL_CHECK(fmt::format("seed {}: {}\nmade small: {}\n{}", seed, *finding,
+                           find(property, small).value_or("(no longer fails)"), describe(small)));
   }
 }
 
@@ -113,7 +117,8 @@ std::optional<Reference> gradient_reference(const Sample& sample, double change,
 Finding difference(const Program& program, const TensorValues& got, const TensorValues& want, double tolerance) {
   for (const Definition& definition : program.definitions) {
     if (!definition.output) continue;
-    if (auto finding = difference_of(definition.name, got.at(definition.name), want.at(definition.name), tolerance)) return finding;
+    if (auto finding = difference_of(definition.name, got.at(definition.name), want.at(definition.name), tolerance))
+      return finding;
   }
   return std::nullopt;
 }

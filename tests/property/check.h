@@ -24,13 +24,14 @@ struct Reference {
   TensorValues inputs;
   TensorValues values;
 };
-/// Nothing where the formulas leave their domains, or where a change of the inputs by `change` (relative) moves a value by more than
-/// `sensitivity` (relative to the tensor): there rounding decides.
+/// Nothing where the formulas leave their domains, or where a change of the inputs by `change` (relative) moves a value
+/// by more than `sensitivity` (relative to the tensor): there rounding decides.
 std::optional<Reference> reference(const Sample& sample, double change = 1e-12, double sensitivity = 1e-8);
 /// The same for the vector-Jacobian product of all outputs with respect to all inputs.
 std::optional<Reference> gradient_reference(const Sample& sample, double change = 1e-12, double sensitivity = 1e-8);
 
-/// Compares the outputs of `program`, relative to the largest magnitude of each. Elements outside the ranges of their axes are zero.
+/// Compares the outputs of `program`, relative to the largest magnitude of each. Elements outside the ranges of their
+/// axes are zero.
 Finding difference(const Program& program, const TensorValues& got, const TensorValues& want, double tolerance);
 
 }  // namespace moxie::test

@@ -24,7 +24,8 @@ std::shared_ptr<Device> cpu(std::string_view level, int threads) {
 
 void set_inputs(Session& session, const Program& program, const DimValues& dims, const TensorValues& inputs) {
   for (const InputDecl& input : program.inputs) {
-    session.set(input.name, make_host_tensor(input.dtype, extents_of(program, input.name, dims), inputs.at(input.name)));
+    session.set(input.name,
+                make_host_tensor(input.dtype, extents_of(program, input.name, dims), inputs.at(input.name)));
   }
 }
 
@@ -49,14 +50,16 @@ DimValues hidden_dims(const Program& program, const DimValues& dims) {
   for (const DimDecl& dim : program.dims) {
     bool shown = !dim.dynamic;
     for (const InputDecl& input : program.inputs) {
-      for (const Affine& extent : input.shape) shown |= extent.terms().size() == 1 && extent.mentions(Symbol::dim(dim.name));
+      for (const Affine& extent : input.shape)
+        shown |= extent.terms().size() == 1 && extent.mentions(Symbol::dim(dim.name));
     }
     if (!shown) hidden[dim.name] = dims.at(dim.name);
   }
   return hidden;
 }
 
-TensorValues run(const std::shared_ptr<Device>& device, const Program& program, const DimValues& dims, const TensorValues& inputs) {
+TensorValues run(const std::shared_ptr<Device>& device, const Program& program, const DimValues& dims,
+                 const TensorValues& inputs) {
   Session session(program, hidden_dims(program, dims), device);
   return run(session, program, dims, inputs);
 }
@@ -82,7 +85,8 @@ Finding cpu_agrees(const Sample& sample, MakeReference make, std::string_view le
   Session session(want->program, hidden_dims(want->program, sample.dims), cpu(level, 1));
   const auto one = run(session, want->program, sample.dims, want->inputs);
   if (auto finding = difference(want->program, one, want->values, kTolerance)) return finding;
-  if (run(session, want->program, sample.dims, want->inputs) != one) return "a second run gives other bits than the first";
+  if (run(session, want->program, sample.dims, want->inputs) != one)
+    return "a second run gives other bits than the first";
   const auto two = run(cpu(level, 2), want->program, sample.dims, want->inputs);
   return one == two ? Finding() : Finding("two threads give other bits than one");
 }
@@ -93,10 +97,13 @@ Finding other_extents_agree(const Sample& sample) {
   const auto want_other = reference(other);
   if (!want || !want_other || !hidden_dims(want->program, sample.dims).empty()) return std::nullopt;
   Session session(want->program, {}, cpu("x86-64-v3", 1));
-  if (auto finding = difference(want->program, run(session, want->program, sample.dims, want->inputs), want->values, kTolerance)) return finding;
+  if (auto finding =
+          difference(want->program, run(session, want->program, sample.dims, want->inputs), want->values, kTolerance))
+    return finding;
   const std::int64_t compiled = llvm_compilations();
   const auto got = run(session, want->program, other.dims, want_other->inputs);
-  if (auto finding = difference(want->program, got, want_other->values, kTolerance)) return "with other extents: " + *finding;
+  if (auto finding = difference(want->program, got, want_other->values, kTolerance))
+    return "with other extents: " + *finding;
   if (llvm_compilations() != compiled) return "other extents compile again";
   const auto again = run(session, want->program, sample.dims, want->inputs);
   return difference(want->program, again, want->values, kTolerance);
@@ -122,12 +129,14 @@ TEST_CASE("the interpreter agrees with evaluate on gradients") {
 TEST_CASE("native code in double agrees with evaluate") {
   for (const char* level : {"x86-64-v4", "x86-64-v3", "x86-64"}) {
     CAPTURE(level);
-    if (host_supports(level)) check_property(30, [&](const Sample& sample) { return cpu_agrees(sample, reference, level); });
+    if (host_supports(level))
+      check_property(30, [&](const Sample& sample) { return cpu_agrees(sample, reference, level); });
   }
 }
 
 TEST_CASE("native code in double agrees with evaluate on gradients") {
-  if (host_supports("x86-64-v4")) check_property(12, [](const Sample& sample) { return cpu_agrees(sample, gradient_reference, "x86-64-v4"); });
+  if (host_supports("x86-64-v4"))
+    check_property(12, [](const Sample& sample) { return cpu_agrees(sample, gradient_reference, "x86-64-v4"); });
 }
 
 TEST_CASE("other extents of dynamic dims need no new code") {
@@ -135,5 +144,6 @@ TEST_CASE("other extents of dynamic dims need no new code") {
 }
 
 TEST_CASE("native code in single is close to evaluate") {
-  if (host_supports("x86-64-v3")) check_property(40, [](const Sample& sample) { return single_agrees(sample, reference); });
+  if (host_supports("x86-64-v3"))
+    check_property(40, [](const Sample& sample) { return single_agrees(sample, reference); });
 }

@@ -15,7 +15,8 @@ namespace {
 
 constexpr double kTolerance = 1e-5;
 
-double inner_product(const TensorValues& a, const std::string& name_a, const TensorValues& b, const std::string& name_b) {
+double inner_product(const TensorValues& a, const std::string& name_a, const TensorValues& b,
+                     const std::string& name_b) {
   double sum = 0;
   for (std::size_t k = 0; k < a.at(name_a).size(); ++k) sum += a.at(name_a)[k] * b.at(name_b)[k];
   return sum;
@@ -74,6 +75,4 @@ Finding gradient_is_slope(const Sample& sample) {
 
 }  // namespace
 
-TEST_CASE("gradients of random programs are slopes") {
-  check_property(150, gradient_is_slope);
-}
+TEST_CASE("gradients of random programs are slopes") { check_property(150, gradient_is_slope); }

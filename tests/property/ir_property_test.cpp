@@ -34,5 +34,7 @@ TEST_CASE("random programs verify and round-trip through text") {
 }
 
 TEST_CASE("specialised random programs round-trip through text") {
-  check_property(300, [](const Sample& sample) { return round_trip(with_plain_bodies(specialise(sample.program, static_dims(sample)))); });
+  check_property(300, [](const Sample& sample) {
+    return round_trip(with_plain_bodies(specialise(sample.program, static_dims(sample))));
+  });
 }

@@ -32,9 +32,11 @@ std::vector<Expr> simpler(const Expr& expr) {
   if (expr->kind == NodeKind::Reduce) {
     const OpenedReduce opened = open(expr);
     for (const Bound& low : opened.range.lows) result.push_back(substitute(opened.body, {{opened.index, low.value}}));
-    for (const Bound& high : opened.range.highs) result.push_back(substitute(opened.body, {{opened.index, high.value}}));
+    for (const Bound& high : opened.range.highs)
+      result.push_back(substitute(opened.body, {{opened.index, high.value}}));
     result.push_back(reduce(expr->reduce, opened.index, Range::half_open(0, 2), opened.body));
-    if (expr->reduce != ReduceKind::Sum) result.push_back(reduce(ReduceKind::Sum, opened.index, opened.range, opened.body));
+    if (expr->reduce != ReduceKind::Sum)
+      result.push_back(reduce(ReduceKind::Sum, opened.index, opened.range, opened.body));
   } else if (expr->kind == NodeKind::LinearAlgebra) {
     const OpenedLinearAlgebra opened = open_algebra(expr);
     result.push_back(substitute(opened.matrix, {{opened.row, Affine(0)}, {opened.col, Affine(0)}}));
@@ -54,8 +56,8 @@ std::vector<Expr> simpler(const Expr& expr) {
   return result;
 }
 
-/// Replaces the node that is visited as number `position` by its alternative number `which`. Afterwards `position` is below 0 if there is such a
-/// node, and `which` if there is such an alternative.
+/// Replaces the node that is visited as number `position` by its alternative number `which`. Afterwards `position` is
+/// below 0 if there is such a node, and `which` if there is such an alternative.
 Expr replace_node(const Expr& expr, int& position, int& which) {
   if (position < 0) return expr;
   if (position-- == 0) {
@@ -91,7 +93,8 @@ Expr without_subscript(const Expr& expr, const std::string& tensor, std::size_t 
 
 /// The axis is fixed at 0 and no longer there.
 Sample without_axis(Sample sample, const std::string& tensor, std::size_t axis) {
-  for (Definition& definition : sample.program.definitions) definition.body = without_subscript(definition.body, tensor, axis);
+  for (Definition& definition : sample.program.definitions)
+    definition.body = without_subscript(definition.body, tensor, axis);
   const auto offset = static_cast<std::ptrdiff_t>(axis);
   for (InputDecl& input : sample.program.inputs) {
     if (input.name == tensor) input.shape.erase(input.shape.begin() + offset);
@@ -99,7 +102,8 @@ Sample without_axis(Sample sample, const std::string& tensor, std::size_t axis) 
   Definition* definition = sample.program.find_definition(tensor);
   if (!definition) return sample;
   Replacement shift = {{Symbol::axis(static_cast<std::uint32_t>(axis)), Affine(0)}};
-  for (auto k = static_cast<std::uint32_t>(axis) + 1; k < definition->axes.size(); ++k) shift.emplace_back(Symbol::axis(k), Symbol::axis(k - 1));
+  for (auto k = static_cast<std::uint32_t>(axis) + 1; k < definition->axes.size(); ++k)
+    shift.emplace_back(Symbol::axis(k), Symbol::axis(k - 1));
   const auto lookup = [&](Symbol s) -> const Affine* {
     const auto it = std::ranges::find(shift, s, &std::pair<Symbol, Affine>::first);
     return it == shift.end() ? nullptr : &it->second;
@@ -125,7 +129,8 @@ class Minimiser {
   Minimiser(Sample sample, const std::function<bool(const Sample&)>& fails) : best_(std::move(sample)), fails_(fails) {}
 
   Sample run() {
-    while (budget_ > 0 && (fewer_tensors() || smaller_dims() || fewer_axes() || simpler_bodies() || simpler_declarations())) {
+    while (budget_ > 0 &&
+           (fewer_tensors() || smaller_dims() || fewer_axes() || simpler_bodies() || simpler_declarations())) {
     }
     return best_;
   }
@@ -176,7 +181,8 @@ class Minimiser {
   bool fewer_axes() {
     std::vector<std::pair<std::string, std::size_t>> ranks;
     for (const InputDecl& input : best_.program.inputs) ranks.emplace_back(input.name, input.shape.size());
-    for (const Definition& definition : best_.program.definitions) ranks.emplace_back(definition.name, definition.axes.size());
+    for (const Definition& definition : best_.program.definitions)
+      ranks.emplace_back(definition.name, definition.axes.size());
     bool smaller = false;
     for (const auto& [name, rank] : ranks) {
       for (std::size_t axis = rank; axis-- > 0;) smaller |= accept(without_axis(best_, name, axis));
@@ -234,6 +240,8 @@ class Minimiser {
 
 }  // namespace
 
-Sample minimise(Sample sample, const std::function<bool(const Sample&)>& fails) { return Minimiser(std::move(sample), fails).run(); }
+Sample minimise(Sample sample, const std::function<bool(const Sample&)>& fails) {
+  return Minimiser(std::move(sample), fails).run();
+}
 
 }  // namespace moxie::test

@@ -55,13 +55,20 @@ Range RandomExpr::range(const Place& place, const Affine& extent, bool filled) {
   if (outer.empty() || random_.chance(60)) return Range::extent(extent);
   const Affine r = random_.pick(outer);
   switch (random_.between(0, filled ? 2 : 6)) {
-    case 0: return Range::half_open(r, extent);
-    case 1: return Range::half_open(0, r + Affine(1));
-    case 2: return {{{1, 0}, {1, r - Affine(2)}}, {{1, extent - Affine(1)}, {1, r + Affine(1)}}};
-    case 3: return Range::half_open(r + Affine(1), extent);
-    case 4: return Range::half_open(0, r - Affine(random_.between(0, 1)));
-    case 5: return {{{2, r}, {1, 0}}, {{1, extent - Affine(1)}}};
-    default: return {{{1, 0}}, {{3, r}, {1, extent - Affine(1)}}};
+    case 0:
+      return Range::half_open(r, extent);
+    case 1:
+      return Range::half_open(0, r + Affine(1));
+    case 2:
+      return {{{1, 0}, {1, r - Affine(2)}}, {{1, extent - Affine(1)}, {1, r + Affine(1)}}};
+    case 3:
+      return Range::half_open(r + Affine(1), extent);
+    case 4:
+      return Range::half_open(0, r - Affine(random_.between(0, 1)));
+    case 5:
+      return {{{2, r}, {1, 0}}, {{1, extent - Affine(1)}}};
+    default:
+      return {{{1, 0}}, {{3, r}, {1, extent - Affine(1)}}};
   }
 }
 
@@ -79,7 +86,8 @@ Affine RandomExpr::subscript(const Place& place, const Affine& extent) {
     const Affine index = random_.pick(fitting);
     return random_.chance(8) ? extent - Affine(1) - index : index;
   }
-  if (place.indices.empty() || random_.chance(15)) return random_.chance(70) ? Affine(0) : extent - Affine(random_.between(1, 2));
+  if (place.indices.empty() || random_.chance(15))
+    return random_.chance(70) ? Affine(0) : extent - Affine(random_.between(1, 2));
   Affine result = random_.between(-2, 2);
   for (std::int64_t terms = random_.between(1, 2); terms > 0; --terms) {
     result += Affine(random_.pick(place.indices).symbol) * random_.pick<std::int64_t>({1, 1, 1, -1, 2, 3});
@@ -95,7 +103,8 @@ Expr RandomExpr::guarded_access(const Place& place, const std::string& tensor, c
   const auto element = [&](Symbol s) { return s.kind() == Symbol::Kind::Axis ? &subscripts[s.number()] : nullptr; };
   std::vector<Expr> tests;
   const auto require = [&](const Affine& high, const Affine& low) {
-    if (place.domain.prove_nonnegative(high - low) != Proof::Holds) tests.push_back(call(">=", {number_of(high), number_of(low)}));
+    if (place.domain.prove_nonnegative(high - low) != Proof::Holds)
+      tests.push_back(call(">=", {number_of(high), number_of(low)}));
   };
   for (std::size_t k = 0; k < subscripts.size(); ++k) {
     const Range range = definition ? definition->axes[k].range.substitute(element) : Range::extent(shape[k]);
@@ -115,7 +124,8 @@ std::string RandomExpr::best_fitting(const Place& place, const std::vector<std::
   for (std::int64_t tries = random_.pick<std::int64_t>({1, 3, 5}); tries > 0; --tries) {
     const std::string name = random_.pick(names);
     const std::vector<Affine> shape = program_.shape_of(name);
-    const auto misfits = static_cast<std::size_t>(std::ranges::count_if(shape, [&](const Affine& size) { return place.over(size).empty(); }));
+    const auto misfits = static_cast<std::size_t>(
+        std::ranges::count_if(shape, [&](const Affine& size) { return place.over(size).empty(); }));
     if (misfits < fewest) best = name;
     fewest = std::min(fewest, misfits);
   }
@@ -150,22 +160,29 @@ Expr RandomExpr::leaf(const Place& place) {
   if (random_.chance(88)) return read(place);
   if (place.indices.empty() || random_.chance(40)) return random_.pick<double>({0, 1, -1, 2, 0.5, -0.75, 0.1});
   Affine index = random_.pick(place.indices).symbol;
-  if (random_.chance(40)) index += Affine(random_.pick(place.indices).symbol) * random_.between(-1, 2) + Affine(random_.between(-1, 1));
+  if (random_.chance(40))
+    index += Affine(random_.pick(place.indices).symbol) * random_.between(-1, 2) + Affine(random_.between(-1, 1));
   return number_of(index) * Expr(0.0625);
 }
 
 Expr RandomExpr::bounded(const Place& place, int depth) {
-  return call(random_.pick<std::string>({"sin", "cos", "tanh", "sigmoid", "erf", "normal_cdf", "erfc"}), {number(place, depth - 1)});
+  return call(random_.pick<std::string>({"sin", "cos", "tanh", "sigmoid", "erf", "normal_cdf", "erfc"}),
+              {number(place, depth - 1)});
 }
 
 Expr RandomExpr::positive(const Place& place, int depth) {
   const auto power = [](const Expr& x) { return call("pow", {x, 2}); };
   switch (random_.between(0, 4)) {
-    case 0: return power(number(place, depth - 1)) + Expr(0.5);
-    case 1: return Expr(2) + bounded(place, depth);
-    case 2: return call("exp", {bounded(place, depth)});
-    case 3: return call("softplus", {bounded(place, depth)}) + Expr(0.1);
-    default: break;
+    case 0:
+      return power(number(place, depth - 1)) + Expr(0.5);
+    case 1:
+      return Expr(2) + bounded(place, depth);
+    case 2:
+      return call("exp", {bounded(place, depth)});
+    case 3:
+      return call("softplus", {bounded(place, depth)}) + Expr(0.1);
+    default:
+      break;
   }
   for (const InputDecl& input : program_.inputs) {
     if (input.sign != SignDomain::Positive) continue;
@@ -180,33 +197,50 @@ Expr RandomExpr::positive(const Place& place, int depth) {
 Expr RandomExpr::unary(const Place& place, int depth) {
   if (random_.chance(45)) return bounded(place, depth);
   if (random_.chance(40)) {
-    return call(random_.pick<std::string>({"neg", "neg", "abs", "relu", "softplus", "normal_pdf", "f64"}), {number(place, depth - 1)});
+    return call(random_.pick<std::string>({"neg", "neg", "abs", "relu", "softplus", "normal_pdf", "f64"}),
+                {number(place, depth - 1)});
   }
-  if (random_.chance(40)) return call(random_.pick<std::string>({"exp", "expm1", "exp2", "log_normal_cdf"}), {bounded(place, depth)});
-  return call(random_.pick<std::string>({"sqrt", "rsqrt", "log", "log2", "log1p", "lgamma", "digamma"}), {positive(place, depth)});
+  if (random_.chance(40))
+    return call(random_.pick<std::string>({"exp", "expm1", "exp2", "log_normal_cdf"}), {bounded(place, depth)});
+  return call(random_.pick<std::string>({"sqrt", "rsqrt", "log", "log2", "log1p", "lgamma", "digamma"}),
+              {positive(place, depth)});
 }
 
 Expr RandomExpr::binary(const Place& place, int depth) {
   const Expr a = number(place, depth - 1);
   const Expr b = random_.chance(10) ? a : number(place, depth - 1);
   switch (random_.between(0, 9)) {
-    case 0: case 1: return a + b;
-    case 2: return a - b;
-    case 3: case 4: case 5: return a * b;
-    case 6: return call("max", {a, b + Expr(kTieBreaker)});
-    case 7: return call("min", {a, b - Expr(kTieBreaker)});
-    case 8: return a * (b + Expr(random_.real(-1, 1))) * a;
-    default: return call("+", {a, b, number(place, depth - 1), a});
+    case 0:
+    case 1:
+      return a + b;
+    case 2:
+      return a - b;
+    case 3:
+    case 4:
+    case 5:
+      return a * b;
+    case 6:
+      return call("max", {a, b + Expr(kTieBreaker)});
+    case 7:
+      return call("min", {a, b - Expr(kTieBreaker)});
+    case 8:
+      return a * (b + Expr(random_.real(-1, 1))) * a;
+    default:
+      return call("+", {a, b, number(place, depth - 1), a});
   }
 }
 
 Expr RandomExpr::quotient(const Place& place, int depth) {
   const Expr below = positive(place, depth);
   switch (random_.between(0, 4)) {
-    case 0: return call("pow", {below, random_.pick<double>({-1, -2, 0.5, -0.5, 3, 1.5})});
-    case 1: return call("pow", {number(place, depth - 1), random_.pick<double>({2, 2, 3})});
-    case 2: return below / (below + number(place, 1) * number(place, 1) * Expr(0.125) + Expr(1)) ;
-    default: return number(place, depth - 1) / below;
+    case 0:
+      return call("pow", {below, random_.pick<double>({-1, -2, 0.5, -0.5, 3, 1.5})});
+    case 1:
+      return call("pow", {number(place, depth - 1), random_.pick<double>({2, 2, 3})});
+    case 2:
+      return below / (below + number(place, 1) * number(place, 1) * Expr(0.125) + Expr(1));
+    default:
+      return number(place, depth - 1) / below;
   }
 }
 
@@ -236,7 +270,8 @@ Expr RandomExpr::reduction(const Place& place, int depth) {
   const Affine size = extent();
   if (place.rounds * size_of(size) > kMostRounds) return unary(place, depth);
   // An empty maximum is infinite.
-  const ReduceKind kind = size_of(size) > 0 ? random_.pick<ReduceKind>({Sum, Sum, Sum, Sum, Sum, Product, Max, Min, LogSumExp}) : Sum;
+  const ReduceKind kind =
+      size_of(size) > 0 ? random_.pick<ReduceKind>({Sum, Sum, Sum, Sum, Sum, Product, Max, Min, LogSumExp}) : Sum;
   const Range over = range(place, size, kind != Sum && kind != Product);
   const Symbol index = Symbol::fresh();
   const Place inner = place.with(index, size, over, size_of(size));
@@ -258,14 +293,22 @@ Expr RandomExpr::draw(const Place& place) {
 Expr RandomExpr::number(const Place& place, int depth) {
   if (depth <= 0) return leaf(place);
   switch (random_.weighted({14, 20, 24, 9, 9, 13, 10, 1})) {
-    case 0: return leaf(place);
-    case 1: return unary(place, depth);
-    case 2: return binary(place, depth);
-    case 3: return quotient(place, depth);
-    case 4: return guard(place, depth);
-    case 5: return reduction(place, depth);
-    case 6: return idiom(place);
-    default: return draw(place);
+    case 0:
+      return leaf(place);
+    case 1:
+      return unary(place, depth);
+    case 2:
+      return binary(place, depth);
+    case 3:
+      return quotient(place, depth);
+    case 4:
+      return guard(place, depth);
+    case 5:
+      return reduction(place, depth);
+    case 6:
+      return idiom(place);
+    default:
+      return draw(place);
   }
 }
 

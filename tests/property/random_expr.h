@@ -18,11 +18,13 @@ struct Place {
   };
   std::vector<OpenIndex> indices;
   IndexDomain domain;
-  double rounds = 1;  // how often the expression is evaluated
+  double rounds = 1;         // how often the expression is evaluated
   bool conditional = false;  // whether it may be that it is never evaluated
 
   Place with(Symbol symbol, const Affine& extent, const Range& range, double size) const;
-  Place where(const Expr& condition, bool truth) const { return {indices, domain.where(condition, truth), rounds, true}; }
+  Place where(const Expr& condition, bool truth) const {
+    return {indices, domain.where(condition, truth), rounds, true};
+  }
   std::vector<Symbol> over(const Affine& extent) const;
 };
 
@@ -37,7 +39,8 @@ Expr with_plain_numbers(const Expr& expr);
 class RandomExpr {
  public:
   /// Expressions over the inputs and definitions that `program` has by now; `dims` gives every dim a value.
-  RandomExpr(Random& random, const Program& program, const DimValues& dims) : random_(random), program_(program), dims_(dims) {}
+  RandomExpr(Random& random, const Program& program, const DimValues& dims)
+      : random_(random), program_(program), dims_(dims) {}
 
   Place outermost() const;
   double size_of(const Affine& extent) const;

@@ -28,7 +28,8 @@ Expr RandomExpr::read_at_sum(const Place& place, Symbol r, Symbol t) {
   const Affine sum = Affine(r) + Affine(t);
   for (const InputDecl& input : program_.inputs) {
     if (input.shape.size() != 1) continue;
-    if (place.domain.prove_nonnegative(input.shape[0] - sum - Affine(1)) == Proof::Holds) return access(input.name, {sum});
+    if (place.domain.prove_nonnegative(input.shape[0] - sum - Affine(1)) == Proof::Holds)
+      return access(input.name, {sum});
   }
   return number_of(sum) * Expr(0.25);
 }
@@ -39,24 +40,36 @@ Expr RandomExpr::pair_kernel(const Place& place, Symbol r, Symbol t) {
   const Expr other = at(one, r, t);
   const Expr middle = number_of(Affine(r) + Affine(t)) * Expr(0.125);
   switch (random_.between(0, 6)) {
-    case 0: return one * other;
-    case 1: return exponential(-square(one - other));
-    case 2: return exponential(-square(read(place) - middle) / positive(place, 1));
-    case 3: return call("tanh", {one + other});
-    case 4: return read_at_sum(place, r, t);
-    case 5: return exponential(-(square(one) + square(other))) * middle;
-    default: return square(one - read(place)) + square(other - read(place)) ;
+    case 0:
+      return one * other;
+    case 1:
+      return exponential(-square(one - other));
+    case 2:
+      return exponential(-square(read(place) - middle) / positive(place, 1));
+    case 3:
+      return call("tanh", {one + other});
+    case 4:
+      return read_at_sum(place, r, t);
+    case 5:
+      return exponential(-(square(one) + square(other))) * middle;
+    default:
+      return square(one - read(place)) + square(other - read(place));
   }
 }
 
 Expr RandomExpr::pair_weight(const Place& place, Symbol r, Symbol t) {
   const Expr one = read(place, r);
   switch (random_.between(0, 4)) {
-    case 0: return one * at(one, r, t);
-    case 1: return one - read(place, t) * read(place, r);
-    case 2: return call("where", {call("==", {number_of(Affine(r)), number_of(Affine(t))}), one, Expr(0.5)});
-    case 3: return number(place, 1);
-    default: return one;
+    case 0:
+      return one * at(one, r, t);
+    case 1:
+      return one - read(place, t) * read(place, r);
+    case 2:
+      return call("where", {call("==", {number_of(Affine(r)), number_of(Affine(t))}), one, Expr(0.5)});
+    case 3:
+      return number(place, 1);
+    default:
+      return one;
   }
 }
 
@@ -84,10 +97,14 @@ Expr RandomExpr::split_exponent(const Place& place) {
   const Expr a = read(place);
   const Expr b = read(place);
   switch (random_.between(0, 3)) {
-    case 0: return exponential(-(square(a) + square(b)));
-    case 1: return exponential(-call("abs", {a}) - square(b)) * exponential(-call("abs", {b}));
-    case 2: return exponential(call("tanh", {a})) / exponential(call("sin", {b}));
-    default: return square(exponential(-square(a))) * exponential(call("sin", {a + b}));
+    case 0:
+      return exponential(-(square(a) + square(b)));
+    case 1:
+      return exponential(-call("abs", {a}) - square(b)) * exponential(-call("abs", {b}));
+    case 2:
+      return exponential(call("tanh", {a})) / exponential(call("sin", {b}));
+    default:
+      return square(exponential(-square(a))) * exponential(call("sin", {a + b}));
   }
 }
 
@@ -119,9 +136,12 @@ Expr RandomExpr::index_polynomial(const Place& place) {
   const Symbol j = random_.pick(place.indices).symbol;
   const Expr step = number_of(Affine(i) - Affine(j) + Affine(random_.between(-1, 1))) * Expr(0.125);
   switch (random_.between(0, 2)) {
-    case 0: return step * read(place) * (read(place) + step);
-    case 1: return call("tanh", {square(step) + read(place)});
-    default: return exponential(-square(step - read(place)));
+    case 0:
+      return step * read(place) * (read(place) + step);
+    case 1:
+      return call("tanh", {square(step) + read(place)});
+    default:
+      return exponential(-square(step - read(place)));
   }
 }
 
@@ -140,30 +160,43 @@ Expr RandomExpr::algebra_chain(const Place& place) {
   const Symbol u = Symbol::fresh();
   const Expr left = call("tanh", {read(place.with(row, size, all, 1).with(u, size, all, 1), row)});
   const Expr gram = reduce(ReduceKind::Sum, u, all, left * at(left, row, col));
-  const Expr diagonal = call("where", {call("==", {number_of(Affine(row)), number_of(Affine(col))}), random_.real(0.5, 2), 0});
+  const Expr diagonal =
+      call("where", {call("==", {number_of(Affine(row)), number_of(Affine(col))}), random_.real(0.5, 2), 0});
   const Expr matrix = gram + diagonal;
   const std::vector<Symbol> own = place.over(size);
   const auto element = [&] { return own.empty() || random_.chance(20) ? Affine(0) : Affine(random_.pick(own)); };
   const Expr rhs = read(place.with(row, size, all, 1), row);
   using enum LinearAlgebraKind;
   switch (random_.between(0, 3)) {
-    case 0: return linear_algebra(LogDet, row, col, size, matrix, {}, {});
-    case 1: return linear_algebra(Solve, row, col, size, matrix, rhs, {element()});
-    case 2: return linear_algebra(Inverse, row, col, size, matrix, {}, {element(), element()});
-    default: return linear_algebra(Cholesky, row, col, size, matrix, {}, {element(), element()});
+    case 0:
+      return linear_algebra(LogDet, row, col, size, matrix, {}, {});
+    case 1:
+      return linear_algebra(Solve, row, col, size, matrix, rhs, {element()});
+    case 2:
+      return linear_algebra(Inverse, row, col, size, matrix, {}, {element(), element()});
+    default:
+      return linear_algebra(Cholesky, row, col, size, matrix, {}, {element(), element()});
   }
 }
 
 Expr RandomExpr::idiom(const Place& place) {
   switch (random_.weighted({20, 22, 10, 10, 8, 14, 8, 4})) {
-    case 0: return contraction(place);
-    case 1: return double_sum(place);
-    case 2: return gaussian(place);
-    case 3: return split_exponent(place);
-    case 4: return softmax(place);
-    case 5: return factored_sum(place);
-    case 6: return index_polynomial(place);
-    default: return algebra_chain(place);
+    case 0:
+      return contraction(place);
+    case 1:
+      return double_sum(place);
+    case 2:
+      return gaussian(place);
+    case 3:
+      return split_exponent(place);
+    case 4:
+      return softmax(place);
+    case 5:
+      return factored_sum(place);
+    case 6:
+      return index_polynomial(place);
+    default:
+      return algebra_chain(place);
   }
 }
 

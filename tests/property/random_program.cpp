@@ -16,7 +16,8 @@ const char* const kAxisNames[] = {"i", "j", "k"};
 
 class ProgramMaker {
  public:
-  explicit ProgramMaker(unsigned seed) : random_(seed), sample_{seed, {}, {}}, expr_(random_, sample_.program, sample_.dims) {}
+  explicit ProgramMaker(unsigned seed)
+      : random_(seed), sample_{seed, {}, {}}, expr_(random_, sample_.program, sample_.dims) {}
 
   Sample make() {
     sample_.program.default_dtype = random_.chance(75) ? DType::f32 : DType::f64;
@@ -60,8 +61,10 @@ class ProgramMaker {
     double elements = 1;
     for (std::int64_t rank = random_.pick<std::int64_t>({0, 1, 1, 2, 2, 2, 3}); rank > 0; --rank) {
       Affine size = expr_.extent();
-      if (random_.chance(8)) size = size * 2 - Affine(1);
-      else if (random_.chance(6)) size = size * 2 + Affine(random_.between(0, 2));
+      if (random_.chance(8))
+        size = size * 2 - Affine(1);
+      else if (random_.chance(6))
+        size = size * 2 + Affine(random_.between(0, 2));
       if (elements * expr_.size_of(size) > kMostElements || expr_.size_of(size) < 0) continue;
       elements *= expr_.size_of(size);
       input.shape.push_back(size);
@@ -107,6 +110,7 @@ class ProgramMaker {
     std::vector<Definition>& definitions = sample_.program.definitions;
     if (random_.chance(8) && add_algebra()) return;
     if (random_.chance(6)) return add_product();
+    if (random_.chance(5)) return add_scan();
     if (!definitions.empty() && random_.chance(6)) return add_twin();
     Definition definition = new_definition();
     const Place place = add_axes(definition);
@@ -126,6 +130,7 @@ class ProgramMaker {
     Definition twin = random_.pick(sample_.program.definitions);
     twin.name = "f" + std::to_string(sample_.program.definitions.size());
     twin.output = random_.chance(60);
+    twin.scan.reset();
     sample_.program.definitions.push_back(twin);
   }
 
@@ -160,7 +165,52 @@ class ProgramMaker {
     const Symbol k = Symbol::fresh();
     const Expr body = operand(rows, depth, Symbol::axis(0), k) * operand(depth, columns, k, Symbol::axis(1));
     const Expr sum = reduce(ReduceKind::Sum, k, Range::extent(depth), body);
-    push("p", {{"p", rows, Range::extent(rows)}, {"q", columns, Range::extent(columns)}}, random_.chance(30) ? Expr(0.5) * sum : sum);
+    push("p", {{"p", rows, Range::extent(rows)}, {"q", columns, Range::extent(columns)}},
+         random_.chance(30) ? Expr(0.5) * sum : sum);
+  }
+
+  /// A recurrence: every member reads some member at the step before, those above it at this step, and other tensors.
+  void add_scan() {
+    const Affine steps = expr_.extent();
+    const Affine width = expr_.extent();
+    const Scan scan{++scans_, random_.chance(40)};
+    const Symbol t = Symbol::axis(0);
+    const Symbol i = Symbol::axis(1);
+    const Place place = expr_.outermost()
+                            .with(t, steps, Range::extent(steps), expr_.size_of(steps))
+                            .with(i, width, Range::extent(width), expr_.size_of(width));
+    std::vector<Definition> members;
+    for (std::int64_t count = random_.between(1, 3); count > 0; --count) {
+      Definition member{"f" + std::to_string(sample_.program.definitions.size()) + "h" + std::to_string(count),
+                        dtype(),
+                        {},
+                        {},
+                        random_.chance(50)};
+      member.axes = {{"t", steps, Range::extent(steps)}, {"u", width, Range::extent(width)}};
+      member.scan = scan;
+      members.push_back(std::move(member));
+    }
+    for (std::size_t k = 0; k < members.size(); ++k) {
+      const std::string& other = random_.pick(members).name;
+      Expr state = step_before(other, scan, steps, Affine(i));
+      if (random_.chance(50)) {
+        const Symbol j = Symbol::fresh();
+        const Place inner = place.with(j, width, Range::extent(width), expr_.size_of(width));
+        state = reduce(ReduceKind::Sum, j, Range::extent(width),
+                       expr_.read(inner, j) * step_before(other, scan, steps, Affine(j)));
+      }
+      if (k > 0 && random_.chance(60)) state = state * access(members[k - 1].name, {t, i});
+      members[k].body = call("tanh", {state + expr_.number(place, 2)});
+    }
+    for (Definition& member : members) sample_.program.definitions.push_back(std::move(member));
+  }
+
+  Expr step_before(const std::string& member, const Scan& scan, const Affine& steps, const Affine& element) {
+    const Affine t = Symbol::axis(0);
+    const Affine before = scan.backwards ? t + Affine(1) : t - Affine(1);
+    const Expr exists =
+        scan.backwards ? call("<", {number_of(before), number_of(steps)}) : call(">=", {number_of(before), 0});
+    return call("where", {exists, access(member, {before, element}), random_.chance(50) ? 0.0 : 0.5});
   }
 
   /// A batch of matrices g g^T + c I over one small dim, and an operation on them.
@@ -197,8 +247,8 @@ class ProgramMaker {
     return true;
   }
 
-  void add_operation(const std::string& matrix, const std::vector<AxisDecl>& batch, const std::vector<AxisDecl>& axes, const Place& place,
-                     const Affine& size) {
+  void add_operation(const std::string& matrix, const std::vector<AxisDecl>& batch, const std::vector<AxisDecl>& axes,
+                     const Place& place, const Affine& size) {
     using enum LinearAlgebraKind;
     const Symbol row = Symbol::fresh();
     const Symbol col = Symbol::fresh();
@@ -215,18 +265,31 @@ class ProgramMaker {
       return linear_algebra(kind, row, col, size, a, b, std::move(element));
     };
     switch (random_.between(0, 5)) {
-      case 0: push("v", axes, make(Inverse, {}, {first, second})); break;
-      case 1: push("l", axes, make(Cholesky, {}, {first, second})); break;
-      case 2: push("d", batch, make(LogDet, {}, {})); break;
-      case 3: push("s", one, make(Solve, rhs(), {first})); break;
-      case 4: push("t", one, make(TriSolve, rhs(), {first})); break;
-      default: push("u", one, make(TriSolveTransposed, rhs(), {first})); break;
+      case 0:
+        push("v", axes, make(Inverse, {}, {first, second}));
+        break;
+      case 1:
+        push("l", axes, make(Cholesky, {}, {first, second}));
+        break;
+      case 2:
+        push("d", batch, make(LogDet, {}, {}));
+        break;
+      case 3:
+        push("s", one, make(Solve, rhs(), {first}));
+        break;
+      case 4:
+        push("t", one, make(TriSolve, rhs(), {first}));
+        break;
+      default:
+        push("u", one, make(TriSolveTransposed, rhs(), {first}));
+        break;
     }
   }
 
   Random random_;
   Sample sample_;
   RandomExpr expr_;
+  std::uint32_t scans_ = 0;
 };
 
 bool is_valid(const Sample& sample) {
@@ -254,7 +317,8 @@ TensorValues random_inputs(const Program& program, const DimValues& dims, unsign
   TensorValues values;
   for (const InputDecl& input : program.inputs) {
     double count = 1;
-    for (const Affine& extent : input.shape) count *= static_cast<double>(extent.evaluate([&](Symbol dim) { return dims.at(dim.name()); }));
+    for (const Affine& extent : input.shape)
+      count *= static_cast<double>(extent.evaluate([&](Symbol dim) { return dims.at(dim.name()); }));
     std::vector<double> tensor(static_cast<std::size_t>(std::max(count, 0.0)));
     Random random(seed + static_cast<unsigned>(std::hash<std::string>()(input.name)));
     for (double& x : tensor) {
@@ -277,8 +341,14 @@ DimValues static_dims(const Sample& sample) {
 }
 
 Sample with_other_extents(Sample sample) {
+  Random random(sample.seed);
   for (const DimDecl& dim : sample.program.dims) {
-    if (dim.dynamic) sample.dims[dim.name] = sample.dims.at(dim.name) % 5 == 1 ? 18 : sample.dims.at(dim.name) * 2 % 37 + 1;
+    if (!dim.dynamic) continue;
+    // No input has 2*S-1 elements for S = 0.
+    const bool may_be_empty = std::ranges::none_of(sample.program.inputs, [](const InputDecl& input) {
+      return std::ranges::any_of(input.shape, [](const Affine& extent) { return extent.constant() < 0; });
+    });
+    sample.dims[dim.name] = random.pick<std::int64_t>({may_be_empty ? 0 : 3, 1, 2, 7, 18, 40, 150});
   }
   return sample;
 }

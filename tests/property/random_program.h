@@ -15,7 +15,8 @@ struct Sample {
 /// The same Sample for the same seed. It passes verify(), but nothing promises that its values are finite.
 Sample random_sample(unsigned seed);
 
-/// Inputs in their sign domains, not far from 1. An input's values depend on its name and shape only, not on the other inputs.
+/// Inputs in their sign domains, not far from 1. An input's values depend on its name and shape only, not on the other
+/// inputs.
 TensorValues random_inputs(const Program& program, const DimValues& dims, unsigned seed);
 
 /// Values for the static dims alone.

@@ -40,7 +40,8 @@ Finding all_together(const Reference& want, const DimValues& dims) {
   Finding finding;
   std::optional<Program> before = want.program;
   optimise(want.program, [&](const Pass& pass, const Program& rewritten) {
-    if (!finding && rewritten != *before) finding = same_values(want, rewritten, dims, fmt::format("{} in its turn", pass.name));
+    if (!finding && rewritten != *before)
+      finding = same_values(want, rewritten, dims, fmt::format("{} in its turn", pass.name));
     before = rewritten;
   });
   return finding;

@@ -48,7 +48,8 @@ TEST_CASE("what a guard protects is not hoisted out of it") {
 index s:S, n:N
 input x[N], z[S]
 output y[s,n] = where(n >= 1, tanh(x[n-1])*z[s], 0)
-)", {{"S", 3}, {"N", 4}});
+)",
+                                   {{"S", 3}, {"N", 4}});
   CHECK(result.definitions.size() == 1);
 }
 
@@ -57,7 +58,8 @@ TEST_CASE("a sum that a guard protects takes the guard along or stays") {
 index s:S, n:N
 input x[S,N], z[N]
 output y[n] = where(n >= 1, sum[s](x[s,n-1])*z[n], 0)
-)", {{"S", 3}, {"N", 4}});
+)",
+                                   {{"S", 3}, {"N", 4}});
   CHECK(!contains(print(result), "sum[s](x[s,n-1]"));
 }
 
@@ -66,7 +68,8 @@ TEST_CASE("a table over an index whose range another index moves covers all of i
 index s:S, n:N
 input x[N], z[S]
 output y[s,n] = sum[i in 0..n+1](tanh(x[i])*z[s])
-)", {{"S", 3}, {"N", 4}});
+)",
+                                   {{"S", 3}, {"N", 4}});
   CHECK(contains(print(result), "tanh(x["));
 }
 
@@ -75,7 +78,8 @@ TEST_CASE("a factor stays in a sum that may be empty if its element may not exis
 index n:N
 input x[N], y[N]
 output z[n] = sum[i in 0..n](x[n-1]*y[i])
-)", {{"N", 5}});
+)",
+            {{"N", 5}});
 }
 
 TEST_CASE("a factor whose element exists leaves the sum") {
@@ -83,7 +87,8 @@ TEST_CASE("a factor whose element exists leaves the sum") {
 index n:N
 input x[N], y[N]
 output z[n] = sum[i in 0..n](x[n]*y[i])
-)", {{"N", 5}});
+)",
+                                   {{"N", 5}});
   CHECK(contains(print(result), "sum[i1 in 0..n](y[i1])*x[n]"));
 }
 
@@ -92,7 +97,8 @@ TEST_CASE("a sum of less than no rounds is zero") {
 index n:N
 input w
 output z[n] = sum[i in 0..n-2](w)
-)", {{"N", 5}});
+)",
+            {{"N", 5}});
 }
 
 TEST_CASE("a sum in double that reads no tensor stays in double") {
@@ -100,7 +106,8 @@ TEST_CASE("a sum in double that reads no tensor stays in double") {
 dim S dynamic
 index s:S
 output z = sum[s](exp(-s))^2
-)", {{"S", 3}});
+)",
+                                   {{"S", 3}});
   for (const Definition& definition : result.definitions) CHECK(definition.dtype == DType::f64);
 }
 
@@ -110,6 +117,7 @@ index i in 0..4, n in 0..4
 input x[S]
 let y[i,n] = sum[s in 0..S](tanh(x[s]*(i + n)))
 output z = y[1,2] + y[3,3]
-)", {{"S", 70}});
+)",
+                                   {{"S", 70}});
   CHECK(contains(print(result), "diagonals"));
 }
