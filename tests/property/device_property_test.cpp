@@ -2,10 +2,13 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/cpu/plugin.h"
 #include "runtime/session.h"
 #include "tests/property/check.h"
+#include "tests/property/fenced_memory.h"
 
 using namespace moxie;
 using namespace moxie::test;
@@ -116,6 +119,30 @@ Finding single_agrees(const Sample& sample, MakeReference make) {
   return difference(want->program, got, want->values, kSingleTolerance);
 }
 
+/// Inputs and outputs lie against memory that may not be touched; a crash is the finding.
+Finding stays_inside(const Sample& sample, std::string_view level, bool at_end) {
+  const auto want = reference(in_double(sample));
+  if (!want) return std::nullopt;
+  std::map<std::string, FencedMemory> memory;
+  TensorValues got;
+  for (const InputDecl& input : want->program.inputs) {
+    const std::vector<double>& values = want->inputs.at(input.name);
+    const auto [tensor, added] = memory.emplace(input.name, FencedMemory(values.size() * sizeof(double), at_end));
+    std::ranges::copy(values, reinterpret_cast<double*>(tensor->second.data()));
+  }
+  for (const Definition& definition : want->program.definitions) {
+    if (!definition.output) continue;
+    got[definition.name].resize(want->values.at(definition.name).size());
+    memory.emplace(definition.name, FencedMemory(got.at(definition.name).size() * sizeof(double), at_end));
+  }
+  const auto plan = std::make_shared<const Plan>(make_plan(want->program));
+  const auto executable = cpu(level, 1)->prepare(plan, sample.dims);
+  executable->run([&](const std::string& name) -> void* { return memory.at(name).data(); }, 0, 0);
+  for (auto& [name, values] : got)
+    std::copy_n(reinterpret_cast<const double*>(memory.at(name).data()), values.size(), values.begin());
+  return difference(want->program, got, want->values, kTolerance);
+}
+
 }  // namespace
 
 TEST_CASE("the interpreter agrees with evaluate") {
@@ -146,4 +173,14 @@ TEST_CASE("other extents of dynamic dims need no new code") {
 TEST_CASE("native code in single is close to evaluate") {
   if (host_supports("x86-64-v3"))
     check_property(40, [](const Sample& sample) { return single_agrees(sample, reference); });
+}
+
+TEST_CASE("native code touches nothing but its tensors") {
+  for (const char* level : {"x86-64-v4", "x86-64-v3", "x86-64"}) {
+    if (!host_supports(level)) continue;
+    check_property(15, [&](const Sample& sample) -> Finding {
+      auto finding = stays_inside(sample, level, true);
+      return finding ? finding : stays_inside(sample, level, false);
+    });
+  }
 }

@@ -73,8 +73,11 @@ TEST_CASE("a table is learnt and predicted") {
 
 TEST_CASE("SIGTERM saves, and the run goes on") {
   const Workshop shop;
-  const Outcome stopped = shop.shell("timeout --preserve-status -s TERM 2 " MOXIE_PROGRAM
-                                     " train mlp --layers 6 --epochs 100000 --out run");
+  // The first line of metrics says that training is under way.
+  const Outcome stopped =
+      shop.shell(MOXIE_PROGRAM
+                 " train mlp --layers 6 --epochs 100000000 --patience 100000000 --max-time 60 --out run & "
+                 "until [ -s run/metrics.jsonl ] || ! kill -0 $!; do sleep 0.05; done; kill -TERM $!; wait $!");
   CHECK(stopped.code == 0);
   CHECK(stopped.out.find("go on with: moxie train --resume run") != std::string::npos);
   const Outcome resumed = shop.moxie({"train", "--resume", "run", "--epochs", "1"});
