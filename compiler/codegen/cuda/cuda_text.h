@@ -1,0 +1,44 @@
+#pragma once
+// CUDA C++ text of one kernel. Pure: no toolkit is needed. The text compiles alone, without any header.
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/cuda/cuda_schedule.h"
+
+namespace moxie {
+
+/// One parameter of the entry point, in order. Integers are passed as 64 bits, everything else is a pointer to device memory.
+struct CudaParameter {
+  enum class Kind : std::uint8_t {
+    buffer,     // `index` of the kernel's LoopProgram; of a buffer with partial results: those, if gridDim.y > 1, else the tensor itself
+    argument,   // the integer argument `name`: a dynamic dim, or the step of a scan
+    workspace,  // workspace_bytes_per_block for each block
+    random,     // CudaRandomState
+    status,     // KernelStatus
+  };
+  Kind kind;
+  std::size_t index = 0;
+  std::string name = {};
+  bool operator==(const CudaParameter&) const = default;
+};
+
+/// Lies in device memory, so that a captured launch can be replayed with another step.
+struct CudaRandomState {
+  std::uint64_t seed = 0, step = 0;
+};
+
+struct CudaKernel {
+  std::string entry;
+  std::vector<CudaParameter> parameters;
+  /// The second launch, where a loop over samples writes partial results and gridDim.y > 1; else empty. One thread per element, blocks of
+  /// kCombineThreads along x for all elements of all tensors. Parameters: for each of `combined` the partial results, the tensor, and the number of
+  /// its elements (64 bits); last the number of chunks (64 bits).
+  std::string combine_entry;
+  std::vector<BufferId> combined;
+  std::string text;
+};
+inline constexpr int kCombineThreads = 128;
+
+CudaKernel cuda_kernel(const LoweredKernel& kernel, const CudaSchedule& schedule);
+
+}  // namespace moxie

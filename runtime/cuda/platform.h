@@ -1,0 +1,44 @@
+#pragma once
+// CudaPlatform: all that a CUDA device needs from outside: a driver, a compiler and matrix products. NVIDIA's are found when first needed; the
+// emulator's run on the CPU; tests put fakes in their place.
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "compiler/ir/expr.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/kernel_cache.h"
+
+namespace moxie::cuda {
+
+/// Compiles the text of one module for an architecture. Throws CompileError with the compiler's log.
+struct Compiler {
+  std::string version;  // "NVRTC 13.0": part of every cache key, with the options
+  /// `entries` are the module's kernels; `architecture` is 90 for sm_90. The object is what Driver::ModuleLoadData takes.
+  std::function<CacheEntry(const std::string& text, std::span<const std::string> entries, int architecture)> compile;
+};
+
+/// out[rows,columns] = alpha * left[rows,depth] * right[depth,columns], row by row in memory; a transposed operand lies column by column. The
+/// product is enqueued on `stream`, in strict precision.
+struct MatrixProductCall {
+  DType dtype = DType::f32;
+  bool left_transposed = false, right_transposed = false;
+  std::int64_t rows = 0, columns = 0, depth = 0;
+  double alpha = 1;
+  DevicePointer left = 0, right = 0, out = 0;
+};
+
+struct Platform {
+  std::string name;  // of the device as users write it: "cuda" or "cuda-emu"
+  Driver driver;
+  Compiler compiler;
+  std::function<void(const MatrixProductCall&, Stream)> multiply;  // throws DeviceError
+};
+
+/// NVIDIA's driver, NVRTC and cuBLAS, each loaded when first needed. Throws DeviceError that names what is missing and how to get it.
+Platform nvidia_platform();
+/// The same kernels as C++ on the CPU, checked at every step: races, barriers and subscripts. Throws DeviceError where no C++ compiler is found.
+Platform emulated_platform();
+
+}  // namespace moxie::cuda
