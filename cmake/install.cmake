@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/moxie)
 
-install(TARGETS moxie_compiler moxie_ops moxie_runtime EXPORT moxieTargets)
+install(TARGETS moxie_templates moxie_compiler moxie_ops moxie_runtime EXPORT moxieTargets)
 install(EXPORT moxieTargets NAMESPACE moxie:: DESTINATION ${package_dir})
 foreach(library compiler ops runtime)
   set_target_properties(moxie_${library} PROPERTIES EXPORT_NAME ${library})

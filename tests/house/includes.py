@@ -7,8 +7,10 @@ import sys
 ROOT = pathlib.Path(sys.argv[1])
 PIPELINE = [f"compiler/{room}" for room in ("support", "ir", "diff", "rewrite", "fuse", "schedule", "loop", "codegen")]
 BELOW = {room: PIPELINE[: position + 1] for position, room in enumerate(PIPELINE)}
+BELOW["codegen_templates"] = ["codegen_templates", "compiler/support"]
+BELOW["compiler/codegen"].append("codegen_templates")
 BELOW["ops"] = ["compiler/support", "compiler/ir", "compiler/diff", "ops"]
-BELOW["runtime"] = PIPELINE + ["runtime"]
+BELOW["runtime"] = PIPELINE + ["codegen_templates", "runtime"]
 BELOW["tools"] = PIPELINE + ["runtime", "ops", "tools"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
@@ -20,7 +22,7 @@ def room_of(path):
 
 def read_includes():
     files = {}
-    for top in ("compiler", "ops", "runtime", "tools"):
+    for top in ("codegen_templates", "compiler", "ops", "runtime", "tools"):
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix in (".h", ".cpp"):
                 files[str(path.relative_to(ROOT))] = INCLUDE.findall(path.read_text())

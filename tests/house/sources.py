@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 ROOT, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-TOPS = ("benchmarks", "compiler", "examples", "ops", "runtime", "tests", "tools")
+TOPS = ("benchmarks", "codegen_templates", "compiler", "examples", "ops", "runtime", "tests", "tools")
 LONGEST = 700
 SOURCES = (".h", ".cpp", ".py", ".mox", ".cmake")
 # Tests are described by their names, and tests/integration/find_package is a project of its own.
