@@ -173,7 +173,7 @@ std::vector<ScalarFunction> elementary() {
           "exp", kReal, [](const Expr&, const Expr& self) { return self; }, std::exp, "exp($0)", 10),
       unary(
           "exp2", kReal, [](const Expr&, const Expr& self) { return Expr(std::numbers::ln2) * self; }, std::exp2,
-          "exp2($0)", 8),
+          "moxie_exp2($0)", 8),
       unary(
           "expm1", kReal, [](const Expr&, const Expr& self) { return self + Expr(1); }, std::expm1, "expm1($0)", 14),
       unary(

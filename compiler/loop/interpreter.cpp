@@ -253,12 +253,13 @@ class Compiler {
     deepest_ = std::max(deepest_, loops_.size());
     Steps body = compile(s.body);
     loops_.pop_back();
-    return [depth, lows, highs, body = std::move(body)](Frame& frame) {
+    // Rounds said to be independent run backwards: a loop wrongly marked shows in its results.
+    return [depth, lows, highs, backwards = s.parallel, body = std::move(body)](Frame& frame) {
       std::int64_t first = std::numeric_limits<std::int64_t>::min(), last = std::numeric_limits<std::int64_t>::max();
       for (const auto& [divisor, value] : lows) first = std::max(first, ceil_div(value(frame), divisor));
       for (const auto& [divisor, value] : highs) last = std::min(last, floor_div(value(frame), divisor));
       for (std::int64_t i = first; i <= last; ++i) {
-        frame.loops[depth] = i;
+        frame.loops[depth] = backwards ? first + last - i : i;
         run(body, frame);
       }
     };

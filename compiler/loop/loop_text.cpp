@@ -165,7 +165,7 @@ std::string LoopText::line(const Statement& statement) const {
                         [&](const stmt::For& s) {
                           LoopText inside = *this;
                           inside.enter(s);
-                          return fmt::format("{}for {} in {} {{", s.vector ? "vector " : "", inside.symbol(s.variable),
+                          return fmt::format("{}for {} in {} {{", s.vector ? "vector " : s.parallel ? "parallel " : "", inside.symbol(s.variable),
                                              range(s.range));
                         },
                         [&](const stmt::Check& s) {

@@ -113,7 +113,7 @@ class KernelLowering {
 
   /// The vector loop runs over an axis of every root; the sample loop lies inside it, so that sums over samples stay in registers and scratch.
   void lower_along_vector(NestBuilder& nest) {
-    if (kernel_.vector) nest.open_loop(kernel_.vector->symbol, split(nest, *kernel_.vector, false, true), kernel_.vector->name, true);
+    if (kernel_.vector) nest.open_loop(kernel_.vector->symbol, split(nest, *kernel_.vector, false, true), kernel_.vector->name, {.vector = true});
     std::optional<LoopIndex> sample = kernel_.sample;
     if (sample) sample->range = split(nest, *kernel_.sample, true, false);
     std::vector<Work> works;
@@ -149,7 +149,7 @@ class KernelLowering {
       works.push_back(accumulators.back().work);
       works.back().loops = std::move(loops);
     }
-    nest.open_loop(kernel_.vector->symbol, split(nest, *kernel_.vector, true, true), kernel_.vector->name, true);
+    nest.open_loop(kernel_.vector->symbol, split(nest, *kernel_.vector, true, true), kernel_.vector->name, {.vector = true});
     nest.build(std::move(works));
     nest.close_loop();
     for (const Accumulator& accumulator : accumulators) write_out(nest, accumulator, true);
@@ -212,7 +212,7 @@ class KernelLowering {
 
   template <class Body>
   static void over_loops(NestBuilder& nest, const std::vector<LoopIndex>& loops, const Body& body) {
-    for (const LoopIndex& loop : loops) nest.open_loop(loop.symbol, loop.range, loop.name);
+    for (const LoopIndex& loop : loops) nest.open_loop(loop.symbol, loop.range, loop.name, {.parallel = true});
     body();
     for (std::size_t k = 0; k < loops.size(); ++k) nest.close_loop();
   }

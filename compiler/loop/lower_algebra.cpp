@@ -64,11 +64,16 @@ class AlgebraWriter {
   }
 
   template <class Body>
-  void loop(const Affine& first, const Affine& last, const Body& body) {
+  void loop(const Affine& first, const Affine& last, const Body& body, LoopTraits traits = {}) {
     const Symbol index = Symbol::fresh();
-    nest_.open_loop(index, Range::half_open(first, last));
+    nest_.open_loop(index, Range::half_open(first, last), {}, traits);
     body(index);
     nest_.close_loop();
+  }
+
+  template <class Body>
+  void parallel_loop(const Affine& first, const Affine& last, const Body& body) {
+    loop(first, last, body, {.parallel = true});
   }
 
   /// From size-1 down to 0: the loop runs upwards and the body sees the mirrored index.
@@ -90,8 +95,8 @@ class AlgebraWriter {
   }
 
   void load_lower_triangle(ArrayId a, const OpenedLinearAlgebra& opened) {
-    nest_.open_loop(opened.row, Range::extent(size_));
-    nest_.open_loop(opened.col, Range::half_open(0, Affine(opened.row) + Affine(1)));
+    nest_.open_loop(opened.row, Range::extent(size_), {}, {.parallel = true});
+    nest_.open_loop(opened.col, Range::half_open(0, Affine(opened.row) + Affine(1)), {}, {.parallel = true});
     store(a, {opened.row, opened.col}, nest_.emit(nest_.guarded(opened.matrix), type_));
     nest_.close_loop();
     nest_.close_loop();
@@ -99,7 +104,7 @@ class AlgebraWriter {
 
   ArrayId load_vector(const OpenedLinearAlgebra& opened) {
     const ArrayId x = vector("vector");
-    nest_.open_loop(opened.row, Range::extent(size_));
+    nest_.open_loop(opened.row, Range::extent(size_), {}, {.parallel = true});
     store(x, {opened.row}, nest_.emit(nest_.guarded(opened.rhs), type_));
     nest_.close_loop();
     return x;
@@ -121,7 +126,7 @@ class AlgebraWriter {
       const ValueId root = nest_.emit_call("sqrt", {pivot});
       const ValueId reciprocal = binary("/", number(1), root);
       store(a, {j, j}, root);
-      loop(Affine(j) + Affine(1), size_, [&](Index i) {
+      parallel_loop(Affine(j) + Affine(1), size_, [&](Index i) {
         store(a, {i, j}, binary("*", minus(load(a, {i, j}), row_product(i)), reciprocal));
       });
     });
@@ -140,13 +145,13 @@ class AlgebraWriter {
   }
 
   void clear_upper(ArrayId a) {
-    loop(0, size_, [&](Index i) { loop(Affine(i) + Affine(1), size_, [&](Index j) { store(a, {i, j}, number(0)); }); });
+    parallel_loop(0, size_, [&](Index i) { loop(Affine(i) + Affine(1), size_, [&](Index j) { store(a, {i, j}, number(0)); }); });
   }
 
   /// L^-1 column by column, then (L^-1)^T L^-1, one triangle and its mirror.
   ArrayId inverse(ArrayId l) {
     const ArrayId m = matrix("factor_inverse");
-    loop(0, size_, [&](Index j) {
+    parallel_loop(0, size_, [&](Index j) {
       store(m, {j, j}, binary("/", number(1), load(l, {j, j})));
       loop(Affine(j) + Affine(1), size_, [&](Index i) {
         const ValueId dot = sum(j, i, [&](Index k) { return binary("*", load(l, {i, k}), load(m, {k, j})); });
@@ -154,7 +159,7 @@ class AlgebraWriter {
       });
     });
     const ArrayId x = matrix("inverse");
-    loop(0, size_, [&](Index i) {
+    parallel_loop(0, size_, [&](Index i) {
       loop(0, Affine(i) + Affine(1), [&](Index j) {
         const ValueId dot = sum(i, size_, [&](Index k) { return binary("*", load(m, {k, i}), load(m, {k, j})); });
         store(x, {i, j}, dot);
@@ -206,12 +211,12 @@ void lower_algebra(NestBuilder& nest, LoopProgram& program, const KernelRoot& ro
   if (sample) batch.push_back(*sample);
   std::vector<LoopIndex> element;
   for (const LoopIndex& loop : root.locals) (is_element_index(root, loop) ? element : batch).push_back(loop);
-  for (const LoopIndex& loop : batch) nest.open_loop(loop.symbol, loop.range, loop.name, vector && loop.symbol == vector->symbol);
+  for (const LoopIndex& loop : batch) nest.open_loop(loop.symbol, loop.range, loop.name, {.vector = vector && loop.symbol == vector->symbol});
 
   AlgebraWriter writer(nest, program, root, vector.has_value());
   const ArrayId result = writer.run(batch);
 
-  for (const LoopIndex& loop : element) nest.open_loop(loop.symbol, loop.range, loop.name);
+  for (const LoopIndex& loop : element) nest.open_loop(loop.symbol, loop.range, loop.name, {.parallel = true});
   std::vector<Affine> read;
   for (const Affine& subscript : root.body->subscripts) read.push_back(nest.resolve(subscript));
   if (read.empty()) read.emplace_back(0);

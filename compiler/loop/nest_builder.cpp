@@ -21,7 +21,7 @@ bool is_truth(const Expr& expr) { return expr->kind == NodeKind::Call && expr->f
 
 NestBuilder::NestBuilder(LoopProgram& program, const std::map<std::string, BufferId>& buffers, const Program& source)
     : program_(program), buffers_(buffers), source_(source) {
-  frames_.push_back({{}, Symbol::fresh(), Symbol::bound(0), {}, false, {}, {}, {}, {}});
+  frames_.push_back({{}, Symbol::fresh(), Symbol::bound(0), {}, {}, {}, {}, {}, {}});
 }
 
 void NestBuilder::count_factors(const Expr& expr) {
@@ -35,8 +35,8 @@ void NestBuilder::count_factors(const Expr& expr) {
 
 // ---- Loops ----
 
-void NestBuilder::open_loop(Symbol index, const Range& range, const std::string& name, bool vector) {
-  frames_.push_back({{}, index, Symbol::bound(next_variable_++), range, vector, loop_name(name, range), {}, {}, {}});
+void NestBuilder::open_loop(Symbol index, const Range& range, const std::string& name, LoopTraits traits) {
+  frames_.push_back({{}, index, Symbol::bound(next_variable_++), range, traits, loop_name(name, range), {}, {}, {}});
   if (stages_.empty()) return;
   const IndexDomain domain = domain_at(frames_.size() - 1);
   if (domain.prove_nonnegative(index) != Proof::Holds) return;
@@ -66,7 +66,7 @@ void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
       };
       if (std::ranges::any_of(stages_, same) || !is_safe_everywhere(staged)) continue;
       const ArrayId array = new_array("stage", staged.type, {staged.extent}, is_varying(staged.expr));
-      open_loop(staged.placeholder, Range::extent(staged.extent));
+      open_loop(staged.placeholder, Range::extent(staged.extent), {}, {.parallel = true});
       count_factors(staged.expr);
       const ValueId value = emit(staged.expr, staged.type);
       append(stmt::StoreArray{array, {resolve(staged.placeholder)}, value});
@@ -93,7 +93,7 @@ void NestBuilder::close_loop() {
   for (auto* bounds : {&range.lows, &range.highs}) {
     for (Bound& bound : *bounds) bound.value = resolve(bound.value);
   }
-  append(stmt::For{frame.variable, std::move(range), frame.vector, std::move(frame.block), frame.name});
+  append(stmt::For{frame.variable, std::move(range), frame.traits.vector, std::move(frame.block), frame.name, frame.traits.parallel});
 }
 
 void NestBuilder::append(Statement statement) {
@@ -124,11 +124,11 @@ Affine NestBuilder::resolve(const Affine& affine) const {
 }
 
 bool NestBuilder::is_varying(const Expr& expr) const {
-  return std::ranges::any_of(frames_, [&](const Frame& frame) { return frame.vector && expr->depends_on(frame.index); });
+  return std::ranges::any_of(frames_, [&](const Frame& frame) { return frame.traits.vector && expr->depends_on(frame.index); });
 }
 
 bool NestBuilder::is_varying(const Affine& affine) const {
-  return std::ranges::any_of(frames_, [&](const Frame& frame) { return frame.vector && affine.mentions(frame.index); });
+  return std::ranges::any_of(frames_, [&](const Frame& frame) { return frame.traits.vector && affine.mentions(frame.index); });
 }
 
 // ---- Placing values ----
@@ -386,6 +386,15 @@ void NestBuilder::build(std::vector<Work> works) {
   }
 }
 
+namespace {
+
+/// Whether rounds of a loop over `index` touch elements of their own.
+bool tells_apart(const Work& work, Symbol index) {
+  return !work.accumulate || std::ranges::find(work.subscripts, Affine(index)) != work.subscripts.end();
+}
+
+}  // namespace
+
 void NestBuilder::run_group(const Range& range, std::vector<Reduction> reductions, std::vector<Work*> works) {
   const Symbol index = Symbol::fresh();
   std::vector<Work> inner;
@@ -412,7 +421,8 @@ void NestBuilder::run_group(const Range& range, std::vector<Reduction> reduction
   }
   const std::size_t outer_stages = stages_.size();
   stage(inner, index);
-  open_loop(index, range, works.empty() ? std::string() : works.front()->loops.front().name);
+  const bool parallel = reductions.empty() && std::ranges::all_of(inner, [&](const Work& work) { return tells_apart(work, index); });
+  open_loop(index, range, works.empty() ? std::string() : works.front()->loops.front().name, {.parallel = parallel});
   build(std::move(inner));
   close_loop();
   stages_.erase(stages_.begin() + static_cast<std::ptrdiff_t>(outer_stages), stages_.end());

@@ -26,6 +26,12 @@ struct Work {
   std::vector<LoopIndex> loops;
 };
 
+/// See stmt::For.
+struct LoopTraits {
+  bool vector = false;
+  bool parallel = false;
+};
+
 class NestBuilder {
  public:
   /// `source` is the Program that is lowered. Loops are named after its declared indices of the same range.
@@ -39,7 +45,7 @@ class NestBuilder {
 
   // ---- loops and statements at the current place ----
   /// Opens a loop; `index` stands for its variable in expressions until the matching close_loop().
-  void open_loop(Symbol index, const Range& range, const std::string& name = {}, bool vector = false);
+  void open_loop(Symbol index, const Range& range, const std::string& name = {}, LoopTraits traits = {});
   void close_loop();
   ValueId emit(const Expr& expr, ValueType type);
   ValueId emit_operation(Operation operation, ValueType type, bool varying);
@@ -61,7 +67,7 @@ class NestBuilder {
     Symbol index;      // Free
     Symbol variable;   // Bound: the loop's in the LoopProgram
     Range range;
-    bool vector = false;
+    LoopTraits traits;
     std::string name;
     std::map<std::pair<const Node*, ValueType>, ValueId> values;
     std::map<std::pair<const ScalarFunction*, std::vector<ValueId>>, ValueId> calls;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/codegen/cuda/cuda_text.h"
 #include "compiler/codegen/llvm/llvm_text.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
@@ -116,6 +117,12 @@ std::string assembly_text(const Compilation& compilation) {
   });
 }
 
+std::string cuda_stage_text(const Compilation& compilation) {
+  return for_each_kernel(compilation, [](const LoweredKernel& kernel) {
+    return std::string(cuda_kernel(kernel, choose_cuda_schedule(kernel, GpuLimits{})).own_text());
+  });
+}
+
 constexpr std::array kStages = {
     Stage{"ir", "the Program as written", source_text},
     Stage{"diff", "the Program that is compiled: gradients added, static dims put in", task_text},
@@ -123,6 +130,7 @@ constexpr std::array kStages = {
     Stage{"fuse", "kernels and library calls", fuse_text},
     Stage{"schedule", "how kernels are shared out", schedule_text},
     Stage{"loop", "every kernel as explicit loops", loop_text},
+    Stage{"cuda", "every kernel as CUDA C++", cuda_stage_text},
     Stage{"llvm", "every kernel as LLVM IR", generated_text},
     Stage{"asm", "every kernel as machine code for this processor", assembly_text},
 };

@@ -1,6 +1,7 @@
 #pragma once
 // CUDA C++ text of one kernel. Pure: no toolkit is needed. The text compiles alone, without any header.
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/codegen/cuda/cuda_schedule.h"
@@ -35,7 +36,9 @@ struct CudaKernel {
   /// its elements (64 bits); last the number of chunks (64 bits).
   std::string combine_entry;
   std::vector<BufferId> combined;
-  std::string text;
+  std::string text;           // complete: fragments first
+  std::size_t own_begin = 0;  // where the kernel's own text begins
+  std::string_view own_text() const { return std::string_view(text).substr(own_begin); }
 };
 inline constexpr int kCombineThreads = 128;
 

@@ -1,0 +1,86 @@
+// Functions of the scalar table that CUDA does not have, in single and double precision.
+
+template <class T>
+__device__ inline T infinity();
+template <>
+__device__ inline float infinity<float>() { return __int_as_float(0x7f800000); }
+template <>
+__device__ inline double infinity<double>() { return __longlong_as_double(0x7ff0000000000000ll); }
+
+/// 2^x; results below the smallest normal number are zero. At most 2 ulp from the exact value.
+__device__ __forceinline__ float moxie_exp2(float x) {
+#ifdef MOXIE_CUDA_EMULATION
+  const float y = exp2f(x);
+  return y < 0x1p-126f ? 0.0f : y;
+#else
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+__device__ __forceinline__ double moxie_exp2(double x) { return exp2(x); }
+
+/// x^N by multiplication.
+template <int N, class T>
+__device__ __forceinline__ T power(T x) {
+  if constexpr (N < 0) return T(1) / power<-N>(x);
+  else if constexpr (N == 0) return T(1);
+  else if constexpr (N == 1) return x;
+  else if constexpr (N % 2 == 1) return x * power<N - 1>(x);
+  else { const T half = power<N / 2>(x); return half * half; }
+}
+
+template <class T>
+__device__ __forceinline__ T moxie_sign(T x) { return T(x > T(0)) - T(x < T(0)); }
+
+template <class T>
+__device__ __forceinline__ T moxie_relu(T x) { return x > T(0) ? x : T(0); }
+
+template <class T>
+__device__ __forceinline__ T moxie_sigmoid(T x) {
+  const T e = exp(-fabs(x));
+  return (x >= T(0) ? T(1) : e) / (T(1) + e);
+}
+
+template <class T>
+__device__ __forceinline__ T moxie_softplus(T x) { return fmax(x, T(0)) + log1p(exp(-fabs(x))); }
+
+template <class T>
+__device__ __forceinline__ T moxie_normal_pdf(T x) { return T(0.3989422804014327) * exp(T(-0.5) * x * x); }
+
+/// log Phi(x): far below zero, where Phi underflows, by the asymptotic series of Mills' ratio (Abramowitz and Stegun 26.2.12).
+template <class T>
+__device__ inline T moxie_log_normal_cdf(T x) {
+  if (x > T(0)) return log1p(T(-0.5) * erfc(x * T(0.7071067811865476)));
+  if (x > T(-10)) return log(normcdf(x));
+  const T y = T(-1) / (x * x);
+  T series = T(1);
+  for (int k = 10; k > 0; --k) series = T(1) + T(2 * k - 1) * y * series;
+  return T(-0.5) * x * x - log(-x) - T(0.9189385332046727) + log(series);
+}
+
+/// psi(x), by recurrence up to 8 and the asymptotic series (Abramowitz and Stegun 6.3.18); x > 0, and reflected below.
+template <class T>
+__device__ inline T moxie_digamma(T x) {
+  T result = T(0);
+  if (x <= T(0)) {
+    if (x == floor(x)) return infinity<T>() - infinity<T>();
+    const T turns = x - floor(x);
+    result = T(-3.141592653589793) / tan(T(3.141592653589793) * turns);
+    x = T(1) - x;
+  }
+  for (; x < T(8); x += T(1)) result -= T(1) / x;
+  const T y = T(1) / (x * x);
+  const T series = y * (T(1.0 / 12) - y * (T(1.0 / 120) - y * (T(1.0 / 252) - y * (T(1.0 / 240) - y * (T(1.0 / 132) - y * T(691.0 / 32760))))));
+  return result + log(x) - T(0.5) / x - series;
+}
+
+/// psi'(x) for x > 0, likewise (6.4.12).
+template <class T>
+__device__ inline T moxie_trigamma(T x) {
+  T result = T(0);
+  for (; x < T(8); x += T(1)) result += T(1) / (x * x);
+  const T y = T(1) / (x * x);
+  const T series = y * (T(1.0 / 6) - y * (T(1.0 / 30) - y * (T(1.0 / 42) - y * (T(1.0 / 30) - y * (T(5.0 / 66) - y * T(691.0 / 2730))))));
+  return result + (T(1) + T(0.5) / x + series) / x;
+}

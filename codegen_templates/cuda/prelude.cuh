@@ -1,0 +1,15 @@
+// What generated kernels call their surroundings. The emulator brings its own, checked forms of the same names.
+#ifndef MOXIE_CUDA_EMULATION
+
+template <class T>
+using Global = T* __restrict__;
+#define EXTENT(pointer, count)
+#define SHARED(T, name, count) __shared__ T name[count]
+
+/// `count` elements of a workspace, from a byte on.
+template <class T>
+__device__ __forceinline__ T* slice(unsigned char* memory, long long byte, long long) {
+  return reinterpret_cast<T*>(memory + byte);
+}
+
+#endif

@@ -1,0 +1,54 @@
+// Combinations of values over threads, always in the same order.
+struct Sum {
+  template <class T>
+  static __device__ T apply(T a, T b) { return a + b; }
+};
+struct Product {
+  template <class T>
+  static __device__ T apply(T a, T b) { return a * b; }
+};
+struct Max {
+  template <class T>
+  static __device__ T apply(T a, T b) { return fmax(a, b); }
+};
+struct Min {
+  template <class T>
+  static __device__ T apply(T a, T b) { return fmin(a, b); }
+};
+
+/// The values of all rows of a lane, in row 0. `turn` alternates between two halves of the scratch, so that one barrier is enough. All threads of
+/// the block take part.
+template <class Op, int kLanes, int kRows, class T, class Scratch>
+__device__ T combine_rows(T value, Scratch& scratch, int& turn) {
+  if (kRows == 1) return value;
+  const int base = (turn ^= 1) * kLanes * kRows + threadIdx.x;
+  scratch[base + threadIdx.y * kLanes] = value;
+  __syncthreads();
+  if (threadIdx.y == 0) {
+    for (int row = 1; row < kRows; ++row) value = Op::apply(value, scratch[base + row * kLanes]);
+  }
+  return value;
+}
+
+/// The values of all lanes, in every thread. All threads of the block take part.
+template <class Op, int kLanes, class T, class Scratch>
+__device__ T combine_lanes(T value, Scratch& scratch) {
+  for (int offset = (kLanes < 32 ? kLanes : 32) / 2; offset > 0; offset /= 2) {
+    value = Op::apply(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  }
+  if (kLanes <= 32) return value;
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = value;
+  __syncthreads();
+  value = scratch[0];
+  for (int warp = 1; warp < kLanes / 32; ++warp) value = Op::apply(value, scratch[warp]);
+  return value;
+}
+
+/// Element i of `count`, over the results of all chunks in their order, in double.
+template <class Op, class T>
+__device__ T combine_chunks(Global<const T> parts, long long i, long long count, long long chunks) {
+  double value = parts[i];
+  for (long long chunk = 1; chunk < chunks; ++chunk) value = Op::apply(value, double(parts[chunk * count + i]));
+  return T(value);
+}

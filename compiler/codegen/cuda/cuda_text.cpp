@@ -1,0 +1,123 @@
+#include "compiler/codegen/cuda/cuda_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen_templates/templates.h"
+#include "compiler/codegen/cuda/cuda_writer.h"
+
+namespace moxie {
+namespace {
+
+using cuda_text::CudaWriter;
+using Kind = CudaParameter::Kind;
+
+/// "// " and the text, broken into lines.
+std::string comment(const std::string& text) {
+  constexpr std::size_t kWidth = 150;
+  std::string result;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    std::size_t end = text.size();
+    if (end - begin > kWidth) {
+      end = text.rfind(' ', begin + kWidth);
+      if (end == std::string::npos || end <= begin) end = std::min(text.size(), begin + kWidth);
+    }
+    result += (begin == 0 ? "// " : "//     ") + text.substr(begin, end - begin) + "\n";
+    begin = end < text.size() && text[end] == ' ' ? end + 1 : end;
+  }
+  return result;
+}
+
+bool is_own_argument(const std::string& name) {
+  constexpr const char* kOwn[] = {argument::kChunk,    argument::kChunks,    argument::kTileLow, argument::kTileHigh,
+                                  argument::kChunkLow, argument::kChunkHigh, argument::kSeed,    argument::kStep};
+  return std::ranges::find(kOwn, name) != std::end(kOwn);
+}
+
+std::vector<CudaParameter> parameters(const LoopProgram& program, const CudaSchedule& schedule, bool draws_random) {
+  std::vector<CudaParameter> result;
+  for (std::size_t b = 0; b < program.buffers.size(); ++b) result.push_back({Kind::buffer, b});
+  for (const std::string& name : program.arguments) {
+    if (!is_own_argument(name)) result.push_back({Kind::argument, 0, name});
+  }
+  if (schedule.workspace_bytes_per_block > 0) result.push_back({Kind::workspace});
+  if (draws_random) result.push_back({Kind::random});
+  if (!program.checks.empty()) result.push_back({Kind::status});
+  return result;
+}
+
+std::string spelled(const CudaParameter& parameter, const LoopProgram& program, const cuda_text::Names& names) {
+  switch (parameter.kind) {
+    case Kind::buffer: {
+      const BufferDecl& buffer = program.buffers[parameter.index];
+      return fmt::format("Global<{}{}> {}", buffer.written ? "" : "const ", cuda_text::type_name(buffer.dtype), names.buffer(static_cast<BufferId>(parameter.index)));
+    }
+    case Kind::argument: return "const Index " + names.symbol(Symbol::dim(parameter.name));
+    case Kind::workspace: return "Global<unsigned char> workspace";
+    case Kind::random: return "Global<const RandomState> random";
+    case Kind::status: return "Global<Status> status";
+  }
+  return {};
+}
+
+template <class Range, class Spell>
+std::string joined(const Range& range, const Spell& spell) {
+  std::string text;
+  for (const auto& item : range) text += (text.empty() ? "" : ",\n    ") + spell(item);
+  return text;
+}
+
+std::string entry_point(const CudaKernel& kernel, const LoopProgram& program, const CudaSchedule& schedule, CudaWriter& writer) {
+  const std::string body = writer.write();
+  std::string text;
+  for (const std::string& definition : program.comments) text += comment(definition);
+  text += comment(print(schedule));
+  text += fmt::format("extern \"C\" __global__ void __launch_bounds__({})\n{}(\n    {}) {{\n", schedule.lanes * schedule.rows, kernel.entry,
+                      joined(kernel.parameters, [&](const CudaParameter& p) { return spelled(p, program, writer.names()); }));
+  return text + body + "}\n";
+}
+
+/// Every thread combines the partial results of one element, in double and in the order of the chunks.
+std::string combine_entry_point(const CudaKernel& kernel, const LoweredKernel& lowered, cuda_text::Names& names) {
+  const LoopProgram& program = lowered.program;
+  std::string signature, body = fmt::format("  long long i = blockIdx.x * {}ll + threadIdx.x;\n", kCombineThreads);
+  for (const BufferId b : kernel.combined) {
+    const std::string type = cuda_text::type_name(program.buffers[b].dtype), name = names.buffer(b);
+    signature += fmt::format("Global<const {0}> {1}_parts, Global<{0}> {1}, const long long {1}_count,\n    ", type, name);
+    body += fmt::format("  EXTENT({0}_parts, chunks * {0}_count);\n  EXTENT({0}, {0}_count);\n", name);
+    body += fmt::format("  if (i < {0}_count) {{\n    {0}[i] = combine_chunks<{1}, {2}>({0}_parts, i, {0}_count, chunks);\n    return;\n  }}\n  i -= {0}_count;\n",
+                        name, cuda_text::combination_name(*lowered.uses[b].partial), type);
+  }
+  return fmt::format("\n// The parts that the blocks along gridDim.y left are combined.\nextern \"C\" __global__ void __launch_bounds__({})\n{}(\n    {}const long long chunks) {{\n{}}}\n",
+                     kCombineThreads, kernel.combine_entry, signature, body);
+}
+
+}  // namespace
+
+CudaKernel cuda_kernel(const LoweredKernel& lowered, const CudaSchedule& schedule) {
+  CudaWriter writer(lowered, schedule);
+  CudaKernel kernel;
+  kernel.entry = lowered.program.name;
+  kernel.parameters = parameters(lowered.program, schedule, writer.shape().draws_random);
+  if (lowered.chunks) {
+    for (BufferId b = 0; b < lowered.uses.size(); ++b) {
+      if (lowered.uses[b].partial) kernel.combined.push_back(b);
+    }
+  }
+  kernel.text = fmt::format("typedef {} Index;\n", schedule.wide_index ? "long long" : "int");
+  for (const char* fragment : {"prelude", "integers", "math", "reduce", "philox", "status"}) {
+    kernel.text += template_text(fmt::format("cuda/{}.cuh", fragment));
+  }
+  kernel.text += "\n";
+  kernel.own_begin = kernel.text.size();
+  kernel.text += entry_point(kernel, lowered.program, schedule, writer);
+  if (!kernel.combined.empty()) {
+    kernel.combine_entry = kernel.entry + "_combine";
+    kernel.text += combine_entry_point(kernel, lowered, writer.names());
+  }
+  return kernel;
+}
+
+}  // namespace moxie

@@ -1,0 +1,295 @@
+#include "compiler/codegen/cuda/cuda_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/functions.h"
+
+namespace moxie::cuda_text {
+namespace {
+
+/// Longer expressions get a name.
+constexpr std::size_t kLongestInlined = 90;
+
+/// Loops that must be unrolled so that every subscript of an array in registers is known: those in its subscripts, and those in their bounds.
+std::set<Symbol> loops_to_unroll(const LoopProgram& program, const KernelShape& shape, const CudaSchedule& schedule) {
+  std::set<Symbol> unrolled;
+  for (ArrayId a = 0; a < program.arrays.size(); ++a) {
+    if (schedule.arrays[a] == ArrayPlace::registers) unrolled.insert(shape.arrays[a].variables.begin(), shape.arrays[a].variables.end());
+  }
+  return unrolled;
+}
+
+/// Where each var is set first, if nothing outside of that block touches it.
+class FirstSets {
+ public:
+  explicit FirstSets(const LoopProgram& program) : program_(program) { visit(program.body); }
+
+  std::set<const stmt::SetVar*> result() const {
+    std::set<const stmt::SetVar*> sets;
+    for (const auto& [var, first] : first_) {
+      if (first.alone) sets.insert(first.set);
+    }
+    return sets;
+  }
+
+ private:
+  struct First {
+    const stmt::SetVar* set;
+    const Block* block;
+    bool alone = true;
+  };
+
+  void touch(VarId var, const stmt::SetVar* set) {
+    const auto [it, fresh] = first_.try_emplace(var, First{set, blocks_.back()});
+    First& first = it->second;
+    if (fresh) first.alone = set != nullptr;
+    else first.alone = first.alone && std::ranges::find(blocks_, first.block) != blocks_.end();
+  }
+
+  void visit(const Block& block) {
+    blocks_.push_back(&block);
+    for (const Statement& statement : block) {
+      if (const auto* set = std::get_if<stmt::SetVar>(&statement)) touch(set->var, set);
+      const auto* let = std::get_if<stmt::Let>(&statement);
+      const auto* read = let ? std::get_if<op::ReadVar>(&program_.values.at(let->id).operation) : nullptr;
+      if (read) touch(read->var, nullptr);
+      if (const auto* loop = std::get_if<stmt::For>(&statement)) visit(loop->body);
+    }
+    blocks_.pop_back();
+  }
+
+  const LoopProgram& program_;
+  std::map<VarId, First> first_;
+  std::vector<const Block*> blocks_;
+};
+
+std::string without_parentheses(std::string text) {
+  if (text.size() < 2 || text.front() != '(') return text;
+  int depth = 0;
+  for (std::size_t k = 0; k < text.size(); ++k) {
+    depth += text[k] == '(' ? 1 : text[k] == ')' ? -1 : 0;
+    if (depth == 0) return k + 1 == text.size() ? text.substr(1, k - 1) : text;
+  }
+  return text;
+}
+
+}  // namespace
+
+CudaWriter::CudaWriter(const LoweredKernel& kernel, const CudaSchedule& schedule)
+    : kernel_(kernel),
+      schedule_(schedule),
+      shape_(kernel_shape(kernel)),
+      names_(kernel.program),
+      inlining_(kernel.program,
+                [this](const Value& value) {
+                  const auto* load = std::get_if<op::LoadArray>(&value.operation);
+                  return load && !shape_.arrays.at(load->array).per_thread;
+                }),
+      first_sets_(FirstSets(kernel.program).result()),
+      unrolled_(loops_to_unroll(kernel.program, shape_, schedule)),
+      value_texts_(kernel.program.values.size()) {}
+
+std::string CudaWriter::write() {
+  write_head();
+  write(program().body);
+  return std::move(out_);
+}
+
+// ---- lines ----
+
+void CudaWriter::line(const std::string& text) { out_ += std::string(static_cast<std::size_t>(2 * indent_), ' ') + text + "\n"; }
+
+void CudaWriter::open_scope(const std::string& head) {
+  line(head);
+  ++indent_;
+}
+
+void CudaWriter::close_scope() {
+  --indent_;
+  line("}");
+}
+
+// ---- which thread ----
+
+std::string CudaWriter::guard() const {
+  if (shape_.lanes_reduce) return vector_ || schedule_.lanes == 1 ? "" : "lane == 0";
+  std::string text = vector_ && !schedule_.matrix_per_block ? "active" : "";
+  if (is_uniform() && (schedule_.rows > 1 || schedule_.spread)) text += text.empty() ? "first_row" : " && first_row";
+  return text;
+}
+
+std::string CudaWriter::guard_of_array(const stmt::StoreArray& s) const {
+  if (shape_.arrays.at(s.array).per_thread) return "";
+  std::string text = is_uniform() && schedule_.rows > 1 ? "row == 0" : "";
+  if (!program().arrays.at(s.array).varying && schedule_.lanes > 1) text += text.empty() ? "lane == 0" : " && lane == 0";
+  return text;
+}
+
+/// Whether other threads of the block may touch the array.
+bool CudaWriter::is_common(ArrayId array) const {
+  return !shape_.arrays.at(array).per_thread && (schedule_.rows > 1 || (schedule_.lanes > 1 && !program().arrays.at(array).varying));
+}
+
+CudaWriter::Touched CudaWriter::touched(const Block& block) const {
+  Touched result;
+  visit_statements(block, [&](const Statement& s) {
+    if (const auto* store = std::get_if<stmt::StoreArray>(&s); store && is_common(store->array)) result.writes.insert(store->array);
+    const auto* let = std::get_if<stmt::Let>(&s);
+    const auto* load = let ? std::get_if<op::LoadArray>(&program().values.at(let->id).operation) : nullptr;
+    if (load && is_common(load->array)) result.reads.insert(load->array);
+  });
+  return result;
+}
+
+/// In a loop that rows share out, the barrier stands before the loop.
+void CudaWriter::wait_for(const Touched& touched) {
+  if (is_uniform() && barriers_.before(touched.reads, touched.writes)) barrier();
+}
+
+// ---- statements ----
+
+void CudaWriter::write(const Block& block) {
+  for (const Statement& statement : block) std::visit([&](const auto& s) { write(s); }, static_cast<const Statement::variant&>(statement));
+}
+
+void CudaWriter::write(const stmt::Let& s) {
+  const Value& value = program().values.at(s.id);
+  if (const auto* load = std::get_if<op::LoadArray>(&value.operation); load && is_common(load->array)) wait_for({{load->array}, {}});
+  std::string text = this->text(value);
+  const bool literal = std::holds_alternative<op::Constant>(value.operation) || std::holds_alternative<op::Number>(value.operation);
+  if (inlining_(s.id) && (literal || text.size() <= kLongestInlined)) {
+    value_texts_[s.id] = std::move(text);
+    return;
+  }
+  line(fmt::format("const {} {} = {};", type_name(value.type), Names::value(s.id), without_parentheses(std::move(text))));
+}
+
+/// The other summand, where the value is the sum of what `held` reads and one thing more.
+std::optional<std::string> CudaWriter::added_to(ValueId id, const std::string& held) const {
+  if (!inlining_(id) || value_texts_.at(id).empty()) return std::nullopt;
+  const auto* call = std::get_if<op::Call>(&program().values.at(id).operation);
+  if (!call || call->function->name != "+" || call->args.size() != 2 || operand(call->args[0]) != held) return std::nullopt;
+  return without_parentheses(operand(call->args[1]));
+}
+
+void CudaWriter::write(const stmt::SetVar& s) {
+  const std::string name = Names::var(s.var);
+  if (const auto summand = added_to(s.value, name)) return line(fmt::format("{} += {};", name, *summand));
+  const bool declare = first_sets_.contains(&s);
+  line(fmt::format("{}{} = {};", declare ? type_name(program().vars.at(s.var).type) + " " : "", name, without_parentheses(operand(s.value))));
+}
+
+void CudaWriter::write(const stmt::Store& s) {
+  const BufferDecl& buffer = program().buffers.at(s.buffer);
+  std::string value = without_parentheses(operand(s.value));
+  const auto& partial = kernel_.uses.at(s.buffer).partial;
+  if (partial && schedule_.rows > 1) {
+    const std::string name = names_.fresh(buffer.name + "_all");
+    const ValueType type = program().values.at(s.value).type;
+    line(fmt::format("const {} {} = combine_rows<{}, {}, {}>({}, rows_{}, turn);", type_name(type), name, combination_name(*partial), schedule_.lanes,
+                     schedule_.rows, value, type == ValueType::f32 ? "f32" : "f64"));
+    value = name;
+  }
+  const std::string condition = guard();
+  line(fmt::format("{}{} = {};", condition.empty() ? "" : "if (" + condition + ") ", element(buffer, names_.buffer(s.buffer), s.subscripts), value));
+}
+
+void CudaWriter::write(const stmt::StoreArray& s) {
+  if (is_common(s.array)) wait_for({{}, {s.array}});
+  const std::string place = array_element(s.array, s.subscripts), condition = guard_of_array(s);
+  const auto summand = added_to(s.value, place);
+  line(fmt::format("{}{} {} {};", condition.empty() ? "" : "if (" + condition + ") ", place, summand ? "+=" : "=",
+                   summand ? *summand : without_parentheses(operand(s.value))));
+}
+
+void CudaWriter::write(const stmt::Check& s) {
+  const std::string condition = guard();
+  std::string coordinates;
+  for (std::size_t k = 0; k < 4; ++k) coordinates += ", " + (k < s.coordinates.size() ? affine(s.coordinates[k]) : "0");
+  line(fmt::format("if ({}{}) fail(status, {}{}, {});", condition.empty() ? "" : condition + " && ", operand(s.bad), s.check, coordinates, operand(s.value)));
+}
+
+void CudaWriter::write(const stmt::For& s) {
+  const std::string name = names_.open(s);
+  if (s.vector) write_vector_loop(s, name);
+  else if (shape_.shared_out.contains(&s)) write_shared_out(s, name);
+  else write_serial(s, name);
+  names_.close(s);
+}
+
+void CudaWriter::write_vector_loop(const stmt::For& s, const std::string& name) {
+  vector_ = &s;
+  if (shape_.lanes_reduce) {
+    write_chunk_bounds(name, kernel_.chunks->range);
+    open_scope(fmt::format("for (Index {0} = {0}_low{1}; {0} < {0}_high; {0} += {2}) {{", name, schedule_.lanes > 1 ? " + lane" : "", schedule_.lanes));
+  } else {
+    const std::string low = first(kernel_.tiles->range), start = low == "0" ? "" : low + " + ";
+    open_scope("{");
+    if (schedule_.matrix_per_block) {
+      line(fmt::format("const Index {} = {}blockIdx.x;", name, start));
+    } else {
+      // Lanes beyond the end do as the last one does, and store nothing.
+      line(fmt::format("const Index {}_of_lane = {}Index(blockIdx.x) * {} + lane;", name, start, schedule_.lanes));
+      line(fmt::format("const bool active = {};", within(name + "_of_lane", kernel_.tiles->range)));
+      line(fmt::format("const Index {0} = active ? {0}_of_lane : {1};", name, extreme(kernel_.tiles->range.highs, false)));
+    }
+    stage_tables();
+  }
+  write(s.body);
+  close_scope();
+  vector_ = nullptr;
+}
+
+/// The rounds of this block.
+void CudaWriter::write_chunk_bounds(const std::string& name, const Range& range) {
+  const std::string low = first(range), high = extreme(range.highs, false);
+  const std::string rounds = low == "0" ? fmt::format("({}) + 1", high) : fmt::format("({}) - ({}) + 1", high, low);
+  line(fmt::format("const long long {}_rounds = greatest<long long>(0, {});", name, rounds));
+  for (const auto& [end, number] : {std::pair{"low", "chunk"}, std::pair{"high", "(chunk + 1)"}}) {
+    line(fmt::format("const Index {0}_{1} = {2}Index({0}_rounds * {3} / chunks);", name, end, low == "0" ? "" : low + " + ", number));
+  }
+}
+
+void CudaWriter::write_shared_out(const stmt::For& s, const std::string& name) {
+  wait_for(touched(s.body));
+  const bool spread = schedule_.spread;
+  const std::string own = schedule_.rows == 1 ? "" : "row";
+  const std::string row = spread ? fmt::format("Index(blockIdx.y) * {} + {}", schedule_.rows, own.empty() ? "0" : own) : own;
+  const std::string step = spread ? fmt::format("{} * gridDim.y", schedule_.rows) : std::to_string(schedule_.rows);
+  const auto plus_row = [&](const std::string& low) { return row.empty() ? low : low == "0" ? row : low + " + " + row; };
+  std::string head;
+  if (&s == shape_.sample_loop) {
+    write_chunk_bounds(name, kernel_.chunks->range);
+    head = fmt::format("for (Index {0} = {1}; {0} < {0}_high; {0} += {2}) {{", name, plus_row(name + "_low"), step);
+  } else {
+    head = fmt::format("for (Index {0} = {1}; {2}; {0} += {3}) {{", name, plus_row(first(s.range)), within(name, s.range), step);
+  }
+  shared_out_ = &s;
+  open_scope(head);
+  write(s.body);
+  close_scope();
+  shared_out_ = nullptr;
+}
+
+/// A round may touch what the round before it touched, so that the threads wait at its end.
+void CudaWriter::write_serial(const stmt::For& s, const std::string& name) {
+  const Touched inside = is_uniform() ? touched(s.body) : Touched{};
+  const bool waits = !inside.writes.empty();
+  if (!waits) wait_for(inside);
+  if (waits && barriers_.is_pending()) {
+    barrier();
+    barriers_.passed();
+  }
+  if (unrolled_.contains(s.variable)) line("#pragma unroll");
+  open_scope(fmt::format("for (Index {0} = {1}; {2}; ++{0}) {{", name, first(s.range), within(name, s.range)));
+  write(s.body);
+  if (waits && barriers_.is_pending()) {
+    barrier();
+    barriers_.passed();
+  }
+  close_scope();
+}
+
+}  // namespace moxie::cuda_text

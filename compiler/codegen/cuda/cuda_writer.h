@@ -1,0 +1,116 @@
+#pragma once
+// CudaWriter: writes the statements of a LoopProgram as CUDA C++ for the threads of a block.
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/cuda/barriers.h"
+#include "compiler/codegen/cuda/cuda_names.h"
+#include "compiler/codegen/cuda/cuda_schedule.h"
+#include "compiler/codegen/cuda/inlining.h"
+#include "compiler/codegen/cuda/kernel_shape.h"
+
+namespace moxie::cuda_text {
+
+class CudaWriter {
+ public:
+  CudaWriter(const LoweredKernel& kernel, const CudaSchedule& schedule);
+
+  /// Everything between the braces of the entry point; call once.
+  std::string write();
+  const KernelShape& shape() const { return shape_; }
+  Names& names() { return names_; }
+  /// "S * 14": the elements of a buffer.
+  std::string element_count(BufferId buffer) const;
+
+ private:
+  const LoopProgram& program() const { return kernel_.program; }
+
+  // ---- the head (cuda_head.cpp) ----
+  void write_head();
+  void declare_arrays();
+  void declare_vars();
+  void declare_scratch();
+  void stage_tables();
+
+  // ---- statements ----
+  void write(const Block& block);
+  void write(const stmt::Let& s);
+  void write(const stmt::SetVar& s);
+  void write(const stmt::Store& s);
+  void write(const stmt::StoreArray& s);
+  void write(const stmt::Check& s);
+  void write(const stmt::For& s);
+  void write_vector_loop(const stmt::For& s, const std::string& name);
+  void write_shared_out(const stmt::For& s, const std::string& name);
+  void write_serial(const stmt::For& s, const std::string& name);
+  void write_chunk_bounds(const std::string& name, const Range& range);
+  std::optional<std::string> added_to(ValueId id, const std::string& held) const;
+  void open_scope(const std::string& head);
+  void close_scope();
+  void line(const std::string& text);
+  void barrier() { line("__syncthreads();"); }
+
+  // ---- which thread ----
+  /// Conditions under which a thread may store: "active && row == 0".
+  std::string guard() const;
+  std::string guard_of_array(const stmt::StoreArray& s) const;
+  /// Whether all rows do the same here.
+  bool is_uniform() const { return shared_out_ == nullptr; }
+  /// Scratch that several threads use.
+  struct Touched {
+    std::set<ArrayId> reads, writes;
+  };
+  bool is_common(ArrayId array) const;
+  Touched touched(const Block& block) const;
+  void wait_for(const Touched& touched);
+
+  // ---- expressions (cuda_expressions.cpp) ----
+  std::string text(const Value& value);
+  std::string text(const Value& value, const op::Constant& o);
+  std::string text(const Value& value, const op::Number& o);
+  std::string text(const Value& value, const op::Load& o);
+  std::string text(const Value& value, const op::LoadArray& o);
+  std::string text(const Value& value, const op::ReadVar& o);
+  std::string text(const Value& value, const op::Call& o);
+  std::string text(const Value& value, const op::Convert& o);
+  std::string text(const Value& value, const op::Random& o);
+  std::string text(const Value& value, const op::CombineLanes& o);
+  std::string operand(ValueId id) const;
+  bool is_negated(ValueId id) const;
+  std::string affine(const Affine& value) const;
+  std::string first(const Range& range) const;
+  /// "r < 14" or "r <= min(...)".
+  std::string within(const std::string& name, const Range& range) const;
+  std::string bound(const Bound& bound, bool round_up) const;
+  std::string extreme(const std::vector<Bound>& bounds, bool is_low) const;
+  std::string stride(const std::vector<Affine>& shape, const std::vector<std::uint32_t>& layout, std::size_t axis) const;
+  std::string offset(const BufferDecl& buffer, const std::vector<Affine>& subscripts) const;
+  std::string element(const BufferDecl& buffer, const std::string& name, const std::vector<Affine>& subscripts) const;
+  std::string table_element(BufferId buffer, const std::vector<Affine>& subscripts) const;
+  std::string array_element(ArrayId array, const std::vector<Affine>& subscripts) const;
+
+  const LoweredKernel& kernel_;
+  const CudaSchedule& schedule_;
+  KernelShape shape_;
+  Names names_;
+  Inlining inlining_;
+  Barriers barriers_;
+  std::set<const stmt::SetVar*> first_sets_;  // that declare their var
+  std::set<Symbol> unrolled_;
+  std::map<BufferId, std::string> tables_;  // staged buffers
+  std::vector<std::string> value_texts_;    // of values written into their use
+  std::string out_;
+  int indent_ = 1;
+  const stmt::For* vector_ = nullptr;      // open
+  const stmt::For* shared_out_ = nullptr;  // open
+};
+
+std::string type_name(ValueType type);
+std::string type_name(DType dtype);
+std::string combination_name(ReduceKind kind);
+ValueType scalar_type(DType dtype);
+
+}  // namespace moxie::cuda_text
