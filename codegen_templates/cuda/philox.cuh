@@ -33,5 +33,5 @@ template <class T>
 __device__ T draw_normal(RandomState state, unsigned stream, unsigned c0, unsigned c1, unsigned c2, unsigned c3) {
   const PhiloxWords w = philox(state, stream, c0, c1, c2, c3);
   const T radius = sqrt(T(-2 * log(uniform_of(w.a))));
-  return radius * cos(T(6.283185307179586 * uniform_of(w.b)));
+  return radius * cospi(T(2 * uniform_of(w.b)));
 }

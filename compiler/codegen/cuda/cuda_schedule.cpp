@@ -16,8 +16,12 @@ using cuda_text::ArrayShape;
 using cuda_text::KernelShape;
 
 constexpr int kWarp = 32;
-/// Four-byte registers that arrays of one thread may take: with the rest of a kernel at most the 255 that a thread has.
-constexpr std::int64_t kArrayRegisters = 160;
+/// What a thrift stands for. Arrays of one thread may take so many four-byte registers: with the rest of a kernel at most the 255 that a thread has.
+struct Economy {
+  std::int64_t array_registers;
+  int unroll;
+};
+constexpr Economy kEconomies[] = {{160, 0}, {64, 4}, {16, 1}};
 /// A thread with more registers than this in arrays comes in smaller blocks, so that several fit a multiprocessor.
 constexpr std::int64_t kManyRegisters = 48;
 constexpr int kReducingLanes = 128;
@@ -34,7 +38,10 @@ std::int64_t extents_product(const ArrayDecl& array) {
 
 class ScheduleChooser {
  public:
-  ScheduleChooser(const LoweredKernel& kernel, const GpuLimits& limits) : kernel_(kernel), limits_(limits), shape_(cuda_text::kernel_shape(kernel)) {}
+  ScheduleChooser(const LoweredKernel& kernel, const GpuLimits& limits, Thrift thrift)
+      : kernel_(kernel), limits_(limits), economy_(kEconomies[static_cast<int>(thrift)]), shape_(cuda_text::kernel_shape(kernel)) {
+    schedule_.unroll = economy_.unroll;
+  }
 
   CudaSchedule run() {
     choose_threads();
@@ -86,7 +93,7 @@ class ScheduleChooser {
   std::int64_t words(std::size_t a) const { return shape_.arrays[a].elements * element_bytes(program().arrays[a].dtype) / 4; }
 
   bool may_be_registers(std::size_t a) const {
-    return shape_.arrays[a].per_thread && shape_.arrays[a].known_subscripts && words(a) <= kArrayRegisters;
+    return shape_.arrays[a].per_thread && shape_.arrays[a].known_subscripts && words(a) <= economy_.array_registers;
   }
 
   std::int64_t register_words() const {
@@ -109,7 +116,7 @@ class ScheduleChooser {
     std::vector<std::size_t> order(shape_.arrays.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, {}, [&](std::size_t a) { return words(a); });
-    std::int64_t registers_left = kArrayRegisters;
+    std::int64_t registers_left = economy_.array_registers;
     for (const std::size_t a : order) {
       if (may_be_registers(a) && words(a) <= registers_left) {
         registers_left -= words(a);
@@ -183,6 +190,7 @@ class ScheduleChooser {
 
   const LoweredKernel& kernel_;
   GpuLimits limits_;
+  Economy economy_;
   KernelShape shape_;
   CudaSchedule schedule_;
   std::int64_t shared_left_ = 0;
@@ -198,8 +206,8 @@ std::int64_t extent_of(const Range& range, const DimValues& dims) {
 
 }  // namespace
 
-CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits, bool wide_index) {
-  CudaSchedule schedule = ScheduleChooser(kernel, limits).run();
+CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits, bool wide_index, Thrift thrift) {
+  CudaSchedule schedule = ScheduleChooser(kernel, limits, thrift).run();
   schedule.wide_index = wide_index;
   return schedule;
 }
@@ -222,6 +230,7 @@ std::string print(const CudaSchedule& schedule) {
   constexpr const char* kPlaces[] = {"registers", "shared memory", "device memory"};
   std::string text = fmt::format("{}: {} lanes x {} rows; {}", schedule.name, schedule.lanes, schedule.rows, schedule.reason);
   for (std::size_t a = 0; a < schedule.arrays.size(); ++a) text += fmt::format("; scratch {} in {}", a, kPlaces[static_cast<int>(schedule.arrays[a])]);
+  if (schedule.unroll > 0) text += fmt::format("; loops unrolled by {}", schedule.unroll);
   if (!schedule.staged.empty()) text += fmt::format("; {} tables staged in shared memory", schedule.staged.size());
   return text;
 }

@@ -33,6 +33,7 @@ struct CudaSchedule {
   bool matrix_per_block = false;  // the vector loop runs over blocks, one round each; all threads share its loops out
   bool spread = false;            // independent rounds go to gridDim.y blocks too
   bool wide_index = false;        // 64-bit subscripts
+  int unroll = 0;                 // of loops that need not be unrolled; 0: as the compiler likes
   std::vector<ArrayPlace> arrays; // of the kernel's LoopProgram
   std::vector<BufferId> staged;   // tables copied to shared memory before the loop over samples
   std::int64_t workspace_bytes_per_block = 0;
@@ -40,8 +41,12 @@ struct CudaSchedule {
   bool operator==(const CudaSchedule&) const = default;
 };
 
+/// How far a schedule goes to use few registers. A kernel that spills is compiled again with the next one.
+enum class Thrift : std::uint8_t { none, some, most };
+inline constexpr Thrift kThrifts[] = {Thrift::none, Thrift::some, Thrift::most};
+
 /// Depends on what is known when compiling only, so that a batch of another size needs no new code.
-CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits, bool wide_index = false);
+CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits, bool wide_index = false, Thrift thrift = Thrift::none);
 std::string print(const CudaSchedule& schedule);
 
 /// Blocks of one launch: x along the vector loop, y along the samples.

@@ -74,7 +74,7 @@ std::string entry_point(const CudaKernel& kernel, const LoopProgram& program, co
   std::string text;
   for (const std::string& definition : program.comments) text += comment(definition);
   text += comment(print(schedule));
-  text += fmt::format("extern \"C\" __global__ void __launch_bounds__({})\n{}(\n    {}) {{\n", schedule.lanes * schedule.rows, kernel.entry,
+  text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}, 1)\n{}(\n    {}) {{\n", schedule.lanes * schedule.rows, kernel.entry,
                       joined(kernel.parameters, [&](const CudaParameter& p) { return spelled(p, program, writer.names()); }));
   return text + body + "}\n";
 }

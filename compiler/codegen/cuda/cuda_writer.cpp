@@ -283,6 +283,7 @@ void CudaWriter::write_serial(const stmt::For& s, const std::string& name) {
     barriers_.passed();
   }
   if (unrolled_.contains(s.variable)) line("#pragma unroll");
+  else if (schedule_.unroll > 0) line(fmt::format("#pragma unroll {}", schedule_.unroll));
   open_scope(fmt::format("for (Index {0} = {1}; {2}; ++{0}) {{", name, first(s.range), within(name, s.range)));
   write(s.body);
   if (waits && barriers_.is_pending()) {
