@@ -38,7 +38,8 @@ class KernelLowering {
     program.name = identifier(kernel_.name);
     std::set<std::string> read;
     for (const KernelRoot& root : kernel_.roots) {
-      program.comments.push_back(root.definition.name + " = " + print(root.definition.body, fused_.program, root.definition.axes));
+      const std::string line = root.definition.line > 0 ? "line " + std::to_string(root.definition.line) + ": " : "";
+      program.comments.push_back(line + root.definition.name + " = " + print(root.definition.body, fused_.program, root.definition.axes));
       visit(root.body, [&](const Expr& e) {
         if (e->kind == NodeKind::Access) read.insert(e->tensor);
       });
