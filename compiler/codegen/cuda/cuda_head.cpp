@@ -66,7 +66,7 @@ void CudaWriter::declare_scratch() {
     if (let && std::holds_alternative<op::CombineLanes>(program().values.at(let->id).operation)) lanes.insert(program().values.at(let->id).type);
   });
   const auto suffix = [](ValueType type) { return type == ValueType::f32 ? "f32" : "f64"; };
-  if (schedule_.rows > 1 && !rows.empty()) {
+  if (schedule_.rows > 1 && shape_.combines_rows()) {
     for (const ValueType type : rows) line(fmt::format("SHARED({}, rows_{}, {});", type_name(type), suffix(type), 2 * schedule_.lanes * schedule_.rows));
     line("int turn = 0;");
   }

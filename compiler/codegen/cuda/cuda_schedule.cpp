@@ -107,7 +107,7 @@ class ScheduleChooser {
   /// Scratch of combine_rows() and combine_lanes(), in both types.
   std::int64_t combination_bytes() const {
     if (shape_.lanes_reduce) return schedule_.lanes / kWarp * 12;
-    return shape_.has_partials && schedule_.rows > 1 ? 2 * threads() * 12 : 0;
+    return shape_.combines_rows() && schedule_.rows > 1 ? 2 * threads() * 12 : 0;
   }
 
   /// Registers for the smallest arrays first; then shared memory; then device memory.

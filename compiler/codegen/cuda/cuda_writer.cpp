@@ -185,7 +185,7 @@ void CudaWriter::write(const stmt::Store& s) {
   const BufferDecl& buffer = program().buffers.at(s.buffer);
   std::string value = without_parentheses(operand(s.value));
   const auto& partial = kernel_.uses.at(s.buffer).partial;
-  if (partial && schedule_.rows > 1) {
+  if (partial && shape_.combines_rows() && schedule_.rows > 1) {
     const std::string name = names_.fresh(buffer.name + "_all");
     const ValueType type = program().values.at(s.value).type;
     line(fmt::format("const {} {} = combine_rows<{}, {}, {}>({}, rows_{}, turn);", type_name(type), name, combination_name(*partial), schedule_.lanes,

@@ -22,7 +22,9 @@ struct KernelShape {
   std::int64_t shared_rounds = 0;              // the most rounds of one of them, where known
   std::vector<ArrayShape> arrays;
   bool draws_random = false;
-  bool has_partials = false;
+  bool has_partials = false;                   // parts of sums, one for each chunk
+  /// Rows have sums of their own, which are combined where they are stored.
+  bool combines_rows() const { return has_partials && sample_loop; }
 };
 
 KernelShape kernel_shape(const LoweredKernel& kernel);
