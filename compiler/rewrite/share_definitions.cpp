@@ -16,14 +16,14 @@ Expr rename_accesses(const Expr& expr, const std::map<std::string, std::string>&
   return rewrite_bottom_up(expr, {}, [&](const Expr& e, const Scope&) {
     if (e->kind != NodeKind::Access) return e;
     const auto it = names.find(e->tensor);
-    return it == names.end() ? e : access(it->second, e->subscripts);
+    return it == names.end() ? e : tensor_access(it->second, e->subscripts);
   });
 }
 
 Expr access_to(const Definition& definition) {
   std::vector<Affine> subscripts;
   for (std::uint32_t k = 0; k < definition.axes.size(); ++k) subscripts.emplace_back(Symbol::axis(k));
-  return access(definition.name, std::move(subscripts));
+  return tensor_access(definition.name, std::move(subscripts));
 }
 
 }  // namespace
