@@ -205,7 +205,7 @@ class GpnBuilder {
     if (covariance) {
       const Affine d = Symbol::axis(1);
       builder_.define("logit_var", {NetworkBuilder::dim("S"), NetworkBuilder::width(last)},
-                      access("readout.cov", {Symbol::axis(0), d, d}), true);
+                      tensor_access("readout.cov", {Symbol::axis(0), d, d}), true);
     }
     if (training_) {
       classification_loss(x);
@@ -253,7 +253,7 @@ class GpnBuilder {
     const std::string p = prefix(gpn_layers());
     // Not the layer's own second moment: rounding may take that below mean^2, and then training would follow the error.
     const Expr mean = element(x.mean, 2);
-    const Expr sigma = access(p + "sigma", {Symbol::axis(1)});
+    const Expr sigma = tensor_access(p + "sigma", {Symbol::axis(1)});
     builder_.define("loss.second_moment", {NetworkBuilder::dim("S"), NetworkBuilder::width(gpn_layers())},
                     element("variance", 2) - sigma * sigma + mean * mean);
     builder_.apply(

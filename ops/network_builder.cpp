@@ -59,7 +59,7 @@ Expr element(const std::string& tensor, std::size_t rank) {
   std::vector<Affine> subscripts;
   for (std::size_t axis = 0; axis < rank; ++axis)
     subscripts.emplace_back(Symbol::axis(static_cast<std::uint32_t>(axis)));
-  return access(tensor, std::move(subscripts));
+  return tensor_access(tensor, std::move(subscripts));
 }
 
 }  // namespace moxie

@@ -218,7 +218,7 @@ class StepBuilder {
       indices.push_back(Symbol::fresh());
       subscripts.emplace_back(indices.back());
     }
-    const Expr value = access(tensor, subscripts);
+    const Expr value = tensor_access(tensor, subscripts);
     Expr sum = value * value;
     for (std::size_t k = shape.size(); k-- > 0;)
       sum = reduce(ReduceKind::Sum, indices[k], Range::extent(shape[k]), sum);

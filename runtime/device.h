@@ -27,11 +27,14 @@ class Device {
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) = 0;
   /// What its kernel cache has done so far; nothing where there is no cache.
   virtual CacheStats cache_stats() const { return {}; }
+  /// Kernels that came from files of MOXIE_KERNEL_OVERRIDE so far.
+  virtual std::size_t overridden_kernels() const { return 0; }
 };
 
 struct DeviceOptions {
   int threads = 0;            // 0: as many as the machine has
   std::string cache_directory;  // empty: the default; "0": no cache on disk
+  bool tune = false;  // schedules by measurement, kept in the cache; the order of sums may differ from the default
 };
 /// "cpu" or "interp"; throws DeviceError for another name, listing those there are.
 std::shared_ptr<Device> open_device(std::string_view name, const DeviceOptions& options = {});

@@ -15,6 +15,8 @@
 #include "compiler/support/error.h"
 #include "runtime/atomic_file.h"
 #include "runtime/cache_file.h"
+#include "runtime/log.h"
+#include "runtime/switches.h"
 
 namespace moxie {
 namespace {
@@ -101,6 +103,10 @@ fs::path KernelCache::path_of(std::string_view key) const {
   return directory_ / digest.substr(0, 2) / digest.substr(2, 2) / (digest + std::string(kEntrySuffix));
 }
 
+std::string KernelCache::place_of(std::string_view key) const {
+  return directory_.empty() ? key_digest(key) + " in memory" : path_of(key).string();
+}
+
 std::optional<CacheEntry> KernelCache::find(std::string_view key) {
   const std::scoped_lock lock(mutex_);
   std::optional<CacheEntry> entry;
@@ -110,6 +116,7 @@ std::optional<CacheEntry> KernelCache::find(std::string_view key) {
     entry = find_on_disk(key);
   }
   ++(entry ? stats_.hits : stats_.misses);
+  log_info(LogChannel::Cache, "{} {}", entry ? "hit" : "miss", place_of(key));
   return entry;
 }
 
@@ -123,11 +130,13 @@ std::optional<CacheEntry> KernelCache::find_on_disk(std::string_view key) {
     CacheEntry entry = decode_entry(key_digest(key), *file);
     renew_stamp(path);
     return entry;
-  } catch (const CacheError&) {
+  } catch (const CacheError& error) {
     std::error_code ignored;
     fs::remove(path, ignored);
     count_damaged();
+    log_info(LogChannel::Cache, "rebuild {}: {}", path.string(), error.what());
   } catch (const std::exception& error) {
+    log_info(LogChannel::Cache, "cannot read {}: {}", path.string(), error.what());
     if (stats_.problem.empty()) stats_.problem = error.what();
   }
   return std::nullopt;
@@ -143,6 +152,7 @@ void KernelCache::store(std::string_view key, const CacheEntry& entry) {
       fs::create_directories(path.parent_path());
       atomic_write(path, file);
       ++stats_.stored;
+      log_debug(LogChannel::Cache, "stored {}, {} bytes", path.string(), file.size());
       evict_if_needed(file.size());
       return;
     }
@@ -150,6 +160,7 @@ void KernelCache::store(std::string_view key, const CacheEntry& entry) {
     // One failure is enough to know: a full or read-only disk stays so, and every further attempt costs time.
     writable_ = false;
     ++stats_.write_errors;
+    log_info(LogChannel::Cache, "kept in memory from here on: {}", error.what());
     if (stats_.problem.empty()) stats_.problem = error.what();
   }
   in_memory_[digest] = entry;
@@ -166,6 +177,7 @@ void KernelCache::discard(std::string_view key) {
   std::error_code ignored;
   if (!directory_.empty()) fs::remove(path_of(key), ignored);
   count_damaged();
+  log_info(LogChannel::Cache, "rebuild {}: its code cannot be loaded", place_of(key));
 }
 
 void KernelCache::evict_if_needed(std::uintmax_t added) {
@@ -186,6 +198,7 @@ void KernelCache::evict() {
     if (total <= kept) break;
     std::error_code ignored;
     if (fs::remove(file.path, ignored)) ++stats_.evicted;
+    log_debug(LogChannel::Cache, "evicted {}, {} bytes", file.path.string(), file.size);
     total -= file.size;
   }
   bytes_ = total;
@@ -218,12 +231,12 @@ std::int64_t KernelCache::clear() {
 }
 
 fs::path default_cache_dir() {
+  if (const std::string chosen = switch_value("MOXIE_CACHE_DIR"); !chosen.empty())
+    return chosen == "0" ? fs::path() : fs::path(chosen);
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
     return std::string(value == nullptr ? "" : value);
   };
-  if (const std::string chosen = variable("MOXIE_CACHE_DIR"); !chosen.empty())
-    return chosen == "0" ? fs::path() : fs::path(chosen);
   if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return fs::path(xdg) / "moxie";
   if (const std::string home = variable("HOME"); !home.empty()) return fs::path(home) / ".cache" / "moxie";
   return {};

@@ -63,6 +63,7 @@ class KernelCache {
 
  private:
   std::optional<CacheEntry> find_on_disk(std::string_view key);
+  std::string place_of(std::string_view key) const;
   void count_damaged();
   void evict_if_needed(std::uintmax_t added);
   void evict();

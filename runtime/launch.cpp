@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -32,9 +34,12 @@ void throw_if_failed(const LoweredKernel& kernel, const KernelStatus& status) {
   const CheckDecl& check = kernel.program.checks.at(static_cast<std::size_t>(status.check));
   std::string where;
   for (std::size_t k = 0; k < check.coordinate_names.size(); ++k) {
-    where += fmt::format("{}{} = {}", k ? ", " : "", check.coordinate_names[k], status.coordinates[k]);
+    where += fmt::format("{} {} = {}", k ? "," : " at", check.coordinate_names[k], status.coordinates[k]);
   }
-  throw DeviceError(fmt::format("{} at {} (value {}); add to its diagonal (noise or jitter), or compute it in f64", check.message, where, status.value));
+  const double value =
+      std::isnan(status.value) ? std::abs(status.value) : status.value;  // the sign of a NaN means nothing
+  throw DeviceError(
+      fmt::format("{}{} (value {}){}{}", check.message, where, value, check.advice.empty() ? "" : "; ", check.advice));
 }
 
 }  // namespace moxie

@@ -9,7 +9,49 @@
 
 namespace moxie {
 
-Plan make_plan(const Program& program) {
+namespace {
+
+/// The tensor that a library computes, or the sums that kernels outside of scans leave in parts: their final values are
+/// stored by no kernel.
+std::vector<std::string> tensors_to_inspect(const PlanStep& step) {
+  if (const auto* product = std::get_if<MatrixProduct>(&step)) return {product->definition.name};
+  std::vector<std::string> names;
+  if (const auto* kernel = std::get_if<LoweredKernel>(&step)) {
+    for (const BufferUse& use : kernel->uses) {
+      if (use.partial) names.push_back(use.tensor);
+    }
+  }
+  return names;
+}
+
+void add_checks(PlanStep& step, const Program& program, const Checks& checks) {
+  if (auto* kernel = std::get_if<LoweredKernel>(&step)) *kernel = instrument(std::move(*kernel), program, checks);
+  if (auto* scan = std::get_if<LoweredScan>(&step)) {
+    for (LoweredKernel& kernel : scan->kernels) kernel = instrument(std::move(kernel), program, checks);
+  }
+}
+
+/// Inputs are checked first, every other tensor as soon as it is complete: the first failure is where bad values come
+/// from.
+void add_checks(Plan& plan, const Checks& checks) {
+  std::vector<PlanStep> steps;
+  const auto inspect_tensor = [&](const std::string& name) {
+    if (LoweredKernel kernel = inspect(plan.fused, name, checks); !kernel.program.checks.empty())
+      steps.emplace_back(std::move(kernel));
+  };
+  for (const InputDecl& input : plan.fused.program.inputs) inspect_tensor(input.name);
+  for (PlanStep& step : plan.steps) {
+    add_checks(step, plan.fused.program, checks);
+    const std::vector<std::string> left = tensors_to_inspect(step);
+    steps.push_back(std::move(step));
+    for (const std::string& name : left) inspect_tensor(name);
+  }
+  plan.steps = std::move(steps);
+}
+
+}  // namespace
+
+Plan make_plan(const Program& program, const Checks& checks) {
   verify(program);
   Plan plan{program, fuse(optimise(program)), {}};
   for (const Step& step : plan.fused.steps) {
@@ -17,6 +59,7 @@ Plan make_plan(const Program& program) {
     else if (const auto* scan = std::get_if<ScanLoop>(&step)) plan.steps.emplace_back(lower(plan.fused, *scan));
     else plan.steps.emplace_back(std::get<MatrixProduct>(step));
   }
+  if (checks.any()) add_checks(plan, checks);
   return plan;
 }
 

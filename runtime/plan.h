@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/fuse/fuse.h"
+#include "compiler/loop/instrument.h"
 #include "compiler/loop/lower.h"
 
 namespace moxie {
@@ -21,8 +22,8 @@ struct Plan {
   std::vector<PlanStep> steps;
 };
 
-/// Optimises, fuses and lowers a specialised Program.
-Plan make_plan(const Program& program);
+/// Optimises, fuses and lowers a specialised Program. Its kernels check what they compute as far as that is wanted.
+Plan make_plan(const Program& program, const Checks& checks = {});
 std::string print(const Plan& plan);
 
 /// How one kernel is shared out for given extents. It depends on shapes only, never on the number of threads, so that results do not either.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "compiler/support/error.h"
+#include "runtime/switches.h"
 
 namespace moxie {
 namespace {
@@ -63,7 +64,7 @@ struct Session::State {
 };
 
 Session::Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device) : state_(std::make_unique<State>()) {
-  state_->plan = std::make_shared<const Plan>(make_plan(specialise(program, dims)));
+  state_->plan = std::make_shared<const Plan>(make_plan(specialise(program, dims), chosen_checks()));
   state_->given = dims;
   state_->device = std::move(device);
 }

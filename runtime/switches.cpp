@@ -8,15 +8,21 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
+#include <regex>
 #include <vector>
 
 #include "compiler/support/error.h"
+#include "runtime/log.h"
 
 namespace moxie {
 namespace {
 
 constexpr std::string_view kPrefix = "MOXIE_";
 constexpr int kMostThreads = 1024;
+/// As in tools/commands/stages.cpp; a test compares them.
+constexpr std::array<std::string_view, 8> kDumpStages = {"ir",       "diff", "rewrite", "fuse",
+                                                         "schedule", "loop", "llvm",    "asm"};
 
 std::string any_text(std::string_view) { return {}; }
 
@@ -32,10 +38,49 @@ std::string device_name(std::string_view value) {
   return value == "cpu" || value == "interp" ? "" : "choose one of: cpu, interp";
 }
 
+std::string folder(std::string_view value) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(value, ignored) ? "" : "there is no such folder";
+}
+
+std::string regular_expression(std::string_view value) {
+  try {
+    const std::regex unused(value.begin(), value.end());
+    return {};
+  } catch (const std::regex_error& error) {
+    return fmt::format("it is no regular expression: {}", error.what());
+  }
+}
+
+std::string words_of(std::span<const std::string_view> known, std::string_view value) {
+  for (const std::string& word : split_list(value)) {
+    if (std::ranges::find(known, word) == known.end())
+      return fmt::format("'{}' is unknown; choose from: {}", word, fmt::join(known, ", "));
+  }
+  return {};
+}
+
+std::string check_names(std::string_view value) { return words_of(kCheckNames, value); }
+std::string dump_stages(std::string_view value) { return words_of(kDumpStages, value); }
+
+std::string log_levels(std::string_view value) {
+  try {
+    parse_log_levels(value);
+    return {};
+  } catch (const TypeError& error) {
+    return error.what();
+  }
+}
+
 constexpr std::array kSwitches = {
     Switch{"MOXIE_CACHE_DIR", "DIR", "where compiled kernels are kept; 0: nowhere (default: ~/.cache/moxie)", any_text},
+    Switch{"MOXIE_CHECK", "LIST", "kernels look for bad values: nan, negvar, bounds", check_names},
     Switch{"MOXIE_DEVICE", "NAME", "the device of commands without --device: cpu or interp", device_name},
     Switch{"MOXIE_DUMP", "DIR", "writes every stage of everything that is compiled into this folder", any_text},
+    Switch{"MOXIE_DUMP_FILTER", "REGEX", "MOXIE_DUMP writes kernels with such names only", regular_expression},
+    Switch{"MOXIE_DUMP_STAGES", "LIST", "MOXIE_DUMP writes these stages only: ir, loop, llvm, ...", dump_stages},
+    Switch{"MOXIE_KERNEL_OVERRIDE", "DIR", "kernels are taken from this folder's files where it has them", folder},
+    Switch{"MOXIE_LOG", "LIST", "says more on stderr: cache, codegen, runtime; cache:debug for all", log_levels},
     Switch{"MOXIE_PLUGIN_DIR", "DIR", "where the LLVM plugin is looked for first", any_text},
     Switch{"MOXIE_THREADS", "N", "the threads of commands without --threads; 0: all processors", thread_count},
 };
@@ -78,7 +123,21 @@ void check_switches() {
 
 std::string switch_value(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
-  return value == nullptr ? "" : value;
+  if (value == nullptr) return {};
+  check(name, value);
+  return value;
+}
+
+Checks chosen_checks() { return checks_named(split_list(switch_value("MOXIE_CHECK"))); }
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    parts.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return parts;
 }
 
 }  // namespace moxie

@@ -1,9 +1,11 @@
 #pragma once
-// The environment switches of moxie: one prefix, one table. Command line tools check them at the start and hand their
-// values on as options; the library itself reads the two that name folders.
+// The environment switches of moxie: one prefix, one table. Nothing else reads variables with this prefix.
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "compiler/loop/instrument.h"
 
 namespace moxie {
 
@@ -21,7 +23,11 @@ std::string switches_help();
 /// Throws TypeError for a MOXIE_ variable that is not in the table, with the list of those that are, and for a value
 /// that is not allowed.
 void check_switches();
-/// The value, or an empty string if it is not set.
+/// The value, or an empty string if it is not set. Throws TypeError for a value that is not allowed.
 std::string switch_value(std::string_view name);
+/// What MOXIE_CHECK asks for.
+Checks chosen_checks();
+/// The parts between commas; none of an empty text.
+std::vector<std::string> split_list(std::string_view text);
 
 }  // namespace moxie

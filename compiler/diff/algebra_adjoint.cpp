@@ -116,7 +116,7 @@ class AlgebraAdjoint {
   template <class... Element>
   Expr result_at(Element... element) const {
     std::vector<Affine> subscripts(open_.domain.variables.begin(), open_.domain.variables.end());
-    return at(access(definition_.name, std::move(subscripts)), {element...});
+    return at(tensor_access(definition_.name, std::move(subscripts)), {element...});
   }
 
   template <class Body>

@@ -53,7 +53,7 @@ class BodyAdjoint {
       names_.emplace_back(open.domain.variables[k], definition_.axes[k].name);
     }
     root_ = open.body;
-    root_value_ = substitute(access(definition_.name, own_axes(definition_.axes.size())), open.opening);
+    root_value_ = substitute(tensor_access(definition_.name, own_axes(definition_.axes.size())), open.opening);
     send(open.body, scope_number({open.domain, definition_.axes.size()}), substitute(adjoint, open.opening));
     while (!queue_.empty()) {
       const std::size_t next = std::get<2>(queue_.top());

@@ -89,7 +89,7 @@ class Differentiation {
   Expr total_adjoint(const Definition& definition) const {
     const auto cotangent = cotangents_.find(definition.name);
     const Expr from_caller =
-        cotangent == cotangents_.end() ? Expr(0) : access(cotangent->second, own_axes(definition.axes.size()));
+        cotangent == cotangents_.end() ? Expr(0) : tensor_access(cotangent->second, own_axes(definition.axes.size()));
     return accumulate(from_caller, contributions_.to(definition.name));
   }
 
@@ -103,7 +103,7 @@ class Differentiation {
                              adjoint,
                              false,
                              definition.line};
-      adjoint = access(named.name, own_axes(definition.axes.size()));
+      adjoint = tensor_access(named.name, own_axes(definition.axes.size()));
       builder_.add_definition(named);
     }
     send_down(definition, adjoint);
@@ -120,7 +120,7 @@ class Differentiation {
       member.scan = scan;
       names.push_back(builder_.free_name("adj." + member.name));
       builder_.add_definition({names.back(), member.dtype, member.axes, 0, false, member.line, scan});
-      send_down(member, access(names.back(), own_axes(member.axes.size())));
+      send_down(member, tensor_access(names.back(), own_axes(member.axes.size())));
     }
     for (std::size_t k = 0; k < reached.size(); ++k) builder_.set_body(names[k], total_adjoint(reached[k]));
     builder_.move_behind_scans(first);

@@ -29,7 +29,7 @@ Expr ProgramBuilder::add_let(const LetHead& head, const std::vector<OpenAxis>& a
     definition.axes.push_back(open.axis);
   }
   definition.body = substitute(body, closing);
-  const Expr read = access(definition.name, std::move(subscripts));
+  const Expr read = tensor_access(definition.name, std::move(subscripts));
   add_definition(std::move(definition));
   return read;
 }

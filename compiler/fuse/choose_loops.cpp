@@ -147,7 +147,7 @@ Opened open_definition(const Definition& definition) {
     if (!own && !steps) opened.candidates.push_back({static_cast<int>(k), Symbol::axis(k), definition.axes[k].range});
     element.emplace_back(Symbol::axis(k));
   }
-  opened.element = access(definition.name, element);
+  opened.element = tensor_access(definition.name, element);
   if (opened.body->kind == NodeKind::Reduce && is_long(opened.body->range) && keeps_known_sums(definition)) {
     const OpenedReduce reduce = open(opened.body);
     opened.scope = opened.scope.with(reduce.index, reduce.range);

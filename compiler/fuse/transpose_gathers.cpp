@@ -76,7 +76,7 @@ class Transposer {
   Expr read_copy(const Definition& reader, const Expr& access, std::size_t axis) {
     std::vector<Affine> subscripts = access->subscripts;
     std::rotate(subscripts.begin() + static_cast<std::ptrdiff_t>(axis), subscripts.begin() + static_cast<std::ptrdiff_t>(axis) + 1, subscripts.end());
-    return moxie::access(copy_of(reader, access->tensor, axis), std::move(subscripts));
+    return tensor_access(copy_of(reader, access->tensor, axis), std::move(subscripts));
   }
 
   std::string copy_of(const Definition& reader, const std::string& tensor, std::size_t axis) {
@@ -93,7 +93,7 @@ class Transposer {
       copy.axes.push_back({"i" + std::to_string(k), shape[source], Range::extent(shape[source])});
       subscripts[source] = Symbol::axis(static_cast<std::uint32_t>(k));
     }
-    copy.body = moxie::access(tensor, std::move(subscripts));
+    copy.body = tensor_access(tensor, std::move(subscripts));
     copy.scan = reader.scan;  // until all are there
     choices_[name] = {static_cast<int>(shape.size()) - 1, LoopChoice::kNone, 0};
     result_.definitions.push_back(std::move(copy));

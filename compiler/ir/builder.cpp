@@ -219,7 +219,7 @@ Expr Tensor::at(const std::vector<Expr>& subscripts) const {
   if (subscripts.size() != rank_) {
     throw ShapeError(fmt::format("`{}` has {} axes, but {} subscripts were given", name_, rank_, subscripts.size()));
   }
-  return access(name_, to_affine(subscripts));
+  return tensor_access(name_, to_affine(subscripts));
 }
 
 Dim Program::dim(const std::string& dim_name) { return add_dim(*this, {dim_name, std::nullopt, false}); }

@@ -185,7 +185,7 @@ Expr index_value(Affine value) {
   return finish(std::move(node));
 }
 
-Expr access(std::string tensor, std::vector<Affine> subscripts) {
+Expr tensor_access(std::string tensor, std::vector<Affine> subscripts) {
   Node node = blank(NodeKind::Access);
   node.tensor = std::move(tensor);
   node.subscripts = std::move(subscripts);

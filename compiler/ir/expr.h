@@ -76,7 +76,7 @@ struct Node {
 // ---- Making expressions. None of these simplifies: what is written is what is kept. ----
 Expr constant(double value);
 Expr index_value(Affine value);
-Expr access(std::string tensor, std::vector<Affine> subscripts);
+Expr tensor_access(std::string tensor, std::vector<Affine> subscripts);
 Expr call(const ScalarFunction& function, std::vector<Expr> args);
 Expr call(std::string_view function, std::vector<Expr> args);
 /// Reduces `body` over `index` (a Free or Axis symbol), which is bound by the new node.

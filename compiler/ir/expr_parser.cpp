@@ -263,13 +263,13 @@ Operand ExprParser::access(const Token& name) {
                                          shape_text(shape), subscripts.size()),
                              "give one subscript per axis");
   }
-  return {moxie::access(std::string(name.text), std::move(subscripts)), std::nullopt};
+  return {tensor_access(std::string(name.text), std::move(subscripts)), std::nullopt};
 }
 
 Operand ExprParser::bare_name(const Token& name) {
   if (is_tensor(name.text)) {
     const std::vector<Affine> shape = program_.shape_of(name.text);
-    if (shape.empty()) return {moxie::access(std::string(name.text), {}), std::nullopt};
+    if (shape.empty()) return {tensor_access(std::string(name.text), {}), std::nullopt};
     tokens_.fail<ShapeError>(
         name, fmt::format("`{}` has the shape {} and needs subscripts here", name.text, shape_text(shape)),
         "give one subscript per axis");

@@ -113,6 +113,7 @@ struct Statement : std::variant<stmt::Let, stmt::SetVar, stmt::Store, stmt::Stor
 struct CheckDecl {
   std::string message;  // "cholesky of K[n,r,t]: the matrix is not positive definite"
   std::vector<std::string> coordinate_names;
+  std::string advice = {};  // what to do, or where to look; may be empty
   bool operator==(const CheckDecl&) const = default;
 };
 

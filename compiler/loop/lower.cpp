@@ -35,7 +35,7 @@ class KernelLowering {
  private:
   void declare() {
     LoopProgram& program = result_.program;
-    program.name = identifier(kernel_.name);
+    program.name = kernel_name(kernel_.name);
     std::set<std::string> read;
     for (const KernelRoot& root : kernel_.roots) {
       const std::string line = root.definition.line > 0 ? "line " + std::to_string(root.definition.line) + ": " : "";
@@ -45,30 +45,15 @@ class KernelLowering {
       });
     }
     for (const std::string& name : read) read_[name] = add_buffer(name, nullptr);
-    for (const KernelRoot& root : kernel_.roots) written_[root.definition.name] = add_buffer(root.definition.name, &root);
-    for (const DimDecl& dim : fused_.program.dims) {
-      if (dim.dynamic) program.arguments.push_back(dim.name);
-    }
+    for (const KernelRoot& root : kernel_.roots)
+      written_[root.definition.name] = add_buffer(root.definition.name, &root);
     result_.in_scan = kernel_.roots.front().definition.scan.has_value();
-    if (result_.in_scan) program.arguments.emplace_back(kScanStep);
-    for (const char* name : {argument::kChunk, argument::kChunks, argument::kTileLow, argument::kTileHigh, argument::kChunkLow,
-                             argument::kChunkHigh, argument::kSeed, argument::kStep}) {
-      program.arguments.emplace_back(name);
-    }
-  }
-
-  /// A name that every code generator's language takes.
-  static std::string identifier(std::string name) {
-    for (char& c : name) {
-      if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-    }
-    return "k_" + name;
+    program.arguments = kernel_arguments(fused_.program, result_.in_scan);
   }
 
   BufferId add_buffer(const std::string& tensor, const KernelRoot* writer) {
-    BufferDecl buffer{tensor, fused_.program.dtype_of(tensor), fused_.program.shape_of(tensor), {}, writer != nullptr};
-    const auto layout = fused_.layouts.find(tensor);
-    for (std::uint32_t k = 0; k < buffer.shape.size(); ++k) buffer.layout.push_back(layout == fused_.layouts.end() ? k : layout->second[k]);
+    BufferDecl buffer = declare_buffer(fused_, tensor);
+    buffer.written = writer != nullptr;
     BufferUse use{tensor, buffer.written, std::nullopt};
     if (writer && writer->accumulate) {
       use.partial = writer->accumulate;
@@ -239,6 +224,32 @@ class KernelLowering {
 };
 
 }  // namespace
+
+std::vector<std::string> kernel_arguments(const Program& program, bool in_scan) {
+  std::vector<std::string> names;
+  for (const DimDecl& dim : program.dims) {
+    if (dim.dynamic) names.push_back(dim.name);
+  }
+  if (in_scan) names.emplace_back(kScanStep);
+  names.insert(names.end(), {argument::kChunk, argument::kChunks, argument::kTileLow, argument::kTileHigh,
+                             argument::kChunkLow, argument::kChunkHigh, argument::kSeed, argument::kStep});
+  return names;
+}
+
+std::string kernel_name(std::string name) {
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return "k_" + name;
+}
+
+BufferDecl declare_buffer(const FusedProgram& fused, const std::string& tensor) {
+  BufferDecl buffer{tensor, fused.program.dtype_of(tensor), fused.program.shape_of(tensor), {}, false};
+  const auto layout = fused.layouts.find(tensor);
+  for (std::uint32_t k = 0; k < buffer.shape.size(); ++k)
+    buffer.layout.push_back(layout == fused.layouts.end() ? k : layout->second[k]);
+  return buffer;
+}
 
 LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) { return KernelLowering(fused, kernel).run(); }
 

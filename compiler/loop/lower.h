@@ -56,6 +56,13 @@ inline constexpr const char* kSeed = "%seed";
 inline constexpr const char* kStep = "%step";
 }  // namespace argument
 
+/// The names of all arguments, in their order.
+std::vector<std::string> kernel_arguments(const Program& program, bool in_scan);
+/// A name that every code generator's language takes.
+std::string kernel_name(std::string name);
+/// A tensor as a buffer that is read.
+BufferDecl declare_buffer(const FusedProgram& fused, const std::string& tensor);
+
 LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel);
 LoweredScan lower(const FusedProgram& fused, const ScanLoop& scan);
 

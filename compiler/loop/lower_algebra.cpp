@@ -133,7 +133,9 @@ class AlgebraWriter {
   }
 
   std::uint32_t declare_check(const std::vector<LoopIndex>& batch) {
-    CheckDecl check{root_.definition.name + ": the matrix is not positive definite", {}};
+    CheckDecl check{root_.definition.name + ": the matrix is not positive definite",
+                    {},
+                    "add to its diagonal (noise or jitter), or compute it in f64"};
     for (const LoopIndex& loop : batch) {
       for (std::size_t k = 0; k < root_.subscripts.size(); ++k) {
         if (root_.subscripts[k] == Affine(loop.symbol)) check.coordinate_names.push_back(root_.definition.axes[k].name);

@@ -95,7 +95,7 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
   }
   definition.body = substitute(expr, to_axes);
   if (!stands_alone(program, definition)) return std::nullopt;
-  const Expr read = access(definition.name, std::vector<Affine>(symbols.begin(), symbols.end()));
+  const Expr read = tensor_access(definition.name, std::vector<Affine>(symbols.begin(), symbols.end()));
   return Extraction{std::move(definition), read};
 }
 

@@ -42,7 +42,7 @@ std::optional<Definition> keep_triangle(Definition& definition, const std::strin
   std::vector<Affine> lower = upper;
   std::swap(lower[pair->a], lower[pair->b]);
   const Expr in_upper = call(">=", {index_value(Affine(b)), index_value(Affine(a))});
-  definition.body = call("where", {in_upper, access(name, upper), access(name, lower)});
+  definition.body = call("where", {in_upper, tensor_access(name, upper), tensor_access(name, lower)});
   return triangle;
 }
 
@@ -66,7 +66,7 @@ std::optional<Definition> keep_diagonals(const Program& program, Definition& def
   Replacement renumbered = {{sum, Symbol::axis(pair->a)}};
   for (std::uint32_t k = pair->b + 1; k < definition.axes.size(); ++k) renumbered.emplace_back(Symbol::axis(k), Symbol::axis(k - 1));
   narrow.body = substitute(*body, renumbered);
-  definition.body = access(name, subscripts);
+  definition.body = tensor_access(name, subscripts);
   return narrow;
 }
 

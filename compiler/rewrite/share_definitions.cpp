@@ -32,7 +32,7 @@ struct Twin {
   Expr access_at(const std::vector<Affine>& subscripts) const {
     std::vector<Affine> ordered(subscripts.size());
     for (std::size_t k = 0; k < order.size(); ++k) ordered[order[k]] = subscripts[k];
-    return access(tensor, std::move(ordered));
+    return tensor_access(tensor, std::move(ordered));
   }
 };
 

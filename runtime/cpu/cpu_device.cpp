@@ -1,14 +1,20 @@
 #include "runtime/cpu/cpu_device.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
 
+#include "compiler/support/error.h"
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/thread_pool.h"
-#include "compiler/support/error.h"
+#include "runtime/host_tensor.h"
 #include "runtime/launch.h"
+#include "runtime/log.h"
+#include "runtime/switches.h"
+#include "runtime/tuner.h"
 
 namespace moxie {
 namespace {
@@ -49,6 +55,7 @@ void combine(ReduceKind kind, const T* partials, std::int64_t chunks, std::int64
 
 /// One kernel with everything that does not change from run to run.
 struct PreparedKernel {
+  std::size_t step = 0;  // of the plan
   const LoweredKernel* lowered = nullptr;
   CpuKernel::Ptr code;
   Schedule schedule;
@@ -64,35 +71,56 @@ struct PreparedKernel {
     std::string tensor;
   };
   std::vector<Combination> combinations;
+  std::vector<Memory> own_partials;  // where a measured schedule has other chunks than the memory plan knows
+  std::int64_t own_bytes = 0;        // of these
+  std::string tuning_key;            // empty unless schedules are to be measured
+};
+
+/// What all executables of a device share.
+struct CpuResources {
+  VectorMachine machine;
+  KernelCache cache;
+  KernelOverrides overrides;
+  ThreadPool pool;
+  bool tune = false;
 };
 
 class CpuExecutable : public Executable {
  public:
-  CpuExecutable(std::shared_ptr<const Plan> plan, DimValues dims, const VectorMachine& machine, KernelCache* cache, ThreadPool& pool)
-      : plan_(std::move(plan)), dims_(std::move(dims)), memory_(plan_memory(*plan_, dims_)), pool_(pool), arena_(allocate(memory_.bytes)) {
+  CpuExecutable(std::shared_ptr<const Plan> plan, DimValues dims, CpuResources& resources)
+      : plan_(std::move(plan)),
+        dims_(std::move(dims)),
+        memory_(plan_memory(*plan_, dims_)),
+        resources_(resources),
+        arena_(allocate(memory_.bytes)) {
     std::vector<LoopProgram> programs;
     for (const PlanStep& step : plan_->steps) {
       for (const LoweredKernel& kernel : kernels_of(step)) programs.push_back(kernel.program);
     }
-    const std::vector<CpuKernel::Ptr> compiled = CpuKernel::build_all(programs, machine, cache);
+    const std::vector<CpuKernel::Ptr> compiled =
+        CpuKernel::build_all(programs, resources_.machine, &resources_.cache, &resources_.overrides);
     std::int64_t scratch = 0;
     std::size_t next = 0;
     kernels_.resize(plan_->steps.size());
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
-      if (std::holds_alternative<MatrixProduct>(plan_->steps[k])) prepare_blas(pool_.threads());
+      if (std::holds_alternative<MatrixProduct>(plan_->steps[k])) prepare_blas(resources_.pool.threads());
       for (const LoweredKernel& kernel : kernels_of(plan_->steps[k])) {
         kernels_[k].push_back(prepare(k, kernel, compiled[next++]));
         scratch = std::max(scratch, kernels_[k].back().code->scratch_bytes());
       }
     }
-    for (int t = 0; t < pool_.threads(); ++t) scratch_.push_back(allocate(scratch));
+    for (int t = 0; t < resources_.pool.threads(); ++t) scratch_.push_back(allocate(scratch));
     scratch_bytes_ = scratch;
+    log_plan();
   }
 
   void run(const std::function<void*(const std::string&)>& address, std::uint64_t seed, std::uint64_t step) override {
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
       if (const auto* product = std::get_if<MatrixProduct>(&plan_->steps[k])) multiply(*product, address);
-      for (PreparedKernel& kernel : kernels_[k]) start_run(kernel, address, seed, step);
+      for (PreparedKernel& kernel : kernels_[k]) {
+        start_run(kernel, address, seed, step);
+        if (!kernel.tuning_key.empty()) tune(kernel, address, seed, step);
+      }
       const auto* scan = std::get_if<LoweredScan>(&plan_->steps[k]);
       const std::int64_t rounds = scan ? evaluate(scan->extent, dims_) : 1;
       for (std::int64_t n = 0; n < rounds; ++n) {
@@ -102,7 +130,13 @@ class CpuExecutable : public Executable {
     }
   }
 
-  std::int64_t workspace_bytes() const override { return memory_.bytes + scratch_bytes_ * pool_.threads(); }
+  std::int64_t workspace_bytes() const override {
+    std::int64_t bytes = memory_.bytes + scratch_bytes_ * resources_.pool.threads();
+    for (const auto& step : kernels_) {
+      for (const PreparedKernel& kernel : step) bytes += kernel.own_bytes;
+    }
+    return bytes;
+  }
 
  private:
   void* inside(const std::string& tensor) const {
@@ -110,29 +144,102 @@ class CpuExecutable : public Executable {
     return it == memory_.tensors.end() ? nullptr : arena_.get() + it->second.offset;
   }
 
-  PreparedKernel prepare(std::size_t index, const LoweredKernel& lowered, CpuKernel::Ptr code) const {
+  PreparedKernel prepare(std::size_t step, const LoweredKernel& lowered, CpuKernel::Ptr code) {
     PreparedKernel kernel;
+    kernel.step = step;
     kernel.lowered = &lowered;
     kernel.code = std::move(code);
-    kernel.schedule = choose_schedule(lowered, dims_, kernel.code->lanes());
-    for (std::int64_t piece = 0; piece < kernel.schedule.tiles * kernel.schedule.chunks; ++piece) {
-      const Launch launch{piece / kernel.schedule.chunks, kernel.schedule.tiles, piece % kernel.schedule.chunks, kernel.schedule.chunks};
-      const auto arguments = launch_arguments(lowered, dims_, launch, kernel.code->lanes(), 0, 0);
+    Schedule schedule = choose_schedule(lowered, dims_, kernel.code->lanes());
+    const auto candidates = candidate_schedules(lowered, dims_, kernel.code->lanes());
+    if (resources_.tune && candidates.size() > 1) {
+      const std::string kernel_key = cpu_cache_key(kernel.code->source(), resources_.machine);
+      const std::string key = tuning_key(kernel_key, dims_, resources_.pool.threads());
+      const auto tuned = find_tuned(resources_.cache, key, candidates);
+      if (tuned) schedule = *tuned;
+      if (!tuned) kernel.tuning_key = key;
+    }
+    use_schedule(kernel, schedule);
+    return kernel;
+  }
+
+  void use_schedule(PreparedKernel& kernel, const Schedule& schedule) const {
+    kernel.schedule = schedule;
+    kernel.arguments.clear();
+    for (std::int64_t piece = 0; piece < schedule.tiles * schedule.chunks; ++piece) {
+      const Launch launch{piece / schedule.chunks, schedule.tiles, piece % schedule.chunks, schedule.chunks};
+      const auto arguments = launch_arguments(*kernel.lowered, dims_, launch, kernel.code->lanes(), 0, 0);
       kernel.arguments.insert(kernel.arguments.end(), arguments.begin(), arguments.end());
     }
-    for (std::size_t b = 0; b < lowered.uses.size(); ++b) {
-      const BufferUse& use = lowered.uses[b];
-      void* memory = inside(use.tensor);
-      if (use.partial && kernel.schedule.chunks > 1) {
-        const std::int64_t count = element_count(use.tensor);
-        kernel.combinations.push_back({b, *use.partial, plan_->fused.program.dtype_of(use.tensor), count, memory, use.tensor});
-        memory = arena_.get() + memory_.partials[index].at(use.tensor).offset;
-      } else if (!memory) {
-        kernel.outside.push_back(b);
-      }
-      kernel.buffers.push_back(memory);
+    kernel.buffers.clear();
+    kernel.outside.clear();
+    kernel.combinations.clear();
+    kernel.own_partials.clear();
+    kernel.own_bytes = 0;
+    for (std::size_t b = 0; b < kernel.lowered->uses.size(); ++b) place_buffer(kernel, b);
+  }
+
+  void place_buffer(PreparedKernel& kernel, std::size_t b) const {
+    const BufferUse& use = kernel.lowered->uses[b];
+    void* memory = inside(use.tensor);
+    if (use.partial && kernel.schedule.chunks > 1) {
+      const DType dtype = plan_->fused.program.dtype_of(use.tensor);
+      const std::int64_t count = element_count(use.tensor);
+      kernel.combinations.push_back({b, *use.partial, dtype, count, memory, use.tensor});
+      memory = partial_memory(kernel, use.tensor,
+                              kernel.schedule.chunks * count * static_cast<std::int64_t>(size_of(dtype)));
+    } else if (!memory) {
+      kernel.outside.push_back(b);
     }
-    return kernel;
+    kernel.buffers.push_back(memory);
+  }
+
+  void* partial_memory(PreparedKernel& kernel, const std::string& tensor, std::int64_t bytes) const {
+    const auto& planned = memory_.partials[kernel.step];
+    if (const auto slot = planned.find(tensor); slot != planned.end() && bytes <= slot->second.bytes)
+      return arena_.get() + slot->second.offset;
+    kernel.own_bytes += bytes;
+    kernel.own_partials.push_back(allocate(bytes));
+    return kernel.own_partials.back().get();
+  }
+
+  /// A kernel may run any number of times: nothing that it reads lies where it writes.
+  void tune(PreparedKernel& kernel, const std::function<void*(const std::string&)>& address, std::uint64_t seed,
+            std::uint64_t step) {
+    const Trial trial{[&](const Schedule& schedule) {
+                        use_schedule(kernel, schedule);
+                        start_run(kernel, address, seed, step);
+                      },
+                      [&] { run_kernel(kernel, address, 0); }};
+    const auto candidates = candidate_schedules(*kernel.lowered, dims_, kernel.code->lanes());
+    const Schedule best = measure_schedules(resources_.cache, kernel.tuning_key, candidates, trial);
+    trial.prepare(best);
+    kernel.tuning_key.clear();
+    log_info(LogChannel::Runtime, "tuned {}", describe(kernel));
+  }
+
+  static std::string describe(const PreparedKernel& kernel) {
+    const Schedule& schedule = kernel.schedule;
+    return fmt::format("{}: {} lanes, {} tiles, {} chunks{}{}", kernel.code->name(), kernel.code->lanes(),
+                       schedule.tiles, schedule.chunks, schedule.reason.empty() ? "" : ": ", schedule.reason);
+  }
+
+  void log_plan() const {
+    if (!is_logged(LogChannel::Runtime)) return;
+    std::string dims;
+    for (const auto& [name, value] : dims_) dims += fmt::format(" {}={}", name, value);
+    write_log(LogChannel::Runtime,
+              fmt::format("plan {}{}: {} steps; {} bytes of workspace, {} of scratch for each of {} threads",
+                          plan_->program.name, dims, plan_->steps.size(), memory_.bytes, scratch_bytes_,
+                          resources_.pool.threads()));
+    for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
+      if (const auto* product = std::get_if<MatrixProduct>(&plan_->steps[k]))
+        write_log(LogChannel::Runtime, fmt::format("  step {} matrix product {} = {} x {}", k, product->definition.name,
+                                                   product->left, product->right));
+      for (const PreparedKernel& kernel : kernels_[k])
+        write_log(LogChannel::Runtime, fmt::format("  step {} kernel {}", k, describe(kernel)));
+    }
+    for (const auto& [tensor, slot] : memory_.tensors)
+      log_debug(LogChannel::Runtime, "  tensor {}: {} bytes at {}", tensor, slot.bytes, slot.offset);
   }
 
   std::int64_t element_count(const std::string& tensor) const {
@@ -157,7 +264,7 @@ class CpuExecutable : public Executable {
     if (kernel.lowered->in_scan) set_argument(kernel, kScanStep, scan_step);
     const std::size_t stride = kernel.lowered->program.arguments.size();
     const std::int64_t pieces = kernel.schedule.tiles * kernel.schedule.chunks;
-    pool_.run(pieces, [&](std::int64_t piece, int thread) {
+    resources_.pool.run(pieces, [&](std::int64_t piece, int thread) {
       KernelStatus status;
       kernel.code->run(kernel.buffers.data(), kernel.arguments.data() + stride * static_cast<std::size_t>(piece),
                        scratch_[static_cast<std::size_t>(thread)].get(), &status);
@@ -184,7 +291,7 @@ class CpuExecutable : public Executable {
   std::shared_ptr<const Plan> plan_;
   DimValues dims_;
   MemoryPlan memory_;
-  ThreadPool& pool_;
+  CpuResources& resources_;
   Memory arena_;
   std::vector<std::vector<PreparedKernel>> kernels_;  // of every step of the plan
   std::vector<Memory> scratch_;
@@ -197,23 +304,26 @@ std::filesystem::path cache_directory(const DeviceOptions& options) {
   return options.cache_directory == "0" ? std::filesystem::path() : std::filesystem::path(options.cache_directory);
 }
 
+int thread_count(const DeviceOptions& options) {
+  return options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
 class CpuDevice : public Device {
  public:
   CpuDevice(const DeviceOptions& options, const VectorMachine& machine)
-      : machine_(machine),
-        cache_(cache_directory(options)),
-        pool_(options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))) {}
+      : resources_{machine, KernelCache(cache_directory(options)),
+                   KernelOverrides(switch_value("MOXIE_KERNEL_OVERRIDE")), ThreadPool(thread_count(options)),
+                   options.tune} {}
 
   std::string name() const override { return "cpu"; }
-  CacheStats cache_stats() const override { return cache_.stats(); }
+  CacheStats cache_stats() const override { return resources_.cache.stats(); }
+  std::size_t overridden_kernels() const override { return resources_.overrides.count(); }
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
-    return std::make_unique<CpuExecutable>(std::move(plan), dims, machine_, &cache_, pool_);
+    return std::make_unique<CpuExecutable>(std::move(plan), dims, resources_);
   }
 
  private:
-  VectorMachine machine_;
-  KernelCache cache_;
-  ThreadPool pool_;
+  CpuResources resources_;
 };
 
 }  // namespace

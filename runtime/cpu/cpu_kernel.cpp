@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <thread>
 #include <utility>
 
 #include "compiler/support/error.h"
+#include "runtime/cache_file.h"
 #include "runtime/cpu/plugin.h"
+#include "runtime/log.h"
 
 namespace moxie {
 namespace {
@@ -35,11 +38,43 @@ CpuKernel::Ptr from_cache(const LoopProgram& program, const VectorMachine& machi
   }
 }
 
-CpuKernel::Ptr compile(const LoopProgram& program, const VectorMachine& machine, const std::string& source,
+/// A kernel's text, and the file that it was read from if it was not generated.
+struct KernelText {
+  std::string text;
+  std::filesystem::path file = {};
+};
+
+KernelText text_of(const LoopProgram& program, const VectorMachine& machine, KernelOverrides* overrides) {
+  std::string generated = llvm_text(program, machine);
+  if (overrides != nullptr) {
+    auto replacement = overrides->find(cpu_kernel_file(program.name, generated, machine));
+    if (replacement) return {std::move(replacement->text), std::move(replacement->file)};
+  }
+  return {std::move(generated)};
+}
+
+CpuKernel::Ptr load(const LoopProgram& program, const VectorMachine& machine, const KernelText& source,
+                    const std::string& object) {
+  try {
+    return std::make_shared<const CpuKernel>(program, machine, source.text, object);
+  } catch (const CacheError& error) {
+    if (source.file.empty()) throw;
+    throw CompileError(fmt::format("{}: {}. A kernel defines @{} and refers to nothing outside of its module.",
+                                   source.file.string(), error.what(), program.name));
+  }
+}
+
+CpuKernel::Ptr compile(const LoopProgram& program, const VectorMachine& machine, const KernelText& source,
                        KernelCache* cache) {
-  std::string object = compile_llvm(source, machine);
-  if (cache != nullptr) cache->store(cpu_cache_key(source, machine), {object, source, llvm_version()});
-  return std::make_shared<const CpuKernel>(program, machine, source, std::move(object));
+  const auto start = std::chrono::steady_clock::now();
+  const std::string object = compile_llvm(source.text, machine, LlvmOutput::object, source.file);
+  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
+  const std::string key = cpu_cache_key(source.text, machine);
+  log_info(LogChannel::Codegen, "compiled {} ({}) in {:.1f} ms: {} bytes of text, {} of code", program.name,
+           key_digest(key), taken.count(), source.text.size(), object.size());
+  CpuKernel::Ptr kernel = load(program, machine, source, object);
+  if (cache != nullptr) cache->store(key, {object, source.text, llvm_version()});
+  return kernel;
 }
 
 /// Calls work(0), ... work(count - 1) from several threads; throws the first exception of the lowest number.
@@ -81,6 +116,10 @@ std::string cpu_cache_key(const std::string& source, const VectorMachine& machin
   return key;
 }
 
+std::string cpu_kernel_file(const std::string& kernel, const std::string& source, const VectorMachine& machine) {
+  return kernel_file_name(kernel, cpu_cache_key(source, machine), ".ll");
+}
+
 CpuKernel::CpuKernel(const LoopProgram& program, const VectorMachine& machine, std::string source, std::string object)
     : name_(program.name),
       source_(std::move(source)),
@@ -91,17 +130,17 @@ CpuKernel::CpuKernel(const LoopProgram& program, const VectorMachine& machine, s
       entry_(reinterpret_cast<Entry*>(code_.symbol(program.name))) {}
 
 std::vector<CpuKernel::Ptr> CpuKernel::build_all(std::span<const LoopProgram> programs, const VectorMachine& machine,
-                                                 KernelCache* cache) {
+                                                 KernelCache* cache, KernelOverrides* overrides) {
   std::vector<Ptr> kernels;
-  std::vector<std::string> sources;
+  std::vector<KernelText> sources;
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < programs.size(); ++i) {
-    sources.push_back(llvm_text(programs[i], machine));
-    kernels.push_back(from_cache(programs[i], machine, sources[i], cache));
+    sources.push_back(text_of(programs[i], machine, overrides));
+    kernels.push_back(from_cache(programs[i], machine, sources[i].text, cache));
     if (!kernels[i]) missing.push_back(i);
   }
   // The longest first, so that no thread is left with much while the others have nothing.
-  std::ranges::sort(missing, std::greater(), [&](std::size_t i) { return sources[i].size(); });
+  std::ranges::sort(missing, std::greater(), [&](std::size_t i) { return sources[i].text.size(); });
   in_parallel(missing.size(), [&](std::size_t k) {
     const std::size_t i = missing[k];
     kernels[i] = compile(programs[i], machine, sources[i], cache);
@@ -109,8 +148,9 @@ std::vector<CpuKernel::Ptr> CpuKernel::build_all(std::span<const LoopProgram> pr
   return kernels;
 }
 
-CpuKernel::Ptr CpuKernel::build(const LoopProgram& program, const VectorMachine& machine, KernelCache* cache) {
-  return build_all({&program, 1}, machine, cache).front();
+CpuKernel::Ptr CpuKernel::build(const LoopProgram& program, const VectorMachine& machine, KernelCache* cache,
+                                KernelOverrides* overrides) {
+  return build_all({&program, 1}, machine, cache, overrides).front();
 }
 
 }  // namespace moxie

@@ -9,6 +9,7 @@
 #include "compiler/codegen/llvm/llvm_text.h"
 #include "runtime/cpu/object_loader.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/kernel_override.h"
 
 namespace moxie {
 
@@ -16,11 +17,13 @@ class CpuKernel {
  public:
   using Ptr = std::shared_ptr<const CpuKernel>;
 
-  /// Finds the kernel in `cache` (may be null) or compiles it. Throws CompileError.
-  static Ptr build(const LoopProgram& program, const VectorMachine& machine, KernelCache* cache);
+  /// Finds the kernel in `cache` (may be null) or compiles it; `overrides` (may be null) can replace its text. Throws
+  /// CompileError.
+  static Ptr build(const LoopProgram& program, const VectorMachine& machine, KernelCache* cache,
+                   KernelOverrides* overrides = nullptr);
   /// The same for several at once; those that must be compiled are compiled by several threads.
   static std::vector<Ptr> build_all(std::span<const LoopProgram> programs, const VectorMachine& machine,
-                                    KernelCache* cache);
+                                    KernelCache* cache, KernelOverrides* overrides = nullptr);
 
   /// Calls the kernel. `buffers` and `arguments` are in the program's order, `scratch` has scratch_bytes() bytes
   /// aligned to 64, and `status` begins as KernelStatus{}. Any number of threads may call at once, each with its own
@@ -32,7 +35,7 @@ class CpuKernel {
   const std::string& name() const { return name_; }
   std::int64_t scratch_bytes() const { return scratch_bytes_; }
   int lanes() const { return lanes_; }
-  /// LLVM IR, as generated.
+  /// LLVM IR, as it was compiled.
   const std::string& source() const { return source_; }
   /// The ELF object.
   const std::string& object() const { return object_; }
@@ -52,5 +55,7 @@ class CpuKernel {
 
 /// What the cache knows a kernel by: its text without comments, and the versions and options of what compiles it.
 std::string cpu_cache_key(const std::string& source, const VectorMachine& machine);
+/// The file in which MOXIE_DUMP writes a kernel's generated text, and from which MOXIE_KERNEL_OVERRIDE takes another.
+std::string cpu_kernel_file(const std::string& kernel, const std::string& source, const VectorMachine& machine);
 
 }  // namespace moxie

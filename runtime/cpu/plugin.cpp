@@ -5,12 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 
 #include "compiler/support/error.h"
 #include "runtime/cpu/llvm_plugin.h"
+#include "runtime/switches.h"
 
 namespace moxie {
 namespace {
@@ -80,12 +80,20 @@ const Plugin& plugin() {
   return *instance;
 }
 
+std::string refusal(std::string_view reason, const fs::path& file) {
+  while (reason.ends_with('\n')) reason.remove_suffix(1);
+  if (!file.empty())
+    return fmt::format("{}: LLVM refused this kernel: {}. Correct or remove the file.", file.string(), reason);
+  return fmt::format(
+      "LLVM refused a kernel: {}. This is a fault of moxie: please report it with the kernel's text (MOXIE_DUMP).",
+      reason);
+}
+
 }  // namespace
 
 std::vector<fs::path> llvm_plugin_directories() {
   std::vector<fs::path> directories;
-  if (const char* chosen = std::getenv("MOXIE_PLUGIN_DIR"); chosen != nullptr && *chosen != '\0')
-    directories.emplace_back(chosen);
+  if (const std::string chosen = switch_value("MOXIE_PLUGIN_DIR"); !chosen.empty()) directories.emplace_back(chosen);
   std::error_code error;
   const fs::path executable = fs::read_symlink("/proc/self/exe", error);
   if (!error) {
@@ -96,7 +104,7 @@ std::vector<fs::path> llvm_plugin_directories() {
   return directories;
 }
 
-std::string compile_llvm(const std::string& text, const VectorMachine& machine, LlvmOutput want) {
+std::string compile_llvm(const std::string& text, const VectorMachine& machine, LlvmOutput want, const fs::path& file) {
   const Plugin& llvm = plugin();
   void* data = nullptr;
   std::size_t size = 0;
@@ -105,11 +113,7 @@ std::string compile_llvm(const std::string& text, const VectorMachine& machine, 
   const int failed = llvm.compile(text.c_str(), machine.triple.c_str(), machine.cpu.c_str(), machine.features.c_str(),
                                   kOptimisation, static_cast<int>(want), &data, &size, &message);
   const std::unique_ptr<void, moxie_llvm_free_fn*> owned_data(data, llvm.release), owned_message(message, llvm.release);
-  if (failed != 0) {
-    throw CompileError(fmt::format(
-        "LLVM refused a kernel: {}. This is a fault of moxie: please report it with the kernel's text (MOXIE_DUMP).",
-        message != nullptr ? message : "out of memory"));
-  }
+  if (failed != 0) throw CompileError(refusal(message != nullptr ? message : "out of memory", file));
   return {static_cast<const char*>(data), size};
 }
 

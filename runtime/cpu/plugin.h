@@ -11,8 +11,10 @@ namespace moxie {
 
 enum class LlvmOutput : std::uint8_t { object, assembly, optimised_ir };
 
-/// The kernel's module as machine code or text. Loads the plugin if need be. Throws CompileError.
-std::string compile_llvm(const std::string& text, const VectorMachine& machine, LlvmOutput want = LlvmOutput::object);
+/// The kernel's module as machine code or text. `file` is where the text comes from if it was not generated; errors
+/// name it. Loads the plugin if need be. Throws CompileError.
+std::string compile_llvm(const std::string& text, const VectorMachine& machine, LlvmOutput want = LlvmOutput::object,
+                         const std::filesystem::path& file = {});
 
 /// "LLVM 19.1.4". Loads the plugin if need be; throws CompileError where there is none.
 std::string llvm_version();

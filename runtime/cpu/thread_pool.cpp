@@ -53,7 +53,7 @@ void ThreadPool::take_pieces(int thread) {
       (*work_)(piece, thread);
     } catch (...) {
       const std::lock_guard lock(mutex_);
-      if (!failure_) failure_ = std::current_exception();
+      if (!failure_ || piece < failed_piece_) failure_ = std::current_exception(), failed_piece_ = piece;
     }
   }
 }

@@ -19,7 +19,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
-  /// Calls work(piece, thread) for every piece in 0..pieces, on threads 0..threads(); returns when all are done. The first exception is rethrown.
+  /// Calls work(piece, thread) for every piece in 0..pieces, on threads 0..threads(); returns when all are done. The
+  /// exception of the lowest piece is rethrown.
   void run(std::int64_t pieces, const std::function<void(std::int64_t piece, int thread)>& work);
 
  private:
@@ -35,7 +36,8 @@ class ThreadPool {
   std::atomic<std::int64_t> next_piece_ = 0;
   std::int64_t pieces_ = 0;
   const std::function<void(std::int64_t, int)>* work_ = nullptr;
-  std::exception_ptr failure_;
+  std::exception_ptr failure_;  // of the lowest piece that failed
+  std::int64_t failed_piece_ = 0;
 };
 
 }  // namespace moxie

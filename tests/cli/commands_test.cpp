@@ -1,6 +1,7 @@
 // The commands besides run.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "compiler/ir/program.h"
@@ -90,6 +91,126 @@ TEST_CASE("MOXIE_DUMP writes what a command compiles, also on a warm start") {
   }
 }
 
+namespace {
+
+/// y and z in kernels of their own, with inputs in in.st.
+void write_two_kernels(const Workshop& shop, const std::vector<double>& x) {
+  shop.write("f.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = sqrt(x[n])\noutput z = sum[n](y[n])\n");
+  const auto size = static_cast<std::int64_t>(x.size());
+  write_safetensors(shop.path("in.st"), {{{"x", make_host_tensor(DType::f32, {size}, x)}}, {}});
+}
+
+const std::vector<std::string> kRun = {"run", "f.mox", "--in", "in.st", "--out", "out.st"};
+
+std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder, const std::string& extension) {
+  std::vector<std::filesystem::path> files;
+  std::error_code absent;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, absent)) {
+    if (entry.path().extension() == extension) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("MOXIE_DUMP_FILTER and MOXIE_DUMP_STAGES choose what is written") {
+  const Workshop shop;
+  write_two_kernels(shop, {1, 4});
+  REQUIRE(shop.moxie(kRun, "MOXIE_DUMP=d MOXIE_DUMP_STAGES=loop,llvm MOXIE_DUMP_FILTER='^k_[yz]$' ").code == 0);
+  const auto texts = files_below(shop.path("d"), ".txt");
+  REQUIRE(texts.size() == 2);
+  CHECK(texts[0].filename() == "llvm.txt");
+  CHECK(texts[1].filename() == "loop.txt");
+  for (const auto& file : files_below(shop.path("d"), ".ll")) CHECK(contains(read_file(file), "define void"));
+  REQUIRE(shop.moxie({"check", "gpn.kappa"}, "MOXIE_DUMP=c MOXIE_DUMP_STAGES=ir ").code == 0);
+  CHECK(files_below(shop.path("c"), ".txt").size() == 3);  // a folder for each Plan of three devices
+  REQUIRE(shop.moxie(kRun, "MOXIE_DUMP=e MOXIE_DUMP_FILTER=nothing ").code == 0);
+  CHECK_FALSE(std::filesystem::exists(shop.path("e")));
+}
+
+TEST_CASE("the stages that MOXIE_DUMP_STAGES knows are those of dump") {
+  const Workshop shop;
+  const std::string known = shop.moxie({"ops"}, "MOXIE_DUMP_STAGES=x ").err;
+  std::string dumped = shop.moxie({"dump", "gpn.kappa", "--dim", "N=2,R=2"}).out;
+  std::string stages;
+  constexpr std::string_view kMark = "# ==== ";
+  for (std::size_t at = dumped.find(kMark); at != dumped.npos; at = dumped.find(kMark, at + 1)) {
+    const std::size_t begin = at + kMark.size();
+    stages += (stages.empty() ? "" : ", ") + dumped.substr(begin, dumped.find(':', begin) - begin);
+  }
+  CHECK(contains(known, "choose from: " + stages + "\n"));
+}
+
+TEST_CASE("MOXIE_LOG writes to the standard error, and nothing is written without it") {
+  const Workshop shop;
+  write_two_kernels(shop, {1, 4});
+  const Outcome cold = shop.moxie(kRun, "MOXIE_LOG=cache,codegen,runtime:debug ");
+  REQUIRE(cold.code == 0);
+  CHECK(cold.out.empty());
+  CHECK(contains(cold.err, "moxie cache: miss " + shop.path("cache").string()));
+  CHECK(contains(cold.err, "moxie codegen: compiled k_y ("));
+  CHECK(contains(cold.err, "moxie runtime: plan f N=2: "));
+  CHECK(contains(cold.err, "kernel k_y: "));
+  const Outcome warm = shop.moxie(kRun, "MOXIE_LOG=cache ");
+  CHECK(contains(warm.err, "moxie cache: hit "));
+  CHECK_FALSE(contains(warm.err, "moxie runtime"));
+  REQUIRE(shop.shell("for f in $(find cache -name '*.kernel'); do echo rubbish > $f; done").code == 0);
+  CHECK(contains(shop.moxie(kRun, "MOXIE_LOG=cache ").err, "moxie cache: rebuild "));
+  CHECK(shop.moxie(kRun).err.empty());
+}
+
+TEST_CASE("MOXIE_CHECK names the first bad value, on every device") {
+  const Workshop shop;
+  write_two_kernels(shop, {1, 4, -9});
+  for (const char* device : {"cpu", "interp"}) {
+    auto arguments = kRun;
+    arguments.insert(arguments.end(), {"--device", device});
+    CHECK(shop.moxie(arguments).code == 0);
+    const Outcome checked = shop.moxie(arguments, "MOXIE_CHECK=nan,bounds ");
+    CHECK(checked.code == 1);
+    CHECK(checked.err == "moxie: y is not finite at n = 2 (value nan); it is computed as sqrt(x[n])\n");
+  }
+  CHECK(contains(shop.moxie({"dump", "f.mox", "--dim", "N=3", "--stage", "loop"}, "MOXIE_CHECK=nan ").out,
+                 "\"y is not finite\""));
+}
+
+TEST_CASE("a kernel that MOXIE_DUMP wrote can be edited and run instead") {
+  const Workshop shop;
+  write_two_kernels(shop, {1, 4});
+  REQUIRE(shop.moxie(kRun, "MOXIE_DUMP=d MOXIE_DUMP_STAGES=llvm ").code == 0);
+  const auto kernels = files_below(shop.path("d"), ".ll");
+  REQUIRE(!kernels.empty());
+  const std::string text = read_file(kernels[0]), root = "@llvm.sqrt.v";
+  REQUIRE(contains(text, root));
+  REQUIRE(shop.shell("mkdir edited && cp '" + kernels[0].string() +
+                     "' edited/ && touch edited/k_old-0.ll && sed -i "
+                     "s/@llvm.sqrt.v/@llvm.fabs.v/ edited/" +
+                     kernels[0].filename().string())
+              .code == 0);
+  auto arguments = kRun;
+  arguments.emplace_back("--stats");
+  const Outcome outcome = shop.moxie(arguments, "MOXIE_KERNEL_OVERRIDE=edited MOXIE_LOG=codegen ");
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  CHECK(contains(outcome.err, "overridden kernels 1"));
+  CHECK(contains(outcome.err, "moxie codegen: replaced by edited/" + kernels[0].filename().string()));
+  CHECK(contains(outcome.err,
+                 "moxie codegen: unused: edited/k_old-0.ll is the file of no kernel that this device has run"));
+  CHECK(to_doubles(read_safetensors(shop.path("out.st")).tensors.at("y")) == std::vector<double>{1, 4});
+}
+
+TEST_CASE("--tune measures once") {
+  const Workshop shop;
+  write_two_kernels(shop, std::vector<double>(3000, 4));
+  auto arguments = kRun;
+  arguments.emplace_back("--tune");
+  CHECK(contains(shop.moxie(arguments, "MOXIE_LOG=runtime ").err, "moxie runtime: tuned k_y: "));
+  const Outcome again = shop.moxie(arguments, "MOXIE_LOG=runtime ");
+  CHECK_FALSE(contains(again.err, "moxie runtime: tuned"));
+  CHECK(contains(again.err, "the fastest of "));
+  CHECK_FALSE(contains(shop.moxie(kRun, "MOXIE_LOG=runtime ").err, "the fastest of "));
+}
+
 TEST_CASE("bench gives the fields that others read") {
   const Workshop shop;
   const Outcome layer =
@@ -129,7 +250,8 @@ TEST_CASE("switches are checked") {
   const Workshop shop;
   const Outcome unknown = shop.moxie({"ops"}, "MOXIE_CASH_DIR=x ");
   CHECK(unknown.code == 2);
-  CHECK(contains(unknown.err, "there is no switch MOXIE_CASH_DIR; known are MOXIE_CACHE_DIR, MOXIE_DEVICE"));
+  CHECK(
+      contains(unknown.err, "there is no switch MOXIE_CASH_DIR; known are MOXIE_CACHE_DIR, MOXIE_CHECK, MOXIE_DEVICE"));
   const Outcome bad = shop.moxie({"ops"}, "MOXIE_THREADS=many ");
   CHECK(bad.code == 2);
   CHECK(contains(bad.err, "switch MOXIE_THREADS is 'many': a number from 0"));

@@ -23,7 +23,7 @@ Expr RandomProgram::read(const Scope& scope) {
   const Shape& tensor = pick(tensors_);
   std::vector<Affine> subscripts;
   for (const std::int64_t extent : tensor.extents) subscripts.push_back(subscript(scope, extent));
-  return access(tensor.name, subscripts);
+  return tensor_access(tensor.name, subscripts);
 }
 
 Expr RandomProgram::guard(const Scope& scope, int depth) {

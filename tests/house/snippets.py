@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the documentation shows works: every fenced snippet is compiled (cpp), parsed (mox) or run (sh)."""
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -43,16 +44,21 @@ class Checker:
     def sh(self, text):
         for line in text.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
-            problem = self.command(words) if words else None
+            variables = list(itertools.takewhile(lambda word: re.match(r"[A-Z_]+=", word), words))
+            environment = self.environment | dict(variable.split("=", 1) for variable in variables)
+            problem = self.command(words[len(variables):], environment) if words else None
             if problem:
                 return f"`{line}`: {problem}"
         return None
 
-    def command(self, words):
+    def command(self, words, environment):
         """moxie itself runs; of everything that builds or tests, the parts it names must exist."""
         program, arguments = words[0], words[1:]
         if program in ("build/bin/moxie", "moxie"):
-            return run([self.options.moxie, *arguments], cwd=self.folder, env=self.environment)
+            return run([self.options.moxie, *arguments], cwd=self.folder, env=environment)
+        if program.startswith("build/bin/"):
+            built = self.options.moxie.parent / pathlib.Path(program).name
+            return None if built.exists() else f"nothing builds {program}"
         if program.startswith(("tools/", ".ci/")):
             return run(["bash", "-n", self.options.root / program])
         if program in ("cmake", "ctest"):

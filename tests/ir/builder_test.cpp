@@ -127,7 +127,7 @@ TEST_CASE("every construct of the language has its C++ spelling") {
 }
 
 TEST_CASE("scalar functions of the C++ form are the rows of the table") {
-  const Expr x = access("x", {});
+  const Expr x = tensor_access("x", {});
   const std::pair<Expr, const char*> functions[] = {{exp(x), "exp"},
                                                     {exp2(x), "exp2"},
                                                     {expm1(x), "expm1"},

@@ -122,7 +122,7 @@ TEST_CASE("wrong inputs are refused") {
                        ShapeError);
   CHECK_THROWS_WITH_AS(evaluate(program, {}, {{"x", {1}}}), "dim N has no value", ShapeError);
   Program outside = program;
-  outside.definitions[0].body = access("x", {Affine(Symbol::axis(0)) + Affine(1)});
+  outside.definitions[0].body = tensor_access("x", {Affine(Symbol::axis(0)) + Affine(1)});
   CHECK_THROWS_WITH_AS(evaluate(outside, {{"N", 2}}, {{"x", {1, 2}}}),
                        "definition y at [1] reads x[2], outside its shape [2]", ShapeError);
   Program wide = program;

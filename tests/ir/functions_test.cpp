@@ -59,7 +59,7 @@ TEST_CASE("every derivative in the table is the slope of its reference") {
     if (!has_derivative(row)) continue;
     for (const auto& arguments : arguments_for(row)) {
       std::vector<Expr> args;
-      for (std::size_t k = 0; k < arguments.size(); ++k) args.push_back(access("x" + std::to_string(k), {}));
+      for (std::size_t k = 0; k < arguments.size(); ++k) args.push_back(tensor_access("x" + std::to_string(k), {}));
       if (row.name == "where") args[0] = call(">", {args[0], 0});
       const Expr self = call(row, args);
       for (std::size_t k = row.name == "where" ? 1 : 0; k < arguments.size(); ++k) {
@@ -89,7 +89,7 @@ TEST_CASE("rows are complete and unique") {
 }
 
 TEST_CASE("constant exponents bring in no logarithm") {
-  const Expr x = moxie::access("x0", {});
+  const Expr x = tensor_access("x0", {});
   const auto derivative = [&](double n) {
     const Expr self = call("pow", {x, n});
     return value(self->function->derivative(self->args, self, 0), {-1.5});
@@ -105,7 +105,7 @@ TEST_CASE("constant exponents bring in no logarithm") {
 TEST_CASE("ties and kinks") {
   const auto derivative = [](std::string_view name, const std::vector<double>& at, std::size_t k) {
     std::vector<Expr> args;
-    for (std::size_t i = 0; i < at.size(); ++i) args.push_back(access("x" + std::to_string(i), {}));
+    for (std::size_t i = 0; i < at.size(); ++i) args.push_back(tensor_access("x" + std::to_string(i), {}));
     const Expr self = call(name, args);
     return value(self->function->derivative(self->args, self, k), at);
   };

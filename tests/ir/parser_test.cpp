@@ -65,8 +65,8 @@ TEST_CASE("declarations") {
 }
 
 TEST_CASE("chains are one call, groups stay nested") {
-  const Expr a = moxie::access("mu", {n});
-  const Expr b = moxie::access("w", {});
+  const Expr a = tensor_access("mu", {n});
+  const Expr b = tensor_access("w", {});
   CHECK(body_of("mu[n] + w - mu[n]") == call("+", {a, b, -a}));
   CHECK(body_of("mu[n] + (w - mu[n])") == call("+", {a, call("+", {b, -a})}));
   CHECK(body_of("mu[n]*w*2") == call("*", {a, b, 2}));
@@ -84,7 +84,7 @@ TEST_CASE("combinations of indices and integers are one number") {
   CHECK(body_of("-s") == index_value(-s));
   CHECK(body_of("1/S") == call("/", {1, index_value(Symbol::dim("S"))}));
   CHECK(body_of("(s) + 1") == call("+", {index_value(s), 1}));
-  CHECK(body_of("2*s*w") == call("*", {2, index_value(s), moxie::access("w", {})}));
+  CHECK(body_of("2*s*w") == call("*", {2, index_value(s), tensor_access("w", {})}));
   CHECK(body_of("s*n") == call("*", {index_value(s), index_value(n)}));
   CHECK(body_of("2*3") == call("*", {2, 3}));
 }
@@ -92,13 +92,13 @@ TEST_CASE("combinations of indices and integers are one number") {
 TEST_CASE("reductions bind, subscripts are affine, ranges are half open") {
   const Symbol m = Symbol::fresh();
   const Affine N = Symbol::dim("N");
-  CHECK(body_of("sum[m](mu[m])") == reduce(ReduceKind::Sum, m, Range::extent(N), moxie::access("mu", {m})));
+  CHECK(body_of("sum[m](mu[m])") == reduce(ReduceKind::Sum, m, Range::extent(N), tensor_access("mu", {m})));
   CHECK(body_of("max[q in n..N](mu[N-1-q])") ==
-        reduce(ReduceKind::Max, m, Range::half_open(n, N), moxie::access("mu", {N - Affine(1) - m})));
+        reduce(ReduceKind::Max, m, Range::half_open(n, N), tensor_access("mu", {N - Affine(1) - m})));
   const Range range{{{1, n}, {2, s}}, {{3, s - Affine(3)}, {1, N - Affine(1)}}};
   CHECK(body_of("prod[q in max(n, ceil(s/2))..min(floor(s/3), N)](q)") ==
         reduce(ReduceKind::Product, m, range, index_value(m)));
-  CHECK(body_of("x[s,2*(n+1)-3*n]") == moxie::access("x", {s, Affine(2) - n}));
+  CHECK(body_of("x[s,2*(n+1)-3*n]") == tensor_access("x", {s, Affine(2) - n}));
   CHECK(body_of("randn(3)") == random(RandomKind::Normal, 3, {s, n}));
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("linear algebra takes its element from the indices around it or from a
   const Symbol r = Symbol::fresh();
   const Symbol c = Symbol::fresh();
   const Affine N = Symbol::dim("N");
-  const Expr matrix = moxie::access("mu", {r}) * moxie::access("mu", {c});
+  const Expr matrix = tensor_access("mu", {r}) * tensor_access("mu", {c});
   const Symbol m = Symbol::fresh();
   CHECK(body_of("sum[m](cholesky[n,m](mu[n]*mu[m]))") ==
         reduce(ReduceKind::Sum, m, Range::extent(N),
@@ -114,7 +114,7 @@ TEST_CASE("linear algebra takes its element from the indices around it or from a
   CHECK(body_of("inverse[m,q in 0..N](mu[m]*mu[q])[n,n+1]") ==
         linear_algebra(LinearAlgebraKind::Inverse, r, c, N, matrix, Expr(), {n, n + Affine(1)}));
   CHECK(body_of("solve[m,n](mu[m]*mu[n], mu[m])") ==
-        linear_algebra(LinearAlgebraKind::Solve, r, c, N, matrix, moxie::access("mu", {r}), {n}));
+        linear_algebra(LinearAlgebraKind::Solve, r, c, N, matrix, tensor_access("mu", {r}), {n}));
   CHECK(body_of("logdet[m,q in 0..N](mu[m]*mu[q])") ==
         linear_algebra(LinearAlgebraKind::LogDet, r, c, N, matrix, Expr(), {}));
 }

@@ -32,7 +32,7 @@ void check_round_trip(const Program& program) {
 const Affine i = Symbol::axis(0);
 const Affine j = Symbol::axis(1);
 const Affine N = Symbol::dim("N");
-Expr x(const Affine& subscript) { return access("x", {subscript}); }
+Expr x(const Affine& subscript) { return tensor_access("x", {subscript}); }
 
 }  // namespace
 

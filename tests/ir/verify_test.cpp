@@ -129,13 +129,13 @@ TEST_CASE("names, dims and shapes") {
 
 TEST_CASE("definitions read what stands before them") {
   Program program = valid();
-  program.definitions[0].body = moxie::access("a", {Symbol::axis(0)});
+  program.definitions[0].body = tensor_access("a", {Symbol::axis(0)});
   check_rejects<TypeError>(program, {"definition `a`", "reads itself"});
-  program.definitions[0].body = moxie::access("b", {0, 0});
+  program.definitions[0].body = tensor_access("b", {0, 0});
   check_rejects<TypeError>(program, {"it reads `b`, which is defined later"});
-  program.definitions[0].body = moxie::access("nothing", {});
+  program.definitions[0].body = tensor_access("nothing", {});
   check_rejects<TypeError>(program, {"`nothing` is neither an input nor a definition"});
-  program.definitions[0].body = moxie::access("v", {});
+  program.definitions[0].body = tensor_access("v", {});
   check_rejects<ShapeError>(program, {"`v` has 1 axes, but 0 subscripts were given"});
   program.definitions[0].body = index_value(Symbol::fresh());
   check_rejects<TypeError>(program, {"neither a declared dim nor an index in scope"});

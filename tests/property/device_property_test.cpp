@@ -143,7 +143,26 @@ Finding stays_inside(const Sample& sample, std::string_view level, bool at_end) 
   return difference(want->program, got, want->values, kTolerance);
 }
 
+/// Checks find nothing in what evaluate() finds in order.
+Finding checks_pass(const Sample& sample) {
+  const auto want = reference(in_double(sample));
+  if (!want) return std::nullopt;
+  const auto plan = std::make_shared<const Plan>(make_plan(want->program, {true, false, true}));
+  std::map<std::string, std::vector<double>> tensors = want->inputs;
+  for (const auto& [name, values] : want->values) tensors[name].resize(values.size());
+  for (const char* device : {"interp", "cpu"}) {
+    const auto executable = open_device(device, {1, "0"})->prepare(plan, sample.dims);
+    executable->run([&](const std::string& name) -> void* { return tensors.at(name).data(); }, 0, 0);
+    TensorValues got;
+    for (const auto& [name, values] : want->values) got[name] = tensors.at(name);
+    if (auto finding = difference(want->program, got, want->values, kTolerance)) return device + (": " + *finding);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+TEST_CASE("kernels that check what they compute agree with evaluate") { check_property(40, checks_pass); }
 
 TEST_CASE("the interpreter agrees with evaluate") {
   check_property(250, [](const Sample& sample) { return interp_agrees(sample, reference); });

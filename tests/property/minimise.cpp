@@ -88,7 +88,7 @@ Expr without_subscript(const Expr& expr, const std::string& tensor, std::size_t 
   if (inner->kind != NodeKind::Access || inner->tensor != tensor) return inner;
   std::vector<Affine> subscripts = inner->subscripts;
   subscripts.erase(subscripts.begin() + static_cast<std::ptrdiff_t>(axis));
-  return access(tensor, subscripts);
+  return tensor_access(tensor, subscripts);
 }
 
 /// The axis is fixed at 0 and no longer there.

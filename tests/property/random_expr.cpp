@@ -111,7 +111,7 @@ Expr RandomExpr::guarded_access(const Place& place, const std::string& tensor, c
     for (const Bound& low : range.lows) require(subscripts[k] * low.divisor, low.value);
     for (const Bound& high : range.highs) require(high.value, subscripts[k] * high.divisor);
   }
-  const Expr read = access(tensor, subscripts);
+  const Expr read = tensor_access(tensor, subscripts);
   if (tests.empty()) return read;
   const Expr inside = tests.size() == 1 ? tests[0] : call("and", tests);
   return call("where", {inside, read, random_.chance(75) ? Expr(0) : Expr(0.25)});

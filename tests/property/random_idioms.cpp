@@ -29,7 +29,7 @@ Expr RandomExpr::read_at_sum(const Place& place, Symbol r, Symbol t) {
   for (const InputDecl& input : program_.inputs) {
     if (input.shape.size() != 1) continue;
     if (place.domain.prove_nonnegative(input.shape[0] - sum - Affine(1)) == Proof::Holds)
-      return access(input.name, {sum});
+      return tensor_access(input.name, {sum});
   }
   return number_of(sum) * Expr(0.25);
 }

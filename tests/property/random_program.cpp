@@ -154,7 +154,7 @@ class ProgramMaker {
       place = place.with(Symbol::axis(position), size, Range::extent(size), expr_.size_of(size));
     }
     const std::string name = push("m", axes, expr_.number(place, 2)).name;
-    return access(name, turned ? std::vector<Affine>{column, row} : std::vector<Affine>{row, column});
+    return tensor_access(name, turned ? std::vector<Affine>{column, row} : std::vector<Affine>{row, column});
   }
 
   /// A matrix product, which a library computes where it looks large enough.
@@ -199,7 +199,7 @@ class ProgramMaker {
         state = reduce(ReduceKind::Sum, j, Range::extent(width),
                        expr_.read(inner, j) * step_before(other, scan, steps, Affine(j)));
       }
-      if (k > 0 && random_.chance(60)) state = state * access(members[k - 1].name, {t, i});
+      if (k > 0 && random_.chance(60)) state = state * tensor_access(members[k - 1].name, {t, i});
       members[k].body = call("tanh", {state + expr_.number(place, 2)});
     }
     for (Definition& member : members) sample_.program.definitions.push_back(std::move(member));
@@ -210,7 +210,7 @@ class ProgramMaker {
     const Affine before = scan.backwards ? t + Affine(1) : t - Affine(1);
     const Expr exists =
         scan.backwards ? call("<", {number_of(before), number_of(steps)}) : call(">=", {number_of(before), 0});
-    return call("where", {exists, access(member, {before, element}), random_.chance(50) ? 0.0 : 0.5});
+    return call("where", {exists, tensor_access(member, {before, element}), random_.chance(50) ? 0.0 : 0.5});
   }
 
   /// A batch of matrices g g^T + c I over one small dim, and an operation on them.
@@ -255,7 +255,7 @@ class ProgramMaker {
     std::vector<Affine> subscripts;
     for (std::uint32_t k = 0; k < batch.size(); ++k) subscripts.emplace_back(Symbol::axis(k));
     subscripts.insert(subscripts.end(), {Affine(row), Affine(col)});
-    const Expr a = access(matrix, subscripts);
+    const Expr a = tensor_access(matrix, subscripts);
     const Affine first = Symbol::axis(static_cast<std::uint32_t>(batch.size()));
     const Affine second = Symbol::axis(static_cast<std::uint32_t>(batch.size() + 1));
     std::vector<AxisDecl> one = batch;

@@ -63,10 +63,10 @@ std::int64_t bytes_of(const Program& program, const std::string& tensor, const D
 Measurement measure(const Program& program, const BenchPrograms& made, const DimValues& given,
                     const BenchOptions& options) {
   const DimValues dims = choose_dims(program, given);
-  // Nothing is read from the cache, so that compiling is measured too.
-  DeviceOptions device{options.device.threads, "0"};
+  DeviceChoice device = options.device;
+  device.cache_directory = "0";  // so that compiling is measured too
   const auto start = Clock::now();
-  Session session(program, dims, open_device(options.device.name, device));
+  Session session(program, dims, open_chosen_device(device));
   Measurement measured;
   for (const InputDecl& input : session.plan().program.inputs) {
     session.set(input.name,
@@ -108,6 +108,7 @@ nlohmann::json as_json(const Result& result, const BenchOptions& options, int th
                           {"device", options.device.name},
                           {"dtype", options.dtype},
                           {"threads", threads},
+                          {"tuned", options.device.tune},
                           {"dims", result.dims},
                           {"forward_s", result.forward.seconds},
                           {"forward_backward_s", result.forward_backward.seconds},
@@ -175,6 +176,7 @@ Work add_bench(CLI::App& app) {
   app.add_option("--dtype", options->dtype, "f32 or f64")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
   add_device_option(app, options->device);
   add_threads_option(app, options->device);
+  add_tune_option(app, options->device);
   app.add_flag("--json", options->json, "a list of results as JSON, in seconds and bytes");
   return [options] { return bench(*options); };
 }

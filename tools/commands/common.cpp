@@ -108,14 +108,20 @@ void add_threads_option(CLI::App& app, DeviceChoice& choice) {
       ->envname("MOXIE_THREADS");
 }
 
+void add_tune_option(CLI::App& app, DeviceChoice& choice) {
+  app.add_flag("--tune", choice.tune,
+               "share kernels out as measured, not as estimated; measurements are kept in the kernel cache. Sums may "
+               "round otherwise than without");
+}
+
 CLI::Range random_state_range() { return {std::int64_t{0}, std::numeric_limits<std::int64_t>::max()}; }
 
 std::shared_ptr<Device> open_chosen_device(const DeviceChoice& choice) {
-  DeviceOptions options;
-  options.threads = choice.threads;
-  auto device = open_device(choice.name, options);
+  auto device = open_device(choice.name, {choice.threads, choice.cache_directory, choice.tune});
   const std::string folder = switch_value("MOXIE_DUMP");
-  return folder.empty() ? device : make_dump_device(std::move(device), folder);
+  if (folder.empty()) return device;
+  return make_dump_device(std::move(device),
+                          {folder, switch_value("MOXIE_DUMP_FILTER"), split_list(switch_value("MOXIE_DUMP_STAGES"))});
 }
 
 }  // namespace moxie

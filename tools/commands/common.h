@@ -29,13 +29,16 @@ void add_gradient_options(CLI::App& app, std::vector<std::string>& grad, std::ve
 Program with_gradients(const Program& program, const std::string& source, const std::vector<std::string>& grad,
                        const std::vector<std::string>& wrt);
 
-/// The options --device and --threads, and the switches behind them.
+/// The options --device, --threads and --tune, and the switches behind them.
 struct DeviceChoice {
   std::string name = "cpu";
   int threads = 0;
+  bool tune = false;
+  std::string cache_directory = {};  // as in DeviceOptions
 };
 void add_device_option(CLI::App& app, DeviceChoice& choice);
 void add_threads_option(CLI::App& app, DeviceChoice& choice);
+void add_tune_option(CLI::App& app, DeviceChoice& choice);
 /// The chosen device. With MOXIE_DUMP set it also writes what it compiles.
 std::shared_ptr<Device> open_chosen_device(const DeviceChoice& choice);
 

@@ -3,6 +3,7 @@
 
 #include "compiler/diff/differentiate.h"
 #include "ops/catalogue.h"
+#include "runtime/switches.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
 #include "tools/commands/stages.h"
@@ -23,7 +24,7 @@ int dump(const DumpOptions& options) {
   const Program source = load_program(options.program);
   const DimValues dims = parse_dims(options.program.dims, source);
   const Program task = specialise(with_gradients(source, options.program.source, options.grad, options.wrt), dims);
-  const Compilation compilation{source, task, make_plan(task), dims};
+  const Compilation compilation{source, task, make_plan(task, chosen_checks()), dims};
   for (const Stage& stage : stages()) {
     if (!is_wanted(options, stage.name)) continue;
     if (options.stages.size() != 1) fmt::print("# ==== {}: {}\n", stage.name, stage.purpose);

@@ -101,7 +101,8 @@ int run(const RunOptions& options) {
   const DimValues dims = dims_of(program, inputs, parse_dims(options.program.dims, program));
   const Program task = with_gradients(program, options.program.source, options.grad, options.wrt);
 
-  Session session(task, dims, open_chosen_device(options.device));
+  const auto device = open_chosen_device(options.device);
+  Session session(task, dims, device);
   const double planned = milliseconds(start);
   for (const InputDecl& input : task.inputs) {
     const auto found = inputs.find(input.name);
@@ -118,9 +119,11 @@ int run(const RunOptions& options) {
   }
   write_safetensors(options.output, results);
   if (options.stats) {
-    fmt::print(
-        stderr, "steps {}, LLVM compilations {}, workspace {} bytes, planned after {:.1f} ms, done after {:.1f} ms\n",
-        session.plan().steps.size(), llvm_compilations(), session.workspace_bytes(), planned, milliseconds(start));
+    fmt::print(stderr,
+               "steps {}, LLVM compilations {}, overridden kernels {}, workspace {} bytes, planned after {:.1f} ms, "
+               "done after {:.1f} ms\n",
+               session.plan().steps.size(), llvm_compilations(), device->overridden_kernels(),
+               session.workspace_bytes(), planned, milliseconds(start));
   }
   return 0;
 }
@@ -135,6 +138,7 @@ Work add_run(CLI::App& app) {
   add_gradient_options(app, options->grad, options->wrt);
   add_device_option(app, options->device);
   add_threads_option(app, options->device);
+  add_tune_option(app, options->device);
   app.add_option("--seed", options->seed, "the key of randn and randu")
       ->check(random_state_range())
       ->capture_default_str();

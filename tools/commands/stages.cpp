@@ -9,6 +9,7 @@
 #include "compiler/codegen/llvm/llvm_text.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
+#include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/plugin.h"
 
@@ -107,8 +108,9 @@ std::string loop_text(const Compilation& compilation) {
 }
 
 std::string generated_text(const Compilation& compilation) {
-  return for_each_kernel(compilation,
-                         [](const LoweredKernel& kernel) { return llvm_text(kernel.program, host_machine()); });
+  std::string text;
+  for (const KernelFile& file : kernel_files(compilation)) text += fmt::format("; {}\n{}\n", file.name, file.text);
+  return text;
 }
 
 std::string assembly_text(const Compilation& compilation) {
@@ -138,5 +140,16 @@ constexpr std::array kStages = {
 }  // namespace
 
 std::span<const Stage> stages() { return kStages; }
+
+std::vector<KernelFile> kernel_files(const Compilation& compilation) {
+  std::vector<KernelFile> files;
+  for (const PlanStep& step : compilation.plan.steps) {
+    for (const LoweredKernel& kernel : kernels_of(step)) {
+      std::string text = llvm_text(kernel.program, host_machine());
+      files.push_back({cpu_kernel_file(kernel.program.name, text, host_machine()), std::move(text)});
+    }
+  }
+  return files;
+}
 
 }  // namespace moxie

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "compiler/ir/program.h"
 #include "runtime/plan.h"
@@ -24,5 +25,12 @@ struct Stage {
 
 /// In the order of the pipeline.
 std::span<const Stage> stages();
+
+/// A kernel's text for this processor, under the name by which MOXIE_KERNEL_OVERRIDE knows it.
+struct KernelFile {
+  std::string name;
+  std::string text;
+};
+std::vector<KernelFile> kernel_files(const Compilation& compilation);
 
 }  // namespace moxie

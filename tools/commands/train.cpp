@@ -147,6 +147,7 @@ Work add_train(CLI::App& app) {
   app.add_option("--resume", options->resume, "the folder of a run to go on with, exactly as if it had never stopped");
   add_device_option(app, options->device);
   add_threads_option(app, options->device);
+  add_tune_option(app, options->device);
   visit_fields(config, [&](const char* group, const char* name, auto& value, const char* help) {
     add_option(app, *options, group, name, value, help);
   });

@@ -1,0 +1,157 @@
+#include "compiler/loop/instrument.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/loop/check_writer.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+constexpr std::array<bool Checks::*, kCheckNames.size()> kCheckFields = {&Checks::nan, &Checks::negvar,
+                                                                         &Checks::bounds};
+
+/// The parts of a text between any of the separators.
+std::set<std::string> words_of(std::string_view text, std::string_view separators) {
+  std::set<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find_first_of(separators, begin), text.size());
+    words.emplace(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+class Instrumentation {
+ public:
+  Instrumentation(LoweredKernel kernel, const Program& program, const Checks& checks)
+      : kernel_(std::move(kernel)), writer_(kernel_.program, program, checks), checks_(checks) {}
+
+  LoweredKernel run() {
+    kernel_.program.body = instrumented(kernel_.program.body);
+    verify(kernel_.program);
+    return std::move(kernel_);
+  }
+
+ private:
+  Block instrumented(const Block& block) {
+    Block out;
+    for (const Statement& statement : block) std::visit([&](const auto& s) { copy(s, out); }, statement);
+    return out;
+  }
+
+  void copy(const auto& s, Block& out) { out.push_back(s); }
+
+  void copy(const stmt::For& s, Block& out) {
+    stmt::For loop = s;
+    if (s.vector) writer_.lanes = s.variable;
+    loop.body = instrumented(s.body);
+    if (s.vector) writer_.lanes.reset();
+    out.push_back(std::move(loop));
+  }
+
+  void copy(const stmt::Let& s, Block& out) {
+    if (checks_.bounds) {
+      // A copy: the checks add values.
+      Operation operation = kernel_.program.values[s.id].operation;
+      if (auto* load = std::get_if<op::Load>(&operation)) {
+        load->guard = writer_.check_load(out, buffer(load->buffer), load->subscripts, load->guard);
+      } else if (const auto* from_array = std::get_if<op::LoadArray>(&operation)) {
+        writer_.check_subscripts(out, array(from_array->array), from_array->subscripts, std::nullopt);
+      }
+      kernel_.program.values[s.id].operation = std::move(operation);
+    }
+    out.push_back(s);
+  }
+
+  void copy(const stmt::StoreArray& s, Block& out) {
+    if (checks_.bounds) writer_.check_subscripts(out, array(s.array), s.subscripts, std::nullopt);
+    out.push_back(s);
+  }
+
+  void copy(const stmt::Store& s, Block& out) {
+    if (checks_.bounds) writer_.check_subscripts(out, buffer(s.buffer), s.subscripts, std::nullopt);
+    out.push_back(s);
+    const BufferUse& use = kernel_.uses[s.buffer];
+    const bool is_final = !use.partial || kernel_.in_scan;  // a scan's kernels have one chunk
+    // A partial result's first subscript is its chunk.
+    const std::vector<Affine> element(s.subscripts.begin() + (use.partial ? 1 : 0), s.subscripts.end());
+    if (is_final) writer_.check_value(out, use.tensor, element, s.value);
+  }
+
+  Place buffer(BufferId id) const {
+    const BufferDecl& decl = kernel_.program.buffers[id];
+    return {decl.name, decl.shape};
+  }
+  Place array(ArrayId id) const {
+    const ArrayDecl& decl = kernel_.program.arrays[id];
+    return {decl.name, {decl.extents.begin(), decl.extents.end()}};
+  }
+
+  LoweredKernel kernel_;
+  CheckWriter writer_;
+  Checks checks_;
+};
+
+}  // namespace
+
+Checks checks_named(std::span<const std::string> names) {
+  Checks checks;
+  for (const std::string& name : names) {
+    const auto* const known = std::ranges::find(kCheckNames, name);
+    if (known == kCheckNames.end())
+      throw TypeError(fmt::format("there is no check '{}'; choose from: {}", name, fmt::join(kCheckNames, ", ")));
+    checks.*kCheckFields[static_cast<std::size_t>(known - kCheckNames.begin())] = true;
+  }
+  return checks;
+}
+
+Variances holds_variances(const Program& program, const std::string& tensor) {
+  const std::set<std::string> all = words_of(tensor, "._");
+  const auto any_of = [](const std::set<std::string>& words, std::initializer_list<const char*> wanted) {
+    return std::ranges::any_of(wanted, [&](const char* word) { return words.contains(word); });
+  };
+  if (any_of(all, {"grad", "cot", "adj", "log"})) return Variances::None;
+  const std::size_t dot = tensor.rfind('.');
+  const std::set<std::string> last = words_of(tensor.substr(dot == tensor.npos ? 0 : dot + 1), "_");
+  if (any_of(last, {"var", "variance"})) return Variances::Elements;
+  if (any_of(last, {"cov", "covariance", "Sigma"}) && program.shape_of(tensor).size() >= 2) return Variances::Diagonal;
+  const std::string mean = tensor.substr(0, tensor.size() - 1) + "m";
+  const bool has_mean = program.find_input(mean) || program.find_definition(mean);
+  return tensor.ends_with("_s") && has_mean ? Variances::Elements : Variances::None;
+}
+
+LoweredKernel instrument(LoweredKernel kernel, const Program& program, const Checks& checks) {
+  return Instrumentation(std::move(kernel), program, checks).run();
+}
+
+LoweredKernel inspect(const FusedProgram& fused, const std::string& tensor, const Checks& checks) {
+  LoweredKernel kernel;
+  LoopProgram& program = kernel.program;
+  program.name = kernel_name("check." + tensor);
+  program.comments = {"checks " + tensor};
+  program.arguments = kernel_arguments(fused.program, false);
+  program.buffers = {declare_buffer(fused, tensor)};
+  kernel.uses = {{tensor, false, std::nullopt}};
+
+  const ValueType type = fused.program.dtype_of(tensor) == DType::f32 ? ValueType::f32 : ValueType::f64;
+  const std::vector<AxisDecl> axes = axes_of(fused.program, tensor);
+  std::vector<Affine> element;
+  for (std::uint32_t k = 0; k < axes.size(); ++k) element.emplace_back(Symbol::bound(k));
+  program.values = {{type, false, op::Load{0, element, std::nullopt}}};
+  Block body = {stmt::Let{0}};
+  CheckWriter(program, fused.program, checks).check_value(body, tensor, element, 0);
+  const auto loop_variable = [&](Symbol s) { return s.kind() == Symbol::Kind::Axis ? &element[s.number()] : nullptr; };
+  for (std::uint32_t k = static_cast<std::uint32_t>(axes.size()); k-- > 0;) {
+    body = {stmt::For{Symbol::bound(k), axes[k].range.substitute(loop_variable), false, std::move(body), axes[k].name}};
+  }
+  program.body = std::move(body);
+  verify(program);
+  return kernel;
+}
+
+}  // namespace moxie

@@ -1,0 +1,36 @@
+#pragma once
+// Instrumentation: kernels that look at what they compute. Checks are statements of the LoopProgram like all others, so
+// that every device honours them, and a kernel with checks has a text, and so a cache key, of its own.
+#include <array>
+#include <span>
+#include <string>
+
+#include "compiler/loop/lower.h"
+
+namespace moxie {
+
+struct Checks {
+  bool nan = false;     // what is stored is a finite number
+  bool negvar = false;  // variances (see holds_variances()) and inputs that are declared >= 0 or > 0 are that
+  bool bounds = false;  // subscripts lie inside their tensors; outside nothing is read
+  bool any() const { return nan || negvar || bounds; }
+  bool operator==(const Checks&) const = default;
+};
+
+inline constexpr std::array<std::string_view, 3> kCheckNames = {"nan", "negvar", "bounds"};
+/// Throws TypeError for an unknown name, with the list of the known ones.
+Checks checks_named(std::span<const std::string> names);
+
+enum class Variances : std::uint8_t { None, Elements, Diagonal };
+/// Which elements of a tensor are variances, by its name. In the part behind the last dot of the name, the word `var`
+/// or `variance` (words are separated by underscores) says all of them, as does an ending `_s` beside a tensor with the
+/// ending `_m`; the word `cov`, `covariance` or `Sigma` says those on the diagonal of the last two axes. Names with the
+/// words `grad`, `cot`, `adj` or `log` are of something else.
+Variances holds_variances(const Program& program, const std::string& tensor);
+
+/// The kernel with checks. What it stores of a sum that is split into chunks is not final, and not checked here.
+LoweredKernel instrument(LoweredKernel kernel, const Program& program, const Checks& checks);
+/// A kernel that does nothing but check a tensor: an input, or one whose final values no kernel stores.
+LoweredKernel inspect(const FusedProgram& fused, const std::string& tensor, const Checks& checks);
+
+}  // namespace moxie

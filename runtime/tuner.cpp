@@ -1,0 +1,106 @@
+#include "runtime/tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <limits>
+
+namespace moxie {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+/// Each four times the one before: nearer neighbours differ by less than measurements do.
+constexpr std::array<std::int64_t, 4> kTiles = {1, 4, 16, 64};
+constexpr std::array<std::int64_t, 3> kChunks = {1, 4, 16};
+
+/// Of a candidate: enough runs that the fastest of them is typical, few enough that tuning goes unnoticed.
+constexpr int kFewestRuns = 3, kMostRuns = 20;
+constexpr double kEnoughMilliseconds = 5;
+/// A candidate must be faster than the default by more than measurements scatter.
+constexpr double kWorthwhile = 0.97;
+
+/// Pieces that a loop can be cut into.
+std::int64_t most_pieces(const std::optional<SplitLoop>& loop, const DimValues& dims, int lanes) {
+  if (!loop) return 1;
+  const std::int64_t rows = piece_of(*loop, dims, 0, 1, lanes).high;
+  return std::max<std::int64_t>(1, ceil_div(rows, loop->over_lanes ? lanes : 1));
+}
+
+std::string processor_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line;
+  }
+  return "unknown processor";
+}
+
+double fastest_run(const Trial& trial) {
+  double fastest = std::numeric_limits<double>::infinity(), total = 0;
+  trial.run();
+  for (int i = 0; i < kFewestRuns || (i < kMostRuns && total < kEnoughMilliseconds); ++i) {
+    const auto start = Clock::now();
+    trial.run();
+    const double taken = Milliseconds(Clock::now() - start).count();
+    fastest = std::min(fastest, taken);
+    total += taken;
+  }
+  return fastest;
+}
+
+std::string record_of(const Schedule& schedule) { return fmt::format("{} {}", schedule.tiles, schedule.chunks); }
+
+}  // namespace
+
+std::vector<Schedule> candidate_schedules(const LoweredKernel& kernel, const DimValues& dims, int lanes) {
+  std::vector<Schedule> candidates = {choose_schedule(kernel, dims, lanes)};
+  if (kernel.in_scan) return candidates;
+  const std::int64_t most_tiles = most_pieces(kernel.tiles, dims, lanes);
+  const std::int64_t most_chunks = most_pieces(kernel.chunks, dims, lanes);
+  for (const std::int64_t tiles : kTiles) {
+    for (const std::int64_t chunks : kChunks) {
+      if (tiles > most_tiles || chunks > most_chunks) continue;
+      if (tiles == candidates[0].tiles && chunks == candidates[0].chunks) continue;
+      candidates.push_back({tiles, chunks, ""});
+    }
+  }
+  return candidates;
+}
+
+std::string tuning_key(std::string_view kernel_key, const DimValues& dims, int threads) {
+  std::string key = fmt::format("schedule 1\n{}\n{} threads\n", processor_model(), threads);
+  for (const auto& [name, value] : dims) key += fmt::format("{} = {}\n", name, value);
+  return key.append(kernel_key);
+}
+
+std::optional<Schedule> find_tuned(KernelCache& cache, std::string_view key, const std::vector<Schedule>& candidates) {
+  const auto entry = cache.find(key);
+  if (!entry) return std::nullopt;
+  const auto found = std::ranges::find(candidates, entry->object, record_of);
+  if (found == candidates.end()) return std::nullopt;
+  return Schedule{found->tiles, found->chunks, entry->log};
+}
+
+Schedule measure_schedules(KernelCache& cache, std::string_view key, const std::vector<Schedule>& candidates,
+                           const Trial& trial) {
+  Schedule best = candidates.front();
+  double best_time = 0, default_time = 0;
+  for (const Schedule& candidate : candidates) {
+    trial.prepare(candidate);
+    const double time = fastest_run(trial);
+    if (&candidate == &candidates.front()) best_time = default_time = time;
+    if (time >= best_time * kWorthwhile) continue;
+    best = candidate;
+    best_time = time;
+  }
+  best.reason =
+      fmt::format("the fastest of {}: {:.4g} ms, the default {:.4g} ms", candidates.size(), best_time, default_time);
+  cache.store(key, {record_of(best), std::string(key), best.reason});
+  return best;
+}
+
+}  // namespace moxie

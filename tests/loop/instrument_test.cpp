@@ -1,0 +1,204 @@
+// Instrumented kernels: the first bad value is named with its tensor, its place and its value, on every device.
+#include "compiler/loop/instrument.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "compiler/loop/interpreter.h"
+#include "compiler/support/error.h"
+#include "runtime/device.h"
+#include "runtime/host_tensor.h"
+#include "tests/loop/sample_programs.h"
+
+using namespace moxie;
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+using Values = std::map<std::string, std::vector<double>>;
+
+#ifdef MOXIE_TEST_CPU
+const std::vector<std::string> kDevices = {"interp", "cpu"};
+#else
+const std::vector<std::string> kDevices = {"interp"};
+#endif
+
+/// The outputs of a program that checks what it computes, or what the checks say.
+struct Outcome {
+  Values outputs;
+  std::string error;
+};
+
+Outcome run(const std::string& text, const DimValues& dims, const Values& inputs, const Checks& checks,
+            const std::string& device) {
+  const Program program = with_dtype(parse(text), DType::f64);
+  DimValues fixed;
+  for (const DimDecl& dim : program.dims) {
+    if (!dim.dynamic) fixed[dim.name] = dims.at(dim.name);
+  }
+  const auto plan = std::make_shared<const Plan>(make_plan(specialise(program, fixed), checks));
+  Outcome outcome;
+  Values tensors = inputs;
+  for (const Definition& definition : program.definitions) {
+    if (!definition.output) continue;
+    std::vector<double>& values = tensors[definition.name];
+    values.resize(static_cast<std::size_t>(element_count(extents_of(program, definition.name, dims))));
+  }
+  const auto opened = open_device(device, {2, "0"});
+  try {
+    opened->prepare(plan, dims)->run([&](const std::string& name) -> void* { return tensors.at(name).data(); }, 1, 0);
+  } catch (const DeviceError& error) {
+    outcome.error = error.what();
+  }
+  for (const auto& [name, values] : tensors) {
+    if (!inputs.contains(name)) outcome.outputs[name] = values;
+  }
+  return outcome;
+}
+
+void check_message(const std::string& text, const DimValues& dims, const Values& inputs, const Checks& checks,
+                   const std::string& message) {
+  for (const std::string& device : kDevices) {
+    CAPTURE(device);
+    CHECK(run(text, dims, inputs, checks, device).error == message);
+  }
+}
+
+const Checks kNan = {true, false, false};
+const Checks kNegvar = {false, true, false};
+const Checks kBounds = {false, false, true};
+const Checks kAll = {true, true, true};
+
+}  // namespace
+
+TEST_CASE("the first value that is not finite is named") {
+  const std::string text =
+      "dim S dynamic, N\nindex s:S, n:N\ninput x[S,N]\noutput y[s,n] = sqrt(x[s,n])\noutput z[s] = sum[n](y[s,n])\n";
+  check_message(text, {{"S", 2}, {"N", 3}}, {{"x", {1, 4, 9, 1, -1, -2}}}, kNan,
+                "y is not finite at s = 1, n = 1 (value nan); it is computed as sqrt(x[s,n])");
+  check_message(text, {{"S", 1}, {"N", 1}}, {{"x", {kNaN}}}, kNan,
+                "x is not finite at s = 0, n = 0 (value nan); it is an input");
+  check_message("input x\noutput y = exp(x)\n", {}, {{"x", {1000}}}, kNan,
+                "y is not finite (value inf); it is computed as exp(x)");
+}
+
+TEST_CASE("a sum in parts is checked when it is whole") {
+  const std::string text = "dim S dynamic\nindex s:S\ninput x[S]\noutput var = sum[s](x[s])\n";
+  Values inputs = {{"x", std::vector<double>(1000, 1)}};
+  inputs["x"][0] = -500;  // its part of the sum is negative, the sum is not
+  check_message(text, {{"S", 1000}}, inputs, kNegvar, "");
+  inputs["x"][0] = -1000;
+  check_message(text, {{"S", 1000}}, inputs, kNegvar,
+                "var must not be negative (value -1); it is computed as sum[s](x[s])");
+}
+
+TEST_CASE("a library's product is checked behind it") {
+  const std::string text =
+      "dim S dynamic, N dynamic, K dynamic\nindex s:S, n:N, k:K\ninput a[S,K], b[K,N]\n"
+      "output y[s,n] = sum[k](a[s,k]*b[k,n])\n";
+  check_message(text, {{"S", 1}, {"N", 2}, {"K", 2}}, {{"a", {1e300, 1e300}}, {"b", {1, 1e10, 1, 1e10}}}, kNan,
+                "y is not finite at s = 0, n = 1 (value inf); it is computed as sum[k](b[k,n]*a[s,k])");
+}
+
+TEST_CASE("variances are told by their names") {
+  const Program program = parse(
+      "dim N\nindex n:N, m:N\ninput h_m[N], h_s[N], g_s[N], cov[N,N]\n"
+      "output layer.cov[n,m] = cov[n,m]\noutput y[n] = h_m[n]\n");
+  Program renamed = program;
+  const auto kind = [&](const std::string& name) {
+    renamed.definitions[1].name = name;
+    return holds_variances(renamed, name);
+  };
+  for (const char* name : {"var", "layer1.var", "logit_var", "response_variance"})
+    CHECK(kind(name) == Variances::Elements);
+  for (const char* name : {"vary", "log_var", "grad.var", "cot.variance", "adj.var", "var.table", "sigma", "Sigma"})
+    CHECK(kind(name) == Variances::None);
+  CHECK(holds_variances(program, "h_s") == Variances::Elements);
+  CHECK(holds_variances(program, "g_s") == Variances::None);
+  CHECK(holds_variances(program, "layer.cov") == Variances::Diagonal);
+}
+
+TEST_CASE("of a covariance only the diagonal must not be negative") {
+  const std::string text = "dim S dynamic, N\nindex s:S, n:N, m:N\ninput x[S,N,N]\noutput Sigma[s,n,m] = 2*x[s,n,m]\n";
+  check_message(text, {{"S", 1}, {"N", 2}}, {{"x", {1, -5, -5, 1}}}, kNegvar, "");
+  check_message(text, {{"S", 2}, {"N", 2}}, {{"x", {1, -5, -5, 1, 1, 1, 1, -3}}}, kNegvar,
+                "Sigma must not be negative at s = 1, n = 1, m = 1 (value -6); it is computed as 2*x[s,n,m]");
+}
+
+TEST_CASE("inputs keep what they are declared to be") {
+  const std::string text = "dim N\nindex n:N\ninput x[N] > 0, w[N] >= 0\noutput y[n] = x[n]*w[n]\n";
+  check_message(text, {{"N", 2}}, {{"x", {1, 1}}, {"w", {0, 0}}}, kNegvar, "");
+  check_message(text, {{"N", 2}}, {{"x", {1, 0}}, {"w", {0, 0}}}, kNegvar,
+                "x must not be negative at n = 1 (value 0); it is an input");
+}
+
+TEST_CASE("a recurrence is checked at every step") {
+  check_message(
+      "dim T dynamic, N\nindex t:T, n:N\ninput x[T,N]\nscan t {\n"
+      "  output h[t,n] = where(t >= 1, h[t-1,n], 0) + log(x[t,n])\n}\n",
+      {{"T", 3}, {"N", 1}}, {{"x", {1, 2, -1}}}, kNan,
+      "h is not finite at t = 2, n = 0 (value nan); it is computed as where(t >= 1, h[t-1,n], 0) + log(x[t,n])");
+}
+
+TEST_CASE("checks change nothing of what is computed, but for the rounding of products that no longer join a sum") {
+  const std::string text =
+      "dim S dynamic, N\nindex s:S, n:N, m:N\ninput x[S,N]\n"
+      "let K[n,m] = where(n == m, 4, 0) + sum[s](x[s,n]*x[s,m])/100\n"
+      "let k[n,m] = inverse[n,m](K[n,m])\noutput y[s,n] = exp(-sum[m](k[n,m]*x[s,m]^2))\n"
+      "output z[n] = sum[s](where(s >= 1, x[s-1,n], 0)*y[s,n])\n";
+  std::vector<double> x;
+  for (int i = 0; i < 999; ++i) x.push_back(std::sin(i));
+  for (const std::string& device : kDevices) {
+    CAPTURE(device);
+    const Outcome plain = run(text, {{"S", 333}, {"N", 3}}, {{"x", x}}, {}, device);
+    const Outcome checked = run(text, {{"S", 333}, {"N", 3}}, {{"x", x}}, kAll, device);
+    CHECK(checked.error.empty());
+    for (const auto& [name, values] : plain.outputs) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        CHECK(checked.outputs.at(name)[i] == doctest::Approx(values[i]).epsilon(1e-13));
+    }
+  }
+}
+
+TEST_CASE("a subscript outside its tensor is named, and nothing is read there") {
+  samples::Builder b;
+  b.program.name = "shifted";
+  b.program.arguments = {"N"};
+  const Affine i = samples::i0(), n = Symbol::dim("N");
+  b.program.buffers = {samples::input("x", {n}), samples::output("y", {n})};
+  Block block;
+  block.push_back(stmt::Store{1, {i}, b.let(block, op::Load{0, {i + Affine(1)}, {}})});
+  b.program.body = {samples::loop(samples::i0(), Range::extent(n), block, "i")};
+  LoweredKernel kernel;
+  kernel.program = b.program;
+  kernel.uses = {{"x", false, {}}, {"y", true, {}}};
+  const LoopProgram checked = instrument(kernel, Program(), kBounds).program;
+
+  std::vector<double> x = {1, 2, 3}, y(3, -1);
+  const std::vector<std::span<double>> buffers = {x, y};
+  const std::vector<std::int64_t> arguments = {3};
+  const KernelStatus status = interpret(checked, buffers, arguments);
+  REQUIRE(status.failed == 1);
+  const CheckDecl& check = checked.checks.at(static_cast<std::size_t>(status.check));
+  CHECK(check.message == "x: subscript 0 lies outside the tensor");
+  CHECK(check.advice == "the extent of this axis is N");
+  CHECK(status.coordinates[0] == 3);
+  CHECK(y == std::vector<double>{2, 3, 0});
+}
+
+TEST_CASE("a failed factorisation says what helps") {
+  check_message("dim N\nindex n:N, m:N\ninput a[N,N]\noutput l[n,m] = cholesky[n,m](a[n,m])\n", {{"N", 2}},
+                {{"a", {1, 0, 0, -1}}}, {},
+                "l: the matrix is not positive definite at pivot = 1 (value -1); add to its diagonal (noise or "
+                "jitter), or compute it in f64");
+}
+
+TEST_CASE("an unknown check is refused with the known ones") {
+  const std::vector<std::string> names = {"nan", "bounds"};
+  CHECK(checks_named(names) == Checks{true, false, true});
+  const std::vector<std::string> wrong = {"inf"};
+  CHECK_THROWS_WITH_AS(checks_named(wrong), "there is no check 'inf'; choose from: nan, negvar, bounds", TypeError);
+}

@@ -1,0 +1,85 @@
+// Measured schedules.
+#include "runtime/tuner.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "runtime/session.h"
+
+using namespace moxie;
+
+namespace {
+
+const char* const kProgram =
+    "dim S dynamic, N\nindex s:S, n:N\ninput x[S,N]\noutput y[s,n] = exp(x[s,n])\noutput z[n] = sum[s](y[s,n]/3)\n";
+
+std::vector<double> run(const std::shared_ptr<Device>& device) {
+  constexpr std::int64_t kRows = 2000, kColumns = 5;
+  Session session(parse(kProgram), {{"N", kColumns}}, device);
+  std::vector<double> x(kRows * kColumns);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i % 17) / 8;
+  session.set("x", make_host_tensor(DType::f32, {kRows, kColumns}, x));
+  session.run();
+  std::vector<double> first = to_doubles(session.get("z"));
+  session.run();
+  CHECK(to_doubles(session.get("z")) == first);  // the run that measures gives what later ones give
+  return first;
+}
+
+}  // namespace
+
+TEST_CASE("candidates surround the default and fit the extents") {
+  const Plan plan = make_plan(specialise(parse(kProgram), {{"N", 50}}));
+  for (const PlanStep& step : plan.steps) {
+    const LoweredKernel& kernel = std::get<LoweredKernel>(step);
+    const DimValues dims = {{"S", 2000}, {"N", 50}};
+    const auto candidates = candidate_schedules(kernel, dims, 16);
+    CHECK(candidates.front() == choose_schedule(kernel, dims, 16));
+    CHECK(candidates.size() > 1);
+    for (const Schedule& candidate : candidates) {
+      CHECK((candidate.tiles == 1 || kernel.tiles));
+      CHECK((candidate.chunks == 1 || kernel.chunks));
+      CHECK(candidate.tiles * candidate.chunks <= 4 * 16);  // pieces of 50 columns by 16 lanes
+    }
+  }
+}
+
+TEST_CASE("the fastest candidate wins and is kept") {
+  KernelCache cache{std::filesystem::path()};
+  const std::string key = tuning_key("kernel", {{"S", 3}}, 2);
+  CHECK(key != tuning_key("kernel", {{"S", 4}}, 2));
+  CHECK(key != tuning_key("kernel", {{"S", 3}}, 1));
+  const std::vector<Schedule> candidates = {{1, 1, ""}, {4, 3, ""}, {16, 1, ""}};
+  CHECK_FALSE(find_tuned(cache, key, candidates));
+  std::int64_t tiles = 0;
+  const Trial trial{[&](const Schedule& schedule) { tiles = schedule.tiles; },
+                    [&] { std::this_thread::sleep_for(std::chrono::milliseconds(tiles == 4 ? 1 : 10)); }};
+  const Schedule best = measure_schedules(cache, key, candidates, trial);
+  CHECK(best.tiles == 4);
+  CHECK(best.chunks == 3);
+  CHECK(best.reason.starts_with("the fastest of 3: "));
+  CHECK(find_tuned(cache, key, candidates) == best);
+}
+
+TEST_CASE("a record of no candidate counts as none") {
+  for (const char* record : {"", "4", "4 ", "x 3", "0 1", "4 -1", "99999999999999999999 1"}) {
+    KernelCache cache{std::filesystem::path()};
+    cache.store("key", {record, "", ""});
+    CHECK_FALSE(find_tuned(cache, "key", {{1, 1, ""}, {4, 3, ""}}));
+  }
+}
+
+TEST_CASE("tuned schedules are used on request only") {
+  const auto folder = std::filesystem::temp_directory_path() / "moxie_tuner_test";
+  std::filesystem::remove_all(folder);
+  const std::vector<double> plain = run(open_device("cpu", {2, folder.string()}));
+  const std::vector<double> tuned = run(open_device("cpu", {2, folder.string(), true}));
+  for (std::size_t i = 0; i < plain.size(); ++i) CHECK(tuned[i] == doctest::Approx(plain[i]).epsilon(1e-5));
+  const auto again = open_device("cpu", {2, folder.string(), true});
+  CHECK(run(again) == tuned);
+  CHECK(again->cache_stats().misses == 0);  // neither compiled nor measured again
+  CHECK(run(open_device("cpu", {2, folder.string()})) == plain);
+  std::filesystem::remove_all(folder);
+}
