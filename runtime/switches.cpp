@@ -21,8 +21,8 @@ namespace {
 constexpr std::string_view kPrefix = "MOXIE_";
 constexpr int kMostThreads = 1024;
 /// As in tools/commands/stages.cpp; a test compares them.
-constexpr std::array<std::string_view, 8> kDumpStages = {"ir",       "diff", "rewrite", "fuse",
-                                                         "schedule", "loop", "llvm",    "asm"};
+constexpr std::array<std::string_view, 9> kDumpStages = {"ir",       "diff", "rewrite", "fuse", "schedule",
+                                                         "loop", "cuda", "llvm", "asm"};
 
 std::string any_text(std::string_view) { return {}; }
 

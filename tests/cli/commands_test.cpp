@@ -65,7 +65,7 @@ TEST_CASE("dump shows every stage") {
       "dump", "gpn.response_mean", "--dim", "N=2,R=3", "--grad", "mean", "--wrt", "U"};
   const Outcome all = shop.moxie(arguments);
   REQUIRE_MESSAGE(all.code == 0, all.err);
-  for (const char* stage : {"ir", "diff", "rewrite", "fuse", "schedule", "loop", "llvm", "asm"}) {
+  for (const char* stage : {"ir", "diff", "rewrite", "fuse", "schedule", "loop", "cuda", "llvm", "asm"}) {
     CHECK(contains(all.out, std::string("# ==== ") + stage + ":"));
   }
   auto one = arguments;
