@@ -1,9 +1,11 @@
 #pragma once
 // Device: where a Plan runs.
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "runtime/buffer.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/plan.h"
 
@@ -13,7 +15,8 @@ namespace moxie {
 class Executable {
  public:
   virtual ~Executable() = default;
-  /// Runs every step once. `address` gives the memory of each input and output. Throws DeviceError where a formula left its domain.
+  /// Runs every step once. `address` gives the memory of each input and output as kernels see it. Throws DeviceError where a formula left its
+  /// domain; a device that works ahead of the host throws it when a buffer is read.
   virtual void run(const std::function<void*(const std::string&)>& address, std::uint64_t seed, std::uint64_t step) = 0;
   /// Bytes held besides inputs and outputs.
   virtual std::int64_t workspace_bytes() const = 0;
@@ -25,6 +28,8 @@ class Device {
   virtual std::string name() const = 0;
   /// Compiles what the device has not compiled before.
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) = 0;
+  /// Empty memory for a tensor, on the device if it has memory of its own.
+  virtual std::unique_ptr<Buffer> make_buffer() { return make_host_buffer(); }
   /// What its kernel cache has done so far; nothing where there is no cache.
   virtual CacheStats cache_stats() const { return {}; }
   /// Kernels that came from files of MOXIE_KERNEL_OVERRIDE so far.
@@ -36,6 +41,9 @@ struct DeviceOptions {
   std::string cache_directory;  // empty: the default; "0": no cache on disk
   bool tune = false;  // schedules by measurement, kept in the cache; the order of sums may differ from the default
 };
+/// The folder of its kernel cache; empty for no cache on disk.
+std::filesystem::path cache_directory(const DeviceOptions& options);
+
 /// "cpu" or "interp"; throws DeviceError for another name, listing those there are.
 std::shared_ptr<Device> open_device(std::string_view name, const DeviceOptions& options = {});
 

@@ -59,9 +59,9 @@ std::map<std::string, RowValues> ForwardPass::run(const SampleRows& data) {
 
 void ForwardPass::load(const std::string& input, std::span<const float> values, std::size_t begin, std::size_t rows,
                        std::size_t all) {
-  const std::span<std::byte> out = room_ == rows ? session_.bytes(input) : make_room(session_, input, rows);
+  if (room_ != rows) make_room(session_, input, rows);
   const std::size_t width = values.size() / all;
-  std::memcpy(out.data(), values.data() + begin * width, rows * width * sizeof(float));
+  std::memcpy(session_.write(input).data(), values.data() + begin * width, rows * width * sizeof(float));
 }
 
 }  // namespace moxie

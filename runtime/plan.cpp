@@ -224,7 +224,7 @@ std::int64_t place_all(std::vector<Lifetime> blocks) {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Plan& plan, const DimValues& dims) {
+MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const std::int64_t> chunks) {
   MemoryPlan memory;
   memory.partials.resize(plan.steps.size());
   const Program& program = plan.fused.program;
@@ -237,12 +237,13 @@ MemoryPlan plan_memory(const Plan& plan, const DimValues& dims) {
       const auto [span, is_new] = spans.emplace(name, std::pair(k, k));
       if (!is_new) span->second.second = k;
     }
-    const auto* kernel = std::get_if<LoweredKernel>(&plan.steps[k]);
-    if (!kernel) continue;
-    const std::int64_t chunks = choose_schedule(*kernel, dims, 1).chunks;
-    for (const BufferUse& use : kernel->uses) {
-      if (!use.partial || chunks == 1) continue;
-      blocks.push_back({k, k, chunks * bytes_of(program, use.tensor, dims), &memory.partials[k][use.tensor]});
+    if (chunks[k] == 1) continue;
+    for (const LoweredKernel& kernel : kernels_of(plan.steps[k])) {
+      for (const BufferUse& use : kernel.uses) {
+        if (!use.partial) continue;
+        const std::int64_t bytes = checked_mul(chunks[k], bytes_of(program, use.tensor, dims));
+        blocks.push_back({k, k, bytes, &memory.partials[k][use.tensor]});
+      }
     }
   }
   for (const auto& [name, span] : spans) blocks.push_back({span.first, span.second, bytes_of(program, name, dims), &memory.tensors[name]});

@@ -33,7 +33,7 @@ struct Schedule {
   std::string reason;
   bool operator==(const Schedule&) const = default;
 };
-/// `chunks` does not depend on `lanes` either, so that memory can be planned before a device is known.
+/// `chunks` does not depend on `lanes` either, so that memory can be planned before any kernel is compiled.
 Schedule choose_schedule(const LoweredKernel& kernel, const DimValues& dims, int lanes);
 
 /// A range of a split loop: piece `index` of `count`.
@@ -52,7 +52,8 @@ struct MemoryPlan {
   std::vector<std::map<std::string, Slot>> partials;  // per step, by tensor
   std::int64_t bytes = 0;
 };
-MemoryPlan plan_memory(const Plan& plan, const DimValues& dims);
+/// `chunks` is the number of copies of its partial results that each step writes: 1 where it writes none.
+MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const std::int64_t> chunks);
 
 /// Whether a matrix whose place in memory is the compiler's choice lies column by column.
 bool lies_transposed(const Plan& plan, const std::string& tensor);

@@ -19,8 +19,8 @@ struct SampleRows {
 /// [S,..] with a dynamic S.
 void check_rows(const Program& program, const std::string& input, std::span<const float> values, std::size_t rows);
 
-/// The memory of an input [S,..], made to hold `rows` rows.
-std::span<std::byte> make_room(Session& session, const std::string& input, std::size_t rows);
+/// Makes an input [S,..] hold `rows` rows.
+void make_room(Session& session, const std::string& input, std::size_t rows);
 
 /// Copies the chosen rows of a matrix of `rows` rows, in their order.
 void gather(std::span<const float> matrix, std::size_t rows, std::span<const std::uint32_t> chosen,

@@ -1,8 +1,6 @@
 #include "runtime/session.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 
 #include "compiler/support/error.h"
 #include "runtime/switches.h"
@@ -10,29 +8,11 @@
 namespace moxie {
 namespace {
 
-struct FreeMemory {
-  void operator()(std::byte* memory) const { std::free(memory); }
-};
-
-/// Memory of one input or output, on a cache line of its own.
-struct TensorMemory {
+/// One input or output.
+struct SessionTensor {
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;
-  std::size_t size = 0;
-  std::unique_ptr<std::byte, FreeMemory> data;
-
-  void resize(DType wanted, std::vector<std::int64_t> extents) {
-    const std::size_t bytes = static_cast<std::size_t>(element_count(extents)) * size_of(wanted);
-    if (!data || bytes > size) {
-      const std::size_t room = (std::max<std::size_t>(bytes, 1) + 63) / 64 * 64;
-      data.reset(static_cast<std::byte*>(std::aligned_alloc(64, room)));
-      if (!data) throw DeviceError("out of memory: " + std::to_string(room) + " bytes were wanted");
-    }
-    std::memset(data.get(), 0, bytes);  // elements outside the ranges of their axes stay zero
-    dtype = wanted;
-    shape = std::move(extents);
-    size = bytes;
-  }
+  std::unique_ptr<Buffer> buffer;
 };
 
 }  // namespace
@@ -43,23 +23,60 @@ struct Session::State {
   std::shared_ptr<Device> device;
   std::map<DimValues, std::unique_ptr<Executable>> executables;  // by the values of the dynamic dims
   Executable* current = nullptr;
-  std::map<std::string, TensorMemory> tensors;
+  std::map<std::string, SessionTensor> tensors;
   std::vector<std::pair<std::string, std::string>> feedback;
+  bool fed = false;  // since the last run
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
   bool shapes_changed = true;
+
+  /// Zeroed: elements outside the ranges of their axes stay so.
+  void resize(const std::string& name, DType dtype, std::vector<std::int64_t> shape) {
+    const auto known = tensors.find(name);
+    std::unique_ptr<Buffer> fresh = known == tensors.end() ? device->make_buffer() : nullptr;
+    Buffer& buffer = fresh ? *fresh : *known->second.buffer;
+    buffer.resize(static_cast<std::size_t>(element_count(shape)) * size_of(dtype));
+    SessionTensor& tensor = tensors[name];
+    if (fresh) tensor.buffer = std::move(fresh);
+    tensor.dtype = dtype;
+    tensor.shape = std::move(shape);
+  }
 
   void bind_shapes() {
     std::map<std::string, std::vector<std::int64_t>> shapes;
     for (const auto& [name, tensor] : tensors) shapes[name] = tensor.shape;
     const DimValues dims = dims_from_shapes(plan->program, shapes, given);
     for (const Definition& definition : plan->program.definitions) {
-      if (definition.output) tensors[definition.name].resize(definition.dtype, extents_of(plan->program, definition.name, dims));
+      if (definition.output) resize(definition.name, definition.dtype, extents_of(plan->program, definition.name, dims));
     }
     auto& executable = executables[dims];
     if (!executable) executable = device->prepare(plan, dims);
     current = executable.get();
     shapes_changed = false;
+  }
+
+  SessionTensor& find(const std::string& name) {
+    const auto it = tensors.find(name);
+    if (it == tensors.end()) throw TypeError("the session holds no tensor '" + name + "'");
+    return it->second;
+  }
+
+  void exchange_fed() {
+    for (const auto& [output, input] : feedback) std::swap(tensors.at(output).buffer, tensors.at(input).buffer);
+    fed = !fed;
+  }
+
+  /// The values of a tensor. Reading may be what a failed run is noticed by.
+  std::span<const std::byte> read(const std::string& name) {
+    try {
+      return find(name).buffer->read();
+    } catch (const DeviceError&) {
+      if (fed) {
+        exchange_fed();
+        --step;
+      }
+      throw;
+    }
   }
 };
 
@@ -75,13 +92,13 @@ Session::Session(Session&&) noexcept = default;
 void Session::set(const std::string& input, const HostTensor& tensor) {
   const InputDecl* declared = state_->plan->program.find_input(input);
   if (!declared) throw TypeError("program " + state_->plan->program.name + " has no input '" + input + "'");
-  TensorMemory& memory = state_->tensors[input];
-  if (!memory.data || memory.shape != tensor.shape) {
-    memory.resize(declared->dtype, tensor.shape);
+  const auto known = state_->tensors.find(input);
+  if (known == state_->tensors.end() || known->second.shape != tensor.shape) {
+    state_->resize(input, declared->dtype, tensor.shape);
     state_->shapes_changed = true;
   }
   const HostTensor converted = tensor.dtype == declared->dtype ? tensor : make_host_tensor(declared->dtype, tensor.shape, to_doubles(tensor));
-  std::ranges::copy(converted.data, memory.data.get());
+  std::ranges::copy(converted.data, write(input).data());
 }
 
 void Session::feed_back(const std::string& output, const std::string& input) {
@@ -93,17 +110,24 @@ void Session::feed_back(const std::string& output, const std::string& input) {
 }
 
 void Session::run() {
-  if (state_->shapes_changed) state_->bind_shapes();
-  state_->current->run([&](const std::string& name) -> void* { return state_->tensors.at(name).data.get(); }, state_->seed, state_->step);
-  ++state_->step;
-  for (const auto& [output, input] : state_->feedback) std::swap(state_->tensors.at(output).data, state_->tensors.at(input).data);
+  State& state = *state_;
+  if (state.shapes_changed) state.bind_shapes();
+  const auto address = [&](const std::string& name) {
+    Buffer& buffer = *state.tensors.at(name).buffer;
+    return state.plan->program.find_input(name) ? buffer.kernel_input() : buffer.kernel_output();
+  };
+  state.current->run(address, state.seed, state.step);
+  ++state.step;
+  state.fed = false;
+  state.exchange_fed();
 }
 
-std::span<std::byte> Session::bytes(const std::string& tensor) {
-  const auto it = state_->tensors.find(tensor);
-  if (it == state_->tensors.end()) throw TypeError("the session holds no tensor '" + tensor + "'");
-  return {it->second.data.get(), it->second.size};
+void Session::take_back() {
+  if (state_->fed) state_->exchange_fed();
 }
+
+std::span<const std::byte> Session::read(const std::string& tensor) const { return state_->read(tensor); }
+std::span<std::byte> Session::write(const std::string& input) { return state_->find(input).buffer->write(); }
 
 HostTensor Session::get(const std::string& name) const {
   // What was fed back lies in the input's memory.
@@ -111,10 +135,9 @@ HostTensor Session::get(const std::string& name) const {
   for (const auto& [output, input] : state_->feedback) {
     if (output == name) holder = input;
   }
-  const auto it = state_->tensors.find(holder);
-  if (it == state_->tensors.end()) throw TypeError("the session holds no tensor '" + name + "'");
-  const TensorMemory& memory = it->second;
-  return {memory.dtype, memory.shape, std::vector<std::byte>(memory.data.get(), memory.data.get() + memory.size)};
+  const std::span<const std::byte> bytes = read(holder);
+  const SessionTensor& tensor = state_->find(holder);
+  return {tensor.dtype, tensor.shape, {bytes.begin(), bytes.end()}};
 }
 
 void Session::set_random_state(std::uint64_t seed, std::uint64_t step) {

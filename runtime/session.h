@@ -20,11 +20,16 @@ class Session {
   void set(const std::string& input, const HostTensor& tensor);
   /// After each run the output's values become the input's, without a copy. Shapes and dtypes must agree.
   void feed_back(const std::string& output, const std::string& input);
-  /// Runs once. Throws ShapeError while inputs are missing or shapes disagree.
+  /// Gives the inputs that were fed the values that they had before the last run.
+  void take_back();
+  /// Runs once. Throws ShapeError while inputs are missing or shapes disagree, and DeviceError where a formula left its domain: then nothing was
+  /// fed back. A device that works ahead of the host throws it from get() or read(), and the last run is taken back.
   void run();
   HostTensor get(const std::string& tensor) const;
-  /// The memory of an input or output, for reading or for filling in place; throws TypeError for an unknown name.
-  std::span<std::byte> bytes(const std::string& tensor);
+  /// The values of an input or output, valid until the next run; throws TypeError for an unknown name.
+  std::span<const std::byte> read(const std::string& tensor) const;
+  /// The memory of an input, to fill with all of its values before the next run; throws TypeError for an unknown name.
+  std::span<std::byte> write(const std::string& input);
 
   /// The key and the counter of all random numbers; the step grows by one with each run.
   void set_random_state(std::uint64_t seed, std::uint64_t step);

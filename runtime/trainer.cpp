@@ -9,9 +9,9 @@
 namespace moxie {
 namespace {
 
-float scalar(Session& session, const std::string& tensor) {
+float scalar(const Session& session, const std::string& tensor) {
   float value = 0;
-  std::memcpy(&value, session.bytes(tensor).data(), sizeof value);
+  std::memcpy(&value, session.read(tensor).data(), sizeof value);
   return value;
 }
 
@@ -51,17 +51,14 @@ void Trainer::warm_up() {
 
 StepResult Trainer::step() {
   const std::span<const std::uint32_t> samples = order_.next();
-  if (samples.size() != rows_) resize(samples.size());
-  gather(data_.x, data_.rows, samples, x_);
-  gather(data_.target, data_.rows, samples, target_);
+  load("x", data_.x, samples);
+  load("target", data_.target, samples);
+  rows_ = samples.size();
   session_.run();
   return {scalar(session_, "loss"), scalar(session_, "gradient_norm"), samples};
 }
 
-void Trainer::undo() {
-  // A run exchanges the memory of each pair, so that the output's holds what the input was.
-  for (const auto& [output, input] : renewals_) std::ranges::copy(session_.bytes(output), session_.bytes(input).data());
-}
+void Trainer::undo() { session_.take_back(); }
 
 NamedTensors Trainer::tensors() const {
   NamedTensors result;
@@ -81,10 +78,9 @@ void Trainer::seek(const TrainerPosition& position) {
   session_.set_random_state(seed_, position.step);
 }
 
-void Trainer::resize(std::size_t rows) {
-  x_ = make_room(session_, "x", rows);
-  target_ = make_room(session_, "target", rows);
-  rows_ = rows;
+void Trainer::load(const std::string& input, std::span<const float> values, std::span<const std::uint32_t> samples) {
+  if (samples.size() != rows_) make_room(session_, input, samples.size());
+  gather(values, data_.rows, samples, session_.write(input));
 }
 
 }  // namespace moxie

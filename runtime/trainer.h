@@ -70,8 +70,7 @@ class Trainer {
   const Session& session() const { return session_; }
 
  private:
-  /// Makes room in the session for the rows of one batch.
-  void resize(std::size_t rows);
+  void load(const std::string& input, std::span<const float> values, std::span<const std::uint32_t> samples);
 
   Session session_;
   std::vector<std::pair<std::string, std::string>> renewals_;
@@ -79,7 +78,6 @@ class Trainer {
   std::uint64_t seed_;
   BatchOrder order_;
   std::size_t rows_ = 0;  // of the last batch
-  std::span<std::byte> x_, target_;
 };
 
 }  // namespace moxie

@@ -85,12 +85,22 @@ struct CpuResources {
   bool tune = false;
 };
 
+/// Of every step of the plan.
+std::vector<std::int64_t> chunks_of(const Plan& plan, const DimValues& dims) {
+  std::vector<std::int64_t> chunks;
+  for (const PlanStep& step : plan.steps) {
+    const auto* kernel = std::get_if<LoweredKernel>(&step);
+    chunks.push_back(kernel ? choose_schedule(*kernel, dims, 1).chunks : 1);
+  }
+  return chunks;
+}
+
 class CpuExecutable : public Executable {
  public:
   CpuExecutable(std::shared_ptr<const Plan> plan, DimValues dims, CpuResources& resources)
       : plan_(std::move(plan)),
         dims_(std::move(dims)),
-        memory_(plan_memory(*plan_, dims_)),
+        memory_(plan_memory(*plan_, dims_, chunks_of(*plan_, dims_))),
         resources_(resources),
         arena_(allocate(memory_.bytes)) {
     std::vector<LoopProgram> programs;
@@ -297,12 +307,6 @@ class CpuExecutable : public Executable {
   std::vector<Memory> scratch_;
   std::int64_t scratch_bytes_ = 0;
 };
-
-/// Empty for no cache on disk.
-std::filesystem::path cache_directory(const DeviceOptions& options) {
-  if (options.cache_directory.empty()) return default_cache_dir();
-  return options.cache_directory == "0" ? std::filesystem::path() : std::filesystem::path(options.cache_directory);
-}
 
 int thread_count(const DeviceOptions& options) {
   return options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

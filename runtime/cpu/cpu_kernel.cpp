@@ -3,26 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <exception>
 #include <functional>
-#include <thread>
 #include <utility>
 
 #include "compiler/support/error.h"
 #include "runtime/cache_file.h"
 #include "runtime/cpu/plugin.h"
 #include "runtime/log.h"
+#include "runtime/parallel.h"
 
 namespace moxie {
 namespace {
 
 /// Raised whenever the plugin's pipeline or the calling convention of kernels changes.
 constexpr int kCodeVersion = 1;
-
-/// More threads than this gain little and hold a compiler's memory each.
-constexpr std::size_t kMostThreads = 8;
 
 CpuKernel::Ptr from_cache(const LoopProgram& program, const VectorMachine& machine, const std::string& source,
                           KernelCache* cache) {
@@ -75,32 +70,6 @@ CpuKernel::Ptr compile(const LoopProgram& program, const VectorMachine& machine,
   CpuKernel::Ptr kernel = load(program, machine, source, object);
   if (cache != nullptr) cache->store(key, {object, source.text, llvm_version()});
   return kernel;
-}
-
-/// Calls work(0), ... work(count - 1) from several threads; throws the first exception of the lowest number.
-template <class Work>
-void in_parallel(std::size_t count, const Work& work) {
-  std::vector<std::exception_ptr> failures(count);
-  std::atomic<std::size_t> next{0};
-  const auto run = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
-        work(i);
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
-    }
-  };
-  const std::size_t processors = std::max<std::size_t>(1, std::thread::hardware_concurrency());
-  const std::size_t helpers = std::min({count, processors, kMostThreads}) - (count > 0 ? 1 : 0);
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 0; i < helpers; ++i) threads.emplace_back(run);
-    run();
-  }
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ class DumpDevice : public Device {
   std::string name() const override { return device_->name(); }
   CacheStats cache_stats() const override { return device_->cache_stats(); }
   std::size_t overridden_kernels() const override { return device_->overridden_kernels(); }
+  std::unique_ptr<Buffer> make_buffer() override { return device_->make_buffer(); }
 
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
     // Written first, so that what fails to compile can be looked at.

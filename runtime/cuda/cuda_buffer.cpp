@@ -1,0 +1,82 @@
+#include "runtime/cuda/cuda_buffer.h"
+
+namespace moxie::cuda {
+namespace {
+
+constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
+
+}  // namespace
+
+CudaBuffer::~CudaBuffer() {
+  const Driver& driver = gpu_->driver();
+  for (Slot& slot : slots_) {
+    if (in_flight(slot)) driver.EventSynchronize(slot.copied);
+    if (slot.copied != nullptr) driver.EventDestroy(slot.copied);
+  }
+}
+
+void CudaBuffer::resize(std::size_t bytes) {
+  gpu_->enter();
+  if (device_.size() < bytes || device_.address() == 0)
+    device_ = DeviceMemory(gpu_, bytes);
+  else
+    device_.zero(bytes);
+  size_ = bytes;
+  device_is_current_ = true;
+  host_is_current_ = false;
+}
+
+std::span<const std::byte> CudaBuffer::read() {
+  if (!host_is_current_) {
+    gpu_->enter();
+    make_room(slot());
+    const Result error = gpu_->driver().MemcpyDtoHAsync(slot().memory.data(), address(), size_, gpu_->stream());
+    gpu_->check(error, "copying from the device");
+    gpu_->synchronize();
+    host_is_current_ = true;
+  }
+  return {slot().memory.data(), size_};
+}
+
+std::span<std::byte> CudaBuffer::write() {
+  gpu_->enter();
+  if (in_flight(slot())) current_ = 1 - current_;
+  await_copy(slot());
+  make_room(slot());
+  host_is_current_ = true;
+  device_is_current_ = false;
+  return {slot().memory.data(), size_};
+}
+
+void* CudaBuffer::kernel_input() {
+  if (!device_is_current_ && size_ > 0) {
+    const Driver& driver = gpu_->driver();
+    if (slot().copied == nullptr) gpu_->check(driver.EventCreate(&slot().copied, kNoTiming), "making an event");
+    gpu_->check(driver.MemcpyHtoDAsync(address(), slot().memory.data(), size_, gpu_->stream()),
+                "copying to the device");
+    slot().ticket = gpu_->next_ticket();
+    gpu_->check(driver.EventRecord(slot().copied, gpu_->stream()), "recording an event");
+  }
+  device_is_current_ = true;
+  return reinterpret_cast<void*>(address());
+}
+
+void* CudaBuffer::kernel_output() {
+  host_is_current_ = false;
+  device_is_current_ = true;
+  return reinterpret_cast<void*>(address());
+}
+
+void CudaBuffer::make_room(Slot& slot) const {
+  if (slot.memory.data() != nullptr && slot.memory.size() >= size_) return;
+  await_copy(slot);
+  slot.memory = PinnedMemory(gpu_, size_);
+}
+
+void CudaBuffer::await_copy(Slot& slot) const {
+  if (!in_flight(slot)) return;
+  gpu_->check(gpu_->driver().EventSynchronize(slot.copied), "waiting for a copy to the device");
+  slot.ticket = 0;
+}
+
+}  // namespace moxie::cuda

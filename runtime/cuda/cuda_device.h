@@ -1,0 +1,13 @@
+#pragma once
+// The device of a Platform: "cuda" or "cuda-emu".
+#include <memory>
+
+#include "runtime/cuda/platform.h"
+#include "runtime/device.h"
+
+namespace moxie {
+
+/// Throws DeviceError where its first GPU cannot be opened.
+std::shared_ptr<Device> make_cuda_device(cuda::Platform platform, const DeviceOptions& options);
+
+}  // namespace moxie

@@ -1,0 +1,66 @@
+#pragma once
+// CudaExecutable: a Plan on a Gpu. A run enqueues all of it and waits for nothing.
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/cuda_buffer.h"
+#include "runtime/cuda/graph_cache.h"
+#include "runtime/cuda/loaded_kernel.h"
+#include "runtime/cuda/platform.h"
+#include "runtime/cuda/status_board.h"
+#include "runtime/device.h"
+
+namespace moxie::cuda {
+
+class CudaExecutable : public Executable {
+ public:
+  CudaExecutable(std::shared_ptr<Gpu> gpu, const Platform& platform, KernelCache& cache,
+                 std::shared_ptr<const Plan> plan, DimValues dims);
+  ~CudaExecutable() override;
+
+  /// The first run is enqueued piece by piece, since libraries load what they need on the way; later ones as one graph.
+  void run(const std::function<void*(const std::string&)>& address, std::uint64_t seed, std::uint64_t step) override;
+  std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(arena_.size()); }
+
+ private:
+  /// A kernel as it is launched for these extents.
+  struct Launchable {
+    LoadedKernel code;
+    CudaGrid grid;
+    std::size_t step;    // of the plan
+    std::size_t number;  // on the status board
+  };
+
+  void load_kernels(const Platform& platform, KernelCache& cache, const GpuLimits& limits);
+  void place_memory();
+  void find_outside();
+
+  DevicePointer place_of(const std::string& tensor) const;
+  DevicePointer partials_of(const Launchable& kernel, const std::string& tensor) const;
+  std::int64_t element_count(const std::string& tensor) const;
+  std::uint64_t value_of(const Launchable& kernel, const CudaParameter& parameter, std::int64_t scan_step) const;
+
+  void enqueue();
+  void enqueue(const Launchable& kernel, std::int64_t scan_step) const;
+  void combine(const Launchable& kernel) const;
+  void multiply(const MatrixProduct& product) const;
+
+  std::shared_ptr<Gpu> gpu_;
+  std::function<void(const MatrixProductCall&, Stream)> multiply_;
+  std::shared_ptr<const Plan> plan_;
+  DimValues dims_;
+  std::vector<std::vector<Launchable>> kernels_;  // of every step of the plan
+  MemoryPlan memory_;
+  DeviceMemory arena_;  // what the plan places, and behind it the workspace of the launch under way
+  DevicePointer workspace_ = 0;
+  std::map<std::string, DevicePointer> outside_;  // inputs and outputs, during a run
+  bool random_is_drawn_ = false;
+  CudaBuffer random_;  // CudaRandomState
+  std::shared_ptr<StatusBoard> board_;
+  GraphCache graphs_;
+  bool has_run_ = false;
+};
+
+}  // namespace moxie::cuda

@@ -1,0 +1,299 @@
+// Sessions on a recorded driver: what a step asks of the GPU, and what happens when it refuses.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "compiler/codegen/cuda/cuda_text.h"
+#include "compiler/support/error.h"
+#include "runtime/cuda/cublas.h"
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/nvidia_driver.h"
+#include "runtime/session.h"
+#include "tests/runtime/fake_gpu.h"
+
+using namespace moxie;
+using moxie::cuda::FakeGpu;
+using Calls = std::vector<std::string>;
+
+namespace {
+
+/// A step of training in small: `p` moves by `x`, and a scalar is looked at.
+constexpr const char* kStep = R"(
+dim N = 3
+index n:N
+input p[N], x[N], rate
+output next[n] = p[n] + rate*x[n]
+output loss = rate*rate
+)";
+
+HostTensor numbers(std::vector<double> values) {
+  return make_host_tensor(DType::f32, {static_cast<std::int64_t>(values.size())}, values);
+}
+
+/// The step's kernels as functions of the host, by the tensors that they write.
+void give_bodies(FakeGpu& gpu, const Plan& plan) {
+  for (const PlanStep& step : plan.steps) {
+    for (const LoweredKernel& kernel : kernels_of(step)) {
+      std::map<std::string, std::size_t> place;
+      for (const BufferUse& use : kernel.uses) place.emplace(use.tensor, place.size());
+      gpu.kernels[kernel.program.name] = {kernel.uses.size(), [place](const std::vector<std::uint64_t>& parameters) {
+                                            const auto tensor = [&](const char* name) {
+                                              return reinterpret_cast<float*>(parameters[place.at(name)]);
+                                            };
+                                            const float rate = *tensor("rate");
+                                            if (place.contains("loss")) *tensor("loss") = rate * rate;
+                                            for (int n = 0; place.contains("next") && n < 3; ++n)
+                                              tensor("next")[n] = tensor("p")[n] + rate * tensor("x")[n];
+                                          }};
+    }
+  }
+}
+
+Program named(Program program, const char* name) {
+  program.name = name;
+  return program;
+}
+
+struct Fixture {
+  FakeGpu gpu;
+  Session session{named(parse(kStep), "step"), {}, make_cuda_device(gpu.platform(), {0, "0"})};
+
+  Fixture() {
+    give_bodies(gpu, session.plan());
+    session.feed_back("next", "p");
+    session.set("p", numbers({1, 2, 3}));
+    session.set("x", numbers({1, 1, 1}));
+    session.set("rate", make_host_tensor(DType::f32, {}, std::vector<double>{2}));
+    gpu.take_calls();
+  }
+  /// One step with new data, as a trainer takes it.
+  double step(float x) {
+    const std::vector<float> values(3, x);
+    std::memcpy(session.write("x").data(), values.data(), 12);
+    session.run();
+    return to_doubles(session.get("loss"))[0];
+  }
+};
+
+std::string message_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+}  // namespace
+
+TEST_CASE("a training step is recorded once for each of its two exchanges of memory, and replayed") {
+  Fixture f;
+  f.step(1);
+  const Calls first = f.gpu.take_calls();
+  CHECK(std::ranges::count(first, "ModuleLoadData") == 2);
+  CHECK(std::ranges::count(first, "GraphLaunch") == 0);
+  const Calls copied = {"MemcpyHtoDAsync 12", "EventRecord"};  // x, which changes; rate and the parameters stay
+  const Calls recorded = {"StreamBeginCapture", "LaunchKernel k_loss 1x1", "LaunchKernel k_next 1x1",
+                          "StreamEndCapture", "GraphInstantiate"};
+  const Calls replayed = {"GraphLaunch", "MemcpyDtoHAsync 4", "StreamSynchronize"};  // the loss is read
+  const auto joined = [](const std::vector<Calls>& parts) {
+    Calls all;
+    for (const Calls& part : parts) all.insert(all.end(), part.begin(), part.end());
+    return all;
+  };
+  for (int step : {2, 3}) {
+    CAPTURE(step);
+    f.step(1);
+    CHECK(f.gpu.take_calls() == joined({copied, recorded, replayed}));
+  }
+  for (int step : {4, 5, 6}) {
+    CAPTURE(step);
+    f.step(1);
+    CHECK(f.gpu.take_calls() == joined({copied, replayed}));
+  }
+  CHECK(to_doubles(f.session.get("p")) == std::vector<double>{13, 14, 15});
+}
+
+TEST_CASE("the host waits for nothing that it does not read, except to be at most two steps ahead") {
+  Fixture f;
+  const auto waits = [&] {
+    const Calls calls = f.gpu.take_calls();
+    return std::ranges::count_if(calls, [](const std::string& call) { return call.ends_with("Synchronize"); });
+  };
+  for (int step = 0; step < 6; ++step) {
+    CAPTURE(step);
+    std::ranges::fill(f.session.write("x"), std::byte{0});
+    f.session.run();
+    CHECK(waits() == (step < 2 ? 0 : 1));
+  }
+  CHECK(to_doubles(f.session.get("loss"))[0] == 4);
+  CHECK(waits() == 1);
+  f.session.get("loss");
+  CHECK(f.gpu.take_calls().empty());
+}
+
+TEST_CASE("the last step is taken back without a copy") {
+  Fixture f;
+  f.step(1);
+  f.step(5);
+  f.gpu.take_calls();
+  f.session.take_back();
+  CHECK(f.gpu.take_calls().empty());
+  CHECK(to_doubles(f.session.get("p")) == std::vector<double>{3, 4, 5});
+}
+
+TEST_CASE("random numbers take one small copy a step") {
+  FakeGpu gpu;
+  Session session(parse("dim N = 3\nindex n:N\ninput x[N]\noutput y[n] = x[n] + randu(1)\n", "noise"), {},
+                  make_cuda_device(gpu.platform(), {0, "0"}));
+  session.set("x", numbers({0, 0, 0}));
+  session.run();
+  session.run();
+  gpu.take_calls();
+  session.run();
+  session.read("y");
+  const Calls step = gpu.take_calls();
+  CHECK(std::ranges::count(step, "MemcpyHtoDAsync 16") == 1);
+  CHECK(std::ranges::count(step, "GraphLaunch") == 1);
+}
+
+TEST_CASE("a batch of another size and back allocates nothing again") {
+  FakeGpu gpu;
+  Session session(parse("dim S dynamic\nindex s:S\ninput x[S]\noutput y[s] = 2*x[s]\n", "rows"), {},
+                  make_cuda_device(gpu.platform(), {0, "0"}));
+  const auto run = [&](std::size_t rows) {
+    session.set("x", numbers(std::vector<double>(rows)));
+    session.run();
+    session.read("y");
+  };
+  for (const std::size_t rows : {8, 5, 8, 5}) run(rows);
+  CHECK(gpu.compilations == 1);
+  gpu.take_calls();
+  for (const std::size_t rows : {8, 5}) {
+    run(rows);
+    const Calls calls = gpu.take_calls();
+    CHECK(std::ranges::count(calls, "GraphLaunch") == 1);
+    CHECK(std::ranges::count_if(calls, [](const auto& call) { return call.starts_with("MemAlloc"); }) == 0);
+    CHECK(std::ranges::count(calls, "GraphInstantiate") == 0);
+  }
+}
+
+TEST_CASE("a launch that is refused is reported with kernel, formula and dimensions, and changes nothing") {
+  Fixture f;
+  f.step(1);
+  for (const std::string call : {"LaunchKernel", "StreamEndCapture", "GraphInstantiate", "GraphLaunch"}) {
+    CAPTURE(call);
+    f.gpu.failures[call] = 701;
+    const std::string message = message_of([&] { f.step(1); });
+    INFO(message);
+    CHECK(contains(message, "CUDA_ERROR_FAKE (as the test wants it): the kernel takes more registers"));
+    CHECK(contains(message, " on cuda, Fake GPU (sm_90, driver for CUDA 12.4): "));
+    if (call == "LaunchKernel") {
+      CHECK(message.starts_with("launching kernel k_loss (1 x 1 blocks of 1 x 1 threads, 40 registers, "));
+      CHECK(message.ends_with("\nIt computes\n  loss = rate^2"));
+    }
+    f.gpu.failures.clear();
+    CHECK(to_doubles(f.session.get("p")) == std::vector<double>{3, 4, 5});
+    CHECK(f.session.step() == 1);
+  }
+  f.step(1);
+  CHECK(to_doubles(f.session.get("p")) == std::vector<double>{5, 6, 7});
+}
+
+TEST_CASE("without device memory a session says how much was wanted, and goes on when there is some") {
+  Fixture f;
+  const std::size_t memory = std::exchange(f.gpu.memory, 0);
+  const std::string message = message_of([&] { f.step(1); });
+  INFO(message);
+  CHECK(contains(message, "allocating 512 bytes beside the"));
+  CHECK(contains(message, "CUDA_ERROR_OUT_OF_MEMORY"));
+  CHECK(contains(message, "use smaller batches"));
+  f.gpu.memory = memory;
+  CHECK(f.step(1) == 4);
+  CHECK(to_doubles(f.session.get("p")) == std::vector<double>{3, 4, 5});
+}
+
+TEST_CASE("a device that is lost names what ran; the step is taken back") {
+  Fixture f;
+  f.step(1);
+  f.gpu.failures["StreamSynchronize"] = 700;
+  const std::string message = message_of([&] { f.step(1); });
+  INFO(message);
+  CHECK(contains(message, "running program step (kernels k_loss, k_next) on cuda, Fake GPU"));
+  CHECK(contains(message, "the device is lost to this process"));
+  CHECK(f.session.step() == 1);
+}
+
+TEST_CASE("a kernel whose check fails is reported by the next read, once, and its step is taken back") {
+  FakeGpu gpu;
+  const Program program = parse(
+      "dim N = 2, R = 2\nindex n:N, r:R, t:R\ninput p[N], K[R,R]\n"
+      "output next[n] = p[n] + logdet[r,t](K[r,t])\noutput loss = sum[n](p[n])\n",
+      "fit");
+  Session session(program, {}, make_cuda_device(gpu.platform(), {0, "0"}));
+  bool fails = true;
+  for (const PlanStep& step : session.plan().steps) {
+    for (const LoweredKernel& kernel : kernels_of(step)) {
+      if (kernel.program.checks.empty()) continue;
+      const CudaKernel text = cuda_kernel(kernel, choose_cuda_schedule(kernel, {}));
+      REQUIRE(text.parameters.back().kind == CudaParameter::Kind::status);
+      gpu.kernels[kernel.program.name] = {text.parameters.size(), [&](const std::vector<std::uint64_t>& parameters) {
+                                            if (fails)
+                                              *reinterpret_cast<KernelStatus*>(parameters.back()) = {1, 0, {1}, -2.5};
+                                          }};
+    }
+  }
+  session.feed_back("next", "p");
+  session.set("p", numbers({1, 2}));
+  session.set("K", make_host_tensor(DType::f32, {2, 2}, std::vector<double>{1, 0, 0, 1}));
+  for (int run = 0; run < 3; ++run) {
+    session.run();
+    const std::string message = message_of([&] { session.read("loss"); });
+    CHECK(contains(message, "not positive definite"));
+    CHECK(contains(message, "value -2.5"));
+    CHECK(session.step() == 0);
+    CHECK(to_doubles(session.get("p")) == std::vector<double>{1, 2});
+  }
+  fails = false;
+  session.run();
+  CHECK_NOTHROW(session.read("loss"));
+  CHECK(session.step() == 1);
+}
+
+TEST_CASE("code that the driver does not take is reported with the versions of both sides") {
+  Fixture f;
+  f.gpu.failures["ModuleLoadData"] = 218;
+  const std::string message = message_of([&] { f.step(1); });
+  INFO(message);
+  CHECK(contains(message, "loading kernel k_loss, compiled by fake compiler,"));
+  CHECK(contains(message, "driver for CUDA 12.4"));
+  CHECK(contains(message, "install a newer driver, or an older CUDA toolkit"));
+}
+
+TEST_CASE("kernels are compiled once and found in the cache by other processes") {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "moxie_cuda_session_test";
+  std::filesystem::remove_all(folder);
+  for (const int compilations : {1, 0}) {
+    FakeGpu gpu;
+    Session session(parse("input x\noutput y = 2*x\n", "twice"), {}, make_cuda_device(gpu.platform(), {0, folder}));
+    session.set("x", make_host_tensor(DType::f32, {}, std::vector<double>{1}));
+    session.run();
+    CHECK(gpu.compilations == compilations);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a missing driver is named with its remedy") {
+  const std::string message = message_of([] { cuda::nvidia_driver("libno-such-driver.so.1"); });
+  CHECK(contains(message, "NVIDIA's CUDA driver could not be loaded"));
+  CHECK(contains(message, "libno-such-driver.so.1"));
+  CHECK(contains(message, "--device cpu"));
+  const std::string blas = message_of([] { cuda::cublas_version({"/nowhere"}); });
+  CHECK(contains(blas, "cuBLAS could not be loaded"));
+  CHECK(contains(blas, "/nowhere/libcublas.so.13: not there"));
+}
