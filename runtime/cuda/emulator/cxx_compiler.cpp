@@ -1,0 +1,110 @@
+#include "runtime/cuda/emulator/cxx_compiler.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include "codegen_templates/templates.h"
+#include "compiler/support/error.h"
+#include "runtime/cpu/object_loader.h"
+#include "runtime/cuda/emulator/module.h"
+#include "runtime/cuda/emulator/temporary_folder.h"
+
+extern char** environ;
+
+namespace moxie::cuda::emulator {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+constexpr const char* kHeaders[] = {"machine.h", "pointer.h", "math.h", "vectors.h", "warp.h", "emulation.h"};
+
+/// -O1: kernels of tests are compiled more often than they run. CUDA's functions leave errno alone, which lets sqrt() be one instruction.
+const Words& options() {
+  static const Words words = {"-x", "c++", "-std=c++20", "-O1", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-w", "-shared", "-fPIC"};
+  return words;
+}
+
+std::string_view header_text(const char* name) { return template_text(std::string("cuda_emu/") + name); }
+
+/// $CXX, which may hold options, then the usual names.
+std::vector<Words> compilers() {
+  std::vector<Words> all;
+  if (const char* chosen = std::getenv("CXX")) {
+    std::istringstream text(chosen);
+    Words words;
+    for (std::string word; text >> word;) words.push_back(word);
+    if (!words.empty()) all.push_back(words);
+  }
+  for (const char* name : {"c++", "g++", "clang++"}) all.push_back({name});
+  return all;
+}
+
+/// The exit status, or nothing where there is no such program. Both outputs go to `log`.
+std::optional<int> run(const Words& words, const fs::path& log) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  pid_t process = 0;
+  const int error = posix_spawnp(&process, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error == ENOENT || error == EACCES) return std::nullopt;
+  if (error != 0) throw DeviceError(fmt::format("{} cannot be run: {}", words[0], std::strerror(error)));
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// Writes what the compiler reads; gives its arguments.
+Words prepare(const fs::path& folder, const std::string& text, std::span<const std::string> entries) {
+  for (const char* header : kHeaders) write_file(folder / header, header_text(header));
+  std::string source = text + "\n";
+  for (const std::string& entry : entries) source += fmt::format("MOXIE_ENTRY({})\n", entry);
+  write_file(folder / "kernel.cu", source);
+  Words words = options();
+  for (const fs::path& path : {fs::path("-include"), folder / "emulation.h", folder / "kernel.cu", fs::path("-o"), folder / "kernel.so"}) {
+    words.push_back(path.string());
+  }
+  return words;
+}
+
+}  // namespace
+
+CacheEntry compile_module(const std::string& text, std::span<const std::string> entries) {
+  const TemporaryFolder folder;
+  const Words arguments = prepare(folder.path(), text, entries);
+  const fs::path log = folder.path() / "log";
+  for (Words words : compilers()) {
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    const auto status = run(words, log);
+    if (!status) continue;
+    const std::string messages = read_file(log);
+    if (*status != 0) throw CompileError(fmt::format("{} does not accept the text of {} for cuda-emu:\n{}", words[0], fmt::join(entries, ", "), messages));
+    return {module_image(read_file(folder.path() / "kernel.so")), text, messages};
+  }
+  throw DeviceError("device cuda-emu compiles its kernels with a C++ compiler, and none is found as $CXX, c++, g++ or clang++; install one (Debian: g++)");
+}
+
+std::string module_version() {
+  std::string all = fmt::format("{} {}", host_elf_machine(), fmt::join(options(), " "));
+  for (const char* header : kHeaders) all += header_text(header);
+  return fmt::format("emulation {:016x}", XXH3_64bits(all.data(), all.size()));
+}
+
+}  // namespace moxie::cuda::emulator
