@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the documentation shows works: every fenced snippet is compiled (cpp), parsed (mox) or run (sh)."""
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import sys
 import tempfile
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ASSIGNMENT = re.compile(r"[A-Z_]+=")
 SECONDS = 120
 
 
@@ -50,9 +52,13 @@ class Checker:
 
     def command(self, words):
         """moxie itself runs; of everything that builds or tests, the parts it names must exist."""
-        program, arguments = words[0], words[1:]
+        assigned = dict(word.split("=", 1) for word in itertools.takewhile(ASSIGNMENT.match, words))
+        program, *arguments = words[len(assigned):] or [""]
         if program in ("build/bin/moxie", "moxie"):
-            return run([self.options.moxie, *arguments], cwd=self.folder, env=self.environment)
+            return run([self.options.moxie, *arguments], cwd=self.folder, env=self.environment | assigned)
+        if program.startswith("build/bin/"):
+            exists = (self.options.moxie.parent / pathlib.Path(program).name).exists()
+            return None if exists else "the build makes no such program"
         if program.startswith(("tools/", ".ci/")):
             return run(["bash", "-n", self.options.root / program])
         if program in ("cmake", "ctest"):
