@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ASSIGNMENT = re.compile(r"[A-Z_]+=")
 SECONDS = 120
 
 
@@ -44,21 +45,20 @@ class Checker:
     def sh(self, text):
         for line in text.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
-            variables = list(itertools.takewhile(lambda word: re.match(r"[A-Z_]+=", word), words))
-            environment = self.environment | dict(variable.split("=", 1) for variable in variables)
-            problem = self.command(words[len(variables):], environment) if words else None
+            problem = self.command(words) if words else None
             if problem:
                 return f"`{line}`: {problem}"
         return None
 
-    def command(self, words, environment):
+    def command(self, words):
         """moxie itself runs; of everything that builds or tests, the parts it names must exist."""
-        program, arguments = words[0], words[1:]
+        assigned = dict(word.split("=", 1) for word in itertools.takewhile(ASSIGNMENT.match, words))
+        program, *arguments = words[len(assigned):] or [""]
         if program in ("build/bin/moxie", "moxie"):
-            return run([self.options.moxie, *arguments], cwd=self.folder, env=environment)
+            return run([self.options.moxie, *arguments], cwd=self.folder, env=self.environment | assigned)
         if program.startswith("build/bin/"):
-            built = self.options.moxie.parent / pathlib.Path(program).name
-            return None if built.exists() else f"nothing builds {program}"
+            exists = (self.options.moxie.parent / pathlib.Path(program).name).exists()
+            return None if exists else "the build makes no such program"
         if program.startswith(("tools/", ".ci/")):
             return run(["bash", "-n", self.options.root / program])
         if program in ("cmake", "ctest"):
