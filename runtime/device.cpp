@@ -1,20 +1,51 @@
 #include "runtime/device.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
 #include "compiler/support/error.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/cuda/cuda_device.h"
 #include "runtime/interp/interp_device.h"
 
 namespace moxie {
+namespace {
+
+std::shared_ptr<Device> open_cpu(const DeviceOptions& options) { return make_cpu_device(options, host_machine()); }
+std::shared_ptr<Device> open_interp(const DeviceOptions&) { return make_interp_device(); }
+std::shared_ptr<Device> open_cuda(const DeviceOptions& options) {
+  return make_cuda_device(cuda::nvidia_platform(), options);
+}
+
+std::shared_ptr<Device> open_best(const DeviceOptions& options) {
+  try {
+    return open_cuda(options);
+  } catch (const DeviceError& error) {
+    if (options.on_fallback) options.on_fallback(error.what());
+    return open_cpu(options);
+  }
+}
+
+constexpr std::array<std::string_view, 4> kNames = {"cpu", "interp", "cuda", "auto"};
+constexpr std::array kOpeners = {open_cpu, open_interp, open_cuda, open_best};
+
+}  // namespace
 
 std::filesystem::path cache_directory(const DeviceOptions& options) {
   if (options.cache_directory.empty()) return default_cache_dir();
   return options.cache_directory == "0" ? std::filesystem::path() : std::filesystem::path(options.cache_directory);
 }
 
+std::span<const std::string_view> device_names() { return kNames; }
+
 std::shared_ptr<Device> open_device(std::string_view name, const DeviceOptions& options) {
-  if (name == "cpu") return make_cpu_device(options, host_machine());
-  if (name == "interp") return make_interp_device();
-  throw DeviceError("there is no device '" + std::string(name) + "'; choose one of: cpu, interp");
+  const auto known = std::ranges::find(kNames, name);
+  if (known == kNames.end())
+    throw DeviceError(fmt::format("there is no device '{}'; choose one of: {}", name, fmt::join(kNames, ", ")));
+  return kOpeners[static_cast<std::size_t>(known - kNames.begin())](options);
 }
 
 }  // namespace moxie

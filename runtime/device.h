@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "runtime/buffer.h"
 #include "runtime/kernel_cache.h"
@@ -30,6 +32,8 @@ class Device {
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) = 0;
   /// Empty memory for a tensor, on the device if it has memory of its own.
   virtual std::unique_ptr<Buffer> make_buffer() { return make_host_buffer(); }
+  /// Waits for all runs so far. Throws DeviceError if one of them failed.
+  virtual void wait() {}
   /// What its kernel cache has done so far; nothing where there is no cache.
   virtual CacheStats cache_stats() const { return {}; }
   /// Kernels that came from files of MOXIE_KERNEL_OVERRIDE so far.
@@ -40,11 +44,14 @@ struct DeviceOptions {
   int threads = 0;            // 0: as many as the machine has
   std::string cache_directory;  // empty: the default; "0": no cache on disk
   bool tune = false;  // schedules by measurement, kept in the cache; the order of sums may differ from the default
+  std::function<void(const std::string& reason)> on_fallback = {};  // called if `auto` takes the CPU
 };
 /// The folder of its kernel cache; empty for no cache on disk.
 std::filesystem::path cache_directory(const DeviceOptions& options);
 
-/// "cpu" or "interp"; throws DeviceError for another name, listing those there are.
+/// "cpu", "interp", ... and "auto": the GPU if there is one, else the CPU.
+std::span<const std::string_view> device_names();
+/// Throws DeviceError for another name, listing those there are, and for a device that this machine does not have.
 std::shared_ptr<Device> open_device(std::string_view name, const DeviceOptions& options = {});
 
 }  // namespace moxie

@@ -66,10 +66,11 @@ struct Session::State {
     fed = !fed;
   }
 
-  /// The values of a tensor. Reading may be what a failed run is noticed by.
-  std::span<const std::byte> read(const std::string& name) {
+  /// Does what may be the first to notice that a run failed.
+  template <class Work>
+  auto settle(const Work& work) {
     try {
-      return find(name).buffer->read();
+      return work();
     } catch (const DeviceError&) {
       if (fed) {
         exchange_fed();
@@ -107,6 +108,7 @@ void Session::feed_back(const std::string& output, const std::string& input) {
     throw ShapeError("output " + output + " cannot become input " + input + ": shapes or dtypes differ");
   }
   state_->feedback.emplace_back(output, input);
+  state_->fed = false;  // what ran before fed this pair nothing
 }
 
 void Session::run() {
@@ -126,7 +128,14 @@ void Session::take_back() {
   if (state_->fed) state_->exchange_fed();
 }
 
-std::span<const std::byte> Session::read(const std::string& tensor) const { return state_->read(tensor); }
+void Session::wait() {
+  state_->settle([&] { state_->device->wait(); });
+}
+
+std::span<const std::byte> Session::read(const std::string& tensor) const {
+  return state_->settle([&] { return state_->find(tensor).buffer->read(); });
+}
+
 std::span<std::byte> Session::write(const std::string& input) { return state_->find(input).buffer->write(); }
 
 HostTensor Session::get(const std::string& name) const {

@@ -23,8 +23,10 @@ class Session {
   /// Gives the inputs that were fed the values that they had before the last run.
   void take_back();
   /// Runs once. Throws ShapeError while inputs are missing or shapes disagree, and DeviceError where a formula left its domain: then nothing was
-  /// fed back. A device that works ahead of the host throws it from get() or read(), and the last run is taken back.
+  /// fed back. A device that works ahead of the host throws it from get(), read() or wait(), and the last run is taken back.
   void run();
+  /// Until the runs so far are done. Throws as get() does.
+  void wait();
   HostTensor get(const std::string& tensor) const;
   /// The values of an input or output, valid until the next run; throws TypeError for an unknown name.
   std::span<const std::byte> read(const std::string& tensor) const;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiler/support/error.h"
+#include "runtime/device.h"
 #include "runtime/log.h"
 
 namespace moxie {
@@ -35,7 +36,8 @@ std::string thread_count(std::string_view value) {
 }
 
 std::string device_name(std::string_view value) {
-  return value == "cpu" || value == "interp" ? "" : "choose one of: cpu, interp";
+  const bool known = std::ranges::find(device_names(), value) != device_names().end();
+  return known ? "" : fmt::format("choose one of: {}", fmt::join(device_names(), ", "));
 }
 
 std::string folder(std::string_view value) {
@@ -75,7 +77,7 @@ std::string log_levels(std::string_view value) {
 constexpr std::array kSwitches = {
     Switch{"MOXIE_CACHE_DIR", "DIR", "where compiled kernels are kept; 0: nowhere (default: ~/.cache/moxie)", any_text},
     Switch{"MOXIE_CHECK", "LIST", "kernels look for bad values: nan, negvar, bounds", check_names},
-    Switch{"MOXIE_DEVICE", "NAME", "the device of commands without --device: cpu or interp", device_name},
+    Switch{"MOXIE_DEVICE", "NAME", "the device of commands without --device: cpu, interp, cuda or auto", device_name},
     Switch{"MOXIE_DUMP", "DIR", "writes every stage of everything that is compiled into this folder", any_text},
     Switch{"MOXIE_DUMP_FILTER", "REGEX", "MOXIE_DUMP writes kernels with such names only", regular_expression},
     Switch{"MOXIE_DUMP_STAGES", "LIST", "MOXIE_DUMP writes these stages only: ir, loop, llvm, ...", dump_stages},

@@ -162,8 +162,7 @@ class Multiplier {
 
 }  // namespace
 
-std::function<void(const MatrixProductCall&, Stream)> cublas_multiply(const Driver& driver,
-                                                                      std::vector<std::filesystem::path> directories) {
+Multiply cublas_multiply(const Driver& driver, std::vector<std::filesystem::path> directories) {
   const auto multiplier = std::make_shared<Multiplier>(driver, std::move(directories));
   return [multiplier](const MatrixProductCall& call, Stream stream) { (*multiplier)(call, stream); };
 }

@@ -12,8 +12,7 @@ namespace moxie::cuda {
 
 /// Matrix products in strict precision, for Platform::multiply. Handles are made as streams come and last as long as
 /// the function.
-std::function<void(const MatrixProductCall&, Stream)> cublas_multiply(
-    const Driver& driver, std::vector<std::filesystem::path> directories = toolkit_directories());
+Multiply cublas_multiply(const Driver& driver, std::vector<std::filesystem::path> directories = toolkit_directories());
 /// "cuBLAS 13.0". Throws DeviceError where there is none.
 std::string cublas_version(std::vector<std::filesystem::path> directories = toolkit_directories());
 

@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/cuda_buffer.h"
 #include "runtime/cuda/cuda_executable.h"
+#include "runtime/switches.h"
 
 namespace moxie {
 namespace {
@@ -10,22 +11,31 @@ class CudaDevice : public Device {
  public:
   CudaDevice(cuda::Platform platform, const DeviceOptions& options)
       : gpu_(std::make_shared<cuda::Gpu>(platform.driver, platform.name)),
-        platform_(std::move(platform)),
-        cache_(cache_directory(options)) {}
+        cache_(cache_directory(options)),
+        overrides_(switch_value("MOXIE_KERNEL_OVERRIDE")),
+        builder_{std::move(platform.compiler), gpu_->architecture(), cache_, overrides_},
+        multiply_(std::move(platform.multiply)) {}
   ~CudaDevice() override { gpu_->settle(); }
 
-  std::string name() const override { return platform_.name; }
+  std::string name() const override { return gpu_->name(); }
   CacheStats cache_stats() const override { return cache_.stats(); }
+  std::size_t overridden_kernels() const override { return overrides_.count(); }
   std::unique_ptr<Buffer> make_buffer() override { return std::make_unique<cuda::CudaBuffer>(gpu_); }
+  void wait() override {
+    gpu_->enter();
+    gpu_->synchronize();
+  }
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
     gpu_->enter();
-    return std::make_unique<cuda::CudaExecutable>(gpu_, platform_, cache_, std::move(plan), dims);
+    return std::make_unique<cuda::CudaExecutable>(gpu_, builder_, multiply_, std::move(plan), dims);
   }
 
  private:
   std::shared_ptr<cuda::Gpu> gpu_;
-  cuda::Platform platform_;  // goes before the Gpu that it has made things on
   KernelCache cache_;
+  KernelOverrides overrides_;
+  cuda::KernelBuilder builder_;
+  cuda::Multiply multiply_;  // goes before the Gpu that it has made things on
 };
 
 }  // namespace

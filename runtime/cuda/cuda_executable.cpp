@@ -37,17 +37,17 @@ std::vector<const LoweredKernel*> all_kernels(const Plan& plan) {
 
 }  // namespace
 
-CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, const Platform& platform, KernelCache& cache,
+CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder, const Multiply& multiply,
                                std::shared_ptr<const Plan> plan, DimValues dims)
     : gpu_(std::move(gpu)),
-      multiply_(platform.multiply),
+      multiply_(multiply),
       plan_(std::move(plan)),
       dims_(std::move(dims)),
       random_(gpu_),
       graphs_(gpu_) {
   GpuLimits limits;
   limits.multiprocessors = gpu_->multiprocessors();
-  load_kernels(platform, cache, limits);
+  load_kernels(builder, limits);
   place_memory();
   find_outside();
   if (random_is_drawn_) random_.resize(sizeof(CudaRandomState));
@@ -56,11 +56,11 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, const Platform& platfor
 
 CudaExecutable::~CudaExecutable() { gpu_->settle(); }
 
-void CudaExecutable::load_kernels(const Platform& platform, KernelCache& cache, const GpuLimits& limits) {
+void CudaExecutable::load_kernels(KernelBuilder& builder, const GpuLimits& limits) {
   std::vector<ScheduledKernel> scheduled;
   for (const LoweredKernel* kernel : all_kernels(*plan_))
     scheduled.push_back({kernel, choose_cuda_schedule(*kernel, limits, needs_wide_index(*plan_, *kernel, dims_))});
-  auto compiled = compile_kernels(std::move(scheduled), platform.compiler, gpu_->architecture(), cache);
+  auto compiled = compile_kernels(std::move(scheduled), builder);
   kernels_.resize(plan_->steps.size());
   std::size_t number = 0;
   for (std::size_t step = 0; step < plan_->steps.size(); ++step) {

@@ -16,7 +16,7 @@ namespace moxie::cuda {
 
 class CudaExecutable : public Executable {
  public:
-  CudaExecutable(std::shared_ptr<Gpu> gpu, const Platform& platform, KernelCache& cache,
+  CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder, const Multiply& multiply,
                  std::shared_ptr<const Plan> plan, DimValues dims);
   ~CudaExecutable() override;
 
@@ -33,7 +33,7 @@ class CudaExecutable : public Executable {
     std::size_t number;  // on the status board
   };
 
-  void load_kernels(const Platform& platform, KernelCache& cache, const GpuLimits& limits);
+  void load_kernels(KernelBuilder& builder, const GpuLimits& limits);
   void place_memory();
   void find_outside();
 
@@ -48,7 +48,7 @@ class CudaExecutable : public Executable {
   void multiply(const MatrixProduct& product) const;
 
   std::shared_ptr<Gpu> gpu_;
-  std::function<void(const MatrixProductCall&, Stream)> multiply_;
+  Multiply multiply_;
   std::shared_ptr<const Plan> plan_;
   DimValues dims_;
   std::vector<std::vector<Launchable>> kernels_;  // of every step of the plan

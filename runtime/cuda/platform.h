@@ -29,11 +29,14 @@ struct MatrixProductCall {
   DevicePointer left = 0, right = 0, out = 0;
 };
 
+/// Throws DeviceError.
+using Multiply = std::function<void(const MatrixProductCall&, Stream)>;
+
 struct Platform {
   std::string name;  // of the device as users write it: "cuda" or "cuda-emu"
   Driver driver;
   Compiler compiler;
-  std::function<void(const MatrixProductCall&, Stream)> multiply;  // throws DeviceError
+  Multiply multiply;
 };
 
 /// NVIDIA's driver, NVRTC and cuBLAS, each loaded when first needed. Throws DeviceError that names what is missing and how to get it.

@@ -13,23 +13,20 @@ namespace moxie::cuda {
 namespace fs = std::filesystem;
 
 SharedLibrary::SharedLibrary(Search search) : search_(std::move(search)) {
-  std::vector<std::string> reasons;
+  std::vector<std::string> places, reasons;
   for (const fs::path& directory : search_.directories) {
+    places.push_back(directory.empty() ? "where the system's loader looks" : "in " + directory.string());
     for (const std::string& name : search_.names) {
-      const fs::path path = directory / name;
-      std::error_code ignored;
-      if (!directory.empty() && !fs::exists(path, ignored)) {
-        reasons.push_back(fmt::format("{}: not there", path.string()));
-        continue;
-      }
-      library_ = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-      file_ = path.string();
+      file_ = (directory / name).string();
+      library_ = dlopen(file_.c_str(), RTLD_LAZY | RTLD_LOCAL);
       if (library_ != nullptr) return;
-      reasons.emplace_back(dlerror());
+      const std::string reason = dlerror();
+      if (!reason.ends_with("No such file or directory")) reasons.push_back(reason);
     }
   }
-  throw DeviceError(
-      fmt::format("{} could not be loaded:\n  {}\n{}.", search_.part, fmt::join(reasons, "\n  "), search_.remedy));
+  const std::string refused = reasons.empty() ? "" : fmt::format("; {}", fmt::join(reasons, "; "));
+  throw DeviceError(fmt::format("{} could not be loaded: no {} {}{}. {}.", search_.part,
+                                fmt::join(search_.names, " or "), fmt::join(places, ", "), refused, search_.remedy));
 }
 
 void* SharedLibrary::address(const char* name) const {

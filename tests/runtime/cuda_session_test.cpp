@@ -195,7 +195,7 @@ TEST_CASE("a launch that is refused is reported with kernel, formula and dimensi
     CHECK(contains(message, " on cuda, Fake GPU (sm_90, driver for CUDA 12.4): "));
     if (call == "LaunchKernel") {
       CHECK(message.starts_with("launching kernel k_loss (1 x 1 blocks of 1 x 1 threads, 40 registers, "));
-      CHECK(message.ends_with("\nIt computes\n  loss = rate^2"));
+      CHECK(message.ends_with("\nIt computes\n  line 6: loss = rate^2"));
     }
     f.gpu.failures.clear();
     CHECK(to_doubles(f.session.get("p")) == std::vector<double>{3, 4, 5});
@@ -288,12 +288,28 @@ TEST_CASE("kernels are compiled once and found in the cache by other processes")
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("devices by name: auto takes the CPU where there is no GPU, and says why") {
+  std::string reason;
+  const auto device = open_device("auto", {1, "0", false, [&](const std::string& text) { reason = text; }});
+  const std::string refusal = message_of([] { open_device("cuda"); });
+  if (device->name() == "cuda") {
+    CHECK(reason.empty());
+    CHECK(refusal == "nothing was thrown");
+  } else {
+    CHECK(device->name() == "cpu");
+    CHECK(reason == refusal);
+    CHECK(contains(reason, "--device cpu"));
+    CHECK(!contains(reason, "\n"));
+  }
+  CHECK(message_of([] { open_device("gpu"); }) == "there is no device 'gpu'; choose one of: cpu, interp, cuda, auto");
+}
+
 TEST_CASE("a missing driver is named with its remedy") {
   const std::string message = message_of([] { cuda::nvidia_driver("libno-such-driver.so.1"); });
   CHECK(contains(message, "NVIDIA's CUDA driver could not be loaded"));
-  CHECK(contains(message, "libno-such-driver.so.1"));
+  CHECK(contains(message, "no libno-such-driver.so.1 where the system's loader looks"));
   CHECK(contains(message, "--device cpu"));
   const std::string blas = message_of([] { cuda::cublas_version({"/nowhere"}); });
   CHECK(contains(blas, "cuBLAS could not be loaded"));
-  CHECK(contains(blas, "/nowhere/libcublas.so.13: not there"));
+  CHECK(contains(blas, "no libcublas.so.13 or libcublas.so.12 or libcublas.so in /nowhere"));
 }

@@ -38,17 +38,22 @@ struct Result {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+void run_to_end(Session& session) {
+  session.run();
+  session.wait();
+}
+
 /// Of at least 21 runs, and of more while they are short.
 double median_seconds(Session& session) {
   constexpr int kWarmUp = 5;
   constexpr std::size_t kFewest = 21, kMost = 2001;
   constexpr double kEnough = 1.0;
-  for (int i = 0; i < kWarmUp; ++i) session.run();
+  for (int i = 0; i < kWarmUp; ++i) run_to_end(session);
   std::vector<double> times;
   const auto begin = Clock::now();
   while (times.size() < kFewest || (times.size() < kMost && seconds_since(begin) < kEnough)) {
     const auto start = Clock::now();
-    session.run();
+    run_to_end(session);
     times.push_back(seconds_since(start));
   }
   std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
@@ -73,7 +78,7 @@ Measurement measure(const Program& program, const BenchPrograms& made, const Dim
                 make_host_tensor(input.dtype, extents_of(program, input.name, dims), made.inputs.at(input.name)));
     measured.input_bytes += bytes_of(program, input.name, dims);
   }
-  session.run();
+  run_to_end(session);
   const double first = seconds_since(start);
   for (const auto& [output, input] : made.feedback) {
     if (program.find_definition(output)) session.feed_back(output, input);

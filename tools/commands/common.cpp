@@ -95,9 +95,10 @@ Program with_gradients(const Program& program, const std::string& source, const 
 }
 
 void add_device_option(CLI::App& app, DeviceChoice& choice) {
-  app.add_option("--device", choice.name, "where to run: cpu, or interp (the slow reference)")
+  const std::span<const std::string_view> names = device_names();
+  app.add_option("--device", choice.name, "where to run; interp is the slow reference, auto the GPU if there is one")
       ->capture_default_str()
-      ->check(CLI::IsMember({"cpu", "interp"}))
+      ->check(CLI::IsMember(std::vector<std::string>(names.begin(), names.end())))
       ->envname("MOXIE_DEVICE");
 }
 
@@ -117,7 +118,10 @@ void add_tune_option(CLI::App& app, DeviceChoice& choice) {
 CLI::Range random_state_range() { return {std::int64_t{0}, std::numeric_limits<std::int64_t>::max()}; }
 
 std::shared_ptr<Device> open_chosen_device(const DeviceChoice& choice) {
-  auto device = open_device(choice.name, {choice.threads, choice.cache_directory, choice.tune});
+  const auto explain = [](const std::string& reason) {
+    fmt::print(stderr, "moxie: --device auto takes the CPU: {}\n", reason);
+  };
+  auto device = open_device(choice.name, {choice.threads, choice.cache_directory, choice.tune, explain});
   const std::string folder = switch_value("MOXIE_DUMP");
   if (folder.empty()) return device;
   return make_dump_device(std::move(device),

@@ -1,7 +1,8 @@
 // moxie doctor: what this machine offers, what is missing and how to get it.
-#include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -9,6 +10,10 @@
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/plugin.h"
+#include "runtime/cuda/cublas.h"
+#include "runtime/cuda/gpu.h"
+#include "runtime/cuda/nvidia_driver.h"
+#include "runtime/cuda/nvrtc.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/session.h"
 #include "runtime/switches.h"
@@ -70,12 +75,35 @@ Finding find_blas() {
   }
 }
 
-/// A shared library that the system can or cannot load.
-Finding find_library(const char* part, const char* file, const char* remedy) {
-  void* library = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
-  if (library == nullptr) return {part, false, dlerror(), remedy, {}};
-  dlclose(library);
-  return {part, true, fmt::format("{} is there", file), "", {}};
+Finding find_gpu() {
+  try {
+    const cuda::Gpu gpu(cuda::nvidia_driver(), "cuda");
+    return {"CUDA driver", true, gpu.describe(), "", {{"architecture", gpu.architecture()}}};
+  } catch (const Error& error) {
+    return {"CUDA driver", false, error.what(), "", {}};
+  }
+}
+
+Finding find_nvrtc() {
+  try {
+    const cuda::Nvrtc nvrtc;
+    return {"NVRTC",
+            true,
+            fmt::format("{}, {}, for sm_{}", nvrtc.version(), nvrtc.file(), fmt::join(nvrtc.architectures(), ", sm_")),
+            "",
+            {{"version", nvrtc.version()}, {"path", nvrtc.file()}, {"architectures", nvrtc.architectures()}}};
+  } catch (const Error& error) {
+    return {"NVRTC", false, error.what(), "", {}};
+  }
+}
+
+Finding find_cublas() {
+  try {
+    const std::string version = cuda::cublas_version();
+    return {"cuBLAS", true, version, "", {{"version", version}}};
+  } catch (const Error& error) {
+    return {"cuBLAS", false, error.what(), "", {}};
+  }
 }
 
 /// Entries that do not check out, of those on disk.
@@ -115,43 +143,44 @@ Finding inspect_cache() {
            {"rebuilt", usage.rebuilt}}};
 }
 
-/// Runs a small formula on every device.
-Finding try_devices() {
+/// Throws unless a small formula gives the right values.
+CacheStats try_device(const std::string& name) {
   const Program program = parse("dim N\nindex n:N\ninput x[N]\noutput y[n] = exp(x[n])\n", "doctor");
-  const std::vector<double> zeros(4);
+  const auto device = open_device(name, {1, {}});
+  Session session(program, {{"N", 4}}, device);
+  session.set("x", make_host_tensor(DType::f32, {4}, std::vector<double>(4)));
+  session.run();
+  if (to_doubles(session.get("y")) != std::vector<double>(4, 1.0))
+    throw DeviceError(fmt::format("device {} computes exp(0) wrongly", name));
+  return device->cache_stats();
+}
+
+Finding try_devices(const std::vector<std::string>& names) {
   CacheStats cache;
   try {
-    for (const char* name : {"interp", "cpu"}) {
-      const auto device = open_device(name, {1, {}});
-      Session session(program, {{"N", 4}}, device);
-      session.set("x", make_host_tensor(DType::f32, {4}, zeros));
-      session.run();
-      if (to_doubles(session.get("y")) != std::vector<double>(4, 1.0))
-        throw DeviceError(fmt::format("device {} computes exp(0) wrongly", name));
-      cache = device->cache_stats();
-    }
+    for (const std::string& name : names) cache = try_device(name);
   } catch (const Error& error) {
     return {"self-test", false, error.what(), "see the parts above", {}};
   }
   const std::int64_t compilations = llvm_compilations();
   return {"self-test",
           true,
-          fmt::format("interp and cpu agree; {} cache hits, {} misses, {} LLVM compilations", cache.hits, cache.misses,
-                      compilations),
+          fmt::format("{} agree; {} cache hits, {} misses, {} LLVM compilations", fmt::join(names, " and "), cache.hits,
+                      cache.misses, compilations),
           "",
           {{"hits", cache.hits}, {"misses", cache.misses}, {"llvm_compilations", compilations}}};
 }
 
 std::vector<Finding> examine() {
-  return {find_processor(),
-          find_llvm(),
-          find_blas(),
-          {"CUDA device", false, "not built in this version", "", {}},
-          find_library("CUDA driver", "libcuda.so.1", "install NVIDIA's driver for the GPU of this machine"),
-          find_library("CUDA compiler", "libnvrtc.so.13",
-                       "install the CUDA 13 toolkit, or NVIDIA's nvidia-cuda-nvrtc package"),
-          inspect_cache(),
-          try_devices()};
+  std::vector<Finding> findings = {find_processor(), find_llvm(),   find_blas(),    find_gpu(),
+                                   find_nvrtc(),     find_cublas(), inspect_cache()};
+  const auto is_usable = [&](std::string_view part) {
+    return std::ranges::find(findings, part, &Finding::part)->usable;
+  };
+  std::vector<std::string> devices = {"interp", "cpu"};
+  if (is_usable("CUDA driver") && is_usable("NVRTC")) devices.emplace_back("cuda");
+  findings.push_back(try_devices(devices));
+  return findings;
 }
 
 void print_findings(const std::vector<Finding>& findings) {

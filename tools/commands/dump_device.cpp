@@ -24,6 +24,7 @@ class DumpDevice : public Device {
   CacheStats cache_stats() const override { return device_->cache_stats(); }
   std::size_t overridden_kernels() const override { return device_->overridden_kernels(); }
   std::unique_ptr<Buffer> make_buffer() override { return device_->make_buffer(); }
+  void wait() override { device_->wait(); }
 
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
     // Written first, so that what fails to compile can be looked at.
