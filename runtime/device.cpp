@@ -20,6 +20,10 @@ std::shared_ptr<Device> open_cuda(const DeviceOptions& options) {
   return make_cuda_device(cuda::nvidia_platform(), options);
 }
 
+std::shared_ptr<Device> open_cuda_emulator(const DeviceOptions& options) {
+  return make_cuda_device(cuda::emulated_platform(), options);
+}
+
 std::shared_ptr<Device> open_best(const DeviceOptions& options) {
   try {
     return open_cuda(options);
@@ -29,8 +33,8 @@ std::shared_ptr<Device> open_best(const DeviceOptions& options) {
   }
 }
 
-constexpr std::array<std::string_view, 4> kNames = {"cpu", "interp", "cuda", "auto"};
-constexpr std::array kOpeners = {open_cpu, open_interp, open_cuda, open_best};
+constexpr std::array<std::string_view, 5> kNames = {"cpu", "interp", "cuda", "cuda-emu", "auto"};
+constexpr std::array kOpeners = {open_cpu, open_interp, open_cuda, open_cuda_emulator, open_best};
 
 }  // namespace
 

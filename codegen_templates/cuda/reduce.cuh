@@ -25,7 +25,7 @@ __device__ T combine_rows(T value, Scratch& scratch, int& turn) {
   scratch[base + threadIdx.y * kLanes] = value;
   __syncthreads();
   if (threadIdx.y == 0) {
-    for (int row = 1; row < kRows; ++row) value = Op::apply(value, scratch[base + row * kLanes]);
+    for (int row = 1; row < kRows; ++row) value = Op::apply(value, T(scratch[base + row * kLanes]));
   }
   return value;
 }
@@ -41,7 +41,7 @@ __device__ T combine_lanes(T value, Scratch& scratch) {
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = value;
   __syncthreads();
   value = scratch[0];
-  for (int warp = 1; warp < kLanes / 32; ++warp) value = Op::apply(value, scratch[warp]);
+  for (int warp = 1; warp < kLanes / 32; ++warp) value = Op::apply(value, T(scratch[warp]));
   return value;
 }
 

@@ -100,5 +100,7 @@ void check_all(const Setting& setting) {
 TEST_CASE("golden values on interp") { check_all({"interp", DType::f64}); }
 TEST_CASE("golden values on cpu in double") { check_all({"cpu", DType::f64}); }
 TEST_CASE("golden values on cpu in single") { check_all({"cpu", DType::f32}); }
+TEST_CASE("golden values on cuda-emu in double") { check_all({"cuda-emu", DType::f64}); }
+TEST_CASE("golden values on cuda-emu in single") { check_all({"cuda-emu", DType::f32}); }
 
 }  // namespace
