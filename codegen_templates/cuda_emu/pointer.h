@@ -165,6 +165,14 @@ U* pointer_cast(T* p) {
   return reinterpret_cast<U*>(p);
 }
 
+/// `count` elements of a workspace, from a byte on.
+template <class T>
+Pointer<T> slice(const Pointer<unsigned char>& memory, long long byte, long long count) {
+  Pointer<T> part = (memory + byte).template cast<T>();
+  part.set_extent(count, "workspace");
+  return part;
+}
+
 #define EXTENT(pointer, count) (pointer).set_extent((count), #pointer)
 #define SHARED(T, name, count)                                   \
   static moxie_emulation::SharedArray<T, (count)> name##_array_; \

@@ -61,7 +61,7 @@ class GridRunner final : private Machine {
 
   // What kernels call.
   void read(Shadow& shadow, Place place) override { check(order_.read(shadow, current_, place.space), place); }
-  void write(Shadow& shadow, Place place) override { check(order_.write(shadow, current_), place); }
+  void write(Shadow& shadow, Place place) override { check(order_.write(shadow, current_, place.space), place); }
   void atomic(Shadow& shadow, Place place) override { check(order_.atomic(shadow, current_, place.space), place); }
   void fence() override;
   void barrier(int line) override;

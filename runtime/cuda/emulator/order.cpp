@@ -74,10 +74,10 @@ bool Order::published(Stamp stamp) const {
   return false;
 }
 
-bool Order::precedes(Stamp stamp, unsigned thread) const {
+bool Order::precedes(Stamp stamp, unsigned thread, Space space) const {
   const std::uint64_t time = time_of(stamp);
   const unsigned other = thread_of(stamp);
-  if (time < launch_start_) return true;
+  if (time < horizon(space)) return true;
   if (time < block_start_) return (acquired_[thread] >= block_start_ || block_acquired_ >= block_start_) && published(stamp);
   if (other == thread || time < barrier_) return true;
   if (other / kWarp != thread / kWarp) return false;
@@ -85,11 +85,11 @@ bool Order::precedes(Stamp stamp, unsigned thread) const {
   return time < warp.whole || time < warp.after[thread % kWarp][other % kWarp];
 }
 
-bool Order::reads_precede(const Shadow& shadow, unsigned thread) const {
+bool Order::reads_precede(const Shadow& shadow, unsigned thread, Space space) const {
   const std::uint64_t time = time_of(shadow.read);
-  if (time < launch_start_) return true;
+  if (time < horizon(space)) return true;
   if (shadow.spread == kSeveralBlocks) return false;
-  if (time < block_start_) return shadow.spread == kOneWarp && std::has_single_bit(shadow.lanes) && precedes(shadow.read, thread);
+  if (time < block_start_) return shadow.spread == kOneWarp && std::has_single_bit(shadow.lanes) && precedes(shadow.read, thread, space);
   if (time < barrier_) return true;
   if (shadow.spread == kSeveralWarps || thread_of(shadow.read) / kWarp != thread / kWarp) return false;
   const Warp& warp = warps_[thread / kWarp];
@@ -101,8 +101,8 @@ bool Order::reads_precede(const Shadow& shadow, unsigned thread) const {
 }
 
 /// Readers that precede this one need not be remembered: what follows this one follows them.
-void Order::note_reader(Shadow& shadow, unsigned thread) const {
-  if (reads_precede(shadow, thread)) {
+void Order::note_reader(Shadow& shadow, unsigned thread, Space space) const {
+  if (reads_precede(shadow, thread, space)) {
     shadow.spread = kOneWarp;
     shadow.lanes = lane_bit(thread);
   } else if (time_of(shadow.read) < block_start_) {
@@ -125,15 +125,15 @@ Conflict Order::conflict(Conflict::Kind kind, Stamp other) const {
 }
 
 std::optional<Conflict> Order::read(Shadow& shadow, unsigned thread, Space space) {
-  if (!precedes(shadow.write, thread)) return conflict(Conflict::Kind::read_after_write, shadow.write);
+  if (!precedes(shadow.write, thread, space)) return conflict(Conflict::Kind::read_after_write, shadow.write);
   if (space == Space::shared && time_of(shadow.write) < block_start_) return Conflict{Conflict::Kind::never_written};
-  note_reader(shadow, thread);
+  note_reader(shadow, thread, space);
   return std::nullopt;
 }
 
-std::optional<Conflict> Order::write(Shadow& shadow, unsigned thread) {
-  if (!precedes(shadow.write, thread)) return conflict(Conflict::Kind::write_after_write, shadow.write);
-  if (!reads_precede(shadow, thread)) return conflict(Conflict::Kind::write_after_read, shadow.read);
+std::optional<Conflict> Order::write(Shadow& shadow, unsigned thread, Space space) {
+  if (!precedes(shadow.write, thread, space)) return conflict(Conflict::Kind::write_after_write, shadow.write);
+  if (!reads_precede(shadow, thread, space)) return conflict(Conflict::Kind::write_after_read, shadow.read);
   shadow.write = stamp(thread);
   shadow.read = 0;
   return std::nullopt;
@@ -143,8 +143,8 @@ std::optional<Conflict> Order::atomic(Shadow& shadow, unsigned thread, Space spa
   publish(thread);
   if (space == Space::shared && time_of(shadow.write) < block_start_) return Conflict{Conflict::Kind::never_written};
   if ((shadow.write & kAtomic) == 0) {
-    if (const auto wrong = write(shadow, thread)) return wrong;
-  } else if (!reads_precede(shadow, thread)) {
+    if (const auto wrong = write(shadow, thread, space)) return wrong;
+  } else if (!reads_precede(shadow, thread, space)) {
     return conflict(Conflict::Kind::write_after_read, shadow.read);
   }
   shadow.write = stamp(thread) | kAtomic;

@@ -49,7 +49,7 @@ class Order {
   void fence(unsigned thread);
 
   std::optional<Conflict> read(Shadow& shadow, unsigned thread, Space space);
-  std::optional<Conflict> write(Shadow& shadow, unsigned thread);
+  std::optional<Conflict> write(Shadow& shadow, unsigned thread, Space space);
   std::optional<Conflict> atomic(Shadow& shadow, unsigned thread, Space space);
 
  private:
@@ -62,10 +62,12 @@ class Order {
     unsigned thread = 0;
   };
 
-  bool precedes(Stamp stamp, unsigned thread) const;
+  /// What happened before concerned other memory, or another launch.
+  std::uint64_t horizon(Space space) const { return space == Space::shared ? block_start_ : launch_start_; }
+  bool precedes(Stamp stamp, unsigned thread, Space space) const;
   bool published(Stamp stamp) const;
-  bool reads_precede(const Shadow& shadow, unsigned thread) const;
-  void note_reader(Shadow& shadow, unsigned thread) const;
+  bool reads_precede(const Shadow& shadow, unsigned thread, Space space) const;
+  void note_reader(Shadow& shadow, unsigned thread, Space space) const;
   Conflict conflict(Conflict::Kind kind, Stamp other) const;
   void publish(unsigned thread);
 
