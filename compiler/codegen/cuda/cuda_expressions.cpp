@@ -78,9 +78,17 @@ std::string CudaWriter::text(const Value& value, const op::LoadArray& o) {
 
 std::string CudaWriter::text(const Value&, const op::ReadVar& o) { return Names::var(o.var); }
 
+/// What stands for a value, where a function template deduces its type: an element of an array is said to be a number.
+std::string CudaWriter::number_operand(ValueId id) const {
+  const Value& value = program().values.at(id);
+  const bool element = std::holds_alternative<op::Load>(value.operation) || std::holds_alternative<op::LoadArray>(value.operation);
+  return element && operand(id).ends_with(']') ? fmt::format("{}({})", type_name(value.type), operand(id)) : operand(id);
+}
+
 std::string CudaWriter::text(const Value&, const op::Call& o) {
+  const bool is_operator = o.function->cuda.starts_with('(');
   std::vector<std::string> args;
-  for (const ValueId arg : o.args) args.push_back(operand(arg));
+  for (const ValueId arg : o.args) args.push_back(is_operator ? operand(arg) : number_operand(arg));
   if (o.function->name == "pow") {
     const auto* exponent = std::get_if<op::Constant>(&program().values.at(o.args[1]).operation);
     if (exponent && exponent->value == std::floor(exponent->value) && std::fabs(exponent->value) <= kMostMultiplied) {
@@ -113,7 +121,7 @@ std::string CudaWriter::text(const Value& value, const op::Random& o) {
 
 std::string CudaWriter::text(const Value& value, const op::CombineLanes& o) {
   if (schedule_.lanes == 1) return operand(o.value);
-  return fmt::format("combine_lanes<{}, {}>({}, lanes_{})", combination_name(o.kind), schedule_.lanes, operand(o.value),
+  return fmt::format("combine_lanes<{}, {}>({}, lanes_{})", combination_name(o.kind), schedule_.lanes, number_operand(o.value),
                      value.type == ValueType::f32 ? "f32" : "f64");
 }
 

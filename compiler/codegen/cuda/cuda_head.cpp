@@ -35,7 +35,7 @@ void CudaWriter::declare_vars() {
 void CudaWriter::declare_arrays() {
   const bool any_workspace = schedule_.workspace_bytes_per_block > 0;
   if (any_workspace) {
-    line(fmt::format("unsigned char* const block_memory = workspace + (blockIdx.y * (long long)gridDim.x + blockIdx.x) * {};", schedule_.workspace_bytes_per_block));
+    line(fmt::format("const long long block_byte = (blockIdx.y * (long long)gridDim.x + blockIdx.x) * {};", schedule_.workspace_bytes_per_block));
   }
   std::int64_t offset = 0;
   for (ArrayId a = 0; a < program().arrays.size(); ++a) {
@@ -51,7 +51,7 @@ void CudaWriter::declare_arrays() {
       line(fmt::format("SHARED({}, {}, {});", type, names_.array(a), count));
       continue;
     }
-    line(fmt::format("const auto {} = slice<{}>(block_memory, {}, {});", names_.array(a), type, offset, count));
+    line(fmt::format("const auto {} = slice<{}>(workspace, block_byte + {}, {});", names_.array(a), type, offset, count));
     const std::int64_t bytes = count * (array.dtype == DType::f32 ? 4 : 8);
     offset += (bytes + 15) / 16 * 16;
   }
@@ -85,10 +85,10 @@ void CudaWriter::stage_tables() {
     const std::string name = names_.fresh(buffer.name + "_table");
     const std::string step = stride(buffer.shape, buffer.layout, axis), extent = affine(buffer.shape[axis]), index = names_.symbol(vector_->variable);
     line(fmt::format("SHARED({}, {}, {});", type_name(buffer.dtype), name, count * schedule_.lanes));
-    open_scope(fmt::format("for (int i = {}; i < {}; i += {}) {{", schedule_.rows > 1 ? "row" : "0", count, schedule_.rows));
-    const std::string element = step == "1" ? fmt::format("i * ({}) + {}", extent, index)
-                                            : fmt::format("i / ({0}) * (({0}) * ({1})) + {2} * ({0}) + i % ({0})", step, extent, index);
-    line(fmt::format("{}[i * {} + lane] = {}[{}];", name, schedule_.lanes, names_.buffer(id), element));
+    open_scope(fmt::format("for (int place = {}; place < {}; place += {}) {{", schedule_.rows > 1 ? "row" : "0", count, schedule_.rows));
+    const std::string element = step == "1" ? fmt::format("place * ({}) + {}", extent, index)
+                                            : fmt::format("place / ({0}) * (({0}) * ({1})) + {2} * ({0}) + place % ({0})", step, extent, index);
+    line(fmt::format("{}[place * {} + lane] = {}[{}];", name, schedule_.lanes, names_.buffer(id), element));
     close_scope();
     tables_[id] = name;
   }

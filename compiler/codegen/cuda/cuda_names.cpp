@@ -18,7 +18,7 @@ constexpr auto kReserved = std::to_array<std::string_view>(
      "register", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typeid",
      "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "xor", "Index", "Global", "Status", "RandomState", "Sum", "Product",
      "Max", "Min", "EXTENT", "SHARED", "slice", "fail", "philox", "infinity", "power", "lane", "row", "active", "first", "chunk", "chunks", "status", "random",
-     "random_state", "workspace", "block_memory", "turn", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "rsqrt",
+     "random_state", "workspace", "block_byte", "place", "turn", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "rsqrt",
      "sin", "cos", "tan", "tanh", "pow", "erf", "erfc", "normcdf", "lgamma", "fabs", "fmin", "fmax", "floor", "draw_normal", "draw_uniform", "combine_rows",
      "combine_lanes", "rows_f32", "rows_f64", "lanes_f32", "lanes_f64", "unix", "linux"});
 

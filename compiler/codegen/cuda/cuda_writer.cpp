@@ -189,7 +189,7 @@ void CudaWriter::write(const stmt::Store& s) {
     const std::string name = names_.fresh(buffer.name + "_all");
     const ValueType type = program().values.at(s.value).type;
     line(fmt::format("const {} {} = combine_rows<{}, {}, {}>({}, rows_{}, turn);", type_name(type), name, combination_name(*partial), schedule_.lanes,
-                     schedule_.rows, value, type == ValueType::f32 ? "f32" : "f64"));
+                     schedule_.rows, number_operand(s.value), type == ValueType::f32 ? "f32" : "f64"));
     value = name;
   }
   const std::string condition = guard();

@@ -79,6 +79,7 @@ class CudaWriter {
   std::string text(const Value& value, const op::Random& o);
   std::string text(const Value& value, const op::CombineLanes& o);
   std::string operand(ValueId id) const;
+  std::string number_operand(ValueId id) const;
   bool is_negated(ValueId id) const;
   std::string affine(const Affine& value) const;
   std::string first(const Range& range) const;
