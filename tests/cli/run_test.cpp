@@ -177,7 +177,7 @@ TEST_CASE("wrong usage has code 2") {
   check_failure(shop.moxie(with(kRun, {"--dim", "S=-1"})), 2, "--dim S=-1");
   check_failure(shop.moxie(with(kRun, {"--dim", "Q=1"})), 2, "--dim Q=1: f has no dim 'Q'; it has S, N");
   check_failure(shop.moxie(with(kRun, {"--dtype", "f16"})), 2, "f16 not in {f32,f64}");
-  check_failure(shop.moxie(with(kRun, {"--device", "gpu"})), 2, "gpu not in {cpu,interp,cuda,auto}");
+  check_failure(shop.moxie(with(kRun, {"--device", "gpu"})), 2, "gpu not in {cpu,interp,cuda,cuda-emu,auto}");
   check_failure(shop.moxie(with(kRun, {"--wrt", "x"})), 2, "--wrt needs --grad");
   check_failure(shop.moxie(with(kRun, {"--seed", "-1"})), 2, "Value -1 not in range 0");
   CHECK(shop.moxie({"run", "--help"}).code == 0);

@@ -301,7 +301,8 @@ TEST_CASE("devices by name: auto takes the CPU where there is no GPU, and says w
     CHECK(contains(reason, "--device cpu"));
     CHECK(!contains(reason, "\n"));
   }
-  CHECK(message_of([] { open_device("gpu"); }) == "there is no device 'gpu'; choose one of: cpu, interp, cuda, auto");
+  CHECK(message_of([] { open_device("gpu"); }) ==
+        "there is no device 'gpu'; choose one of: cpu, interp, cuda, cuda-emu, auto");
 }
 
 TEST_CASE("a missing driver is named with its remedy") {
