@@ -17,6 +17,8 @@ class Buffer {
   virtual void resize(std::size_t bytes) = 0;
   /// The values after all runs so far, valid until the next. Throws DeviceError if one of these runs failed.
   virtual std::span<const std::byte> read() = 0;
+  /// Begins to fetch what read() is going to be asked for, so that several buffers are waited for once.
+  virtual void prefetch() {}
   /// Memory to fill with all of the values for the next run, before which it is valid.
   virtual std::span<std::byte> write() = 0;
 

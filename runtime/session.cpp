@@ -132,11 +132,16 @@ void Session::wait() {
   state_->settle([&] { state_->device->wait(); });
 }
 
+void Session::prefetch(const std::string& tensor) { state_->find(tensor).buffer->prefetch(); }
+
 std::span<const std::byte> Session::read(const std::string& tensor) const {
   return state_->settle([&] { return state_->find(tensor).buffer->read(); });
 }
 
-std::span<std::byte> Session::write(const std::string& input) { return state_->find(input).buffer->write(); }
+
+std::span<std::byte> Session::write(const std::string& input) {
+  return state_->settle([&] { return state_->find(input).buffer->write(); });
+}
 
 HostTensor Session::get(const std::string& name) const {
   // What was fed back lies in the input's memory.

@@ -28,6 +28,8 @@ class Session {
   /// Until the runs so far are done. Throws as get() does.
   void wait();
   HostTensor get(const std::string& tensor) const;
+  /// Begins to fetch what read() is going to be asked for, so that several tensors are waited for once.
+  void prefetch(const std::string& tensor);
   /// The values of an input or output, valid until the next run; throws TypeError for an unknown name.
   std::span<const std::byte> read(const std::string& tensor) const;
   /// The memory of an input, to fill with all of its values before the next run; throws TypeError for an unknown name.

@@ -77,7 +77,7 @@ std::string log_levels(std::string_view value) {
 constexpr std::array kSwitches = {
     Switch{"MOXIE_CACHE_DIR", "DIR", "where compiled kernels are kept; 0: nowhere (default: ~/.cache/moxie)", any_text},
     Switch{"MOXIE_CHECK", "LIST", "kernels look for bad values: nan, negvar, bounds", check_names},
-    Switch{"MOXIE_DEVICE", "NAME", "the device of commands without --device: cpu, interp, cuda or auto", device_name},
+    Switch{"MOXIE_DEVICE", "NAME", "the device of commands without --device: cpu, interp, cuda, cuda-emu or auto", device_name},
     Switch{"MOXIE_DUMP", "DIR", "writes every stage of everything that is compiled into this folder", any_text},
     Switch{"MOXIE_DUMP_FILTER", "REGEX", "MOXIE_DUMP writes kernels with such names only", regular_expression},
     Switch{"MOXIE_DUMP_STAGES", "LIST", "MOXIE_DUMP writes these stages only: ir, loop, llvm, ...", dump_stages},

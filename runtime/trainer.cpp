@@ -55,6 +55,7 @@ StepResult Trainer::step() {
   load("target", data_.target, samples);
   rows_ = samples.size();
   session_.run();
+  for (const char* scalar : {"loss", "gradient_norm"}) session_.prefetch(scalar);
   return {scalar(session_, "loss"), scalar(session_, "gradient_norm"), samples};
 }
 

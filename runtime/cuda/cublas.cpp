@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -108,20 +109,15 @@ int to_int(std::int64_t value) {
   return static_cast<int>(value);
 }
 
-/// cuBLAS counts column by column, so that it is asked for the transposed product: right^T * left^T.
 template <class T>
 Status multiply(Gemm<T> gemm, Handle handle, const MatrixProductCall& call) {
-  const int rows = to_int(call.rows);
-  const int columns = to_int(call.columns);
-  const int depth = to_int(call.depth);
+  const GemmArguments g = gemm_arguments(call);
   const T alpha = static_cast<T>(call.alpha);
   const T beta = 0;
-  const auto* left = reinterpret_cast<const T*>(call.left);
-  const auto* right = reinterpret_cast<const T*>(call.right);
-  return gemm(handle, call.right_transposed ? kTranspose : kNoTranspose,
-              call.left_transposed ? kTranspose : kNoTranspose, columns, rows, depth, &alpha, right,
-              call.right_transposed ? std::max(depth, 1) : columns, left,
-              call.left_transposed ? rows : std::max(depth, 1), &beta, reinterpret_cast<T*>(call.out), columns);
+  const auto matrix = [](DevicePointer pointer) { return reinterpret_cast<T*>(pointer); };
+  return gemm(handle, g.first_transposed ? kTranspose : kNoTranspose, g.second_transposed ? kTranspose : kNoTranspose,
+              g.m, g.n, g.k, &alpha, matrix(g.first), g.first_stride, matrix(g.second), g.second_stride, &beta,
+              matrix(g.out), g.out_stride);
 }
 
 class Multiplier {
@@ -161,6 +157,24 @@ class Multiplier {
 };
 
 }  // namespace
+
+GemmArguments gemm_arguments(const MatrixProductCall& call) {
+  const int rows = to_int(call.rows);
+  const int columns = to_int(call.columns);
+  const int depth = to_int(call.depth);
+  const int depth_stride = std::max(depth, 1);
+  return {call.right_transposed,
+          call.left_transposed,
+          columns,
+          rows,
+          depth,
+          call.right,
+          call.left,
+          call.out,
+          call.right_transposed ? depth_stride : columns,
+          call.left_transposed ? rows : depth_stride,
+          columns};
+}
 
 Multiply cublas_multiply(const Driver& driver, std::vector<std::filesystem::path> directories) {
   const auto multiplier = std::make_shared<Multiplier>(driver, std::move(directories));

@@ -10,6 +10,17 @@
 
 namespace moxie::cuda {
 
+/// A product of row-major matrices as cuBLAS is asked for it. It counts column by column, to which they are transposed:
+/// so the transposed product, right^T * left^T.
+struct GemmArguments {
+  bool first_transposed = false, second_transposed = false;
+  int m = 0, n = 0, k = 0;
+  DevicePointer first = 0, second = 0, out = 0;
+  int first_stride = 0, second_stride = 0, out_stride = 0;  // from column to column
+};
+/// Throws DeviceError for extents beyond 31 bits.
+GemmArguments gemm_arguments(const MatrixProductCall& call);
+
 /// Matrix products in strict precision, for Platform::multiply. Handles are made as streams come and last as long as
 /// the function.
 Multiply cublas_multiply(const Driver& driver, std::vector<std::filesystem::path> directories = toolkit_directories());

@@ -23,27 +23,33 @@ void CudaBuffer::resize(std::size_t bytes) {
     device_.zero(bytes);
   size_ = bytes;
   device_is_current_ = true;
-  host_is_current_ = false;
+  host_copy_ = HostCopy::stale;
+}
+
+void CudaBuffer::prefetch() {
+  if (host_copy_ != HostCopy::stale) return;
+  gpu_->enter();
+  make_room(slot());
+  const Result error = gpu_->driver().MemcpyDtoHAsync(slot().memory.data(), address(), size_, gpu_->stream());
+  gpu_->check(error, "copying from the device");
+  fetch_ticket_ = gpu_->next_ticket();
+  host_copy_ = HostCopy::coming;
 }
 
 std::span<const std::byte> CudaBuffer::read() {
-  if (!host_is_current_) {
-    gpu_->enter();
-    make_room(slot());
-    const Result error = gpu_->driver().MemcpyDtoHAsync(slot().memory.data(), address(), size_, gpu_->stream());
-    gpu_->check(error, "copying from the device");
-    gpu_->synchronize();
-    host_is_current_ = true;
-  }
+  prefetch();
+  if (fetch_ticket_ > gpu_->finished_ticket()) gpu_->synchronize();
+  host_copy_ = HostCopy::current;
   return {slot().memory.data(), size_};
 }
 
 std::span<std::byte> CudaBuffer::write() {
   gpu_->enter();
+  if (fetch_ticket_ > gpu_->finished_ticket()) gpu_->synchronize();
   if (in_flight(slot())) current_ = 1 - current_;
   await_copy(slot());
   make_room(slot());
-  host_is_current_ = true;
+  host_copy_ = HostCopy::current;
   device_is_current_ = false;
   return {slot().memory.data(), size_};
 }
@@ -62,7 +68,7 @@ void* CudaBuffer::kernel_input() {
 }
 
 void* CudaBuffer::kernel_output() {
-  host_is_current_ = false;
+  host_copy_ = HostCopy::stale;
   device_is_current_ = true;
   return reinterpret_cast<void*>(address());
 }

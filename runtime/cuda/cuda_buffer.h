@@ -19,17 +19,20 @@ class CudaBuffer : public Buffer {
 
   void resize(std::size_t bytes) override;
   std::span<const std::byte> read() override;
+  void prefetch() override;
   std::span<std::byte> write() override;
   void* kernel_input() override;
   void* kernel_output() override;
   DevicePointer address() const { return device_.address(); }
 
  private:
+  /// Whether the current slot has the values, or will when what is enqueued is done.
+  enum class HostCopy : std::uint8_t { stale, coming, current };
   /// Host memory, and the copy to the device that was enqueued from it last.
   struct Slot {
     PinnedMemory memory;
     Event copied = nullptr;
-    std::uint64_t ticket = 0;
+    std::uint64_t ticket = 0;  // 0: none
   };
 
   Slot& slot() { return slots_[current_]; }
@@ -42,7 +45,9 @@ class CudaBuffer : public Buffer {
   std::array<Slot, 2> slots_;  // the host fills one while the device may still copy from the other
   std::size_t current_ = 0;
   std::size_t size_ = 0;
-  bool host_is_current_ = false, device_is_current_ = false;
+  std::uint64_t fetch_ticket_ = 0;  // of the last copy to the host
+  HostCopy host_copy_ = HostCopy::stale;
+  bool device_is_current_ = false;
 };
 
 }  // namespace moxie::cuda

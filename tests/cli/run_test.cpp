@@ -52,7 +52,7 @@ void check_failure(const Outcome& outcome, int code, const std::string& text) {
 TEST_CASE("run writes every output, on every device and in both precisions") {
   const Workshop shop;
   write_inputs(shop);
-  for (const char* device : {"cpu", "interp"}) {
+  for (const char* device : {"cpu", "interp", "cuda-emu"}) {
     for (const char* dtype : {"f32", "f64"}) {
       CAPTURE(device);
       const Outcome outcome = shop.moxie(with(kRun, {"--device", device, "--dtype", dtype}));
@@ -97,6 +97,21 @@ TEST_CASE("random numbers follow seed and step") {
   CHECK(draw("1", "0") == first);
   CHECK(draw("2", "0") != first);
   CHECK(draw("1", "1") != first);
+}
+
+TEST_CASE("where there is no GPU, device cuda fails with the reason and auto takes the CPU in one line") {
+  const Workshop shop;
+  write_inputs(shop);
+  const Outcome wanted = shop.moxie(with(kRun, {"--device", "cuda"}));
+  const Outcome automatic = shop.moxie(with(kRun, {"--device", "auto"}));
+  CHECK(automatic.code == 0);
+  if (wanted.code == 0) {
+    CHECK(automatic.err.empty());
+    return;
+  }
+  check_failure(wanted, 1, "--device cpu");
+  CHECK(automatic.err.starts_with("moxie: --device auto takes the CPU: "));
+  CHECK(std::ranges::count(automatic.err, '\n') == 1);
 }
 
 TEST_CASE("a warm start compiles nothing") {
@@ -177,7 +192,7 @@ TEST_CASE("wrong usage has code 2") {
   check_failure(shop.moxie(with(kRun, {"--dim", "S=-1"})), 2, "--dim S=-1");
   check_failure(shop.moxie(with(kRun, {"--dim", "Q=1"})), 2, "--dim Q=1: f has no dim 'Q'; it has S, N");
   check_failure(shop.moxie(with(kRun, {"--dtype", "f16"})), 2, "f16 not in {f32,f64}");
-  check_failure(shop.moxie(with(kRun, {"--device", "gpu"})), 2, "gpu not in {cpu,interp,cuda,auto}");
+  check_failure(shop.moxie(with(kRun, {"--device", "gpu"})), 2, "gpu not in {cpu,interp,cuda,cuda-emu,auto}");
   check_failure(shop.moxie(with(kRun, {"--wrt", "x"})), 2, "--wrt needs --grad");
   check_failure(shop.moxie(with(kRun, {"--seed", "-1"})), 2, "Value -1 not in range 0");
   CHECK(shop.moxie({"run", "--help"}).code == 0);

@@ -33,7 +33,7 @@ std::optional<Nvrtc> installed() {
   try {
     return std::optional<Nvrtc>(std::in_place);
   } catch (const DeviceError& error) {
-    MESSAGE("skipped: ", error.what());
+    MESSAGE("skipped: ", std::string(error.what()));
     return {};
   }
 }

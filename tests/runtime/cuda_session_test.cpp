@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "compiler/codegen/cuda/cuda_text.h"
@@ -135,6 +136,63 @@ TEST_CASE("the host waits for nothing that it does not read, except to be at mos
   CHECK(waits() == 1);
   f.session.get("loss");
   CHECK(f.gpu.take_calls().empty());
+}
+
+TEST_CASE("tensors that are prefetched are waited for once") {
+  Fixture f;
+  f.step(1);
+  f.session.run();
+  f.gpu.take_calls();
+  for (const char* tensor : {"loss", "p", "loss"}) f.session.prefetch(tensor);
+  CHECK(f.gpu.take_calls() == Calls{"MemcpyDtoHAsync 4", "MemcpyDtoHAsync 12"});
+  f.session.read("loss");
+  f.session.read("p");
+  CHECK(f.gpu.take_calls() == Calls{"StreamSynchronize"});
+  f.session.run();
+  f.session.prefetch("p");
+  f.gpu.take_calls();
+  f.session.set("p", numbers({0, 0, 0}));  // not before the copy from the device is done
+  CHECK(f.gpu.take_calls() == Calls{"StreamSynchronize"});
+  CHECK(f.step(1) == 4);
+  CHECK(to_doubles(f.session.get("p")) == std::vector<double>{2, 2, 2});
+}
+
+TEST_CASE("a product is asked of cuBLAS transposed, since it counts column by column") {
+  const std::int64_t rows = 2, columns = 3, depth = 4;
+  for (int flags = 0; flags < 4; ++flags) {
+    CAPTURE(flags);
+    const bool left_transposed = (flags & 1) != 0, right_transposed = (flags & 2) != 0;
+    std::vector<double> left(8), right(12), got(6), want(6);
+    std::iota(left.begin(), left.end(), 1);
+    std::iota(right.begin(), right.end(), -5);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) {
+        for (std::int64_t k = 0; k < depth; ++k) {
+          const double l = left[static_cast<std::size_t>(left_transposed ? k * rows + i : i * depth + k)];
+          const double r = right[static_cast<std::size_t>(right_transposed ? j * depth + k : k * columns + j)];
+          want[static_cast<std::size_t>(i * columns + j)] += l * r;
+        }
+      }
+    }
+    const auto address = [](auto& values) { return reinterpret_cast<cuda::DevicePointer>(values.data()); };
+    const cuda::GemmArguments g = cuda::gemm_arguments({DType::f64, left_transposed, right_transposed, rows, columns,
+                                                        depth, 1, address(left), address(right), address(got)});
+    // What cuBLAS documents: column by column, out[m,n] = op(first)[m,k] * op(second)[k,n].
+    const auto element = [](cuda::DevicePointer matrix, int row, int column, int stride) -> double& {
+      return reinterpret_cast<double*>(matrix)[column * stride + row];
+    };
+    for (int i = 0; i < g.m; ++i) {
+      for (int j = 0; j < g.n; ++j) {
+        for (int k = 0; k < g.k; ++k) {
+          const auto [a, b] = g.first_transposed ? std::pair(k, i) : std::pair(i, k);
+          const auto [c, d] = g.second_transposed ? std::pair(j, k) : std::pair(k, j);
+          element(g.out, i, j, g.out_stride) +=
+              element(g.first, a, b, g.first_stride) * element(g.second, c, d, g.second_stride);
+        }
+      }
+    }
+    CHECK(got == want);
+  }
 }
 
 TEST_CASE("the last step is taken back without a copy") {
@@ -301,7 +359,8 @@ TEST_CASE("devices by name: auto takes the CPU where there is no GPU, and says w
     CHECK(contains(reason, "--device cpu"));
     CHECK(!contains(reason, "\n"));
   }
-  CHECK(message_of([] { open_device("gpu"); }) == "there is no device 'gpu'; choose one of: cpu, interp, cuda, auto");
+  CHECK(message_of([] { open_device("gpu"); }) ==
+        "there is no device 'gpu'; choose one of: cpu, interp, cuda, cuda-emu, auto");
 }
 
 TEST_CASE("a missing driver is named with its remedy") {

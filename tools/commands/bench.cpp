@@ -23,6 +23,7 @@ struct BenchOptions {
 };
 
 struct Measurement {
+  std::string device;  // that `auto` stands for
   double seconds = 0;  // median of a run
   double compile_s = 0;
   std::int64_t workspace_bytes = 0, input_bytes = 0, output_bytes = 0;
@@ -71,8 +72,10 @@ Measurement measure(const Program& program, const BenchPrograms& made, const Dim
   DeviceChoice device = options.device;
   device.cache_directory = "0";  // so that compiling is measured too
   const auto start = Clock::now();
-  Session session(program, dims, open_chosen_device(device));
+  const auto opened = open_chosen_device(device);
+  Session session(program, dims, opened);
   Measurement measured;
+  measured.device = opened->name();
   for (const InputDecl& input : session.plan().program.inputs) {
     session.set(input.name,
                 make_host_tensor(input.dtype, extents_of(program, input.name, dims), made.inputs.at(input.name)));
@@ -110,7 +113,7 @@ Result run_case(const BenchCase& bench, const BenchOptions& options) {
 nlohmann::json as_json(const Result& result, const BenchOptions& options, int threads) {
   const Measurement& largest = result.step ? *result.step : result.forward_backward;
   nlohmann::json entry = {{"case", result.name},
-                          {"device", options.device.name},
+                          {"device", largest.device},
                           {"dtype", options.dtype},
                           {"threads", threads},
                           {"tuned", options.device.tune},

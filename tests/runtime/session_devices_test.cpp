@@ -1,0 +1,127 @@
+// Sessions over many runs, on every device that this machine has: what is fed back, taken back, resized and drawn.
+#include <doctest/doctest.h>
+
+#include "compiler/support/error.h"
+#include "runtime/session.h"
+
+using namespace moxie;
+using Values = std::vector<double>;
+
+namespace {
+
+std::vector<std::shared_ptr<Device>> devices() {
+  std::vector<std::shared_ptr<Device>> found;
+  for (const std::string_view name : device_names()) {
+    if (name == "auto") continue;
+    try {
+      found.push_back(open_device(name, {1, "0"}));
+    } catch (const DeviceError& error) {
+      MESSAGE("skipped: ", std::string(error.what()));
+    }
+  }
+  return found;
+}
+
+HostTensor tensor(std::vector<std::int64_t> shape, const Values& values) {
+  return make_host_tensor(DType::f32, std::move(shape), values);
+}
+
+/// Moves p along the rows of x, and adds up how far it was from the origin.
+constexpr const char* kStep = R"(
+dim S dynamic, N = 2
+index s:S, n:N
+input p[N], x[S,N], moved
+output next[n] = p[n] + sum[s](x[s,n])
+output distance = moved + sum[n](p[n]^2)
+)";
+
+Program step_program() { return parse(kStep, "step"); }
+
+}  // namespace
+
+TEST_CASE("parameters go from run to run, and batches may change their size") {
+  for (const auto& device : devices()) {
+    CAPTURE(device->name());
+    Session session(step_program(), {}, device);
+    session.feed_back("next", "p");
+    session.feed_back("distance", "moved");
+    session.set("p", tensor({2}, {1, 2}));
+    session.set("moved", tensor({}, {0}));
+    Values p = {1, 2};
+    double distance = 0;
+    for (const std::int64_t rows : {3, 3, 2, 3, 3, 2, 3}) {
+      const auto count = static_cast<std::size_t>(rows);
+      session.set("x", tensor({rows, 2}, Values(2 * count, 0.5)));
+      session.run();
+      distance += p[0] * p[0] + p[1] * p[1];
+      for (double& value : p) value += 0.5 * static_cast<double>(rows);
+      CHECK(to_doubles(session.get("distance")) == Values{distance});
+      CHECK(to_doubles(session.get("p")) == p);
+    }
+    CHECK(session.step() == 7);
+  }
+}
+
+TEST_CASE("the last run can be taken back, and taken again") {
+  for (const auto& device : devices()) {
+    CAPTURE(device->name());
+    Session session(step_program(), {}, device);
+    session.feed_back("next", "p");
+    session.take_back();  // nothing has run yet
+    session.set("p", tensor({2}, {1, 2}));
+    session.set("moved", tensor({}, {0}));
+    session.set("x", tensor({1, 2}, {1, -1}));
+    for (int run = 0; run < 3; ++run) session.run();
+    session.take_back();
+    session.take_back();  // only the last
+    CHECK(to_doubles(session.get("p")) == Values{3, 0});
+    session.run();
+    CHECK(to_doubles(session.get("p")) == Values{4, -1});
+  }
+}
+
+TEST_CASE("random numbers follow the seed and the step, the same on every device") {
+  const Program program = parse("dim N = 5\nindex n:N\ninput x\noutput y[n] = x + randu(1)\n", "noise");
+  std::vector<Values> first;
+  for (const auto& device : devices()) {
+    CAPTURE(device->name());
+    Session session(program, {}, device);
+    session.set("x", tensor({}, {0}));
+    session.set_random_state(7, 3);
+    std::vector<Values> drawn;
+    for (int run = 0; run < 4; ++run) {
+      session.run();
+      drawn.push_back(to_doubles(session.get("y")));
+    }
+    CHECK(drawn[0] != drawn[1]);
+    session.set_random_state(7, 4);
+    session.run();
+    CHECK(to_doubles(session.get("y")) == drawn[1]);
+    if (first.empty()) first = drawn;
+    CHECK(drawn == first);
+  }
+}
+
+TEST_CASE("a run that leaves a formula's domain feeds nothing back") {
+  const Program program =
+      parse("dim R = 2\nindex r:R, t:R\ninput p, K[R,R]\noutput next = p + logdet[r,t](K[r,t])\n", "fit");
+  for (const auto& device : devices()) {
+    CAPTURE(device->name());
+    Session session(program, {}, device);
+    session.feed_back("next", "p");
+    session.set("p", tensor({}, {1}));
+    const auto run = [&](double diagonal) {
+      session.set("K", tensor({2, 2}, {diagonal, 0, 0, diagonal}));
+      session.run();
+      session.wait();
+    };
+    run(1);
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      CHECK_THROWS_WITH_AS(run(-1), doctest::Contains("not positive definite"), DeviceError);
+      CHECK(session.step() == 1);
+      CHECK(to_doubles(session.get("p")) == Values{1});
+    }
+    run(1);
+    CHECK(session.step() == 2);
+  }
+}
