@@ -24,7 +24,8 @@ def read_includes():
     files = {}
     for top in ("codegen_templates", "compiler", "ops", "runtime", "tools"):
         for path in sorted((ROOT / top).rglob("*")):
-            if path.suffix in (".h", ".cpp"):
+            fragment = top == "codegen_templates" and path.parent.name != top  # text for other compilers
+            if path.suffix in (".h", ".cpp") and not fragment:
                 files[str(path.relative_to(ROOT))] = INCLUDE.findall(path.read_text())
     return files
 
