@@ -20,13 +20,18 @@ def room_of(path):
     return max((room for room in BELOW if path.startswith(room + "/")), key=len, default=None)
 
 
+def from_root(include, path, top):
+    """Fragments are text for other compilers, and name their neighbours as those find them."""
+    neighbour = path.parent / include
+    return str(neighbour.relative_to(ROOT)) if top == "codegen_templates" and neighbour.exists() else include
+
+
 def read_includes():
     files = {}
     for top in ("codegen_templates", "compiler", "ops", "runtime", "tools"):
         for path in sorted((ROOT / top).rglob("*")):
-            fragment = top == "codegen_templates" and path.parent.name != top  # text for other compilers
-            if path.suffix in (".h", ".cpp") and not fragment:
-                files[str(path.relative_to(ROOT))] = INCLUDE.findall(path.read_text())
+            if path.suffix in (".h", ".cpp"):
+                files[str(path.relative_to(ROOT))] = [from_root(include, path, top) for include in INCLUDE.findall(path.read_text())]
     return files
 
 
