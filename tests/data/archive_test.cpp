@@ -64,7 +64,7 @@ TEST_CASE("gunzip refuses truncated, damaged and oversized data") {
 
 TEST_CASE("raw deflate round trip") {
   std::string text;
-  for (int i = 0; i < 100'000; ++i) text += static_cast<char>(i * i >> 3);
+  for (std::int64_t i = 0; i < 100'000; ++i) text += static_cast<char>(i * i >> 3);
   CHECK(inflate_raw(deflate_raw(text), "f", kLimit) == text);
   CHECK(inflate_raw(deflate_raw(""), "f", kLimit).empty());
 }
