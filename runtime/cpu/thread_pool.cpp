@@ -32,6 +32,7 @@ void ThreadPool::run(std::int64_t pieces, const std::function<void(std::int64_t,
     for (std::int64_t piece = 0; piece < pieces; ++piece) work(piece, 0);
     return;
   }
+  const std::lock_guard turn(callers_);
   work_ = &work;
   pieces_ = pieces;
   next_piece_ = 0;

@@ -21,6 +21,7 @@ class ThreadPool {
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
   /// Calls work(piece, thread) for every piece in 0..pieces, on threads 0..threads(); returns when all are done. The
   /// exception of the lowest piece is rethrown.
+  /// Callers on several threads, such as two Sessions of one device, take turns; `work` must not call run().
   void run(std::int64_t pieces, const std::function<void(std::int64_t piece, int thread)>& work);
 
  private:
@@ -28,6 +29,7 @@ class ThreadPool {
   void take_pieces(int thread);
 
   std::vector<std::thread> workers_;
+  std::mutex callers_;  // held for a whole run()
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<std::uint64_t> round_ = 0;    // grows by one for every run()

@@ -30,7 +30,7 @@ class Checker:
         self.options, self.folder = options, folder
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MOXIE_")}
         self.environment = environment | {"MOXIE_CACHE_DIR": str(folder / "cache")}
-        self.presets = {preset["name"] for preset in json.loads((options.root / "CMakePresets.json").read_text())["configurePresets"]}
+        self.presets = json.loads((options.root / "CMakePresets.json").read_text())
 
     def cpp(self, text):
         file = self.folder / "snippet.cpp"
@@ -62,8 +62,10 @@ class Checker:
         if program.startswith(("tools/", ".ci/")):
             return run(["bash", "-n", self.options.root / program])
         if program in ("cmake", "ctest"):
+            kind = "workflow" if "--workflow" in arguments else "test" if program == "ctest" else "configure"
+            known = {preset["name"] for preset in self.presets[f"{kind}Presets"]}
             named = [arguments[position + 1] for position, word in enumerate(arguments) if word == "--preset"]
-            return next((f"there is no preset {name}" for name in named if name not in self.presets), None)
+            return next((f"there is no {kind} preset {name}" for name in named if name not in known), None)
         if program in ("git", "cd"):
             return None
         return "no command that this check knows"
