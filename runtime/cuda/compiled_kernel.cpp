@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <limits>
+#include <numeric>
 
 #include "runtime/cache_file.h"
+#include "runtime/cuda/resource_report.h"
 #include "runtime/log.h"
 #include "runtime/parallel.h"
 
@@ -33,6 +36,35 @@ CacheEntry compile(const CudaKernel& kernel, KernelBuilder& builder) {
   return code;
 }
 
+CompiledKernel find_or_compile(const KernelRequest& request, Thrift thrift, KernelBuilder& builder) {
+  CompiledKernel made{request.lowered, choose_cuda_schedule(*request.lowered, request.limits, request.wide_index, thrift), {}, {}, builder.compiler.version};
+  made.kernel = cuda_kernel(*made.lowered, made.schedule);
+  auto edited = builder.overrides.find(cuda_kernel_file(made.kernel, builder.compiler, builder.architecture));
+  if (edited) made.kernel.text = std::move(edited->text);
+  std::optional<CacheEntry> code = builder.cache.find(key_of(made.kernel, builder));
+  made.code = code ? std::move(*code) : compile(made.kernel, builder);
+  return made;
+}
+
+/// Bytes that a thread keeps in memory for want of registers. Compilers that say nothing of registers have enough.
+std::int64_t stack_bytes(const CompiledKernel& compiled) {
+  std::int64_t bytes = 0;
+  for (const auto& [entry, resources] : resource_report(compiled.code.log)) bytes += resources.stack_bytes + resources.spill_store_bytes;
+  return bytes;
+}
+
+CompiledKernel compile_thriftily(const KernelRequest& request, KernelBuilder& builder) {
+  CompiledKernel best;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const Thrift thrift : kThrifts) {
+    CompiledKernel made = find_or_compile(request, thrift, builder);
+    const std::int64_t bytes = stack_bytes(made);
+    if (bytes < least) best = std::move(made), least = bytes;
+    if (least == 0) break;
+  }
+  return best;
+}
+
 bool is_comment(std::string_view line) {
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
   return line.substr(begin).starts_with("//");
@@ -54,24 +86,13 @@ std::string cuda_kernel_file(const CudaKernel& kernel, const Compiler& compiler,
   return kernel_file_name(kernel.entry, cuda_cache_key(kernel.text, compiler, architecture), ".cu");
 }
 
-std::vector<CompiledKernel> compile_kernels(std::vector<ScheduledKernel> kernels, KernelBuilder& builder) {
-  std::vector<CompiledKernel> compiled;
-  std::vector<std::size_t> missing;
-  for (ScheduledKernel& scheduled : kernels) {
-    CudaKernel kernel = cuda_kernel(*scheduled.lowered, scheduled.schedule);
-    auto edited = builder.overrides.find(cuda_kernel_file(kernel, builder.compiler, builder.architecture));
-    if (edited) kernel.text = std::move(edited->text);
-    std::optional<CacheEntry> code = builder.cache.find(key_of(kernel, builder));
-    if (!code) missing.push_back(compiled.size());
-    compiled.push_back(
-        {std::move(scheduled), std::move(kernel), code.value_or(CacheEntry{}), builder.compiler.version});
-  }
+std::vector<CompiledKernel> compile_kernels(const std::vector<KernelRequest>& requests, KernelBuilder& builder) {
+  std::vector<std::size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
   // The longest first, so that no thread is left with much while the others have nothing.
-  std::ranges::sort(missing, std::greater(), [&](std::size_t i) { return compiled[i].kernel.text.size(); });
-  in_parallel(missing.size(), [&](std::size_t k) {
-    CompiledKernel& made = compiled[missing[k]];
-    made.code = compile(made.kernel, builder);
-  });
+  std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) { return requests[i].lowered->program.values.size(); });
+  std::vector<CompiledKernel> compiled(requests.size());
+  in_parallel(requests.size(), [&](std::size_t k) { compiled[order[k]] = compile_thriftily(requests[order[k]], builder); });
   return compiled;
 }
 

@@ -11,13 +11,15 @@
 
 namespace moxie::cuda {
 
-struct ScheduledKernel {
+struct KernelRequest {
   const LoweredKernel* lowered = nullptr;  // of a Plan that outlives this
-  CudaSchedule schedule;
+  GpuLimits limits;
+  bool wide_index = false;
 };
 
 struct CompiledKernel {
-  ScheduledKernel scheduled;
+  const LoweredKernel* lowered = nullptr;
+  CudaSchedule schedule;
   CudaKernel kernel;
   CacheEntry code;
   std::string compiler;  // its version
@@ -31,8 +33,9 @@ struct KernelBuilder {
   KernelOverrides& overrides;
 };
 
-/// Finds the kernels in the cache, or compiles them on several threads. Throws CompileError.
-std::vector<CompiledKernel> compile_kernels(std::vector<ScheduledKernel> kernels, KernelBuilder& builder);
+/// Finds the kernels in the cache, or compiles them on several threads. A kernel whose registers do not suffice is compiled again with more thrift,
+/// by the compiler's own report. Throws CompileError.
+std::vector<CompiledKernel> compile_kernels(const std::vector<KernelRequest>& requests, KernelBuilder& builder);
 /// What the cache knows a kernel by: its text without comments, and what compiles it.
 std::string cuda_cache_key(const std::string& text, const Compiler& compiler, int architecture);
 /// The file that MOXIE_KERNEL_OVERRIDE looks for.

@@ -57,15 +57,15 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder,
 CudaExecutable::~CudaExecutable() { gpu_->settle(); }
 
 void CudaExecutable::load_kernels(KernelBuilder& builder, const GpuLimits& limits) {
-  std::vector<ScheduledKernel> scheduled;
+  std::vector<KernelRequest> requests;
   for (const LoweredKernel* kernel : all_kernels(*plan_))
-    scheduled.push_back({kernel, choose_cuda_schedule(*kernel, limits, needs_wide_index(*plan_, *kernel, dims_))});
-  auto compiled = compile_kernels(std::move(scheduled), builder);
+    requests.push_back({kernel, limits, needs_wide_index(*plan_, *kernel, dims_)});
+  auto compiled = compile_kernels(requests, builder);
   kernels_.resize(plan_->steps.size());
   std::size_t number = 0;
   for (std::size_t step = 0; step < plan_->steps.size(); ++step) {
     for (const LoweredKernel& kernel : kernels_of(plan_->steps[step])) {
-      const CudaGrid grid = choose_cuda_grid(kernel, compiled[number].scheduled.schedule, limits, dims_);
+      const CudaGrid grid = choose_cuda_grid(kernel, compiled[number].schedule, limits, dims_);
       kernels_[step].push_back({LoadedKernel(gpu_, std::move(compiled[number])), grid, step, number});
       random_is_drawn_ = random_is_drawn_ || draws_random(kernels_[step].back().code);
       ++number;

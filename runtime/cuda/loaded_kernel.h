@@ -20,8 +20,8 @@ class LoadedKernel {
   LoadedKernel& operator=(LoadedKernel&&) = delete;
 
   const CompiledKernel& compiled() const { return compiled_; }
-  const LoweredKernel& lowered() const { return *compiled_.scheduled.lowered; }
-  const CudaSchedule& schedule() const { return compiled_.scheduled.schedule; }
+  const LoweredKernel& lowered() const { return *compiled_.lowered; }
+  const CudaSchedule& schedule() const { return compiled_.schedule; }
 
   /// Enqueue the kernel, and what combines its partial results: `elements` in all. Throw DeviceError with all that is
   /// known about the launch.
