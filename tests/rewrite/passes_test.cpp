@@ -121,17 +121,3 @@ output z = y[1,2] + y[3,3]
                                    {{"S", 70}});
   CHECK(contains(print(result), "diagonals"));
 }
-
-TEST_CASE("sums that differ in the order of their axes are computed once") {
-  const Program result = optimised(R"(dim S dynamic, N = 3, R = 5
-index s:S, n:N, r:R, t:R
-input x[S,N], v[R,N]
-output a[r,t,n] = sum[s](x[s,n]*exp(v[r,n] - 2*v[t,n] - x[s,n]))
-output b[n,t,r] = sum[s](exp(-x[s,n] + v[r,n] - 2*v[t,n])*x[s,n])
-output c[n,r,t] = sum[s](x[s,n]*exp(v[t,n] - v[r,n] - x[s,n]))
-)",
-                                   {{"S", 4}, {"N", 3}, {"R", 5}});
-  std::ptrdiff_t sums_over_samples = 0;
-  for (const Definition& definition : result.definitions) sums_over_samples += contains(print(definition.body, result, definition.axes), "sum[s]");
-  CHECK(sums_over_samples == 2);
-}
