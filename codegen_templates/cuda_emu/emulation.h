@@ -1,5 +1,5 @@
-// What the text of a CUDA kernel is compiled against when it is built as C++ and runs on the CPU: the names that CUDA defines, over checked pointers
-// and over the machine, which runs threads, barriers and warps.
+// What the text of a CUDA kernel is compiled against when it is built as C++ and runs on the CPU: the names that CUDA
+// defines, over checked pointers and over the machine, which runs threads, barriers and warps.
 #pragma once
 #define MOXIE_CUDA_EMULATION 1
 
@@ -38,14 +38,11 @@ struct Argument {
   }
 };
 
-inline constexpr const char* kParameterNames[] = {"parameter 0", "parameter 1", "parameter 2", "parameter 3", "parameter 4", "parameter 5", "parameter 6", "parameter 7"};
-
 template <class T>
 struct Argument<Pointer<T>> {
   static constexpr u32 bytes = sizeof(u64);
   static Pointer<T> take(const void* value, u32 parameter) {
-    return {machine->resolve(Argument<u64>::take(value, parameter), parameter), parameter < 8 ? kParameterNames[parameter] : "a later parameter",
-            Space::global};
+    return {machine->resolve(Argument<u64>::take(value, parameter), parameter), "memory without EXTENT", Space::global};
   }
 };
 
@@ -80,5 +77,6 @@ extern "C" __attribute__((visibility("default"))) void moxie_attach(Machine* hos
 }  // namespace moxie_emulation
 
 /// One line for each kernel of a module, behind its text.
-#define MOXIE_ENTRY(name) \
-  extern "C" __attribute__((visibility("default"))) const moxie_emulation::EntryPoint moxie_entry_##name = moxie_emulation::Entry<&name>::point;
+#define MOXIE_ENTRY(name)                                                                                  \
+  extern "C" __attribute__((visibility("default"))) const moxie_emulation::EntryPoint moxie_entry_##name = \
+      moxie_emulation::Entry<&name>::point;

@@ -1,5 +1,5 @@
-// The border between a kernel built as C++ and the machine that runs its threads (runtime/cuda/emulator). Both sides include this file; it includes
-// nothing, since it is compiled with every kernel.
+// The border between a kernel built as C++ and the machine that runs its threads (runtime/cuda/emulator). Both sides
+// include this file; it includes nothing, since it is compiled with every kernel.
 #pragma once
 
 namespace moxie_emulation {
@@ -12,8 +12,9 @@ struct Triple {
   u32 x = 1, y = 1, z = 1;
 };
 
-/// Who touched 4 bytes last. A stamp is (time << 11) | (atomic << 10) | thread of the block; time grows with every barrier, warp operation and block,
-/// and never repeats in a process, so that what earlier blocks and launches left needs no clearing.
+/// Who touched 4 bytes last. A stamp is (time << 11) | (atomic << 10) | thread of the block; time grows with every
+/// barrier, warp operation and block, and never repeats in a process, so that what earlier blocks and launches left
+/// needs no clearing.
 struct Shadow {
   u64 write, read;
   u32 lanes;   // that have read, of the warp of `read`
@@ -48,8 +49,8 @@ struct WarpCall {
   u32 width = 32;
 };
 
-/// Kernels reach the host through virtual functions only, so that a module needs no symbol of the program that loads it. Functions that find a kernel
-/// at fault do not return to it.
+/// Kernels reach the host through virtual functions only, so that a module needs no symbol of the program that loads
+/// it. Functions that find a kernel at fault do not return to it.
 class Machine {
  public:
   u64 stamp = 0;  // of accesses by the running thread

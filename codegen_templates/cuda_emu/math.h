@@ -1,16 +1,17 @@
-// CUDA's mathematical functions, by the C library's. No standard header is read: they take longer to compile than a kernel.
+// CUDA's mathematical functions, by the C library's. No standard header is read: they take longer to compile than a
+// kernel.
 #pragma once
 #include "pointer.h"
 
-#define MOXIE_UNARY(name)                                              \
+#define MOXIE_UNARY(name)                                                \
   MOXIE_INLINE float name##f(float x) { return __builtin_##name##f(x); } \
   MOXIE_INLINE float name(float x) { return __builtin_##name##f(x); }    \
   MOXIE_INLINE double name(double x) { return __builtin_##name(x); }
-#define MOXIE_BINARY(name)                                                              \
-  MOXIE_INLINE float name##f(float x, float y) { return __builtin_##name##f(x, y); }      \
-  MOXIE_INLINE float name(float x, float y) { return __builtin_##name##f(x, y); }         \
-  MOXIE_INLINE double name(double x, double y) { return __builtin_##name(x, y); }         \
-  MOXIE_INLINE double name(double x, float y) { return __builtin_##name(x, double(y)); }  \
+#define MOXIE_BINARY(name)                                                               \
+  MOXIE_INLINE float name##f(float x, float y) { return __builtin_##name##f(x, y); }     \
+  MOXIE_INLINE float name(float x, float y) { return __builtin_##name##f(x, y); }        \
+  MOXIE_INLINE double name(double x, double y) { return __builtin_##name(x, y); }        \
+  MOXIE_INLINE double name(double x, float y) { return __builtin_##name(x, double(y)); } \
   MOXIE_INLINE double name(float x, double y) { return __builtin_##name(double(x), y); }
 
 MOXIE_UNARY(exp)
@@ -90,8 +91,8 @@ MOXIE_INLINE float cospi(float x) { return float(cospi(double(x))); }
 MOXIE_INLINE float sinpif(float x) { return sinpi(x); }
 MOXIE_INLINE float cospif(float x) { return cospi(x); }
 
-#define MOXIE_CLASS(name)                                                  \
-  MOXIE_INLINE bool name(float x) { return __builtin_##name(x) != 0; }     \
+#define MOXIE_CLASS(name)                                              \
+  MOXIE_INLINE bool name(float x) { return __builtin_##name(x) != 0; } \
   MOXIE_INLINE bool name(double x) { return __builtin_##name(x) != 0; }
 MOXIE_CLASS(isnan)
 MOXIE_CLASS(isinf)
@@ -103,8 +104,8 @@ MOXIE_INLINE long long abs(long long x) { return x < 0 ? -x : x; }
 MOXIE_INLINE float abs(float x) { return __builtin_fabsf(x); }
 MOXIE_INLINE double abs(double x) { return __builtin_fabs(x); }
 
-#define MOXIE_MIN_MAX(T)                                      \
-  MOXIE_INLINE T min(T a, T b) { return b < a ? b : a; }      \
+#define MOXIE_MIN_MAX(T)                                 \
+  MOXIE_INLINE T min(T a, T b) { return b < a ? b : a; } \
   MOXIE_INLINE T max(T a, T b) { return a < b ? b : a; }
 MOXIE_MIN_MAX(int)
 MOXIE_MIN_MAX(unsigned)
@@ -126,12 +127,12 @@ MOXIE_INLINE float __cosf(float x) { return cos(x); }
 MOXIE_INLINE float __powf(float x, float y) { return pow(x, y); }
 MOXIE_INLINE float __fdividef(float x, float y) { return x / y; }
 
-#define MOXIE_ROUNDED(T, prefix)                                                                \
-  MOXIE_INLINE T __##prefix##add_rn(T a, T b) { return a + b; }                                   \
-  MOXIE_INLINE T __##prefix##sub_rn(T a, T b) { return a - b; }                                   \
-  MOXIE_INLINE T __##prefix##mul_rn(T a, T b) { return a * b; }                                   \
-  MOXIE_INLINE T __##prefix##div_rn(T a, T b) { return a / b; }                                   \
-  MOXIE_INLINE T __##prefix##sqrt_rn(T a) { return sqrt(a); }                                     \
+#define MOXIE_ROUNDED(T, prefix)                                \
+  MOXIE_INLINE T __##prefix##add_rn(T a, T b) { return a + b; } \
+  MOXIE_INLINE T __##prefix##sub_rn(T a, T b) { return a - b; } \
+  MOXIE_INLINE T __##prefix##mul_rn(T a, T b) { return a * b; } \
+  MOXIE_INLINE T __##prefix##div_rn(T a, T b) { return a / b; } \
+  MOXIE_INLINE T __##prefix##sqrt_rn(T a) { return sqrt(a); }   \
   MOXIE_INLINE T __##prefix##rcp_rn(T a) { return 1 / a; }
 MOXIE_ROUNDED(float, f)
 MOXIE_ROUNDED(double, d)

@@ -9,9 +9,13 @@ namespace moxie_emulation {
 static Machine* machine = nullptr;
 
 template <class T>
-struct Plain { using Type = T; };
+struct Plain {
+  using Type = T;
+};
 template <class T>
-struct Plain<const T> { using Type = T; };
+struct Plain<const T> {
+  using Type = T;
+};
 
 template <class T>
 class Reference;
@@ -45,8 +49,10 @@ class Pointer {
   }
 
   MOXIE_INLINE auto operator[](i64 i) const {
-    if constexpr (__is_same(T, const Value)) return (*this + i).load();
-    else return Reference<T>(*this + i);
+    if constexpr (__is_same(T, const Value))
+      return (*this + i).load();
+    else
+      return Reference<T>(*this + i);
   }
   MOXIE_INLINE auto operator*() const { return (*this)[0]; }
   /// Members of a struct: within bounds, but not checked for races.
@@ -156,13 +162,10 @@ using Pointer = moxie_emulation::Pointer<T>;
 template <class T>
 using Global = moxie_emulation::Pointer<T>;
 
+/// The same memory as elements of another type: vectors, for example.
 template <class U, class T>
 Pointer<U> pointer_cast(const Pointer<T>& p) {
   return p.template cast<U>();
-}
-template <class U, class T>
-U* pointer_cast(T* p) {
-  return reinterpret_cast<U*>(p);
 }
 
 /// `count` elements of a workspace, from a byte on.

@@ -28,7 +28,9 @@ T shuffle(WarpKind kind, u32 mask, int line, T value, u32 argument, u32 width) {
   return from_bits<T>(machine->warp({kind, mask, line, to_bits(value), argument, width}));
 }
 
-inline u32 vote(WarpKind kind, u32 mask, int line, bool predicate) { return u32(machine->warp({kind, mask, line, predicate})); }
+inline u32 vote(WarpKind kind, u32 mask, int line, bool predicate) {
+  return u32(machine->warp({kind, mask, line, predicate}));
+}
 
 }  // namespace moxie_emulation
 
@@ -46,14 +48,15 @@ inline int __all_sync(unsigned mask, bool predicate, int line = __builtin_LINE()
 }
 inline unsigned __activemask() { return moxie_emulation::machine->active_lanes(); }
 
-#define MOXIE_SHUFFLE(name, kind)                                                                         \
-  template <class T>                                                                                      \
-  T name(unsigned mask, T value, unsigned argument, int width = 32, int line = __builtin_LINE()) {          \
+#define MOXIE_SHUFFLE(name, kind)                                                                                   \
+  template <class T>                                                                                                \
+  T name(unsigned mask, T value, unsigned argument, int width = 32, int line = __builtin_LINE()) {                  \
     return moxie_emulation::shuffle(moxie_emulation::WarpKind::kind, mask, line, value, argument, unsigned(width)); \
-  }                                                                                                       \
-  template <class T>                                                                                      \
-  T name(unsigned mask, const moxie_emulation::Reference<T>& value, unsigned argument, int width = 32, int line = __builtin_LINE()) { \
-    return name(mask, T(value), argument, width, line);                                                   \
+  }                                                                                                                 \
+  template <class T>                                                                                                \
+  T name(unsigned mask, const moxie_emulation::Reference<T>& value, unsigned argument, int width = 32,              \
+         int line = __builtin_LINE()) {                                                                             \
+    return name(mask, T(value), argument, width, line);                                                             \
   }
 MOXIE_SHUFFLE(__shfl_sync, shuffle)
 MOXIE_SHUFFLE(__shfl_up_sync, shuffle_up)
@@ -65,27 +68,29 @@ MOXIE_SHUFFLE(__shfl_xor_sync, shuffle_xor)
 namespace moxie_emulation {
 
 template <class T>
-struct Same { using Type = T; };
+struct Same {
+  using Type = T;
+};
 
 }  // namespace moxie_emulation
 
-#define MOXIE_ATOMIC(name, updated)                                                                        \
-  template <class T>                                                                                       \
-  T name(T* p, typename moxie_emulation::Same<T>::Type value) {                                              \
-    const T old = *p;                                                                                      \
-    *p = updated;                                                                                          \
-    return old;                                                                                            \
-  }                                                                                                        \
-  template <class T>                                                                                       \
-  T name(const moxie_emulation::Pointer<T>& p, typename moxie_emulation::Same<T>::Type value) {              \
-    return name(p.atomic(), value);                                                                        \
+#define MOXIE_ATOMIC(name, updated)                                                             \
+  template <class T>                                                                            \
+  T name(T* p, typename moxie_emulation::Same<T>::Type value) {                                 \
+    const T old = *p;                                                                           \
+    *p = updated;                                                                               \
+    return old;                                                                                 \
+  }                                                                                             \
+  template <class T>                                                                            \
+  T name(const moxie_emulation::Pointer<T>& p, typename moxie_emulation::Same<T>::Type value) { \
+    return name(p.atomic(), value);                                                             \
   }
 MOXIE_ATOMIC(atomicAdd, old + value)
 MOXIE_ATOMIC(atomicSub, old - value)
 MOXIE_ATOMIC(atomicExch, value)
 MOXIE_ATOMIC(atomicMin, value < old ? value : old)
 MOXIE_ATOMIC(atomicMax, old < value ? value : old)
-MOXIE_ATOMIC(atomicAnd, old & value)
+MOXIE_ATOMIC(atomicAnd, old& value)
 MOXIE_ATOMIC(atomicOr, old | value)
 
 template <class T>
@@ -95,6 +100,7 @@ T atomicCAS(T* p, typename moxie_emulation::Same<T>::Type expected, typename mox
   return old;
 }
 template <class T>
-T atomicCAS(const moxie_emulation::Pointer<T>& p, typename moxie_emulation::Same<T>::Type expected, typename moxie_emulation::Same<T>::Type desired) {
+T atomicCAS(const moxie_emulation::Pointer<T>& p, typename moxie_emulation::Same<T>::Type expected,
+            typename moxie_emulation::Same<T>::Type desired) {
   return atomicCAS(p.atomic(), expected, desired);
 }

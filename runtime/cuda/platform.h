@@ -41,7 +41,7 @@ struct Platform {
 
 /// NVIDIA's driver, NVRTC and cuBLAS, each loaded when first needed. Throws DeviceError that names what is missing and how to get it.
 Platform nvidia_platform();
-/// The same kernels as C++ on the CPU, checked at every step: races, barriers and subscripts. Throws DeviceError where no C++ compiler is found.
+/// The same kernels as C++ on the CPU, checked at every step: races, barriers and subscripts. Its compiler throws DeviceError where the machine has none.
 Platform emulated_platform();
 
 }  // namespace moxie::cuda

@@ -16,7 +16,8 @@ const Driver& driver() { return emulated().driver; }
 }  // namespace
 
 TEST_CASE("a graph is recorded and replayed") {
-  const EmulatedKernel twice("(Global<float> x, const float factor) { EXTENT(x, 4); x[threadIdx.x] = x[threadIdx.x] * factor; }");
+  const EmulatedKernel twice(
+      "(Global<float> x, const float factor) { EXTENT(x, 4); x[threadIdx.x] = x[threadIdx.x] * factor; }");
   const DeviceArray<float> x({1, 2, 3, 4});
   Stream stream;
   Graph graph;
@@ -86,7 +87,8 @@ TEST_CASE("memory has bounds") {
   REQUIRE(driver().MemAlloc(&pointer, 16) == 0);
   CHECK(driver().MemcpyDtoHAsync(values.data(), pointer, 16, nullptr) == 0);
   CHECK(std::isnan(values[0]));
-  CHECK(message(driver().MemcpyHtoDAsync(pointer + 8, values.data(), 24, nullptr)).find("24 bytes at ") != std::string::npos);
+  CHECK(message(driver().MemcpyHtoDAsync(pointer + 8, values.data(), 24, nullptr)).find("24 bytes at ") !=
+        std::string::npos);
   CHECK(driver().MemsetD8Async(pointer, 0, 17, nullptr) == 1);
   CHECK(driver().MemFree(pointer) == 0);
   CHECK(driver().MemFree(pointer) == 1);
@@ -112,7 +114,8 @@ TEST_CASE("the device says what it is") {
 TEST_CASE("what is no module, and kernels that a module does not have") {
   Module module;
   Function function;
-  CHECK(message(driver().ModuleLoadData(&module, "\177ELF and so on")) == "the image is no module of the emulated device");
+  CHECK(message(driver().ModuleLoadData(&module, "\177ELF and so on")) ==
+        "the image is no module of the emulated device");
   const std::string entries[] = {"f"};
   const auto compiled = emulated().compiler.compile("extern \"C\" __global__ void f() {}", entries, 90);
   REQUIRE(driver().ModuleLoadData(&module, compiled.object.data()) == 0);
@@ -136,14 +139,21 @@ TEST_CASE("without a compiler there is a reason and a remedy") {
   const std::string entries[] = {"f"};
   setenv("PATH", "/nowhere", 1);
   CHECK_THROWS_WITH_AS(emulated().compiler.compile("extern \"C\" __global__ void f() {}", entries, 90),
-                       "device cuda-emu compiles its kernels with a C++ compiler, and none is found as $CXX, c++, g++ or clang++; install one (Debian: g++)",
+                       "device cuda-emu compiles its kernels with a C++ compiler, and none is found as $CXX, c++, g++ "
+                       "or clang++; install one (Debian: g++)",
                        moxie::DeviceError);
   setenv("PATH", path.c_str(), 1);
 }
 
 TEST_CASE("matrix products, in order with the stream") {
   const DeviceArray<float> left({1, 2, 3, 4}), right({5, 6, 7, 8}), out({0, 0, 0, 0});
-  MatrixProductCall call{.rows = 2, .columns = 2, .depth = 2, .alpha = 2, .left = left.pointer(), .right = right.pointer(), .out = out.pointer()};
+  MatrixProductCall call{.rows = 2,
+                         .columns = 2,
+                         .depth = 2,
+                         .alpha = 2,
+                         .left = left.pointer(),
+                         .right = right.pointer(),
+                         .out = out.pointer()};
   emulated().multiply(call, nullptr);
   CHECK(out.values() == std::vector<float>{38, 44, 86, 100});
   call.right_transposed = true;

@@ -25,5 +25,6 @@ EmulatedKernel::EmulatedKernel(const std::string& text) {
 EmulatedKernel::~EmulatedKernel() { emulated().driver.ModuleUnload(module_); }
 
 std::string EmulatedKernel::launch(Shape shape, void** parameters, Stream stream) const {
-  return message(emulated().driver.LaunchKernel(function_, shape.blocks, 1, 1, shape.threads, shape.block_rows, 1, shape.shared_bytes, stream, parameters, nullptr));
+  return message(emulated().driver.LaunchKernel(function_, shape.blocks, 1, 1, shape.threads, shape.block_rows, 1,
+                                                shape.shared_bytes, stream, parameters, nullptr));
 }

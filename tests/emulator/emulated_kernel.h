@@ -35,9 +35,13 @@ class EmulatedKernel {
 
  private:
   template <class T>
-  static const T& parameter(const T& value) { return value; }
+  static const T& parameter(const T& value) {
+    return value;
+  }
   template <class T>
-  static const moxie::cuda::DevicePointer& parameter(const DeviceArray<T>& array) { return array.pointer(); }
+  static const moxie::cuda::DevicePointer& parameter(const DeviceArray<T>& array) {
+    return array.pointer();
+  }
 
   moxie::cuda::Module module_ = nullptr;
   moxie::cuda::Function function_ = nullptr;

@@ -195,7 +195,8 @@ TEST_CASE("functions of mathematics have CUDA's names") {
   const DeviceArray<double> x({0.25}), y({0, 0});
   const DeviceArray<float> z({0, 0});
   CHECK(values({.threads = 1}, x, y, z) == "");
-  const double expected = 2 + 0.5 * std::erfc(-0.25 / std::sqrt(2.0)) + std::lgamma(0.25) + std::exp2(0.25) + std::sqrt(0.5);
+  const double expected =
+      2 + 0.5 * std::erfc(-0.25 / std::sqrt(2.0)) + std::lgamma(0.25) + std::exp2(0.25) + std::sqrt(0.5);
   CHECK(y.values()[0] == doctest::Approx(expected).epsilon(1e-14));
   CHECK(z.values()[0] == doctest::Approx(expected).epsilon(1e-6));
   CHECK(y.values()[1] == 3 + 4607182418800017408.0 + 8);

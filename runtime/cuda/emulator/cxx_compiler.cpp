@@ -30,9 +30,12 @@ using Words = std::vector<std::string>;
 
 constexpr const char* kHeaders[] = {"machine.h", "pointer.h", "math.h", "vectors.h", "warp.h", "emulation.h"};
 
-/// -O1: kernels of tests are compiled more often than they run. CUDA's functions leave errno alone, which lets sqrt() be one instruction.
+/// -O1: kernels of tests are compiled more often than they run. CUDA's functions leave errno alone, which lets sqrt()
+/// be one instruction.
 const Words& options() {
-  static const Words words = {"-x", "c++", "-std=c++20", "-O1", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-w", "-shared", "-fPIC"};
+  static const Words words = {
+      "-x", "c++",     "-std=c++20", "-O1", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden",
+      "-w", "-shared", "-fPIC"};
   return words;
 }
 
@@ -78,7 +81,8 @@ Words prepare(const fs::path& folder, const std::string& text, std::span<const s
   for (const std::string& entry : entries) source += fmt::format("MOXIE_ENTRY({})\n", entry);
   write_file(folder / "kernel.cu", source);
   Words words = options();
-  for (const fs::path& path : {fs::path("-include"), folder / "emulation.h", folder / "kernel.cu", fs::path("-o"), folder / "kernel.so"}) {
+  for (const fs::path& path :
+       {fs::path("-include"), folder / "emulation.h", folder / "kernel.cu", fs::path("-o"), folder / "kernel.so"}) {
     words.push_back(path.string());
   }
   return words;
@@ -95,10 +99,14 @@ CacheEntry compile_module(const std::string& text, std::span<const std::string> 
     const auto status = run(words, log);
     if (!status) continue;
     const std::string messages = read_file(log);
-    if (*status != 0) throw CompileError(fmt::format("{} does not accept the text of {} for cuda-emu:\n{}", words[0], fmt::join(entries, ", "), messages));
+    if (*status != 0)
+      throw CompileError(fmt::format("{} does not accept the text of {} for cuda-emu:\n{}", words[0],
+                                     fmt::join(entries, ", "), messages));
     return {module_image(read_file(folder.path() / "kernel.so")), text, messages};
   }
-  throw DeviceError("device cuda-emu compiles its kernels with a C++ compiler, and none is found as $CXX, c++, g++ or clang++; install one (Debian: g++)");
+  throw DeviceError(
+      "device cuda-emu compiles its kernels with a C++ compiler, and none is found as $CXX, c++, g++ or clang++; "
+      "install one (Debian: g++)");
 }
 
 std::string module_version() {

@@ -15,32 +15,32 @@ struct Attribute {
 
 // CUdevice_attribute, with the values of an H200.
 constexpr Attribute kDevice[] = {
-    {1, 1024},      // MAX_THREADS_PER_BLOCK
-    {2, 1024},      // MAX_BLOCK_DIM_X
-    {3, 1024},      // MAX_BLOCK_DIM_Y
-    {4, 64},        // MAX_BLOCK_DIM_Z
+    {1, 1024},        // MAX_THREADS_PER_BLOCK
+    {2, 1024},        // MAX_BLOCK_DIM_X
+    {3, 1024},        // MAX_BLOCK_DIM_Y
+    {4, 64},          // MAX_BLOCK_DIM_Z
     {5, 2147483647},  // MAX_GRID_DIM_X
-    {6, 65535},     // MAX_GRID_DIM_Y
-    {7, 65535},     // MAX_GRID_DIM_Z
-    {8, 49152},     // MAX_SHARED_MEMORY_PER_BLOCK
-    {10, 32},       // WARP_SIZE
-    {12, 65536},    // MAX_REGISTERS_PER_BLOCK
-    {13, 1980000},  // CLOCK_RATE, in kHz
-    {16, 132},      // MULTIPROCESSOR_COUNT
-    {18, 0},        // INTEGRATED
-    {31, 1},        // CONCURRENT_KERNELS
-    {36, 3201000},  // MEMORY_CLOCK_RATE, in kHz
-    {37, 6144},     // GLOBAL_MEMORY_BUS_WIDTH
-    {38, 62914560},  // L2_CACHE_SIZE
-    {39, 2048},     // MAX_THREADS_PER_MULTIPROCESSOR
-    {40, 3},        // ASYNC_ENGINE_COUNT
-    {41, 1},        // UNIFIED_ADDRESSING
-    {75, 9},        // COMPUTE_CAPABILITY_MAJOR
-    {76, 0},        // COMPUTE_CAPABILITY_MINOR
-    {81, 233472},   // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
-    {82, 65536},    // MAX_REGISTERS_PER_MULTIPROCESSOR
-    {97, 49152},    // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: the emulator grants no more
-    {106, 32},      // MAX_BLOCKS_PER_MULTIPROCESSOR
+    {6, 65535},       // MAX_GRID_DIM_Y
+    {7, 65535},       // MAX_GRID_DIM_Z
+    {8, 49152},       // MAX_SHARED_MEMORY_PER_BLOCK
+    {10, 32},         // WARP_SIZE
+    {12, 65536},      // MAX_REGISTERS_PER_BLOCK
+    {13, 1980000},    // CLOCK_RATE, in kHz
+    {16, 132},        // MULTIPROCESSOR_COUNT
+    {18, 0},          // INTEGRATED
+    {31, 1},          // CONCURRENT_KERNELS
+    {36, 3201000},    // MEMORY_CLOCK_RATE, in kHz
+    {37, 6144},       // GLOBAL_MEMORY_BUS_WIDTH
+    {38, 62914560},   // L2_CACHE_SIZE
+    {39, 2048},       // MAX_THREADS_PER_MULTIPROCESSOR
+    {40, 3},          // ASYNC_ENGINE_COUNT
+    {41, 1},          // UNIFIED_ADDRESSING
+    {75, 9},          // COMPUTE_CAPABILITY_MAJOR
+    {76, 0},          // COMPUTE_CAPABILITY_MINOR
+    {81, 233472},     // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+    {82, 65536},      // MAX_REGISTERS_PER_MULTIPROCESSOR
+    {97, 49152},      // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: the emulator grants no more
+    {106, 32},        // MAX_BLOCKS_PER_MULTIPROCESSOR
 };
 
 // CUfunction_attribute. What a kernel takes of registers and memory is not known here.

@@ -88,14 +88,17 @@ void copy_to_host(void* to, DevicePointer from, std::size_t bytes, Stream stream
   copy(stream, to, device_range(from, bytes, "copy from the device"), bytes);
 }
 void copy_on_device(DevicePointer to, DevicePointer from, std::size_t bytes, Stream stream) {
-  copy(stream, device_range(to, bytes, "copy within the device"), device_range(from, bytes, "copy within the device"), bytes);
+  copy(stream, device_range(to, bytes, "copy within the device"), device_range(from, bytes, "copy within the device"),
+       bytes);
 }
 void set_bytes(DevicePointer to, unsigned char value, std::size_t count, Stream stream) {
   std::byte* begin = device_range(to, count, "memset");
   enqueue(stream, [=] { std::fill_n(begin, count, std::byte{value}); });
 }
 
-void module_load_data(Module* module, const void* image) { *module = device().modules.add(LoadedModule(image, device().runner.machine())); }
+void module_load_data(Module* module, const void* image) {
+  *module = device().modules.add(LoadedModule(image, device().runner.machine()));
+}
 void module_unload(Module module) { device().modules.remove(module); }
 
 void module_get_function(Function* function, Module module, const char* name) {
@@ -111,7 +114,8 @@ void func_get_attribute(int* value, int attribute, Function function) {
 /// A launch with copies of its arguments, which outlive the call where the launch is captured.
 class KernelStep {
  public:
-  KernelStep(std::shared_ptr<KernelFunction> function, const LaunchShape& shape, void** parameters) : function_(std::move(function)), shape_(shape) {
+  KernelStep(std::shared_ptr<KernelFunction> function, const LaunchShape& shape, void** parameters)
+      : function_(std::move(function)), shape_(shape) {
     const auto& entry = *function_->entry;
     for (unsigned k = 0; k < entry.parameters; ++k) {
       const auto* bytes = static_cast<const std::byte*>(parameters[k]);
@@ -130,11 +134,14 @@ class KernelStep {
   std::vector<std::vector<std::byte>> values_;
 };
 
-void launch_kernel(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                   unsigned shared_bytes, Stream stream, void** parameters, void** extra) {
+void launch_kernel(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                   unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream stream, void** parameters,
+                   void** extra) {
   const auto& kernel = device().functions.get(function);
-  if (extra != nullptr || (parameters == nullptr && kernel->entry->parameters > 0)) throw DriverError(kInvalidValue, "arguments are passed one by one here");
-  enqueue(stream, KernelStep(kernel, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes}, parameters));
+  if (extra != nullptr || (parameters == nullptr && kernel->entry->parameters > 0))
+    throw DriverError(kInvalidValue, "arguments are passed one by one here");
+  enqueue(stream,
+          KernelStep(kernel, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes}, parameters));
 }
 
 void stream_create(Stream* stream, unsigned) { *stream = device().streams.add({}); }
@@ -145,9 +152,13 @@ void stream_begin_capture(Stream stream, int) {
   if (stream == nullptr) throw DriverError(kCaptureUnsupported, "the default stream cannot be captured");
   device().stream(stream).begin_capture();
 }
-void stream_end_capture(Stream stream, Graph* graph) { *graph = device().graphs.add(device().stream(stream).end_capture()); }
+void stream_end_capture(Stream stream, Graph* graph) {
+  *graph = device().graphs.add(device().stream(stream).end_capture());
+}
 
-void graph_instantiate(GraphExec* exec, Graph graph, unsigned long long) { *exec = device().executables.add(device().graphs[graph]); }
+void graph_instantiate(GraphExec* exec, Graph graph, unsigned long long) {
+  *exec = device().executables.add(device().graphs[graph]);
+}
 void graph_launch(GraphExec exec, Stream stream) {
   for (const Step& step : device().executables.get(exec)->steps) device().stream(stream).enqueue(step);
 }
@@ -158,7 +169,9 @@ void event_create(Event* event, unsigned) { *event = device().events.add({}); }
 void event_destroy(Event event) { device().events.remove(event); }
 void event_record(Event event, Stream stream) { device().events[event].record(device().stream(stream)); }
 void event_synchronize(Event event) { device().events[event].synchronize(); }
-void event_elapsed_time(float* milliseconds, Event start, Event end) { *milliseconds = device().events[start].milliseconds_until(device().events[end]); }
+void event_elapsed_time(float* milliseconds, Event start, Event end) {
+  *milliseconds = device().events[start].milliseconds_until(device().events[end]);
+}
 
 // ---- Results ----
 

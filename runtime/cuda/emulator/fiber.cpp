@@ -25,8 +25,8 @@ constexpr std::size_t kStackBytes = 1 << 18;
 
 #if defined(__x86_64__)
 
-// swapcontext() asks the system for the signal mask, which takes ten times as long as all the rest. Of a thread that calls a function, only these
-// registers must survive.
+// swapcontext() asks the system for the signal mask, which takes ten times as long as all the rest. Of a thread that
+// calls a function, only these registers must survive.
 asm(R"(
 .text
 .globl moxie_switch_stack
@@ -65,7 +65,8 @@ struct Fiber::Contexts {
 };
 
 void Fiber::start(void (*function)(void*), void* argument) {
-  // As moxie_switch_stack finds it: r15, r14, r13, r12, rbx, rbp and the return address. The ABI wants the stack aligned at the call.
+  // As moxie_switch_stack finds it: r15, r14, r13, r12, rbx, rbp and the return address. The ABI wants the stack
+  // aligned at the call.
   auto* top = reinterpret_cast<void**>(stack_ + kStackBytes) - 2;
   *--top = reinterpret_cast<void*>(&moxie_enter_fiber);
   *--top = nullptr;
@@ -106,7 +107,8 @@ void Fiber::start(void (*function)(void*), void* argument) {
   contexts_->fiber.uc_stack = {.ss_sp = stack_, .ss_flags = 0, .ss_size = kStackBytes};
   contexts_->fiber.uc_link = nullptr;
   const auto address = reinterpret_cast<std::uintptr_t>(contexts_.get());
-  makecontext(&contexts_->fiber, reinterpret_cast<void (*)()>(&enter), 2, static_cast<unsigned>(address >> 32), static_cast<unsigned>(address));
+  makecontext(&contexts_->fiber, reinterpret_cast<void (*)()>(&enter), 2, static_cast<unsigned>(address >> 32),
+              static_cast<unsigned>(address));
 #if defined(__SANITIZE_ADDRESS__)
   __asan_unpoison_memory_region(stack_, kStackBytes);
 #endif

@@ -12,7 +12,8 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Prepares a call of `function`, which must never return: it ends in suspend(). Whatever ran before is dropped where it stands.
+  /// Prepares a call of `function`, which must never return: it ends in suspend(). Whatever ran before is dropped where
+  /// it stands.
   void start(void (*function)(void*), void* argument);
   /// Runs the function until it suspends itself.
   void resume();

@@ -20,12 +20,17 @@ void check_shape(const LaunchShape& shape) {
   const u64 threads = u64{block.x} * block.y * block.z;
   if (threads == 0 || u64{grid.x} * grid.y * grid.z == 0) throw DriverError(kInvalidValue, "a launch without threads");
   if (threads > kMostThreads || block.z > 64) {
-    throw DriverError(kInvalidValue, fmt::format("a block of {} x {} x {} threads; at most {} fit, 64 of them along z", block.x, block.y, block.z, kMostThreads));
+    throw DriverError(kInvalidValue, fmt::format("a block of {} x {} x {} threads; at most {} fit, 64 of them along z",
+                                                 block.x, block.y, block.z, kMostThreads));
   }
   if (grid.x > 0x7fffffff || grid.y > 0xffff || grid.z > 0xffff) {
-    throw DriverError(kInvalidValue, fmt::format("a grid of {} x {} x {} blocks; at most 2^31-1 x 65535 x 65535 are allowed", grid.x, grid.y, grid.z));
+    throw DriverError(kInvalidValue,
+                      fmt::format("a grid of {} x {} x {} blocks; at most 2^31-1 x 65535 x 65535 are allowed", grid.x,
+                                  grid.y, grid.z));
   }
-  if (shared_bytes > kSharedLimit) throw DriverError(kInvalidValue, fmt::format("{} bytes of shared memory; a block has {}", shared_bytes, kSharedLimit));
+  if (shared_bytes > kSharedLimit)
+    throw DriverError(kInvalidValue,
+                      fmt::format("{} bytes of shared memory; a block has {}", shared_bytes, kSharedLimit));
 }
 
 }  // namespace
@@ -35,7 +40,8 @@ Triple unravel(u64 number, Triple extent) {
   return {static_cast<u32>(number % extent.x), static_cast<u32>(rest % extent.y), static_cast<u32>(rest / extent.y)};
 }
 
-void GridRunner::launch(const std::string& kernel, const moxie_emulation::EntryPoint& entry, const LaunchShape& shape, void** parameters) {
+void GridRunner::launch(const std::string& kernel, const moxie_emulation::EntryPoint& entry, const LaunchShape& shape,
+                        void** parameters) {
   check_shape(shape);
   kernel_ = kernel;
   grid_dim = shape.grid;
@@ -156,17 +162,21 @@ void GridRunner::fence() {
 Region GridRunner::resolve(u64 pointer, u32 parameter) {
   if (pointer == 0) return {};
   const Region region = memory_.region(pointer);
-  if (region.data == nullptr) fail(kIllegalAddress, fmt::format("parameter {} is {:#x}, which is no device memory", parameter, pointer));
+  if (region.data == nullptr)
+    fail(kIllegalAddress, fmt::format("parameter {} is {:#x}, which is no device memory", parameter, pointer));
   return region;
 }
 
 void GridRunner::claim_shared(const char* array, i64 bytes) {
   shared_bytes_ += bytes;
   if (shared_bytes_ > kSharedLimit) {
-    fail(kLaunchOutOfResources, fmt::format("shared array {} brings the block to {} bytes of shared memory; it has {}", array, shared_bytes_, kSharedLimit));
+    fail(kLaunchOutOfResources, fmt::format("shared array {} brings the block to {} bytes of shared memory; it has {}",
+                                            array, shared_bytes_, kSharedLimit));
   }
 }
 
-Region GridRunner::dynamic_shared() { return {dynamic_.data(), dynamic_shadow_.data(), static_cast<i64>(dynamic_.size())}; }
+Region GridRunner::dynamic_shared() {
+  return {dynamic_.data(), dynamic_shadow_.data(), static_cast<i64>(dynamic_.size())};
+}
 
 }  // namespace moxie::cuda::emulator

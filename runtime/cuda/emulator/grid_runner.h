@@ -1,8 +1,9 @@
 #pragma once
 // GridRunner: runs the threads of a launch, each as a fiber, block after block.
 //
-// A thread runs until it waits for others; a fiber whose thread has ended takes the next one that has not begun, so that a kernel without barriers
-// switches no stacks. Kernels whose blocks wait for each other never end: without a cooperative launch CUDA does not promise that they do.
+// A thread runs until it waits for others; a fiber whose thread has ended takes the next one that has not begun, so
+// that a kernel without barriers switches no stacks. Kernels whose blocks wait for each other never end: without a
+// cooperative launch CUDA does not promise that they do.
 #include <array>
 #include <deque>
 #include <memory>
@@ -41,8 +42,10 @@ class GridRunner final : private Machine {
   /// What modules are attached to.
   Machine& machine() { return *this; }
 
-  /// Runs a kernel to its end. Throws DriverError with the first check that failed: kernel, block, thread, what and where.
-  void launch(const std::string& kernel, const moxie_emulation::EntryPoint& entry, const LaunchShape& shape, void** parameters);
+  /// Runs a kernel to its end. Throws DriverError with the first check that failed: kernel, block, thread, what and
+  /// where.
+  void launch(const std::string& kernel, const moxie_emulation::EntryPoint& entry, const LaunchShape& shape,
+              void** parameters);
 
  private:
   enum class State : std::uint8_t { unborn, running, at_barrier, at_warp, finished };

@@ -21,7 +21,8 @@ constexpr char kMagic[9] = "moxieEMU";
 
 std::string_view shared_object(const void* image) {
   ImageHeader header;
-  if (image == nullptr || std::memcmp(image, kMagic, sizeof header.magic) != 0) throw DriverError(kInvalidImage, "the image is no module of the emulated device");
+  if (image == nullptr || std::memcmp(image, kMagic, sizeof header.magic) != 0)
+    throw DriverError(kInvalidImage, "the image is no module of the emulated device");
   std::memcpy(&header, image, sizeof header);
   return {static_cast<const char*>(image) + sizeof header, header.bytes};
 }
@@ -38,7 +39,8 @@ std::string module_image(const std::string& shared_object) {
 void LoadedModule::Close::operator()(void* library) const { dlclose(library); }
 
 LoadedModule::LoadedModule(const void* image, moxie_emulation::Machine& machine) {
-  // The loader takes files only, and by the name of a file it knows whether it has loaded it: names must not come again while modules live.
+  // The loader takes files only, and by the name of a file it knows whether it has loaded it: names must not come again
+  // while modules live.
   const TemporaryFolder folder;
   const auto path = folder.path() / "module.so";
   write_file(path, shared_object(image));
@@ -50,7 +52,8 @@ LoadedModule::LoadedModule(const void* image, moxie_emulation::Machine& machine)
 }
 
 const moxie_emulation::EntryPoint& LoadedModule::entry(const std::string& name) const {
-  const auto* point = static_cast<const moxie_emulation::EntryPoint*>(dlsym(library_.get(), ("moxie_entry_" + name).c_str()));
+  const auto* point =
+      static_cast<const moxie_emulation::EntryPoint*>(dlsym(library_.get(), ("moxie_entry_" + name).c_str()));
   if (point == nullptr) throw DriverError(kNotFound, fmt::format("the module has no kernel '{}'", name));
   return *point;
 }

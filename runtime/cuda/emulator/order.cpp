@@ -50,7 +50,8 @@ void Order::meet(unsigned warp, std::uint32_t lanes, bool whole) {
   for (unsigned lane = 0; lane < kWarp; ++lane) {
     if ((lanes >> lane & 1) != 0) joined[lane] = time_;
   }
-  for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) state.after[static_cast<unsigned>(std::countr_zero(rest))] = joined;
+  for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1)
+    state.after[static_cast<unsigned>(std::countr_zero(rest))] = joined;
 }
 
 void Order::fence(unsigned thread) { fences_[thread] = {block_start_, barrier_, ++time_, thread}; }
@@ -78,7 +79,8 @@ bool Order::precedes(Stamp stamp, unsigned thread, Space space) const {
   const std::uint64_t time = time_of(stamp);
   const unsigned other = thread_of(stamp);
   if (time < horizon(space)) return true;
-  if (time < block_start_) return (acquired_[thread] >= block_start_ || block_acquired_ >= block_start_) && published(stamp);
+  if (time < block_start_)
+    return (acquired_[thread] >= block_start_ || block_acquired_ >= block_start_) && published(stamp);
   if (other == thread || time < barrier_) return true;
   if (other / kWarp != thread / kWarp) return false;
   const Warp& warp = warps_[thread / kWarp];
@@ -89,13 +91,15 @@ bool Order::reads_precede(const Shadow& shadow, unsigned thread, Space space) co
   const std::uint64_t time = time_of(shadow.read);
   if (time < horizon(space)) return true;
   if (shadow.spread == kSeveralBlocks) return false;
-  if (time < block_start_) return shadow.spread == kOneWarp && std::has_single_bit(shadow.lanes) && precedes(shadow.read, thread, space);
+  if (time < block_start_)
+    return shadow.spread == kOneWarp && std::has_single_bit(shadow.lanes) && precedes(shadow.read, thread, space);
   if (time < barrier_) return true;
   if (shadow.spread == kSeveralWarps || thread_of(shadow.read) / kWarp != thread / kWarp) return false;
   const Warp& warp = warps_[thread / kWarp];
   if (time < warp.whole) return true;
   for (unsigned lane = 0; lane < kWarp; ++lane) {
-    if ((shadow.lanes >> lane & 1) != 0 && lane != thread % kWarp && time >= warp.after[thread % kWarp][lane]) return false;
+    if ((shadow.lanes >> lane & 1) != 0 && lane != thread % kWarp && time >= warp.after[thread % kWarp][lane])
+      return false;
   }
   return true;
 }

@@ -2,11 +2,15 @@
 // Order: which accesses of a launch are ordered by a barrier, a warp operation or a fence, and which race.
 //
 // The rule. Two accesses to one element, at least one of them a write, by two threads of a launch are ordered
-//   - within a block: by a __syncthreads() in between; within a warp also by a warp operation in between whose mask names both lanes, or by several
+//   - within a block: by a __syncthreads() in between; within a warp also by a warp operation in between whose mask
+//   names both lanes, or by several
 //     that lead from one to the other;
-//   - between blocks: where the thread of the first access, or one that has passed a barrier with it since, did __threadfence() and then an atomic
-//     operation, and the thread of the second, or one that has passed a barrier with it since, did an atomic operation before: on any address.
-// Atomic operations do not race with each other. All others race. Elements smaller than 4 bytes and members of structs are not watched.
+//   - between blocks: where the thread of the first access, or one that has passed a barrier with it since, did
+//   __threadfence() and then an atomic
+//     operation, and the thread of the second, or one that has passed a barrier with it since, did an atomic operation
+//     before: on any address.
+// Atomic operations do not race with each other. All others race. Elements smaller than 4 bytes and members of structs
+// are not watched.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -32,7 +36,7 @@ struct Conflict {
     never_written,  // shared memory
   };
   Kind kind;
-  unsigned thread = 0;           // the other one
+  unsigned thread = 0;                    // the other one
   std::optional<std::size_t> block = {};  // where it is of another block
 };
 
@@ -54,8 +58,9 @@ class Order {
 
  private:
   struct Warp {
-    std::uint64_t whole = 0;                                       // when all lanes met last
-    std::array<std::array<std::uint64_t, kWarp>, kWarp> after{};  // [a][b]: what lane b did before this time precedes what a does now
+    std::uint64_t whole = 0;  // when all lanes met last
+    std::array<std::array<std::uint64_t, kWarp>, kWarp>
+        after{};  // [a][b]: what lane b did before this time precedes what a does now
   };
   struct Fence {
     std::uint64_t block_start = 0, barrier = 0, time = 0;
@@ -74,7 +79,7 @@ class Order {
   std::uint64_t time_ = 0, launch_start_ = 0, block_start_ = 0, barrier_ = 0;
   std::vector<std::uint64_t> block_starts_;  // of the launch so far
   std::array<Warp, kMostThreads / kWarp> warps_;
-  std::array<Fence, kMostThreads> fences_;            // the last of each thread
+  std::array<Fence, kMostThreads> fences_;              // the last of each thread
   std::array<std::uint64_t, kMostThreads> acquired_{};  // when each thread did its last atomic operation
   std::uint64_t last_atomic_ = 0, block_acquired_ = 0;
   std::vector<Fence> published_;  // by growing time

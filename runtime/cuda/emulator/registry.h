@@ -1,5 +1,6 @@
 #pragma once
-// Registry: the objects behind the driver's handles, so that a handle that is not, or no longer, alive is an error and not a crash.
+// Registry: the objects behind the driver's handles, so that a handle that is not, or no longer, alive is an error and
+// not a crash.
 #include <fmt/format.h>
 
 #include <map>
@@ -23,7 +24,8 @@ class Registry {
   }
   const std::shared_ptr<Object>& get(Handle handle) const {
     const auto found = objects_.find(handle);
-    if (found == objects_.end()) throw DriverError(kInvalidHandle, fmt::format("{} is no {}", static_cast<const void*>(handle), kind_));
+    if (found == objects_.end())
+      throw DriverError(kInvalidHandle, fmt::format("{} is no {}", static_cast<const void*>(handle), kind_));
     return found->second;
   }
   Object& operator[](Handle handle) const { return *get(handle); }

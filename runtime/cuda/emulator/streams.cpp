@@ -7,8 +7,10 @@
 namespace moxie::cuda::emulator {
 
 void StreamState::enqueue(Step step) {
-  if (const auto target = recording()) target->steps.push_back(std::move(step));
-  else step();
+  if (const auto target = recording())
+    target->steps.push_back(std::move(step));
+  else
+    step();
 }
 
 void StreamState::begin_capture() {
@@ -40,13 +42,16 @@ void EventState::synchronize() const {
 
 void EventState::hold(StreamState& stream) const {
   const auto recording = recording_.lock();
-  if (!recording && stream.capturing()) throw DriverError(kCaptureIsolation, "a stream that is capturing waits for an event from outside of the capture");
-  if (recording && stream.capturing() && stream.recording() != recording) throw DriverError(kCaptureIsolation, "two captures would become one");
+  if (!recording && stream.capturing())
+    throw DriverError(kCaptureIsolation, "a stream that is capturing waits for an event from outside of the capture");
+  if (recording && stream.capturing() && stream.recording() != recording)
+    throw DriverError(kCaptureIsolation, "two captures would become one");
   if (recording) stream.recording_ = recording_;
 }
 
 float EventState::milliseconds_until(const EventState& end) const {
-  if (!time_ || !end.time_) throw DriverError(kInvalidHandle, "the time between events that were not both recorded outside of captures");
+  if (!time_ || !end.time_)
+    throw DriverError(kInvalidHandle, "the time between events that were not both recorded outside of captures");
   return std::chrono::duration<float, std::milli>(*end.time_ - *time_).count();
 }
 

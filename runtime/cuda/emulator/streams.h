@@ -1,5 +1,6 @@
 #pragma once
-// Streams, events and graphs. A stream does everything at once, in the order of the calls; while it captures, it writes it down instead.
+// Streams, events and graphs. A stream does everything at once, in the order of the calls; while it captures, it writes
+// it down instead.
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -28,7 +29,7 @@ class StreamState {
   friend class EventState;
   std::shared_ptr<Recording> recording() const { return recording_.lock(); }
 
-  std::shared_ptr<Recording> own_;       // begun by this stream
+  std::shared_ptr<Recording> own_;      // begun by this stream
   std::weak_ptr<Recording> recording_;  // where it writes
 };
 

@@ -18,7 +18,8 @@ TemporaryFolder::TemporaryFolder() {
   const fs::path parent = fs::temp_directory_path(error);
   std::string name = (parent / "moxie-XXXXXX").string();
   if (error || mkdtemp(name.data()) == nullptr) {
-    throw DeviceError(fmt::format("no temporary folder {}: {}; set TMPDIR to a folder that can be written", name, error ? error.message() : std::strerror(errno)));
+    throw DeviceError(fmt::format("no temporary folder {}: {}; set TMPDIR to a folder that can be written", name,
+                                  error ? error.message() : std::strerror(errno)));
   }
   path_ = name;
 }
@@ -38,7 +39,8 @@ void write_file(const fs::path& path, std::string_view text) {
   std::ofstream file(path, std::ios::binary);
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
-  if (!file) throw DeviceError(fmt::format("{}: {}; set TMPDIR to a folder with room", path.string(), std::strerror(errno)));
+  if (!file)
+    throw DeviceError(fmt::format("{}: {}; set TMPDIR to a folder with room", path.string(), std::strerror(errno)));
 }
 
 }  // namespace moxie::cuda::emulator

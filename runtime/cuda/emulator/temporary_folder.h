@@ -5,7 +5,8 @@
 
 namespace moxie::cuda::emulator {
 
-/// A folder of its user alone, which goes with everything in it when this does. Throws DeviceError where none can be made.
+/// A folder of its user alone, which goes with everything in it when this does. Throws DeviceError where none can be
+/// made.
 class TemporaryFolder {
  public:
   TemporaryFolder();

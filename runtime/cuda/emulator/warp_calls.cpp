@@ -11,17 +11,23 @@ using moxie_emulation::WarpKind;
 unsigned lane_of(unsigned thread) { return thread % kWarp; }
 u32 bit(unsigned lane) { return u32{1} << lane; }
 
-bool same_operation(const WarpCall& a, const WarpCall& b) { return a.kind == b.kind && a.mask == b.mask && a.line == b.line; }
+bool same_operation(const WarpCall& a, const WarpCall& b) {
+  return a.kind == b.kind && a.mask == b.mask && a.line == b.line;
+}
 
 /// The lane whose value a shuffle gives to `lane`, by the rules of the CUDA C++ Programming Guide.
 unsigned source_lane(const WarpCall& call, unsigned lane) {
   const unsigned begin = lane & ~(call.width - 1);
   const unsigned end = begin + call.width;
   switch (call.kind) {
-    case WarpKind::shuffle: return begin | (call.argument & (call.width - 1));
-    case WarpKind::shuffle_up: return lane >= begin + call.argument ? lane - call.argument : lane;
-    case WarpKind::shuffle_down: return lane + call.argument < end ? lane + call.argument : lane;
-    default: return (lane ^ call.argument) < end ? lane ^ call.argument : lane;
+    case WarpKind::shuffle:
+      return begin | (call.argument & (call.width - 1));
+    case WarpKind::shuffle_up:
+      return lane >= begin + call.argument ? lane - call.argument : lane;
+    case WarpKind::shuffle_down:
+      return lane + call.argument < end ? lane + call.argument : lane;
+    default:
+      return (lane ^ call.argument) < end ? lane ^ call.argument : lane;
   }
 }
 
@@ -52,15 +58,18 @@ u64 GridRunner::warp(const WarpCall& call) {
     fail(kLaunchFailed, width_text(call));
   }
   waiting_lanes_[warp] |= bit(lane_of(current_));
-  if (have_met(warp, lanes, call)) complete(warp, lanes);
-  else suspend();
+  if (have_met(warp, lanes, call))
+    complete(warp, lanes);
+  else
+    suspend();
   return threads_[current_].result;
 }
 
 bool GridRunner::have_met(unsigned warp, u32 lanes, const WarpCall& call) const {
   if ((waiting_lanes_[warp] & lanes) != lanes) return false;
   for (u32 rest = lanes; rest != 0; rest &= rest - 1) {
-    if (!same_operation(threads_[warp * kWarp + static_cast<unsigned>(std::countr_zero(rest))].call, call)) return false;
+    if (!same_operation(threads_[warp * kWarp + static_cast<unsigned>(std::countr_zero(rest))].call, call))
+      return false;
   }
   return true;
 }
