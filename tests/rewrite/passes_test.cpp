@@ -122,6 +122,15 @@ output z = y[1,2] + y[3,3]
   CHECK(contains(print(result), "diagonals"));
 }
 
+TEST_CASE("no axis takes the place of two without elements") {
+  optimised(R"(dim S dynamic, N
+index s:S, i:N, n:N
+input x[S]
+output z[i,n] = sum[s](tanh(x[s]*(i + n)))
+)",
+            {{"S", 3}, {"N", 0}});
+}
+
 TEST_CASE("sums that differ in the order of their axes are computed once") {
   const Program result = optimised(R"(dim S dynamic, N = 3, R = 5
 index s:S, n:N, r:R, t:R
