@@ -89,7 +89,7 @@ std::vector<OpenAxis> as_axes(const ProgramBuilder& builder, const std::vector<S
   std::vector<std::string> preferred;
   for (std::size_t k = 0; k < variables.size(); ++k) {
     const auto named = std::ranges::find(names, variables[k], &std::pair<Symbol, std::string>::first);
-    extents.push_back(boxes[k].high - boxes[k].low + Affine(1));
+    extents.push_back(clamped_extent(boxes[k].high - boxes[k].low + Affine(1)));
     preferred.push_back(named == names.end() ? "" : named->second);
   }
   const std::vector<AxisDecl> axes = builder.axes_for(extents, preferred);

@@ -82,6 +82,10 @@ std::uint64_t Affine::hash() const {
   return h;
 }
 
+Affine clamped_extent(const Affine& size) {
+  return size.is_constant() ? Affine(std::max<std::int64_t>(size.constant(), 0)) : size;
+}
+
 std::optional<Affine> Range::as_extent() const {
   const bool from_zero = lows.size() == 1 && lows[0] == Bound{1, Affine(0)};
   if (!from_zero || highs.size() != 1 || highs[0].divisor != 1) return std::nullopt;

@@ -51,6 +51,9 @@ class Affine {
   std::vector<Term> terms_;
 };
 
+/// The extent that a size stands for: one that is known to be negative, as S-2 is where S is 1, counts as 0.
+Affine clamped_extent(const Affine& size);
+
 /// One end of a range: the index is at least ceil(value/divisor), or at most floor(value/divisor).
 struct Bound {
   std::int64_t divisor = 1;

@@ -66,12 +66,13 @@ Program specialise(const Program& program, const DimValues& values) {
   };
   for (IndexDecl& index : result.indices) index.range = index.range.substitute(lookup);
   for (InputDecl& input : result.inputs) {
-    for (Affine& extent : input.shape) extent = extent.substitute(lookup);
+    for (Affine& extent : input.shape) extent = clamped_extent(extent.substitute(lookup));
   }
   for (Definition& definition : result.definitions) {
     for (AxisDecl& axis : definition.axes) {
-      axis.extent = axis.extent.substitute(lookup);
-      axis.range = axis.range.substitute(lookup);
+      const bool is_whole = axis.range == Range::extent(axis.extent);
+      axis.extent = clamped_extent(axis.extent.substitute(lookup));
+      axis.range = is_whole ? Range::extent(axis.extent) : axis.range.substitute(lookup);
     }
     definition.body = substitute(definition.body, replacement);
   }

@@ -109,7 +109,8 @@ struct Program {
 /// Values of dims by name.
 using DimValues = std::map<std::string, std::int64_t, std::less<>>;
 
-/// Puts the values of all static dims into shapes, ranges and subscripts; dynamic dims stay symbols. Throws ShapeError if a static dim has no value.
+/// Puts the values of all static dims into shapes, ranges and subscripts; an extent that becomes negative is 0. Dynamic dims stay symbols.
+/// Throws ShapeError if a static dim has no value.
 Program specialise(const Program& program, const DimValues& values);
 /// Replaces the program's default dtype: every tensor that had the old default gets the new one; explicit other dtypes stay.
 Program with_dtype(Program program, DType dtype);

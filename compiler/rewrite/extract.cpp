@@ -43,8 +43,7 @@ Affine room_for(const Range& range, const Scope& scope) {
     const bool smaller = !room || (size.is_constant() && (!room->is_constant() || size.constant() < room->constant()));
     if (smaller) room = size;
   }
-  if (room->is_constant()) return std::max<std::int64_t>(room->constant(), 0);
-  return *room;
+  return clamped_extent(*room);
 }
 
 /// Whether the axes start at 0 or above and every access lies inside its tensor, by the ranges of the axes and what the

@@ -56,7 +56,7 @@ std::optional<Definition> keep_diagonals(const Program& program, Definition& def
   narrow.name = name;
   narrow.output = false;
   AxisDecl& merged = narrow.axes[pair->a];
-  merged.extent = merged.extent * 2 - Affine(1);
+  merged.extent = clamped_extent(merged.extent * 2 - Affine(1));
   merged.range = Range::extent(merged.extent);
   merged.name = axis_name(program, definition.axes, merged.extent);
   narrow.axes.erase(narrow.axes.begin() + pair->b);

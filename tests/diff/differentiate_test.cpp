@@ -115,6 +115,11 @@ TEST_CASE("an empty batch has zero gradients") {
   CHECK(evaluate(gradient, {{"S", 0}, {"N", 1}}, inputs).at("grad.beta") == std::vector<double>(3));
 }
 
+TEST_CASE("a sum that has no round for any element") {
+  const std::string text = "dim S\ninput x[S]\noutput y[s in 0..1] = sum[i in 0..s-1](x[i]*x[i+1])\n";
+  CHECK(worst_error(text, {{"S", 3}}) < 1e-7);
+}
+
 TEST_CASE("triangular sums") {
   const std::string text =
       "dim N\nindex i:N\ninput x[N], y[N]\n"

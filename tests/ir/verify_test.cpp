@@ -80,6 +80,13 @@ TEST_CASE("what depends on dims without values is accepted until they are known"
                             {"subscript n of `x[n]` can leave 0..2", "n in 0..3"});
 }
 
+TEST_CASE("an extent that the value of a dim makes negative is 0") {
+  const Program program = specialise(parse("dim N\ninput x[N-2]\noutput y[n in 0..N-2] = x[n]\n"), {{"N", 1}});
+  CHECK_NOTHROW(verify(program));
+  CHECK(program.shape_of("x") == std::vector<Affine>{0});
+  CHECK(program.definitions[0].axes[0] == AxisDecl{"n", 0, Range::extent(0)});
+}
+
 TEST_CASE("triangular tensors are read inside their range only") {
   const std::string upper = "let u[r, t in r..R] = v[r]*v[t]\n";
   check_accepts(upper + "let y[r] = sum[t in r..R](u[r,t]) + sum[q in 0..r+1](u[q,r])");

@@ -121,3 +121,12 @@ output z = y[1,2] + y[3,3]
                                    {{"S", 70}});
   CHECK(contains(print(result), "diagonals"));
 }
+
+TEST_CASE("no axis takes the place of two without elements") {
+  optimised(R"(dim S dynamic, N
+index s:S, i:N, n:N
+input x[S]
+output z[i,n] = sum[s](tanh(x[s]*(i + n)))
+)",
+            {{"S", 3}, {"N", 0}});
+}
