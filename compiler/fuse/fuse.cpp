@@ -167,9 +167,23 @@ std::vector<Group> in_fusing_order(const Program& program) {
   return order;
 }
 
+/// The kernels or products among the steps of a scan, or the step itself.
+template <class Part, class AnyStep>
+std::vector<Part*> parts_of(AnyStep& step) {
+  std::vector<Part*> parts;
+  const auto add = [&](auto& candidate) {
+    if (auto* part = std::get_if<std::remove_const_t<Part>>(&candidate)) parts.push_back(part);
+  };
+  add(step);
+  if (auto* scan = std::get_if<ScanLoop>(&step)) std::ranges::for_each(scan->steps, add);
+  return parts;
+}
+
 class Fuser {
  public:
-  explicit Fuser(const Program& program) : choices_(choose_loops(program)) { fused_.program = transpose_gathers(program, choices_); }
+  explicit Fuser(const Program& program) : row_major_(product_tensors(program).row_major), choices_(choose_loops(program)) {
+    fused_.program = transpose_gathers(program, choices_);
+  }
 
   FusedProgram run() {
     for (const Group& group : in_fusing_order(fused_.program)) {
@@ -218,28 +232,33 @@ class Fuser {
   void add_scan(const Group& group) {
     const Definition& first = group[0];
     ScanLoop scan{first.axes[0].name, first.axes[0].extent, first.scan->backwards, {}};
-    std::map<std::string, std::size_t> kernel_of;
+    std::map<std::string, std::size_t> place_of;
     for (const Definition& definition : group) {
-      const Placed placed = place(definition, choices_.at(definition.name));
-      choose_layout(placed);
-      kernel_of[definition.name] = add_to_scan(scan.kernels, placed, kernel_of);
+      place_of[definition.name] = add_to_scan(scan.steps, definition, place_of);
       where_[definition.name] = fused_.steps.size();
     }
     fused_.steps.emplace_back(std::move(scan));
   }
 
-  /// The kernel that computes the definition; not one before those of the same step that it reads.
-  static std::size_t add_to_scan(std::vector<Kernel>& kernels, const Placed& placed, const std::map<std::string, std::size_t>& kernel_of) {
+  /// Returns which of the steps computes the definition; not one before those that compute what it reads of the same round.
+  std::size_t add_to_scan(std::vector<ScanStep>& steps, const Definition& definition, const std::map<std::string, std::size_t>& place_of) {
+    if (auto product = match_matrix_product(fused_.program, definition)) {
+      steps.emplace_back(std::move(*product));
+      return steps.size() - 1;
+    }
+    const Placed placed = place(definition, choices_.at(definition.name));
+    choose_layout(placed);
     std::size_t first = 0;
     visit(placed.root.body, [&](const Expr& e) {
       if (e->kind != NodeKind::Access || e->subscripts.empty() || e->subscripts[0] != placed.root.subscripts[0]) return;
-      if (const auto it = kernel_of.find(e->tensor); it != kernel_of.end()) first = std::max(first, it->second);
+      if (const auto it = place_of.find(e->tensor); it != place_of.end()) first = std::max(first, it->second);
     });
-    for (std::size_t k = first; k < kernels.size(); ++k) {
-      if (join(kernels[k], placed)) return k;
+    for (std::size_t k = first; k < steps.size(); ++k) {
+      auto* kernel = std::get_if<Kernel>(&steps[k]);
+      if (kernel && join(*kernel, placed)) return k;
     }
-    kernels.push_back(new_kernel(placed));
-    return kernels.size() - 1;
+    steps.emplace_back(new_kernel(placed));
+    return steps.size() - 1;
   }
 
   /// Whether a root of the kernel sums over the given one of its loops.
@@ -269,7 +288,7 @@ class Fuser {
 
   void choose_layout(const Placed& placed) {
     const Definition& definition = placed.root.definition;
-    if (definition.output || placed.choice.vector < 0) return;
+    if (definition.output || placed.choice.vector < 0 || row_major_.contains(definition.name)) return;
     std::vector<std::uint32_t> layout;
     for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
       if (static_cast<int>(k) != placed.choice.vector) layout.push_back(k);
@@ -282,19 +301,20 @@ class Fuser {
   void mark_stored() {
     std::set<std::string> read;
     for (const Step& step : fused_.steps) {
-      if (const auto* product = std::get_if<MatrixProduct>(&step)) read.insert({product->left, product->right});
-      for (const Kernel& kernel : kernels_of(step)) {
-        for (const KernelRoot& root : kernel.roots) read.merge(tensors_read(root.body));
+      for (const MatrixProduct* product : products_of(step)) read.insert({product->left, product->right});
+      for (const Kernel* kernel : kernels_of(step)) {
+        for (const KernelRoot& root : kernel->roots) read.merge(tensors_read(root.body));
       }
     }
     for (Step& step : fused_.steps) {
-      for (Kernel& kernel : kernels_of(step)) {
-        for (KernelRoot& root : kernel.roots) root.stored = root.definition.output || read.contains(root.definition.name);
-        std::erase_if(kernel.roots, [](const KernelRoot& root) { return !root.stored; });
+      for (Kernel* kernel : parts_of<Kernel>(step)) {
+        for (KernelRoot& root : kernel->roots) root.stored = root.definition.output || read.contains(root.definition.name);
+        std::erase_if(kernel->roots, [](const KernelRoot& root) { return !root.stored; });
       }
     }
   }
 
+  const std::set<std::string> row_major_;
   std::map<std::string, LoopChoice> choices_;
   FusedProgram fused_;
   std::map<std::string, std::size_t> where_;
@@ -302,17 +322,8 @@ class Fuser {
 
 }  // namespace
 
-std::span<Kernel> kernels_of(Step& step) {
-  if (auto* kernel = std::get_if<Kernel>(&step)) return {kernel, 1};
-  if (auto* scan = std::get_if<ScanLoop>(&step)) return scan->kernels;
-  return {};
-}
-
-std::span<const Kernel> kernels_of(const Step& step) {
-  if (const auto* kernel = std::get_if<Kernel>(&step)) return {kernel, 1};
-  if (const auto* scan = std::get_if<ScanLoop>(&step)) return scan->kernels;
-  return {};
-}
+std::vector<const Kernel*> kernels_of(const Step& step) { return parts_of<const Kernel>(step); }
+std::vector<const MatrixProduct*> products_of(const Step& step) { return parts_of<const MatrixProduct>(step); }
 
 FusedProgram fuse(const Program& optimised) { return Fuser(optimised).run(); }
 
