@@ -59,8 +59,10 @@ Placed place(const Definition& definition, const LoopChoice& choice) {
   return placed;
 }
 
-std::set<std::string> tensors_read(const Expr& expr) {
-  std::set<std::string> names;
+using Names = std::set<std::string>;
+
+Names tensors_read(const Expr& expr) {
+  Names names;
   visit(expr, [&](const Expr& e) {
     if (e->kind == NodeKind::Access) names.insert(e->tensor);
   });
@@ -131,40 +133,76 @@ double longest_loop(const Definition& definition) {
 double longest_loop(const Group& group) { return std::ranges::max(group | std::views::transform([](const Definition& d) { return longest_loop(d); })); }
 
 /// What the group reads of others.
-std::set<std::string> tensors_read(const Group& group) {
-  std::set<std::string> names;
+Names tensors_read(const Group& group) {
+  Names names;
   for (const Definition& definition : group) names.merge(tensors_read(definition.body));
   for (const Definition& definition : group) names.erase(definition.name);
   return names;
 }
 
-/// Definitions with shorter loops than the program's longest as early as they can be: then kernels over samples come to stand next to each other and
-/// can join.
-std::vector<Group> in_fusing_order(const Program& program) {
-  std::vector<Group> order;
-  std::vector<Group> groups = groups_of(program);
-  double longest = 0;
-  for (const Group& group : groups) longest = std::max(longest, longest_loop(group));
-  std::set<std::string> waiting;
-  for (const Definition& definition : program.definitions) waiting.insert(definition.name);
-  const auto is_ready = [&](const Group& group) {
-    return std::ranges::none_of(tensors_read(group), [&](const std::string& name) { return waiting.contains(name); });
+/// What is to be ordered: definitions that stay together, and what they wait for.
+struct Unit {
+  Group group;
+  Names reads;
+  int rank;  // of those that are ready, the lowest goes first
+};
+
+/// Matrix products as early as they can be, definitions with shorter loops than the longest too, then what matrix products wait for: so kernels over
+/// samples come to stand next to each other and can join.
+int rank_of(const Group& group, const ProductTensors& products, double longest) {
+  if (products.results.contains(group[0].name)) return 0;
+  if (longest_loop(group) < longest) return 1;
+  return products.operands.contains(group[0].name) ? 2 : 3;
+}
+
+std::vector<Group> ordered(std::vector<Unit> units) {
+  Names waiting;
+  for (const Unit& unit : units) {
+    for (const Definition& definition : unit.group) waiting.insert(definition.name);
+  }
+  const auto is_ready = [&](const Unit& unit) {
+    return std::ranges::none_of(unit.reads, [&](const std::string& name) { return waiting.contains(name); });
   };
-  while (!groups.empty()) {
-    auto next = groups.end();
-    for (auto group = groups.begin(); group != groups.end(); ++group) {
-      if (!is_ready(*group)) continue;
-      if (next == groups.end()) next = group;
-      if (longest_loop(*group) < longest) {
-        next = group;
-        break;
-      }
+  std::vector<Group> order;
+  while (!units.empty()) {
+    auto next = units.end();
+    for (auto unit = units.begin(); unit != units.end(); ++unit) {
+      if ((next == units.end() || unit->rank < next->rank) && is_ready(*unit)) next = unit;
     }
-    order.push_back(*next);
-    for (const Definition& definition : *next) waiting.erase(definition.name);
-    groups.erase(next);
+    order.push_back(next->group);
+    for (const Definition& definition : next->group) waiting.erase(definition.name);
+    units.erase(next);
   }
   return order;
+}
+
+std::vector<Group> in_fusing_order(const Program& program, const ProductTensors& products) {
+  const std::vector<Group> groups = groups_of(program);
+  double longest = 0;
+  for (const Group& group : groups) longest = std::max(longest, longest_loop(group));
+  std::vector<Unit> units;
+  for (const Group& group : groups) units.push_back({group, tensors_read(group), rank_of(group, products, longest)});
+  return ordered(std::move(units));
+}
+
+/// What a definition of a scan reads at its own step.
+Names read_at_step(const Definition& definition) {
+  Names names;
+  visit(definition.body, [&](const Expr& e) {
+    const bool at_step = e->kind == NodeKind::Access && !e->subscripts.empty() && e->subscripts[0] == Affine(Symbol::axis(0));
+    if (at_step) names.insert(e->tensor);
+  });
+  return names;
+}
+
+/// The definitions of a scan, in the order in which every step computes them.
+std::vector<Group> in_step_order(const Group& scan, const ProductTensors& products) {
+  std::vector<Unit> units;
+  for (std::size_t k = 0; k < scan.size(); ++k) {
+    const Group member = scan.subspan(k, 1);
+    units.push_back({member, read_at_step(member[0]), rank_of(member, products, 0)});
+  }
+  return ordered(std::move(units));
 }
 
 /// The kernels or products among the steps of a scan, or the step itself.
@@ -181,12 +219,12 @@ std::vector<Part*> parts_of(AnyStep& step) {
 
 class Fuser {
  public:
-  explicit Fuser(const Program& program) : row_major_(product_tensors(program).row_major), choices_(choose_loops(program)) {
+  explicit Fuser(const Program& program) : products_(product_tensors(program)), choices_(choose_loops(program)) {
     fused_.program = transpose_gathers(program, choices_);
   }
 
   FusedProgram run() {
-    for (const Group& group : in_fusing_order(fused_.program)) {
+    for (const Group& group : in_fusing_order(fused_.program, products_)) {
       if (group[0].scan) add_scan(group);
       else add(group[0]);
     }
@@ -233,7 +271,8 @@ class Fuser {
     const Definition& first = group[0];
     ScanLoop scan{first.axes[0].name, first.axes[0].extent, first.scan->backwards, {}};
     std::map<std::string, std::size_t> place_of;
-    for (const Definition& definition : group) {
+    for (const Group& member : in_step_order(group, products_)) {
+      const Definition& definition = member[0];
       place_of[definition.name] = add_to_scan(scan.steps, definition, place_of);
       where_[definition.name] = fused_.steps.size();
     }
@@ -249,10 +288,9 @@ class Fuser {
     const Placed placed = place(definition, choices_.at(definition.name));
     choose_layout(placed);
     std::size_t first = 0;
-    visit(placed.root.body, [&](const Expr& e) {
-      if (e->kind != NodeKind::Access || e->subscripts.empty() || e->subscripts[0] != placed.root.subscripts[0]) return;
-      if (const auto it = place_of.find(e->tensor); it != place_of.end()) first = std::max(first, it->second);
-    });
+    for (const std::string& name : read_at_step(definition)) {
+      if (const auto it = place_of.find(name); it != place_of.end()) first = std::max(first, it->second);
+    }
     for (std::size_t k = first; k < steps.size(); ++k) {
       auto* kernel = std::get_if<Kernel>(&steps[k]);
       if (kernel && join(*kernel, placed)) return k;
@@ -288,7 +326,7 @@ class Fuser {
 
   void choose_layout(const Placed& placed) {
     const Definition& definition = placed.root.definition;
-    if (definition.output || placed.choice.vector < 0 || row_major_.contains(definition.name)) return;
+    if (definition.output || placed.choice.vector < 0 || products_.row_major.contains(definition.name)) return;
     std::vector<std::uint32_t> layout;
     for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
       if (static_cast<int>(k) != placed.choice.vector) layout.push_back(k);
@@ -299,7 +337,7 @@ class Fuser {
 
   /// A root is stored if it is an output or read by another step (or, at another element, by nobody else: join() has seen to that).
   void mark_stored() {
-    std::set<std::string> read;
+    Names read;
     for (const Step& step : fused_.steps) {
       for (const MatrixProduct* product : products_of(step)) read.insert({product->left, product->right});
       for (const Kernel* kernel : kernels_of(step)) {
@@ -314,7 +352,7 @@ class Fuser {
     }
   }
 
-  const std::set<std::string> row_major_;
+  const ProductTensors products_;
   std::map<std::string, LoopChoice> choices_;
   FusedProgram fused_;
   std::map<std::string, std::size_t> where_;

@@ -121,6 +121,7 @@ ProductTensors product_tensors(const Program& program) {
     tensors.results.insert(definition.name);
     tensors.row_major.insert(definition.name);
     for (const std::string& operand : {product->left, product->right}) {
+      tensors.operands.insert(operand);
       if (program.shape_of(operand).size() > 2) tensors.row_major.insert(operand);
     }
   }

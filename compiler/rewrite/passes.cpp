@@ -55,6 +55,7 @@ std::span<const Pass> passes() {
       Pass{"narrow", "symmetric tensors keep one triangle, tensors that see only r+t one axis", narrow_definitions},
       Pass{"inline", "element-wise definitions go into the bodies that use them", inline_definitions},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
+      Pass{"split-products", "large sums of products become matrix products of tensors", split_products},
       Pass{"hoist-tables", "what does not change in a long loop is computed once, before it", hoist_tables},
       Pass{"share", "equal definitions become one", share_definitions},
       Pass{"drop-unused", "definitions that no output needs are dropped", drop_unused},
