@@ -1,5 +1,5 @@
-// A recurrent layer, as a scan: h[t] depends on h[t-1]. Its gradient is a scan in the other direction, and the number of steps is an argument of the
-// kernels, so that a longer sequence compiles nothing.
+// A recurrent layer, as a scan: h[t] depends on h[t-1]. Its gradient is a scan in the other direction, and the number
+// of steps is an argument of the kernels, so that a longer sequence compiles nothing.
 //
 //   recurrence [cpu|interp]
 #include <compiler/diff/differentiate.h>

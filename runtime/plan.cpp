@@ -11,8 +11,8 @@ namespace moxie {
 
 namespace {
 
-/// Adds checks to the steps of a plan. Inputs are checked first, every other tensor as soon as it is complete: the first failure is where bad values come
-/// from.
+/// Adds checks to the steps of a plan. Inputs are checked first, every other tensor as soon as it is complete: the
+/// first failure is where bad values come from.
 class StepChecker {
  public:
   StepChecker(const FusedProgram& fused, const Checks& checks) : fused_(fused), checks_(checks) {}
@@ -94,7 +94,8 @@ std::vector<const MatrixProduct*> products_of(const PlanStep& step) { return par
 
 std::vector<std::string> tensors_of(const PlanStep& step) {
   std::vector<std::string> names;
-  for (const MatrixProduct* product : products_of(step)) names.insert(names.end(), {product->left, product->right, product->definition.name});
+  for (const MatrixProduct* product : products_of(step))
+    names.insert(names.end(), {product->left, product->right, product->definition.name});
   for (const LoweredKernel* kernel : kernels_of(step)) {
     for (const BufferUse& use : kernel->uses) names.push_back(use.tensor);
   }
@@ -119,7 +120,8 @@ std::vector<std::int64_t> extents_of(const Program& program, std::string_view te
 
 namespace {
 
-/// Whether a matrix whose place in memory is the compiler's choice lies column by column. Operands with more axes lie row by row.
+/// Whether a matrix whose place in memory is the compiler's choice lies column by column. Operands with more axes lie
+/// row by row.
 bool lies_transposed(const Plan& plan, const std::string& tensor) {
   const auto it = plan.fused.layouts.find(tensor);
   return it != plan.fused.layouts.end() && it->second == std::vector<std::uint32_t>{1, 0};
@@ -127,7 +129,8 @@ bool lies_transposed(const Plan& plan, const std::string& tensor) {
 
 std::int64_t product_of(const std::vector<Affine>& extents, const DimValues& dims) {
   std::int64_t product = 1;
-  for (const Affine& extent : extents) product = checked_mul(product, std::max<std::int64_t>(evaluate(extent, dims), 0));
+  for (const Affine& extent : extents)
+    product = checked_mul(product, std::max<std::int64_t>(evaluate(extent, dims), 0));
   return product;
 }
 
@@ -139,7 +142,8 @@ std::int64_t slice_elements(const Program& program, const std::string& tensor, c
   return product_of(shape, dims);
 }
 
-ProductCall product_call(const Plan& plan, const MatrixProduct& product, const DimValues& dims, std::int64_t scan_step) {
+ProductCall product_call(const Plan& plan, const MatrixProduct& product, const DimValues& dims,
+                         std::int64_t scan_step) {
   DimValues at_step = dims;
   at_step[kScanStep] = scan_step;
   const auto place = [&](const std::string& tensor, const std::optional<Affine>& step) {
@@ -305,7 +309,8 @@ MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const 
     for (const LoweredKernel* kernel : kernels_of(plan.steps[k])) {
       for (const BufferUse& use : kernel->uses) {
         if (!use.partial) continue;
-        const std::int64_t bytes = kernel->in_scan ? slice_bytes(program, use.tensor, dims) : bytes_of(program, use.tensor, dims);
+        const std::int64_t bytes =
+            kernel->in_scan ? slice_bytes(program, use.tensor, dims) : bytes_of(program, use.tensor, dims);
         blocks.push_back({k, k, checked_mul(chunks[k], bytes), &memory.partials[k][use.tensor]});
       }
     }
@@ -318,7 +323,8 @@ MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const 
 namespace {
 
 std::string describe(const MatrixProduct& product, int& number) {
-  return fmt::format("{:3} matrix product {} = {} x {}\n", number++, product.definition.name, product.left, product.right);
+  return fmt::format("{:3} matrix product {} = {} x {}\n", number++, product.definition.name, product.left,
+                     product.right);
 }
 
 std::string describe(const LoweredKernel& kernel, int& number) {
@@ -328,8 +334,10 @@ std::string describe(const LoweredKernel& kernel, int& number) {
 }
 
 std::string describe(const LoweredScan& scan, int& number) {
-  std::string text = fmt::format("    scan {} over {}{}:\n", scan.name, print(scan.extent), scan.backwards ? ", backwards" : "");
-  for (const LoweredScanStep& step : scan.steps) text += std::visit([&](const auto& part) { return describe(part, number); }, step);
+  std::string text =
+      fmt::format("    scan {} over {}{}:\n", scan.name, print(scan.extent), scan.backwards ? ", backwards" : "");
+  for (const LoweredScanStep& step : scan.steps)
+    text += std::visit([&](const auto& part) { return describe(part, number); }, step);
   return text;
 }
 
@@ -338,7 +346,8 @@ std::string describe(const LoweredScan& scan, int& number) {
 std::string print(const Plan& plan) {
   std::string text;
   int number = 0;
-  for (const PlanStep& step : plan.steps) text += std::visit([&](const auto& part) { return describe(part, number); }, step);
+  for (const PlanStep& step : plan.steps)
+    text += std::visit([&](const auto& part) { return describe(part, number); }, step);
   return text;
 }
 

@@ -191,14 +191,18 @@ struct Costs {
   }
 };
 
-Costs estimate(const Program& program, const std::set<std::string>& row_major, const Definition& definition, const Votes& votes) {
+Costs estimate(const Program& program, const std::set<std::string>& row_major, const Definition& definition,
+               const Votes& votes) {
   Costs costs{open_definition(definition), {}, {}};
   const bool fixed = definition.output || row_major.contains(definition.name);
   for (const Candidate& candidate : costs.opened.candidates) {
-    Estimator estimator(program, row_major, candidate.symbol, std::ceil(assumed_extent(candidate.range) / kAssumedLanes));
+    Estimator estimator(program, row_major, candidate.symbol,
+                        std::ceil(assumed_extent(candidate.range) / kAssumedLanes));
     double operations = estimator.operations(costs.opened.body, costs.opened.scope);
-    if (!fixed) operations += vote_against(votes, definition, candidate.which);
-    else operations += estimator.operations(costs.opened.element, costs.opened.scope);
+    if (!fixed)
+      operations += vote_against(votes, definition, candidate.which);
+    else
+      operations += estimator.operations(costs.opened.element, costs.opened.scope);
     costs.operations.push_back(operations);
     costs.votes.push_back(std::move(estimator.votes));
   }

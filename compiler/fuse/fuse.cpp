@@ -147,8 +147,8 @@ struct Unit {
   int rank;  // of those that are ready, the lowest goes first
 };
 
-/// Matrix products as early as they can be, definitions with shorter loops than the longest too, then what matrix products wait for: so kernels over
-/// samples come to stand next to each other and can join.
+/// Matrix products as early as they can be, definitions with shorter loops than the longest too, then what matrix
+/// products wait for: so kernels over samples come to stand next to each other and can join.
 int rank_of(const Group& group, const ProductTensors& products, double longest) {
   if (products.results.contains(group[0].name)) return 0;
   if (longest_loop(group) < longest) return 1;
@@ -189,7 +189,8 @@ std::vector<Group> in_fusing_order(const Program& program, const ProductTensors&
 Names read_at_step(const Definition& definition) {
   Names names;
   visit(definition.body, [&](const Expr& e) {
-    const bool at_step = e->kind == NodeKind::Access && !e->subscripts.empty() && e->subscripts[0] == Affine(Symbol::axis(0));
+    const bool at_step =
+        e->kind == NodeKind::Access && !e->subscripts.empty() && e->subscripts[0] == Affine(Symbol::axis(0));
     if (at_step) names.insert(e->tensor);
   });
   return names;
@@ -279,8 +280,10 @@ class Fuser {
     fused_.steps.emplace_back(std::move(scan));
   }
 
-  /// Returns which of the steps computes the definition; not one before those that compute what it reads of the same round.
-  std::size_t add_to_scan(std::vector<ScanStep>& steps, const Definition& definition, const std::map<std::string, std::size_t>& place_of) {
+  /// Returns which of the steps computes the definition; not one before those that compute what it reads of the same
+  /// round.
+  std::size_t add_to_scan(std::vector<ScanStep>& steps, const Definition& definition,
+                          const std::map<std::string, std::size_t>& place_of) {
     if (auto product = match_matrix_product(fused_.program, definition)) {
       steps.emplace_back(std::move(*product));
       return steps.size() - 1;
@@ -346,7 +349,8 @@ class Fuser {
     }
     for (Step& step : fused_.steps) {
       for (Kernel* kernel : parts_of<Kernel>(step)) {
-        for (KernelRoot& root : kernel->roots) root.stored = root.definition.output || read.contains(root.definition.name);
+        for (KernelRoot& root : kernel->roots)
+          root.stored = root.definition.output || read.contains(root.definition.name);
         std::erase_if(kernel->roots, [](const KernelRoot& root) { return !root.stored; });
       }
     }

@@ -41,9 +41,9 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
-/// out[i,j] = alpha * sum_k left[i,k] * right[k,j] by BLAS; `transposed` says how an operand lies in memory. Each of i, j and k may stand for several
-/// axes next to each other, whose extents `rows`, `columns` and `depth` list. Of an operand with a step only the slice there (of its first axis) is
-/// read; in a scan the result is the slice at the step.
+/// out[i,j] = alpha * sum_k left[i,k] * right[k,j] by BLAS; `transposed` says how an operand lies in memory. Each of i,
+/// j and k may stand for several axes next to each other, whose extents `rows`, `columns` and `depth` list. Of an
+/// operand with a step only the slice there (of its first axis) is read; in a scan the result is the slice at the step.
 struct MatrixProduct {
   Definition definition;
   std::string left, right;
@@ -59,8 +59,8 @@ inline constexpr const char* kScanStep = "%t";
 
 using ScanStep = std::variant<Kernel, MatrixProduct>;
 
-/// The definitions of a scan: what is to be done, in order, at every step from 0 to `extent` or back, with the step as the argument kScanStep.
-/// All steps of a tensor are kept, for what comes behind: nothing is computed again.
+/// The definitions of a scan: what is to be done, in order, at every step from 0 to `extent` or back, with the step as
+/// the argument kScanStep. All steps of a tensor are kept, for what comes behind: nothing is computed again.
 struct ScanLoop {
   std::string name;  // of the index
   Affine extent;

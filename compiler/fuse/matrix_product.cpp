@@ -31,7 +31,8 @@ std::optional<SumOfProduct> open_sum(const Definition& definition) {
   return sum.summed.empty() ? std::nullopt : std::optional(std::move(sum));
 }
 
-/// An access as a matrix: `outer` axes of the result and `inner`, summed indices, each next to each other, and before them perhaps the step of a slice.
+/// An access as a matrix: `outer` axes of the result and `inner`, summed indices, each next to each other, and before
+/// them perhaps the step of a slice.
 struct Operand {
   std::string tensor;
   std::vector<Symbol> outer, inner;
@@ -49,9 +50,11 @@ std::optional<Affine> slice_of(const Expr& access, const Definition& definition)
   return fixed ? std::optional(first) : std::nullopt;
 }
 
-std::optional<Operand> as_matrix(const Program& program, const Factor& factor, const Definition& definition, const SumOfProduct& sum) {
+std::optional<Operand> as_matrix(const Program& program, const Factor& factor, const Definition& definition,
+                                 const SumOfProduct& sum) {
   const Expr& access = factor.base;
-  if (factor.power != 1 || access->kind != NodeKind::Access || program.dtype_of(access->tensor) != definition.dtype) return std::nullopt;
+  if (factor.power != 1 || access->kind != NodeKind::Access || program.dtype_of(access->tensor) != definition.dtype)
+    return std::nullopt;
   Operand operand{access->tensor, {}, {}, false, slice_of(access, definition)};
   const std::vector<Affine> shape = program.shape_of(access->tensor);
   bool last_is_inner = false;
@@ -60,10 +63,13 @@ std::optional<Operand> as_matrix(const Program& program, const Factor& factor, c
   for (std::size_t k = first; k < access->subscripts.size(); ++k) {
     const auto symbol = access->subscripts[k].as_symbol();
     const Range* range = symbol ? sum.scope.find(*symbol) : nullptr;
-    if (!range || range->as_extent() != shape[k]) return std::nullopt;  // covers the tensor, so that rows lie densely one after the other
+    if (!range || range->as_extent() != shape[k])
+      return std::nullopt;  // covers the tensor, so that rows lie densely one after the other
     const bool is_inner = std::ranges::find(sum.summed, *symbol) != sum.summed.end();
-    if (k == first) operand.transposed = is_inner;
-    else if (is_inner != last_is_inner) ++changes;
+    if (k == first)
+      operand.transposed = is_inner;
+    else if (is_inner != last_is_inner)
+      ++changes;
     last_is_inner = is_inner;
     (is_inner ? operand.inner : operand.outer).push_back(*symbol);
   }
@@ -98,7 +104,8 @@ bool is_dense(const AxisDecl& axis) { return axis.range.as_extent() == axis.exte
 std::optional<MatrixProduct> match_matrix_product(const Program& program, const Definition& definition) {
   if (!std::ranges::all_of(definition.axes, is_dense)) return std::nullopt;
   const auto sum = open_sum(definition);
-  if (!sum || sum->product.factors.size() != 2 || rounds(sum->scope, definition) < kSmallestProduct) return std::nullopt;
+  if (!sum || sum->product.factors.size() != 2 || rounds(sum->scope, definition) < kSmallestProduct)
+    return std::nullopt;
   auto left = as_matrix(program, sum->product.factors[0], definition, *sum);
   auto right = as_matrix(program, sum->product.factors[1], definition, *sum);
   if (!left || !right) return std::nullopt;
@@ -108,9 +115,17 @@ std::optional<MatrixProduct> match_matrix_product(const Program& program, const 
   outer.insert(outer.end(), right->outer.begin(), right->outer.end());
   if (outer != axes || left->inner != right->inner || left->inner.size() != sum->summed.size()) return std::nullopt;
   // As operands lie as [outer, inner] where not transposed, BLAS wants the right one as [inner, outer].
-  return MatrixProduct{definition, left->tensor, right->tensor, left->transposed, !right->transposed,
-                       extents_of(left->outer, sum->scope), extents_of(right->outer, sum->scope), extents_of(left->inner, sum->scope),
-                       sum->coefficient, left->step, right->step};
+  return MatrixProduct{definition,
+                       left->tensor,
+                       right->tensor,
+                       left->transposed,
+                       !right->transposed,
+                       extents_of(left->outer, sum->scope),
+                       extents_of(right->outer, sum->scope),
+                       extents_of(left->inner, sum->scope),
+                       sum->coefficient,
+                       left->step,
+                       right->step};
 }
 
 ProductTensors product_tensors(const Program& program) {

@@ -260,9 +260,10 @@ Tensor Program::output(const std::string& tensor, const std::vector<Index>& axes
 Tensor ScanBody::add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
                      std::optional<DType> dtype, bool output) {
   if (axes.empty() || axes[0].symbol() != steps_.symbol()) {
-    throw ShapeError(fmt::format(
-        "definition `{}` of a scan does not have the scan's index as its first axis; put that first, or define it outside",
-        tensor));
+    throw ShapeError(
+        fmt::format("definition `{}` of a scan does not have the scan's index as its first axis; put that first, or "
+                    "define it outside",
+                    tensor));
   }
   append_definition(program_, tensor, axes, body, dtype.value_or(program_.default_dtype), output).scan = scan_;
   return {tensor, axes.size()};

@@ -72,8 +72,8 @@ class Tensor {
   std::size_t rank_;
 };
 
-/// The definitions of a scan. Each has the scan's index as its first axis. What a definition reads of one further down, at another step, is called by
-/// name and number of axes:
+/// The definitions of a scan. Each has the scan's index as its first axis. What a definition reads of one further down,
+/// at another step, is called by name and number of axes:
 ///
 ///   const Tensor h("h", 2);
 ///   p.scan(t, [&](ScanBody& step) {
@@ -82,14 +82,17 @@ class Tensor {
 ///   });
 class ScanBody {
  public:
-  Tensor let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype = {});
-  Tensor output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype = {});
+  Tensor let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+             std::optional<DType> dtype = {});
+  Tensor output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                std::optional<DType> dtype = {});
 
  private:
   friend struct Program;
   ScanBody(Program& program, Index steps, Scan scan) : program_(program), steps_(std::move(steps)), scan_(scan) {}
   static void append(Program& program, const Index& steps, bool goes_back, const std::function<void(ScanBody&)>& write);
-  Tensor add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype, bool output);
+  Tensor add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype,
+             bool output);
 
   Program& program_;
   Index steps_;
@@ -110,7 +113,8 @@ class Condition {
   Expr truth_;
 };
 
-/// Affine operands are taken as such, as the text form does: a guard on indices can then prove that an access stays inside its tensor.
+/// Affine operands are taken as such, as the text form does: a guard on indices can then prove that an access stays
+/// inside its tensor.
 Condition compare(const char* comparison, const Expr& a, const Expr& b);
 
 inline Condition operator<(const Expr& a, const Expr& b) { return compare("<", a, b); }

@@ -85,8 +85,10 @@ class KernelLowering {
 
   std::vector<Affine> with_chunk(std::vector<Affine> subscripts) const {
     const Affine chunk(Symbol::dim(argument::kChunk));
-    if (result_.in_scan) subscripts.front() = chunk;
-    else subscripts.insert(subscripts.begin(), chunk);
+    if (result_.in_scan)
+      subscripts.front() = chunk;
+    else
+      subscripts.insert(subscripts.begin(), chunk);
     return subscripts;
   }
 
@@ -263,8 +265,10 @@ LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) { return Ke
 LoweredScan lower(const FusedProgram& fused, const ScanLoop& scan) {
   LoweredScan lowered{scan.name, scan.extent, scan.backwards, {}};
   for (const ScanStep& step : scan.steps) {
-    if (const auto* kernel = std::get_if<Kernel>(&step)) lowered.steps.emplace_back(lower(fused, *kernel));
-    else lowered.steps.emplace_back(std::get<MatrixProduct>(step));
+    if (const auto* kernel = std::get_if<Kernel>(&step))
+      lowered.steps.emplace_back(lower(fused, *kernel));
+    else
+      lowered.steps.emplace_back(std::get<MatrixProduct>(step));
   }
   return lowered;
 }

@@ -22,8 +22,8 @@ struct SplitLoop {
 struct BufferUse {
   std::string tensor;
   bool written = false;
-  /// One copy of the tensor (in a scan: of its slice at the step) per chunk, summed or otherwise combined afterwards in the order of the chunks. With
-  /// one chunk the buffer is the tensor itself (in a scan: starts at the slice).
+  /// One copy of the tensor (in a scan: of its slice at the step) per chunk, summed or otherwise combined afterwards in
+  /// the order of the chunks. With one chunk the buffer is the tensor itself (in a scan: starts at the slice).
   std::optional<ReduceKind> partial;
   bool operator==(const BufferUse&) const = default;
 };

@@ -29,7 +29,8 @@ OpenedSum open_sum(Expr sum, Scope scope) {
   return result;
 }
 
-/// The order in which an access of the body has the summed indices, if any has all of them: such tensors can then be read as they lie.
+/// The order in which an access of the body has the summed indices, if any has all of them: such tensors can then be
+/// read as they lie.
 std::vector<Symbol> order_in_memory(const OpenedSum& sum) {
   std::vector<Symbol> order = sum.summed;
   visit(sum.body, [&](const Expr& e) {
@@ -44,7 +45,8 @@ std::vector<Symbol> order_in_memory(const OpenedSum& sum) {
   return order;
 }
 
-/// One factor of a matrix product: a matrix over axes of the result and the summed indices, in a scan one for every step.
+/// One factor of a matrix product: a matrix over axes of the result and the summed indices, in a scan one for every
+/// step.
 struct Side {
   std::vector<Symbol> axes;
   Product factors;
@@ -62,20 +64,23 @@ bool depends_on_any(const Expr& expr, const std::vector<Symbol>& symbols) {
 
 class ProductSplitter {
  public:
-  ProductSplitter(Program& names, std::vector<Definition>& parts, const Definition& user) : program_(names), parts_(parts), user_(user) {}
+  ProductSplitter(Program& names, std::vector<Definition>& parts, const Definition& user)
+      : program_(names), parts_(parts), user_(user) {}
 
   Expr run() {
-    return rewrite_top_down(user_.body, Scope::of(user_), [this](const Expr& e, const Scope& scope) -> std::optional<Expr> {
-      const bool is_outermost = scope.open.size() == user_.axes.size();
-      if (!is_outermost || e->kind != NodeKind::Reduce || e->reduce != ReduceKind::Sum) return std::nullopt;
-      const std::size_t known_names = program_.definitions.size();
-      const std::size_t known_parts = parts_.size();
-      const auto result = split(e, scope);
-      if (result) return result;
-      program_.definitions.resize(known_names);
-      parts_.resize(known_parts);
-      return std::nullopt;
-    });
+    return rewrite_top_down(user_.body, Scope::of(user_),
+                            [this](const Expr& e, const Scope& scope) -> std::optional<Expr> {
+                              const bool is_outermost = scope.open.size() == user_.axes.size();
+                              if (!is_outermost || e->kind != NodeKind::Reduce || e->reduce != ReduceKind::Sum)
+                                return std::nullopt;
+                              const std::size_t known_names = program_.definitions.size();
+                              const std::size_t known_parts = parts_.size();
+                              const auto result = split(e, scope);
+                              if (result) return result;
+                              program_.definitions.resize(known_names);
+                              parts_.resize(known_parts);
+                              return std::nullopt;
+                            });
   }
 
  private:
@@ -85,10 +90,13 @@ class ProductSplitter {
     std::vector<Symbol> axes = open_symbols_of(expr, around);
     if (user_.scan) std::erase(axes, Symbol::axis(0));
     const bool is_large = rounds(axes, sum.scope) * rounds(sum.summed, sum.scope) >= kSmallestProduct;
-    if (!is_large || !std::ranges::all_of(sum.scope.open, [](const auto& entry) { return entry.second.as_extent().has_value(); })) return std::nullopt;
+    if (!is_large ||
+        !std::ranges::all_of(sum.scope.open, [](const auto& entry) { return entry.second.as_extent().has_value(); }))
+      return std::nullopt;
     const std::vector<Term> terms = terms_of(sum.body);
     const Product whole = product_of(user_.body);
-    const bool is_body = terms.size() == 1 && whole.factors.size() == 1 && whole.factors[0].base == expr && whole.factors[0].power == 1;
+    const bool is_body =
+        terms.size() == 1 && whole.factors.size() == 1 && whole.factors[0].base == expr && whole.factors[0].power == 1;
     Expr total = constant(0);
     for (const Term& term : terms) {
       auto product = matrix_product(sum, axes, term.product);
@@ -115,7 +123,8 @@ class ProductSplitter {
   }
 
   /// The factors shared out to the first and the last of the axes.
-  static std::optional<std::pair<Side, Side>> sides_of(const OpenedSum& sum, const std::vector<Symbol>& axes, const Product& product) {
+  static std::optional<std::pair<Side, Side>> sides_of(const OpenedSum& sum, const std::vector<Symbol>& axes,
+                                                       const Product& product) {
     for (auto middle = axes.begin() + (axes.empty() ? 0 : 1); middle != axes.end(); ++middle) {
       Side left{{axes.begin(), middle}, {product.coefficient, {}}};
       Side right{{middle, axes.end()}, {1, {}}};
@@ -166,7 +175,8 @@ class ProductSplitter {
     int votes = 0;
     visit(expr, [&](const Expr& e) {
       if (e->kind != NodeKind::Access || e->subscripts.empty()) return;
-      const bool by_axis = std::ranges::any_of(axes, [&](Symbol symbol) { return e->subscripts.back().mentions(symbol); });
+      const bool by_axis =
+          std::ranges::any_of(axes, [&](Symbol symbol) { return e->subscripts.back().mentions(symbol); });
       votes += by_axis ? 1 : -1;
     });
     return votes > 0;
@@ -204,7 +214,8 @@ Program split_products(const Program& program) {
   Program names = program;  // for unused names
   for (Definition definition : program.definitions) {
     std::vector<Definition> parts;
-    if (definition.body->kind != NodeKind::LinearAlgebra) definition.body = ProductSplitter(names, parts, definition).run();
+    if (definition.body->kind != NodeKind::LinearAlgebra)
+      definition.body = ProductSplitter(names, parts, definition).run();
     std::ranges::move(parts, std::back_inserter(result.definitions));
     result.definitions.push_back(std::move(definition));
   }

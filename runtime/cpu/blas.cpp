@@ -54,9 +54,9 @@ void multiply(Gemm<T> f, const ProductCall& call, double alpha, const void* left
   const int n = to_int(call.columns);
   const int k = to_int(call.depth);
   if (m == 0 || n == 0) return;
-  f(kRowMajor, call.left_transposed ? kTranspose : kNoTranspose, call.right_transposed ? kTranspose : kNoTranspose, m, n, k,
-    static_cast<T>(alpha), static_cast<const T*>(left), call.left_transposed ? m : std::max(k, 1), static_cast<const T*>(right),
-    call.right_transposed ? std::max(k, 1) : n, T(0), static_cast<T*>(out), n);
+  f(kRowMajor, call.left_transposed ? kTranspose : kNoTranspose, call.right_transposed ? kTranspose : kNoTranspose, m,
+    n, k, static_cast<T>(alpha), static_cast<const T*>(left), call.left_transposed ? m : std::max(k, 1),
+    static_cast<const T*>(right), call.right_transposed ? std::max(k, 1) : n, T(0), static_cast<T*>(out), n);
 }
 
 }  // namespace
@@ -66,8 +66,10 @@ void prepare_blas(int threads) {
 }
 
 void gemm(DType dtype, const ProductCall& call, double alpha, const void* left, const void* right, void* out) {
-  if (dtype == DType::f32) multiply(blas().sgemm, call, alpha, left, right, out);
-  else multiply(blas().dgemm, call, alpha, left, right, out);
+  if (dtype == DType::f32)
+    multiply(blas().sgemm, call, alpha, left, right, out);
+  else
+    multiply(blas().dgemm, call, alpha, left, right, out);
 }
 
 }  // namespace moxie

@@ -320,14 +320,16 @@ class CpuExecutable : public Executable {
   static void combine(const PreparedKernel::Combination& c, const PreparedKernel& kernel, void* out) {
     const void* partials = kernel.buffers[c.buffer];
     const std::int64_t chunks = kernel.schedule.chunks;
-    if (c.dtype == DType::f32) combine_chunks(c.kind, static_cast<const float*>(partials), chunks, c.count, static_cast<float*>(out));
-    else combine_chunks(c.kind, static_cast<const double*>(partials), chunks, c.count, static_cast<double*>(out));
+    if (c.dtype == DType::f32)
+      combine_chunks(c.kind, static_cast<const float*>(partials), chunks, c.count, static_cast<float*>(out));
+    else
+      combine_chunks(c.kind, static_cast<const double*>(partials), chunks, c.count, static_cast<double*>(out));
   }
 
   void run_step(const MatrixProduct& product, const Run& run, std::int64_t scan_step) {
     const ProductCall call = product_call(*plan_, product, dims_, scan_step);
-    gemm(product.definition.dtype, call, product.alpha, memory_at(product.left, run, call.left), memory_at(product.right, run, call.right),
-         memory_at(product.definition.name, run, call.out));
+    gemm(product.definition.dtype, call, product.alpha, memory_at(product.left, run, call.left),
+         memory_at(product.right, run, call.right), memory_at(product.definition.name, run, call.out));
   }
 
   std::shared_ptr<const Plan> plan_;

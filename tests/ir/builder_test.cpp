@@ -183,7 +183,9 @@ TEST_CASE("a scan that is wrong is refused as a whole") {
   const Index s(S), n(N);
   const Tensor lambda("lambda", 1), h("h", 2);
   check_rejects<TypeError>([&](Program& p) { p.scan(s, [](ScanBody&) {}); }, "a scan is empty");
-  check_rejects<ShapeError>([&](Program& p) { p.scan(s, [&](ScanBody& step) { step.let("h", {n, s}, lambda(n)); }); },
+  check_rejects<ShapeError>([&](Program& p) { p.scan(s, [&](ScanBody& step) {
+                                                step.let("h", {n, s}, lambda(n));
+                                              }); },
                             "does not have the scan's index as its first axis");
   check_rejects<TypeError>(
       [&](Program& p) {

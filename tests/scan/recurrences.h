@@ -107,6 +107,8 @@ output y[n] = sum[t](g[t,n]*x[t,n])
 )"},
 };
 
-inline std::string_view recurrence(std::string_view name) { return std::ranges::find(kRecurrences, name, &Recurrence::name)->text; }
+inline std::string_view recurrence(std::string_view name) {
+  return std::ranges::find(kRecurrences, name, &Recurrence::name)->text;
+}
 
 }  // namespace moxie::test
