@@ -11,43 +11,53 @@ namespace moxie {
 
 namespace {
 
-/// The tensor that a library computes, or the sums that kernels outside of scans leave in parts: their final values are
-/// stored by no kernel.
-std::vector<std::string> tensors_to_inspect(const PlanStep& step) {
-  if (const auto* product = std::get_if<MatrixProduct>(&step)) return {product->definition.name};
-  std::vector<std::string> names;
-  if (const auto* kernel = std::get_if<LoweredKernel>(&step)) {
-    for (const BufferUse& use : kernel->uses) {
-      if (use.partial) names.push_back(use.tensor);
+/// Adds checks to the steps of a plan. Inputs are checked first, every other tensor as soon as it is complete: the
+/// first failure is where bad values come from.
+class StepChecker {
+ public:
+  StepChecker(const FusedProgram& fused, const Checks& checks) : fused_(fused), checks_(checks) {}
+
+  std::vector<PlanStep> run(const std::vector<PlanStep>& steps) const {
+    std::vector<PlanStep> result;
+    for (const InputDecl& input : fused_.program.inputs) append_inspection(result, input.name);
+    append_checked(result, steps);
+    return result;
+  }
+
+ private:
+  template <class AnyStep>
+  void append_checked(std::vector<AnyStep>& out, const std::vector<AnyStep>& steps) const {
+    for (const AnyStep& step : steps) std::visit([&](const auto& part) { append(out, part); }, step);
+  }
+
+  /// What a library computes is stored by no kernel.
+  void append(auto& out, const MatrixProduct& product) const {
+    out.emplace_back(product);
+    append_inspection(out, product.definition.name);
+  }
+
+  /// Nor are the final values of sums that kernels leave in parts.
+  void append(auto& out, const LoweredKernel& kernel) const {
+    out.emplace_back(instrument(kernel, fused_.program, checks_));
+    for (const BufferUse& use : kernel.uses) {
+      if (use.partial) append_inspection(out, use.tensor);
     }
   }
-  return names;
-}
 
-void add_checks(PlanStep& step, const Program& program, const Checks& checks) {
-  if (auto* kernel = std::get_if<LoweredKernel>(&step)) *kernel = instrument(std::move(*kernel), program, checks);
-  if (auto* scan = std::get_if<LoweredScan>(&step)) {
-    for (LoweredKernel& kernel : scan->kernels) kernel = instrument(std::move(kernel), program, checks);
+  void append(auto& out, const LoweredScan& scan) const {
+    LoweredScan checked{scan.name, scan.extent, scan.backwards, {}};
+    append_checked(checked.steps, scan.steps);
+    out.emplace_back(std::move(checked));
   }
-}
 
-/// Inputs are checked first, every other tensor as soon as it is complete: the first failure is where bad values come
-/// from.
-void add_checks(Plan& plan, const Checks& checks) {
-  std::vector<PlanStep> steps;
-  const auto inspect_tensor = [&](const std::string& name) {
-    if (LoweredKernel kernel = inspect(plan.fused, name, checks); !kernel.program.checks.empty())
-      steps.emplace_back(std::move(kernel));
-  };
-  for (const InputDecl& input : plan.fused.program.inputs) inspect_tensor(input.name);
-  for (PlanStep& step : plan.steps) {
-    add_checks(step, plan.fused.program, checks);
-    const std::vector<std::string> left = tensors_to_inspect(step);
-    steps.push_back(std::move(step));
-    for (const std::string& name : left) inspect_tensor(name);
+  void append_inspection(auto& out, const std::string& tensor) const {
+    LoweredKernel kernel = inspect(fused_, tensor, checks_);
+    if (!kernel.program.checks.empty()) out.emplace_back(std::move(kernel));
   }
-  plan.steps = std::move(steps);
-}
+
+  const FusedProgram& fused_;
+  const Checks& checks_;
+};
 
 }  // namespace
 
@@ -59,19 +69,37 @@ Plan make_plan(const Program& program, const Checks& checks) {
     else if (const auto* scan = std::get_if<ScanLoop>(&step)) plan.steps.emplace_back(lower(plan.fused, *scan));
     else plan.steps.emplace_back(std::get<MatrixProduct>(step));
   }
-  if (checks.any()) add_checks(plan, checks);
+  if (checks.any()) plan.steps = StepChecker(plan.fused, checks).run(plan.steps);
   return plan;
 }
 
-std::span<const LoweredKernel> kernels_of(const PlanStep& step) {
-  if (const auto* kernel = std::get_if<LoweredKernel>(&step)) return {kernel, 1};
-  if (const auto* scan = std::get_if<LoweredScan>(&step)) return scan->kernels;
-  return {};
+namespace {
+
+/// Those of a scan, or the step itself.
+template <class Part>
+std::vector<const Part*> parts_of(const PlanStep& step) {
+  std::vector<const Part*> parts;
+  const auto add = [&](const auto& candidate) {
+    if (const auto* part = std::get_if<Part>(&candidate)) parts.push_back(part);
+  };
+  add(step);
+  if (const auto* scan = std::get_if<LoweredScan>(&step)) std::ranges::for_each(scan->steps, add);
+  return parts;
 }
 
-bool lies_transposed(const Plan& plan, const std::string& tensor) {
-  const auto it = plan.fused.layouts.find(tensor);
-  return it != plan.fused.layouts.end() && it->second == std::vector<std::uint32_t>{1, 0};
+}  // namespace
+
+std::vector<const LoweredKernel*> kernels_of(const PlanStep& step) { return parts_of<LoweredKernel>(step); }
+std::vector<const MatrixProduct*> products_of(const PlanStep& step) { return parts_of<MatrixProduct>(step); }
+
+std::vector<std::string> tensors_of(const PlanStep& step) {
+  std::vector<std::string> names;
+  for (const MatrixProduct* product : products_of(step))
+    names.insert(names.end(), {product->left, product->right, product->definition.name});
+  for (const LoweredKernel* kernel : kernels_of(step)) {
+    for (const BufferUse& use : kernel->uses) names.push_back(use.tensor);
+  }
+  return names;
 }
 
 std::int64_t evaluate(const Affine& affine, const DimValues& dims) {
@@ -86,6 +114,50 @@ std::vector<std::int64_t> extents_of(const Program& program, std::string_view te
   std::vector<std::int64_t> extents;
   for (const Affine& extent : program.shape_of(tensor)) extents.push_back(std::max<std::int64_t>(evaluate(extent, dims), 0));
   return extents;
+}
+
+// ---- Matrix products ----
+
+namespace {
+
+/// Whether a matrix whose place in memory is the compiler's choice lies column by column. Operands with more axes lie
+/// row by row.
+bool lies_transposed(const Plan& plan, const std::string& tensor) {
+  const auto it = plan.fused.layouts.find(tensor);
+  return it != plan.fused.layouts.end() && it->second == std::vector<std::uint32_t>{1, 0};
+}
+
+std::int64_t product_of(const std::vector<Affine>& extents, const DimValues& dims) {
+  std::int64_t product = 1;
+  for (const Affine& extent : extents)
+    product = checked_mul(product, std::max<std::int64_t>(evaluate(extent, dims), 0));
+  return product;
+}
+
+}  // namespace
+
+std::int64_t slice_elements(const Program& program, const std::string& tensor, const DimValues& dims) {
+  std::vector<Affine> shape = program.shape_of(tensor);
+  shape.erase(shape.begin());
+  return product_of(shape, dims);
+}
+
+ProductCall product_call(const Plan& plan, const MatrixProduct& product, const DimValues& dims,
+                         std::int64_t scan_step) {
+  DimValues at_step = dims;
+  at_step[kScanStep] = scan_step;
+  const auto place = [&](const std::string& tensor, const std::optional<Affine>& step) {
+    return step ? checked_mul(evaluate(*step, at_step), slice_elements(plan.fused.program, tensor, dims)) : 0;
+  };
+  const auto own_step = product.definition.scan ? std::optional(Affine(Symbol::dim(kScanStep))) : std::nullopt;
+  return {product.left_transposed != lies_transposed(plan, product.left),
+          product.right_transposed != lies_transposed(plan, product.right),
+          product_of(product.rows, dims),
+          product_of(product.columns, dims),
+          product_of(product.depth, dims),
+          place(product.left, product.left_step),
+          place(product.right, product.right_step),
+          place(product.definition.name, own_step)};
 }
 
 // ---- Dims ----
@@ -157,7 +229,7 @@ std::int64_t rounds_of(const SplitLoop& loop, const DimValues& dims, int lanes) 
 Schedule choose_schedule(const LoweredKernel& kernel, const DimValues& dims, int lanes) {
   Schedule schedule;
   if (kernel.tiles) schedule.tiles = std::clamp<std::int64_t>(rounds_of(*kernel.tiles, dims, lanes), 1, kMostTiles);
-  if (kernel.chunks && !kernel.in_scan) {
+  if (kernel.chunks) {
     const std::int64_t rows = extent_of(*kernel.chunks, dims);
     schedule.chunks = std::clamp<std::int64_t>(rows / kRowsPerChunk, 1, kMostChunks);
     schedule.reason = fmt::format("{} rows in chunks of at least {}", rows, kRowsPerChunk);
@@ -176,20 +248,16 @@ Piece piece_of(const SplitLoop& loop, const DimValues& dims, std::int64_t index,
 
 namespace {
 
+std::int64_t bytes_of(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
+
 std::int64_t bytes_of(const Program& program, const std::string& tensor, const DimValues& dims) {
   std::int64_t count = 1;
   for (const std::int64_t extent : extents_of(program, tensor, dims)) count = checked_mul(count, extent);
-  return checked_mul(count, program.dtype_of(tensor) == DType::f32 ? 4 : 8);
+  return checked_mul(count, bytes_of(program.dtype_of(tensor)));
 }
 
-/// A scan uses all its tensors from its first step to its last.
-std::vector<std::string> tensors_of(const PlanStep& step) {
-  if (const auto* product = std::get_if<MatrixProduct>(&step)) return {product->left, product->right, product->definition.name};
-  std::vector<std::string> names;
-  for (const LoweredKernel& kernel : kernels_of(step)) {
-    for (const BufferUse& use : kernel.uses) names.push_back(use.tensor);
-  }
-  return names;
+std::int64_t slice_bytes(const Program& program, const std::string& tensor, const DimValues& dims) {
+  return checked_mul(slice_elements(program, tensor, dims), bytes_of(program.dtype_of(tensor)));
 }
 
 /// Memory that is in use over a range of steps.
@@ -238,11 +306,12 @@ MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const 
       if (!is_new) span->second.second = k;
     }
     if (chunks[k] == 1) continue;
-    for (const LoweredKernel& kernel : kernels_of(plan.steps[k])) {
-      for (const BufferUse& use : kernel.uses) {
+    for (const LoweredKernel* kernel : kernels_of(plan.steps[k])) {
+      for (const BufferUse& use : kernel->uses) {
         if (!use.partial) continue;
-        const std::int64_t bytes = checked_mul(chunks[k], bytes_of(program, use.tensor, dims));
-        blocks.push_back({k, k, bytes, &memory.partials[k][use.tensor]});
+        const std::int64_t bytes =
+            kernel->in_scan ? slice_bytes(program, use.tensor, dims) : bytes_of(program, use.tensor, dims);
+        blocks.push_back({k, k, checked_mul(chunks[k], bytes), &memory.partials[k][use.tensor]});
       }
     }
   }
@@ -251,21 +320,34 @@ MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const 
   return memory;
 }
 
+namespace {
+
+std::string describe(const MatrixProduct& product, int& number) {
+  return fmt::format("{:3} matrix product {} = {} x {}\n", number++, product.definition.name, product.left,
+                     product.right);
+}
+
+std::string describe(const LoweredKernel& kernel, int& number) {
+  std::string text = fmt::format("{:3} kernel {}\n", number++, kernel.program.name);
+  for (const std::string& comment : kernel.program.comments) text += "      " + comment + "\n";
+  return text;
+}
+
+std::string describe(const LoweredScan& scan, int& number) {
+  std::string text =
+      fmt::format("    scan {} over {}{}:\n", scan.name, print(scan.extent), scan.backwards ? ", backwards" : "");
+  for (const LoweredScanStep& step : scan.steps)
+    text += std::visit([&](const auto& part) { return describe(part, number); }, step);
+  return text;
+}
+
+}  // namespace
+
 std::string print(const Plan& plan) {
   std::string text;
   int number = 0;
-  for (const PlanStep& step : plan.steps) {
-    if (const auto* product = std::get_if<MatrixProduct>(&step)) {
-      text += fmt::format("{:3} matrix product {} = {} x {}\n", number++, product->definition.name, product->left, product->right);
-    }
-    if (const auto* scan = std::get_if<LoweredScan>(&step)) {
-      text += fmt::format("    scan {} over {}{}:\n", scan->name, print(scan->extent), scan->backwards ? ", backwards" : "");
-    }
-    for (const LoweredKernel& kernel : kernels_of(step)) {
-      text += fmt::format("{:3} kernel {}\n", number++, kernel.program.name);
-      for (const std::string& comment : kernel.program.comments) text += "      " + comment + "\n";
-    }
-  }
+  for (const PlanStep& step : plan.steps)
+    text += std::visit([&](const auto& part) { return describe(part, number); }, step);
   return text;
 }
 

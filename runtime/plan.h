@@ -13,8 +13,11 @@
 namespace moxie {
 
 using PlanStep = std::variant<LoweredKernel, MatrixProduct, LoweredScan>;
-/// None for a matrix product.
-std::span<const LoweredKernel> kernels_of(const PlanStep& step);
+/// Those of a scan, or the step itself.
+std::vector<const LoweredKernel*> kernels_of(const PlanStep& step);
+std::vector<const MatrixProduct*> products_of(const PlanStep& step);
+/// All that the step reads or writes. A scan uses its tensors from its first round to its last.
+std::vector<std::string> tensors_of(const PlanStep& step);
 
 struct Plan {
   Program program;  // as given: its inputs and outputs are the plan's
@@ -49,14 +52,24 @@ struct MemoryPlan {
     std::int64_t bytes = 0;
   };
   std::map<std::string, Slot> tensors;
-  std::vector<std::map<std::string, Slot>> partials;  // per step, by tensor
+  std::vector<std::map<std::string, Slot>> partials;  // per step, by tensor; in a scan, of one round
   std::int64_t bytes = 0;
 };
 /// `chunks` is the number of copies of its partial results that each step writes: 1 where it writes none.
 MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const std::int64_t> chunks);
 
-/// Whether a matrix whose place in memory is the compiler's choice lies column by column.
-bool lies_transposed(const Plan& plan, const std::string& tensor);
+/// A matrix product for given extents: what a BLAS wants to know, row-major, with the operands' places in their tensors
+/// in elements.
+struct ProductCall {
+  bool left_transposed = false, right_transposed = false;
+  std::int64_t rows = 0, columns = 0, depth = 0;
+  std::int64_t left = 0, right = 0, out = 0;
+};
+ProductCall product_call(const Plan& plan, const MatrixProduct& product, const DimValues& dims,
+                         std::int64_t scan_step = 0);
+
+/// Elements of one step of a tensor of a scan.
+std::int64_t slice_elements(const Program& program, const std::string& tensor, const DimValues& dims);
 
 /// Extents of a tensor of the plan. One such as S-2 is 0 where S is 1.
 std::vector<std::int64_t> extents_of(const Program& program, std::string_view tensor, const DimValues& dims);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "compiler/fuse/fuse.h"
+#include "compiler/fuse/matrix_product.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
 
@@ -45,7 +46,8 @@ using Votes = std::map<std::string, std::map<std::size_t, double>>;
 /// Vector operations of one definition when `vector` runs over lanes; infinite where an inner range would differ between lanes.
 class Estimator {
  public:
-  Estimator(const Program& program, Symbol vector, double rounds) : program_(program), vector_(vector), rounds_(rounds) {}
+  Estimator(const Program& program, const std::set<std::string>& row_major, Symbol vector, double rounds)
+      : program_(program), row_major_(row_major), vector_(vector), rounds_(rounds) {}
 
   double operations(const Expr& expr, const Scope& scope) {
     if (!done_.insert(expr.get()).second) return 0;
@@ -79,7 +81,7 @@ class Estimator {
 
   bool is_free_in_memory(const std::string& tensor) const {
     const Definition* definition = program_.find_definition(tensor);
-    return definition && !definition->output;
+    return definition && !definition->output && !row_major_.contains(tensor);
   }
 
   void note_reading(const Expr& access, double times) {
@@ -104,6 +106,7 @@ class Estimator {
   }
 
   const Program& program_;
+  const std::set<std::string>& row_major_;
   Symbol vector_;
   double rounds_;
   std::set<const Node*> done_;
@@ -163,7 +166,7 @@ Opened open_definition(const Definition& definition) {
 
 double vote_against(const Votes& votes, const Definition& definition, int axis) {
   const auto found = votes.find(definition.name);
-  if (found == votes.end() || definition.output) return 0;
+  if (found == votes.end()) return 0;
   double total = 0;
   for (const auto& [wanted, weight] : found->second) total += static_cast<int>(wanted) == axis ? 0 : weight;
   return total;
@@ -188,12 +191,18 @@ struct Costs {
   }
 };
 
-Costs estimate(const Program& program, const Definition& definition, const Votes& votes) {
+Costs estimate(const Program& program, const std::set<std::string>& row_major, const Definition& definition,
+               const Votes& votes) {
   Costs costs{open_definition(definition), {}, {}};
+  const bool fixed = definition.output || row_major.contains(definition.name);
   for (const Candidate& candidate : costs.opened.candidates) {
-    Estimator estimator(program, candidate.symbol, std::ceil(assumed_extent(candidate.range) / kAssumedLanes));
-    double operations = estimator.operations(costs.opened.body, costs.opened.scope) + vote_against(votes, definition, candidate.which);
-    if (definition.output) operations += estimator.operations(costs.opened.element, costs.opened.scope);
+    Estimator estimator(program, row_major, candidate.symbol,
+                        std::ceil(assumed_extent(candidate.range) / kAssumedLanes));
+    double operations = estimator.operations(costs.opened.body, costs.opened.scope);
+    if (!fixed)
+      operations += vote_against(votes, definition, candidate.which);
+    else
+      operations += estimator.operations(costs.opened.element, costs.opened.scope);
     costs.operations.push_back(operations);
     costs.votes.push_back(std::move(estimator.votes));
   }
@@ -283,10 +292,15 @@ class PairOrientation {
 }  // namespace
 
 std::map<std::string, LoopChoice> choose_loops(const Program& program) {
+  const ProductTensors fixed = product_tensors(program);
   std::map<std::string, Costs> costs;
   Votes votes;
   for (auto it = program.definitions.rbegin(); it != program.definitions.rend(); ++it) {
-    Costs cost = estimate(program, *it, votes);
+    if (fixed.results.contains(it->name)) {
+      costs.emplace(it->name, Costs{});
+      continue;
+    }
+    Costs cost = estimate(program, fixed.row_major, *it, votes);
     if (!cost.operations.empty()) {
       for (const auto& [tensor, axes] : cost.votes[cost.cheapest()]) {
         for (const auto& [axis, weight] : axes) votes[tensor][axis] += weight;

@@ -59,8 +59,10 @@ Placed place(const Definition& definition, const LoopChoice& choice) {
   return placed;
 }
 
-std::set<std::string> tensors_read(const Expr& expr) {
-  std::set<std::string> names;
+using Names = std::set<std::string>;
+
+Names tensors_read(const Expr& expr) {
+  Names names;
   visit(expr, [&](const Expr& e) {
     if (e->kind == NodeKind::Access) names.insert(e->tensor);
   });
@@ -131,48 +133,99 @@ double longest_loop(const Definition& definition) {
 double longest_loop(const Group& group) { return std::ranges::max(group | std::views::transform([](const Definition& d) { return longest_loop(d); })); }
 
 /// What the group reads of others.
-std::set<std::string> tensors_read(const Group& group) {
-  std::set<std::string> names;
+Names tensors_read(const Group& group) {
+  Names names;
   for (const Definition& definition : group) names.merge(tensors_read(definition.body));
   for (const Definition& definition : group) names.erase(definition.name);
   return names;
 }
 
-/// Definitions with shorter loops than the program's longest as early as they can be: then kernels over samples come to stand next to each other and
-/// can join.
-std::vector<Group> in_fusing_order(const Program& program) {
-  std::vector<Group> order;
-  std::vector<Group> groups = groups_of(program);
-  double longest = 0;
-  for (const Group& group : groups) longest = std::max(longest, longest_loop(group));
-  std::set<std::string> waiting;
-  for (const Definition& definition : program.definitions) waiting.insert(definition.name);
-  const auto is_ready = [&](const Group& group) {
-    return std::ranges::none_of(tensors_read(group), [&](const std::string& name) { return waiting.contains(name); });
+/// What is to be ordered: definitions that stay together, and what they wait for.
+struct Unit {
+  Group group;
+  Names reads;
+  int rank;  // of those that are ready, the lowest goes first
+};
+
+/// Matrix products as early as they can be, definitions with shorter loops than the longest too, then what matrix
+/// products wait for: so kernels over samples come to stand next to each other and can join.
+int rank_of(const Group& group, const ProductTensors& products, double longest) {
+  if (products.results.contains(group[0].name)) return 0;
+  if (longest_loop(group) < longest) return 1;
+  return products.operands.contains(group[0].name) ? 2 : 3;
+}
+
+std::vector<Group> ordered(std::vector<Unit> units) {
+  Names waiting;
+  for (const Unit& unit : units) {
+    for (const Definition& definition : unit.group) waiting.insert(definition.name);
+  }
+  const auto is_ready = [&](const Unit& unit) {
+    return std::ranges::none_of(unit.reads, [&](const std::string& name) { return waiting.contains(name); });
   };
-  while (!groups.empty()) {
-    auto next = groups.end();
-    for (auto group = groups.begin(); group != groups.end(); ++group) {
-      if (!is_ready(*group)) continue;
-      if (next == groups.end()) next = group;
-      if (longest_loop(*group) < longest) {
-        next = group;
-        break;
-      }
+  std::vector<Group> order;
+  while (!units.empty()) {
+    auto next = units.end();
+    for (auto unit = units.begin(); unit != units.end(); ++unit) {
+      if ((next == units.end() || unit->rank < next->rank) && is_ready(*unit)) next = unit;
     }
-    order.push_back(*next);
-    for (const Definition& definition : *next) waiting.erase(definition.name);
-    groups.erase(next);
+    order.push_back(next->group);
+    for (const Definition& definition : next->group) waiting.erase(definition.name);
+    units.erase(next);
   }
   return order;
 }
 
+std::vector<Group> in_fusing_order(const Program& program, const ProductTensors& products) {
+  const std::vector<Group> groups = groups_of(program);
+  double longest = 0;
+  for (const Group& group : groups) longest = std::max(longest, longest_loop(group));
+  std::vector<Unit> units;
+  for (const Group& group : groups) units.push_back({group, tensors_read(group), rank_of(group, products, longest)});
+  return ordered(std::move(units));
+}
+
+/// What a definition of a scan reads at its own step.
+Names read_at_step(const Definition& definition) {
+  Names names;
+  visit(definition.body, [&](const Expr& e) {
+    const bool at_step =
+        e->kind == NodeKind::Access && !e->subscripts.empty() && e->subscripts[0] == Affine(Symbol::axis(0));
+    if (at_step) names.insert(e->tensor);
+  });
+  return names;
+}
+
+/// The definitions of a scan, in the order in which every step computes them.
+std::vector<Group> in_step_order(const Group& scan, const ProductTensors& products) {
+  std::vector<Unit> units;
+  for (std::size_t k = 0; k < scan.size(); ++k) {
+    const Group member = scan.subspan(k, 1);
+    units.push_back({member, read_at_step(member[0]), rank_of(member, products, 0)});
+  }
+  return ordered(std::move(units));
+}
+
+/// The kernels or products among the steps of a scan, or the step itself.
+template <class Part, class AnyStep>
+std::vector<Part*> parts_of(AnyStep& step) {
+  std::vector<Part*> parts;
+  const auto add = [&](auto& candidate) {
+    if (auto* part = std::get_if<std::remove_const_t<Part>>(&candidate)) parts.push_back(part);
+  };
+  add(step);
+  if (auto* scan = std::get_if<ScanLoop>(&step)) std::ranges::for_each(scan->steps, add);
+  return parts;
+}
+
 class Fuser {
  public:
-  explicit Fuser(const Program& program) : choices_(choose_loops(program)) { fused_.program = transpose_gathers(program, choices_); }
+  explicit Fuser(const Program& program) : products_(product_tensors(program)), choices_(choose_loops(program)) {
+    fused_.program = transpose_gathers(program, choices_);
+  }
 
   FusedProgram run() {
-    for (const Group& group : in_fusing_order(fused_.program)) {
+    for (const Group& group : in_fusing_order(fused_.program, products_)) {
       if (group[0].scan) add_scan(group);
       else add(group[0]);
     }
@@ -218,28 +271,35 @@ class Fuser {
   void add_scan(const Group& group) {
     const Definition& first = group[0];
     ScanLoop scan{first.axes[0].name, first.axes[0].extent, first.scan->backwards, {}};
-    std::map<std::string, std::size_t> kernel_of;
-    for (const Definition& definition : group) {
-      const Placed placed = place(definition, choices_.at(definition.name));
-      choose_layout(placed);
-      kernel_of[definition.name] = add_to_scan(scan.kernels, placed, kernel_of);
+    std::map<std::string, std::size_t> place_of;
+    for (const Group& member : in_step_order(group, products_)) {
+      const Definition& definition = member[0];
+      place_of[definition.name] = add_to_scan(scan.steps, definition, place_of);
       where_[definition.name] = fused_.steps.size();
     }
     fused_.steps.emplace_back(std::move(scan));
   }
 
-  /// The kernel that computes the definition; not one before those of the same step that it reads.
-  static std::size_t add_to_scan(std::vector<Kernel>& kernels, const Placed& placed, const std::map<std::string, std::size_t>& kernel_of) {
-    std::size_t first = 0;
-    visit(placed.root.body, [&](const Expr& e) {
-      if (e->kind != NodeKind::Access || e->subscripts.empty() || e->subscripts[0] != placed.root.subscripts[0]) return;
-      if (const auto it = kernel_of.find(e->tensor); it != kernel_of.end()) first = std::max(first, it->second);
-    });
-    for (std::size_t k = first; k < kernels.size(); ++k) {
-      if (join(kernels[k], placed)) return k;
+  /// Returns which of the steps computes the definition; not one before those that compute what it reads of the same
+  /// round.
+  std::size_t add_to_scan(std::vector<ScanStep>& steps, const Definition& definition,
+                          const std::map<std::string, std::size_t>& place_of) {
+    if (auto product = match_matrix_product(fused_.program, definition)) {
+      steps.emplace_back(std::move(*product));
+      return steps.size() - 1;
     }
-    kernels.push_back(new_kernel(placed));
-    return kernels.size() - 1;
+    const Placed placed = place(definition, choices_.at(definition.name));
+    choose_layout(placed);
+    std::size_t first = 0;
+    for (const std::string& name : read_at_step(definition)) {
+      if (const auto it = place_of.find(name); it != place_of.end()) first = std::max(first, it->second);
+    }
+    for (std::size_t k = first; k < steps.size(); ++k) {
+      auto* kernel = std::get_if<Kernel>(&steps[k]);
+      if (kernel && join(*kernel, placed)) return k;
+    }
+    steps.emplace_back(new_kernel(placed));
+    return steps.size() - 1;
   }
 
   /// Whether a root of the kernel sums over the given one of its loops.
@@ -269,7 +329,7 @@ class Fuser {
 
   void choose_layout(const Placed& placed) {
     const Definition& definition = placed.root.definition;
-    if (definition.output || placed.choice.vector < 0) return;
+    if (definition.output || placed.choice.vector < 0 || products_.row_major.contains(definition.name)) return;
     std::vector<std::uint32_t> layout;
     for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
       if (static_cast<int>(k) != placed.choice.vector) layout.push_back(k);
@@ -280,21 +340,23 @@ class Fuser {
 
   /// A root is stored if it is an output or read by another step (or, at another element, by nobody else: join() has seen to that).
   void mark_stored() {
-    std::set<std::string> read;
+    Names read;
     for (const Step& step : fused_.steps) {
-      if (const auto* product = std::get_if<MatrixProduct>(&step)) read.insert({product->left, product->right});
-      for (const Kernel& kernel : kernels_of(step)) {
-        for (const KernelRoot& root : kernel.roots) read.merge(tensors_read(root.body));
+      for (const MatrixProduct* product : products_of(step)) read.insert({product->left, product->right});
+      for (const Kernel* kernel : kernels_of(step)) {
+        for (const KernelRoot& root : kernel->roots) read.merge(tensors_read(root.body));
       }
     }
     for (Step& step : fused_.steps) {
-      for (Kernel& kernel : kernels_of(step)) {
-        for (KernelRoot& root : kernel.roots) root.stored = root.definition.output || read.contains(root.definition.name);
-        std::erase_if(kernel.roots, [](const KernelRoot& root) { return !root.stored; });
+      for (Kernel* kernel : parts_of<Kernel>(step)) {
+        for (KernelRoot& root : kernel->roots)
+          root.stored = root.definition.output || read.contains(root.definition.name);
+        std::erase_if(kernel->roots, [](const KernelRoot& root) { return !root.stored; });
       }
     }
   }
 
+  const ProductTensors products_;
   std::map<std::string, LoopChoice> choices_;
   FusedProgram fused_;
   std::map<std::string, std::size_t> where_;
@@ -302,17 +364,8 @@ class Fuser {
 
 }  // namespace
 
-std::span<Kernel> kernels_of(Step& step) {
-  if (auto* kernel = std::get_if<Kernel>(&step)) return {kernel, 1};
-  if (auto* scan = std::get_if<ScanLoop>(&step)) return scan->kernels;
-  return {};
-}
-
-std::span<const Kernel> kernels_of(const Step& step) {
-  if (const auto* kernel = std::get_if<Kernel>(&step)) return {kernel, 1};
-  if (const auto* scan = std::get_if<ScanLoop>(&step)) return scan->kernels;
-  return {};
-}
+std::vector<const Kernel*> kernels_of(const Step& step) { return parts_of<const Kernel>(step); }
+std::vector<const MatrixProduct*> products_of(const Step& step) { return parts_of<const MatrixProduct>(step); }
 
 FusedProgram fuse(const Program& optimised) { return Fuser(optimised).run(); }
 

@@ -6,7 +6,6 @@
 // element (a map), or it sums over one of them and accumulates. All other axes are loops of the root's own.
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -42,26 +41,31 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
-/// out[i,j] = alpha * sum_k left[i,k] * right[k,j] by BLAS; `transposed` says how an operand lies in memory.
+/// out[i,j] = alpha * sum_k left[i,k] * right[k,j] by BLAS; `transposed` says how an operand lies in memory. Each of i,
+/// j and k may stand for several axes next to each other, whose extents `rows`, `columns` and `depth` list. Of an
+/// operand with a step only the slice there (of its first axis) is read; in a scan the result is the slice at the step.
 struct MatrixProduct {
   Definition definition;
   std::string left, right;
   bool left_transposed = false, right_transposed = false;
-  Affine rows, columns, depth;
+  std::vector<Affine> rows, columns, depth;
   double alpha = 1;
+  std::optional<Affine> left_step = {}, right_step = {};
   bool operator==(const MatrixProduct&) const = default;
 };
 
 /// The argument that holds the step of a scan.
 inline constexpr const char* kScanStep = "%t";
 
-/// The definitions of a scan: the kernels run one after the other at every step, from 0 to `extent` or back, with the step as the argument
-/// kScanStep. All steps of a tensor are kept, for what comes behind: nothing is computed again.
+using ScanStep = std::variant<Kernel, MatrixProduct>;
+
+/// The definitions of a scan: what is to be done, in order, at every step from 0 to `extent` or back, with the step as
+/// the argument kScanStep. All steps of a tensor are kept, for what comes behind: nothing is computed again.
 struct ScanLoop {
   std::string name;  // of the index
   Affine extent;
   bool backwards = false;
-  std::vector<Kernel> kernels;
+  std::vector<ScanStep> steps;
   bool operator==(const ScanLoop&) const = default;
 };
 
@@ -75,9 +79,9 @@ struct FusedProgram {
 };
 
 FusedProgram fuse(const Program& optimised);
-/// None for a matrix product.
-std::span<Kernel> kernels_of(Step& step);
-std::span<const Kernel> kernels_of(const Step& step);
+/// Those of a scan, or the step itself.
+std::vector<const Kernel*> kernels_of(const Step& step);
+std::vector<const MatrixProduct*> products_of(const Step& step);
 
 /// Lanes assumed by the cost model.
 constexpr double kAssumedLanes = 16;

@@ -1,11 +1,21 @@
 #pragma once
 #include <optional>
+#include <set>
+#include <string>
 
 #include "compiler/fuse/fuse.h"
 
 namespace moxie {
 
-/// The definition as one matrix product, if it is one and large enough for a library to be faster than a kernel of our own.
+/// The definition as one matrix product, if it is one and large enough for a library to be faster than a kernel of our
+/// own.
 std::optional<MatrixProduct> match_matrix_product(const Program& program, const Definition& definition);
+
+/// What the matrix products of a program write and read.
+struct ProductTensors {
+  std::set<std::string> results, operands;
+  std::set<std::string> row_major;  // results, and operands that are read with several axes as one, or slice by slice
+};
+ProductTensors product_tensors(const Program& program);
 
 }  // namespace moxie

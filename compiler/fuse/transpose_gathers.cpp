@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/fuse/matrix_product.h"
 #include "compiler/ir/scans.h"
 #include "compiler/rewrite/scope.h"
 
@@ -22,7 +23,8 @@ bool is_small(const std::vector<Affine>& shape) {
 
 class Transposer {
  public:
-  Transposer(const Program& program, std::map<std::string, LoopChoice>& choices) : program_(program), choices_(choices) { result_ = program; }
+  Transposer(const Program& program, std::map<std::string, LoopChoice>& choices)
+      : program_(program), products_(product_tensors(program)), choices_(choices), result_(program) {}
 
   Program run() {
     result_.definitions.clear();
@@ -58,7 +60,8 @@ class Transposer {
   std::optional<std::size_t> gathered_axis(const Definition& reader, const Expr& access, Symbol vector) const {
     const Definition* producer = program_.find_definition(access->tensor);
     if (producer && producer->scan && producer->scan == reader.scan) return std::nullopt;  // not all there yet
-    if (producer && !producer->output && chosen_axis(access->tensor) < 0) return std::nullopt;
+    const bool free_layout = producer && !producer->output && !products_.row_major.contains(access->tensor);
+    if (free_layout && chosen_axis(access->tensor) < 0) return std::nullopt;
     std::optional<std::size_t> found;
     for (std::size_t axis = 0; axis < access->subscripts.size(); ++axis) {
       if (!access->subscripts[axis].mentions(vector)) continue;
@@ -66,7 +69,6 @@ class Transposer {
       found = axis;
     }
     if (!found) return std::nullopt;
-    const bool free_layout = producer && !producer->output;
     const std::size_t fastest = free_layout ? static_cast<std::size_t>(chosen_axis(access->tensor)) : access->subscripts.size() - 1;
     return *found == fastest ? std::nullopt : found;
   }
@@ -101,6 +103,7 @@ class Transposer {
   }
 
   const Program& program_;
+  const ProductTensors products_;
   std::map<std::string, LoopChoice>& choices_;
   Program result_;
   std::map<std::pair<std::string, std::size_t>, std::string> copies_;

@@ -9,6 +9,7 @@
 
 #include "compiler/ir/functions.h"
 #include "compiler/ir/names.h"
+#include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -178,13 +179,17 @@ Dim add_dim(Program& program, DimDecl dim) {
   return Dim(dim.name);
 }
 
+/// The new definition, which nothing has verified yet.
+Definition& append_definition(Program& program, const std::string& name, const std::vector<Index>& axes,
+                              const Expr& body, DType dtype, bool output) {
+  DefinitionBuilder builder(program, name);
+  for (const Index& axis : axes) builder.add_axis(axis);
+  return program.definitions.emplace_back(std::move(builder).finish(body, dtype, output));
+}
+
 Tensor add_definition(Program& program, const std::string& name, const std::vector<Index>& axes, const Expr& body,
                       DType dtype, bool output) {
-  change_verified(program, [&](Program& changed) {
-    DefinitionBuilder builder(changed, name);
-    for (const Index& axis : axes) builder.add_axis(axis);
-    changed.definitions.push_back(std::move(builder).finish(body, dtype, output));
-  });
+  change_verified(program, [&](Program& changed) { append_definition(changed, name, axes, body, dtype, output); });
   return {name, axes.size()};
 }
 
@@ -204,6 +209,14 @@ Affine to_affine(const Expr& expr) {
   throw TypeError(fmt::format(
       "`{}` is not affine in indices and dims with integer coefficients, as subscripts, shapes and ranges must be",
       print(expr, Program(), {})));
+}
+
+Condition compare(const char* comparison, const Expr& a, const Expr& b) {
+  const auto as_affine = [](const Expr& expr) {
+    const std::optional<Affine> affine = affine_of(expr);
+    return affine && !affine->is_constant() ? index_value(*affine) : expr;
+  };
+  return Condition(call(comparison, {as_affine(a), as_affine(b)}));
 }
 
 Index::Index(const Expr& low, const Expr& high, std::string name)
@@ -242,6 +255,46 @@ Tensor Program::let(const std::string& tensor, const std::vector<Index>& axes, c
 Tensor Program::output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
                        std::optional<DType> dtype) {
   return add_definition(*this, tensor, axes, body, dtype.value_or(default_dtype), true);
+}
+
+Tensor ScanBody::add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                     std::optional<DType> dtype, bool output) {
+  if (axes.empty() || axes[0].symbol() != steps_.symbol()) {
+    throw ShapeError(
+        fmt::format("definition `{}` of a scan does not have the scan's index as its first axis; put that first, or "
+                    "define it outside",
+                    tensor));
+  }
+  append_definition(program_, tensor, axes, body, dtype.value_or(program_.default_dtype), output).scan = scan_;
+  return {tensor, axes.size()};
+}
+
+Tensor ScanBody::let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                     std::optional<DType> dtype) {
+  return add(tensor, axes, body, dtype, false);
+}
+
+Tensor ScanBody::output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                        std::optional<DType> dtype) {
+  return add(tensor, axes, body, dtype, true);
+}
+
+void ScanBody::append(Program& program, const Index& steps, bool goes_back,
+                      const std::function<void(ScanBody&)>& write) {
+  change_verified(program, [&](Program& changed) {
+    ScanBody body(changed, steps, {last_scan(program) + 1, goes_back});
+    write(body);
+    if (changed.definitions.size() == program.definitions.size())
+      throw TypeError("a scan is empty; define a tensor inside it: step.let(\"h\", {t}, ...)");
+  });
+}
+
+void Program::scan(const Index& steps, const std::function<void(ScanBody&)>& write) {
+  ScanBody::append(*this, steps, false, write);
+}
+
+void Program::scan(const Index& steps, Backwards, const std::function<void(ScanBody&)>& write) {
+  ScanBody::append(*this, steps, true, write);
 }
 
 void Program::output(const Tensor& defined) {

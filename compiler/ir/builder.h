@@ -72,6 +72,33 @@ class Tensor {
   std::size_t rank_;
 };
 
+/// The definitions of a scan. Each has the scan's index as its first axis. What a definition reads of one further down,
+/// at another step, is called by name and number of axes:
+///
+///   const Tensor h("h", 2);
+///   p.scan(t, [&](ScanBody& step) {
+///     const Tensor before = step.let("before", {t, n}, where(equal(t, 0), h0(n), h(t - 1, n)));
+///     step.output("h", {t, n}, tanh(x(t, n) + before(t, n)));
+///   });
+class ScanBody {
+ public:
+  Tensor let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+             std::optional<DType> dtype = {});
+  Tensor output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                std::optional<DType> dtype = {});
+
+ private:
+  friend struct Program;
+  ScanBody(Program& program, Index steps, Scan scan) : program_(program), steps_(std::move(steps)), scan_(scan) {}
+  static void append(Program& program, const Index& steps, bool goes_back, const std::function<void(ScanBody&)>& write);
+  Tensor add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype,
+             bool output);
+
+  Program& program_;
+  Index steps_;
+  Scan scan_;
+};
+
 /// The affine expression that `expr` computes. Throws TypeError where it is more than that.
 Affine to_affine(const Expr& expr);
 
@@ -86,12 +113,16 @@ class Condition {
   Expr truth_;
 };
 
-inline Condition operator<(const Expr& a, const Expr& b) { return Condition(call("<", {a, b})); }
-inline Condition operator<=(const Expr& a, const Expr& b) { return Condition(call("<=", {a, b})); }
-inline Condition operator>(const Expr& a, const Expr& b) { return Condition(call(">", {a, b})); }
-inline Condition operator>=(const Expr& a, const Expr& b) { return Condition(call(">=", {a, b})); }
-inline Condition equal(const Expr& a, const Expr& b) { return Condition(call("==", {a, b})); }
-inline Condition not_equal(const Expr& a, const Expr& b) { return Condition(call("!=", {a, b})); }
+/// Affine operands are taken as such, as the text form does: a guard on indices can then prove that an access stays
+/// inside its tensor.
+Condition compare(const char* comparison, const Expr& a, const Expr& b);
+
+inline Condition operator<(const Expr& a, const Expr& b) { return compare("<", a, b); }
+inline Condition operator<=(const Expr& a, const Expr& b) { return compare("<=", a, b); }
+inline Condition operator>(const Expr& a, const Expr& b) { return compare(">", a, b); }
+inline Condition operator>=(const Expr& a, const Expr& b) { return compare(">=", a, b); }
+inline Condition equal(const Expr& a, const Expr& b) { return compare("==", a, b); }
+inline Condition not_equal(const Expr& a, const Expr& b) { return compare("!=", a, b); }
 inline Condition operator&&(const Condition& a, const Condition& b) {
   return Condition(call("and", {a.truth(), b.truth()}));
 }

@@ -69,9 +69,13 @@ struct Definition {
 class Dim;
 class Index;
 class Tensor;
+class ScanBody;
 struct Dynamic {};
 /// p.dim("S", dynamic)
 inline constexpr Dynamic dynamic;
+struct Backwards {};
+/// p.scan(t, backwards, ...)
+inline constexpr Backwards backwards;
 
 struct Program {
   Program() = default;
@@ -102,6 +106,9 @@ struct Program {
                std::optional<DType> dtype = {});
   Tensor let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype = {});
   Tensor output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype = {});
+  /// A recurrence over `steps`; `write` is called once and defines what steps together.
+  void scan(const Index& steps, const std::function<void(ScanBody&)>& write);
+  void scan(const Index& steps, Backwards, const std::function<void(ScanBody&)>& write);
   /// Makes an output of a definition that is there.
   void output(const Tensor& defined);
 };

@@ -106,7 +106,7 @@ std::uint32_t last_scan(const Program& program) {
 
 void join_scan(Definition& part, const Definition& user) {
   part.scan = user.scan;
-  if (!user.scan || part.axes.empty()) return;
+  if (!user.scan || part.axes.empty() || part.axes[0].range != user.axes[0].range) return;
   const auto same = std::ranges::find(part.axes, user.axes[0].name, &AxisDecl::name);
   if (same != part.axes.end()) same->name = part.axes[0].name;
   part.axes[0].name = user.axes[0].name;

@@ -232,9 +232,9 @@ class DefinitionVerifier {
 
   /// Within a scan: an earlier step, or this one of a definition above.
   void check_step(const Expr& expr, const Definition& read, const Place& place) const {
-    const bool backwards = definition_.scan->backwards;
-    const Affine lag = (Affine(Symbol::axis(0)) - expr->subscripts[0]) * (backwards ? -1 : 1);
-    const std::string earlier = definition_.axes[0].name + (backwards ? "+1" : "-1");
+    const bool goes_back = definition_.scan->backwards;
+    const Affine lag = (Affine(Symbol::axis(0)) - expr->subscripts[0]) * (goes_back ? -1 : 1);
+    const std::string earlier = definition_.axes[0].name + (goes_back ? "+1" : "-1");
     if (!lag.is_constant() || lag.constant() < 0) {
       throw TypeError(where() + fmt::format("`{}` is not computed yet when its scan comes to this step; read `{}` at an "
                                             "earlier step, {}, or outside of the scan",

@@ -77,10 +77,7 @@ class Instrumentation {
     if (checks_.bounds) writer_.check_subscripts(out, buffer(s.buffer), s.subscripts, std::nullopt);
     out.push_back(s);
     const BufferUse& use = kernel_.uses[s.buffer];
-    const bool is_final = !use.partial || kernel_.in_scan;  // a scan's kernels have one chunk
-    // A partial result's first subscript is its chunk.
-    const std::vector<Affine> element(s.subscripts.begin() + (use.partial ? 1 : 0), s.subscripts.end());
-    if (is_final) writer_.check_value(out, use.tensor, element, s.value);
+    if (!use.partial) writer_.check_value(out, use.tensor, s.subscripts, s.value);
   }
 
   Place buffer(BufferId id) const {
@@ -134,7 +131,9 @@ LoweredKernel inspect(const FusedProgram& fused, const std::string& tensor, cons
   LoopProgram& program = kernel.program;
   program.name = kernel_name("check." + tensor);
   program.comments = {"checks " + tensor};
-  program.arguments = kernel_arguments(fused.program, false);
+  const Definition* definition = fused.program.find_definition(tensor);
+  kernel.in_scan = definition && definition->scan;
+  program.arguments = kernel_arguments(fused.program, kernel.in_scan);
   program.buffers = {declare_buffer(fused, tensor)};
   kernel.uses = {{tensor, false, std::nullopt}};
 
@@ -142,11 +141,12 @@ LoweredKernel inspect(const FusedProgram& fused, const std::string& tensor, cons
   const std::vector<AxisDecl> axes = axes_of(fused.program, tensor);
   std::vector<Affine> element;
   for (std::uint32_t k = 0; k < axes.size(); ++k) element.emplace_back(Symbol::bound(k));
+  if (kernel.in_scan) element[0] = Symbol::dim(kScanStep);
   program.values = {{type, false, op::Load{0, element, std::nullopt}}};
   Block body = {stmt::Let{0}};
   CheckWriter(program, fused.program, checks).check_value(body, tensor, element, 0);
   const auto loop_variable = [&](Symbol s) { return s.kind() == Symbol::Kind::Axis ? &element[s.number()] : nullptr; };
-  for (std::uint32_t k = static_cast<std::uint32_t>(axes.size()); k-- > 0;) {
+  for (std::uint32_t k = static_cast<std::uint32_t>(axes.size()); k-- > (kernel.in_scan ? 1U : 0U);) {
     body = {stmt::For{Symbol::bound(k), axes[k].range.substitute(loop_variable), false, std::move(body), axes[k].name}};
   }
   program.body = std::move(body);

@@ -30,7 +30,8 @@ Variances holds_variances(const Program& program, const std::string& tensor);
 
 /// The kernel with checks. What it stores of a sum that is split into chunks is not final, and not checked here.
 LoweredKernel instrument(LoweredKernel kernel, const Program& program, const Checks& checks);
-/// A kernel that does nothing but check a tensor: an input, or one whose final values no kernel stores.
+/// A kernel that does nothing but check a tensor: an input, or one whose final values no kernel stores. Of a scan's
+/// tensor it checks one step, as a kernel of that scan.
 LoweredKernel inspect(const FusedProgram& fused, const std::string& tensor, const Checks& checks);
 
 }  // namespace moxie

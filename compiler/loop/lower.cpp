@@ -36,6 +36,7 @@ class KernelLowering {
   void declare() {
     LoopProgram& program = result_.program;
     program.name = kernel_name(kernel_.name);
+    result_.in_scan = kernel_.roots.front().definition.scan.has_value();
     std::set<std::string> read;
     for (const KernelRoot& root : kernel_.roots) {
       const std::string line = root.definition.line > 0 ? "line " + std::to_string(root.definition.line) + ": " : "";
@@ -47,7 +48,6 @@ class KernelLowering {
     for (const std::string& name : read) read_[name] = add_buffer(name, nullptr);
     for (const KernelRoot& root : kernel_.roots)
       written_[root.definition.name] = add_buffer(root.definition.name, &root);
-    result_.in_scan = kernel_.roots.front().definition.scan.has_value();
     program.arguments = kernel_arguments(fused_.program, result_.in_scan);
   }
 
@@ -57,9 +57,14 @@ class KernelLowering {
     BufferUse use{tensor, buffer.written, std::nullopt};
     if (writer && writer->accumulate) {
       use.partial = writer->accumulate;
-      buffer.shape.insert(buffer.shape.begin(), Affine(Symbol::dim(argument::kChunks)));
-      for (std::uint32_t& axis : buffer.layout) ++axis;
-      buffer.layout.insert(buffer.layout.begin(), 0);
+      const Affine chunks(Symbol::dim(argument::kChunks));
+      if (result_.in_scan) {  // the chunks take the place of the steps
+        buffer.shape.front() = chunks;
+      } else {
+        buffer.shape.insert(buffer.shape.begin(), chunks);
+        for (std::uint32_t& axis : buffer.layout) ++axis;
+        buffer.layout.insert(buffer.layout.begin(), 0);
+      }
     }
     result_.program.buffers.push_back(std::move(buffer));
     result_.uses.push_back(std::move(use));
@@ -78,8 +83,12 @@ class KernelLowering {
 
   ValueType type_of(const KernelRoot& root) const { return value_type(root.definition.dtype); }
 
-  static std::vector<Affine> with_chunk(std::vector<Affine> subscripts) {
-    subscripts.insert(subscripts.begin(), Affine(Symbol::dim(argument::kChunk)));
+  std::vector<Affine> with_chunk(std::vector<Affine> subscripts) const {
+    const Affine chunk(Symbol::dim(argument::kChunk));
+    if (result_.in_scan)
+      subscripts.front() = chunk;
+    else
+      subscripts.insert(subscripts.begin(), chunk);
     return subscripts;
   }
 
@@ -255,7 +264,12 @@ LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) { return Ke
 
 LoweredScan lower(const FusedProgram& fused, const ScanLoop& scan) {
   LoweredScan lowered{scan.name, scan.extent, scan.backwards, {}};
-  for (const Kernel& kernel : scan.kernels) lowered.kernels.push_back(lower(fused, kernel));
+  for (const ScanStep& step : scan.steps) {
+    if (const auto* kernel = std::get_if<Kernel>(&step))
+      lowered.steps.emplace_back(lower(fused, *kernel));
+    else
+      lowered.steps.emplace_back(std::get<MatrixProduct>(step));
+  }
   return lowered;
 }
 

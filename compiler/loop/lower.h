@@ -2,6 +2,7 @@
 // Lowering: a fused kernel becomes a LoopProgram.
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "compiler/fuse/fuse.h"
@@ -21,7 +22,8 @@ struct SplitLoop {
 struct BufferUse {
   std::string tensor;
   bool written = false;
-  /// One copy of the tensor per chunk, summed (or otherwise combined) afterwards in the order of the chunks.
+  /// One copy of the tensor (in a scan: of its slice at the step) per chunk, summed or otherwise combined afterwards in
+  /// the order of the chunks. With one chunk the buffer is the tensor itself (in a scan: starts at the slice).
   std::optional<ReduceKind> partial;
   bool operator==(const BufferUse&) const = default;
 };
@@ -31,16 +33,18 @@ struct LoweredKernel {
   std::vector<BufferUse> uses;        // per buffer of the program
   std::optional<SplitLoop> tiles;     // independent pieces
   std::optional<SplitLoop> chunks;    // pieces that write partial results, numbered by the argument %chunk of %chunks
-  bool in_scan = false;               // takes the step as an argument; then there is one chunk
+  bool in_scan = false;               // takes the step as an argument
   bool operator==(const LoweredKernel&) const = default;
 };
+
+using LoweredScanStep = std::variant<LoweredKernel, MatrixProduct>;
 
 /// A scan with its kernels lowered.
 struct LoweredScan {
   std::string name;
   Affine extent;
   bool backwards = false;
-  std::vector<LoweredKernel> kernels;
+  std::vector<LoweredScanStep> steps;
   bool operator==(const LoweredScan&) const = default;
 };
 

@@ -32,6 +32,7 @@ Program fold_double_sums(const Program& program);         // symmetric double su
 Program split_reductions(const Program& program);         // sums over long ranges become definitions of their own
 Program share_definitions(const Program& program);        // equal definitions become one
 Program narrow_definitions(const Program& program);       // symmetric tensors keep one triangle; tensors in r+t one axis
+Program split_products(const Program& program);  // sums of products over whole tensors, for a library to multiply
 Program hoist_tables(const Program& program);             // what does not change in a long loop is computed once, before it
 Program drop_unused(const Program& program);              // definitions that no output needs
 

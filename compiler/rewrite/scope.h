@@ -10,6 +10,9 @@ namespace moxie {
 /// Extents from here on are worth a loop of their own: tables are hoisted out of such loops, and reductions over them split into chunks.
 /// (Below it the code around a loop costs more than what it saves.)
 constexpr std::int64_t kLongExtent = 64;
+/// Multiply-adds from which a BLAS call beats a loop inside the kernel that needs the product (measured:
+/// benchmarks/README.md).
+constexpr double kSmallestProduct = 2e6;
 /// The extent that the cost model assumes for a dynamic dim.
 constexpr double kAssumedExtent = 256;
 

@@ -49,14 +49,14 @@ int to_int(std::int64_t value) {
 }
 
 template <class T>
-void multiply(Gemm<T> f, const GemmShape& shape, double alpha, const void* left, const void* right, void* out) {
-  const int m = to_int(shape.rows);
-  const int n = to_int(shape.columns);
-  const int k = to_int(shape.depth);
+void multiply(Gemm<T> f, const ProductCall& call, double alpha, const void* left, const void* right, void* out) {
+  const int m = to_int(call.rows);
+  const int n = to_int(call.columns);
+  const int k = to_int(call.depth);
   if (m == 0 || n == 0) return;
-  f(kRowMajor, shape.left_transposed ? kTranspose : kNoTranspose, shape.right_transposed ? kTranspose : kNoTranspose, m, n, k,
-    static_cast<T>(alpha), static_cast<const T*>(left), shape.left_transposed ? m : std::max(k, 1), static_cast<const T*>(right),
-    shape.right_transposed ? std::max(k, 1) : n, T(0), static_cast<T*>(out), n);
+  f(kRowMajor, call.left_transposed ? kTranspose : kNoTranspose, call.right_transposed ? kTranspose : kNoTranspose, m,
+    n, k, static_cast<T>(alpha), static_cast<const T*>(left), call.left_transposed ? m : std::max(k, 1),
+    static_cast<const T*>(right), call.right_transposed ? std::max(k, 1) : n, T(0), static_cast<T*>(out), n);
 }
 
 }  // namespace
@@ -65,9 +65,11 @@ void prepare_blas(int threads) {
   if (blas().set_threads) blas().set_threads(threads);
 }
 
-void gemm(DType dtype, const GemmShape& shape, double alpha, const void* left, const void* right, void* out) {
-  if (dtype == DType::f32) multiply(blas().sgemm, shape, alpha, left, right, out);
-  else multiply(blas().dgemm, shape, alpha, left, right, out);
+void gemm(DType dtype, const ProductCall& call, double alpha, const void* left, const void* right, void* out) {
+  if (dtype == DType::f32)
+    multiply(blas().sgemm, call, alpha, left, right, out);
+  else
+    multiply(blas().dgemm, call, alpha, left, right, out);
 }
 
 }  // namespace moxie

@@ -37,7 +37,7 @@ Memory allocate(std::int64_t bytes) {
 
 /// Sums `chunks` blocks of `count` elements in order, in double.
 template <class T>
-void combine(ReduceKind kind, const T* partials, std::int64_t chunks, std::int64_t count, T* out) {
+void combine_chunks(ReduceKind kind, const T* partials, std::int64_t chunks, std::int64_t count, T* out) {
   for (std::int64_t i = 0; i < count; ++i) {
     double value = partials[i];
     for (std::int64_t c = 1; c < chunks; ++c) {
@@ -53,6 +53,13 @@ void combine(ReduceKind kind, const T* partials, std::int64_t chunks, std::int64
   }
 }
 
+/// What one run is given: the memory of inputs and outputs, and the random state.
+using Addresses = std::function<void*(const std::string&)>;
+struct Run {
+  const Addresses& address;
+  std::uint64_t seed, step;
+};
+
 /// One kernel with everything that does not change from run to run.
 struct PreparedKernel {
   std::size_t step = 0;  // of the plan
@@ -66,11 +73,10 @@ struct PreparedKernel {
     std::size_t buffer;
     ReduceKind kind;
     DType dtype;
-    std::int64_t count;
-    void* inside = nullptr;  // the combined tensor's memory; null for an output
-    std::string tensor;
+    std::int64_t count;  // in a scan: of one step
   };
   std::vector<Combination> combinations;
+  std::vector<std::size_t> slices;   // buffers that are filled in at each step of a scan
   std::vector<Memory> own_partials;  // where a measured schedule has other chunks than the memory plan knows
   std::int64_t own_bytes = 0;        // of these
   std::string tuning_key;            // empty unless schedules are to be measured
@@ -89,8 +95,9 @@ struct CpuResources {
 std::vector<std::int64_t> chunks_of(const Plan& plan, const DimValues& dims) {
   std::vector<std::int64_t> chunks;
   for (const PlanStep& step : plan.steps) {
-    const auto* kernel = std::get_if<LoweredKernel>(&step);
-    chunks.push_back(kernel ? choose_schedule(*kernel, dims, 1).chunks : 1);
+    chunks.push_back(1);
+    for (const LoweredKernel* kernel : kernels_of(step))
+      chunks.back() = std::max(chunks.back(), choose_schedule(*kernel, dims, 1).chunks);
   }
   return chunks;
 }
@@ -105,18 +112,17 @@ class CpuExecutable : public Executable {
         arena_(allocate(memory_.bytes)) {
     std::vector<LoopProgram> programs;
     for (const PlanStep& step : plan_->steps) {
-      for (const LoweredKernel& kernel : kernels_of(step)) programs.push_back(kernel.program);
+      for (const LoweredKernel* kernel : kernels_of(step)) programs.push_back(kernel->program);
     }
     const std::vector<CpuKernel::Ptr> compiled =
         CpuKernel::build_all(programs, resources_.machine, &resources_.cache, &resources_.overrides);
     std::int64_t scratch = 0;
     std::size_t next = 0;
-    kernels_.resize(plan_->steps.size());
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
-      if (std::holds_alternative<MatrixProduct>(plan_->steps[k])) prepare_blas(resources_.pool.threads());
-      for (const LoweredKernel& kernel : kernels_of(plan_->steps[k])) {
-        kernels_[k].push_back(prepare(k, kernel, compiled[next++]));
-        scratch = std::max(scratch, kernels_[k].back().code->scratch_bytes());
+      if (!products_of(plan_->steps[k]).empty()) prepare_blas(resources_.pool.threads());
+      for (const LoweredKernel* kernel : kernels_of(plan_->steps[k])) {
+        const PreparedKernel& prepared = kernels_.emplace(kernel, prepare(k, *kernel, compiled[next++])).first->second;
+        scratch = std::max(scratch, prepared.code->scratch_bytes());
       }
     }
     for (int t = 0; t < resources_.pool.threads(); ++t) scratch_.push_back(allocate(scratch));
@@ -124,27 +130,17 @@ class CpuExecutable : public Executable {
     log_plan();
   }
 
-  void run(const std::function<void*(const std::string&)>& address, std::uint64_t seed, std::uint64_t step) override {
-    for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
-      if (const auto* product = std::get_if<MatrixProduct>(&plan_->steps[k])) multiply(*product, address);
-      for (PreparedKernel& kernel : kernels_[k]) {
-        start_run(kernel, address, seed, step);
-        if (!kernel.tuning_key.empty()) tune(kernel, address, seed, step);
-      }
-      const auto* scan = std::get_if<LoweredScan>(&plan_->steps[k]);
-      const std::int64_t rounds = scan ? evaluate(scan->extent, dims_) : 1;
-      for (std::int64_t n = 0; n < rounds; ++n) {
-        const std::int64_t scan_step = scan && scan->backwards ? rounds - 1 - n : n;
-        for (PreparedKernel& kernel : kernels_[k]) run_kernel(kernel, address, scan_step);
-      }
+  void run(const Addresses& address, std::uint64_t seed, std::uint64_t step) override {
+    const Run run{address, seed, step};
+    for (auto& [lowered, kernel] : kernels_) start_run(kernel, run);
+    for (const PlanStep& plan_step : plan_->steps) {
+      std::visit([&](const auto& part) { run_step(part, run, 0); }, plan_step);
     }
   }
 
   std::int64_t workspace_bytes() const override {
     std::int64_t bytes = memory_.bytes + scratch_bytes_ * resources_.pool.threads();
-    for (const auto& step : kernels_) {
-      for (const PreparedKernel& kernel : step) bytes += kernel.own_bytes;
-    }
+    for (const auto& [lowered, kernel] : kernels_) bytes += kernel.own_bytes;
     return bytes;
   }
 
@@ -182,6 +178,7 @@ class CpuExecutable : public Executable {
     }
     kernel.buffers.clear();
     kernel.outside.clear();
+    kernel.slices.clear();
     kernel.combinations.clear();
     kernel.own_partials.clear();
     kernel.own_bytes = 0;
@@ -193,10 +190,12 @@ class CpuExecutable : public Executable {
     void* memory = inside(use.tensor);
     if (use.partial && kernel.schedule.chunks > 1) {
       const DType dtype = plan_->fused.program.dtype_of(use.tensor);
-      const std::int64_t count = element_count(use.tensor);
-      kernel.combinations.push_back({b, *use.partial, dtype, count, memory, use.tensor});
+      const std::int64_t count = written_elements(*kernel.lowered, use.tensor);
+      kernel.combinations.push_back({b, *use.partial, dtype, count});
       memory = partial_memory(kernel, use.tensor,
                               kernel.schedule.chunks * count * static_cast<std::int64_t>(size_of(dtype)));
+    } else if (use.partial && kernel.lowered->in_scan) {
+      kernel.slices.push_back(b);
     } else if (!memory) {
       kernel.outside.push_back(b);
     }
@@ -213,13 +212,12 @@ class CpuExecutable : public Executable {
   }
 
   /// A kernel may run any number of times: nothing that it reads lies where it writes.
-  void tune(PreparedKernel& kernel, const std::function<void*(const std::string&)>& address, std::uint64_t seed,
-            std::uint64_t step) {
+  void tune(PreparedKernel& kernel, const Run& run) {
     const Trial trial{[&](const Schedule& schedule) {
                         use_schedule(kernel, schedule);
-                        start_run(kernel, address, seed, step);
+                        start_run(kernel, run);
                       },
-                      [&] { run_kernel(kernel, address, 0); }};
+                      [&] { launch(kernel, run, 0); }};
     const auto candidates = candidate_schedules(*kernel.lowered, dims_, kernel.code->lanes());
     const Schedule best = measure_schedules(resources_.cache, kernel.tuning_key, candidates, trial);
     trial.prepare(best);
@@ -242,17 +240,19 @@ class CpuExecutable : public Executable {
                           plan_->program.name, dims, plan_->steps.size(), memory_.bytes, scratch_bytes_,
                           resources_.pool.threads()));
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
-      if (const auto* product = std::get_if<MatrixProduct>(&plan_->steps[k]))
+      for (const MatrixProduct* product : products_of(plan_->steps[k]))
         write_log(LogChannel::Runtime, fmt::format("  step {} matrix product {} = {} x {}", k, product->definition.name,
                                                    product->left, product->right));
-      for (const PreparedKernel& kernel : kernels_[k])
-        write_log(LogChannel::Runtime, fmt::format("  step {} kernel {}", k, describe(kernel)));
+      for (const LoweredKernel* kernel : kernels_of(plan_->steps[k]))
+        write_log(LogChannel::Runtime, fmt::format("  step {} kernel {}", k, describe(kernels_.at(kernel))));
     }
     for (const auto& [tensor, slot] : memory_.tensors)
       log_debug(LogChannel::Runtime, "  tensor {}: {} bytes at {}", tensor, slot.bytes, slot.offset);
   }
 
-  std::int64_t element_count(const std::string& tensor) const {
+  /// Elements that one launch writes.
+  std::int64_t written_elements(const LoweredKernel& kernel, const std::string& tensor) const {
+    if (kernel.in_scan) return slice_elements(plan_->fused.program, tensor, dims_);
     std::int64_t count = 1;
     for (const std::int64_t extent : extents_of(plan_->fused.program, tensor, dims_)) count *= extent;
     return count;
@@ -264,38 +264,72 @@ class CpuExecutable : public Executable {
     for (std::size_t k = place; k < kernel.arguments.size(); k += names.size()) kernel.arguments[k] = value;
   }
 
-  static void start_run(PreparedKernel& kernel, const std::function<void*(const std::string&)>& address, std::uint64_t seed, std::uint64_t step) {
-    for (const std::size_t b : kernel.outside) kernel.buffers[b] = address(kernel.lowered->uses[b].tensor);
-    set_argument(kernel, argument::kSeed, static_cast<std::int64_t>(seed));
-    set_argument(kernel, argument::kStep, static_cast<std::int64_t>(step));
+  static void start_run(PreparedKernel& kernel, const Run& run) {
+    for (const std::size_t b : kernel.outside) kernel.buffers[b] = run.address(kernel.lowered->uses[b].tensor);
+    set_argument(kernel, argument::kSeed, static_cast<std::int64_t>(run.seed));
+    set_argument(kernel, argument::kStep, static_cast<std::int64_t>(run.step));
   }
 
-  void run_kernel(PreparedKernel& kernel, const std::function<void*(const std::string&)>& address, std::int64_t scan_step) {
-    if (kernel.lowered->in_scan) set_argument(kernel, kScanStep, scan_step);
-    const std::size_t stride = kernel.lowered->program.arguments.size();
+  /// A tensor from its element `first` on.
+  std::byte* memory_at(const std::string& tensor, const Run& run, std::int64_t first) const {
+    void* own = inside(tensor);
+    const auto bytes = static_cast<std::int64_t>(size_of(plan_->fused.program.dtype_of(tensor)));
+    return static_cast<std::byte*>(own ? own : run.address(tensor)) + first * bytes;
+  }
+
+  /// Where a launch leaves a combined tensor: in a scan, at the step's slice.
+  std::byte* written_at(const LoweredKernel& kernel, std::size_t buffer, const Run& run, std::int64_t scan_step) const {
+    const std::string& tensor = kernel.uses[buffer].tensor;
+    const std::int64_t first = kernel.in_scan ? scan_step * slice_elements(plan_->fused.program, tensor, dims_) : 0;
+    return memory_at(tensor, run, first);
+  }
+
+  void run_step(const LoweredScan& scan, const Run& run, std::int64_t /*scan_step*/) {
+    const std::int64_t rounds = evaluate(scan.extent, dims_);
+    for (std::int64_t n = 0; n < rounds; ++n) {
+      const std::int64_t scan_step = scan.backwards ? rounds - 1 - n : n;
+      for (const LoweredScanStep& step : scan.steps) {
+        std::visit([&](const auto& part) { run_step(part, run, scan_step); }, step);
+      }
+    }
+  }
+
+  void run_step(const LoweredKernel& lowered, const Run& run, std::int64_t scan_step) {
+    PreparedKernel& kernel = kernels_.at(&lowered);
+    if (!kernel.tuning_key.empty()) tune(kernel, run);
+    launch(kernel, run, scan_step);
+  }
+
+  void launch(PreparedKernel& kernel, const Run& run, std::int64_t scan_step) {
+    const LoweredKernel& lowered = *kernel.lowered;
+    if (lowered.in_scan) set_argument(kernel, kScanStep, scan_step);
+    for (const std::size_t b : kernel.slices) kernel.buffers[b] = written_at(lowered, b, run, scan_step);
+    const std::size_t stride = lowered.program.arguments.size();
     const std::int64_t pieces = kernel.schedule.tiles * kernel.schedule.chunks;
     resources_.pool.run(pieces, [&](std::int64_t piece, int thread) {
       KernelStatus status;
       kernel.code->run(kernel.buffers.data(), kernel.arguments.data() + stride * static_cast<std::size_t>(piece),
                        scratch_[static_cast<std::size_t>(thread)].get(), &status);
-      if (status.failed) throw_if_failed(*kernel.lowered, status);
+      if (status.failed) throw_if_failed(lowered, status);
     });
-    for (const auto& c : kernel.combinations) {
-      void* out = c.inside ? c.inside : address(c.tensor);
-      const void* partials = kernel.buffers[c.buffer];
-      if (c.dtype == DType::f32) combine(c.kind, static_cast<const float*>(partials), kernel.schedule.chunks, c.count, static_cast<float*>(out));
-      else combine(c.kind, static_cast<const double*>(partials), kernel.schedule.chunks, c.count, static_cast<double*>(out));
+    for (const auto& combination : kernel.combinations) {
+      combine(combination, kernel, written_at(lowered, combination.buffer, run, scan_step));
     }
   }
 
-  void multiply(const MatrixProduct& product, const std::function<void*(const std::string&)>& address) const {
-    const auto memory = [&](const std::string& tensor) {
-      void* own = inside(tensor);
-      return own ? own : address(tensor);
-    };
-    const GemmShape shape{product.left_transposed != lies_transposed(*plan_, product.left), product.right_transposed != lies_transposed(*plan_, product.right),
-                          evaluate(product.rows, dims_), evaluate(product.columns, dims_), evaluate(product.depth, dims_)};
-    gemm(product.definition.dtype, shape, product.alpha, memory(product.left), memory(product.right), memory(product.definition.name));
+  static void combine(const PreparedKernel::Combination& c, const PreparedKernel& kernel, void* out) {
+    const void* partials = kernel.buffers[c.buffer];
+    const std::int64_t chunks = kernel.schedule.chunks;
+    if (c.dtype == DType::f32)
+      combine_chunks(c.kind, static_cast<const float*>(partials), chunks, c.count, static_cast<float*>(out));
+    else
+      combine_chunks(c.kind, static_cast<const double*>(partials), chunks, c.count, static_cast<double*>(out));
+  }
+
+  void run_step(const MatrixProduct& product, const Run& run, std::int64_t scan_step) {
+    const ProductCall call = product_call(*plan_, product, dims_, scan_step);
+    gemm(product.definition.dtype, call, product.alpha, memory_at(product.left, run, call.left),
+         memory_at(product.right, run, call.right), memory_at(product.definition.name, run, call.out));
   }
 
   std::shared_ptr<const Plan> plan_;
@@ -303,7 +337,7 @@ class CpuExecutable : public Executable {
   MemoryPlan memory_;
   CpuResources& resources_;
   Memory arena_;
-  std::vector<std::vector<PreparedKernel>> kernels_;  // of every step of the plan
+  std::map<const LoweredKernel*, PreparedKernel> kernels_;  // of every step of the plan
   std::vector<Memory> scratch_;
   std::int64_t scratch_bytes_ = 0;
 };

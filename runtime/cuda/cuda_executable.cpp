@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "compiler/support/error.h"
+#include "runtime/host_tensor.h"
 
 namespace moxie::cuda {
 namespace {
@@ -30,7 +31,7 @@ bool draws_random(const LoadedKernel& code) {
 std::vector<const LoweredKernel*> all_kernels(const Plan& plan) {
   std::vector<const LoweredKernel*> kernels;
   for (const PlanStep& step : plan.steps) {
-    for (const LoweredKernel& kernel : kernels_of(step)) kernels.push_back(&kernel);
+    for (const LoweredKernel* kernel : kernels_of(step)) kernels.push_back(kernel);
   }
   return kernels;
 }
@@ -61,13 +62,13 @@ void CudaExecutable::load_kernels(KernelBuilder& builder, const GpuLimits& limit
   for (const LoweredKernel* kernel : all_kernels(*plan_))
     requests.push_back({kernel, limits, needs_wide_index(*plan_, *kernel, dims_)});
   auto compiled = compile_kernels(requests, builder);
-  kernels_.resize(plan_->steps.size());
   std::size_t number = 0;
   for (std::size_t step = 0; step < plan_->steps.size(); ++step) {
-    for (const LoweredKernel& kernel : kernels_of(plan_->steps[step])) {
-      const CudaGrid grid = choose_cuda_grid(kernel, compiled[number].schedule, limits, dims_);
-      kernels_[step].push_back({LoadedKernel(gpu_, std::move(compiled[number])), grid, step, number});
-      random_is_drawn_ = random_is_drawn_ || draws_random(kernels_[step].back().code);
+    for (const LoweredKernel* kernel : kernels_of(plan_->steps[step])) {
+      const CudaGrid grid = choose_cuda_grid(*kernel, compiled[number].schedule, limits, dims_);
+      Launchable launchable{LoadedKernel(gpu_, std::move(compiled[number])), grid, step, number};
+      random_is_drawn_ = random_is_drawn_ || draws_random(launchable.code);
+      kernels_.emplace(kernel, std::move(launchable));
       ++number;
     }
   }
@@ -76,12 +77,10 @@ void CudaExecutable::load_kernels(KernelBuilder& builder, const GpuLimits& limit
 void CudaExecutable::place_memory() {
   std::vector<std::int64_t> chunks(plan_->steps.size(), 1);
   std::int64_t workspace = 0;
-  for (const std::vector<Launchable>& step : kernels_) {
-    for (const Launchable& kernel : step) {
-      chunks[kernel.step] = std::max(chunks[kernel.step], kernel.grid.chunks);
-      const std::int64_t blocks = kernel.grid.tiles * kernel.grid.chunks;
-      workspace = std::max(workspace, checked_mul(blocks, kernel.code.schedule().workspace_bytes_per_block));
-    }
+  for (const auto& [lowered, kernel] : kernels_) {
+    chunks[kernel.step] = std::max(chunks[kernel.step], kernel.grid.chunks);
+    const std::int64_t blocks = kernel.grid.tiles * kernel.grid.chunks;
+    workspace = std::max(workspace, checked_mul(blocks, kernel.code.schedule().workspace_bytes_per_block));
   }
   memory_ = plan_memory(*plan_, dims_, chunks);
   arena_ = DeviceMemory(gpu_, static_cast<std::size_t>(memory_.bytes + workspace));
@@ -89,16 +88,10 @@ void CudaExecutable::place_memory() {
 }
 
 void CudaExecutable::find_outside() {
-  const auto note = [&](const std::string& tensor) {
-    if (!memory_.tensors.contains(tensor)) outside_.emplace(tensor, 0);
-  };
   for (const PlanStep& step : plan_->steps) {
-    for (const LoweredKernel& kernel : kernels_of(step)) {
-      for (const BufferUse& use : kernel.uses) note(use.tensor);
+    for (const std::string& tensor : tensors_of(step)) {
+      if (!memory_.tensors.contains(tensor)) outside_.emplace(tensor, 0);
     }
-    const auto* product = std::get_if<MatrixProduct>(&step);
-    if (!product) continue;
-    for (const std::string& tensor : {product->left, product->right, product->definition.name}) note(tensor);
   }
 }
 
@@ -126,69 +119,79 @@ void CudaExecutable::run(const std::function<void*(const std::string&)>& address
 }
 
 void CudaExecutable::enqueue() {
-  for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
-    if (const auto* product = std::get_if<MatrixProduct>(&plan_->steps[k])) multiply(*product);
-    const auto* scan = std::get_if<LoweredScan>(&plan_->steps[k]);
-    const std::int64_t rounds = scan ? evaluate(scan->extent, dims_) : 1;
-    for (std::int64_t n = 0; n < rounds; ++n) {
-      for (const Launchable& kernel : kernels_[k]) enqueue(kernel, scan && scan->backwards ? rounds - 1 - n : n);
-    }
-  }
+  for (const PlanStep& step : plan_->steps) std::visit([this](const auto& part) { enqueue(part, 0); }, step);
   board_->report();
 }
 
-void CudaExecutable::enqueue(const Launchable& kernel, std::int64_t scan_step) const {
+void CudaExecutable::enqueue(const LoweredScan& scan, std::int64_t /*scan_step*/) const {
+  const std::int64_t rounds = evaluate(scan.extent, dims_);
+  for (std::int64_t n = 0; n < rounds; ++n) {
+    const std::int64_t scan_step = scan.backwards ? rounds - 1 - n : n;
+    for (const LoweredScanStep& step : scan.steps)
+      std::visit([&](const auto& part) { enqueue(part, scan_step); }, step);
+  }
+}
+
+void CudaExecutable::enqueue(const LoweredKernel& lowered, std::int64_t scan_step) const {
+  const Launchable& kernel = kernels_.at(&lowered);
   if (kernel.grid.tiles == 0) return;
   std::vector<std::uint64_t> parameters;
   for (const CudaParameter& parameter : kernel.code.compiled().kernel.parameters)
     parameters.push_back(value_of(kernel, parameter, scan_step));
   kernel.code.launch(kernel.grid, parameters);
-  if (kernel.grid.chunks > 1 && !kernel.code.compiled().kernel.combined.empty()) combine(kernel);
+  if (kernel.grid.chunks > 1 && !kernel.code.compiled().kernel.combined.empty()) combine(kernel, scan_step);
 }
 
-void CudaExecutable::combine(const Launchable& kernel) const {
+void CudaExecutable::combine(const Launchable& kernel, std::int64_t scan_step) const {
   std::vector<std::uint64_t> parameters;
   std::int64_t elements = 0;
   for (const BufferId buffer : kernel.code.compiled().kernel.combined) {
-    const std::string& tensor = kernel.code.lowered().uses[buffer].tensor;
-    const std::int64_t count = element_count(tensor);
-    parameters.insert(parameters.end(),
-                      {partials_of(kernel, tensor), place_of(tensor), static_cast<std::uint64_t>(count)});
+    const LoweredKernel& lowered = kernel.code.lowered();
+    const std::string& tensor = lowered.uses[buffer].tensor;
+    const Program& program = plan_->fused.program;
+    const std::int64_t count =
+        lowered.in_scan ? slice_elements(program, tensor, dims_) : count_elements(program, tensor, dims_);
+    parameters.insert(parameters.end(), {partials_of(kernel, tensor), written_at(lowered, tensor, scan_step),
+                                         static_cast<std::uint64_t>(count)});
     elements += count;
   }
   parameters.push_back(static_cast<std::uint64_t>(kernel.grid.chunks));
   kernel.code.launch_combination(elements, parameters);
 }
 
-void CudaExecutable::multiply(const MatrixProduct& product) const {
+void CudaExecutable::enqueue(const MatrixProduct& product, std::int64_t scan_step) const {
+  const ProductCall shape = product_call(*plan_, product, dims_, scan_step);
   MatrixProductCall call;
   call.dtype = product.definition.dtype;
-  call.left_transposed = product.left_transposed != lies_transposed(*plan_, product.left);
-  call.right_transposed = product.right_transposed != lies_transposed(*plan_, product.right);
-  call.rows = evaluate(product.rows, dims_);
-  call.columns = evaluate(product.columns, dims_);
-  call.depth = evaluate(product.depth, dims_);
+  call.left_transposed = shape.left_transposed;
+  call.right_transposed = shape.right_transposed;
+  call.rows = shape.rows;
+  call.columns = shape.columns;
+  call.depth = shape.depth;
   call.alpha = product.alpha;
-  call.left = place_of(product.left);
-  call.right = place_of(product.right);
-  call.out = place_of(product.definition.name);
+  call.left = place_of(product.left, shape.left);
+  call.right = place_of(product.right, shape.right);
+  call.out = place_of(product.definition.name, shape.out);
   multiply_(call, gpu_->stream());
 }
 
 // ---- Arguments ----
 
-DevicePointer CudaExecutable::place_of(const std::string& tensor) const {
+DevicePointer CudaExecutable::place_of(const std::string& tensor, std::int64_t first) const {
   const auto inside = memory_.tensors.find(tensor);
-  if (inside == memory_.tensors.end()) return outside_.at(tensor);
-  return arena_.address() + static_cast<DevicePointer>(inside->second.offset);
+  const DevicePointer start = inside == memory_.tensors.end()
+                                  ? outside_.at(tensor)
+                                  : arena_.address() + static_cast<DevicePointer>(inside->second.offset);
+  return start + static_cast<DevicePointer>(first) * size_of(plan_->fused.program.dtype_of(tensor));
+}
+
+DevicePointer CudaExecutable::written_at(const LoweredKernel& kernel, const std::string& tensor,
+                                         std::int64_t scan_step) const {
+  return place_of(tensor, kernel.in_scan ? scan_step * slice_elements(plan_->fused.program, tensor, dims_) : 0);
 }
 
 DevicePointer CudaExecutable::partials_of(const Launchable& kernel, const std::string& tensor) const {
   return arena_.address() + static_cast<DevicePointer>(memory_.partials[kernel.step].at(tensor).offset);
-}
-
-std::int64_t CudaExecutable::element_count(const std::string& tensor) const {
-  return count_elements(plan_->fused.program, tensor, dims_);
 }
 
 std::uint64_t CudaExecutable::value_of(const Launchable& kernel, const CudaParameter& parameter,
@@ -196,7 +199,9 @@ std::uint64_t CudaExecutable::value_of(const Launchable& kernel, const CudaParam
   switch (parameter.kind) {
     case CudaParameter::Kind::buffer: {
       const BufferUse& use = kernel.code.lowered().uses[parameter.index];
-      return use.partial && kernel.grid.chunks > 1 ? partials_of(kernel, use.tensor) : place_of(use.tensor);
+      if (!use.partial) return place_of(use.tensor);
+      return kernel.grid.chunks > 1 ? partials_of(kernel, use.tensor)
+                                    : written_at(kernel.code.lowered(), use.tensor, scan_step);
     }
     case CudaParameter::Kind::argument:
       return static_cast<std::uint64_t>(parameter.name == kScanStep ? scan_step : dims_.at(parameter.name));

@@ -37,21 +37,24 @@ class CudaExecutable : public Executable {
   void place_memory();
   void find_outside();
 
-  DevicePointer place_of(const std::string& tensor) const;
+  /// A tensor from its element `first` on.
+  DevicePointer place_of(const std::string& tensor, std::int64_t first = 0) const;
+  /// Where a launch leaves the sums that chunks may share: in a scan, at the step's slice.
+  DevicePointer written_at(const LoweredKernel& kernel, const std::string& tensor, std::int64_t scan_step) const;
   DevicePointer partials_of(const Launchable& kernel, const std::string& tensor) const;
-  std::int64_t element_count(const std::string& tensor) const;
   std::uint64_t value_of(const Launchable& kernel, const CudaParameter& parameter, std::int64_t scan_step) const;
 
   void enqueue();
-  void enqueue(const Launchable& kernel, std::int64_t scan_step) const;
-  void combine(const Launchable& kernel) const;
-  void multiply(const MatrixProduct& product) const;
+  void enqueue(const LoweredScan& scan, std::int64_t scan_step) const;
+  void enqueue(const LoweredKernel& lowered, std::int64_t scan_step) const;
+  void enqueue(const MatrixProduct& product, std::int64_t scan_step) const;
+  void combine(const Launchable& kernel, std::int64_t scan_step) const;
 
   std::shared_ptr<Gpu> gpu_;
   Multiply multiply_;
   std::shared_ptr<const Plan> plan_;
   DimValues dims_;
-  std::vector<std::vector<Launchable>> kernels_;  // of every step of the plan
+  std::map<const LoweredKernel*, Launchable> kernels_;  // of every step of the plan
   MemoryPlan memory_;
   DeviceMemory arena_;  // what the plan places, and behind it the workspace of the launch under way
   DevicePointer workspace_ = 0;

@@ -8,16 +8,15 @@
 namespace moxie {
 namespace {
 
+struct RandomState {
+  std::uint64_t seed, step;
+};
+
 class InterpExecutable : public Executable {
  public:
   InterpExecutable(std::shared_ptr<const Plan> plan, DimValues dims) : plan_(std::move(plan)), dims_(std::move(dims)) {
     for (const PlanStep& step : plan_->steps) {
-      for (const LoweredKernel& kernel : kernels_of(step)) {
-        for (const BufferUse& use : kernel.uses) allocate(use.tensor);
-      }
-      if (const auto* product = std::get_if<MatrixProduct>(&step)) {
-        for (const std::string& name : {product->left, product->right, product->definition.name}) allocate(name);
-      }
+      for (const std::string& name : tensors_of(step)) allocate(name);
     }
   }
 
@@ -25,10 +24,9 @@ class InterpExecutable : public Executable {
     for (const InputDecl& input : plan_->program.inputs) {
       if (const auto it = tensors_.find(input.name); it != tensors_.end()) load(input.dtype, address(input.name), it->second);
     }
+    const RandomState random{seed, step};
     for (const PlanStep& plan_step : plan_->steps) {
-      if (const auto* product = std::get_if<MatrixProduct>(&plan_step)) multiply(*product);
-      else if (const auto* scan = std::get_if<LoweredScan>(&plan_step)) run_scan(*scan, seed, step);
-      else run_kernel(std::get<LoweredKernel>(plan_step), 0, seed, step);
+      std::visit([&](const auto& part) { run_step(part, 0, random); }, plan_step);
     }
     for (const Definition& definition : plan_->fused.program.definitions) {
       if (definition.output) store(definition.dtype, tensors_.at(definition.name), address(definition.name));
@@ -58,40 +56,47 @@ class InterpExecutable : public Executable {
     else std::ranges::copy(from, static_cast<double*>(to));
   }
 
-  void run_scan(const LoweredScan& scan, std::uint64_t seed, std::uint64_t step) {
-    const std::int64_t steps = evaluate(scan.extent, dims_);
-    for (std::int64_t n = 0; n < steps; ++n) {
-      for (const LoweredKernel& kernel : scan.kernels) run_kernel(kernel, scan.backwards ? steps - 1 - n : n, seed, step);
+  void run_step(const LoweredScan& scan, std::int64_t /*scan_step*/, const RandomState& random) {
+    const std::int64_t rounds = evaluate(scan.extent, dims_);
+    for (std::int64_t n = 0; n < rounds; ++n) {
+      const std::int64_t scan_step = scan.backwards ? rounds - 1 - n : n;
+      for (const LoweredScanStep& step : scan.steps) {
+        std::visit([&](const auto& part) { run_step(part, scan_step, random); }, step);
+      }
     }
   }
 
-  void run_kernel(const LoweredKernel& kernel, std::int64_t scan_step, std::uint64_t seed, std::uint64_t step) {
+  void run_step(const LoweredKernel& kernel, std::int64_t scan_step, const RandomState& random) {
     std::vector<std::span<double>> buffers;
-    for (const BufferUse& use : kernel.uses) buffers.emplace_back(tensors_.at(use.tensor));
+    for (const BufferUse& use : kernel.uses) {
+      const std::span<double> all = tensors_.at(use.tensor);
+      buffers.push_back(use.partial && kernel.in_scan ? slice(all, use.tensor, scan_step) : all);
+    }
     Launch launch;
     launch.scan_step = scan_step;
-    const auto arguments = launch_arguments(kernel, dims_, launch, 1, seed, step);
+    const auto arguments = launch_arguments(kernel, dims_, launch, 1, random.seed, random.step);
     throw_if_failed(kernel, interpret(kernel.program, buffers, arguments));
   }
 
-  void multiply(const MatrixProduct& product) {
-    const std::int64_t rows = evaluate(product.rows, dims_);
-    const std::int64_t columns = evaluate(product.columns, dims_);
-    const std::int64_t depth = evaluate(product.depth, dims_);
+  std::span<double> slice(std::span<double> all, const std::string& tensor, std::int64_t scan_step) const {
+    const std::int64_t elements = slice_elements(plan_->fused.program, tensor, dims_);
+    return all.subspan(static_cast<std::size_t>(scan_step * elements), static_cast<std::size_t>(elements));
+  }
+
+  void run_step(const MatrixProduct& product, std::int64_t scan_step, const RandomState& /*random*/) {
+    const ProductCall call = product_call(*plan_, product, dims_, scan_step);
     const auto& left = tensors_.at(product.left);
     const auto& right = tensors_.at(product.right);
     auto& out = tensors_.at(product.definition.name);
-    const bool left_transposed = product.left_transposed != lies_transposed(*plan_, product.left);
-    const bool right_transposed = product.right_transposed != lies_transposed(*plan_, product.right);
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < columns; ++j) {
+    for (std::int64_t i = 0; i < call.rows; ++i) {
+      for (std::int64_t j = 0; j < call.columns; ++j) {
         double sum = 0;
-        for (std::int64_t k = 0; k < depth; ++k) {
-          const std::int64_t l = left_transposed ? k * rows + i : i * depth + k;
-          const std::int64_t r = right_transposed ? j * depth + k : k * columns + j;
+        for (std::int64_t k = 0; k < call.depth; ++k) {
+          const std::int64_t l = call.left + (call.left_transposed ? k * call.rows + i : i * call.depth + k);
+          const std::int64_t r = call.right + (call.right_transposed ? j * call.depth + k : k * call.columns + j);
           sum += left[static_cast<std::size_t>(l)] * right[static_cast<std::size_t>(r)];
         }
-        out[static_cast<std::size_t>(i * columns + j)] = product.alpha * sum;
+        out[static_cast<std::size_t>(call.out + i * call.columns + j)] = product.alpha * sum;
       }
     }
   }

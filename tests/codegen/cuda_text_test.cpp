@@ -12,7 +12,7 @@ namespace {
 std::vector<LoweredKernel> kernels(const std::string& text) {
   std::vector<LoweredKernel> result;
   for (const PlanStep& step : make_plan(specialise(parse(text), {{"N", 7}, {"lane", 8}})).steps) {
-    for (const LoweredKernel& kernel : kernels_of(step)) result.push_back(kernel);
+    for (const LoweredKernel* kernel : kernels_of(step)) result.push_back(*kernel);
   }
   return result;
 }

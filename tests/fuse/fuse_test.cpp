@@ -37,12 +37,20 @@ output y[s,n] = sum[k](x[s,k]*w[k,n])
 )")) == 1);
 }
 
-TEST_CASE("a product of parts of matrices stays in a kernel") {
+TEST_CASE("a product of parts of matrices is one of copies, where that pays") {
   CHECK(count_products(fused(R"(dim S dynamic, N = 128, K = 128
 index s:S, n:N, k:K
 input x[K,2*S], w[K,N]
 output y[s,n] = sum[k](x[k,s]*w[k,n])
+)")) == 1);
+  CHECK(count_products(fused(R"(dim S dynamic, N = 8, K = 4096
+index s:S, n:N, k:K
+input x[K,2*S], w[K,N]
+output y[s,n] = sum[k](x[k,s]*w[k,n])
 )")) == 0);
+}
+
+TEST_CASE("a product for a triangle stays in a kernel") {
   CHECK(count_products(fused(R"(dim S dynamic, N = 256
 index s:S, n:N
 input x[N,N], w[N,S]

@@ -126,6 +126,77 @@ TEST_CASE("every construct of the language has its C++ spelling") {
   check_round_trip(p);
 }
 
+TEST_CASE("a guard on an affine number keeps an access inside its tensor, as in the text form") {
+  Program p;
+  Dim N = p.dim("N");
+  Index n(N, "n");
+  Tensor x = p.input("x", {N});
+  p.output("y", {n}, where(n + 1 < N, x(n + 1), 0));
+  check_round_trip(p);
+}
+
+namespace {
+
+/// A running state in both directions.
+Program recurrence() {
+  Program p("recurrence");
+  Dim T = p.dim("T", dynamic), N = p.dim("N");
+  Index t(T, "t"), n(N, "n"), k(N, "k");
+  Tensor x = p.input("x", {T, N}), h0 = p.input("h0", {N}), W = p.input("W", {N, N});
+  const Tensor h("h", 2), back("back", 2);
+  p.scan(t, [&](ScanBody& step) {
+    Tensor before = step.let("before", {t, n}, where(equal(t, 0), h0(n), h(t - 1, n)));
+    step.output("h", {t, n}, tanh(x(t, n) + sum(k, W(n, k) * before(t, k))), DType::f64);
+  });
+  p.scan(t, backwards, [&](ScanBody& step) {
+    step.let("back", {t, n}, h(t, n) + where(t + 1 < T, sin(back(t + 1, n)), 0));
+  });
+  p.output("y", {n}, sum(t, back(t, n) * x(t, n)));
+  return p;
+}
+
+const std::string kRecurrence = R"(dim T dynamic, N
+index t:T, n:N, k:N
+input x[T,N], h0[N], W[N,N]
+scan t {
+  let before[t,n] = where(t == 0, h0[n], h[t-1,n])
+  output h[t,n]: f64 = tanh(x[t,n] + sum[k](W[n,k]*before[t,k]))
+}
+scan t backwards {
+  let back[t,n] = h[t,n] + where(t + 1 < T, sin(back[t+1,n]), 0)
+}
+output y[n] = sum[t](back[t,n]*x[t,n])
+)";
+
+}  // namespace
+
+TEST_CASE("the C++ form of a scan is the program that its text form is") {
+  const Program built = recurrence();
+  check_round_trip(built);
+  check_same_values(built, parse(kRecurrence), {{"T", 4}, {"N", 3}});
+  CHECK(built.definitions[0].scan == Scan{1, false});
+  CHECK(built.definitions[2].scan == Scan{2, true});
+}
+
+TEST_CASE("a scan that is wrong is refused as a whole") {
+  const Dim S("S"), N("N");
+  const Index s(S), n(N);
+  const Tensor lambda("lambda", 1), h("h", 2);
+  check_rejects<TypeError>([&](Program& p) { p.scan(s, [](ScanBody&) {}); }, "a scan is empty");
+  check_rejects<ShapeError>([&](Program& p) { p.scan(s, [&](ScanBody& step) {
+                                                step.let("h", {n, s}, lambda(n));
+                                              }); },
+                            "does not have the scan's index as its first axis");
+  check_rejects<TypeError>(
+      [&](Program& p) {
+        p.scan(s, [&](ScanBody& step) {
+          step.let("first", {s, n}, lambda(n));
+          step.let("h", {s, n}, h(s, n));
+        });
+      },
+      "computed later in the same step");
+}
+
 TEST_CASE("scalar functions of the C++ form are the rows of the table") {
   const Expr x = tensor_access("x", {});
   const std::pair<Expr, const char*> functions[] = {{exp(x), "exp"},

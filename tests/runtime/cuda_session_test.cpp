@@ -37,10 +37,10 @@ HostTensor numbers(std::vector<double> values) {
 /// The step's kernels as functions of the host, by the tensors that they write.
 void give_bodies(FakeGpu& gpu, const Plan& plan) {
   for (const PlanStep& step : plan.steps) {
-    for (const LoweredKernel& kernel : kernels_of(step)) {
+    for (const LoweredKernel* kernel : kernels_of(step)) {
       std::map<std::string, std::size_t> place;
-      for (const BufferUse& use : kernel.uses) place.emplace(use.tensor, place.size());
-      gpu.kernels[kernel.program.name] = {kernel.uses.size(), [place](const std::vector<std::uint64_t>& parameters) {
+      for (const BufferUse& use : kernel->uses) place.emplace(use.tensor, place.size());
+      gpu.kernels[kernel->program.name] = {kernel->uses.size(), [place](const std::vector<std::uint64_t>& parameters) {
                                             const auto tensor = [&](const char* name) {
                                               return reinterpret_cast<float*>(parameters[place.at(name)]);
                                             };
@@ -296,11 +296,11 @@ TEST_CASE("a kernel whose check fails is reported by the next read, once, and it
   Session session(program, {}, make_cuda_device(gpu.platform(), {0, "0"}));
   bool fails = true;
   for (const PlanStep& step : session.plan().steps) {
-    for (const LoweredKernel& kernel : kernels_of(step)) {
-      if (kernel.program.checks.empty()) continue;
-      const CudaKernel text = cuda_kernel(kernel, choose_cuda_schedule(kernel, {}));
+    for (const LoweredKernel* kernel : kernels_of(step)) {
+      if (kernel->program.checks.empty()) continue;
+      const CudaKernel text = cuda_kernel(*kernel, choose_cuda_schedule(*kernel, {}));
       REQUIRE(text.parameters.back().kind == CudaParameter::Kind::status);
-      gpu.kernels[kernel.program.name] = {text.parameters.size(), [&](const std::vector<std::uint64_t>& parameters) {
+      gpu.kernels[kernel->program.name] = {text.parameters.size(), [&](const std::vector<std::uint64_t>& parameters) {
                                             if (fails)
                                               *reinterpret_cast<KernelStatus*>(parameters.back()) = {1, 0, {1}, -2.5};
                                           }};

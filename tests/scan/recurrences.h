@@ -1,5 +1,6 @@
 #pragma once
 // Programs with scans; each has the dims T (dynamic), S (dynamic) and N, or some of them, and outputs that depend on every input.
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -39,6 +40,18 @@ scan t {
   output total[t,s] = sum[n](h[t,s,n])
 }
 output last[s,n] = where(T >= 1, sum[t](where(t == T-1, h[t,s,n], 0)), 0)
+)"},
+    {"means and variances", R"(dim T dynamic, S dynamic, N
+index t:T, s:S, n:N, k:N
+input h0[S,N], v0[S,N], W[N,N], V[N,N], x[T,S,N]
+let inner[t,s,n] = sum[k](W[n,k]*x[t,s,k]^2)/N
+scan t {
+  let m[t,s,n] = where(t == 0, h0[s,n], h[t-1,s,n])
+  let v[t,s,n] = where(t == 0, v0[s,n], w[t-1,s,n])
+  let o[t,s,n] = sum[k](V[n,k]*(v[t,s,k] + m[t,s,k]^2) + W[n,k]^2*v[t,s,k])/N
+  output h[t,s,n] = tanh(sum[k](W[n,k]*m[t,s,k])/N + inner[t,s,n])
+  output w[t,s,n] = sin(o[t,s,n])*x[t,s,n]
+}
 )"},
     {"reduction over samples", R"(dim T dynamic, S dynamic, N
 index t:T, s:S, n:N
@@ -93,5 +106,9 @@ scan t backwards {
 output y[n] = sum[t](g[t,n]*x[t,n])
 )"},
 };
+
+inline std::string_view recurrence(std::string_view name) {
+  return std::ranges::find(kRecurrences, name, &Recurrence::name)->text;
+}
 
 }  // namespace moxie::test

@@ -17,9 +17,9 @@ namespace {
 using namespace moxie;
 using namespace moxie::test;
 
-DimValues dims_of(const Program& program, std::int64_t steps, std::int64_t units) {
+DimValues dims_of(const Program& program, std::int64_t steps, std::int64_t units, std::int64_t samples = 3) {
   DimValues dims;
-  for (const DimDecl& dim : program.dims) dims[dim.name] = dim.name == "T" ? steps : dim.name == "S" ? 3 : units;
+  for (const DimDecl& dim : program.dims) dims[dim.name] = dim.name == "T" ? steps : dim.name == "S" ? samples : units;
   return dims;
 }
 
@@ -55,12 +55,12 @@ void check_equal(const std::vector<double>& got, const std::vector<double>& want
 }
 
 /// A session that is given one number of steps after the other computes what evaluate() does.
-void check_device(const Program& program, std::int64_t units, const std::string& device) {
+void check_device(const Program& program, std::int64_t units, const std::string& device, std::int64_t samples = 3) {
   CAPTURE(device);
   Session session = open_session(program, units, device);
   for (const std::int64_t steps : {5, 1, 0, 7}) {
     CAPTURE(steps);
-    const DimValues dims = dims_of(program, steps, units);
+    const DimValues dims = dims_of(program, steps, units, samples);
     const TensorValues inputs = random_inputs(program, dims, 7);
     set_inputs(session, program, dims, inputs);
     session.set_random_state(0, 0);
@@ -103,7 +103,7 @@ TEST_CASE("text reads back as the same program, and so do gradients and optimise
 }
 
 TEST_CASE("evaluate takes the steps in order") {
-  const Program forwards = parse(kRecurrences[0].text);
+  const Program forwards = parse(recurrence("autoregressive"));
   const TensorValues got = evaluate(forwards, {{"T", 4}}, {{"a", {0.5}}, {"h0", {2}}, {"x", {1, 2, 3, 4}}});
   CHECK(got.at("h") == std::vector<double>{2, 3, 4.5, 6.25});
 
@@ -123,8 +123,33 @@ TEST_CASE("gradients agree with finite differences") {
   }
 }
 
+TEST_CASE("second derivatives agree with finite differences") {
+  for (const Recurrence& recurrence : kRecurrences) {
+    CAPTURE(recurrence.name);
+    const Program program = parse(recurrence.text);
+    const Program gradient = differentiate(program, outputs_of(program), {}, false);
+    verify(differentiate(gradient, outputs_of(gradient), {}));
+    for (const std::int64_t steps : {0, 1, 3}) {
+      CAPTURE(steps);
+      const DimValues dims = dims_of(program, steps, 2, 2);
+      CHECK(worst_gradient_error(gradient, outputs_of(gradient), {}, dims, random_inputs(gradient, dims, 5)) < 1e-6);
+    }
+  }
+}
+
+TEST_CASE("devices agree on second derivatives") {
+  for (const char* name : {"two carries, one of them hidden", "means and variances", "reduction over samples"}) {
+    CAPTURE(std::string(name));
+    const Program gradient =
+        differentiate(parse(recurrence(name)), {outputs_of(parse(recurrence(name)))[0]}, {}, false);
+    const Program second = gradient_of(gradient);
+    check_device(second, 3, "interp");
+    check_device(second, 3, "cpu");
+  }
+}
+
 TEST_CASE("the adjoints of a scan are one scan in the other direction") {
-  const Program gradient = differentiate(parse(kRecurrences[1].text), {"y"}, {});
+  const Program gradient = differentiate(parse(recurrence("two carries, one of them hidden")), {"y"}, {});
   for (const char* name : {"adj.p", "adj.q", "adj.before"}) {
     REQUIRE(gradient.find_definition(name));
     CHECK(gradient.find_definition(name)->scan == Scan{2, true});
@@ -142,9 +167,62 @@ TEST_CASE("devices agree with evaluate, for every number of steps") {
 }
 
 TEST_CASE("long reductions within a step become kernels of their own") {
-  const Program gradient = gradient_of(parse(kRecurrences[2].text));
+  const Program gradient = gradient_of(parse(recurrence("reduction over units")));
   check_device(gradient, 80, "interp");
   check_device(gradient, 80, "cpu");
+}
+
+FusedProgram fused(const Program& program, std::int64_t units) {
+  return fuse(optimise(specialise(program, {{"N", units}})));
+}
+
+/// Matrix products inside of scans.
+std::size_t count_products(const FusedProgram& program) {
+  std::size_t count = 0;
+  for (const Step& step : program.steps) {
+    if (std::holds_alternative<ScanLoop>(step)) count += products_of(step).size();
+  }
+  return count;
+}
+
+TEST_CASE("large products within a step are matrix products") {
+  const Program gradient = gradient_of(parse(recurrence("reduction over units")));
+  CHECK(count_products(fused(gradient, 80)) == 0);
+  CHECK(count_products(fused(gradient, 96)) == 2);
+  for (const char* device : {"interp", "cpu", "cuda-emu"}) check_device(gradient, 96, device);
+}
+
+TEST_CASE("a sum of several products becomes several matrix products, of operands that are computed once") {
+  const Program gradient = gradient_of(parse(recurrence("means and variances")));
+  const FusedProgram program = fused(gradient, 96);
+  CHECK(count_products(program) == 6);
+  CHECK(std::ranges::count_if(program.program.definitions, [&](const Definition& definition) {
+          return print(definition.body, program.program, definition.axes).ends_with("^2") && !definition.scan;
+        }) == 2);  // of the weights, for all uses, and of the inputs
+  check_device(gradient, 96, "interp");
+  check_device(gradient, 96, "cpu");
+}
+
+TEST_CASE("the gradient of a weight is one matrix product over all steps and samples") {
+  const FusedProgram program = fused(gradient_of(parse(recurrence("reduction over units"))), 96);
+  const std::vector<Affine> steps_and_samples = {Symbol::dim("T"), Symbol::dim("S")};
+  CHECK(std::ranges::count_if(program.steps, [&](const Step& step) {
+          const auto* product = std::get_if<MatrixProduct>(&step);
+          return product && product->depth == steps_and_samples;
+        }) == 1);
+}
+
+TEST_CASE("sums over many samples within a step are shared out in chunks") {
+  const Program gradient = gradient_of(parse(recurrence("reduction over samples")));
+  const Plan plan = make_plan(specialise(gradient, {{"N", 3}}));
+  std::int64_t chunks = 0;
+  for (const PlanStep& step : plan.steps) {
+    for (const LoweredKernel* kernel : kernels_of(step)) {
+      if (kernel->in_scan) chunks = std::max(chunks, choose_schedule(*kernel, dims_of(gradient, 5, 3, 200), 8).chunks);
+    }
+  }
+  CHECK(chunks == 3);
+  for (const char* device : {"interp", "cpu", "cuda-emu"}) check_device(gradient, 3, device, 200);
 }
 
 TEST_CASE("random numbers differ from step to step and are the same on every device") {
@@ -158,7 +236,7 @@ TEST_CASE("random numbers differ from step to step and are the same on every dev
 }
 
 TEST_CASE("another number of steps compiles nothing") {
-  const Program program = gradient_of(parse(kRecurrences[2].text));
+  const Program program = gradient_of(parse(recurrence("reduction over units")));
   DeviceOptions options;
   options.cache_directory = "0";
   const auto device = open_device("cpu", options);

@@ -145,6 +145,12 @@ const std::vector<BenchCase>& cases() {
        "gpn.kappa",
        {"kappa", "beta"},
        {"U", "noise"}},
+      {"sp_gru_sequence",
+       "sampling-free probabilistic GRU over T steps, gradients of all inputs and weights",
+       {{"T", 4}, {"S", 128}, {"N", 1024}, {"M", 256}},
+       make_layer,
+       "sp_gru.sequence",
+       {"h_m", "h_s"}},
       {"train_step_letter", "training step of the GPN network 16x30x15x26", {{"S", 256}}, make_gpn_training},
       {"train_step_letter_tanh", "training step of the tanh network 16x30x15x26", {{"S", 256}}, make_tanh_training},
   };

@@ -39,12 +39,15 @@ class DumpDevice : public Device {
 
   /// Leaves the kernels, and the library calls, whose names match.
   void keep_matching(Plan& plan) const {
-    std::erase_if(plan.steps, [&](PlanStep& step) {
+    const auto is_other = [&](const auto& step) {
       if (const auto* product = std::get_if<MatrixProduct>(&step)) return !matches(product->definition.name);
-      if (const auto* kernel = std::get_if<LoweredKernel>(&step)) return !matches(kernel->program.name);
-      auto& kernels = std::get<LoweredScan>(step).kernels;
-      std::erase_if(kernels, [&](const LoweredKernel& kernel) { return !matches(kernel.program.name); });
-      return kernels.empty();
+      return !matches(std::get<LoweredKernel>(step).program.name);
+    };
+    std::erase_if(plan.steps, [&](PlanStep& step) {
+      auto* scan = std::get_if<LoweredScan>(&step);
+      if (!scan) return is_other(step);
+      std::erase_if(scan->steps, is_other);
+      return scan->steps.empty();
     });
   }
 

@@ -64,7 +64,7 @@ std::string describe(const MatrixProduct& product) {
 
 std::string describe(const ScanLoop& scan) {
   std::string text = fmt::format("scan {} over {}{}\n", scan.name, print(scan.extent), scan.backwards ? ", backwards" : "");
-  for (const Kernel& kernel : scan.kernels) text += describe(kernel);
+  for (const ScanStep& step : scan.steps) text += std::visit([](const auto& part) { return describe(part); }, step);
   return text;
 }
 
@@ -80,7 +80,7 @@ template <class Text>
 std::string for_each_kernel(const Compilation& compilation, const Text& text_of) {
   std::string text;
   for (const PlanStep& step : compilation.plan.steps) {
-    for (const LoweredKernel& kernel : kernels_of(step)) text += text_of(kernel) + "\n";
+    for (const LoweredKernel* kernel : kernels_of(step)) text += text_of(*kernel) + "\n";
   }
   return text;
 }
@@ -144,9 +144,9 @@ std::span<const Stage> stages() { return kStages; }
 std::vector<KernelFile> kernel_files(const Compilation& compilation) {
   std::vector<KernelFile> files;
   for (const PlanStep& step : compilation.plan.steps) {
-    for (const LoweredKernel& kernel : kernels_of(step)) {
-      std::string text = llvm_text(kernel.program, host_machine());
-      files.push_back({cpu_kernel_file(kernel.program.name, text, host_machine()), std::move(text)});
+    for (const LoweredKernel* kernel : kernels_of(step)) {
+      std::string text = llvm_text(kernel->program, host_machine());
+      files.push_back({cpu_kernel_file(kernel->program.name, text, host_machine()), std::move(text)});
     }
   }
   return files;

@@ -72,11 +72,11 @@ std::string describe_plan(const Plan& plan, const std::vector<Parameter>& parame
   std::size_t kernels = 0, products = 0;
   std::set<int> lanes;
   for (const PlanStep& step : plan.steps) {
-    for (const LoweredKernel& kernel : kernels_of(step)) {
+    for (const LoweredKernel* kernel : kernels_of(step)) {
       ++kernels;
-      lanes.insert(lanes_for(kernel.program, host_machine()));
+      lanes.insert(lanes_for(kernel->program, host_machine()));
     }
-    if (std::holds_alternative<MatrixProduct>(step)) ++products;
+    products += products_of(step).size();
   }
   const std::int64_t compiled = llvm_compilations();
   return fmt::format(
