@@ -191,7 +191,7 @@ double contribution(const Layer& layer, std::size_t element, double mu, double v
   return layer.cot_mean[element] * mean + layer.cot_variance[element] * variance;
 }
 
-/// Largest difference of a few elements' values and slopes from formula and finite differences in double.
+/// Largest difference of a few elements' values and slopes (in mu and var) from formula and finite differences in double.
 double worst_error(const Layer& layer, const std::vector<float>& mean, const std::vector<float>& variance, const std::vector<float>& grad_mu,
                    const std::vector<float>& grad_var) {
   constexpr double h = 1e-5;

@@ -43,6 +43,7 @@ def ask_doctor(check):
     driver, nvrtc = parts["CUDA driver"], parts["NVRTC"]
     check.report["gpu"] = nvrtc if driver["usable"] and not nvrtc["usable"] else driver
     if driver["usable"]:
-        check.report.setdefault("device", {}).update(architecture=driver["architecture"], multiprocessors=driver["multiprocessors"])
+        device = check.report.setdefault("device", {"name": driver["state"].partition(" (")[0]})
+        device.update(architecture=driver["architecture"], multiprocessors=driver["multiprocessors"])
     elif "device" in check.report:
         raise Failed(f"nvidia-smi sees a GPU, moxie does not: {driver['state']}")
