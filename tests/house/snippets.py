@@ -25,6 +25,11 @@ def run(command, **options):
     return (done.stdout + done.stderr).strip() or f"exit code {done.returncode}" if done.returncode else None
 
 
+def syntax(script):
+    is_python = "python" in script.read_text().partition("\n")[0]
+    return run([sys.executable, "-c", f"compile(open({str(script)!r}).read(), 'script', 'exec')"] if is_python else ["bash", "-n", script])
+
+
 class Checker:
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
@@ -60,7 +65,7 @@ class Checker:
             exists = (self.options.moxie.parent / pathlib.Path(program).name).exists()
             return None if exists else "the build makes no such program"
         if program.startswith(("tools/", ".ci/")):
-            return run(["bash", "-n", self.options.root / program])
+            return syntax(self.options.root / program)
         if program in ("cmake", "ctest"):
             kind = "workflow" if "--workflow" in arguments else "test" if program == "ctest" else "configure"
             known = {preset["name"] for preset in self.presets[f"{kind}Presets"]}

@@ -1,4 +1,4 @@
-// Every golden case on every device: the same test body for cpu in double and single and for the interpreter.
+// Every golden case on every device: one test body, in double and in single.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
 #include "runtime/session.h"
+#include "tests/devices.h"
 #include "tests/ops/golden.h"
 
 namespace {
@@ -79,10 +80,7 @@ class GoldenRun {
   std::shared_ptr<Device> device_;
 };
 
-void check_folder(const std::filesystem::path& folder, const Setting& setting) {
-  DeviceOptions options;
-  options.cache_directory = "0";
-  const auto device = open_device(setting.device, options);
+void check_folder(const std::filesystem::path& folder, const Setting& setting, const std::shared_ptr<Device>& device) {
   for (const golden::Case& golden : golden::read_cases(folder)) {
     CAPTURE(golden.op);
     CAPTURE(golden.name);
@@ -91,9 +89,11 @@ void check_folder(const std::filesystem::path& folder, const Setting& setting) {
 }
 
 void check_all(const Setting& setting) {
-  check_folder(MOXIE_CASES_DIR, setting);
+  const auto device = test::test_device(setting.device);
+  if (!device) return;
+  check_folder(MOXIE_CASES_DIR, setting, device);
   const std::filesystem::path shared = std::filesystem::path(MOXIE_SHARED_DIR) / "golden";
-  if (std::filesystem::is_directory(shared)) check_folder(shared, setting);
+  if (std::filesystem::is_directory(shared)) check_folder(shared, setting, device);
   else MESSAGE("skipped: there is no " << shared.string());
 }
 
@@ -102,5 +102,7 @@ TEST_CASE("golden values on cpu in double") { check_all({"cpu", DType::f64}); }
 TEST_CASE("golden values on cpu in single") { check_all({"cpu", DType::f32}); }
 TEST_CASE("golden values on cuda-emu in double") { check_all({"cuda-emu", DType::f64}); }
 TEST_CASE("golden values on cuda-emu in single") { check_all({"cuda-emu", DType::f32}); }
+TEST_CASE("golden values on cuda in double") { check_all({"cuda", DType::f64}); }
+TEST_CASE("golden values on cuda in single") { check_all({"cuda", DType::f32}); }
 
 }  // namespace

@@ -1,26 +1,14 @@
-// Sessions over many runs, on every device that this machine has: what is fed back, taken back, resized and drawn.
+// Sessions over many runs, on every device: what is fed back, taken back, resized and drawn.
 #include <doctest/doctest.h>
 
 #include "compiler/support/error.h"
 #include "runtime/session.h"
+#include "tests/devices.h"
 
 using namespace moxie;
 using Values = std::vector<double>;
 
 namespace {
-
-std::vector<std::shared_ptr<Device>> devices() {
-  std::vector<std::shared_ptr<Device>> found;
-  for (const std::string_view name : device_names()) {
-    if (name == "auto") continue;
-    try {
-      found.push_back(open_device(name, {1, "0"}));
-    } catch (const DeviceError& error) {
-      MESSAGE("skipped: ", std::string(error.what()));
-    }
-  }
-  return found;
-}
 
 HostTensor tensor(std::vector<std::int64_t> shape, const Values& values) {
   return make_host_tensor(DType::f32, std::move(shape), values);
@@ -40,7 +28,7 @@ Program step_program() { return parse(kStep, "step"); }
 }  // namespace
 
 TEST_CASE("parameters go from run to run, and batches may change their size") {
-  for (const auto& device : devices()) {
+  for (const auto& device : test::test_devices()) {
     CAPTURE(device->name());
     Session session(step_program(), {}, device);
     session.feed_back("next", "p");
@@ -63,7 +51,7 @@ TEST_CASE("parameters go from run to run, and batches may change their size") {
 }
 
 TEST_CASE("the last run can be taken back, and taken again") {
-  for (const auto& device : devices()) {
+  for (const auto& device : test::test_devices()) {
     CAPTURE(device->name());
     Session session(step_program(), {}, device);
     session.feed_back("next", "p");
@@ -82,30 +70,30 @@ TEST_CASE("the last run can be taken back, and taken again") {
 
 TEST_CASE("random numbers follow the seed and the step, the same on every device") {
   const Program program = parse("dim N = 5\nindex n:N\ninput x\noutput y[n] = x + randu(1)\n", "noise");
-  std::vector<Values> first;
-  for (const auto& device : devices()) {
-    CAPTURE(device->name());
+  const auto draw = [&](const std::shared_ptr<Device>& device, std::uint64_t seed, std::uint64_t step) {
     Session session(program, {}, device);
     session.set("x", tensor({}, {0}));
-    session.set_random_state(7, 3);
+    session.set_random_state(seed, step);
     std::vector<Values> drawn;
     for (int run = 0; run < 4; ++run) {
       session.run();
       drawn.push_back(to_doubles(session.get("y")));
     }
-    CHECK(drawn[0] != drawn[1]);
-    session.set_random_state(7, 4);
-    session.run();
-    CHECK(to_doubles(session.get("y")) == drawn[1]);
-    if (first.empty()) first = drawn;
-    CHECK(drawn == first);
+    return drawn;
+  };
+  const auto want = draw(open_device("interp"), 7, 3);
+  CHECK(want[0] != want[1]);
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    CHECK(draw(device, 7, 3) == want);
+    CHECK(draw(device, 7, 4)[0] == want[1]);
   }
 }
 
 TEST_CASE("a run that leaves a formula's domain feeds nothing back") {
   const Program program =
       parse("dim R = 2\nindex r:R, t:R\ninput p, K[R,R]\noutput next = p + logdet[r,t](K[r,t])\n", "fit");
-  for (const auto& device : devices()) {
+  for (const auto& device : test::test_devices()) {
     CAPTURE(device->name());
     Session session(program, {}, device);
     session.feed_back("next", "p");

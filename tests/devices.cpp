@@ -1,0 +1,52 @@
+#include "tests/devices.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
+
+#include "compiler/support/error.h"
+#include "runtime/switches.h"
+
+namespace moxie::test {
+namespace {
+
+constexpr const char* kUsual =
+#ifdef MOXIE_TEST_CPU
+    "interp,cpu,cuda-emu";
+#else
+    "interp,cuda-emu";
+#endif
+
+bool takes_part(std::string_view name) {
+  const char* wanted = std::getenv("TEST_DEVICES");
+  const auto names = split_list(wanted != nullptr ? wanted : kUsual);
+  return std::ranges::find(names, name) != names.end();
+}
+
+}  // namespace
+
+std::shared_ptr<Device> test_device(std::string_view name) {
+  if (!takes_part(name)) return nullptr;
+  DeviceOptions options;
+  options.cache_directory = "0";
+  if (name != "cuda") return open_device(name, options);
+  try {
+    return open_device(name, options);
+  } catch (const DeviceError& error) {
+    MESSAGE("skipped: no device cuda: " << std::string(error.what()));
+    return nullptr;
+  }
+}
+
+std::vector<std::shared_ptr<Device>> test_devices() {
+  std::vector<std::shared_ptr<Device>> found;
+  for (const std::string_view name : {"interp", "cpu", "cuda-emu", "cuda"}) {
+    if (auto device = test_device(name)) found.push_back(std::move(device));
+  }
+  return found;
+}
+
+}  // namespace moxie::test

@@ -1,0 +1,17 @@
+#pragma once
+// The devices that a test body runs on: one body, every device.
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "runtime/device.h"
+
+namespace moxie::test {
+
+/// A device without a cache on disk. Nothing where this run of the tests leaves it out: TEST_DEVICES=LIST takes those named there, else all take part
+/// but the GPU. A GPU that was asked for and is not there is left out with a line.
+std::shared_ptr<Device> test_device(std::string_view name);
+/// All that take part.
+std::vector<std::shared_ptr<Device>> test_devices();
+
+}  // namespace moxie::test
