@@ -47,6 +47,10 @@ class GpuCheckTest(unittest.TestCase):
             if package.endswith("-dev"):
                 self.assertIn(package, setup)
 
+    def test_packed_packages_do_not_name_where_they_were_installed(self):
+        self.assertEqual(pack.relocated('set(_IMPORT_PREFIX "/usr")\n', "lib/cmake/doctest/doctestTargets.cmake"),
+                         'get_filename_component(_IMPORT_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)\n')
+
     def test_a_part_that_fails_says_why_with_the_end_of_its_output(self):
         row = parts.perform(self.check, "build", 10, lambda check: check.run("sh", "-c", "echo no compiler >&2; exit 3"))
         self.assertEqual(row["outcome"], "failed")

@@ -31,6 +31,21 @@ def files_of(package):
             yield path, below
 
 
+def relocated(text, below):
+    """A configuration of cmake that names the prefix it was installed to, with its place below the prefix instead."""
+    here = "/".join([".."] * (len(pathlib.PurePath(below).parts) - 1))
+    return text.replace('set(_IMPORT_PREFIX "/usr")', f'get_filename_component(_IMPORT_PREFIX "${{CMAKE_CURRENT_LIST_DIR}}/{here}" ABSOLUTE)')
+
+
+def copy(path, below, prefix):
+    target = prefix / below
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".cmake":
+        target.write_text(relocated(path.read_text(), below))
+    else:
+        shutil.copyfile(path, target)
+
+
 def pack(root, folder):
     """The bytes of all that is now in `folder`/prefix and `folder`/shared. Links become copies, since not every way to carry a folder keeps them."""
     try:
@@ -40,9 +55,7 @@ def pack(root, folder):
     for old in ("prefix", "shared"):
         shutil.rmtree(folder / old, ignore_errors=True)
     for path, below in (file for package in PACKAGES for file in files_of(package)):
-        target = folder / "prefix" / below
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
+        copy(path, below, folder / "prefix")
     golden = root.parent / "shared" / "golden"
     if golden.is_dir():
         shutil.copytree(golden, folder / "shared" / "golden")
