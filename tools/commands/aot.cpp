@@ -1,4 +1,6 @@
 // moxie aot: formulas as libraries with a plain C interface, for machines without moxie.
+#include "tools/commands/aot.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,8 +9,6 @@
 #include "runtime/aot/interface.h"
 #include "runtime/aot/library.h"
 #include "runtime/atomic_file.h"
-#include "tools/commands/command.h"
-#include "tools/commands/common.h"
 
 namespace moxie {
 namespace {
@@ -62,9 +62,9 @@ DimValues dims_of(const AotOptions& options, const std::vector<Program>& program
   return dims;
 }
 
-aot::LibraryRequest request_of(const AotOptions& options) {
+aot::LibraryRequest request_of(const AotOptions& options, const ProgramSource& load) {
   std::vector<Program> programs;
-  for (const std::string& source : options.programs) programs.push_back(load_program({source, {}, options.dtype}));
+  for (const std::string& source : options.programs) programs.push_back(load({source, {}, options.dtype}));
   require_used("--grad", options.grad, programs, known_outputs);
   require_used("--wrt", options.wrt, programs, known_inputs);
   aot::LibraryRequest request;
@@ -98,10 +98,10 @@ std::string depfile_text(const AotOptions& options, const aot::Library& library)
   return text + "\n";
 }
 
-int make(const AotOptions& options) {
+int make(const AotOptions& options, const ProgramSource& load) {
   if (options.programs.empty()) throw UsageError("name the formulas: .mox files, or built-in ones (see `moxie ops`)");
   if (options.folder.empty()) throw UsageError("name the folder of the library: -o DIR");
-  const aot::Library library = aot::make_library(request_of(options));
+  const aot::Library library = aot::make_library(request_of(options, load));
   aot::write_library(library, options.folder);
   if (!options.depfile.empty()) atomic_write(options.depfile, depfile_text(options, library));
   return 0;
@@ -109,9 +109,10 @@ int make(const AotOptions& options) {
 
 }  // namespace
 
-Work add_aot(CLI::App& app) {
+Work add_aot(CLI::App& app) { return add_aot(app, load_program); }
+
+Work add_aot(CLI::App& app, const ProgramSource& source) {
   auto options = std::make_shared<AotOptions>();
-  options->targets = {};
   app.add_option("program", options->programs, ".mox files, or names of built-in formulas (see `moxie ops`)");
   app.add_option("-o,--out", options->folder, "the folder of the library; it is made if it is not there");
   app.add_option("--target", options->targets,
@@ -128,7 +129,7 @@ Work add_aot(CLI::App& app) {
       ->check(CLI::IsMember({"f32", "f64"}));
   add_gradient_options(app, options->grad, options->wrt);
   app.add_option("--depfile", options->depfile, "also write what the library depends on, as make and ninja read it");
-  return [options] { return make(*options); };
+  return [options, source] { return make(*options, source); };
 }
 
 }  // namespace moxie
