@@ -27,8 +27,6 @@ constexpr std::int64_t kManyRegisters = 48;
 constexpr int kReducingLanes = 128;
 /// Scratch of one lane beyond which a block works on one element of the vector loop at a time.
 constexpr std::int64_t kLaneScratch = 1024;
-/// Blocks per multiprocessor that fill it.
-constexpr std::int64_t kBlocksPerMultiprocessor = 2;
 
 std::int64_t element_bytes(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
 

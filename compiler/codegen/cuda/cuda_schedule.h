@@ -49,6 +49,9 @@ inline constexpr Thrift kThrifts[] = {Thrift::none, Thrift::some, Thrift::most};
 CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits, bool wide_index = false, Thrift thrift = Thrift::none);
 std::string print(const CudaSchedule& schedule);
 
+/// Blocks per multiprocessor that fill it.
+inline constexpr std::int64_t kBlocksPerMultiprocessor = 2;
+
 /// Blocks of one launch: x along the vector loop, y along the samples.
 struct CudaGrid {
   std::int64_t tiles = 1, chunks = 1;
