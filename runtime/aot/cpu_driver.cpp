@@ -97,7 +97,7 @@ class CpuDriver {
 
   void fill_gaps() {
     for (const Definition& definition : plan_.fused.program.definitions) {
-      if (definition.output && has_gaps(definition))
+      if (definition.output && has_gaps(plan_.fused.program, definition.name))
         clear(places_.at(definition.name), math_.bytes(definition.name));
     }
   }
@@ -144,8 +144,7 @@ class CpuDriver {
     const Pointer target = target_of(kernel, use.tensor, scan_step);
     if (!kernel.chunks) return target;
     const Pointer& partials = partials_.at({&kernel, use.tensor});
-    const Definition* definition = plan_.fused.program.find_definition(use.tensor);
-    if (has_gaps(*definition)) clear(partials, bytes_of(*layout_.find(use.tensor, &kernel)));
+    if (has_gaps(plan_.fused.program, use.tensor)) clear(partials, bytes_of(*layout_.find(use.tensor, &kernel)));
     return w_.select(is_whole, target, partials);
   }
 

@@ -229,7 +229,7 @@ class CudaDriver {
     const std::int64_t status_bytes = status_place(kernels_.size()) - kStatusBegin;
     clear(w_.offset(start_, w_.integer(kStatusBegin)), w_.integer(status_bytes));
     for (const Definition& definition : plan_.fused.program.definitions) {
-      if (definition.output && has_gaps(definition)) clear(places_.at(definition.name), math_.bytes(definition.name));
+      if (definition.output && has_gaps(plan_.fused.program, definition.name)) clear(places_.at(definition.name), math_.bytes(definition.name));
     }
   }
 
@@ -306,7 +306,7 @@ class CudaDriver {
     const Val target = target_of(kernel, use.tensor, scan_step);
     if (!kernel.chunks) return target;
     const Pointer& partials = partials_.at({&kernel, use.tensor});
-    if (has_gaps(*plan_.fused.program.find_definition(use.tensor)))
+    if (has_gaps(plan_.fused.program, use.tensor))
       clear(partials, bytes_of(*layout_.find(use.tensor, &kernel)));
     return w_.select(w_.is("sgt", grids_[number].chunks, w_.integer(1)), w_.address(partials), target);
   }

@@ -34,11 +34,6 @@ const Block* WorkspaceLayout::find(const std::string& tensor, const LoweredKerne
   return block == blocks.end() ? nullptr : &*block;
 }
 
-bool has_gaps(const Definition& definition) {
-  return std::ranges::any_of(definition.axes,
-                             [](const AxisDecl& axis) { return axis.range.as_extent() != axis.extent; });
-}
-
 /// Every block takes the slot that was free first, in the order of their first use: no more slots than blocks that are
 /// in use at once.
 WorkspaceLayout lay_out(const Plan& plan) {

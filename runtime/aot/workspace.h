@@ -28,9 +28,6 @@ struct WorkspaceLayout {
 };
 WorkspaceLayout lay_out(const Plan& plan);
 
-/// Whether no loop writes some of the elements: those outside the ranges of their axes.
-bool has_gaps(const Definition& definition);
-
 /// Blocks begin at multiples of this.
 inline constexpr std::int64_t kWorkspaceAlignment = 64;
 

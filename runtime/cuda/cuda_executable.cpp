@@ -138,8 +138,21 @@ void CudaExecutable::enqueue(const LoweredKernel& lowered, std::int64_t scan_ste
   std::vector<std::uint64_t> parameters;
   for (const CudaParameter& parameter : kernel.code.compiled().kernel.parameters)
     parameters.push_back(value_of(kernel, parameter, scan_step));
+  clear_gaps(kernel);
   kernel.code.launch(kernel.grid, parameters);
   if (kernel.grid.chunks > 1 && !kernel.code.compiled().kernel.combined.empty()) combine(kernel, scan_step);
+}
+
+/// Partial results lie where other tensors did, and elements that no loop writes are combined all the same.
+void CudaExecutable::clear_gaps(const Launchable& kernel) const {
+  if (kernel.grid.chunks == 1) return;
+  for (const BufferId buffer : kernel.code.compiled().kernel.combined) {
+    const std::string& tensor = kernel.code.lowered().uses[buffer].tensor;
+    if (!has_gaps(plan_->fused.program, tensor)) continue;
+    const auto bytes = static_cast<std::size_t>(memory_.partials[kernel.step].at(tensor).bytes);
+    gpu_->check(gpu_->driver().MemsetD8Async(partials_of(kernel, tensor), 0, bytes, gpu_->stream()),
+                "clearing partial results");
+  }
 }
 
 void CudaExecutable::combine(const Launchable& kernel, std::int64_t scan_step) const {

@@ -49,6 +49,7 @@ class CudaExecutable : public Executable {
   void enqueue(const LoweredKernel& lowered, std::int64_t scan_step) const;
   void enqueue(const MatrixProduct& product, std::int64_t scan_step) const;
   void combine(const Launchable& kernel, std::int64_t scan_step) const;
+  void clear_gaps(const Launchable& kernel) const;
 
   std::shared_ptr<Gpu> gpu_;
   Multiply multiply_;
