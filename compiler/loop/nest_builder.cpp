@@ -66,7 +66,7 @@ void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
       };
       if (std::ranges::any_of(stages_, same) || !is_safe_everywhere(staged)) continue;
       const ArrayId array = new_array("stage", staged.type, {staged.extent}, is_varying(staged.expr));
-      open_loop(staged.placeholder, Range::extent(staged.extent), {}, {.parallel = true});
+      open_loop(staged.placeholder, Range::extent(staged.extent), {}, {.parallel = true, .comment = "beforehand, for " + work.source});
       count_factors(staged.expr);
       const ValueId value = emit(staged.expr, staged.type);
       append(stmt::StoreArray{array, {resolve(staged.placeholder)}, value});
@@ -93,7 +93,7 @@ void NestBuilder::close_loop() {
   for (auto* bounds : {&range.lows, &range.highs}) {
     for (Bound& bound : *bounds) bound.value = resolve(bound.value);
   }
-  append(stmt::For{frame.variable, std::move(range), frame.traits.vector, std::move(frame.block), frame.name, frame.traits.parallel});
+  append(stmt::For{frame.variable, std::move(range), frame.traits.vector, std::move(frame.block), frame.name, frame.traits.parallel, std::move(frame.traits.comment)});
 }
 
 void NestBuilder::append(Statement statement) {
@@ -344,7 +344,7 @@ void NestBuilder::collect_reductions(const Work& work, std::vector<Reduction>& f
     for (const Expr& arg : e->args) walk(arg, argument_type(e, t), inside || e->kind == NodeKind::Reduce);
     if (e->kind != NodeKind::Reduce || !is_available(e) || (inside && !proof.holds_within(e, here))) return;
     const bool known = std::ranges::any_of(found, [&](const Reduction& r) { return r.expr == e && r.type == t; });
-    if (!known) found.push_back({e, t});
+    if (!known) found.push_back({e, t, work.source});
   };
   walk(work.body, work.type, !work.loops.empty());
 }
@@ -395,6 +395,22 @@ bool tells_apart(const Work& work, Symbol index) {
 
 }  // namespace
 
+/// "sum for mean (line 4), variance (line 5)"
+std::string NestBuilder::comment_on(const std::vector<Reduction>& reductions, const std::vector<Work*>& works) {
+  static constexpr const char* kNames[] = {"sum", "product", "maximum", "minimum"};
+  constexpr std::size_t kMost = 3;
+  std::string text = reductions.empty() ? "" : kNames[static_cast<int>(reductions.front().expr->reduce)] + std::string(" for ");
+  std::vector<std::string> sources;
+  const auto note = [&](const std::string& source) {
+    if (!source.empty() && std::ranges::find(sources, source) == sources.end()) sources.push_back(source);
+  };
+  for (const Reduction& reduction : reductions) note(reduction.source);
+  for (const Work* work : works) note(work->source);
+  for (std::size_t k = 0; k < std::min(sources.size(), kMost); ++k) text += (k > 0 ? ", " : "") + sources[k];
+  if (sources.size() > kMost) text += " and " + std::to_string(sources.size() - kMost) + " more";
+  return sources.empty() ? "" : text;
+}
+
 void NestBuilder::run_group(const Range& range, std::vector<Reduction> reductions, std::vector<Work*> works) {
   const Symbol index = Symbol::fresh();
   std::vector<Work> inner;
@@ -405,7 +421,7 @@ void NestBuilder::run_group(const Range& range, std::vector<Reduction> reduction
     vars.push_back(var);
     const Expr body = substitute(r.expr->args[0], {{Symbol::bound(r.expr->height), index}});
     count_factors(body);
-    inner.push_back({Work::Target::Var, var, {}, r.expr->reduce, r.type, body, {}});
+    inner.push_back({Work::Target::Var, var, {}, r.expr->reduce, r.type, body, {}, r.source});
   }
   for (const Work* work : works) {
     Work next = *work;
@@ -422,7 +438,8 @@ void NestBuilder::run_group(const Range& range, std::vector<Reduction> reduction
   const std::size_t outer_stages = stages_.size();
   stage(inner, index);
   const bool parallel = reductions.empty() && std::ranges::all_of(inner, [&](const Work& work) { return tells_apart(work, index); });
-  open_loop(index, range, works.empty() ? std::string() : works.front()->loops.front().name, {.parallel = parallel});
+  open_loop(index, range, works.empty() ? std::string() : works.front()->loops.front().name,
+            {.parallel = parallel, .comment = comment_on(reductions, works)});
   build(std::move(inner));
   close_loop();
   stages_.erase(stages_.begin() + static_cast<std::ptrdiff_t>(outer_stages), stages_.end());
