@@ -291,8 +291,7 @@ class PairOrientation {
 
 }  // namespace
 
-std::map<std::string, LoopChoice> choose_loops(const Program& program) {
-  const ProductTensors fixed = product_tensors(program);
+std::map<std::string, LoopChoice> choose_loops(const Program& program, const ProductTensors& fixed) {
   std::map<std::string, Costs> costs;
   Votes votes;
   for (auto it = program.definitions.rbegin(); it != program.definitions.rend(); ++it) {

@@ -220,8 +220,9 @@ std::vector<Part*> parts_of(AnyStep& step) {
 
 class Fuser {
  public:
-  explicit Fuser(const Program& program) : products_(product_tensors(program)), choices_(choose_loops(program)) {
-    fused_.program = transpose_gathers(program, choices_);
+  Fuser(const Program& program, ProductTensors products)
+      : products_(std::move(products)), choices_(choose_loops(program, products_)) {
+    fused_.program = transpose_gathers(program, products_, choices_);
   }
 
   FusedProgram run() {
@@ -234,8 +235,13 @@ class Fuser {
   }
 
  private:
+  std::optional<MatrixProduct> library_product(const Definition& definition) const {
+    if (!products_.results.contains(definition.name)) return std::nullopt;
+    return match_matrix_product(fused_.program, definition);
+  }
+
   void add(const Definition& definition) {
-    if (auto product = match_matrix_product(fused_.program, definition)) {
+    if (auto product = library_product(definition)) {
       where_[definition.name] = fused_.steps.size();
       fused_.steps.emplace_back(std::move(*product));
       return;
@@ -284,7 +290,7 @@ class Fuser {
   /// round.
   std::size_t add_to_scan(std::vector<ScanStep>& steps, const Definition& definition,
                           const std::map<std::string, std::size_t>& place_of) {
-    if (auto product = match_matrix_product(fused_.program, definition)) {
+    if (auto product = library_product(definition)) {
       steps.emplace_back(std::move(*product));
       return steps.size() - 1;
     }
@@ -367,6 +373,8 @@ class Fuser {
 std::vector<const Kernel*> kernels_of(const Step& step) { return parts_of<const Kernel>(step); }
 std::vector<const MatrixProduct*> products_of(const Step& step) { return parts_of<const MatrixProduct>(step); }
 
-FusedProgram fuse(const Program& optimised) { return Fuser(optimised).run(); }
+FusedProgram fuse(const Program& optimised, Products products) {
+  return Fuser(optimised, products == Products::library ? product_tensors(optimised) : ProductTensors{}).run();
+}
 
 }  // namespace moxie
