@@ -16,25 +16,6 @@ constexpr double kTableCost = 8;
 /// A definition larger than this many times the largest input or output never exists in memory.
 constexpr double kRoomFactor = 4;
 
-double assumed_size(const std::vector<AxisDecl>& axes) {
-  double size = 1;
-  for (const AxisDecl& axis : axes) size *= assumed_extent(axis.range);
-  return size;
-}
-
-double largest_tensor(const Program& program) {
-  double largest = 1;
-  for (const InputDecl& input : program.inputs) {
-    double size = 1;
-    for (const Affine& extent : input.shape) size *= assumed_extent(Range::extent(extent));
-    largest = std::max(largest, size);
-  }
-  for (const Definition& definition : program.definitions) {
-    if (definition.output) largest = std::max(largest, assumed_size(definition.axes));
-  }
-  return largest;
-}
-
 bool is_element_wise(const Expr& body) {
   bool result = true;
   visit(body, [&](const Expr& e) { result &= e->kind != NodeKind::Reduce && e->kind != NodeKind::LinearAlgebra; });
