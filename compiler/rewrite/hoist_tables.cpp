@@ -44,7 +44,8 @@ class TableHoister {
       for (const Expr& arg : product->args) {
         (arg->depends_on(symbol) ? varying : fixed).push_back(arg);
       }
-      if (fixed.size() < 2) continue;
+      const auto numbers = std::ranges::count(fixed, NodeKind::Constant, [](const Expr& e) { return e->kind; });
+      if (static_cast<std::ptrdiff_t>(fixed.size()) - numbers < 2) continue;
       const Expr group = call("*", fixed);
       if (!is_table(group, scope)) continue;
       const auto table = make_table(group, scope);

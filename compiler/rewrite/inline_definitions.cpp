@@ -35,13 +35,24 @@ bool is_carried(const Program& program, const Definition& definition) {
   return found;
 }
 
+/// Tensors that definitions of another precision read.
+std::set<std::string> read_converted(const Program& program) {
+  std::set<std::string> names;
+  for (const Definition& reader : program.definitions) {
+    visit(reader.body, [&](const Expr& e) {
+      if (e->kind == NodeKind::Access && program.dtype_of(e->tensor) != reader.dtype) names.insert(e->tensor);
+    });
+  }
+  return names;
+}
+
 bool mentions_axis(const Expr& access, Symbol symbol) {
   return std::ranges::any_of(access->subscripts, [&](const Affine& subscript) { return subscript.mentions(symbol); });
 }
 
 class Inliner {
  public:
-  explicit Inliner(const Program& program) : room_(kRoomFactor * largest_tensor(program)) {}
+  explicit Inliner(const Program& program) : room_(kRoomFactor * largest_tensor(program)), converted_(read_converted(program)) {}
 
   void run(Program& program) {
     for (Definition& definition : program.definitions) {
@@ -70,7 +81,7 @@ class Inliner {
     if (assumed_size(producer.axes) > room_) return true;
     const double producer_cost = cost(producer.body);
     const bool has_long_axis = std::ranges::any_of(producer.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
-    if (!has_long_axis && (producer_cost >= kTableCost || producer.dtype != consumer_->dtype)) return false;
+    if (!has_long_axis && (producer_cost >= kTableCost || converted_.contains(producer.name))) return false;
     if (producer_cost <= kTrivialCost) return true;
     // A consumer that is itself about to go into others is no loop yet.
     if (producer_cost < kTableCost && !consumer_->output && is_element_wise(consumer_->body)) return true;
@@ -85,6 +96,7 @@ class Inliner {
   }
 
   double room_;
+  std::set<std::string> converted_;  // in memory anyway, if they have no long axis
   const Definition* consumer_ = nullptr;
   std::map<std::string, Definition> candidates_;
 };
