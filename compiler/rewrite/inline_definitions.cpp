@@ -35,6 +35,16 @@ bool is_carried(const Program& program, const Definition& definition) {
   return found;
 }
 
+/// Elements of a triangle are best computed side by side, also where one that is none gathers them.
+bool is_triangle(const Definition& definition) {
+  return std::ranges::any_of(definition.axes, [&](const AxisDecl& axis) {
+    for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
+      if (mentions(axis.range, Symbol::axis(k))) return true;
+    }
+    return false;
+  });
+}
+
 /// Tensors that definitions of another precision read.
 std::set<std::string> read_converted(const Program& program) {
   std::set<std::string> names;
@@ -83,6 +93,7 @@ class Inliner {
     const bool has_long_axis = std::ranges::any_of(producer.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
     if (!has_long_axis && (producer_cost >= kTableCost || converted_.contains(producer.name))) return false;
     if (producer_cost <= kTrivialCost) return true;
+    if (is_triangle(producer) && !is_triangle(*consumer_)) return false;
     // A consumer that is itself about to go into others is no loop yet.
     if (producer_cost < kTableCost && !consumer_->output && is_element_wise(consumer_->body)) return true;
     // Loops around the use that the producer does not know repeat it, unless they are inner loops, which hoisting takes care of.
