@@ -173,18 +173,34 @@ namespace {
 
 std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
+/// An axis without elements says only that its extent is not positive, unless it is a plain dim or a multiple of one.
+bool is_exact(const Affine& extent, std::int64_t value) { return value > 0 || extent.constant() == 0; }
+
 /// Learns the dim of an extent such as `S` or `2*S+1`; extents of several dims are checked afterwards.
 void learn_dim(const Affine& extent, std::int64_t value, const std::string& tensor, std::size_t axis, DimValues& dims) {
   if (extent.terms().size() != 1) return;
   const auto& [symbol, coefficient] = extent.terms()[0];
   const std::int64_t rest = value - extent.constant();
+  if (!is_exact(extent, value)) {
+    const int sign = coefficient > 0 ? 1 : -1;
+    dims.emplace(symbol.name(), sign * floor_div(rest, sign * coefficient));
+    return;
+  }
   if (rest % coefficient != 0) {
-    throw ShapeError(fmt::format("axis {} of {} has {} elements, which {} can not be for any {}", axis, tensor, value, print(extent), symbol.name()));
+    throw ShapeError(fmt::format("axis {} of {} has {} elements, which {} can not be for any {}", axis, tensor, value,
+                                 print(extent), symbol.name()));
   }
   const auto [known, is_new] = dims.emplace(symbol.name(), rest / coefficient);
   if (!is_new && known->second != rest / coefficient) {
-    throw ShapeError(fmt::format("axis {} of {} has {} elements, so {} = {}, but {} = {} from the tensors before it", axis, tensor, value,
-                                 symbol.name(), rest / coefficient, symbol.name(), known->second));
+    throw ShapeError(fmt::format("axis {} of {} has {} elements, so {} = {}, but {} = {} from the tensors before it",
+                                 axis, tensor, value, symbol.name(), rest / coefficient, symbol.name(), known->second));
+  }
+}
+
+/// Exact axes are asked before the others.
+void learn_dims(const InputDecl& input, const std::vector<std::int64_t>& shape, bool exact, DimValues& dims) {
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    if (is_exact(input.shape[k], shape[k]) == exact) learn_dim(input.shape[k], shape[k], input.name, k, dims);
   }
 }
 
@@ -200,8 +216,9 @@ DimValues dims_from_shapes(const Program& program, const std::map<std::string, s
     if (given->second.size() != input.shape.size()) {
       throw ShapeError(fmt::format("input {} has shape {}, but {} axes are wanted", input.name, shape_text(given->second), input.shape.size()));
     }
-    for (std::size_t k = 0; k < input.shape.size(); ++k) learn_dim(input.shape[k], given->second[k], input.name, k, known);
+    learn_dims(input, given->second, /*exact=*/true, known);
   }
+  for (const InputDecl& input : program.inputs) learn_dims(input, shapes.at(input.name), /*exact=*/false, known);
   for (const InputDecl& input : program.inputs) {
     const auto wanted = extents_of(program, input.name, known);
     if (wanted != shapes.at(input.name)) {

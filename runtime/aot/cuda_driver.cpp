@@ -136,10 +136,11 @@ class CudaDriver {
     const LoweredKernel& kernel = *compiled.lowered;
     const CudaSchedule& schedule = compiled.schedule;
     Grid grid{w_.integer(1), w_.integer(1)};
-    if (kernel.tiles) grid.tiles = rounded_division(math_.rounds(*kernel.tiles), schedule.lanes);
-    const Val tiles = w_.larger(grid.tiles, w_.integer(1));
-    const Val blocks = w_.integer(kBlocksPerMultiprocessor * GpuLimits{}.multiprocessors);
-    const Val most = w_.divide(w_.add(blocks, w_.sub(tiles, w_.integer(1))), tiles);
+    const Val fitting = w_.integer(std::int64_t{schedule.blocks} * GpuLimits{}.multiprocessors);
+    if (kernel.tiles) grid.tiles = rounded_division(math_.rounds(*kernel.tiles), elements_per_block(schedule));
+    if (schedule.persistent) grid.tiles = w_.smaller(grid.tiles, fitting);
+    const Val one = w_.integer(1);
+    const Val most = w_.larger(w_.divide(fitting, w_.larger(grid.tiles, one)), one);
     if (!kernel.chunks && !schedule.spread) return grid;
     const std::int64_t rows = kernel.chunks && kernel.chunks->over_lanes ? schedule.lanes : schedule.rows;
     const Val rounds =

@@ -124,7 +124,7 @@ std::vector<const LoweredKernel*> all_kernels(const Plan& plan) {
 /// With the schedules that machine code of the architecture wants.
 std::vector<cuda::CompiledKernel> compile(const Plan& plan, const GpuTarget& target, const GpuCompilers& compilers) {
   std::vector<cuda::KernelRequest> requests;
-  for (const LoweredKernel* kernel : all_kernels(plan)) requests.push_back({kernel, {}, false});
+  for (const LoweredKernel* kernel : all_kernels(plan)) requests.push_back({kernel, {}});
   KernelCache no_cache("");
   KernelOverrides no_overrides("");
   cuda::KernelBuilder builder{compilers.machine_code, target.architecture, no_cache, no_overrides};

@@ -173,7 +173,7 @@ TEST_CASE("what cannot be stored is refused") {
                        DataError);
   file = sample();
   file.metadata["bad"] = "\xFF";
-  CHECK_THROWS_AS(format_safetensors(file), DataError);
+  CHECK_THROWS_WITH_AS(format_safetensors(file), doctest::Contains("a metadata text is not UTF-8"), DataError);
   file = sample();
   file.tensors["__metadata__"] = file.tensors["odd"];
   CHECK_THROWS_AS(format_safetensors(file), DataError);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "compiler/support/error.h"
+#include "runtime/rows.h"
 #include "runtime/session.h"
 #include "tests/devices.h"
 
@@ -130,4 +131,40 @@ TEST_CASE("a run that leaves a formula's domain feeds nothing back") {
     run(1);
     CHECK(session.step() == 2);
   }
+}
+
+TEST_CASE("what a session cannot hold is refused, and the session goes on") {
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    Session session(step_program(), {}, device);
+    CHECK_THROWS_WITH_AS(session.set("q", tensor({2}, {1, 2})), doctest::Contains("has no input 'q'"), TypeError);
+    CHECK_THROWS_WITH_AS(session.feed_back("next", "moved"),
+                         "output next cannot become input moved: shapes or dtypes differ", ShapeError);
+    CHECK_THROWS_WITH_AS(session.run(), doctest::Contains("input p is missing"), ShapeError);
+    session.set("p", tensor({2}, {1, 2}));
+    session.set("moved", tensor({}, {0}));
+    session.set("x", tensor({1, 2}, {1, 1}));
+    session.run();
+    CHECK(to_doubles(session.get("next")) == Values{2, 3});
+  }
+}
+
+TEST_CASE("more memory than there is, is an error that says how much was wanted") {
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    const Program program = parse("dim K dynamic\nindex k:K\ninput x\noutput y[k] = x\n");
+    Session session(program, {{"K", std::int64_t{1} << 53}}, device);
+    session.set("x", tensor({}, {1}));
+    CHECK_THROWS_WITH_AS(session.run(), doctest::Contains("use smaller batches"), DeviceError);
+  }
+}
+
+TEST_CASE("rows of the wrong width, or of what has no rows, are refused") {
+  const std::vector<float> six(6);
+  check_rows(step_program(), "x", six, 3);
+  CHECK_THROWS_WITH_AS(check_rows(step_program(), "x", six, 2),
+                       doctest::Contains("reads x with 2 values per row; 2 rows with 6 values do not fit"), ShapeError);
+  CHECK_THROWS_WITH_AS(check_rows(step_program(), "moved", six, 6), doctest::Contains("is a scalar, not rows"), ShapeError);
+  const Program wide = parse("dim S dynamic\nindex s:S\ninput x[S]: f64\noutput y[s] = x[s]\n");
+  CHECK_THROWS_WITH_AS(check_rows(wide, "x", six, 6), doctest::Contains("is f64, but rows are f32"), ShapeError);
 }

@@ -158,6 +158,13 @@ TEST_CASE("a run folder is never overwritten") {
   CHECK_THROWS_WITH_AS(RunFolder::open(scratch / "run"), doctest::Contains("there is no run to resume"), DataError);
 }
 
+TEST_CASE("other tensors are no checkpoint") {
+  const tiny::Scratch scratch;
+  const RunFolder folder = RunFolder::create(scratch / "run", tiny::config("mlp"), "");
+  write_safetensors(scratch / "run" / "checkpoint.safetensors", {});
+  CHECK_THROWS_WITH_AS(folder.read_checkpoint(), doctest::Contains("is not a checkpoint"), DataError);
+}
+
 TEST_CASE("metrics of steps after a checkpoint are dropped") {
   const tiny::Scratch scratch;
   const RunFolder folder = RunFolder::create(scratch / "run", tiny::config("mlp"), "");
