@@ -101,6 +101,15 @@ std::vector<CudaKernel> kernels_of_example(const Example& example, DType dtype) 
   return texts;
 }
 
+std::optional<cuda::Nvrtc> nvrtc_or_nothing() {
+  try {
+    return std::optional<cuda::Nvrtc>(std::in_place);
+  } catch (const DeviceError& error) {
+    MESSAGE("skipped: " << error.what());
+    return {};
+  }
+}
+
 }  // namespace
 
 TEST_CASE("every schedule is what was asked for") {
@@ -113,19 +122,23 @@ TEST_CASE("every schedule is what was asked for") {
 }
 
 TEST_CASE("every schedule is machine code of the oldest and of the newest architecture") {
-  std::optional<cuda::Nvrtc> nvrtc;
-  try {
-    nvrtc.emplace();
-  } catch (const DeviceError& error) {
-    MESSAGE("skipped: " << error.what());
-    return;
-  }
+  const auto nvrtc = nvrtc_or_nothing();
+  if (!nvrtc) return;
   for (const Example& example : kExamples) {
     CAPTURE(std::string(example.preference));
     for (const CudaKernel& kernel : kernels_of_example(example, DType::f32)) {
       for (const int architecture : {75, 120}) CHECK(nvrtc->compile(kernel.text, architecture).object.starts_with("\x7f" "ELF"));
     }
   }
+}
+
+TEST_CASE("wide accesses are one instruction each") {
+  const auto nvrtc = nvrtc_or_nothing();
+  if (!nvrtc) return;
+  constexpr int kUnknown = 999;  // becomes PTX
+  const auto ptx = [&](DType dtype) { return nvrtc->compile(kernels_of_example({"", "", kMap}, dtype).front().text, kUnknown).object; };
+  for (const char* instruction : {"ld.global.nc.v4.f32", "st.global.v4.f32"}) CHECK(ptx(DType::f32).find(instruction) != std::string::npos);
+  for (const char* instruction : {"ld.global.nc.v2.f64", "st.global.v2.f64"}) CHECK(ptx(DType::f64).find(instruction) != std::string::npos);
 }
 
 TEST_CASE("schedules on cuda-emu in double") { check_on("cuda-emu", DType::f64, 1e-12); }
