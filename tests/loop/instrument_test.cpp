@@ -166,7 +166,7 @@ TEST_CASE("a recurrence is checked at every step") {
 TEST_CASE("at every step of a recurrence, what a library or chunks of a sum gave is checked before it is used") {
   check_message(
       "dim T dynamic, S dynamic, N\nindex t:T, s:S, n:N, k:N\ninput h0[S,N], W[N,N]\nscan t {\n"
-      "  output h[t,s,n] = sum[k](W[n,k]*where(t == 0, h0[s,k], cos(h[t-1,s,k])*1e200))\n}\n",
+      "  output h[t,s,n] = sum[k](W[n,k]*where(t == 0, h0[s,k], (2 + cos(h[t-1,s,k]))*1e200))\n}\n",
       {{"T", 3}, {"S", 1}, {"N", 96}}, {{"h0", std::vector<double>(96, 1)}, {"W", std::vector<double>(96 * 96, 1e200)}},
       kNan, "h is not finite at t = 1, s = 0, n = 0 (value inf); it is computed as sum[k](W[n,k]*h.operand[t,s,k])");
   check_message(

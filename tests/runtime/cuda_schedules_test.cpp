@@ -24,6 +24,7 @@ constexpr const char* kRowSums = "output y[s] = sum[n](x[s,n]^2)/w[s]\noutput mo
 constexpr const char* kSoftmax = "output y[s,n] = exp(x[s,n] - v[n])/sum[m](exp(x[s,m] - v[m]))\n";
 constexpr const char* kNested = "output y[s] = sum[n](x[s,n]*exp(w[s] + max[r](x[s,r] - v[n])))\n";
 constexpr const char* kMap = "output y[s,n] = x[s,n]*v[n] + w[s]\noutput z[s,n] = where(n > 2, exp(x[s,n]), v[n]^2)\n";
+constexpr const char* kPair = "index p:2\noutput y[s,p] = x[s,p]*w[s]\n";
 constexpr const char* kWave = "output y[s] = w[s]*exp(-w[s]) + x[s,3]\n";
 constexpr const char* kColumnSums = "output g[n] = sum[s](x[s,n]*w[s])\noutput h[n] = min[s](x[s,n])\n";
 constexpr const char* kWhole = "output y = sum[s](w[s]^2)\n";
@@ -40,6 +41,7 @@ const Example kExamples[] = {
     {"", "load_wide<4>(x, ", kMap},
     {"width=2", "load_wide<2>(x, ", kMap},
     {"width=1", "if (active) y[", kMap},
+    {"", "Index(blockIdx.x) * 2;", kPair},
     {"threads=64,blocks=1", "load_wide<4>(x, ", kMap},
     {"", "s_of_block += gridDim.x * 256", kWave},
     {"threads=32,blocks=1", "s_of_block += gridDim.x * 32", kWave},
