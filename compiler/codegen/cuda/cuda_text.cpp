@@ -44,7 +44,7 @@ std::vector<CudaParameter> parameters(const LoopProgram& program, const CudaSche
   }
   if (schedule.workspace_bytes_per_block > 0) result.push_back({Kind::workspace});
   if (draws_random) result.push_back({Kind::random});
-  if (!program.checks.empty()) result.push_back({Kind::status});
+  if (!program.checks.empty()) result.insert(result.end(), {{Kind::status}, {Kind::first_check}});
   return result;
 }
 
@@ -58,6 +58,7 @@ std::string spelled(const CudaParameter& parameter, const LoopProgram& program, 
     case Kind::workspace: return "Global<unsigned char> workspace";
     case Kind::random: return "Global<const RandomState> random";
     case Kind::status: return "Global<Status> status";
+    case Kind::first_check: return "const long long first_check";
   }
   return {};
 }

@@ -15,7 +15,8 @@ struct CudaParameter {
     argument,   // the integer argument `name`: a dynamic dim, or the step of a scan
     workspace,  // workspace_bytes_per_block for each block
     random,     // CudaRandomState
-    status,     // KernelStatus
+    status,     // KernelStatus, one for all kernels of a Program: the first failure stays
+    first_check,  // the number that the kernel's first check has in there
   };
   Kind kind;
   std::size_t index = 0;

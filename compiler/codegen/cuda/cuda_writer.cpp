@@ -232,7 +232,7 @@ void CudaWriter::write(const stmt::Check& s) {
   const std::string condition = guard();
   std::string coordinates;
   for (std::size_t k = 0; k < 4; ++k) coordinates += ", " + (k < s.coordinates.size() ? affine(s.coordinates[k]) : "0");
-  line(fmt::format("if ({}{}) fail(status, {}{}, {});", condition.empty() ? "" : condition + " && ", operand(s.bad), s.check, coordinates, operand(s.value)));
+  line(fmt::format("if ({}{}) fail(status, first_check + {}{}, {});", condition.empty() ? "" : condition + " && ", operand(s.bad), s.check, coordinates, operand(s.value)));
 }
 
 void CudaWriter::write(const stmt::For& s) {
@@ -274,7 +274,7 @@ void CudaWriter::open_elements(const std::string& name) {
   }
   if (schedule_.mapping == CudaMapping::block) return line(fmt::format("const Index {} = {};", name, begin));
   const bool team = schedule_.mapping == CudaMapping::team;
-  const std::string own = !team ? (width > 1 ? fmt::format(" + lane * {}", width) : " + lane") : schedule_.rows > 1 ? " + row" : "";
+  const std::string own = !team ? (schedule_.lanes == 1 ? "" : width > 1 ? fmt::format(" + lane * {}", width) : " + lane") : schedule_.rows > 1 ? " + row" : "";
   const std::string wanted = names_.fresh(name + "_of_" + (team ? "team" : "lane"));
   // Threads beyond the end do as the last ones do, and store nothing.
   line(fmt::format("const Index {} = {}{};", wanted, begin, own));
