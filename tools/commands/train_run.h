@@ -25,6 +25,7 @@ struct EpochReport {
 /// How good the best parameters are.
 struct FinalReport {
   Evaluation train, validation, test;
+  std::vector<Jitter> jitter;
 };
 
 class TrainingRun {
@@ -51,6 +52,7 @@ class TrainingRun {
   std::string undo_and_explain(const StepResult& result);
   EpochReport finish_epoch();
   void keep_best(const Evaluation& validation);
+  double prior_weight() const;
   std::string limit_reached() const;
   double elapsed() const;
   void save(const RunFolder& folder);
