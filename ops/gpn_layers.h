@@ -51,7 +51,7 @@ class GpnLayers {
     std::string points, targets, variance;
   };
 
-  bool variational() const { return options_.inference != GpnOptions::Inference::Likelihood; }
+  bool variational() const { return options_.inference != GpnOptions::Inference::MaximumLikelihood; }
   std::int64_t units(std::size_t layer) const { return options_.sizes[layer]; }
   std::int64_t sets(std::size_t layer) const;
   static std::vector<Affine> per_point(std::size_t layer);

@@ -166,19 +166,25 @@ class GpnBuilder {
       builder_.apply("loss.squared_error", {"loss.", {{"prediction", x.mean}, {"target", "target"}}});
       return;
     }
-    const std::size_t last = last_layer();
-    // Not the layer's own second moment: rounding may take that below mean^2, and then training would follow the error.
+    Inclusion how{"loss.", {{"mean", x.mean}, {"target", "target"}}, {}, {{"nll", "loss.loss"}}};
+    if (options_.likelihood == GpnOptions::Likelihood::Predictive) {
+      how.inputs["variance"] = "variance";
+      builder_.apply("gpn.loss_predictive", how);
+    } else {
+      how.inputs["sigma"] = GpnLayers::prefix(last_layer()) + "sigma";
+      how.inputs["second_moment"] = second_moment(x, how.inputs["sigma"]);
+      builder_.apply("gpn.loss_regression", how);
+    }
+  }
+
+  /// Of the outputs without their noise. Not the layer's own: rounding may take that below mean^2, and then training
+  /// would follow the error.
+  std::string second_moment(const Moments& x, const std::string& noise) {
     const Expr mean = element(x.mean, 2);
-    const std::string sigma_name = GpnLayers::prefix(last) + "sigma";
-    const Expr sigma = tensor_access(sigma_name, {Symbol::axis(1)});
-    builder_.define("loss.second_moment", {NetworkBuilder::dim("S"), NetworkBuilder::width(last)},
+    const Expr sigma = tensor_access(noise, {Symbol::axis(1)});
+    builder_.define("loss.second_moment", {NetworkBuilder::dim("S"), NetworkBuilder::width(last_layer())},
                     element("variance", 2) - sigma * sigma + mean * mean);
-    builder_.apply(
-        "gpn.loss_regression",
-        {"loss.",
-         {{"mean", x.mean}, {"second_moment", "loss.second_moment"}, {"target", "target"}, {"sigma", sigma_name}},
-         {},
-         {{"nll", "loss.loss"}}});
+    return "loss.second_moment";
   }
 
   /// Weights the penalty on small noise, one term for each layer.
@@ -235,7 +241,7 @@ GpnOptions predicting(GpnOptions options) {
 
 std::vector<Jitter> jitter(const GpnOptions& options, const Program& train) {
   std::vector<Jitter> all;
-  if (options.inference != GpnOptions::Inference::Likelihood)
+  if (options.inference != GpnOptions::Inference::MaximumLikelihood)
     all.push_back({"the prior covariance of the targets", options.jitter});
   if (train.find_definition(kRelativeJitter))
     all.push_back({"the covariance behind the loss, relative to its mean variance", kCovarianceJitter});

@@ -68,7 +68,9 @@ struct GpnOptions {
   enum class Covariance : std::uint8_t { Exact, Equispaced };
   /// Virtual observations are parameters, or random variables with a posterior of full or of diagonal covariance (in
   /// the coordinates in which the prior is standard normal).
-  enum class Inference : std::uint8_t { Likelihood, VariationalFull, VariationalDiagonal };
+  enum class Inference : std::uint8_t { MaximumLikelihood, VariationalFull, VariationalDiagonal };
+  /// What regression maximises: E[log N(target | F, sigma^2)] (eq. 43), or log N(target | mean, variance).
+  enum class Likelihood : std::uint8_t { Expected, Predictive };
   enum class Sharing : std::uint8_t { None, Group, Layer };            // who shares a set of virtual observations
   enum class Targets : std::uint8_t { Normal, Identity, Tanh, Relu };  // U starts as a draw from the prior, or as f(V)
   enum class SigmaPoints : std::uint8_t {
@@ -81,7 +83,8 @@ struct GpnOptions {
   Task task = Task::Classification;
   Propagate propagate = Propagate::Variance;
   Covariance covariance = Covariance::Exact;
-  Inference inference = Inference::Likelihood;
+  Inference inference = Inference::MaximumLikelihood;
+  Likelihood likelihood = Likelihood::Expected;
   Sharing sharing = Sharing::None;
   std::int64_t groups = 2;  // of units in a layer, for Sharing::Group
   Targets targets = Targets::Normal;

@@ -170,7 +170,7 @@ TEST_CASE("units that share virtual observations are units that have the same") 
   using Inference = GpnOptions::Inference;
   using Sharing = GpnOptions::Sharing;
   for (const Inference inference :
-       {Inference::Likelihood, Inference::VariationalFull, Inference::VariationalDiagonal}) {
+       {Inference::MaximumLikelihood, Inference::VariationalFull, Inference::VariationalDiagonal}) {
     for (const Sharing sharing : {Sharing::Layer, Sharing::Group}) {
       GpnOptions options = small_options(Propagate::Variance, Task::Regression);
       options.sizes = {3, 4, 2};
@@ -311,6 +311,7 @@ std::vector<GpnOptions> variants() {
       all.push_back(options);
       options.inference = GpnOptions::Inference::VariationalFull;
       options.covariance = GpnOptions::Covariance::Equispaced;
+      options.likelihood = GpnOptions::Likelihood::Predictive;
       options.targets = GpnOptions::Targets::Tanh;
       all.push_back(options);
       options.inference = GpnOptions::Inference::VariationalDiagonal;

@@ -8,6 +8,7 @@
 
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
+#include "tools/commands/report.h"
 #include "tools/commands/train_config.h"
 #include "tools/commands/train_report.h"
 #include "tools/commands/train_run.h"
@@ -97,8 +98,9 @@ int run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run,
   }
   const FinalReport report = run.evaluate_best();
   folder.append_metrics(final_metrics_line(report, run.state()));
-  fmt::print("{}\nrun       {} (moxie predict {} --data {})\n", describe_end(report, run.state()), path, path,
-             data.name);
+  folder.write_report(report_html(config, report, run, folder.read_metrics()));
+  fmt::print("{}\nrun       {} (report.html there; moxie predict {} --data {})\n", describe_end(report, run.state()),
+             path, path, data.name);
   return 0;
 }
 

@@ -31,6 +31,8 @@ const Choices<GpnOptions::Targets> kInit = {{"random", GpnOptions::Targets::Norm
                                             {"identity", GpnOptions::Targets::Identity},
                                             {"tanh", GpnOptions::Targets::Tanh},
                                             {"relu", GpnOptions::Targets::Relu}};
+const Choices<GpnOptions::Likelihood> kLikelihood = {{"expected", GpnOptions::Likelihood::Expected},
+                                                     {"predictive", GpnOptions::Likelihood::Predictive}};
 const Choices<bool> kInference = {{"ml", false}, {"vb", true}};
 const Choices<GpnOptions::Inference> kPosterior = {{"full", GpnOptions::Inference::VariationalFull},
                                                    {"diagonal", GpnOptions::Inference::VariationalDiagonal}};
@@ -55,6 +57,25 @@ void require(bool condition, std::string_view option, double value, std::string_
   if (!condition) throw UsageError(fmt::format("--{} is {}, but must be {}", option, value, wanted));
 }
 
+/// As an option of the command line takes its value. Throws a JSON exception for text of another kind.
+template <class Value>
+void assign(Value& member, const std::string& text) {
+  if constexpr (std::is_same_v<Value, std::string>) {
+    member = text;
+  } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+    member.push_back(text);
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    Json::parse(text).get_to(member);
+  } else if constexpr (std::is_unsigned_v<Value>) {
+    if (const Json json = Json::parse(text); json.is_number_unsigned()) return json.get_to(member), void();
+    throw UsageError("not a number without sign");
+  } else if constexpr (std::is_arithmetic_v<Value>) {
+    Json::parse(text).get_to(member);
+  } else {
+    Json::parse("[" + text + "]").get_to(member);
+  }
+}
+
 /// The networks of the paper (section 7.1) and of its comparisons.
 struct DefaultLayers {
   std::string_view data;
@@ -75,6 +96,7 @@ Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, Task tas
   if (choose("--inference", kInference, c.inference))
     options.inference = choose("--posterior", kPosterior, c.posterior);
   options.jitter = c.jitter;
+  options.likelihood = choose("--likelihood", kLikelihood, c.likelihood);
   options.groups = c.groups;
   options.input_variance = c.input_variance;
   options.input_connected = c.input_connected;
@@ -101,6 +123,7 @@ void check(const TrainConfig& c) {
   choose("--covariance", kCovariance, c.covariance);
   choose("--inference", kInference, c.inference);
   choose("--posterior", kPosterior, c.posterior);
+  choose("--likelihood", kLikelihood, c.likelihood);
   choose("--sharing", kSharing, c.sharing);
   choose("--init", kInit, c.init);
   choose("--sigma-points", kSigmaPoints, c.sigma_points);
@@ -133,6 +156,26 @@ TrainConfig config_from_json(std::string_view text, const std::string& file) {
     throw DataError(fmt::format("{}: is not the configuration of a run: {}", file, error.what()));
   }
   return config;
+}
+
+TrainConfig with_settings(const TrainConfig& config, const std::vector<std::string>& settings) {
+  TrainConfig result = config;
+  for (const std::string& setting : settings) {
+    const std::size_t equals = std::min(setting.find('='), setting.size());
+    bool known = false;
+    visit_fields(result, [&](const char*, const char* name, auto& value, const char*) {
+      if (setting.compare(0, equals, name) != 0) return;
+      known = true;
+      try {
+        assign(value, setting.substr(std::min(equals + 1, setting.size())));
+      } catch (const std::exception& error) {
+        throw UsageError(fmt::format("--set {}: no value for --{} ({})", setting, name, error.what()));
+      }
+    });
+    if (!known)
+      throw UsageError(fmt::format("--set {}: give NAME=VALUE, an option of `moxie train` and its value", setting));
+  }
+  return result;
 }
 
 LoadOptions load_options(const TrainConfig& c) {

@@ -38,6 +38,7 @@ struct TrainConfig {
   double noise = 0.31622776601683794;
   double least_noise = 0.01;
   double sigma = 0.1;
+  std::string likelihood = "expected";
   double penalty = 0.1;
   std::vector<double> input_variance;
   bool input_connected = false;
@@ -108,6 +109,9 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kGpn, "least-noise", c.least_noise, "lower bound of that variance");
   visit(option_group::kGpn, "sigma", c.sigma, "standard deviation of the output noise at the start");
   visit(option_group::kGpn, "penalty", c.penalty, "weight of the penalty on small noise");
+  visit(option_group::kGpn, "likelihood", c.likelihood,
+        "regression: maximise the expected log likelihood, or that of the predictive distribution: expected or "
+        "predictive");
   visit(option_group::kGpn, "input-variance", c.input_variance,
         "variance of each (scaled) feature, or one value for all; none if not given");
   visit(option_group::kGpn, "input-connected", c.input_connected, "every layer sees the input as well");
@@ -144,6 +148,10 @@ void check(const TrainConfig& config);
 /// JSON text; config_from_json(to_json(c)) == c. Throws DataError, naming `file`, for unknown or missing members.
 std::string to_json(const TrainConfig& config);
 TrainConfig config_from_json(std::string_view text, const std::string& file);
+
+/// `config` with settings name=value, as the options --name value. Throws UsageError for unknown names and for values
+/// of the wrong kind.
+TrainConfig with_settings(const TrainConfig& config, const std::vector<std::string>& settings);
 
 LoadOptions load_options(const TrainConfig& config);
 /// The layers, or what suits the data set where none are given.

@@ -195,6 +195,18 @@ FinalReport TrainingRun::evaluate_best() {
           evaluator_.evaluate(data_.test, variance), network_.jitter};
 }
 
+Prediction TrainingRun::predict(const Samples& samples) {
+  return evaluator_.predict(rows_of(samples), state_.residual_variance);
+}
+
+std::map<std::string, RowValues> TrainingRun::functions(const std::vector<double>& activations) const {
+  if (network_.functions.definitions.empty()) return {};
+  const std::vector<float> x(activations.begin(), activations.end());
+  ForwardPass pass(network_.functions, open_device("interp"), x.size());  // once and small: not worth compiling
+  pass.set(best_);
+  return pass.run({x.size(), x, {}});
+}
+
 NamedTensors TrainingRun::parameters() const {
   NamedTensors result = initial_;
   for (auto& [name, tensor] : result) {
