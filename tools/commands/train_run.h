@@ -27,6 +27,9 @@ struct FinalReport {
   Evaluation train, validation, test;
 };
 
+/// The Program that a run takes its steps with.
+StepProgram make_step(const TrainConfig& config, const Network& network);
+
 class TrainingRun {
  public:
   /// `config` and `data` outlive the run. Compiles the step.
