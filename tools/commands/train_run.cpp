@@ -20,12 +20,6 @@ constexpr std::uint64_t kMostSkipped = 100;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-StepProgram make_step(const TrainConfig& config, const Network& network) {
-  const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
-  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config));
-  return {std::move(step.program), std::move(step.feedback)};
-}
-
 /// A network with a posterior: the weight of its divergence from the prior.
 constexpr const char* kPriorWeight = "kl_weight";
 
@@ -53,6 +47,12 @@ NamedTensors zeros_of(const Program& program, const std::vector<std::pair<std::s
 }
 
 }  // namespace
+
+StepProgram make_step(const TrainConfig& config, const Network& network) {
+  const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
+  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config));
+  return {std::move(step.program), std::move(step.feedback)};
+}
 
 TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device)
     : config_(config),

@@ -28,6 +28,9 @@ struct FinalReport {
   std::vector<Jitter> jitter;
 };
 
+/// The Program that a run takes its steps with.
+StepProgram make_step(const TrainConfig& config, const Network& network);
+
 class TrainingRun {
  public:
   /// `config` and `data` outlive the run. Compiles the step.
