@@ -187,10 +187,18 @@ class KernelLowering {
     });
   }
 
-  /// The loops of a root's axes that are not the vector loop (an accumulating root has no sample axis unless the vector loop is summed).
+  /// The loops of an accumulating root's axes that are not the vector loop: over all of its elements, in their own order.
   std::vector<LoopIndex> own_loops(const KernelRoot& root) const {
-    std::vector<LoopIndex> loops = root.locals;
-    if (kernel_.reduces_vector && kernel_.sample) loops.insert(loops.begin(), *kernel_.sample);
+    const auto is_shared = [&](const std::optional<LoopIndex>& loop, const Affine& subscript) { return loop && subscript == Affine(loop->symbol); };
+    const auto lookup = [&](Symbol symbol) { return symbol.kind() == Symbol::Kind::Axis ? &root.subscripts.at(symbol.number()) : nullptr; };
+    std::vector<LoopIndex> loops;
+    if (kernel_.reduces_vector && kernel_.sample) loops.push_back(*kernel_.sample);
+    for (std::size_t k = 0; k < root.subscripts.size(); ++k) {
+      const auto symbol = root.subscripts[k].as_symbol();
+      if (!symbol || symbol->is_dim() || is_shared(kernel_.vector, root.subscripts[k]) || is_shared(kernel_.sample, root.subscripts[k])) continue;
+      const AxisDecl& axis = root.definition.axes[k];
+      loops.push_back({*symbol, axis.range.substitute(lookup), axis.name});
+    }
     return loops;
   }
 

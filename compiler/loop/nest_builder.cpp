@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "compiler/ir/functions.h"
+#include "compiler/loop/progression.h"
 #include "compiler/loop/staging.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/support/error.h"
@@ -274,6 +275,9 @@ ValueId NestBuilder::emit_call_node(const Expr& expr, ValueType type) {
     return inner == type ? value : place({type, program_.values[value].varying, op::Convert{value}}, value_depth_[value]);
   }
   if (is_call(expr, "+") || is_call(expr, "*")) return emit_chain(expr, type);
+  if (is_call(expr, "exp")) {
+    if (const auto value = emit_progression(expr, type)) return *value;
+  }
   if (is_call(expr, "exp") && (is_call(expr->args[0], "*") || is_call(expr->args[0], "neg"))) {
     // A product is rounded anyway: the factor log2(e) joins the part of it that stays fixed in the loop.
     const Expr exponent = scaled(expr->args[0], std::numbers::log2e);
@@ -300,6 +304,26 @@ ValueId NestBuilder::emit_condition(const Expr& expr, ValueType type) {
   std::vector<ValueId> args;
   for (const Expr& arg : expr->args) args.push_back(is_truth(arg) ? emit_condition(arg, type) : emit(arg, inner));
   return place_call(*expr->function, std::move(args), inner);
+}
+
+/// A var holds what the round is to find; each round leaves to the next what that is to find.
+std::optional<ValueId> NestBuilder::emit_progression(const Expr& exponential, ValueType type) {
+  const auto innermost = std::ranges::find_if(frames_.rbegin(), frames_.rend() - 1, [&](const Frame& frame) { return exponential->depends_on(frame.index); });
+  if (innermost == frames_.rend() - 1 || innermost->traits.vector || innermost->traits.parallel) return std::nullopt;
+  const auto depth = static_cast<std::size_t>(frames_.rend() - innermost) - 1;
+  const auto progression = progression_of(exponential, frames_[depth].index, frames_[depth].range, type);
+  if (!progression) return std::nullopt;
+  alive_.insert(alive_.end(), {progression->first, progression->factor});
+  const ValueId first = emit(progression->first, type);
+  const ValueId factor = emit(progression->factor, type);
+  const bool varying = program_.values[first].varying || program_.values[factor].varying;
+  const VarId var = new_var(type, varying);
+  Block& before = depth == 1 ? program_.body : frames_[depth - 1].block;
+  before.push_back(stmt::SetVar{var, first});
+  const ValueId value = place({type, varying, op::ReadVar{var}}, depth);
+  const ValueId next = place({type, varying, op::Call{&function("*"), {value, factor}}}, depth);
+  frames_[depth].block.push_back(stmt::SetVar{var, next});
+  return value;
 }
 
 /// Sums and products associate from the outermost loop inwards, so that what is fixed in a loop is combined before it.

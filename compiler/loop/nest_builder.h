@@ -104,6 +104,7 @@ class NestBuilder {
   ValueId place_load(const Expr& access, ValueType type, std::size_t depth, std::optional<ValueId> guard);
   IndexDomain domain_at(std::size_t depth) const;
   ValueId emit_call_node(const Expr& expr, ValueType type);
+  std::optional<ValueId> emit_progression(const Expr& exponential, ValueType type);
   ValueId emit_chain(const Expr& expr, ValueType type);
   ValueId emit_condition(const Expr& expr, ValueType type);
 

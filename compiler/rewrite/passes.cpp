@@ -40,6 +40,7 @@ Program normalise_bodies(const Program& program) {
 std::span<const Pass> passes() {
   static constexpr std::array list = {
       Pass{"leave-scans", "definitions that take no part in a recurrence leave their scans", leave_scans},
+      Pass{"unroll-scans", "short recurrences of single elements become straight-line code", unroll_scans},
       Pass{"lift-linear-algebra", "every linear algebra node becomes a definition of its own", lift_linear_algebra},
       Pass{"expand-logsumexp", "log-sum-exp is shifted by the maximum", expand_logsumexp},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
@@ -52,6 +53,7 @@ std::span<const Pass> passes() {
       Pass{"split-reductions", "sums over long ranges become definitions of their own", split_reductions},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"split-reductions", "sums over long ranges become definitions of their own", split_reductions},
+      Pass{"split-summands", "costly summands of short sums become definitions of their own", split_summands},
       Pass{"share", "equal definitions become one", share_definitions},
       Pass{"narrow", "symmetric tensors keep one triangle, tensors that see only r+t one axis", narrow_definitions},
       Pass{"inline", "element-wise definitions go into the bodies that use them", inline_definitions},

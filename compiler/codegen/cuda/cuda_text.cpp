@@ -70,8 +70,7 @@ std::string joined(const Range& range, const Spell& spell) {
   return text;
 }
 
-std::string entry_point(const CudaKernel& kernel, const LoopProgram& program, const CudaSchedule& schedule, CudaWriter& writer) {
-  const std::string body = writer.write();
+std::string entry_point(const CudaKernel& kernel, const LoopProgram& program, const CudaSchedule& schedule, CudaWriter& writer, const std::string& body) {
   std::string text;
   for (const std::string& definition : program.comments) text += comment(definition);
   text += comment(print(schedule));
@@ -113,11 +112,14 @@ CudaKernel cuda_kernel(const LoweredKernel& lowered, const CudaSchedule& schedul
   }
   kernel.text += "\n";
   kernel.own_begin = kernel.text.size();
-  kernel.text += entry_point(kernel, lowered.program, schedule, writer);
+  const std::string body = writer.write();
+  kernel.text += entry_point(kernel, lowered.program, schedule, writer, body);
+  const std::size_t body_begin = kernel.text.rfind(body);
   if (!kernel.combined.empty()) {
     kernel.combine_entry = kernel.entry + "_combine";
     kernel.text += combine_entry_point(kernel, lowered, writer.names());
   }
+  kernel.lines = writer.marks().table(kernel.text, body_begin);
   return kernel;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/codegen/cuda/cuda_schedule.h"
+#include "compiler/support/line_table.h"
 
 namespace moxie {
 
@@ -39,6 +40,7 @@ struct CudaKernel {
   std::vector<BufferId> combined;
   std::string text;           // complete: fragments first
   std::size_t own_begin = 0;  // where the kernel's own text begins
+  LineTable lines;            // of the text: to the printed LoopProgram
   std::string_view own_text() const { return std::string_view(text).substr(own_begin); }
 };
 inline constexpr int kCombineThreads = 128;
