@@ -336,6 +336,20 @@ TEST_CASE("every variant of a network is verified, and its gradient is its slope
   }
 }
 
+TEST_CASE("covariances by a series are the exact ones, as far as its bound says") {
+  GpnOptions options = small_options(Propagate::Covariance, Task::Classification);
+  options.train_points = false;
+  const Network exact = gpn_network(options);
+  options.covariance = GpnOptions::Covariance::Series;
+  options.series_terms = 16;
+  const Network series = gpn_network(options);
+  const TensorValues inputs = draw_inputs(exact, 3, 2, true);
+  const TensorValues got = run(series.predict, inputs);
+  check_close(got.at("layer2.covariance"), run(exact.predict, inputs).at("layer2.covariance"), 1e-6);
+  for (const double bound : got.at("layer2.error_bound")) CHECK(bound < 1e-3);
+  check_slope(series, inputs);
+}
+
 TEST_CASE("the functions of a network are what its layers compute") {
   for (const Propagate propagate : {Propagate::Mean, Propagate::Variance}) {
     GpnOptions options = small_options(propagate, Task::Regression);
