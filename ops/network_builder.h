@@ -26,6 +26,7 @@ class NetworkBuilder {
   void define(const std::string& name, const std::vector<Affine>& shape, const Expr& body, bool output = false);
   /// Includes the catalogue's operation `op`.
   void apply(std::string_view op, const Inclusion& how);
+  void apply(const Program& op, const Inclusion& how) { include(program_, op, how); }
 
   const Program& program() const { return program_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }

@@ -105,14 +105,18 @@ Nvrtc::Target Nvrtc::choose_target(int architecture) const {
 const std::string& Nvrtc::file() const { return functions_->library.file(); }
 
 CacheEntry Nvrtc::compile(const std::string& text, int architecture) const {
+  return compile_with_ptx(text, architecture).entry;
+}
+
+Nvrtc::Compiled Nvrtc::compile_with_ptx(const std::string& text, int architecture) const {
   return compile(text, choose_target(architecture));
 }
 
 CacheEntry Nvrtc::compile_ptx(const std::string& text, int architecture) const {
-  return compile(text, Target{choose_target(architecture).architecture, false});
+  return compile(text, Target{choose_target(architecture).architecture, false}).entry;
 }
 
-CacheEntry Nvrtc::compile(const std::string& text, const Target& target) const {
+Nvrtc::Compiled Nvrtc::compile(const std::string& text, const Target& target) const {
   const Functions& nvrtc = *functions_;
   ++compilation_count;
   NvrtcProgram program = nullptr;
@@ -136,10 +140,11 @@ CacheEntry Nvrtc::compile(const std::string& text, const Target& target) const {
                     "with the kernel's text (MOXIE_DUMP).",
                     version_, kind, target.architecture, nvrtc.error_text(error), entry.log));
   }
-  entry.object = target.machine_code ? take_bytes(program, nvrtc.cubin_size, nvrtc.cubin)
-                                     : take_bytes(program, nvrtc.ptx_size, nvrtc.ptx);
+  std::string ptx = take_bytes(program, nvrtc.ptx_size, nvrtc.ptx);
+  entry.object = target.machine_code ? take_bytes(program, nvrtc.cubin_size, nvrtc.cubin) : ptx;
   if (entry.object.empty()) throw CompileError(fmt::format("{} gave no code for {}", version_, chosen));
-  return entry;
+  while (ptx.ends_with('\0')) ptx.pop_back();
+  return {std::move(entry), std::move(ptx)};
 }
 
 /// Strict arithmetic is the default of NVRTC.

@@ -27,6 +27,12 @@ class Nvrtc {
   /// for text that it refuses, DeviceError for an architecture that it no longer knows. Any number of threads may
   /// compile at once.
   CacheEntry compile(const std::string& text, int architecture) const;
+  /// The same, with the PTX that the machine code was made from.
+  struct Compiled {
+    CacheEntry entry;
+    std::string ptx;
+  };
+  Compiled compile_with_ptx(const std::string& text, int architecture) const;
   /// The module as PTX, which drivers translate for GPUs of this architecture and all later ones. Throws as compile().
   CacheEntry compile_ptx(const std::string& text, int architecture) const;
 
@@ -34,7 +40,7 @@ class Nvrtc {
   struct Functions;
   struct Target;
   Target choose_target(int architecture) const;
-  CacheEntry compile(const std::string& text, const Target& target) const;
+  Compiled compile(const std::string& text, const Target& target) const;
 
   std::unique_ptr<const Functions> functions_;
   std::string version_;

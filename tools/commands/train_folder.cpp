@@ -30,7 +30,7 @@ void visit_members(State& s, Visit&& visit) {
   visit("loss_sum", s.loss_sum);
   visit("loss_samples", s.loss_samples);
   visit("best_epoch", s.best_epoch);
-  visit("residual_variance", s.residual_variance);
+  visit("variance_scale", s.variance_scale);
   visit("skipped", s.skipped);
   visit("elapsed", s.elapsed);
   visit("finished", s.finished);
@@ -122,6 +122,10 @@ void RunFolder::append_metrics(const std::string& json) const {
   file << json << '\n' << std::flush;
   if (!file) throw DataError(fmt::format("cannot write {}; is the disk full?", metrics_file().string()));
 }
+
+std::string RunFolder::read_metrics() const { return read_file(metrics_file()); }
+
+void RunFolder::write_report(const std::string& html) const { atomic_write(path_ / "report.html", html); }
 
 void RunFolder::rewind_metrics(std::uint64_t step) const {
   std::ifstream file(metrics_file());

@@ -20,10 +20,16 @@ constexpr std::uint64_t kMostSkipped = 100;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-StepProgram make_step(const TrainConfig& config, const Network& network) {
-  const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
-  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config));
-  return {std::move(step.program), std::move(step.feedback)};
+/// A network with a posterior: the weight of its divergence from the prior.
+constexpr const char* kPriorWeight = "kl_weight";
+
+HostTensor scalar(double value) { return make_host_tensor(DType::f32, {}, std::span(&value, 1)); }
+
+/// With the prior weighted as in the mean over the training rows.
+NamedTensors starting_values(const Network& network, std::uint64_t seed, std::size_t rows) {
+  NamedTensors values = initial_values(network.parameters, seed);
+  if (values.contains(kPriorWeight)) values[kPriorWeight] = scalar(1 / static_cast<double>(rows));
+  return values;
 }
 
 /// The optimiser's state starts at zero.
@@ -42,13 +48,19 @@ NamedTensors zeros_of(const Program& program, const std::vector<std::pair<std::s
 
 }  // namespace
 
+StepProgram make_step(const TrainConfig& config, const Network& network) {
+  const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
+  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config));
+  return {std::move(step.program), std::move(step.feedback)};
+}
+
 TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device)
     : config_(config),
       data_(data),
       network_(make_network(config, data.encoding)),
       trainer_(make_step(config, network_), device, rows_of(data.train), {config.batch, config.seed}),
       evaluator_(config, data.encoding, device),
-      initial_(initial_values(network_.parameters, config.seed)),
+      initial_(starting_values(network_, config.seed, data.train.rows())),
       best_(initial_),
       start_(Clock::now()),
       saved_(start_) {
@@ -84,6 +96,7 @@ void TrainingRun::train(const RunFolder& folder, const std::function<bool()>& st
 
 void TrainingRun::take_step(const RunFolder& folder) {
   StepResult result;
+  if (config_.kl_warmup > 0 && initial_.contains(kPriorWeight)) trainer_.set(kPriorWeight, scalar(prior_weight()));
   try {
     result = trainer_.step();
   } catch (const DeviceError& error) {
@@ -145,7 +158,15 @@ void TrainingRun::keep_best(const Evaluation& validation) {
   best_ = parameters();
   new_best_ = true;
   state_.best_epoch = trainer_.position().data.epoch + 1;
-  state_.residual_variance = validation.residual_variance;
+  state_.variance_scale = validation.variance_scale;
+}
+
+/// Grows linearly over the first epochs, if asked for.
+double TrainingRun::prior_weight() const {
+  const std::size_t rows = data_.train.rows();
+  const auto steps_per_epoch = static_cast<double>((rows + config_.batch - 1) / config_.batch);
+  const double done = static_cast<double>(trainer_.position().step + 1) / (config_.kl_warmup * steps_per_epoch);
+  return std::min(done, 1.0) / static_cast<double>(rows);
 }
 
 std::string TrainingRun::limit_reached() const {
@@ -161,7 +182,7 @@ double TrainingRun::elapsed() const { return earlier_ + seconds_since(start_); }
 void TrainingRun::save(const RunFolder& folder) {
   state_.position = trainer_.position();
   state_.elapsed = elapsed();
-  if (new_best_) save_model(folder.model_file(), {config_, data_.encoding, best_, state_.residual_variance});
+  if (new_best_) save_model(folder.model_file(), {config_, data_.encoding, best_, state_.variance_scale});
   new_best_ = false;
   folder.write_checkpoint({state_, trainer_.tensors(), best_});
   saved_ = Clock::now();
@@ -169,14 +190,28 @@ void TrainingRun::save(const RunFolder& folder) {
 
 FinalReport TrainingRun::evaluate_best() {
   evaluator_.set_parameters(best_);
-  const double variance = state_.residual_variance;
+  const double variance = state_.variance_scale;
   return {evaluator_.evaluate(data_.train, variance), evaluator_.evaluate(data_.validation, variance),
-          evaluator_.evaluate(data_.test, variance)};
+          evaluator_.evaluate(data_.test, variance), network_.jitter};
+}
+
+Prediction TrainingRun::predict(const Samples& samples) {
+  return evaluator_.predict(rows_of(samples), state_.variance_scale);
+}
+
+std::map<std::string, RowValues> TrainingRun::functions(const std::vector<double>& activations) const {
+  if (network_.functions.definitions.empty()) return {};
+  const std::vector<float> x(activations.begin(), activations.end());
+  ForwardPass pass(network_.functions, open_device("interp"), x.size());  // once and small: not worth compiling
+  pass.set(best_);
+  return pass.run({x.size(), x, {}});
 }
 
 NamedTensors TrainingRun::parameters() const {
   NamedTensors result = initial_;
-  for (auto& [name, tensor] : result) tensor = trainer_.value(name);
+  for (auto& [name, tensor] : result) {
+    if (name != kPriorWeight) tensor = trainer_.value(name);  // of which models are judged with the whole
+  }
   return result;
 }
 

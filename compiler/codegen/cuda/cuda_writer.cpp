@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/ir/functions.h"
+#include "compiler/loop/operands.h"
 
 namespace moxie::cuda_text {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 /// Longer expressions get a name.
 constexpr std::size_t kLongestInlined = 90;
 constexpr int kWarp = 32;
+/// A loop inside of unrolled loops is not unrolled too, where that would make more copies of its body: compilers take seconds, and all registers.
+constexpr std::int64_t kMostCopies = 512, kUnknownRounds = 16;
 
 /// Loops that must be unrolled so that every subscript of an array in registers is known: those in its subscripts, and those in their bounds.
 std::set<Symbol> loops_to_unroll(const LoopProgram& program, const KernelShape& shape, const CudaSchedule& schedule) {
@@ -90,7 +93,9 @@ CudaWriter::CudaWriter(const LoweredKernel& kernel, const CudaSchedule& schedule
                 }),
       first_sets_(FirstSets(kernel.program).result()),
       unrolled_(loops_to_unroll(kernel.program, shape_, schedule)),
-      value_texts_(kernel.program.values.size()) {}
+      value_texts_(kernel.program.values.size()),
+      value_origins_(kernel.program.values.size()),
+      lines_(statement_lines(kernel.program)) {}
 
 std::string CudaWriter::write() {
   write_head();
@@ -154,6 +159,7 @@ void CudaWriter::wait_for(const Touched& touched) {
 
 void CudaWriter::write(const Block& block) {
   for (std::size_t k = 0; k < block.size(); ++k) {
+    const Traced traced(*this, block[k]);
     comment(announcement(block, k));
     std::visit([&](const auto& s) { write(s); }, static_cast<const Statement::variant&>(block[k]));
   }
@@ -174,6 +180,25 @@ void CudaWriter::comment(const std::string& text) {
   if (text.empty() || text == last_comment_) return;
   line("// " + text);
   last_comment_ = text;
+}
+
+CudaWriter::Traced::Traced(CudaWriter& writer, const Statement& statement) : writer_(writer) {
+  std::vector<int> from = writer.origins(statement);
+  const auto* let = std::get_if<stmt::Let>(&statement);
+  if (let && writer.inlining_(let->id)) writer.value_origins_[let->id] = from;
+  writer.marks_.open(writer.out_.size(), std::move(from));
+}
+
+/// The statement's own line, and those of values that are written into it.
+std::vector<int> CudaWriter::origins(const Statement& statement) const {
+  std::vector<int> from;
+  if (const auto line = lines_.find(&statement); line != lines_.end()) from.push_back(line->second);
+  for (const ValueId id : operands(program(), statement)) {
+    if (inlining_(id)) from.insert(from.end(), value_origins_.at(id).begin(), value_origins_.at(id).end());
+  }
+  std::ranges::sort(from);
+  from.erase(std::ranges::unique(from).begin(), from.end());
+  return from;
 }
 
 void CudaWriter::write(const stmt::Let& s) {
@@ -232,7 +257,7 @@ void CudaWriter::write(const stmt::Check& s) {
   const std::string condition = guard();
   std::string coordinates;
   for (std::size_t k = 0; k < 4; ++k) coordinates += ", " + (k < s.coordinates.size() ? affine(s.coordinates[k]) : "0");
-  line(fmt::format("if ({}{}) fail(status, {}{}, {});", condition.empty() ? "" : condition + " && ", operand(s.bad), s.check, coordinates, operand(s.value)));
+  line(fmt::format("if ({}{}) fail(status, first_check + {}{}, {});", condition.empty() ? "" : condition + " && ", operand(s.bad), s.check, coordinates, operand(s.value)));
 }
 
 void CudaWriter::write(const stmt::For& s) {
@@ -274,7 +299,7 @@ void CudaWriter::open_elements(const std::string& name) {
   }
   if (schedule_.mapping == CudaMapping::block) return line(fmt::format("const Index {} = {};", name, begin));
   const bool team = schedule_.mapping == CudaMapping::team;
-  const std::string own = !team ? (width > 1 ? fmt::format(" + lane * {}", width) : " + lane") : schedule_.rows > 1 ? " + row" : "";
+  const std::string own = !team ? (schedule_.lanes == 1 ? "" : width > 1 ? fmt::format(" + lane * {}", width) : " + lane") : schedule_.rows > 1 ? " + row" : "";
   const std::string wanted = names_.fresh(name + "_of_" + (team ? "team" : "lane"));
   // Threads beyond the end do as the last ones do, and store nothing.
   line(fmt::format("const Index {} = {}{};", wanted, begin, own));
@@ -343,10 +368,15 @@ void CudaWriter::write_serial(const stmt::For& s, const std::string& name) {
     barrier();
     barriers_.passed();
   }
-  if (unrolled_.contains(s.variable)) line("#pragma unroll");
+  const std::int64_t rounds = constant_rounds(s.range).value_or(kUnknownRounds);
+  const bool unroll = unrolled_.contains(s.variable);
+  if (unroll) line("#pragma unroll");
   else if (schedule_.unroll > 0) line(fmt::format("#pragma unroll {}", schedule_.unroll));
+  else if (copies_ > 1 && copies_ * rounds > kMostCopies) line("#pragma unroll 1");
+  const std::int64_t copies = std::exchange(copies_, unroll ? copies_ * std::max<std::int64_t>(rounds, 1) : copies_);
   open_scope(fmt::format("for (Index {0} = {1}; {2}; ++{0}) {{", name, first(s.range), within(name, s.range)));
   write(s.body);
+  copies_ = copies;
   if (waits && barriers_.is_pending()) {
     barrier();
     barriers_.passed();
