@@ -88,7 +88,8 @@ void check_workspace(FunctionWriter& w, const Interface& interface, const Call& 
              {given, wanted});
   });
   const Val missing = w.both(w.is_null({"%workspace"}), w.is("ne", wanted, w.integer(0)));
-  w.leave_when(missing, wrong_argument, [&] { complain(w, call.message, name + ": the workspace is missing: its pointer is null"); });
+  w.leave_when(missing, wrong_argument,
+               [&] { complain(w, call.message, name + ": the workspace is missing: its pointer is null"); });
 }
 
 }  // namespace moxie::aot

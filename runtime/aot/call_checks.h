@@ -10,7 +10,15 @@
 namespace moxie::aot {
 
 /// As in codegen_templates/aot/abi.h.
-enum Status : int { ok = 0, wrong_argument, wrong_shape, small_workspace, outside_domain, unsupported_machine, driver_error };
+enum Status : int {
+  ok = 0,
+  wrong_argument,
+  wrong_shape,
+  small_workspace,
+  outside_domain,
+  unsupported_machine,
+  driver_error
+};
 
 /// What a function was passed.
 struct Call {

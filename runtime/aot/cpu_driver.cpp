@@ -35,7 +35,8 @@ class CpuDriver {
   void write_workspace() {
     const Pointer bytes{"%bytes"};
     w_.leave_when(w_.is_null(bytes), wrong_argument, [&] {
-      complain(w_, call_.message, escaped(interface_.name) + "_workspace: nowhere to put the size: the pointer is null");
+      complain(w_, call_.message,
+               escaped(interface_.name) + "_workspace: nowhere to put the size: the pointer is null");
     });
     w_.store(bytes, slots_.total);
     w_.finish();
@@ -76,7 +77,8 @@ class CpuDriver {
   void measure_workspace() {
     std::int64_t scratch = 0;
     for (const CpuKernelCode& kernel : kernels_) scratch = std::max(scratch, kernel.scratch_bytes);
-    slots_ = place_slots(w_, layout_, [this](const Block& block) { return bytes_of(block); }, w_.integer(scratch));
+    slots_ = place_slots(
+        w_, layout_, [this](const Block& block) { return bytes_of(block); }, w_.integer(scratch));
   }
 
   void place_workspace() {
@@ -178,7 +180,7 @@ class CpuDriver {
     w_.module().declare(fmt::format("declare hidden void @\"{}\"(ptr, ptr, ptr, ptr)", code.symbol));
     w_.ir().line(fmt::format("call void @\"{}\"(ptr {}, ptr {}, ptr {}, ptr {})", code.symbol, buffers.text,
                              arguments.text, scratch_.text, status.text));
-    if (!program.checks.empty()) leave_where_failed(w_, call_, program, status);
+    if (!program.checks.empty()) leave_where_failed(w_, call_, program.checks, status);
   }
 
   // ---- Partial results ----

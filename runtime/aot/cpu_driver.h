@@ -1,6 +1,6 @@
 #pragma once
-// The functions of an AOT library for one level of CPU, as LLVM text: they do what CpuExecutable does for a Plan, on one
-// thread, with the caller's memory and for any dims.
+// The functions of an AOT library for one level of CPU, as LLVM text: they do what CpuExecutable does for a Plan, on
+// one thread, with the caller's memory and for any dims.
 #include <string>
 #include <vector>
 

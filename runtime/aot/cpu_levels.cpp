@@ -27,9 +27,7 @@ struct EntryPoint {
 
 std::vector<EntryPoint> entry_points_of(const Interface& function) {
   return {{function.name + "_workspace", "workspace", {"ptr %arguments", "ptr %bytes", "ptr %message"}},
-          {function.name,
-           "run",
-           {"ptr %arguments", "ptr %workspace", "i64 %workspace_bytes", "ptr %message"}}};
+          {function.name, "run", {"ptr %arguments", "ptr %workspace", "i64 %workspace_bytes", "ptr %message"}}};
 }
 
 /// Jumps to the widest level that the processor has.
@@ -64,13 +62,17 @@ std::string level_prefix(const std::string& function, std::string_view level) {
 std::vector<MachineLevel> levels_of_one_family(const std::vector<Target>& targets) {
   std::vector<MachineLevel> levels;
   for (const MachineLevel& level : machine_levels()) {
-    if (std::ranges::any_of(targets, [&](const Target& target) { return target.kind == Target::Kind::cpu && target.name == level.name; })) levels.push_back(level);
+    if (std::ranges::any_of(targets, [&](const Target& target) {
+          return target.kind == Target::Kind::cpu && target.name == level.name;
+        }))
+      levels.push_back(level);
   }
   for (const MachineLevel& level : levels) {
     if (level.machine.triple != levels.front().machine.triple)
-      throw CompileError(fmt::format("targets cpu:{} and cpu:{} are processors of two kinds, whose code no one library "
-                                     "holds: make one library for each, in folders of their own",
-                                     levels.front().name, level.name));
+      throw CompileError(
+          fmt::format("targets cpu:{} and cpu:{} are processors of two kinds, whose code no one library "
+                      "holds: make one library for each, in folders of their own",
+                      levels.front().name, level.name));
   }
   return levels;
 }
@@ -87,8 +89,8 @@ std::string entry_points(const std::string& library, const std::vector<Interface
                          const std::vector<MachineLevel>& levels, const std::string& manifest,
                          const std::string& triple) {
   ModuleText module;
-  const bool asks_level = std::ranges::any_of(
-      levels, [](const MachineLevel& level) { return kX86Levels.contains(level.name); });
+  const bool asks_level =
+      std::ranges::any_of(levels, [](const MachineLevel& level) { return kX86Levels.contains(level.name); });
   if (asks_level) module.define(std::string(template_text("aot/x86_level.ll")) + "\n");
   module.publish(library + "_manifest", manifest);
   for (const Interface& function : functions) {

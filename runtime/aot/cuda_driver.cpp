@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 
 #include "compiler/codegen/cuda/kernel_shape.h"
 #include "compiler/support/error.h"
@@ -22,15 +23,23 @@ using llvm_ir::typed;
 using Kind = CudaParameter::Kind;
 
 constexpr std::int64_t kStatusBytes = sizeof(KernelStatus);
-/// In the workspace: a CudaRandomState, and behind it the status of each kernel.
+/// In the workspace: a CudaRandomState, and behind it the status of all kernels.
 constexpr std::int64_t kStatusBegin = kWorkspaceAlignment;
+constexpr std::int64_t kStateBytes = 2 * kWorkspaceAlignment;
+static_assert(kStatusBegin + kStatusBytes <= kStateBytes);
 
 Pointer handle(FunctionWriter& w, std::size_t kernel, std::int64_t which) {
   return w.word({"%gpu"}, kHandlesBegin + kHandlesPerKernel * static_cast<std::int64_t>(kernel) + which);
 }
 
-std::int64_t status_place(std::size_t kernel) {
-  return kStatusBegin + kStatusBytes * static_cast<std::int64_t>(kernel);
+/// Of all kernels, numbered one after the other.
+std::vector<CheckDecl> all_checks(std::span<const CompiledKernel> kernels) {
+  std::vector<CheckDecl> checks;
+  for (const CompiledKernel& kernel : kernels) {
+    const auto& own = kernel.lowered->program.checks;
+    checks.insert(checks.end(), own.begin(), own.end());
+  }
+  return checks;
 }
 
 std::string head(const std::string& prefix, const char* name, const char* parameters) {
@@ -108,7 +117,8 @@ class CudaDriver {
   void write_workspace() {
     const Pointer bytes{"%bytes"};
     w_.leave_when(w_.is_null(bytes), wrong_argument, [&] {
-      complain(w_, call_.message, escaped(interface_.name) + "_workspace: nowhere to put the size: the pointer is null");
+      complain(w_, call_.message,
+               escaped(interface_.name) + "_workspace: nowhere to put the size: the pointer is null");
     });
     w_.store(bytes, slots_.total);
     w_.finish();
@@ -128,9 +138,7 @@ class CudaDriver {
  private:
   // ---- Shapes: choose_cuda_grid() for the dims of the call ----
 
-  Val rounded_division(const Val& a, std::int64_t b) {
-    return w_.divide(w_.add(a, w_.integer(b - 1)), w_.integer(b));
-  }
+  Val rounded_division(const Val& a, std::int64_t b) { return w_.divide(w_.add(a, w_.integer(b - 1)), w_.integer(b)); }
 
   Grid grid_of(const CompiledKernel& compiled) {
     const LoweredKernel& kernel = *compiled.lowered;
@@ -188,9 +196,9 @@ class CudaDriver {
       const Val count = w_.mul(grids_[k].tiles, grids_[k].chunks);
       blocks = w_.larger(blocks, w_.saturating_mul(count, w_.integer(kernels_[k].schedule.workspace_bytes_per_block)));
     }
-    block_scratch_begin_ = ceil_div(status_place(kernels_.size()), kWorkspaceAlignment) * kWorkspaceAlignment;
-    const Val before = w_.saturating_add(w_.integer(block_scratch_begin_), blocks);
-    slots_ = place_slots(w_, layout_, [this](const Block& block) { return bytes_of(block); }, before);
+    const Val before = w_.saturating_add(w_.integer(kStateBytes), blocks);
+    slots_ = place_slots(
+        w_, layout_, [this](const Block& block) { return bytes_of(block); }, before);
   }
 
   void place_workspace() {
@@ -216,10 +224,10 @@ class CudaDriver {
     for (const int half : {0, 1}) {
       const Val bits = half == 0 ? value : w_.ir().binary("lshr", value, w_.integer(32));
       const Pointer place = w_.offset(start_, w_.integer(offset + 4 * half));
-      call_driver(w_, call_.message, "cuMemsetD32Async", "ptr, i32, i64, ptr",
-                  fmt::format("ptr {}, {}, i64 1, ptr %stream", place.text,
-                              typed(w_.ir().extend(bits, Scalar::i32, false))),
-                  "passing the state of random numbers");
+      call_driver(
+          w_, call_.message, "cuMemsetD32Async", "ptr, i32, i64, ptr",
+          fmt::format("ptr {}, {}, i64 1, ptr %stream", place.text, typed(w_.ir().extend(bits, Scalar::i32, false))),
+          "passing the state of random numbers");
     }
   }
 
@@ -227,10 +235,10 @@ class CudaDriver {
     if (interface_.random) {
       for (const int k : {0, 1}) set_word(8 * k, w_.load(w_.word(call_.arguments, interface_.word_of_seed() + k)));
     }
-    const std::int64_t status_bytes = status_place(kernels_.size()) - kStatusBegin;
-    clear(w_.offset(start_, w_.integer(kStatusBegin)), w_.integer(status_bytes));
+    clear(w_.offset(start_, w_.integer(kStatusBegin)), w_.integer(kStatusBytes));
     for (const Definition& definition : plan_.fused.program.definitions) {
-      if (definition.output && has_gaps(plan_.fused.program, definition.name)) clear(places_.at(definition.name), math_.bytes(definition.name));
+      if (definition.output && has_gaps(plan_.fused.program, definition.name))
+        clear(places_.at(definition.name), math_.bytes(definition.name));
     }
   }
 
@@ -307,8 +315,7 @@ class CudaDriver {
     const Val target = target_of(kernel, use.tensor, scan_step);
     if (!kernel.chunks) return target;
     const Pointer& partials = partials_.at({&kernel, use.tensor});
-    if (has_gaps(plan_.fused.program, use.tensor))
-      clear(partials, bytes_of(*layout_.find(use.tensor, &kernel)));
+    if (has_gaps(plan_.fused.program, use.tensor)) clear(partials, bytes_of(*layout_.find(use.tensor, &kernel)));
     return w_.select(w_.is("sgt", grids_[number].chunks, w_.integer(1)), w_.address(partials), target);
   }
 
@@ -319,11 +326,13 @@ class CudaDriver {
       case Kind::argument:
         return parameter.name == kScanStep ? *scan_step : dims_.find(parameter.name)->second;
       case Kind::workspace:
-        return w_.address(w_.offset(start_, w_.integer(block_scratch_begin_)));
+        return w_.address(w_.offset(start_, w_.integer(kStateBytes)));
       case Kind::random:
         return w_.address(start_);
       case Kind::status:
-        return w_.address(w_.offset(start_, w_.integer(status_place(number))));
+        return w_.address(w_.offset(start_, w_.integer(kStatusBegin)));
+      case Kind::first_check:
+        return w_.integer(static_cast<std::int64_t>(all_checks(std::span(kernels_).first(number)).size()));
     }
     throw InternalError("a kernel has a parameter of an unknown kind");
   }
@@ -339,7 +348,6 @@ class CudaDriver {
   std::map<const LoweredKernel*, std::size_t> numbers_;
   std::vector<Grid> grids_;
   SlotPlaces slots_;
-  std::int64_t block_scratch_begin_ = 0;
   Pointer start_;
   std::map<std::string, Pointer> places_;
   std::map<std::pair<const LoweredKernel*, std::string>, Pointer> partials_;
@@ -354,17 +362,13 @@ void add_check(ModuleText& module, const Interface& interface, const std::vector
   w.leave_when(w.is_null({"%workspace"}), wrong_argument, [&] {
     complain(w, call.message, escaped(interface.name) + "_check: the workspace of the call is wanted");
   });
-  const std::int64_t bytes = status_place(kernels.size()) - kStatusBegin;
-  const Pointer statuses = w.words(bytes / 8);
+  const Pointer status = w.words(kStatusBytes / 8);
   const Pointer from = w.offset(workspace_start(w), w.integer(kStatusBegin));
   call_driver(w, call.message, "cuMemcpyDtoHAsync_v2", "ptr, ptr, i64, ptr",
-              fmt::format("ptr {}, ptr {}, i64 {}, ptr %stream", statuses.text, from.text, bytes), "reading results");
+              fmt::format("ptr {}, ptr {}, i64 {}, ptr %stream", status.text, from.text, kStatusBytes),
+              "reading results");
   call_driver(w, call.message, "cuStreamSynchronize", "ptr", "ptr %stream", "running kernels");
-  for (std::size_t k = 0; k < kernels.size(); ++k) {
-    const LoopProgram& program = kernels[k].lowered->program;
-    const Pointer status = w.word(statuses, kStatusBytes / 8 * static_cast<std::int64_t>(k));
-    if (!program.checks.empty()) leave_where_failed(w, call, program, status);
-  }
+  leave_where_failed(w, call, all_checks(kernels), status);
   w.finish();
 }
 
@@ -393,8 +397,7 @@ void add_cuda_driver(ModuleText& module, const Plan& plan, const Interface& inte
   add_unload(module, kernels.size(), prefix);
   CudaDriver(module, head(prefix, "workspace", "ptr %arguments, ptr %bytes, ptr %message"), plan, named, kernels)
       .write_workspace();
-  const char* parameters =
-      "ptr %gpu, ptr %arguments, ptr %workspace, i64 %workspace_bytes, ptr %stream, ptr %message";
+  const char* parameters = "ptr %gpu, ptr %arguments, ptr %workspace, i64 %workspace_bytes, ptr %stream, ptr %message";
   CudaDriver(module, head(prefix, "run", parameters), plan, named, kernels).write_run();
   add_check(module, named, kernels, prefix);
 }

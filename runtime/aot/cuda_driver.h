@@ -1,6 +1,6 @@
 #pragma once
-// The functions of an AOT library for one kind of GPU, as LLVM text for the host: they do what CudaExecutable does for a
-// Plan, on the caller's stream, with the caller's memory and for any dims.
+// The functions of an AOT library for one kind of GPU, as LLVM text for the host: they do what CudaExecutable does for
+// a Plan, on the caller's stream, with the caller's memory and for any dims.
 #include <string>
 #include <vector>
 

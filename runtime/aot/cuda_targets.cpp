@@ -142,13 +142,12 @@ GpuCompilers nvrtc_compilers(const std::vector<GpuTarget>& targets) {
   for (const GpuTarget& target : targets) {
     const auto& known = nvrtc->architectures();
     if (std::ranges::find(known, target.architecture) != known.end()) continue;
-    throw CompileError(fmt::format("unknown target 'cuda:{}': {} compiles for sm_{} (machine code) and compute_{} (PTX)",
-                                   target.name, nvrtc->version(), fmt::join(known, ", sm_"),
-                                   fmt::join(known, ", compute_")));
+    throw CompileError(
+        fmt::format("unknown target 'cuda:{}': {} compiles for sm_{} (machine code) and compute_{} (PTX)", target.name,
+                    nvrtc->version(), fmt::join(known, ", sm_"), fmt::join(known, ", compute_")));
   }
-  cuda::Compiler ptx{nvrtc->version(), [nvrtc](const std::string& text, std::span<const std::string>, int architecture) {
-                       return nvrtc->compile_ptx(text, architecture);
-                     }};
+  cuda::Compiler ptx{nvrtc->version(), [nvrtc](const std::string& text, std::span<const std::string>,
+                                               int architecture) { return nvrtc->compile_ptx(text, architecture); }};
   return {cuda::nvrtc_compiler(nvrtc), std::move(ptx)};
 }
 

@@ -22,20 +22,20 @@ std::string message_format(const CheckDecl& check) {
 
 }  // namespace
 
-void leave_where_failed(FunctionWriter& w, const Call& call, const LoopProgram& program, const Pointer& status) {
+void leave_where_failed(FunctionWriter& w, const Call& call, std::span<const CheckDecl> checks, const Pointer& status) {
   w.leave_when(w.is("ne", w.load(status), w.integer(0)), outside_domain, [&] {
     const Val failed = w.load(w.word(status, kCheck));
     const Val value = w.ir().raw(Scalar::f64, 1, "load double, ptr " + w.word(status, kValue).text);
     // The sign of a NaN means nothing.
     const Val is_nan = w.ir().fcmp("uno", value, value);
     const Val shown = w.select(is_nan, w.ir().number(Scalar::f64, 1, std::numeric_limits<double>::quiet_NaN()), value);
-    for (std::size_t check = 0; check < program.checks.size(); ++check) {
+    for (std::size_t check = 0; check < checks.size(); ++check) {
       w.when(w.is("eq", failed, w.integer(static_cast<std::int64_t>(check))), [&] {
         std::vector<Val> values;
-        for (std::size_t k = 0; k < program.checks[check].coordinate_names.size(); ++k)
+        for (std::size_t k = 0; k < checks[check].coordinate_names.size(); ++k)
           values.push_back(w.load(w.word(status, kCoordinates + static_cast<std::int64_t>(k))));
         values.push_back(shown);
-        complain(w, call.message, message_format(program.checks[check]), values);
+        complain(w, call.message, message_format(checks[check]), values);
       });
     }
   });

@@ -69,11 +69,14 @@ std::string gpu_functions(const std::string& name, std::int64_t words) {
       "moxie_status {0}_cuda_unload({0}_gpu *gpu, moxie_message *message);\n"
       "moxie_status {0}_cuda_workspace(const {0}_gpu *gpu, const {0}_arguments *arguments, int64_t *bytes,\n"
       "    moxie_message *message);\n"
-      "/* Enqueues all on the stream (a CUstream) and waits for nothing. Tensors and workspace lie in the GPU's memory. */\n"
-      "moxie_status {0}_cuda(const {0}_gpu *gpu, const {0}_arguments *arguments, void *workspace, int64_t workspace_bytes,\n"
+      "/* Enqueues all on the stream (a CUstream) and waits for nothing. Tensors and workspace lie in the GPU's "
+      "memory. */\n"
+      "moxie_status {0}_cuda(const {0}_gpu *gpu, const {0}_arguments *arguments, void *workspace, int64_t "
+      "workspace_bytes,\n"
       "    void *stream, moxie_message *message);\n"
       "/* Waits for the stream, and says whether values were outside the formula's domain in the last call there. */\n"
-      "moxie_status {0}_cuda_check(const {0}_gpu *gpu, const void *workspace, void *stream, moxie_message *message);\n\n",
+      "moxie_status {0}_cuda_check(const {0}_gpu *gpu, const void *workspace, void *stream, moxie_message "
+      "*message);\n\n",
       name, words);
 }
 
@@ -88,15 +91,17 @@ std::string function(const HeaderFunction& f) {
 std::string c_header(const std::string& library, const std::vector<HeaderFunction>& functions) {
   const std::string guard = upper(library) + "_H";
   std::string text = fmt::format(
-      "/* Made by moxie {0}. Tensors lie row by row, their last axis fastest. Functions allocate nothing, keep nothing\n"
+      "/* Made by moxie {0}. Tensors lie row by row, their last axis fastest. Functions allocate nothing, keep "
+      "nothing\n"
       " * from call to call, and may be called by any number of threads, each with its own outputs and workspace. */\n"
       "#ifndef {1}\n#define {1}\n\n{2}\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n",
       MOXIE_VERSION, guard, template_text("aot/abi.h"));
   for (const HeaderFunction& f : functions) text += function(f);
   return text +
-         fmt::format("/* What the library holds, as JSON: the text of {0}.json. */\nextern const char {0}_manifest[];\n\n"
-                     "#ifdef __cplusplus\n}}\n#endif\n\n#endif\n",
-                     library);
+         fmt::format(
+             "/* What the library holds, as JSON: the text of {0}.json. */\nextern const char {0}_manifest[];\n\n"
+             "#ifdef __cplusplus\n}}\n#endif\n\n#endif\n",
+             library);
 }
 
 }  // namespace moxie::aot

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <map>
 
@@ -14,22 +13,14 @@ namespace moxie::aot {
 namespace {
 
 /// Of C99 and C++20, and the names that the header uses itself.
-constexpr std::array<std::string_view, 103> kReserved = {
-    "alignas",     "alignof",      "and",         "and_eq",       "asm",           "auto",       "bitand",
-    "bitor",       "bool",         "break",       "case",         "catch",         "char",       "char16_t",
-    "char32_t",    "char8_t",      "class",       "co_await",     "co_return",     "co_yield",   "compl",
-    "concept",     "const",        "const_cast",  "consteval",    "constexpr",     "constinit",  "continue",
-    "decltype",    "default",      "delete",      "do",           "double",        "dynamic_cast", "else",
-    "enum",        "explicit",     "export",      "extern",       "false",         "float",      "for",
-    "friend",      "goto",         "if",          "inline",       "int",           "long",       "mutable",
-    "namespace",   "new",          "noexcept",    "not",          "not_eq",        "nullptr",    "operator",
-    "or",          "or_eq",        "private",     "protected",    "public",        "register",   "reinterpret_cast",
-    "requires",    "restrict",     "return",      "short",        "signed",        "sizeof",     "static",
-    "static_assert", "static_cast", "struct",     "switch",       "template",      "this",       "thread_local",
-    "throw",       "true",         "try",         "typedef",      "typeid",        "typename",   "union",
-    "unsigned",    "using",        "virtual",     "void",         "volatile",      "wchar_t",    "while",
-    "xor",         "xor_eq",       "_Bool",       "_Complex",     "_Imaginary",    "int64_t",    "uint64_t",
-    "linux",       "unix",         "seed",        "step",         "errno"};
+constexpr std::string_view kReserved =
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class "
+    "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype "
+    "default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline "
+    "int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
+    "register reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast "
+    "struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual "
+    "void volatile wchar_t while xor xor_eq _Bool _Complex _Imaginary int64_t uint64_t linux unix seed step errno ";
 
 bool draws_random(const Plan& plan) {
   const auto is_random = [](const Value& value) { return std::holds_alternative<op::Random>(value.operation); };
@@ -58,12 +49,12 @@ std::string c_name(std::string_view name) {
   std::string result;
   for (const char c : name) result += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   if (result.empty() || std::isdigit(static_cast<unsigned char>(result[0])) != 0) result.insert(0, "m_");
-  if (std::ranges::find(kReserved, result) != kReserved.end()) result += '_';
+  if (kReserved.find(" " + result + " ") != kReserved.npos) result += '_';
   return result;
 }
 
 Interface interface_of(const Program& program, const std::string& name, bool random) {
-  Interface interface{name, {}, {}, random};
+  Interface interface { name, {}, {}, random };
   for (const DimDecl& dim : program.dims) {
     if (dim.dynamic) interface.dims.push_back({dim.name, c_name(dim.name)});
   }

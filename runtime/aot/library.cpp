@@ -83,7 +83,9 @@ void add_level(std::vector<ModuleSource>& modules, const PlannedFunction& functi
   }
   ModuleText driver;
   add_cpu_driver(driver, function.plan, function.interface, kernels, prefix);
-  modules.push_back({prefix + ".o", driver.print(level.machine.triple), base_machine(level.machine),
+  modules.push_back({prefix + ".o",
+                     driver.print(level.machine.triple),
+                     base_machine(level.machine),
                      {prefix + ".workspace", prefix + ".run"}});
 }
 
@@ -152,14 +154,18 @@ Library make_library(const LibraryRequest& request) {
     for (const MachineLevel& level : levels) add_level(modules, function, level);
     if (!levels.empty()) on_cpu.push_back(function.interface);
     const bool on_gpu = !gpu_targets(request.targets).empty();
-    headers.push_back({function.interface, print(function.plan.program), !levels.empty(),
-                       on_gpu ? gpu_words(function.plan) : 0});
+    headers.push_back(
+        {function.interface, print(function.plan.program), !levels.empty(), on_gpu ? gpu_words(function.plan) : 0});
   }
   add_gpus(modules, request, functions, host);
   modules.push_back({request.name + ".o", entry_points(request.name, on_cpu, levels, manifest, host.triple), host,
                      entry_symbols(request.name, on_cpu)});
-  return {request.name + ".h",          "lib" + request.name + ".a",         request.name + ".json",
-          c_header(request.name, headers), make_archive(compile_all(modules)), manifest};
+  return {request.name + ".h",
+          "lib" + request.name + ".a",
+          request.name + ".json",
+          c_header(request.name, headers),
+          make_archive(compile_all(modules)),
+          manifest};
 }
 
 void write_library(const Library& library, const std::filesystem::path& folder) {

@@ -41,7 +41,8 @@ struct Library {
   std::string header, archive, manifest;
 };
 
-/// Equal requests give equal bytes. Throws CompileError for targets that no one library can hold, ShapeError where a static dim has no value.
+/// Equal requests give equal bytes. Throws CompileError for targets that no one library can hold, ShapeError where a
+/// static dim has no value.
 Library make_library(const LibraryRequest& request);
 /// Writes the files into the folder, which is made if it is not there. Throws DataError.
 void write_library(const Library& library, const std::filesystem::path& folder);

@@ -25,8 +25,12 @@ Json to_json(const FunctionEntry& entry) {
   for (const DimArgument& dim : entry.interface.dims) dims.push_back(dim.field);
   for (const TensorArgument& tensor : entry.interface.tensors)
     (tensor.output ? outputs : inputs).push_back(to_json(tensor));
-  return {{"name", entry.interface.name}, {"dims", dims},   {"inputs", inputs}, {"outputs", outputs},
-          {"random", entry.interface.random}, {"formula", entry.formula}};
+  return {{"name", entry.interface.name},
+          {"dims", dims},
+          {"inputs", inputs},
+          {"outputs", outputs},
+          {"random", entry.interface.random},
+          {"formula", entry.formula}};
 }
 
 /// How print() begins.
@@ -39,8 +43,11 @@ FunctionEntry function_from(const Json& json) {
 }
 
 Manifest manifest_from(const Json& json) {
-  Manifest manifest{json.at("library").get<std::string>(), json.at("moxie").get<std::string>(),
-                    json.at("compiler").get<std::string>(), json.at("targets").get<std::vector<std::string>>(), {}};
+  Manifest manifest{json.at("library").get<std::string>(),
+                    json.at("moxie").get<std::string>(),
+                    json.at("compiler").get<std::string>(),
+                    json.at("targets").get<std::vector<std::string>>(),
+                    {}};
   for (const Json& function : json.at("functions")) manifest.functions.push_back(function_from(function));
   return manifest;
 }
@@ -50,9 +57,8 @@ Manifest manifest_from(const Json& json) {
 std::string print(const Manifest& manifest) {
   Json functions = Json::array();
   for (const FunctionEntry& entry : manifest.functions) functions.push_back(to_json(entry));
-  const Json json = {{"format", kManifestFormat},     {"library", manifest.library},
-                     {"moxie", manifest.moxie},       {"compiler", manifest.compiler},
-                     {"targets", manifest.targets},   {"functions", functions}};
+  const Json json = {{"format", kManifestFormat},     {"library", manifest.library}, {"moxie", manifest.moxie},
+                     {"compiler", manifest.compiler}, {"targets", manifest.targets}, {"functions", functions}};
   return json.dump(1) + "\n";
 }
 
@@ -65,12 +71,14 @@ Manifest read_manifest(std::string_view bytes, const std::string& file) {
     const Json json = Json::parse(bytes.substr(begin, end - begin));
     const int format = json.at("format").get<int>();
     if (format != kManifestFormat)
-      throw DataError(fmt::format("{}: a library of format {}, made by moxie {}, but this is moxie {} with format {}; make "
-                                  "the library anew, or use that moxie",
-                                  file, format, json.value("moxie", "?"), MOXIE_VERSION, kManifestFormat));
+      throw DataError(
+          fmt::format("{}: a library of format {}, made by moxie {}, but this is moxie {} with format {}; make "
+                      "the library anew, or use that moxie",
+                      file, format, json.value("moxie", "?"), MOXIE_VERSION, kManifestFormat));
     return manifest_from(json);
   } catch (const Json::exception& error) {
-    throw DataError(fmt::format("{}: the library's manifest is damaged: {}; make the library anew", file, error.what()));
+    throw DataError(
+        fmt::format("{}: the library's manifest is damaged: {}; make the library anew", file, error.what()));
   }
 }
 

@@ -24,8 +24,8 @@ struct Manifest {
 };
 
 std::string print(const Manifest& manifest);
-/// From the manifest itself, or from any file that the library is part of: `file` names it. Throws DataError where there is none, or one of another
-/// version.
+/// From the manifest itself, or from any file that the library is part of: `file` names it. Throws DataError where
+/// there is none, or one of another version.
 Manifest read_manifest(std::string_view bytes, const std::string& file);
 
 }  // namespace moxie::aot

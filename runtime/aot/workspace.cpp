@@ -29,8 +29,8 @@ std::vector<Block> blocks_of(const Plan& plan) {
 }  // namespace
 
 const Block* WorkspaceLayout::find(const std::string& tensor, const LoweredKernel* partial_of) const {
-  const auto block = std::ranges::find_if(
-      blocks, [&](const Block& b) { return b.tensor == tensor && b.partial_of == partial_of; });
+  const auto block =
+      std::ranges::find_if(blocks, [&](const Block& b) { return b.tensor == tensor && b.partial_of == partial_of; });
   return block == blocks.end() ? nullptr : &*block;
 }
 

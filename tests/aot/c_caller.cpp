@@ -73,14 +73,11 @@ std::string program_text(const std::string& library, const std::vector<aot::Inte
     text += caller(interfaces[k], k);
     body += fmt::format("  call_{}();\n", k);
   }
-  return text +
-         "int main(void) {\n  in = fopen(\"in.bin\", \"rb\");\n  out = fopen(\"out.bin\", \"wb\");\n" + body +
+  return text + "int main(void) {\n  in = fopen(\"in.bin\", \"rb\");\n  out = fopen(\"out.bin\", \"wb\");\n" + body +
          "  return fclose(out);\n}\n";
 }
 
-void write_word(std::ostream& out, std::int64_t word) {
-  out.write(reinterpret_cast<const char*>(&word), sizeof word);
-}
+void write_word(std::ostream& out, std::int64_t word) { out.write(reinterpret_cast<const char*>(&word), sizeof word); }
 
 void write_inputs(std::ostream& out, const CCall& call, const aot::Interface& interface) {
   for (const auto& dim : interface.dims) write_word(out, call.dims.at(dim.name));
@@ -134,8 +131,9 @@ std::vector<CResult> call_from_c(const fs::path& folder, const aot::LibraryReque
     std::ofstream in(folder / "in.bin", std::ios::binary);
     for (std::size_t k = 0; k < calls.size(); ++k) write_inputs(in, calls[k], interfaces[k]);
   }
-  shell(fmt::format("cd '{}' && {} -std=c99 -Wall -Wextra -Werror -pedantic {} main.c -L. -l{} -o caller && {} ./caller",
-                    folder.string(), toolchain.compiler, toolchain.flags, request.name, toolchain.runner));
+  shell(
+      fmt::format("cd '{}' && {} -std=c99 -Wall -Wextra -Werror -pedantic {} main.c -L. -l{} -o caller && {} ./caller",
+                  folder.string(), toolchain.compiler, toolchain.flags, request.name, toolchain.runner));
   std::ifstream out(folder / "out.bin", std::ios::binary);
   std::vector<CResult> results;
   for (std::size_t k = 0; k < calls.size(); ++k) results.push_back(read_result(out, calls[k], interfaces[k]));

@@ -34,9 +34,16 @@ const std::vector<CCall>& catalogue_calls() {
 }
 
 /// Vector functions in double, sums, small linear algebra and random numbers.
-const std::vector<std::string_view> kInDouble = {"activation.softmax", "dense.elu",        "gpn.kl",        "gpn.kappa",
-                                                 "gpn.response_mean",  "probact.sample",   "sp_gru.sigmoid",
-                                                 "sp_gru.gamma_moments", "optimiser.adam", "sp_gru.poisson_moments"};
+const std::vector<std::string_view> kInDouble = {"activation.softmax",
+                                                 "dense.elu",
+                                                 "gpn.kl",
+                                                 "gpn.kappa",
+                                                 "gpn.response_mean",
+                                                 "probact.sample",
+                                                 "sp_gru.sigmoid",
+                                                 "sp_gru.gamma_moments",
+                                                 "optimiser.adam",
+                                                 "sp_gru.poisson_moments"};
 
 aot::LibraryRequest library_of(const std::vector<CCall>& calls, const std::vector<std::string>& targets) {
   aot::LibraryRequest request{"catalogue", {}, {}, {}};
@@ -57,9 +64,8 @@ void check_close(const HostTensor& got, const HostTensor& want, double tolerance
 
 void check_on_aarch64(const std::vector<CCall>& calls, double tolerance) {
   const TemporaryFolder folder;
-  const auto results =
-      call_from_c(folder.path(), library_of(calls, {"cpu:aarch64"}), calls,
-                  {"aarch64-linux-gnu-gcc", "-static", "qemu-aarch64"});
+  const auto results = call_from_c(folder.path(), library_of(calls, {"cpu:aarch64"}), calls,
+                                   {"aarch64-linux-gnu-gcc", "-static", "qemu-aarch64"});
   const auto reference = open_device("interp");
   for (std::size_t k = 0; k < calls.size(); ++k) {
     CAPTURE(calls[k].function);
@@ -103,7 +109,8 @@ TEST_CASE("a library for several levels takes the widest that the processor has"
   const CCall call = sample_call("cell", load_op("gpn.response_mean"));
   aot::LibraryRequest request{"levels", {{"cell", call.program}}, static_dims(call), {}};
   for (const MachineLevel& level : machine_levels()) {
-    if (level.machine.triple == host_machine().triple) request.targets.push_back({aot::Target::Kind::cpu, std::string(level.name)});
+    if (level.machine.triple == host_machine().triple)
+      request.targets.push_back({aot::Target::Kind::cpu, std::string(level.name)});
   }
   const TemporaryFolder folder;
   const auto results = call_from_c(folder.path(), request, {call});
@@ -113,7 +120,8 @@ TEST_CASE("a library for several levels takes the widest that the processor has"
 
 TEST_CASE("sums in chunks, random numbers, recurrences and gaps") {
   const CCall call = call_of(kManyKinds, {{"S", 1000}, {"N", 5}});
-  const aot::LibraryRequest request{"many", {{"f", call.program}}, static_dims(call), {aot::parse_target(host_target())}};
+  const aot::LibraryRequest request{
+      "many", {{"f", call.program}}, static_dims(call), {aot::parse_target(host_target())}};
   const TemporaryFolder folder;
   const auto results = call_from_c(folder.path(), request, {call});
   CHECK_EQ(results[0].message, "");

@@ -1,5 +1,5 @@
-// The GPU functions of AOT libraries without a GPU: the driver that they are linked with is this program's, which is the
-// recording fake or the emulator.
+// The GPU functions of AOT libraries without a GPU: the driver that they are linked with is this program's, which is
+// the recording fake or the emulator.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -33,8 +33,8 @@ int cuModuleUnload(Module module) { return driver.ModuleUnload(module); }
 int cuModuleGetFunction(Function* function, Module module, const char* name) {
   return driver.ModuleGetFunction(function, module, name);
 }
-int cuLaunchKernel(Function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                   Stream stream, void** parameters, void** extra) {
+int cuLaunchKernel(Function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, Stream stream, void** parameters, void** extra) {
   return driver.LaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
 }
 int cuMemsetD8Async(DevicePointer to, unsigned char value, std::size_t count, Stream stream) {
@@ -85,7 +85,8 @@ using Message = std::array<char, 512>;
 using Words = std::vector<std::int64_t>;
 using Load = int(std::int64_t* gpu, Message*);
 using Workspace = int(const std::int64_t* gpu, const std::int64_t* arguments, std::int64_t* bytes, Message*);
-using Run = int(const std::int64_t* gpu, const std::int64_t* arguments, void* workspace, std::int64_t bytes, Stream, Message*);
+using Run = int(const std::int64_t* gpu, const std::int64_t* arguments, void* workspace, std::int64_t bytes, Stream,
+                Message*);
 using Check = int(const std::int64_t* gpu, const void* workspace, Stream, Message*);
 
 aot::LibraryRequest request_of(const CCall& call, const cuda::Compiler& compiler, const char* target = "cuda:sm_90") {
@@ -102,7 +103,8 @@ class GpuCall {
         interface_(aot::interface_of(make_plan(specialise(call.program, request.dims), {}, Products::kernels), "f")) {
     for (const auto& dim : interface_.dims) arguments_.push_back(call.dims.at(dim.name));
     for (const auto& tensor : interface_.tensors) add(tensor);
-    if (interface_.random) arguments_.insert(arguments_.end(), {static_cast<std::int64_t>(call.seed), static_cast<std::int64_t>(call.step)});
+    if (interface_.random)
+      arguments_.insert(arguments_.end(), {static_cast<std::int64_t>(call.seed), static_cast<std::int64_t>(call.step)});
   }
   ~GpuCall() {
     for (const DevicePointer block : blocks_) driver.MemFree(block);
@@ -158,11 +160,13 @@ Outcome run(const Loaded& library, GpuCall& call) {
   std::int64_t bytes = 0;
   Outcome outcome;
   outcome.status = library.find<Load>("f_cuda_load")(gpu.data(), &message);
-  if (outcome.status == 0) outcome.status = library.find<Workspace>("f_cuda_workspace")(gpu.data(), call.arguments(), &bytes, &message);
+  if (outcome.status == 0)
+    outcome.status = library.find<Workspace>("f_cuda_workspace")(gpu.data(), call.arguments(), &bytes, &message);
   if (outcome.status == 0) {
     auto* workspace = reinterpret_cast<void*>(call.allocate(static_cast<std::size_t>(bytes)));
     outcome.status = library.find<Run>("f_cuda")(gpu.data(), call.arguments(), workspace, bytes, nullptr, &message);
-    if (outcome.status == 0) outcome.checked = library.find<Check>("f_cuda_check")(gpu.data(), workspace, nullptr, &message);
+    if (outcome.status == 0)
+      outcome.checked = library.find<Check>("f_cuda_check")(gpu.data(), workspace, nullptr, &message);
     outcome.message = message.data();
     library.find<Load>("f_cuda_unload")(gpu.data(), nullptr);
   }
@@ -193,7 +197,8 @@ TEST_CASE("GPU functions run on the emulator") {
 TEST_CASE("GPU functions tell of values outside a formula's domain") {
   const auto platform = cuda::emulated_platform();
   driver = platform.driver;
-  const CCall call = call_of("dim N = 2\nindex n:N, m:N\ninput a\noutput L[n,m] = cholesky[n,m](a - a - where(n == m, 1, 0))", {{"N", 2}});
+  const CCall call = call_of(
+      "dim N = 2\nindex n:N, m:N\ninput a\noutput L[n,m] = cholesky[n,m](a - a - where(n == m, 1, 0))", {{"N", 2}});
   const auto request = request_of(call, platform.compiler);
   GpuCall gpu(call, request);
   const Outcome outcome = run(Loaded(request), gpu);
@@ -210,8 +215,9 @@ TEST_CASE("the calls of the driver, and what happens where one fails") {
   GpuCall gpu(call, request);
   fake.take_calls();
   CHECK_EQ(run(library, gpu).message, "");
-  CHECK_EQ(fmt::format("{}", fmt::join(fake.take_calls(), ", ")),
-           "ModuleLoadData, MemAlloc 192, MemsetD8Async 56, LaunchKernel k_y 1x1, MemcpyDtoHAsync 56, StreamSynchronize");
+  CHECK_EQ(
+      fmt::format("{}", fmt::join(fake.take_calls(), ", ")),
+      "ModuleLoadData, MemAlloc 192, MemsetD8Async 56, LaunchKernel k_y 1x1, MemcpyDtoHAsync 56, StreamSynchronize");
   fake.failures = {{"LaunchKernel", 700}};
   CHECK_EQ(run(library, gpu).message, "launching kernel k_y failed: CUDA error 700, as the test wants it");
   fake.failures = {{"ModuleLoadData", 209}};
@@ -219,9 +225,10 @@ TEST_CASE("the calls of the driver, and what happens where one fails") {
   CHECK_EQ(refused.status, 6);
   CHECK_EQ(refused.message, "loading kernel k_y failed: CUDA error 209, as the test wants it");
   fake.failures = {};
-  CHECK_EQ(run(Loaded(request_of(call, fake.platform().compiler, "cuda:sm_100")), gpu).message,
-           "f_cuda_load: the GPU is sm_90, but the library has code for sm_100; make it for cuda:compute_75 too, which all "
-           "GPUs since run");
+  CHECK_EQ(
+      run(Loaded(request_of(call, fake.platform().compiler, "cuda:sm_100")), gpu).message,
+      "f_cuda_load: the GPU is sm_90, but the library has code for sm_100; make it for cuda:compute_75 too, which all "
+      "GPUs since run");
   CHECK_EQ(run(Loaded(request_of(call, fake.platform().compiler, "cuda:compute_80")), gpu).message, "");
   Words none(256);
   Message message{};

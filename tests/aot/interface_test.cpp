@@ -26,10 +26,13 @@ aot::LibraryRequest request(const std::string& text = kFormula, const std::strin
 std::string run_c(const aot::LibraryRequest& library, const std::string& statements, const std::string& head = "") {
   const TemporaryFolder folder;
   aot::write_library(aot::make_library(library), folder.path());
-  std::ofstream(folder.path() / "main.c") << "#include <stdio.h>\n#include <string.h>\n#include \"" << library.name
-                                          << ".h\"\n" << head << "\nint main(void) {\n" << statements << "\nreturn 0;\n}\n";
-  return shell("cd " + folder.path().string() + " && cc -std=c99 -Wall -Wextra -Wno-unused -Werror -pedantic main.c -L. -l" +
-               library.name + " -o main && ./main");
+  std::ofstream(folder.path() / "main.c")
+      << "#include <stdio.h>\n#include <string.h>\n#include \"" << library.name << ".h\"\n"
+      << head << "\nint main(void) {\n"
+      << statements << "\nreturn 0;\n}\n";
+  return shell("cd " + folder.path().string() +
+               " && cc -std=c99 -Wall -Wextra -Wno-unused -Werror -pedantic main.c -L. -l" + library.name +
+               " -o main && ./main");
 }
 
 /// Three rows, and all that a call needs.
@@ -50,8 +53,10 @@ static f_arguments good(void) {
 )";
 
 std::string complaint(const std::string& change, const std::string& call = "f(&a, workspace, 4096, &message)") {
-  return run_c(request(), "f_arguments a = good();\n" + change + ";\nprintf(\"%d \", (int)" + call +
-                              ");\nprintf(\"%s\", message.text);", kCall);
+  return run_c(
+      request(),
+      "f_arguments a = good();\n" + change + ";\nprintf(\"%d \", (int)" + call + ");\nprintf(\"%s\", message.text);",
+      kCall);
 }
 
 std::string failure_of(const aot::LibraryRequest& wanted) {
@@ -121,10 +126,11 @@ TEST_CASE("a library needs nothing but the C library, and shows nothing but its 
 }
 
 TEST_CASE("what cannot be made is refused") {
-  CHECK_THROWS_WITH_AS(aot::parse_target("cpu:x86-64-v9"),
-                       "unknown target 'cpu:x86-64-v9'; known are cpu:x86-64-v4, cpu:x86-64-v3, cpu:x86-64, cpu:aarch64, "
-                       "cuda:sm_NN, cuda:compute_NN",
-                       CompileError);
+  CHECK_THROWS_WITH_AS(
+      aot::parse_target("cpu:x86-64-v9"),
+      "unknown target 'cpu:x86-64-v9'; known are cpu:x86-64-v4, cpu:x86-64-v3, cpu:x86-64, cpu:aarch64, "
+      "cuda:sm_NN, cuda:compute_NN",
+      CompileError);
   aot::LibraryRequest two = request();
   two.targets = {aot::parse_target("cpu:x86-64"), aot::parse_target("cpu:aarch64")};
   CHECK(failure_of(two).find("processors of two kinds") != std::string::npos);

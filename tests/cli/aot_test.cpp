@@ -29,9 +29,9 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 void write_inputs(const Workshop& shop) {
   const std::vector<double> x = {0, 1, 2}, point = {0, 3};
-  write_safetensors(shop.path("in.safetensors"), {{{"x", make_host_tensor(DType::f32, {3}, x)},
-                                                   {"point", make_host_tensor(DType::f32, {2}, point)}},
-                                                  {}});
+  write_safetensors(
+      shop.path("in.safetensors"),
+      {{{"x", make_host_tensor(DType::f32, {3}, x)}, {"point", make_host_tensor(DType::f32, {2}, point)}}, {}});
 }
 
 /// Seconds behind a word of `moxie aot bench`.
@@ -51,13 +51,15 @@ TEST_CASE("a library is made, described and run, and gives what `moxie run` give
   const Workshop shop;
   shop.write("density.mox", kDensity);
   write_inputs(shop);
-  const Outcome made = shop.moxie({"aot", "density.mox", "--dim", "R=2", "--target", kHere, "-o", "lib", "--depfile", "lib.d"});
+  const Outcome made =
+      shop.moxie({"aot", "density.mox", "--dim", "R=2", "--target", kHere, "-o", "lib", "--depfile", "lib.d"});
   CHECK(made.code == 0);
   CHECK(made.err == "");
   CHECK(read_file(shop.path("lib.d")) == "lib/libdensity.a: \\\n  density.mox\n");
   for (const char* file : {"lib", "lib/density.json", "lib/libdensity.a"}) {
     const Outcome described = shop.moxie({"aot", "describe", file});
-    CHECK(contains(described.out, "density(S)\n  input  x[S]: f32\n  input  point[2]: f32\n  output density[S]: f32\n"));
+    CHECK(
+        contains(described.out, "density(S)\n  input  x[S]: f32\n  input  point[2]: f32\n  output density[S]: f32\n"));
   }
   CHECK(shop.moxie({"aot", "run", "lib", "--in", "in.safetensors", "--out", "a.safetensors"}).code == 0);
   CHECK(shop.moxie({"run", "density.mox", "--in", "in.safetensors", "--out", "b.safetensors"}).code == 0);
@@ -67,7 +69,8 @@ TEST_CASE("a library is made, described and run, and gives what `moxie run` give
 TEST_CASE("the library of a GPN layer is small, and ready at once") {
   const Workshop shop;
   CHECK(shop.moxie({"aot", "gpn.first_layer", "--dim", "M=16,N=50,R=14", "--grad", "mean,variance", "--target",
-                    std::string(kHere).substr(0, std::string(kHere).find(',')), "-o", "lib"}).code == 0);
+                    std::string(kHere).substr(0, std::string(kHere).find(',')), "-o", "lib"})
+            .code == 0);
   CHECK(std::filesystem::file_size(shop.path("lib/libgpn_first_layer.a")) < 200'000);
   double best = 1e9;
   for (int k = 0; k < 3; ++k) {
@@ -113,12 +116,14 @@ TEST_CASE("an exported model predicts what `moxie predict` does") {
   shop.write("table.csv", table);
   shop.write("features", features);
   CHECK(shop.moxie({"train", "gpn", "--data", "csv:table.csv", "--target", "y", "--task", "regression", "--layers", "3",
-                    "--epochs", "3", "--threads", "1", "--out", "run"}).code == 0);
+                    "--epochs", "3", "--threads", "1", "--out", "run"})
+            .code == 0);
   CHECK(shop.moxie({"predict", "run", "--data", "csv:table.csv", "--out", "p.csv"}).code == 0);
   const Outcome exported = shop.moxie({"export", "run", "-o", "model", "--target", kHere});
   CHECK(exported.err == "");
-  const Outcome predicted = shop.shell("cd model && cc -std=c99 -Wall -Wextra -Werror -pedantic predict.c -L. -lmodel -o "
-                                       "predict && ./predict < ../features");
+  const Outcome predicted = shop.shell(
+      "cd model && cc -std=c99 -Wall -Wextra -Werror -pedantic predict.c -L. -lmodel -o "
+      "predict && ./predict < ../features");
   CHECK(predicted.err == "");
   std::istringstream ours(predicted.out), theirs(read_file(shop.path("p.csv")));
   std::string name, line;

@@ -27,7 +27,7 @@ class RegisteredProgram {
 }  // namespace moxie::aot
 
 /// Defines the function that makes the formula, and registers it under this name.
-#define MOXIE_AOT_PROGRAM(name)                                                              \
-  static moxie::Program moxie_make_##name();                                                 \
+#define MOXIE_AOT_PROGRAM(name)                                                                 \
+  static moxie::Program moxie_make_##name();                                                    \
   static const moxie::aot::RegisteredProgram moxie_registered_##name(#name, moxie_make_##name); \
   static moxie::Program moxie_make_##name()

@@ -116,9 +116,9 @@ Work add_aot(CLI::App& app, const ProgramSource& source) {
   auto options = std::make_shared<AotOptions>();
   app.add_option("program", options->programs, ".mox files, or names of built-in formulas (see `moxie ops`)");
   app.add_option("-o,--out", options->folder, "the folder of the library; it is made if it is not there");
-  app.add_option("--target", options->targets,
-                 fmt::format("what the code is for, one or several of a kind: {}",
-                             fmt::join(aot::known_targets(), ", ")))
+  app.add_option(
+         "--target", options->targets,
+         fmt::format("what the code is for, one or several of a kind: {}", fmt::join(aot::known_targets(), ", ")))
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--name", options->name, "of the library; that of the first formula if not given");

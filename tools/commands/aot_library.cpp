@@ -36,20 +36,24 @@ void require_host(const aot::Manifest& manifest, const std::string& file) {
   for (const std::string& target : manifest.targets) {
     if (target.starts_with("cpu:") && machine_level(target.substr(4)).triple == host_machine().triple) return;
   }
-  throw DataError(fmt::format("{}: a library for {}, which this machine cannot run", file,
-                              fmt::join(manifest.targets, ", ")));
+  throw DataError(
+      fmt::format("{}: a library for {}, which this machine cannot run", file, fmt::join(manifest.targets, ", ")));
 }
 
 /// All of the static library as one that can be loaded.
 void link(const fs::path& archive, const fs::path& shared, const fs::path& log) {
   const char* chosen = std::getenv("CC");
-  const std::vector<std::string> words = {chosen ? chosen : "cc", "-shared", "-o", shared.string(),
-                                          "-Wl,--whole-archive", archive.string(), "-Wl,--no-whole-archive"};
+  const std::vector<std::string> words = {
+      chosen ? chosen : "cc",  "-shared", "-o", shared.string(), "-Wl,--whole-archive", archive.string(),
+      "-Wl,--no-whole-archive"};
   const auto status = run_process(words, log);
   if (!status)
-    throw DeviceError(fmt::format("a C compiler links the library, and {} is not found; install one (Debian: gcc), or "
-                                  "name it in CC", words[0]));
-  if (*status != 0) throw DeviceError(fmt::format("{} cannot be linked:\n{}", archive.string(), read_text(log.string())));
+    throw DeviceError(
+        fmt::format("a C compiler links the library, and {} is not found; install one (Debian: gcc), or "
+                    "name it in CC",
+                    words[0]));
+  if (*status != 0)
+    throw DeviceError(fmt::format("{} cannot be linked:\n{}", archive.string(), read_text(log.string())));
 }
 
 }  // namespace
@@ -65,7 +69,8 @@ AotLibrary::AotLibrary(const fs::path& file) : manifest_(manifest_of(file)) {
   const TemporaryFolder folder;
   const fs::path shared = folder.path() / "library.so";
   const bool beside = described.extension() == ".json";
-  link(beside ? described.parent_path() / ("lib" + manifest_.library + ".a") : described, shared, folder.path() / "log");
+  link(beside ? described.parent_path() / ("lib" + manifest_.library + ".a") : described, shared,
+       folder.path() / "log");
   const auto start = std::chrono::steady_clock::now();
   handle_ = dlopen(shared.c_str(), RTLD_NOW | RTLD_LOCAL);
   load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -109,7 +114,8 @@ void AotCall::bind(const aot::Interface& interface, const Program& program, std:
     const auto shape = extents_of(program, tensor.name, dims);
     HostTensor& value = (tensor.output ? outputs_ : inputs_)[tensor.name];
     if (tensor.output)
-      value = {tensor.dtype, shape, std::vector<std::byte>(static_cast<std::size_t>(element_count(shape)) * size_of(tensor.dtype))};
+      value = {tensor.dtype, shape,
+               std::vector<std::byte>(static_cast<std::size_t>(element_count(shape)) * size_of(tensor.dtype))};
     else if (value.dtype != tensor.dtype)
       value = make_host_tensor(tensor.dtype, shape, to_doubles(value));
     arguments_.insert(arguments_.end(), {reinterpret_cast<std::int64_t>(value.data.data()), element_count(shape)});

@@ -115,7 +115,9 @@ Work add_aot(CLI::App& app) {
   run_tool.add_option("--out", options->output, "where the outputs go")->required();
   add_function_option(run_tool, *options);
   CLI::App& bench_tool = add("bench", "Measure a function of a library on random inputs", bench);
-  bench_tool.add_option("--dim", options->dims, "values of dims, such as S=1024")->delimiter(',')->allow_extra_args(false);
+  bench_tool.add_option("--dim", options->dims, "values of dims, such as S=1024")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   add_function_option(bench_tool, *options);
   return [chosen] { return (*chosen)(); };
 }

@@ -39,7 +39,8 @@ int run_command_line(CLI::App& app, int argc, char** argv, const Work& work,
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
+      return app.exit(error);  // --help, --version
     if (explain) explain(app);
     return fail(fmt::format("{}\nRun with --help for more information.", error.what()), kWrongUsage);
   }

@@ -7,8 +7,8 @@
 
 namespace moxie {
 
-/// Parses the arguments and does the work that they ask for; `explain` may throw a UsageError that says more of a mistake
-/// than the parser does. Gives the exit code.
+/// Parses the arguments and does the work that they ask for; `explain` may throw a UsageError that says more of a
+/// mistake than the parser does. Gives the exit code.
 int run_command_line(CLI::App& app, int argc, char** argv, const Work& work,
                      const std::function<void(const CLI::App&)>& explain = {});
 

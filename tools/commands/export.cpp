@@ -83,9 +83,9 @@ Work add_export(CLI::App& app) {
   auto options = std::make_shared<ExportOptions>();
   app.add_option("run", options->run, "the folder of a run of `moxie train`")->required();
   app.add_option("-o,--out", options->folder, "the folder of the library; it is made if it is not there")->required();
-  app.add_option("--target", options->targets,
-                 fmt::format("what the code is for, one or several of a kind: {}",
-                             fmt::join(aot::known_targets(), ", ")))
+  app.add_option(
+         "--target", options->targets,
+         fmt::format("what the code is for, one or several of a kind: {}", fmt::join(aot::known_targets(), ", ")))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->required();

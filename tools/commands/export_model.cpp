@@ -1,6 +1,7 @@
 #include "tools/commands/export_model.h"
 
 #include "compiler/ir/builder.h"
+#include "compiler/support/error.h"
 #include "ops/compose.h"
 
 namespace moxie {
@@ -35,7 +36,7 @@ void add_targets(NamedTensors& weights, const SavedModel& model) {
   }
   weights["target_mean"] = column(mean);
   weights["target_sd"] = column(sd);
-  weights["residual_variance"] = make_host_tensor(DType::f32, {}, std::vector<double>{model.residual_variance});
+  weights["variance_scale"] = make_host_tensor(DType::f32, {}, std::vector<double>{model.variance_scale});
 }
 
 Tensor declare(Program& program, const std::string& name, const HostTensor& tensor, SignDomain sign = SignDomain::Any) {
@@ -78,7 +79,10 @@ class Exporter {
     Inclusion how{kPrefix, {{"x", "x"}}};
     for (const InputDecl& input : network_.predict.inputs) {
       if (input.name == "x") continue;
-      weights_[input.name] = model_.parameters.at(input.name);
+      const auto parameter = model_.parameters.find(input.name);
+      if (parameter == model_.parameters.end())
+        throw DataError("the model has no parameter " + input.name + ": its file is damaged, or of another moxie");
+      weights_[input.name] = parameter->second;
       declare(program_, input.name, weights_.at(input.name), input.sign);
       how.inputs.emplace(input.name, input.name);
     }
@@ -91,11 +95,11 @@ class Exporter {
     add_targets(weights_, model_);
     const Tensor mean = declare(program_, "target_mean", weights_.at("target_mean"));
     const Tensor sd = declare(program_, "target_sd", weights_.at("target_sd"));
-    const Tensor residual = declare(program_, "residual_variance", weights_.at("residual_variance"));
+    const Tensor scale = declare(program_, "variance_scale", weights_.at("variance_scale"));
     program_.output("mean", {s_, o_}, of_network("mean") * sd(o_) + mean(o_));
     const bool knows_variance = network_.predict.find_definition("variance") != nullptr;
-    const Expr variance = knows_variance ? of_network("variance") : Expr(residual);
-    program_.output("variance", {s_, o_}, variance * sq(sd(o_)));
+    const Expr variance = knows_variance ? of_network("variance") : constant(1);
+    program_.output("variance", {s_, o_}, variance * scale * sq(sd(o_)));
   }
 
   const SavedModel& model_;

@@ -8,7 +8,7 @@ struct ExportedModel {
   /// Reads features[S,D] and the weights. Puts out `probability` for classification, `mean` and `variance` for
   /// regression.
   Program program;
-  NamedTensors weights;  // the parameters, and what features and targets were scaled with
+  NamedTensors weights;                        // the parameters, and what features and targets were scaled with
   std::vector<std::string> features, outputs;  // names of the columns of each
 };
 
