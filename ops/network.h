@@ -64,8 +64,9 @@ struct Network {
 struct GpnOptions {
   /// What goes from layer to layer. Sample: draws in training, variances in prediction.
   enum class Propagate : std::uint8_t { Mean, Variance, Covariance, Sample };
-  /// How the covariances between responses are computed: for any inducing points, or for equally spaced ones.
-  enum class Covariance : std::uint8_t { Exact, Equispaced };
+  /// How the covariances between responses are computed: for any inducing points, for equally spaced ones, or by a
+  /// series.
+  enum class Covariance : std::uint8_t { Exact, Equispaced, Series };
   /// Virtual observations are parameters, or random variables with a posterior of full or of diagonal covariance (in
   /// the coordinates in which the prior is standard normal).
   enum class Inference : std::uint8_t { MaximumLikelihood, VariationalFull, VariationalDiagonal };
@@ -83,6 +84,7 @@ struct GpnOptions {
   Task task = Task::Classification;
   Propagate propagate = Propagate::Variance;
   Covariance covariance = Covariance::Exact;
+  std::int64_t series_terms = 10;
   Inference inference = Inference::MaximumLikelihood;
   Likelihood likelihood = Likelihood::Expected;
   Sharing sharing = Sharing::None;

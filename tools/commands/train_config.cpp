@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -24,7 +25,8 @@ const Choices<GpnOptions::Propagate> kPropagate = {{"mean", GpnOptions::Propagat
                                                    {"covariance", GpnOptions::Propagate::Covariance},
                                                    {"sample", GpnOptions::Propagate::Sample}};
 const Choices<GpnOptions::Covariance> kCovariance = {{"exact", GpnOptions::Covariance::Exact},
-                                                     {"equispaced", GpnOptions::Covariance::Equispaced}};
+                                                     {"equispaced", GpnOptions::Covariance::Equispaced},
+                                                     {"series", GpnOptions::Covariance::Series}};
 const Choices<GpnOptions::Sharing> kSharing = {
     {"none", GpnOptions::Sharing::None}, {"group", GpnOptions::Sharing::Group}, {"layer", GpnOptions::Sharing::Layer}};
 const Choices<GpnOptions::Targets> kInit = {{"random", GpnOptions::Targets::Normal},
@@ -53,8 +55,24 @@ Value choose(std::string_view option, const Choices<Value>& choices, const std::
   throw UsageError(fmt::format("{} '{}' is unknown; known: {}", option, name, fmt::join(known, ", ")));
 }
 
+/// More terms change nothing in single precision, unless activations are almost equal.
+constexpr std::int64_t kMostTerms = 100;
+
 void require(bool condition, std::string_view option, double value, std::string_view wanted) {
   if (!condition) throw UsageError(fmt::format("--{} is {}, but must be {}", option, value, wanted));
+}
+
+/// --covariance METHOD, or series:TERMS.
+void set_covariance(GpnOptions& options, const std::string& text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  options.covariance = choose("--covariance", kCovariance, text.substr(0, colon));
+  if (colon == text.size()) return;
+  const std::string terms = text.substr(colon + 1);
+  const auto [end, error] = std::from_chars(terms.data(), terms.data() + terms.size(), options.series_terms);
+  const bool is_number = error == std::errc() && end == terms.data() + terms.size();
+  if (options.covariance != GpnOptions::Covariance::Series || !is_number || options.series_terms < 1 ||
+      options.series_terms > kMostTerms)
+    throw UsageError(fmt::format("--covariance {}: give series:TERMS, with 1 to {} terms", text, kMostTerms));
 }
 
 /// As an option of the command line takes its value. Throws a JSON exception for text of another kind.
@@ -92,7 +110,7 @@ Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, Task tas
   options.sizes = std::move(sizes);
   options.task = task;
   options.propagate = choose("--propagate", kPropagate, c.propagate);
-  options.covariance = choose("--covariance", kCovariance, c.covariance);
+  set_covariance(options, c.covariance);
   if (choose("--inference", kInference, c.inference))
     options.inference = choose("--posterior", kPosterior, c.posterior);
   options.jitter = c.jitter;
@@ -120,7 +138,8 @@ Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, Task tas
 void check(const TrainConfig& c) {
   choose("model", kModel, c.model);
   choose("--propagate", kPropagate, c.propagate);
-  choose("--covariance", kCovariance, c.covariance);
+  GpnOptions options;
+  set_covariance(options, c.covariance);
   choose("--inference", kInference, c.inference);
   choose("--posterior", kPosterior, c.posterior);
   choose("--likelihood", kLikelihood, c.likelihood);

@@ -40,6 +40,7 @@ struct TrainConfig {
   double sigma = 0.1;
   std::string likelihood = "expected";
   double penalty = 0.1;
+  bool recalibrate = false;
   std::vector<double> input_variance;
   bool input_connected = false;
   bool train_points = false;
@@ -97,7 +98,8 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kGpn, "propagate", c.propagate,
         "what goes from layer to layer: mean, variance, covariance, or sample (draws in training)");
   visit(option_group::kGpn, "covariance", c.covariance,
-        "how covariances of responses are computed: exact, or equispaced (as exact, for points that are not trained)");
+        "how covariances of responses are computed: exact, equispaced (as exact, for points that are not trained), or "
+        "series:TERMS (with a bound of its error)");
   visit(option_group::kGpn, "sharing", c.sharing,
         "who shares virtual observations: none, the units of a group, or those of a layer");
   visit(option_group::kGpn, "groups", c.groups, "sharing in groups: groups of a layer");
@@ -112,6 +114,8 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kGpn, "likelihood", c.likelihood,
         "regression: maximise the expected log likelihood, or that of the predictive distribution: expected or "
         "predictive");
+  visit(option_group::kGpn, "recalibrate", c.recalibrate,
+        "regression: scale the predicted variances by what fits the validation rows");
   visit(option_group::kGpn, "input-variance", c.input_variance,
         "variance of each (scaled) feature, or one value for all; none if not given");
   visit(option_group::kGpn, "input-connected", c.input_connected, "every layer sees the input as well");

@@ -5,6 +5,7 @@
 
 #include "compiler/codegen/cuda/cuda_writer.h"
 #include "compiler/codegen/cuda/wide_access.h"
+#include "compiler/loop/operands.h"
 
 namespace moxie::cuda_text {
 namespace {
