@@ -341,9 +341,9 @@ class Fuser {
     if (definition.output || placed.choice.vector < 0 || products_.row_major.contains(definition.name)) return;
     std::vector<std::uint32_t> layout;
     for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
-      if (static_cast<int>(k) != placed.choice.vector) layout.push_back(k);
+      if (static_cast<int>(k) != placed.choice.fastest) layout.push_back(k);
     }
-    layout.push_back(static_cast<std::uint32_t>(placed.choice.vector));
+    layout.push_back(static_cast<std::uint32_t>(placed.choice.fastest));
     fused_.layouts[definition.name] = layout;
   }
 
