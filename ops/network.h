@@ -2,6 +2,7 @@
 // Whole networks, composed of the catalogue's Programs.
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/ir/program.h"
@@ -15,7 +16,8 @@ struct Initialiser {
     Constant,  // `low`
     Linspace,  // equally spaced from `low` to `high` along the first axis
     Normal,    // standard normal
-    Glorot     // uniform in [-r, r], r = sqrt(6 / (rows + columns))
+    Glorot,    // uniform in [-r, r], r = sqrt(6 / (rows + columns))
+    He         // uniform in [-r, r], r = sqrt(6 / rows), all axes but the last being rows
   };
   Kind kind = Kind::Constant;
   double low = 0;
@@ -33,6 +35,9 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
+/// Outputs of a Program, and the input whose next value each of them is.
+using Renewals = std::vector<std::pair<std::string, std::string>>;
+
 /// Both Programs read x[S,..] with a dynamic S, and the parameters by name.
 /// `train` also reads target[S,..] and puts out the scalar `loss`. `predict` puts out `probability` for classification,
 /// `mean` and, where the model knows it, `variance` for regression. Classifiers put out `logit_mean` and, where
@@ -41,6 +46,9 @@ struct Network {
   Program train;
   Program predict;
   std::vector<Parameter> parameters;
+  /// The loss as prediction has it, where that differs from `train`: without noise, or by running averages.
+  Program validate = {};
+  Renewals renewals = {};  // parameters that are not trained but averaged
 };
 
 /// Gaussian process neurons. The defaults are those of FORMULAS section 5.
@@ -82,8 +90,37 @@ struct MlpOptions {
   double dropout = 0;  // rate of fast dropout (averaged in closed form) of the hidden layers' inputs; needs tanh
 };
 
+/// Layers with noise in their activations (ProbAct), or with the plain activations of its comparisons.
+struct ProbActOptions {
+  enum class Architecture : std::uint8_t { Dense, VggSmall, Vgg16 };
+  /// Which elements of a sample have a parameter in common: all have a fixed value, or all one that is trained, or those
+  /// of a channel, or none.
+  enum class Sharing : std::uint8_t { Fixed, Single, Channel, Element };
+  /// How predictions are made: with noise, without, or by moments in closed form (dense rectifiers only).
+  enum class Evaluation : std::uint8_t { Sample, Mean, Moments };
+  /// Height, width and channels of an image; its pixels lie row by row, the channels of a pixel together.
+  struct Image {
+    std::int64_t height = 0, width = 0, channels = 0;
+    bool operator==(const Image&) const = default;
+  };
+
+  std::vector<std::int64_t> sizes;  // inputs, hidden layers (of dense networks), outputs
+  Image image;                      // what the inputs are, for convolutions
+  Architecture architecture = Architecture::Dense;
+  Task task = Task::Classification;
+  std::string activation = "relu";  // activation.<activation> of the catalogue
+  Sharing mean = Sharing::Fixed;    // of a slope and an offset of the activation
+  bool noise = true;                // false: plain activations
+  Sharing sigma = Sharing::Channel;
+  double sigma_start = 0;   // fixed, or where training starts; not for Element, which starts at random
+  double sigma_bound = 0;   // alpha of (6); 0: no bound
+  double sigma_slope = 5;   // beta of (6)
+  Evaluation evaluation = Evaluation::Mean;
+};
+
 /// Throws TypeError for options out of range.
 Network gpn_network(const GpnOptions& options);
 Network mlp_network(const MlpOptions& options);
+Network probact_network(const ProbActOptions& options);
 
 }  // namespace moxie

@@ -65,12 +65,17 @@ std::vector<double> initial_values(const Parameter& parameter, std::uint64_t see
       return spaced(parameter.shape, start.low, start.high);
     case Initialiser::Kind::Normal:
     case Initialiser::Kind::Glorot:
+    case Initialiser::Kind::He:
       break;
   }
   std::vector<double> values = sample_values(SignDomain::Any, count, seed);
   if (start.kind == Initialiser::Kind::Glorot) {
     const double deviation = std::sqrt(2.0 / static_cast<double>(parameter.shape.at(0) + parameter.shape.at(1)));
     for (double& value : values) value *= deviation;
+  }
+  if (start.kind == Initialiser::Kind::He) {
+    const auto rows = static_cast<double>(element_count(parameter.shape) / parameter.shape.back());
+    for (double& value : values) value *= std::sqrt(2.0 / rows);
   }
   return values;
 }

@@ -22,7 +22,8 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 StepProgram make_step(const TrainConfig& config, const Network& network) {
   const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
-  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config));
+  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config),
+                                    network.renewals);
   return {std::move(step.program), std::move(step.feedback)};
 }
 
