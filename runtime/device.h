@@ -45,6 +45,7 @@ struct DeviceOptions {
   std::string cache_directory;  // empty: the default; "0": no cache on disk
   bool tune = false;  // schedules by measurement, kept in the cache; the order of sums may differ from the default
   std::function<void(const std::string& reason)> on_fallback = {};  // called if `auto` takes the CPU
+  std::string schedule = {};  // of GPU kernels, as in MOXIE_SCHEDULE, which counts if this is empty
 };
 /// The folder of its kernel cache; empty for no cache on disk.
 std::filesystem::path cache_directory(const DeviceOptions& options);

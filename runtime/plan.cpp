@@ -61,9 +61,9 @@ class StepChecker {
 
 }  // namespace
 
-Plan make_plan(const Program& program, const Checks& checks) {
+Plan make_plan(const Program& program, const Checks& checks, Products products) {
   verify(program);
-  Plan plan{program, fuse(optimise(program)), {}};
+  Plan plan{program, fuse(optimise(program), products), {}};
   for (const Step& step : plan.fused.steps) {
     if (const auto* kernel = std::get_if<Kernel>(&step)) plan.steps.emplace_back(lower(plan.fused, *kernel));
     else if (const auto* scan = std::get_if<ScanLoop>(&step)) plan.steps.emplace_back(lower(plan.fused, *scan));
@@ -225,9 +225,6 @@ DimValues dims_from_shapes(const Program& program, const std::map<std::string, s
 
 namespace {
 
-/// Rows that a chunk should at least hold, and the most chunks: enough for any number of cores of one machine, few enough that partial results stay small.
-constexpr std::int64_t kRowsPerChunk = 64;
-constexpr std::int64_t kMostChunks = 16;
 constexpr std::int64_t kMostTiles = 64;
 
 /// Shared loops run from 0.

@@ -26,7 +26,7 @@ struct Plan {
 };
 
 /// Optimises, fuses and lowers a specialised Program. Its kernels check what they compute as far as that is wanted.
-Plan make_plan(const Program& program, const Checks& checks = {});
+Plan make_plan(const Program& program, const Checks& checks = {}, Products products = Products::library);
 std::string print(const Plan& plan);
 
 /// How one kernel is shared out for given extents. It depends on shapes only, never on the number of threads, so that results do not either.
@@ -36,6 +36,9 @@ struct Schedule {
   std::string reason;
   bool operator==(const Schedule&) const = default;
 };
+/// Rows that a chunk should at least hold, and the most chunks: enough for any number of cores of one machine, few enough that partial results stay small.
+inline constexpr std::int64_t kRowsPerChunk = 64;
+inline constexpr std::int64_t kMostChunks = 16;
 /// `chunks` does not depend on `lanes` either, so that memory can be planned before any kernel is compiled.
 Schedule choose_schedule(const LoweredKernel& kernel, const DimValues& dims, int lanes);
 

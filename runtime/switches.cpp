@@ -12,6 +12,7 @@
 #include <regex>
 #include <vector>
 
+#include "compiler/codegen/cuda/cuda_preference.h"
 #include "compiler/support/error.h"
 #include "runtime/device.h"
 #include "runtime/log.h"
@@ -74,6 +75,15 @@ std::string log_levels(std::string_view value) {
   }
 }
 
+std::string schedules(std::string_view value) {
+  try {
+    parse_cuda_preferences(value);
+    return {};
+  } catch (const TypeError& error) {
+    return error.what();
+  }
+}
+
 constexpr std::array kSwitches = {
     Switch{"MOXIE_CACHE_DIR", "DIR", "where compiled kernels are kept; 0: nowhere (default: ~/.cache/moxie)", any_text},
     Switch{"MOXIE_CHECK", "LIST", "kernels look for bad values: nan, negvar, bounds", check_names},
@@ -84,6 +94,7 @@ constexpr std::array kSwitches = {
     Switch{"MOXIE_KERNEL_OVERRIDE", "DIR", "kernels are taken from this folder's files where it has them", folder},
     Switch{"MOXIE_LOG", "LIST", "says more on stderr: cache, codegen, runtime; cache:debug for all", log_levels},
     Switch{"MOXIE_PLUGIN_DIR", "DIR", "where the LLVM plugin is looked for first", any_text},
+    Switch{"MOXIE_SCHEDULE", "LIST", "of GPU kernels: team=32,threads=256,width=4,blocks=8, or k_y:team=1;...", schedules},
     Switch{"MOXIE_THREADS", "N", "the threads of commands without --threads; 0: all processors", thread_count},
 };
 

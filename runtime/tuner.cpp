@@ -4,15 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <fstream>
 #include <limits>
 
 namespace moxie {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-using Milliseconds = std::chrono::duration<double, std::milli>;
 
 /// Each four times the one before: nearer neighbours differ by less than measurements do.
 constexpr std::array<std::int64_t, 4> kTiles = {1, 4, 16, 64};
@@ -43,16 +39,12 @@ double fastest_run(const Trial& trial) {
   double fastest = std::numeric_limits<double>::infinity(), total = 0;
   trial.run();
   for (int i = 0; i < kFewestRuns || (i < kMostRuns && total < kEnoughMilliseconds); ++i) {
-    const auto start = Clock::now();
-    trial.run();
-    const double taken = Milliseconds(Clock::now() - start).count();
+    const double taken = trial.run();
     fastest = std::min(fastest, taken);
     total += taken;
   }
   return fastest;
 }
-
-std::string record_of(const Schedule& schedule) { return fmt::format("{} {}", schedule.tiles, schedule.chunks); }
 
 }  // namespace
 
@@ -71,35 +63,41 @@ std::vector<Schedule> candidate_schedules(const LoweredKernel& kernel, const Dim
   return candidates;
 }
 
-std::string tuning_key(std::string_view kernel_key, const DimValues& dims, int threads) {
-  std::string key = fmt::format("schedule 1\n{}\n{} threads\n", processor_model(), threads);
+std::vector<std::string> records_of(const std::vector<Schedule>& schedules) {
+  std::vector<std::string> records;
+  for (const Schedule& schedule : schedules) records.push_back(fmt::format("{} {}", schedule.tiles, schedule.chunks));
+  return records;
+}
+
+std::string processor_of(int threads) { return fmt::format("{}\n{} threads", processor_model(), threads); }
+
+std::string tuning_key(std::string_view kernel_key, const DimValues& dims, std::string_view machine) {
+  std::string key = fmt::format("schedule 1\n{}\n", machine);
   for (const auto& [name, value] : dims) key += fmt::format("{} = {}\n", name, value);
   return key.append(kernel_key);
 }
 
-std::optional<Schedule> find_tuned(KernelCache& cache, std::string_view key, const std::vector<Schedule>& candidates) {
+std::optional<Tuned> find_tuned(KernelCache& cache, std::string_view key, Ways ways) {
   const auto entry = cache.find(key);
   if (!entry) return std::nullopt;
-  const auto found = std::ranges::find(candidates, entry->object, record_of);
-  if (found == candidates.end()) return std::nullopt;
-  return Schedule{found->tiles, found->chunks, entry->log};
+  const auto found = std::ranges::find(ways, entry->object);
+  if (found == ways.end()) return std::nullopt;
+  return Tuned{static_cast<std::size_t>(found - ways.begin()), entry->log};
 }
 
-Schedule measure_schedules(KernelCache& cache, std::string_view key, const std::vector<Schedule>& candidates,
-                           const Trial& trial) {
-  Schedule best = candidates.front();
+Tuned measure(KernelCache& cache, std::string_view key, Ways ways, const Trial& trial) {
+  Tuned best;
   double best_time = 0, default_time = 0;
-  for (const Schedule& candidate : candidates) {
-    trial.prepare(candidate);
+  for (std::size_t way = 0; way < ways.size(); ++way) {
+    trial.prepare(way);
     const double time = fastest_run(trial);
-    if (&candidate == &candidates.front()) best_time = default_time = time;
+    if (way == 0) best_time = default_time = time;
     if (time >= best_time * kWorthwhile) continue;
-    best = candidate;
+    best.way = way;
     best_time = time;
   }
-  best.reason =
-      fmt::format("the fastest of {}: {:.4g} ms, the default {:.4g} ms", candidates.size(), best_time, default_time);
-  cache.store(key, {record_of(best), std::string(key), best.reason});
+  best.reason = fmt::format("the fastest of {}: {:.4g} ms, the default {:.4g} ms", ways.size(), best_time, default_time);
+  cache.store(key, {ways[best.way], std::string(key), best.reason});
   return best;
 }
 

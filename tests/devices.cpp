@@ -28,10 +28,9 @@ bool takes_part(std::string_view name) {
 
 }  // namespace
 
-std::shared_ptr<Device> test_device(std::string_view name) {
+std::shared_ptr<Device> test_device(std::string_view name, DeviceOptions options) {
   if (!takes_part(name)) return nullptr;
-  DeviceOptions options;
-  options.cache_directory = "0";
+  if (options.cache_directory.empty()) options.cache_directory = "0";
   if (name != "cuda") return open_device(name, options);
   try {
     return open_device(name, options);

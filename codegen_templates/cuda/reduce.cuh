@@ -30,13 +30,17 @@ __device__ T combine_rows(T value, Scratch& scratch, int& turn) {
   return value;
 }
 
-/// The values of all lanes, in every thread. All threads of the block take part.
+/// The values of a warp's threads, in each of them.
+template <class Op, class T>
+__device__ T combine_warp(T value) {
+  for (int offset = 16; offset > 0; offset /= 2) value = Op::apply(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  return value;
+}
+
+/// The values of all lanes of several warps, in every thread. All threads of the block take part.
 template <class Op, int kLanes, class T, class Scratch>
 __device__ T combine_lanes(T value, Scratch& scratch) {
-  for (int offset = (kLanes < 32 ? kLanes : 32) / 2; offset > 0; offset /= 2) {
-    value = Op::apply(value, __shfl_xor_sync(0xffffffffu, value, offset));
-  }
-  if (kLanes <= 32) return value;
+  value = combine_warp<Op>(value);
   __syncthreads();
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = value;
   __syncthreads();

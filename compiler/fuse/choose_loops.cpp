@@ -29,11 +29,6 @@ Stride stride_in(const Expr& access, Symbol index) {
   return stride;
 }
 
-bool mentions(const Range& range, Symbol symbol) {
-  const auto in = [&](const Bound& bound) { return bound.value.mentions(symbol); };
-  return std::ranges::any_of(range.lows, in) || std::ranges::any_of(range.highs, in);
-}
-
 /// Shared loops run from 0 to an end that no other index moves.
 bool has_fixed_extent(const Range& range) {
   const auto extent = range.as_extent();
@@ -137,7 +132,17 @@ struct Opened {
   std::vector<Candidate> candidates;
   Expr body, element;
   bool algebra = false;
+  bool sums_pairs = false;  // gathers part of a triangle, with the definitions of whose elements it is to share a kernel
 };
+
+bool sums_moved_range(const Expr& body) {
+  bool found = false;
+  visit(body, [&](const Expr& e) {
+    found |= e->kind == NodeKind::Reduce &&
+             !has_fixed_extent(e->range);
+  });
+  return found;
+}
 
 Opened open_definition(const Definition& definition) {
   Opened opened{Scope::of(definition), {}, definition.body, {}, definition.body->kind == NodeKind::LinearAlgebra};
@@ -155,6 +160,7 @@ Opened open_definition(const Definition& definition) {
     const OpenedReduce reduce = open(opened.body);
     opened.scope = opened.scope.with(reduce.index, reduce.range);
     opened.body = reduce.body;
+    opened.sums_pairs = sums_moved_range(reduce.body);
     opened.candidates.push_back({LoopChoice::kReduced, reduce.index, reduce.range});
   }
   std::erase_if(opened.candidates, [&](const Candidate& candidate) {
@@ -258,14 +264,14 @@ class PairOrientation {
     bool prefers_a() const { return a_is_summed != b_is_summed ? b_is_summed : operations_a <= operations_b; }
   };
 
-  /// Vector and sample range, with the cheapest vector loop that leaves a sample loop.
+  /// Vector and sample range, with the cheapest vector loop that leaves a sample loop. Sums of pairs may do without.
   static std::optional<std::pair<Range, Range>> pair_of(const Costs& cost) {
     std::optional<std::size_t> best;
     for (std::size_t k = 0; k < cost.opened.candidates.size(); ++k) {
-      if (sample_loop(cost.opened, k) == LoopChoice::kNone) continue;
+      if (sample_loop(cost.opened, k) == LoopChoice::kNone && !cost.opened.sums_pairs) continue;
       if (!best || cost.operations[k] < cost.operations[*best]) best = k;
     }
-    if (!best) return std::nullopt;
+    if (!best || sample_loop(cost.opened, *best) == LoopChoice::kNone) return std::nullopt;
     return std::pair(cost.opened.candidates[*best].range, *range_of(cost.opened, sample_loop(cost.opened, *best)));
   }
 
@@ -291,8 +297,7 @@ class PairOrientation {
 
 }  // namespace
 
-std::map<std::string, LoopChoice> choose_loops(const Program& program) {
-  const ProductTensors fixed = product_tensors(program);
+std::map<std::string, LoopChoice> choose_loops(const Program& program, const ProductTensors& fixed) {
   std::map<std::string, Costs> costs;
   Votes votes;
   for (auto it = program.definitions.rbegin(); it != program.definitions.rend(); ++it) {

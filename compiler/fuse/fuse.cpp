@@ -8,6 +8,7 @@
 #include <set>
 
 #include "compiler/fuse/matrix_product.h"
+#include "compiler/fuse/shared_loops.h"
 #include "compiler/fuse/transpose_gathers.h"
 #include "compiler/ir/scans.h"
 #include "compiler/rewrite/algebra.h"
@@ -55,7 +56,8 @@ Placed place(const Definition& definition, const LoopChoice& choice) {
     body = opened.body;
   }
   // The normal form once more: its order depends on the kinds of symbols, and roots share what is the same node.
-  placed.root.body = body->kind == NodeKind::LinearAlgebra ? substitute(body, replacement) : normalise(substitute(body, replacement));
+  placed.root.body = substitute(body, replacement);
+  if (body->kind != NodeKind::LinearAlgebra) placed.root.body = nest_sums(normalise(placed.root.body));
   return placed;
 }
 
@@ -106,7 +108,7 @@ std::optional<Expr> read_in_place(const Kernel& kernel, const Expr& body) {
     if (e->kind != NodeKind::Access) return e;
     const KernelRoot* producer = find_root(kernel, e->tensor);
     if (!producer || is_other_step(*producer, e)) return e;
-    const bool same_element = !producer->accumulate && producer->locals.empty() && producer->subscripts == e->subscripts &&
+    const bool same_element = !producer->accumulate && producer->subscripts == e->subscripts &&
                               producer->definition.body->kind != NodeKind::LinearAlgebra;
     possible &= same_element;
     return same_element ? producer->body : e;
@@ -220,8 +222,9 @@ std::vector<Part*> parts_of(AnyStep& step) {
 
 class Fuser {
  public:
-  explicit Fuser(const Program& program) : products_(product_tensors(program)), choices_(choose_loops(program)) {
-    fused_.program = transpose_gathers(program, choices_);
+  Fuser(const Program& program, ProductTensors products)
+      : products_(std::move(products)), choices_(choose_loops(program, products_)) {
+    fused_.program = transpose_gathers(program, products_, choices_);
   }
 
   FusedProgram run() {
@@ -234,8 +237,13 @@ class Fuser {
   }
 
  private:
+  std::optional<MatrixProduct> library_product(const Definition& definition) const {
+    if (!products_.results.contains(definition.name)) return std::nullopt;
+    return match_matrix_product(fused_.program, definition);
+  }
+
   void add(const Definition& definition) {
-    if (auto product = match_matrix_product(fused_.program, definition)) {
+    if (auto product = library_product(definition)) {
       where_[definition.name] = fused_.steps.size();
       fused_.steps.emplace_back(std::move(*product));
       return;
@@ -284,7 +292,7 @@ class Fuser {
   /// round.
   std::size_t add_to_scan(std::vector<ScanStep>& steps, const Definition& definition,
                           const std::map<std::string, std::size_t>& place_of) {
-    if (auto product = match_matrix_product(fused_.program, definition)) {
+    if (auto product = library_product(definition)) {
       steps.emplace_back(std::move(*product));
       return steps.size() - 1;
     }
@@ -318,10 +326,11 @@ class Fuser {
                          kernel.roots.front().definition.body->kind == NodeKind::LinearAlgebra;
     if (algebra || !placed.vector) return false;
     // A sum over lanes ends after the vector loop, a map stores inside it; both may share the loop.
-    KernelRoot root = adopt(kernel, placed);
-    const auto body = read_in_place(kernel, root.body);
+    SharedLoops shared = in_shared_loops(kernel, adopt(kernel, placed));
+    const auto body = read_in_place(kernel, shared.root.body);
     if (!body) return false;
-    root.body = *body;
+    shared.root.body = *body;
+    KernelRoot root = with_inner_loops(kernel, std::move(shared));
     kernel.reduces_vector |= placed.choice.vector == LoopChoice::kReduced;
     kernel.roots.push_back(std::move(root));
     return true;
@@ -367,6 +376,8 @@ class Fuser {
 std::vector<const Kernel*> kernels_of(const Step& step) { return parts_of<const Kernel>(step); }
 std::vector<const MatrixProduct*> products_of(const Step& step) { return parts_of<const MatrixProduct>(step); }
 
-FusedProgram fuse(const Program& optimised) { return Fuser(optimised).run(); }
+FusedProgram fuse(const Program& optimised, Products products) {
+  return Fuser(optimised, products == Products::library ? product_tensors(optimised) : ProductTensors{}).run();
+}
 
 }  // namespace moxie

@@ -4,6 +4,7 @@
 // A kernel has up to two shared loops: the vector loop, whose index is the fastest axis of most of what is read and written, and the
 // sample loop, the longest of the others. A root is one definition computed by the kernel. Either it has both loops among its axes and stores an
 // element (a map), or it sums over one of them and accumulates. All other axes are loops of the root's own.
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -78,7 +79,10 @@ struct FusedProgram {
   std::map<std::string, std::vector<std::uint32_t>> layouts;
 };
 
-FusedProgram fuse(const Program& optimised);
+/// What computes large matrix products: a BLAS, or kernels like any other, where none is to be needed.
+enum class Products : std::uint8_t { library, kernels };
+
+FusedProgram fuse(const Program& optimised, Products products = Products::library);
 /// Those of a scan, or the step itself.
 std::vector<const Kernel*> kernels_of(const Step& step);
 std::vector<const MatrixProduct*> products_of(const Step& step);
@@ -96,7 +100,8 @@ struct LoopChoice {
   double operations = 0;
 };
 
+struct ProductTensors;
 /// For every definition. Consumers choose before producers, so that a tensor whose place in memory is free is laid out as most reads want it.
-std::map<std::string, LoopChoice> choose_loops(const Program& program);
+std::map<std::string, LoopChoice> choose_loops(const Program& program, const ProductTensors& products);
 
 }  // namespace moxie

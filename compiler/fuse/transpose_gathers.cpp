@@ -23,8 +23,8 @@ bool is_small(const std::vector<Affine>& shape) {
 
 class Transposer {
  public:
-  Transposer(const Program& program, std::map<std::string, LoopChoice>& choices)
-      : program_(program), products_(product_tensors(program)), choices_(choices), result_(program) {}
+  Transposer(const Program& program, const ProductTensors& products, std::map<std::string, LoopChoice>& choices)
+      : program_(program), products_(products), choices_(choices), result_(program) {}
 
   Program run() {
     result_.definitions.clear();
@@ -103,7 +103,7 @@ class Transposer {
   }
 
   const Program& program_;
-  const ProductTensors products_;
+  const ProductTensors& products_;
   std::map<std::string, LoopChoice>& choices_;
   Program result_;
   std::map<std::pair<std::string, std::size_t>, std::string> copies_;
@@ -111,6 +111,9 @@ class Transposer {
 
 }  // namespace
 
-Program transpose_gathers(const Program& program, std::map<std::string, LoopChoice>& choices) { return Transposer(program, choices).run(); }
+Program transpose_gathers(const Program& program, const ProductTensors& products,
+                          std::map<std::string, LoopChoice>& choices) {
+  return Transposer(program, products, choices).run();
+}
 
 }  // namespace moxie

@@ -7,6 +7,7 @@ namespace moxie {
 
 /// Where a definition would gather a small tensor lane by lane in every round of its sample loop, the tensor is copied once with the vector
 /// loop's axis last, and the copy is read instead. Adds the copies, and their loops to `choices`.
-Program transpose_gathers(const Program& program, std::map<std::string, LoopChoice>& choices);
+Program transpose_gathers(const Program& program, const ProductTensors& products,
+                          std::map<std::string, LoopChoice>& choices);
 
 }  // namespace moxie

@@ -98,6 +98,7 @@ struct For {
   /// Rounds do not depend on each other: they may run in any order or at the same time, if each has its own vars and those arrays that no
   /// subscript in `variable` tells apart. A loop over samples whose rounds add to vars is not marked: code generators know it by its bounds.
   bool parallel = false;
+  std::string comment = {};  // what its rounds compute, for printed text only; may be empty
   bool operator==(const For&) const;
 };
 /// Records the first failure in the call's status: which check, the coordinates of the first bad lane, and the offending value.

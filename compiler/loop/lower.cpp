@@ -54,7 +54,7 @@ class KernelLowering {
   BufferId add_buffer(const std::string& tensor, const KernelRoot* writer) {
     BufferDecl buffer = declare_buffer(fused_, tensor);
     buffer.written = writer != nullptr;
-    BufferUse use{tensor, buffer.written, std::nullopt};
+    BufferUse use{tensor, buffer.written, std::nullopt, writer ? cite(writer->definition) : ""};
     if (writer && writer->accumulate) {
       use.partial = writer->accumulate;
       const Affine chunks(Symbol::dim(argument::kChunks));
@@ -103,7 +103,7 @@ class KernelLowering {
 
   Work map_work(const KernelRoot& root, std::vector<LoopIndex> loops) const {
     return {Work::Target::Buffer, written_.at(root.definition.name), root.subscripts, std::nullopt, type_of(root),
-            guarded_body(root), std::move(loops)};
+            guarded_body(root), std::move(loops), cite(root.definition)};
   }
 
   /// The vector loop runs over an axis of every root; the sample loop lies inside it, so that sums over samples stay in registers and scratch.
@@ -155,7 +155,7 @@ class KernelLowering {
     Accumulator accumulator;
     accumulator.root = &root;
     Work& work = accumulator.work;
-    work = {Work::Target::Var, 0, {}, root.accumulate, type_of(root), guarded_body(root), {}};
+    work = {Work::Target::Var, 0, {}, root.accumulate, type_of(root), guarded_body(root), {}, cite(root.definition)};
     const ValueId neutral = nest.neutral(*root.accumulate, work.type);
     std::vector<LoopIndex> own = own_loops(root);
     if (own.empty()) {
@@ -170,14 +170,14 @@ class KernelLowering {
     }
     work.target = Work::Target::Array;
     work.id = nest.new_array(root.definition.name, work.type, std::move(extents), varying);
-    over_loops(nest, own, [&] { nest.append(stmt::StoreArray{work.id, resolved(nest, work.subscripts), neutral}); });
+    over_loops(nest, own, "sums start: " + work.source, [&] { nest.append(stmt::StoreArray{work.id, resolved(nest, work.subscripts), neutral}); });
     return accumulator;
   }
 
   void write_out(NestBuilder& nest, const Accumulator& accumulator, bool across_lanes) {
     const KernelRoot& root = *accumulator.root;
     const Work& work = accumulator.work;
-    over_loops(nest, own_loops(root), [&] {
+    over_loops(nest, own_loops(root), work.source, [&] {
       const bool varying = work.target == Work::Target::Var ? result_.program.vars[work.id].varying : result_.program.arrays[work.id].varying;
       Operation read = op::ReadVar{work.id};
       if (work.target == Work::Target::Array) read = op::LoadArray{work.id, resolved(nest, work.subscripts)};
@@ -187,10 +187,18 @@ class KernelLowering {
     });
   }
 
-  /// The loops of a root's axes that are not the vector loop (an accumulating root has no sample axis unless the vector loop is summed).
+  /// The loops of an accumulating root's axes that are not the vector loop: over all of its elements, in their own order.
   std::vector<LoopIndex> own_loops(const KernelRoot& root) const {
-    std::vector<LoopIndex> loops = root.locals;
-    if (kernel_.reduces_vector && kernel_.sample) loops.insert(loops.begin(), *kernel_.sample);
+    const auto is_shared = [&](const std::optional<LoopIndex>& loop, const Affine& subscript) { return loop && subscript == Affine(loop->symbol); };
+    const auto lookup = [&](Symbol symbol) { return symbol.kind() == Symbol::Kind::Axis ? &root.subscripts.at(symbol.number()) : nullptr; };
+    std::vector<LoopIndex> loops;
+    if (kernel_.reduces_vector && kernel_.sample) loops.push_back(*kernel_.sample);
+    for (std::size_t k = 0; k < root.subscripts.size(); ++k) {
+      const auto symbol = root.subscripts[k].as_symbol();
+      if (!symbol || symbol->is_dim() || is_shared(kernel_.vector, root.subscripts[k]) || is_shared(kernel_.sample, root.subscripts[k])) continue;
+      const AxisDecl& axis = root.definition.axes[k];
+      loops.push_back({*symbol, axis.range.substitute(lookup), axis.name});
+    }
     return loops;
   }
 
@@ -206,8 +214,11 @@ class KernelLowering {
   }
 
   template <class Body>
-  static void over_loops(NestBuilder& nest, const std::vector<LoopIndex>& loops, const Body& body) {
-    for (const LoopIndex& loop : loops) nest.open_loop(loop.symbol, loop.range, loop.name, {.parallel = true});
+  static void over_loops(NestBuilder& nest, const std::vector<LoopIndex>& loops, const std::string& comment, const Body& body) {
+    for (const LoopIndex& loop : loops) {
+      const bool outermost = &loop == &loops.front();
+      nest.open_loop(loop.symbol, loop.range, loop.name, {.parallel = true, .comment = outermost ? comment : ""});
+    }
     body();
     for (std::size_t k = 0; k < loops.size(); ++k) nest.close_loop();
   }
@@ -243,6 +254,10 @@ std::vector<std::string> kernel_arguments(const Program& program, bool in_scan) 
   names.insert(names.end(), {argument::kChunk, argument::kChunks, argument::kTileLow, argument::kTileHigh,
                              argument::kChunkLow, argument::kChunkHigh, argument::kSeed, argument::kStep});
   return names;
+}
+
+std::string cite(const Definition& definition) {
+  return definition.line > 0 ? definition.name + " (line " + std::to_string(definition.line) + ")" : definition.name;
 }
 
 std::string kernel_name(std::string name) {

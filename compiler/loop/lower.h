@@ -25,6 +25,7 @@ struct BufferUse {
   /// One copy of the tensor (in a scan: of its slice at the step) per chunk, summed or otherwise combined afterwards in
   /// the order of the chunks. With one chunk the buffer is the tensor itself (in a scan: starts at the slice).
   std::optional<ReduceKind> partial;
+  std::string source = {};  // of what is written, see cite()
   bool operator==(const BufferUse&) const = default;
 };
 
@@ -62,6 +63,8 @@ inline constexpr const char* kStep = "%step";
 
 /// The names of all arguments, in their order.
 std::vector<std::string> kernel_arguments(const Program& program, bool in_scan);
+/// "mean (line 4)": a definition and where it stands, for comments.
+std::string cite(const Definition& definition);
 /// A name that every code generator's language takes.
 std::string kernel_name(std::string name);
 /// A tensor as a buffer that is read.

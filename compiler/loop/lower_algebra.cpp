@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/loop/lower.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -11,7 +12,7 @@ namespace {
 class AlgebraWriter {
  public:
   AlgebraWriter(NestBuilder& nest, LoopProgram& program, const KernelRoot& root, bool varying)
-      : nest_(nest), program_(program), root_(root), type_(value_type(root.definition.dtype)), varying_(varying) {
+      : nest_(nest), program_(program), root_(root), cited_(cite(root.definition) + ": "), type_(value_type(root.definition.dtype)), varying_(varying) {
     const Affine& size = root.body->size;
     if (!size.is_constant()) throw CompileError("the matrix of " + root.definition.name + " has an extent that is not known when compiling; make that dim static");
     size_ = size.constant();
@@ -72,14 +73,14 @@ class AlgebraWriter {
   }
 
   template <class Body>
-  void parallel_loop(const Affine& first, const Affine& last, const Body& body) {
-    loop(first, last, body, {.parallel = true});
+  void parallel_loop(const Affine& first, const Affine& last, const Body& body, std::string comment = {}) {
+    loop(first, last, body, {.parallel = true, .comment = std::move(comment)});
   }
 
   /// From size-1 down to 0: the loop runs upwards and the body sees the mirrored index.
   template <class Body>
-  void loop_down(const Body& body) {
-    loop(0, size_, [&](Index up) { body(Affine(size_ - 1) - Affine(up)); });
+  void loop_down(const Body& body, std::string comment) {
+    loop(0, size_, [&](Index up) { body(Affine(size_ - 1) - Affine(up)); }, {.comment = std::move(comment)});
   }
 
   /// sum over k in first..last of term(k)
@@ -95,7 +96,7 @@ class AlgebraWriter {
   }
 
   void load_lower_triangle(ArrayId a, const OpenedLinearAlgebra& opened) {
-    nest_.open_loop(opened.row, Range::extent(size_), {}, {.parallel = true});
+    nest_.open_loop(opened.row, Range::extent(size_), {}, {.parallel = true, .comment = cited_ + "the matrix"});
     nest_.open_loop(opened.col, Range::half_open(0, Affine(opened.row) + Affine(1)), {}, {.parallel = true});
     store(a, {opened.row, opened.col}, nest_.emit(nest_.guarded(opened.matrix), type_));
     nest_.close_loop();
@@ -104,7 +105,7 @@ class AlgebraWriter {
 
   ArrayId load_vector(const OpenedLinearAlgebra& opened) {
     const ArrayId x = vector("vector");
-    nest_.open_loop(opened.row, Range::extent(size_), {}, {.parallel = true});
+    nest_.open_loop(opened.row, Range::extent(size_), {}, {.parallel = true, .comment = cited_ + "the right-hand side"});
     store(x, {opened.row}, nest_.emit(nest_.guarded(opened.rhs), type_));
     nest_.close_loop();
     return x;
@@ -129,7 +130,7 @@ class AlgebraWriter {
       parallel_loop(Affine(j) + Affine(1), size_, [&](Index i) {
         store(a, {i, j}, binary("*", minus(load(a, {i, j}), row_product(i)), reciprocal));
       });
-    });
+    }, {.comment = cited_ + "Cholesky factor, column by column"});
   }
 
   std::uint32_t declare_check(const std::vector<LoopIndex>& batch) {
@@ -147,7 +148,7 @@ class AlgebraWriter {
   }
 
   void clear_upper(ArrayId a) {
-    parallel_loop(0, size_, [&](Index i) { loop(Affine(i) + Affine(1), size_, [&](Index j) { store(a, {i, j}, number(0)); }); });
+    parallel_loop(0, size_, [&](Index i) { loop(Affine(i) + Affine(1), size_, [&](Index j) { store(a, {i, j}, number(0)); }); }, cited_ + "zeros above the diagonal");
   }
 
   /// L^-1 column by column, then (L^-1)^T L^-1, one triangle and its mirror.
@@ -159,7 +160,7 @@ class AlgebraWriter {
         const ValueId dot = sum(j, i, [&](Index k) { return binary("*", load(l, {i, k}), load(m, {k, j})); });
         store(m, {i, j}, nest_.emit_call("neg", {binary("/", dot, load(l, {i, i}))}));
       });
-    });
+    }, cited_ + "the factor's inverse");
     const ArrayId x = matrix("inverse");
     parallel_loop(0, size_, [&](Index i) {
       loop(0, Affine(i) + Affine(1), [&](Index j) {
@@ -167,7 +168,7 @@ class AlgebraWriter {
         store(x, {i, j}, dot);
         store(x, {j, i}, dot);
       });
-    });
+    }, cited_ + "the inverse");
     return x;
   }
 
@@ -182,19 +183,20 @@ class AlgebraWriter {
     loop(0, size_, [&](Index i) {
       const ValueId dot = sum(0, i, [&](Index k) { return binary("*", load(l, {i, k}), load(x, {k})); });
       store(x, {i}, binary("/", minus(load(x, {i}), dot), load(l, {i, i})));
-    });
+    }, {.comment = cited_ + "forward substitution"});
   }
 
   void substitute_backward(ArrayId l, ArrayId x) {
     loop_down([&](const Affine& i) {
       const ValueId dot = sum(i + Affine(1), size_, [&](Index k) { return binary("*", load(l, {k, i}), load(x, {k})); });
       store(x, {i}, binary("/", minus(load(x, {i}), dot), load(l, {i, i})));
-    });
+    }, cited_ + "backward substitution");
   }
 
   NestBuilder& nest_;
   LoopProgram& program_;
   const KernelRoot& root_;
+  std::string cited_;
   ValueType type_;
   bool varying_;
   std::int64_t size_ = 0;
@@ -218,7 +220,10 @@ void lower_algebra(NestBuilder& nest, LoopProgram& program, const KernelRoot& ro
   AlgebraWriter writer(nest, program, root, vector.has_value());
   const ArrayId result = writer.run(batch);
 
-  for (const LoopIndex& loop : element) nest.open_loop(loop.symbol, loop.range, loop.name, {.parallel = true});
+  for (const LoopIndex& loop : element) {
+    const bool outermost = &loop == &element.front();
+    nest.open_loop(loop.symbol, loop.range, loop.name, {.parallel = true, .comment = outermost ? cite(root.definition) : ""});
+  }
   std::vector<Affine> read;
   for (const Affine& subscript : root.body->subscripts) read.push_back(nest.resolve(subscript));
   if (read.empty()) read.emplace_back(0);

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "compiler/ir/functions.h"
+#include "compiler/loop/progression.h"
 #include "compiler/loop/staging.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/support/error.h"
@@ -66,7 +67,7 @@ void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
       };
       if (std::ranges::any_of(stages_, same) || !is_safe_everywhere(staged)) continue;
       const ArrayId array = new_array("stage", staged.type, {staged.extent}, is_varying(staged.expr));
-      open_loop(staged.placeholder, Range::extent(staged.extent), {}, {.parallel = true});
+      open_loop(staged.placeholder, Range::extent(staged.extent), {}, {.parallel = true, .comment = "beforehand, for " + work.source});
       count_factors(staged.expr);
       const ValueId value = emit(staged.expr, staged.type);
       append(stmt::StoreArray{array, {resolve(staged.placeholder)}, value});
@@ -93,7 +94,7 @@ void NestBuilder::close_loop() {
   for (auto* bounds : {&range.lows, &range.highs}) {
     for (Bound& bound : *bounds) bound.value = resolve(bound.value);
   }
-  append(stmt::For{frame.variable, std::move(range), frame.traits.vector, std::move(frame.block), frame.name, frame.traits.parallel});
+  append(stmt::For{frame.variable, std::move(range), frame.traits.vector, std::move(frame.block), frame.name, frame.traits.parallel, std::move(frame.traits.comment)});
 }
 
 void NestBuilder::append(Statement statement) {
@@ -274,6 +275,9 @@ ValueId NestBuilder::emit_call_node(const Expr& expr, ValueType type) {
     return inner == type ? value : place({type, program_.values[value].varying, op::Convert{value}}, value_depth_[value]);
   }
   if (is_call(expr, "+") || is_call(expr, "*")) return emit_chain(expr, type);
+  if (is_call(expr, "exp")) {
+    if (const auto value = emit_progression(expr, type)) return *value;
+  }
   if (is_call(expr, "exp") && (is_call(expr->args[0], "*") || is_call(expr->args[0], "neg"))) {
     // A product is rounded anyway: the factor log2(e) joins the part of it that stays fixed in the loop.
     const Expr exponent = scaled(expr->args[0], std::numbers::log2e);
@@ -300,6 +304,26 @@ ValueId NestBuilder::emit_condition(const Expr& expr, ValueType type) {
   std::vector<ValueId> args;
   for (const Expr& arg : expr->args) args.push_back(is_truth(arg) ? emit_condition(arg, type) : emit(arg, inner));
   return place_call(*expr->function, std::move(args), inner);
+}
+
+/// A var holds what the round is to find; each round leaves to the next what that is to find.
+std::optional<ValueId> NestBuilder::emit_progression(const Expr& exponential, ValueType type) {
+  const auto innermost = std::ranges::find_if(frames_.rbegin(), frames_.rend() - 1, [&](const Frame& frame) { return exponential->depends_on(frame.index); });
+  if (innermost == frames_.rend() - 1 || innermost->traits.vector || innermost->traits.parallel) return std::nullopt;
+  const auto depth = static_cast<std::size_t>(frames_.rend() - innermost) - 1;
+  const auto progression = progression_of(exponential, frames_[depth].index, frames_[depth].range, type);
+  if (!progression) return std::nullopt;
+  alive_.insert(alive_.end(), {progression->first, progression->factor});
+  const ValueId first = emit(progression->first, type);
+  const ValueId factor = emit(progression->factor, type);
+  const bool varying = program_.values[first].varying || program_.values[factor].varying;
+  const VarId var = new_var(type, varying);
+  Block& before = depth == 1 ? program_.body : frames_[depth - 1].block;
+  before.push_back(stmt::SetVar{var, first});
+  const ValueId value = place({type, varying, op::ReadVar{var}}, depth);
+  const ValueId next = place({type, varying, op::Call{&function("*"), {value, factor}}}, depth);
+  frames_[depth].block.push_back(stmt::SetVar{var, next});
+  return value;
 }
 
 /// Sums and products associate from the outermost loop inwards, so that what is fixed in a loop is combined before it.
@@ -344,7 +368,7 @@ void NestBuilder::collect_reductions(const Work& work, std::vector<Reduction>& f
     for (const Expr& arg : e->args) walk(arg, argument_type(e, t), inside || e->kind == NodeKind::Reduce);
     if (e->kind != NodeKind::Reduce || !is_available(e) || (inside && !proof.holds_within(e, here))) return;
     const bool known = std::ranges::any_of(found, [&](const Reduction& r) { return r.expr == e && r.type == t; });
-    if (!known) found.push_back({e, t});
+    if (!known) found.push_back({e, t, work.source});
   };
   walk(work.body, work.type, !work.loops.empty());
 }
@@ -395,6 +419,22 @@ bool tells_apart(const Work& work, Symbol index) {
 
 }  // namespace
 
+/// "sum for mean (line 4), variance (line 5)"
+std::string NestBuilder::comment_on(const std::vector<Reduction>& reductions, const std::vector<Work*>& works) {
+  static constexpr const char* kNames[] = {"sum", "product", "maximum", "minimum"};
+  constexpr std::size_t kMost = 3;
+  std::string text = reductions.empty() ? "" : kNames[static_cast<int>(reductions.front().expr->reduce)] + std::string(" for ");
+  std::vector<std::string> sources;
+  const auto note = [&](const std::string& source) {
+    if (!source.empty() && std::ranges::find(sources, source) == sources.end()) sources.push_back(source);
+  };
+  for (const Reduction& reduction : reductions) note(reduction.source);
+  for (const Work* work : works) note(work->source);
+  for (std::size_t k = 0; k < std::min(sources.size(), kMost); ++k) text += (k > 0 ? ", " : "") + sources[k];
+  if (sources.size() > kMost) text += " and " + std::to_string(sources.size() - kMost) + " more";
+  return sources.empty() ? "" : text;
+}
+
 void NestBuilder::run_group(const Range& range, std::vector<Reduction> reductions, std::vector<Work*> works) {
   const Symbol index = Symbol::fresh();
   std::vector<Work> inner;
@@ -405,7 +445,7 @@ void NestBuilder::run_group(const Range& range, std::vector<Reduction> reduction
     vars.push_back(var);
     const Expr body = substitute(r.expr->args[0], {{Symbol::bound(r.expr->height), index}});
     count_factors(body);
-    inner.push_back({Work::Target::Var, var, {}, r.expr->reduce, r.type, body, {}});
+    inner.push_back({Work::Target::Var, var, {}, r.expr->reduce, r.type, body, {}, r.source});
   }
   for (const Work* work : works) {
     Work next = *work;
@@ -422,7 +462,8 @@ void NestBuilder::run_group(const Range& range, std::vector<Reduction> reduction
   const std::size_t outer_stages = stages_.size();
   stage(inner, index);
   const bool parallel = reductions.empty() && std::ranges::all_of(inner, [&](const Work& work) { return tells_apart(work, index); });
-  open_loop(index, range, works.empty() ? std::string() : works.front()->loops.front().name, {.parallel = parallel});
+  open_loop(index, range, works.empty() ? std::string() : works.front()->loops.front().name,
+            {.parallel = parallel, .comment = comment_on(reductions, works)});
   build(std::move(inner));
   close_loop();
   stages_.erase(stages_.begin() + static_cast<std::ptrdiff_t>(outer_stages), stages_.end());

@@ -24,12 +24,14 @@ struct Work {
   ValueType type = ValueType::f32;
   Expr body;
   std::vector<LoopIndex> loops;
+  std::string source = {};  // what it belongs to, for comments
 };
 
 /// See stmt::For.
 struct LoopTraits {
   bool vector = false;
   bool parallel = false;
+  std::string comment = {};
 };
 
 class NestBuilder {
@@ -80,6 +82,7 @@ class NestBuilder {
   struct Reduction {
     Expr expr;
     ValueType type;
+    std::string source;
   };
   using Key = std::pair<const Node*, ValueType>;
 
@@ -101,12 +104,14 @@ class NestBuilder {
   ValueId place_load(const Expr& access, ValueType type, std::size_t depth, std::optional<ValueId> guard);
   IndexDomain domain_at(std::size_t depth) const;
   ValueId emit_call_node(const Expr& expr, ValueType type);
+  std::optional<ValueId> emit_progression(const Expr& exponential, ValueType type);
   ValueId emit_chain(const Expr& expr, ValueType type);
   ValueId emit_condition(const Expr& expr, ValueType type);
 
   void collect_reductions(const Work& work, std::vector<Reduction>& found) const;
   bool waits_for(const Expr& expr, const std::vector<Reduction>& pending) const;
   void finish_work(const Work& work);
+  static std::string comment_on(const std::vector<Reduction>& reductions, const std::vector<Work*>& works);
   void run_group(const Range& range, std::vector<Reduction> reductions, std::vector<Work*> works);
   ValueId combine(ReduceKind kind, ValueId a, ValueId b);
 

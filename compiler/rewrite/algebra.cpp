@@ -253,9 +253,15 @@ Expr power(const Expr& a, int exponent) {
 
 namespace {
 
+bool has_rounds(const Range& range) {
+  const auto extent = range.as_extent();
+  return extent && extent->is_constant() && extent->constant() > 0;
+}
+
 /// Whether the expression can be evaluated where the loop over `index` stands, even if that has no rounds.
-bool may_leave(const Expr& expr, Symbol index, const Surroundings* around) {
+bool may_leave(const Expr& expr, Symbol index, const Range& range, const Surroundings* around) {
   if (expr->depends_on(index)) return false;
+  if (has_rounds(range)) return true;
   bool reads = false;
   visit(expr, [&](const Expr& e) { reads |= e->kind == NodeKind::Access; });
   return !reads || (around && InsideProof(around->program, Inside::Element).holds_within(expr, around->domain));
@@ -272,16 +278,16 @@ std::optional<Affine> rounds_of(const Range& range) {
 Expr plain_sum(Symbol index, const Range& range, const Expr& body, const Surroundings* around) {
   if (body->is_constant(0)) return body;
   const auto rounds = rounds_of(range);
-  if (!rounds || !may_leave(body, index, around)) return reduce(ReduceKind::Sum, index, range, body);
+  if (!rounds || !may_leave(body, index, range, around)) return reduce(ReduceKind::Sum, index, range, body);
   return times(normalise(index_value(*rounds)), body);
 }
 
 /// The factors of `product` that must stay in the loop over the index, and those that leave it.
-std::pair<Product, Product> split_by_index(const Product& product, Symbol index, const Surroundings* around) {
+std::pair<Product, Product> split_by_index(const Product& product, Symbol index, const Range& range, const Surroundings* around) {
   Product inside;
   Product outside{product.coefficient, {}};
   for (const Factor& factor : product.factors) {
-    (may_leave(factor.base, index, around) ? outside : inside).factors.push_back(factor);
+    (may_leave(factor.base, index, range, around) ? outside : inside).factors.push_back(factor);
   }
   return {inside, outside};
 }
@@ -292,7 +298,7 @@ Expr make_reduction_sum(Symbol index, const Range& range, const Expr& body, cons
   if (is_call(body, "+")) {
     const std::vector<Term> terms = terms_of(body);
     const bool sets_free = std::ranges::any_of(terms, [&](const Term& term) {
-      return !split_by_index(product_of(term.product), index, around).second.factors.empty();
+      return !split_by_index(product_of(term.product), index, range, around).second.factors.empty();
     });
     if (!sets_free) return plain_sum(index, range, body, around);
     std::vector<Term> sums;
@@ -301,7 +307,7 @@ Expr make_reduction_sum(Symbol index, const Range& range, const Expr& body, cons
     for (const Term& sum : sums) total = plus(total, scaled(sum.product, sum.coefficient));
     return total;
   }
-  const auto [inside, outside] = split_by_index(product_of(body), index, around);
+  const auto [inside, outside] = split_by_index(product_of(body), index, range, around);
   if (outside.factors.empty() && outside.coefficient == 1) return plain_sum(index, range, body, around);
   return times(make_product(outside), plain_sum(index, range, make_product(inside), around));
 }

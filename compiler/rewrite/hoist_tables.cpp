@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "compiler/ir/functions.h"
 #include "compiler/rewrite/algebra.h"
@@ -17,7 +18,8 @@ constexpr std::int64_t kLargestTable = std::int64_t{1} << 22;
 
 class TableHoister {
  public:
-  TableHoister(Program& names, std::vector<Definition>& tables) : program_(names), tables_(tables) {}
+  TableHoister(Program& names, std::map<std::string, std::string>& converted, std::vector<Definition>& tables)
+      : program_(names), converted_(converted), tables_(tables) {}
 
   Expr run(const Definition& definition) {
     user_ = &definition;
@@ -42,7 +44,8 @@ class TableHoister {
       for (const Expr& arg : product->args) {
         (arg->depends_on(symbol) ? varying : fixed).push_back(arg);
       }
-      if (fixed.size() < 2) continue;
+      const auto numbers = std::ranges::count(fixed, NodeKind::Constant, [](const Expr& e) { return e->kind; });
+      if (static_cast<std::ptrdiff_t>(fixed.size()) - numbers < 2) continue;
       const Expr group = call("*", fixed);
       if (!is_table(group, scope)) continue;
       const auto table = make_table(group, scope);
@@ -79,7 +82,24 @@ class TableHoister {
 
   bool needs_conversion(const Expr& expr) const { return user_->dtype == DType::f32 && program_.dtype_of(expr->tensor) == DType::f64; }
 
+  /// In single, whole: all who read the tensor share it.
+  Expr read_converted(const Expr& access, const Definition& producer) {
+    std::string& name = converted_[access->tensor];
+    if (name.empty()) {
+      name = unused_name(program_, access->tensor + ".single");
+      Definition copy{name, user_->dtype, producer.axes, {}, false, producer.line};
+      std::vector<Affine> element;
+      for (std::uint32_t k = 0; k < producer.axes.size(); ++k) element.emplace_back(Symbol::axis(k));
+      copy.body = tensor_access(access->tensor, std::move(element));
+      program_.definitions.push_back(copy);
+      tables_.push_back(std::move(copy));
+    }
+    return tensor_access(name, access->subscripts);
+  }
+
   std::optional<Expr> make_table(const Expr& expr, const Scope& scope) {
+    const Definition* read = expr->kind == NodeKind::Access ? program_.find_definition(expr->tensor) : nullptr;
+    if (read && !read->scan) return read_converted(expr, *read);
     auto table = extract(program_, scope, expr, user_->name + ".table", user_->dtype);
     if (!table) return std::nullopt;
     bool in_double = false;
@@ -93,6 +113,7 @@ class TableHoister {
   }
 
   Program& program_;
+  std::map<std::string, std::string>& converted_;  // tensors in double to their copies in single
   std::vector<Definition>& tables_;
   const Definition* user_ = nullptr;
 };
@@ -103,9 +124,10 @@ Program hoist_tables(const Program& program) {
   Program result = program;
   result.definitions.clear();
   Program names = program;
+  std::map<std::string, std::string> converted;
   for (Definition definition : program.definitions) {
     std::vector<Definition> tables;
-    if (definition.body->kind != NodeKind::LinearAlgebra) definition.body = TableHoister(names, tables).run(definition);
+    if (definition.body->kind != NodeKind::LinearAlgebra) definition.body = TableHoister(names, converted, tables).run(definition);
     for (Definition& table : tables) result.definitions.push_back(std::move(table));
     result.definitions.push_back(std::move(definition));
   }

@@ -16,25 +16,6 @@ constexpr double kTableCost = 8;
 /// A definition larger than this many times the largest input or output never exists in memory.
 constexpr double kRoomFactor = 4;
 
-double assumed_size(const std::vector<AxisDecl>& axes) {
-  double size = 1;
-  for (const AxisDecl& axis : axes) size *= assumed_extent(axis.range);
-  return size;
-}
-
-double largest_tensor(const Program& program) {
-  double largest = 1;
-  for (const InputDecl& input : program.inputs) {
-    double size = 1;
-    for (const Affine& extent : input.shape) size *= assumed_extent(Range::extent(extent));
-    largest = std::max(largest, size);
-  }
-  for (const Definition& definition : program.definitions) {
-    if (definition.output) largest = std::max(largest, assumed_size(definition.axes));
-  }
-  return largest;
-}
-
 bool is_element_wise(const Expr& body) {
   bool result = true;
   visit(body, [&](const Expr& e) { result &= e->kind != NodeKind::Reduce && e->kind != NodeKind::LinearAlgebra; });
@@ -54,13 +35,34 @@ bool is_carried(const Program& program, const Definition& definition) {
   return found;
 }
 
+/// Elements of a triangle are best computed side by side, also where one that is none gathers them.
+bool is_triangle(const Definition& definition) {
+  return std::ranges::any_of(definition.axes, [&](const AxisDecl& axis) {
+    for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
+      if (mentions(axis.range, Symbol::axis(k))) return true;
+    }
+    return false;
+  });
+}
+
+/// Tensors that definitions of another precision read.
+std::set<std::string> read_converted(const Program& program) {
+  std::set<std::string> names;
+  for (const Definition& reader : program.definitions) {
+    visit(reader.body, [&](const Expr& e) {
+      if (e->kind == NodeKind::Access && program.dtype_of(e->tensor) != reader.dtype) names.insert(e->tensor);
+    });
+  }
+  return names;
+}
+
 bool mentions_axis(const Expr& access, Symbol symbol) {
   return std::ranges::any_of(access->subscripts, [&](const Affine& subscript) { return subscript.mentions(symbol); });
 }
 
 class Inliner {
  public:
-  explicit Inliner(const Program& program) : room_(kRoomFactor * largest_tensor(program)) {}
+  explicit Inliner(const Program& program) : room_(kRoomFactor * largest_tensor(program)), converted_(read_converted(program)) {}
 
   void run(Program& program) {
     for (Definition& definition : program.definitions) {
@@ -89,8 +91,9 @@ class Inliner {
     if (assumed_size(producer.axes) > room_) return true;
     const double producer_cost = cost(producer.body);
     const bool has_long_axis = std::ranges::any_of(producer.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
-    if (!has_long_axis && (producer_cost >= kTableCost || producer.dtype != consumer_->dtype)) return false;
+    if (!has_long_axis && (producer_cost >= kTableCost || converted_.contains(producer.name))) return false;
     if (producer_cost <= kTrivialCost) return true;
+    if (is_triangle(producer) && !is_triangle(*consumer_)) return false;
     // A consumer that is itself about to go into others is no loop yet.
     if (producer_cost < kTableCost && !consumer_->output && is_element_wise(consumer_->body)) return true;
     // Loops around the use that the producer does not know repeat it, unless they are inner loops, which hoisting takes care of.
@@ -104,6 +107,7 @@ class Inliner {
   }
 
   double room_;
+  std::set<std::string> converted_;  // in memory anyway, if they have no long axis
   const Definition* consumer_ = nullptr;
   std::map<std::string, Definition> candidates_;
 };

@@ -30,6 +30,7 @@ Program inline_definitions(const Program& program);       // element-wise defini
 Program split_exponentials(const Program& program);       // exp(a+b) -> exp(a)*exp(b) where b does not change in a long loop
 Program fold_double_sums(const Program& program);         // symmetric double sums to triangles; dependence on r+t only to one sum
 Program split_reductions(const Program& program);         // sums over long ranges become definitions of their own
+Program split_summands(const Program& program);           // costly summands of short sums become definitions of their own
 Program share_definitions(const Program& program);        // equal definitions become one
 Program narrow_definitions(const Program& program);       // symmetric tensors keep one triangle; tensors in r+t one axis
 Program split_products(const Program& program);  // sums of products over whole tensors, for a library to multiply

@@ -58,10 +58,34 @@ std::int64_t width_guess(const Range& range) {
 
 bool is_long(const Range& range) { return mentions_dim(range) || (known_extent(range) && *known_extent(range) >= kLongExtent); }
 
+bool mentions(const Range& range, Symbol symbol) {
+  const auto in = [&](const Bound& bound) { return bound.value.mentions(symbol); };
+  return std::ranges::any_of(range.lows, in) || std::ranges::any_of(range.highs, in);
+}
+
 double assumed_extent(const Range& range) {
   if (const auto extent = known_extent(range)) return static_cast<double>(*extent);
   if (mentions_dim(range)) return kAssumedExtent;
   return static_cast<double>(width_guess(range)) * 0.6;  // dependent bounds: a triangle, more or less
+}
+
+double assumed_size(const std::vector<AxisDecl>& axes) {
+  double size = 1;
+  for (const AxisDecl& axis : axes) size *= assumed_extent(Range::extent(axis.extent));
+  return size;
+}
+
+double largest_tensor(const Program& program) {
+  double largest = 1;
+  for (const InputDecl& input : program.inputs) {
+    double size = 1;
+    for (const Affine& extent : input.shape) size *= assumed_extent(Range::extent(extent));
+    largest = std::max(largest, size);
+  }
+  for (const Definition& definition : program.definitions) {
+    if (definition.output) largest = std::max(largest, assumed_size(definition.axes));
+  }
+  return largest;
 }
 
 Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function<Expr(const Expr&, const Scope&)>& f) {

@@ -30,8 +30,14 @@ struct Scope {
 std::optional<std::int64_t> known_extent(const Range& range);
 /// A dynamic extent, or one of at least kLongExtent.
 bool is_long(const Range& range);
+/// Whether the symbol moves an end of the range.
+bool mentions(const Range& range, Symbol symbol);
 /// Rounds for the cost model.
 double assumed_extent(const Range& range);
+/// Elements of a tensor with these axes, for the cost model.
+double assumed_size(const std::vector<AxisDecl>& axes);
+/// That of the largest input or output.
+double largest_tensor(const Program& program);
 
 /// Applies `f(expr, scope)` to every subexpression, innermost first, with binders opened; f gives the replacement.
 Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function<Expr(const Expr&, const Scope&)>& f);

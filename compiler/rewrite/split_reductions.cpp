@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
@@ -29,6 +30,24 @@ bool fits_in_memory(const Definition& user, const Expr& expr, const Scope& scope
   return long_axes <= 2;
 }
 
+/// sum[t](a * sum[s](b)) with a long range of s -> sum[s](sum[t](a * b)): the long sum is the one that is split off, with the
+/// fewest elements.
+std::optional<Expr> long_sum_first(const Expr& expr) {
+  if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::Sum || is_long(expr->range)) return std::nullopt;
+  const OpenedReduce outer = open(expr);
+  Product product = product_of(outer.body);
+  const auto inner = std::ranges::find_if(product.factors, [&](const Factor& factor) {
+    const Expr& e = factor.base;
+    return factor.power == 1 && e->kind == NodeKind::Reduce && e->reduce == ReduceKind::Sum && is_long(e->range) &&
+           e->depends_on(outer.index) && !mentions(e->range, outer.index);
+  });
+  if (inner == product.factors.end()) return std::nullopt;
+  const OpenedReduce opened = open(inner->base);
+  product.factors.erase(inner);
+  const Expr body = times(make_product(std::move(product)), opened.body);
+  return reduce(ReduceKind::Sum, opened.index, opened.range, make_reduction_sum(outer.index, outer.range, body));
+}
+
 }  // namespace
 
 Program split_reductions(const Program& program) {
@@ -37,6 +56,9 @@ Program split_reductions(const Program& program) {
   Program names = program;  // for unused names
   for (Definition definition : program.definitions) {
     std::vector<Definition> before;
+    definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), [](const Expr& expr, const Scope&) {
+      return long_sum_first(expr).value_or(expr);
+    });
     const Expr root = definition.body;
     const auto split = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
       const bool splits = expr->kind == NodeKind::Reduce && expr != root && is_long(expr->range) && fits_in_memory(definition, expr, scope);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <thread>
 
@@ -102,6 +103,11 @@ std::vector<std::int64_t> chunks_of(const Plan& plan, const DimValues& dims) {
   return chunks;
 }
 
+Schedule tuned_schedule(const std::vector<Schedule>& candidates, const Tuned& tuned) {
+  const Schedule& fastest = candidates.at(tuned.way);
+  return {fastest.tiles, fastest.chunks, tuned.reason};
+}
+
 class CpuExecutable : public Executable {
  public:
   CpuExecutable(std::shared_ptr<const Plan> plan, DimValues dims, CpuResources& resources)
@@ -159,9 +165,9 @@ class CpuExecutable : public Executable {
     const auto candidates = candidate_schedules(lowered, dims_, kernel.code->lanes());
     if (resources_.tune && candidates.size() > 1) {
       const std::string kernel_key = cpu_cache_key(kernel.code->source(), resources_.machine);
-      const std::string key = tuning_key(kernel_key, dims_, resources_.pool.threads());
-      const auto tuned = find_tuned(resources_.cache, key, candidates);
-      if (tuned) schedule = *tuned;
+      const std::string key = tuning_key(kernel_key, dims_, processor_of(resources_.pool.threads()));
+      const auto tuned = find_tuned(resources_.cache, key, records_of(candidates));
+      if (tuned) schedule = tuned_schedule(candidates, *tuned);
       if (!tuned) kernel.tuning_key = key;
     }
     use_schedule(kernel, schedule);
@@ -213,14 +219,18 @@ class CpuExecutable : public Executable {
 
   /// A kernel may run any number of times: nothing that it reads lies where it writes.
   void tune(PreparedKernel& kernel, const Run& run) {
-    const Trial trial{[&](const Schedule& schedule) {
-                        use_schedule(kernel, schedule);
-                        start_run(kernel, run);
-                      },
-                      [&] { launch(kernel, run, 0); }};
     const auto candidates = candidate_schedules(*kernel.lowered, dims_, kernel.code->lanes());
-    const Schedule best = measure_schedules(resources_.cache, kernel.tuning_key, candidates, trial);
-    trial.prepare(best);
+    const auto use = [&](const Schedule& schedule) {
+      use_schedule(kernel, schedule);
+      start_run(kernel, run);
+    };
+    const auto timed_launch = [&] {
+      const auto start = std::chrono::steady_clock::now();
+      launch(kernel, run, 0);
+      return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    };
+    const Trial trial{[&](std::size_t way) { use(candidates[way]); }, timed_launch};
+    use(tuned_schedule(candidates, measure(resources_.cache, kernel.tuning_key, records_of(candidates), trial)));
     kernel.tuning_key.clear();
     log_info(LogChannel::Runtime, "tuned {}", describe(kernel));
   }

@@ -37,7 +37,7 @@ CacheEntry compile(const CudaKernel& kernel, KernelBuilder& builder) {
 }
 
 CompiledKernel find_or_compile(const KernelRequest& request, Thrift thrift, KernelBuilder& builder) {
-  CompiledKernel made{request.lowered, choose_cuda_schedule(*request.lowered, request.limits, request.wide_index, thrift), {}, {}, builder.compiler.version};
+  CompiledKernel made{request.lowered, choose_cuda_schedule(*request.lowered, request.limits, request.preference, request.wide_index, thrift), {}, {}, builder.compiler.version};
   made.kernel = cuda_kernel(*made.lowered, made.schedule);
   auto edited = builder.overrides.find(cuda_kernel_file(made.kernel, builder.compiler, builder.architecture));
   if (edited) made.kernel.text = std::move(edited->text);

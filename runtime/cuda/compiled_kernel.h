@@ -14,6 +14,7 @@ namespace moxie::cuda {
 struct KernelRequest {
   const LoweredKernel* lowered = nullptr;  // of a Plan that outlives this
   GpuLimits limits;
+  CudaPreference preference = {};
   bool wide_index = false;
 };
 
@@ -31,6 +32,8 @@ struct KernelBuilder {
   int architecture = 0;
   KernelCache& cache;
   KernelOverrides& overrides;
+  CudaPreferences preferences = {};
+  bool tune = false;
 };
 
 /// Finds the kernels in the cache, or compiles them on several threads. A kernel whose registers do not suffice is compiled again with more thrift,

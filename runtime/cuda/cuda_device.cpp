@@ -7,13 +7,17 @@
 namespace moxie {
 namespace {
 
+CudaPreferences chosen_preferences(const DeviceOptions& options) {
+  return parse_cuda_preferences(options.schedule.empty() ? switch_value("MOXIE_SCHEDULE") : options.schedule);
+}
+
 class CudaDevice : public Device {
  public:
   CudaDevice(cuda::Platform platform, const DeviceOptions& options)
       : gpu_(std::make_shared<cuda::Gpu>(platform.driver, platform.name)),
         cache_(cache_directory(options)),
         overrides_(switch_value("MOXIE_KERNEL_OVERRIDE")),
-        builder_{std::move(platform.compiler), gpu_->architecture(), cache_, overrides_},
+        builder_{std::move(platform.compiler), gpu_->architecture(), cache_, overrides_, chosen_preferences(options), options.tune},
         multiply_(std::move(platform.multiply)) {}
   ~CudaDevice() override { gpu_->settle(); }
 

@@ -5,7 +5,10 @@
 #include <limits>
 
 #include "compiler/support/error.h"
+#include "runtime/cuda/cuda_tuning.h"
 #include "runtime/host_tensor.h"
+#include "runtime/log.h"
+#include "runtime/tuner.h"
 
 namespace moxie::cuda {
 namespace {
@@ -16,10 +19,12 @@ std::int64_t count_elements(const Program& program, const std::string& tensor, c
   return count;
 }
 
-/// Whether 32-bit subscripts do not reach all elements.
+constexpr std::int64_t kBeyond = 1 << 24;
+
+/// Whether 32-bit subscripts do not reach all elements, and a little beyond them, where blocks end.
 bool needs_wide_index(const Plan& plan, const LoweredKernel& kernel, const DimValues& dims) {
   return std::ranges::any_of(kernel.uses, [&](const BufferUse& use) {
-    return count_elements(plan.fused.program, use.tensor, dims) > std::numeric_limits<std::int32_t>::max();
+    return count_elements(plan.fused.program, use.tensor, dims) > std::numeric_limits<std::int32_t>::max() - kBeyond;
   });
 }
 
@@ -41,6 +46,7 @@ std::vector<const LoweredKernel*> all_kernels(const Plan& plan) {
 CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder, const Multiply& multiply,
                                std::shared_ptr<const Plan> plan, DimValues dims)
     : gpu_(std::move(gpu)),
+      cache_(builder.cache),
       multiply_(multiply),
       plan_(std::move(plan)),
       dims_(std::move(dims)),
@@ -48,6 +54,7 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder,
       graphs_(gpu_) {
   GpuLimits limits;
   limits.multiprocessors = gpu_->multiprocessors();
+  limits.threads = gpu_->threads();
   load_kernels(builder, limits);
   place_memory();
   find_outside();
@@ -59,28 +66,48 @@ CudaExecutable::~CudaExecutable() { gpu_->settle(); }
 
 void CudaExecutable::load_kernels(KernelBuilder& builder, const GpuLimits& limits) {
   std::vector<KernelRequest> requests;
-  for (const LoweredKernel* kernel : all_kernels(*plan_))
-    requests.push_back({kernel, limits, needs_wide_index(*plan_, *kernel, dims_)});
-  auto compiled = compile_kernels(requests, builder);
-  std::size_t number = 0;
   for (std::size_t step = 0; step < plan_->steps.size(); ++step) {
     for (const LoweredKernel* kernel : kernels_of(plan_->steps[step])) {
-      const CudaGrid grid = choose_cuda_grid(*kernel, compiled[number].schedule, limits, dims_);
-      Launchable launchable{LoadedKernel(gpu_, std::move(compiled[number])), grid, step, number};
-      random_is_drawn_ = random_is_drawn_ || draws_random(launchable.code);
-      kernels_.emplace(kernel, std::move(launchable));
-      ++number;
+      Launchable& launchable = kernels_.emplace(kernel, Launchable{{}, step, kernels_.size()}).first->second;
+      for (const CudaPreference& preference : ways_to_run(*kernel, builder, limits, launchable))
+        requests.push_back({kernel, limits, preference, needs_wide_index(*plan_, *kernel, dims_)});
     }
   }
+  auto compiled = compile_kernels(requests, builder);
+  for (std::size_t k = 0; k < compiled.size(); ++k) {
+    const CudaGrid grid = choose_cuda_grid(*requests[k].lowered, compiled[k].schedule, limits, dims_);
+    Way way{LoadedKernel(gpu_, std::move(compiled[k])), grid, print(requests[k].preference)};
+    random_is_drawn_ = random_is_drawn_ || draws_random(way.code);
+    kernels_.at(requests[k].lowered).ways.push_back(std::move(way));
+  }
+}
+
+/// With --tune, what an earlier measurement found; else all that is to be measured. A kernel of a scan is not measured.
+std::vector<CudaPreference> CudaExecutable::ways_to_run(const LoweredKernel& kernel, KernelBuilder& builder,
+                                                        const GpuLimits& limits, Launchable& launchable) const {
+  const CudaPreference& wanted = builder.preferences.of(kernel.program.name);
+  if (!builder.tune || kernel.in_scan) return {wanted};
+  const auto candidates = candidate_preferences(kernel, wanted, limits, dims_);
+  if (candidates.size() == 1) return candidates;
+  std::vector<std::string> records;
+  for (const CudaPreference& candidate : candidates) records.push_back(print(candidate));
+  const CudaKernel usual = cuda_kernel(kernel, choose_cuda_schedule(kernel, limits, wanted));
+  const std::string key =
+      tuning_key(cuda_cache_key(usual.text, builder.compiler, builder.architecture), dims_, gpu_->describe());
+  if (const auto tuned = find_tuned(builder.cache, key, records)) return {candidates[tuned->way]};
+  launchable.tuning_key = key;
+  return candidates;
 }
 
 void CudaExecutable::place_memory() {
   std::vector<std::int64_t> chunks(plan_->steps.size(), 1);
   std::int64_t workspace = 0;
   for (const auto& [lowered, kernel] : kernels_) {
-    chunks[kernel.step] = std::max(chunks[kernel.step], kernel.grid.chunks);
-    const std::int64_t blocks = kernel.grid.tiles * kernel.grid.chunks;
-    workspace = std::max(workspace, checked_mul(blocks, kernel.code.schedule().workspace_bytes_per_block));
+    for (const Way& way : kernel.ways) {
+      chunks[kernel.step] = std::max(chunks[kernel.step], way.grid.chunks);
+      const std::int64_t blocks = way.grid.tiles * way.grid.chunks;
+      workspace = std::max(workspace, checked_mul(blocks, way.code.schedule().workspace_bytes_per_block));
+    }
   }
   memory_ = plan_memory(*plan_, dims_, chunks);
   arena_ = DeviceMemory(gpu_, static_cast<std::size_t>(memory_.bytes + workspace));
@@ -123,7 +150,7 @@ void CudaExecutable::enqueue() {
   board_->report();
 }
 
-void CudaExecutable::enqueue(const LoweredScan& scan, std::int64_t /*scan_step*/) const {
+void CudaExecutable::enqueue(const LoweredScan& scan, std::int64_t /*scan_step*/) {
   const std::int64_t rounds = evaluate(scan.extent, dims_);
   for (std::int64_t n = 0; n < rounds; ++n) {
     const std::int64_t scan_step = scan.backwards ? rounds - 1 - n : n;
@@ -132,21 +159,46 @@ void CudaExecutable::enqueue(const LoweredScan& scan, std::int64_t /*scan_step*/
   }
 }
 
-void CudaExecutable::enqueue(const LoweredKernel& lowered, std::int64_t scan_step) const {
-  const Launchable& kernel = kernels_.at(&lowered);
-  if (kernel.grid.tiles == 0) return;
-  std::vector<std::uint64_t> parameters;
-  for (const CudaParameter& parameter : kernel.code.compiled().kernel.parameters)
-    parameters.push_back(value_of(kernel, parameter, scan_step));
-  kernel.code.launch(kernel.grid, parameters);
-  if (kernel.grid.chunks > 1 && !kernel.code.compiled().kernel.combined.empty()) combine(kernel, scan_step);
+void CudaExecutable::enqueue(const LoweredKernel& lowered, std::int64_t scan_step) {
+  Launchable& kernel = kernels_.at(&lowered);
+  if (kernel.ways.size() > 1) tune(kernel);
+  launch(kernel, kernel.ways.front(), scan_step);
 }
 
-void CudaExecutable::combine(const Launchable& kernel, std::int64_t scan_step) const {
+void CudaExecutable::launch(const Launchable& kernel, const Way& way, std::int64_t scan_step) const {
+  if (way.grid.tiles == 0) return;
+  std::vector<std::uint64_t> parameters;
+  for (const CudaParameter& parameter : way.code.compiled().kernel.parameters)
+    parameters.push_back(value_of(kernel, way, parameter, scan_step));
+  way.code.launch(way.grid, parameters);
+  if (way.grid.chunks > 1 && !way.code.compiled().kernel.combined.empty()) combine(kernel, way, scan_step);
+}
+
+/// A kernel may run any number of times: nothing that it reads lies where it writes.
+void CudaExecutable::tune(Launchable& kernel) {
+  std::vector<std::string> records;
+  for (const Way& way : kernel.ways) records.push_back(way.record);
+  Stopwatch stopwatch(gpu_);
+  const Way* tried = nullptr;
+  const Trial trial{[&](std::size_t way) { tried = &kernel.ways[way]; },
+                    [&] {
+                      stopwatch.start();
+                      launch(kernel, *tried, 0);
+                      return stopwatch.stop();
+                    }};
+  const Tuned tuned = measure(cache_, kernel.tuning_key, records, trial);
+  std::vector<Way> fastest;
+  fastest.push_back(std::move(kernel.ways[tuned.way]));
+  kernel.ways = std::move(fastest);
+  const LoadedKernel& code = kernel.ways.front().code;
+  log_info(LogChannel::Runtime, "tuned {}: {}; {}", code.lowered().program.name, print(code.schedule()), tuned.reason);
+}
+
+void CudaExecutable::combine(const Launchable& kernel, const Way& way, std::int64_t scan_step) const {
   std::vector<std::uint64_t> parameters;
   std::int64_t elements = 0;
-  for (const BufferId buffer : kernel.code.compiled().kernel.combined) {
-    const LoweredKernel& lowered = kernel.code.lowered();
+  const LoweredKernel& lowered = way.code.lowered();
+  for (const BufferId buffer : way.code.compiled().kernel.combined) {
     const std::string& tensor = lowered.uses[buffer].tensor;
     const Program& program = plan_->fused.program;
     const std::int64_t count =
@@ -155,8 +207,8 @@ void CudaExecutable::combine(const Launchable& kernel, std::int64_t scan_step) c
                                          static_cast<std::uint64_t>(count)});
     elements += count;
   }
-  parameters.push_back(static_cast<std::uint64_t>(kernel.grid.chunks));
-  kernel.code.launch_combination(elements, parameters);
+  parameters.push_back(static_cast<std::uint64_t>(way.grid.chunks));
+  way.code.launch_combination(elements, parameters);
 }
 
 void CudaExecutable::enqueue(const MatrixProduct& product, std::int64_t scan_step) const {
@@ -194,14 +246,14 @@ DevicePointer CudaExecutable::partials_of(const Launchable& kernel, const std::s
   return arena_.address() + static_cast<DevicePointer>(memory_.partials[kernel.step].at(tensor).offset);
 }
 
-std::uint64_t CudaExecutable::value_of(const Launchable& kernel, const CudaParameter& parameter,
+std::uint64_t CudaExecutable::value_of(const Launchable& kernel, const Way& way, const CudaParameter& parameter,
                                        std::int64_t scan_step) const {
   switch (parameter.kind) {
     case CudaParameter::Kind::buffer: {
-      const BufferUse& use = kernel.code.lowered().uses[parameter.index];
+      const LoweredKernel& lowered = way.code.lowered();
+      const BufferUse& use = lowered.uses[parameter.index];
       if (!use.partial) return place_of(use.tensor);
-      return kernel.grid.chunks > 1 ? partials_of(kernel, use.tensor)
-                                    : written_at(kernel.code.lowered(), use.tensor, scan_step);
+      return way.grid.chunks > 1 ? partials_of(kernel, use.tensor) : written_at(lowered, use.tensor, scan_step);
     }
     case CudaParameter::Kind::argument:
       return static_cast<std::uint64_t>(parameter.name == kScanStep ? scan_step : dims_.at(parameter.name));

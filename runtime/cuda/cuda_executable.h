@@ -25,15 +25,22 @@ class CudaExecutable : public Executable {
   std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(arena_.size()); }
 
  private:
-  /// A kernel as it is launched for these extents.
-  struct Launchable {
+  struct Way {
     LoadedKernel code;
     CudaGrid grid;
-    std::size_t step;    // of the plan
-    std::size_t number;  // on the status board
+    std::string record;  // by which the cache remembers it
+  };
+  /// A kernel as it is launched for these extents.
+  struct Launchable {
+    std::vector<Way> ways;  // one, or several of which the first run finds the fastest
+    std::size_t step;       // of the plan
+    std::size_t number;     // on the status board
+    std::string tuning_key = {};
   };
 
   void load_kernels(KernelBuilder& builder, const GpuLimits& limits);
+  std::vector<CudaPreference> ways_to_run(const LoweredKernel& kernel, KernelBuilder& builder, const GpuLimits& limits,
+                                          Launchable& launchable) const;
   void place_memory();
   void find_outside();
 
@@ -42,15 +49,18 @@ class CudaExecutable : public Executable {
   /// Where a launch leaves the sums that chunks may share: in a scan, at the step's slice.
   DevicePointer written_at(const LoweredKernel& kernel, const std::string& tensor, std::int64_t scan_step) const;
   DevicePointer partials_of(const Launchable& kernel, const std::string& tensor) const;
-  std::uint64_t value_of(const Launchable& kernel, const CudaParameter& parameter, std::int64_t scan_step) const;
+  std::uint64_t value_of(const Launchable& kernel, const Way& way, const CudaParameter& parameter, std::int64_t scan_step) const;
 
   void enqueue();
-  void enqueue(const LoweredScan& scan, std::int64_t scan_step) const;
-  void enqueue(const LoweredKernel& lowered, std::int64_t scan_step) const;
+  void enqueue(const LoweredScan& scan, std::int64_t scan_step);
+  void enqueue(const LoweredKernel& lowered, std::int64_t scan_step);
   void enqueue(const MatrixProduct& product, std::int64_t scan_step) const;
-  void combine(const Launchable& kernel, std::int64_t scan_step) const;
+  void launch(const Launchable& kernel, const Way& way, std::int64_t scan_step) const;
+  void combine(const Launchable& kernel, const Way& way, std::int64_t scan_step) const;
+  void tune(Launchable& kernel);
 
   std::shared_ptr<Gpu> gpu_;
+  KernelCache& cache_;
   Multiply multiply_;
   std::shared_ptr<const Plan> plan_;
   DimValues dims_;

@@ -16,6 +16,7 @@ namespace {
 // From cuda.h.
 constexpr int kSharedBytesPerBlock = 8;
 constexpr int kMultiprocessors = 16;
+constexpr int kThreadsPerMultiprocessor = 39;
 constexpr int kCapabilityMajor = 75;
 constexpr int kCapabilityMinor = 76;
 constexpr unsigned kNonBlockingStream = 1;  // does not wait for the legacy default stream
@@ -64,6 +65,7 @@ Gpu::Gpu(const Driver& driver, std::string name) : driver_(driver), name_(std::m
   model_ = model.data();
   architecture_ = 10 * attribute(kCapabilityMajor) + attribute(kCapabilityMinor);
   multiprocessors_ = attribute(kMultiprocessors);
+  threads_ = attribute(kThreadsPerMultiprocessor);
   block_shared_bytes_ = attribute(kSharedBytesPerBlock);
   check(driver_.DevicePrimaryCtxRetain(&context_, device_), "opening a context");
   try {

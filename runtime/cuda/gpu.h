@@ -38,6 +38,8 @@ class Gpu {
   /// 90 for sm_90.
   int architecture() const { return architecture_; }
   int multiprocessors() const { return multiprocessors_; }
+  /// That a multiprocessor holds.
+  int threads() const { return threads_; }
   int block_shared_bytes() const { return block_shared_bytes_; }
 
   /// Makes the context that of the calling thread, which every other call of the driver relies on.
@@ -73,7 +75,7 @@ class Gpu {
   DeviceNumber device_ = 0;
   Context context_ = nullptr;
   Stream stream_ = nullptr;
-  int version_ = 0, architecture_ = 0, multiprocessors_ = 0, block_shared_bytes_ = 0;
+  int version_ = 0, architecture_ = 0, multiprocessors_ = 0, threads_ = 0, block_shared_bytes_ = 0;
   std::size_t held_bytes_ = 0;
   std::map<DevicePointer, std::size_t> sizes_;  // of all blocks
   std::multimap<std::size_t, DevicePointer> unused_;

@@ -87,7 +87,7 @@ TEST_CASE("MOXIE_DUMP writes what a command compiles, also on a warm start") {
   for (const char* folder : {"cold", "warm"}) {
     REQUIRE(shop.moxie({"run", "f.mox", "--in", "in.st", "--out", "out.st"}, std::string("MOXIE_DUMP=") + folder + " ")
                 .code == 0);
-    CHECK(contains(read_file(shop.path(folder) / "00_f" / "llvm.txt"), "define void"));
+    CHECK(contains(read_file(shop.path(folder) / "00_f" / "llvm.txt"), "define hidden void"));
   }
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("MOXIE_DUMP_FILTER and MOXIE_DUMP_STAGES choose what is written") {
   REQUIRE(texts.size() == 2);
   CHECK(texts[0].filename() == "llvm.txt");
   CHECK(texts[1].filename() == "loop.txt");
-  for (const auto& file : files_below(shop.path("d"), ".ll")) CHECK(contains(read_file(file), "define void"));
+  for (const auto& file : files_below(shop.path("d"), ".ll")) CHECK(contains(read_file(file), "define hidden void"));
   REQUIRE(shop.moxie({"check", "gpn.kappa"}, "MOXIE_DUMP=c MOXIE_DUMP_STAGES=ir ").code == 0);
   CHECK(files_below(shop.path("c"), ".txt").size() == 3);  // a folder for each Plan of three devices
   REQUIRE(shop.moxie(kRun, "MOXIE_DUMP=e MOXIE_DUMP_FILTER=nothing ").code == 0);

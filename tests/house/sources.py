@@ -8,9 +8,9 @@ ROOT, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 TOPS = ("benchmarks", "codegen_templates", "compiler", "examples", "ops", "runtime", "tests", "tools")
 LONGEST = 700
 SOURCES = (".h", ".cpp", ".py", ".mox", ".cmake")
-# Tests are described by their names, and tests/integration/find_package is a project of its own.
+# Tests are described by their names, and those of tests/integration are projects of their own.
 WITHOUT_README = ("tests/",)
-NOT_BUILT_HERE = ("tests/integration/find_package/",)
+NOT_BUILT_HERE = ("tests/integration/",)
 
 
 def files_of(top):

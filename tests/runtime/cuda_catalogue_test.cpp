@@ -70,7 +70,7 @@ void check_architecture(int architecture) {
     const Plan plan = make_plan(specialise(program, benchmark_dims(program)));
     std::vector<cuda::KernelRequest> requests;
     for (const PlanStep& step : plan.steps) {
-      for (const LoweredKernel* kernel : kernels_of(step)) requests.push_back({kernel, {}, false});
+      for (const LoweredKernel* kernel : kernels_of(step)) requests.push_back({kernel});
     }
     for (const cuda::CompiledKernel& compiled : cuda::compile_kernels(requests, builder)) {
       for (const auto& [entry, resources] : cuda::resource_report(compiled.code.log)) {

@@ -78,7 +78,7 @@ TEST_CASE("a file replaces the kernel that it is named after, and no other") {
 TEST_CASE("a broken file is named with what is wrong in it") {
   const Folder folder;
   const std::string file = folder.file().string();
-  folder.write(replaced(Folder::generated(), "define void", "define vod"));
+  folder.write(replaced(Folder::generated(), "define hidden void", "define hidden vod"));
   CHECK(failure(folder).starts_with(file + ": LLVM refused this kernel: kernel:"));
   CHECK(failure(folder).ends_with("^. Correct or remove the file."));
   folder.write(replaced(Folder::generated(), "@\"column_squares\"", "@\"renamed\""));

@@ -95,6 +95,6 @@ TEST_CASE("names and comments cannot break out of their place") {
   p.name = "a\"b\n}";
   p.comments = {"first\nsecond"};
   const std::string text = llvm_text(p, avx512());
-  CHECK(contains(text, "define void @\"a\\22b\\0A\\7D\"("));
+  CHECK(contains(text, "define hidden void @\"a\\22b\\0A\\7D\"("));
   CHECK(contains(text, "; first second\n"));
 }

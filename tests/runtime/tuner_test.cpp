@@ -3,9 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
-#include <thread>
-
 #include "runtime/session.h"
 
 using namespace moxie;
@@ -48,26 +45,23 @@ TEST_CASE("candidates surround the default and fit the extents") {
 
 TEST_CASE("the fastest candidate wins and is kept") {
   KernelCache cache{std::filesystem::path()};
-  const std::string key = tuning_key("kernel", {{"S", 3}}, 2);
-  CHECK(key != tuning_key("kernel", {{"S", 4}}, 2));
-  CHECK(key != tuning_key("kernel", {{"S", 3}}, 1));
-  const std::vector<Schedule> candidates = {{1, 1, ""}, {4, 3, ""}, {16, 1, ""}};
-  CHECK_FALSE(find_tuned(cache, key, candidates));
-  std::int64_t tiles = 0;
-  const Trial trial{[&](const Schedule& schedule) { tiles = schedule.tiles; },
-                    [&] { std::this_thread::sleep_for(std::chrono::milliseconds(tiles == 4 ? 1 : 10)); }};
-  const Schedule best = measure_schedules(cache, key, candidates, trial);
-  CHECK(best.tiles == 4);
-  CHECK(best.chunks == 3);
-  CHECK(best.reason.starts_with("the fastest of 3: "));
-  CHECK(find_tuned(cache, key, candidates) == best);
+  const std::string key = tuning_key("kernel", {{"S", 3}}, processor_of(2));
+  CHECK(key != tuning_key("kernel", {{"S", 4}}, processor_of(2)));
+  CHECK(key != tuning_key("kernel", {{"S", 3}}, processor_of(1)));
+  const auto ways = records_of({{1, 1, ""}, {4, 3, ""}, {16, 1, ""}});
+  CHECK_FALSE(find_tuned(cache, key, ways));
+  std::size_t tried = 0;
+  const Trial trial{[&](std::size_t way) { tried = way; }, [&] { return tried == 1 ? 2.0 : 10.0; }};
+  const Tuned best = measure(cache, key, ways, trial);
+  CHECK(best == Tuned{1, "the fastest of 3: 2 ms, the default 10 ms"});
+  CHECK(find_tuned(cache, key, ways) == best);
 }
 
 TEST_CASE("a record of no candidate counts as none") {
   for (const char* record : {"", "4", "4 ", "x 3", "0 1", "4 -1", "99999999999999999999 1"}) {
     KernelCache cache{std::filesystem::path()};
     cache.store("key", {record, "", ""});
-    CHECK_FALSE(find_tuned(cache, "key", {{1, 1, ""}, {4, 3, ""}}));
+    CHECK_FALSE(find_tuned(cache, "key", records_of({{1, 1, ""}, {4, 3, ""}})));
   }
 }
 

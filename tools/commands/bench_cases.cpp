@@ -33,6 +33,20 @@ std::vector<double> spaced(std::span<const std::int64_t> shape, double low, doub
   return values;
 }
 
+/// A random covariance matrix in the last two axes of each entry: B B^T / size + ridge I, B standard normal.
+std::vector<double> covariances(std::span<const std::int64_t> shape, double ridge) {
+  const auto size = static_cast<std::size_t>(shape.back());
+  const std::vector<double> b = sample_values(SignDomain::Any, static_cast<std::size_t>(element_count(shape)), 2);
+  std::vector<double> values(b.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t row = i / size * size;
+    const std::size_t other = (i / (size * size) * size + i % size) * size;
+    for (std::size_t k = 0; k < size; ++k) values[i] += b[row + k] * b[other + k] / static_cast<double>(size);
+    if (row == other) values[i] += ridge;
+  }
+  return values;
+}
+
 /// The settings of the paper's layers instead of random numbers.
 void set_layer_constants(const Program& program, const DimValues& dims, TensorValues& inputs) {
   const auto fill = [&](const char* name, double value) {
@@ -41,10 +55,13 @@ void set_layer_constants(const Program& program, const DimValues& dims, TensorVa
   fill("lambda", 1);
   fill("noise", std::sqrt(0.1));
   fill("sigma", 0.1);
+  fill("jitter", 1e-4);
   fill("V0", kLowestPoint);
   if (const auto r = dims.find("R"); r != dims.end())
     fill("h", (kHighestPoint - kLowestPoint) / static_cast<double>(std::max<std::int64_t>(r->second - 1, 1)));
   if (program.find_input("V")) inputs["V"] = spaced(extents_of(program, "V", dims), kLowestPoint, kHighestPoint);
+  if (program.find_input("cov")) inputs["cov"] = covariances(extents_of(program, "cov", dims), 0);
+  if (program.find_input("cov_u")) inputs["cov_u"] = covariances(extents_of(program, "cov_u", dims), 0.1);
 }
 
 BenchPrograms make_layer(const BenchCase& bench, const DimValues& dims) {
@@ -121,6 +138,8 @@ BenchPrograms make_tanh_training(const BenchCase&, const DimValues& dims) {
 const std::vector<BenchCase>& cases() {
   const std::vector<std::string> moments = {"mean", "variance"};
   const std::vector<std::pair<std::string_view, std::int64_t>> layer = {{"S", 1024}, {"N", 50}, {"R", 14}};
+  const std::vector<std::string> joint = {"mean", "covariance"};
+  const std::vector<std::pair<std::string_view, std::int64_t>> full_layer = {{"S", 64}, {"N", 50}, {"R", 14}};
   static const std::vector<BenchCase> table = {
       {"gpn_layer_variance",
        "mean and variance of a layer, any inducing points",
@@ -143,6 +162,34 @@ const std::vector<BenchCase>& cases() {
        "gpn.response_mean",
        {"mean"},
        {"mu", "var", "U", "noise"}},
+      {"gpn_layer_covariance",
+       "mean and full covariance of a layer, any inducing points",
+       full_layer,
+       make_layer,
+       "gpn.response_covariance",
+       joint,
+       {"mu", "cov", "U", "noise"}},
+      {"gpn_layer_covariance_equispaced",
+       "the same with equally spaced inducing points",
+       full_layer,
+       make_layer,
+       "gpn.response_covariance_equispaced",
+       joint,
+       {"mu", "cov", "U", "noise"}},
+      {"gpn_layer_covariance_series",
+       "the same by a series of J terms",
+       {{"S", 64}, {"N", 50}, {"R", 14}, {"J", 10}},
+       make_layer,
+       "gpn.response_covariance_series",
+       joint,
+       {"mu", "cov", "U", "noise"}},
+      {"gpn_kl",
+       "divergence of a layer's posterior targets from their prior",
+       {{"N", 1024}, {"R", 14}},
+       make_layer,
+       "gpn.kl",
+       {"kl"},
+       {"mu_u", "cov_u", "V", "lambda"}},
       {"gpn_kappa",
        "inverse covariances of a layer's virtual observations",
        {{"N", 50}, {"R", 14}},

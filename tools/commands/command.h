@@ -24,6 +24,7 @@ class UsageError : public Error {
   using Error::Error;
 };
 
+Work add_aot(CLI::App& app);
 Work add_bench(CLI::App& app);
 Work add_check(CLI::App& app);
 Work add_doctor(CLI::App& app);

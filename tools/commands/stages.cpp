@@ -12,6 +12,7 @@
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/plugin.h"
+#include "runtime/switches.h"
 
 namespace moxie {
 namespace {
@@ -96,10 +97,15 @@ std::string schedule_of(const LoweredKernel& kernel, const DimValues& dims) {
   }
 }
 
+CudaSchedule cuda_schedule_of(const LoweredKernel& kernel) {
+  const CudaPreferences preferences = parse_cuda_preferences(switch_value("MOXIE_SCHEDULE"));
+  return choose_cuda_schedule(kernel, GpuLimits{}, preferences.of(kernel.program.name));
+}
+
 std::string schedule_text(const Compilation& compilation) {
   std::string text = print(compilation.plan);
   return text + for_each_kernel(compilation, [&](const LoweredKernel& kernel) {
-           return fmt::format("{}: {}", kernel.program.name, schedule_of(kernel, compilation.dims));
+           return fmt::format("{0}: {1}\n{0} on a GPU: {2}", kernel.program.name, schedule_of(kernel, compilation.dims), print(cuda_schedule_of(kernel)));
          });
 }
 
@@ -121,7 +127,7 @@ std::string assembly_text(const Compilation& compilation) {
 
 std::string cuda_stage_text(const Compilation& compilation) {
   return for_each_kernel(compilation, [](const LoweredKernel& kernel) {
-    return std::string(cuda_kernel(kernel, choose_cuda_schedule(kernel, GpuLimits{})).own_text());
+    return std::string(cuda_kernel(kernel, cuda_schedule_of(kernel)).own_text());
   });
 }
 

@@ -34,6 +34,11 @@ std::string spelled(std::string_view spelling, const std::vector<std::string>& a
   return text;
 }
 
+/// An element as a value of another type.
+std::string converted(const std::string& text, DType from, ValueType to) {
+  return scalar_type(from) == to ? text : fmt::format("{}({})", type_name(to), text);
+}
+
 }  // namespace
 
 ValueType scalar_type(DType dtype) { return dtype == DType::f32 ? ValueType::f32 : ValueType::f64; }
@@ -51,9 +56,15 @@ std::string combination_name(ReduceKind kind) {
   throw InternalError("logsumexp must be expanded before code is generated");
 }
 
-std::string CudaWriter::operand(ValueId id) const { return inlining_(id) && !value_texts_.at(id).empty() ? value_texts_[id] : Names::value(id); }
+std::string CudaWriter::operand(ValueId id) const {
+  if (inlining_(id) && !value_texts_.at(id).empty()) return value_texts_[id];
+  return kept_.contains(id) ? fmt::format("{}[{}]", Names::value(id), neighbour_) : Names::value(id);
+}
 
-std::string CudaWriter::text(const Value& value) {
+std::string CudaWriter::text(ValueId id) {
+  const Value& value = program().values.at(id);
+  const auto wide = wide_loads_.find(id);
+  if (wide != wide_loads_.end()) return converted(wide->second, program().buffers.at(std::get<op::Load>(value.operation).buffer).dtype, value.type);
   return std::visit([&](const auto& o) { return text(value, o); }, value.operation);
 }
 
@@ -67,13 +78,12 @@ std::string CudaWriter::text(const Value& value, const op::Load& o) {
   const BufferDecl& buffer = program().buffers.at(o.buffer);
   const auto table = tables_.find(o.buffer);
   std::string text = table == tables_.end() ? element(buffer, names_.buffer(o.buffer), o.subscripts) : table_element(o.buffer, o.subscripts);
-  if (scalar_type(buffer.dtype) != value.type) text = fmt::format("{}({})", type_name(value.type), text);
+  text = converted(text, buffer.dtype, value.type);
   return o.guard ? fmt::format("({} ? {} : {})", operand(*o.guard), text, number(0, value.type)) : text;
 }
 
 std::string CudaWriter::text(const Value& value, const op::LoadArray& o) {
-  const std::string text = array_element(o.array, o.subscripts);
-  return scalar_type(program().arrays.at(o.array).dtype) == value.type ? text : fmt::format("{}({})", type_name(value.type), text);
+  return converted(array_element(o.array, o.subscripts), program().arrays.at(o.array).dtype, value.type);
 }
 
 std::string CudaWriter::text(const Value&, const op::ReadVar& o) { return Names::var(o.var); }
@@ -120,9 +130,12 @@ std::string CudaWriter::text(const Value& value, const op::Random& o) {
 }
 
 std::string CudaWriter::text(const Value& value, const op::CombineLanes& o) {
-  if (schedule_.lanes == 1) return operand(o.value);
-  return fmt::format("combine_lanes<{}, {}>({}, lanes_{})", combination_name(o.kind), schedule_.lanes, number_operand(o.value),
-                     value.type == ValueType::f32 ? "f32" : "f64");
+  return schedule_.lanes == 1 ? operand(o.value) : combined_over_lanes(o.kind, value.type, number_operand(o.value));
+}
+
+std::string CudaWriter::combined_over_lanes(ReduceKind kind, ValueType type, const std::string& value) const {
+  if (schedule_.lanes == 32) return fmt::format("combine_warp<{}>({})", combination_name(kind), value);
+  return fmt::format("combine_lanes<{}, {}>({}, lanes_{})", combination_name(kind), schedule_.lanes, value, type == ValueType::f32 ? "f32" : "f64");
 }
 
 // ---- integers ----

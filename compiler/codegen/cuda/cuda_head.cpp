@@ -9,9 +9,10 @@
 namespace moxie::cuda_text {
 
 void CudaWriter::write_head() {
+  comment("this thread, the tensors' extents, and scratch");
   if (schedule_.lanes > 1) line("const int lane = threadIdx.x;");
   if (schedule_.rows > 1) line("const int row = threadIdx.y;");
-  if (schedule_.rows > 1 || schedule_.spread) {
+  if (schedule_.mapping != CudaMapping::team && (schedule_.rows > 1 || schedule_.spread)) {
     line(fmt::format("const bool first_row = {};", schedule_.spread ? "threadIdx.y == 0 && blockIdx.y == 0" : "row == 0"));
   }
   if (kernel_.chunks) line("const Index chunk = blockIdx.y, chunks = gridDim.y;");
@@ -70,13 +71,17 @@ void CudaWriter::declare_scratch() {
     for (const ValueType type : rows) line(fmt::format("SHARED({}, rows_{}, {});", type_name(type), suffix(type), 2 * schedule_.lanes * schedule_.rows));
     line("int turn = 0;");
   }
-  if (schedule_.lanes > 1) {
+  for (const auto& [loop, sums] : shape_.reductions) {
+    for (const Accumulation& sum : sums) lanes.insert(program().vars.at(sum.var).type);
+  }
+  if (schedule_.lanes > 32 && (shape_.lanes_reduce || schedule_.mapping == CudaMapping::team)) {
     for (const ValueType type : lanes) line(fmt::format("SHARED({}, lanes_{}, {});", type_name(type), suffix(type), (schedule_.lanes + 31) / 32));
   }
 }
 
 /// Stands where the variable of the vector loop is known. In a table, element i * lanes + lane is that whose places on the other axes count to i.
 void CudaWriter::stage_tables() {
+  if (!schedule_.staged.empty()) comment("tables that every round reads, in shared memory");
   for (const BufferId id : schedule_.staged) {
     const BufferDecl& buffer = program().buffers.at(id);
     const std::size_t axis = lane_axis(program(), id, vector_->variable);

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/loop/loop_program.h"
@@ -23,6 +24,8 @@ class Names {
   /// A loop's variable has a name of its own from open() to close().
   std::string open(const stmt::For& loop);
   void close(const stmt::For& loop);
+  /// Gives the name so far.
+  std::string rename(Symbol symbol, std::string name) { return std::exchange(symbols_.at(symbol), std::move(name)); }
   /// A further name in the kernel that clashes with none.
   std::string fresh(const std::string& wanted);
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "compiler/codegen/cuda/kernel_shape.h"
+#include "compiler/codegen/cuda/wide_access.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -24,11 +25,17 @@ struct Economy {
 constexpr Economy kEconomies[] = {{160, 0}, {64, 4}, {16, 1}};
 /// A thread with more registers than this in arrays comes in smaller blocks, so that several fit a multiprocessor.
 constexpr std::int64_t kManyRegisters = 48;
-constexpr int kReducingLanes = 128;
+/// So few elements are spread over more multiprocessors by small blocks.
+constexpr std::int64_t kFewElements = 4096;
+constexpr int kReducingLanes = 128, kMapThreads = 256, kBlockTeam = 256;
+/// Beyond so many rounds, a block shares a reduction out instead of a warp.
+constexpr std::int64_t kMostRoundsOfWarp = 1024;
+/// Multiply-adds that a multiprocessor does while it moves a byte: 128 a clock against 20 bytes on an H200. Other GPUs move less.
+constexpr double kOperationsPerByte = 6;
 /// Scratch of one lane beyond which a block works on one element of the vector loop at a time.
 constexpr std::int64_t kLaneScratch = 1024;
-/// Blocks per multiprocessor that fill it.
-constexpr std::int64_t kBlocksPerMultiprocessor = 2;
+/// Blocks per multiprocessor that fill it, where each leaves sums of its own.
+constexpr int kReducingBlocks = 2;
 
 std::int64_t element_bytes(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
 
@@ -38,13 +45,14 @@ std::int64_t extents_product(const ArrayDecl& array) {
 
 class ScheduleChooser {
  public:
-  ScheduleChooser(const LoweredKernel& kernel, const GpuLimits& limits, Thrift thrift)
-      : kernel_(kernel), limits_(limits), economy_(kEconomies[static_cast<int>(thrift)]), shape_(cuda_text::kernel_shape(kernel)) {
+  ScheduleChooser(const LoweredKernel& kernel, const GpuLimits& limits, const CudaPreference& preference, Thrift thrift)
+      : kernel_(kernel), limits_(limits), preference_(preference), economy_(kEconomies[static_cast<int>(thrift)]), shape_(cuda_text::kernel_shape(kernel)) {
     schedule_.unroll = economy_.unroll;
   }
 
   CudaSchedule run() {
     choose_threads();
+    choose_blocks();
     shared_left_ = limits_.block_shared_bytes - combination_bytes();
     place_arrays();
     stage_tables();
@@ -55,19 +63,85 @@ class ScheduleChooser {
   const LoopProgram& program() const { return kernel_.program; }
 
   void choose_threads() {
-    if (shape_.lanes_reduce) return choose("lanes combined", kReducingLanes, 1, "sums along the vector loop");
-    schedule_.matrix_per_block = !shape_.vector_loop || shared_bytes_per_lane() > kLaneScratch;
-    if (schedule_.matrix_per_block) {
-      const int rows = shape_.shared_out.empty() ? 1 : rows_for(kWarp, 4 * kWarp);
-      return choose("block per element", 1, rows,
-                    shape_.vector_loop ? fmt::format("{} bytes of scratch per element", shared_bytes_per_lane()) : "no vector loop");
-    }
-    if (shape_.sample_loop) {
+    if (shape_.lanes_reduce) return choose("lanes combined", wanted_threads(kReducingLanes), 1, "sums along the vector loop");
+    if (!shape_.vector_loop || shared_bytes_per_lane() > kLaneScratch) return choose_block_per_element();
+    if (shape_.sample_loop) return choose_rows_of_samples();
+    if (const int team = wanted_team(); team > 1) return choose_team(team);
+    choose_thread_per_element();
+  }
+
+  void choose_block_per_element() {
+    schedule_.mapping = CudaMapping::block;
+    const int rows = shape_.shared_out.empty() ? 1 : wanted_threads(rows_for(kWarp, 4 * kWarp));
+    choose("block per element", 1, rows, shape_.vector_loop ? fmt::format("{} bytes of scratch per element", shared_bytes_per_lane()) : "no vector loop");
+  }
+
+  void choose_rows_of_samples() {
+    if (shape_.has_partials) {
       const bool many = register_words() > kManyRegisters;
-      return choose("rows of samples", kWarp, many ? 4 : 8, many ? fmt::format("{} registers of sums per thread", register_words()) : "sums over samples or maps");
+      const int threads = wanted_threads(kWarp * (many ? 4 : 8));
+      return choose("rows of samples", kWarp, threads / kWarp, many ? fmt::format("{} registers of sums per thread", register_words()) : "sums over samples");
     }
-    schedule_.spread = !shape_.shared_out.empty() && std::ranges::all_of(shape_.arrays, &ArrayShape::per_thread) && !shape_.has_partials;
-    choose("lanes", kWarp, shape_.shared_out.empty() ? 1 : rows_for(1, 8), shape_.shared_out.empty() ? "one thread per element" : "independent rounds go to rows");
+    std::string reason = choose_width();
+    const auto elements = cuda_text::constant_rounds(kernel_.tiles->range);
+    const std::int64_t lanes = schedule_.width > 1 ? std::bit_ceil(static_cast<std::uint64_t>(*elements / schedule_.width)) : kWarp;
+    schedule_.lanes = static_cast<int>(std::min<std::int64_t>(lanes, kWarp));
+    choose("rows of samples", schedule_.lanes, wanted_threads(kMapThreads) / schedule_.lanes, "elements of samples; " + std::move(reason));
+  }
+
+  /// Wide accesses keep more bytes under way, which helps where memory is what a kernel waits for.
+  std::string choose_width() {
+    const int widest = cuda_text::widest_access(kernel_, shape_);
+    if (widest == 1) return "no neighbours to be loaded at once";
+    const auto [operations, bytes] = cuda_text::element_cost(kernel_, shape_);
+    const bool waits = operations < kOperationsPerByte * bytes;
+    schedule_.width = preference_.width > 0 ? std::min(preference_.width, widest) : waits ? widest : 1;
+    return fmt::format("{} multiply-adds for {} bytes", operations, bytes);
+  }
+
+  /// Threads for each element: several, where a long reduction reads its tensors along their fastest axis.
+  int wanted_team() const {
+    if (shape_.reductions.empty() || preference_.team > 0) return shape_.reductions.empty() ? 1 : preference_.team;
+    int balance = 0;
+    for (const auto& [loop, sums] : shape_.reductions) balance += cuda_text::contiguous_loads(program(), *loop, shape_.vector_loop->variable);
+    return balance <= 0 ? 1 : longest_reduction() > kMostRoundsOfWarp ? kBlockTeam : kWarp;
+  }
+
+  std::int64_t longest_reduction() const {
+    std::int64_t longest = 0;
+    for (const auto& [loop, sums] : shape_.reductions) longest = std::max(longest, cuda_text::constant_rounds(loop->range).value_or(INT64_MAX));
+    return longest;
+  }
+
+  void choose_team(int team) {
+    schedule_.mapping = CudaMapping::team;
+    const int lanes = std::max(team, kWarp);
+    const std::int64_t rounds = longest_reduction();
+    choose(lanes == kWarp ? "warp per element" : "block per element", lanes, lanes == kWarp ? wanted_threads(kMapThreads) / kWarp : 1,
+           rounds == INT64_MAX ? "reductions of unknown length along the fastest axis" : fmt::format("reductions of {} rounds along the fastest axis", rounds));
+  }
+
+  void choose_thread_per_element() {
+    const bool shares = !shape_.shared_out.empty();
+    schedule_.spread = shares && std::ranges::all_of(shape_.arrays, &ArrayShape::per_thread) && !shape_.has_partials;
+    const auto elements = cuda_text::constant_rounds(kernel_.tiles->range);
+    const bool many = program().arrays.empty() && (!elements || *elements > kFewElements);
+    if (shares) choose("thread per element", kWarp, rows_for(1, 8), "independent rounds go to rows");
+    else choose("thread per element", many ? wanted_threads(kMapThreads) : kWarp, 1, many ? "many elements" : "few elements, or scratch for each");
+  }
+
+  int wanted_threads(int otherwise) const { return preference_.threads > 0 ? preference_.threads : otherwise; }
+
+  /// Where blocks have no sums to leave, more of them than run at once even out what each takes.
+  void choose_blocks() {
+    const int full = std::max(1, limits_.threads / threads());
+    schedule_.blocks = preference_.blocks > 0 ? preference_.blocks : shape_.has_partials ? kReducingBlocks : full;
+    const bool loops = schedule_.mapping == CudaMapping::team ||
+                       (schedule_.mapping == CudaMapping::thread && !shape_.lanes_reduce && !shape_.sample_loop && shape_.shared_out.empty() && program().arrays.empty());
+    if (!loops) return;
+    const auto elements = cuda_text::constant_rounds(kernel_.tiles->range);
+    const std::int64_t at_once = std::int64_t{schedule_.blocks} * limits_.multiprocessors * elements_per_block(schedule_);
+    schedule_.persistent = !elements || *elements > at_once;
   }
 
   void choose(std::string name, int lanes, int rows, std::string reason) {
@@ -140,7 +214,7 @@ class ScheduleChooser {
 
   /// Tables with a place for each lane that the loop over samples reads again and again.
   void stage_tables() {
-    if (!shape_.sample_loop || schedule_.matrix_per_block || !shape_.vector_loop) return;
+    if (!shape_.sample_loop || schedule_.mapping != CudaMapping::thread || !shape_.vector_loop || schedule_.width > 1) return;
     for (const BufferId b : tables()) {
       const std::int64_t bytes = schedule_.lanes * table_places(b) * element_bytes(program().buffers[b].dtype);
       if (bytes > shared_left_) continue;
@@ -190,6 +264,7 @@ class ScheduleChooser {
 
   const LoweredKernel& kernel_;
   GpuLimits limits_;
+  CudaPreference preference_;
   Economy economy_;
   KernelShape shape_;
   CudaSchedule schedule_;
@@ -206,22 +281,33 @@ std::int64_t extent_of(const Range& range, const DimValues& dims) {
 
 }  // namespace
 
-CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits, bool wide_index, Thrift thrift) {
-  CudaSchedule schedule = ScheduleChooser(kernel, limits, thrift).run();
+CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits, const CudaPreference& preference, bool wide_index, Thrift thrift) {
+  CudaSchedule schedule = ScheduleChooser(kernel, limits, preference, thrift).run();
   schedule.wide_index = wide_index;
   return schedule;
 }
 
+int elements_per_block(const CudaSchedule& schedule) {
+  switch (schedule.mapping) {
+    case CudaMapping::thread: return schedule.lanes * schedule.width;
+    case CudaMapping::team: return schedule.rows;
+    case CudaMapping::block: return 1;
+  }
+  throw InternalError("unknown mapping of a kernel to threads");
+}
+
 CudaGrid choose_cuda_grid(const LoweredKernel& kernel, const CudaSchedule& schedule, const GpuLimits& limits, const DimValues& dims) {
   CudaGrid grid;
-  if (kernel.tiles) grid.tiles = (extent_of(kernel.tiles->range, dims) + schedule.lanes - 1) / schedule.lanes;
-  const std::int64_t wanted = (kBlocksPerMultiprocessor * limits.multiprocessors + std::max<std::int64_t>(grid.tiles, 1) - 1) / std::max<std::int64_t>(grid.tiles, 1);
+  const std::int64_t fitting = std::int64_t{schedule.blocks} * limits.multiprocessors;
+  if (kernel.tiles) grid.tiles = ceil_div(extent_of(kernel.tiles->range, dims), elements_per_block(schedule));
+  if (schedule.persistent) grid.tiles = std::min(grid.tiles, fitting);
+  const std::int64_t wanted = std::max<std::int64_t>(1, fitting / std::max<std::int64_t>(grid.tiles, 1));
   if (kernel.chunks) {
     const std::int64_t rows = kernel.chunks->over_lanes ? schedule.lanes : schedule.rows;
-    grid.chunks = std::clamp<std::int64_t>((extent_of(kernel.chunks->range, dims) + rows - 1) / rows, 1, wanted);
+    grid.chunks = std::clamp<std::int64_t>(ceil_div(extent_of(kernel.chunks->range, dims), rows), 1, wanted);
   } else if (schedule.spread) {
     const std::int64_t rounds = cuda_text::kernel_shape(kernel).shared_rounds;
-    grid.chunks = std::clamp<std::int64_t>((rounds + schedule.rows - 1) / schedule.rows, 1, wanted);
+    grid.chunks = std::clamp<std::int64_t>(ceil_div(rounds, schedule.rows), 1, wanted);
   }
   return grid;
 }
@@ -230,6 +316,8 @@ std::string print(const CudaSchedule& schedule) {
   constexpr const char* kPlaces[] = {"registers", "shared memory", "device memory"};
   std::string text = fmt::format("{}: {} lanes x {} rows; {}", schedule.name, schedule.lanes, schedule.rows, schedule.reason);
   for (std::size_t a = 0; a < schedule.arrays.size(); ++a) text += fmt::format("; scratch {} in {}", a, kPlaces[static_cast<int>(schedule.arrays[a])]);
+  if (schedule.width > 1) text += fmt::format("; {} neighbours a thread", schedule.width);
+  if (schedule.persistent) text += fmt::format("; at most {} blocks per multiprocessor go through the elements", schedule.blocks);
   if (schedule.unroll > 0) text += fmt::format("; loops unrolled by {}", schedule.unroll);
   if (!schedule.staged.empty()) text += fmt::format("; {} tables staged in shared memory", schedule.staged.size());
   return text;

@@ -1,13 +1,13 @@
 #pragma once
 // CudaSchedule: how the loops of a kernel become blocks and threads of a GPU. Data: printable, comparable, overridable.
 //
-// A block has `lanes` x `rows` threads. Lanes (threadIdx.x) run along the vector loop, so that neighbours read neighbouring elements; rows
-// (threadIdx.y) share out the loop over samples or, where there is none, loops whose rounds are independent. Sums over samples are kept per thread,
+// A block has `lanes` x `rows` threads (threadIdx.x, threadIdx.y); CudaMapping says what they stand for. Sums over samples are kept per thread,
 // combined over the rows of a block in shared memory, and over blocks by a second launch, always in the same order.
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/cuda/cuda_preference.h"
 #include "compiler/loop/lower.h"
 
 namespace moxie {
@@ -15,6 +15,7 @@ namespace moxie {
 /// What a schedule may count on.
 struct GpuLimits {
   int multiprocessors = 132;
+  int threads = 2048;                  // that a multiprocessor holds
   int block_shared_bytes = 48 * 1024;  // static shared memory: the same on every architecture from sm_75 on
   bool operator==(const GpuLimits&) const = default;
 };
@@ -26,11 +27,24 @@ enum class ArrayPlace : std::uint8_t {
   workspace,  // device memory: one per thread of the launch, or per lane of a block
 };
 
+/// Who computes an element of the vector loop.
+enum class CudaMapping : std::uint8_t {
+  /// A lane. Neighbours read neighbouring elements; rows share out the loop over samples or, where there is none, loops whose rounds are independent.
+  thread,
+  /// The lanes of a row together: they share out loops whose rounds are independent, and reductions. Every row has an element of its own.
+  team,
+  /// All rows of a block together: they share out loops whose rounds are independent, and scratch.
+  block,
+};
+
 struct CudaSchedule {
   std::string name;
+  CudaMapping mapping = CudaMapping::thread;
   int lanes = 32;
   int rows = 1;
-  bool matrix_per_block = false;  // the vector loop runs over blocks, one round each; all threads share its loops out
+  int width = 1;                  // neighbouring elements that a thread has of each sample
+  bool persistent = false;        // as many blocks as fit the GPU go through the elements of the vector loop
+  int blocks = 2;                 // per multiprocessor, where a launch is fitted to the GPU
   bool spread = false;            // independent rounds go to gridDim.y blocks too
   bool wide_index = false;        // 64-bit subscripts
   int unroll = 0;                 // of loops that need not be unrolled; 0: as the compiler likes
@@ -46,7 +60,10 @@ enum class Thrift : std::uint8_t { none, some, most };
 inline constexpr Thrift kThrifts[] = {Thrift::none, Thrift::some, Thrift::most};
 
 /// Depends on what is known when compiling only, so that a batch of another size needs no new code.
-CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits, bool wide_index = false, Thrift thrift = Thrift::none);
+CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits, const CudaPreference& preference = {}, bool wide_index = false,
+                                  Thrift thrift = Thrift::none);
+/// Elements of the vector loop that a block computes at once.
+int elements_per_block(const CudaSchedule& schedule);
 std::string print(const CudaSchedule& schedule);
 
 /// Blocks of one launch: x along the vector loop, y along the samples.

@@ -107,7 +107,7 @@ CudaKernel cuda_kernel(const LoweredKernel& lowered, const CudaSchedule& schedul
     }
   }
   kernel.text = fmt::format("typedef {} Index;\n", schedule.wide_index ? "long long" : "int");
-  for (const char* fragment : {"prelude", "integers", "math", "reduce", "philox", "status"}) {
+  for (const char* fragment : {"prelude", "integers", "math", "reduce", "wide", "philox", "status"}) {
     kernel.text += template_text(fmt::format("cuda/{}.cuh", fragment));
   }
   kernel.text += "\n";

@@ -11,6 +11,7 @@ namespace {
 
 /// Longer expressions get a name.
 constexpr std::size_t kLongestInlined = 90;
+constexpr int kWarp = 32;
 
 /// Loops that must be unrolled so that every subscript of an array in registers is known: those in its subscripts, and those in their bounds.
 std::set<Symbol> loops_to_unroll(const LoopProgram& program, const KernelShape& shape, const CudaSchedule& schedule) {
@@ -65,6 +66,8 @@ class FirstSets {
   std::vector<const Block*> blocks_;
 };
 
+}  // namespace
+
 std::string without_parentheses(std::string text) {
   if (text.size() < 2 || text.front() != '(') return text;
   int depth = 0;
@@ -74,8 +77,6 @@ std::string without_parentheses(std::string text) {
   }
   return text;
 }
-
-}  // namespace
 
 CudaWriter::CudaWriter(const LoweredKernel& kernel, const CudaSchedule& schedule)
     : kernel_(kernel),
@@ -115,7 +116,8 @@ void CudaWriter::close_scope() {
 
 std::string CudaWriter::guard() const {
   if (shape_.lanes_reduce) return vector_ || schedule_.lanes == 1 ? "" : "lane == 0";
-  std::string text = vector_ && !schedule_.matrix_per_block ? "active" : "";
+  std::string text = vector_ && schedule_.mapping != CudaMapping::block ? "active" : "";
+  if (schedule_.mapping == CudaMapping::team) return text + (is_uniform() ? " && lane == 0" : "");
   if (is_uniform() && (schedule_.rows > 1 || schedule_.spread)) text += text.empty() ? "first_row" : " && first_row";
   return text;
 }
@@ -151,19 +153,41 @@ void CudaWriter::wait_for(const Touched& touched) {
 // ---- statements ----
 
 void CudaWriter::write(const Block& block) {
-  for (const Statement& statement : block) std::visit([&](const auto& s) { write(s); }, static_cast<const Statement::variant&>(statement));
+  for (std::size_t k = 0; k < block.size(); ++k) {
+    comment(announcement(block, k));
+    std::visit([&](const auto& s) { write(s); }, static_cast<const Statement::variant&>(block[k]));
+  }
+}
+
+/// Of a loop whose accumulators are set from here on, or which begins here; of a definition whose element is stored.
+std::string CudaWriter::announcement(const Block& block, std::size_t k) const {
+  const auto is_set = [&](std::size_t i) { return i < block.size() && std::holds_alternative<stmt::SetVar>(block[i]); };
+  if (const auto* store = std::get_if<stmt::Store>(&block[k])) return kernel_.uses.at(store->buffer).source;
+  if (k > 0 && is_set(k - 1)) return {};
+  while (is_set(k)) ++k;
+  const auto* loop = k < block.size() ? std::get_if<stmt::For>(&block[k]) : nullptr;
+  return loop ? loop->comment : "";
+}
+
+/// The same is not said twice in a row.
+void CudaWriter::comment(const std::string& text) {
+  if (text.empty() || text == last_comment_) return;
+  line("// " + text);
+  last_comment_ = text;
 }
 
 void CudaWriter::write(const stmt::Let& s) {
   const Value& value = program().values.at(s.id);
   if (const auto* load = std::get_if<op::LoadArray>(&value.operation); load && is_common(load->array)) wait_for({{load->array}, {}});
-  std::string text = this->text(value);
+  std::string text = this->text(s.id);
   const bool literal = std::holds_alternative<op::Constant>(value.operation) || std::holds_alternative<op::Number>(value.operation);
   if (inlining_(s.id) && (literal || text.size() <= kLongestInlined)) {
     value_texts_[s.id] = std::move(text);
     return;
   }
-  line(fmt::format("const {} {} = {};", type_name(value.type), Names::value(s.id), without_parentheses(std::move(text))));
+  const std::string declared = kept_.contains(s.id) ? "" : "const " + type_name(value.type) + " ";
+  const std::string name = kept_.contains(s.id) ? operand(s.id) : Names::value(s.id);
+  line(fmt::format("{}{} = {};", declared, name, without_parentheses(std::move(text))));
 }
 
 /// The other summand, where the value is the sum of what `held` reads and one thing more.
@@ -215,6 +239,7 @@ void CudaWriter::write(const stmt::For& s) {
   const std::string name = names_.open(s);
   if (s.vector) write_vector_loop(s, name);
   else if (shape_.shared_out.contains(&s)) write_shared_out(s, name);
+  else if (shared_reductions().contains(&s)) write_reduction(s, name);
   else write_serial(s, name);
   names_.close(s);
 }
@@ -222,55 +247,91 @@ void CudaWriter::write(const stmt::For& s) {
 void CudaWriter::write_vector_loop(const stmt::For& s, const std::string& name) {
   vector_ = &s;
   if (shape_.lanes_reduce) {
-    write_chunk_bounds(name, kernel_.chunks->range);
-    open_scope(fmt::format("for (Index {0} = {0}_low{1}; {0} < {0}_high; {0} += {2}) {{", name, schedule_.lanes > 1 ? " + lane" : "", schedule_.lanes));
+    const auto [low, high] = write_chunk_bounds(name, kernel_.chunks->range);
+    open_scope(fmt::format("for (Index {0} = {1}{2}; {0} < {3}; {0} += {4}) {{", name, low, schedule_.lanes > 1 ? " + lane" : "", high, schedule_.lanes));
   } else {
-    const std::string low = first(kernel_.tiles->range), start = low == "0" ? "" : low + " + ";
-    open_scope("{");
-    if (schedule_.matrix_per_block) {
-      line(fmt::format("const Index {} = {}blockIdx.x;", name, start));
-    } else {
-      // Lanes beyond the end do as the last one does, and store nothing.
-      line(fmt::format("const Index {}_of_lane = {}Index(blockIdx.x) * {} + lane;", name, start, schedule_.lanes));
-      line(fmt::format("const bool active = {};", within(name + "_of_lane", kernel_.tiles->range)));
-      line(fmt::format("const Index {0} = active ? {0}_of_lane : {1};", name, extreme(kernel_.tiles->range.highs, false)));
-    }
-    stage_tables();
+    open_elements(name);
   }
-  write(s.body);
+  if (schedule_.width > 1) neighbour_ = names_.fresh("k"), write_wide(s.body);
+  else write(s.body);
   close_scope();
   vector_ = nullptr;
 }
 
-/// The rounds of this block.
-void CudaWriter::write_chunk_bounds(const std::string& name, const Range& range) {
-  const std::string low = first(range), high = extreme(range.highs, false);
-  const std::string rounds = low == "0" ? fmt::format("({}) + 1", high) : fmt::format("({}) - ({}) + 1", high, low);
-  line(fmt::format("const long long {}_rounds = greatest<long long>(0, {});", name, rounds));
-  for (const auto& [end, number] : {std::pair{"low", "chunk"}, std::pair{"high", "(chunk + 1)"}}) {
-    line(fmt::format("const Index {0}_{1} = {2}Index({0}_rounds * {3} / chunks);", name, end, low == "0" ? "" : low + " + ", number));
+/// What this thread, or the team that it is in, has of the vector loop.
+void CudaWriter::open_elements(const std::string& name) {
+  const Range& range = kernel_.tiles->range;
+  const int count = elements_per_block(schedule_), width = schedule_.width;
+  const std::string low = first(range), start = low == "0" ? "" : low + " + ";
+  const std::string of_block = count == 1 ? "blockIdx.x" : fmt::format("Index(blockIdx.x) * {}", count);
+  std::string begin = start + of_block;
+  if (schedule_.persistent) {
+    const std::string block = names_.fresh(name + "_of_block");
+    open_scope(fmt::format("for (Index {0} = {1}; {2}; {0} += gridDim.x * {3}) {{", block, begin, within(block, range), count));
+    begin = block;
+  } else {
+    open_scope("{");
   }
+  if (schedule_.mapping == CudaMapping::block) return line(fmt::format("const Index {} = {};", name, begin));
+  const bool team = schedule_.mapping == CudaMapping::team;
+  const std::string own = !team ? (width > 1 ? fmt::format(" + lane * {}", width) : " + lane") : schedule_.rows > 1 ? " + row" : "";
+  const std::string wanted = names_.fresh(name + "_of_" + (team ? "team" : "lane"));
+  // Threads beyond the end do as the last ones do, and store nothing.
+  line(fmt::format("const Index {} = {}{};", wanted, begin, own));
+  line(fmt::format("const bool active = {};", within(wanted, range)));
+  const std::string last = width > 1 ? std::to_string(*constant_rounds(range) - width) : extreme(range.highs, false);
+  line(fmt::format("const Index {} = active ? {} : {};", name, wanted, last));
+  stage_tables();
+}
+
+/// The rounds of this block: from the first name that is given to before the second.
+std::pair<std::string, std::string> CudaWriter::write_chunk_bounds(const std::string& name, const Range& range) {
+  const std::string low = first(range), high = extreme(range.highs, false);
+  const std::string count = low == "0" ? fmt::format("({}) + 1", high) : fmt::format("({}) - ({}) + 1", high, low);
+  const std::string rounds = names_.fresh(name + "_rounds"), begin = names_.fresh(name + "_low"), end = names_.fresh(name + "_high");
+  line(fmt::format("const long long {} = greatest<long long>(0, {});", rounds, count));
+  for (const auto& [bound, number] : {std::pair{begin, "chunk"}, std::pair{end, "(chunk + 1)"}}) {
+    line(fmt::format("const Index {} = {}Index({} * {} / chunks);", bound, low == "0" ? "" : low + " + ", rounds, number));
+  }
+  return {begin, end};
 }
 
 void CudaWriter::write_shared_out(const stmt::For& s, const std::string& name) {
   wait_for(touched(s.body));
-  const bool spread = schedule_.spread;
-  const std::string own = schedule_.rows == 1 ? "" : "row";
-  const std::string row = spread ? fmt::format("Index(blockIdx.y) * {} + {}", schedule_.rows, own.empty() ? "0" : own) : own;
-  const std::string step = spread ? fmt::format("{} * gridDim.y", schedule_.rows) : std::to_string(schedule_.rows);
+  const bool spread = schedule_.spread, team = schedule_.mapping == CudaMapping::team;
+  const int sharers = team ? schedule_.lanes : schedule_.rows;
+  const std::string own = sharers == 1 ? "" : team ? "lane" : "row";
+  const std::string row = spread ? fmt::format("Index(blockIdx.y) * {} + {}", sharers, own.empty() ? "0" : own) : own;
+  const std::string step = spread ? fmt::format("{} * gridDim.y", sharers) : std::to_string(sharers);
   const auto plus_row = [&](const std::string& low) { return row.empty() ? low : low == "0" ? row : low + " + " + row; };
   std::string head;
   if (&s == shape_.sample_loop) {
-    write_chunk_bounds(name, kernel_.chunks->range);
-    head = fmt::format("for (Index {0} = {1}; {0} < {0}_high; {0} += {2}) {{", name, plus_row(name + "_low"), step);
+    const auto [low, high] = write_chunk_bounds(name, kernel_.chunks->range);
+    head = fmt::format("for (Index {0} = {1}; {0} < {2}; {0} += {3}) {{", name, plus_row(low), high, step);
   } else {
     head = fmt::format("for (Index {0} = {1}; {2}; {0} += {3}) {{", name, plus_row(first(s.range)), within(name, s.range), step);
   }
   shared_out_ = &s;
   open_scope(head);
-  write(s.body);
+  if (schedule_.width > 1) write_wide(s.body);
+  else write(s.body);
   close_scope();
   shared_out_ = nullptr;
+}
+
+const Reductions& CudaWriter::shared_reductions() const {
+  static const Reductions kNone;
+  if (schedule_.mapping == CudaMapping::team) return shape_.reductions;
+  return schedule_.mapping == CudaMapping::thread && schedule_.lanes == kWarp ? shape_.uniform_reductions : kNone;
+}
+
+/// Every lane adds up some of the rounds; then all of them have the whole.
+void CudaWriter::write_reduction(const stmt::For& s, const std::string& name) {
+  const std::string low = first(s.range);
+  open_scope(fmt::format("for (Index {0} = {1}lane; {2}; {0} += {3}) {{", name, low == "0" ? "" : low + " + ", within(name, s.range), schedule_.lanes));
+  write(s.body);
+  close_scope();
+  for (const Accumulation& sum : shared_reductions().at(&s)) line(fmt::format("{0} = {1};", Names::var(sum.var), combined_over_lanes(sum.kind, program().vars.at(sum.var).type, Names::var(sum.var))));
 }
 
 /// A round may touch what the round before it touched, so that the threads wait at its end.

@@ -3,7 +3,9 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/codegen/cuda/barriers.h"
@@ -37,6 +39,8 @@ class CudaWriter {
 
   // ---- statements ----
   void write(const Block& block);
+  std::string announcement(const Block& block, std::size_t k) const;
+  void comment(const std::string& text);
   void write(const stmt::Let& s);
   void write(const stmt::SetVar& s);
   void write(const stmt::Store& s);
@@ -46,12 +50,25 @@ class CudaWriter {
   void write_vector_loop(const stmt::For& s, const std::string& name);
   void write_shared_out(const stmt::For& s, const std::string& name);
   void write_serial(const stmt::For& s, const std::string& name);
-  void write_chunk_bounds(const std::string& name, const Range& range);
+  void write_reduction(const stmt::For& s, const std::string& name);
+  void open_elements(const std::string& name);
+  std::pair<std::string, std::string> write_chunk_bounds(const std::string& name, const Range& range);
   std::optional<std::string> added_to(ValueId id, const std::string& held) const;
   void open_scope(const std::string& head);
   void close_scope();
   void line(const std::string& text);
   void barrier() { line("__syncthreads();"); }
+
+  /// The reductions that the lanes of a row share out.
+  const Reductions& shared_reductions() const;
+
+  // ---- several neighbours at once (cuda_wide.cpp) ----
+  void write_wide(const Block& block);
+  void write_wide_run(std::span<const Statement> run, const std::set<ValueId>& kept);
+  void prepare_wide(ValueId id, bool kept);
+  void prepare_wide(const stmt::Store& store);
+  void finish_wide(const stmt::Store& store);
+  std::string wide_type(DType dtype) const;
 
   // ---- which thread ----
   /// Conditions under which a thread may store: "active && row == 0".
@@ -68,7 +85,7 @@ class CudaWriter {
   void wait_for(const Touched& touched);
 
   // ---- expressions (cuda_expressions.cpp) ----
-  std::string text(const Value& value);
+  std::string text(ValueId id);
   std::string text(const Value& value, const op::Constant& o);
   std::string text(const Value& value, const op::Number& o);
   std::string text(const Value& value, const op::Load& o);
@@ -78,6 +95,7 @@ class CudaWriter {
   std::string text(const Value& value, const op::Convert& o);
   std::string text(const Value& value, const op::Random& o);
   std::string text(const Value& value, const op::CombineLanes& o);
+  std::string combined_over_lanes(ReduceKind kind, ValueType type, const std::string& value) const;
   std::string operand(ValueId id) const;
   std::string number_operand(ValueId id) const;
   bool is_negated(ValueId id) const;
@@ -102,13 +120,18 @@ class CudaWriter {
   std::set<const stmt::SetVar*> first_sets_;  // that declare their var
   std::set<Symbol> unrolled_;
   std::map<BufferId, std::string> tables_;  // staged buffers
+  std::string neighbour_;                                    // the variable of loops over neighbours
+  std::map<ValueId, std::string> wide_loads_;                // the neighbour's element
+  std::map<const stmt::Store*, std::string> wide_stores_;    // what all neighbours' values are collected in
+  std::set<ValueId> kept_;                                   // values of which there is one for each neighbour
   std::vector<std::string> value_texts_;    // of values written into their use
-  std::string out_;
+  std::string out_, last_comment_;
   int indent_ = 1;
   const stmt::For* vector_ = nullptr;      // open
   const stmt::For* shared_out_ = nullptr;  // open
 };
 
+std::string without_parentheses(std::string text);
 std::string type_name(ValueType type);
 std::string type_name(DType dtype);
 std::string combination_name(ReduceKind kind);

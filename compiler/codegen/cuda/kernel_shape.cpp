@@ -95,6 +95,8 @@ class ShapeFinder {
     if (shape_.lanes_reduce) {
       for (ArrayShape& array : shape_.arrays) array.per_thread = true;
     }
+    if (!shape_.sample_loop && !shape_.lanes_reduce && program_.arrays.empty()) shape_.reductions = find_team_reductions(program_, shape_);
+    if (!shape_.lanes_reduce) shape_.uniform_reductions = find_uniform_reductions(program_, shape_);
     measure();
     return std::move(shape_);
   }

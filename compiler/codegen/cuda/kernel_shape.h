@@ -3,6 +3,7 @@
 #include <set>
 #include <vector>
 
+#include "compiler/codegen/cuda/team_reductions.h"
 #include "compiler/loop/lower.h"
 
 namespace moxie::cuda_text {
@@ -20,6 +21,7 @@ struct KernelShape {
   const stmt::For* sample_loop = nullptr;      // bounds are the arguments of a chunk; not the vector loop
   std::set<const stmt::For*> shared_out;       // loops whose rounds go to the rows of a block
   std::int64_t shared_rounds = 0;              // the most rounds of one of them, where known
+  Reductions reductions, uniform_reductions;   // that a team, or the lanes of a row, can share out
   std::vector<ArrayShape> arrays;
   bool draws_random = false;
   bool has_partials = false;                   // parts of sums, one for each chunk

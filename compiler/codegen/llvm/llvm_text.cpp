@@ -49,7 +49,7 @@ std::vector<std::string> parameters(const LoopProgram& program) {
 /// The function that a caller sees: it spreads the arrays of pointers and numbers over the parameters of the body.
 std::string entry_function(const LoopProgram& program, const LanePlan& plan) {
   std::string text = fmt::format(
-      "define void {}(ptr %buffers, ptr %arguments, ptr %scratch, ptr %status) #0 {{\nentry:\n", global(program.name));
+      "define hidden void {}(ptr %buffers, ptr %arguments, ptr %scratch, ptr %status) #0 {{\nentry:\n", global(program.name));
   std::vector<std::string> operands;
   const auto load = [&](std::string_view type, std::string_view from, std::string_view name, std::size_t i) {
     text += fmt::format("  %{2}{3}.at = getelementptr {0}, ptr %{1}, i64 {3}\n  %{2}{3} = load {0}, ptr %{2}{3}.at\n",

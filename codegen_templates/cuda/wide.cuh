@@ -1,0 +1,38 @@
+// Several neighbouring elements, loaded and stored by one instruction. Their address must be a multiple of their size.
+template <class T, int kWidth>
+struct Wide {
+  T element[kWidth];
+  __device__ __forceinline__ T& operator[](int k) { return element[k]; }
+  __device__ __forceinline__ T operator[](int k) const { return element[k]; }
+};
+
+/// The instruction's own type, and how it and Wide become each other.
+template <class T, int kWidth>
+struct Vector;
+template <>
+struct Vector<float, 2> {
+  using Type = float2;
+  static __device__ __forceinline__ Wide<float, 2> unpack(float2 v) { return {{v.x, v.y}}; }
+  static __device__ __forceinline__ float2 pack(const Wide<float, 2>& w) { return make_float2(w[0], w[1]); }
+};
+template <>
+struct Vector<float, 4> {
+  using Type = float4;
+  static __device__ __forceinline__ Wide<float, 4> unpack(float4 v) { return {{v.x, v.y, v.z, v.w}}; }
+  static __device__ __forceinline__ float4 pack(const Wide<float, 4>& w) { return make_float4(w[0], w[1], w[2], w[3]); }
+};
+template <>
+struct Vector<double, 2> {
+  using Type = double2;
+  static __device__ __forceinline__ Wide<double, 2> unpack(double2 v) { return {{v.x, v.y}}; }
+  static __device__ __forceinline__ double2 pack(const Wide<double, 2>& w) { return make_double2(w[0], w[1]); }
+};
+
+template <int kWidth, class T>
+__device__ __forceinline__ Wide<T, kWidth> load_wide(Global<const T> from, long long i) {
+  return Vector<T, kWidth>::unpack(*pointer_cast<const typename Vector<T, kWidth>::Type>(from + i));
+}
+template <class T, int kWidth>
+__device__ __forceinline__ void store_wide(Global<T> to, long long i, const Wide<T, kWidth>& value) {
+  *pointer_cast<typename Vector<T, kWidth>::Type>(to + i) = Vector<T, kWidth>::pack(value);
+}

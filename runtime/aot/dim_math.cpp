@@ -1,0 +1,62 @@
+#include "runtime/aot/dim_math.h"
+
+#include "runtime/host_tensor.h"
+
+namespace moxie::aot {
+
+Val DimMath::value(const Affine& affine) {
+  Val sum = w_.integer(affine.constant());
+  for (const auto& [symbol, coefficient] : affine.terms()) {
+    const Val& dim = values_.at(symbol.name());
+    sum = w_.add(sum, coefficient == 1 ? dim : w_.mul(dim, w_.integer(coefficient)));
+  }
+  return sum;
+}
+
+Val DimMath::extent(const Affine& size) {
+  return size.is_constant() ? w_.integer(std::max<std::int64_t>(size.constant(), 0))
+                            : w_.larger(value(size), w_.integer(0));
+}
+
+Val DimMath::count(const std::vector<Affine>& shape) {
+  Val product = w_.integer(1);
+  for (const Affine& size : shape) product = w_.saturating_mul(product, extent(size));
+  return product;
+}
+
+Val DimMath::bytes(const std::string& tensor) {
+  const auto element = static_cast<std::int64_t>(size_of(program_.dtype_of(tensor)));
+  return w_.saturating_mul(count(program_.shape_of(tensor)), w_.integer(element));
+}
+
+Val DimMath::slice_count(const std::string& tensor) {
+  std::vector<Affine> shape = program_.shape_of(tensor);
+  shape.erase(shape.begin());
+  return count(shape);
+}
+
+Val DimMath::slice_bytes(const std::string& tensor) {
+  const auto element = static_cast<std::int64_t>(size_of(program_.dtype_of(tensor)));
+  return w_.saturating_mul(slice_count(tensor), w_.integer(element));
+}
+
+Val DimMath::rounds(const SplitLoop& loop) {
+  Val end = w_.add(value(loop.range.highs.front().value), w_.integer(1));
+  for (const Bound& bound : loop.range.highs)
+    end = w_.smaller(end, w_.add(w_.floor_div(value(bound.value), bound.divisor), w_.integer(1)));
+  return w_.larger(end, w_.integer(0));
+}
+
+Val DimMath::chunks(const Val& rounds) {
+  const Val wanted = w_.divide(rounds, w_.integer(kRowsPerChunk));
+  return w_.smaller(w_.larger(wanted, w_.integer(1)), w_.integer(kMostChunks));
+}
+
+Val DimMath::boundary(const SplitLoop& loop, const Val& rounds, const Val& index, const Val& count, int lanes) {
+  const int unit = loop.over_lanes ? lanes : 1;
+  const Val units = w_.divide(w_.add(rounds, w_.integer(unit - 1)), w_.integer(unit));
+  const Val first = w_.mul(w_.divide(w_.mul(units, index), count), w_.integer(unit));
+  return w_.smaller(first, rounds);
+}
+
+}  // namespace moxie::aot

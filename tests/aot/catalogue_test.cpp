@@ -1,0 +1,106 @@
+// The whole catalogue, with gradients, as one library called from C: bit for bit what the CPU device computes.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "ops/catalogue.h"
+#include "runtime/aot/interface.h"
+#include "runtime/cpu/host.h"
+#include "tests/aot/aot_sample.h"
+
+namespace moxie::test {
+namespace {
+
+std::vector<CCall> catalogue_calls(DType dtype) {
+  std::vector<CCall> calls;
+  for (const Op& op : catalogue()) {
+    CCall call = sample_call(aot::c_name(op.name), load_op(op.name), dtype);
+    call.program = specialise(call.program, static_dims(call));
+    calls.push_back(std::move(call));
+  }
+  return calls;
+}
+
+aot::LibraryRequest library_of(const std::vector<CCall>& calls, const std::vector<std::string>& targets) {
+  aot::LibraryRequest request{"catalogue", {}, {}, {}};
+  for (const CCall& call : calls) request.functions.push_back({call.function, call.program});
+  for (const std::string& target : targets) request.targets.push_back(aot::parse_target(target));
+  return request;
+}
+
+/// As `moxie check` has it.
+void check_close(const HostTensor& got, const HostTensor& want, double tolerance) {
+  const std::vector<double> a = to_doubles(got), b = to_doubles(want);
+  double scale = 1, error = 0;
+  for (const double value : b) scale = std::max(scale, 1 + std::abs(value));
+  for (std::size_t i = 0; i < b.size(); ++i) error = std::max(error, std::abs(a[i] - b[i]));
+  CHECK(std::ranges::none_of(a, [](double value) { return std::isnan(value); }));
+  CHECK(error <= tolerance * scale);
+}
+
+void check_on_aarch64(DType dtype, double tolerance) {
+  const auto calls = catalogue_calls(dtype);
+  const TemporaryFolder folder;
+  const auto results =
+      call_from_c(folder.path(), library_of(calls, {"cpu:aarch64"}), calls,
+                  {"aarch64-linux-gnu-gcc", "-static", "qemu-aarch64"});
+  const auto reference = open_device("interp");
+  for (std::size_t k = 0; k < calls.size(); ++k) {
+    CAPTURE(calls[k].function);
+    CHECK_EQ(results[k].message, "");
+    for (const auto& [name, tensor] : run_on(calls[k], reference)) {
+      CAPTURE(name);
+      check_close(results[k].outputs.at(name), tensor, tolerance);
+    }
+  }
+}
+
+bool can_run_aarch64() {
+  try {
+    shell("aarch64-linux-gnu-gcc --version && qemu-aarch64 --version");
+    return true;
+  } catch (const std::runtime_error&) {
+    MESSAGE("skipped: no aarch64-linux-gnu-gcc and qemu-aarch64 (Debian: g++-aarch64-linux-gnu, qemu-user)");
+    return false;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every formula of the catalogue gives the bits of the CPU device") {
+  const auto calls = catalogue_calls(DType::f32);
+  const TemporaryFolder folder;
+  const auto results = call_from_c(folder.path(), library_of(calls, {host_target()}), calls);
+  const auto device = open_device("cpu", {2, "0"});
+  for (std::size_t k = 0; k < calls.size(); ++k) {
+    CAPTURE(calls[k].function);
+    CHECK_EQ(results[k].message, "");
+    CHECK_EQ(results[k].status, 0);
+    for (const auto& [name, tensor] : run_on(calls[k], device)) {
+      CAPTURE(name);
+      CHECK(results[k].outputs.at(name) == tensor);
+    }
+  }
+}
+
+TEST_CASE("a library for several levels takes the widest that the processor has") {
+  const CCall call = sample_call("cell", load_op("gpn.response_mean"));
+  aot::LibraryRequest request{"levels", {{"cell", call.program}}, static_dims(call), {}};
+  for (const MachineLevel& level : machine_levels()) {
+    if (level.machine.triple == host_machine().triple) request.targets.push_back({aot::Target::Kind::cpu, std::string(level.name)});
+  }
+  const TemporaryFolder folder;
+  const auto results = call_from_c(folder.path(), request, {call});
+  CHECK_EQ(results[0].message, "");
+  CHECK(results[0].outputs == run_on(call, open_device("cpu", {1, "0"})));
+}
+
+TEST_CASE("the catalogue runs on aarch64, within the tolerances of `moxie check`") {
+  if (!can_run_aarch64()) return;
+  check_on_aarch64(DType::f32, 2e-3);
+  check_on_aarch64(DType::f64, 1e-9);
+}
+
+}  // namespace moxie::test

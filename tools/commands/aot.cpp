@@ -1,0 +1,135 @@
+// moxie aot: formulas as libraries with a plain C interface, for machines without moxie.
+#include "tools/commands/aot.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "runtime/aot/interface.h"
+#include "runtime/aot/library.h"
+#include "runtime/atomic_file.h"
+
+namespace moxie {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct AotOptions {
+  std::vector<std::string> programs, targets, dims, grad, wrt;
+  std::string dtype, folder, name, depfile;
+};
+
+/// The function's name: the formula's, in letters that C takes.
+std::string function_name(const std::string& source) {
+  const bool is_file = source.ends_with(".mox") || source.find('/') != source.npos;
+  return aot::c_name(is_file ? fs::path(source).stem().string() : source);
+}
+
+/// What is asked of several formulas goes to those that have it; one at least must.
+std::vector<std::string> known_outputs(const Program& program, const std::vector<std::string>& names) {
+  std::vector<std::string> known;
+  for (const std::string& name : names) {
+    const Definition* definition = program.find_definition(name);
+    if (definition && definition->output) known.push_back(name);
+  }
+  return known;
+}
+
+std::vector<std::string> known_inputs(const Program& program, const std::vector<std::string>& names) {
+  std::vector<std::string> known;
+  for (const std::string& name : names) {
+    if (program.find_input(name)) known.push_back(name);
+  }
+  return known;
+}
+
+void require_used(const char* option, const std::vector<std::string>& names, const std::vector<Program>& programs,
+                  std::vector<std::string> (*known)(const Program&, const std::vector<std::string>&)) {
+  for (const std::string& name : names) {
+    const bool used = std::ranges::any_of(programs, [&](const Program& p) { return !known(p, {name}).empty(); });
+    if (!used) throw UsageError(fmt::format("{} {}: none of the formulas has it", option, name));
+  }
+}
+
+DimValues dims_of(const AotOptions& options, const std::vector<Program>& programs) {
+  DimValues dims;
+  for (const std::string& text : options.dims) {
+    const std::string name = text.substr(0, text.find('='));
+    const auto owner = std::ranges::find_if(programs, [&](const Program& p) { return p.find_dim(name) != nullptr; });
+    dims.merge(parse_dims({text}, owner == programs.end() ? programs.front() : *owner));
+  }
+  return dims;
+}
+
+aot::LibraryRequest request_of(const AotOptions& options, const ProgramSource& load) {
+  std::vector<Program> programs;
+  for (const std::string& source : options.programs) programs.push_back(load({source, {}, options.dtype}));
+  require_used("--grad", options.grad, programs, known_outputs);
+  require_used("--wrt", options.wrt, programs, known_inputs);
+  aot::LibraryRequest request;
+  for (std::size_t k = 0; k < programs.size(); ++k) {
+    const std::string name = function_name(options.programs[k]);
+    request.functions.push_back({name, programs[k]});
+    const auto grad = known_outputs(programs[k], options.grad);
+    if (grad.empty()) continue;
+    const auto wrt = known_inputs(programs[k], options.wrt);
+    request.functions.push_back({name + "_grad", with_gradients(programs[k], options.programs[k], grad, wrt)});
+  }
+  request.name = options.name.empty() ? request.functions.front().name : aot::c_name(options.name);
+  request.dims = dims_of(options, programs);
+  for (const std::string& target : options.targets) request.targets.push_back(aot::parse_target(target));
+  return request;
+}
+
+/// As make reads it: the library depends on the .mox files.
+std::string depfile_text(const AotOptions& options, const aot::Library& library) {
+  std::string text;
+  const auto append = [&](const std::string& path) {
+    for (const char c : path) text += c == ' ' || c == '#' ? std::string{'\\', c} : c == '$' ? "$$" : std::string(1, c);
+  };
+  append((fs::path(options.folder) / library.archive_name).string());
+  text += ":";
+  for (const std::string& source : options.programs) {
+    if (!fs::exists(source)) continue;
+    text += " \\\n  ";
+    append(source);
+  }
+  return text + "\n";
+}
+
+int make(const AotOptions& options, const ProgramSource& load) {
+  if (options.programs.empty()) throw UsageError("name the formulas: .mox files, or built-in ones (see `moxie ops`)");
+  if (options.folder.empty()) throw UsageError("name the folder of the library: -o DIR");
+  const aot::Library library = aot::make_library(request_of(options, load));
+  aot::write_library(library, options.folder);
+  if (!options.depfile.empty()) atomic_write(options.depfile, depfile_text(options, library));
+  return 0;
+}
+
+}  // namespace
+
+Work add_aot(CLI::App& app) { return add_aot(app, load_program); }
+
+Work add_aot(CLI::App& app, const ProgramSource& source) {
+  auto options = std::make_shared<AotOptions>();
+  app.add_option("program", options->programs, ".mox files, or names of built-in formulas (see `moxie ops`)");
+  app.add_option("-o,--out", options->folder, "the folder of the library; it is made if it is not there");
+  app.add_option("--target", options->targets,
+                 fmt::format("what the code is for, one or several of a kind: {}",
+                             fmt::join(aot::known_targets(), ", ")))
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->required();
+  app.add_option("--name", options->name, "of the library; that of the first formula if not given");
+  app.add_option("--dim", options->dims, "values of static dims, such as N=5,R=14")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--dtype", options->dtype, "the default dtype of the formulas: f32 or f64")
+      ->check(CLI::IsMember({"f32", "f64"}));
+  add_gradient_options(app, options->grad, options->wrt);
+  app.add_option("--depfile", options->depfile, "also write what the library depends on, as make and ninja read it");
+  return [options, source] { return make(*options, source); };
+}
+
+}  // namespace moxie

@@ -1,0 +1,98 @@
+#include "tools/commands/program_choice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "compiler/diff/differentiate.h"
+#include "ops/catalogue.h"
+#include "tools/commands/command.h"
+
+namespace moxie {
+namespace {
+
+bool is_file_name(std::string_view source) { return source.ends_with(".mox") || source.find('/') != source.npos; }
+
+}  // namespace
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  // A folder opens but cannot be read.
+  if (!file || (file.peek(), file.bad()))
+    throw DataError(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  text << file.rdbuf();
+  return text.str();
+}
+
+void add_program_options(CLI::App& app, ProgramChoice& choice) {
+  app.add_option("program", choice.source, "a .mox file, or the name of a built-in formula (see `moxie ops`)")
+      ->required();
+  app.add_option("--dim", choice.dims, "values of dims, such as S=8,N=5: of those that no input shows")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--dtype", choice.dtype, "the default dtype of the formula: f32 or f64")
+      ->check(CLI::IsMember({"f32", "f64"}));
+}
+
+Program load_program(const ProgramChoice& choice) {
+  Program program =
+      is_file_name(choice.source) ? parse(read_text(choice.source), choice.source) : load_op(choice.source);
+  if (program.name.empty()) program.name = choice.source;
+  return in_chosen_dtype(std::move(program), choice);
+}
+
+Program in_chosen_dtype(Program program, const ProgramChoice& choice) {
+  if (choice.dtype.empty()) return program;
+  return with_dtype(std::move(program), choice.dtype == "f64" ? DType::f64 : DType::f32);
+}
+
+DimValues parse_dims(const std::vector<std::string>& texts, const Program& program) {
+  DimValues dims;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    const char* begin = text.data() + (equals == text.npos ? text.size() : equals + 1);
+    const char* end = text.data() + text.size();
+    std::int64_t value = 0;
+    const auto [rest, error] = std::from_chars(begin, end, value);
+    if (error != std::errc() || rest != end || value < 0) {
+      throw UsageError(fmt::format("--dim {}: a name and a number are wanted, such as S=8", text));
+    }
+    if (!program.find_dim(name)) {
+      std::vector<std::string> names;
+      for (const DimDecl& dim : program.dims) names.push_back(dim.name);
+      throw UsageError(fmt::format("--dim {}: {} has no dim '{}'; it has {}", text, program.name, name,
+                                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+    }
+    dims[name] = value;
+  }
+  return dims;
+}
+
+void add_gradient_options(CLI::App& app, std::vector<std::string>& grad, std::vector<std::string>& wrt) {
+  app.add_option("--grad", grad,
+                 "also give gradients (grad.x) of these outputs y1,y2; their cotangents cot.y are inputs, or ones "
+                 "where they are missing")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--wrt", wrt,
+                 "the inputs x1,x2 to differentiate with respect to; all differentiable ones if not given")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+Program with_gradients(const Program& program, const std::string& source, const std::vector<std::string>& grad,
+                       const std::vector<std::string>& wrt) {
+  if (grad.empty() && !wrt.empty()) throw UsageError("--wrt needs --grad: name the outputs to differentiate");
+  if (grad.empty()) return program;
+  const Op* op = find_op(source);
+  return differentiate(program, grad, wrt.empty() && op ? differentiable_inputs(*op, program) : wrt);
+}
+
+}  // namespace moxie

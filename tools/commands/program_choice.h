@@ -1,0 +1,35 @@
+#pragma once
+// Naming a Program, its dims and its gradients on a command line.
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+/// The argument FILE.mox|OP and the options --dim and --dtype.
+struct ProgramChoice {
+  std::string source;
+  std::vector<std::string> dims;
+  std::string dtype;
+};
+void add_program_options(CLI::App& app, ProgramChoice& choice);
+
+/// A file if the name ends in .mox or holds a slash, else a built-in operation; in the chosen dtype.
+Program load_program(const ProgramChoice& choice);
+/// As --dtype wants it.
+Program in_chosen_dtype(Program program, const ProgramChoice& choice);
+/// From `S=8` texts. Throws UsageError for a malformed one, a negative value, or a dim that the program does not have.
+DimValues parse_dims(const std::vector<std::string>& texts, const Program& program);
+
+/// The options --grad and --wrt.
+void add_gradient_options(CLI::App& app, std::vector<std::string>& grad, std::vector<std::string>& wrt);
+/// The program with the gradients of `grad`; with respect to all differentiable inputs of `source` if `wrt` is empty.
+Program with_gradients(const Program& program, const std::string& source, const std::vector<std::string>& grad,
+                       const std::vector<std::string>& wrt);
+
+/// The whole file; throws DataError.
+std::string read_text(const std::string& path);
+
+}  // namespace moxie
