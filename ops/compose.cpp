@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "compiler/ir/scans.h"
@@ -118,6 +119,44 @@ Names rename_tensors(const Program& into, const Program& op, const Inclusion& ho
   return names;
 }
 
+/// The tensors that the outputs of `op` are made of, and these.
+std::set<std::string, std::less<>> needed_tensors(const Program& op, const Inclusion& how) {
+  std::set<std::string, std::less<>> needed;
+  for (auto definition = op.definitions.rbegin(); definition != op.definitions.rend(); ++definition) {
+    if (definition->output || how.outputs.contains(definition->name)) needed.insert(definition->name);
+    if (!needed.contains(definition->name)) continue;
+    visit(definition->body, [&](const Expr& e) {
+      if (e->kind == NodeKind::Access) needed.insert(e->tensor);
+    });
+  }
+  return needed;
+}
+
+bool mentions(const Program& op, Symbol dim) {
+  const auto in_shape = [&](const Affine& extent) { return extent.mentions(dim); };
+  const auto in_definition = [&](const Definition& definition) {
+    return std::ranges::any_of(definition.axes, in_shape, &AxisDecl::extent) || definition.body->depends_on(dim);
+  };
+  return std::ranges::any_of(op.inputs,
+                             [&](const InputDecl& input) { return std::ranges::any_of(input.shape, in_shape); }) ||
+         std::ranges::any_of(op.definitions, in_definition);
+}
+
+/// `op` with every definition that `how` binds as one more input, and without what only these definitions needed.
+Program with_bound_definitions(Program op, const Inclusion& how) {
+  const auto is_bound = [&](const auto& item) { return how.inputs.contains(item.name); };
+  if (std::ranges::none_of(op.definitions, is_bound)) return op;
+  for (const Definition& definition : op.definitions) {
+    if (is_bound(definition)) op.inputs.push_back({definition.name, definition.dtype, op.shape_of(definition.name)});
+  }
+  std::erase_if(op.definitions, is_bound);
+  const auto needed = needed_tensors(op, how);
+  std::erase_if(op.definitions, [&](const Definition& definition) { return !needed.contains(definition.name); });
+  std::erase_if(op.inputs, [&](const InputDecl& input) { return !needed.contains(input.name) && !is_bound(input); });
+  std::erase_if(op.dims, [&](const DimDecl& dim) { return !mentions(op, Symbol::dim(dim.name)); });
+  return op;
+}
+
 /// The smallest number above those of all random streams.
 std::int64_t next_stream(const Program& program) {
   std::int64_t next = 0;
@@ -155,7 +194,8 @@ class Renaming {
 
 }  // namespace
 
-void include(Program& into, const Program& op, const Inclusion& how) {
+void include(Program& into, const Program& given, const Inclusion& how) {
+  const Program op = with_bound_definitions(given, how);
   const Replacement dims = match_dims(into, op, how);
   const Names names = rename_tensors(into, op, how);
   Renaming rename(names, next_stream(into));

@@ -11,7 +11,9 @@ namespace moxie {
 struct Inclusion {
   /// Goes before the name of every included definition, as in "layer1.".
   std::string prefix;
-  /// For every input of the included Program, the tensor of the surrounding one that it reads. Shapes must agree.
+  /// For every input of the included Program, the tensor of the surrounding one that it reads. Shapes must agree. A
+  /// definition may be bound as well: the tensor takes its place, and what only the definition needed is left out,
+  /// inputs included.
   std::map<std::string, std::string, std::less<>> inputs;
   /// Dims that no input shows, as expressions in the surrounding Program's dims. All others follow from the inputs'
   /// shapes.

@@ -15,13 +15,17 @@ struct Initialiser {
   enum class Kind : std::uint8_t {
     Constant,  // `low`
     Linspace,  // equally spaced from `low` to `high` along the first axis
+    Tanh,      // tanh of these
+    Relu,      // max(0, these)
     Normal,    // standard normal
     Glorot,    // uniform in [-r, r], r = sqrt(6 / (rows + columns))
-    He         // uniform in [-r, r], r = sqrt(6 / rows), all axes but the last being rows
+    He,        // uniform in [-r, r], r = sqrt(6 / rows), all axes but the last being rows
+    Values     // `values`
   };
   Kind kind = Kind::Constant;
   double low = 0;
   double high = 0;
+  std::vector<double> values = {};
   bool operator==(const Initialiser&) const = default;
 };
 
@@ -38,14 +42,27 @@ struct Parameter {
 /// Outputs of a Program, and the input whose next value each of them is.
 using Renewals = std::vector<std::pair<std::string, std::string>>;
 
-/// Both Programs read x[S,..] with a dynamic S, and the parameters by name.
-/// `train` also reads target[S,..] and puts out the scalar `loss`. `predict` puts out `probability` for classification,
-/// `mean` and, where the model knows it, `variance` for regression. Classifiers put out `logit_mean` and, where
-/// variances are propagated, `logit_var`.
+/// What is always added to the diagonal of a matrix so that it keeps a Cholesky factor in spite of rounding.
+struct Jitter {
+  std::string matrix;  // in words
+  double amount = 0;
+  bool operator==(const Jitter&) const = default;
+};
+
+/// `train` and `predict` read x[S,..] with a dynamic S, and the parameters by name.
+/// `train` also reads target[S,..] and puts out the scalar `loss`; with variational inference also `kl`, the divergence
+/// of the posterior from the prior, of which the loss holds `kl_weight` (a setting that starts at 1) times as much.
+/// `predict` puts out `probability` for classification, `mean` and, where the model knows it, `variance` for
+/// regression. Classifiers put out `logit_mean` and, where variances are propagated, `logit_var`. `functions` reads
+/// activations x[S,1] and puts out, for each GPN layer, what the layer's units make of them: layerK.mean[S,N] and
+/// layerK.spread[S,N] (a variance), and its virtual observations layerK.points[R,N], layerK.targets[R,N] and
+/// layerK.target_variance[R,N]. It is empty for other networks.
 struct Network {
   Program train;
   Program predict;
   std::vector<Parameter> parameters;
+  Program functions = {};
+  std::vector<Jitter> jitter = {};
   /// The loss as prediction has it, where that differs from `train`: without noise, or by running averages.
   Program validate = {};
   Renewals renewals = {};  // parameters that are not trained but averaged
@@ -53,9 +70,17 @@ struct Network {
 
 /// Gaussian process neurons. The defaults are those of FORMULAS section 5.
 struct GpnOptions {
-  enum class Propagate : std::uint8_t { Mean, Variance, Covariance };
-  enum class Sharing : std::uint8_t { None, Layer };       // virtual observations per unit, or one set for a layer
-  enum class Targets : std::uint8_t { Normal, Identity };  // U starts standard normal, or as U = V
+  /// What goes from layer to layer. Sample: draws in training, variances in prediction.
+  enum class Propagate : std::uint8_t { Mean, Variance, Covariance, Sample };
+  /// How the covariances between responses are computed: for any inducing points, or for equally spaced ones.
+  enum class Covariance : std::uint8_t { Exact, Equispaced };
+  /// Virtual observations are parameters, or random variables with a posterior of full or of diagonal covariance (in
+  /// the coordinates in which the prior is standard normal).
+  enum class Inference : std::uint8_t { MaximumLikelihood, VariationalFull, VariationalDiagonal };
+  /// What regression maximises: E[log N(target | F, sigma^2)] (eq. 43), or log N(target | mean, variance).
+  enum class Likelihood : std::uint8_t { Expected, Predictive };
+  enum class Sharing : std::uint8_t { None, Group, Layer };            // who shares a set of virtual observations
+  enum class Targets : std::uint8_t { Normal, Identity, Tanh, Relu };  // U starts as a draw from the prior, or as f(V)
   enum class SigmaPoints : std::uint8_t {
     Features,
     Logits
@@ -65,22 +90,35 @@ struct GpnOptions {
       sizes;  // inputs, hidden layers, outputs; for regression the outputs are a GPN layer themselves
   Task task = Task::Classification;
   Propagate propagate = Propagate::Variance;
+  Covariance covariance = Covariance::Exact;
+  Inference inference = Inference::MaximumLikelihood;
+  Likelihood likelihood = Likelihood::Expected;
   Sharing sharing = Sharing::None;
+  std::int64_t groups = 2;  // of units in a layer, for Sharing::Group
   Targets targets = Targets::Normal;
   SigmaPoints sigma_points = SigmaPoints::Features;
+  std::vector<double> input_variance;  // of each feature; empty: none; one value stands for all
+  bool input_connected = false;        // every layer sees the network's input as well
   std::int64_t inducing_points = 14;
   double lowest_point = -2;
   double highest_point = 2;
   double noise = 0.31622776601683794;  // a variance, sqrt(0.1), at the start
   double least_noise = 1e-2;           // noise stays above, so that single precision suffices
+  double jitter = 1e-2;                // variational inference: the variance of the noise of the targets
+  double posterior_scale = 0.3;  // variational inference: sd of the posterior at the start, that of the prior being 1
   double lambda = 1;
   double sigma = 0.1;
   double penalty = 0.1;         // alpha_S of eq. (72); 0 leaves the penalty out
   double penalty_scale = 1e-3;  // beta_S
   bool train_points = false;    // fixed inducing points are equally spaced, which the compiled kernels use
+  bool train_noise = true;
   bool train_lambda = false;
   bool train_sigma = false;
 };
+
+/// What is added to the diagonal of every logit or feature covariance before its Cholesky factor is taken, relative to
+/// the mean of that diagonal.
+inline constexpr double kCovarianceJitter = 1e-6;
 
 /// Dense layers with the catalogue's activations (`dense.<activation>`) and biases, read out linearly.
 struct MlpOptions {

@@ -30,6 +30,7 @@ class NetworkBuilder {
   void apply(std::string_view op, const Inclusion& how);
   /// Includes a pointwise operation on x[S,N] for tensors [S,shape..].
   void apply_pointwise(std::string_view op, const std::vector<Affine>& shape, const Inclusion& how);
+  void apply(const Program& op, const Inclusion& how) { include(program_, op, how); }
 
   const Program& program() const { return program_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }

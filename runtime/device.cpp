@@ -9,6 +9,7 @@
 #include "compiler/support/error.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/dump/dump_device.h"
 #include "runtime/interp/interp_device.h"
 
 namespace moxie {
@@ -49,7 +50,7 @@ std::shared_ptr<Device> open_device(std::string_view name, const DeviceOptions& 
   const auto known = std::ranges::find(kNames, name);
   if (known == kNames.end())
     throw DeviceError(fmt::format("there is no device '{}'; choose one of: {}", name, fmt::join(kNames, ", ")));
-  return kOpeners[static_cast<std::size_t>(known - kNames.begin())](options);
+  return dumping(kOpeners[static_cast<std::size_t>(known - kNames.begin())](options), options);
 }
 
 }  // namespace moxie

@@ -40,8 +40,9 @@ KernelOverrides::~KernelOverrides() {
   if (directory_.empty() || !is_logged(LogChannel::Codegen)) return;
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory_, ignored)) {
-    // The folder may be one that MOXIE_DUMP wrote, stages and all.
-    if (entry.path().extension() != ".txt" && !used_.contains(entry.path().filename().string()))
+    // The folder may be one that MOXIE_DUMP wrote, with much that is no kernel's text.
+    const std::string extension = entry.path().extension().string();
+    if ((extension == ".ll" || extension == ".cu") && !used_.contains(entry.path().filename().string()))
       log_info(LogChannel::Codegen, "unused: {} is the file of no kernel that this device has run",
                entry.path().string());
   }

@@ -15,6 +15,7 @@
 #include "compiler/codegen/cuda/cuda_preference.h"
 #include "compiler/support/error.h"
 #include "runtime/device.h"
+#include "runtime/dump/stages.h"
 #include "runtime/log.h"
 
 namespace moxie {
@@ -22,9 +23,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "MOXIE_";
 constexpr int kMostThreads = 1024;
-/// As in tools/commands/stages.cpp; a test compares them.
-constexpr std::array<std::string_view, 9> kDumpStages = {"ir",       "diff", "rewrite", "fuse", "schedule",
-                                                         "loop", "cuda", "llvm", "asm"};
 
 std::string any_text(std::string_view) { return {}; }
 
@@ -64,7 +62,11 @@ std::string words_of(std::span<const std::string_view> known, std::string_view v
 }
 
 std::string check_names(std::string_view value) { return words_of(kCheckNames, value); }
-std::string dump_stages(std::string_view value) { return words_of(kDumpStages, value); }
+std::string stages_to_dump(std::string_view value) {
+  std::vector<std::string_view> known;
+  for (const Stage& stage : dump_stages()) known.push_back(stage.name);
+  return words_of(known, value);
+}
 
 std::string log_levels(std::string_view value) {
   try {
@@ -90,7 +92,7 @@ constexpr std::array kSwitches = {
     Switch{"MOXIE_DEVICE", "NAME", "the device of commands without --device: cpu, interp, cuda, cuda-emu or auto", device_name},
     Switch{"MOXIE_DUMP", "DIR", "writes every stage of everything that is compiled into this folder", any_text},
     Switch{"MOXIE_DUMP_FILTER", "REGEX", "MOXIE_DUMP writes kernels with such names only", regular_expression},
-    Switch{"MOXIE_DUMP_STAGES", "LIST", "MOXIE_DUMP writes these stages only: ir, loop, llvm, ...", dump_stages},
+    Switch{"MOXIE_DUMP_STAGES", "LIST", "MOXIE_DUMP writes these stages only: ir, loop, llvm, ...", stages_to_dump},
     Switch{"MOXIE_KERNEL_OVERRIDE", "DIR", "kernels are taken from this folder's files where it has them", folder},
     Switch{"MOXIE_LOG", "LIST", "says more on stderr: cache, codegen, runtime; cache:debug for all", log_levels},
     Switch{"MOXIE_PLUGIN_DIR", "DIR", "where the LLVM plugin is looked for first", any_text},

@@ -14,6 +14,7 @@ namespace {
 constexpr std::array kCommands = {
     Command{"train", "Train a model and leave a run folder behind", add_train},
     Command{"predict", "Apply a trained model, with uncertainties and calibration figures", add_predict},
+    Command{"experiment", "Repeat an experiment of the paper and write its table", add_experiment},
     Command{"run", "Run a formula on tensors from a file", add_run},
     Command{"check", "Compare devices with the interpreter and gradients with finite differences", add_check},
     Command{"ops", "List the built-in formulas, or print one", add_ops},

@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "compiler/loop/loop_text.h"
+#include "compiler/loop/statement_lines.h"
+#include "compiler/support/line_table.h"
 
 namespace moxie {
 namespace {
@@ -54,16 +56,40 @@ void print_block(const LoopProgram& program, const Block& block, LoopText& text,
   }
 }
 
-}  // namespace
-
-std::string print(const LoopProgram& program) {
-  LoopText text(program);
+/// All that comes before the first statement.
+std::string head(const LoopProgram& program, const LoopText& text) {
   std::string out;
   for (const std::string& comment : program.comments) out += fmt::format("# {}\n", comment);
   out += fmt::format("kernel {}({}) {{\n", program.name, fmt::join(program.arguments, ", "));
   if (const std::string declared = declarations(program, text); !declared.empty()) out += declared + "\n";
+  return out;
+}
+
+void number_lines(const LoopProgram& program, const Block& block, int& line, StatementLines& lines) {
+  for (const Statement& statement : block) {
+    if (is_constant(program, statement)) continue;
+    lines[&statement] = ++line;
+    const auto* loop = std::get_if<stmt::For>(&statement);
+    if (!loop) continue;
+    number_lines(program, loop->body, line, lines);
+    ++line;
+  }
+}
+
+}  // namespace
+
+std::string print(const LoopProgram& program) {
+  LoopText text(program);
+  std::string out = head(program, text);
   print_block(program, program.body, text, 1, out);
   return out + "}\n";
+}
+
+StatementLines statement_lines(const LoopProgram& program) {
+  int line = count_lines(head(program, LoopText(program)));
+  StatementLines lines;
+  number_lines(program, program.body, line, lines);
+  return lines;
 }
 
 }  // namespace moxie

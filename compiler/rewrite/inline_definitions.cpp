@@ -92,8 +92,8 @@ class Inliner {
     const double producer_cost = cost(producer.body);
     const bool has_long_axis = std::ranges::any_of(producer.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
     if (!has_long_axis && (producer_cost >= kTableCost || converted_.contains(producer.name))) return false;
-    if (producer_cost <= kTrivialCost) return true;
     if (is_triangle(producer) && !is_triangle(*consumer_)) return false;
+    if (producer_cost <= kTrivialCost) return true;
     // A consumer that is itself about to go into others is no loop yet.
     if (producer_cost < kTableCost && !consumer_->output && is_element_wise(consumer_->body)) return true;
     // Loops around the use that the producer does not know repeat it, unless they are inner loops, which hoisting takes care of.

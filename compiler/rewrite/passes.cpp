@@ -40,6 +40,7 @@ Program normalise_bodies(const Program& program) {
 std::span<const Pass> passes() {
   static constexpr std::array list = {
       Pass{"leave-scans", "definitions that take no part in a recurrence leave their scans", leave_scans},
+      Pass{"unroll-scans", "short recurrences of single elements become straight-line code", unroll_scans},
       Pass{"lift-linear-algebra", "every linear algebra node becomes a definition of its own", lift_linear_algebra},
       Pass{"expand-logsumexp", "log-sum-exp is shifted by the maximum", expand_logsumexp},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},

@@ -23,6 +23,7 @@ using PassObserver = std::function<void(const Pass&, const Program& result)>;
 Program optimise(const Program& program, const PassObserver& observe = {});
 
 // One file each:
+Program unroll_scans(const Program& program);             // short recurrences of single elements become straight-line code
 Program lift_linear_algebra(const Program& program);      // every linear algebra node becomes a definition of its own
 Program expand_logsumexp(const Program& program);         // shifted by the maximum
 Program normalise_bodies(const Program& program);         // sums of products in normal form, sums over products factored

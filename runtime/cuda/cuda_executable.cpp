@@ -262,7 +262,9 @@ std::uint64_t CudaExecutable::value_of(const Launchable& kernel, const Way& way,
     case CudaParameter::Kind::random:
       return random_.address();
     case CudaParameter::Kind::status:
-      return board_->status_of(kernel.number);
+      return board_->status();
+    case CudaParameter::Kind::first_check:
+      return board_->first_check_of(kernel.number);
   }
   throw InternalError("a kernel has a parameter of an unknown kind");
 }

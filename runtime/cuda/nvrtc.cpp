@@ -106,6 +106,10 @@ Nvrtc::~Nvrtc() = default;
 const std::string& Nvrtc::file() const { return functions_->library.file(); }
 
 CacheEntry Nvrtc::compile(const std::string& text, int architecture) const {
+  return compile_with_ptx(text, architecture).entry;
+}
+
+Nvrtc::Compiled Nvrtc::compile_with_ptx(const std::string& text, int architecture) const {
   const Functions& nvrtc = *functions_;
   const Target target = choose_target(*this, architecture);
   ++compilation_count;
@@ -130,10 +134,11 @@ CacheEntry Nvrtc::compile(const std::string& text, int architecture) const {
                     "with the kernel's text (MOXIE_DUMP).",
                     version_, kind, target.architecture, nvrtc.error_text(error), entry.log));
   }
-  entry.object = target.machine_code ? take_bytes(program, nvrtc.cubin_size, nvrtc.cubin)
-                                     : take_bytes(program, nvrtc.ptx_size, nvrtc.ptx);
+  std::string ptx = take_bytes(program, nvrtc.ptx_size, nvrtc.ptx);
+  entry.object = target.machine_code ? take_bytes(program, nvrtc.cubin_size, nvrtc.cubin) : ptx;
   if (entry.object.empty()) throw CompileError(fmt::format("{} gave no code for {}", version_, chosen));
-  return entry;
+  while (ptx.ends_with('\0')) ptx.pop_back();
+  return {std::move(entry), std::move(ptx)};
 }
 
 /// Strict arithmetic is the default of NVRTC.

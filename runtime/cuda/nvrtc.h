@@ -27,6 +27,12 @@ class Nvrtc {
   /// for text that it refuses, DeviceError for an architecture that it no longer knows. Any number of threads may
   /// compile at once.
   CacheEntry compile(const std::string& text, int architecture) const;
+  /// The same, with the PTX that the machine code was made from.
+  struct Compiled {
+    CacheEntry entry;
+    std::string ptx;
+  };
+  Compiled compile_with_ptx(const std::string& text, int architecture) const;
 
  private:
   struct Functions;

@@ -14,13 +14,15 @@ StatusBoard::StatusBoard(std::shared_ptr<Gpu> gpu, std::string program, std::vec
     : gpu_(std::move(gpu)),
       program_(std::move(program)),
       kernels_(std::move(kernels)),
-      has_checks_(
-          std::ranges::any_of(kernels_, [](const LoweredKernel* kernel) { return !kernel->program.checks.empty(); })),
-      device_(gpu_, kernels_.size() * sizeof(KernelStatus)),
-      host_(gpu_, kernels_.size() * sizeof(KernelStatus)) {}
+      first_checks_{0},
+      device_(gpu_, sizeof(KernelStatus)),
+      host_(gpu_, sizeof(KernelStatus)) {
+  for (const LoweredKernel* kernel : kernels_)
+    first_checks_.push_back(first_checks_.back() + kernel->program.checks.size());
+}
 
 void StatusBoard::report() {
-  if (!has_checks_) return;
+  if (first_checks_.back() == 0) return;
   gpu_->check(gpu_->driver().MemcpyDtoHAsync(host_.data(), device_.address(), host_.size(), gpu_->stream()),
               "copying the kernels' status from the device");
 }
@@ -32,14 +34,16 @@ std::string StatusBoard::describe() const {
 }
 
 void StatusBoard::check() {
-  for (std::size_t k = 0; k < kernels_.size(); ++k) {
-    KernelStatus status;
-    std::memcpy(&status, host_.data() + k * sizeof status, sizeof status);
-    if (status.failed == 0) continue;
-    std::memset(host_.data(), 0, host_.size());
-    device_.zero(device_.size());
-    throw_if_failed(*kernels_[k], status);
-  }
+  KernelStatus status;
+  std::memcpy(&status, host_.data(), sizeof status);
+  if (status.failed == 0) return;
+  std::memset(host_.data(), 0, host_.size());
+  device_.zero(device_.size());
+  const auto check = static_cast<std::uint64_t>(status.check);
+  const auto next = std::ranges::upper_bound(first_checks_, check);
+  const auto kernel = static_cast<std::size_t>(next - first_checks_.begin()) - 1;
+  status.check -= static_cast<std::int64_t>(first_checks_.at(kernel));
+  throw_if_failed(*kernels_.at(kernel), status);
 }
 
 }  // namespace moxie::cuda

@@ -1,5 +1,5 @@
 #pragma once
-// StatusBoard: what the checks of a Plan's kernels found, on the device and, after a run, on the host.
+// StatusBoard: what the checks of a Plan's kernels found first, on the device and, after a run, on the host.
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,21 +11,22 @@ namespace moxie::cuda {
 
 class StatusBoard : public Watched {
  public:
-  /// One status for each kernel, in the order in which they run. The kernels outlive the board.
+  /// Checks of all kernels are numbered one after the other. The kernels outlive the board.
   StatusBoard(std::shared_ptr<Gpu> gpu, std::string program, std::vector<const LoweredKernel*> kernels);
 
-  DevicePointer status_of(std::size_t kernel) const { return device_.address() + kernel * sizeof(KernelStatus); }
+  DevicePointer status() const { return device_.address(); }
+  std::uint64_t first_check_of(std::size_t kernel) const { return first_checks_.at(kernel); }
   /// Enqueues the copy to the host.
   void report();
   std::string describe() const override;
-  /// Throws DeviceError for the first kernel that failed, once: a later run begins with a clean board.
+  /// Throws DeviceError for the first failure, once: a later run begins with a clean board.
   void check() override;
 
  private:
   std::shared_ptr<Gpu> gpu_;
   std::string program_;
   std::vector<const LoweredKernel*> kernels_;
-  bool has_checks_ = false;
+  std::vector<std::uint64_t> first_checks_;  // of each kernel; last the number of all checks
   DeviceMemory device_;
   PinnedMemory host_;
 };

@@ -80,7 +80,7 @@ TEST_CASE("a matrix has a block, whose threads wait for each other") {
   CHECK(schedule.mapping == CudaMapping::block);
   CHECK(choose_cuda_grid(all.back(), schedule, {}, {{"N", 7}, {"R", 20}}).tiles == 7);
   CHECK(contains(own_text(all.back()), "__syncthreads();"));
-  CHECK(contains(own_text(all.back()), "fail(status, 0, "));
+  CHECK(contains(own_text(all.back()), "fail(status, first_check + 0, "));
 }
 
 TEST_CASE("a matrix too large for shared memory lies in device memory") {

@@ -4,12 +4,14 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "compiler/loop/interpreter.h"
 #include "compiler/support/error.h"
 #include "runtime/device.h"
 #include "runtime/host_tensor.h"
+#include "tests/devices.h"
 #include "tests/loop/sample_programs.h"
 
 using namespace moxie;
@@ -20,50 +22,68 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 using Values = std::map<std::string, std::vector<double>>;
 
-#ifdef MOXIE_TEST_CPU
-const std::vector<std::string> kDevices = {"interp", "cpu"};
-#else
-const std::vector<std::string> kDevices = {"interp"};
-#endif
-
 /// The outputs of a program that checks what it computes, or what the checks say.
 struct Outcome {
   Values outputs;
   std::string error;
 };
 
-Outcome run(const std::string& text, const DimValues& dims, const Values& inputs, const Checks& checks,
-            const std::string& device) {
+/// The tensors of a plan where a device works with them.
+class Tensors {
+ public:
+  Tensors(Device& device, const Plan& plan, const DimValues& dims, const Values& inputs) {
+    const auto add = [&](const std::string& name) -> Buffer& {
+      Buffer& buffer = *(buffers_[name] = device.make_buffer());
+      buffer.resize(sizeof(double) * static_cast<std::size_t>(element_count(extents_of(plan.program, name, dims))));
+      return buffer;
+    };
+    for (const auto& [name, values] : inputs) std::memcpy(add(name).write().data(), values.data(), sizeof(double) * values.size());
+    for (const Definition& definition : plan.program.definitions) {
+      if (definition.output) add(definition.name), outputs_.push_back(definition.name);
+    }
+    for (const auto& [name, buffer] : buffers_) addresses_[name] = inputs.contains(name) ? buffer->kernel_input() : buffer->kernel_output();
+  }
+
+  void* address(const std::string& name) const { return addresses_.at(name); }
+  Values outputs() const {
+    Values values;
+    for (const std::string& name : outputs_) {
+      const auto bytes = buffers_.at(name)->read();
+      values[name].resize(bytes.size() / sizeof(double));
+      std::memcpy(values[name].data(), bytes.data(), bytes.size());
+    }
+    return values;
+  }
+
+ private:
+  std::map<std::string, std::unique_ptr<Buffer>> buffers_;
+  std::map<std::string, void*> addresses_;
+  std::vector<std::string> outputs_;
+};
+
+Outcome run(const std::string& text, const DimValues& dims, const Values& inputs, const Checks& checks, Device& device) {
   const Program program = with_dtype(parse(text), DType::f64);
   DimValues fixed;
   for (const DimDecl& dim : program.dims) {
     if (!dim.dynamic) fixed[dim.name] = dims.at(dim.name);
   }
   const auto plan = std::make_shared<const Plan>(make_plan(specialise(program, fixed), checks));
-  Outcome outcome;
-  Values tensors = inputs;
-  for (const Definition& definition : program.definitions) {
-    if (!definition.output) continue;
-    std::vector<double>& values = tensors[definition.name];
-    values.resize(static_cast<std::size_t>(element_count(extents_of(program, definition.name, dims))));
-  }
-  const auto opened = open_device(device, {2, "0"});
+  const Tensors tensors(device, *plan, dims, inputs);
+  const auto executable = device.prepare(plan, dims);
   try {
-    opened->prepare(plan, dims)->run([&](const std::string& name) -> void* { return tensors.at(name).data(); }, 1, 0);
+    executable->run([&](const std::string& name) { return tensors.address(name); }, 1, 0);
+    device.wait();
+    return {tensors.outputs(), ""};
   } catch (const DeviceError& error) {
-    outcome.error = error.what();
+    return {{}, error.what()};
   }
-  for (const auto& [name, values] : tensors) {
-    if (!inputs.contains(name)) outcome.outputs[name] = values;
-  }
-  return outcome;
 }
 
 void check_message(const std::string& text, const DimValues& dims, const Values& inputs, const Checks& checks,
                    const std::string& message) {
-  for (const std::string& device : kDevices) {
-    CAPTURE(device);
-    CHECK(run(text, dims, inputs, checks, device).error == message);
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    CHECK(run(text, dims, inputs, checks, *device).error == message);
   }
 }
 
@@ -146,7 +166,7 @@ TEST_CASE("a recurrence is checked at every step") {
 TEST_CASE("at every step of a recurrence, what a library or chunks of a sum gave is checked before it is used") {
   check_message(
       "dim T dynamic, S dynamic, N\nindex t:T, s:S, n:N, k:N\ninput h0[S,N], W[N,N]\nscan t {\n"
-      "  output h[t,s,n] = sum[k](W[n,k]*where(t == 0, h0[s,k], cos(h[t-1,s,k])*1e200))\n}\n",
+      "  output h[t,s,n] = sum[k](W[n,k]*where(t == 0, h0[s,k], (2 + cos(h[t-1,s,k]))*1e200))\n}\n",
       {{"T", 3}, {"S", 1}, {"N", 96}}, {{"h0", std::vector<double>(96, 1)}, {"W", std::vector<double>(96 * 96, 1e200)}},
       kNan, "h is not finite at t = 1, s = 0, n = 0 (value inf); it is computed as sum[k](W[n,k]*h.operand[t,s,k])");
   check_message(
@@ -164,10 +184,10 @@ TEST_CASE("checks change nothing of what is computed, but for the rounding of pr
       "output z[n] = sum[s](where(s >= 1, x[s-1,n], 0)*y[s,n])\n";
   std::vector<double> x;
   for (int i = 0; i < 999; ++i) x.push_back(std::sin(i));
-  for (const std::string& device : kDevices) {
-    CAPTURE(device);
-    const Outcome plain = run(text, {{"S", 333}, {"N", 3}}, {{"x", x}}, {}, device);
-    const Outcome checked = run(text, {{"S", 333}, {"N", 3}}, {{"x", x}}, kAll, device);
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    const Outcome plain = run(text, {{"S", 333}, {"N", 3}}, {{"x", x}}, {}, *device);
+    const Outcome checked = run(text, {{"S", 333}, {"N", 3}}, {{"x", x}}, kAll, *device);
     CHECK(checked.error.empty());
     for (const auto& [name, values] : plain.outputs) {
       for (std::size_t i = 0; i < values.size(); ++i)

@@ -54,6 +54,24 @@ TEST_CASE("a dim that no input shows is bound by name") {
   CHECK(program.shape_of("p.ones") == std::vector<Affine>{Symbol::dim("B")});
 }
 
+TEST_CASE("a definition can be bound as an input is, and what only it needed is left out") {
+  const Program op = parse(
+      "dim S dynamic, M, N\n"
+      "index s:S, m:M, n:N\n"
+      "input x[S,M], W[M,N], b[N]\n"
+      "let a[s,n] = sum[m](x[s,m]*W[m,n])\n"
+      "let size = sum[n](b[n]^2)\n"
+      "output h[s,n] = a[s,n] + size\n",
+      "affine.mox");
+  Program program = parse("dim S dynamic, A = 2\nindex s:S, a:A\ninput x[S,A], b[A]\nlet y[s,a] = 2*x[s,a]\n");
+  include(program, op, {"p.", {{"a", "y"}, {"b", "b"}}, {}, {{"h", "result"}}});
+  CHECK_NOTHROW(verify(program));
+  CHECK(program.find_definition("p.a") == nullptr);
+  CHECK(evaluate(program, {{"S", 1}}, {{"x", {1, 2}}, {"b", {1, 1}}}).at("result") == std::vector<double>{4, 6});
+  CHECK_THROWS_WITH_AS(include(program, op, {"q.", {{"a", "y"}, {"size", "y"}}}),
+                       doctest::Contains("input 'size' of 'affine' has shape []"), ShapeError);
+}
+
 TEST_CASE("random streams of included operations differ") {
   const Program op = parse("dim S dynamic\nindex s:S\noutput noise[s] = randn(0) + randn(1)\n", "noise.mox");
   Program program = surroundings();

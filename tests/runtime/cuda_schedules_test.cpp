@@ -24,6 +24,7 @@ constexpr const char* kRowSums = "output y[s] = sum[n](x[s,n]^2)/w[s]\noutput mo
 constexpr const char* kSoftmax = "output y[s,n] = exp(x[s,n] - v[n])/sum[m](exp(x[s,m] - v[m]))\n";
 constexpr const char* kNested = "output y[s] = sum[n](x[s,n]*exp(w[s] + max[r](x[s,r] - v[n])))\n";
 constexpr const char* kMap = "output y[s,n] = x[s,n]*v[n] + w[s]\noutput z[s,n] = where(n > 2, exp(x[s,n]), v[n]^2)\n";
+constexpr const char* kPair = "index p:2\noutput y[s,p] = x[s,p]*w[s]\n";
 constexpr const char* kWave = "output y[s] = w[s]*exp(-w[s]) + x[s,3]\n";
 constexpr const char* kColumnSums = "output g[n] = sum[s](x[s,n]*w[s])\noutput h[n] = min[s](x[s,n])\n";
 constexpr const char* kWhole = "output y = sum[s](w[s]^2)\n";
@@ -40,6 +41,7 @@ const Example kExamples[] = {
     {"", "load_wide<4>(x, ", kMap},
     {"width=2", "load_wide<2>(x, ", kMap},
     {"width=1", "if (active) y[", kMap},
+    {"", "Index(blockIdx.x) * 2;", kPair},
     {"threads=64,blocks=1", "load_wide<4>(x, ", kMap},
     {"", "s_of_block += gridDim.x * 256", kWave},
     {"threads=32,blocks=1", "s_of_block += gridDim.x * 32", kWave},
@@ -101,6 +103,15 @@ std::vector<CudaKernel> kernels_of_example(const Example& example, DType dtype) 
   return texts;
 }
 
+std::optional<cuda::Nvrtc> nvrtc_or_nothing() {
+  try {
+    return std::optional<cuda::Nvrtc>(std::in_place);
+  } catch (const DeviceError& error) {
+    MESSAGE("skipped: " << error.what());
+    return {};
+  }
+}
+
 }  // namespace
 
 TEST_CASE("every schedule is what was asked for") {
@@ -113,19 +124,23 @@ TEST_CASE("every schedule is what was asked for") {
 }
 
 TEST_CASE("every schedule is machine code of the oldest and of the newest architecture") {
-  std::optional<cuda::Nvrtc> nvrtc;
-  try {
-    nvrtc.emplace();
-  } catch (const DeviceError& error) {
-    MESSAGE("skipped: " << error.what());
-    return;
-  }
+  const auto nvrtc = nvrtc_or_nothing();
+  if (!nvrtc) return;
   for (const Example& example : kExamples) {
     CAPTURE(std::string(example.preference));
     for (const CudaKernel& kernel : kernels_of_example(example, DType::f32)) {
       for (const int architecture : {75, 120}) CHECK(nvrtc->compile(kernel.text, architecture).object.starts_with("\x7f" "ELF"));
     }
   }
+}
+
+TEST_CASE("wide accesses are one instruction each") {
+  const auto nvrtc = nvrtc_or_nothing();
+  if (!nvrtc) return;
+  constexpr int kUnknown = 999;  // becomes PTX
+  const auto ptx = [&](DType dtype) { return nvrtc->compile(kernels_of_example({"", "", kMap}, dtype).front().text, kUnknown).object; };
+  for (const char* instruction : {"ld.global.nc.v4.f32", "st.global.v4.f32"}) CHECK(ptx(DType::f32).find(instruction) != std::string::npos);
+  for (const char* instruction : {"ld.global.nc.v2.f64", "st.global.v2.f64"}) CHECK(ptx(DType::f64).find(instruction) != std::string::npos);
 }
 
 TEST_CASE("schedules on cuda-emu in double") { check_on("cuda-emu", DType::f64, 1e-12); }

@@ -299,10 +299,12 @@ TEST_CASE("a kernel whose check fails is reported by the next read, once, and it
     for (const LoweredKernel* kernel : kernels_of(step)) {
       if (kernel->program.checks.empty()) continue;
       const CudaKernel text = cuda_kernel(*kernel, choose_cuda_schedule(*kernel, {}));
-      REQUIRE(text.parameters.back().kind == CudaParameter::Kind::status);
-      gpu.kernels[kernel->program.name] = {text.parameters.size(), [&](const std::vector<std::uint64_t>& parameters) {
+      const std::size_t status = text.parameters.size() - 2;
+      REQUIRE(text.parameters[status].kind == CudaParameter::Kind::status);
+      gpu.kernels[kernel->program.name] = {text.parameters.size(), [&, status](const std::vector<std::uint64_t>& parameters) {
                                             if (fails)
-                                              *reinterpret_cast<KernelStatus*>(parameters.back()) = {1, 0, {1}, -2.5};
+                                              *reinterpret_cast<KernelStatus*>(parameters[status]) = {
+                                                  1, static_cast<std::int64_t>(parameters.back()), {1}, -2.5};
                                           }};
     }
   }

@@ -71,6 +71,53 @@ TEST_CASE("a table is learnt and predicted") {
   check_refused(shop.moxie({"predict", "run", "--out", "p.txt"}), 2, "predictions are written as .csv or .npz");
 }
 
+TEST_CASE("a network with a posterior is trained, reported and diagnosed") {
+  const Workshop shop;
+  const Outcome trained = shop.moxie({"train",
+                                      "gpn",
+                                      "--layers",
+                                      "4",
+                                      "--inducing-points",
+                                      "5",
+                                      "--epochs",
+                                      "3",
+                                      "--inference",
+                                      "vb",
+                                      "--propagate",
+                                      "covariance",
+                                      "--kl-warmup",
+                                      "2",
+                                      "--task",
+                                      "classify",
+                                      "--sharing",
+                                      "group",
+                                      "--init",
+                                      "relu",
+                                      "--input-variance",
+                                      "0.01",
+                                      "--input-connected",
+                                      "--out",
+                                      "run",
+                                      "--threads",
+                                      "1"});
+  CHECK(trained.code == 0);
+  CHECK(trained.out.find("\njitter    0.01 is added to the prior covariance of the targets\n") != std::string::npos);
+  const nlohmann::json metrics = last_metrics(shop, "run");
+  CHECK(metrics.at("kl").get<double>() > 0);
+  CHECK(metrics.at("jitter").size() == 2);
+  CHECK(read_file(shop.path("run/report.html")).ends_with("</body></html>\n"));
+
+  const nlohmann::json scores = nlohmann::json::parse(shop.moxie({"predict", "run", "--json"}).out);
+  CHECK(scores.at("sharpness") == metrics.at("test_sharpness"));
+  CHECK(scores.at("reliability").is_array());
+  const Outcome jacobian = shop.moxie({"predict", "run", "--diagnose", "jacobian", "--json"});
+  CHECK(jacobian.code == 0);
+  CHECK(nlohmann::json::parse(jacobian.out).at("jacobian").size() == 4);
+  CHECK(shop.moxie({"predict", "run", "--diagnose", "jacobian"})
+            .out.starts_with("singular values of the Jacobian of "
+                             "logit_mean over 800 samples"));
+}
+
 TEST_CASE("SIGTERM saves, and the run goes on") {
   const Workshop shop;
   // The first line of metrics says that training is under way.
@@ -90,7 +137,23 @@ TEST_CASE("wrong options are refused before anything is written") {
   const Workshop shop;
   check_refused(shop.moxie({"train"}), 2, "which model?");
   check_refused(shop.moxie({"train", "gpn", "--dropout", "fast"}), 2, "--dropout is not for the model gpn");
-  check_refused(shop.moxie({"train", "gpn", "--propagate", "x"}), 2, "known: covariance, mean, variance");
+  check_refused(shop.moxie({"train", "gpn", "--propagate", "x"}), 2, "known: covariance, mean, sample, variance");
+  check_refused(shop.moxie({"train", "gpn", "--inference", "x"}), 2, "--inference 'x' is unknown; known: ml, vb");
+  check_refused(shop.moxie({"train", "gpn", "--posterior", "x"}), 2,
+                "--posterior 'x' is unknown; known: diagonal, full");
+  check_refused(shop.moxie({"train", "gpn", "--covariance", "x"}), 2, "--covariance 'x' is unknown; known: ");
+  check_refused(shop.moxie({"train", "gpn", "--likelihood", "x"}), 2, "known: expected, predictive");
+  check_refused(shop.moxie({"train", "gpn", "--init", "x"}), 2, "known: identity, random, relu, tanh");
+  check_refused(shop.moxie({"train", "gpn", "--kl-warmup", "-1"}), 2,
+                "--kl-warmup is -1, but must be a number of epochs");
+  check_refused(shop.moxie({"train", "gpn", "--task", "regress"}), 1,
+                "synthetic: its targets are classes, so the task can only be to classify");
+  check_refused(shop.moxie({"train", "gpn", "--inference", "vb", "--jitter", "0"}), 1,
+                "the jitter of a GPN network is 0, but must be positive");
+  check_refused(shop.moxie({"train", "gpn", "--sharing", "group", "--groups", "7"}), 1,
+                "the 30 units of layer 1 do not fall into 7 groups of the same size");
+  check_refused(shop.moxie({"train", "gpn", "--input-variance", "1,2"}), 1,
+                "2 input variances were given, but the GPN network has 8 inputs");
   check_refused(shop.moxie({"train", "gpn", "--batch", "0"}), 2, "--batch is 0, but must be positive");
   check_refused(shop.moxie({"train", "gpn", "--data", "nothing"}), 1,
                 "there is no data set 'nothing'; known: synthetic");

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "tools/commands/predict_calibration.h"
+#include "tools/commands/predict_jacobian.h"
+
 namespace {
 
 using namespace moxie;
@@ -48,6 +51,11 @@ TEST_CASE("scores of values, in the units of the data") {
   CHECK(score_of(scores, "mae") == doctest::Approx(3.75));
   const double constant = std::log(2 * std::numbers::pi);
   CHECK(score_of(scores, "nll") == doctest::Approx(0.25 * (2 * constant + std::log(4) + std::log(25) + 6.25 + 0.25)));
+  // CRPS of a standard normal distribution at its mean is 0.2336950
+  const Prediction certain =
+      make_prediction({{"mean", {1, {0.5, 0.75}}}, {"variance", {1, {0.04, 0.25}}}}, encoding, 1);
+  CHECK(score_of(score(certain, targets, encoding), "crps") == doctest::Approx(0.2336950 * 3.5).epsilon(1e-6));
+  CHECK(score_of(scores, "sharpness") == doctest::Approx(3.5));
   CHECK(score_of(scores, "coverage_50") == 0.5);
   CHECK(score_of(scores, "coverage_95") == 0.5);
 }
@@ -57,4 +65,51 @@ TEST_CASE("a model without a variance has that of its residuals") {
   encoding.task = Task::Regression;
   encoding.targets = {{"y", 0, 2}};
   CHECK(make_prediction({{"mean", {1, {0, 1}}}}, encoding, 0.5).variance == std::vector<double>{2, 2});
+}
+
+TEST_CASE("the probability integral transform and its distance from uniform") {
+  Encoding encoding;
+  encoding.task = Task::Regression;
+  encoding.targets = {{"y", 0, 1}};
+  const Prediction p = make_prediction({{"mean", {1, {0, 0, 0}}}, {"variance", {1, {1, 1, 4}}}}, encoding, 1);
+  Matrix targets(3, 1);
+  targets(1, 0) = 1.6448536269514722F;
+  targets(2, 0) = -1.6448536269514722F * 2;
+  const std::vector<double> u = probability_integral_transform(p, targets, encoding);
+  CHECK(u[0] == doctest::Approx(0.5));
+  CHECK(u[1] == doctest::Approx(0.95));
+  CHECK(u[2] == doctest::Approx(0.05));
+  CHECK(uniform_distance(u) == doctest::Approx(0.95 - 2.0 / 3));
+  CHECK(histogram(u, 3) == std::vector<double>{1, 1, 1});
+  const std::vector<CalibrationPoint> points = reliability(p, targets, encoding);
+  CHECK(points.size() == 19);
+  CHECK(points[9].promised == doctest::Approx(0.5));
+  CHECK(points[9].found == doctest::Approx(1.0 / 3));
+  CHECK(points[18].found == doctest::Approx(1));
+}
+
+TEST_CASE("singular values") {
+  const std::vector<double> values = singular_values({3, 0, 0, 0, -2, 0}, 2, 3);
+  CHECK(values[0] == doctest::Approx(3));
+  CHECK(values[1] == doctest::Approx(2));
+  // of [1 1; 0 1]: the golden ratio and its inverse
+  const std::vector<double> shear = singular_values({1, 1, 0, 1, 0, 0}, 3, 2);
+  CHECK(shear[0] == doctest::Approx(std::numbers::phi));
+  CHECK(shear[1] == doctest::Approx(1 / std::numbers::phi));
+  const std::vector<SpectrumLine> lines = spectrum({4, 2, 8, 2, 6, 3}, 2);
+  CHECK(lines[0].median == doctest::Approx(6));
+  CHECK(lines[1].median == doctest::Approx(0.5));
+  CHECK(lines[1].low == doctest::Approx(0.25));
+}
+
+TEST_CASE("the Jacobian of a linear network is its matrix") {
+  const Program program = parse(
+      "dim S dynamic, M = 2, D = 3\nindex s:S, m:M, d:D\ninput x[S,M], W[M,D]\n"
+      "output y[s,d] = sum[m](x[s,m]*W[m,d])\n");
+  const std::vector<float> x(600, 0.5F);
+  const HostTensor W = make_host_tensor(DType::f32, {2, 3}, std::vector<double>{1, 2, 3, 4, 5, 6});
+  const std::vector<double> all = jacobians(program, "y", {{"W", W}}, {300, x, {}}, open_device("interp"));
+  REQUIRE(all.size() == 1800);
+  const std::vector<double> want = {1, 4, 2, 5, 3, 6};
+  for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i] == want[i % 6]);
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "compiler/support/error.h"
 #include "ops/catalogue.h"
 #include "runtime/session.h"
 #include "tools/commands/check_sample.h"
@@ -33,8 +34,14 @@ constexpr std::array kCandidates = {
     Candidate{"interp", "interp", DType::f64, 1e-9},
     Candidate{"cpu f64", "cpu", DType::f64, 1e-9},
     Candidate{"cpu f32", "cpu", DType::f32, 2e-3},
+    Candidate{"emu f64", "cuda-emu", DType::f64, 1e-9},
+    Candidate{"emu f32", "cuda-emu", DType::f32, 2e-3},
+    Candidate{"cuda f64", "cuda", DType::f64, 1e-9},
+    Candidate{"cuda f32", "cuda", DType::f32, 2e-3},
 };
 constexpr double kDifferenceTolerance = 1e-6;
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// Largest |got - want|, and NaN where one of them is.
 double worst(std::span<const double> got, std::span<const double> want) {
@@ -53,9 +60,31 @@ struct Row {
 };
 using Table = std::map<std::string, Row>;
 
-void run_candidate(const Sample& sample, const Candidate& candidate, const DeviceChoice& device, Table& table) {
-  Session session(with_dtype(sample.gradient, candidate.dtype), sample.dims,
-                  open_chosen_device({candidate.device, device.threads}));
+/// A candidate whose device this machine has.
+struct Column {
+  Candidate candidate;
+  std::shared_ptr<Device> device;
+};
+
+/// The first device is the reference, without which nothing can be said; of any other it is said why it is missing.
+std::vector<Column> open_columns(const DeviceChoice& choice) {
+  std::vector<Column> columns;
+  std::string missing;
+  for (const Candidate& candidate : kCandidates) {
+    if (candidate.device == missing) continue;
+    try {
+      columns.push_back({candidate, open_chosen_device({candidate.device, choice.threads})});
+    } catch (const DeviceError& error) {
+      if (columns.empty()) throw;
+      missing = candidate.device;
+      fmt::print("without {}: {}\n", missing, first_line(error.what()));
+    }
+  }
+  return columns;
+}
+
+void run_column(const Sample& sample, const Column& column, Table& table) {
+  Session session(with_dtype(sample.gradient, column.candidate.dtype), sample.dims, column.device);
   for (const InputDecl& input : session.plan().program.inputs) {
     session.set(input.name, make_host_tensor(input.dtype, extents_of(sample.gradient, input.name, sample.dims),
                                              sample.inputs.at(input.name)));
@@ -80,14 +109,14 @@ void run_differences(const CheckOptions& options, const Sample& sample, Table& t
 }
 
 /// Prints the table; gives whether every error is within its tolerance.
-bool report(const Sample& sample, const Table& table) {
+bool report(const Sample& sample, const std::vector<Column>& columns, const Table& table) {
   fmt::print("{} with{}", sample.program.name, sample.dims.empty() ? " no dims" : "");
   for (const auto& [name, value] : sample.dims) fmt::print(" {}={}", name, value);
   fmt::print("; largest differences by tensor\n{:24}{:>12}", "tensor", "max |value|");
   std::vector<double> tolerances;
-  for (const Candidate& candidate : kCandidates) {
-    fmt::print("{:>12}", candidate.column);
-    tolerances.push_back(candidate.tolerance);
+  for (const Column& column : columns) {
+    fmt::print("{:>12}", column.candidate.column);
+    tolerances.push_back(column.candidate.tolerance);
   }
   fmt::print("{:>14}\n", "differences");
   tolerances.push_back(kDifferenceTolerance);
@@ -96,7 +125,7 @@ bool report(const Sample& sample, const Table& table) {
     fmt::print("{:24}{:12.4g}", name, row.scale);
     bool within = true;
     for (std::size_t i = 0; i < row.errors.size(); ++i) {
-      fmt::print("{:{}.2g}", row.errors[i], i == kCandidates.size() ? 14 : 12);
+      fmt::print("{:{}.2g}", row.errors[i], i == columns.size() ? 14 : 12);
       within = within && row.errors[i] <= tolerances[i] * (row.scale + 1);
     }
     fmt::print("{}\n", within ? "" : "  beyond tolerance");
@@ -104,7 +133,7 @@ bool report(const Sample& sample, const Table& table) {
   }
   fmt::print("tolerances: ");
   for (std::size_t i = 0; i < tolerances.size(); ++i) {
-    fmt::print("{}{} {:g}", i ? ", " : "", i == kCandidates.size() ? "differences" : kCandidates[i].column,
+    fmt::print("{}{} {:g}", i ? ", " : "", i == columns.size() ? "differences" : columns[i].candidate.column,
                tolerances[i]);
   }
   fmt::print(", each times (max |value| + 1)\n");
@@ -121,9 +150,10 @@ int check(const CheckOptions& options) {
   for (const std::string& name : outputs_of(sample.gradient)) {
     for (const double value : sample.wanted.at(name)) table[name].scale = std::max(table[name].scale, std::abs(value));
   }
-  for (const Candidate& candidate : kCandidates) run_candidate(sample, candidate, options.device, table);
+  const auto columns = open_columns(options.device);
+  for (const Column& column : columns) run_column(sample, column, table);
   run_differences(options, sample, table);
-  return report(sample, table) ? 0 : 1;
+  return report(sample, columns, table) ? 0 : 1;
 }
 
 }  // namespace

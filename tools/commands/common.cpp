@@ -6,7 +6,6 @@
 
 #include "runtime/switches.h"
 #include "tools/commands/command.h"
-#include "tools/commands/dump_device.h"
 
 namespace moxie {
 
@@ -37,11 +36,7 @@ std::shared_ptr<Device> open_chosen_device(const DeviceChoice& choice) {
   const auto explain = [](const std::string& reason) {
     fmt::print(stderr, "moxie: --device auto takes the CPU: {}\n", reason);
   };
-  auto device = open_device(choice.name, {choice.threads, choice.cache_directory, choice.tune, explain});
-  const std::string folder = switch_value("MOXIE_DUMP");
-  if (folder.empty()) return device;
-  return make_dump_device(std::move(device),
-                          {folder, switch_value("MOXIE_DUMP_FILTER"), split_list(switch_value("MOXIE_DUMP_STAGES"))});
+  return open_device(choice.name, {choice.threads, choice.cache_directory, choice.tune, explain});
 }
 
 }  // namespace moxie

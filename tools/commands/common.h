@@ -20,7 +20,7 @@ struct DeviceChoice {
 void add_device_option(CLI::App& app, DeviceChoice& choice);
 void add_threads_option(CLI::App& app, DeviceChoice& choice);
 void add_tune_option(CLI::App& app, DeviceChoice& choice);
-/// The chosen device. With MOXIE_DUMP set it also writes what it compiles.
+/// The chosen device.
 std::shared_ptr<Device> open_chosen_device(const DeviceChoice& choice);
 
 /// What --seed and --step may be.

@@ -7,6 +7,8 @@
 #include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
+#include "tools/commands/predict_calibration.h"
+#include "tools/commands/predict_jacobian.h"
 #include "tools/commands/train_model.h"
 #include "tools/data/npy.h"
 
@@ -14,9 +16,10 @@ namespace moxie {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
 struct PredictOptions {
-  std::string run, data, data_dir, out;
+  std::string run, data, data_dir, out, diagnose;
   DeviceChoice device;
   bool json = false;
 };
@@ -89,15 +92,56 @@ void write(const fs::path& file, const Prediction& p, const Encoding& encoding) 
   }
 }
 
-void print_scores(const Scores& scores, std::size_t rows, bool json) {
+Json calibration_json(const Prediction& prediction, const Samples& samples, const Encoding& encoding) {
+  constexpr std::size_t kBins = 20;
+  Json json;
+  for (const CalibrationPoint& point : reliability(prediction, samples.y, encoding))
+    json["reliability"].push_back({point.promised, point.found, point.count});
+  if (prediction.task == Task::Regression)
+    json["pit"] = histogram(probability_integral_transform(prediction, samples.y, encoding), kBins);
+  return json;
+}
+
+void print_scores(const Prediction& prediction, const Samples& samples, const Encoding& encoding, bool json) {
+  const Scores scores = score(prediction, samples.y, encoding);
   if (json) {
-    nlohmann::ordered_json result = {{"samples", rows}};
+    Json result = {{"samples", prediction.rows}};
     for (const Score& s : scores) result[s.name] = s.value;
+    result.update(calibration_json(prediction, samples, encoding));
     fmt::print("{}\n", result.dump(2));
     return;
   }
-  fmt::print("{:<12} {}\n", "samples", rows);
+  fmt::print("{:<12} {}\n", "samples", prediction.rows);
   for (const Score& s : scores) fmt::print("{:<12} {:.6g}\n", s.name, s.value);
+}
+
+/// The spectrum of the Jacobian of the output's mean. Deep networks that lose their input show ever smaller ratios.
+void diagnose_jacobian(const SavedModel& model, const Samples& samples, const std::shared_ptr<Device>& device,
+                       bool json) {
+  const Program program = make_network(model.config, model.encoding).predict;
+  const char* output = model.encoding.task == Task::Classification ? "logit_mean" : "mean";
+  const SampleRows rows = rows_of(samples);
+  const std::size_t outputs = model.encoding.target_count(), features = samples.x.columns;
+  const std::vector<double> all = jacobians(program, output, model.parameters, rows, device);
+  std::vector<double> values;
+  for (std::size_t row = 0; row < rows.rows; ++row) {
+    const auto* first = all.data() + row * outputs * features;
+    const std::vector<double> of_row = singular_values({first, first + outputs * features}, outputs, features);
+    values.insert(values.end(), of_row.begin(), of_row.end());
+  }
+  const std::vector<SpectrumLine> lines = spectrum(values, std::min(outputs, features));
+  if (json) {
+    Json result = {{"samples", rows.rows}};
+    for (const SpectrumLine& line : lines) result["jacobian"].push_back({line.low, line.median, line.high});
+    fmt::print("{}\n", result.dump(2));
+    return;
+  }
+  fmt::print(
+      "singular values of the Jacobian of {} over {} samples; from the second on relative to the first\n{:>5} {:>12} "
+      "{:>12} {:>12}\n",
+      output, rows.rows, "", "10 %", "median", "90 %");
+  for (std::size_t k = 0; k < lines.size(); ++k)
+    fmt::print("{:>5} {:>12.4g} {:>12.4g} {:>12.4g}\n", k + 1, lines[k].low, lines[k].median, lines[k].high);
 }
 
 int predict(const PredictOptions& options) {
@@ -108,12 +152,17 @@ int predict(const PredictOptions& options) {
   if (!options.data_dir.empty()) loading.data_dir = options.data_dir;
   if (data != model.config.data) loading.test_file.clear();
   const Samples samples = load_for_prediction(data, loading);
-  Evaluator evaluator(model.config, model.encoding, open_chosen_device(options.device));
+  const std::shared_ptr<Device> device = open_chosen_device(options.device);
+  if (!options.diagnose.empty()) {
+    diagnose_jacobian(model, samples, device, options.json);
+    return 0;
+  }
+  Evaluator evaluator(model.config, model.encoding, device);
   evaluator.set_parameters(model.parameters);
   const Prediction prediction = evaluator.predict(rows_of(samples), model.residual_variance);
   if (!options.out.empty()) write(options.out, prediction, model.encoding);
   if (samples.y.columns > 0) {
-    print_scores(score(prediction, samples.y, model.encoding), prediction.rows, options.json);
+    print_scores(prediction, samples, model.encoding, options.json);
   } else if (options.out.empty()) {
     throw UsageError(
         fmt::format("{} has no targets to compare with: name a file for the predictions, --out FILE.csv", data));
@@ -130,7 +179,10 @@ Work add_predict(CLI::App& app) {
                  "the rows: csv:FILE, or the test rows of a set; those of the run if not given");
   app.add_option("--data-dir", options->data_dir, "where the data sets lie; as in the run if not given");
   app.add_option("--out", options->out, "where the predictions go: FILE.csv or FILE.npz");
-  app.add_flag("--json", options->json, "print the scores as JSON");
+  app.add_option("--diagnose", options->diagnose,
+                 "jacobian: the singular values of the Jacobian of the output's mean, instead of scores")
+      ->check(CLI::IsMember({"jacobian"}));
+  app.add_flag("--json", options->json, "print the scores as JSON, with the points of the calibration plots");
   add_device_option(app, options->device);
   add_threads_option(app, options->device);
   return [options] { return predict(*options); };

@@ -8,13 +8,13 @@
 #include <numbers>
 
 #include "compiler/support/error.h"
+#include "tools/commands/predict_calibration.h"
 
 namespace moxie {
 namespace {
 
 /// A probability of 0 in single precision would make the whole mean infinite.
 constexpr double kLeastProbability = 1e-30;
-constexpr std::size_t kBins = 15;
 
 /// Half widths of the central intervals of the standard normal distribution.
 struct Interval {
@@ -28,48 +28,66 @@ constexpr std::array kIntervals = std::to_array<Interval>({
     {"coverage_95", 1.9599639845400545},
 });
 
-struct Bin {
-  double confidence = 0, correct = 0;
-};
+double entropy_term(double probability) { return probability > 0 ? -probability * std::log(probability) : 0; }
 
-Scores score_classes(const Prediction& p, const Matrix& targets) {
-  double wrong = 0, nll = 0, brier = 0;
-  std::array<Bin, kBins> bins;
+/// The mean distance between what was promised and what was found.
+double calibration_error(const std::vector<CalibrationPoint>& points) {
+  double gap = 0, count = 0;
+  for (const CalibrationPoint& point : points) {
+    gap += static_cast<double>(point.count) * std::abs(point.promised - point.found);
+    count += static_cast<double>(point.count);
+  }
+  return gap / count;
+}
+
+/// Continuous ranked probability score of a standard normal distribution at `z`.
+double normal_crps(double z) {
+  const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+  return z * std::erf(z / std::numbers::sqrt2) + 2 * density - std::numbers::inv_sqrtpi;
+}
+
+Scores score_classes(const Prediction& p, const Matrix& targets, const Encoding& encoding) {
+  double wrong = 0, nll = 0, brier = 0, entropy = 0;
   for (std::size_t row = 0; row < p.rows; ++row) {
     for (std::size_t c = 0; c < p.columns; ++c) {
       const double probability = p.probability[row * p.columns + c];
       const double target = targets(row, c);
       brier += (probability - target) * (probability - target);
+      entropy += entropy_term(probability);
       if (target > 0) nll -= target * std::log(std::max(probability, kLeastProbability));
     }
-    const std::size_t top = top_class(p, row);
-    const double confidence = p.probability[row * p.columns + top];
-    const double correct = targets(row, top);
-    wrong += 1 - correct;
-    Bin& bin = bins[std::min(static_cast<std::size_t>(std::max(confidence, 0.0) * kBins), kBins - 1)];
-    bin.confidence += confidence;
-    bin.correct += correct;
+    wrong += 1 - targets(row, top_class(p, row));
   }
-  double gap = 0;
-  for (const Bin& bin : bins) gap += std::abs(bin.confidence - bin.correct);
   const auto rows = static_cast<double>(p.rows);
-  return {{"error", wrong / rows}, {"nll", nll / rows}, {"brier", brier / rows}, {"ece", gap / rows}};
+  return {{"error", wrong / rows},
+          {"nll", nll / rows},
+          {"brier", brier / rows},
+          {"ece", calibration_error(reliability(p, targets, encoding))},
+          {"sharpness", entropy / rows}};
 }
 
 Scores score_values(const Prediction& p, const Matrix& targets, const Encoding& encoding) {
-  double squares = 0, absolute = 0, nll = 0;
+  double squares = 0, absolute = 0, nll = 0, crps = 0, deviation = 0;
   std::array<double, kIntervals.size()> inside{};
   for (std::size_t i = 0; i < p.mean.size(); ++i) {
     const TargetEncoding& target = encoding.targets[i % p.columns];
     const double error = p.mean[i] - (targets.values[i] * target.sd + target.mean);
+    const double sd = std::sqrt(p.variance[i]);
     squares += error * error;
     absolute += std::abs(error);
     nll += 0.5 * (std::log(2 * std::numbers::pi * p.variance[i]) + error * error / p.variance[i]);
-    for (std::size_t k = 0; k < kIntervals.size(); ++k)
-      inside[k] += std::abs(error) <= kIntervals[k].half_width * std::sqrt(p.variance[i]);
+    crps += sd * normal_crps(error / sd);
+    deviation += sd;
+    for (std::size_t k = 0; k < kIntervals.size(); ++k) inside[k] += std::abs(error) <= kIntervals[k].half_width * sd;
   }
   const auto count = static_cast<double>(p.mean.size());
-  Scores scores = {{"rmse", std::sqrt(squares / count)}, {"nll", nll / count}, {"mae", absolute / count}};
+  Scores scores = {{"rmse", std::sqrt(squares / count)},
+                   {"nll", nll / count},
+                   {"mae", absolute / count},
+                   {"crps", crps / count},
+                   {"ece", calibration_error(reliability(p, targets, encoding))},
+                   {"pit_ks", uniform_distance(probability_integral_transform(p, targets, encoding))},
+                   {"sharpness", deviation / count}};
   for (std::size_t k = 0; k < kIntervals.size(); ++k) scores.push_back({kIntervals[k].name, inside[k] / count});
   return scores;
 }
@@ -98,7 +116,7 @@ Prediction make_prediction(const std::map<std::string, RowValues>& outputs, cons
 }
 
 Scores score(const Prediction& prediction, const Matrix& targets, const Encoding& encoding) {
-  return prediction.task == Task::Classification ? score_classes(prediction, targets)
+  return prediction.task == Task::Classification ? score_classes(prediction, targets, encoding)
                                                  : score_values(prediction, targets, encoding);
 }
 

@@ -30,9 +30,13 @@ struct Score {
 using Scores = std::vector<Score>;
 
 /// Classification: error (share of wrong classes), nll (mean -log probability of the right class), brier (mean squared
-/// distance from the one-hot target), ece (expected calibration error of the top class in 15 bins of equal width).
-/// Regression, in the units of the data: rmse, nll (of a Gaussian, mean over targets and samples), mae, and
-/// coverage_50 ... coverage_95 (share of targets inside the central interval of that probability).
+/// distance from the one-hot target), ece (expected calibration error of the top class in 15 bins of equal width),
+/// sharpness (mean entropy of the prediction).
+/// Regression, in the units of the data: rmse, nll (of a Gaussian, mean over targets and samples), mae, crps
+/// (continuous ranked probability score), ece (mean distance between the probability of central intervals and the share
+/// of targets inside), pit_ks (largest distance of the probability integral transform from uniform), sharpness (mean
+/// predicted standard deviation), and coverage_50 ... coverage_95 (share of targets inside the central interval of that
+/// probability).
 /// `targets` are those of the data set, one-hot or standardised.
 Scores score(const Prediction& prediction, const Matrix& targets, const Encoding& encoding);
 

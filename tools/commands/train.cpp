@@ -8,6 +8,7 @@
 
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
+#include "tools/commands/report.h"
 #include "tools/commands/train_config.h"
 #include "tools/commands/train_report.h"
 #include "tools/commands/train_run.h"
@@ -35,7 +36,9 @@ void add_option(CLI::App& app, TrainOptions& options, const char* group, const s
     option = app.add_flag(fmt::format("--{0},!--no-{0}", name), value, help);
   } else {
     option = app.add_option("--" + name, value, help)->capture_default_str();
-    if (std::is_same_v<decltype(value), std::vector<std::int64_t>&>) option->delimiter(',');
+    if (std::is_same_v<decltype(value), std::vector<std::int64_t>&> ||
+        std::is_same_v<decltype(value), std::vector<double>&>)
+      option->delimiter(',');
   }
   option->group(group);
   options.options[name] = {group, option};
@@ -96,8 +99,9 @@ int run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run,
   }
   const FinalReport report = run.evaluate_best();
   folder.append_metrics(final_metrics_line(report, run.state()));
-  fmt::print("{}\nrun       {} (moxie predict {} --data {})\n", describe_end(report, run.state()), path, path,
-             data.name);
+  folder.write_report(report_html(config, report, run, folder.read_metrics()));
+  fmt::print("{}\nrun       {} (report.html there; moxie predict {} --data {})\n", describe_end(report, run.state()),
+             path, path, data.name);
   return 0;
 }
 
@@ -105,7 +109,8 @@ TrainingRun prepare(const TrainConfig& config, const DeviceChoice& device, const
   const auto start = std::chrono::steady_clock::now();
   TrainingRun run(config, data, open_chosen_device(device));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  fmt::print("{}\n{}\n", describe_data(data), describe_plan(run.plan(), run.network().parameters, seconds));
+  fmt::print("{}\n{}\n{}", describe_data(data), describe_plan(run.plan(), run.network().parameters, seconds),
+             describe_jitter(run.network().jitter));
   std::fflush(stdout);
   return run;
 }

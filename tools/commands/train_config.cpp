@@ -22,11 +22,21 @@ using Choices = std::map<std::string_view, Value>;
 
 const Choices<GpnOptions::Propagate> kPropagate = {{"mean", GpnOptions::Propagate::Mean},
                                                    {"variance", GpnOptions::Propagate::Variance},
-                                                   {"covariance", GpnOptions::Propagate::Covariance}};
-const Choices<GpnOptions::Sharing> kSharing = {{"none", GpnOptions::Sharing::None},
-                                               {"layer", GpnOptions::Sharing::Layer}};
+                                                   {"covariance", GpnOptions::Propagate::Covariance},
+                                                   {"sample", GpnOptions::Propagate::Sample}};
+const Choices<GpnOptions::Covariance> kCovariance = {{"exact", GpnOptions::Covariance::Exact},
+                                                     {"equispaced", GpnOptions::Covariance::Equispaced}};
+const Choices<GpnOptions::Sharing> kSharing = {
+    {"none", GpnOptions::Sharing::None}, {"group", GpnOptions::Sharing::Group}, {"layer", GpnOptions::Sharing::Layer}};
 const Choices<GpnOptions::Targets> kInit = {{"random", GpnOptions::Targets::Normal},
-                                            {"identity", GpnOptions::Targets::Identity}};
+                                            {"identity", GpnOptions::Targets::Identity},
+                                            {"tanh", GpnOptions::Targets::Tanh},
+                                            {"relu", GpnOptions::Targets::Relu}};
+const Choices<GpnOptions::Likelihood> kLikelihood = {{"expected", GpnOptions::Likelihood::Expected},
+                                                     {"predictive", GpnOptions::Likelihood::Predictive}};
+const Choices<bool> kInference = {{"ml", false}, {"vb", true}};
+const Choices<GpnOptions::Inference> kPosterior = {{"full", GpnOptions::Inference::VariationalFull},
+                                                   {"diagonal", GpnOptions::Inference::VariationalDiagonal}};
 const Choices<GpnOptions::SigmaPoints> kSigmaPoints = {{"features", GpnOptions::SigmaPoints::Features},
                                                        {"logits", GpnOptions::SigmaPoints::Logits}};
 const Choices<bool> kDropout = {{"none", false}, {"fast", true}};
@@ -43,7 +53,7 @@ const Choices<ProbActOptions::Evaluation> kEvaluation = {{"mean", ProbActOptions
                                                          {"ensemble", ProbActOptions::Evaluation::Sample},
                                                          {"moments", ProbActOptions::Evaluation::Moments}};
 const Choices<std::optional<Task>> kTask = {
-    {"", std::nullopt}, {"classification", Task::Classification}, {"regression", Task::Regression}};
+    {"", std::nullopt}, {"classify", Task::Classification}, {"regress", Task::Regression}};
 
 template <class Value>
 Value choose(std::string_view option, const Choices<Value>& choices, const std::string& name) {
@@ -56,6 +66,25 @@ Value choose(std::string_view option, const Choices<Value>& choices, const std::
 
 void require(bool condition, std::string_view option, double value, std::string_view wanted) {
   if (!condition) throw UsageError(fmt::format("--{} is {}, but must be {}", option, value, wanted));
+}
+
+/// As an option of the command line takes its value. Throws a JSON exception for text of another kind.
+template <class Value>
+void assign(Value& member, const std::string& text) {
+  if constexpr (std::is_same_v<Value, std::string>) {
+    member = text;
+  } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+    member.push_back(text);
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    Json::parse(text).get_to(member);
+  } else if constexpr (std::is_unsigned_v<Value>) {
+    if (const Json json = Json::parse(text); json.is_number_unsigned()) return json.get_to(member), void();
+    throw UsageError("not a number without sign");
+  } else if constexpr (std::is_arithmetic_v<Value>) {
+    Json::parse(text).get_to(member);
+  } else {
+    Json::parse("[" + text + "]").get_to(member);
+  }
 }
 
 /// The networks of the paper (section 7.1) and of its comparisons.
@@ -128,6 +157,16 @@ Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, const En
   options.sizes = std::move(sizes);
   options.task = encoding.task;
   options.propagate = choose("--propagate", kPropagate, c.propagate);
+  options.covariance = choose("--covariance", kCovariance, c.covariance);
+  if (choose("--inference", kInference, c.inference))
+    options.inference = choose("--posterior", kPosterior, c.posterior);
+  options.jitter = c.jitter;
+  options.likelihood = choose("--likelihood", kLikelihood, c.likelihood);
+  options.groups = c.groups;
+  options.input_variance = c.input_variance;
+  options.input_connected = c.input_connected;
+  options.train_points = c.train_points;
+  options.train_noise = c.train_noise;
   options.sharing = choose("--sharing", kSharing, c.sharing);
   options.targets = choose("--init", kInit, c.init);
   options.sigma_points = choose("--sigma-points", kSigmaPoints, c.sigma_points);
@@ -149,6 +188,10 @@ const Choices<MakeNetwork> kModel = {{"gpn", make_gpn}, {"mlp", make_mlp}, {"pro
 void check(const TrainConfig& c) {
   choose("model", kModel, c.model);
   choose("--propagate", kPropagate, c.propagate);
+  choose("--covariance", kCovariance, c.covariance);
+  choose("--inference", kInference, c.inference);
+  choose("--posterior", kPosterior, c.posterior);
+  choose("--likelihood", kLikelihood, c.likelihood);
   choose("--sharing", kSharing, c.sharing);
   choose("--init", kInit, c.init);
   choose("--sigma-points", kSigmaPoints, c.sigma_points);
@@ -162,6 +205,7 @@ void check(const TrainConfig& c) {
   require(c.train_share > 0 && c.train_share <= 1, "train-share", c.train_share, "above 0 and at most 1");
   if (c.model == "gpn" && !c.activation.empty()) throw UsageError("--activation is not for the model gpn");
   if (c.model == "mlp" && !c.sigma.empty()) throw UsageError("--sigma is not for the model mlp");
+  require(c.kl_warmup >= 0, "kl-warmup", c.kl_warmup, "a number of epochs");
   require(c.batch > 0, "batch", static_cast<double>(c.batch), "positive");
   require(c.rate > 0, "rate", c.rate, "positive");
   require(c.lowest_rate > 0, "lowest-rate", c.lowest_rate, "positive");
@@ -187,6 +231,26 @@ TrainConfig config_from_json(std::string_view text, const std::string& file) {
     throw DataError(fmt::format("{}: is not the configuration of a run: {}", file, error.what()));
   }
   return config;
+}
+
+TrainConfig with_settings(const TrainConfig& config, const std::vector<std::string>& settings) {
+  TrainConfig result = config;
+  for (const std::string& setting : settings) {
+    const std::size_t equals = std::min(setting.find('='), setting.size());
+    bool known = false;
+    visit_fields(result, [&](const char*, const char* name, auto& value, const char*) {
+      if (setting.compare(0, equals, name) != 0) return;
+      known = true;
+      try {
+        assign(value, setting.substr(std::min(equals + 1, setting.size())));
+      } catch (const std::exception& error) {
+        throw UsageError(fmt::format("--set {}: no value for --{} ({})", setting, name, error.what()));
+      }
+    });
+    if (!known)
+      throw UsageError(fmt::format("--set {}: give NAME=VALUE, an option of `moxie train` and its value", setting));
+  }
+  return result;
 }
 
 LoadOptions load_options(const TrainConfig& c) {

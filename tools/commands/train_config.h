@@ -25,15 +25,26 @@ struct TrainConfig {
   std::string test_file;
 
   std::vector<std::int64_t> layers;  // hidden ones
+  std::string inference = "ml";
+  std::string posterior = "full";
+  double jitter = 0.01;
+  double kl_warmup = 0;  // epochs
   std::string propagate = "variance";
+  std::string covariance = "exact";
   std::string sharing = "none";
+  std::int64_t groups = 2;
   std::string init = "random";
   std::string sigma_points = "logits";
   std::int64_t inducing_points = 14;
   double noise = 0.31622776601683794;
   double least_noise = 0.01;
   std::string sigma;  // empty: what suits the model
+  std::string likelihood = "expected";
   double penalty = 0.1;
+  std::vector<double> input_variance;
+  bool input_connected = false;
+  bool train_points = false;
+  bool train_noise = true;
   bool train_lambda = false;
   bool train_sigma = true;
   std::string activation;  // empty: what suits the model
@@ -84,7 +95,7 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kData, "target", c.targets, "csv: target columns, by name or number");
   visit(option_group::kData, "ignore", c.ignored, "csv: columns that are left out");
   visit(option_group::kData, "categorical", c.categorical, "csv: columns of categories that look like numbers");
-  visit(option_group::kData, "task", c.task, "csv: classification or regression");
+  visit(option_group::kData, "task", c.task, "classify or regress; what the data set is made for if not given");
   visit(option_group::kData, "test-file", c.test_file, "csv: test rows");
   visit(option_group::kModel, "layers", c.layers, "units of the hidden layers, as in 30,15");
   visit(option_group::kModel, "activation", c.activation,
@@ -92,16 +103,33 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kModel, "sigma", c.sigma,
         "gpn: standard deviation of the output noise at the start (0.1); probact: that of the activations: a number, or "
         "trained and the same for all units (single), for a channel (channel), for none (element, the default), or none");
+  visit(option_group::kGpn, "inference", c.inference,
+        "of the virtual observations' targets: ml (maximum likelihood) or vb (variational Bayes)");
+  visit(option_group::kGpn, "posterior", c.posterior, "vb: covariance of their posterior, full or diagonal");
+  visit(option_group::kGpn, "jitter", c.jitter, "vb: variance of their noise, which keeps matrices invertible");
+  visit(option_group::kGpn, "kl-warmup", c.kl_warmup, "vb: epochs over which the weight of the prior grows to 1");
   visit(option_group::kGpn, "propagate", c.propagate,
-        "moments that go from layer to layer: mean, variance or covariance");
-  visit(option_group::kGpn, "sharing", c.sharing, "who shares virtual observations: none, or the units of a layer");
-  visit(option_group::kGpn, "init", c.init, "how their targets start: random or identity");
+        "what goes from layer to layer: mean, variance, covariance, or sample (draws in training)");
+  visit(option_group::kGpn, "covariance", c.covariance,
+        "how covariances of responses are computed: exact, or equispaced (as exact, for points that are not trained)");
+  visit(option_group::kGpn, "sharing", c.sharing,
+        "who shares virtual observations: none, the units of a group, or those of a layer");
+  visit(option_group::kGpn, "groups", c.groups, "sharing in groups: groups of a layer");
+  visit(option_group::kGpn, "init", c.init, "how their targets start: random, identity, tanh or relu");
   visit(option_group::kGpn, "sigma-points", c.sigma_points,
         "where the loss draws its sigma points: features or logits");
   visit(option_group::kGpn, "inducing-points", c.inducing_points, "number of virtual observations");
   visit(option_group::kGpn, "noise", c.noise, "variance of the virtual observations at the start");
   visit(option_group::kGpn, "least-noise", c.least_noise, "lower bound of that variance");
   visit(option_group::kGpn, "penalty", c.penalty, "weight of the penalty on small noise");
+  visit(option_group::kGpn, "likelihood", c.likelihood,
+        "regression: maximise the expected log likelihood, or that of the predictive distribution: expected or "
+        "predictive");
+  visit(option_group::kGpn, "input-variance", c.input_variance,
+        "variance of each (scaled) feature, or one value for all; none if not given");
+  visit(option_group::kGpn, "input-connected", c.input_connected, "every layer sees the input as well");
+  visit(option_group::kGpn, "train-points", c.train_points, "train the inducing points");
+  visit(option_group::kGpn, "train-noise", c.train_noise, "ml: train the noise of the virtual observations");
   visit(option_group::kGpn, "train-lambda", c.train_lambda, "train the lengthscales");
   visit(option_group::kGpn, "train-sigma", c.train_sigma, "train the output noise");
   visit(option_group::kMlp, "dropout", c.dropout, "dropout of the hidden layers' inputs: none or fast");
@@ -140,6 +168,10 @@ void check(const TrainConfig& config);
 /// JSON text; config_from_json(to_json(c)) == c. Throws DataError, naming `file`, for unknown or missing members.
 std::string to_json(const TrainConfig& config);
 TrainConfig config_from_json(std::string_view text, const std::string& file);
+
+/// `config` with settings name=value, as the options --name value. Throws UsageError for unknown names and for values
+/// of the wrong kind.
+TrainConfig with_settings(const TrainConfig& config, const std::vector<std::string>& settings);
 
 LoadOptions load_options(const TrainConfig& config);
 /// The layers, or what suits the data set where none are given.

@@ -123,6 +123,10 @@ void RunFolder::append_metrics(const std::string& json) const {
   if (!file) throw DataError(fmt::format("cannot write {}; is the disk full?", metrics_file().string()));
 }
 
+std::string RunFolder::read_metrics() const { return read_file(metrics_file()); }
+
+void RunFolder::write_report(const std::string& html) const { atomic_write(path_ / "report.html", html); }
+
 void RunFolder::rewind_metrics(std::uint64_t step) const {
   std::ifstream file(metrics_file());
   std::string kept;

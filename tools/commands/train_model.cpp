@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -21,6 +22,13 @@ PhiloxCounter words_of(std::uint64_t seed, std::size_t parameter, std::size_t el
   return philox4x32_10({static_cast<std::uint32_t>(element), static_cast<std::uint32_t>(parameter), 0, 0}, key);
 }
 
+double equally_spaced(const Parameter& parameter, std::size_t row) {
+  const Initialiser& start = parameter.initialiser;
+  const std::int64_t last = parameter.shape[0] - 1;
+  return last == 0 ? start.low
+                   : start.low + (start.high - start.low) * static_cast<double>(row) / static_cast<double>(last);
+}
+
 double initial_value(const Parameter& parameter, std::size_t element, std::size_t per_row, const PhiloxCounter& words) {
   const Initialiser& start = parameter.initialiser;
   switch (start.kind) {
@@ -28,11 +36,14 @@ double initial_value(const Parameter& parameter, std::size_t element, std::size_
       return start.low;
     case Initialiser::Kind::Normal:
       return normal_from_words(words[0], words[1]);
-    case Initialiser::Kind::Linspace: {
-      const std::int64_t last = parameter.shape[0] - 1;
-      const auto row = static_cast<double>(element / per_row);
-      return last == 0 ? start.low : start.low + (start.high - start.low) * row / static_cast<double>(last);
-    }
+    case Initialiser::Kind::Linspace:
+      return equally_spaced(parameter, element / per_row);
+    case Initialiser::Kind::Tanh:
+      return std::tanh(equally_spaced(parameter, element / per_row));
+    case Initialiser::Kind::Relu:
+      return std::max(0.0, equally_spaced(parameter, element / per_row));
+    case Initialiser::Kind::Values:
+      return start.values.at(element);
     case Initialiser::Kind::Glorot: {
       const auto sum = static_cast<double>(parameter.shape.front() + parameter.shape.back());
       return std::sqrt(6 / sum) * (2 * uniform_from_word(words[0]) - 1);
@@ -132,7 +143,9 @@ Evaluation Evaluator::evaluate(const Samples& samples, std::optional<double> res
   const SampleRows rows = rows_of(samples);
   const auto outputs = run(rows);
   Evaluation result;
-  result.loss = loss(rows);
+  const auto losses = loss_.run(rows);
+  result.loss = losses.at("loss").values[0];
+  if (const auto kl = losses.find("kl"); kl != losses.end()) result.kl = kl->second.values[0];
   if (encoding_.task == Task::Regression)
     result.residual_variance =
         residual_variance.value_or(mean_square_error(outputs.at("mean").values, samples.y.values));

@@ -33,6 +33,7 @@ struct Evaluation {
   double loss = 0;
   Scores scores;
   double residual_variance = 1;
+  std::optional<double> kl = {};  // divergence of the posterior from the prior, of models that have one
 };
 
 class Evaluator {

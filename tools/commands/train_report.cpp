@@ -96,9 +96,16 @@ std::string describe_end(const FinalReport& report, const RunState& state) {
       report.validation.loss, headline(report.validation.scores), all_scores(report.test.scores));
 }
 
+std::string describe_jitter(const std::vector<Jitter>& jitter) {
+  std::string text;
+  for (const Jitter& each : jitter) text += fmt::format("jitter    {:g} is added to {}\n", each.amount, each.matrix);
+  return text;
+}
+
 std::string metrics_line(const EpochReport& report) {
   Json json = {{"step", report.step}, {"epoch", report.epoch}, {"loss", report.loss}};
   add(json, "validation", report.validation);
+  if (report.validation.kl) json["kl"] = *report.validation.kl;
   json["rate"] = report.rate;
   json["gradient_norm"] = report.gradient_norm;
   json["elapsed_s"] = report.elapsed;
@@ -115,6 +122,8 @@ std::string final_metrics_line(const FinalReport& report, const RunState& state)
   if (report.test.scores.front().name == "rmse") {
     for (const char* name : {"rmse", "nll"}) json[name] = score_of(report.test.scores, name);
   }
+  if (report.test.kl) json["kl"] = *report.test.kl;
+  for (const Jitter& jitter : report.jitter) json["jitter"][jitter.matrix] = jitter.amount;
   json["elapsed_s"] = state.elapsed;
   return json.dump();
 }

@@ -10,6 +10,8 @@ namespace moxie {
 /// What the compiler made of the formulas, in a few lines. `compile_seconds` is the time until the first step could
 /// run.
 std::string describe_plan(const Plan& plan, const std::vector<Parameter>& parameters, double compile_seconds);
+/// Everything that is added to a matrix to keep it positive definite: a line for each, or nothing.
+std::string describe_jitter(const std::vector<Jitter>& jitter);
 std::string describe_data(const Dataset& data);
 std::string describe_end(const FinalReport& report, const RunState& state);
 

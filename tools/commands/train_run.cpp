@@ -20,11 +20,16 @@ constexpr std::uint64_t kMostSkipped = 100;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-StepProgram make_step(const TrainConfig& config, const Network& network) {
-  const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
-  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config),
-                                    network.renewals);
-  return {std::move(step.program), std::move(step.feedback)};
+/// A network with a posterior: the weight of its divergence from the prior.
+constexpr const char* kPriorWeight = "kl_weight";
+
+HostTensor scalar(double value) { return make_host_tensor(DType::f32, {}, std::span(&value, 1)); }
+
+/// With the prior weighted as in the mean over the training rows.
+NamedTensors starting_values(const Network& network, std::uint64_t seed, std::size_t rows) {
+  NamedTensors values = initial_values(network.parameters, seed);
+  if (values.contains(kPriorWeight)) values[kPriorWeight] = scalar(1 / static_cast<double>(rows));
+  return values;
 }
 
 /// The optimiser's state starts at zero.
@@ -43,13 +48,20 @@ NamedTensors zeros_of(const Program& program, const std::vector<std::pair<std::s
 
 }  // namespace
 
+StepProgram make_step(const TrainConfig& config, const Network& network) {
+  const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
+  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config),
+                                    network.renewals);
+  return {std::move(step.program), std::move(step.feedback)};
+}
+
 TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device)
     : config_(config),
       data_(data),
       network_(make_network(config, data.encoding)),
       trainer_(make_step(config, network_), device, rows_of(data.train), {config.batch, config.seed}),
       evaluator_(config, data.encoding, device),
-      initial_(initial_values(network_.parameters, config.seed)),
+      initial_(starting_values(network_, config.seed, data.train.rows())),
       best_(initial_),
       start_(Clock::now()),
       saved_(start_) {
@@ -85,6 +97,7 @@ void TrainingRun::train(const RunFolder& folder, const std::function<bool()>& st
 
 void TrainingRun::take_step(const RunFolder& folder) {
   StepResult result;
+  if (config_.kl_warmup > 0 && initial_.contains(kPriorWeight)) trainer_.set(kPriorWeight, scalar(prior_weight()));
   try {
     result = trainer_.step();
   } catch (const DeviceError& error) {
@@ -149,6 +162,14 @@ void TrainingRun::keep_best(const Evaluation& validation) {
   state_.residual_variance = validation.residual_variance;
 }
 
+/// Grows linearly over the first epochs, if asked for.
+double TrainingRun::prior_weight() const {
+  const std::size_t rows = data_.train.rows();
+  const auto steps_per_epoch = static_cast<double>((rows + config_.batch - 1) / config_.batch);
+  const double done = static_cast<double>(trainer_.position().step + 1) / (config_.kl_warmup * steps_per_epoch);
+  return std::min(done, 1.0) / static_cast<double>(rows);
+}
+
 std::string TrainingRun::limit_reached() const {
   const DataPosition at = trainer_.position().data;
   const std::uint64_t epochs = at.epoch + (at.used == data_.train.rows() ? 1 : 0);
@@ -172,12 +193,26 @@ FinalReport TrainingRun::evaluate_best() {
   evaluator_.set_parameters(best_);
   const double variance = state_.residual_variance;
   return {evaluator_.evaluate(data_.train, variance), evaluator_.evaluate(data_.validation, variance),
-          evaluator_.evaluate(data_.test, variance)};
+          evaluator_.evaluate(data_.test, variance), network_.jitter};
+}
+
+Prediction TrainingRun::predict(const Samples& samples) {
+  return evaluator_.predict(rows_of(samples), state_.residual_variance);
+}
+
+std::map<std::string, RowValues> TrainingRun::functions(const std::vector<double>& activations) const {
+  if (network_.functions.definitions.empty()) return {};
+  const std::vector<float> x(activations.begin(), activations.end());
+  ForwardPass pass(network_.functions, open_device("interp"), x.size());  // once and small: not worth compiling
+  pass.set(best_);
+  return pass.run({x.size(), x, {}});
 }
 
 NamedTensors TrainingRun::parameters() const {
   NamedTensors result = initial_;
-  for (auto& [name, tensor] : result) tensor = trainer_.value(name);
+  for (auto& [name, tensor] : result) {
+    if (name != kPriorWeight) tensor = trainer_.value(name);  // of which models are judged with the whole
+  }
   return result;
 }
 

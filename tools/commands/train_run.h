@@ -25,7 +25,11 @@ struct EpochReport {
 /// How good the best parameters are.
 struct FinalReport {
   Evaluation train, validation, test;
+  std::vector<Jitter> jitter;
 };
+
+/// The Program that a run takes its steps with.
+StepProgram make_step(const TrainConfig& config, const Network& network);
 
 class TrainingRun {
  public:
@@ -39,9 +43,16 @@ class TrainingRun {
   void train(const RunFolder& folder, const std::function<bool()>& stop,
              const std::function<void(const EpochReport&)>& report);
   FinalReport evaluate_best();
+  /// What the best parameters say of samples. Only after evaluate_best().
+  Prediction predict(const Samples& samples);
+  /// The learned functions at these activations, by the names of Network::functions; nothing for other networks.
+  std::map<std::string, RowValues> functions(const std::vector<double>& activations) const;
 
   const RunState& state() const { return state_; }
   const Network& network() const { return network_; }
+  /// For steps that the run takes no note of.
+  Trainer& trainer() { return trainer_; }
+  const Dataset& data() const { return data_; }
   const Plan& plan() const { return trainer_.session().plan(); }
 
  private:
@@ -51,6 +62,7 @@ class TrainingRun {
   std::string undo_and_explain(const StepResult& result);
   EpochReport finish_epoch();
   void keep_best(const Evaluation& validation);
+  double prior_weight() const;
   std::string limit_reached() const;
   double elapsed() const;
   void save(const RunFolder& folder);

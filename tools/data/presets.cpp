@@ -59,10 +59,15 @@ void check_options(const Preset& preset, const LoadOptions& options) {
   if (preset.splits != kAnySplit && options.split >= preset.splits)
     throw DataError(
         fmt::format("{}: there is no split {}; the set has {}, from 0", preset.name, options.split, preset.splits));
-  if (!options.targets.empty() || !options.ignored.empty() || !options.categorical.empty() || options.task ||
+  if (!options.targets.empty() || !options.ignored.empty() || !options.categorical.empty() ||
       !options.test_file.empty())
-    throw DataError(fmt::format(
-        "{}: target, ignored and categorical columns, the task and a test file are for csv:FILE only", preset.name));
+    throw DataError(
+        fmt::format("{}: target, ignored and categorical columns and a test file are for csv:FILE only", preset.name));
+  if (options.task && *options.task != preset.task) {
+    const bool classes = preset.task == kClasses;
+    throw DataError(fmt::format("{}: its targets are {}, so the task can only be to {}", preset.name,
+                                classes ? "classes" : "values", classes ? "classify" : "regress"));
+  }
 }
 
 bool is_csv(std::string_view name) { return name.starts_with(kCsvPrefix); }

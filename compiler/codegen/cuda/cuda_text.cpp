@@ -44,7 +44,7 @@ std::vector<CudaParameter> parameters(const LoopProgram& program, const CudaSche
   }
   if (schedule.workspace_bytes_per_block > 0) result.push_back({Kind::workspace});
   if (draws_random) result.push_back({Kind::random});
-  if (!program.checks.empty()) result.push_back({Kind::status});
+  if (!program.checks.empty()) result.insert(result.end(), {{Kind::status}, {Kind::first_check}});
   return result;
 }
 
@@ -58,6 +58,7 @@ std::string spelled(const CudaParameter& parameter, const LoopProgram& program, 
     case Kind::workspace: return "Global<unsigned char> workspace";
     case Kind::random: return "Global<const RandomState> random";
     case Kind::status: return "Global<Status> status";
+    case Kind::first_check: return "const long long first_check";
   }
   return {};
 }
@@ -69,8 +70,7 @@ std::string joined(const Range& range, const Spell& spell) {
   return text;
 }
 
-std::string entry_point(const CudaKernel& kernel, const LoopProgram& program, const CudaSchedule& schedule, CudaWriter& writer) {
-  const std::string body = writer.write();
+std::string entry_point(const CudaKernel& kernel, const LoopProgram& program, const CudaSchedule& schedule, CudaWriter& writer, const std::string& body) {
   std::string text;
   for (const std::string& definition : program.comments) text += comment(definition);
   text += comment(print(schedule));
@@ -112,11 +112,14 @@ CudaKernel cuda_kernel(const LoweredKernel& lowered, const CudaSchedule& schedul
   }
   kernel.text += "\n";
   kernel.own_begin = kernel.text.size();
-  kernel.text += entry_point(kernel, lowered.program, schedule, writer);
+  const std::string body = writer.write();
+  kernel.text += entry_point(kernel, lowered.program, schedule, writer, body);
+  const std::size_t body_begin = kernel.text.rfind(body);
   if (!kernel.combined.empty()) {
     kernel.combine_entry = kernel.entry + "_combine";
     kernel.text += combine_entry_point(kernel, lowered, writer.names());
   }
+  kernel.lines = writer.marks().table(kernel.text, body_begin);
   return kernel;
 }
 

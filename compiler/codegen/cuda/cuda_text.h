@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/codegen/cuda/cuda_schedule.h"
+#include "compiler/support/line_table.h"
 
 namespace moxie {
 
@@ -15,7 +16,8 @@ struct CudaParameter {
     argument,   // the integer argument `name`: a dynamic dim, or the step of a scan
     workspace,  // workspace_bytes_per_block for each block
     random,     // CudaRandomState
-    status,     // KernelStatus
+    status,     // KernelStatus, one for all kernels of a Program: the first failure stays
+    first_check,  // the number that the kernel's first check has in there
   };
   Kind kind;
   std::size_t index = 0;
@@ -38,6 +40,7 @@ struct CudaKernel {
   std::vector<BufferId> combined;
   std::string text;           // complete: fragments first
   std::size_t own_begin = 0;  // where the kernel's own text begins
+  LineTable lines;            // of the text: to the printed LoopProgram
   std::string_view own_text() const { return std::string_view(text).substr(own_begin); }
 };
 inline constexpr int kCombineThreads = 128;

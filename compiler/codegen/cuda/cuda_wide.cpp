@@ -5,6 +5,7 @@
 
 #include "compiler/codegen/cuda/cuda_writer.h"
 #include "compiler/codegen/cuda/wide_access.h"
+#include "compiler/loop/operands.h"
 
 namespace moxie::cuda_text {
 namespace {
@@ -30,6 +31,7 @@ bool is_loop(const Statement& statement) { return std::holds_alternative<stmt::F
 void CudaWriter::write_wide(const Block& block) {
   for (std::size_t begin = 0; begin < block.size();) {
     if (is_loop(block[begin])) {
+      const Traced traced(*this, block[begin]);
       comment(announcement(block, begin));
       write(std::get<stmt::For>(block[begin++]));
       continue;
@@ -47,6 +49,7 @@ void CudaWriter::write_wide_run(std::span<const Statement> run, const std::set<V
   const Symbol vector = vector_->variable;
   bool varies = false;
   for (const Statement& statement : run) {
+    const Traced traced(*this, statement);
     const auto* let = std::get_if<stmt::Let>(&statement);
     if (let && !program().values.at(let->id).varying) write(*let);
     else varies = true;
@@ -58,6 +61,7 @@ void CudaWriter::write_wide_run(std::span<const Statement> run, const std::set<V
   open_scope(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", neighbour_, schedule_.width));
   const std::string element = names_.rename(vector, fmt::format("({} + {})", names_.symbol(vector), neighbour_));
   for (const Statement& statement : run) {
+    const Traced traced(*this, statement);
     const auto* let = std::get_if<stmt::Let>(&statement);
     if (const auto* store = std::get_if<stmt::Store>(&statement))
       line(fmt::format("{}[{}] = {};", wide_stores_.at(store), neighbour_, without_parentheses(operand(store->value))));
@@ -67,6 +71,7 @@ void CudaWriter::write_wide_run(std::span<const Statement> run, const std::set<V
   names_.rename(vector, element);
   close_scope();
   for (const Statement& statement : run) {
+    const Traced traced(*this, statement);
     if (const auto* store = std::get_if<stmt::Store>(&statement)) finish_wide(*store);
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/ir/functions.h"
+#include "compiler/loop/operands.h"
 
 namespace moxie::cuda_text {
 namespace {
@@ -90,7 +91,9 @@ CudaWriter::CudaWriter(const LoweredKernel& kernel, const CudaSchedule& schedule
                 }),
       first_sets_(FirstSets(kernel.program).result()),
       unrolled_(loops_to_unroll(kernel.program, shape_, schedule)),
-      value_texts_(kernel.program.values.size()) {}
+      value_texts_(kernel.program.values.size()),
+      value_origins_(kernel.program.values.size()),
+      lines_(statement_lines(kernel.program)) {}
 
 std::string CudaWriter::write() {
   write_head();
@@ -154,6 +157,7 @@ void CudaWriter::wait_for(const Touched& touched) {
 
 void CudaWriter::write(const Block& block) {
   for (std::size_t k = 0; k < block.size(); ++k) {
+    const Traced traced(*this, block[k]);
     comment(announcement(block, k));
     std::visit([&](const auto& s) { write(s); }, static_cast<const Statement::variant&>(block[k]));
   }
@@ -174,6 +178,25 @@ void CudaWriter::comment(const std::string& text) {
   if (text.empty() || text == last_comment_) return;
   line("// " + text);
   last_comment_ = text;
+}
+
+CudaWriter::Traced::Traced(CudaWriter& writer, const Statement& statement) : writer_(writer) {
+  std::vector<int> from = writer.origins(statement);
+  const auto* let = std::get_if<stmt::Let>(&statement);
+  if (let && writer.inlining_(let->id)) writer.value_origins_[let->id] = from;
+  writer.marks_.open(writer.out_.size(), std::move(from));
+}
+
+/// The statement's own line, and those of values that are written into it.
+std::vector<int> CudaWriter::origins(const Statement& statement) const {
+  std::vector<int> from;
+  if (const auto line = lines_.find(&statement); line != lines_.end()) from.push_back(line->second);
+  for (const ValueId id : operands(program(), statement)) {
+    if (inlining_(id)) from.insert(from.end(), value_origins_.at(id).begin(), value_origins_.at(id).end());
+  }
+  std::ranges::sort(from);
+  from.erase(std::ranges::unique(from).begin(), from.end());
+  return from;
 }
 
 void CudaWriter::write(const stmt::Let& s) {
@@ -232,7 +255,7 @@ void CudaWriter::write(const stmt::Check& s) {
   const std::string condition = guard();
   std::string coordinates;
   for (std::size_t k = 0; k < 4; ++k) coordinates += ", " + (k < s.coordinates.size() ? affine(s.coordinates[k]) : "0");
-  line(fmt::format("if ({}{}) fail(status, {}{}, {});", condition.empty() ? "" : condition + " && ", operand(s.bad), s.check, coordinates, operand(s.value)));
+  line(fmt::format("if ({}{}) fail(status, first_check + {}{}, {});", condition.empty() ? "" : condition + " && ", operand(s.bad), s.check, coordinates, operand(s.value)));
 }
 
 void CudaWriter::write(const stmt::For& s) {
@@ -274,7 +297,7 @@ void CudaWriter::open_elements(const std::string& name) {
   }
   if (schedule_.mapping == CudaMapping::block) return line(fmt::format("const Index {} = {};", name, begin));
   const bool team = schedule_.mapping == CudaMapping::team;
-  const std::string own = !team ? (width > 1 ? fmt::format(" + lane * {}", width) : " + lane") : schedule_.rows > 1 ? " + row" : "";
+  const std::string own = !team ? (schedule_.lanes == 1 ? "" : width > 1 ? fmt::format(" + lane * {}", width) : " + lane") : schedule_.rows > 1 ? " + row" : "";
   const std::string wanted = names_.fresh(name + "_of_" + (team ? "team" : "lane"));
   // Threads beyond the end do as the last ones do, and store nothing.
   line(fmt::format("const Index {} = {}{};", wanted, begin, own));

@@ -13,6 +13,7 @@
 #include "compiler/codegen/cuda/cuda_schedule.h"
 #include "compiler/codegen/cuda/inlining.h"
 #include "compiler/codegen/cuda/kernel_shape.h"
+#include "compiler/loop/statement_lines.h"
 
 namespace moxie::cuda_text {
 
@@ -24,6 +25,8 @@ class CudaWriter {
   std::string write();
   const KernelShape& shape() const { return shape_; }
   Names& names() { return names_; }
+  /// Which lines of the printed LoopProgram the lines of what write() gave were made from.
+  const LineMarks& marks() const { return marks_; }
   /// "S * 14": the elements of a buffer.
   std::string element_count(BufferId buffer) const;
 
@@ -41,6 +44,18 @@ class CudaWriter {
   void write(const Block& block);
   std::string announcement(const Block& block, std::size_t k) const;
   void comment(const std::string& text);
+  /// What is written while it lives was made from the statement.
+  class Traced {
+   public:
+    Traced(CudaWriter& writer, const Statement& statement);
+    ~Traced() { writer_.marks_.close(writer_.out_.size()); }
+    Traced(const Traced&) = delete;
+    Traced& operator=(const Traced&) = delete;
+
+   private:
+    CudaWriter& writer_;
+  };
+  std::vector<int> origins(const Statement& statement) const;
   void write(const stmt::Let& s);
   void write(const stmt::SetVar& s);
   void write(const stmt::Store& s);
@@ -125,6 +140,9 @@ class CudaWriter {
   std::map<const stmt::Store*, std::string> wide_stores_;    // what all neighbours' values are collected in
   std::set<ValueId> kept_;                                   // values of which there is one for each neighbour
   std::vector<std::string> value_texts_;    // of values written into their use
+  std::vector<std::vector<int>> value_origins_;  // of values written into their use
+  StatementLines lines_;
+  LineMarks marks_;
   std::string out_, last_comment_;
   int indent_ = 1;
   const stmt::For* vector_ = nullptr;      // open

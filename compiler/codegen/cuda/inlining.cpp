@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "compiler/loop/overload.h"
+#include "compiler/loop/operands.h"
 
 namespace moxie::cuda_text {
 namespace {
@@ -28,22 +28,6 @@ bool disturbs(const LoopProgram& program, const Statement& statement, const Oper
 }
 
 }  // namespace
-
-std::vector<ValueId> operands(const Operation& operation) {
-  return std::visit(Overload{[](const op::Load& o) { return o.guard ? std::vector<ValueId>{*o.guard} : std::vector<ValueId>{}; },
-                             [](const op::Call& o) { return o.args; }, [](const op::Convert& o) { return std::vector<ValueId>{o.value}; },
-                             [](const op::CombineLanes& o) { return std::vector<ValueId>{o.value}; },
-                             [](const auto&) { return std::vector<ValueId>{}; }},
-                    operation);
-}
-
-std::vector<ValueId> operands(const LoopProgram& program, const Statement& statement) {
-  return std::visit(Overload{[&](const stmt::Let& s) { return operands(program.values.at(s.id).operation); },
-                             [](const stmt::For&) { return std::vector<ValueId>{}; },
-                             [](const stmt::Check& s) { return std::vector<ValueId>{s.bad, s.value}; },
-                             [](const auto& s) { return std::vector<ValueId>{s.value}; }},
-                    static_cast<const Statement::variant&>(statement));
-}
 
 void Inlining::count(const Block& block) {
   for (const Statement& statement : block) {

@@ -27,8 +27,4 @@ class Inlining {
   std::vector<int> uses_;
 };
 
-/// The values that a statement or an operation reads itself.
-std::vector<ValueId> operands(const Operation& operation);
-std::vector<ValueId> operands(const LoopProgram& program, const Statement& statement);
-
 }  // namespace moxie::cuda_text

@@ -40,7 +40,8 @@ KernelWriter::KernelWriter(const LoopProgram& program, const LanePlan& plan)
       ir_(plan.avx512),
       addressing_(ir_),
       memory_(ir_, addressing_, plan.lanes),
-      values_(program.values.size()) {}
+      values_(program.values.size()),
+      lines_(statement_lines(program)) {}
 
 std::string KernelWriter::write() {
   label("entry");
@@ -104,7 +105,12 @@ void KernelWriter::branch(const Val& condition, const std::string& yes, const st
 // ---- statements ----
 
 void KernelWriter::write(const Block& block) {
-  for (const Statement& statement : block) std::visit([this](const auto& s) { write(s); }, statement);
+  for (const Statement& statement : block) {
+    const auto line = lines_.find(&statement);
+    marks_.open(ir_.text().size(), line == lines_.end() ? std::vector<int>{} : std::vector<int>{line->second});
+    std::visit([this](const auto& s) { write(s); }, statement);
+    marks_.close(ir_.text().size());
+  }
 }
 
 void KernelWriter::write(const stmt::Let& s) {

@@ -7,6 +7,7 @@
 #include "compiler/codegen/llvm/addressing.h"
 #include "compiler/codegen/llvm/lane_plan.h"
 #include "compiler/codegen/llvm/memory.h"
+#include "compiler/loop/statement_lines.h"
 
 namespace moxie::llvm_ir {
 
@@ -17,6 +18,8 @@ class KernelWriter {
 
   /// Everything between the braces; call once.
   std::string write();
+  /// Which lines of the printed LoopProgram the lines of what write() gave were made from.
+  const LineMarks& marks() const { return marks_; }
   /// Of the intrinsics used.
   std::string declarations() const { return ir_.declarations(); }
 
@@ -81,6 +84,8 @@ class KernelWriter {
   std::vector<std::vector<Coefficient>> buffer_strides_, array_strides_;
   std::vector<std::optional<Val>> values_;
   std::optional<Round> round_;
+  StatementLines lines_;
+  LineMarks marks_;
 };
 
 Scalar scalar_of(ValueType type);

@@ -69,7 +69,7 @@ std::string entry_function(const LoopProgram& program, const LanePlan& plan) {
 
 }  // namespace
 
-std::string llvm_text(const LoopProgram& program, const VectorMachine& machine) {
+LlvmModule llvm_module(const LoopProgram& program, const VectorMachine& machine) {
   const LanePlan plan = llvm_ir::lane_plan(program, machine);
   llvm_ir::KernelWriter writer(program, plan);
   const std::string body = writer.write();
@@ -79,8 +79,10 @@ std::string llvm_text(const LoopProgram& program, const VectorMachine& machine) 
   text += fmt::format("target triple = \"{}\"\n\n", machine.triple);
   text += fmt::format("{} = private unnamed_addr constant i64 0, align 8\n\n", llvm_ir::kZeroWord);
   text += entry_function(program, plan);
-  text += fmt::format("\ndefine internal void {}({}) #1 {{\n{}}}\n\n", global(program.name + ".body"),
-                      fmt::join(parameters(program), ", "), body);
+  text += fmt::format("\ndefine internal void {}({}) #1 {{\n", global(program.name + ".body"),
+                      fmt::join(parameters(program), ", "));
+  const std::size_t body_begin = text.size();
+  text += body + "}\n\n";
   text += writer.declarations();
   const std::string common = fmt::format(
       "nounwind \"no-builtins\" \"no-trapping-math\"=\"true\" \"frame-pointer\"=\"none\" "
@@ -88,7 +90,13 @@ std::string llvm_text(const LoopProgram& program, const VectorMachine& machine) 
       "\"min-legal-vector-width\"=\"{0}\" \"target-cpu\"=\"{1}\" \"target-features\"=\"{2}\"",
       machine.vector_bits, machine.cpu, machine.features);
   text += fmt::format("\nattributes #0 = {{ {0} }}\nattributes #1 = {{ noinline {0} }}\n", common);
-  return text + "\n!0 = !{!\"branch_weights\", i32 1, i32 1048576}\n";
+  text += "\n!0 = !{!\"branch_weights\", i32 1, i32 1048576}\n";
+  LineTable lines = writer.marks().table(text, body_begin);
+  return {std::move(text), std::move(lines)};
+}
+
+std::string llvm_text(const LoopProgram& program, const VectorMachine& machine) {
+  return llvm_module(program, machine).text;
 }
 
 }  // namespace moxie

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "compiler/loop/loop_program.h"
+#include "compiler/support/line_table.h"
 
 namespace moxie {
 
@@ -21,6 +22,12 @@ int lanes_for(const LoopProgram& program, const VectorMachine& machine);
 /// with buffers an array of pointers, arguments an array of i64, scratch of scratch_bytes() bytes aligned to 64, and status a KernelStatus.
 /// It refers to no outside symbol: every function is inlined.
 std::string llvm_text(const LoopProgram& program, const VectorMachine& machine);
+/// The same, with the lines of the printed LoopProgram that its lines were made from.
+struct LlvmModule {
+  std::string text;
+  LineTable lines;
+};
+LlvmModule llvm_module(const LoopProgram& program, const VectorMachine& machine);
 /// Bytes of scratch that a call needs.
 std::int64_t scratch_bytes(const LoopProgram& program, const VectorMachine& machine);
 

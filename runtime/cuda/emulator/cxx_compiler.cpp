@@ -1,26 +1,20 @@
 #include "runtime/cuda/emulator/cxx_compiler.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <xxhash.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <sstream>
 #include <vector>
 
 #include "codegen_templates/templates.h"
 #include "compiler/support/error.h"
+#include "runtime/child_process.h"
 #include "runtime/cpu/object_loader.h"
 #include "runtime/cuda/emulator/module.h"
 #include "runtime/cuda/emulator/temporary_folder.h"
-
-extern char** environ;
 
 namespace moxie::cuda::emulator {
 namespace {
@@ -54,26 +48,6 @@ std::vector<Words> compilers() {
   return all;
 }
 
-/// The exit status, or nothing where there is no such program. Both outputs go to `log`.
-std::optional<int> run(const Words& words, const fs::path& log) {
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t process = 0;
-  const int error = posix_spawnp(&process, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error == ENOENT || error == EACCES) return std::nullopt;
-  if (error != 0) throw DeviceError(fmt::format("{} cannot be run: {}", words[0], std::strerror(error)));
-  int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 /// Writes what the compiler reads; gives its arguments.
 Words prepare(const fs::path& folder, const std::string& text, std::span<const std::string> entries) {
   for (const char* header : kHeaders) write_file(folder / header, header_text(header));
@@ -96,7 +70,7 @@ CacheEntry compile_module(const std::string& text, std::span<const std::string> 
   const fs::path log = folder.path() / "log";
   for (Words words : compilers()) {
     words.insert(words.end(), arguments.begin(), arguments.end());
-    const auto status = run(words, log);
+    const auto status = run_program(words, log);
     if (!status) continue;
     const std::string messages = read_file(log);
     if (*status != 0)

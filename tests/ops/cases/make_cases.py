@@ -277,6 +277,40 @@ def layer_mean_equispaced(x, W, V0, h, U, noise, **scale):
     return layer_mean(x, W, spaced(V0, h), U, noise, **scale)
 
 
+def prior(V, jitter, scale, n):
+    return mp.matrix([[k(V[r, n], V[t, n], scale[n]) + (jitter[()] if r == t else 0) for t in range(R)] for r in range(R)])
+
+
+def vb_whitened(m, lower, log_scale, centre, V, jitter, **scale):
+    """From the moments of the targets, by (57) and (64), not from whitened ones."""
+    kl, means, covariances, khat, beta = mpf(0), [], [], [], []
+    for n in range(N):
+        K = prior(V, jitter, scale["lambda"], n)
+        L = mp.cholesky(K)
+        Q = mp.matrix([[lower[n, r, t] if t < r else mp.exp(log_scale[r, n]) if t == r else mpf(0) for t in range(R)] for r in range(R)])
+        mean = mp.matrix([centre[r, n] for r in range(R)]) + L * mp.matrix([m[r, n] for r in range(R)])
+        covariance = L * Q * Q.T * L.T
+        inverse = K ** -1
+        trace = sum((inverse * covariance)[r, r] for r in range(R))
+        kl += (trace + (mean.T * inverse * mean)[0] - R + mp.log(mp.det(K)) - mp.log(mp.det(covariance))) / 2
+        means.append(mean)
+        covariances.append(covariance)
+        khat.append(inverse - inverse * covariance * inverse)
+        beta.append(inverse * mean)
+    return {"kl": scalar(kl), "khat": tensor(lambda n, r, t: khat[n][r, t], N, R, R), "beta": tensor(lambda r, n: beta[n][r], R, N),
+            "mu_u": tensor(lambda r, n: means[n][r], R, N), "var_u": tensor(lambda r, n: covariances[n][r, r], R, N)}
+
+
+def loss_predictive(mean, variance, target):
+    density = lambda s, n: mp.exp(-(target[s, n] - mean[s, n]) ** 2 / (2 * variance[s, n])) / mp.sqrt(2 * mp.pi * variance[s, n])
+    return {"nll": scalar(-sum(mp.log(density(s, n)) for s in range(S) for n in range(N)) / S)}
+
+
+def jitter(cov, relative):
+    mean = lambda s: sum(cov[s, n, n] for n in range(N)) / N
+    return {"jittered": tensor(lambda s, n, m: cov[s, n, m] + (relative[()] * mean(s) if n == m else 0), S, N, N)}
+
+
 def relu_moments(mu, var, sigma):
     def moment(s, n, power):
         deviation = mp.sqrt(var[s, n])
@@ -345,6 +379,11 @@ def main():
     write("gpn.first_layer_equispaced", first_layer_equispaced, {**GIVEN, **POINTS, "sigma": ((N,), 0.1, 0.5)})
     write("gpn.layer_mean", layer_mean, {**GIVEN, **FREE})
     write("gpn.layer_mean_equispaced", layer_mean_equispaced, {**GIVEN, **POINTS})
+    write("gpn.vb_whitened", vb_whitened, {"m": ((R, N), -1, 1), "lower": ((N, R, R), -1, 1), "log_scale": ((R, N), -1, 0.5),
+                                           "centre": ((R, N), -1, 1), "V": ((R, N), -2, 2), "jitter": ((), 0.0625, 0.125),
+                                           "lambda": ((N,), 0.5, 1.5)}, ["jitter"], tolerance=1e-10)
+    write("gpn.loss_predictive", loss_predictive, {"mean": ((S, N), -1, 1), "variance": ((S, N), 0.25, 2), "target": ((S, N), -1, 1)}, ["target"])
+    write("gpn.jitter", jitter, {"cov": ((S, N, N), -1, 1), "relative": ((), 0.25, 0.5)}, ["relative"])
     write("probact.moments", relu_moments, {"mu": ((S, N), -1, 1), "var": ((S, N), 0.2, 1), "sigma": ((N,), 0.1, 0.5)})
     unit = ((N,), -1, 1)
     write("probact.bounded_sigma", bounded_sigma, {"k": unit, "alpha": ((), 1, 3), "beta": ((), 1, 5)}, ["alpha", "beta"])

@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <map>
+
+#include "compiler/ir/functions.h"
+#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+namespace {
+
+/// Straight-line code of more steps than this would not stay in registers.
+constexpr std::int64_t kMostSteps = 32;
+
+/// Tensors of which every step becomes a definition of its own, with the axis of the steps.
+using Unrolled = std::map<std::string, std::size_t>;
+
+std::optional<std::int64_t> few_steps(const Range& range) {
+  const auto extent = known_extent(range);
+  return extent && *extent <= kMostSteps ? extent : std::nullopt;
+}
+
+bool is_arithmetic(const Expr& body) {
+  bool result = true;
+  visit(body, [&](const Expr& e) {
+    result &= e->kind == NodeKind::Constant || e->kind == NodeKind::IndexValue || e->kind == NodeKind::Access || e->kind == NodeKind::Call;
+  });
+  return result;
+}
+
+/// The axes of a definition that pick the step of what it reads.
+std::vector<std::size_t> step_axes(const Definition& definition, const Unrolled& unrolled) {
+  std::vector<std::size_t> axes;
+  visit(definition.body, [&](const Expr& e) {
+    const auto found = e->kind == NodeKind::Access ? unrolled.find(e->tensor) : unrolled.end();
+    if (found == unrolled.end()) return;
+    for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
+      if (e->subscripts[found->second].mentions(Symbol::axis(k)) && std::ranges::find(axes, k) == axes.end()) axes.push_back(k);
+    }
+  });
+  return axes;
+}
+
+/// Whether a step is picked by nothing but axes and by sums over few steps.
+bool picks_known_steps(const Expr& expr, const Unrolled& unrolled) {
+  if (expr->kind == NodeKind::LinearAlgebra) {
+    bool reads = false;
+    visit(expr, [&](const Expr& e) { reads |= e->kind == NodeKind::Access && unrolled.contains(e->tensor); });
+    return !reads;
+  }
+  if (expr->kind != NodeKind::Reduce) return std::ranges::all_of(expr->args, [&](const Expr& arg) { return picks_known_steps(arg, unrolled); });
+  const OpenedReduce opened = open(expr);
+  bool picks = false;
+  visit(opened.body, [&](const Expr& e) {
+    const auto found = e->kind == NodeKind::Access ? unrolled.find(e->tensor) : unrolled.end();
+    picks |= found != unrolled.end() && e->subscripts[found->second].mentions(opened.index);
+  });
+  if (picks && (expr->reduce != ReduceKind::Sum || !few_steps(expr->range))) return false;
+  return picks_known_steps(opened.body, unrolled);
+}
+
+/// The tensors of the scan and those of later definitions that follow its steps; nothing where one of them must stay whole.
+std::optional<Unrolled> follow(const Program& program, std::uint32_t scan) {
+  Unrolled unrolled;
+  for (const Definition& definition : program.definitions) {
+    if (!definition.scan || definition.scan->number != scan) continue;
+    if (definition.output || !is_arithmetic(definition.body) || !few_steps(definition.axes[0].range)) return std::nullopt;
+    unrolled[definition.name] = 0;
+  }
+  for (const Definition& definition : program.definitions) {
+    if (!picks_known_steps(definition.body, unrolled)) return std::nullopt;
+    if (unrolled.contains(definition.name)) continue;
+    const auto axes = step_axes(definition, unrolled);
+    if (axes.empty()) continue;
+    const bool unrolls = axes.size() == 1 && !definition.output && few_steps(definition.axes[axes[0]].range) &&
+                         (!definition.scan || (axes[0] == 0 && is_arithmetic(definition.body)));
+    if (!unrolls) return std::nullopt;
+    unrolled[definition.name] = axes[0];
+  }
+  return unrolled;
+}
+
+/// The truth of a condition on numbers.
+std::optional<bool> known_truth(const Expr& condition) {
+  std::vector<double> values;
+  for (const Expr& arg : condition->args) {
+    if (arg->kind == NodeKind::Constant) values.push_back(arg->value);
+    else if (arg->kind == NodeKind::IndexValue && arg->affine.is_constant()) values.push_back(static_cast<double>(arg->affine.constant()));
+    else if (arg->kind != NodeKind::Call || arg->function->result != ResultType::Truth) return std::nullopt;
+    else if (const auto truth = known_truth(arg)) values.push_back(*truth ? 1 : 0);
+    else return std::nullopt;
+  }
+  return condition->function->reference(values) != 0;
+}
+
+class ScanUnroller {
+ public:
+  ScanUnroller(const Program& program, const Unrolled& unrolled) : program_(program), unrolled_(unrolled), result_(program) {}
+
+  Program run() {
+    result_.definitions.clear();
+    for (std::size_t k = 0; k < program_.definitions.size();) k = add_group(k);
+    return std::move(result_);
+  }
+
+ private:
+  /// A scan step by step, or one definition; returns where the next begins.
+  std::size_t add_group(std::size_t first) {
+    const Definition& leader = program_.definitions[first];
+    if (!unrolled_.contains(leader.name)) {
+      result_.definitions.push_back(leader);
+      result_.definitions.back().body = expanded(leader.body);
+      return first + 1;
+    }
+    std::size_t end = first + 1;
+    while (leader.scan && end < program_.definitions.size() && program_.definitions[end].scan == leader.scan) ++end;
+    const std::int64_t steps = *few_steps(leader.axes[unrolled_.at(leader.name)].range);
+    for (std::int64_t k = 0; k < steps; ++k) {
+      const std::int64_t step = leader.scan && leader.scan->backwards ? steps - 1 - k : k;
+      for (std::size_t d = first; d < end; ++d) add_step(program_.definitions[d], step);
+    }
+    return end;
+  }
+
+  void add_step(const Definition& definition, std::int64_t step) {
+    const std::size_t axis = unrolled_.at(definition.name);
+    Replacement replacement = {{Symbol::axis(static_cast<std::uint32_t>(axis)), Affine(step)}};
+    for (std::size_t k = axis + 1; k < definition.axes.size(); ++k)
+      replacement.emplace_back(Symbol::axis(static_cast<std::uint32_t>(k)), Affine(Symbol::axis(static_cast<std::uint32_t>(k - 1))));
+    const auto lookup = [&](Symbol symbol) -> const Affine* {
+      const auto it = std::ranges::find(replacement, symbol, &std::pair<Symbol, Affine>::first);
+      return it == replacement.end() ? nullptr : &it->second;
+    };
+    Definition one = definition;
+    one.name = step_name(definition.name, step);
+    one.scan.reset();
+    one.axes.erase(one.axes.begin() + static_cast<std::ptrdiff_t>(axis));
+    for (AxisDecl& other : one.axes) other.range = other.range.substitute(lookup);
+    one.body = expanded(substitute(definition.body, replacement));
+    result_.definitions.push_back(std::move(one));
+  }
+
+  const std::string& step_name(const std::string& tensor, std::int64_t step) {
+    std::string& name = names_[{tensor, step}];
+    if (name.empty()) name = unused_name(program_, tensor + "_" + std::to_string(step));
+    return name;
+  }
+
+  /// Reads of one step each; sums over steps term by term.
+  Expr expanded(const Expr& expr) {
+    if (expr->kind == NodeKind::Access) return read_step(expr);
+    if (expr->kind == NodeKind::Reduce) return expanded_sum(expr);
+    if (is_call(expr, "where")) {
+      if (const auto truth = known_truth(expr->args[0])) return expanded(expr->args[*truth ? 1 : 2]);
+    }
+    return map_children(expr, [&](const Expr& child) { return expanded(child); });
+  }
+
+  Expr read_step(const Expr& access) {
+    const auto found = unrolled_.find(access->tensor);
+    if (found == unrolled_.end()) return access;
+    std::vector<Affine> subscripts = access->subscripts;
+    const std::int64_t step = subscripts[found->second].constant();
+    subscripts.erase(subscripts.begin() + static_cast<std::ptrdiff_t>(found->second));
+    return tensor_access(step_name(access->tensor, step), std::move(subscripts));
+  }
+
+  Expr expanded_sum(const Expr& sum) {
+    const OpenedReduce opened = open(sum);
+    bool picks = false;
+    visit(opened.body, [&](const Expr& e) {
+      const auto found = e->kind == NodeKind::Access ? unrolled_.find(e->tensor) : unrolled_.end();
+      picks |= found != unrolled_.end() && e->subscripts[found->second].mentions(opened.index);
+    });
+    if (!picks) return reduce(sum->reduce, opened.index, opened.range, expanded(opened.body));
+    Expr total = constant(0);
+    for (std::int64_t k = 0; k < *few_steps(sum->range); ++k) {
+      const Expr term = expanded(substitute(opened.body, {{opened.index, Affine(k)}}));
+      total = k == 0 ? term : total + term;
+    }
+    return total;
+  }
+
+  const Program& program_;
+  const Unrolled& unrolled_;
+  Program result_;
+  std::map<std::pair<std::string, std::int64_t>, std::string> names_;
+};
+
+}  // namespace
+
+Program unroll_scans(const Program& program) {
+  Program result = program;
+  for (std::uint32_t scan = 1; scan <= last_scan(program); ++scan) {
+    const auto unrolled = follow(result, scan);
+    if (unrolled && !unrolled->empty()) result = ScanUnroller(result, *unrolled).run();
+  }
+  return leave_scans(result);
+}
+
+}  // namespace moxie

@@ -1,0 +1,230 @@
+#include "runtime/dump/code_stages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "compiler/loop/statement_lines.h"
+#include "compiler/support/error.h"
+#include "runtime/atomic_file.h"
+#include "runtime/cache_file.h"
+#include "runtime/child_process.h"
+#include "runtime/cpu/cpu_kernel.h"
+#include "runtime/cpu/host.h"
+#include "runtime/cpu/plugin.h"
+#include "runtime/cuda/compiled_kernel.h"
+#include "runtime/cuda/emulator/temporary_folder.h"
+#include "runtime/cuda/nvrtc.h"
+#include "runtime/device.h"
+#include "runtime/dump/line_parsers.h"
+#include "runtime/parallel.h"
+
+namespace moxie {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What another compiler makes of a text, found in the cache where it was made before. A dump of known kernels then takes no compiler.
+template <class Make>
+std::string make_once(KernelCache& cache, const std::string& key, const Make& make) {
+  if (auto known = cache.find(key)) return std::move(known->object);
+  std::string made = make();
+  cache.store(key, {made, {}, {}});
+  return made;
+}
+
+StageText missing(std::string stage, std::string extension, std::string why) {
+  StageText text{stage, stage, std::move(extension)};
+  text.missing = std::move(why);
+  return text;
+}
+
+// ---- The GPU ----
+
+/// What there is to compile CUDA text.
+struct GpuTools {
+  std::shared_ptr<const cuda::Nvrtc> nvrtc;
+  std::string no_nvrtc;
+  int architecture = 0;
+};
+
+GpuTools find_gpu_tools(const GpuModel& model, const std::string& why_not) {
+  if (!why_not.empty()) return {nullptr, why_not, 0};
+  try {
+    auto nvrtc = std::make_shared<const cuda::Nvrtc>();
+    const auto& known = nvrtc->architectures();
+    if (known.empty() || model.architecture < known.front())
+      return {nullptr, fmt::format("{} does not compile for {} (sm_{})", nvrtc->version(), model.name, model.architecture), 0};
+    return {std::move(nvrtc), {}, model.architecture};
+  } catch (const DeviceError& error) {
+    return {nullptr, error.what(), 0};
+  }
+}
+
+/// NVRTC with its PTX in the place of the source, which the cache then keeps too.
+cuda::Compiler ptx_compiler(const std::shared_ptr<const cuda::Nvrtc>& nvrtc) {
+  return {cuda::nvrtc_compiler(nvrtc).version + " with PTX", [nvrtc](const std::string& text, std::span<const std::string>, int architecture) {
+            cuda::Nvrtc::Compiled compiled = nvrtc->compile_with_ptx(text, architecture);
+            compiled.entry.source = std::move(compiled.ptx);
+            return std::move(compiled.entry);
+          }};
+}
+
+/// Kernels with the schedules that the device `cuda` would take, compiled if there is a compiler and somebody wants to see what it gives.
+std::vector<cuda::CompiledKernel> gpu_kernels(const std::vector<const LoweredKernel*>& kernels, const GpuTools& tools, const GpuLimits& limits, const CudaPreferences& wanted,
+                                             KernelCache& cache) {
+  if (tools.nvrtc) {
+    KernelOverrides none(fs::path{});
+    cuda::KernelBuilder builder{ptx_compiler(tools.nvrtc), tools.architecture, cache, none};
+    std::vector<cuda::KernelRequest> requests;
+    for (const LoweredKernel* kernel : kernels) requests.push_back({kernel, limits, wanted.of(kernel->program.name)});
+    return cuda::compile_kernels(requests, builder);
+  }
+  std::vector<cuda::CompiledKernel> made;
+  for (const LoweredKernel* kernel : kernels) {
+    made.push_back({kernel, choose_cuda_schedule(*kernel, limits, wanted.of(kernel->program.name)), {}, {}, {}});
+    made.back().kernel = cuda_kernel(*kernel, made.back().schedule);
+  }
+  return made;
+}
+
+int preamble_lines(const CudaKernel& kernel) { return count_lines(std::string_view(kernel.text).substr(0, kernel.own_begin)); }
+
+StageText cuda_stage(const cuda::CompiledKernel& compiled, const GpuTools& tools) {
+  const CudaKernel& kernel = compiled.kernel;
+  StageText stage{"cuda", "cuda", ".cu"};
+  stage.preamble = kernel.text.substr(0, kernel.own_begin);
+  stage.text = kernel.own_text();
+  stage.origin = "loop";
+  stage.lines.assign(kernel.lines.begin() + preamble_lines(kernel), kernel.lines.end());
+  if (tools.nvrtc) stage.file = cuda::cuda_kernel_file(kernel, cuda::nvrtc_compiler(tools.nvrtc), tools.architecture);
+  return stage;
+}
+
+StageText traced_stage(std::string name, std::string extension, std::string origin, TracedText traced) {
+  StageText stage{name, name, std::move(extension)};
+  stage.text = std::move(traced.text);
+  stage.origin = std::move(origin);
+  stage.lines = std::move(traced.lines);
+  return stage;
+}
+
+/// nvdisasm, or where it would be.
+std::vector<std::string> disassemblers() {
+  std::vector<std::string> names = {"nvdisasm"};
+  for (const char* variable : {"CUDA_PATH", "CUDA_HOME"}) {
+    if (const char* folder = std::getenv(variable)) names.push_back((fs::path(folder) / "bin" / "nvdisasm").string());
+  }
+  names.emplace_back("/usr/local/cuda/bin/nvdisasm");
+  return names;
+}
+
+// ---- This processor ----
+
+StageText llvm_output(std::string name, std::string extension, const LlvmModule& module, LlvmOutput want, KernelCache& cache) {
+  const VectorMachine& machine = host_machine();
+  try {
+    const std::string text = make_once(cache, name + " with lines\n" + cpu_cache_key(module.text, machine),
+                                       [&] { return compile_llvm(with_debug_lines(module.text), machine, want); });
+    return traced_stage(name, std::move(extension), "llvm", want == LlvmOutput::assembly ? trace_assembly(text) : trace_llvm(text));
+  } catch (const CompileError& error) {
+    return missing(std::move(name), std::move(extension), error.what());
+  }
+}
+
+void add_gpu_stages(KernelDump& dump, const cuda::CompiledKernel& compiled, const GpuTools& tools, KernelCache& cache, const DumpOptions& options) {
+  if (is_wanted(options, "cuda")) dump.stages.push_back(cuda_stage(compiled, tools));
+  const bool has_code = !compiled.code.object.empty();
+  if (is_wanted(options, "ptx")) {
+    dump.stages.push_back(has_code ? traced_stage("ptx", ".txt", "cuda", trace_ptx(compiled.code.source, preamble_lines(compiled.kernel)))
+                                   : missing("ptx", ".txt", tools.no_nvrtc));
+  }
+  if (is_wanted(options, "sass")) dump.stages.push_back(has_code ? sass_stage(compiled.code.object, preamble_lines(compiled.kernel), cache) : missing("sass", ".txt", tools.no_nvrtc));
+}
+
+StageText loop_stage(const LoweredKernel& kernel, const std::string& optimised, const std::string& title) {
+  StageText stage{"loop", "loop", ".txt"};
+  stage.text = print(kernel.program);
+  stage.origin = title;
+  stage.lines = lines_of_definitions(stage.text, definition_lines(kernel), optimised);
+  return stage;
+}
+
+KernelFigures figures_of(const cuda::CompiledKernel& compiled, const GpuTools& tools, const GpuModel& model, const DimValues& dims) {
+  KernelFigures figures;
+  figures.block_threads = compiled.schedule.lanes * compiled.schedule.rows;
+  figures.counts = count_operations(*compiled.lowered, dims);
+  figures.gpu_roofline_seconds = gpu_roofline(figures.counts, model);
+  figures.cpu_roofline_seconds = cpu_roofline(figures.counts, cpu_roof());
+  const auto report = cuda::resource_report(compiled.code.log);
+  const auto found = report.find(compiled.kernel.entry);
+  if (found == report.end()) {
+    figures.no_resources = tools.nvrtc ? "the compiler's log says nothing of them" : tools.no_nvrtc;
+  } else {
+    figures.resources = found->second;
+    figures.occupancy = occupancy(model, figures.block_threads, found->second.registers, found->second.shared_bytes);
+  }
+  return figures;
+}
+
+bool wants_any(const DumpOptions& options, std::initializer_list<std::string_view> stages) {
+  return std::ranges::any_of(stages, [&](std::string_view stage) { return is_wanted(options, stage); });
+}
+
+}  // namespace
+
+StageText sass_stage(const std::string& code, int skipped, KernelCache& cache) {
+  if (!code.starts_with("\x7f" "ELF")) return missing("sass", ".txt", "there is no machine code for this GPU: NVRTC gives PTX only");
+  const cuda::emulator::TemporaryFolder folder;
+  const fs::path cubin = folder.path() / "kernel.cubin", out = folder.path() / "sass";
+  const auto disassemble = [&] {
+    cuda::emulator::write_file(cubin, code);
+    for (const std::string& program : disassemblers()) {
+      const auto status = run_program({program, "--print-code", "--print-line-info-inline", cubin.string()}, out);
+      if (!status) continue;
+      if (*status == 0) return cuda::emulator::read_file(out);
+      throw CompileError(fmt::format("{} does not accept the machine code: {}", program, cuda::emulator::read_file(out)));
+    }
+    throw DeviceError("there is no nvdisasm; install the CUDA toolkit's package cuda-nvdisasm and set CUDA_PATH or PATH");
+  };
+  try {
+    const std::string text = make_once(cache, "sass\n" + code, disassemble);
+    return traced_stage("sass", ".txt", "cuda", trace_sass(text, skipped));
+  } catch (const Error& error) {
+    return missing("sass", ".txt", error.what());
+  }
+}
+
+std::vector<StageText> cpu_stages(const std::string& kernel, const LlvmModule& module, KernelCache& cache, const DumpOptions& options) {
+  std::vector<StageText> stages;
+  if (is_wanted(options, "llvm")) {
+    stages.push_back(traced_stage("llvm", ".ll", "loop", {module.text, module.lines}));
+    stages.back().file = cpu_kernel_file(kernel, module.text, host_machine());
+  }
+  if (is_wanted(options, "llvm-opt")) stages.push_back(llvm_output("llvm-opt", ".txt", module, LlvmOutput::optimised_ir, cache));
+  if (is_wanted(options, "asm")) stages.push_back(llvm_output("asm", ".s", module, LlvmOutput::assembly, cache));
+  return stages;
+}
+
+std::vector<KernelDump> dump_kernels(const std::vector<const LoweredKernel*>& kernels, const std::string& optimised, const std::string& optimised_title,
+                                     const DimValues& dims, const DumpOptions& options) {
+  KernelCache cache(cache_directory({.cache_directory = options.cache_directory}));
+  const GpuModel& model = gpu_model(options.gpu);
+  const GpuLimits limits = limits_of(model);
+  const GpuTools tools = find_gpu_tools(model, options.no_gpu_code);
+  const std::vector<cuda::CompiledKernel> on_gpu = gpu_kernels(kernels, tools, limits, parse_cuda_preferences(options.schedule), cache);
+
+  std::vector<KernelDump> dumps(kernels.size());
+  in_parallel(kernels.size(), [&](std::size_t k) {
+    dumps[k].name = kernels[k]->program.name;
+    if (is_wanted(options, "loop")) dumps[k].stages.push_back(loop_stage(*kernels[k], optimised, optimised_title));
+    add_gpu_stages(dumps[k], on_gpu[k], tools, cache, options);
+    if (wants_any(options, {"llvm", "llvm-opt", "asm"}))
+      std::ranges::move(cpu_stages(dumps[k].name, llvm_module(kernels[k]->program, host_machine()), cache, options), std::back_inserter(dumps[k].stages));
+    dumps[k].figures = figures_of(on_gpu[k], tools, model, dims);
+  });
+  return dumps;
+}
+
+}  // namespace moxie

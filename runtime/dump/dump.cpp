@@ -1,0 +1,113 @@
+#include "runtime/dump/dump.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "compiler/rewrite/passes.h"
+#include "compiler/support/error.h"
+#include "runtime/dump/code_stages.h"
+#include "runtime/dump/line_parsers.h"
+#include "runtime/dump/plan_text.h"
+#include "runtime/dump/text_diff.h"
+
+namespace moxie {
+namespace {
+
+/// Where a dynamic dim has no value, figures are for this one.
+constexpr std::int64_t kAssumedExtent = 256;
+
+StageText program_stage(std::string stage, const Program& program) {
+  StageText text{stage, stage, ".mox"};
+  text.text = print(program);
+  return text;
+}
+
+/// The Program after every pass that changed it.
+std::vector<StageText> rewrite_stages(const Program& task, const StageText& before_all) {
+  std::vector<StageText> stages;
+  Program before = task;
+  const StageText* previous = &before_all;
+  int number = 0;
+  optimise(task, [&](const Pass& pass, const Program& result) {
+    ++number;
+    if (result == before) return;
+    StageText stage{"rewrite", fmt::format("rewrite.{:02}_{}", number, pass.name), ".mox"};
+    stage.preamble = fmt::format("# {}: {}\n", pass.name, pass.purpose);
+    stage.text = print(result);
+    stage.origin = previous->title;
+    stage.lines = lines_by_name(stage.text, previous->text);
+    stage.diff = text_diff(previous->text, stage.text, 0);
+    stages.push_back(std::move(stage));
+    before = result;
+    previous = &stages.back();
+  });
+  return stages;
+}
+
+StageText plain_stage(std::string name, std::string text) {
+  StageText stage{name, name, ".txt"};
+  stage.text = std::move(text);
+  return stage;
+}
+
+/// Dims that are known, and those that are assumed.
+DimValues complete_dims(const Compilation& compilation, std::vector<std::string>& assumed) {
+  DimValues dims = compilation.dims;
+  for (const DimDecl& dim : compilation.plan.fused.program.dims) {
+    if (dims.contains(dim.name)) continue;
+    if (!dim.dynamic && dim.value) continue;
+    dims[dim.name] = kAssumedExtent;
+    assumed.push_back(dim.name);
+  }
+  return dims;
+}
+
+std::vector<const LoweredKernel*> chosen_kernels(const Plan& plan, const std::string& filter) {
+  std::vector<const LoweredKernel*> kernels;
+  for (const PlanStep& step : plan.steps) {
+    for (const LoweredKernel* kernel : kernels_of(step)) {
+      if (matches(kernel->program.name, filter)) kernels.push_back(kernel);
+    }
+  }
+  return kernels;
+}
+
+}  // namespace
+
+bool is_wanted(const DumpOptions& options, std::string_view stage) {
+  return options.stages.empty() || std::ranges::find(options.stages, stage) != options.stages.end();
+}
+
+bool matches(const std::string& name, const std::string& filter) {
+  try {
+    return filter.empty() || std::regex_search(name, std::regex(filter));
+  } catch (const std::regex_error& error) {
+    throw TypeError(fmt::format("'{}' is no regular expression for names of kernels: {}", filter, error.what()));
+  }
+}
+
+const StageText* find_stage(const std::vector<StageText>& stages, std::string_view title) {
+  const auto found = std::ranges::find(stages, title, &StageText::title);
+  return found == stages.end() ? nullptr : &*found;
+}
+
+Dump make_dump(const Compilation& compilation, const DumpOptions& options) {
+  Dump dump;
+  dump.name = compilation.source.name;
+  dump.gpu = gpu_model(options.gpu).name;
+  dump.dims = complete_dims(compilation, dump.assumed);
+  std::vector<StageText> texts = {program_stage("ir", compilation.source), program_stage("diff", compilation.task)};
+  texts[1].origin = "ir";
+  texts[1].lines = lines_by_name(texts[1].text, texts[0].text);
+  std::ranges::move(rewrite_stages(compilation.task, texts[1]), std::back_inserter(texts));
+  const std::string optimised = texts.back().text, title = texts.back().title;
+  texts.push_back(plain_stage("fuse", fuse_text(compilation.plan)));
+  texts.push_back(plain_stage("schedule", schedule_text(compilation.plan, dump.dims, limits_of(gpu_model(options.gpu)), parse_cuda_preferences(options.schedule))));
+  std::ranges::copy_if(texts, std::back_inserter(dump.program), [&](const StageText& text) { return is_wanted(options, text.stage); });
+  dump.kernels = dump_kernels(chosen_kernels(compilation.plan, options.kernels), optimised, title, dump.dims, options);
+  return dump;
+}
+
+}  // namespace moxie

@@ -1,0 +1,81 @@
+#include "runtime/dump/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/support/error.h"
+#include "runtime/cpu/host.h"
+
+namespace moxie {
+namespace {
+
+std::string describe(const KernelRoot& root) {
+  std::string axes;
+  for (const AxisDecl& axis : root.definition.axes) axes += (axes.empty() ? "" : ",") + axis.name;
+  const char* how = root.accumulate ? "accumulates" : root.stored ? "stores" : "computes";
+  return fmt::format("  {} {}{}\n", how, root.definition.name, axes.empty() ? "" : "[" + axes + "]");
+}
+
+/// The name of the axis that a shared loop runs over.
+std::string loop_name(const Kernel& kernel, const std::optional<LoopIndex>& loop) {
+  if (!loop) return "none";
+  for (const KernelRoot& root : kernel.roots) {
+    const auto axis = std::ranges::find(root.subscripts, Affine(loop->symbol));
+    if (axis != root.subscripts.end())
+      return root.definition.axes[static_cast<std::size_t>(axis - root.subscripts.begin())].name;
+  }
+  return "of a sum";
+}
+
+std::string describe(const Kernel& kernel) {
+  std::string text =
+      fmt::format("kernel {}: vector loop {}, sample loop {}{}{}\n", kernel.name, loop_name(kernel, kernel.vector),
+                  loop_name(kernel, kernel.sample), kernel.reason.empty() ? "" : "; ", kernel.reason);
+  for (const KernelRoot& root : kernel.roots) text += describe(root);
+  return text;
+}
+
+std::string describe(const MatrixProduct& product) {
+  return fmt::format("matrix product {} = {} x {}\n", product.definition.name, product.left, product.right);
+}
+
+std::string describe(const ScanLoop& scan) {
+  std::string text = fmt::format("scan {} over {}{}\n", scan.name, print(scan.extent), scan.backwards ? ", backwards" : "");
+  for (const ScanStep& step : scan.steps) text += std::visit([](const auto& part) { return describe(part); }, step);
+  return text;
+}
+
+std::string cpu_schedule(const LoweredKernel& kernel, const DimValues& dims) {
+  const int lanes = lanes_for(kernel.program, host_machine());
+  try {
+    const Schedule schedule = choose_schedule(kernel, dims, lanes);
+    return fmt::format("{} lanes, {} tiles, {} chunks{}{}", lanes, schedule.tiles, schedule.chunks,
+                       schedule.reason.empty() ? "" : ": ", schedule.reason);
+  } catch (const ShapeError&) {
+    return fmt::format("{} lanes; tiles and chunks depend on dynamic dims (give them with --dim)", lanes);
+  }
+}
+
+}  // namespace
+
+std::string fuse_text(const Plan& plan) {
+  std::string text;
+  for (const Step& step : plan.fused.steps) {
+    text += std::visit([](const auto& part) { return describe(part); }, step);
+  }
+  return text;
+}
+
+std::string schedule_text(const Plan& plan, const DimValues& dims, const GpuLimits& limits, const CudaPreferences& wanted) {
+  std::string text = print(plan);
+  for (const PlanStep& step : plan.steps) {
+    for (const LoweredKernel* kernel : kernels_of(step)) {
+      text += fmt::format("{}: {}\n", kernel->program.name, cpu_schedule(*kernel, dims));
+      text += fmt::format("{} on a GPU: {}\n", kernel->program.name, print(choose_cuda_schedule(*kernel, limits, wanted.of(kernel->program.name))));
+    }
+  }
+  return text;
+}
+
+}  // namespace moxie

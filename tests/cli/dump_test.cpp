@@ -1,0 +1,154 @@
+// moxie dump: folders, pages, filters, sources and bad input.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "compiler/ir/program.h"
+#include "tests/cli/process.h"
+
+using namespace moxie;
+using moxie::test::Outcome;
+using moxie::test::read_file;
+using moxie::test::Workshop;
+using Json = nlohmann::json;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+const std::vector<std::string> kDump = {"dump", "gpn.response_mean", "--dim", "N=2,R=3", "--grad", "mean"};
+
+std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+const Json& stage_of(const Json& kernel, const std::string& title) {
+  for (const Json& stage : kernel.at("stages")) {
+    if (stage.at("title") == title) return stage;
+  }
+  FAIL("no stage " << title);
+  return kernel;
+}
+
+/// Whether a line of one stage leads back to `line` of the Program as it is compiled.
+std::size_t traced_lines(const Json& stage) {
+  std::size_t count = 0;
+  for (const Json& line : stage.at("lines")) count += line != 0;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("a dump is a folder with a manifest of all stages, their line tables and figures") {
+  const Workshop shop;
+  const Outcome outcome = shop.moxie(with(kDump, {"-o", "d"}));
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const Json manifest = Json::parse(read_file(shop.path("d") / "manifest.json"));
+  CHECK(manifest.at("assumed_dims") == Json({"S"}));
+  bool has_difference = false;
+  for (const Json& stage : manifest.at("program")) has_difference = has_difference || stage.contains("diff");
+  CHECK(has_difference);
+  for (const Json& kernel : manifest.at("kernels")) {
+    for (const char* title : {"loop", "cuda", "llvm", "llvm-opt", "asm"}) {
+      const Json& stage = stage_of(kernel, title);
+      CHECK(std::filesystem::exists(shop.path("d") / stage.at("file").get<std::string>()));
+      CHECK_MESSAGE(traced_lines(stage) > 0, kernel.at("name"), " ", title);
+    }
+    for (const char* figure : {"registers", "shared_bytes", "stack_bytes", "spill_store_bytes", "spill_load_bytes"}) CHECK(kernel.contains(figure));
+    for (const char* figure : {"flops", "special_ops", "bytes_read", "bytes_written"}) CHECK(kernel.at(figure) >= 0);
+    for (const char* title : {"ptx", "sass"}) {
+      const Json& stage = stage_of(kernel, title);
+      CHECK((stage.contains("missing") || traced_lines(stage) > 0));
+    }
+  }
+  CHECK_NOTHROW(parse(read_file(shop.path("d") / "diff.mox")));
+}
+
+TEST_CASE("a dump that was written can be looked at again") {
+  const Workshop shop;
+  REQUIRE(shop.moxie(with(kDump, {"-o", "d"})).code == 0);
+  const Outcome again = shop.moxie({"dump", "d", "--stage", "loop", "--kernel", "^k_mean$"});
+  REQUIRE_MESSAGE(again.code == 0, again.err);
+  CHECK(again.out == shop.moxie(with(kDump, {"--stage", "loop", "--kernel", "^k_mean$"})).out);
+  REQUIRE(shop.moxie({"dump", "d", "-o", "copy"}).code == 0);
+  CHECK(shop.shell("diff -r d copy").code == 0);
+  CHECK(shop.moxie({"dump", "d", "--grad", "mean"}).code == 2);
+}
+
+TEST_CASE("a dump that is damaged or no dump is refused, naming the part") {
+  const Workshop shop;
+  REQUIRE(shop.moxie(with(kDump, {"-o", "d", "--stage", "loop"})).code == 0);
+  REQUIRE(shop.shell("rm d/k_mean.loop.txt").code == 0);
+  const Outcome lost = shop.moxie({"dump", "d"});
+  CHECK(lost.code == 1);
+  CHECK(contains(lost.err, "k_mean.loop.txt is missing"));
+  shop.write("d/manifest.json", "{\"format\": 1}");
+  CHECK(contains(shop.moxie({"dump", "d"}).err, "is damaged"));
+  shop.write("d/manifest.json", "{\"format\": 77}");
+  CHECK(contains(shop.moxie({"dump", "d"}).err, "a dump of format 77"));
+  REQUIRE(shop.shell("mkdir other && touch other/precious").code == 0);
+  const Outcome occupied = shop.moxie(with(kDump, {"-o", "other", "--stage", "ir"}));
+  CHECK(occupied.code == 1);
+  CHECK(contains(occupied.err, "other holds something that is no dump"));
+  CHECK(std::filesystem::exists(shop.path("other") / "precious"));
+  CHECK(shop.moxie(with(kDump, {"-o", "/proc/nowhere", "--stage", "ir"})).code == 1);
+  CHECK(contains(shop.moxie(with(kDump, {"--kernel", "("})).err, "'(' is no regular expression"));
+  CHECK(shop.moxie(with(kDump, {"--gpu", "Voodoo2"})).code == 2);
+}
+
+TEST_CASE("an entry of the kernel cache is dumped from what it keeps") {
+  const Workshop shop;
+  REQUIRE(shop.moxie({"check", "gpn.kappa", "--dim", "N=2,R=3"}).code == 0);
+  const Outcome dumped = shop.shell("find cache -name '*.kernel' | head -1 | tr -d '\\n'");
+  const Outcome outcome = shop.moxie({"dump", dumped.out, "--stage", "llvm,asm"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  CHECK(contains(outcome.out, "define hidden void"));
+  CHECK(contains(outcome.out, "retq") != contains(outcome.out, "\tret\n"));
+  shop.write("bad.kernel", "rubbish");
+  CHECK(contains(shop.moxie({"dump", "bad.kernel"}).err, "bad.kernel is no entry of a kernel cache"));
+}
+
+TEST_CASE("figures are printed as JSON") {
+  const Workshop shop;
+  const Outcome outcome = shop.moxie(with(kDump, {"--json"}));
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const Json json = Json::parse(outcome.out);
+  CHECK(json.at("kernels").size() > 1);
+  CHECK_FALSE(json.at("kernels")[0].contains("stages"));
+  const Json texts = Json::parse(shop.moxie(with(kDump, {"--json", "--stage", "loop"})).out);
+  CHECK(contains(texts.at("kernels")[0].at("stages").at("loop"), "kernel k_"));
+}
+
+TEST_CASE("the page is complete in itself, and its lines lead to each other") {
+  const Workshop shop;
+  const Outcome outcome = shop.moxie(with(kDump, {"--html", "page.html"}));
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const std::string page = read_file(shop.path("page.html"));
+  CHECK(page.starts_with("<!doctype html>"));
+  CHECK_FALSE(contains(page, "http://"));
+  CHECK_FALSE(contains(page, "https://"));
+  CHECK(contains(page, "id=\"kernel0\""));
+  const Outcome browser = shop.shell("for b in chromium chromium-browser google-chrome; do command -v $b && break; done");
+  if (browser.code != 0) {
+    MESSAGE("skipped: there is no browser");
+    return;
+  }
+  const std::string loops = shop.moxie(with(kDump, {"--stage", "loop", "--kernel", "^k_mean$"})).out;
+  const auto exponential = std::ranges::count(loops.substr(0, loops.find("exp2(")), '\n') + 1;
+  const std::string program = browser.out.substr(0, browser.out.find('\n'));
+  const Outcome shown = shop.shell(program + " --headless --no-sandbox --disable-gpu --user-data-dir=profile --window-size=1600,1000 --virtual-time-budget=3000 --dump-dom 'file://" +
+                                   shop.path("page.html").string() + "#k_mean/loop/" + std::to_string(exponential) + "'");
+  REQUIRE_MESSAGE(contains(shown.out, "data-opened=\""), shown.err);
+  const auto panes_with_hits = [&] {
+    std::size_t panes = 0;
+    for (std::size_t at = shown.out.find("<section"); at != std::string::npos;) {
+      const std::size_t next = shown.out.find("<section", at + 1);
+      panes += contains(shown.out.substr(at, next - at), "class=\"hit") ? 1 : 0;
+      at = next;
+    }
+    return panes;
+  };
+  CHECK(panes_with_hits() == 4);
+}

@@ -1,0 +1,72 @@
+// moxie experiment as a user runs it, with tiny versions of every experiment.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/process.h"
+
+using moxie::test::Outcome;
+using moxie::test::read_file;
+using moxie::test::Workshop;
+
+namespace {
+
+nlohmann::json results(const Workshop& shop, const std::string& name) {
+  return nlohmann::json::parse(read_file(shop.path("out/" + name + ".json")));
+}
+
+/// Small and quick networks.
+std::vector<std::string> tiny(const std::string& experiment, const std::string& column) {
+  return {"experiment",   experiment, "--out", "out",      "--columns", column,
+          "--replicates", "2",        "--set", "layers=4", "--set",     "inducing-points=5",
+          "--set",        "epochs=2", "--set", "batch=512"};
+}
+
+}  // namespace
+
+TEST_CASE("table 3, interrupted by hand and resumed") {
+  const Workshop shop;
+  CHECK(shop.moxie(tiny("table3", "synthetic")).code == 0);
+  const nlohmann::json first = results(shop, "table3");
+  CHECK(first.at("measurements").size() == 16);
+  CHECK(first.at("commit").is_string());
+  CHECK(first.at("machine").at("threads") == 1);
+  for (const auto& measured : first.at("measurements")) CHECK(measured.at("test_error").get<double>() <= 1);
+  CHECK(read_file(shop.path("out/table3.md")).find("| GPN variational | ") != std::string::npos);
+
+  std::filesystem::remove(shop.path("out/measurements/tanh.synthetic.1.json"));
+  const Outcome again = shop.moxie(tiny("table3", "synthetic"));
+  CHECK(again.code == 0);
+  nlohmann::json second = results(shop, "table3");
+  for (std::size_t k = 0; k < 16; ++k)
+    CHECK(second["measurements"][k]["test_error"] == first["measurements"][k]["test_error"]);
+  CHECK(std::filesystem::is_empty(shop.path("out/runs")));
+}
+
+TEST_CASE("regression, many seeds, and measurements without data") {
+  const Workshop shop;
+  CHECK(shop.moxie(tiny("regression", "synthetic-regression")).code == 0);
+  for (const auto& entry : results(shop, "regression").at("table")) CHECK(entry.at("count") == 2);
+  const Workshop seeds;
+  CHECK(seeds.moxie(tiny("seeds", "synthetic,synthetic-regression")).code == 0);
+  for (const auto& measured : results(seeds, "seeds").at("measurements")) CHECK(measured.at("failed") == 0);
+  const Workshop limit;
+  CHECK(limit.moxie({"experiment", "clt", "--out", "out", "--rows", "1,20", "--replicates", "2"}).code == 0);
+  const nlohmann::json table = results(limit, "clt").at("table");
+  CHECK(table.at(0).at("metric") == "ks_distance");
+  CHECK(table.at(1).at("mean").get<double>() < table.at(0).at("mean").get<double>());
+  const Workshop iteration;
+  CHECK(iteration.moxie({"experiment", "table4", "--out", "out", "--rows", "GPN variances"}).code == 0);
+  CHECK(results(iteration, "table4").at("measurements").at(0).at("milliseconds").get<double>() > 0);
+}
+
+TEST_CASE("a folder holds one experiment") {
+  const Workshop shop;
+  CHECK(shop.moxie({"experiment", "clt", "--out", "out", "--rows", "1", "--replicates", "1"}).code == 0);
+  const Outcome other = shop.moxie(tiny("table3", "synthetic"));
+  CHECK(other.code == 1);
+  CHECK(other.err.find("choose another --out") != std::string::npos);
+  const Outcome unknown = shop.moxie({"experiment", "table5"});
+  CHECK(unknown.code == 2);
+  CHECK(unknown.err.find("there is no experiment 'table5'; known: table3") != std::string::npos);
+}

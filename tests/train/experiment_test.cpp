@@ -1,0 +1,75 @@
+#include "tools/commands/experiment.h"
+
+#include <doctest/doctest.h>
+
+#include "tools/commands/command.h"
+
+namespace {
+
+using namespace moxie;
+using Json = nlohmann::ordered_json;
+
+Json measured(const char* row, const char* column, double error) {
+  return {{"row", row}, {"column", column}, {"test_error", error}, {"reason", "words are no metric"}};
+}
+
+}  // namespace
+
+TEST_CASE("a table holds means, deviations and published figures") {
+  const Experiment& table3 = find_experiment("table3");
+  const auto table = table_of(table3, {measured("GPN variances", "letter", 0.06),
+                                       measured("GPN variances", "letter", 0.08), measured("tanh", "adult", 0.15)});
+  REQUIRE(table.size() == 2);
+  CHECK(table[0].count == 2);
+  CHECK(table[0].mean == doctest::Approx(0.07));
+  CHECK(table[0].deviation == doctest::Approx(std::sqrt(2) / 100));
+  REQUIRE(table[0].published);
+  CHECK(table[0].published->value == 0.0709);
+  CHECK_FALSE(table[1].published);
+  const std::string text = markdown(table3, table);
+  CHECK(text.find("| | letter | adult |\n| --- | --- | --- |\n| GPN variances | 0.07 ± 0.014 (0.0709 ± 0.0043) |  |\n"
+                  "| tanh |  | 0.15 |\n") != std::string::npos);
+}
+
+TEST_CASE("published figures of a data set stand beside every method") {
+  const Experiment& regression = find_experiment("regression");
+  Json yacht = {{"row", "GPN variational"}, {"column", "yacht"}, {"rmse", 0.5}, {"log_likelihood", -1}};
+  for (const TableEntry& entry : table_of(regression, {yacht})) {
+    REQUIRE(entry.published);
+    CHECK(entry.published->value == (entry.metric == "rmse" ? 0.67 : -1.25));
+  }
+}
+
+TEST_CASE("an experiment's cells") {
+  const Experiment& regression = find_experiment("regression");
+  CHECK(cells_of(regression, {}).size() == 2 * (8 * 20 + 5));  // the protein set has five splits
+  ExperimentOptions options;
+  options.rows = {"GPN variances"};
+  options.columns = {"protein-tertiary-structure", "synthetic-regression"};
+  options.replicates = 7;
+  CHECK(cells_of(regression, options).size() == 5 + 7);
+  CHECK(cells_of(find_experiment("table3"), {}).size() == 8 * 4 * 5);
+  CHECK(cells_of(find_experiment("table3"), {}).back().key() == "GPN_variational.mnist.4");
+  options.rows = {"GPN"};
+  CHECK_THROWS_WITH_AS(cells_of(regression, options),
+                       "experiment regression has no row 'GPN'; it has: GPN variances, GPN variational", UsageError);
+  CHECK_THROWS_WITH_AS(find_experiment("table5"),
+                       "there is no experiment 'table5'; known: table3, table4, regression, clt, seeds", UsageError);
+}
+
+TEST_CASE("settings are options of moxie train") {
+  const TrainConfig config = with_settings(
+      {}, {"epochs=7", "rate=0.5", "layers=5,6", "train-sigma=false", "propagate=mean", "input-variance=0.5"});
+  CHECK(config.epochs == 7);
+  CHECK(config.rate == 0.5);
+  CHECK(config.layers == std::vector<std::int64_t>{5, 6});
+  CHECK_FALSE(config.train_sigma);
+  CHECK(config.propagate == "mean");
+  CHECK(config.input_variance == std::vector<double>{0.5});
+  CHECK_THROWS_WITH_AS(with_settings({}, {"epoch=7"}),
+                       "--set epoch=7: give NAME=VALUE, an option of `moxie train` and its value", UsageError);
+  CHECK_THROWS_WITH_AS(with_settings({}, {"epochs"}), doctest::Contains("--set epochs: no value for --epochs"),
+                       UsageError);
+  CHECK_THROWS_WITH_AS(with_settings({}, {"epochs=-1"}), doctest::Contains("--set epochs=-1: no value for --epochs"),
+                       UsageError);
+}

@@ -1,0 +1,105 @@
+// The structure of report.html: no network, nothing unclosed, every plot there.
+#include "tools/commands/report.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "tests/train/tiny.h"
+#include "tools/commands/train_report.h"
+
+namespace {
+
+using namespace moxie;
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+/// Every element is closed, in the order in which they were opened.
+void check_nesting(const std::string& html) {
+  std::vector<std::string> open;
+  for (std::size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
+    const std::size_t end = html.find('>', at);
+    REQUIRE(end != std::string::npos);
+    const std::string tag = html.substr(at + 1, end - at - 1);
+    const std::string name = tag.substr(0, tag.find(' '));
+    if (tag[0] == '/') {
+      REQUIRE_FALSE(open.empty());
+      CHECK(open.back() == tag.substr(1));
+      open.pop_back();
+    } else if (tag[0] != '!' && tag.back() != '/' && name != "meta") {
+      open.push_back(name);
+    }
+  }
+  CHECK(open.empty());
+}
+
+void check_self_contained(const std::string& html) {
+  for (const char* outside : {"http:", "https:", "src=", "href=", "@import", "url("}) CHECK(count(html, outside) == 0);
+  CHECK(count(html, "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">") == 1);
+  CHECK(count(html.substr(0, html.find("<details>")), "nan") == 0);
+}
+
+/// The report of a short run, and its metrics line.
+std::string report_of(const TrainConfig& config, Task task) {
+  const tiny::Scratch scratch;
+  const Dataset data = tiny::dataset(task);
+  const RunFolder folder = RunFolder::create(scratch / "run", config, "");
+  TrainingRun run = tiny::run(config, data);
+  run.train(folder, tiny::never, [&](const EpochReport& report) { folder.append_metrics(metrics_line(report)); });
+  return report_html(config, run.evaluate_best(), run, folder.read_metrics());
+}
+
+}  // namespace
+
+TEST_CASE("the report of a classifier with a posterior") {
+  TrainConfig config = tiny::config("gpn");
+  config.inference = "vb";
+  config.propagate = "covariance";
+  config.kl_warmup = 2;
+  const std::string html = report_of(config, Task::Classification);
+  check_nesting(html);
+  check_self_contained(html);
+  for (const char* part : {"<title>Loss</title>", "<title>Learning rate</title>", "<title>Reliability</title>",
+                           "<title>Divergence of the posterior from the prior</title>", "<title>layer2, unit 5</title>",
+                           "0.01 is added to the prior covariance of the targets",
+                           "1e-06 is added to the covariance behind the loss", "<td>error</td>"})
+    CHECK(count(html, part) == 1);
+  CHECK(count(html, "class=\"point c1\"") == 66);  // eleven units with six virtual observations
+  CHECK(count(html, "class=\"band c0\"") == 11);
+}
+
+TEST_CASE("the report of regression") {
+  const std::string html = report_of(tiny::config("gpn"), Task::Regression);
+  check_nesting(html);
+  check_self_contained(html);
+  CHECK(count(html, "<title>Probability integral transform</title>") == 1);
+  CHECK(count(html, "class=\"bar c0\"") == 20);
+}
+
+TEST_CASE("the report of a network without Gaussian process neurons") {
+  const std::string html = report_of(tiny::config("mlp"), Task::Classification);
+  check_nesting(html);
+  CHECK(count(html, "Activation functions") == 0);
+  CHECK(count(html, "<svg viewBox=\"0 0 480") == 4);
+}
+
+TEST_CASE("charts") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::string line =
+      svg({"a < b", "x", "y", {{Series::Kind::Line, "name", 0, {0, 1, 2, 3}, {1, nan, 2, 3}}}, false});
+  check_nesting(line);
+  CHECK(count(line, "a &lt; b") == 2);
+  CHECK(count(line, "nan") == 0);
+  CHECK(svg({"empty", "", "", {{Series::Kind::Line, "", 0, {}, {}}}}).find("no values") != std::string::npos);
+  const std::string rates = svg({"", "", "", {{Series::Kind::Line, "", 0, {0, 1}, {1e-2, 1e-4}}}, true});
+  for (const char* tick : {">0.01<", ">0.001<", ">0.0001<"}) CHECK(count(rates, tick) == 1);
+  const std::string flat = svg({"", "", "", {{Series::Kind::Points, "", 0, {1, 1}, {2, 2}, {3, 3}}}});
+  CHECK(count(flat, "nan") == 0);
+  CHECK(count(flat, "inf") == 0);
+}

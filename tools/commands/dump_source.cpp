@@ -1,0 +1,78 @@
+#include "tools/commands/dump_source.h"
+
+#include <fmt/format.h>
+
+#include "compiler/diff/differentiate.h"
+#include "runtime/dump/cached_kernel.h"
+#include "runtime/dump/dump_folder.h"
+#include "runtime/switches.h"
+#include "tools/commands/command.h"
+#include "tools/commands/train_run.h"
+
+namespace moxie {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A dump from a file, without what nobody wants to see.
+Dump selected(Dump dump, const DumpOptions& options) {
+  const auto drop = [&](std::vector<StageText>& texts) {
+    std::erase_if(texts, [&](const StageText& text) { return !is_wanted(options, text.stage); });
+  };
+  drop(dump.program);
+  for (KernelDump& kernel : dump.kernels) drop(kernel.stages);
+  std::erase_if(dump.kernels, [&](const KernelDump& kernel) { return !matches(kernel.name, options.kernels); });
+  return dump;
+}
+
+/// The step of a training run, compiled as it was there.
+Compilation training_step_of(const fs::path& run) {
+  const SavedModel model = load_model(run / "model.safetensors");
+  const Network network = make_network(model.config, model.encoding);
+  const StepProgram step = make_step(model.config, network);
+  const Program task = specialise(step.program, {});
+  DimValues dims;
+  for (const DimDecl& dim : task.dims) {
+    if (dim.dynamic) dims[dim.name] = static_cast<std::int64_t>(model.config.batch);
+  }
+  return {network.train, task, make_plan(task, chosen_checks()), dims};
+}
+
+Compilation formula(const DumpSource& source) {
+  const Program written = load_program(source.program);
+  const DimValues dims = parse_dims(source.program.dims, written);
+  const Program task = specialise(with_gradients(written, source.program.source, source.grad, source.wrt), dims);
+  return {written, task, make_plan(task, chosen_checks()), dims};
+}
+
+void refuse_program_options(const DumpSource& source, std::string_view what) {
+  if (!source.grad.empty() || !source.wrt.empty() || !source.program.dims.empty() || !source.program.dtype.empty())
+    throw UsageError(fmt::format("{} is {}: --grad, --wrt, --dim and --dtype are for formulas", source.program.source, what));
+}
+
+}  // namespace
+
+void add_dump_source_options(CLI::App& app, DumpSource& source) {
+  add_program_options(app, source.program);
+  add_gradient_options(app, source.grad, source.wrt);
+}
+
+Dump load_dump(const DumpSource& source, const DumpOptions& options) {
+  const fs::path path = source.program.source;
+  std::error_code ignored;
+  if (is_dump_folder(path)) {
+    refuse_program_options(source, "a dump");
+    return selected(read_dump(path), options);
+  }
+  if (fs::is_directory(path, ignored)) {
+    refuse_program_options(source, "a folder of a run");
+    return make_dump(training_step_of(path), options);
+  }
+  if (path.extension() == ".kernel") {
+    refuse_program_options(source, "an entry of the kernel cache");
+    return selected(dump_of_cached_kernel(path), options);
+  }
+  return make_dump(formula(source), options);
+}
+
+}  // namespace moxie

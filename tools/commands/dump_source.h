@@ -1,0 +1,15 @@
+#pragma once
+// What `moxie dump` can look at: a formula, a training run, an entry of the kernel cache, or a dump that was written before.
+#include "runtime/dump/dump.h"
+#include "tools/commands/common.h"
+
+namespace moxie {
+
+struct DumpSource {
+  ProgramChoice program;
+  std::vector<std::string> grad, wrt;
+};
+void add_dump_source_options(CLI::App& app, DumpSource& source);
+Dump load_dump(const DumpSource& source, const DumpOptions& options);
+
+}  // namespace moxie

@@ -1,0 +1,153 @@
+// The experiments, and what is published about them.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tools/commands/command.h"
+#include "tools/commands/experiment.h"
+#include "tools/data/presets.h"
+
+namespace moxie {
+namespace {
+
+constexpr std::string_view kPaper = "Gaussian Process Neurons Learn Stochastic Activation Functions";
+constexpr std::string_view kDropout =
+    "dropout with one hidden layer of 50 units (protein: 100), github.com/yaringal/DropoutUncertaintyExps, mean and "
+    "standard error over the splits";
+
+constexpr std::array kTable3 = std::to_array<PublishedFigure>({
+    {"GPN variances", "letter", "test_error", 0.0709, 0.0043},
+});
+
+constexpr std::array kTable4 = std::to_array<PublishedFigure>({
+    {"fixed activation", "784x50x50x10", "ratio", 1},
+    {"GPN variances", "784x50x50x10", "ratio", 4},
+    {"GPN covariances", "784x50x50x10", "ratio", 13},
+});
+
+constexpr std::string_view kAll = "";  // every row
+
+constexpr std::array kRegression = std::to_array<PublishedFigure>({
+    {kAll, "bostonHousing", "rmse", 2.90, 0.18},
+    {kAll, "concrete", "rmse", 4.82, 0.16},
+    {kAll, "energy", "rmse", 0.54, 0.06},
+    {kAll, "kin8nm", "rmse", 0.08, 0.00},
+    {kAll, "naval-propulsion-plant", "rmse", 0.00, 0.00},
+    {kAll, "power-plant", "rmse", 4.01, 0.04},
+    {kAll, "protein-tertiary-structure", "rmse", 4.27, 0.02},
+    {kAll, "wine-quality-red", "rmse", 0.62, 0.01},
+    {kAll, "yacht", "rmse", 0.67, 0.05},
+    {kAll, "bostonHousing", "log_likelihood", -2.40, 0.04},
+    {kAll, "concrete", "log_likelihood", -2.93, 0.02},
+    {kAll, "energy", "log_likelihood", -1.21, 0.01},
+    {kAll, "kin8nm", "log_likelihood", 1.14, 0.01},
+    {kAll, "naval-propulsion-plant", "log_likelihood", 4.45, 0.00},
+    {kAll, "power-plant", "log_likelihood", -2.80, 0.01},
+    {kAll, "protein-tertiary-structure", "log_likelihood", -2.87, 0.00},
+    {kAll, "wine-quality-red", "log_likelihood", -0.93, 0.01},
+    {kAll, "yacht", "log_likelihood", -1.25, 0.01},
+});
+
+const std::vector<std::string> kClassification = {"letter", "adult", "connect-4", "mnist"};
+const std::vector<std::string> kUciRegression = {"bostonHousing",
+                                                 "concrete",
+                                                 "energy",
+                                                 "kin8nm",
+                                                 "naval-propulsion-plant",
+                                                 "power-plant",
+                                                 "protein-tertiary-structure",
+                                                 "wine-quality-red",
+                                                 "yacht"};
+
+std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::size_t replicates_of(const Experiment& experiment, const ExperimentOptions& options, const std::string& column) {
+  const std::size_t wanted = options.replicates > 0 ? options.replicates : experiment.replicates;
+  const auto preset = std::ranges::find(presets(), column, &Preset::name);
+  const bool by_split = experiment.measure == measure_regression && preset != presets().end() && preset->splits > 0;
+  return by_split ? std::min(wanted, preset->splits) : wanted;
+}
+
+}  // namespace
+
+const std::vector<Experiment>& experiments() {
+  static const std::vector<Experiment> all = {
+      {"table3",
+       "test errors of classifiers on four data sets, five seeds each",
+       {"tanh", "tanh fast dropout", "GPN means", "GPN variances", "GPN variances shared", "GPN variances identity",
+        "GPN covariances", "GPN variational"},
+       kClassification,
+       5,
+       {"test_error", "test_nll", "test_ece"},
+       kTable3,
+       kPaper,
+       measure_classification},
+      {"table4",
+       "time and memory of one training iteration",
+       {"fixed activation", "GPN means", "GPN variances", "GPN covariances", "GPN covariances equispaced"},
+       {"784x50x50x10"},
+       1,
+       {"milliseconds", "ratio", "workspace_mib"},
+       kTable4,
+       kPaper,
+       measure_iteration},
+      {"regression",
+       "UCI regression sets with their published splits",
+       {"GPN variances", "GPN variational"},
+       kUciRegression,
+       20,
+       {"rmse", "log_likelihood", "test_coverage_95"},
+       kRegression,
+       kDropout,
+       measure_regression},
+      {"clt",
+       "how Gaussian the activations behind a layer of N units are",
+       {"1", "2", "5", "10", "20", "50"},
+       {"random initialisation"},
+       10,
+       {"ks_distance", "skewness", "excess_kurtosis", "mean_error", "deviation_ratio"},
+       {},
+       kPaper,
+       measure_central_limit},
+      {"seeds",
+       "whether training from random initial values ever fails, over many seeds",
+       {"GPN variances", "GPN covariances", "GPN variational"},
+       joined(kClassification, kUciRegression),
+       50,
+       {"failed", "skipped_steps"},
+       {},
+       "",
+       measure_robustness},
+  };
+  return all;
+}
+
+const Experiment& find_experiment(const std::string& name) {
+  const auto found = std::ranges::find(experiments(), name, &Experiment::name);
+  if (found != experiments().end()) return *found;
+  std::vector<std::string_view> known;
+  for (const Experiment& experiment : experiments()) known.push_back(experiment.name);
+  throw UsageError(fmt::format("there is no experiment '{}'; known: {}", name, fmt::join(known, ", ")));
+}
+
+std::vector<Cell> cells_of(const Experiment& experiment, const ExperimentOptions& options) {
+  for (const std::string& row : options.rows) {
+    if (std::ranges::find(experiment.rows, row) == experiment.rows.end())
+      throw UsageError(fmt::format("experiment {} has no row '{}'; it has: {}", experiment.name, row,
+                                   fmt::join(experiment.rows, ", ")));
+  }
+  std::vector<Cell> cells;
+  for (const std::string& column : options.columns.empty() ? experiment.columns : options.columns) {
+    for (const std::string& row : options.rows.empty() ? experiment.rows : options.rows) {
+      for (std::size_t k = 0; k < replicates_of(experiment, options, column); ++k) cells.push_back({row, column, k});
+    }
+  }
+  return cells;
+}
+
+}  // namespace moxie

@@ -1,0 +1,26 @@
+#pragma once
+// report.html of a run: everything about it on one self-contained page.
+#include <string>
+#include <vector>
+
+#include "tools/commands/predict_calibration.h"
+#include "tools/commands/report_chart.h"
+#include "tools/commands/train_folder.h"
+#include "tools/commands/train_run.h"
+
+namespace moxie {
+
+/// Loss, error and learning rate over the epochs, from the lines of metrics.jsonl.
+std::vector<Chart> history_charts(const std::string& metrics);
+/// Learned activation functions with their standard deviation and virtual observations: one chart for each of the first
+/// units of each layer. `functions` are the outputs of a network's `functions` at `activations`.
+std::vector<Chart> function_charts(const std::map<std::string, RowValues>& functions,
+                                   const std::vector<double>& activations);
+/// Reliability of test predictions, and for values their probability integral transform.
+std::vector<Chart> calibration_charts(const Prediction& prediction, const Matrix& targets, const Encoding& encoding);
+
+/// The page; `run` has been trained to its end.
+std::string report_html(const TrainConfig& config, const FinalReport& report, TrainingRun& run,
+                        const std::string& metrics);
+
+}  // namespace moxie
