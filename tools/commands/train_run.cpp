@@ -50,7 +50,8 @@ NamedTensors zeros_of(const Program& program, const std::vector<std::pair<std::s
 
 StepProgram make_step(const TrainConfig& config, const Network& network) {
   const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
-  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config));
+  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config),
+                                    network.renewals);
   return {std::move(step.program), std::move(step.feedback)};
 }
 
