@@ -2,6 +2,7 @@
 // Whole networks, composed of the catalogue's Programs.
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/ir/program.h"
@@ -18,6 +19,7 @@ struct Initialiser {
     Relu,      // max(0, these)
     Normal,    // standard normal
     Glorot,    // uniform in [-r, r], r = sqrt(6 / (rows + columns))
+    He,        // uniform in [-r, r], r = sqrt(6 / rows), all axes but the last being rows
     Values     // `values`
   };
   Kind kind = Kind::Constant;
@@ -36,6 +38,9 @@ struct Parameter {
   bool trainable = true;
   bool operator==(const Parameter&) const = default;
 };
+
+/// Outputs of a Program, and the input whose next value each of them is.
+using Renewals = std::vector<std::pair<std::string, std::string>>;
 
 /// What is always added to the diagonal of a matrix so that it keeps a Cholesky factor in spite of rounding.
 struct Jitter {
@@ -58,6 +63,9 @@ struct Network {
   std::vector<Parameter> parameters;
   Program functions = {};
   std::vector<Jitter> jitter = {};
+  /// The loss as prediction has it, where that differs from `train`: without noise, or by running averages.
+  Program validate = {};
+  Renewals renewals = {};  // parameters that are not trained but averaged
 };
 
 /// Gaussian process neurons. The defaults are those of FORMULAS section 5.
@@ -122,8 +130,37 @@ struct MlpOptions {
   double dropout = 0;  // rate of fast dropout (averaged in closed form) of the hidden layers' inputs; needs tanh
 };
 
+/// Layers with noise in their activations (ProbAct), or with the plain activations of its comparisons.
+struct ProbActOptions {
+  enum class Architecture : std::uint8_t { Dense, VggSmall, Vgg16 };
+  /// Which elements of a sample have a parameter in common: all have a fixed value, or all one that is trained, or those
+  /// of a channel, or none.
+  enum class Sharing : std::uint8_t { Fixed, Single, Channel, Element };
+  /// How predictions are made: with noise, without, or by moments in closed form (dense rectifiers only).
+  enum class Evaluation : std::uint8_t { Sample, Mean, Moments };
+  /// Height, width and channels of an image; its pixels lie row by row, the channels of a pixel together.
+  struct Image {
+    std::int64_t height = 0, width = 0, channels = 0;
+    bool operator==(const Image&) const = default;
+  };
+
+  std::vector<std::int64_t> sizes;  // inputs, hidden layers (of dense networks), outputs
+  Image image;                      // what the inputs are, for convolutions
+  Architecture architecture = Architecture::Dense;
+  Task task = Task::Classification;
+  std::string activation = "relu";  // activation.<activation> of the catalogue
+  Sharing mean = Sharing::Fixed;    // of a slope and an offset of the activation
+  bool noise = true;                // false: plain activations
+  Sharing sigma = Sharing::Channel;
+  double sigma_start = 0;   // fixed, or where training starts; not for Element, which starts at random
+  double sigma_bound = 0;   // alpha of (6); 0: no bound
+  double sigma_slope = 5;   // beta of (6)
+  Evaluation evaluation = Evaluation::Mean;
+};
+
 /// Throws TypeError for options out of range.
 Network gpn_network(const GpnOptions& options);
 Network mlp_network(const MlpOptions& options);
+Network probact_network(const ProbActOptions& options);
 
 }  // namespace moxie

@@ -6,6 +6,7 @@
 
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
+#include "ops/unfold.h"
 
 namespace moxie {
 
@@ -16,6 +17,17 @@ NetworkBuilder::NetworkBuilder(std::string_view name, const std::vector<std::int
   for (std::size_t layer = 0; layer < sizes.size(); ++layer) declare_dim(fmt::format("N{}", layer), sizes[layer]);
   program_.inputs.push_back({"x", program_.default_dtype, {dim("S"), width(0)}});
   if (with_target) program_.inputs.push_back({"target", program_.default_dtype, {dim("S"), width(sizes.size() - 1)}});
+}
+
+NetworkBuilder::NetworkBuilder(std::string_view name, const std::vector<std::int64_t>& row, std::int64_t outputs,
+                               bool with_target) {
+  program_.name = name;
+  program_.dims.push_back({"S", std::nullopt, true});
+  declare_index("s", dim("S"));
+  std::vector<Affine> shape = {dim("S")};
+  shape.insert(shape.end(), row.begin(), row.end());
+  program_.inputs.push_back({"x", program_.default_dtype, std::move(shape)});
+  if (with_target) program_.inputs.push_back({"target", program_.default_dtype, {dim("S"), outputs}});
 }
 
 Affine NetworkBuilder::width(std::size_t layer) { return dim(fmt::format("N{}", layer)); }
@@ -46,6 +58,10 @@ void NetworkBuilder::define(const std::string& name, const std::vector<Affine>& 
 }
 
 void NetworkBuilder::apply(std::string_view op, const Inclusion& how) { include(program_, load_op(op), how); }
+
+void NetworkBuilder::apply_pointwise(std::string_view op, const std::vector<Affine>& shape, const Inclusion& how) {
+  include(program_, unfold(load_op(op), "N", shape.size()), how);
+}
 
 void check_sizes(std::string_view network, const std::vector<std::int64_t>& sizes, std::size_t least) {
   const bool positive = std::ranges::all_of(sizes, [](std::int64_t size) { return size > 0; });

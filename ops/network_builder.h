@@ -14,6 +14,8 @@ class NetworkBuilder {
   /// Declares dim S with index s, and dims N0, N1, ... of the given sizes, and the inputs x[S,N0] and, if wanted,
   /// target[S,N<last>].
   NetworkBuilder(std::string_view name, const std::vector<std::int64_t>& sizes, bool with_target);
+  /// Declares dim S with index s, and the inputs x[S,row..] and, if wanted, target[S,outputs].
+  NetworkBuilder(std::string_view name, const std::vector<std::int64_t>& row, std::int64_t outputs, bool with_target);
 
   /// The width of layer `layer`; 0 is the input.
   static Affine width(std::size_t layer);
@@ -26,6 +28,8 @@ class NetworkBuilder {
   void define(const std::string& name, const std::vector<Affine>& shape, const Expr& body, bool output = false);
   /// Includes the catalogue's operation `op`.
   void apply(std::string_view op, const Inclusion& how);
+  /// Includes a pointwise operation on x[S,N] for tensors [S,shape..].
+  void apply_pointwise(std::string_view op, const std::vector<Affine>& shape, const Inclusion& how);
   void apply(const Program& op, const Inclusion& how) { include(program_, op, how); }
 
   const Program& program() const { return program_; }

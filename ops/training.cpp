@@ -12,6 +12,7 @@
 #include "ops/catalogue.h"
 #include "ops/compose.h"
 #include "ops/network_builder.h"
+#include "ops/unfold.h"
 
 namespace moxie {
 namespace {
@@ -80,61 +81,20 @@ void bind_settings(Program& into, const Program& rule, const std::string& prefix
   }
 }
 
-/// The rules are written for vectors; this gives the same formulas for tensors of another rank.
-class Lifting {
- public:
-  explicit Lifting(std::size_t rank) : rank_(rank) {}
-
-  Program operator()(Program rule) {
-    std::vector<DimDecl> dims;
-    for (std::size_t k = 0; k < rank_; ++k) dims.push_back({fmt::format("P{}", k), std::nullopt, true});
-    rule.dims = std::move(dims);
-    for (InputDecl& input : rule.inputs) {
-      if (!input.shape.empty()) input.shape = shape();
-    }
-    for (Definition& definition : rule.definitions) {
-      if (!definition.axes.empty()) definition.axes = axes();
-      definition.body = lift(definition.body);
-    }
-    return rule;
-  }
-
- private:
-  std::vector<Affine> shape() const {
-    std::vector<Affine> result;
-    for (std::size_t k = 0; k < rank_; ++k) result.emplace_back(Symbol::dim(fmt::format("P{}", k)));
-    return result;
-  }
-
-  std::vector<AxisDecl> axes() const {
-    std::vector<AxisDecl> result;
-    for (const Affine& extent : shape())
-      result.push_back({fmt::format("i{}", result.size()), extent, Range::extent(extent)});
-    return result;
-  }
-
-  Expr lift(const Expr& expr) {
-    if (expr->kind == NodeKind::Access && !expr->subscripts.empty()) return element(expr->tensor, rank_);
-    std::vector<Expr> args;
-    for (const Expr& arg : expr->args) args.push_back(lift(arg));
-    return with_args(expr, std::move(args));
-  }
-
-  std::size_t rank_;
-};
-
 class StepBuilder {
  public:
   explicit StepBuilder(Program gradients) { step_.program = std::move(gradients); }
 
-  /// Keeps the loss as the only output, and differentiates it with weight one.
-  void prepare() {
+  /// Keeps the loss and what is renewed as the only outputs, and differentiates the loss with weight one.
+  void prepare(const Renewals& renewals) {
     Program& program = step_.program;
     program.name += "_step";
     if (std::erase_if(program.inputs, [](const InputDecl& input) { return input.name == "cot.loss"; }) != 1)
       throw TypeError(
           fmt::format("program '{}' is not the gradient of a loss: it has no input cot.loss", program.name));
     for (Definition& definition : program.definitions) definition.output = definition.name == "loss";
+    for (const auto& [output, parameter] : renewals) program.find_definition(output)->output = true;
+    step_.feedback = renewals;
     define_first(program, "cot.loss", program.dtype_of("loss"), 1);
   }
 
@@ -165,7 +125,7 @@ class StepBuilder {
     if (rule.find_input("step")) shared.inputs["step"] = "new.step";
     bind_settings(step_.program, rule, "optimiser", options, kOptimiserSettings, shared);
     for (const Parameter& parameter : parameters) {
-      if (parameter.trainable) update(parameter, Lifting(parameter.shape.size())(rule), shared);
+      if (parameter.trainable) update(parameter, unfold(rule, "P", parameter.shape.size()), shared);
     }
   }
 
@@ -239,9 +199,10 @@ std::vector<std::string> trainable_names(const std::vector<Parameter>& parameter
 }
 
 TrainingStep training_step(Program gradients, const std::vector<Parameter>& parameters,
-                           const OptimiserOptions& optimiser, const ScheduleOptions& schedule) {
+                           const OptimiserOptions& optimiser, const ScheduleOptions& schedule,
+                           const Renewals& renewals) {
   StepBuilder builder(std::move(gradients));
-  builder.prepare();
+  builder.prepare(renewals);
   builder.count_steps();
   builder.schedule(schedule);
   builder.update(parameters, optimiser);

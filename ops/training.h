@@ -34,13 +34,15 @@ struct ScheduleOptions {
 struct TrainingStep {
   Program program;
   std::vector<Parameter> state;
-  std::vector<std::pair<std::string, std::string>> feedback;  // (new.T, T)
+  Renewals feedback;  // (new.T, T)
 };
 
 /// `gradients` is a network's `train`, differentiated: differentiate(train, {"loss"}, trainable_names(parameters)).
-/// Throws TypeError for an unknown rule, with the known ones, and for settings out of range.
+/// `renewals` are the network's. Throws TypeError for an unknown rule, with the known ones, and for settings out of
+/// range.
 TrainingStep training_step(Program gradients, const std::vector<Parameter>& parameters,
-                           const OptimiserOptions& optimiser = {}, const ScheduleOptions& schedule = {});
+                           const OptimiserOptions& optimiser = {}, const ScheduleOptions& schedule = {},
+                           const Renewals& renewals = {});
 
 std::vector<std::string> trainable_names(const std::vector<Parameter>& parameters);
 

@@ -24,6 +24,8 @@ class ForwardPass {
 
   /// Gives an input other than x and target its values. Tensors that the Program does not read are ignored.
   void set(const std::map<std::string, HostTensor>& tensors);
+  /// The next run draws as the run number `step` with this seed does.
+  void set_random_state(std::uint64_t seed, std::uint64_t step) { session_.set_random_state(seed, step); }
   /// All outputs by name. Throws ShapeError if the rows do not fit the Program.
   std::map<std::string, RowValues> run(const SampleRows& data);
   const Session& session() const { return session_; }

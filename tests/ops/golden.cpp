@@ -24,7 +24,10 @@ DimValues dims_of(const Program& program, const Json& inputs) {
   for (const InputDecl& input : program.inputs) {
     const auto shape = inputs.at(input.name).at("shape").get<std::vector<std::int64_t>>();
     for (std::size_t k = 0; k < shape.size(); ++k) {
-      if (const auto symbol = input.shape.at(k).as_symbol()) dims[symbol->name()] = shape[k];
+      const Affine& extent = input.shape.at(k);
+      if (extent.terms().size() != 1) continue;
+      const auto& [symbol, factor] = extent.terms().front();
+      dims[symbol.name()] = (shape[k] - extent.constant()) / factor;
     }
   }
   return dims;

@@ -8,6 +8,7 @@
 
 #include "runtime/session.h"
 #include "tools/commands/bench_cases.h"
+#include "tools/commands/bench_yardsticks.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
 #include "tools/commands/sample_inputs.h"
@@ -34,6 +35,7 @@ struct Result {
   DimValues dims;
   Measurement forward, forward_backward;
   std::optional<Measurement> step;
+  std::optional<double> floor, products;  // seconds: to move the least bytes, for the matrix products alone
 };
 
 using Clock = std::chrono::steady_clock;
@@ -95,8 +97,27 @@ Measurement measure(const Program& program, const BenchPrograms& made, const Dim
   return measured;
 }
 
+/// The time of the case's matrix products alone.
+double products_seconds(const Program& program, const DimValues& given, const BenchOptions& options) {
+  const Program specialised = specialise(program, choose_dims(program, given));
+  const Program alone = products_alone(make_plan(specialised), given);
+  BenchPrograms made{alone, alone, {}, {}, sample_inputs(alone, {}, 1)};
+  return measure(alone, made, {}, options).seconds;
+}
+
+int threads_of(const BenchOptions& options) {
+  return options.device.threads > 0 ? options.device.threads
+                                    : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+void measure_yardsticks(const BenchCase& bench, const Program& program, const BenchOptions& options, Result& result) {
+  if (bench.least_bytes)
+    result.floor = static_cast<double>(bench.least_bytes(result.dims)) / copy_bandwidth(threads_of(options));
+  if (bench.has_products) result.products = products_seconds(program, result.dims, options);
+}
+
 Result run_case(const BenchCase& bench, const BenchOptions& options) {
-  Result result{std::string(bench.name), {}, {}, {}, {}};
+  Result result{std::string(bench.name), {}, {}, {}, {}, {}, {}};
   for (const auto& [name, value] : bench.dims) result.dims[std::string(name)] = value;
   Program known;
   for (const auto& [name, value] : bench.dims) known.dims.push_back({std::string(name), value, false});
@@ -107,6 +128,7 @@ Result run_case(const BenchCase& bench, const BenchOptions& options) {
   result.forward_backward = measure(with_dtype(made.forward_backward, dtype), made, result.dims, options);
   result.forward = measure(with_dtype(made.forward, dtype), made, result.dims, options);
   if (made.step) result.step = measure(with_dtype(*made.step, dtype), made, result.dims, options);
+  measure_yardsticks(bench, with_dtype(made.forward_backward, dtype), options, result);
   return result;
 }
 
@@ -125,6 +147,8 @@ nlohmann::json as_json(const Result& result, const BenchOptions& options, int th
                           {"workspace_bytes", largest.workspace_bytes},
                           {"input_bytes", largest.input_bytes}};
   if (result.step) entry.update({{"step_s", result.step->seconds}, {"step_compile_s", result.step->compile_s}});
+  if (result.floor) entry["floor_s"] = *result.floor;
+  if (result.products) entry["products_s"] = *result.products;
   return entry;
 }
 
@@ -137,6 +161,12 @@ void print_row(const Result& result) {
              result.step ? fmt::format("{:.3f}", result.step->seconds * 1e3) : "-",
              result.forward_backward.compile_s * 1e3, static_cast<double>(largest.workspace_bytes) / 1024,
              static_cast<double>(largest.input_bytes) / 1024);
+  if (result.floor)
+    fmt::print("  forward, then backward alone at least {:.3f} ms of moving bytes; both in one take {:.2f} times as long\n",
+               *result.floor * 1e3, result.forward_backward.seconds / *result.floor);
+  if (result.products)
+    fmt::print("  matrix products alone {:.3f} ms; outside of them {:.1f} % of the time\n", *result.products * 1e3,
+               100 * (1 - *result.products / result.forward_backward.seconds));
   std::fflush(stdout);
 }
 
@@ -146,8 +176,7 @@ int bench(const BenchOptions& options) {
   if (chosen.empty()) {
     for (const BenchCase& known : bench_cases()) chosen.push_back(&known);
   }
-  const int threads = options.device.threads > 0 ? options.device.threads
-                                                 : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int threads = threads_of(options);
   if (!options.json) {
     fmt::print("device {}, {}, {} thread{}; milliseconds (medians), KiB\n", options.device.name, options.dtype, threads,
                threads == 1 ? "" : "s");

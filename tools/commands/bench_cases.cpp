@@ -110,6 +110,13 @@ BenchPrograms make_tanh_training(const BenchCase&, const DimValues& dims) {
   return make_training(mlp_network(options), dims);
 }
 
+/// Forward reads x and writes y; backward reads x and the cotangent and writes the gradient, with the noise drawn again.
+std::int64_t probact_bytes(const DimValues& dims) {
+  std::int64_t elements = 1;
+  for (const char* dim : {"S", "C", "H", "W"}) elements *= dims.find(dim)->second;
+  return 5 * static_cast<std::int64_t>(sizeof(float)) * elements;
+}
+
 const std::vector<BenchCase>& cases() {
   const std::vector<std::string> moments = {"mean", "variance"};
   const std::vector<std::pair<std::string_view, std::int64_t>> layer = {{"S", 1024}, {"N", 50}, {"R", 14}};
@@ -192,6 +199,23 @@ const std::vector<BenchCase>& cases() {
        "probact.sample",
        {"y"},
        {"x", "sigma"}},
+      {"probact",
+       "the same on maps, of one deviation per channel, beside the time to move 20 bytes per element",
+       {{"S", 256}, {"C", 64}, {"H", 32}, {"W", 32}},
+       make_layer,
+       "probact.sample_channels",
+       {"y"},
+       {"x", "sigma"},
+       probact_bytes},
+      {"sp_gru_step",
+       "one step of the sampling-free probabilistic GRU, beside its matrix products alone",
+       {{"S", 64}, {"M", 4096}, {"N", 1024}},
+       make_layer,
+       "sp_gru.cell",
+       {"h_m", "h_s"},
+       {},
+       nullptr,
+       true},
       {"train_step_letter", "training step of the GPN network 16x30x15x26", {{"S", 256}}, make_gpn_training},
       {"train_step_letter_tanh", "training step of the tanh network 16x30x15x26", {{"S", 256}}, make_tanh_training},
   };

@@ -29,6 +29,9 @@ struct BenchCase {
   /// A case of the catalogue: the operation, and what is differentiated with respect to what.
   std::string_view op = {};
   std::vector<std::string> outputs = {}, wrt = {};
+  /// Bytes that a forward and a backward pass, one after the other, cannot do without. 0: not said.
+  std::int64_t (*least_bytes)(const DimValues& dims) = nullptr;
+  bool has_products = false;  // whose time is measured by itself
 };
 
 std::span<const BenchCase> bench_cases();

@@ -44,11 +44,12 @@ void add_option(CLI::App& app, TrainOptions& options, const char* group, const s
   options.options[name] = {group, option};
 }
 
-/// Throws UsageError for options of the other model.
+/// Throws UsageError for options of another model.
 void check_groups(const TrainOptions& options) {
-  const std::string_view other = options.config.model == "gpn" ? option_group::kMlp : option_group::kGpn;
+  const std::string own = "Model: " + options.config.model;
   for (const auto& [name, option] : options.options) {
-    if (option.first == other && !option.second->empty())
+    const std::string_view group = option.first;
+    if (group.starts_with("Model: ") && group != own && !option.second->empty())
       throw UsageError(fmt::format("--{} is not for the model {}", name, options.config.model));
   }
 }
@@ -146,8 +147,9 @@ Work add_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
   TrainConfig& config = options->config;
   CLI::Option* model =
-      app.add_option("model", config.model, "gpn (Gaussian process neurons) or mlp (fixed activations)");
-  model->check(CLI::IsMember({"gpn", "mlp"}));
+      app.add_option("model", config.model, "gpn (Gaussian process neurons), probact (noisy activations) or "
+                                                     "mlp (fixed activations)");
+  model->check(CLI::IsMember({"gpn", "mlp", "probact"}));
   app.add_option("--out", options->out, "the run folder; runs/MODEL-DATA-SEED if not given");
   app.add_option("--resume", options->resume, "the folder of a run to go on with, exactly as if it had never stopped");
   add_device_option(app, options->device);
@@ -158,7 +160,7 @@ Work add_train(CLI::App& app) {
   });
   return [options, model] {
     if (!options->resume.empty()) return resume(*options);
-    if (model->empty()) throw UsageError("which model? `moxie train gpn` or `moxie train mlp`");
+    if (model->empty()) throw UsageError("which model? `moxie train gpn`, `moxie train mlp` or `moxie train probact`");
     return start(*options);
   };
 }

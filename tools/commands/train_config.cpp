@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -42,7 +43,17 @@ const Choices<GpnOptions::SigmaPoints> kSigmaPoints = {{"features", GpnOptions::
                                                        {"logits", GpnOptions::SigmaPoints::Logits}};
 const Choices<bool> kDropout = {{"none", false}, {"fast", true}};
 const Choices<bool> kOnNan = {{"stop", false}, {"skip", true}};
-const Choices<bool> kModel = {{"gpn", true}, {"mlp", false}};
+const Choices<ProbActOptions::Architecture> kNetwork = {{"dense", ProbActOptions::Architecture::Dense},
+                                                        {"vgg-small", ProbActOptions::Architecture::VggSmall},
+                                                        {"vgg16", ProbActOptions::Architecture::Vgg16}};
+const Choices<ProbActOptions::Sharing> kMean = {{"fixed", ProbActOptions::Sharing::Fixed},
+                                                {"single", ProbActOptions::Sharing::Single},
+                                                {"channel", ProbActOptions::Sharing::Channel},
+                                                {"element", ProbActOptions::Sharing::Element}};
+const Choices<ProbActOptions::Evaluation> kEvaluation = {{"mean", ProbActOptions::Evaluation::Mean},
+                                                         {"sample", ProbActOptions::Evaluation::Sample},
+                                                         {"ensemble", ProbActOptions::Evaluation::Sample},
+                                                         {"moments", ProbActOptions::Evaluation::Moments}};
 const Choices<std::optional<Task>> kTask = {
     {"", std::nullopt}, {"classify", Task::Classification}, {"regress", Task::Regression}};
 
@@ -105,10 +116,64 @@ const std::array kDefaultLayers = std::to_array<DefaultLayers>({
 });
 const std::vector<std::int64_t> kOtherLayers = {30};
 
-Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, Task task) {
+/// The number that an option holds, or what it is if it is not given.
+double number_of(std::string_view option, const std::string& text, double otherwise) {
+  if (text.empty()) return otherwise;
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (*end != '\0') throw UsageError(fmt::format("{} '{}' is not a number", option, text));
+  return value;
+}
+
+/// "none", a number, or who has a trained one in common.
+void set_sigma(const std::string& sigma, ProbActOptions& options) {
+  options.noise = sigma != "none";
+  if (!options.noise) return;
+  const auto shared = kMean.find(sigma);
+  const bool trained = sigma != "fixed" && shared != kMean.end();
+  options.sigma = sigma.empty() ? ProbActOptions::Sharing::Element
+                  : trained     ? shared->second
+                                : ProbActOptions::Sharing::Fixed;
+  if (trained || sigma.empty()) return;
+  if (sigma.find_first_not_of("0123456789.eE+-") != sigma.npos)
+    throw UsageError(
+        fmt::format("--sigma '{}' is unknown; known: a number, none, single, channel, element", sigma));
+  options.sigma_start = number_of("--sigma", sigma, 0);
+}
+
+ProbActOptions::Image image_of(const Encoding& encoding) {
+  const auto extent = [](std::size_t size) { return static_cast<std::int64_t>(size); };
+  return {extent(encoding.image.height), extent(encoding.image.width), extent(encoding.image.channels)};
+}
+
+Network make_probact(const TrainConfig& c, std::vector<std::int64_t> sizes, const Encoding& encoding) {
+  ProbActOptions options;
+  options.sizes = std::move(sizes);
+  options.image = image_of(encoding);
+  options.architecture = choose("--network", kNetwork, c.network);
+  options.task = encoding.task;
+  if (!c.activation.empty()) options.activation = c.activation;
+  options.mean = choose("--mean", kMean, c.mean);
+  set_sigma(c.sigma, options);
+  options.sigma_bound = c.sigma_bound;
+  options.sigma_slope = c.sigma_slope;
+  options.evaluation = choose("--evaluation", kEvaluation, c.evaluation);
+  return probact_network(options);
+}
+
+Network make_mlp(const TrainConfig& c, std::vector<std::int64_t> sizes, const Encoding& encoding) {
+  MlpOptions options;
+  options.sizes = std::move(sizes);
+  options.task = encoding.task;
+  if (!c.activation.empty()) options.activation = c.activation;
+  options.dropout = choose("--dropout", kDropout, c.dropout) ? c.dropout_rate : 0;
+  return mlp_network(options);
+}
+
+Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, const Encoding& encoding) {
   GpnOptions options;
   options.sizes = std::move(sizes);
-  options.task = task;
+  options.task = encoding.task;
   options.propagate = choose("--propagate", kPropagate, c.propagate);
   set_covariance(options, c.covariance);
   if (choose("--inference", kInference, c.inference))
@@ -126,12 +191,15 @@ Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, Task tas
   options.inducing_points = c.inducing_points;
   options.noise = c.noise;
   options.least_noise = c.least_noise;
-  options.sigma = c.sigma;
+  options.sigma = number_of("--sigma", c.sigma, options.sigma);
   options.penalty = c.penalty;
   options.train_lambda = c.train_lambda;
   options.train_sigma = c.train_sigma;
   return gpn_network(options);
 }
+
+using MakeNetwork = Network (*)(const TrainConfig&, std::vector<std::int64_t>, const Encoding&);
+const Choices<MakeNetwork> kModel = {{"gpn", make_gpn}, {"mlp", make_mlp}, {"probact", make_probact}};
 
 }  // namespace
 
@@ -149,6 +217,13 @@ void check(const TrainConfig& c) {
   choose("--dropout", kDropout, c.dropout);
   choose("--on-nan", kOnNan, c.on_nan);
   choose("--task", kTask, c.task);
+  choose("--network", kNetwork, c.network);
+  choose("--mean", kMean, c.mean);
+  choose("--evaluation", kEvaluation, c.evaluation);
+  require(c.samples > 0, "samples", static_cast<double>(c.samples), "positive");
+  require(c.train_share > 0 && c.train_share <= 1, "train-share", c.train_share, "above 0 and at most 1");
+  if (c.model == "gpn" && !c.activation.empty()) throw UsageError("--activation is not for the model gpn");
+  if (c.model == "mlp" && !c.sigma.empty()) throw UsageError("--sigma is not for the model mlp");
   require(c.kl_warmup >= 0, "kl-warmup", c.kl_warmup, "a number of epochs");
   require(c.batch > 0, "batch", static_cast<double>(c.batch), "positive");
   require(c.rate > 0, "rate", c.rate, "positive");
@@ -203,6 +278,7 @@ LoadOptions load_options(const TrainConfig& c) {
   options.seed = c.seed;
   options.split = c.split;
   options.validation_share = c.validation_share;
+  options.train_share = c.train_share;
   options.targets = c.targets;
   options.ignored = c.ignored;
   options.categorical = c.categorical;
@@ -218,16 +294,17 @@ std::vector<std::int64_t> hidden_layers(const TrainConfig& config) {
 }
 
 Network make_network(const TrainConfig& config, const Encoding& encoding) {
-  std::vector<std::int64_t> sizes = hidden_layers(config);
+  std::vector<std::int64_t> sizes;
+  if (!is_convolutional(config)) sizes = hidden_layers(config);
   sizes.insert(sizes.begin(), static_cast<std::int64_t>(encoding.feature_count()));
   sizes.push_back(static_cast<std::int64_t>(encoding.target_count()));
-  if (choose("model", kModel, config.model)) return make_gpn(config, std::move(sizes), encoding.task);
-  MlpOptions options;
-  options.sizes = std::move(sizes);
-  options.task = encoding.task;
-  options.activation = config.activation;
-  options.dropout = choose("--dropout", kDropout, config.dropout) ? config.dropout_rate : 0;
-  return mlp_network(options);
+  return choose("model", kModel, config.model)(config, std::move(sizes), encoding);
+}
+
+bool is_convolutional(const TrainConfig& config) { return config.model == "probact" && config.network != "dense"; }
+
+std::size_t ensemble_size(const TrainConfig& config) {
+  return config.model == "probact" && config.evaluation == "ensemble" ? config.samples : 1;
 }
 
 OptimiserOptions optimiser_options(const TrainConfig& config) {

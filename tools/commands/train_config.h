@@ -19,6 +19,7 @@ struct TrainConfig {
   std::string data_dir = "data";
   std::size_t split = 0;
   double validation_share = 0.1;
+  double train_share = 1;
   std::vector<std::string> targets, ignored, categorical;
   std::string task;
   std::string test_file;
@@ -37,7 +38,7 @@ struct TrainConfig {
   std::int64_t inducing_points = 14;
   double noise = 0.31622776601683794;
   double least_noise = 0.01;
-  double sigma = 0.1;
+  std::string sigma;  // empty: what suits the model
   std::string likelihood = "expected";
   double penalty = 0.1;
   bool recalibrate = false;
@@ -47,9 +48,15 @@ struct TrainConfig {
   bool train_noise = true;
   bool train_lambda = false;
   bool train_sigma = true;
-  std::string activation = "tanh";
+  std::string activation;  // empty: what suits the model
   std::string dropout = "none";
   double dropout_rate = 0.1;
+  std::string network = "dense";
+  std::string mean = "fixed";
+  double sigma_bound = 0;
+  double sigma_slope = 5;
+  std::string evaluation = "mean";
+  std::uint64_t samples = 50;
 
   std::uint64_t seed = 1;
   std::size_t batch = 256;
@@ -73,6 +80,7 @@ inline constexpr const char* kData = "Data";
 inline constexpr const char* kModel = "Model";
 inline constexpr const char* kGpn = "Model: gpn";
 inline constexpr const char* kMlp = "Model: mlp";
+inline constexpr const char* kProbAct = "Model: probact";
 inline constexpr const char* kTraining = "Training";
 }  // namespace option_group
 
@@ -84,12 +92,18 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kData, "split", c.split, "which division into training and test rows");
   visit(option_group::kData, "validation-share", c.validation_share,
         "part of the training rows that decides about rates and the best model");
+  visit(option_group::kData, "train-share", c.train_share, "part of the other training rows that is used");
   visit(option_group::kData, "target", c.targets, "csv: target columns, by name or number");
   visit(option_group::kData, "ignore", c.ignored, "csv: columns that are left out");
   visit(option_group::kData, "categorical", c.categorical, "csv: columns of categories that look like numbers");
   visit(option_group::kData, "task", c.task, "classify or regress; what the data set is made for if not given");
   visit(option_group::kData, "test-file", c.test_file, "csv: test rows");
   visit(option_group::kModel, "layers", c.layers, "units of the hidden layers, as in 30,15");
+  visit(option_group::kModel, "activation", c.activation,
+        "mlp: dense.* of `moxie ops`, tanh if not given; probact: activation.* of `moxie ops`, relu if not given");
+  visit(option_group::kModel, "sigma", c.sigma,
+        "gpn: standard deviation of the output noise at the start (0.1); probact: that of the activations: a number, or "
+        "trained and the same for all units (single), for a channel (channel), for none (element, the default), or none");
   visit(option_group::kGpn, "inference", c.inference,
         "of the virtual observations' targets: ml (maximum likelihood) or vb (variational Bayes)");
   visit(option_group::kGpn, "posterior", c.posterior, "vb: covariance of their posterior, full or diagonal");
@@ -109,7 +123,6 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kGpn, "inducing-points", c.inducing_points, "number of virtual observations");
   visit(option_group::kGpn, "noise", c.noise, "variance of the virtual observations at the start");
   visit(option_group::kGpn, "least-noise", c.least_noise, "lower bound of that variance");
-  visit(option_group::kGpn, "sigma", c.sigma, "standard deviation of the output noise at the start");
   visit(option_group::kGpn, "penalty", c.penalty, "weight of the penalty on small noise");
   visit(option_group::kGpn, "likelihood", c.likelihood,
         "regression: maximise the expected log likelihood, or that of the predictive distribution: expected or "
@@ -123,9 +136,16 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kGpn, "train-noise", c.train_noise, "ml: train the noise of the virtual observations");
   visit(option_group::kGpn, "train-lambda", c.train_lambda, "train the lengthscales");
   visit(option_group::kGpn, "train-sigma", c.train_sigma, "train the output noise");
-  visit(option_group::kMlp, "activation", c.activation, "tanh, relu, ... (dense.* of `moxie ops`)");
   visit(option_group::kMlp, "dropout", c.dropout, "dropout of the hidden layers' inputs: none or fast");
   visit(option_group::kMlp, "dropout-rate", c.dropout_rate, "share of the inputs that is dropped");
+  visit(option_group::kProbAct, "network", c.network, "dense (of --layers), vgg-small or vgg16 (for images)");
+  visit(option_group::kProbAct, "mean", c.mean,
+        "slope and offset of the activations: fixed (none), or trained: single, channel or element");
+  visit(option_group::kProbAct, "sigma-bound", c.sigma_bound, "upper bound alpha of a trained sigma; 0: none");
+  visit(option_group::kProbAct, "sigma-slope", c.sigma_slope, "slope beta of the bounded sigma");
+  visit(option_group::kProbAct, "evaluation", c.evaluation,
+        "how predictions are made: mean (without noise), sample (once), ensemble (of --samples) or moments");
+  visit(option_group::kProbAct, "samples", c.samples, "ensemble: how many");
   visit(option_group::kTraining, "seed", c.seed, "of initial values, validation rows, order of samples, and noise");
   visit(option_group::kTraining, "batch", c.batch, "samples per step");
   visit(option_group::kTraining, "optimiser", c.optimiser,
@@ -163,6 +183,9 @@ std::vector<std::int64_t> hidden_layers(const TrainConfig& config);
 
 /// The network for data of the given widths.
 Network make_network(const TrainConfig& config, const Encoding& encoding);
+bool is_convolutional(const TrainConfig& config);
+/// How many stochastic passes make one prediction.
+std::size_t ensemble_size(const TrainConfig& config);
 OptimiserOptions optimiser_options(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 PlateauOptions plateau_options(const TrainConfig& config);

@@ -8,6 +8,7 @@
 
 #include "compiler/ir/philox.h"
 #include "compiler/support/error.h"
+#include "tools/commands/predict_ensemble.h"
 
 namespace moxie {
 namespace {
@@ -47,9 +48,16 @@ double initial_value(const Parameter& parameter, std::size_t element, std::size_
       const auto sum = static_cast<double>(parameter.shape.front() + parameter.shape.back());
       return std::sqrt(6 / sum) * (2 * uniform_from_word(words[0]) - 1);
     }
+    case Initialiser::Kind::He: {
+      const auto rows = static_cast<double>(element_count(parameter.shape) / parameter.shape.back());
+      return std::sqrt(6 / rows) * (2 * uniform_from_word(words[0]) - 1);
+    }
   }
   throw InternalError("a parameter has an unknown initialiser");
 }
+
+/// Convolutions keep a copy of each pixel for every place of the filter.
+std::size_t rows_at_once(const TrainConfig& config) { return is_convolutional(config) ? config.batch : 1024; }
 
 /// The mean square of the errors in predicted standard deviations, which are 1 where there are none.
 double mean_square_error(const std::map<std::string, RowValues>& outputs, const std::vector<float>& target) {
@@ -119,10 +127,16 @@ SavedModel load_model(const std::filesystem::path& file) {
 }
 
 Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device)
+    : Evaluator(config, encoding, std::move(device), make_network(config, encoding)) {}
+
+Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device,
+                     const Network& network)
     : encoding_(std::move(encoding)),
       recalibrate_(config.recalibrate),
-      loss_(make_network(config, encoding_).train, device),
-      predict_(make_network(config, encoding_).predict, device) {}
+      passes_(ensemble_size(config)),
+      seed_(config.seed),
+      loss_(network.validate.definitions.empty() ? network.train : network.validate, device, rows_at_once(config)),
+      predict_(network.predict, device, rows_at_once(config)) {}
 
 void Evaluator::set_parameters(const NamedTensors& parameters) {
   loss_.set(parameters);
@@ -130,12 +144,20 @@ void Evaluator::set_parameters(const NamedTensors& parameters) {
 }
 
 Prediction Evaluator::predict(const SampleRows& rows, double variance_scale) {
-  return make_prediction(predict_.run(rows), encoding_, variance_scale);
+  return make_prediction(run(rows), encoding_, variance_scale);
+}
+
+std::map<std::string, RowValues> Evaluator::run(const SampleRows& rows) {
+  predict_.set_random_state(seed_, 0);  // the same draws for the same rows, whatever was predicted before
+  if (passes_ == 1) return predict_.run(rows);
+  Ensemble ensemble;
+  for (std::size_t k = 0; k < passes_; ++k) ensemble.add(predict_.run(rows));
+  return ensemble.outputs();
 }
 
 Evaluation Evaluator::evaluate(const Samples& samples, std::optional<double> variance_scale) {
   const SampleRows rows = rows_of(samples);
-  const auto outputs = predict_.run(rows);
+  const auto outputs = run(rows);
   Evaluation result;
   const auto losses = loss_.run(rows);
   result.loss = losses.at("loss").values[0];

@@ -49,8 +49,13 @@ class Evaluator {
   double loss(const SampleRows& rows);
 
  private:
+  Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device, const Network& network);
+  std::map<std::string, RowValues> run(const SampleRows& rows);
+
   Encoding encoding_;
   bool recalibrate_;
+  std::size_t passes_;
+  std::uint64_t seed_;
   ForwardPass loss_, predict_;
 };
 

@@ -50,7 +50,8 @@ NamedTensors zeros_of(const Program& program, const std::vector<std::pair<std::s
 
 StepProgram make_step(const TrainConfig& config, const Network& network) {
   const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
-  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config));
+  TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config),
+                                    network.renewals);
   return {std::move(step.program), std::move(step.feedback)};
 }
 
@@ -192,7 +193,8 @@ FinalReport TrainingRun::evaluate_best() {
   evaluator_.set_parameters(best_);
   const double variance = state_.variance_scale;
   return {evaluator_.evaluate(data_.train, variance), evaluator_.evaluate(data_.validation, variance),
-          evaluator_.evaluate(data_.test, variance), network_.jitter};
+          evaluator_.evaluate(data_.test, variance), network_.jitter,
+          config_.propagate == "covariance" ? config_.covariance : ""};
 }
 
 Prediction TrainingRun::predict(const Samples& samples) {

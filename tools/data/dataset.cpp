@@ -60,6 +60,13 @@ RowSplit random_split(std::size_t count, double test_share, std::uint64_t seed) 
   return {{order.begin(), border}, {border, order.end()}};
 }
 
+Samples draw_share(const Samples& samples, double share, std::uint64_t seed) {
+  std::vector<std::size_t> rows = shuffled(samples.rows(), seed);
+  rows.resize(share_of(samples.rows(), share));
+  std::ranges::sort(rows);
+  return gather(samples, rows);
+}
+
 Dataset split_samples(std::string name, const Samples& all, Encoding encoding, const RowSplit& rows,
                       double validation_share, std::uint64_t seed) {
   if (rows.train.size() < 2 || rows.test.empty())

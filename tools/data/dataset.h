@@ -40,6 +40,9 @@ RowSplit ordered_split(std::size_t count, std::size_t train);
 /// The first rows of a shuffle for training, the last `test_share` of them (at least one) for test.
 RowSplit random_split(std::size_t count, double test_share, std::uint64_t seed);
 
+/// A share of the rows (at least one), drawn with the seed, in their order.
+Samples draw_share(const Samples& samples, double share, std::uint64_t seed);
+
 /// Draws `validation_share` of the training rows (at least one) with the seed; every part keeps the order of the rows.
 /// Throws DataError, naming `name`, when there are too few rows for three parts.
 Dataset split_samples(std::string name, const Samples& all, Encoding encoding, const RowSplit& rows,

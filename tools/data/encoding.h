@@ -44,12 +44,19 @@ struct TargetEncoding {
   bool operator==(const TargetEncoding&) const = default;
 };
 
+/// What the features of images are: rows of pixels, the channels of a pixel together. All 0 for other data.
+struct ImageShape {
+  std::size_t height = 0, width = 0, channels = 0;
+  bool operator==(const ImageShape&) const = default;
+};
+
 struct Encoding {
   Task task = Task::Classification;
   std::vector<FeatureEncoding> features;
   std::string class_column;             // Classification
   std::vector<std::string> classes;     // Classification: the one-hot targets, in this order
   std::vector<TargetEncoding> targets;  // Regression
+  ImageShape image = {};
   bool operator==(const Encoding&) const = default;
 
   std::size_t feature_count() const;

@@ -12,7 +12,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(ColumnKind, {{ColumnKind::Numeric, "numeric"}, {Col
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NumericEncoding, offset, scale)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeatureEncoding, column, kind, numeric, missing_flag, categories)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TargetEncoding, column, mean, sd)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Encoding, task, features, class_column, classes, targets)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ImageShape, height, width, channels)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Encoding, task, features, class_column, classes, targets, image)
 
 std::string to_json(const Encoding& encoding) {
   return nlohmann::json(encoding).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);

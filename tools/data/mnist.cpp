@@ -6,6 +6,7 @@
 #include "compiler/support/error.h"
 #include "tools/data/file.h"
 #include "tools/data/idx.h"
+#include "tools/data/images.h"
 #include "tools/data/loaders.h"
 #include "tools/data/locate.h"
 
@@ -16,15 +17,10 @@ namespace {
 constexpr std::size_t kSide = 28, kPixels = kSide * kSide, kClasses = 10;
 constexpr float kWhite = 255;
 
-/// Every pixel by the same 1/255, since most pixels at the border never change and have no range of their own.
-Encoding pixel_encoding() {
-  Encoding encoding;
-  for (std::size_t i = 0; i < kPixels; ++i)
-    encoding.features.push_back(
-        {fmt::format("pixel {},{}", i / kSide, i % kSide), ColumnKind::Numeric, {0, 1 / kWhite}, false, {}});
-  encoding.class_column = "digit";
-  for (std::size_t i = 0; i < kClasses; ++i) encoding.classes.push_back(std::to_string(i));
-  return encoding;
+std::vector<std::string> digits() {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kClasses; ++i) names.push_back(std::to_string(i));
+  return names;
 }
 
 IdxArray read_idx(const fs::path& path) { return parse_idx(read_file(path), path.string()); }
@@ -60,7 +56,7 @@ class Images {
 }  // namespace
 
 Dataset load_mnist(const Preset& preset, const LoadOptions& options) {
-  Encoding encoding = pixel_encoding();
+  Encoding encoding = image_encoding({kSide, kSide, 1}, {{0, 1 / kWhite}}, "digit", digits());
   if (options.encoding && *options.encoding != encoding)
     throw DataError("mnist: the model was trained on a data set with other features");
   const auto path = [&](const char* file) { return locate(options.data_dir, {"mnist", ""}, file, preset.origin); };

@@ -32,6 +32,10 @@ constexpr std::array kPresets = std::to_array<Preset>({
      "the UCI Machine Learning Repository, set 'Connect-4'", load_connect4},
     {"mnist", kClasses, 1, "handwritten digits, 70,000 x 784, 10 classes",
      "'The MNIST database of handwritten digits' (LeCun, Cortes, Burges)", load_mnist},
+    {"cifar10", kClasses, 1, "photographs, a subset of CIFAR-10: 6,000 x 3,072, 10 classes",
+     "'Learning Multiple Layers of Features from Tiny Images' (Krizhevsky 2009), binary version, cut as "
+     "docs/experiments.md says",
+     load_cifar10},
     {"bostonHousing", kValues, 20, "506 x 13", kRegressionOrigin, load_uci_regression},
     {"concrete", kValues, 20, "1,030 x 8", kRegressionOrigin, load_uci_regression},
     {"energy", kValues, 20, "768 x 8", kRegressionOrigin, load_uci_regression},
@@ -69,15 +73,24 @@ void check_options(const Preset& preset, const LoadOptions& options) {
 bool is_csv(std::string_view name) { return name.starts_with(kCsvPrefix); }
 std::filesystem::path csv_file(std::string_view name) { return name.substr(kCsvPrefix.size()); }
 
+/// Leaves out what is not wanted of the training rows.
+Dataset keep_share(Dataset data, const LoadOptions& options) {
+  if (!(options.train_share > 0 && options.train_share <= 1))
+    throw DataError(fmt::format("{}: the share {} of the training rows is not above 0 and at most 1", data.name,
+                                options.train_share));
+  if (options.train_share < 1) data.train = draw_share(data.train, options.train_share, options.seed);
+  return data;
+}
+
 }  // namespace
 
 std::span<const Preset> presets() { return kPresets; }
 
 Dataset load_dataset(std::string_view name, const LoadOptions& options) {
-  if (is_csv(name)) return load_csv(csv_file(name), options);
+  if (is_csv(name)) return keep_share(load_csv(csv_file(name), options), options);
   const Preset& preset = find_preset(name);
   check_options(preset, options);
-  return preset.load(preset, options);
+  return keep_share(preset.load(preset, options), options);
 }
 
 Samples load_for_prediction(std::string_view name, const LoadOptions& options) {

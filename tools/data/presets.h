@@ -17,6 +17,7 @@ struct LoadOptions {
   std::uint64_t seed = 1;  // of the draw of the validation rows
   std::size_t split = 0;   // which of the set's divisions into training and test rows
   double validation_share = 0.1;
+  double train_share = 1;  // of the training rows without those of the validation, drawn with the seed
   const Encoding* encoding = nullptr;  // use this one, of a trained model, instead of fitting one
 
   // For csv:FILE only.

@@ -115,6 +115,71 @@ ACTIVATIONS = {
 }
 
 
+def pointwise(act):
+    return lambda z: {"a": tensor(lambda s, n: act(z[s, n]), S, N)}
+
+
+def prelu_alone(z, leak):
+    return {"a": tensor(lambda s, n: z[s, n] if z[s, n] > 0 else leak[n] * z[s, n], S, N)}
+
+
+# ---- ProbAct ----
+
+def bounded_sigma(k, alpha, beta):
+    return {"sigma": tensor(lambda n: alpha[()] / (1 + mp.exp(-beta[()] * k[n])), N)}
+
+
+def affine_mean(a, slope, offset):
+    return {"mean": tensor(lambda s, n: slope[n] * a[s, n] + offset[n], S, N)}
+
+
+def affine_moments(mu, var, slope, offset, sigma):
+    return {"mean": affine_mean(mu, slope, offset)["mean"],
+            "variance": tensor(lambda s, n: slope[n] ** 2 * var[s, n] + sigma[n] ** 2, S, N)}
+
+
+# ---- Images ----
+
+H, W, C, O = 3, 4, 2, 3
+
+
+def convolution(x, F, b):
+    def at(s, i, j, c):
+        return x[s, i, j, c] if 0 <= i < H and 0 <= j < W else mpf(0)
+
+    def filtered(s, i, j, o):
+        return b[o] + sum(at(s, i + p - 1, j + q - 1, c) * F[p, q, c, o] for p in range(3) for q in range(3) for c in range(C))
+
+    return {"y": tensor(filtered, S, H, W, O)}
+
+
+def max_pool(x):
+    return {"y": tensor(lambda s, i, j, c: max(x[s, 2 * i + p, 2 * j + q, c] for p in range(2) for q in range(2)), S, H, W, C)}
+
+
+def batch_norm_predict(x, gain, offset, running_mean, running_variance, epsilon):
+    scale = lambda c: gain[c] / mp.sqrt(running_variance[c] + epsilon[()])
+    return {"y": tensor(lambda s, i, j, c: scale(c) * (x[s, i, j, c] - running_mean[c]) + offset[c], S, H, W, C)}
+
+
+def batch_norm(x, gain, offset, running_mean, running_variance, momentum, epsilon):
+    pixels = lambda c: [x[s, i, j, c] for s in range(S) for i in range(H) for j in range(W)]
+    mean = tensor(lambda c: sum(pixels(c)) / (S * H * W), C)
+    variance = tensor(lambda c: sum((v - mean[c]) ** 2 for v in pixels(c)) / (S * H * W), C)
+    average = lambda old, new: tensor(lambda c: momentum[()] * old[c] + (1 - momentum[()]) * new[c], C)
+    return {**batch_norm_predict(x, gain, offset, mean, variance, epsilon), "new_running_mean": average(running_mean, mean),
+            "new_running_variance": average(running_variance, variance)}
+
+
+def dense_on_maps(x, F, b):
+    pixels = list(itertools.product(range(H), range(W), range(C)))
+    return {"y": tensor(lambda s, n: b[n] + sum(x[(s, *p)] * F[(*p, n)] for p in pixels), S, N)}
+
+
+MAPS, CHANNEL, UPPER = ((S, H, W, C), -1, 1), ((C,), -1, 1), ((C,), 0.5, 1)
+NORM = {"x": MAPS, "gain": CHANNEL, "offset": CHANNEL, "running_mean": CHANNEL, "running_variance": UPPER}
+
+
 # ---- Losses ----
 
 def log_softmax(z):
@@ -301,6 +366,8 @@ SCHEDULE = {"initial": UNIT, "step": ((), 5, 9)}
 def main():
     for name, act in ACTIVATIONS.items():
         write("dense." + name, dense(act), LAYER)
+        write("activation." + name, pointwise(act), {"z": ((S, N), -1, 1)})
+    write("activation.prelu", prelu_alone, {"z": ((S, N), -1, 1), "leak": ((N,), 0, 0.5)})
     write("dense.prelu", prelu, {**LAYER, "slope": ((N,), 0, 0.5)})
     write("dense.tanh_fast_dropout", fast_dropout, {**LAYER, "rate": UNIT}, ["rate"])
     write("loss.softmax_cross_entropy", cross_entropy, {"logits": ((S, D), -2, 2), "target": ((S, D), 0, 1)}, ["target"])
@@ -318,6 +385,16 @@ def main():
     write("gpn.loss_predictive", loss_predictive, {"mean": ((S, N), -1, 1), "variance": ((S, N), 0.25, 2), "target": ((S, N), -1, 1)}, ["target"])
     write("gpn.jitter", jitter, {"cov": ((S, N, N), -1, 1), "relative": ((), 0.25, 0.5)}, ["relative"])
     write("probact.moments", relu_moments, {"mu": ((S, N), -1, 1), "var": ((S, N), 0.2, 1), "sigma": ((N,), 0.1, 0.5)})
+    unit = ((N,), -1, 1)
+    write("probact.bounded_sigma", bounded_sigma, {"k": unit, "alpha": ((), 1, 3), "beta": ((), 1, 5)}, ["alpha", "beta"])
+    write("probact.affine_mean", affine_mean, {"a": ((S, N), -1, 1), "slope": unit, "offset": unit})
+    write("probact.affine_moments", affine_moments, {"mu": ((S, N), -1, 1), "var": ((S, N), 0, 1), "slope": unit, "offset": unit, "sigma": unit})
+    write("image.convolution", convolution, {"x": MAPS, "F": ((3, 3, C, O), -1, 1), "b": ((O,), -1, 1)})
+    write("image.max_pool", max_pool, {"x": ((S, 2 * H, 2 * W, C), -100, 100)})  # no two of a square are equal
+    write("image.batch_norm", batch_norm, {**NORM, "momentum": ((), 0.25, 0.75), "epsilon": ((), 0.25, 0.5)},
+          ["running_mean", "running_variance", "momentum", "epsilon"])
+    write("image.batch_norm_predict", batch_norm_predict, {**NORM, "epsilon": ((), 0.25, 0.5)}, ["epsilon"])
+    write("image.dense", dense_on_maps, {"x": MAPS, "F": ((H, W, C, N), -1, 1), "b": ((N,), -1, 1)})
     write("optimiser.sgd", sgd, {**FLAT, "rate": UNIT, "decay": UNIT})
     write("optimiser.momentum", momentum, {**FLAT, "velocity": VECTOR, "rate": UNIT, "momentum": UNIT, "decay": UNIT})
     write("optimiser.rmsprop", rmsprop, {**FLAT, "square": ((P,), 0, 1), "rate": UNIT, "beta": UNIT, "epsilon": UNIT, "decay": UNIT})
