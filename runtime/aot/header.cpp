@@ -88,6 +88,10 @@ std::string function(const HeaderFunction& f) {
 
 }  // namespace
 
+std::string_view prediction_example(bool of_classes) {
+  return template_text(of_classes ? "aot/predict_classes.c" : "aot/predict_values.c");
+}
+
 std::string c_header(const std::string& library, const std::vector<HeaderFunction>& functions) {
   const std::string guard = upper(library) + "_H";
   std::string text = fmt::format(

@@ -1,6 +1,7 @@
 #pragma once
 // The C header of an AOT library.
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/aot/interface.h"
@@ -13,6 +14,9 @@ struct HeaderFunction {
   bool on_cpu = true;
   std::int64_t gpu_words = 0;  // of the struct of loaded kernels; 0 where there are none
 };
+
+/// A program in C that predicts with an exported model.
+std::string_view prediction_example(bool of_classes);
 
 std::string c_header(const std::string& library, const std::vector<HeaderFunction>& functions);
 

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen_templates/templates.h"
+#include "runtime/aot/header.h"
 #include "runtime/aot/interface.h"
 #include "runtime/aot/library.h"
 #include "runtime/atomic_file.h"
@@ -73,7 +73,7 @@ int export_run(const ExportOptions& options) {
   const bool classes = saved.encoding.task == Task::Classification;
   atomic_write(folder / "weights.bin", weights_file(model));
   atomic_write(folder / "model_weights.h", weights_header(model));
-  atomic_write(folder / "predict.c", template_text(classes ? "aot/predict_classes.c" : "aot/predict_values.c"));
+  atomic_write(folder / "predict.c", aot::prediction_example(classes));
   return 0;
 }
 
