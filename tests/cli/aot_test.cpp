@@ -115,8 +115,8 @@ TEST_CASE("an exported model predicts what `moxie predict` does") {
   }
   shop.write("table.csv", table);
   shop.write("features", features);
-  CHECK(shop.moxie({"train", "gpn", "--data", "csv:table.csv", "--target", "y", "--task", "regression", "--layers", "3",
-                    "--epochs", "3", "--threads", "1", "--out", "run"})
+  CHECK(shop.moxie({"train", "gpn", "--data", "csv:table.csv", "--target", "y", "--layers", "3", "--epochs", "3",
+                    "--threads", "1", "--out", "run"})
             .code == 0);
   CHECK(shop.moxie({"predict", "run", "--data", "csv:table.csv", "--out", "p.csv"}).code == 0);
   const Outcome exported = shop.moxie({"export", "run", "-o", "model", "--target", kHere});
