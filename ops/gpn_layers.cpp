@@ -12,6 +12,7 @@ namespace moxie {
 namespace {
 
 using Kind = Initialiser::Kind;
+using Covariance = GpnOptions::Covariance;
 using Propagate = GpnOptions::Propagate;
 using Sharing = GpnOptions::Sharing;
 
@@ -91,10 +92,10 @@ Moments GpnLayers::activate(const std::string& p, std::size_t from, std::size_t 
 Moments GpnLayers::with_input(const std::string& p, std::size_t layer, const Moments& a) {
   const Moments direct = activate(p + "input.", 0, layer, input_);
   const std::vector<Affine> shape = {NetworkBuilder::dim("S"), NetworkBuilder::width(layer)};
-  Moments sum{p + "total", a.spread, a.full};
+  Moments sum{p + "input.sum", a.spread, a.full};
   builder_.define(sum.mean, shape, element(a.mean, 2) + element(direct.mean, 2));
   if (direct.spread.empty()) return sum;
-  sum.spread = p + "total_spread";
+  sum.spread = p + "input.spread";
   builder_.define(sum.spread, builder_.program().shape_of(a.spread),
                   element(a.spread, a.full ? 3 : 2) + element(direct.spread, a.full ? 3 : 2));
   return sum;
@@ -129,11 +130,15 @@ GpnLayers::Response GpnLayers::response(const Moments& a) const {
 }
 
 Moments GpnLayers::respond(std::size_t layer, const Moments& a, const Response& response, Names outputs) {
-  const bool exact = a.full && options_.covariance == GpnOptions::Covariance::Exact;
-  const bool equispaced = !options_.train_points && !exact;
-  const Program op = load_op(response.op + (equispaced ? "_equispaced" : ""));
+  const bool equispaced = !options_.train_points && !(a.full && options_.covariance != Covariance::Equispaced);
+  const bool series = a.full && options_.covariance == Covariance::Series;
+  const Program op = load_op(response.op + (equispaced ? "_equispaced" : series ? "_series" : ""));
   Inclusion how{prefix(layer), {{response.mean, a.mean}}, {}, std::move(outputs)};
   if (!response.spread.empty()) how.inputs[response.spread] = a.spread;
+  if (series) {
+    how.dims["J"] = options_.series_terms;
+    how.outputs["error_bound"] = how.prefix + "error_bound";
+  }
   how.inputs["lambda"] = per_unit(how.prefix, "lambda", layer, options_.lambda, options_.train_lambda);
   if (op.find_input("sigma")) how.inputs["sigma"] = noise_of_units(how.prefix, layer);
   bind_points(how, layer, equispaced);

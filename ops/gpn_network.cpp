@@ -62,6 +62,7 @@ void check_input_variance(const GpnOptions& options) {
 void check(const GpnOptions& options) {
   check_sizes("GPN network", options.sizes, options.task == Task::Classification ? 3 : 2);
   check_positive("the number of inducing points", static_cast<double>(options.inducing_points));
+  check_positive("the number of terms of the series", static_cast<double>(options.series_terms));
   check_noise(options);
   check_groups(options);
   check_input_variance(options);

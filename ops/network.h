@@ -72,8 +72,9 @@ struct Network {
 struct GpnOptions {
   /// What goes from layer to layer. Sample: draws in training, variances in prediction.
   enum class Propagate : std::uint8_t { Mean, Variance, Covariance, Sample };
-  /// How the covariances between responses are computed: for any inducing points, or for equally spaced ones.
-  enum class Covariance : std::uint8_t { Exact, Equispaced };
+  /// How the covariances between responses are computed: for any inducing points, for equally spaced ones, or by a
+  /// series.
+  enum class Covariance : std::uint8_t { Exact, Equispaced, Series };
   /// Virtual observations are parameters, or random variables with a posterior of full or of diagonal covariance (in
   /// the coordinates in which the prior is standard normal).
   enum class Inference : std::uint8_t { MaximumLikelihood, VariationalFull, VariationalDiagonal };
@@ -91,6 +92,7 @@ struct GpnOptions {
   Task task = Task::Classification;
   Propagate propagate = Propagate::Variance;
   Covariance covariance = Covariance::Exact;
+  std::int64_t series_terms = 10;
   Inference inference = Inference::MaximumLikelihood;
   Likelihood likelihood = Likelihood::Expected;
   Sharing sharing = Sharing::None;
@@ -156,9 +158,24 @@ struct ProbActOptions {
   Evaluation evaluation = Evaluation::Mean;
 };
 
+/// Recurrent networks that read frames and write frames, with means and variances of everything (SP-GRU, and an LSTM in
+/// the same way), or with one value and dropout (Monte Carlo dropout, their comparison).
+struct SpGruOptions {
+  enum class Cell : std::uint8_t { Gru, Lstm, DropoutLstm };
+
+  std::int64_t frames_in = 10, frames_out = 10;
+  std::int64_t pixels = 0;  // of a frame
+  std::int64_t hidden = 128;
+  Cell cell = Cell::Gru;
+  double weight_variance = 1e-4;  // at the start
+  double input_variance = 0;      // of the pixels that are read
+  double dropout = 0.2;           // DropoutLstm
+};
+
 /// Throws TypeError for options out of range.
 Network gpn_network(const GpnOptions& options);
 Network mlp_network(const MlpOptions& options);
 Network probact_network(const ProbActOptions& options);
+Network sp_gru_network(const SpGruOptions& options);
 
 }  // namespace moxie

@@ -116,6 +116,13 @@ std::vector<std::int64_t> extents_of(const Program& program, std::string_view te
   return extents;
 }
 
+bool has_gaps(const Program& program, std::string_view tensor) {
+  const Definition* definition = program.find_definition(tensor);
+  return definition && std::ranges::any_of(definition->axes, [](const AxisDecl& axis) {
+           return axis.range.as_extent() != axis.extent;
+         });
+}
+
 // ---- Matrix products ----
 
 namespace {

@@ -74,6 +74,9 @@ ProductCall product_call(const Plan& plan, const MatrixProduct& product, const D
 /// Elements of one step of a tensor of a scan.
 std::int64_t slice_elements(const Program& program, const std::string& tensor, const DimValues& dims);
 
+/// Whether no loop writes some of the elements: those outside the ranges of their axes, which hold zeros.
+bool has_gaps(const Program& program, std::string_view tensor);
+
 /// Extents of a tensor of the plan. One such as S-2 is 0 where S is 1.
 std::vector<std::int64_t> extents_of(const Program& program, std::string_view tensor, const DimValues& dims);
 std::int64_t evaluate(const Affine& affine, const DimValues& dims);

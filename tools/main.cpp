@@ -20,6 +20,7 @@ constexpr std::array kCommands = {
     Command{"ops", "List the built-in formulas, or print one", add_ops},
     Command{"dump", "Show what the compiler makes of a formula, stage by stage", add_dump},
     Command{"aot", "Make a library with a plain C interface of formulas", add_aot},
+    Command{"export", "Make a library with a plain C interface of a trained model", add_export},
     Command{"bench", "Measure the benchmark cases", add_bench},
     Command{"doctor", "Show what this machine offers, what is missing and how to get it", add_doctor},
 };

@@ -21,22 +21,28 @@ std::string escaped(std::string text) {
   return text;
 }
 
-Call begin_call(FunctionWriter& w, const Interface& interface) {
+Pointer begin_message(FunctionWriter& w) {
   const Pointer own = w.words(kMessageBytes / 8);
   const Pointer given{"%message"};
-  const Call call{{"%arguments"}, w.select(w.is_null(given), own, given)};
-  w.ir().line(fmt::format("store i8 0, ptr {}", call.message.text));
-  w.leave_when(w.is_null(call.arguments), wrong_argument,
-               [&] { complain(w, call, escaped(interface.name) + ": no arguments: the pointer to them is null"); });
+  const Pointer message = w.select(w.is_null(given), own, given);
+  w.ir().line(fmt::format("store i8 0, ptr {}", message.text));
+  return message;
+}
+
+Call begin_call(FunctionWriter& w, const Interface& interface) {
+  const Call call{{"%arguments"}, begin_message(w)};
+  w.leave_when(w.is_null(call.arguments), wrong_argument, [&] {
+    complain(w, call.message, escaped(interface.name) + ": no arguments: the pointer to them is null");
+  });
   return call;
 }
 
-void complain(FunctionWriter& w, const Call& call, const std::string& format, const std::vector<Val>& values) {
+void complain(FunctionWriter& w, const Pointer& message, const std::string& format, const std::vector<Val>& values) {
   w.module().declare("declare i32 @snprintf(ptr, i64, ptr, ...)");
   std::string operands;
   for (const Val& value : values) operands += ", " + typed(value);
   w.ir().raw(Scalar::i32, 1,
-             fmt::format("call i32 (ptr, i64, ptr, ...) @snprintf(ptr {}, i64 {}, ptr {}{})", call.message.text,
+             fmt::format("call i32 (ptr, i64, ptr, ...) @snprintf(ptr {}, i64 {}, ptr {}{})", message.text,
                          kMessageBytes, w.module().text(format).text, operands));
 }
 
@@ -45,7 +51,7 @@ DimMath::Values checked_dims(FunctionWriter& w, const Interface& interface, cons
   for (std::size_t k = 0; k < interface.dims.size(); ++k) {
     const Val value = w.load(w.word(call.arguments, interface.word_of_dim(k)));
     w.leave_when(w.is("ugt", value, w.integer(kLargestDim)), wrong_shape, [&] {
-      complain(w, call,
+      complain(w, call.message,
                fmt::format("{}: dim {} = %lld; 0 to {} is possible", escaped(interface.name),
                            escaped(interface.dims[k].name), kLargestDim),
                {value});
@@ -64,11 +70,11 @@ std::vector<Pointer> checked_tensors(FunctionWriter& w, const Interface& interfa
     const Val wanted = math.count(tensor.shape);
     const Val given = w.load(w.word(call.arguments, interface.word_of_tensor(k) + 1));
     w.leave_when(w.is("ne", wanted, given), wrong_shape, [&] {
-      complain(w, call, who + " has a count of %lld, but %lld elements are wanted", {given, wanted});
+      complain(w, call.message, who + " has a count of %lld, but %lld elements are wanted", {given, wanted});
     });
     addresses.push_back(w.load_pointer(w.word(call.arguments, interface.word_of_tensor(k))));
     const Val missing = w.both(w.is_null(addresses.back()), w.is("ne", wanted, w.integer(0)));
-    w.leave_when(missing, wrong_argument, [&] { complain(w, call, who + " is missing: its pointer is null"); });
+    w.leave_when(missing, wrong_argument, [&] { complain(w, call.message, who + " is missing: its pointer is null"); });
   }
   return addresses;
 }
@@ -77,12 +83,12 @@ void check_workspace(FunctionWriter& w, const Interface& interface, const Call& 
   const Val given{Scalar::i64, 1, "%workspace_bytes"};
   const std::string name = escaped(interface.name);
   w.leave_when(w.is("slt", given, wanted), small_workspace, [&] {
-    complain(w, call,
+    complain(w, call.message,
              name + ": the workspace has %lld bytes, but %lld are wanted; ask " + name + "_workspace() for the size",
              {given, wanted});
   });
   const Val missing = w.both(w.is_null({"%workspace"}), w.is("ne", wanted, w.integer(0)));
-  w.leave_when(missing, wrong_argument, [&] { complain(w, call, name + ": the workspace is missing: its pointer is null"); });
+  w.leave_when(missing, wrong_argument, [&] { complain(w, call.message, name + ": the workspace is missing: its pointer is null"); });
 }
 
 }  // namespace moxie::aot

@@ -18,11 +18,14 @@ struct Call {
   Pointer message;    // never null: memory of the stack where the caller wants none
 };
 
+/// The parameter %message, or memory of the stack; empty.
+Pointer begin_message(FunctionWriter& writer);
 /// The parameters %arguments and %message. Leaves where there are no arguments.
 Call begin_call(FunctionWriter& writer, const Interface& interface);
 
 /// Writes a message: `format` as for printf, with `values` of 64 bits or of floating point.
-void complain(FunctionWriter& writer, const Call& call, const std::string& format, const std::vector<Val>& values = {});
+void complain(FunctionWriter& writer, const Pointer& message, const std::string& format,
+              const std::vector<Val>& values = {});
 /// Text that stands in such a format for itself.
 std::string escaped(std::string text);
 

@@ -17,12 +17,6 @@ namespace {
 using llvm_ir::Scalar;
 using llvm_ir::typed;
 
-/// Whether no loop writes some of the elements: those outside the ranges of their axes.
-bool has_gaps(const Definition& definition) {
-  return std::ranges::any_of(definition.axes,
-                             [](const AxisDecl& axis) { return axis.range.as_extent() != axis.extent; });
-}
-
 class CpuDriver {
  public:
   CpuDriver(ModuleText& module, const std::string& head, const Plan& plan, const Interface& interface,
@@ -41,16 +35,16 @@ class CpuDriver {
   void write_workspace() {
     const Pointer bytes{"%bytes"};
     w_.leave_when(w_.is_null(bytes), wrong_argument, [&] {
-      complain(w_, call_, escaped(interface_.name) + "_workspace: nowhere to put the size: the pointer is null");
+      complain(w_, call_.message, escaped(interface_.name) + "_workspace: nowhere to put the size: the pointer is null");
     });
-    w_.store(bytes, total_);
+    w_.store(bytes, slots_.total);
     w_.finish();
   }
 
   void write_run() {
     const std::vector<Pointer> addresses = checked_tensors(w_, interface_, call_, math_);
     for (std::size_t k = 0; k < addresses.size(); ++k) places_.emplace(interface_.tensors[k].name, addresses[k]);
-    check_workspace(w_, interface_, call_, total_);
+    check_workspace(w_, interface_, call_, slots_.total);
     place_workspace();
     fill_gaps();
     for (const PlanStep& step : plan_.steps) std::visit([&](const auto& part) { write(part, {}); }, step);
@@ -80,26 +74,15 @@ class CpuDriver {
   }
 
   void measure_workspace() {
-    std::vector<Val> sizes(layout_.slots, w_.integer(0));
-    for (const Block& block : layout_.blocks) sizes[block.slot] = w_.larger(sizes[block.slot], bytes_of(block));
     std::int64_t scratch = 0;
     for (const CpuKernelCode& kernel : kernels_) scratch = std::max(scratch, kernel.scratch_bytes);
-    total_ = w_.integer(scratch);
-    for (const Val& size : sizes) {
-      slot_offsets_.push_back(rounded_bytes(w_, total_));
-      total_ = w_.saturating_add(slot_offsets_.back(), size);
-    }
-    // The workspace may begin anywhere.
-    const Val padded = w_.saturating_add(total_, w_.integer(kWorkspaceAlignment - 1));
-    total_ = w_.select(w_.is("eq", total_, w_.integer(0)), total_, padded);
+    slots_ = place_slots(w_, layout_, [this](const Block& block) { return bytes_of(block); }, w_.integer(scratch));
   }
 
   void place_workspace() {
-    const Val start = w_.address({"%workspace"});
-    const Val aligned = rounded_bytes(w_, start);
-    scratch_ = w_.offset({"%workspace"}, w_.sub(aligned, start));
+    scratch_ = workspace_start(w_);
     for (const Block& block : layout_.blocks) {
-      const Pointer place = w_.offset(scratch_, slot_offsets_[block.slot]);
+      const Pointer place = w_.offset(scratch_, slots_.offsets[block.slot]);
       if (block.partial_of)
         partials_.emplace(std::pair(block.partial_of, block.tensor), place);
       else
@@ -114,7 +97,7 @@ class CpuDriver {
 
   void fill_gaps() {
     for (const Definition& definition : plan_.fused.program.definitions) {
-      if (definition.output && has_gaps(definition))
+      if (definition.output && has_gaps(plan_.fused.program, definition.name))
         clear(places_.at(definition.name), math_.bytes(definition.name));
     }
   }
@@ -161,8 +144,7 @@ class CpuDriver {
     const Pointer target = target_of(kernel, use.tensor, scan_step);
     if (!kernel.chunks) return target;
     const Pointer& partials = partials_.at({&kernel, use.tensor});
-    const Definition* definition = plan_.fused.program.find_definition(use.tensor);
-    if (has_gaps(*definition)) clear(partials, bytes_of(*layout_.find(use.tensor, &kernel)));
+    if (has_gaps(plan_.fused.program, use.tensor)) clear(partials, bytes_of(*layout_.find(use.tensor, &kernel)));
     return w_.select(is_whole, target, partials);
   }
 
@@ -256,8 +238,7 @@ class CpuDriver {
   const Call call_;
   const DimMath::Values dims_;
   DimMath math_;
-  std::vector<Val> slot_offsets_;
-  Val total_;
+  SlotPlaces slots_;
   Pointer scratch_;
   std::map<std::string, Pointer> places_;
   std::map<std::pair<const LoweredKernel*, std::string>, Pointer> partials_;

@@ -14,7 +14,6 @@ namespace moxie::aot {
 namespace {
 
 using llvm_ir::Scalar;
-using llvm_ir::typed;
 
 /// What @moxie.level() of codegen_templates/aot/x86_level.ll gives at least, where the level runs. Levels that are not
 /// listed run on every processor of their family.
@@ -33,44 +32,27 @@ std::vector<EntryPoint> entry_points_of(const Interface& function) {
            {"ptr %arguments", "ptr %workspace", "i64 %workspace_bytes", "ptr %message"}}};
 }
 
-void leave_with_result(FunctionWriter& w, const std::string& callee, const EntryPoint& entry) {
-  const std::string operands = fmt::format("{}", fmt::join(entry.parameters, ", "));
-  std::vector<std::string> types;
-  for (const std::string& parameter : entry.parameters) types.push_back(parameter.substr(0, parameter.find(' ')));
-  w.module().declare(fmt::format("declare hidden i32 @\"{}\"({})", callee, fmt::join(types, ", ")));
-  const Val status = w.ir().raw(Scalar::i32, 1, fmt::format("tail call i32 @\"{}\"({})", callee, operands));
-  w.ir().line("ret " + typed(status));
-}
-
 /// Jumps to the widest level that the processor has.
 void add_entry_point(ModuleText& module, const Interface& function, const EntryPoint& entry,
                      const std::vector<MachineLevel>& levels) {
   FunctionWriter w(module, fmt::format("define i32 @{}({}) nounwind", entry.name, fmt::join(entry.parameters, ", ")));
   for (const MachineLevel& level : levels) {
-    const std::string callee = fmt::format("{}.{}", level_prefix(function.name, level.name), entry.suffix);
+    const auto go_on = [&] {
+      w.leave_with(fmt::format("{}.{}", level_prefix(function.name, level.name), entry.suffix), entry.parameters);
+    };
     const auto least = kX86Levels.find(level.name);
-    if (least == kX86Levels.end()) {
-      leave_with_result(w, callee, entry);
-      w.ir().line(w.ir().fresh("unreachable") + ":");
-      continue;
-    }
-    const Val has = w.ir().raw(Scalar::i64, 1, "call i64 @moxie.level()");
-    const std::string yes = w.ir().fresh("yes"), no = w.ir().fresh("no");
-    w.ir().line(fmt::format("br {}, label %{}, label %{}", typed(w.is("sge", has, w.integer(least->second))), yes, no));
-    w.ir().line(yes + ":");
-    leave_with_result(w, callee, entry);
-    w.ir().line(no + ":");
+    const bool needs = least != kX86Levels.end();
+    const Val has = needs ? w.ir().raw(Scalar::i64, 1, "call i64 @moxie.level()") : w.integer(1);
+    w.branch(w.is("sge", has, w.integer(needs ? least->second : 1)), go_on);
   }
   std::vector<std::string_view> names;
   for (const MachineLevel& level : levels) names.push_back(level.name);
   const Call call = begin_call(w, function);
-  complain(w, call,
+  complain(w, call.message,
            escaped(fmt::format("{}: this processor is older than all that the library has code for: {}; make it for "
                                "cpu:x86-64 too",
                                function.name, fmt::join(names, ", "))));
-  w.leave(unsupported_machine);
-  w.ir().line(w.ir().fresh("unreachable") + ":");
-  w.finish();
+  w.finish(unsupported_machine);
 }
 
 }  // namespace
@@ -82,7 +64,7 @@ std::string level_prefix(const std::string& function, std::string_view level) {
 std::vector<MachineLevel> levels_of_one_family(const std::vector<Target>& targets) {
   std::vector<MachineLevel> levels;
   for (const MachineLevel& level : machine_levels()) {
-    if (std::ranges::find(targets, level.name, &Target::name) != targets.end()) levels.push_back(level);
+    if (std::ranges::any_of(targets, [&](const Target& target) { return target.kind == Target::Kind::cpu && target.name == level.name; })) levels.push_back(level);
   }
   for (const MachineLevel& level : levels) {
     if (level.machine.triple != levels.front().machine.triple)
@@ -102,7 +84,8 @@ VectorMachine base_machine(const VectorMachine& machine) {
 }
 
 std::string entry_points(const std::string& library, const std::vector<Interface>& functions,
-                         const std::vector<MachineLevel>& levels, const std::string& manifest) {
+                         const std::vector<MachineLevel>& levels, const std::string& manifest,
+                         const std::string& triple) {
   ModuleText module;
   const bool asks_level = std::ranges::any_of(
       levels, [](const MachineLevel& level) { return kX86Levels.contains(level.name); });
@@ -111,7 +94,7 @@ std::string entry_points(const std::string& library, const std::vector<Interface
   for (const Interface& function : functions) {
     for (const EntryPoint& entry : entry_points_of(function)) add_entry_point(module, function, entry, levels);
   }
-  return module.print(levels.front().machine.triple);
+  return module.print(triple);
 }
 
 std::vector<std::string> entry_symbols(const std::string& library, const std::vector<Interface>& functions) {

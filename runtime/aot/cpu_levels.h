@@ -19,7 +19,8 @@ VectorMachine base_machine(const VectorMachine& machine);
 
 /// The module of the public functions and of the manifest.
 std::string entry_points(const std::string& library, const std::vector<Interface>& functions,
-                         const std::vector<MachineLevel>& levels, const std::string& manifest);
+                         const std::vector<MachineLevel>& levels, const std::string& manifest,
+                         const std::string& triple);
 /// What it defines for others.
 std::vector<std::string> entry_symbols(const std::string& library, const std::vector<Interface>& functions);
 

@@ -35,7 +35,7 @@ void leave_where_failed(FunctionWriter& w, const Call& call, const LoopProgram& 
         for (std::size_t k = 0; k < program.checks[check].coordinate_names.size(); ++k)
           values.push_back(w.load(w.word(status, kCoordinates + static_cast<std::int64_t>(k))));
         values.push_back(shown);
-        complain(w, call, message_format(program.checks[check]), values);
+        complain(w, call.message, message_format(program.checks[check]), values);
       });
     }
   });

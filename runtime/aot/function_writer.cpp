@@ -25,8 +25,8 @@ std::string spelled(std::string_view bytes) {
   return text;
 }
 
-std::string constant_text(std::string_view value) {
-  return fmt::format("constant [{} x i8] c\"{}\\00\", align 1", value.size() + 1, spelled(value));
+std::string constant_text(std::string_view value, int alignment = 1) {
+  return fmt::format("constant [{} x i8] c\"{}\\00\", align {}", value.size() + 1, spelled(value), alignment);
 }
 
 }  // namespace
@@ -39,6 +39,12 @@ Pointer ModuleText::text(std::string_view value) {
   if (known != lines_.end()) return {known->substr(0, known->find(' '))};
   const std::string name = fmt::format("@text.{}", texts_++);
   lines_.push_back(name + " = " + constant);
+  return {name};
+}
+
+Pointer ModuleText::image(std::string_view bytes) {
+  const std::string name = fmt::format("@image.{}", texts_++);
+  lines_.push_back(fmt::format("{} = private {}", name, constant_text(bytes, 64)));
   return {name};
 }
 
@@ -132,28 +138,44 @@ void FunctionWriter::loop(const Val& rounds, const std::function<void(const Val&
   place(after);
 }
 
-void FunctionWriter::when(const Val& condition, const std::function<void()>& body) {
+void FunctionWriter::leave(int status) { ir_.line(fmt::format("ret i32 {}", status)); }
+
+void FunctionWriter::leave_with(const std::string& callee, const std::vector<std::string>& operands) {
+  std::vector<std::string> types;
+  for (const std::string& operand : operands) types.push_back(operand.substr(0, operand.find(' ')));
+  module_.declare(fmt::format("declare hidden i32 @\"{}\"({})", callee, fmt::join(types, ", ")));
+  const Val status =
+      ir_.raw(Scalar::i32, 1, fmt::format("tail call i32 @\"{}\"({})", callee, fmt::join(operands, ", ")));
+  ir_.line("ret " + typed(status));
+}
+
+void FunctionWriter::branch(const Val& condition, const std::function<void()>& body) {
   const std::string inside = ir_.fresh("then"), after = ir_.fresh("after");
   ir_.line(fmt::format("br {}, label %{}, label %{}", typed(condition), inside, after));
   place(inside);
   body();
-  jump(after);
   place(after);
 }
 
-void FunctionWriter::leave(int status) { ir_.line(fmt::format("ret i32 {}", status)); }
+void FunctionWriter::when(const Val& condition, const std::function<void()>& body) {
+  const std::string end = ir_.fresh("end");
+  branch(condition, [&] {
+    body();
+    jump(end);
+  });
+  jump(end);
+  place(end);
+}
 
 void FunctionWriter::leave_when(const Val& condition, int status, const std::function<void()>& before) {
-  const std::string inside = ir_.fresh("then"), after = ir_.fresh("after");
-  ir_.line(fmt::format("br {}, label %{}, label %{}", typed(condition), inside, after));
-  place(inside);
-  before();
-  leave(status);
-  place(after);
+  branch(condition, [&] {
+    before();
+    leave(status);
+  });
 }
 
-void FunctionWriter::finish() {
-  leave(0);
+void FunctionWriter::finish(int status) {
+  leave(status);
   module_.define(fmt::format("{} {{\nentry:\n{}{}}}\n\n", head_, stack_, ir_.text()));
 }
 

@@ -28,7 +28,9 @@ class ModuleText {
  public:
   /// The text as a constant that ends in a zero byte.
   Pointer text(std::string_view value);
-  /// The same under a name that others see.
+  /// Bytes that the CUDA driver loads as code.
+  Pointer image(std::string_view bytes);
+  /// A text under a name that others see.
   void publish(const std::string& name, std::string_view value);
   /// A line that declares or defines something; the same line stands there once.
   void declare(const std::string& line);
@@ -82,15 +84,19 @@ class FunctionWriter {
   /// body(0), ... body(rounds - 1)
   void loop(const Val& rounds, const std::function<void(const Val&)>& body);
   void when(const Val& condition, const std::function<void()>& body);
+  /// Where the condition holds, goes where `body` ends the function.
+  void branch(const Val& condition, const std::function<void()>& body);
   /// Ends the function; nothing may follow in the same block.
   void leave(int status);
-  /// The same where the condition holds, after what `before` does.
+  /// Ends the function with what another one of the library gives; operands with their types, "ptr %a".
+  void leave_with(const std::string& callee, const std::vector<std::string>& operands);
+  /// Ends the function where the condition holds, after what `before` does.
   void leave_when(const Val& condition, int status, const std::function<void()>& before);
 
   /// Anything else.
   llvm_ir::TextBuilder& ir() { return ir_; }
-  /// Ends the function with status 0 and adds it to the module.
-  void finish();
+  /// Ends the function with the status and adds it to the module.
+  void finish(int status = 0);
 
  private:
   void jump(const std::string& label) { ir_.line("br label %" + label); }

@@ -50,28 +50,49 @@ std::string arguments(const Interface& interface) {
   return text + fmt::format("}} {}_arguments;\n", interface.name);
 }
 
-std::string function(const Interface& interface, const std::string& formula) {
+std::string cpu_functions(const std::string& name) {
   return fmt::format(
-      "/*\n{0}*/\n{1}\n"
-      "/* The bytes that {2}() wants; depends on the dims only. */\n"
-      "moxie_status {2}_workspace(const {2}_arguments *arguments, int64_t *bytes, moxie_message *message);\n"
+      "/* The bytes that {0}() wants; depends on the dims only. */\n"
+      "moxie_status {0}_workspace(const {0}_arguments *arguments, int64_t *bytes, moxie_message *message);\n"
       "/* No memory is shared between inputs, outputs and the workspace. */\n"
-      "moxie_status {2}(const {2}_arguments *arguments, void *workspace, int64_t workspace_bytes,\n"
+      "moxie_status {0}(const {0}_arguments *arguments, void *workspace, int64_t workspace_bytes,\n"
       "    moxie_message *message);\n\n",
-      quoted(formula, " * "), arguments(interface), interface.name);
+      name);
+}
+
+std::string gpu_functions(const std::string& name, std::int64_t words) {
+  return fmt::format(
+      "/* The kernels of {0}() in a GPU's memory. */\n"
+      "typedef struct {0}_gpu {{ int64_t words[{1}]; }} {0}_gpu;\n"
+      "/* Loads them into the current context of the CUDA driver; what was loaded may be used by any thread. */\n"
+      "moxie_status {0}_cuda_load({0}_gpu *gpu, moxie_message *message);\n"
+      "moxie_status {0}_cuda_unload({0}_gpu *gpu, moxie_message *message);\n"
+      "moxie_status {0}_cuda_workspace(const {0}_gpu *gpu, const {0}_arguments *arguments, int64_t *bytes,\n"
+      "    moxie_message *message);\n"
+      "/* Enqueues all on the stream (a CUstream) and waits for nothing. Tensors and workspace lie in the GPU's memory. */\n"
+      "moxie_status {0}_cuda(const {0}_gpu *gpu, const {0}_arguments *arguments, void *workspace, int64_t workspace_bytes,\n"
+      "    void *stream, moxie_message *message);\n"
+      "/* Waits for the stream, and says whether values were outside the formula's domain in the last call there. */\n"
+      "moxie_status {0}_cuda_check(const {0}_gpu *gpu, const void *workspace, void *stream, moxie_message *message);\n\n",
+      name, words);
+}
+
+std::string function(const HeaderFunction& f) {
+  return fmt::format("/*\n{}*/\n{}\n", quoted(f.formula, " * "), arguments(f.interface)) +
+         (f.on_cpu ? cpu_functions(f.interface.name) : "") +
+         (f.gpu_words > 0 ? gpu_functions(f.interface.name, f.gpu_words) : "");
 }
 
 }  // namespace
 
-std::string c_header(const std::string& library, const std::vector<Interface>& functions,
-                     const std::vector<std::string>& formulas) {
+std::string c_header(const std::string& library, const std::vector<HeaderFunction>& functions) {
   const std::string guard = upper(library) + "_H";
   std::string text = fmt::format(
       "/* Made by moxie {0}. Tensors lie row by row, their last axis fastest. Functions allocate nothing, keep nothing\n"
       " * from call to call, and may be called by any number of threads, each with its own outputs and workspace. */\n"
       "#ifndef {1}\n#define {1}\n\n{2}\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n",
       MOXIE_VERSION, guard, template_text("aot/abi.h"));
-  for (std::size_t k = 0; k < functions.size(); ++k) text += function(functions[k], formulas[k]);
+  for (const HeaderFunction& f : functions) text += function(f);
   return text +
          fmt::format("/* What the library holds, as JSON: the text of {0}.json. */\nextern const char {0}_manifest[];\n\n"
                      "#ifdef __cplusplus\n}}\n#endif\n\n#endif\n",

@@ -7,8 +7,13 @@
 
 namespace moxie::aot {
 
-/// `formulas` are the texts of the functions' Programs, for comments.
-std::string c_header(const std::string& library, const std::vector<Interface>& functions,
-                     const std::vector<std::string>& formulas);
+struct HeaderFunction {
+  Interface interface;
+  std::string formula;  // as .mox text, for comments
+  bool on_cpu = true;
+  std::int64_t gpu_words = 0;  // of the struct of loaded kernels; 0 where there are none
+};
+
+std::string c_header(const std::string& library, const std::vector<HeaderFunction>& functions);
 
 }  // namespace moxie::aot

@@ -62,20 +62,24 @@ std::string c_name(std::string_view name) {
   return result;
 }
 
-Interface interface_of(const Plan& plan, const std::string& name) {
-  Interface interface{name, {}, {}, draws_random(plan)};
-  for (const DimDecl& dim : plan.program.dims) {
+Interface interface_of(const Program& program, const std::string& name, bool random) {
+  Interface interface{name, {}, {}, random};
+  for (const DimDecl& dim : program.dims) {
     if (dim.dynamic) interface.dims.push_back({dim.name, c_name(dim.name)});
   }
-  for (const InputDecl& input : plan.program.inputs)
+  for (const InputDecl& input : program.inputs)
     interface.tensors.push_back({input.name, c_name(input.name), input.dtype, input.shape, false, input.sign});
-  for (const Definition& definition : plan.program.definitions) {
+  for (const Definition& definition : program.definitions) {
     if (!definition.output) continue;
-    interface.tensors.push_back({definition.name, c_name(definition.name), definition.dtype,
-                                 plan.program.shape_of(definition.name), true});
+    interface.tensors.push_back(
+        {definition.name, c_name(definition.name), definition.dtype, program.shape_of(definition.name), true});
   }
   require_distinct(interface);
   return interface;
+}
+
+Interface interface_of(const Plan& plan, const std::string& name) {
+  return interface_of(plan.program, name, draws_random(plan));
 }
 
 std::string shape_text(const std::vector<Affine>& shape) {

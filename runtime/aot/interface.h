@@ -33,7 +33,8 @@ struct Interface {
   std::int64_t word_of_seed() const { return word_of_tensor(tensors.size()); }
 };
 
-/// Of a plan of a specialised Program. Throws TypeError where two names come to be the same in C.
+/// Of a specialised Program. Throws TypeError where two names come to be the same in C.
+Interface interface_of(const Program& program, const std::string& name, bool random);
 Interface interface_of(const Plan& plan, const std::string& name);
 
 /// A name that C and C++ take: other characters become `_`, and words of the languages get one behind them.

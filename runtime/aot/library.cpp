@@ -10,6 +10,7 @@
 #include "runtime/aot/archive.h"
 #include "runtime/aot/cpu_driver.h"
 #include "runtime/aot/cpu_levels.h"
+#include "runtime/aot/cuda_targets.h"
 #include "runtime/aot/header.h"
 #include "runtime/aot/manifest.h"
 #include "runtime/atomic_file.h"
@@ -44,6 +45,33 @@ std::vector<PlannedFunction> plan_functions(const LibraryRequest& request) {
   return planned;
 }
 
+/// Of the processors that the library's host code runs on: those of its CPU targets, else this machine's.
+VectorMachine host_of(const std::vector<MachineLevel>& levels) {
+  return base_machine(levels.empty() ? host_machine() : levels.front().machine);
+}
+
+bool is_gpu_name(const std::string& name) {
+  const std::size_t digits = name.find('_') + 1;
+  const std::string kind = name.substr(0, digits);
+  return (kind == "sm_" || kind == "compute_") && name.size() > digits + 1 && name.size() < digits + 4 &&
+         std::ranges::all_of(name.substr(digits), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// In the order in which a GPU prefers them: machine code before PTX, and of each the newest.
+std::vector<GpuTarget> gpu_targets(const std::vector<Target>& targets) {
+  std::vector<GpuTarget> result;
+  for (const Target& target : targets) {
+    if (target.kind != Target::Kind::gpu) continue;
+    const std::size_t digits = target.name.find('_') + 1;
+    const bool ptx = target.name.starts_with("compute_");
+    result.push_back({target.name, std::stoi(target.name.substr(digits)), ptx});
+  }
+  std::ranges::sort(result, {}, [](const GpuTarget& target) { return std::pair(target.ptx, -target.architecture); });
+  const auto same = std::ranges::unique(result, {}, &GpuTarget::name);
+  result.erase(same.begin(), same.end());
+  return result;
+}
+
 /// The kernels of a function for a level, and behind them what calls them.
 void add_level(std::vector<ModuleSource>& modules, const PlannedFunction& function, const MachineLevel& level) {
   const std::string prefix = level_prefix(function.interface.name, level.name);
@@ -59,6 +87,25 @@ void add_level(std::vector<ModuleSource>& modules, const PlannedFunction& functi
                      {prefix + ".workspace", prefix + ".run"}});
 }
 
+/// What loads and runs the functions on GPUs, as code for the host.
+void add_gpus(std::vector<ModuleSource>& modules, const LibraryRequest& request,
+              const std::vector<PlannedFunction>& functions, const VectorMachine& host) {
+  const std::vector<GpuTarget> targets = gpu_targets(request.targets);
+  if (targets.empty()) return;
+  const GpuCompilers compilers = request.gpu_compilers(targets);
+  std::vector<Interface> interfaces;
+  for (const PlannedFunction& function : functions) {
+    interfaces.push_back(function.interface);
+    for (const GpuTarget& target : targets) {
+      const std::string prefix = gpu_prefix(function.interface.name, target);
+      const ModuleText driver = gpu_driver(function.plan, function.interface, target, compilers);
+      modules.push_back({prefix + ".o", driver.print(host.triple), host, gpu_driver_symbols(prefix)});
+    }
+  }
+  modules.push_back({request.name + ".cuda.o", gpu_entry_points(interfaces, targets).print(host.triple), host,
+                     gpu_entry_symbols(interfaces)});
+}
+
 std::vector<ArchiveMember> compile_all(const std::vector<ModuleSource>& modules) {
   std::vector<ArchiveMember> members(modules.size());
   in_parallel(modules.size(), [&](std::size_t k) {
@@ -69,7 +116,8 @@ std::vector<ArchiveMember> compile_all(const std::vector<ModuleSource>& modules)
 
 Manifest manifest_of(const LibraryRequest& request, const std::vector<PlannedFunction>& functions) {
   Manifest manifest{request.name, MOXIE_VERSION, llvm_version(), {}, {}};
-  for (const Target& target : request.targets) manifest.targets.push_back("cpu:" + target.name);
+  for (const Target& target : request.targets)
+    manifest.targets.push_back((target.kind == Target::Kind::cpu ? "cpu:" : "cuda:") + target.name);
   for (const PlannedFunction& function : functions)
     manifest.functions.push_back({function.interface, print(function.plan.program)});
   return manifest;
@@ -80,12 +128,14 @@ Manifest manifest_of(const LibraryRequest& request, const std::vector<PlannedFun
 std::vector<std::string> known_targets() {
   std::vector<std::string> targets;
   for (const MachineLevel& level : machine_levels()) targets.push_back(fmt::format("cpu:{}", level.name));
+  targets.insert(targets.end(), {"cuda:sm_NN", "cuda:compute_NN"});
   return targets;
 }
 
 Target parse_target(const std::string& text) {
   const auto known = known_targets();
-  if (std::ranges::find(known, text) == known.end())
+  if (text.starts_with("cuda:") && is_gpu_name(text.substr(5))) return {Target::Kind::gpu, text.substr(5)};
+  if (!text.starts_with("cpu:") || std::ranges::find(known, text) == known.end())
     throw CompileError(fmt::format("unknown target '{}'; known are {}", text, fmt::join(known, ", ")));
   return {Target::Kind::cpu, text.substr(4)};
 }
@@ -93,25 +143,23 @@ Target parse_target(const std::string& text) {
 Library make_library(const LibraryRequest& request) {
   const std::vector<PlannedFunction> functions = plan_functions(request);
   const std::vector<MachineLevel> levels = levels_of_one_family(request.targets);
+  const VectorMachine host = host_of(levels);
+  const std::string manifest = print(manifest_of(request, functions));
   std::vector<ModuleSource> modules;
-  for (const MachineLevel& level : levels) {
-    for (const PlannedFunction& function : functions) add_level(modules, function, level);
+  std::vector<HeaderFunction> headers;
+  std::vector<Interface> on_cpu;
+  for (const PlannedFunction& function : functions) {
+    for (const MachineLevel& level : levels) add_level(modules, function, level);
+    if (!levels.empty()) on_cpu.push_back(function.interface);
+    const bool on_gpu = !gpu_targets(request.targets).empty();
+    headers.push_back({function.interface, print(function.plan.program), !levels.empty(),
+                       on_gpu ? gpu_words(function.plan) : 0});
   }
-  const Manifest manifest = manifest_of(request, functions);
-  std::vector<Interface> interfaces;
-  std::vector<std::string> formulas;
-  for (const FunctionEntry& entry : manifest.functions) {
-    interfaces.push_back(entry.interface);
-    formulas.push_back(entry.formula);
-  }
-  modules.push_back({request.name + ".o", entry_points(request.name, interfaces, levels, print(manifest)),
-                     base_machine(levels.front().machine), entry_symbols(request.name, interfaces)});
-  return {request.name + ".h",
-          "lib" + request.name + ".a",
-          request.name + ".json",
-          c_header(request.name, interfaces, formulas),
-          make_archive(compile_all(modules)),
-          print(manifest)};
+  add_gpus(modules, request, functions, host);
+  modules.push_back({request.name + ".o", entry_points(request.name, on_cpu, levels, manifest, host.triple), host,
+                     entry_symbols(request.name, on_cpu)});
+  return {request.name + ".h",          "lib" + request.name + ".a",         request.name + ".json",
+          c_header(request.name, headers), make_archive(compile_all(modules)), manifest};
 }
 
 void write_library(const Library& library, const std::filesystem::path& folder) {

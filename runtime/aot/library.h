@@ -1,22 +1,24 @@
 #pragma once
 // AOT libraries: Programs as machine code with a plain C interface, for machines without moxie, LLVM or a compiler.
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "compiler/ir/program.h"
+#include "runtime/aot/cuda_targets.h"
 
 namespace moxie::aot {
 
-/// "cpu:x86-64-v3": what code is made for.
+/// What code is made for, by its name behind the colon: "cpu:x86-64-v3", "cuda:sm_90".
 struct Target {
-  enum class Kind : std::uint8_t { cpu };
+  enum class Kind : std::uint8_t { cpu, gpu };
   Kind kind = Kind::cpu;
-  std::string name;  // behind the colon
+  std::string name;
 };
 /// Throws CompileError for a target that moxie does not know, with the list of those it does.
 Target parse_target(const std::string& text);
-/// All targets, for help texts.
+/// All targets, for help texts: those of GPUs as patterns.
 std::vector<std::string> known_targets();
 
 /// One C function.
@@ -30,6 +32,7 @@ struct LibraryRequest {
   std::vector<Function> functions;
   DimValues dims;  // of static dims
   std::vector<Target> targets;
+  std::function<GpuCompilers(const std::vector<GpuTarget>&)> gpu_compilers = nvrtc_compilers;
 };
 
 /// The files of a library by their names: a header, a static library and a manifest.

@@ -1,6 +1,10 @@
 #include "runtime/aot/manifest.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
+
+#include "compiler/support/error.h"
 
 namespace moxie::aot {
 namespace {
@@ -25,6 +29,22 @@ Json to_json(const FunctionEntry& entry) {
           {"random", entry.interface.random}, {"formula", entry.formula}};
 }
 
+/// How print() begins.
+constexpr std::string_view kBegin = "{\n \"format\": ";
+
+FunctionEntry function_from(const Json& json) {
+  const auto formula = json.at("formula").get<std::string>();
+  const Program program = parse(formula, "formula");
+  return {interface_of(program, json.at("name").get<std::string>(), json.at("random").get<bool>()), formula};
+}
+
+Manifest manifest_from(const Json& json) {
+  Manifest manifest{json.at("library").get<std::string>(), json.at("moxie").get<std::string>(),
+                    json.at("compiler").get<std::string>(), json.at("targets").get<std::vector<std::string>>(), {}};
+  for (const Json& function : json.at("functions")) manifest.functions.push_back(function_from(function));
+  return manifest;
+}
+
 }  // namespace
 
 std::string print(const Manifest& manifest) {
@@ -34,6 +54,24 @@ std::string print(const Manifest& manifest) {
                      {"moxie", manifest.moxie},       {"compiler", manifest.compiler},
                      {"targets", manifest.targets},   {"functions", functions}};
   return json.dump(1) + "\n";
+}
+
+Manifest read_manifest(std::string_view bytes, const std::string& file) {
+  const std::size_t begin = bytes.find(kBegin);
+  if (begin == std::string_view::npos)
+    throw DataError(file + ": holds no library made by `moxie aot`: there is no manifest in it");
+  const std::size_t end = std::min(bytes.find('\0', begin), bytes.size());
+  try {
+    const Json json = Json::parse(bytes.substr(begin, end - begin));
+    const int format = json.at("format").get<int>();
+    if (format != kManifestFormat)
+      throw DataError(fmt::format("{}: a library of format {}, made by moxie {}, but this is moxie {} with format {}; make "
+                                  "the library anew, or use that moxie",
+                                  file, format, json.value("moxie", "?"), MOXIE_VERSION, kManifestFormat));
+    return manifest_from(json);
+  } catch (const Json::exception& error) {
+    throw DataError(fmt::format("{}: the library's manifest is damaged: {}; make the library anew", file, error.what()));
+  }
 }
 
 }  // namespace moxie::aot

@@ -1,6 +1,7 @@
 #pragma once
 // The manifest of an AOT library: what it holds, as JSON that describes itself.
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/aot/interface.h"
@@ -23,5 +24,8 @@ struct Manifest {
 };
 
 std::string print(const Manifest& manifest);
+/// From the manifest itself, or from any file that the library is part of: `file` names it. Throws DataError where there is none, or one of another
+/// version.
+Manifest read_manifest(std::string_view bytes, const std::string& file);
 
 }  // namespace moxie::aot

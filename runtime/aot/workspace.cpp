@@ -51,9 +51,28 @@ WorkspaceLayout lay_out(const Plan& plan) {
   return layout;
 }
 
-Val rounded_bytes(FunctionWriter& w, const Val& bytes) {
+Val rounded_up(FunctionWriter& w, const Val& bytes) {
   const Val padded = w.saturating_add(bytes, w.integer(kWorkspaceAlignment - 1));
   return w.ir().binary("and", padded, w.integer(-kWorkspaceAlignment));
+}
+
+SlotPlaces place_slots(FunctionWriter& w, const WorkspaceLayout& layout,
+                       const std::function<Val(const Block&)>& bytes_of, const Val& before) {
+  std::vector<Val> sizes(layout.slots, w.integer(0));
+  for (const Block& block : layout.blocks) sizes[block.slot] = w.larger(sizes[block.slot], bytes_of(block));
+  SlotPlaces places{{}, before};
+  for (const Val& size : sizes) {
+    places.offsets.push_back(rounded_up(w, places.total));
+    places.total = w.saturating_add(places.offsets.back(), size);
+  }
+  const Val padded = w.saturating_add(places.total, w.integer(kWorkspaceAlignment - 1));
+  places.total = w.select(w.is("eq", places.total, w.integer(0)), places.total, padded);
+  return places;
+}
+
+Pointer workspace_start(FunctionWriter& w) {
+  const Val start = w.address({"%workspace"});
+  return w.offset({"%workspace"}, w.sub(rounded_up(w, start), start));
 }
 
 }  // namespace moxie::aot

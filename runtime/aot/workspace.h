@@ -1,6 +1,7 @@
 #pragma once
 // Workspace: how what is neither input nor output shares the caller's block of memory, whatever the dims come to be.
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,19 @@ WorkspaceLayout lay_out(const Plan& plan);
 /// Blocks begin at multiples of this.
 inline constexpr std::int64_t kWorkspaceAlignment = 64;
 
-/// Bytes of a block with these chunks, rounded up to the alignment.
-Val rounded_bytes(FunctionWriter& writer, const Val& bytes);
+/// Up to a multiple of the alignment.
+Val rounded_up(FunctionWriter& writer, const Val& bytes);
+
+/// Where slots begin, and the bytes of all in a workspace that may itself begin anywhere.
+struct SlotPlaces {
+  std::vector<Val> offsets;
+  Val total;
+};
+/// `bytes_of` gives the size of a block; so many bytes lie before the first slot.
+SlotPlaces place_slots(FunctionWriter& writer, const WorkspaceLayout& layout,
+                       const std::function<Val(const Block&)>& bytes_of, const Val& before);
+
+/// The first aligned address of the workspace, the parameter %workspace.
+Pointer workspace_start(FunctionWriter& writer);
 
 }  // namespace moxie::aot

@@ -27,7 +27,7 @@ struct FreeMemory {
 };
 using Memory = std::unique_ptr<std::byte, FreeMemory>;
 
-/// Zeroed, since elements of partial results that no loop writes are summed all the same.
+/// Zeroed, so that no run depends on what was there.
 Memory allocate(std::int64_t bytes) {
   const std::size_t size = (static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)) + kAlignment - 1) / kAlignment * kAlignment;
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
@@ -75,6 +75,7 @@ struct PreparedKernel {
     ReduceKind kind;
     DType dtype;
     std::int64_t count;  // in a scan: of one step
+    bool has_gaps;       // elements that no loop writes, which are combined all the same
   };
   std::vector<Combination> combinations;
   std::vector<std::size_t> slices;   // buffers that are filled in at each step of a scan
@@ -197,7 +198,7 @@ class CpuExecutable : public Executable {
     if (use.partial && kernel.schedule.chunks > 1) {
       const DType dtype = plan_->fused.program.dtype_of(use.tensor);
       const std::int64_t count = written_elements(*kernel.lowered, use.tensor);
-      kernel.combinations.push_back({b, *use.partial, dtype, count});
+      kernel.combinations.push_back({b, *use.partial, dtype, count, has_gaps(plan_->fused.program, use.tensor)});
       memory = partial_memory(kernel, use.tensor,
                               kernel.schedule.chunks * count * static_cast<std::int64_t>(size_of(dtype)));
     } else if (use.partial && kernel.lowered->in_scan) {
@@ -314,6 +315,7 @@ class CpuExecutable : public Executable {
     const LoweredKernel& lowered = *kernel.lowered;
     if (lowered.in_scan) set_argument(kernel, kScanStep, scan_step);
     for (const std::size_t b : kernel.slices) kernel.buffers[b] = written_at(lowered, b, run, scan_step);
+    for (const auto& combination : kernel.combinations) clear_gaps(combination, kernel);
     const std::size_t stride = lowered.program.arguments.size();
     const std::int64_t pieces = kernel.schedule.tiles * kernel.schedule.chunks;
     resources_.pool.run(pieces, [&](std::int64_t piece, int thread) {
@@ -325,6 +327,13 @@ class CpuExecutable : public Executable {
     for (const auto& combination : kernel.combinations) {
       combine(combination, kernel, written_at(lowered, combination.buffer, run, scan_step));
     }
+  }
+
+  /// Partial results lie where other tensors did.
+  static void clear_gaps(const PreparedKernel::Combination& c, const PreparedKernel& kernel) {
+    if (!c.has_gaps) return;
+    const auto bytes = static_cast<std::size_t>(kernel.schedule.chunks * c.count) * size_of(c.dtype);
+    std::fill_n(static_cast<std::byte*>(kernel.buffers[c.buffer]), bytes, std::byte{0});
   }
 
   static void combine(const PreparedKernel::Combination& c, const PreparedKernel& kernel, void* out) {

@@ -170,8 +170,21 @@ void CudaExecutable::launch(const Launchable& kernel, const Way& way, std::int64
   std::vector<std::uint64_t> parameters;
   for (const CudaParameter& parameter : way.code.compiled().kernel.parameters)
     parameters.push_back(value_of(kernel, way, parameter, scan_step));
+  clear_gaps(kernel, way);
   way.code.launch(way.grid, parameters);
   if (way.grid.chunks > 1 && !way.code.compiled().kernel.combined.empty()) combine(kernel, way, scan_step);
+}
+
+/// Partial results lie where other tensors did, and elements that no loop writes are combined all the same.
+void CudaExecutable::clear_gaps(const Launchable& kernel, const Way& way) const {
+  if (way.grid.chunks == 1) return;
+  for (const BufferId buffer : way.code.compiled().kernel.combined) {
+    const std::string& tensor = way.code.lowered().uses[buffer].tensor;
+    if (!has_gaps(plan_->fused.program, tensor)) continue;
+    const auto bytes = static_cast<std::size_t>(memory_.partials[kernel.step].at(tensor).bytes);
+    gpu_->check(gpu_->driver().MemsetD8Async(partials_of(kernel, tensor), 0, bytes, gpu_->stream()),
+                "clearing partial results");
+  }
 }
 
 /// A kernel may run any number of times: nothing that it reads lies where it writes.

@@ -56,26 +56,6 @@ namespace {
 
 std::atomic<std::int64_t> compilation_count = 0;
 
-/// What a GPU of some architecture runs.
-struct Target {
-  int architecture = 0;
-  bool machine_code = true;  // else PTX, which the driver translates
-};
-
-/// Machine code of one architecture also runs on later ones of the same generation (the tens).
-Target choose_target(const Nvrtc& nvrtc, int architecture) {
-  const std::vector<int>& known = nvrtc.architectures();
-  const auto newer = std::ranges::upper_bound(known, architecture);
-  if (newer == known.begin()) {
-    throw DeviceError(
-        fmt::format("{} no longer compiles for this GPU, sm_{}: it knows sm_{}. Install an older CUDA "
-                    "toolkit beside it and set CUDA_PATH, or use another device, such as --device cpu",
-                    nvrtc.version(), architecture, fmt::join(known, ", sm_")));
-  }
-  const int target = *std::prev(newer);
-  return {target, target / 10 == architecture / 10};
-}
-
 /// The bytes that a pair of functions gives: their number, and themselves.
 template <class Size, class Copy>
 std::string take_bytes(NvrtcProgram program, Size size, Copy copy) {
@@ -103,6 +83,25 @@ Nvrtc::Nvrtc(std::vector<std::filesystem::path> directories)
 
 Nvrtc::~Nvrtc() = default;
 
+/// What a GPU of some architecture runs.
+struct Nvrtc::Target {
+  int architecture = 0;
+  bool machine_code = true;  // else PTX, which the driver translates
+};
+
+/// Machine code of one architecture also runs on later ones of the same generation (the tens).
+Nvrtc::Target Nvrtc::choose_target(int architecture) const {
+  const auto newer = std::ranges::upper_bound(architectures_, architecture);
+  if (newer == architectures_.begin()) {
+    throw DeviceError(
+        fmt::format("{} no longer compiles for this GPU, sm_{}: it knows sm_{}. Install an older CUDA "
+                    "toolkit beside it and set CUDA_PATH, or use another device, such as --device cpu",
+                    version_, architecture, fmt::join(architectures_, ", sm_")));
+  }
+  const int target = *std::prev(newer);
+  return {target, target / 10 == architecture / 10};
+}
+
 const std::string& Nvrtc::file() const { return functions_->library.file(); }
 
 CacheEntry Nvrtc::compile(const std::string& text, int architecture) const {
@@ -110,8 +109,15 @@ CacheEntry Nvrtc::compile(const std::string& text, int architecture) const {
 }
 
 Nvrtc::Compiled Nvrtc::compile_with_ptx(const std::string& text, int architecture) const {
+  return compile(text, choose_target(architecture));
+}
+
+CacheEntry Nvrtc::compile_ptx(const std::string& text, int architecture) const {
+  return compile(text, Target{choose_target(architecture).architecture, false}).entry;
+}
+
+Nvrtc::Compiled Nvrtc::compile(const std::string& text, const Target& target) const {
   const Functions& nvrtc = *functions_;
-  const Target target = choose_target(*this, architecture);
   ++compilation_count;
   NvrtcProgram program = nullptr;
   NvrtcResult error = nvrtc.create(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr);

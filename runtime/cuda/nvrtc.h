@@ -33,9 +33,15 @@ class Nvrtc {
     std::string ptx;
   };
   Compiled compile_with_ptx(const std::string& text, int architecture) const;
+  /// The module as PTX, which drivers translate for GPUs of this architecture and all later ones. Throws as compile().
+  CacheEntry compile_ptx(const std::string& text, int architecture) const;
 
  private:
   struct Functions;
+  struct Target;
+  Target choose_target(int architecture) const;
+  Compiled compile(const std::string& text, const Target& target) const;
+
   std::unique_ptr<const Functions> functions_;
   std::string version_;
   std::vector<int> architectures_;

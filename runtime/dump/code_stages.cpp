@@ -9,12 +9,12 @@
 #include "compiler/support/error.h"
 #include "runtime/atomic_file.h"
 #include "runtime/cache_file.h"
-#include "runtime/child_process.h"
+#include "runtime/process.h"
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/plugin.h"
 #include "runtime/cuda/compiled_kernel.h"
-#include "runtime/cuda/emulator/temporary_folder.h"
+#include "runtime/temporary_folder.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/device.h"
 #include "runtime/dump/line_parsers.h"
@@ -181,7 +181,7 @@ StageText sass_stage(const std::string& code, int skipped, KernelCache& cache) {
   const auto disassemble = [&] {
     cuda::emulator::write_file(cubin, code);
     for (const std::string& program : disassemblers()) {
-      const auto status = run_program({program, "--print-code", "--print-line-info-inline", cubin.string()}, out);
+      const auto status = run_process({program, "--print-code", "--print-line-info-inline", cubin.string()}, out);
       if (!status) continue;
       if (*status == 0) return cuda::emulator::read_file(out);
       throw CompileError(fmt::format("{} does not accept the machine code: {}", program, cuda::emulator::read_file(out)));

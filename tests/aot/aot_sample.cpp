@@ -27,6 +27,17 @@ CCall sample_call(const std::string& function, const Program& program, DType dty
   return call;
 }
 
+CCall call_of(const std::string& text, const DimValues& dims) {
+  CCall call{"f", parse(text), dims, {}, 7, 3};
+  std::uint64_t seed = 1;
+  for (const InputDecl& input : call.program.inputs) {
+    const auto shape = extents_of(call.program, input.name, dims);
+    const auto count = static_cast<std::size_t>(element_count(shape));
+    call.inputs.emplace(input.name, make_host_tensor(input.dtype, shape, sample_values(input.sign, count, seed++)));
+  }
+  return call;
+}
+
 std::string host_target() {
   for (const MachineLevel& level : machine_levels()) {
     if (host_supports(level.name)) return "cpu:" + std::string(level.name);

@@ -11,6 +11,23 @@ namespace moxie::test {
 /// All outputs, and the gradients of them with respect to all that the operation does not hold constant.
 CCall sample_call(const std::string& function, const Program& program, DType dtype = DType::f32);
 
+/// A formula as text at a random point; its function is called f.
+CCall call_of(const std::string& text, const DimValues& dims);
+
+/// Sums over samples in chunks, random numbers, a recurrence, an output with gaps, and small matrices.
+inline constexpr const char* kManyKinds = R"(
+dim S dynamic, N = 5
+index s:S, n:N, m:N, t:S
+input x[S,N], w[N] > 0
+let inverse_w[n,m] = inverse[n,m](where(n == m, w[n], 0))
+output total[n] = sum[s](x[s,n] * inverse_w[n,n])
+output noisy[s,n] = x[s,n] + randn(2)
+output lower[n,m in 0..n+1] = sum[s](x[s,n] * x[s,m])
+scan t {
+  output h[t,n] = where(t > 0, 0.5*h[t-1,n], 0) + x[t,n]
+}
+)";
+
 /// "cpu:x86-64-v4": the widest level of this processor.
 std::string host_target();
 

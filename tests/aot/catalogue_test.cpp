@@ -97,6 +97,18 @@ TEST_CASE("a library for several levels takes the widest that the processor has"
   CHECK(results[0].outputs == run_on(call, open_device("cpu", {1, "0"})));
 }
 
+TEST_CASE("sums in chunks, random numbers, recurrences and gaps") {
+  const CCall call = call_of(kManyKinds, {{"S", 1000}, {"N", 5}});
+  const aot::LibraryRequest request{"many", {{"f", call.program}}, static_dims(call), {aot::parse_target(host_target())}};
+  const TemporaryFolder folder;
+  const auto results = call_from_c(folder.path(), request, {call});
+  CHECK_EQ(results[0].message, "");
+  for (const auto& [name, tensor] : run_on(call, open_device("cpu", {2, "0"}))) {
+    CAPTURE(name);
+    CHECK(results[0].outputs.at(name) == tensor);
+  }
+}
+
 TEST_CASE("the catalogue runs on aarch64, within the tolerances of `moxie check`") {
   if (!can_run_aarch64()) return;
   check_on_aarch64(DType::f32, 2e-3);

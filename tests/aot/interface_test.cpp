@@ -122,7 +122,8 @@ TEST_CASE("a library needs nothing but the C library, and shows nothing but its 
 
 TEST_CASE("what cannot be made is refused") {
   CHECK_THROWS_WITH_AS(aot::parse_target("cpu:x86-64-v9"),
-                       "unknown target 'cpu:x86-64-v9'; known are cpu:x86-64-v4, cpu:x86-64-v3, cpu:x86-64, cpu:aarch64",
+                       "unknown target 'cpu:x86-64-v9'; known are cpu:x86-64-v4, cpu:x86-64-v3, cpu:x86-64, cpu:aarch64, "
+                       "cuda:sm_NN, cuda:compute_NN",
                        CompileError);
   aot::LibraryRequest two = request();
   two.targets = {aot::parse_target("cpu:x86-64"), aot::parse_target("cpu:aarch64")};

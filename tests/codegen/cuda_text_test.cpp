@@ -73,6 +73,18 @@ TEST_CASE("thrift takes sums out of registers") {
   CHECK(contains(own_text(kernel, Thrift::most), "#pragma unroll 1"));
 }
 
+TEST_CASE("a loop inside of unrolled loops is copied a limited number of times") {
+  const auto text_for = [](int extent) {
+    std::string text;
+    for (const LoweredKernel& kernel : kernels(fmt::format("dim S dynamic\nindex s:S, n:64, r:50, k:{0}\ninput x[S,64], v[50,64], w[{0},50,64]\n"
+                                                           "output g[r,n] = sum[s](x[s,n]*exp(-v[r,n]*sum[k](exp(x[s,n]*w[k,r,n]))))\n", extent)))
+      text += own_text(kernel);
+    return text;
+  };
+  CHECK(contains(text_for(20), "#pragma unroll 1\n"));
+  CHECK(!contains(text_for(4), "#pragma unroll 1\n"));
+}
+
 TEST_CASE("a matrix has a block, whose threads wait for each other") {
   const std::vector<LoweredKernel> all =
       kernels("dim N, R = 20\nindex n:N, r:R, t:R\ninput A[N,R,R]\noutput L[n,r,t] = cholesky[r,t](A[n,r,t])\n");

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What the documentation shows works: every fenced snippet is compiled (cpp), parsed (mox) or run (sh)."""
+"""What the documentation shows works: every fenced snippet is compiled (cpp, c), parsed (mox) or run (sh)."""
 import argparse
 import itertools
 import json
 import os
 import pathlib
+import platform
 import re
 import shlex
 import subprocess
@@ -46,6 +47,17 @@ class Checker:
         file = self.folder / "snippet.mox"
         file.write_text(text)
         return run([self.options.parser, file])
+
+    def c(self, text):
+        """A program that includes NAME.h calls the library of the formula that was shown before it."""
+        name = re.search(r"#include <(\w+)\.h>", text)[1]
+        (self.folder / f"{name}.mox").write_text((self.folder / "snippet.mox").read_text())
+        (self.folder / "main.c").write_text(text)
+        target = "cpu:aarch64" if platform.machine() == "aarch64" else "cpu:x86-64"
+        aot = [self.options.moxie, "aot", f"{name}.mox", "--dim", "R=3", "--target", target, "-o", "."]
+        compile_it = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I.", "main.c", "-L.", f"-l{name}", "-o", "main"]
+        commands = (aot, compile_it, ["./main"])
+        return next(filter(None, (run(command, cwd=self.folder, env=self.environment) for command in commands)), None)
 
     def sh(self, text):
         for line in text.replace("\\\n", " ").splitlines():
@@ -102,7 +114,7 @@ def main():
     problems, count = [], 0
     with tempfile.TemporaryDirectory() as folder:
         checker = Checker(options, pathlib.Path(folder))
-        checks = {"cpp": checker.cpp, "mox": checker.mox, "sh": checker.sh}
+        checks = {"cpp": checker.cpp, "mox": checker.mox, "c": checker.c, "sh": checker.sh}
         for place, language, text in snippets(options.root):
             problem = checks[language](text) if language in checks else None
             if problem:

@@ -51,6 +51,24 @@ TEST_CASE("parameters go from run to run, and batches may change their size") {
   }
 }
 
+TEST_CASE("what no loop writes of a sum in chunks stays zero, whatever lay there before") {
+  const Program program = parse(R"(
+dim S dynamic, N = 3
+index s:S, n:N, m:N
+input x[S,N]
+let before[s,n] = sum[m](x[s,m]) + n
+let scale[n] = max[s](before[s,n])
+output lower[n,m in 0..n+1] = sum[s](x[s,n]*x[s,m]*scale[n])
+)");
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    Session session(program, {}, device);
+    session.set("x", tensor({300, 3}, Values(900, 1)));
+    session.run();
+    CHECK(to_doubles(session.get("lower")) == Values{900, 0, 0, 1200, 1200, 0, 1500, 1500, 1500});
+  }
+}
+
 TEST_CASE("the last run can be taken back, and taken again") {
   for (const auto& device : test::test_devices()) {
     CAPTURE(device->name());

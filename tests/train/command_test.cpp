@@ -105,6 +105,7 @@ TEST_CASE("a network with a posterior is trained, reported and diagnosed") {
   const nlohmann::json metrics = last_metrics(shop, "run");
   CHECK(metrics.at("kl").get<double>() > 0);
   CHECK(metrics.at("jitter").size() == 2);
+  CHECK(metrics.at("kl").is_number());
   CHECK(read_file(shop.path("run/report.html")).ends_with("</body></html>\n"));
 
   const nlohmann::json scores = nlohmann::json::parse(shop.moxie({"predict", "run", "--json"}).out);
@@ -142,6 +143,9 @@ TEST_CASE("wrong options are refused before anything is written") {
   check_refused(shop.moxie({"train", "gpn", "--posterior", "x"}), 2,
                 "--posterior 'x' is unknown; known: diagonal, full");
   check_refused(shop.moxie({"train", "gpn", "--covariance", "x"}), 2, "--covariance 'x' is unknown; known: ");
+  check_refused(shop.moxie({"train", "gpn", "--covariance", "series:x"}), 2,
+                "--covariance series:x: give series:TERMS, with 1 to 100 terms");
+  check_refused(shop.moxie({"train", "gpn", "--covariance", "exact:3"}), 2, "--covariance exact:3: give series:TERMS");
   check_refused(shop.moxie({"train", "gpn", "--likelihood", "x"}), 2, "known: expected, predictive");
   check_refused(shop.moxie({"train", "gpn", "--init", "x"}), 2, "known: identity, random, relu, tanh");
   check_refused(shop.moxie({"train", "gpn", "--kl-warmup", "-1"}), 2,

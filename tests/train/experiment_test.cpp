@@ -42,7 +42,7 @@ TEST_CASE("published figures of a data set stand beside every method") {
 
 TEST_CASE("an experiment's cells") {
   const Experiment& regression = find_experiment("regression");
-  CHECK(cells_of(regression, {}).size() == 2 * (8 * 20 + 5));  // the protein set has five splits
+  CHECK(cells_of(regression, {}).size() == 4 * (8 * 20 + 5));  // the protein set has five splits
   ExperimentOptions options;
   options.rows = {"GPN variances"};
   options.columns = {"protein-tertiary-structure", "synthetic-regression"};
@@ -52,9 +52,22 @@ TEST_CASE("an experiment's cells") {
   CHECK(cells_of(find_experiment("table3"), {}).back().key() == "GPN_variational.mnist.4");
   options.rows = {"GPN"};
   CHECK_THROWS_WITH_AS(cells_of(regression, options),
-                       "experiment regression has no row 'GPN'; it has: GPN variances, GPN variational", UsageError);
+                       "experiment regression has no row 'GPN'; it has: GPN variances, GPN variances predictive, "
+                       "GPN variances recalibrated, GPN variational",
+                       UsageError);
   CHECK_THROWS_WITH_AS(find_experiment("table5"),
                        "there is no experiment 'table5'; known: table3, table4, regression, clt, seeds", UsageError);
+}
+
+TEST_CASE("every row of a table is a method") {
+  for (const char* name : {"table3", "table4", "regression", "seeds"}) {
+    for (const std::string& row : find_experiment(name).rows) {
+      const TrainConfig config = with_method({}, row, {"epochs=3"});
+      CHECK_NOTHROW(check(config));
+      CHECK(config.epochs == 3);
+      CHECK((config.model == "mlp") == row.starts_with("tanh"));
+    }
+  }
 }
 
 TEST_CASE("settings are options of moxie train") {

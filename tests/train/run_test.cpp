@@ -91,6 +91,24 @@ TEST_CASE("regression knows its errors in the units of the data") {
   }
 }
 
+TEST_CASE("recalibration makes the mean square of standardised validation errors one") {
+  const tiny::Scratch scratch;
+  const Dataset data = tiny::dataset(Task::Regression);
+  TrainConfig config = tiny::config("gpn");
+  config.recalibrate = true;
+  TrainingRun run = tiny::run(config, data);
+  run.train(RunFolder::create(scratch / "run", config, ""), never, silent);
+  const FinalReport report = run.evaluate_best();
+  CHECK(report.test.variance_scale == report.validation.variance_scale);
+  const Prediction prediction = run.predict(data.validation);
+  double squares = 0;
+  for (std::size_t i = 0; i < prediction.mean.size(); ++i) {
+    const double error = prediction.mean[i] - (10 + 2 * data.validation.y.values[i]);
+    squares += error * error / prediction.variance[i] / static_cast<double>(prediction.mean.size());
+  }
+  CHECK(squares == doctest::Approx(1).epsilon(1e-4));
+}
+
 TEST_CASE("limits end a run, with the reason") {
   const tiny::Scratch scratch;
   const Dataset data = tiny::dataset();

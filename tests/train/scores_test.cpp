@@ -60,11 +60,13 @@ TEST_CASE("scores of values, in the units of the data") {
   CHECK(score_of(scores, "coverage_95") == 0.5);
 }
 
-TEST_CASE("a model without a variance has that of its residuals") {
+TEST_CASE("predicted variances are scaled, and 1 where there are none") {
   Encoding encoding;
   encoding.task = Task::Regression;
   encoding.targets = {{"y", 0, 2}};
   CHECK(make_prediction({{"mean", {1, {0, 1}}}}, encoding, 0.5).variance == std::vector<double>{2, 2});
+  CHECK(make_prediction({{"mean", {1, {0, 1}}}, {"variance", {1, {1, 3}}}}, encoding, 0.5).variance ==
+        std::vector<double>{2, 6});
 }
 
 TEST_CASE("the probability integral transform and its distance from uniform") {

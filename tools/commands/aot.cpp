@@ -100,6 +100,9 @@ std::string depfile_text(const AotOptions& options, const aot::Library& library)
 
 int make(const AotOptions& options, const ProgramSource& load) {
   if (options.programs.empty()) throw UsageError("name the formulas: .mox files, or built-in ones (see `moxie ops`)");
+  if (options.targets.empty())
+    throw UsageError(fmt::format("name what the code is for: --target, one or several of a kind: {}",
+                                 fmt::join(aot::known_targets(), ", ")));
   if (options.folder.empty()) throw UsageError("name the folder of the library: -o DIR");
   const aot::Library library = aot::make_library(request_of(options, load));
   aot::write_library(library, options.folder);
@@ -109,8 +112,6 @@ int make(const AotOptions& options, const ProgramSource& load) {
 
 }  // namespace
 
-Work add_aot(CLI::App& app) { return add_aot(app, load_program); }
-
 Work add_aot(CLI::App& app, const ProgramSource& source) {
   auto options = std::make_shared<AotOptions>();
   app.add_option("program", options->programs, ".mox files, or names of built-in formulas (see `moxie ops`)");
@@ -119,8 +120,7 @@ Work add_aot(CLI::App& app, const ProgramSource& source) {
                  fmt::format("what the code is for, one or several of a kind: {}",
                              fmt::join(aot::known_targets(), ", ")))
       ->delimiter(',')
-      ->allow_extra_args(false)
-      ->required();
+      ->allow_extra_args(false);
   app.add_option("--name", options->name, "of the library; that of the first formula if not given");
   app.add_option("--dim", options->dims, "values of static dims, such as N=5,R=14")
       ->delimiter(',')

@@ -14,6 +14,7 @@
 #include "runtime/plan.h"
 #include "tools/commands/command.h"
 #include "tools/commands/sample_inputs.h"
+#include "tools/commands/train_model.h"
 
 namespace moxie {
 namespace {
@@ -72,31 +73,6 @@ BenchPrograms make_layer(const BenchCase& bench, const DimValues& dims) {
   return made;
 }
 
-std::vector<double> initial_values(const Parameter& parameter, std::uint64_t seed) {
-  const Initialiser& start = parameter.initialiser;
-  const auto count = static_cast<std::size_t>(element_count(parameter.shape));
-  switch (start.kind) {
-    case Initialiser::Kind::Constant:
-      return std::vector<double>(count, start.low);
-    case Initialiser::Kind::Linspace:
-      return spaced(parameter.shape, start.low, start.high);
-    case Initialiser::Kind::Normal:
-    case Initialiser::Kind::Glorot:
-    case Initialiser::Kind::He:
-      break;
-  }
-  std::vector<double> values = sample_values(SignDomain::Any, count, seed);
-  if (start.kind == Initialiser::Kind::Glorot) {
-    const double deviation = std::sqrt(2.0 / static_cast<double>(parameter.shape.at(0) + parameter.shape.at(1)));
-    for (double& value : values) value *= deviation;
-  }
-  if (start.kind == Initialiser::Kind::He) {
-    const auto rows = static_cast<double>(element_count(parameter.shape) / parameter.shape.back());
-    for (double& value : values) value *= std::sqrt(2.0 / rows);
-  }
-  return values;
-}
-
 /// One class per sample.
 std::vector<double> one_hot(std::span<const std::int64_t> shape) {
   std::vector<double> values(static_cast<std::size_t>(element_count(shape)));
@@ -114,9 +90,8 @@ BenchPrograms make_training(const Network& network, const DimValues& dims) {
   made.inputs["cot.loss"] = {1};
   made.inputs["initial_rate"] = {1e-3};
   made.inputs["target"] = one_hot(extents_of(network.train, "target", all_dims));
-  std::uint64_t seed = 100;
   for (const auto* list : {&network.parameters, &step.state}) {
-    for (const Parameter& parameter : *list) made.inputs[parameter.name] = initial_values(parameter, seed++);
+    for (const auto& [name, tensor] : initial_values(*list, 1)) made.inputs[name] = to_doubles(tensor);
   }
   return made;
 }

@@ -30,6 +30,7 @@ Work add_check(CLI::App& app);
 Work add_doctor(CLI::App& app);
 Work add_dump(CLI::App& app);
 Work add_experiment(CLI::App& app);
+Work add_export(CLI::App& app);
 Work add_ops(CLI::App& app);
 Work add_predict(CLI::App& app);
 Work add_run(CLI::App& app);

@@ -61,6 +61,9 @@ const std::vector<Experiment>& experiments();
 /// Throws UsageError, with the known ones.
 const Experiment& find_experiment(const std::string& name);
 
+/// `config` with the model and the settings of method `row`, and then with `settings`.
+TrainConfig with_method(TrainConfig config, const std::string& row, const std::vector<std::string>& settings);
+
 /// The cells that the options ask for. Throws UsageError for unknown rows.
 std::vector<Cell> cells_of(const Experiment& experiment, const ExperimentOptions& options);
 

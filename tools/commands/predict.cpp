@@ -159,7 +159,7 @@ int predict(const PredictOptions& options) {
   }
   Evaluator evaluator(model.config, model.encoding, device);
   evaluator.set_parameters(model.parameters);
-  const Prediction prediction = evaluator.predict(rows_of(samples), model.residual_variance);
+  const Prediction prediction = evaluator.predict(rows_of(samples), model.variance_scale);
   if (!options.out.empty()) write(options.out, prediction, model.encoding);
   if (samples.y.columns > 0) {
     print_scores(prediction, samples, model.encoding, options.json);

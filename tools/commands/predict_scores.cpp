@@ -95,7 +95,7 @@ Scores score_values(const Prediction& p, const Matrix& targets, const Encoding& 
 }  // namespace
 
 Prediction make_prediction(const std::map<std::string, RowValues>& outputs, const Encoding& encoding,
-                           double residual_variance) {
+                           double variance_scale) {
   Prediction p{encoding.task, 0, encoding.target_count(), {}, {}, {}};
   if (p.task == Task::Classification) {
     p.probability = outputs.at("probability").values;
@@ -105,12 +105,11 @@ Prediction make_prediction(const std::map<std::string, RowValues>& outputs, cons
   p.mean = outputs.at("mean").values;
   p.rows = p.mean.size() / p.columns;
   const auto variance = outputs.find("variance");
-  p.variance =
-      variance != outputs.end() ? variance->second.values : std::vector<double>(p.mean.size(), residual_variance);
+  p.variance = variance != outputs.end() ? variance->second.values : std::vector<double>(p.mean.size(), 1);
   for (std::size_t i = 0; i < p.mean.size(); ++i) {
     const TargetEncoding& target = encoding.targets[i % p.columns];
     p.mean[i] = p.mean[i] * target.sd + target.mean;
-    p.variance[i] *= target.sd * target.sd;
+    p.variance[i] *= variance_scale * target.sd * target.sd;
   }
   return p;
 }

@@ -18,10 +18,10 @@ struct Prediction {
   std::vector<double> mean, variance;
 };
 
-/// From the outputs of a network's `predict`; `residual_variance` (of standardised targets) stands in where the model
-/// has no variance of its own.
+/// From the outputs of a network's `predict`, with its variances times `variance_scale`; a model without variances has
+/// 1 (of standardised targets) everywhere.
 Prediction make_prediction(const std::map<std::string, RowValues>& outputs, const Encoding& encoding,
-                           double residual_variance);
+                           double variance_scale);
 
 struct Score {
   std::string name;

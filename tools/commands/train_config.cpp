@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -25,7 +25,8 @@ const Choices<GpnOptions::Propagate> kPropagate = {{"mean", GpnOptions::Propagat
                                                    {"covariance", GpnOptions::Propagate::Covariance},
                                                    {"sample", GpnOptions::Propagate::Sample}};
 const Choices<GpnOptions::Covariance> kCovariance = {{"exact", GpnOptions::Covariance::Exact},
-                                                     {"equispaced", GpnOptions::Covariance::Equispaced}};
+                                                     {"equispaced", GpnOptions::Covariance::Equispaced},
+                                                     {"series", GpnOptions::Covariance::Series}};
 const Choices<GpnOptions::Sharing> kSharing = {
     {"none", GpnOptions::Sharing::None}, {"group", GpnOptions::Sharing::Group}, {"layer", GpnOptions::Sharing::Layer}};
 const Choices<GpnOptions::Targets> kInit = {{"random", GpnOptions::Targets::Normal},
@@ -52,6 +53,11 @@ const Choices<ProbActOptions::Evaluation> kEvaluation = {{"mean", ProbActOptions
                                                          {"sample", ProbActOptions::Evaluation::Sample},
                                                          {"ensemble", ProbActOptions::Evaluation::Sample},
                                                          {"moments", ProbActOptions::Evaluation::Moments}};
+const Choices<SpGruOptions::Cell> kCell = {{"gru", SpGruOptions::Cell::Gru},
+                                           {"lstm", SpGruOptions::Cell::Lstm},
+                                           {"mc-lstm", SpGruOptions::Cell::DropoutLstm}};
+/// What is done to frames, and whether they are those that were read.
+const Choices<bool> kFrameTask = {{"", false}, {"predict", false}, {"reconstruct", true}};
 const Choices<std::optional<Task>> kTask = {
     {"", std::nullopt}, {"classify", Task::Classification}, {"regress", Task::Regression}};
 
@@ -64,8 +70,24 @@ Value choose(std::string_view option, const Choices<Value>& choices, const std::
   throw UsageError(fmt::format("{} '{}' is unknown; known: {}", option, name, fmt::join(known, ", ")));
 }
 
+/// More terms change nothing in single precision, unless activations are almost equal.
+constexpr std::int64_t kMostTerms = 100;
+
 void require(bool condition, std::string_view option, double value, std::string_view wanted) {
   if (!condition) throw UsageError(fmt::format("--{} is {}, but must be {}", option, value, wanted));
+}
+
+/// --covariance METHOD, or series:TERMS.
+void set_covariance(GpnOptions& options, const std::string& text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  options.covariance = choose("--covariance", kCovariance, text.substr(0, colon));
+  if (colon == text.size()) return;
+  const std::string terms = text.substr(colon + 1);
+  const auto [end, error] = std::from_chars(terms.data(), terms.data() + terms.size(), options.series_terms);
+  const bool is_number = error == std::errc() && end == terms.data() + terms.size();
+  if (options.covariance != GpnOptions::Covariance::Series || !is_number || options.series_terms < 1 ||
+      options.series_terms > kMostTerms)
+    throw UsageError(fmt::format("--covariance {}: give series:TERMS, with 1 to {} terms", text, kMostTerms));
 }
 
 /// As an option of the command line takes its value. Throws a JSON exception for text of another kind.
@@ -101,9 +123,10 @@ const std::vector<std::int64_t> kOtherLayers = {30};
 /// The number that an option holds, or what it is if it is not given.
 double number_of(std::string_view option, const std::string& text, double otherwise) {
   if (text.empty()) return otherwise;
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (*end != '\0') throw UsageError(fmt::format("{} '{}' is not a number", option, text));
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw UsageError(fmt::format("{} '{}' is not a number", option, text));
   return value;
 }
 
@@ -157,7 +180,7 @@ Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, const En
   options.sizes = std::move(sizes);
   options.task = encoding.task;
   options.propagate = choose("--propagate", kPropagate, c.propagate);
-  options.covariance = choose("--covariance", kCovariance, c.covariance);
+  set_covariance(options, c.covariance);
   if (choose("--inference", kInference, c.inference))
     options.inference = choose("--posterior", kPosterior, c.posterior);
   options.jitter = c.jitter;
@@ -180,15 +203,30 @@ Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, const En
   return gpn_network(options);
 }
 
+Network make_sp_gru(const TrainConfig& c, std::vector<std::int64_t> sizes, const Encoding& encoding) {
+  const auto frames = static_cast<std::int64_t>(encoding.image.channels);
+  if (frames == 0) throw UsageError("sp-gru is for sequences of frames: --data moving-mnist");
+  SpGruOptions options;
+  options.frames_in = options.frames_out = frames;
+  options.pixels = sizes.front() / frames;
+  options.hidden = c.hidden;
+  options.cell = choose("--cell", kCell, c.cell);
+  options.weight_variance = c.weight_variance;
+  options.input_variance = c.frame_noise * c.frame_noise;
+  options.dropout = c.mc_dropout;
+  return sp_gru_network(options);
+}
+
 using MakeNetwork = Network (*)(const TrainConfig&, std::vector<std::int64_t>, const Encoding&);
-const Choices<MakeNetwork> kModel = {{"gpn", make_gpn}, {"mlp", make_mlp}, {"probact", make_probact}};
+const Choices<MakeNetwork> kModel = {{"gpn", make_gpn}, {"mlp", make_mlp}, {"probact", make_probact}, {"sp-gru", make_sp_gru}};
 
 }  // namespace
 
 void check(const TrainConfig& c) {
   choose("model", kModel, c.model);
   choose("--propagate", kPropagate, c.propagate);
-  choose("--covariance", kCovariance, c.covariance);
+  GpnOptions options;
+  set_covariance(options, c.covariance);
   choose("--inference", kInference, c.inference);
   choose("--posterior", kPosterior, c.posterior);
   choose("--likelihood", kLikelihood, c.likelihood);
@@ -197,7 +235,12 @@ void check(const TrainConfig& c) {
   choose("--sigma-points", kSigmaPoints, c.sigma_points);
   choose("--dropout", kDropout, c.dropout);
   choose("--on-nan", kOnNan, c.on_nan);
-  choose("--task", kTask, c.task);
+  if (c.model == "sp-gru") {
+    choose("--task", kFrameTask, c.task);
+  } else {
+    choose("--task", kTask, c.task);
+  }
+  choose("--cell", kCell, c.cell);
   choose("--network", kNetwork, c.network);
   choose("--mean", kMean, c.mean);
   choose("--evaluation", kEvaluation, c.evaluation);
@@ -263,8 +306,14 @@ LoadOptions load_options(const TrainConfig& c) {
   options.targets = c.targets;
   options.ignored = c.ignored;
   options.categorical = c.categorical;
-  options.task = choose("--task", kTask, c.task);
   options.test_file = c.test_file;
+  options.moving_mnist = {c.sequences, c.digits,       c.frames,      c.side,        c.pooling, c.angle,
+                          c.angle_spread, c.speed,     c.speed_spread, c.frame_noise};
+  if (c.model == "sp-gru") {
+    options.moving_mnist.reconstruct = choose("--task", kFrameTask, c.task);
+  } else {
+    options.task = choose("--task", kTask, c.task);
+  }
   return options;
 }
 
@@ -285,7 +334,8 @@ Network make_network(const TrainConfig& config, const Encoding& encoding) {
 bool is_convolutional(const TrainConfig& config) { return config.model == "probact" && config.network != "dense"; }
 
 std::size_t ensemble_size(const TrainConfig& config) {
-  return config.model == "probact" && config.evaluation == "ensemble" ? config.samples : 1;
+  const bool drops = config.model == "sp-gru" && config.cell == "mc-lstm";
+  return drops || (config.model == "probact" && config.evaluation == "ensemble") ? config.samples : 1;
 }
 
 OptimiserOptions optimiser_options(const TrainConfig& config) {

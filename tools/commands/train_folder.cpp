@@ -30,7 +30,7 @@ void visit_members(State& s, Visit&& visit) {
   visit("loss_sum", s.loss_sum);
   visit("loss_samples", s.loss_samples);
   visit("best_epoch", s.best_epoch);
-  visit("residual_variance", s.residual_variance);
+  visit("variance_scale", s.variance_scale);
   visit("skipped", s.skipped);
   visit("elapsed", s.elapsed);
   visit("finished", s.finished);

@@ -17,7 +17,7 @@ struct RunState {
   double loss_sum = 0;  // over samples, since the last evaluation
   std::uint64_t loss_samples = 0;
   std::uint64_t best_epoch = 0;  // after which the best parameters were found
-  double residual_variance = 1;  // of the best parameters
+  double variance_scale = 1;     // of the best parameters
   std::uint64_t skipped = 0;     // steps that --on-nan skip undid
   double elapsed = 0;            // seconds of training
   std::string finished;          // why training ended; empty while it may go on

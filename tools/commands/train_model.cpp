@@ -59,10 +59,25 @@ double initial_value(const Parameter& parameter, std::size_t element, std::size_
 /// Convolutions keep a copy of each pixel for every place of the filter.
 std::size_t rows_at_once(const TrainConfig& config) { return is_convolutional(config) ? config.batch : 1024; }
 
-double mean_square_error(const std::vector<double>& mean, const std::vector<float>& target) {
+/// The mean square of the errors in predicted standard deviations, which are 1 where there are none.
+double mean_square_error(const std::map<std::string, RowValues>& outputs, const std::vector<float>& target) {
+  const std::vector<double>& mean = outputs.at("mean").values;
+  const auto variance = outputs.find("variance");
   double sum = 0;
-  for (std::size_t i = 0; i < mean.size(); ++i) sum += (mean[i] - target[i]) * (mean[i] - target[i]);
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    const double error = mean[i] - target[i];
+    sum += error * error / (variance == outputs.end() ? 1 : variance->second.values[i]);
+  }
   return sum / static_cast<double>(mean.size());
+}
+
+std::optional<double> largest_error_bound(const std::map<std::string, RowValues>& outputs) {
+  std::optional<double> largest;
+  for (const auto& [name, bound] : outputs) {
+    if (name.ends_with(".error_bound"))
+      largest = std::max(largest.value_or(0), *std::ranges::max_element(bound.values));
+  }
+  return largest;
 }
 
 }  // namespace
@@ -87,7 +102,7 @@ void save_model(const std::filesystem::path& file, const SavedModel& model) {
   TensorFile contents{model.parameters, {}};
   contents.metadata = {{"config", to_json(model.config)},
                        {"encoding", to_json(model.encoding)},
-                       {"residual_variance", fmt::format("{}", model.residual_variance)},
+                       {"variance_scale", fmt::format("{}", model.variance_scale)},
                        {"version", MOXIE_VERSION}};
   write_safetensors(file, contents);
 }
@@ -102,11 +117,11 @@ SavedModel load_model(const std::filesystem::path& file) {
   };
   SavedModel model{
       config_from_json(text("config"), file.string()), encoding_from_json(text("encoding"), file.string()), {}};
-  const auto number = nlohmann::json::parse(text("residual_variance"), nullptr, false);
+  const auto number = nlohmann::json::parse(text("variance_scale"), nullptr, false);
   if (!number.is_number() || !(number.get<double>() >= 0))
     throw DataError(
-        fmt::format("{}: the residual variance '{}' is not a number", file.string(), text("residual_variance")));
-  model.residual_variance = number.get<double>();
+        fmt::format("{}: the scale of variances '{}' is not a number", file.string(), text("variance_scale")));
+  model.variance_scale = number.get<double>();
   model.parameters = std::move(contents.tensors);
   return model;
 }
@@ -117,6 +132,7 @@ Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, std::shared_p
 Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device,
                      const Network& network)
     : encoding_(std::move(encoding)),
+      recalibrate_(config.recalibrate),
       passes_(ensemble_size(config)),
       seed_(config.seed),
       loss_(network.validate.definitions.empty() ? network.train : network.validate, device, rows_at_once(config)),
@@ -127,8 +143,8 @@ void Evaluator::set_parameters(const NamedTensors& parameters) {
   predict_.set(parameters);
 }
 
-Prediction Evaluator::predict(const SampleRows& rows, double residual_variance) {
-  return make_prediction(run(rows), encoding_, residual_variance);
+Prediction Evaluator::predict(const SampleRows& rows, double variance_scale) {
+  return make_prediction(run(rows), encoding_, variance_scale);
 }
 
 std::map<std::string, RowValues> Evaluator::run(const SampleRows& rows) {
@@ -139,17 +155,17 @@ std::map<std::string, RowValues> Evaluator::run(const SampleRows& rows) {
   return ensemble.outputs();
 }
 
-Evaluation Evaluator::evaluate(const Samples& samples, std::optional<double> residual_variance) {
+Evaluation Evaluator::evaluate(const Samples& samples, std::optional<double> variance_scale) {
   const SampleRows rows = rows_of(samples);
   const auto outputs = run(rows);
   Evaluation result;
   const auto losses = loss_.run(rows);
   result.loss = losses.at("loss").values[0];
   if (const auto kl = losses.find("kl"); kl != losses.end()) result.kl = kl->second.values[0];
-  if (encoding_.task == Task::Regression)
-    result.residual_variance =
-        residual_variance.value_or(mean_square_error(outputs.at("mean").values, samples.y.values));
-  result.scores = score(make_prediction(outputs, encoding_, result.residual_variance), samples.y, encoding_);
+  result.covariance_error = largest_error_bound(outputs);
+  const bool fits = encoding_.task == Task::Regression && (recalibrate_ || !outputs.contains("variance"));
+  if (fits) result.variance_scale = variance_scale ? *variance_scale : mean_square_error(outputs, samples.y.values);
+  result.scores = score(make_prediction(outputs, encoding_, result.variance_scale), samples.y, encoding_);
   return result;
 }
 

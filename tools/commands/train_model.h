@@ -23,7 +23,7 @@ struct SavedModel {
   TrainConfig config;
   Encoding encoding;
   NamedTensors parameters;
-  double residual_variance = 1;  // of standardised regression targets, for models without a variance of their own
+  double variance_scale = 1;  // of predicted variances, as fitted to the validation rows
 };
 void save_model(const std::filesystem::path& file, const SavedModel& model);
 /// Throws DataError for a file that is no model.
@@ -32,8 +32,9 @@ SavedModel load_model(const std::filesystem::path& file);
 struct Evaluation {
   double loss = 0;
   Scores scores;
-  double residual_variance = 1;
-  std::optional<double> kl = {};  // divergence of the posterior from the prior, of models that have one
+  double variance_scale = 1;
+  std::optional<double> covariance_error = {};  // largest bound of it, of models that compute covariances by a series
+  std::optional<double> kl = {};                // divergence of the posterior from the prior, of models that have one
 };
 
 class Evaluator {
@@ -41,9 +42,10 @@ class Evaluator {
   Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device);
 
   void set_parameters(const NamedTensors& parameters);
-  Prediction predict(const SampleRows& rows, double residual_variance);
-  /// Loss and scores. The samples' own residual variance serves where none is given.
-  Evaluation evaluate(const Samples& samples, std::optional<double> residual_variance = {});
+  Prediction predict(const SampleRows& rows, double variance_scale);
+  /// Loss and scores. Where no scale of variances is given, it is that which fits these samples, if one is to be
+  /// fitted.
+  Evaluation evaluate(const Samples& samples, std::optional<double> variance_scale = {});
   double loss(const SampleRows& rows);
 
  private:
@@ -51,6 +53,7 @@ class Evaluator {
   std::map<std::string, RowValues> run(const SampleRows& rows);
 
   Encoding encoding_;
+  bool recalibrate_;
   std::size_t passes_;
   std::uint64_t seed_;
   ForwardPass loss_, predict_;

@@ -106,6 +106,7 @@ std::string metrics_line(const EpochReport& report) {
   Json json = {{"step", report.step}, {"epoch", report.epoch}, {"loss", report.loss}};
   add(json, "validation", report.validation);
   if (report.validation.kl) json["kl"] = *report.validation.kl;
+  if (report.validation.covariance_error) json["covariance_error"] = *report.validation.covariance_error;
   json["rate"] = report.rate;
   json["gradient_norm"] = report.gradient_norm;
   json["elapsed_s"] = report.elapsed;
@@ -123,6 +124,7 @@ std::string final_metrics_line(const FinalReport& report, const RunState& state)
     for (const char* name : {"rmse", "nll"}) json[name] = score_of(report.test.scores, name);
   }
   if (report.test.kl) json["kl"] = *report.test.kl;
+  if (report.test.covariance_error) json["covariance_error"] = *report.test.covariance_error;
   for (const Jitter& jitter : report.jitter) json["jitter"][jitter.matrix] = jitter.amount;
   json["elapsed_s"] = state.elapsed;
   return json.dump();

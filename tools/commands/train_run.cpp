@@ -159,7 +159,7 @@ void TrainingRun::keep_best(const Evaluation& validation) {
   best_ = parameters();
   new_best_ = true;
   state_.best_epoch = trainer_.position().data.epoch + 1;
-  state_.residual_variance = validation.residual_variance;
+  state_.variance_scale = validation.variance_scale;
 }
 
 /// Grows linearly over the first epochs, if asked for.
@@ -183,7 +183,7 @@ double TrainingRun::elapsed() const { return earlier_ + seconds_since(start_); }
 void TrainingRun::save(const RunFolder& folder) {
   state_.position = trainer_.position();
   state_.elapsed = elapsed();
-  if (new_best_) save_model(folder.model_file(), {config_, data_.encoding, best_, state_.residual_variance});
+  if (new_best_) save_model(folder.model_file(), {config_, data_.encoding, best_, state_.variance_scale});
   new_best_ = false;
   folder.write_checkpoint({state_, trainer_.tensors(), best_});
   saved_ = Clock::now();
@@ -191,13 +191,13 @@ void TrainingRun::save(const RunFolder& folder) {
 
 FinalReport TrainingRun::evaluate_best() {
   evaluator_.set_parameters(best_);
-  const double variance = state_.residual_variance;
+  const double variance = state_.variance_scale;
   return {evaluator_.evaluate(data_.train, variance), evaluator_.evaluate(data_.validation, variance),
           evaluator_.evaluate(data_.test, variance), network_.jitter};
 }
 
 Prediction TrainingRun::predict(const Samples& samples) {
-  return evaluator_.predict(rows_of(samples), state_.residual_variance);
+  return evaluator_.predict(rows_of(samples), state_.variance_scale);
 }
 
 std::map<std::string, RowValues> TrainingRun::functions(const std::vector<double>& activations) const {

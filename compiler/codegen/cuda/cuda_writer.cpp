@@ -13,6 +13,8 @@ namespace {
 /// Longer expressions get a name.
 constexpr std::size_t kLongestInlined = 90;
 constexpr int kWarp = 32;
+/// A loop inside of unrolled loops is not unrolled too, where that would make more copies of its body: compilers take seconds, and all registers.
+constexpr std::int64_t kMostCopies = 512, kUnknownRounds = 16;
 
 /// Loops that must be unrolled so that every subscript of an array in registers is known: those in its subscripts, and those in their bounds.
 std::set<Symbol> loops_to_unroll(const LoopProgram& program, const KernelShape& shape, const CudaSchedule& schedule) {
@@ -366,10 +368,15 @@ void CudaWriter::write_serial(const stmt::For& s, const std::string& name) {
     barrier();
     barriers_.passed();
   }
-  if (unrolled_.contains(s.variable)) line("#pragma unroll");
+  const std::int64_t rounds = constant_rounds(s.range).value_or(kUnknownRounds);
+  const bool unroll = unrolled_.contains(s.variable);
+  if (unroll) line("#pragma unroll");
   else if (schedule_.unroll > 0) line(fmt::format("#pragma unroll {}", schedule_.unroll));
+  else if (copies_ > 1 && copies_ * rounds > kMostCopies) line("#pragma unroll 1");
+  const std::int64_t copies = std::exchange(copies_, unroll ? copies_ * std::max<std::int64_t>(rounds, 1) : copies_);
   open_scope(fmt::format("for (Index {0} = {1}; {2}; ++{0}) {{", name, first(s.range), within(name, s.range)));
   write(s.body);
+  copies_ = copies;
   if (waits && barriers_.is_pending()) {
     barrier();
     barriers_.passed();

@@ -134,6 +134,7 @@ class CudaWriter {
   Barriers barriers_;
   std::set<const stmt::SetVar*> first_sets_;  // that declare their var
   std::set<Symbol> unrolled_;
+  std::int64_t copies_ = 1;  // of what is being written, by the unrolled loops around it
   std::map<BufferId, std::string> tables_;  // staged buffers
   std::string neighbour_;                                    // the variable of loops over neighbours
   std::map<ValueId, std::string> wide_loads_;                // the neighbour's element

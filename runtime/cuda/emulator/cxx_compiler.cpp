@@ -11,10 +11,10 @@
 
 #include "codegen_templates/templates.h"
 #include "compiler/support/error.h"
-#include "runtime/child_process.h"
 #include "runtime/cpu/object_loader.h"
 #include "runtime/cuda/emulator/module.h"
-#include "runtime/cuda/emulator/temporary_folder.h"
+#include "runtime/process.h"
+#include "runtime/temporary_folder.h"
 
 namespace moxie::cuda::emulator {
 namespace {
@@ -50,10 +50,10 @@ std::vector<Words> compilers() {
 
 /// Writes what the compiler reads; gives its arguments.
 Words prepare(const fs::path& folder, const std::string& text, std::span<const std::string> entries) {
-  for (const char* header : kHeaders) write_file(folder / header, header_text(header));
+  for (const char* header : kHeaders) write_text_file(folder / header, header_text(header));
   std::string source = text + "\n";
   for (const std::string& entry : entries) source += fmt::format("MOXIE_ENTRY({})\n", entry);
-  write_file(folder / "kernel.cu", source);
+  write_text_file(folder / "kernel.cu", source);
   Words words = options();
   for (const fs::path& path :
        {fs::path("-include"), folder / "emulation.h", folder / "kernel.cu", fs::path("-o"), folder / "kernel.so"}) {
@@ -70,13 +70,13 @@ CacheEntry compile_module(const std::string& text, std::span<const std::string> 
   const fs::path log = folder.path() / "log";
   for (Words words : compilers()) {
     words.insert(words.end(), arguments.begin(), arguments.end());
-    const auto status = run_program(words, log);
+    const auto status = run_process(words, log);
     if (!status) continue;
-    const std::string messages = read_file(log);
+    const std::string messages = read_text_file(log);
     if (*status != 0)
       throw CompileError(fmt::format("{} does not accept the text of {} for cuda-emu:\n{}", words[0],
                                      fmt::join(entries, ", "), messages));
-    return {module_image(read_file(folder.path() / "kernel.so")), text, messages};
+    return {module_image(read_text_file(folder.path() / "kernel.so")), text, messages};
   }
   throw DeviceError(
       "device cuda-emu compiles its kernels with a C++ compiler, and none is found as $CXX, c++, g++ or clang++; "

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "runtime/cuda/emulator/driver_error.h"
-#include "runtime/cuda/emulator/temporary_folder.h"
+#include "runtime/temporary_folder.h"
 
 namespace moxie::cuda::emulator {
 namespace {
@@ -43,7 +43,7 @@ LoadedModule::LoadedModule(const void* image, moxie_emulation::Machine& machine)
   // while modules live.
   const TemporaryFolder folder;
   const auto path = folder.path() / "module.so";
-  write_file(path, shared_object(image));
+  write_text_file(path, shared_object(image));
   library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!library_) throw DriverError(kInvalidImage, dlerror());
   auto* attach = reinterpret_cast<moxie_emulation::Attach*>(dlsym(library_.get(), "moxie_attach"));

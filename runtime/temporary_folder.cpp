@@ -1,4 +1,4 @@
-#include "runtime/cuda/emulator/temporary_folder.h"
+#include "runtime/temporary_folder.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "compiler/support/error.h"
 
-namespace moxie::cuda::emulator {
+namespace moxie {
 
 namespace fs = std::filesystem;
 
@@ -29,13 +29,13 @@ TemporaryFolder::~TemporaryFolder() {
   fs::remove_all(path_, ignored);
 }
 
-std::string read_file(const fs::path& path) {
+std::string read_text_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw DeviceError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-void write_file(const fs::path& path, std::string_view text) {
+void write_text_file(const fs::path& path, std::string_view text) {
   std::ofstream file(path, std::ios::binary);
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
@@ -43,4 +43,4 @@ void write_file(const fs::path& path, std::string_view text) {
     throw DeviceError(fmt::format("{}: {}; set TMPDIR to a folder with room", path.string(), std::strerror(errno)));
 }
 
-}  // namespace moxie::cuda::emulator
+}  // namespace moxie

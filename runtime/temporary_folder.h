@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace moxie::cuda::emulator {
+namespace moxie {
 
 /// A folder of its user alone, which goes with everything in it when this does. Throws DeviceError where none can be
 /// made.
@@ -21,7 +21,7 @@ class TemporaryFolder {
 };
 
 /// The whole file. Throw DeviceError.
-std::string read_file(const std::filesystem::path& path);
-void write_file(const std::filesystem::path& path, std::string_view text);
+std::string read_text_file(const std::filesystem::path& path);
+void write_text_file(const std::filesystem::path& path, std::string_view text);
 
-}  // namespace moxie::cuda::emulator
+}  // namespace moxie

@@ -1,4 +1,4 @@
-#include "runtime/child_process.h"
+#include "runtime/process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,9 +11,11 @@
 
 #include "compiler/support/error.h"
 
+extern char** environ;
+
 namespace moxie {
 
-std::optional<int> run_program(const std::vector<std::string>& words, const std::filesystem::path& log) {
+std::optional<int> run_process(const std::vector<std::string>& words, const std::filesystem::path& log) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);

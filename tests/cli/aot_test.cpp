@@ -1,0 +1,136 @@
+// moxie aot and moxie export as a user runs them.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "runtime/safetensors.h"
+#include "tests/cli/process.h"
+
+namespace moxie::test {
+namespace {
+
+#if defined(__aarch64__)
+constexpr const char* kHere = "cpu:aarch64";
+constexpr const char* kElsewhere = "cpu:x86-64";
+#else
+constexpr const char* kHere = "cpu:x86-64-v3,cpu:x86-64";
+constexpr const char* kElsewhere = "cpu:aarch64";
+#endif
+
+constexpr const char* kDensity = R"(dim S dynamic, R
+index s:S, r:R
+input x[S], point[R]
+output density[s] = sum[r](exp(-(x[s] - point[r])^2/2)) + 0*randu(1)
+)";
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+void write_inputs(const Workshop& shop) {
+  const std::vector<double> x = {0, 1, 2}, point = {0, 3};
+  write_safetensors(shop.path("in.safetensors"), {{{"x", make_host_tensor(DType::f32, {3}, x)},
+                                                   {"point", make_host_tensor(DType::f32, {2}, point)}},
+                                                  {}});
+}
+
+/// Seconds behind a word of `moxie aot bench`.
+double milliseconds(const std::string& text, const std::string& word) {
+  return std::stod(text.substr(text.find("\n" + word) + 1 + word.size()));
+}
+
+void check_refused(const Outcome& outcome, int code, const std::string& message) {
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == code);
+  CHECK(contains(outcome.err, message));
+}
+
+}  // namespace
+
+TEST_CASE("a library is made, described and run, and gives what `moxie run` gives") {
+  const Workshop shop;
+  shop.write("density.mox", kDensity);
+  write_inputs(shop);
+  const Outcome made = shop.moxie({"aot", "density.mox", "--dim", "R=2", "--target", kHere, "-o", "lib", "--depfile", "lib.d"});
+  CHECK(made.code == 0);
+  CHECK(made.err == "");
+  CHECK(read_file(shop.path("lib.d")) == "lib/libdensity.a: \\\n  density.mox\n");
+  for (const char* file : {"lib", "lib/density.json", "lib/libdensity.a"}) {
+    const Outcome described = shop.moxie({"aot", "describe", file});
+    CHECK(contains(described.out, "density(S)\n  input  x[S]: f32\n  input  point[2]: f32\n  output density[S]: f32\n"));
+  }
+  CHECK(shop.moxie({"aot", "run", "lib", "--in", "in.safetensors", "--out", "a.safetensors"}).code == 0);
+  CHECK(shop.moxie({"run", "density.mox", "--in", "in.safetensors", "--out", "b.safetensors"}).code == 0);
+  CHECK(read_safetensors(shop.path("a.safetensors")).tensors == read_safetensors(shop.path("b.safetensors")).tensors);
+}
+
+TEST_CASE("the library of a GPN layer is small, and ready at once") {
+  const Workshop shop;
+  CHECK(shop.moxie({"aot", "gpn.first_layer", "--dim", "M=16,N=50,R=14", "--grad", "mean,variance", "--target",
+                    std::string(kHere).substr(0, std::string(kHere).find(',')), "-o", "lib"}).code == 0);
+  CHECK(std::filesystem::file_size(shop.path("lib/libgpn_first_layer.a")) < 200'000);
+  double best = 1e9;
+  for (int k = 0; k < 3; ++k) {
+    const Outcome bench = shop.moxie({"aot", "bench", "lib", "--function", "gpn_first_layer", "--dim", "S=64"});
+    REQUIRE(bench.code == 0);
+    best = std::min(best, milliseconds(bench.out, "load") + milliseconds(bench.out, "first call"));
+  }
+  CHECK(best < 5);
+}
+
+TEST_CASE("what cannot be made or called is refused, and nothing is left behind") {
+  const Workshop shop;
+  shop.write("density.mox", kDensity);
+  shop.write("file", "no folder");
+  write_inputs(shop);
+  check_refused(shop.moxie({"aot", "density.mox", "-o", "lib"}), 2, "--target");
+  check_refused(shop.moxie({"aot", "--target", kHere, "-o", "lib"}), 2, "name the formulas");
+  check_refused(shop.moxie({"aot", "density.mox", "--target", kHere}), 2, "-o DIR");
+  check_refused(shop.moxie({"aot", "density.mox", "--target", "cpu:z80", "-o", "lib"}), 1, "unknown target 'cpu:z80'");
+  check_refused(shop.moxie({"aot", "density.mox", "--target", kHere, "-o", "lib"}), 1, "R");
+  check_refused(shop.moxie({"aot", "density.mox", "--target", kHere, "--dim", "R=2", "--grad", "y", "-o", "lib"}), 2,
+                "--grad y: none of the formulas has it");
+  CHECK(!std::filesystem::exists(shop.path("lib")));
+  check_refused(shop.moxie({"aot", "density.mox", "--dim", "R=2", "--target", kHere, "-o", "file/lib"}), 1, "file/lib");
+  CHECK(shop.moxie({"aot", "density.mox", "--dim", "R=2", "--target", kElsewhere, "-o", "far"}).code == 0);
+  check_refused(shop.moxie({"aot", "bench", "far"}), 1, "which this machine cannot run");
+  CHECK(shop.moxie({"aot", "density.mox", "--dim", "R=3", "--target", kHere, "-o", "lib"}).code == 0);
+  check_refused(shop.moxie({"aot", "run", "lib", "--in", "in.safetensors", "--out", "out.safetensors"}), 1, "point");
+  check_refused(shop.moxie({"aot", "bench", "lib", "--function", "f"}), 2, "it has density");
+  check_refused(shop.moxie({"aot", "describe", "density.mox"}), 1, "there is no manifest in it");
+  CHECK(shop.shell("sed -i 's/\"format\": 1/\"format\": 7/' lib/density.json").code == 0);
+  check_refused(shop.moxie({"aot", "describe", "lib"}), 1, "a library of format 7");
+}
+
+TEST_CASE("an exported model predicts what `moxie predict` does") {
+  const Workshop shop;
+  std::string table = "a,b,y\n", features;
+  for (int k = 0; k < 60; ++k) {
+    const double a = k % 10, b = k / 10;
+    table += std::to_string(a) + "," + std::to_string(b) + "," + std::to_string(3 * a - b * b) + "\n";
+    features += std::to_string(a) + " " + std::to_string(b) + "\n";
+  }
+  shop.write("table.csv", table);
+  shop.write("features", features);
+  CHECK(shop.moxie({"train", "gpn", "--data", "csv:table.csv", "--target", "y", "--task", "regression", "--layers", "3",
+                    "--epochs", "3", "--threads", "1", "--out", "run"}).code == 0);
+  CHECK(shop.moxie({"predict", "run", "--data", "csv:table.csv", "--out", "p.csv"}).code == 0);
+  const Outcome exported = shop.moxie({"export", "run", "-o", "model", "--target", kHere});
+  CHECK(exported.err == "");
+  const Outcome predicted = shop.shell("cd model && cc -std=c99 -Wall -Wextra -Werror -pedantic predict.c -L. -lmodel -o "
+                                       "predict && ./predict < ../features");
+  CHECK(predicted.err == "");
+  std::istringstream ours(predicted.out), theirs(read_file(shop.path("p.csv")));
+  std::string name, line;
+  std::getline(theirs, line);
+  for (int row = 0; row < 60; ++row) {
+    double mean = 0, variance = 0;
+    ours >> name >> mean >> variance;
+    std::getline(theirs, line);
+    const double wanted = std::stod(line), sd = std::stod(line.substr(line.find(',') + 1));
+    CHECK(std::abs(mean - wanted) < 1e-3 * (1 + std::abs(wanted)));
+    CHECK(std::abs(variance - sd * sd) < 1e-3 * (1 + sd * sd));
+  }
+}
+
+}  // namespace moxie::test

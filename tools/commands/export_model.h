@@ -1,0 +1,17 @@
+#pragma once
+// A trained model as one formula, from the features as the data has them to predictions in its units.
+#include "tools/commands/train_model.h"
+
+namespace moxie {
+
+struct ExportedModel {
+  /// Reads features[S,D] and the weights. Puts out `probability` for classification, `mean` and `variance` for
+  /// regression.
+  Program program;
+  NamedTensors weights;  // the parameters, and what features and targets were scaled with
+  std::vector<std::string> features, outputs;  // names of the columns of each
+};
+
+ExportedModel exported(const SavedModel& model);
+
+}  // namespace moxie
