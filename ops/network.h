@@ -158,9 +158,24 @@ struct ProbActOptions {
   Evaluation evaluation = Evaluation::Mean;
 };
 
+/// Recurrent networks that read frames and write frames, with means and variances of everything (SP-GRU, and an LSTM in
+/// the same way), or with one value and dropout (Monte Carlo dropout, their comparison).
+struct SpGruOptions {
+  enum class Cell : std::uint8_t { Gru, Lstm, DropoutLstm };
+
+  std::int64_t frames_in = 10, frames_out = 10;
+  std::int64_t pixels = 0;  // of a frame
+  std::int64_t hidden = 128;
+  Cell cell = Cell::Gru;
+  double weight_variance = 1e-4;  // at the start
+  double input_variance = 0;      // of the pixels that are read
+  double dropout = 0.2;           // DropoutLstm
+};
+
 /// Throws TypeError for options out of range.
 Network gpn_network(const GpnOptions& options);
 Network mlp_network(const MlpOptions& options);
 Network probact_network(const ProbActOptions& options);
+Network sp_gru_network(const SpGruOptions& options);
 
 }  // namespace moxie

@@ -19,15 +19,18 @@ NetworkBuilder::NetworkBuilder(std::string_view name, const std::vector<std::int
   if (with_target) program_.inputs.push_back({"target", program_.default_dtype, {dim("S"), width(sizes.size() - 1)}});
 }
 
-NetworkBuilder::NetworkBuilder(std::string_view name, const std::vector<std::int64_t>& row, std::int64_t outputs,
-                               bool with_target) {
+NetworkBuilder::NetworkBuilder(std::string_view name, const std::vector<std::int64_t>& row,
+                               const std::vector<std::int64_t>& outputs, bool with_target) {
   program_.name = name;
   program_.dims.push_back({"S", std::nullopt, true});
   declare_index("s", dim("S"));
-  std::vector<Affine> shape = {dim("S")};
-  shape.insert(shape.end(), row.begin(), row.end());
-  program_.inputs.push_back({"x", program_.default_dtype, std::move(shape)});
-  if (with_target) program_.inputs.push_back({"target", program_.default_dtype, {dim("S"), outputs}});
+  const auto add_input = [&](const char* input, const std::vector<std::int64_t>& extents) {
+    std::vector<Affine> shape = {dim("S")};
+    shape.insert(shape.end(), extents.begin(), extents.end());
+    program_.inputs.push_back({input, program_.default_dtype, std::move(shape)});
+  };
+  add_input("x", row);
+  if (with_target) add_input("target", outputs);
 }
 
 Affine NetworkBuilder::width(std::size_t layer) { return dim(fmt::format("N{}", layer)); }

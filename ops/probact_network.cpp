@@ -74,7 +74,7 @@ enum class Purpose : std::uint8_t { Train, Validate, Predict };
 class ProbActBuilder {
  public:
   ProbActBuilder(const ProbActOptions& options, Purpose purpose)
-      : options_(options), purpose_(purpose), builder_(name(), row_shape(options), options.sizes.back(), has_loss()) {
+      : options_(options), purpose_(purpose), builder_(name(), row_shape(options), {options.sizes.back()}, has_loss()) {
     shape_.assign(1, options.sizes.front());
     if (options.architecture != Architecture::Dense)
       shape_ = {options.image.height, options.image.width, options.image.channels};

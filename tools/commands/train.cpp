@@ -147,9 +147,10 @@ Work add_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
   TrainConfig& config = options->config;
   CLI::Option* model =
-      app.add_option("model", config.model, "gpn (Gaussian process neurons), probact (noisy activations) or "
+      app.add_option("model", config.model, "gpn (Gaussian process neurons), probact (noisy activations), sp-gru "
+                                                     "(recurrent, of means and variances) or "
                                                      "mlp (fixed activations)");
-  model->check(CLI::IsMember({"gpn", "mlp", "probact"}));
+  model->check(CLI::IsMember({"gpn", "mlp", "probact", "sp-gru"}));
   app.add_option("--out", options->out, "the run folder; runs/MODEL-DATA-SEED if not given");
   app.add_option("--resume", options->resume, "the folder of a run to go on with, exactly as if it had never stopped");
   add_device_option(app, options->device);
@@ -160,7 +161,7 @@ Work add_train(CLI::App& app) {
   });
   return [options, model] {
     if (!options->resume.empty()) return resume(*options);
-    if (model->empty()) throw UsageError("which model? `moxie train gpn`, `moxie train mlp` or `moxie train probact`");
+    if (model->empty()) throw UsageError("which model? `moxie train gpn`, `moxie train mlp`, `moxie train probact` or `moxie train sp-gru`");
     return start(*options);
   };
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -54,6 +53,11 @@ const Choices<ProbActOptions::Evaluation> kEvaluation = {{"mean", ProbActOptions
                                                          {"sample", ProbActOptions::Evaluation::Sample},
                                                          {"ensemble", ProbActOptions::Evaluation::Sample},
                                                          {"moments", ProbActOptions::Evaluation::Moments}};
+const Choices<SpGruOptions::Cell> kCell = {{"gru", SpGruOptions::Cell::Gru},
+                                           {"lstm", SpGruOptions::Cell::Lstm},
+                                           {"mc-lstm", SpGruOptions::Cell::DropoutLstm}};
+/// What is done to frames, and whether they are those that were read.
+const Choices<bool> kFrameTask = {{"", false}, {"predict", false}, {"reconstruct", true}};
 const Choices<std::optional<Task>> kTask = {
     {"", std::nullopt}, {"classify", Task::Classification}, {"regress", Task::Regression}};
 
@@ -119,9 +123,10 @@ const std::vector<std::int64_t> kOtherLayers = {30};
 /// The number that an option holds, or what it is if it is not given.
 double number_of(std::string_view option, const std::string& text, double otherwise) {
   if (text.empty()) return otherwise;
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (*end != '\0') throw UsageError(fmt::format("{} '{}' is not a number", option, text));
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw UsageError(fmt::format("{} '{}' is not a number", option, text));
   return value;
 }
 
@@ -198,8 +203,22 @@ Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, const En
   return gpn_network(options);
 }
 
+Network make_sp_gru(const TrainConfig& c, std::vector<std::int64_t> sizes, const Encoding& encoding) {
+  const auto frames = static_cast<std::int64_t>(encoding.image.channels);
+  if (frames == 0) throw UsageError("sp-gru is for sequences of frames: --data moving-mnist");
+  SpGruOptions options;
+  options.frames_in = options.frames_out = frames;
+  options.pixels = sizes.front() / frames;
+  options.hidden = c.hidden;
+  options.cell = choose("--cell", kCell, c.cell);
+  options.weight_variance = c.weight_variance;
+  options.input_variance = c.frame_noise * c.frame_noise;
+  options.dropout = c.mc_dropout;
+  return sp_gru_network(options);
+}
+
 using MakeNetwork = Network (*)(const TrainConfig&, std::vector<std::int64_t>, const Encoding&);
-const Choices<MakeNetwork> kModel = {{"gpn", make_gpn}, {"mlp", make_mlp}, {"probact", make_probact}};
+const Choices<MakeNetwork> kModel = {{"gpn", make_gpn}, {"mlp", make_mlp}, {"probact", make_probact}, {"sp-gru", make_sp_gru}};
 
 }  // namespace
 
@@ -216,7 +235,12 @@ void check(const TrainConfig& c) {
   choose("--sigma-points", kSigmaPoints, c.sigma_points);
   choose("--dropout", kDropout, c.dropout);
   choose("--on-nan", kOnNan, c.on_nan);
-  choose("--task", kTask, c.task);
+  if (c.model == "sp-gru") {
+    choose("--task", kFrameTask, c.task);
+  } else {
+    choose("--task", kTask, c.task);
+  }
+  choose("--cell", kCell, c.cell);
   choose("--network", kNetwork, c.network);
   choose("--mean", kMean, c.mean);
   choose("--evaluation", kEvaluation, c.evaluation);
@@ -282,8 +306,14 @@ LoadOptions load_options(const TrainConfig& c) {
   options.targets = c.targets;
   options.ignored = c.ignored;
   options.categorical = c.categorical;
-  options.task = choose("--task", kTask, c.task);
   options.test_file = c.test_file;
+  options.moving_mnist = {c.sequences, c.digits,       c.frames,      c.side,        c.pooling, c.angle,
+                          c.angle_spread, c.speed,     c.speed_spread, c.frame_noise};
+  if (c.model == "sp-gru") {
+    options.moving_mnist.reconstruct = choose("--task", kFrameTask, c.task);
+  } else {
+    options.task = choose("--task", kTask, c.task);
+  }
   return options;
 }
 
@@ -304,7 +334,8 @@ Network make_network(const TrainConfig& config, const Encoding& encoding) {
 bool is_convolutional(const TrainConfig& config) { return config.model == "probact" && config.network != "dense"; }
 
 std::size_t ensemble_size(const TrainConfig& config) {
-  return config.model == "probact" && config.evaluation == "ensemble" ? config.samples : 1;
+  const bool drops = config.model == "sp-gru" && config.cell == "mc-lstm";
+  return drops || (config.model == "probact" && config.evaluation == "ensemble") ? config.samples : 1;
 }
 
 OptimiserOptions optimiser_options(const TrainConfig& config) {

@@ -24,6 +24,17 @@ struct TrainConfig {
   std::string task;
   std::string test_file;
 
+  std::size_t sequences = 1000;
+  std::size_t digits = 1;
+  std::size_t frames = 20;
+  std::size_t side = 64;
+  std::size_t pooling = 4;
+  double angle = 0;
+  double angle_spread = 180;
+  double speed = 3;
+  double speed_spread = 1;
+  double frame_noise = 0;
+
   std::vector<std::int64_t> layers;  // hidden ones
   std::string inference = "ml";
   std::string posterior = "full";
@@ -57,6 +68,10 @@ struct TrainConfig {
   double sigma_slope = 5;
   std::string evaluation = "mean";
   std::uint64_t samples = 50;
+  std::int64_t hidden = 128;
+  std::string cell = "gru";
+  double weight_variance = 1e-4;
+  double mc_dropout = 0.2;
 
   std::uint64_t seed = 1;
   std::size_t batch = 256;
@@ -81,6 +96,8 @@ inline constexpr const char* kModel = "Model";
 inline constexpr const char* kGpn = "Model: gpn";
 inline constexpr const char* kMlp = "Model: mlp";
 inline constexpr const char* kProbAct = "Model: probact";
+inline constexpr const char* kSpGru = "Model: sp-gru";
+inline constexpr const char* kFrames = "Data: moving-mnist";
 inline constexpr const char* kTraining = "Training";
 }  // namespace option_group
 
@@ -96,7 +113,7 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kData, "target", c.targets, "csv: target columns, by name or number");
   visit(option_group::kData, "ignore", c.ignored, "csv: columns that are left out");
   visit(option_group::kData, "categorical", c.categorical, "csv: columns of categories that look like numbers");
-  visit(option_group::kData, "task", c.task, "classify or regress; what the data set is made for if not given");
+  visit(option_group::kData, "task", c.task, "classify or regress, what the data set is made for if not given; sp-gru: predict or reconstruct");
   visit(option_group::kData, "test-file", c.test_file, "csv: test rows");
   visit(option_group::kModel, "layers", c.layers, "units of the hidden layers, as in 30,15");
   visit(option_group::kModel, "activation", c.activation,
@@ -145,7 +162,21 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kProbAct, "sigma-slope", c.sigma_slope, "slope beta of the bounded sigma");
   visit(option_group::kProbAct, "evaluation", c.evaluation,
         "how predictions are made: mean (without noise), sample (once), ensemble (of --samples) or moments");
-  visit(option_group::kProbAct, "samples", c.samples, "ensemble: how many");
+  visit(option_group::kModel, "samples", c.samples, "stochastic passes that make one prediction of an ensemble");
+  visit(option_group::kSpGru, "hidden", c.hidden, "hidden units");
+  visit(option_group::kSpGru, "cell", c.cell, "gru, lstm, or mc-lstm (an LSTM with dropout, predicted by --samples)");
+  visit(option_group::kSpGru, "weight-variance", c.weight_variance, "variance of the weights at the start");
+  visit(option_group::kSpGru, "mc-dropout", c.mc_dropout, "mc-lstm: share of inputs and states that is dropped");
+  visit(option_group::kFrames, "sequences", c.sequences, "for training and validation; a tenth as many for tests");
+  visit(option_group::kFrames, "digits", c.digits, "in each sequence");
+  visit(option_group::kFrames, "frames", c.frames, "of a sequence; the first half is read");
+  visit(option_group::kFrames, "side", c.side, "of a frame, in pixels");
+  visit(option_group::kFrames, "pooling", c.pooling, "squares of so many pixels by as many are averaged into one");
+  visit(option_group::kFrames, "angle", c.angle, "of the motion, in degrees");
+  visit(option_group::kFrames, "angle-spread", c.angle_spread, "how far the angle of a digit may lie from it");
+  visit(option_group::kFrames, "speed", c.speed, "pixels from frame to frame");
+  visit(option_group::kFrames, "speed-spread", c.speed_spread, "how far the speed of a digit may lie from it");
+  visit(option_group::kFrames, "frame-noise", c.frame_noise, "standard deviation of noise in every pixel, white being 1");
   visit(option_group::kTraining, "seed", c.seed, "of initial values, validation rows, order of samples, and noise");
   visit(option_group::kTraining, "batch", c.batch, "samples per step");
   visit(option_group::kTraining, "optimiser", c.optimiser,

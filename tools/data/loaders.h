@@ -10,6 +10,7 @@ Dataset load_letter(const Preset& preset, const LoadOptions& options);
 Dataset load_adult(const Preset& preset, const LoadOptions& options);
 Dataset load_connect4(const Preset& preset, const LoadOptions& options);
 Dataset load_mnist(const Preset& preset, const LoadOptions& options);
+Dataset load_moving_mnist(const Preset& preset, const LoadOptions& options);
 Dataset load_cifar10(const Preset& preset, const LoadOptions& options);
 /// One of the nine sets in uci-regression/: features and target standardised by the training rows.
 Dataset load_uci_regression(const Preset& preset, const LoadOptions& options);

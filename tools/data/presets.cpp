@@ -36,6 +36,8 @@ constexpr std::array kPresets = std::to_array<Preset>({
      "'Learning Multiple Layers of Features from Tiny Images' (Krizhevsky 2009), binary version, cut as "
      "docs/experiments.md says",
      load_cifar10},
+    {"moving-mnist", kValues, 1, "sequences of bouncing digits, made from mnist",
+     "'The MNIST database of handwritten digits' (LeCun, Cortes, Burges)", load_moving_mnist},
     {"bostonHousing", kValues, 20, "506 x 13", kRegressionOrigin, load_uci_regression},
     {"concrete", kValues, 20, "1,030 x 8", kRegressionOrigin, load_uci_regression},
     {"energy", kValues, 20, "768 x 8", kRegressionOrigin, load_uci_regression},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/data/dataset.h"
+#include "tools/data/moving_mnist.h"
 
 namespace moxie {
 
@@ -19,6 +20,8 @@ struct LoadOptions {
   double validation_share = 0.1;
   double train_share = 1;  // of the training rows without those of the validation, drawn with the seed
   const Encoding* encoding = nullptr;  // use this one, of a trained model, instead of fitting one
+
+  MovingMnistOptions moving_mnist = {};  // for moving-mnist only; its seed is `seed`
 
   // For csv:FILE only.
   std::vector<std::string> targets;      // column names, or numbers from 1 or from -1 for the last (the default)
