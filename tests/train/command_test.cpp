@@ -85,6 +85,8 @@ TEST_CASE("a network with a posterior is trained, reported and diagnosed") {
                                       "vb",
                                       "--propagate",
                                       "covariance",
+                                      "--covariance",
+                                      "series:6",
                                       "--kl-warmup",
                                       "2",
                                       "--task",
