@@ -50,7 +50,7 @@ std::shared_ptr<Device> open_device(std::string_view name, const DeviceOptions& 
   const auto known = std::ranges::find(kNames, name);
   if (known == kNames.end())
     throw DeviceError(fmt::format("there is no device '{}'; choose one of: {}", name, fmt::join(kNames, ", ")));
-  return dumping(kOpeners[static_cast<std::size_t>(known - kNames.begin())](options), options);
+  return open_dumping(kOpeners[static_cast<std::size_t>(known - kNames.begin())], options);
 }
 
 }  // namespace moxie

@@ -9,6 +9,7 @@
 
 #include "runtime/buffer.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/launch_observer.h"
 #include "runtime/plan.h"
 
 namespace moxie {
@@ -46,6 +47,7 @@ struct DeviceOptions {
   bool tune = false;  // schedules by measurement, kept in the cache; the order of sums may differ from the default
   std::function<void(const std::string& reason)> on_fallback = {};  // called if `auto` takes the CPU
   std::string schedule = {};  // of GPU kernels, as in MOXIE_SCHEDULE, which counts if this is empty
+  std::shared_ptr<LaunchObserver> observer = {};  // called by the device `cpu`
 };
 /// The folder of its kernel cache; empty for no cache on disk.
 std::filesystem::path cache_directory(const DeviceOptions& options);

@@ -68,6 +68,11 @@ std::string stages_to_dump(std::string_view value) {
   return words_of(known, value);
 }
 
+std::string symbol_consumer_names(std::string_view value) {
+  constexpr std::string_view kKnown[] = {"perf", "gdb"};
+  return words_of(kKnown, value);
+}
+
 std::string log_levels(std::string_view value) {
   try {
     parse_log_levels(value);
@@ -97,6 +102,7 @@ constexpr std::array kSwitches = {
     Switch{"MOXIE_LOG", "LIST", "says more on stderr: cache, codegen, runtime; cache:debug for all", log_levels},
     Switch{"MOXIE_PLUGIN_DIR", "DIR", "where the LLVM plugin is looked for first", any_text},
     Switch{"MOXIE_SCHEDULE", "LIST", "of GPU kernels: team=32,threads=256,width=4,blocks=8, or k_y:team=1;...", schedules},
+    Switch{"MOXIE_SYMBOLS", "LIST", "kernels of the CPU have names there: perf, gdb", symbol_consumer_names},
     Switch{"MOXIE_THREADS", "N", "the threads of commands without --threads; 0: all processors", thread_count},
 };
 

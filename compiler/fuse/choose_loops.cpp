@@ -178,6 +178,17 @@ double vote_against(const Votes& votes, const Definition& definition, int axis) 
   return total;
 }
 
+/// The vector axis, unless reads along another would cost more than storing along that one.
+int fastest_axis(const Votes& votes, const Definition& definition, int vector) {
+  const auto found = votes.find(definition.name);
+  if (vector < 0 || found == votes.end() || found->second.empty()) return vector;
+  const auto wanted = std::ranges::max_element(found->second, {}, [](const auto& vote) { return vote.second; });
+  const auto axis = static_cast<int>(wanted->first);
+  if (axis == vector || !has_fixed_extent(definition.axes[wanted->first].range)) return vector;
+  const double storing = kGatherCost * assumed_size(definition.axes) / kAssumedLanes;
+  return vote_against(votes, definition, vector) > vote_against(votes, definition, axis) + storing ? axis : vector;
+}
+
 /// What every candidate for the vector loop would cost.
 struct Costs {
   Opened opened;
@@ -321,7 +332,9 @@ std::map<std::string, LoopChoice> choose_loops(const Program& program, const Pro
       continue;
     }
     const std::size_t vector = orientation.vector_of(cost);
-    choices[name] = {cost.opened.candidates[vector].which, sample_loop(cost.opened, vector), cost.operations[vector]};
+    const int which = cost.opened.candidates[vector].which;
+    choices[name] = {which, sample_loop(cost.opened, vector), cost.operations[vector],
+                     fastest_axis(votes, *program.find_definition(name), which)};
   }
   return choices;
 }

@@ -341,10 +341,20 @@ class Fuser {
     if (definition.output || placed.choice.vector < 0 || products_.row_major.contains(definition.name)) return;
     std::vector<std::uint32_t> layout;
     for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
-      if (static_cast<int>(k) != placed.choice.vector) layout.push_back(k);
+      if (static_cast<int>(k) != placed.choice.fastest) layout.push_back(k);
     }
-    layout.push_back(static_cast<std::uint32_t>(placed.choice.vector));
+    layout.push_back(static_cast<std::uint32_t>(placed.choice.fastest));
     fused_.layouts[definition.name] = layout;
+    if (!placed.root.accumulate && layout.size() > 1) pad_rows(*fused_.program.find_definition(definition.name), layout.back());
+  }
+
+  /// Rows whose length is a multiple of a page would all fall into one set of the nearest cache: they are stored a line apart.
+  static void pad_rows(Definition& definition, std::uint32_t fastest) {
+    constexpr std::int64_t kPage = 4096, kLine = 64;
+    Affine& extent = definition.axes[fastest].extent;
+    const auto bytes = static_cast<std::int64_t>(definition.dtype == DType::f32 ? 4 : 8);
+    if (definition.scan || !extent.is_constant() || extent.constant() == 0 || extent.constant() * bytes % kPage != 0) return;
+    extent += Affine(kLine / bytes);
   }
 
   /// A root is stored if it is an output or read by another step (or, at another element, by nobody else: join() has seen to that).

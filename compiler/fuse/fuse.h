@@ -98,6 +98,8 @@ struct LoopChoice {
   int vector = kNone;
   int sample = kNone;
   double operations = 0;
+  /// The axis that lies fastest in memory, where that is the compiler's choice.
+  int fastest = kNone;
 };
 
 struct ProductTensors;

@@ -73,7 +73,7 @@ class Transposer {
     return *found == fastest ? std::nullopt : found;
   }
 
-  int chosen_axis(const std::string& tensor) const { return choices_.at(tensor).vector; }
+  int chosen_axis(const std::string& tensor) const { return choices_.at(tensor).fastest; }
 
   Expr read_copy(const Definition& reader, const Expr& access, std::size_t axis) {
     std::vector<Affine> subscripts = access->subscripts;
@@ -97,7 +97,8 @@ class Transposer {
     }
     copy.body = tensor_access(tensor, std::move(subscripts));
     copy.scan = reader.scan;  // until all are there
-    choices_[name] = {static_cast<int>(shape.size()) - 1, LoopChoice::kNone, 0};
+    const int last = static_cast<int>(shape.size()) - 1;
+    choices_[name] = {last, LoopChoice::kNone, 0, last};
     result_.definitions.push_back(std::move(copy));
     return name;
   }

@@ -91,6 +91,7 @@ struct CpuResources {
   KernelOverrides overrides;
   ThreadPool pool;
   bool tune = false;
+  std::shared_ptr<LaunchObserver> observer;
 };
 
 /// Of every step of the plan.
@@ -318,12 +319,15 @@ class CpuExecutable : public Executable {
     for (const auto& combination : kernel.combinations) clear_gaps(combination, kernel);
     const std::size_t stride = lowered.program.arguments.size();
     const std::int64_t pieces = kernel.schedule.tiles * kernel.schedule.chunks;
+    LaunchObserver* observer = resources_.observer.get();
+    if (observer) observer->before(lowered, *plan_, kernel.buffers, kernel.arguments);
     resources_.pool.run(pieces, [&](std::int64_t piece, int thread) {
       KernelStatus status;
       kernel.code->run(kernel.buffers.data(), kernel.arguments.data() + stride * static_cast<std::size_t>(piece),
                        scratch_[static_cast<std::size_t>(thread)].get(), &status);
       if (status.failed) throw_if_failed(lowered, status);
     });
+    if (observer) observer->after(lowered);
     for (const auto& combination : kernel.combinations) {
       combine(combination, kernel, written_at(lowered, combination.buffer, run, scan_step));
     }
@@ -370,7 +374,7 @@ class CpuDevice : public Device {
   CpuDevice(const DeviceOptions& options, const VectorMachine& machine)
       : resources_{machine, KernelCache(cache_directory(options)),
                    KernelOverrides(switch_value("MOXIE_KERNEL_OVERRIDE")), ThreadPool(thread_count(options)),
-                   options.tune} {}
+                   options.tune, options.observer} {}
 
   std::string name() const override { return "cpu"; }
   CacheStats cache_stats() const override { return resources_.cache.stats(); }

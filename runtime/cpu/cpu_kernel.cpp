@@ -10,6 +10,7 @@
 #include "compiler/support/error.h"
 #include "runtime/cache_file.h"
 #include "runtime/cpu/plugin.h"
+#include "runtime/dump/line_parsers.h"
 #include "runtime/log.h"
 #include "runtime/parallel.h"
 
@@ -41,10 +42,13 @@ struct KernelText {
 
 KernelText text_of(const LoopProgram& program, const VectorMachine& machine, KernelOverrides* overrides) {
   std::string generated = llvm_text(program, machine);
+  const std::string file = cpu_kernel_file(program.name, generated, machine);
   if (overrides != nullptr) {
-    auto replacement = overrides->find(cpu_kernel_file(program.name, generated, machine));
+    auto replacement = overrides->find(file);
     if (replacement) return {std::move(replacement->text), std::move(replacement->file)};
   }
+  // Debuggers show lines of the file that MOXIE_DUMP writes.
+  if (symbol_consumers().gdb) return {with_debug_lines(generated, file)};
   return {std::move(generated)};
 }
 
@@ -96,7 +100,10 @@ CpuKernel::CpuKernel(const LoopProgram& program, const VectorMachine& machine, s
       lanes_(lanes_for(program, machine)),
       scratch_bytes_(moxie::scratch_bytes(program, machine)),
       code_(object_),
-      entry_(reinterpret_cast<Entry*>(code_.symbol(program.name))) {}
+      entry_(reinterpret_cast<Entry*>(code_.symbol(program.name))) {
+  const SymbolConsumers consumers = symbol_consumers();
+  if (consumers.any()) published_ = std::make_unique<const PublishedCode>(object_, code_, consumers);
+}
 
 std::vector<CpuKernel::Ptr> CpuKernel::build_all(std::span<const LoopProgram> programs, const VectorMachine& machine,
                                                  KernelCache* cache, KernelOverrides* overrides) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/codegen/llvm/llvm_text.h"
+#include "runtime/cpu/code_symbols.h"
 #include "runtime/cpu/object_loader.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/kernel_override.h"
@@ -50,6 +51,7 @@ class CpuKernel {
   int lanes_;
   std::int64_t scratch_bytes_;
   LoadedObject code_;
+  std::unique_ptr<const PublishedCode> published_;  // where somebody wants to know
   Entry* entry_;
 };
 

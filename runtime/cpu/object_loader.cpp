@@ -190,7 +190,7 @@ void ExecutablePages::make_executable() {
 }
 
 LoadedObject::LoadedObject(std::string_view object, std::uint16_t machine)
-    : pages_(place(ElfFile(object, machine)).size) {
+    : pages_(place(ElfFile(object, machine)).size), machine_(machine) {
   const ElfFile file(object, machine);
   const Placement placement = place(file);
   load(file, placement, machine, pages_.bytes());
@@ -202,6 +202,35 @@ void* LoadedObject::symbol(std::string_view name) const {
   const auto found = symbols_.find(name);
   if (found == symbols_.end()) throw CacheError(fmt::format("object code has no symbol '{}'", name));
   return pages_.bytes().data() + found->second;
+}
+
+std::vector<LoadedObject::Function> LoadedObject::functions(std::string_view object) const {
+  const ElfFile file(object, machine_);
+  const Placement placement = place(file);
+  std::vector<Function> functions;
+  for (const Elf64_Shdr& section : file.sections) {
+    if (section.sh_type != SHT_SYMTAB) continue;
+    for (const Elf64_Sym& symbol : file.table<Elf64_Sym>(section)) {
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
+      const std::string_view name = file.name(file.section(section.sh_link), symbol.st_name);
+      functions.push_back({std::string(name), pages_.bytes().data() + offset_of(file, placement, symbol, name), symbol.st_size});
+    }
+  }
+  return functions;
+}
+
+std::string LoadedObject::with_addresses(std::string_view object) const {
+  const ElfFile file(object, machine_);
+  const Placement placement = place(file);
+  const auto headers = file.read<Elf64_Ehdr>(0).e_shoff;
+  std::string image(object);
+  for (std::size_t k = 0; k < file.sections.size(); ++k) {
+    if (!placement.offsets[k]) continue;
+    Elf64_Shdr section = file.sections[k];
+    section.sh_addr = reinterpret_cast<std::uint64_t>(pages_.bytes().data()) + *placement.offsets[k];
+    std::memcpy(image.data() + headers + k * sizeof section, &section, sizeof section);
+  }
+  return image;
 }
 
 }  // namespace moxie

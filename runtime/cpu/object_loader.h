@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace moxie {
 
@@ -38,8 +39,19 @@ class LoadedObject {
   void* symbol(std::string_view name) const;
   std::size_t size() const { return pages_.bytes().size(); }
 
+  struct Function {
+    std::string name;
+    const void* address;
+    std::uint64_t size;
+  };
+  /// All functions of the object that this was loaded from, local ones included.
+  std::vector<Function> functions(std::string_view object) const;
+  /// That object with the addresses of its sections in memory, as debuggers want it.
+  std::string with_addresses(std::string_view object) const;
+
  private:
   ExecutablePages pages_;
+  std::uint16_t machine_;
   std::map<std::string, std::uint64_t, std::less<>> symbols_;  // offsets in the pages
 };
 

@@ -176,15 +176,15 @@ bool wants_any(const DumpOptions& options, std::initializer_list<std::string_vie
 
 StageText sass_stage(const std::string& code, int skipped, KernelCache& cache) {
   if (!code.starts_with("\x7f" "ELF")) return missing("sass", ".txt", "there is no machine code for this GPU: NVRTC gives PTX only");
-  const cuda::emulator::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const fs::path cubin = folder.path() / "kernel.cubin", out = folder.path() / "sass";
   const auto disassemble = [&] {
-    cuda::emulator::write_file(cubin, code);
+    write_text_file(cubin, code);
     for (const std::string& program : disassemblers()) {
       const auto status = run_process({program, "--print-code", "--print-line-info-inline", cubin.string()}, out);
       if (!status) continue;
-      if (*status == 0) return cuda::emulator::read_file(out);
-      throw CompileError(fmt::format("{} does not accept the machine code: {}", program, cuda::emulator::read_file(out)));
+      if (*status == 0) return read_text_file(out);
+      throw CompileError(fmt::format("{} does not accept the machine code: {}", program, read_text_file(out)));
     }
     throw DeviceError("there is no nvdisasm; install the CUDA toolkit's package cuda-nvdisasm and set CUDA_PATH or PATH");
   };

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <atomic>
 
+#include "compiler/support/error.h"
 #include "runtime/dump/dump_folder.h"
+#include "runtime/dump/launch_timer.h"
+#include "runtime/log.h"
 #include "runtime/switches.h"
 
 namespace moxie {
@@ -15,8 +18,21 @@ namespace fs = std::filesystem;
 
 class DumpDevice : public Device {
  public:
-  DumpDevice(std::shared_ptr<Device> device, fs::path folder, DumpOptions options)
-      : device_(std::move(device)), folder_(std::move(folder)), options_(std::move(options)) {}
+  DumpDevice(std::shared_ptr<Device> device, fs::path folder, DumpOptions options, std::shared_ptr<const LaunchTimer> timer)
+      : device_(std::move(device)), folder_(std::move(folder)), options_(std::move(options)), timer_(std::move(timer)) {}
+  /// Adds what the kernels took.
+  ~DumpDevice() override {
+    for (Written& written : written_) {
+      const auto seconds = timer_->least_seconds(*written.plan);
+      if (seconds.empty()) continue;
+      add_measurements(written.dump, seconds);
+      try {
+        write_dump(written.dump, written.folder);
+      } catch (const Error& error) {
+        log_info(LogChannel::Runtime, "MOXIE_DUMP: {} stays without measured times: {}", written.folder.string(), error.what());
+      }
+    }
+  }
 
   std::string name() const override { return device_->name(); }
   CacheStats cache_stats() const override { return device_->cache_stats(); }
@@ -27,7 +43,10 @@ class DumpDevice : public Device {
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
     // Written first, so that what fails to compile can be looked at.
     const Dump dump = make_dump({plan->program, plan->program, *plan, dims}, options_);
-    if (!dump.kernels.empty() || options_.kernels.empty()) write_dump(dump, next_folder(plan->program.name));
+    if (!dump.kernels.empty() || options_.kernels.empty()) {
+      written_.push_back({next_folder(plan->program.name), plan, dump});
+      write_dump(dump, written_.back().folder);
+    }
     return device_->prepare(std::move(plan), dims);
   }
 
@@ -37,9 +56,17 @@ class DumpDevice : public Device {
     return folder_ / fmt::format("{:02}_{}", number++, program);
   }
 
+  struct Written {
+    fs::path folder;
+    std::shared_ptr<const Plan> plan;
+    Dump dump;
+  };
+
   std::shared_ptr<Device> device_;
   fs::path folder_;
   DumpOptions options_;
+  std::shared_ptr<const LaunchTimer> timer_;
+  std::vector<Written> written_;
 };
 
 bool names_gpu_code(const std::vector<std::string>& stages) {
@@ -48,21 +75,20 @@ bool names_gpu_code(const std::vector<std::string>& stages) {
 
 }  // namespace
 
-std::shared_ptr<Device> make_dump_device(std::shared_ptr<Device> device, fs::path folder, DumpOptions options) {
-  return std::make_shared<DumpDevice>(std::move(device), std::move(folder), std::move(options));
-}
-
-std::shared_ptr<Device> dumping(std::shared_ptr<Device> device, const DeviceOptions& options) {
+std::shared_ptr<Device> open_dumping(const std::function<std::shared_ptr<Device>(const DeviceOptions&)>& open, DeviceOptions options) {
   const std::string folder = switch_value("MOXIE_DUMP");
-  if (folder.empty()) return device;
+  if (folder.empty()) return open(options);
   DumpOptions dump;
   dump.kernels = switch_value("MOXIE_DUMP_FILTER");
   dump.stages = split_list(switch_value("MOXIE_DUMP_STAGES"));
   dump.cache_directory = options.cache_directory;
   dump.schedule = options.schedule.empty() ? switch_value("MOXIE_SCHEDULE") : options.schedule;
+  const auto timer = std::make_shared<LaunchTimer>();
+  if (!options.observer) options.observer = timer;
+  std::shared_ptr<Device> device = open(options);
   if (!device->name().starts_with("cuda") && !names_gpu_code(dump.stages))
     dump.no_gpu_code = fmt::format("device {} runs no code of a GPU; name ptx or sass in MOXIE_DUMP_STAGES to have it all the same", device->name());
-  return make_dump_device(std::move(device), folder, std::move(dump));
+  return std::make_shared<DumpDevice>(std::move(device), folder, std::move(dump), timer);
 }
 
 }  // namespace moxie

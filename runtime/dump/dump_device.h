@@ -1,16 +1,14 @@
 #pragma once
 // A device that writes what it compiles, for MOXIE_DUMP.
-#include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "runtime/device.h"
-#include "runtime/dump/dump.h"
 
 namespace moxie {
 
-/// Works like `device`, and writes a dump per Plan into a folder of its own below `folder`, whether or not its kernels come from a cache.
-std::shared_ptr<Device> make_dump_device(std::shared_ptr<Device> device, std::filesystem::path folder, DumpOptions options);
-/// The same as MOXIE_DUMP and the switches beside it say; `device` itself where MOXIE_DUMP is not set.
-std::shared_ptr<Device> dumping(std::shared_ptr<Device> device, const DeviceOptions& options);
+/// The device that `open` gives or, with MOXIE_DUMP set, one that works like it and writes a dump per Plan into a folder of its own, whether or not
+/// kernels come from a cache. When it goes, it adds the times of kernels, where the device measures them.
+std::shared_ptr<Device> open_dumping(const std::function<std::shared_ptr<Device>(const DeviceOptions&)>& open, DeviceOptions options);
 
 }  // namespace moxie

@@ -1,15 +1,13 @@
 #include "runtime/dump/dump_folder.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 
 #include "compiler/support/error.h"
 #include "runtime/cache_file.h"
 #include "runtime/dump/dump_json.h"
+#include "runtime/dump/text_folder.h"
 
 namespace moxie {
 namespace {
@@ -18,14 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr int kFormat = 1;
 constexpr const char* kManifest = "manifest.json";
-
-/// Not flushed to the disk: a dump can be made again.
-void write_text(const fs::path& path, std::string_view text) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (!file) throw fs::filesystem_error("write", path, std::error_code(errno, std::generic_category()));
-}
 
 std::string file_name(const StageText& text, const std::string& kernel) {
   if (!text.file.empty()) return text.file;
@@ -106,17 +96,7 @@ void write_dump(const Dump& dump, const fs::path& folder) {
   std::error_code ignored;
   if (fs::exists(folder, ignored) && !fs::is_empty(folder, ignored) && !is_dump_folder(folder))
     throw DataError(fmt::format("{} holds something that is no dump; name another folder", folder.string()));
-  // Written beside and renamed, so that nobody sees half a dump.
-  const fs::path unfinished = folder.string() + fmt::format(".tmp-{}", getpid());
-  try {
-    fs::create_directories(unfinished);
-    write_all(dump, unfinished);
-    fs::remove_all(folder);
-    fs::rename(unfinished, folder);
-  } catch (const fs::filesystem_error& error) {
-    fs::remove_all(unfinished, ignored);
-    throw DataError(fmt::format("cannot write the dump {}: {}; name another folder", folder.string(), error.code().message()));
-  }
+  write_folder(folder, [&](const fs::path& unfinished) { write_all(dump, unfinished); });
 }
 
 bool is_dump_folder(const fs::path& folder) {

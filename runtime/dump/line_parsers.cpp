@@ -125,15 +125,28 @@ namespace {
 constexpr int kUnit = 1000, kFile = 1001, kType = 1002, kTypes = 1003, kFirstFunction = 1010;
 constexpr int kFirstLine = 2000;
 
-std::string debug_metadata(const std::vector<std::pair<int, int>>& locations, const std::vector<int>& functions) {
+struct DebugFunction {
+  std::string name;
+  int line;
+};
+
+/// k of `define void @"k"(...) {`
+std::string function_name(std::string_view definition) {
+  const std::size_t at = std::min(definition.find('@'), definition.size() - 1) + 1;
+  std::string name(definition.substr(at, definition.find('(', at) - at));
+  std::erase(name, '"');
+  return name;
+}
+
+std::string debug_metadata(const std::vector<std::pair<int, int>>& locations, const std::vector<DebugFunction>& functions, std::string_view file) {
   std::string text = fmt::format("\n!llvm.dbg.cu = !{{!{}}}\n!llvm.module.flags = !{{!{}, !{}}}\n", kUnit, kTypes + 1, kTypes + 2);
   text += fmt::format("!{} = distinct !DICompileUnit(language: DW_LANG_C, file: !{}, producer: \"moxie\", isOptimized: true, runtimeVersion: 0, emissionKind: LineTablesOnly)\n", kUnit, kFile);
-  text += fmt::format("!{} = !DIFile(filename: \"kernel.ll\", directory: \".\")\n", kFile);
+  text += fmt::format("!{} = !DIFile(filename: \"{}\", directory: \".\")\n", kFile, file);
   text += fmt::format("!{} = !DISubroutineType(types: !{})\n!{} = !{{}}\n", kType, kTypes, kTypes);
   text += fmt::format("!{} = !{{i32 2, !\"Debug Info Version\", i32 3}}\n!{} = !{{i32 7, !\"Dwarf Version\", i32 4}}\n", kTypes + 1, kTypes + 2);
   for (std::size_t k = 0; k < functions.size(); ++k) {
-    text += fmt::format("!{} = distinct !DISubprogram(name: \"part{}\", file: !{}, line: {}, type: !{}, unit: !{}, spFlags: DISPFlagDefinition | DISPFlagOptimized)\n",
-                        kFirstFunction + static_cast<int>(k), k, kFile, functions[k], kType, kUnit);
+    text += fmt::format("!{} = distinct !DISubprogram(name: \"{}\", file: !{}, line: {}, type: !{}, unit: !{}, spFlags: DISPFlagDefinition | DISPFlagOptimized)\n",
+                        kFirstFunction + static_cast<int>(k), functions[k].name, kFile, functions[k].line, kType, kUnit);
   }
   for (const auto& [line, function] : locations)
     text += fmt::format("!{} = !DILocation(line: {}, scope: !{})\n", kFirstLine + line, line, kFirstFunction + function);
@@ -144,10 +157,10 @@ bool is_instruction(std::string_view line) { return line.starts_with("  "); }
 
 }  // namespace
 
-std::string with_debug_lines(std::string_view llvm_ir) {
+std::string with_debug_lines(std::string_view llvm_ir, std::string_view file) {
   std::string text;
   std::vector<std::pair<int, int>> locations;
-  std::vector<int> functions;
+  std::vector<DebugFunction> functions;
   int number = 0;
   bool inside = false;
   for (const std::string_view line : split_lines(llvm_ir)) {
@@ -155,7 +168,7 @@ std::string with_debug_lines(std::string_view llvm_ir) {
     const bool begins = line.starts_with("define ") && line.ends_with(" {");
     if (begins) {
       inside = true;
-      functions.push_back(number);
+      functions.push_back({function_name(line), number});
       text += fmt::format("{} !dbg !{} {{\n", line.substr(0, line.size() - 2), kFirstFunction + static_cast<int>(functions.size()) - 1);
       continue;
     }
@@ -167,7 +180,7 @@ std::string with_debug_lines(std::string_view llvm_ir) {
     }
     text += '\n';
   }
-  return text + debug_metadata(locations, functions);
+  return text + debug_metadata(locations, functions, file);
 }
 
 namespace {

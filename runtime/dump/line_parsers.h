@@ -19,7 +19,8 @@ LineTable lines_by_name(std::string_view later, std::string_view earlier);
 LineTable lines_of_definitions(std::string_view loops, const LineTable& by_definition, std::string_view program);
 
 /// LLVM IR whose instructions name their own lines as lines of source, so that all that LLVM makes of it can be traced.
-std::string with_debug_lines(std::string_view llvm_ir);
+/// `file` is what debuggers are told.
+std::string with_debug_lines(std::string_view llvm_ir, std::string_view file = "kernel.ll");
 TracedText trace_llvm(std::string_view optimised);
 TracedText trace_assembly(std::string_view assembly);
 

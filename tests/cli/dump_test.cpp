@@ -152,3 +152,52 @@ TEST_CASE("the page is complete in itself, and its lines lead to each other") {
   };
   CHECK(panes_with_hits() == 4);
 }
+
+TEST_CASE("dump diff says what changed and what it cost") {
+  const Workshop shop;
+  shop.write("a.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = exp(x[n])\n");
+  shop.write("b.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = exp(x[n]) + exp(2*x[n])\n");
+  for (const char* name : {"a", "b"}) REQUIRE(shop.moxie({"dump", std::string(name) + ".mox", "--dim", "N=100", "-o", name}).code == 0);
+  const Outcome same = shop.moxie({"dump", "diff", "a", "a"});
+  CHECK(same.code == 0);
+  CHECK(same.out.empty());
+  const Outcome changed = shop.moxie({"dump", "diff", "a", "b", "--stage", "ir,loop"});
+  CHECK(changed.code == 1);
+  CHECK(contains(changed.out, "+output y[n] = exp(x[n]) + exp(2*x[n])"));
+  CHECK(contains(changed.out, "special operations: 100 -> "));
+  CHECK(shop.moxie({"dump", "diff", "a", "nowhere"}).code == 1);
+  CHECK(shop.moxie({"dump", "diff", "a"}).code == 2);
+  CHECK(shop.moxie({"dump"}).code == 2);
+}
+
+TEST_CASE("a kernel is run again alone, with what it read in a run") {
+  const Workshop shop;
+  const Outcome outcome = shop.moxie(with(kDump, {"--repro", "k_mean", "-o", "alone"}));
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  if (shop.shell("command -v cc").code != 0) {
+    MESSAGE("skipped: there is no C compiler");
+    return;
+  }
+  const Outcome again = shop.shell("sh alone/build.sh");
+  CHECK_MESSAGE(again.code == 0, again.out, again.err);
+  CHECK(contains(again.out, "mean: the same bits, 512 elements"));
+  REQUIRE(shop.shell("printf 'xxxx' | dd of=alone/buffer0.before conv=notrunc").code == 0);
+  const Outcome unknown = shop.moxie(with(kDump, {"--repro", "k_meen"}));
+  CHECK(unknown.code == 2);
+  CHECK(contains(unknown.err, "k_mean"));
+}
+
+TEST_CASE("kernels are measured where they run") {
+  const Workshop shop;
+  const Json json = Json::parse(shop.moxie(with(kDump, {"--json", "--measure"})).out);
+  for (const Json& kernel : json.at("kernels")) CHECK(kernel.at("measured_s") > 0);
+  REQUIRE(shop.moxie({"check", "gpn.kappa", "--dim", "N=2,R=3"}, "MOXIE_DUMP=d MOXIE_DUMP_STAGES=loop ").code == 0);
+  std::size_t measured = 0;
+  for (const auto& folder : std::filesystem::directory_iterator(shop.path("d"))) {
+    const Json manifest = Json::parse(read_file(folder.path() / "manifest.json"));
+    for (const Json& kernel : manifest.at("kernels")) measured += kernel.at("measured_s").is_number();
+  }
+  CHECK(measured > 0);
+  REQUIRE(shop.moxie(with(kDump, {"-o", "e", "--stage", "ir"})).code == 0);
+  CHECK(shop.moxie({"dump", "e", "--measure"}).code == 2);
+}

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/diff/differentiate.h"
 #include "compiler/fuse/fuse.h"
 #include "compiler/rewrite/passes.h"
 #include "ops/catalogue.h"
@@ -103,4 +104,49 @@ TEST_CASE("equally spaced inducing points are summed over their midpoints") {
   const std::string text =
       print(optimise(specialise(load_op("gpn.response_variance_equispaced"), {{"N", 10}, {"R", 14}})));
   CHECK(text.find("in 0..27") != std::string::npos);
+}
+
+namespace {
+
+/// The covariance with its gradients, as a layer in training needs it.
+FusedProgram covariance_and_gradients(const char* op) {
+  Program program = load_op(op);
+  DimValues dims = {{"N", 50}, {"R", 14}, {"J", 10}};
+  std::erase_if(dims, [&](const auto& dim) { return !program.find_dim(dim.first); });
+  program = differentiate(program, {"mean", "covariance"}, {"mu", "cov", "U", "noise"});
+  return fuse(optimise(specialise(program, dims)));
+}
+
+}  // namespace
+
+TEST_CASE("value and gradients of a pair of units come from one kernel") {
+  const FusedProgram program = covariance_and_gradients("gpn.response_covariance");
+  int kernels = 0;
+  for (const Step& step : program.steps) {
+    const Kernel* kernel = std::get_if<Kernel>(&step);
+    if (!kernel) continue;
+    const bool sums_pairs = std::ranges::any_of(kernel->roots, [](const KernelRoot& root) { return root.accumulate && root.locals.size() >= 3; });
+    const bool has_pairs = std::ranges::any_of(kernel->roots, [](const KernelRoot& root) { return !root.accumulate && root.locals.size() == 2; });
+    kernels += sums_pairs && has_pairs ? 1 : 0;
+  }
+  CHECK(kernels == 1);
+}
+
+TEST_CASE("the series has no loop over its terms") {
+  for (const Definition& definition : covariance_and_gradients("gpn.response_covariance_series").program.definitions) {
+    CHECK(!definition.scan);
+    for (const AxisDecl& axis : definition.axes) CHECK(axis.extent != Affine(10));
+  }
+}
+
+TEST_CASE("rows as long as a page are stored a line apart") {
+  const FusedProgram program = fused(R"(dim N = 1024, R = 14
+index n:N, r:R, t:R, u:R
+input a[R,R,N], b[R,R,N]
+let c[n,r,t] = sum[u](a[r,u,n]*b[u,t,n])
+output d[r,t,n] = sum[u](c[n,r,u]*c[n,u,t])
+)");
+  const Definition& c = *program.program.find_definition("c");
+  CHECK(c.axes[0].extent == Affine(1024 + 16));
+  CHECK(c.axes[0].range == Range::extent(1024));
 }

@@ -110,3 +110,26 @@ output y[s,n] = sum[k](x[s,k]*v[n,k])
 )",
         {{{"S", 2}, {"N", 2}, {"K", 3}}, {{"x", {1, 2, 3, 4, 5, 6}}, {"w", {0.5, 0.25}}}});
 }
+
+TEST_CASE("exponentials in arithmetic progression are multiplied from round to round, where none can leave the numbers") {
+  check(R"(dim N, T
+index n:N, t:T, r in 0..3
+input x[N], w[T]
+output y[n] = sum[r,t](w[t]*exp(max(min(x[n]*r, 2), -2)*(t - 3)))
+output z[n] = sum[t](w[t]*exp(30*x[n]*(t - 7)))
+)",
+        {{{"N", 3}, {"T", 8}}, {{"x", {1, -2, 0.5}}, {"w", {1, 2, 3, 4, 5, 6, 7, 8}}}});
+}
+
+TEST_CASE("sums over both parts of a triangle accumulate in the loops of its elements") {
+  check(R"(dim S, N, R
+index s:S, n:N, m:N, r:R, t:R
+input x[S,N], w[R], g[S,N,N]
+let pair[s,n,m in n+1..N] = sum[r,t](w[r]*w[t]*exp(-(x[s,n]*w[r] - x[s,m]*w[t])^2))
+output y[s,n,m] = where(n < m, pair[s,n,m], where(m < n, pair[s,m,n], 0))
+output upper[r,n] = sum[s](sum[m in n+1..N](g[s,n,m]*sum[t](w[t]*exp(-(x[s,n]*w[r] - x[s,m]*w[t])^2))))
+output lower[t,m] = sum[s](sum[n in 0..m](g[s,n,m]*sum[r](w[r]*exp(-(x[s,n]*w[r] - x[s,m]*w[t])^2))))
+)",
+        {{{"S", 2}, {"N", 5}, {"R", 4}},
+         {{"x", {1, 2, 3, 4, 5, 0, -1, 0.5, 0.25, 1}}, {"w", {0.5, 0.1, -0.3, 0.7}}, {"g", std::vector<double>(50, 0.5)}}});
+}

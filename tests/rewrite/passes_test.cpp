@@ -130,3 +130,39 @@ output z[i,n] = sum[s](tanh(x[s]*(i + n)))
 )",
             {{"S", 3}, {"N", 0}});
 }
+
+TEST_CASE("a short recurrence of single elements is unrolled, forwards and backwards") {
+  for (const char* direction : {"", " backwards"}) {
+    const std::string before = *direction ? "t == T-1, 1, h[t+1,s]" : "t == 0, 1, h[t-1,s]";
+    const std::string text = "dim S dynamic, T = 4\nindex s:S, t:T\ninput x[S], z[T]\nscan t" + std::string(direction) +
+                             " {\n  let h[t,s] = z[t]*where(" + before + ")*x[s]\n}\noutput y[s] = sum[t](z[t]*h[t,s])\n";
+    const Program result = optimised(text.c_str(), {{"S", 3}, {"T", 4}});
+    CHECK(result.definitions.size() == 1);
+  }
+}
+
+TEST_CASE("a recurrence whose steps somebody wants stays a scan") {
+  const Program result = optimised(R"(dim S dynamic, T = 4
+index s:S, t:T
+input x[S], z[T]
+scan t {
+  output h[t,s] = z[t]*where(t == 0, 1, h[t-1,s])*x[s]
+}
+)",
+                                   {{"S", 3}, {"T", 4}});
+  CHECK(result.definitions[0].scan.has_value());
+}
+
+TEST_CASE("the summands of a triangle's sums are computed once a pair") {
+  const Program result = optimised(R"(dim S dynamic, N = 9, R = 14
+index s:S, n:N, m:N, r:R, t:R
+input x[S,N], w[R]
+let row[s,n] = sum[m in n+1..N](sum[r,t](w[r]*w[t]*tanh(x[s,n]*w[r] - x[s,m]*w[t])))
+let column[s,n] = sum[m in 0..n](sum[r,t](w[r]*tanh(x[s,m]*w[r] - x[s,n]*w[t])))
+output y[s,n] = row[s,n] + column[s,n]
+output z[s,n,m] = x[s,n]*x[s,m]
+)",
+                                   {{"S", 3}, {"N", 9}, {"R", 14}});
+  const auto over_pairs = std::ranges::count_if(result.definitions, [](const Definition& d) { return !d.output && d.axes.size() == 3; });
+  CHECK(over_pairs == 2);
+}

@@ -105,7 +105,8 @@ TEST_CASE("a network with a posterior is trained, reported and diagnosed") {
   const nlohmann::json metrics = last_metrics(shop, "run");
   CHECK(metrics.at("kl").get<double>() > 0);
   CHECK(metrics.at("jitter").size() == 2);
-  CHECK(metrics.at("kl").is_number());
+  CHECK(metrics.at("covariance") == "series:6");
+  CHECK(metrics.at("covariance_error").get<double>() >= 0);
   CHECK(read_file(shop.path("run/report.html")).ends_with("</body></html>\n"));
 
   const nlohmann::json scores = nlohmann::json::parse(shop.moxie({"predict", "run", "--json"}).out);

@@ -53,6 +53,9 @@ TEST_CASE("regression, many seeds, and measurements without data") {
   const Workshop limit;
   CHECK(limit.moxie({"experiment", "clt", "--out", "out", "--rows", "1,20", "--replicates", "2"}).code == 0);
   const nlohmann::json table = results(limit, "clt").at("table");
+  const Outcome again =
+      limit.moxie({"experiment", "clt", "--out", "out", "--rows", "1,20", "--replicates", "2", "--json"});
+  CHECK(nlohmann::json::parse(again.out) == results(limit, "clt"));
   CHECK(table.at(0).at("metric") == "ks_distance");
   CHECK(table.at(1).at("mean").get<double>() < table.at(0).at("mean").get<double>());
   const Workshop iteration;

@@ -4,12 +4,14 @@
 #include <algorithm>
 
 #include "runtime/atomic_file.h"
+#include "runtime/dump/dump_compare.h"
 #include "runtime/dump/dump_folder.h"
 #include "runtime/dump/dump_html.h"
 #include "runtime/dump/stages.h"
 #include "runtime/switches.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
+#include "tools/commands/dump_run.h"
 #include "tools/commands/dump_source.h"
 
 namespace moxie {
@@ -19,7 +21,8 @@ struct DumpCommand {
   DumpSource source;
   DumpOptions options;
   std::string folder, page;
-  bool json = false;
+  std::string repro;
+  bool json = false, measure = false;
 };
 
 void print_stage(const StageText& text, const std::string& kernel, bool with_head) {
@@ -52,16 +55,42 @@ std::string why_no_gpu_code(const DumpCommand& command) {
   return prints_stages && !wants_code ? "nobody asked for it" : "";
 }
 
+const Compilation& needs_run(const DumpInput& input, std::string_view option) {
+  if (input.compilation) return *input.compilation;
+  throw UsageError(fmt::format("{} runs kernels: it needs a formula or the folder of a run", option));
+}
+
 int run_dump(const DumpCommand& command) {
+  if (command.source.program.source.empty()) throw UsageError("name what to dump: a .mox file, a built-in formula, the folder of a run, a dump, or an entry of the kernel cache");
   DumpOptions options = command.options;
   options.schedule = switch_value("MOXIE_SCHEDULE");
   options.no_gpu_code = why_no_gpu_code(command);
-  const Dump dump = load_dump(command.source, options);
+  DumpInput input = load_dump_input(command.source, options);
+  if (!command.repro.empty()) {
+    const std::string folder = command.folder.empty() ? command.repro + ".repro" : command.folder;
+    write_kernel_repro(needs_run(input, "--repro"), input.dump, command.repro, folder);
+    fmt::print("sh {}/build.sh  # builds and runs {} alone\n", folder, command.repro);
+    return 0;
+  }
+  if (command.measure) measure_kernels(needs_run(input, "--measure"), input.dump);
+  const Dump& dump = input.dump;
   if (!command.folder.empty()) write_dump(dump, command.folder);
   if (!command.page.empty()) atomic_write(command.page, dump_html(dump));
-  if (command.json) fmt::print("{}", dump_json(dump, !command.options.stages.empty()));
-  if (command.folder.empty() && command.page.empty() && !command.json) print_stages(dump, command.options);
+  if (command.json) fmt::print("{}", dump_json(dump, !options.stages.empty()));
+  if (command.folder.empty() && command.page.empty() && !command.json) print_stages(dump, options);
   return 0;
+}
+
+struct CompareCommand {
+  std::string before, after;
+  DumpOptions options;
+};
+
+/// 1 where the dumps differ, as diff does.
+int run_compare(const CompareCommand& command) {
+  const std::string text = compare_dumps(read_dump(command.before), read_dump(command.after), command.options);
+  fmt::print("{}", text);
+  return text.empty() ? 0 : 1;
 }
 
 void add_stage_option(CLI::App& app, std::vector<std::string>& stages) {
@@ -74,13 +103,19 @@ void add_stage_option(CLI::App& app, std::vector<std::string>& stages) {
   app.add_option("--stage", stages, help)->delimiter(',')->allow_extra_args(false)->check(CLI::IsMember(names));
 }
 
+void add_kernel_option(CLI::App& app, std::string& kernels) {
+  app.add_option("--kernel", kernels, "only kernels in whose names this regular expression is found");
+}
+
 }  // namespace
 
 Work add_dump(CLI::App& app) {
   auto command = std::make_shared<DumpCommand>();
   add_dump_source_options(app, command->source);
+  // Not with `dump diff`.
+  app.get_option("program")->required(false);
   add_stage_option(app, command->options.stages);
-  app.add_option("--kernel", command->options.kernels, "only kernels in whose names this regular expression is found");
+  add_kernel_option(app, command->options.kernels);
   std::vector<std::string> gpus;
   for (const GpuModel& model : gpu_models()) gpus.emplace_back(model.name);
   app.add_option("--gpu", command->options.gpu, "the GPU that figures and code are for; none is needed")
@@ -89,7 +124,16 @@ Work add_dump(CLI::App& app) {
   app.add_option("-o,--out", command->folder, "write a folder of files with a manifest.json instead of printing");
   app.add_option("--html", command->page, "write one page that links the lines of all stages, for a browser; it needs no network");
   app.add_flag("--json", command->json, "figures of every kernel as JSON; with --stage also the texts");
-  return [command] { return run_dump(*command); };
+  app.add_flag("--measure", command->measure, "also run everything on this processor, with made-up inputs, for the times of kernels");
+  app.add_option("--repro", command->repro, "write a folder that reruns this kernel alone, on the CPU: text, code, inputs, a program in C and a build line");
+
+  auto compare = std::make_shared<CompareCommand>();
+  CLI::App* diff = app.add_subcommand("diff", "what changed between two dumps, and what it cost; 1 is the exit code where something did");
+  diff->add_option("before", compare->before, "a folder that -o or MOXIE_DUMP wrote")->required();
+  diff->add_option("after", compare->after, "another one")->required();
+  add_stage_option(*diff, compare->options.stages);
+  add_kernel_option(*diff, compare->options.kernels);
+  return [command, compare, diff] { return diff->parsed() ? run_compare(*compare) : run_dump(*command); };
 }
 
 }  // namespace moxie

@@ -57,22 +57,22 @@ void add_dump_source_options(CLI::App& app, DumpSource& source) {
   add_gradient_options(app, source.grad, source.wrt);
 }
 
-Dump load_dump(const DumpSource& source, const DumpOptions& options) {
+DumpInput load_dump_input(const DumpSource& source, const DumpOptions& options) {
   const fs::path path = source.program.source;
   std::error_code ignored;
   if (is_dump_folder(path)) {
     refuse_program_options(source, "a dump");
-    return selected(read_dump(path), options);
-  }
-  if (fs::is_directory(path, ignored)) {
-    refuse_program_options(source, "a folder of a run");
-    return make_dump(training_step_of(path), options);
+    return {{}, selected(read_dump(path), options)};
   }
   if (path.extension() == ".kernel") {
     refuse_program_options(source, "an entry of the kernel cache");
-    return selected(dump_of_cached_kernel(path), options);
+    return {{}, selected(dump_of_cached_kernel(path), options)};
   }
-  return make_dump(formula(source), options);
+  const bool is_run = fs::is_directory(path, ignored);
+  if (is_run) refuse_program_options(source, "a folder of a run");
+  Compilation compilation = is_run ? training_step_of(path) : formula(source);
+  Dump dump = make_dump(compilation, options);
+  return {std::move(compilation), std::move(dump)};
 }
 
 }  // namespace moxie

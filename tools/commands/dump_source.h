@@ -10,6 +10,12 @@ struct DumpSource {
   std::vector<std::string> grad, wrt;
 };
 void add_dump_source_options(CLI::App& app, DumpSource& source);
-Dump load_dump(const DumpSource& source, const DumpOptions& options);
+
+/// What is there to dump.
+struct DumpInput {
+  std::optional<Compilation> compilation;  // of what can run
+  Dump dump;
+};
+DumpInput load_dump_input(const DumpSource& source, const DumpOptions& options);
 
 }  // namespace moxie

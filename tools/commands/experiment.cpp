@@ -26,6 +26,7 @@ struct ExperimentChoice {
   std::string name;
   ExperimentOptions options;
   DeviceChoice device;
+  bool json = false;  // print the table's JSON and nothing else
 };
 
 std::string processor() {
@@ -93,7 +94,7 @@ void write_tables(const Experiment& experiment, const ExperimentChoice& choice, 
   const std::string text = markdown(experiment, table);
   atomic_write(choice.options.out / fmt::format("{}.json", experiment.name), json.dump(1) + "\n");
   atomic_write(choice.options.out / fmt::format("{}.md", experiment.name), text);
-  fmt::print("{}", text);
+  fmt::print("{}", choice.json ? json.dump(1) + "\n" : text);
 }
 
 std::string in_short(const Experiment& experiment, const Json& result) {
@@ -125,6 +126,7 @@ int run_experiment(ExperimentChoice choice) {
       return 0;
     }
     measurements.push_back(*result);
+    if (choice.json) continue;
     fmt::print("{:>4}/{}  {}, {}, {}{}\n", measurements.size(), cells.size(), cell.row, cell.column, cell.replicate,
                in_short(experiment, *result));
     std::fflush(stdout);
@@ -156,6 +158,7 @@ Work add_experiment(CLI::App& app) {
   app.add_option("--replicates", options.replicates, "seeds or splits");
   app.add_option("--set", options.settings, "an option of `moxie train` for every run, as in --set epochs=100")
       ->allow_extra_args(false);
+  app.add_flag("--json", choice->json, "print the table and everything behind it as JSON");
   add_device_option(app, choice->device);
   add_threads_option(app, choice->device);
   return [choice] { return run_experiment(*choice); };

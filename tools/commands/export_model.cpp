@@ -35,7 +35,7 @@ void add_targets(NamedTensors& weights, const SavedModel& model) {
   }
   weights["target_mean"] = column(mean);
   weights["target_sd"] = column(sd);
-  weights["residual_variance"] = make_host_tensor(DType::f32, {}, std::vector<double>{model.residual_variance});
+  weights["variance_scale"] = make_host_tensor(DType::f32, {}, std::vector<double>{model.variance_scale});
 }
 
 Tensor declare(Program& program, const std::string& name, const HostTensor& tensor, SignDomain sign = SignDomain::Any) {
@@ -91,10 +91,10 @@ class Exporter {
     add_targets(weights_, model_);
     const Tensor mean = declare(program_, "target_mean", weights_.at("target_mean"));
     const Tensor sd = declare(program_, "target_sd", weights_.at("target_sd"));
-    const Tensor residual = declare(program_, "residual_variance", weights_.at("residual_variance"));
+    const Tensor variance_scale = declare(program_, "variance_scale", weights_.at("variance_scale"));
     program_.output("mean", {s_, o_}, of_network("mean") * sd(o_) + mean(o_));
     const bool knows_variance = network_.predict.find_definition("variance") != nullptr;
-    const Expr variance = knows_variance ? of_network("variance") : Expr(residual);
+    const Expr variance = knows_variance ? of_network("variance") * variance_scale : Expr(variance_scale);
     program_.output("variance", {s_, o_}, variance * sq(sd(o_)));
   }
 

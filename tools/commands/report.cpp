@@ -134,9 +134,12 @@ std::string settings(const TrainConfig& config) {
                      rows);
 }
 
-std::string jitter_text(const std::vector<Jitter>& jitter) {
+/// How covariances were computed, and what was added to them.
+std::string numerics(const FinalReport& report) {
   std::string text;
-  for (const Jitter& each : jitter)
+  if (!report.covariance.empty())
+    text += fmt::format("<p>Method for covariances: {}.</p>\n", escaped(report.covariance));
+  for (const Jitter& each : report.jitter)
     text += fmt::format("<p>{:g} is added to {}.</p>\n", each.amount, escaped(each.matrix));
   return text;
 }
@@ -207,7 +210,7 @@ std::string report_html(const TrainConfig& config, const FinalReport& report, Tr
       "content=\"width=device-width,initial-scale=1\">\n<title>{0}</title><style>{1}</style></head>\n"
       "<body><h1>{0}</h1>\n<p>{2}: epoch {3}, step {4}; the best parameters are those after epoch {5}.</p>\n",
       title, kStyle, escaped(state.finished), state.position.data.epoch + 1, state.position.step, state.best_epoch);
-  page += jitter_text(report.jitter) + score_table(report);
+  page += numerics(report) + score_table(report);
   page += section("Training", "The best validation loss decides about the parameters, and about the rate.",
                   history_charts(metrics));
   const Samples& test = run.data().test;

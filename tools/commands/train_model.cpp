@@ -127,7 +127,7 @@ SavedModel load_model(const std::filesystem::path& file) {
 }
 
 Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device)
-    : Evaluator(config, std::move(encoding), std::move(device), make_network(config, encoding)) {}
+    : Evaluator(config, encoding, std::move(device), make_network(config, encoding)) {}
 
 Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device,
                      const Network& network)

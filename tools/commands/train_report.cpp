@@ -125,6 +125,7 @@ std::string final_metrics_line(const FinalReport& report, const RunState& state)
   }
   if (report.test.kl) json["kl"] = *report.test.kl;
   if (report.test.covariance_error) json["covariance_error"] = *report.test.covariance_error;
+  if (!report.covariance.empty()) json["covariance"] = report.covariance;
   for (const Jitter& jitter : report.jitter) json["jitter"][jitter.matrix] = jitter.amount;
   json["elapsed_s"] = state.elapsed;
   return json.dump();

@@ -193,7 +193,8 @@ FinalReport TrainingRun::evaluate_best() {
   evaluator_.set_parameters(best_);
   const double variance = state_.variance_scale;
   return {evaluator_.evaluate(data_.train, variance), evaluator_.evaluate(data_.validation, variance),
-          evaluator_.evaluate(data_.test, variance), network_.jitter};
+          evaluator_.evaluate(data_.test, variance), network_.jitter,
+          config_.propagate == "covariance" ? config_.covariance : ""};
 }
 
 Prediction TrainingRun::predict(const Samples& samples) {

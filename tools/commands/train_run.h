@@ -26,6 +26,7 @@ struct EpochReport {
 struct FinalReport {
   Evaluation train, validation, test;
   std::vector<Jitter> jitter;
+  std::string covariance;  // how covariances were computed; empty without them
 };
 
 /// The Program that a run takes its steps with.

@@ -1,7 +1,8 @@
-// pow, with the special cases of C's pow. A literal exponent of the table is expanded; else x^y = e^(y log|x|), in f64
+// pow, with the special cases of C's pow. Small whole exponents are multiplied out; else x^y = e^(y log|x|), in f64
 // with the logarithm and the product in two words each, for their error is multiplied by up to 700.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "compiler/codegen/llvm/vector_math.h"
 #include "compiler/codegen/llvm/vector_math_tables.h"
@@ -12,22 +13,28 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-struct ConstantPower {
-  double exponent;
-  Vec (*expand)(const Vec& x);
-};
+/// More multiplications than this lose more digits than the general power.
+constexpr int kMostMultiplied = 16;
 
-constexpr ConstantPower kConstantPowers[] = {
-    {0, [](const Vec& x) { return constant(x, 1); }},
-    {1, [](const Vec& x) { return x; }},
-    {2, [](const Vec& x) { return x * x; }},
-    {3, [](const Vec& x) { return x * x * x; }},
-    {4, [](const Vec& x) { return (x * x) * (x * x); }},
-    {-1, [](const Vec& x) { return 1 / x; }},
-    {-2, [](const Vec& x) { return 1 / (x * x); }},
-    {0.5, [](const Vec& x) { return sqrt(x); }},
-    {-0.5, [](const Vec& x) { return 1 / sqrt(x); }},
-};
+/// By squaring, so that the powers of a series share what they have in common.
+Vec whole_power(const Vec& x, int n) {
+  if (n == 0) return constant(x, 1);
+  if (n == 1) return x;
+  const Vec half = whole_power(x, n / 2);
+  return n % 2 == 0 ? half * half : half * half * x;
+}
+
+/// The power, where the exponent is a constant for which there is something better than logarithms.
+std::optional<Vec> constant_power(const Vec& x, const Vec& y) {
+  const auto is = [&](double exponent) { return constant(y, exponent).val.text == y.val.text; };
+  for (int n = 0; n <= kMostMultiplied; ++n) {
+    if (is(n)) return whole_power(x, n);
+    if (is(-n)) return 1 / whole_power(x, n);
+  }
+  if (is(0.5)) return sqrt(x);
+  if (is(-0.5)) return 1 / sqrt(x);
+  return std::nullopt;
+}
 
 /// A number as high + low, the low part much smaller.
 struct TwoWords {
@@ -97,9 +104,7 @@ Vec pow_f64(const Vec& x, const Vec& y) {
 }  // namespace
 
 Vec pow(const Vec& x, const Vec& y) {
-  const auto literal = std::ranges::find_if(
-      kConstantPowers, [&](const ConstantPower& power) { return constant(y, power.exponent).val.text == y.val.text; });
-  if (literal != std::end(kConstantPowers)) return literal->expand(x);
+  if (const auto power = constant_power(x, y)) return *power;
   return x.val.type == Scalar::f32 ? to_f32(pow_f64(to_f64(x), to_f64(y))) : pow_f64(x, y);
 }
 
