@@ -16,6 +16,8 @@ using Inputs = std::map<std::string, std::string, std::less<>>;
 
 constexpr double kLeastVariance = 1e-3;  // of a pixel: what is black in every image must not promise infinite likelihood
 
+constexpr double kDarkness = -3;  // most pixels are black: sigmoid(-3) is what one starts as
+
 /// What a cell is made of.
 struct CellKind {
   const char* sequence;     // the operation
@@ -141,7 +143,7 @@ class SpGruBuilder {
     Inputs inputs;
     for (const std::string& part : parts()) inputs["h" + part] = "decoder.h" + part;
     parameter("readout.W", {p, n}, {Kind::Glorot}, "W", inputs);
-    parameter("readout.b", {p}, {Kind::Constant, 0}, "b", inputs);
+    parameter("readout.b", {p}, {Kind::Constant, kDarkness}, "b", inputs);
     builder_.apply(kind_.readout, {"readout.", std::move(inputs), {}, {{"mean", "mean"}}});
     if (!kind_.has_variances) return;
     const std::vector<Affine> shape = {Symbol::dim("S"), options_.frames_out, options_.pixels};
