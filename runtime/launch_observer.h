@@ -10,9 +10,10 @@ namespace moxie {
 class LaunchObserver {
  public:
   virtual ~LaunchObserver() = default;
-  /// Around every launch, on the thread that runs the plan. `buffers` are those of the kernel's LoopProgram; `arguments` those of all its calls, one call
-  /// after the other.
-  virtual void before(const LoweredKernel& kernel, const Plan& plan, std::span<void* const> buffers, std::span<const std::int64_t> arguments) = 0;
+  /// Around every launch, on the thread that runs the plan. `buffers` are those of the kernel's LoopProgram;
+  /// `arguments` those of all its calls, one call after the other.
+  virtual void before(const LoweredKernel& kernel, const Plan& plan, std::span<void* const> buffers,
+                      std::span<const std::int64_t> arguments) = 0;
   virtual void after(const LoweredKernel& kernel) = 0;
 };
 

@@ -7,12 +7,14 @@
 
 namespace moxie {
 
-/// The line of print(program) on which each statement of this very object begins. Constants are spelled where they are used and have none.
+/// The line of print(program) on which each statement of this very object begins. Constants are spelled where they are
+/// used and have none.
 using StatementLines = std::unordered_map<const Statement*, int>;
 StatementLines statement_lines(const LoopProgram& program);
 
-/// For every line of print(kernel.program) the definitions that it is part of: numbers from 1 in the order of the comments, which are also the
-/// lines of the comments. A statement is part of all definitions whose values depend on it.
+/// For every line of print(kernel.program) the definitions that it is part of: numbers from 1 in the order of the
+/// comments, which are also the lines of the comments. A statement is part of all definitions whose values depend on
+/// it.
 LineTable definition_lines(const LoweredKernel& kernel);
 
 }  // namespace moxie

@@ -1,5 +1,6 @@
 #pragma once
-// LineTable: which lines of one text were made from which lines of another. Every stage that is text keeps one to the stage before it.
+// LineTable: which lines of one text were made from which lines of another. Every stage that is text keeps one to the
+// stage before it.
 #include <cstddef>
 #include <string_view>
 #include <vector>
@@ -9,7 +10,8 @@ namespace moxie {
 /// For every line of a text, in order, the lines (from 1) of an earlier text that it was made from.
 using LineTable = std::vector<std::vector<int>>;
 
-/// Made while a text is written: what is written between open() and close() was made from some lines of the text before it.
+/// Made while a text is written: what is written between open() and close() was made from some lines of the text before
+/// it.
 class LineMarks {
  public:
   /// `offset` is the length of the text so far.

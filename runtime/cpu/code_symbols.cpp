@@ -11,7 +11,8 @@
 #include "runtime/log.h"
 #include "runtime/switches.h"
 
-// ---- The interface of gdb (and lldb), which finds these by their names: "JIT Compilation Interface" in its manual. ----
+// ---- The interface of gdb (and lldb), which finds these by their names: "JIT Compilation Interface" in its manual.
+// ----
 extern "C" {
 
 struct jit_code_entry {
@@ -58,7 +59,8 @@ void append_to_perf_map(const std::vector<LoadedObject::Function>& functions) {
   std::FILE* file = std::fopen(path.c_str(), "a");
   if (!file) return log_info(LogChannel::Codegen, "MOXIE_SYMBOLS: {} cannot be written", path);
   for (const LoadedObject::Function& function : functions)
-    fmt::print(file, "{:x} {:x} {}\n", reinterpret_cast<std::uintptr_t>(function.address), function.size, function.name);
+    fmt::print(file, "{:x} {:x} {}\n", reinterpret_cast<std::uintptr_t>(function.address), function.size,
+               function.name);
   std::fclose(file);
 }
 

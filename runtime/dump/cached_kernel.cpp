@@ -55,7 +55,8 @@ Dump dump_of_cached_kernel(const std::filesystem::path& file) {
   } else if (entry.source.find("__global__") != entry.source.npos) {
     dump.kernels.push_back(gpu_kernel(entry, cache));
   } else {
-    throw DataError(fmt::format("{} holds no kernel: it keeps measurements, or what a dump had compiled", file.string()));
+    throw DataError(
+        fmt::format("{} holds no kernel: it keeps measurements, or what a dump had compiled", file.string()));
   }
   return dump;
 }

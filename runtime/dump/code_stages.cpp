@@ -9,23 +9,24 @@
 #include "compiler/support/error.h"
 #include "runtime/atomic_file.h"
 #include "runtime/cache_file.h"
-#include "runtime/process.h"
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/plugin.h"
 #include "runtime/cuda/compiled_kernel.h"
-#include "runtime/temporary_folder.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/device.h"
 #include "runtime/dump/line_parsers.h"
 #include "runtime/parallel.h"
+#include "runtime/process.h"
+#include "runtime/temporary_folder.h"
 
 namespace moxie {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// What another compiler makes of a text, found in the cache where it was made before. A dump of known kernels then takes no compiler.
+/// What another compiler makes of a text, found in the cache where it was made before. A dump of known kernels then
+/// takes no compiler.
 template <class Make>
 std::string make_once(KernelCache& cache, const std::string& key, const Make& make) {
   if (auto known = cache.find(key)) return std::move(known->object);
@@ -55,7 +56,8 @@ GpuTools find_gpu_tools(const GpuModel& model, const std::string& why_not) {
     auto nvrtc = std::make_shared<const cuda::Nvrtc>();
     const auto& known = nvrtc->architectures();
     if (known.empty() || model.architecture < known.front())
-      return {nullptr, fmt::format("{} does not compile for {} (sm_{})", nvrtc->version(), model.name, model.architecture), 0};
+      return {nullptr,
+              fmt::format("{} does not compile for {} (sm_{})", nvrtc->version(), model.name, model.architecture), 0};
     return {std::move(nvrtc), {}, model.architecture};
   } catch (const DeviceError& error) {
     return {nullptr, error.what(), 0};
@@ -64,16 +66,19 @@ GpuTools find_gpu_tools(const GpuModel& model, const std::string& why_not) {
 
 /// NVRTC with its PTX in the place of the source, which the cache then keeps too.
 cuda::Compiler ptx_compiler(const std::shared_ptr<const cuda::Nvrtc>& nvrtc) {
-  return {cuda::nvrtc_compiler(nvrtc).version + " with PTX", [nvrtc](const std::string& text, std::span<const std::string>, int architecture) {
+  return {cuda::nvrtc_compiler(nvrtc).version + " with PTX",
+          [nvrtc](const std::string& text, std::span<const std::string>, int architecture) {
             cuda::Nvrtc::Compiled compiled = nvrtc->compile_with_ptx(text, architecture);
             compiled.entry.source = std::move(compiled.ptx);
             return std::move(compiled.entry);
           }};
 }
 
-/// Kernels with the schedules that the device `cuda` would take, compiled if there is a compiler and somebody wants to see what it gives.
-std::vector<cuda::CompiledKernel> gpu_kernels(const std::vector<const LoweredKernel*>& kernels, const GpuTools& tools, const GpuLimits& limits, const CudaPreferences& wanted,
-                                             KernelCache& cache) {
+/// Kernels with the schedules that the device `cuda` would take, compiled if there is a compiler and somebody wants to
+/// see what it gives.
+std::vector<cuda::CompiledKernel> gpu_kernels(const std::vector<const LoweredKernel*>& kernels, const GpuTools& tools,
+                                              const GpuLimits& limits, const CudaPreferences& wanted,
+                                              KernelCache& cache) {
   if (tools.nvrtc) {
     KernelOverrides none(fs::path{});
     cuda::KernelBuilder builder{ptx_compiler(tools.nvrtc), tools.architecture, cache, none};
@@ -89,7 +94,9 @@ std::vector<cuda::CompiledKernel> gpu_kernels(const std::vector<const LoweredKer
   return made;
 }
 
-int preamble_lines(const CudaKernel& kernel) { return count_lines(std::string_view(kernel.text).substr(0, kernel.own_begin)); }
+int preamble_lines(const CudaKernel& kernel) {
+  return count_lines(std::string_view(kernel.text).substr(0, kernel.own_begin));
+}
 
 StageText cuda_stage(const cuda::CompiledKernel& compiled, const GpuTools& tools) {
   const CudaKernel& kernel = compiled.kernel;
@@ -122,25 +129,31 @@ std::vector<std::string> disassemblers() {
 
 // ---- This processor ----
 
-StageText llvm_output(std::string name, std::string extension, const LlvmModule& module, LlvmOutput want, KernelCache& cache) {
+StageText llvm_output(std::string name, std::string extension, const LlvmModule& module, LlvmOutput want,
+                      KernelCache& cache) {
   const VectorMachine& machine = host_machine();
   try {
     const std::string text = make_once(cache, name + " with lines\n" + cpu_cache_key(module.text, machine),
                                        [&] { return compile_llvm(with_debug_lines(module.text), machine, want); });
-    return traced_stage(name, std::move(extension), "llvm", want == LlvmOutput::assembly ? trace_assembly(text) : trace_llvm(text));
+    return traced_stage(name, std::move(extension), "llvm",
+                        want == LlvmOutput::assembly ? trace_assembly(text) : trace_llvm(text));
   } catch (const CompileError& error) {
     return missing(std::move(name), std::move(extension), error.what());
   }
 }
 
-void add_gpu_stages(KernelDump& dump, const cuda::CompiledKernel& compiled, const GpuTools& tools, KernelCache& cache, const DumpOptions& options) {
+void add_gpu_stages(KernelDump& dump, const cuda::CompiledKernel& compiled, const GpuTools& tools, KernelCache& cache,
+                    const DumpOptions& options) {
   if (is_wanted(options, "cuda")) dump.stages.push_back(cuda_stage(compiled, tools));
   const bool has_code = !compiled.code.object.empty();
   if (is_wanted(options, "ptx")) {
-    dump.stages.push_back(has_code ? traced_stage("ptx", ".txt", "cuda", trace_ptx(compiled.code.source, preamble_lines(compiled.kernel)))
-                                   : missing("ptx", ".txt", tools.no_nvrtc));
+    dump.stages.push_back(
+        has_code ? traced_stage("ptx", ".txt", "cuda", trace_ptx(compiled.code.source, preamble_lines(compiled.kernel)))
+                 : missing("ptx", ".txt", tools.no_nvrtc));
   }
-  if (is_wanted(options, "sass")) dump.stages.push_back(has_code ? sass_stage(compiled.code.object, preamble_lines(compiled.kernel), cache) : missing("sass", ".txt", tools.no_nvrtc));
+  if (is_wanted(options, "sass"))
+    dump.stages.push_back(has_code ? sass_stage(compiled.code.object, preamble_lines(compiled.kernel), cache)
+                                   : missing("sass", ".txt", tools.no_nvrtc));
 }
 
 StageText loop_stage(const LoweredKernel& kernel, const std::string& optimised, const std::string& title) {
@@ -151,7 +164,8 @@ StageText loop_stage(const LoweredKernel& kernel, const std::string& optimised, 
   return stage;
 }
 
-KernelFigures figures_of(const cuda::CompiledKernel& compiled, const GpuTools& tools, const GpuModel& model, const DimValues& dims) {
+KernelFigures figures_of(const cuda::CompiledKernel& compiled, const GpuTools& tools, const GpuModel& model,
+                         const DimValues& dims) {
   KernelFigures figures;
   figures.block_threads = compiled.schedule.lanes * compiled.schedule.rows;
   figures.counts = count_operations(*compiled.lowered, dims);
@@ -175,7 +189,9 @@ bool wants_any(const DumpOptions& options, std::initializer_list<std::string_vie
 }  // namespace
 
 StageText sass_stage(const std::string& code, int skipped, KernelCache& cache) {
-  if (!code.starts_with("\x7f" "ELF")) return missing("sass", ".txt", "there is no machine code for this GPU: NVRTC gives PTX only");
+  if (!code.starts_with("\x7f"
+                        "ELF"))
+    return missing("sass", ".txt", "there is no machine code for this GPU: NVRTC gives PTX only");
   const TemporaryFolder folder;
   const fs::path cubin = folder.path() / "kernel.cubin", out = folder.path() / "sass";
   const auto disassemble = [&] {
@@ -186,7 +202,8 @@ StageText sass_stage(const std::string& code, int skipped, KernelCache& cache) {
       if (*status == 0) return read_text_file(out);
       throw CompileError(fmt::format("{} does not accept the machine code: {}", program, read_text_file(out)));
     }
-    throw DeviceError("there is no nvdisasm; install the CUDA toolkit's package cuda-nvdisasm and set CUDA_PATH or PATH");
+    throw DeviceError(
+        "there is no nvdisasm; install the CUDA toolkit's package cuda-nvdisasm and set CUDA_PATH or PATH");
   };
   try {
     const std::string text = make_once(cache, "sass\n" + code, disassemble);
@@ -196,24 +213,28 @@ StageText sass_stage(const std::string& code, int skipped, KernelCache& cache) {
   }
 }
 
-std::vector<StageText> cpu_stages(const std::string& kernel, const LlvmModule& module, KernelCache& cache, const DumpOptions& options) {
+std::vector<StageText> cpu_stages(const std::string& kernel, const LlvmModule& module, KernelCache& cache,
+                                  const DumpOptions& options) {
   std::vector<StageText> stages;
   if (is_wanted(options, "llvm")) {
     stages.push_back(traced_stage("llvm", ".ll", "loop", {module.text, module.lines}));
     stages.back().file = cpu_kernel_file(kernel, module.text, host_machine());
   }
-  if (is_wanted(options, "llvm-opt")) stages.push_back(llvm_output("llvm-opt", ".txt", module, LlvmOutput::optimised_ir, cache));
+  if (is_wanted(options, "llvm-opt"))
+    stages.push_back(llvm_output("llvm-opt", ".txt", module, LlvmOutput::optimised_ir, cache));
   if (is_wanted(options, "asm")) stages.push_back(llvm_output("asm", ".s", module, LlvmOutput::assembly, cache));
   return stages;
 }
 
-std::vector<KernelDump> dump_kernels(const std::vector<const LoweredKernel*>& kernels, const std::string& optimised, const std::string& optimised_title,
-                                     const DimValues& dims, const DumpOptions& options) {
+std::vector<KernelDump> dump_kernels(const std::vector<const LoweredKernel*>& kernels, const std::string& optimised,
+                                     const std::string& optimised_title, const DimValues& dims,
+                                     const DumpOptions& options) {
   KernelCache cache(cache_directory({.cache_directory = options.cache_directory}));
   const GpuModel& model = gpu_model(options.gpu);
   const GpuLimits limits = limits_of(model);
   const GpuTools tools = find_gpu_tools(model, options.no_gpu_code);
-  const std::vector<cuda::CompiledKernel> on_gpu = gpu_kernels(kernels, tools, limits, parse_cuda_preferences(options.schedule), cache);
+  const std::vector<cuda::CompiledKernel> on_gpu =
+      gpu_kernels(kernels, tools, limits, parse_cuda_preferences(options.schedule), cache);
 
   std::vector<KernelDump> dumps(kernels.size());
   in_parallel(kernels.size(), [&](std::size_t k) {
@@ -221,7 +242,8 @@ std::vector<KernelDump> dump_kernels(const std::vector<const LoweredKernel*>& ke
     if (is_wanted(options, "loop")) dumps[k].stages.push_back(loop_stage(*kernels[k], optimised, optimised_title));
     add_gpu_stages(dumps[k], on_gpu[k], tools, cache, options);
     if (wants_any(options, {"llvm", "llvm-opt", "asm"}))
-      std::ranges::move(cpu_stages(dumps[k].name, llvm_module(kernels[k]->program, host_machine()), cache, options), std::back_inserter(dumps[k].stages));
+      std::ranges::move(cpu_stages(dumps[k].name, llvm_module(kernels[k]->program, host_machine()), cache, options),
+                        std::back_inserter(dumps[k].stages));
     dumps[k].figures = figures_of(on_gpu[k], tools, model, dims);
   });
   return dumps;

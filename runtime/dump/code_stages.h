@@ -8,13 +8,15 @@
 
 namespace moxie {
 
-/// Of all kernels, which several threads compile; `stages` and figures that nobody wants are left out. Every kernel's `optimised` text is the Program that its
-/// definitions stand in.
-std::vector<KernelDump> dump_kernels(const std::vector<const LoweredKernel*>& kernels, const std::string& optimised, const std::string& optimised_title,
-                                     const DimValues& dims, const DumpOptions& options);
+/// Of all kernels, which several threads compile; `stages` and figures that nobody wants are left out. Every kernel's
+/// `optimised` text is the Program that its definitions stand in.
+std::vector<KernelDump> dump_kernels(const std::vector<const LoweredKernel*>& kernels, const std::string& optimised,
+                                     const std::string& optimised_title, const DimValues& dims,
+                                     const DumpOptions& options);
 
 /// LLVM IR and what becomes of it, as far as it is wanted.
-std::vector<StageText> cpu_stages(const std::string& kernel, const LlvmModule& module, KernelCache& cache, const DumpOptions& options);
+std::vector<StageText> cpu_stages(const std::string& kernel, const LlvmModule& module, KernelCache& cache,
+                                  const DumpOptions& options);
 /// `skipped` lines of the CUDA text are fragments.
 StageText sass_stage(const std::string& code, int skipped, KernelCache& cache);
 

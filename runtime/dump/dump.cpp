@@ -104,8 +104,10 @@ Dump make_dump(const Compilation& compilation, const DumpOptions& options) {
   std::ranges::move(rewrite_stages(compilation.task, texts[1]), std::back_inserter(texts));
   const std::string optimised = texts.back().text, title = texts.back().title;
   texts.push_back(plain_stage("fuse", fuse_text(compilation.plan)));
-  texts.push_back(plain_stage("schedule", schedule_text(compilation.plan, dump.dims, limits_of(gpu_model(options.gpu)), parse_cuda_preferences(options.schedule))));
-  std::ranges::copy_if(texts, std::back_inserter(dump.program), [&](const StageText& text) { return is_wanted(options, text.stage); });
+  texts.push_back(plain_stage("schedule", schedule_text(compilation.plan, dump.dims, limits_of(gpu_model(options.gpu)),
+                                                        parse_cuda_preferences(options.schedule))));
+  std::ranges::copy_if(texts, std::back_inserter(dump.program),
+                       [&](const StageText& text) { return is_wanted(options, text.stage); });
   dump.kernels = dump_kernels(chosen_kernels(compilation.plan, options.kernels), optimised, title, dump.dims, options);
   return dump;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Dump: what the compiler makes of a Program, stage by stage, as plain values: texts with line tables, and figures of every kernel.
+// Dump: what the compiler makes of a Program, stage by stage, as plain values: texts with line tables, and figures of
+// every kernel.
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,9 +22,9 @@ struct Compilation {
 
 /// One text of a stage.
 struct StageText {
-  std::string stage;     // "rewrite"
-  std::string title;     // "rewrite.04_inline": unique in its program or kernel; the stage's name where it has one text
-  std::string extension; // of a file that holds the text
+  std::string stage;  // "rewrite"
+  std::string title;  // "rewrite.04_inline": unique in its program or kernel; the stage's name where it has one text
+  std::string extension;      // of a file that holds the text
   std::string preamble = {};  // goes before the text in a file; the same in all kernels, and not counted in lines
   std::string text = {};
   std::string missing = {};  // why there is no text
@@ -52,12 +53,12 @@ struct Dump {
 };
 
 struct DumpOptions {
-  std::string kernels = {};               // a regular expression that is found in the names of kernels to show; empty: all
-  std::vector<std::string> stages = {};   // those to show; empty: all
+  std::string kernels = {};  // a regular expression that is found in the names of kernels to show; empty: all
+  std::vector<std::string> stages = {};  // those to show; empty: all
   std::string gpu = "H200";
-  std::string no_gpu_code = {};           // why kernels are not compiled for the GPU; empty: they are
-  std::string schedule = {};              // of GPU kernels, as in MOXIE_SCHEDULE
-  std::string cache_directory = {};       // as in DeviceOptions
+  std::string no_gpu_code = {};      // why kernels are not compiled for the GPU; empty: they are
+  std::string schedule = {};         // of GPU kernels, as in MOXIE_SCHEDULE
+  std::string cache_directory = {};  // as in DeviceOptions
 };
 
 /// Throws TypeError for an unknown GPU.

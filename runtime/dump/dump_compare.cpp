@@ -62,7 +62,8 @@ std::string summary(const std::string& diff) {
   return fmt::format("{} lines went, {} came", went, came);
 }
 
-std::string compare_texts(const std::vector<StageText>& before, const std::vector<StageText>& after, const DumpOptions& options) {
+std::string compare_texts(const std::vector<StageText>& before, const std::vector<StageText>& after,
+                          const DumpOptions& options) {
   std::string text;
   bool shown = false;
   for (const StageText& now : after) {
@@ -101,7 +102,8 @@ std::string compare_dumps(const Dump& before, const Dump& after, const DumpOptio
   const std::string program = compare_texts(before.program, after.program, options);
   if (!program.empty()) text += "program\n" + program;
   for (const KernelDump& kernel : before.kernels) {
-    if (matches(kernel.name, options.kernels) && !find_kernel(after, kernel.name)) text += fmt::format("kernel {} went\n", kernel.name);
+    if (matches(kernel.name, options.kernels) && !find_kernel(after, kernel.name))
+      text += fmt::format("kernel {} went\n", kernel.name);
   }
   for (const KernelDump& kernel : after.kernels) {
     if (!matches(kernel.name, options.kernels)) continue;
@@ -110,7 +112,8 @@ std::string compare_dumps(const Dump& before, const Dump& after, const DumpOptio
       text += fmt::format("kernel {} came\n", kernel.name);
       continue;
     }
-    const std::string changes = compare_figures(then->figures, kernel.figures) + compare_texts(then->stages, kernel.stages, options);
+    const std::string changes =
+        compare_figures(then->figures, kernel.figures) + compare_texts(then->stages, kernel.stages, options);
     if (!changes.empty()) text += fmt::format("kernel {}\n{}", kernel.name, changes);
   }
   return text;

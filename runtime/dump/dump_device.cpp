@@ -18,8 +18,12 @@ namespace fs = std::filesystem;
 
 class DumpDevice : public Device {
  public:
-  DumpDevice(std::shared_ptr<Device> device, fs::path folder, DumpOptions options, std::shared_ptr<const LaunchTimer> timer)
-      : device_(std::move(device)), folder_(std::move(folder)), options_(std::move(options)), timer_(std::move(timer)) {}
+  DumpDevice(std::shared_ptr<Device> device, fs::path folder, DumpOptions options,
+             std::shared_ptr<const LaunchTimer> timer)
+      : device_(std::move(device)),
+        folder_(std::move(folder)),
+        options_(std::move(options)),
+        timer_(std::move(timer)) {}
   /// Adds what the kernels took.
   ~DumpDevice() override {
     for (Written& written : written_) {
@@ -29,7 +33,8 @@ class DumpDevice : public Device {
       try {
         write_dump(written.dump, written.folder);
       } catch (const Error& error) {
-        log_info(LogChannel::Runtime, "MOXIE_DUMP: {} stays without measured times: {}", written.folder.string(), error.what());
+        log_info(LogChannel::Runtime, "MOXIE_DUMP: {} stays without measured times: {}", written.folder.string(),
+                 error.what());
       }
     }
   }
@@ -53,7 +58,9 @@ class DumpDevice : public Device {
  private:
   fs::path next_folder(const std::string& program) const {
     static std::atomic<int> number = 0;  // one count for all devices of a process
-    return folder_ / fmt::format("{:02}_{}", number++, program);
+    std::string name = fmt::format("{:02}_{}", number++, program);
+    std::ranges::replace(name, '/', '_');
+    return folder_ / name;
   }
 
   struct Written {
@@ -75,7 +82,8 @@ bool names_gpu_code(const std::vector<std::string>& stages) {
 
 }  // namespace
 
-std::shared_ptr<Device> open_dumping(const std::function<std::shared_ptr<Device>(const DeviceOptions&)>& open, DeviceOptions options) {
+std::shared_ptr<Device> open_dumping(const std::function<std::shared_ptr<Device>(const DeviceOptions&)>& open,
+                                     DeviceOptions options) {
   const std::string folder = switch_value("MOXIE_DUMP");
   if (folder.empty()) return open(options);
   DumpOptions dump;
@@ -87,7 +95,9 @@ std::shared_ptr<Device> open_dumping(const std::function<std::shared_ptr<Device>
   if (!options.observer) options.observer = timer;
   std::shared_ptr<Device> device = open(options);
   if (!device->name().starts_with("cuda") && !names_gpu_code(dump.stages))
-    dump.no_gpu_code = fmt::format("device {} runs no code of a GPU; name ptx or sass in MOXIE_DUMP_STAGES to have it all the same", device->name());
+    dump.no_gpu_code =
+        fmt::format("device {} runs no code of a GPU; name ptx or sass in MOXIE_DUMP_STAGES to have it all the same",
+                    device->name());
   return std::make_shared<DumpDevice>(std::move(device), folder, std::move(dump), timer);
 }
 

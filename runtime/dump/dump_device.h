@@ -7,8 +7,10 @@
 
 namespace moxie {
 
-/// The device that `open` gives or, with MOXIE_DUMP set, one that works like it and writes a dump per Plan into a folder of its own, whether or not
-/// kernels come from a cache. When it goes, it adds the times of kernels, where the device measures them.
-std::shared_ptr<Device> open_dumping(const std::function<std::shared_ptr<Device>(const DeviceOptions&)>& open, DeviceOptions options);
+/// The device that `open` gives or, with MOXIE_DUMP set, one that works like it and writes a dump per Plan into a
+/// folder of its own, whether or not kernels come from a cache. When it goes, it adds the times of kernels, where the
+/// device measures them.
+std::shared_ptr<Device> open_dumping(const std::function<std::shared_ptr<Device>(const DeviceOptions&)>& open,
+                                     DeviceOptions options);
 
 }  // namespace moxie

@@ -16,6 +16,13 @@ namespace fs = std::filesystem;
 
 constexpr int kFormat = 1;
 constexpr const char* kManifest = "manifest.json";
+/// Other folders have manifests too, but not this.
+constexpr const char* kFigures = "figures.txt";
+
+/// Names of files need not be UTF-8.
+std::string to_text(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 std::string file_name(const StageText& text, const std::string& kernel) {
   if (!text.file.empty()) return text.file;
@@ -42,9 +49,11 @@ Json write_texts(const std::vector<StageText>& texts, const std::string& kernel,
 }
 
 std::string read_part(const fs::path& folder, const std::string& name) {
-  if (name.find('/') != name.npos) throw DataError(fmt::format("{}: the file '{}' lies outside of the dump", (folder / kManifest).string(), name));
+  if (name.find('/') != name.npos)
+    throw DataError(fmt::format("{}: the file '{}' lies outside of the dump", (folder / kManifest).string(), name));
   const auto text = read_file(folder / name);
-  if (!text) throw DataError(fmt::format("{}: the file {} is missing; it stands in the manifest", folder.string(), name));
+  if (!text)
+    throw DataError(fmt::format("{}: the file {} is missing; it stands in the manifest", folder.string(), name));
   return *text;
 }
 
@@ -67,7 +76,8 @@ std::vector<StageText> read_texts(const Json& list, const fs::path& folder) {
 
 Dump dump_from(const Json& manifest, const fs::path& folder) {
   if (manifest.at("format") != kFormat)
-    throw DataError(fmt::format("{}: a dump of format {}; this program reads {}: dump again", folder.string(), manifest.at("format").dump(), kFormat));
+    throw DataError(fmt::format("{}: a dump of format {}; this program reads {}: dump again", folder.string(),
+                                manifest.at("format").dump(), kFormat));
   Dump dump = head_from_json(manifest);
   dump.program = read_texts(manifest.at("program"), folder);
   for (const Json& entry : manifest.at("kernels"))
@@ -86,27 +96,23 @@ void write_all(const Dump& dump, const fs::path& folder) {
     entry["stages"] = write_texts(kernel.stages, kernel.name, folder);
     manifest["kernels"].push_back(std::move(entry));
   }
-  write_text(folder / "figures.txt", figures_table(dump.kernels, dump.gpu));
-  write_text(folder / kManifest, manifest.dump() + "\n");
+  write_text(folder / kFigures, figures_table(dump.kernels, dump.gpu));
+  write_text(folder / kManifest, to_text(manifest, -1));
 }
 
 }  // namespace
 
 void write_dump(const Dump& dump, const fs::path& folder) {
-  std::error_code ignored;
-  if (fs::exists(folder, ignored) && !fs::is_empty(folder, ignored) && !is_dump_folder(folder))
-    throw DataError(fmt::format("{} holds something that is no dump; name another folder", folder.string()));
-  write_folder(folder, [&](const fs::path& unfinished) { write_all(dump, unfinished); });
+  write_folder(folder, kFigures, [&](const fs::path& unfinished) { write_all(dump, unfinished); });
 }
 
-bool is_dump_folder(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::exists(folder / kManifest, ignored);
-}
+bool is_dump_folder(const fs::path& folder) { return is_marked_folder(folder, kFigures); }
 
 Dump read_dump(const fs::path& folder) {
   const auto text = read_file(folder / kManifest);
-  if (!text) throw DataError(fmt::format("{} is no dump: it has no {}; `moxie dump ... -o DIR` and MOXIE_DUMP=DIR write dumps", folder.string(), kManifest));
+  if (!text)
+    throw DataError(fmt::format("{} is no dump: it has no {}; `moxie dump ... -o DIR` and MOXIE_DUMP=DIR write dumps",
+                                folder.string(), kManifest));
   try {
     return dump_from(Json::parse(*text), folder);
   } catch (const Json::exception& problem) {
@@ -129,7 +135,7 @@ std::string dump_json(const Dump& dump, bool with_texts) {
     if (with_texts) entry["stages"] = texts_of(kernel.stages);
     json["kernels"].push_back(std::move(entry));
   }
-  return json.dump(1) + "\n";
+  return to_text(json, 1);
 }
 
 }  // namespace moxie

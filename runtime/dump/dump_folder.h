@@ -1,5 +1,6 @@
 #pragma once
-// A dump as a folder: plain files, and manifest.json, which says what they are and holds their line tables and all figures.
+// A dump as a folder: plain files, and manifest.json, which says what they are and holds their line tables and all
+// figures.
 #include <filesystem>
 #include <string>
 
@@ -7,7 +8,8 @@
 
 namespace moxie {
 
-/// Makes the folder if it is not there. Texts that MOXIE_KERNEL_OVERRIDE takes have the names that it knows. Throws DataError.
+/// Makes the folder if it is not there. Texts that MOXIE_KERNEL_OVERRIDE takes have the names that it knows. Throws
+/// DataError.
 void write_dump(const Dump& dump, const std::filesystem::path& folder);
 /// Throws DataError for a folder that is no dump, naming the part that is wrong.
 Dump read_dump(const std::filesystem::path& folder);

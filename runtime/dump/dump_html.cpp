@@ -10,11 +10,13 @@ namespace {
 
 constexpr std::string_view kPlace = "<!-- data -->";
 
-/// JSON inside of a page: no text of it may look like the end of the element. Read only when it is needed, each part for itself.
+/// JSON inside of a page: no text of it may look like the end of the element. Read only when it is needed, each part
+/// for itself.
 std::string data_element(const std::string& id, const Json& json) {
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   for (std::size_t at = text.find("</"); at != text.npos; at = text.find("</", at + 3)) text.replace(at, 2, "<\\/");
-  for (std::size_t at = text.find("<!--"); at != text.npos; at = text.find("<!--", at)) text.replace(at, 4, "<\\u0021--");
+  for (std::size_t at = text.find("<!--"); at != text.npos; at = text.find("<!--", at))
+    text.replace(at, 4, "<\\u0021--");
   return fmt::format("<script type=\"application/json\" id=\"{}\">{}</script>\n", id, text);
 }
 
@@ -41,7 +43,8 @@ std::string dump_html(const Dump& dump) {
     head["kernels"].push_back(std::move(entry));
   }
   std::string data = data_element("head", head) + data_element("program", texts_to_json(dump.program));
-  for (std::size_t k = 0; k < dump.kernels.size(); ++k) data += data_element(fmt::format("kernel{}", k), texts_to_json(dump.kernels[k].stages));
+  for (std::size_t k = 0; k < dump.kernels.size(); ++k)
+    data += data_element(fmt::format("kernel{}", k), texts_to_json(dump.kernels[k].stages));
   std::string page(template_text("dump/page.html"));
   return page.replace(page.find(kPlace), kPlace.size(), data);
 }

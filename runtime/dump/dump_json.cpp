@@ -29,9 +29,12 @@ void visit_resources(Resources& resources, Visit&& visit) {
 Json lines_to_json(const LineTable& lines) {
   Json list = Json::array();
   for (const std::vector<int>& origins : lines) {
-    if (origins.size() == 1) list.push_back(origins[0]);
-    else if (origins.empty()) list.push_back(0);
-    else list.push_back(origins);
+    if (origins.size() == 1)
+      list.push_back(origins[0]);
+    else if (origins.empty())
+      list.push_back(0);
+    else
+      list.push_back(origins);
   }
   return list;
 }
@@ -71,8 +74,10 @@ StageText stage_from_json(const Json& json) {
   text.missing = json.value("missing", "");
   text.origin = json.value("origin", "");
   for (const Json& line : json.value("lines", Json::array())) {
-    if (line.is_array()) text.lines.push_back(line.get<std::vector<int>>());
-    else text.lines.push_back(line == 0 ? std::vector<int>{} : std::vector<int>{line.get<int>()});
+    if (line.is_array())
+      text.lines.push_back(line.get<std::vector<int>>());
+    else
+      text.lines.push_back(line == 0 ? std::vector<int>{} : std::vector<int>{line.get<int>()});
   }
   return text;
 }
@@ -80,7 +85,9 @@ StageText stage_from_json(const Json& json) {
 Json figures_to_json(const KernelFigures& figures) {
   Json json;
   visit_resources(figures.resources ? *figures.resources : cuda::KernelResources{},
-                  [&](const char* name, const std::int64_t& value) { json[name] = figures.resources ? Json(value) : Json(nullptr); });
+                  [&](const char* name, const std::int64_t& value) {
+                    json[name] = figures.resources ? Json(value) : Json(nullptr);
+                  });
   if (!figures.resources) json["no_resources"] = figures.no_resources;
   json["block_threads"] = figures.block_threads;
   json["blocks_per_multiprocessor"] = figures.occupancy ? Json(figures.occupancy->blocks) : Json(nullptr);
@@ -104,7 +111,8 @@ KernelFigures figures_from_json(const Json& json) {
   }
   figures.block_threads = json.at("block_threads");
   if (!json.at("occupancy").is_null())
-    figures.occupancy = Occupancy{json.at("blocks_per_multiprocessor"), json.at("occupancy"), json.at("occupancy_limit")};
+    figures.occupancy =
+        Occupancy{json.at("blocks_per_multiprocessor"), json.at("occupancy"), json.at("occupancy_limit")};
   visit_counts(figures.counts, [&](const char* name, double& value) { value = json.at(name); });
   figures.gpu_roofline_seconds = json.at("gpu_roofline_s");
   figures.cpu_roofline_seconds = json.at("cpu_roofline_s");

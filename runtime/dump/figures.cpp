@@ -68,31 +68,38 @@ const CpuRoof& cpu_roof() {
     const double cores = std::max(1U, std::thread::hardware_concurrency());
     const double vectors = 1e9 * gigahertz() * cores;  // a second, of one unit
     const double f32_lanes = host_machine().vector_bits / 32.0;
-    return CpuRoof{4 * vectors * f32_lanes, 2 * vectors * f32_lanes, vectors * f32_lanes / kSpecialCycles, copied_bytes_per_second()};
+    return CpuRoof{4 * vectors * f32_lanes, 2 * vectors * f32_lanes, vectors * f32_lanes / kSpecialCycles,
+                   copied_bytes_per_second()};
   }();
   return roof;
 }
 
 double gpu_roofline(const KernelCounts& counts, const GpuModel& model) {
-  const double arithmetic = counts.f32_ops / flops_per_second(model, false) + counts.f64_ops / flops_per_second(model, true);
+  const double arithmetic =
+      counts.f32_ops / flops_per_second(model, false) + counts.f64_ops / flops_per_second(model, true);
   const double special = counts.special_ops / special_ops_per_second(model);
-  return std::max({arithmetic, special, (counts.bytes_read + counts.bytes_written) / (1e9 * model.gigabytes_per_second)});
+  return std::max(
+      {arithmetic, special, (counts.bytes_read + counts.bytes_written) / (1e9 * model.gigabytes_per_second)});
 }
 
 double cpu_roofline(const KernelCounts& counts, const CpuRoof& roof) {
-  const double arithmetic = counts.f32_ops / roof.f32_flops + counts.f64_ops / roof.f64_flops + counts.special_ops / roof.special_ops;
+  const double arithmetic =
+      counts.f32_ops / roof.f32_flops + counts.f64_ops / roof.f64_flops + counts.special_ops / roof.special_ops;
   return std::max(arithmetic, (counts.bytes_read + counts.bytes_written) / roof.bytes);
 }
 
 std::string figures_table(const std::vector<KernelDump>& kernels, const std::string& gpu) {
-  std::string text = fmt::format("{:32} {:>5} {:>7} {:>6} {:>6} {:>6} {:>10} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10} {:>10}\n", "kernel", "regs", "shared", "stack",
-                                 "spills", "occup.", "operations", "special", "read", "written", "ops/byte", "on " + gpu, "on this", "measured");
+  std::string text =
+      fmt::format("{:32} {:>5} {:>7} {:>6} {:>6} {:>6} {:>10} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10} {:>10}\n",
+                  "kernel", "regs", "shared", "stack", "spills", "occup.", "operations", "special", "read", "written",
+                  "ops/byte", "on " + gpu, "on this", "measured");
   for (const KernelDump& kernel : kernels) {
     const KernelFigures& f = kernel.figures;
-    text += fmt::format("{:32} {} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>8.3g} {:>10} {:>10} {:>10}\n", kernel.name, resource_cells(f),
-                        f.counts.f32_ops + f.counts.f64_ops, f.counts.special_ops, f.counts.bytes_read, f.counts.bytes_written, intensity(f.counts),
-                        seconds_text(f.gpu_roofline_seconds), seconds_text(f.cpu_roofline_seconds),
-                        f.measured_seconds ? seconds_text(*f.measured_seconds) : "-");
+    text +=
+        fmt::format("{:32} {} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>8.3g} {:>10} {:>10} {:>10}\n", kernel.name,
+                    resource_cells(f), f.counts.f32_ops + f.counts.f64_ops, f.counts.special_ops, f.counts.bytes_read,
+                    f.counts.bytes_written, intensity(f.counts), seconds_text(f.gpu_roofline_seconds),
+                    seconds_text(f.cpu_roofline_seconds), f.measured_seconds ? seconds_text(*f.measured_seconds) : "-");
   }
   return text;
 }

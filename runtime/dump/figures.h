@@ -15,8 +15,8 @@ struct KernelFigures {
   int block_threads = 0;
   std::optional<Occupancy> occupancy;
   KernelCounts counts;
-  double gpu_roofline_seconds = 0;  // no launch on the GPU takes less
-  double cpu_roofline_seconds = 0;  // on all cores of this processor
+  double gpu_roofline_seconds = 0;         // no launch on the GPU takes less
+  double cpu_roofline_seconds = 0;         // on all cores of this processor
   std::optional<double> measured_seconds;  // the least of what was measured where it ran
   bool operator==(const KernelFigures&) const = default;
 };

@@ -15,26 +15,30 @@ namespace moxie {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr std::int64_t kRegisters = 65536;     // of a multiprocessor, on all of these
-constexpr std::int64_t kRegisterUnit = 256;    // allocated at once, for a warp
+constexpr std::int64_t kRegisters = 65536;   // of a multiprocessor, on all of these
+constexpr std::int64_t kRegisterUnit = 256;  // allocated at once, for a warp
 constexpr std::int64_t kSharedUnit = 128;
-constexpr int kSpecialLanes = 16;              // a cycle and multiprocessor, on all of these
+constexpr int kSpecialLanes = 16;  // a cycle and multiprocessor, on all of these
 
 constexpr std::array kArchitectures = {
-    GpuArchitecture{75, 1024, 16, 64 << 10, 64, 2, 0},      GpuArchitecture{80, 2048, 32, 164 << 10, 64, 32, 1024},
-    GpuArchitecture{86, 1536, 16, 100 << 10, 128, 2, 1024}, GpuArchitecture{89, 1536, 24, 100 << 10, 128, 2, 1024},
+    GpuArchitecture{75, 1024, 16, 64 << 10, 64, 2, 0},       GpuArchitecture{80, 2048, 32, 164 << 10, 64, 32, 1024},
+    GpuArchitecture{86, 1536, 16, 100 << 10, 128, 2, 1024},  GpuArchitecture{89, 1536, 24, 100 << 10, 128, 2, 1024},
     GpuArchitecture{90, 2048, 32, 228 << 10, 128, 64, 1024}, GpuArchitecture{100, 2048, 32, 228 << 10, 128, 64, 1024},
     GpuArchitecture{120, 1536, 24, 100 << 10, 128, 2, 1024},
 };
 
 constexpr std::array kModels = {
-    GpuModel{"T4", 75, 40, 1.59, 320},       GpuModel{"A100", 80, 108, 1.41, 2039},   GpuModel{"RTX3090", 86, 82, 1.70, 936},
-    GpuModel{"L4", 89, 58, 2.04, 300},       GpuModel{"RTX4090", 89, 128, 2.52, 1008}, GpuModel{"H100", 90, 132, 1.98, 3350},
-    GpuModel{"H200", 90, 132, 1.98, 4800},   GpuModel{"B200", 100, 148, 1.97, 8000},  GpuModel{"RTX5090", 120, 170, 2.41, 1792},
+    GpuModel{"T4", 75, 40, 1.59, 320},         GpuModel{"A100", 80, 108, 1.41, 2039},
+    GpuModel{"RTX3090", 86, 82, 1.70, 936},    GpuModel{"L4", 89, 58, 2.04, 300},
+    GpuModel{"RTX4090", 89, 128, 2.52, 1008},  GpuModel{"H100", 90, 132, 1.98, 3350},
+    GpuModel{"H200", 90, 132, 1.98, 4800},     GpuModel{"B200", 100, 148, 1.97, 8000},
+    GpuModel{"RTX5090", 120, 170, 2.41, 1792},
 };
 
 bool same_letters(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](char x, char y) { return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y)); });
+  return std::ranges::equal(a, b, [](char x, char y) {
+    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
+  });
 }
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -44,7 +48,8 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value +
 std::span<const GpuModel> gpu_models() { return kModels; }
 
 const GpuModel& gpu_model(std::string_view name) {
-  const auto known = std::ranges::find_if(kModels, [&](const GpuModel& model) { return same_letters(model.name, name); });
+  const auto known =
+      std::ranges::find_if(kModels, [&](const GpuModel& model) { return same_letters(model.name, name); });
   if (known != kModels.end()) return *known;
   std::vector<std::string_view> names;
   for (const GpuModel& model : kModels) names.push_back(model.name);
@@ -74,7 +79,8 @@ Occupancy occupancy(const GpuModel& model, int threads_per_block, std::int64_t r
   const std::array limits = {
       Limit{"threads", has.threads / (warps * kWarp)},
       Limit{"registers", kRegisters / warp_registers / warps},
-      Limit{"shared memory", block_shared > 0 ? has.shared_bytes / block_shared : std::numeric_limits<std::int64_t>::max()},
+      Limit{"shared memory",
+            block_shared > 0 ? has.shared_bytes / block_shared : std::numeric_limits<std::int64_t>::max()},
       Limit{"blocks", has.blocks},
   };
   const Limit& least = *std::ranges::min_element(limits, {}, &Limit::blocks);
@@ -87,6 +93,8 @@ double flops_per_second(const GpuModel& model, bool is_double) {
   return 2e9 * model.clock_ghz * model.multiprocessors * (is_double ? has.f64_lanes : has.f32_lanes);
 }
 
-double special_ops_per_second(const GpuModel& model) { return 1e9 * model.clock_ghz * model.multiprocessors * kSpecialLanes; }
+double special_ops_per_second(const GpuModel& model) {
+  return 1e9 * model.clock_ghz * model.multiprocessors * kSpecialLanes;
+}
 
 }  // namespace moxie

@@ -11,11 +11,11 @@ namespace moxie {
 
 /// What one multiprocessor of an architecture has.
 struct GpuArchitecture {
-  int number;               // 90 for sm_90
-  int threads;              // at once
-  int blocks;               // at once
+  int number;   // 90 for sm_90
+  int threads;  // at once
+  int blocks;   // at once
   std::int64_t shared_bytes;
-  int f32_lanes, f64_lanes; // fused multiply-adds a cycle
+  int f32_lanes, f64_lanes;    // fused multiply-adds a cycle
   std::int64_t block_reserve;  // shared memory that the system takes from each block
 };
 
@@ -23,7 +23,7 @@ struct GpuModel {
   std::string_view name;
   int architecture;
   int multiprocessors;
-  double clock_ghz;   // boost
+  double clock_ghz;  // boost
   double gigabytes_per_second;
 };
 
@@ -36,9 +36,9 @@ const GpuArchitecture& gpu_architecture(const GpuModel& model);
 GpuLimits limits_of(const GpuModel& model);
 
 struct Occupancy {
-  int blocks = 0;        // of a multiprocessor
-  double fraction = 0;   // of its threads
-  std::string limit;     // what more blocks would exceed: "registers"
+  int blocks = 0;       // of a multiprocessor
+  double fraction = 0;  // of its threads
+  std::string limit;    // what more blocks would exceed: "registers"
   bool operator==(const Occupancy&) const = default;
 };
 Occupancy occupancy(const GpuModel& model, int threads_per_block, std::int64_t registers, std::int64_t shared_bytes);

@@ -14,8 +14,8 @@ namespace moxie {
 namespace {
 
 /// Functions that are one instruction of a multiply-add unit, or of the one beside it.
-constexpr std::array<std::string_view, 18> kSimple = {"+",  "-",  "*",  "neg", "abs", "min", "max", "where", "<",
-                                                      "<=", ">",  ">=", "==",  "!=",  "and", "or",  "not",   "sign"};
+constexpr std::array<std::string_view, 18> kSimple = {"+",  "-", "*",  "neg", "abs", "min", "max", "where", "<",
+                                                      "<=", ">", ">=", "==",  "!=",  "and", "or",  "not",   "sign"};
 /// Rounds of a loop that are counted one by one where they differ; of longer loops so many are sampled.
 constexpr std::int64_t kMostRounds = 256;
 
@@ -23,8 +23,10 @@ bool is_simple(std::string_view name) { return std::ranges::find(kSimple, name) 
 
 class Counter {
  public:
-  Counter(const LoopProgram& program, std::vector<std::int64_t> arguments) : program_(program), uses_(program.values.size()), added_(program.values.size()) {
-    for (std::size_t k = 0; k < program.arguments.size(); ++k) symbols_[Symbol::dim(program.arguments[k])] = arguments[k];
+  Counter(const LoopProgram& program, std::vector<std::int64_t> arguments)
+      : program_(program), uses_(program.values.size()), added_(program.values.size()) {
+    for (std::size_t k = 0; k < program.arguments.size(); ++k)
+      symbols_[Symbol::dim(program.arguments[k])] = arguments[k];
     find_uses(program.body);
   }
 
@@ -83,7 +85,8 @@ class Counter {
   }
 
   void count_loop(const stmt::For& loop, double times) {
-    const std::int64_t first = low(loop.range), last = high(loop.range), rounds = std::max<std::int64_t>(last - first + 1, 0);
+    const std::int64_t first = low(loop.range), last = high(loop.range),
+                       rounds = std::max<std::int64_t>(last - first + 1, 0);
     if (rounds == 0) return;
     counts_.integer_ops += 2 * times * static_cast<double>(rounds);
     const std::int64_t samples = shapes(loop.body, loop.variable) ? std::min(rounds, kMostRounds) : 1;
@@ -108,14 +111,16 @@ class Counter {
   void count_call(ValueId id, const op::Call& call, double times) {
     const std::string_view name = call.function->name;
     // x^n with a small whole n is multiplications.
-    const bool is_power = name == "pow" && std::holds_alternative<op::Constant>(program_.values.at(call.args.at(1)).operation);
+    const bool is_power =
+        name == "pow" && std::holds_alternative<op::Constant>(program_.values.at(call.args.at(1)).operation);
     const double exponent = is_power ? std::get<op::Constant>(program_.values.at(call.args[1]).operation).value : 0;
     const bool few_products = is_power && (exponent == 2 || exponent == 3 || exponent == 4);
     if (!is_simple(name) && !few_products) {
       counts_.special_ops += times;
       return;
     }
-    const double each = few_products ? exponent > 2 ? 2 : 1 : std::max<double>(1, static_cast<double>(call.args.size()) - 1);
+    const double each =
+        few_products ? exponent > 2 ? 2 : 1 : std::max<double>(1, static_cast<double>(call.args.size()) - 1);
     const bool is_double = program_.values.at(call.args.back()).type == ValueType::f64;
     (is_double ? counts_.f64_ops : counts_.f32_ops) += each * times;
     if (name == "*" && uses_[id] == 1 && added_[id]) counts_.fused += times;
@@ -138,7 +143,8 @@ KernelCounts count_operations(const LoweredKernel& kernel, const DimValues& dims
   if (kernel.in_scan) symbols[kScanStep] = 0;
   for (const BufferDecl& buffer : kernel.program.buffers) {
     double bytes = static_cast<double>(size_of(buffer.dtype));
-    for (const Affine& extent : buffer.shape) bytes *= static_cast<double>(std::max<std::int64_t>(evaluate(extent, symbols), 0));
+    for (const Affine& extent : buffer.shape)
+      bytes *= static_cast<double>(std::max<std::int64_t>(evaluate(extent, symbols), 0));
     (buffer.written ? counts.bytes_written : counts.bytes_read) += bytes;
   }
   return counts;

@@ -22,7 +22,8 @@ std::map<std::string, double> LaunchTimer::least_seconds(const Plan& plan) const
 
 void add_measurements(Dump& dump, const std::map<std::string, double>& seconds) {
   for (KernelDump& kernel : dump.kernels) {
-    if (const auto found = seconds.find(kernel.name); found != seconds.end()) kernel.figures.measured_seconds = found->second;
+    if (const auto found = seconds.find(kernel.name); found != seconds.end())
+      kernel.figures.measured_seconds = found->second;
   }
 }
 

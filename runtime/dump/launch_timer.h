@@ -10,7 +10,9 @@ namespace moxie {
 
 class LaunchTimer : public LaunchObserver {
  public:
-  void before(const LoweredKernel&, const Plan&, std::span<void* const>, std::span<const std::int64_t>) override { start_ = std::chrono::steady_clock::now(); }
+  void before(const LoweredKernel&, const Plan&, std::span<void* const>, std::span<const std::int64_t>) override {
+    start_ = std::chrono::steady_clock::now();
+  }
   void after(const LoweredKernel& kernel) override;
   /// The least that a launch of each kernel of the plan took, in seconds, by the kernel's name.
   std::map<std::string, double> least_seconds(const Plan& plan) const;

@@ -38,7 +38,9 @@ void append(TracedText& traced, std::string_view line, int origin) {
 // ---- Programs ----
 
 /// A name as .mox text spells it, from the beginning of `text`.
-std::string_view leading_name(std::string_view text) { return text.substr(0, std::min(text.find_first_of("[ :=,"), text.size())); }
+std::string_view leading_name(std::string_view text) {
+  return text.substr(0, std::min(text.find_first_of("[ :=,"), text.size()));
+}
 
 std::vector<std::string_view> names_in(std::string_view line) {
   line = trimmed(line);
@@ -51,7 +53,8 @@ std::vector<std::string_view> names_in(std::string_view line) {
   for (int depth = 0; !line.empty();) {
     names.push_back(leading_name(line));
     std::size_t end = 0;
-    while (end < line.size() && (depth > 0 || line[end] != ',')) depth += (line[end] == '[') - (line[end] == ']'), ++end;
+    while (end < line.size() && (depth > 0 || line[end] != ','))
+      depth += (line[end] == '[') - (line[end] == ']'), ++end;
     line = trimmed(line.substr(std::min(end + 1, line.size())));
   }
   return names;
@@ -69,7 +72,8 @@ LinesOfNames lines_of_names(std::string_view program) {
   return result;
 }
 
-/// The line of the definition of that name, or of the one that it was derived from: names of derived definitions hold it between dots.
+/// The line of the definition of that name, or of the one that it was derived from: names of derived definitions hold
+/// it between dots.
 int line_of(std::string_view name, const LinesOfNames& lines) {
   for (std::string_view rest = name;;) {
     for (std::string_view part = rest;;) {
@@ -110,7 +114,9 @@ LineTable lines_of_definitions(std::string_view loops, const LineTable& by_defin
   LineTable table(lines.size());
   for (std::size_t k = 0; k < std::min(lines.size(), by_definition.size()); ++k) {
     for (const int number : by_definition[k]) {
-      const int line = static_cast<std::size_t>(number) <= definitions.size() ? definitions[static_cast<std::size_t>(number) - 1] : 0;
+      const int line = static_cast<std::size_t>(number) <= definitions.size()
+                           ? definitions[static_cast<std::size_t>(number) - 1]
+                           : 0;
       if (line > 0) table[k].push_back(line);
     }
   }
@@ -138,18 +144,27 @@ std::string function_name(std::string_view definition) {
   return name;
 }
 
-std::string debug_metadata(const std::vector<std::pair<int, int>>& locations, const std::vector<DebugFunction>& functions, std::string_view file) {
-  std::string text = fmt::format("\n!llvm.dbg.cu = !{{!{}}}\n!llvm.module.flags = !{{!{}, !{}}}\n", kUnit, kTypes + 1, kTypes + 2);
-  text += fmt::format("!{} = distinct !DICompileUnit(language: DW_LANG_C, file: !{}, producer: \"moxie\", isOptimized: true, runtimeVersion: 0, emissionKind: LineTablesOnly)\n", kUnit, kFile);
+std::string debug_metadata(const std::vector<std::pair<int, int>>& locations,
+                           const std::vector<DebugFunction>& functions, std::string_view file) {
+  std::string text =
+      fmt::format("\n!llvm.dbg.cu = !{{!{}}}\n!llvm.module.flags = !{{!{}, !{}}}\n", kUnit, kTypes + 1, kTypes + 2);
+  text += fmt::format(
+      "!{} = distinct !DICompileUnit(language: DW_LANG_C, file: !{}, producer: \"moxie\", isOptimized: true, "
+      "runtimeVersion: 0, emissionKind: LineTablesOnly)\n",
+      kUnit, kFile);
   text += fmt::format("!{} = !DIFile(filename: \"{}\", directory: \".\")\n", kFile, file);
   text += fmt::format("!{} = !DISubroutineType(types: !{})\n!{} = !{{}}\n", kType, kTypes, kTypes);
-  text += fmt::format("!{} = !{{i32 2, !\"Debug Info Version\", i32 3}}\n!{} = !{{i32 7, !\"Dwarf Version\", i32 4}}\n", kTypes + 1, kTypes + 2);
+  text += fmt::format("!{} = !{{i32 2, !\"Debug Info Version\", i32 3}}\n!{} = !{{i32 7, !\"Dwarf Version\", i32 4}}\n",
+                      kTypes + 1, kTypes + 2);
   for (std::size_t k = 0; k < functions.size(); ++k) {
-    text += fmt::format("!{} = distinct !DISubprogram(name: \"{}\", file: !{}, line: {}, type: !{}, unit: !{}, spFlags: DISPFlagDefinition | DISPFlagOptimized)\n",
-                        kFirstFunction + static_cast<int>(k), functions[k].name, kFile, functions[k].line, kType, kUnit);
+    text += fmt::format(
+        "!{} = distinct !DISubprogram(name: \"{}\", file: !{}, line: {}, type: !{}, unit: !{}, spFlags: "
+        "DISPFlagDefinition | DISPFlagOptimized)\n",
+        kFirstFunction + static_cast<int>(k), functions[k].name, kFile, functions[k].line, kType, kUnit);
   }
   for (const auto& [line, function] : locations)
-    text += fmt::format("!{} = !DILocation(line: {}, scope: !{})\n", kFirstLine + line, line, kFirstFunction + function);
+    text +=
+        fmt::format("!{} = !DILocation(line: {}, scope: !{})\n", kFirstLine + line, line, kFirstFunction + function);
   return text;
 }
 
@@ -169,7 +184,8 @@ std::string with_debug_lines(std::string_view llvm_ir, std::string_view file) {
     if (begins) {
       inside = true;
       functions.push_back({function_name(line), number});
-      text += fmt::format("{} !dbg !{} {{\n", line.substr(0, line.size() - 2), kFirstFunction + static_cast<int>(functions.size()) - 1);
+      text += fmt::format("{} !dbg !{} {{\n", line.substr(0, line.size() - 2),
+                          kFirstFunction + static_cast<int>(functions.size()) - 1);
       continue;
     }
     if (line == "}") inside = false;
@@ -193,9 +209,12 @@ std::string with_splats(std::string_view line) {
     const std::string_view inside = end == line.npos ? "" : line.substr(at + 1, end - at - 1);
     const std::string_view first = inside.substr(0, inside.find(", "));
     bool is_splat = first.size() < inside.size() && first.find(' ') != first.npos;
-    for (std::size_t k = first.size(); is_splat && k < inside.size(); k += first.size() + 2) is_splat = inside.substr(k, first.size() + 2) == fmt::format(", {}", first);
-    if (is_splat) text += fmt::format("splat ({})", first);
-    else text += line[at];
+    for (std::size_t k = first.size(); is_splat && k < inside.size(); k += first.size() + 2)
+      is_splat = inside.substr(k, first.size() + 2) == fmt::format(", {}", first);
+    if (is_splat)
+      text += fmt::format("splat ({})", first);
+    else
+      text += line[at];
     at = is_splat ? end + 1 : at + 1;
   }
   return text;
@@ -238,9 +257,11 @@ TracedText trace_assembly(std::string_view assembly) {
     if (word.starts_with(".section")) is_debug = word.find(".debug") != word.npos;
     if (word == ".text") is_debug = false;
     if (word.starts_with(".loc")) {
-      const std::size_t file_end = word.find_first_of(" \t", std::min<std::size_t>(word.find_first_not_of(" \t", 4), word.size()));
+      const std::size_t file_end =
+          word.find_first_of(" \t", std::min<std::size_t>(word.find_first_not_of(" \t", 4), word.size()));
       origin = file_end == word.npos ? 0 : leading_number(trimmed(word.substr(file_end))).value_or(0);
-    } else if (!is_debug && !word.starts_with(".file") && !word.starts_with(".Ltmp") && !word.starts_with(".Lfunc_") && !word.starts_with(".cfi")) {
+    } else if (!is_debug && !word.starts_with(".file") && !word.starts_with(".Ltmp") && !word.starts_with(".Lfunc_") &&
+               !word.starts_with(".cfi")) {
       const bool is_code = line.starts_with("\t") && !word.starts_with(".");
       append(traced, line, is_code ? origin : 0);
     }
@@ -262,7 +283,8 @@ std::pair<int, int> line_and_column(std::string_view words) {
   if (file_end == words.npos) return {};
   words.remove_prefix(file_end + 1);
   const std::size_t line_end = std::min(words.find(' '), words.size());
-  return {leading_number(words).value_or(0), leading_number(words.substr(std::min(line_end + 1, words.size()))).value_or(0)};
+  return {leading_number(words).value_or(0),
+          leading_number(words.substr(std::min(line_end + 1, words.size()))).value_or(0)};
 }
 
 PtxPlace ptx_place(std::string_view loc) {
@@ -325,9 +347,12 @@ TracedText trace_sass(std::string_view disassembly, int skipped) {
     const std::string_view word = trimmed(line);
     if (word.starts_with("//## File")) {
       // One line for each call that was inlined, the innermost first.
-      const int number = number_after(word, ", line ").value_or(0), caller = number_after(word, "inlined at \"kernel.cu\", line ").value_or(0);
-      if (number > skipped) origin = number - skipped;
-      else if (caller > skipped) origin = caller - skipped;
+      const int number = number_after(word, ", line ").value_or(0),
+                caller = number_after(word, "inlined at \"kernel.cu\", line ").value_or(0);
+      if (number > skipped)
+        origin = number - skipped;
+      else if (caller > skipped)
+        origin = caller - skipped;
     } else {
       const bool is_code = word.starts_with("/*");
       append(traced, is_code ? "  " + without_padding(word) : std::string(line), is_code ? origin : 0);

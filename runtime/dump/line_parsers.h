@@ -13,7 +13,8 @@ struct TracedText {
   LineTable lines;
 };
 
-/// Definitions of one printed Program in another one, by their names. `adj.psi.1` is from `psi` where nothing else of that name is there.
+/// Definitions of one printed Program in another one, by their names. `adj.psi.1` is from `psi` where nothing else of
+/// that name is there.
 LineTable lines_by_name(std::string_view later, std::string_view earlier);
 /// From a printed LoopProgram, whose definitions `by_definition` gives by number, to the Program that they stand in.
 LineTable lines_of_definitions(std::string_view loops, const LineTable& by_definition, std::string_view program);

@@ -41,7 +41,8 @@ std::string describe(const MatrixProduct& product) {
 }
 
 std::string describe(const ScanLoop& scan) {
-  std::string text = fmt::format("scan {} over {}{}\n", scan.name, print(scan.extent), scan.backwards ? ", backwards" : "");
+  std::string text =
+      fmt::format("scan {} over {}{}\n", scan.name, print(scan.extent), scan.backwards ? ", backwards" : "");
   for (const ScanStep& step : scan.steps) text += std::visit([](const auto& part) { return describe(part); }, step);
   return text;
 }
@@ -67,12 +68,14 @@ std::string fuse_text(const Plan& plan) {
   return text;
 }
 
-std::string schedule_text(const Plan& plan, const DimValues& dims, const GpuLimits& limits, const CudaPreferences& wanted) {
+std::string schedule_text(const Plan& plan, const DimValues& dims, const GpuLimits& limits,
+                          const CudaPreferences& wanted) {
   std::string text = print(plan);
   for (const PlanStep& step : plan.steps) {
     for (const LoweredKernel* kernel : kernels_of(step)) {
       text += fmt::format("{}: {}\n", kernel->program.name, cpu_schedule(*kernel, dims));
-      text += fmt::format("{} on a GPU: {}\n", kernel->program.name, print(choose_cuda_schedule(*kernel, limits, wanted.of(kernel->program.name))));
+      text += fmt::format("{} on a GPU: {}\n", kernel->program.name,
+                          print(choose_cuda_schedule(*kernel, limits, wanted.of(kernel->program.name))));
     }
   }
   return text;

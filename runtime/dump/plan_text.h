@@ -10,6 +10,7 @@ namespace moxie {
 /// Kernels and library calls, with the reason for their loops.
 std::string fuse_text(const Plan& plan);
 /// How every kernel is shared out on this processor and on a GPU, with reasons. Dynamic dims may be missing.
-std::string schedule_text(const Plan& plan, const DimValues& dims, const GpuLimits& limits, const CudaPreferences& wanted);
+std::string schedule_text(const Plan& plan, const DimValues& dims, const GpuLimits& limits,
+                          const CudaPreferences& wanted);
 
 }  // namespace moxie

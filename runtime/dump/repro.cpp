@@ -34,8 +34,8 @@ std::string buffer_rows(const CapturedLaunch& launch) {
   std::string rows;
   for (std::size_t k = 0; k < launch.buffers.size(); ++k) {
     const CapturedLaunch::Memory& memory = launch.buffers[k];
-    rows += fmt::format("  {{\"{}\", \"buffer{}\", {}, {}, {}}},\n", memory.name, k, memory.before.size(), memory.written ? 1 : 0,
-                        memory.dtype == DType::f64 ? 1 : 0);
+    rows += fmt::format("  {{\"{}\", \"buffer{}\", {}, {}, {}}},\n", memory.name, k, memory.before.size(),
+                        memory.written ? 1 : 0, memory.dtype == DType::f64 ? 1 : 0);
   }
   return rows;
 }
@@ -54,10 +54,11 @@ std::string argument_rows(const CapturedLaunch& launch) {
 /// What main.c needs to know of the launch.
 std::string header(const CapturedLaunch& launch) {
   const LoopProgram& program = launch.program;
-  return fmt::format("/* {} as it was launched. */\n#define KERNEL {}\n#define SCRATCH_BYTES {}\n#define ARGUMENTS {}\n"
-                     "static const struct buffer buffers[] = {{\n{}}};\nstatic const long long arguments[][ARGUMENTS] = {{\n{}}};\n",
-                     program.name, program.name, std::max<std::int64_t>(scratch_bytes(program, host_machine()), 1), program.arguments.size(),
-                     buffer_rows(launch), argument_rows(launch));
+  return fmt::format(
+      "/* {} as it was launched. */\n#define KERNEL {}\n#define SCRATCH_BYTES {}\n#define ARGUMENTS {}\n"
+      "static const struct buffer buffers[] = {{\n{}}};\nstatic const long long arguments[][ARGUMENTS] = {{\n{}}};\n",
+      program.name, program.name, std::max<std::int64_t>(scratch_bytes(program, host_machine()), 1),
+      program.arguments.size(), buffer_rows(launch), argument_rows(launch));
 }
 
 /// Other programs may call the kernel.
@@ -69,7 +70,8 @@ std::string visible(std::string llvm) {
 
 }  // namespace
 
-void LaunchCapture::before(const LoweredKernel& kernel, const Plan&, std::span<void* const> buffers, std::span<const std::int64_t> arguments) {
+void LaunchCapture::before(const LoweredKernel& kernel, const Plan&, std::span<void* const> buffers,
+                           std::span<const std::int64_t> arguments) {
   is_open_ = !launch_ && kernel.program.name == kernel_;
   if (!is_open_) return;
   DimValues symbols;
@@ -78,20 +80,22 @@ void LaunchCapture::before(const LoweredKernel& kernel, const Plan&, std::span<v
   launch_ = {kernel.program, {}, {arguments.begin(), arguments.end()}};
   for (std::size_t k = 0; k < buffers.size(); ++k) {
     const BufferDecl& buffer = kernel.program.buffers[k];
-    launch_->buffers.push_back({buffer.name, buffer.written, buffer.dtype, bytes_at(buffers[k], size_in_bytes(buffer, symbols)), {}});
+    launch_->buffers.push_back(
+        {buffer.name, buffer.written, buffer.dtype, bytes_at(buffers[k], size_in_bytes(buffer, symbols)), {}});
   }
 }
 
 void LaunchCapture::after(const LoweredKernel&) {
   if (!is_open_) return;
   is_open_ = false;
-  for (std::size_t k = 0; k < addresses_.size(); ++k) launch_->buffers[k].after = bytes_at(addresses_[k], launch_->buffers[k].before.size());
+  for (std::size_t k = 0; k < addresses_.size(); ++k)
+    launch_->buffers[k].after = bytes_at(addresses_[k], launch_->buffers[k].before.size());
 }
 
 void write_repro(const CapturedLaunch& launch, const std::string& cuda, const std::filesystem::path& folder) {
   const std::string llvm = visible(llvm_text(launch.program, host_machine()));
   const std::string object = compile_llvm(llvm, host_machine(), LlvmOutput::object);
-  write_folder(folder, [&](const std::filesystem::path& unfinished) {
+  write_folder(folder, "launch.h", [&](const std::filesystem::path& unfinished) {
     write_text(unfinished / "kernel.ll", llvm);
     write_text(unfinished / "kernel.o", object);
     write_text(unfinished / "kernel.cu", cuda);

@@ -1,5 +1,6 @@
 #pragma once
-// A folder that reruns one kernel alone: its text, its code, what it read in a run, what it wrote there, and a program in C that compares.
+// A folder that reruns one kernel alone: its text, its code, what it read in a run, what it wrote there, and a program
+// in C that compares.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -26,7 +27,8 @@ struct CapturedLaunch {
 class LaunchCapture : public LaunchObserver {
  public:
   explicit LaunchCapture(std::string kernel) : kernel_(std::move(kernel)) {}
-  void before(const LoweredKernel& kernel, const Plan& plan, std::span<void* const> buffers, std::span<const std::int64_t> arguments) override;
+  void before(const LoweredKernel& kernel, const Plan& plan, std::span<void* const> buffers,
+              std::span<const std::int64_t> arguments) override;
   void after(const LoweredKernel& kernel) override;
   const std::optional<CapturedLaunch>& launch() const { return launch_; }
 
@@ -37,7 +39,7 @@ class LaunchCapture : public LaunchObserver {
   bool is_open_ = false;
 };
 
-/// Throws DataError where the folder is there already or cannot be written. `cuda` is the kernel as CUDA C++.
+/// Throws DataError where the folder holds something else or cannot be written. `cuda` is the kernel as CUDA C++.
 void write_repro(const CapturedLaunch& launch, const std::string& cuda, const std::filesystem::path& folder);
 
 }  // namespace moxie

@@ -13,14 +13,15 @@ namespace {
 using Lines = std::vector<std::string_view>;
 
 struct Edit {
-  char kind;  // ' ', '-' or '+'
+  char kind;          // ' ', '-' or '+'
   int before, after;  // lines, from 0, that the edit is at
 };
 
 /// Texts with more differences than this are shown as one replaced by the other: the search takes their square.
 constexpr int kMostEdits = 2000;
 
-/// The frontiers of Myers' greedy search for the shortest list of edits: after d edits, how far each diagonal reaches in `a`.
+/// The frontiers of Myers' greedy search for the shortest list of edits: after d edits, how far each diagonal reaches
+/// in `a`.
 std::vector<std::vector<int>> search(const Lines& a, const Lines& b) {
   const int n = static_cast<int>(a.size()), m = static_cast<int>(b.size());
   const int most = std::min(n + m, kMostEdits);
@@ -54,14 +55,18 @@ std::vector<Edit> shortest_edits(const Lines& a, const Lines& b) {
   std::vector<Edit> edits;
   int x = static_cast<int>(a.size()), y = static_cast<int>(b.size());
   for (int d = static_cast<int>(trace.size()) - 1; d >= 0; --d) {
-    const auto at = [&](int diagonal) { return trace[static_cast<std::size_t>(d)][static_cast<std::size_t>(diagonal + d + 1)]; };
+    const auto at = [&](int diagonal) {
+      return trace[static_cast<std::size_t>(d)][static_cast<std::size_t>(diagonal + d + 1)];
+    };
     const int k = x - y;
     const bool down = k == -d || (k != d && at(k - 1) < at(k + 1));
     const int from_x = d == 0 ? 0 : down ? at(k + 1) : at(k - 1), from_y = d == 0 ? 0 : from_x - (down ? k + 1 : k - 1);
     while (x > from_x && y > from_y) edits.push_back({' ', --x, --y});
     if (d == 0) break;
-    if (down) edits.push_back({'+', x, --y});
-    else edits.push_back({'-', --x, y});
+    if (down)
+      edits.push_back({'+', x, --y});
+    else
+      edits.push_back({'-', --x, y});
   }
   std::ranges::reverse(edits);
   return edits;
@@ -79,14 +84,17 @@ std::string text_diff(std::string_view before, std::string_view after, int conte
     if (edits[static_cast<std::size_t>(k)].kind == ' ') continue;
     const int first = std::max(shown, k - context);
     if (first > shown || shown == 0)
-      text += fmt::format("@@ line {} -> line {}\n", edits[static_cast<std::size_t>(first)].before + 1, edits[static_cast<std::size_t>(first)].after + 1);
+      text += fmt::format("@@ line {} -> line {}\n", edits[static_cast<std::size_t>(first)].before + 1,
+                          edits[static_cast<std::size_t>(first)].after + 1);
     int last = k, quiet = 0;
     while (last + 1 < static_cast<int>(edits.size()) && quiet < 2 * context + 1)
       quiet = edits[static_cast<std::size_t>(++last)].kind == ' ' ? quiet + 1 : 0;
     const int end = last + 1 - std::max(0, quiet - context);
     for (int e = first; e < end; ++e) {
       const Edit& edit = edits[static_cast<std::size_t>(e)];
-      text += fmt::format("{}{}\n", edit.kind, edit.kind == '+' ? b[static_cast<std::size_t>(edit.after)] : a[static_cast<std::size_t>(edit.before)]);
+      text += fmt::format(
+          "{}{}\n", edit.kind,
+          edit.kind == '+' ? b[static_cast<std::size_t>(edit.after)] : a[static_cast<std::size_t>(edit.before)]);
     }
     shown = end;
     k = end - 1;

@@ -19,9 +19,18 @@ void write_text(const fs::path& path, std::string_view text) {
   if (!file) throw fs::filesystem_error("write", path, std::error_code(errno, std::generic_category()));
 }
 
-void write_folder(const fs::path& folder, const std::function<void(const fs::path& unfinished)>& write) {
+bool is_marked_folder(const fs::path& folder, std::string_view mark) {
+  std::error_code ignored;
+  return fs::exists(folder / mark, ignored);
+}
+
+void write_folder(const fs::path& folder, std::string_view mark,
+                  const std::function<void(const fs::path& unfinished)>& write) {
   const fs::path unfinished = folder.string() + fmt::format(".tmp-{}", getpid());
   std::error_code ignored;
+  if (fs::exists(folder, ignored) && !fs::is_empty(folder, ignored) && !is_marked_folder(folder, mark))
+    throw DataError(
+        fmt::format("{} holds something else: there is no {} in it; name another folder", folder.string(), mark));
   try {
     fs::create_directories(unfinished);
     write(unfinished);
@@ -29,7 +38,8 @@ void write_folder(const fs::path& folder, const std::function<void(const fs::pat
     fs::rename(unfinished, folder);
   } catch (const fs::filesystem_error& error) {
     fs::remove_all(unfinished, ignored);
-    throw DataError(fmt::format("cannot write the folder {}: {}; name another one", folder.string(), error.code().message()));
+    throw DataError(
+        fmt::format("cannot write the folder {}: {}; name another one", folder.string(), error.code().message()));
   }
 }
 

@@ -33,14 +33,17 @@ TEST_CASE("operations and bytes are those of the formula") {
   CHECK(map.special_ops == 0);
   CHECK(map.bytes_read == 800);
   CHECK(map.bytes_written == 400);
-  const KernelCounts roots = counts_of("dim N\nindex n:N\ninput x[N]: f64\noutput z[n]: f64 = sqrt(x[n])\n", {{"N", 10}});
+  const KernelCounts roots =
+      counts_of("dim N\nindex n:N\ninput x[N]: f64\noutput z[n]: f64 = sqrt(x[n])\n", {{"N", 10}});
   CHECK(roots.special_ops == 10);
   CHECK(roots.bytes_read == 80);
 }
 
 TEST_CASE("rounds of a triangle are counted") {
-  const KernelCounts triangle =
-      counts_of("dim S, N = 9\nindex s:S, r:N, t:N\ninput x[S,N]\noutput z[s] = sum[r](sum[t in r+1..N](exp(x[s,r]*x[s,t] + x[s,r])))\n", {{"S", 4}});
+  const KernelCounts triangle = counts_of(
+      "dim S, N = 9\nindex s:S, r:N, t:N\ninput x[S,N]\noutput z[s] = sum[r](sum[t in r+1..N](exp(x[s,r]*x[s,t] + "
+      "x[s,r])))\n",
+      {{"S", 4}});
   CHECK(triangle.special_ops == 4 * 36);
 }
 

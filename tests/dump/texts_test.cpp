@@ -43,19 +43,24 @@ TEST_CASE("instructions of LLVM name their own lines") {
 }
 
 TEST_CASE("assembly and PTX are traced by their .loc lines, calls that were inlined to where they stand") {
-  const TracedText assembly = trace_assembly("k:\n\t.loc\t1 7 0 prologue_end\n\tret\n\t.section\t.debug_line\n\t.long 1\n\t.text\n");
+  const TracedText assembly =
+      trace_assembly("k:\n\t.loc\t1 7 0 prologue_end\n\tret\n\t.section\t.debug_line\n\t.long 1\n\t.text\n");
   CHECK(assembly.text == "k:\n\tret\n\t.text\n");
   CHECK(assembly.lines == LineTable{{}, {7}, {}});
-  const TracedText ptx = trace_ptx("\t.loc\t1 4 2, function_name $L0, inlined_at 1 12 5\n\tadd.f32 %f1, %f2, %f3;\n\t.loc 1 13 1\n\tret;\n", 10);
+  const TracedText ptx = trace_ptx(
+      "\t.loc\t1 4 2, function_name $L0, inlined_at 1 12 5\n\tadd.f32 %f1, %f2, %f3;\n\t.loc 1 13 1\n\tret;\n", 10);
   CHECK(ptx.text == "\tadd.f32 %f1, %f2, %f3;\n\tret;\n");
   CHECK(ptx.lines == LineTable{{2}, {3}});
-  const TracedText sass = trace_sass("\t//## File \"kernel.cu\", line 4 inlined at \"kernel.cu\", line 12\n        /*0000*/        MOV  R1, R2 ;   \n", 10);
+  const TracedText sass = trace_sass(
+      "\t//## File \"kernel.cu\", line 4 inlined at \"kernel.cu\", line 12\n        /*0000*/        MOV  R1, R2 ;   \n",
+      10);
   CHECK(sass.text == "  /*0000*/ MOV R1, R2 ;\n");
   CHECK(sass.lines == LineTable{{2}});
 }
 
 TEST_CASE("texts that no compiler wrote are traced without a fault") {
-  for (const char* text : {"", "\n", "  , !dbg !\n!1 = !DILocation(line: x)", ".loc", "\t.loc 1", "\t.loc\n ret", "//## File", "let", "input ", "input x[,"}) {
+  for (const char* text : {"", "\n", "  , !dbg !\n!1 = !DILocation(line: x)", ".loc", "\t.loc 1", "\t.loc\n ret",
+                           "//## File", "let", "input ", "input x[,"}) {
     CHECK(trace_llvm(text).lines.size() == trace_llvm(text).lines.size());
     CHECK_NOTHROW(trace_assembly(text));
     CHECK_NOTHROW(trace_ptx(text, 3));

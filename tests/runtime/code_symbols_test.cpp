@@ -83,7 +83,8 @@ TEST_CASE("debuggers are given objects with addresses and lines, as long as the 
     bool has_address = false;
     for (int k = 0; k < header.e_shnum; ++k) {
       Elf64_Shdr section;
-      std::memcpy(&section, image.data() + header.e_shoff + static_cast<std::size_t>(k) * sizeof section, sizeof section);
+      std::memcpy(&section, image.data() + header.e_shoff + static_cast<std::size_t>(k) * sizeof section,
+                  sizeof section);
       has_address = has_address || ((section.sh_flags & SHF_EXECINSTR) != 0 && section.sh_addr != 0);
     }
     CHECK(has_address);

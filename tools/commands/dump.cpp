@@ -50,8 +50,10 @@ void print_stages(const Dump& dump, const DumpOptions& options) {
 
 /// Kernels are compiled for the GPU where somebody looks at the code, or at what it takes.
 std::string why_no_gpu_code(const DumpCommand& command) {
-  const bool prints_stages = !command.json && command.folder.empty() && command.page.empty() && !command.options.stages.empty();
-  const bool wants_code = std::ranges::any_of(command.options.stages, [](const std::string& stage) { return stage == "ptx" || stage == "sass"; });
+  const bool prints_stages =
+      !command.json && command.folder.empty() && command.page.empty() && !command.options.stages.empty();
+  const bool wants_code = std::ranges::any_of(
+      command.options.stages, [](const std::string& stage) { return stage == "ptx" || stage == "sass"; });
   return prints_stages && !wants_code ? "nobody asked for it" : "";
 }
 
@@ -61,7 +63,10 @@ const Compilation& needs_run(const DumpInput& input, std::string_view option) {
 }
 
 int run_dump(const DumpCommand& command) {
-  if (command.source.program.source.empty()) throw UsageError("name what to dump: a .mox file, a built-in formula, the folder of a run, a dump, or an entry of the kernel cache");
+  if (command.source.program.source.empty())
+    throw UsageError(
+        "name what to dump: a .mox file, a built-in formula, the folder of a run, a dump, or an entry of the kernel "
+        "cache");
   DumpOptions options = command.options;
   options.schedule = switch_value("MOXIE_SCHEDULE");
   options.no_gpu_code = why_no_gpu_code(command);
@@ -122,13 +127,18 @@ Work add_dump(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember(gpus, CLI::ignore_case));
   app.add_option("-o,--out", command->folder, "write a folder of files with a manifest.json instead of printing");
-  app.add_option("--html", command->page, "write one page that links the lines of all stages, for a browser; it needs no network");
+  app.add_option("--html", command->page,
+                 "write one page that links the lines of all stages, for a browser; it needs no network");
   app.add_flag("--json", command->json, "figures of every kernel as JSON; with --stage also the texts");
-  app.add_flag("--measure", command->measure, "also run everything on this processor, with made-up inputs, for the times of kernels");
-  app.add_option("--repro", command->repro, "write a folder that reruns this kernel alone, on the CPU: text, code, inputs, a program in C and a build line");
+  app.add_flag("--measure", command->measure,
+               "also run everything on this processor, with made-up inputs, for the times of kernels");
+  app.add_option(
+      "--repro", command->repro,
+      "write a folder that reruns this kernel alone, on the CPU: text, code, inputs, a program in C and a build line");
 
   auto compare = std::make_shared<CompareCommand>();
-  CLI::App* diff = app.add_subcommand("diff", "what changed between two dumps, and what it cost; 1 is the exit code where something did");
+  CLI::App* diff = app.add_subcommand(
+      "diff", "what changed between two dumps, and what it cost; 1 is the exit code where something did");
   diff->add_option("before", compare->before, "a folder that -o or MOXIE_DUMP wrote")->required();
   diff->add_option("after", compare->after, "another one")->required();
   add_stage_option(*diff, compare->options.stages);

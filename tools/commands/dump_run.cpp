@@ -53,7 +53,8 @@ void measure_kernels(const Compilation& compilation, Dump& dump) {
   add_measurements(dump, timer->least_seconds(session.plan()));
 }
 
-void write_kernel_repro(const Compilation& compilation, const Dump& dump, const std::string& kernel, const std::filesystem::path& folder) {
+void write_kernel_repro(const Compilation& compilation, const Dump& dump, const std::string& kernel,
+                        const std::filesystem::path& folder) {
   const auto known = std::ranges::find(dump.kernels, kernel, &KernelDump::name);
   if (known == dump.kernels.end()) {
     std::vector<std::string> names;

@@ -1,5 +1,6 @@
 #pragma once
-// What `moxie dump` can look at: a formula, a training run, an entry of the kernel cache, or a dump that was written before.
+// What `moxie dump` can look at: a formula, a training run, an entry of the kernel cache, or a dump that was written
+// before.
 #include "runtime/dump/dump.h"
 #include "tools/commands/common.h"
 
