@@ -35,10 +35,21 @@ struct ModuleSource {
   std::vector<std::string> symbols;  // that it defines for others
 };
 
+/// Dims that are not dynamic are constants of the code, which no shape of an input can tell later.
+void require_values(const Program& program, const std::string& function) {
+  for (const DimDecl& dim : program.dims) {
+    if (dim.value || dim.dynamic) continue;
+    throw ShapeError(fmt::format("{}: dim {} is a constant of the code and has no value; give it (--dim {}=...)", function,
+                                 dim.name, dim.name));
+  }
+}
+
 std::vector<PlannedFunction> plan_functions(const LibraryRequest& request) {
   std::vector<PlannedFunction> planned;
   for (const Function& function : request.functions) {
-    Plan plan = make_plan(specialise(function.program, request.dims), {}, Products::kernels);
+    const Program program = specialise(function.program, request.dims);
+    require_values(program, function.name);
+    Plan plan = make_plan(program, {}, Products::kernels);
     Interface interface = interface_of(plan, function.name);
     planned.push_back({std::move(interface), std::move(plan)});
   }

@@ -90,7 +90,8 @@ TEST_CASE("what cannot be made or called is refused, and nothing is left behind"
   check_refused(shop.moxie({"aot", "--target", kHere, "-o", "lib"}), 2, "name the formulas");
   check_refused(shop.moxie({"aot", "density.mox", "--target", kHere}), 2, "-o DIR");
   check_refused(shop.moxie({"aot", "density.mox", "--target", "cpu:z80", "-o", "lib"}), 1, "unknown target 'cpu:z80'");
-  check_refused(shop.moxie({"aot", "density.mox", "--target", kHere, "-o", "lib"}), 1, "R");
+  check_refused(shop.moxie({"aot", "density.mox", "--target", kHere, "-o", "lib"}), 1,
+                "density: dim R is a constant of the code and has no value; give it (--dim R=...)");
   check_refused(shop.moxie({"aot", "density.mox", "--target", kHere, "--dim", "R=2", "--grad", "y", "-o", "lib"}), 2,
                 "--grad y: none of the formulas has it");
   CHECK(!std::filesystem::exists(shop.path("lib")));
