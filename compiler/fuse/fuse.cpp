@@ -345,7 +345,9 @@ class Fuser {
     }
     layout.push_back(static_cast<std::uint32_t>(placed.choice.fastest));
     fused_.layouts[definition.name] = layout;
-    if (!placed.root.accumulate && layout.size() > 1) pad_rows(*fused_.program.find_definition(definition.name), layout.back());
+    const bool only_kernels = !products_.operands.contains(definition.name);  // a library reads whole matrices
+    if (only_kernels && !placed.root.accumulate && layout.size() > 1)
+      pad_rows(*fused_.program.find_definition(definition.name), layout.back());
   }
 
   /// Rows whose length is a multiple of a page would all fall into one set of the nearest cache: they are stored a line apart.

@@ -51,6 +51,15 @@ output y[s,n] = sum[k](x[k,s]*w[k,n])
 )")) == 0);
 }
 
+TEST_CASE("a product of a matrix that is made, with rows as long as a page, goes to the library") {
+  CHECK(count_products(fused(R"(dim S dynamic, N = 1024, K = 1024
+index s:S, n:N, k:K
+input x[S,K], w[N,K]
+let squares[n,k] = w[n,k]^2
+output y[s,n] = sum[k](x[s,k]*squares[n,k])
+)")) == 1);
+}
+
 TEST_CASE("a product for a triangle stays in a kernel") {
   CHECK(count_products(fused(R"(dim S dynamic, N = 256
 index s:S, n:N
