@@ -73,3 +73,30 @@ TEST_CASE("a folder holds one experiment") {
   CHECK(unknown.code == 2);
   CHECK(unknown.err.find("there is no experiment 'table5'; known: table3") != std::string::npos);
 }
+
+TEST_CASE("ProbAct with less data and noisy inputs, recurrent networks with digits that move otherwise") {
+  const Workshop shop;
+  const Outcome probact = shop.moxie({"experiment", "probact", "--out", "out", "--columns", "synthetic 50 %", "--rows",
+                                      "ReLU,ProbAct channel", "--replicates", "1", "--set", "epochs=2", "--set",
+                                      "layers=6"});
+  CHECK(probact.code == 0);
+  const nlohmann::json measured = results(shop, "probact").at("measurements");
+  REQUIRE(measured.size() == 2);
+  for (const auto& cell : measured) {
+    CHECK(cell.at("error_noise_1").get<double>() <= 1);
+    CHECK(cell.at("test_error").get<double>() <= 1);
+  }
+  const Outcome refused = shop.moxie({"experiment", "probact", "--out", "other", "--columns", "synthetic x"});
+  CHECK(refused.code == 2);
+  CHECK(refused.err.find("column 'synthetic x': name a data set, or a part") != std::string::npos);
+  const std::string data = std::string(MOXIE_SHARED_DIR) + "/data";
+  if (!std::filesystem::is_directory(data + "/mnist")) return;
+  const Workshop frames;
+  const Outcome moving = frames.moxie({"experiment", "sp-gru", "--out", "out", "--data-dir", data, "--replicates", "1",
+                                       "--set", "epochs=1", "--set", "hidden=4", "--set", "sequences=20", "--set",
+                                       "pooling=16", "--set", "frames=4", "--set", "samples=3"});
+  CHECK(moving.code == 0);
+  const nlohmann::json cells = results(frames, "sp-gru").at("measurements");
+  REQUIRE(cells.size() == 3);
+  for (const auto& cell : cells) CHECK(cell.at("variance_angle_30").get<double>() > 0);
+}

@@ -56,10 +56,17 @@ struct Experiment {
   std::optional<nlohmann::ordered_json> (*measure)(const Cell& cell, const Workplace& workplace);
 };
 
-/// table3, table4, regression, clt, seeds.
+/// table3, table4, regression, clt, seeds, probact, sp-gru.
 const std::vector<Experiment>& experiments();
 /// Throws UsageError, with the known ones.
 const Experiment& find_experiment(const std::string& name);
+
+class TrainingRun;
+/// Trains to the end, taking up what an earlier call left in the folder. Gives the last line of metrics.jsonl, to which
+/// `add` may add of the best parameters; nothing if it was stopped.
+std::optional<nlohmann::ordered_json> train_cell(
+    const TrainConfig& config, const Workplace& workplace,
+    const std::function<void(TrainingRun& run, const Dataset& data, nlohmann::ordered_json& result)>& add = {});
 
 /// `config` with the model and the settings of method `row`, and then with `settings`.
 TrainConfig with_method(TrainConfig config, const std::string& row, const std::vector<std::string>& settings);
@@ -82,6 +89,8 @@ std::string markdown(const Experiment& experiment, const std::vector<TableEntry>
 std::optional<nlohmann::ordered_json> measure_classification(const Cell& cell, const Workplace& workplace);
 std::optional<nlohmann::ordered_json> measure_regression(const Cell& cell, const Workplace& workplace);
 std::optional<nlohmann::ordered_json> measure_robustness(const Cell& cell, const Workplace& workplace);
+std::optional<nlohmann::ordered_json> measure_probact(const Cell& cell, const Workplace& workplace);
+std::optional<nlohmann::ordered_json> measure_frames(const Cell& cell, const Workplace& workplace);
 std::optional<nlohmann::ordered_json> measure_iteration(const Cell& cell, const Workplace& workplace);
 std::optional<nlohmann::ordered_json> measure_central_limit(const Cell& cell, const Workplace& workplace);
 

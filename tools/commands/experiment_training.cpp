@@ -21,9 +21,10 @@ TrainConfig config_of(const Cell& cell, const Workplace& workplace, TrainConfig 
   return config;
 }
 
-/// Trains to the end, taking up what an earlier call left in the folder. Gives the last line of metrics.jsonl; nothing
-/// if it was stopped.
-std::optional<Json> train(const TrainConfig& config, const Workplace& workplace) {
+}  // namespace
+
+std::optional<Json> train_cell(const TrainConfig& config, const Workplace& workplace,
+                               const std::function<void(TrainingRun&, const Dataset&, Json&)>& add) {
   const Dataset data = load_dataset(config.data, load_options(config));
   TrainingRun run(config, data, workplace.device);
   const bool begun = fs::exists(workplace.folder / "checkpoint.safetensors");
@@ -36,15 +37,14 @@ std::optional<Json> train(const TrainConfig& config, const Workplace& workplace)
   Json result = Json::parse(final_metrics_line(run.evaluate_best(), run.state()));
   result["jitter"] = Json::object();
   for (const Jitter& jitter : run.network().jitter) result["jitter"][jitter.matrix] = jitter.amount;
+  if (add) add(run, data, result);
   return result;
 }
-
-}  // namespace
 
 std::optional<Json> measure_classification(const Cell& cell, const Workplace& workplace) {
   TrainConfig config = config_of(cell, workplace);
   config.seed = cell.replicate + 1;
-  return train(config, workplace);
+  return train_cell(config, workplace);
 }
 
 std::optional<Json> measure_regression(const Cell& cell, const Workplace& workplace) {
@@ -53,7 +53,7 @@ std::optional<Json> measure_regression(const Cell& cell, const Workplace& workpl
   usual.batch = 32;
   TrainConfig config = config_of(cell, workplace, usual);
   config.split = cell.replicate;
-  std::optional<Json> result = train(config, workplace);
+  std::optional<Json> result = train_cell(config, workplace);
   if (result) (*result)["log_likelihood"] = -(*result)["nll"].get<double>();
   return result;
 }
@@ -62,7 +62,7 @@ std::optional<Json> measure_robustness(const Cell& cell, const Workplace& workpl
   TrainConfig config = config_of(cell, workplace);
   config.seed = cell.replicate + 1;
   try {
-    std::optional<Json> result = train(config, workplace);
+    std::optional<Json> result = train_cell(config, workplace);
     if (result) (*result)["failed"] = 0;
     return result;
   } catch (const DeviceError& error) {

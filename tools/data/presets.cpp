@@ -33,8 +33,8 @@ constexpr std::array kPresets = std::to_array<Preset>({
     {"mnist", kClasses, 1, "handwritten digits, 70,000 x 784, 10 classes",
      "'The MNIST database of handwritten digits' (LeCun, Cortes, Burges)", load_mnist},
     {"cifar10", kClasses, 1, "photographs, a subset of CIFAR-10: 6,000 x 3,072, 10 classes",
-     "'Learning Multiple Layers of Features from Tiny Images' (Krizhevsky 2009), binary version, cut as "
-     "docs/experiments.md says",
+     "'Learning Multiple Layers of Features from Tiny Images' (Krizhevsky 2009), binary version: train_5000.bin "
+     "(500 images of each class of data_batch_1.bin) and test_1000.bin (the first 1,000 of test_batch.bin)",
      load_cifar10},
     {"moving-mnist", kValues, 1, "sequences of bouncing digits, made from mnist",
      "'The MNIST database of handwritten digits' (LeCun, Cortes, Burges)", load_moving_mnist},
