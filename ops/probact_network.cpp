@@ -20,8 +20,8 @@ constexpr double kMomentum = 0.9, kEpsilon = 1e-5;  // of batch normalisation
 constexpr std::int64_t kPool = 0;                   // among the channels of convolutions: a max pool
 
 constexpr std::array<std::int64_t, 5> kVggSmall = {32, kPool, 64, kPool, 128};
-constexpr std::array<std::int64_t, 18> kVgg16 = {64,  64,    kPool, 128, 128, kPool, 256, 256,   256,
-                                                 kPool, 512, 512,   512, kPool, 512, 512, 512, kPool};
+constexpr std::array<std::int64_t, 18> kVgg16 = {64,    64,  kPool, 128, 128,   kPool, 256, 256, 256,
+                                                 kPool, 512, 512,   512, kPool, 512,   512, 512, kPool};
 
 std::span<const std::int64_t> convolutions(Architecture architecture) {
   if (architecture == Architecture::VggSmall) return kVggSmall;
@@ -32,9 +32,10 @@ void check_image(const ProbActOptions& options) {
   const ProbActOptions::Image& image = options.image;
   const std::int64_t pixels = image.height * image.width * image.channels;
   if (pixels <= 0 || pixels != options.sizes.front()) {
-    throw TypeError(fmt::format("a convolutional network needs images, but {}x{} pixels of {} channels are not the {} "
-                                "inputs of this one; a dense network takes any inputs",
-                                image.height, image.width, image.channels, options.sizes.front()));
+    throw TypeError(
+        fmt::format("a convolutional network needs images, but {}x{} pixels of {} channels are not the {} "
+                    "inputs of this one; a dense network takes any inputs",
+                    image.height, image.width, image.channels, options.sizes.front()));
   }
   if (options.sizes.size() != 2)
     throw TypeError("a convolutional network has layers of its own; hidden layers are for dense networks");
@@ -42,15 +43,15 @@ void check_image(const ProbActOptions& options) {
 
 void check_sigma(const ProbActOptions& options) {
   if (!std::isfinite(options.sigma_start) || (options.sigma == Sharing::Fixed && !(options.sigma_start > 0)))
-    throw TypeError(fmt::format("the fixed sigma of a ProbAct network is {}, but must be positive; leave the noise out "
-                                "for plain activations",
-                                options.sigma_start));
+    throw TypeError(
+        fmt::format("the fixed sigma of a ProbAct network is {}, but must be positive; leave the noise out "
+                    "for plain activations",
+                    options.sigma_start));
   if (!(options.sigma_bound >= 0) || !std::isfinite(options.sigma_bound))
     throw TypeError(fmt::format("the bound of sigma of a ProbAct network is {}, but must be positive, or 0 for none",
                                 options.sigma_bound));
   if (!(options.sigma_slope > 0) || !std::isfinite(options.sigma_slope))
-    throw TypeError(
-        fmt::format("the slope beta of a bounded sigma is {}, but must be positive", options.sigma_slope));
+    throw TypeError(fmt::format("the slope beta of a bounded sigma is {}, but must be positive", options.sigma_slope));
   if (options.sigma_bound > 0 && options.sigma == Sharing::Fixed)
     throw TypeError("a fixed sigma has no use for a bound: leave the bound at 0, or train sigma");
 }
@@ -194,8 +195,7 @@ class ProbActBuilder {
   }
 
   void linear_moments(const std::string& matrix) {
-    builder_.apply("gpn.activation_variance",
-                   {prefix_, {{"mean_x", x_}, {"var_x", variance_}, {"W", matrix}}});
+    builder_.apply("gpn.activation_variance", {prefix_, {{"mean_x", x_}, {"var_x", variance_}, {"W", matrix}}});
     x_ = prefix_ + "z";
     variance_ = prefix_ + "var";
     builder_.define(x_, samples(shape_), element(prefix_ + "mu", 2) + shared_element(prefix_ + "b", 1));
@@ -208,8 +208,7 @@ class ProbActBuilder {
     const std::string offset = per_element("shift", options_.mean, {Kind::Constant, 0});
     if (by_moments()) return activate_moments(slope, offset);
     Inputs inputs = {{"z", x_}};
-    if (options_.activation == "prelu")
-      inputs["leak"] = per_element("leak", Sharing::Channel, {Kind::Constant, 0.25});
+    if (options_.activation == "prelu") inputs["leak"] = per_element("leak", Sharing::Channel, {Kind::Constant, 0.25});
     apply_pointwise("activation." + options_.activation, "activation.", std::move(inputs), "a");
     if (options_.mean != Sharing::Fixed)
       apply_pointwise("probact.affine_mean", "mean.", {{"a", x_}, {"slope", slope}, {"offset", offset}}, "mean");
@@ -280,9 +279,9 @@ class ProbActBuilder {
     const char* result = classifies() ? "logit_mean" : "mean";
     builder_.define(result, samples(shape_), element(x_, 2), true);
     if (has_loss()) {
-      builder_.apply(classifies() ? "loss.softmax_cross_entropy" : "loss.squared_error",
-                     {"loss.", {{classifies() ? "logits" : "prediction", result}, {"target", "target"}}, {},
-                      {{"loss", "loss"}}});
+      builder_.apply(
+          classifies() ? "loss.softmax_cross_entropy" : "loss.squared_error",
+          {"loss.", {{classifies() ? "logits" : "prediction", result}, {"target", "target"}}, {}, {{"loss", "loss"}}});
     } else if (classifies()) {
       builder_.apply("activation.softmax", {"readout.", {{"logits", result}}, {}, {{"probability", "probability"}}});
     }

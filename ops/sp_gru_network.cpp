@@ -14,15 +14,16 @@ using Kind = Initialiser::Kind;
 using Cell = SpGruOptions::Cell;
 using Inputs = std::map<std::string, std::string, std::less<>>;
 
-constexpr double kLeastVariance = 1e-3;  // of a pixel: what is black in every image must not promise infinite likelihood
+constexpr double kLeastVariance =
+    1e-3;  // of a pixel: what is black in every image must not promise infinite likelihood
 
 constexpr double kDarkness = -3;  // most pixels are black: sigmoid(-3) is what one starts as
 
 /// What a cell is made of.
 struct CellKind {
-  const char* sequence;     // the operation
-  const char* readout;      // and that of the pixels
-  std::string_view gates;   // each with U, W and b
+  const char* sequence;    // the operation
+  const char* readout;     // and that of the pixels
+  std::string_view gates;  // each with U, W and b
   bool has_variances;
 };
 
@@ -50,9 +51,10 @@ void check(const SpGruOptions& options) {
   check_positive("the number of hidden units", static_cast<double>(options.hidden));
   check_positive("the variance of the weights", options.weight_variance);
   if (!(options.input_variance >= 0) || !std::isfinite(options.input_variance))
-    throw TypeError(fmt::format("the variance of the pixels that a recurrent network reads is {}, but must not be "
-                                "negative",
-                                options.input_variance));
+    throw TypeError(
+        fmt::format("the variance of the pixels that a recurrent network reads is {}, but must not be "
+                    "negative",
+                    options.input_variance));
   if (!(options.dropout >= 0 && options.dropout < 1))
     throw TypeError(fmt::format("the dropout rate is {}, but must be at least 0 and below 1", options.dropout));
 }

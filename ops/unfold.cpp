@@ -47,8 +47,7 @@ class Unfolding {
       std::vector<Affine>& places = places_.emplace_back();
       require(axis.range == Range::extent(axis.extent));
       for (const Affine& extent : extents_for(axis.extent)) {
-        const std::string name =
-            extent == axis.extent ? axis.name : fmt::format("{}{}", axis.name, places.size());
+        const std::string name = extent == axis.extent ? axis.name : fmt::format("{}{}", axis.name, places.size());
         places.emplace_back(Symbol::axis(static_cast<std::uint32_t>(axes.size())));
         axes.push_back({name, extent, Range::extent(extent)});
       }

@@ -51,8 +51,7 @@ TEST_CASE("digits move at their speed, and bounce without leaving the square") {
     for (std::size_t p = 0; p < o.pixels(); ++p) sum += rows(0, t * o.pixels() + p);
     CHECK(sum == kDigit * kDigit);
     if (t == 0) continue;
-    const auto step =
-        static_cast<double>(left_edge(rows, t, o)) - static_cast<double>(left_edge(rows, t - 1, o));
+    const auto step = static_cast<double>(left_edge(rows, t, o)) - static_cast<double>(left_edge(rows, t - 1, o));
     bounced |= step < 0;
     CHECK(std::abs(step) <= 4);
   }
@@ -95,7 +94,8 @@ TEST_CASE("frames that make no sense") {
       {[](MovingMnistOptions& o) { o.digits = 0; }, "the number of digits is 0, but must be positive"},
       {[](MovingMnistOptions& o) { o.frames = 7; },
        "the number of frames is 7, but must be even, one half to read and one to write"},
-      {[](MovingMnistOptions& o) { o.side = 20; }, "the side of a frame is 20, but must be at least 28 pixels, for a digit"},
+      {[](MovingMnistOptions& o) { o.side = 20; },
+       "the side of a frame is 20, but must be at least 28 pixels, for a digit"},
       {[](MovingMnistOptions& o) { o.pooling = 5; }, "the pooling is 5, but must be a divisor of 64"},
       {[](MovingMnistOptions& o) { o.angle_spread = 200; }, "the spread of angles is 200, but must be from 0 to 180"},
       {[](MovingMnistOptions& o) { o.speed = -1; },

@@ -22,9 +22,9 @@ TEST_CASE("formulas of one axis serve tensors of several") {
 }
 
 TEST_CASE("formulas that mix elements have no such form") {
-  for (const char* text :
-       {"dim N\nindex n:N\ninput x[N]\noutput y = sum[n](x[n])\n", "dim N\nindex n:N\ninput x[N+1]\noutput y[n] = x[n+1]\n",
-        "dim N\nindex n:N\ninput x[N]\noutput y[n] = n*x[n]\n"}) {
+  for (const char* text : {"dim N\nindex n:N\ninput x[N]\noutput y = sum[n](x[n])\n",
+                           "dim N\nindex n:N\ninput x[N+1]\noutput y[n] = x[n+1]\n",
+                           "dim N\nindex n:N\ninput x[N]\noutput y[n] = n*x[n]\n"}) {
     CAPTURE(text);
     CHECK_THROWS_WITH_AS(unfold(parse(text), "N", 2), doctest::Contains("N cannot stand for several axes"), TypeError);
   }

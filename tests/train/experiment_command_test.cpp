@@ -76,9 +76,9 @@ TEST_CASE("a folder holds one experiment") {
 
 TEST_CASE("ProbAct with less data and noisy inputs, recurrent networks with digits that move otherwise") {
   const Workshop shop;
-  const Outcome probact = shop.moxie({"experiment", "probact", "--out", "out", "--columns", "synthetic 50 %", "--rows",
-                                      "ReLU,ProbAct channel", "--replicates", "1", "--set", "epochs=2", "--set",
-                                      "layers=6"});
+  const Outcome probact =
+      shop.moxie({"experiment", "probact", "--out", "out", "--columns", "synthetic 50 %", "--rows",
+                  "ReLU,ProbAct channel", "--replicates", "1", "--set", "epochs=2", "--set", "layers=6"});
   CHECK(probact.code == 0);
   const nlohmann::json measured = results(shop, "probact").at("measurements");
   REQUIRE(measured.size() == 2);
@@ -92,9 +92,10 @@ TEST_CASE("ProbAct with less data and noisy inputs, recurrent networks with digi
   const std::string data = std::string(MOXIE_SHARED_DIR) + "/data";
   if (!std::filesystem::is_directory(data + "/mnist")) return;
   const Workshop frames;
-  const Outcome moving = frames.moxie({"experiment", "sp-gru", "--out", "out", "--data-dir", data, "--replicates", "1",
-                                       "--set", "epochs=1", "--set", "hidden=4", "--set", "sequences=20", "--set",
-                                       "pooling=16", "--set", "frames=4", "--set", "samples=3"});
+  const Outcome moving =
+      frames.moxie({"experiment", "sp-gru",     "--out",    "out",      "--data-dir", data,       "--replicates",
+                    "1",          "--set",      "epochs=1", "--set",    "hidden=4",   "--set",    "sequences=20",
+                    "--set",      "pooling=16", "--set",    "frames=4", "--set",      "samples=3"});
   CHECK(moving.code == 0);
   const nlohmann::json cells = results(frames, "sp-gru").at("measurements");
   REQUIRE(cells.size() == 3);

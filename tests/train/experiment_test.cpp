@@ -55,8 +55,9 @@ TEST_CASE("an experiment's cells") {
                        "experiment regression has no row 'GPN'; it has: GPN variances, GPN variances predictive, "
                        "GPN variances recalibrated, GPN variational",
                        UsageError);
-  CHECK_THROWS_WITH_AS(find_experiment("table5"),
-                       "there is no experiment 'table5'; known: table3, table4, regression, clt, seeds", UsageError);
+  CHECK_THROWS_WITH_AS(
+      find_experiment("table5"),
+      "there is no experiment 'table5'; known: table3, table4, regression, clt, seeds, probact, sp-gru", UsageError);
 }
 
 TEST_CASE("every row of a table is a method") {

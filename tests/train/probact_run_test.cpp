@@ -43,7 +43,9 @@ TEST_CASE("an interrupted convolutional run goes on with its running averages") 
   tiny::run(chosen, data).train(whole, tiny::never, tiny::silent);
   const RunFolder parts = RunFolder::create(scratch / "parts", chosen, "");
   int steps = 3;
-  tiny::run(chosen, data).train(parts, [&] { return steps-- == 0; }, tiny::silent);
+  tiny::run(chosen, data)
+      .train(
+          parts, [&] { return steps-- == 0; }, tiny::silent);
   TrainingRun second = tiny::run(chosen, data);
   second.resume(parts.read_checkpoint());
   second.train(parts, tiny::never, tiny::silent);
@@ -79,7 +81,8 @@ TEST_CASE("options of ProbAct that make no sense") {
                 "--sigma 'chanel' is unknown; known: a number, none, single, channel, element");
   check_refused([](TrainConfig& c) { c.sigma = "1e"; }, "--sigma '1e' is not a number");
   check_refused([](TrainConfig& c) { c.sigma_bound = -1; }, "the bound of sigma of a ProbAct network is -1");
-  check_refused([](TrainConfig& c) { c.network = "vgg"; }, "--network 'vgg' is unknown; known: dense, vgg-small, vgg16");
+  check_refused([](TrainConfig& c) { c.network = "vgg"; },
+                "--network 'vgg' is unknown; known: dense, vgg-small, vgg16");
   check_refused([](TrainConfig& c) { c.network = "vgg16"; }, "a convolutional network needs images");
   check_refused([](TrainConfig& c) { c.train_share = 0; }, "--train-share is 0, but must be above 0 and at most 1");
 }

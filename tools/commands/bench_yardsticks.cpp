@@ -39,8 +39,7 @@ void add_product(Program& program, std::int64_t rows, std::int64_t columns, std:
   program.inputs.push_back({left, program.default_dtype, {rows, depth}});
   program.inputs.push_back({right, program.default_dtype, {depth, columns}});
   const Symbol k = Symbol::fresh();
-  const Expr product =
-      tensor_access(left, {Symbol::axis(0), k}) * tensor_access(right, {k, Symbol::axis(1)});
+  const Expr product = tensor_access(left, {Symbol::axis(0), k}) * tensor_access(right, {k, Symbol::axis(1)});
   program.definitions.push_back({"product" + number,
                                  program.default_dtype,
                                  {{"i", rows, Range::extent(rows)}, {"j", columns, Range::extent(columns)}},

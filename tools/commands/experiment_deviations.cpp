@@ -31,8 +31,7 @@ Samples with_noise(Samples samples, double deviation, std::uint64_t seed) {
 void add_noisy_errors(TrainingRun& run, const Dataset& data, Json& result) {
   for (const double level : kNoiseLevels) {
     const Samples noisy = with_noise(data.test, level, 1);
-    result[fmt::format("error_noise_{}", level)] =
-        score_of(score(run.predict(noisy), noisy.y, data.encoding), "error");
+    result[fmt::format("error_noise_{}", level)] = score_of(score(run.predict(noisy), noisy.y, data.encoding), "error");
   }
 }
 
@@ -43,7 +42,8 @@ void set_data(const std::string& column, TrainConfig& config) {
   if (space == column.npos) return;
   config.train_share = std::strtod(column.c_str() + space, nullptr) / 100;
   if (!(config.train_share > 0 && config.train_share <= 1) || !column.ends_with(" %"))
-    throw UsageError(fmt::format("column '{}': name a data set, or a part of its training rows as in 'cifar10 25 %'", column));
+    throw UsageError(
+        fmt::format("column '{}': name a data set, or a part of its training rows as in 'cifar10 25 %'", column));
 }
 
 /// One way in which digits may move otherwise, and how far.

@@ -30,8 +30,9 @@ std::map<std::string, RowValues> Ensemble::outputs() const {
     const auto found = moments_.find(name);
     if (found == moments_.end()) continue;
     const RowValues& squares = found->second.squares;
-    RowValues& sum = result.try_emplace(variance, RowValues{squares.columns, std::vector<double>(squares.values.size())})
-                         .first->second;
+    RowValues& sum =
+        result.try_emplace(variance, RowValues{squares.columns, std::vector<double>(squares.values.size())})
+            .first->second;
     for (std::size_t i = 0; i < squares.values.size(); ++i) sum.values[i] += squares.values[i] / count_;
   }
   return result;

@@ -11,8 +11,8 @@ class Ensemble {
  public:
   /// The outputs of one pass.
   void add(const std::map<std::string, RowValues>& outputs);
-  /// The means of `probability`, `logit_mean` and `mean`, with `probability_variance` and `logit_var` (the variances over
-  /// the passes), and in `variance` that of `mean` plus what the passes said of it themselves.
+  /// The means of `probability`, `logit_mean` and `mean`, with `probability_variance` and `logit_var` (the variances
+  /// over the passes), and in `variance` that of `mean` plus what the passes said of it themselves.
   std::map<std::string, RowValues> outputs() const;
 
  private:

@@ -7,7 +7,8 @@
 
 namespace moxie {
 
-/// Every pixel of a channel by the same scale, since pixels at a border may never change and have no range of their own.
+/// Every pixel of a channel by the same scale, since pixels at a border may never change and have no range of their
+/// own.
 Encoding image_encoding(const ImageShape& shape, const std::vector<NumericEncoding>& channels, std::string class_column,
                         std::vector<std::string> classes);
 

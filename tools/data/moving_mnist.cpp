@@ -51,7 +51,8 @@ Motion draw_motion(std::size_t sequence, std::size_t digit, std::size_t images, 
 
 /// Where digits overlap the brighter one is seen.
 void paint(std::span<const float> image, const Motion& at, const MovingMnistOptions& o, std::vector<float>& canvas) {
-  const auto row = static_cast<std::size_t>(std::lround(at.row)), column = static_cast<std::size_t>(std::lround(at.column));
+  const auto row = static_cast<std::size_t>(std::lround(at.row)),
+             column = static_cast<std::size_t>(std::lround(at.column));
   for (std::size_t i = 0; i < kDigit; ++i) {
     for (std::size_t j = 0; j < kDigit; ++j) {
       float& pixel = canvas[(row + i) * o.side + column + j];
@@ -162,8 +163,8 @@ Dataset load_moving_mnist(const Preset& preset, const LoadOptions& options) {
   const Samples test =
       halves(moving_digits(digits.test.x, std::max<std::size_t>(moving.sequences / 10, 1), moving), moving);
   const RowSplit split = ordered_split(seen.rows(), seen.rows() - 1);
-  Dataset data = split_samples(std::string(preset.name), seen, std::move(encoding), split, options.validation_share,
-                               options.seed);
+  Dataset data =
+      split_samples(std::string(preset.name), seen, std::move(encoding), split, options.validation_share, options.seed);
   data.test = test;
   return data;
 }
