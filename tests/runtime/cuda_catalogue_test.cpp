@@ -18,13 +18,13 @@ using namespace moxie;
 
 namespace {
 
-/// Extents of a layer as the benchmarks have them; of any other dim 16.
+/// Extents of a layer as the benchmarks have them; of any other dim 16, if the formula does not fix it.
 DimValues benchmark_dims(const Program& program) {
-  static const std::map<std::string, std::int64_t> kExtents = {{"N", 50}, {"M", 50}, {"R", 14}, {"D", 26}};
+  static const std::map<std::string, std::int64_t> kExtents = {{"N", 50}, {"M", 50}, {"R", 14}, {"D", 26}, {"J", 10}};
   DimValues dims;
   for (const DimDecl& dim : program.dims) {
     const auto known = kExtents.find(dim.name);
-    if (!dim.dynamic) dims[dim.name] = known == kExtents.end() ? 16 : known->second;
+    if (!dim.dynamic && !dim.value) dims[dim.name] = known == kExtents.end() ? 16 : known->second;
   }
   return dims;
 }
