@@ -36,9 +36,9 @@ struct ModuleSource {
 };
 
 /// Dims that are not dynamic are constants of the code, which no shape of an input can tell later.
-void require_values(const Program& program, const std::string& function) {
+void require_values(const Program& program, const DimValues& dims, const std::string& function) {
   for (const DimDecl& dim : program.dims) {
-    if (dim.value || dim.dynamic) continue;
+    if (dim.value || dim.dynamic || dims.contains(dim.name)) continue;
     throw ShapeError(fmt::format("{}: dim {} is a constant of the code and has no value; give it (--dim {}=...)", function,
                                  dim.name, dim.name));
   }
@@ -47,9 +47,8 @@ void require_values(const Program& program, const std::string& function) {
 std::vector<PlannedFunction> plan_functions(const LibraryRequest& request) {
   std::vector<PlannedFunction> planned;
   for (const Function& function : request.functions) {
-    const Program program = specialise(function.program, request.dims);
-    require_values(program, function.name);
-    Plan plan = make_plan(program, {}, Products::kernels);
+    require_values(function.program, request.dims, function.name);
+    Plan plan = make_plan(specialise(function.program, request.dims), {}, Products::kernels);
     Interface interface = interface_of(plan, function.name);
     planned.push_back({std::move(interface), std::move(plan)});
   }
