@@ -95,7 +95,6 @@ class NestBuilder {
   std::optional<ValueId> read_staged(const Expr& expr, ValueType type);
   std::size_t depth_of(const Expr& expr, ValueType type);
   std::size_t depth_of(const Affine& affine) const;
-  std::size_t depth_of_value(ValueId id) const { return value_depth_[id]; }
   ValueId place(Value value, std::size_t depth);
   ValueId place_call(const ScalarFunction& function, std::vector<ValueId> args, ValueType type);
   ValueId emit_node(const Expr& expr, ValueType type);

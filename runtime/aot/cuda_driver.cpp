@@ -12,7 +12,7 @@
 #include "compiler/support/error.h"
 #include "runtime/aot/call_checks.h"
 #include "runtime/aot/failure_messages.h"
-#include "runtime/aot/workspace.h"
+#include "runtime/aot/plan_driver.h"
 
 namespace moxie::aot {
 namespace {
@@ -97,42 +97,13 @@ struct Grid {
   Val tiles, chunks;
 };
 
-class CudaDriver {
+class CudaDriver final : public PlanDriver {
  public:
   CudaDriver(ModuleText& module, const std::string& head, const Plan& plan, const Interface& interface,
              const std::vector<CompiledKernel>& kernels)
-      : w_(module, head),
-        plan_(plan),
-        interface_(interface),
-        kernels_(kernels),
-        layout_(lay_out(plan)),
-        call_(begin_call(w_, interface)),
-        dims_(checked_dims(w_, interface, call_)),
-        math_(w_, plan.fused.program, dims_) {
+      : PlanDriver(module, head, plan, interface), kernels_(kernels) {
     for (std::size_t k = 0; k < kernels.size(); ++k) numbers_.emplace(kernels[k].lowered, k);
     for (const CompiledKernel& kernel : kernels) grids_.push_back(grid_of(kernel));
-    measure_workspace();
-  }
-
-  void write_workspace() {
-    const Pointer bytes{"%bytes"};
-    w_.leave_when(w_.is_null(bytes), wrong_argument, [&] {
-      complain(w_, call_.message,
-               escaped(interface_.name) + "_workspace: nowhere to put the size: the pointer is null");
-    });
-    w_.store(bytes, slots_.total);
-    w_.finish();
-  }
-
-  void write_run() {
-    const std::vector<Pointer> addresses = checked_tensors(w_, interface_, call_, math_);
-    for (std::size_t k = 0; k < addresses.size(); ++k) places_.emplace(interface_.tensors[k].name, addresses[k]);
-    check_reach();
-    check_workspace(w_, interface_, call_, slots_.total);
-    place_workspace();
-    start();
-    for (const PlanStep& step : plan_.steps) std::visit([&](const auto& part) { write(part, {}); }, step);
-    w_.finish();
   }
 
  private:
@@ -158,7 +129,7 @@ class CudaDriver {
   }
 
   /// Kernels count elements with 32 bits.
-  void check_reach() {
+  void check_reach() override {
     const Val most = w_.integer(std::numeric_limits<std::int32_t>::max());
     for (const PlanStep& step : plan_.steps) {
       for (const std::string& tensor : tensors_of(step)) {
@@ -176,45 +147,20 @@ class CudaDriver {
 
   // ---- Memory ----
 
-  Val written_count(const LoweredKernel& kernel, const std::string& tensor) {
-    return kernel.in_scan ? math_.slice_count(tensor) : math_.count(plan_.fused.program.shape_of(tensor));
-  }
-  Val written_bytes(const LoweredKernel& kernel, const std::string& tensor) {
-    return kernel.in_scan ? math_.slice_bytes(tensor) : math_.bytes(tensor);
-  }
+  Val chunks_of(const LoweredKernel& kernel) override { return grids_[numbers_.at(&kernel)].chunks; }
 
-  Val bytes_of(const Block& block) {
-    if (!block.partial_of) return math_.bytes(block.tensor);
-    const Val& chunks = grids_[numbers_.at(block.partial_of)].chunks;
-    const Val all = w_.saturating_mul(chunks, written_bytes(*block.partial_of, block.tensor));
-    return w_.select(w_.is("eq", chunks, w_.integer(1)), w_.integer(0), all);
-  }
-
-  void measure_workspace() {
+  Val bytes_before_slots() override {
     Val blocks = w_.integer(0);
     for (std::size_t k = 0; k < kernels_.size(); ++k) {
       const Val count = w_.mul(grids_[k].tiles, grids_[k].chunks);
       blocks = w_.larger(blocks, w_.saturating_mul(count, w_.integer(kernels_[k].schedule.workspace_bytes_per_block)));
     }
-    const Val before = w_.saturating_add(w_.integer(kStateBytes), blocks);
-    slots_ = place_slots(
-        w_, layout_, [this](const Block& block) { return bytes_of(block); }, before);
-  }
-
-  void place_workspace() {
-    start_ = workspace_start(w_);
-    for (const Block& block : layout_.blocks) {
-      const Pointer place = w_.offset(start_, slots_.offsets[block.slot]);
-      if (block.partial_of)
-        partials_.emplace(std::pair(block.partial_of, block.tensor), place);
-      else
-        places_.emplace(block.tensor, place);
-    }
+    return w_.saturating_add(w_.integer(kStateBytes), blocks);
   }
 
   // ---- Calls of the driver ----
 
-  void clear(const Pointer& from, const Val& bytes) {
+  void clear(const Pointer& from, const Val& bytes) override {
     call_driver(w_, call_.message, "cuMemsetD8Async", "ptr, i8, i64, ptr",
                 fmt::format("ptr {}, i8 0, {}, ptr %stream", from.text, typed(bytes)), "clearing memory");
   }
@@ -223,7 +169,7 @@ class CudaDriver {
   void set_word(std::int64_t offset, const Val& value) {
     for (const int half : {0, 1}) {
       const Val bits = half == 0 ? value : w_.ir().binary("lshr", value, w_.integer(32));
-      const Pointer place = w_.offset(start_, w_.integer(offset + 4 * half));
+      const Pointer place = w_.offset(workspace_, w_.integer(offset + 4 * half));
       call_driver(
           w_, call_.message, "cuMemsetD32Async", "ptr, i32, i64, ptr",
           fmt::format("ptr {}, {}, i64 1, ptr %stream", place.text, typed(w_.ir().extend(bits, Scalar::i32, false))),
@@ -231,15 +177,11 @@ class CudaDriver {
     }
   }
 
-  void start() {
+  void start() override {
     if (interface_.random) {
       for (const int k : {0, 1}) set_word(8 * k, w_.load(w_.word(call_.arguments, interface_.word_of_seed() + k)));
     }
-    clear(w_.offset(start_, w_.integer(kStatusBegin)), w_.integer(kStatusBytes));
-    for (const Definition& definition : plan_.fused.program.definitions) {
-      if (definition.output && has_gaps(plan_.fused.program, definition.name))
-        clear(places_.at(definition.name), math_.bytes(definition.name));
-    }
+    clear(w_.offset(workspace_, w_.integer(kStatusBegin)), w_.integer(kStatusBytes));
   }
 
   void launch(const Pointer& function, const Val& tiles, const Val& chunks, int lanes, int rows,
@@ -259,19 +201,7 @@ class CudaDriver {
 
   // ---- Steps ----
 
-  void write(const MatrixProduct& product, const std::optional<Val>& /*scan_step*/) {
-    throw InternalError("the plan of an AOT library leaves " + product.definition.name + " to a library");
-  }
-
-  void write(const LoweredScan& scan, const std::optional<Val>& /*scan_step*/) {
-    const Val rounds = math_.extent(scan.extent);
-    w_.loop(rounds, [&](const Val& round) {
-      const Val step = scan.backwards ? w_.sub(w_.sub(rounds, w_.integer(1)), round) : round;
-      for (const LoweredScanStep& part : scan.steps) std::visit([&](const auto& p) { write(p, step); }, part);
-    });
-  }
-
-  void write(const LoweredKernel& kernel, const std::optional<Val>& scan_step) {
+  void run_kernel(const LoweredKernel& kernel, const std::optional<Val>& scan_step) override {
     const std::size_t number = numbers_.at(&kernel);
     const CompiledKernel& compiled = kernels_[number];
     const Grid& grid = grids_[number];
@@ -293,8 +223,8 @@ class CudaDriver {
     for (const BufferId buffer : compiled.kernel.combined) {
       const std::string& tensor = compiled.lowered->uses[buffer].tensor;
       const Val count = written_count(*compiled.lowered, tensor);
-      parameters.insert(parameters.end(), {w_.address(partials_.at({compiled.lowered, tensor})),
-                                           target_of(*compiled.lowered, tensor, scan_step), count});
+      parameters.insert(parameters.end(), {w_.address(partials_of(*compiled.lowered, tensor)),
+                                           w_.address(target_of(*compiled.lowered, tensor, scan_step)), count});
       elements = w_.add(elements, count);
     }
     parameters.push_back(grids_[number].chunks);
@@ -304,53 +234,28 @@ class CudaDriver {
     });
   }
 
-  Val target_of(const LoweredKernel& kernel, const std::string& tensor, const std::optional<Val>& scan_step) {
-    const Val place = w_.address(places_.at(tensor));
-    return kernel.in_scan ? w_.add(place, w_.mul(*scan_step, math_.slice_bytes(tensor))) : place;
-  }
-
-  Val buffer_of(std::size_t number, const BufferUse& use, const std::optional<Val>& scan_step) {
-    const LoweredKernel& kernel = *kernels_[number].lowered;
-    if (!use.partial) return w_.address(places_.at(use.tensor));
-    const Val target = target_of(kernel, use.tensor, scan_step);
-    if (!kernel.chunks) return target;
-    const Pointer& partials = partials_.at({&kernel, use.tensor});
-    if (has_gaps(plan_.fused.program, use.tensor)) clear(partials, bytes_of(*layout_.find(use.tensor, &kernel)));
-    return w_.select(w_.is("sgt", grids_[number].chunks, w_.integer(1)), w_.address(partials), target);
-  }
-
   Val value_of(std::size_t number, const CudaParameter& parameter, const std::optional<Val>& scan_step) {
+    const LoweredKernel& lowered = *kernels_[number].lowered;
     switch (parameter.kind) {
       case Kind::buffer:
-        return buffer_of(number, kernels_[number].lowered->uses[parameter.index], scan_step);
+        return w_.address(buffer_of(lowered, lowered.uses[parameter.index], grids_[number].chunks, scan_step));
       case Kind::argument:
         return parameter.name == kScanStep ? *scan_step : dims_.find(parameter.name)->second;
       case Kind::workspace:
-        return w_.address(w_.offset(start_, w_.integer(kStateBytes)));
+        return w_.address(w_.offset(workspace_, w_.integer(kStateBytes)));
       case Kind::random:
-        return w_.address(start_);
+        return w_.address(workspace_);
       case Kind::status:
-        return w_.address(w_.offset(start_, w_.integer(kStatusBegin)));
+        return w_.address(w_.offset(workspace_, w_.integer(kStatusBegin)));
       case Kind::first_check:
         return w_.integer(static_cast<std::int64_t>(all_checks(std::span(kernels_).first(number)).size()));
     }
     throw InternalError("a kernel has a parameter of an unknown kind");
   }
 
-  FunctionWriter w_;
-  const Plan& plan_;
-  const Interface& interface_;
   const std::vector<CompiledKernel>& kernels_;
-  const WorkspaceLayout layout_;
-  const Call call_;
-  const DimMath::Values dims_;
-  DimMath math_;
   std::map<const LoweredKernel*, std::size_t> numbers_;
   std::vector<Grid> grids_;
-  SlotPlaces slots_;
-  Pointer start_;
-  std::map<std::string, Pointer> places_;
-  std::map<std::pair<const LoweredKernel*, std::string>, Pointer> partials_;
   std::set<std::string> reached_;
 };
 

@@ -1,7 +1,5 @@
 #include "tests/aot/aot_sample.h"
 
-#include <stdlib.h>
-
 #include <stdexcept>
 
 #include "compiler/diff/differentiate.h"
@@ -61,17 +59,6 @@ Tensors run_on(const CCall& call, const std::shared_ptr<Device>& device) {
   Tensors outputs;
   for (const std::string& name : outputs_of(call.program)) outputs.emplace(name, session.get(name));
   return outputs;
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "moxie_aot_XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace moxie::test

@@ -1,6 +1,5 @@
 #pragma once
 // A formula with its gradient at a random point of its domain, and what devices make of it.
-#include <filesystem>
 #include <string>
 
 #include "runtime/device.h"
@@ -35,18 +34,5 @@ std::string host_target();
 DimValues static_dims(const CCall& call);
 
 Tensors run_on(const CCall& call, const std::shared_ptr<Device>& device);
-
-/// Removed with all that it holds.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace moxie::test

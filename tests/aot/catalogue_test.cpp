@@ -8,6 +8,7 @@
 #include "ops/catalogue.h"
 #include "runtime/aot/interface.h"
 #include "runtime/cpu/host.h"
+#include "runtime/temporary_folder.h"
 #include "tests/aot/aot_sample.h"
 
 namespace moxie::test {

@@ -11,6 +11,7 @@
 
 #include "runtime/aot/interface.h"
 #include "runtime/cuda/platform.h"
+#include "runtime/temporary_folder.h"
 #include "tests/aot/aot_sample.h"
 #include "tests/runtime/fake_gpu.h"
 

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "compiler/support/error.h"
+#include "runtime/temporary_folder.h"
 #include "tests/aot/aot_sample.h"
 
 namespace moxie::test {

@@ -1,13 +1,11 @@
 #include "tests/cli/process.h"
 
-#include <stdlib.h>
 #include <sys/wait.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
-#include <stdexcept>
 
 namespace moxie::test {
 namespace {
@@ -16,20 +14,9 @@ std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
 }  // namespace
 
-Workshop::Workshop() {
-  std::string name = (std::filesystem::temp_directory_path() / "moxie-cli-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder can be made: " + name);
-  folder_ = name;
-}
-
-Workshop::~Workshop() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
 Outcome Workshop::shell(const std::string& command) const {
   const auto start = std::chrono::steady_clock::now();
-  const std::string line = "cd " + quoted(folder_.string()) + " && { " + command + "; } >.out 2>.err";
+  const std::string line = "cd " + quoted(folder_.path().string()) + " && { " + command + "; } >.out 2>.err";
   const int status = std::system(line.c_str());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(path(".out")), read_file(path(".err")), seconds};

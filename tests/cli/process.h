@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/temporary_folder.h"
+
 namespace moxie::test {
 
 struct Outcome {
@@ -15,20 +17,15 @@ struct Outcome {
 /// A temporary folder with a kernel cache of its own; commands run inside it.
 class Workshop {
  public:
-  Workshop();
-  ~Workshop();
-  Workshop(const Workshop&) = delete;
-  Workshop& operator=(const Workshop&) = delete;
-
   /// `environment` is put before the command: "MOXIE_THREADS=1 ".
   Outcome moxie(const std::vector<std::string>& arguments, const std::string& environment = "") const;
   /// Any command of the shell.
   Outcome shell(const std::string& command) const;
-  std::filesystem::path path(const std::string& name) const { return folder_ / name; }
+  std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }
   void write(const std::string& name, const std::string& text) const;
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 std::string read_file(const std::filesystem::path& path);

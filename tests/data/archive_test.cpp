@@ -70,7 +70,7 @@ TEST_CASE("raw deflate round trip") {
 }
 
 TEST_CASE("files are read plain or compressed") {
-  const test::TemporaryFolder folder;
+  const test::DataFolder folder;
   CHECK(read_file(folder.write("plain", "abc")) == "abc");
   CHECK(read_file(folder.write("packed", kHello)) == "hello\n");
   const auto missing = folder.path() / "missing";

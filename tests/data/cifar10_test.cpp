@@ -6,7 +6,7 @@
 
 using namespace moxie;
 using moxie::test::data_error;
-using moxie::test::TemporaryFolder;
+using moxie::test::DataFolder;
 
 namespace {
 
@@ -17,7 +17,7 @@ std::string record(char label, char red, char green, char blue) {
   return std::string(1, label) + std::string(kPlane, red) + std::string(kPlane, green) + std::string(kPlane, blue);
 }
 
-LoadOptions options_for(const TemporaryFolder& folder) {
+LoadOptions options_for(const DataFolder& folder) {
   LoadOptions options;
   options.data_dir = folder.path();
   options.validation_share = 0.5;
@@ -25,7 +25,7 @@ LoadOptions options_for(const TemporaryFolder& folder) {
 }
 
 TEST_CASE("cifar10: pixels keep their channels together, scaled by those of the whole set") {
-  const TemporaryFolder folder;
+  const DataFolder folder;
   folder.write("cifar10/train_5000.bin", record(3, 0, 0, 0) + record(9, 0, 0, 0));
   folder.write("cifar10/test_1000.bin", record(1, '\xff', 0, '\x80'));
   const Dataset data = load_dataset("cifar10", options_for(folder));
@@ -43,7 +43,7 @@ TEST_CASE("cifar10: pixels keep their channels together, scaled by those of the 
 }
 
 TEST_CASE("cifar10: images of the wrong size and unknown classes") {
-  const TemporaryFolder folder;
+  const DataFolder folder;
   const std::string train = folder.write("cifar10/train_5000.bin", record(3, 0, 0, 0) + "x").string();
   CHECK(data_error([&] { load_dataset("cifar10", options_for(folder)); }) ==
         train + ": its 3074 bytes are not a number of records of 3073 bytes: a label and 3x32x32 pixels");

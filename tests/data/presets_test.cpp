@@ -10,7 +10,7 @@
 
 using namespace moxie;
 using moxie::test::data_error;
-using moxie::test::TemporaryFolder;
+using moxie::test::DataFolder;
 
 namespace {
 
@@ -76,7 +76,7 @@ TEST_CASE("generated sets are scaled and balanced") {
 }
 
 TEST_CASE("csv: classification and regression by the target") {
-  const TemporaryFolder folder;
+  const DataFolder folder;
   const std::string name = "csv:" + folder.write("t.csv", twenty_rows()).string();
   const Dataset values = load_dataset(name);
   CHECK(values.task() == Task::Regression);
@@ -96,7 +96,7 @@ TEST_CASE("csv: classification and regression by the target") {
 }
 
 TEST_CASE("csv: a test file of its own") {
-  const TemporaryFolder folder;
+  const DataFolder folder;
   const std::string name = "csv:" + folder.write("t.csv", twenty_rows()).string();
   LoadOptions options;
   options.test_file = folder.write("u.csv", "x,code,word,y\n38,0,new,3\n");
@@ -107,7 +107,7 @@ TEST_CASE("csv: a test file of its own") {
 }
 
 TEST_CASE("csv: a trained model's encoding on new rows, with and without the target") {
-  const TemporaryFolder folder;
+  const DataFolder folder;
   const Dataset set = load_dataset("csv:" + folder.write("t.csv", twenty_rows()).string());
   LoadOptions options;
   options.encoding = &set.encoding;
@@ -150,7 +150,7 @@ TEST_CASE("a missing file names every path tried and the origin") {
 }
 
 TEST_CASE("incomplete sets are refused") {
-  const TemporaryFolder folder;
+  const DataFolder folder;
   LoadOptions options;
   options.data_dir = folder.path();
   const std::string letters = folder.write("letter-recognition.data", "A,1\nB,2\n").string();
@@ -166,7 +166,7 @@ TEST_CASE("incomplete sets are refused") {
 }
 
 TEST_CASE("mnist: files that do not fit together") {
-  const TemporaryFolder folder;
+  const DataFolder folder;
   LoadOptions options;
   options.data_dir = folder.path();
   const std::string one_image("\0\0\x08\x03\0\0\0\x01\0\0\0\x01\0\0\0\x02xy", 18);
@@ -186,7 +186,7 @@ TEST_CASE("mnist: files that do not fit together") {
 }
 
 TEST_CASE("regression sets: loose row lists, and damage to them") {
-  const TemporaryFolder folder;
+  const DataFolder folder;
   LoadOptions options;
   options.data_dir = folder.path();
   folder.write("data.txt", "1 2\n3 4\n5 7\n");

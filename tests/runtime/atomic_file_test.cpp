@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "compiler/support/error.h"
+#include "runtime/temporary_folder.h"
 
 using namespace moxie;
 namespace fs = std::filesystem;
@@ -17,11 +17,8 @@ namespace fs = std::filesystem;
 namespace {
 
 /// An empty folder for one test.
-struct Folder {
-  Folder() { fs::remove_all(path), fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  std::ptrdiff_t entries() const { return std::distance(fs::directory_iterator(path), {}); }
-  fs::path path = fs::temp_directory_path() / ("moxie_atomic_file_test-" + std::to_string(getpid()));
+struct Folder : TemporaryFolder {
+  std::ptrdiff_t entries() const { return std::distance(fs::directory_iterator(path()), {}); }
 };
 
 /// Lets this process write files of at most `bytes` bytes: what a full disk does, without one.
@@ -62,24 +59,24 @@ std::string complaint(const fs::path& path, std::string_view text) {
 
 TEST_CASE("a file is written, then replaced") {
   const Folder folder;
-  atomic_write(folder.path / "a", "first");
-  atomic_write(folder.path / "a", "second");
-  CHECK(contents(folder.path / "a") == "second");
+  atomic_write(folder.path() / "a", "first");
+  atomic_write(folder.path() / "a", "second");
+  CHECK(contents(folder.path() / "a") == "second");
   CHECK(folder.entries() == 1);
 }
 
 TEST_CASE("a symbolic link stays one") {
   const Folder folder;
-  atomic_write(folder.path / "real", "old");
-  fs::create_symlink("real", folder.path / "link");
-  atomic_write(folder.path / "link", "new");
-  CHECK(fs::is_symlink(folder.path / "link"));
-  CHECK(contents(folder.path / "real") == "new");
+  atomic_write(folder.path() / "real", "old");
+  fs::create_symlink("real", folder.path() / "link");
+  atomic_write(folder.path() / "link", "new");
+  CHECK(fs::is_symlink(folder.path() / "link"));
+  CHECK(contents(folder.path() / "real") == "new");
 }
 
 TEST_CASE("a failed write names path and reason and leaves everything as it was") {
   const Folder folder;
-  const fs::path path = folder.path / "a";
+  const fs::path path = folder.path() / "a";
   atomic_write(path, "old");
   {
     const FileSizeLimit limit(1000);
@@ -92,8 +89,8 @@ TEST_CASE("a failed write names path and reason and leaves everything as it was"
 
 TEST_CASE("a folder that is absent or is a file is named with the reason") {
   const Folder folder;
-  const fs::path absent = folder.path / "none" / "a", below_file = folder.path / "file" / "a";
-  atomic_write(folder.path / "file", "");
+  const fs::path absent = folder.path() / "none" / "a", below_file = folder.path() / "file" / "a";
+  atomic_write(folder.path() / "file", "");
   CHECK(complaint(absent, "x") ==
         "cannot write " + absent.string() + ": creating a file in its folder failed: No such file or directory");
   CHECK(complaint(below_file, "x") ==
@@ -102,7 +99,7 @@ TEST_CASE("a folder that is absent or is a file is named with the reason") {
 
 TEST_CASE("folders and devices are not replaced") {
   const Folder folder;
-  CHECK(complaint(folder.path, "x") ==
-        "cannot write " + folder.path.string() + ": it exists and is not a regular file");
+  CHECK(complaint(folder.path(), "x") ==
+        "cannot write " + folder.path().string() + ": it exists and is not a regular file");
   CHECK(complaint("/dev/null", "x") == "cannot write /dev/null: it exists and is not a regular file");
 }

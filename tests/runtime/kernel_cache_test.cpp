@@ -13,21 +13,12 @@
 
 #include "compiler/support/error.h"
 #include "runtime/cache_file.h"
+#include "runtime/temporary_folder.h"
 
 using namespace moxie;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A directory that is gone afterwards.
-struct TemporaryDirectory {
-  TemporaryDirectory() {
-    std::string pattern = (fs::temp_directory_path() / "moxie_cache_XXXXXX").string();
-    path = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryDirectory() { fs::remove_all(path); }
-  fs::path path;
-};
 
 CacheEntry entry(const std::string& mark) { return {"object " + mark, "source " + mark, "log " + mark}; }
 
@@ -54,12 +45,12 @@ void overwrite(const fs::path& path, const std::string& bytes) { std::ofstream(p
 }  // namespace
 
 TEST_CASE("what is stored is found, by this process and by the next") {
-  const TemporaryDirectory dir;
-  KernelCache cache(dir.path / "kernels");
+  const TemporaryFolder dir;
+  KernelCache cache(dir.path() / "kernels");
   CHECK_FALSE(cache.find("key"));
   cache.store("key", entry("a"));
   CHECK(cache.find("key") == entry("a"));
-  CHECK(KernelCache(dir.path / "kernels").find("key") == entry("a"));
+  CHECK(KernelCache(dir.path() / "kernels").find("key") == entry("a"));
   CHECK_FALSE(cache.find("other key"));
   CHECK(cache.stats().hits == 1);
   CHECK(cache.stats().misses == 2);
@@ -69,23 +60,23 @@ TEST_CASE("what is stored is found, by this process and by the next") {
 }
 
 TEST_CASE("the directory is for its user only") {
-  const TemporaryDirectory dir;
-  const KernelCache cache(dir.path / "a" / "b");
+  const TemporaryFolder dir;
+  const KernelCache cache(dir.path() / "a" / "b");
   struct stat info {};
-  REQUIRE(::stat((dir.path / "a" / "b").c_str(), &info) == 0);
+  REQUIRE(::stat((dir.path() / "a" / "b").c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0700);
 
-  ::chmod((dir.path / "a" / "b").c_str(), 0777);
-  KernelCache refused(dir.path / "a" / "b");
+  ::chmod((dir.path() / "a" / "b").c_str(), 0777);
+  KernelCache refused(dir.path() / "a" / "b");
   CHECK(refused.stats().problem.find("others may write") != std::string::npos);
   refused.store("key", entry("a"));
   CHECK(refused.find("key") == entry("a"));
-  CHECK(fs::is_empty(dir.path / "a" / "b"));
+  CHECK(fs::is_empty(dir.path() / "a" / "b"));
 }
 
 TEST_CASE("a damaged entry is deleted, counted and stored anew") {
-  const TemporaryDirectory dir;
-  KernelCache cache(dir.path);
+  const TemporaryFolder dir;
+  KernelCache cache(dir.path());
   cache.store("key", entry("a"));
   const fs::path path = cache.path_of("key");
   const std::string whole = content(path);
@@ -107,8 +98,8 @@ TEST_CASE("a damaged entry is deleted, counted and stored anew") {
 }
 
 TEST_CASE("an entry under a foreign name is not taken for its own") {
-  const TemporaryDirectory dir;
-  KernelCache cache(dir.path);
+  const TemporaryFolder dir;
+  KernelCache cache(dir.path());
   cache.store("key", entry("a"));
   fs::create_directories(cache.path_of("other").parent_path());
   fs::copy_file(cache.path_of("key"), cache.path_of("other"));
@@ -124,14 +115,14 @@ TEST_CASE("absurd lengths are refused before memory is had for them") {
 }
 
 TEST_CASE("where nothing can be written the cache goes on in memory") {
-  const TemporaryDirectory dir;
-  overwrite(dir.path / "file", "in the way");
-  KernelCache cache(dir.path / "file" / "kernels");
+  const TemporaryFolder dir;
+  overwrite(dir.path() / "file", "in the way");
+  KernelCache cache(dir.path() / "file" / "kernels");
   CHECK_FALSE(cache.stats().problem.empty());
   cache.store("key", entry("a"));
   CHECK(cache.find("key") == entry("a"));
 
-  KernelCache full(dir.path / "full");
+  KernelCache full(dir.path() / "full");
   overwrite(full.path_of("key").parent_path().parent_path(), "in the way of the fan-out");
   full.store("key", entry("a"));
   full.store("key2", entry("b"));
@@ -146,9 +137,9 @@ TEST_CASE("where nothing can be written the cache goes on in memory") {
 }
 
 TEST_CASE("the entries unused for the longest time go first") {
-  const TemporaryDirectory dir;
+  const TemporaryFolder dir;
   constexpr std::size_t kSize = 10000;
-  KernelCache cache(dir.path, 4 * kSize);
+  KernelCache cache(dir.path(), 4 * kSize);
   for (const char* key : {"a", "b", "c"}) cache.store(key, noise(static_cast<std::uint64_t>(*key), kSize));
   age(cache.path_of("a"), 30);
   age(cache.path_of("b"), 50);
@@ -168,7 +159,7 @@ TEST_CASE("the entries unused for the longest time go first") {
 }
 
 TEST_CASE("threads and processes store and find at once") {
-  const TemporaryDirectory dir;
+  const TemporaryFolder dir;
   const auto work = [&](KernelCache& cache) {
     for (int i = 0; i < 20; ++i) {
       const std::string key = "key" + std::to_string(i % 4);
@@ -179,10 +170,10 @@ TEST_CASE("threads and processes store and find at once") {
   };
   const pid_t child = ::fork();
   if (child == 0) {
-    KernelCache cache(dir.path);
+    KernelCache cache(dir.path());
     ::_exit(work(cache) ? 0 : 1);
   }
-  KernelCache shared(dir.path), own(dir.path);
+  KernelCache shared(dir.path()), own(dir.path());
   bool good[3] = {};
   {
     std::jthread a([&] { good[0] = work(shared); }), b([&] { good[1] = work(shared); });

@@ -7,6 +7,7 @@
 
 #include "compiler/support/error.h"
 #include "runtime/cpu/plugin.h"
+#include "runtime/temporary_folder.h"
 #include "tests/loop/sample_programs.h"
 #include "tests/runtime/kernel_harness.h"
 
@@ -16,23 +17,10 @@ namespace fs = std::filesystem;
 namespace {
 
 /// A folder that holds a text for column_squares().
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "moxie_override_XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  const fs::path& path() const { return path_; }
-  fs::path file() const { return path_ / cpu_kernel_file("column_squares", generated(), host_machine()); }
+struct Folder : TemporaryFolder {
+  fs::path file() const { return path() / cpu_kernel_file("column_squares", generated(), host_machine()); }
   static std::string generated() { return llvm_text(samples::column_squares(), host_machine()); }
   void write(const std::string& text) const { std::ofstream(file()) << text; }
-
- private:
-  fs::path path_;
 };
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {

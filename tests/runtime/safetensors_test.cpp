@@ -1,13 +1,14 @@
 #include "runtime/safetensors.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
 
 #include "compiler/support/error.h"
+#include "runtime/temporary_folder.h"
 
 using namespace moxie;
 
@@ -56,15 +57,13 @@ TEST_CASE("what is written is read") {
 }
 
 TEST_CASE("a file on disk is read, and replaced whole") {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("moxie_safetensors_test-" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  const std::filesystem::path path = folder / "a.safetensors";
+  std::optional<TemporaryFolder> folder(std::in_place);
+  const std::filesystem::path path = folder->path() / "a.safetensors";
   write_safetensors(path, {});
   write_safetensors(path, sample());
   CHECK(read_safetensors(path) == sample());
-  CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
-  std::filesystem::remove_all(folder);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder->path()), {}) == 1);
+  folder.reset();
   CHECK_THROWS_WITH_AS(read_safetensors(path), ("cannot read " + path.string() + ": No such file or directory").c_str(),
                        DataError);
   CHECK_THROWS_AS(read_safetensors(std::filesystem::temp_directory_path()), DataError);

@@ -1,27 +1,17 @@
 #pragma once
 // Small data sets and runs for the tests of training.
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
 #include <string>
 
+#include "runtime/temporary_folder.h"
 #include "tools/commands/train_run.h"
 
 namespace moxie::tiny {
 
 /// A folder for one test, gone after it.
-class Scratch {
- public:
-  Scratch() : path_(std::filesystem::temp_directory_path() / ("moxie-train-test-" + std::to_string(getpid()))) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~Scratch() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
+struct Scratch : TemporaryFolder {
+  std::filesystem::path operator/(const char* name) const { return path() / name; }
 };
 
 inline Encoding encoding(Task task) {

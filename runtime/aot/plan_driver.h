@@ -1,0 +1,72 @@
+#pragma once
+// PlanDriver: the steps of a Plan as host functions of an AOT library, with the caller's memory and for any dims. What
+// a kind of device does differently, CpuDriver and CudaDriver supply.
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "runtime/aot/call_checks.h"
+#include "runtime/aot/workspace.h"
+
+namespace moxie::aot {
+
+/// Writes one function: after either of the two public members the driver has done its work.
+class PlanDriver {
+ public:
+  virtual ~PlanDriver() = default;
+
+  /// Stores the bytes of the workspace where %bytes points to.
+  void write_workspace();
+  /// Runs all steps.
+  void write_run();
+
+ protected:
+  /// `head` is all before the function's brace.
+  PlanDriver(ModuleText& module, const std::string& head, const Plan& plan, const Interface& interface);
+
+  /// How many share the rounds of a kernel's sums; one for kernels without such.
+  virtual Val chunks_of(const LoweredKernel& kernel) = 0;
+  /// What lies in the workspace before its slots.
+  virtual Val bytes_before_slots() = 0;
+  virtual void clear(const Pointer& from, const Val& bytes) = 0;
+  virtual void run_kernel(const LoweredKernel& kernel, const std::optional<Val>& scan_step) = 0;
+  /// Before the first step.
+  virtual void start() {}
+  /// Leaves where a tensor is larger than the device's code reaches.
+  virtual void check_reach() {}
+
+  /// How many elements one launch writes of a tensor.
+  Val written_count(const LoweredKernel& kernel, const std::string& tensor);
+  /// Where a launch leaves a tensor that chunks may share: in a scan, at the step's slice.
+  Pointer target_of(const LoweredKernel& kernel, const std::string& tensor, const std::optional<Val>& scan_step);
+  const Pointer& partials_of(const LoweredKernel& kernel, const std::string& tensor) const {
+    return partials_.at({&kernel, tensor});
+  }
+  /// What a launch in so many chunks gets for one of its buffers; partial results are cleared where they have gaps.
+  Pointer buffer_of(const LoweredKernel& kernel, const BufferUse& use, const Val& chunks,
+                    const std::optional<Val>& scan_step);
+
+  FunctionWriter w_;
+  const Plan& plan_;
+  const Interface& interface_;
+  const Call call_;
+  const DimMath::Values dims_;
+  DimMath math_;
+  Pointer workspace_;  // its first aligned address
+
+ private:
+  Val bytes_of(const Block& block);
+  SlotPlaces measure_workspace();
+  void place_workspace(const SlotPlaces& slots);
+  void clear_gaps();
+  void write(const MatrixProduct& product, const std::optional<Val>& scan_step);
+  void write(const LoweredScan& scan, const std::optional<Val>& scan_step);
+  void write(const LoweredKernel& kernel, const std::optional<Val>& scan_step) { run_kernel(kernel, scan_step); }
+
+  const WorkspaceLayout layout_;
+  std::map<std::string, Pointer> places_;
+  std::map<std::pair<const LoweredKernel*, std::string>, Pointer> partials_;
+};
+
+}  // namespace moxie::aot
