@@ -29,7 +29,7 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  /// Compiles what the device has not compiled before.
+  /// Compiles what the device has not compiled before. The device must outlive the result.
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) = 0;
   /// Empty memory for a tensor, on the device if it has memory of its own.
   virtual std::unique_ptr<Buffer> make_buffer() { return make_host_buffer(); }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "compiler/ir/evaluate.h"
@@ -70,9 +71,9 @@ TEST_CASE("variances of the input and of the weights reach the prediction") {
     options.input_variance = input;
     options.weight_variance = weights;
     const Network network = sp_gru_network(options);
-    double sum = 0;
-    for (const double variance : run(network.predict, inputs_of(network, 2)).at("variance")) sum += variance;
-    return sum;
+    const auto outputs = run(network.predict, inputs_of(network, 2));
+    const std::vector<double>& variances = outputs.at("variance");
+    return std::accumulate(variances.begin(), variances.end(), 0.0);
   };
   CHECK(total(0.5, 1e-3) != total(0, 1e-3));  // gates that are less certain may close
   CHECK(total(0, 1e-1) > total(0, 1e-3));

@@ -101,12 +101,13 @@ Finding checks_pass(const Sample& sample) {
   const auto plan = std::make_shared<const Plan>(make_plan(want->program, {true, false, true}));
   std::map<std::string, std::vector<double>> tensors = want->inputs;
   for (const auto& [name, values] : want->values) tensors[name].resize(values.size());
-  for (const char* device : {"interp", "cpu"}) {
-    const auto executable = open_device(device, {1, "0"})->prepare(plan, sample.dims);
+  for (const char* name : {"interp", "cpu"}) {
+    const auto device = open_device(name, {1, "0"});
+    const auto executable = device->prepare(plan, sample.dims);
     executable->run([&](const std::string& name) -> void* { return tensors.at(name).data(); }, 0, 0);
     TensorValues got;
     for (const auto& [name, values] : want->values) got[name] = tensors.at(name);
-    if (auto finding = difference(want->program, got, want->values, kTolerance)) return device + (": " + *finding);
+    if (auto finding = difference(want->program, got, want->values, kTolerance)) return name + (": " + *finding);
   }
   return std::nullopt;
 }

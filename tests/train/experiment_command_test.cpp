@@ -46,10 +46,12 @@ TEST_CASE("table 3, interrupted by hand and resumed") {
 TEST_CASE("regression, many seeds, and measurements without data") {
   const Workshop shop;
   CHECK(shop.moxie(tiny("regression", "synthetic-regression")).code == 0);
-  for (const auto& entry : results(shop, "regression").at("table")) CHECK(entry.at("count") == 2);
+  const nlohmann::json sets = results(shop, "regression").at("table");
+  for (const auto& entry : sets) CHECK(entry.at("count") == 2);
   const Workshop seeds;
   CHECK(seeds.moxie(tiny("seeds", "synthetic,synthetic-regression")).code == 0);
-  for (const auto& measured : results(seeds, "seeds").at("measurements")) CHECK(measured.at("failed") == 0);
+  const nlohmann::json runs = results(seeds, "seeds").at("measurements");
+  for (const auto& measured : runs) CHECK(measured.at("failed") == 0);
   const Workshop limit;
   CHECK(limit.moxie({"experiment", "clt", "--out", "out", "--rows", "1,20", "--replicates", "2"}).code == 0);
   const nlohmann::json table = results(limit, "clt").at("table");
