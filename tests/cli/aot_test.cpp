@@ -2,8 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <sstream>
 
 #include "runtime/safetensors.h"
 #include "tests/cli/process.h"
@@ -104,39 +102,6 @@ TEST_CASE("what cannot be made or called is refused, and nothing is left behind"
   check_refused(shop.moxie({"aot", "describe", "density.mox"}), 1, "there is no manifest in it");
   CHECK(shop.shell("sed -i 's/\"format\": 1/\"format\": 7/' lib/density.json").code == 0);
   check_refused(shop.moxie({"aot", "describe", "lib"}), 1, "a library of format 7");
-}
-
-TEST_CASE("an exported model predicts what `moxie predict` does") {
-  const Workshop shop;
-  std::string table = "a,b,y\n", features;
-  for (int k = 0; k < 60; ++k) {
-    const double a = k % 10, b = k / 10;
-    table += std::to_string(a) + "," + std::to_string(b) + "," + std::to_string(3 * a - b * b) + "\n";
-    features += std::to_string(a) + " " + std::to_string(b) + "\n";
-  }
-  shop.write("table.csv", table);
-  shop.write("features", features);
-  CHECK(shop.moxie({"train", "gpn", "--data", "csv:table.csv", "--target", "y", "--layers", "3", "--epochs", "3",
-                    "--threads", "1", "--out", "run"})
-            .code == 0);
-  CHECK(shop.moxie({"predict", "run", "--data", "csv:table.csv", "--out", "p.csv"}).code == 0);
-  const Outcome exported = shop.moxie({"export", "run", "-o", "model", "--target", kHere});
-  CHECK(exported.err == "");
-  const Outcome predicted = shop.shell(
-      "cd model && cc -std=c99 -Wall -Wextra -Werror -pedantic predict.c -L. -lmodel -o "
-      "predict && ./predict < ../features");
-  CHECK(predicted.err == "");
-  std::istringstream ours(predicted.out), theirs(read_file(shop.path("p.csv")));
-  std::string name, line;
-  std::getline(theirs, line);
-  for (int row = 0; row < 60; ++row) {
-    double mean = 0, variance = 0;
-    ours >> name >> mean >> variance;
-    std::getline(theirs, line);
-    const double wanted = std::stod(line), sd = std::stod(line.substr(line.find(',') + 1));
-    CHECK(std::abs(mean - wanted) < 1e-3 * (1 + std::abs(wanted)));
-    CHECK(std::abs(variance - sd * sd) < 1e-3 * (1 + sd * sd));
-  }
 }
 
 }  // namespace moxie::test

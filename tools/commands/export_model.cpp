@@ -45,6 +45,37 @@ Tensor declare(Program& program, const std::string& name, const HostTensor& tens
   return program.input(name, shape, sign, tensor.dtype);
 }
 
+/// Extents of a tensor's axes behind the samples'.
+std::vector<std::int64_t> row_of(const Program& network, std::string_view tensor) {
+  DimValues dims = {{"S", 1}};
+  for (const DimDecl& dim : network.dims) {
+    if (dim.value) dims.emplace(dim.name, *dim.value);
+  }
+  const std::vector<std::int64_t> extents = extents_of(network, tensor, dims);
+  return {extents.begin() + 1, extents.end()};
+}
+
+/// A sample's axes: frames and pixels, say. The data has them one behind the other.
+class Row {
+ public:
+  Row(const Program& network, std::string_view tensor, const Index& s) : axes_{s}, extents_(row_of(network, tensor)) {
+    for (const std::int64_t extent : extents_) axes_.emplace_back(constant(static_cast<double>(extent)));
+  }
+  const std::vector<Index>& axes() const { return axes_; }
+  Expr of(const Tensor& tensor) const { return tensor.at({axes_.begin(), axes_.end()}); }
+  /// Where the element lies in the data.
+  Expr column() const {
+    Expr result = constant(0);
+    for (std::size_t k = 0; k < extents_.size(); ++k)
+      result = result * constant(static_cast<double>(extents_[k])) + Expr(axes_[k + 1]);
+    return result;
+  }
+
+ private:
+  std::vector<Index> axes_;            // the samples' first
+  std::vector<std::int64_t> extents_;  // of the others
+};
+
 class Exporter {
  public:
   explicit Exporter(const SavedModel& model)
@@ -52,15 +83,13 @@ class Exporter {
         network_(make_network(model.config, model.encoding)),
         program_("model"),
         S_(program_.dim("S", dynamic)),
-        s_(S_),
-        o_(constant(static_cast<double>(model.encoding.target_count()))) {}
+        s_(S_) {}
 
   ExportedModel run() {
     add_scaling(weights_, model_.encoding);
     include_network();
-    const bool classes = model_.encoding.task == Task::Classification;
-    if (classes)
-      program_.output("probability", {s_, o_}, of_network("probability"));
+    if (model_.encoding.task == Task::Classification)
+      add_classes();
     else
       add_values();
     std::vector<std::string> outputs = model_.encoding.classes;
@@ -71,11 +100,11 @@ class Exporter {
  private:
   void include_network() {
     const Expr columns = constant(static_cast<double>(model_.encoding.feature_count()));
-    const Index d(columns);
     const Tensor features = program_.input("features", {S_, columns});
     const Tensor offset = declare(program_, "feature_offset", weights_.at("feature_offset"));
     const Tensor scale = declare(program_, "feature_scale", weights_.at("feature_scale"));
-    program_.let("x", {s_, d}, (features(s_, d) - offset(d)) * scale(d));
+    const Row row(network_.predict, "x", s_);
+    program_.let("x", row.axes(), (features(s_, row.column()) - offset(row.column())) * scale(row.column()));
     Inclusion how{kPrefix, {{"x", "x"}}};
     for (const InputDecl& input : network_.predict.inputs) {
       if (input.name == "x") continue;
@@ -89,24 +118,33 @@ class Exporter {
     include(program_, network_.predict, how);
   }
 
-  Expr of_network(const std::string& output) const { return Tensor(kPrefix + output, 2)(s_, o_); }
+  static Tensor of_network(const char* output, const Row& row) {
+    return {kPrefix + std::string(output), row.axes().size()};
+  }
+
+  void add_classes() {
+    const Row row(network_.predict, "probability", s_);
+    program_.output("probability", row.axes(), row.of(of_network("probability", row)));
+  }
 
   void add_values() {
     add_targets(weights_, model_);
     const Tensor mean = declare(program_, "target_mean", weights_.at("target_mean"));
     const Tensor sd = declare(program_, "target_sd", weights_.at("target_sd"));
     const Tensor scale = declare(program_, "variance_scale", weights_.at("variance_scale"));
-    program_.output("mean", {s_, o_}, of_network("mean") * sd(o_) + mean(o_));
+    const Row row(network_.predict, "mean", s_);
+    const Expr o = row.column();
+    program_.output("mean", row.axes(), row.of(of_network("mean", row)) * sd(o) + mean(o));
     const bool knows_variance = network_.predict.find_definition("variance") != nullptr;
-    const Expr variance = knows_variance ? of_network("variance") : constant(1);
-    program_.output("variance", {s_, o_}, variance * scale * sq(sd(o_)));
+    const Expr variance = knows_variance ? row.of(of_network("variance", row)) : constant(1);
+    program_.output("variance", row.axes(), variance * scale * sq(sd(o)));
   }
 
   const SavedModel& model_;
   const Network network_;
   Program program_;
   const Dim S_;
-  const Index s_, o_;
+  const Index s_;
   NamedTensors weights_;
 };
 
