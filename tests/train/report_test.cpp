@@ -2,13 +2,17 @@
 #include "tools/commands/report.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "tests/train/tiny.h"
+#include "tools/commands/report_frames.h"
+#include "tools/commands/report_image.h"
 #include "tools/commands/train_report.h"
+#include "tools/data/compression.h"
 
 namespace {
 
@@ -40,7 +44,8 @@ void check_nesting(const std::string& html) {
 }
 
 void check_self_contained(const std::string& html) {
-  for (const char* outside : {"http:", "https:", "src=", "href=", "@import", "url("}) CHECK(count(html, outside) == 0);
+  for (const char* outside : {"http:", "https:", "href=", "@import", "url("}) CHECK(count(html, outside) == 0);
+  CHECK(count(html, "src=") == count(html, "src=\"data:image/png;base64,"));
   CHECK(count(html, "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">") == 1);
   CHECK(count(html.substr(0, html.find("<details>")), "nan") == 0);
 }
@@ -87,6 +92,35 @@ TEST_CASE("the report of a network without Gaussian process neurons") {
   check_nesting(html);
   CHECK(count(html, "Activation functions") == 0);
   CHECK(count(html, "<svg viewBox=\"0 0 480") == 4);
+}
+
+TEST_CASE("the report of sequences of frames") {
+  Encoding encoding;
+  encoding.task = Task::Regression;
+  encoding.image = {2, 2, 3};
+  for (int k = 0; k < 12; ++k) encoding.targets.push_back({fmt::format("pixel {}", k), 0.5, 2});
+  CHECK(has_frames(encoding));
+  const Prediction prediction{Task::Regression, 1, 12, {}, std::vector<double>(12, 0.3), std::vector<double>(12, 0.04)};
+  const Samples samples{Matrix(1, 12), Matrix(1, 12)};
+  const std::string html = frame_tables(prediction, samples, encoding);
+  check_nesting(html);
+  check_self_contained("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">" + html + "<details>");
+  for (const char* row : {"<td>read</td>", "<td>target</td>", "<td>mean</td>", "<td>sd, white: 0.2</td>"})
+    CHECK(count(html, row) == 1);
+  CHECK(count(html, "<img") == 4);
+  encoding.targets.pop_back();
+  CHECK_FALSE(has_frames(encoding));
+}
+
+TEST_CASE("images are PNG files") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::string file = png({3, 2, {0, 0.5, 1, -1, 2, nan}});
+  CHECK(file.substr(0, 8) == "\x89PNG\r\n\x1a\n");
+  const std::size_t data = file.find("IDAT") + 4, end = file.find("IEND") - 8;
+  // The stream of zlib has two bytes before what is deflated, and a checksum of four behind it.
+  const std::string lines = inflate_raw(file.substr(data + 2, end - data - 6), "test", 100);
+  CHECK(lines == std::string({0, 0, '\x80', '\xff', 0, 0, '\xff', 0}));
+  CHECK(count(image_element({1, 1, {0}}, "a \"b\""), "iVBORw0KGgo") == 1);
 }
 
 TEST_CASE("charts") {

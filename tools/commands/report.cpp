@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tools/commands/report_frames.h"
+
 namespace moxie {
 namespace {
 
@@ -30,6 +32,8 @@ svg{width:100%;height:auto;display:block}svg svg{width:auto}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse}td,th{padding:.2em .8em .2em 0;text-align:right;border-bottom:1px solid var(--line)}
 td:first-child,th:first-child{text-align:left}
+.frames{width:100%;margin-bottom:1rem}.frames td{border:0}.frames td:first-child{width:6rem;color:var(--soft)}
+.pixels{width:100%;display:block;image-rendering:pixelated}
 text{font:12px system-ui,sans-serif;fill:var(--ink)}
 .title{font-weight:600}.tick,.label{fill:var(--soft)}.middle{text-anchor:middle}.end{text-anchor:end}
 .grid{stroke:var(--line);fill:none}.axis{stroke:var(--soft);fill:none}
@@ -134,6 +138,12 @@ std::string settings(const TrainConfig& config) {
                      rows);
 }
 
+std::string frames(const Prediction& prediction, const Samples& samples, const Encoding& encoding) {
+  return "<h2>Frames</h2>\n<p>The first test sequences, the mean that is predicted for them, and its standard "
+         "deviation: the brighter, the less certain.</p>\n" +
+         frame_tables(prediction, samples, encoding);
+}
+
 /// How covariances were computed, and what was added to them.
 std::string numerics(const FinalReport& report) {
   std::string text;
@@ -214,8 +224,11 @@ std::string report_html(const TrainConfig& config, const FinalReport& report, Tr
   page += section("Training", "The best validation loss decides about the parameters, and about the rate.",
                   history_charts(metrics));
   const Samples& test = run.data().test;
+  const Encoding& encoding = run.data().encoding;
+  const Prediction prediction = run.predict(test);
   page += section("Calibration", "Of the test predictions; dashed lines are those of a perfect model.",
-                  calibration_charts(run.predict(test), test.y, run.data().encoding));
+                  calibration_charts(prediction, test.y, encoding));
+  if (has_frames(encoding)) page += frames(prediction, test, encoding);
   std::vector<double> activations;
   constexpr int kSteps = 120;
   for (int i = 0; i <= kSteps; ++i) activations.push_back(-3.5 + 7.0 * i / kSteps);
