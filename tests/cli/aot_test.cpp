@@ -92,6 +92,11 @@ TEST_CASE("what cannot be made or called is refused, and nothing is left behind"
                 "density: dim R is a constant of the code and has no value; give it (--dim R=...)");
   check_refused(shop.moxie({"aot", "density.mox", "--target", kHere, "--dim", "R=2", "--grad", "y", "-o", "lib"}), 2,
                 "--grad y: none of the formulas has it");
+  const Outcome listed =
+      shop.moxie({"aot", "density.mox", "--target", kHere, "--dim", "R=2", "-o", "lib", "--dry-run"});
+  CHECK(listed.code == 0);
+  for (const char* file : {" bytes  lib/libdensity.a\n", " bytes  lib/density.h\n", " bytes  lib/density.json\n"})
+    CHECK(contains(listed.out, file));
   CHECK(!std::filesystem::exists(shop.path("lib")));
   check_refused(shop.moxie({"aot", "density.mox", "--dim", "R=2", "--target", kHere, "-o", "file/lib"}), 1, "file/lib");
   CHECK(shop.moxie({"aot", "density.mox", "--dim", "R=2", "--target", kElsewhere, "-o", "far"}).code == 0);

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 struct AotOptions {
   std::vector<std::string> programs, targets, dims, grad, wrt;
   std::string dtype, folder, name, depfile;
+  bool dry_run = false;
 };
 
 /// The function's name: the formula's, in letters that C takes.
@@ -98,6 +99,17 @@ std::string depfile_text(const AotOptions& options, const aot::Library& library)
   return text + "\n";
 }
 
+/// A line for each with its size.
+std::string list_of_files(const AotOptions& options, const aot::Library& library) {
+  const fs::path folder = options.folder;
+  std::string text;
+  for (const auto& [name, bytes] :
+       {std::pair(library.archive_name, library.archive.size()), std::pair(library.header_name, library.header.size()),
+        std::pair(library.manifest_name, library.manifest.size())})
+    text += fmt::format("{:>9} bytes  {}\n", bytes, (folder / name).string());
+  return text;
+}
+
 int make(const AotOptions& options, const ProgramSource& load) {
   if (options.programs.empty()) throw UsageError("name the formulas: .mox files, or built-in ones (see `moxie ops`)");
   if (options.targets.empty())
@@ -105,6 +117,10 @@ int make(const AotOptions& options, const ProgramSource& load) {
                                  fmt::join(aot::known_targets(), ", ")));
   if (options.folder.empty()) throw UsageError("name the folder of the library: -o DIR");
   const aot::Library library = aot::make_library(request_of(options, load));
+  if (options.dry_run) {
+    fmt::print("{}", list_of_files(options, library));
+    return 0;
+  }
   aot::write_library(library, options.folder);
   if (!options.depfile.empty()) atomic_write(options.depfile, depfile_text(options, library));
   return 0;
@@ -129,6 +145,7 @@ Work add_aot(CLI::App& app, const ProgramSource& source) {
       ->check(CLI::IsMember({"f32", "f64"}));
   add_gradient_options(app, options->grad, options->wrt);
   app.add_option("--depfile", options->depfile, "also write what the library depends on, as make and ninja read it");
+  app.add_flag("--dry-run", options->dry_run, "compile, and list the files instead of writing them");
   return [options, source] { return make(*options, source); };
 }
 
