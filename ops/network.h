@@ -133,8 +133,8 @@ struct MlpOptions {
 /// Layers with noise in their activations (ProbAct), or with the plain activations of its comparisons.
 struct ProbActOptions {
   enum class Architecture : std::uint8_t { Dense, VggSmall, Vgg16 };
-  /// Which elements of a sample have a parameter in common: all have a fixed value, or all one that is trained, or those
-  /// of a channel, or none.
+  /// Which elements of a sample have a parameter in common: all have a fixed value, or all one that is trained, or
+  /// those of a channel, or none.
   enum class Sharing : std::uint8_t { Fixed, Single, Channel, Element };
   /// How predictions are made: with noise, without, or by moments in closed form (dense rectifiers only).
   enum class Evaluation : std::uint8_t { Sample, Mean, Moments };
@@ -152,16 +152,17 @@ struct ProbActOptions {
   Sharing mean = Sharing::Fixed;    // of a slope and an offset of the activation
   bool noise = true;                // false: plain activations
   Sharing sigma = Sharing::Channel;
-  double sigma_start = 0;   // fixed, or where training starts; not for Element, which starts at random
-  double sigma_bound = 0;   // alpha of (6); 0: no bound
-  double sigma_slope = 5;   // beta of (6)
+  double sigma_start = 0;  // fixed, or where training starts; not for Element, which starts at random
+  double sigma_bound = 0;  // alpha of (6); 0: no bound
+  double sigma_slope = 5;  // beta of (6)
   Evaluation evaluation = Evaluation::Mean;
 };
 
 /// Recurrent networks that read frames and write frames, with means and variances of everything (SP-GRU, and an LSTM in
-/// the same way), or with one value and dropout (Monte Carlo dropout, their comparison).
+/// the same way), or with one value and dropout (Monte Carlo dropout, their comparison). Units of a Gamma or Poisson
+/// cell (SP-GRU A.1, A.2) and their weights are positive, and the pixels that they read must not be negative.
 struct SpGruOptions {
-  enum class Cell : std::uint8_t { Gru, Lstm, DropoutLstm };
+  enum class Cell : std::uint8_t { Gru, GammaGru, PoissonGru, Lstm, DropoutLstm };
 
   std::int64_t frames_in = 10, frames_out = 10;
   std::int64_t pixels = 0;  // of a frame

@@ -14,9 +14,9 @@ class NetworkBuilder {
   /// Declares dim S with index s, and dims N0, N1, ... of the given sizes, and the inputs x[S,N0] and, if wanted,
   /// target[S,N<last>].
   NetworkBuilder(std::string_view name, const std::vector<std::int64_t>& sizes, bool with_target);
-  /// Declares dim S with index s, and the inputs x[S,row..] and, if wanted, target[S,outputs..].
+  /// Declares dim S with index s, and the inputs x[S,row..], with the sign, and, if wanted, target[S,outputs..].
   NetworkBuilder(std::string_view name, const std::vector<std::int64_t>& row, const std::vector<std::int64_t>& outputs,
-                 bool with_target);
+                 bool with_target, SignDomain x_sign = SignDomain::Any);
 
   /// The width of layer `layer`; 0 is the input.
   static Affine width(std::size_t layer);

@@ -50,7 +50,7 @@ TensorValues run(const Program& program, TensorValues inputs, std::uint64_t step
 }
 
 TEST_CASE("every cell reads frames and writes frames") {
-  for (const Cell cell : {Cell::Gru, Cell::Lstm, Cell::DropoutLstm}) {
+  for (const Cell cell : {Cell::Gru, Cell::GammaGru, Cell::PoissonGru, Cell::Lstm, Cell::DropoutLstm}) {
     CAPTURE(static_cast<int>(cell));
     const Network network = sp_gru_network(small_options(cell));
     CHECK_NOTHROW(verify(network.train));
@@ -143,6 +143,102 @@ TEST_CASE("the SP-LSTM's moments are those of many draws, within the error of it
     const double average = sum[n] / kDraws;
     CHECK(std::abs(moments.at("h_m")[n] - average) < 0.04);
     CHECK(std::abs(moments.at("h_s")[n] - (squares[n] / kDraws - average * average)) < 0.11);
+  }
+}
+
+/// A random point of an operation's domain where S = M = N = 2.
+TensorValues positive_point(const Program& program) {
+  std::mt19937_64 generator(3);
+  std::uniform_real_distribution<double> uniform(0.1, 1);
+  const DimValues dims = {{"S", 2}, {"M", 2}, {"N", 2}, {"T", 1}};
+  TensorValues values;
+  for (const InputDecl& input : program.inputs) {
+    std::int64_t count = 1;
+    for (const Affine& extent : input.shape)
+      count *= extent.evaluate([&](Symbol dim) { return dims.find(dim.name())->second; });
+    for (std::int64_t i = 0; i < count; ++i) values[input.name].push_back(uniform(generator));
+  }
+  return values;
+}
+
+/// The cell from the operations that it is made of.
+class ComposedCell {
+ public:
+  ComposedCell(bool gamma, const TensorValues& inputs) : gamma_(gamma), in_(inputs) {}
+
+  TensorValues h() const {
+    const TensorValues r = unit('r', "h_prev", in_, {1}), z = unit('z', "h_prev", in_, {1});
+    TensorValues product;
+    for (std::size_t i = 0; i < 4; ++i) {
+      const double r_m = r.at("a_m")[i], r_s = r.at("a_s")[i], h_m = in_.at("h_prev_m")[i], h_s = in_.at("h_prev_s")[i];
+      product["g_m"].push_back(r_m * h_m);
+      product["g_s"].push_back(r_s * h_s + r_s * h_m * h_m + r_m * r_m * h_s);
+    }
+    const TensorValues c = unit('c', "g", product, in_.at("c"));
+    return evaluate(load_op("sp_gru.cell_state"), kDims,
+                    {{"z_m", z.at("a_m")},
+                     {"z_s", z.at("a_s")},
+                     {"c_m", c.at("a_m")},
+                     {"c_s", c.at("a_s")},
+                     {"h_prev_m", in_.at("h_prev_m")},
+                     {"h_prev_s", in_.at("h_prev_s")}});
+  }
+
+ private:
+  inline static const DimValues kDims = {{"S", 2}, {"M", 2}, {"N", 2}};
+
+  /// Where the cell knows no variance, none.
+  std::vector<double> variance(const std::string& name, std::size_t count) const {
+    const auto found = in_.find(name);
+    return found == in_.end() ? std::vector<double>(count, 0) : found->second;
+  }
+
+  TensorValues linear(const std::string& weight, const std::vector<double>& a_m, const std::vector<double>& a_s,
+                      const std::string& offset) const {
+    return evaluate(load_op("sp_gru.linear"), kDims,
+                    {{"a_m", a_m},
+                     {"a_s", a_s},
+                     {"W_m", in_.at(weight + "_m")},
+                     {"W_s", variance(weight + "_s", 4)},
+                     {"b_m", offset.empty() ? std::vector<double>(2, 0) : in_.at(offset + "_m")},
+                     {"b_s", offset.empty() ? std::vector<double>(2, 0) : variance(offset + "_s", 2)}});
+  }
+
+  TensorValues unit(char gate, const std::string& h, const TensorValues& from, const std::vector<double>& c) const {
+    TensorValues o = linear(std::string("U") + gate, in_.at("x_m"), variance("x_s", 4), std::string("b") + gate);
+    const TensorValues states = linear(std::string("W") + gate, from.at(h + "_m"), from.at(h + "_s"), "");
+    for (const char* part : {"o_m", "o_s"}) {
+      for (std::size_t i = 0; i < 4; ++i) o[part][i] += states.at(part)[i];
+    }
+    o["c"] = c;
+    o["gamma"] = in_.at("gamma");
+    if (gamma_) return evaluate(load_op("sp_gru.gamma_layer"), kDims, o);
+    return evaluate(load_op("sp_gru.poisson_activation"), kDims,
+                    {{"rate", o.at("o_m")}, {"c", c}, {"gamma", in_.at("gamma")}});
+  }
+
+  bool gamma_;
+  const TensorValues& in_;
+};
+
+TEST_CASE("cells with Gamma and Poisson units are made of the operations on them, and sequences of cells") {
+  for (const bool gamma : {true, false}) {
+    CAPTURE(gamma);
+    const std::string family = gamma ? "sp_gru.gamma_" : "sp_gru.poisson_";
+    const Program cell = load_op(family + "cell");
+    TensorValues inputs = positive_point(cell);
+    const TensorValues h = evaluate(cell, {{"S", 2}, {"M", 2}, {"N", 2}}, inputs);
+    const TensorValues composed = ComposedCell(gamma, inputs).h();
+    for (const char* part : {"m", "s"})
+      inputs[std::string("h0_") + part] = inputs.extract(std::string("h_prev_") + part).mapped();
+    const TensorValues sequence =
+        evaluate(load_op(family + "sequence"), {{"T", 1}, {"S", 2}, {"M", 2}, {"N", 2}}, inputs);
+    for (const char* part : {"h_m", "h_s"}) {
+      for (std::size_t i = 0; i < 4; ++i) {
+        CHECK(h.at(part)[i] == doctest::Approx(composed.at(part)[i]).epsilon(1e-12));
+        CHECK(h.at(part)[i] == doctest::Approx(sequence.at(part)[i]).epsilon(1e-12));
+      }
+    }
   }
 }
 

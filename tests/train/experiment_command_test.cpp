@@ -101,5 +101,10 @@ TEST_CASE("ProbAct with less data and noisy inputs, recurrent networks with digi
   CHECK(moving.code == 0);
   const nlohmann::json cells = results(frames, "sp-gru").at("measurements");
   REQUIRE(cells.size() == 3);
+  const Outcome negative = frames.moxie({"train", "sp-gru", "--cell", "gru-gamma", "--frame-noise", "0.1", "--data",
+                                         "moving-mnist", "--data-dir", data, "--sequences", "20", "--out", "refused"});
+  CHECK(negative.code == 1);
+  CHECK(negative.err.find("but units of this network read non-negative values only") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(frames.path("refused")));
   for (const auto& cell : cells) CHECK(cell.at("variance_angle_30").get<double>() > 0);
 }

@@ -152,6 +152,7 @@ int predict(const PredictOptions& options) {
   if (!options.data_dir.empty()) loading.data_dir = options.data_dir;
   if (data != model.config.data) loading.test_file.clear();
   const Samples samples = load_for_prediction(data, loading);
+  check_features(make_network(model.config, model.encoding), samples.x, model.encoding);
   const std::shared_ptr<Device> device = open_chosen_device(options.device);
   if (!options.diagnose.empty()) {
     diagnose_jacobian(model, samples, device, options.json);

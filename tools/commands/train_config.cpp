@@ -54,6 +54,8 @@ const Choices<ProbActOptions::Evaluation> kEvaluation = {{"mean", ProbActOptions
                                                          {"ensemble", ProbActOptions::Evaluation::Sample},
                                                          {"moments", ProbActOptions::Evaluation::Moments}};
 const Choices<SpGruOptions::Cell> kCell = {{"gru", SpGruOptions::Cell::Gru},
+                                           {"gru-gamma", SpGruOptions::Cell::GammaGru},
+                                           {"gru-poisson", SpGruOptions::Cell::PoissonGru},
                                            {"lstm", SpGruOptions::Cell::Lstm},
                                            {"mc-lstm", SpGruOptions::Cell::DropoutLstm}};
 /// What is done to frames, and whether they are those that were read.

@@ -164,7 +164,7 @@ void visit_fields(Config& c, Visit&& visit) {
         "how predictions are made: mean (without noise), sample (once), ensemble (of --samples) or moments");
   visit(option_group::kModel, "samples", c.samples, "stochastic passes that make one prediction of an ensemble");
   visit(option_group::kSpGru, "hidden", c.hidden, "hidden units");
-  visit(option_group::kSpGru, "cell", c.cell, "gru, lstm, or mc-lstm (an LSTM with dropout, predicted by --samples)");
+  visit(option_group::kSpGru, "cell", c.cell, "gru, gru-gamma or gru-poisson (with such units, for frames without negative values), lstm, or mc-lstm (an LSTM with dropout, predicted by --samples)");
   visit(option_group::kSpGru, "weight-variance", c.weight_variance, "variance of the weights at the start");
   visit(option_group::kSpGru, "mc-dropout", c.mc_dropout, "mc-lstm: share of inputs and states that is dropped");
   visit(option_group::kFrames, "sequences", c.sequences, "for training and validation; a tenth as many for tests");

@@ -29,6 +29,9 @@ void save_model(const std::filesystem::path& file, const SavedModel& model);
 /// Throws DataError for a file that is no model.
 SavedModel load_model(const std::filesystem::path& file);
 
+/// Throws DataError for a feature that the network's declared sign of x forbids.
+void check_features(const Network& network, const Matrix& x, const Encoding& encoding);
+
 struct Evaluation {
   double loss = 0;
   Scores scores;

@@ -32,6 +32,14 @@ NamedTensors starting_values(const Network& network, std::uint64_t seed, std::si
   return values;
 }
 
+/// Before anything is compiled for it.
+Network network_for(const TrainConfig& config, const Dataset& data) {
+  Network network = make_network(config, data.encoding);
+  for (const Samples* samples : {&data.train, &data.validation, &data.test})
+    check_features(network, samples->x, data.encoding);
+  return network;
+}
+
 /// The optimiser's state starts at zero.
 NamedTensors zeros_of(const Program& program, const std::vector<std::pair<std::string, std::string>>& renewals,
                       const NamedTensors& parameters) {
@@ -58,7 +66,7 @@ StepProgram make_step(const TrainConfig& config, const Network& network) {
 TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device)
     : config_(config),
       data_(data),
-      network_(make_network(config, data.encoding)),
+      network_(network_for(config, data)),
       trainer_(make_step(config, network_), device, rows_of(data.train), {config.batch, config.seed}),
       evaluator_(config, data.encoding, device),
       initial_(starting_values(network_, config.seed, data.train.rows())),
