@@ -1,8 +1,12 @@
 // Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011. The constants are
-// theirs.
+// theirs. Words stand in lanes of 64 bits, in the lower half, which is where a multiplication reads and leaves them;
+// only the multiplication looks at its operand's upper half, and clears it.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/codegen/llvm/vector_math.h"
+#include "compiler/ir/philox.h"
 #include "compiler/support/error.h"
 
 namespace moxie::llvm_ir {
@@ -10,17 +14,14 @@ namespace {
 
 constexpr int kRounds = 10;
 constexpr std::int64_t kMultipliers[] = {0xD2511F53, 0xCD9E8D57};
-constexpr std::int64_t kKeySteps[] = {0x9E3779B9, 0xBB67AE85};
+constexpr std::int64_t kLowerHalf = 0xFFFFFFFF;
 
-struct Product {
-  Vec high, low;
-};
+Vec multiply(const Vec& word, std::int64_t factor) { return (word & kLowerHalf) * factor; }
 
-Product multiply(const Vec& a, std::int64_t factor) {
-  TextBuilder* builder = a.builder;
-  const Vec wide = Vec{builder, builder->extend(a.val, Scalar::i64, false)} * factor;
-  return {{builder, builder->extend((wide >> 32).val, Scalar::i32, false)},
-          {builder, builder->extend(wide.val, Scalar::i32, false)}};
+/// Of one lane as long as both are: what all lanes have in common is computed once for them all.
+Vec mixed(const Vec& a, const Vec& b) {
+  const int lanes = std::max(a.val.lanes, b.val.lanes);
+  return a.with(a.builder->splat(a.val, lanes)) ^ b.with(b.builder->splat(b.val, lanes));
 }
 
 }  // namespace
@@ -30,20 +31,23 @@ std::vector<Val> emit_philox(TextBuilder& builder, const std::vector<Val>& key, 
     throw InternalError(
         fmt::format("emit_philox: takes 2 words of key and 4 of counter, not {} and {}", key.size(), counter.size()));
   }
-  Vec k0{&builder, key[0]}, k1{&builder, key[1]};
-  Vec c0{&builder, counter[0]}, c1{&builder, counter[1]}, c2{&builder, counter[2]}, c3{&builder, counter[3]};
+  const auto widened = [&](const Val& word) { return Vec{&builder, builder.extend(word, Scalar::i64, false)}; };
+  Vec k0 = widened(key[0]), k1 = widened(key[1]);
+  Vec c0 = widened(counter[0]), c1 = widened(counter[1]), c2 = widened(counter[2]), c3 = widened(counter[3]);
   for (int round = 0; round < kRounds; ++round) {
     if (round > 0) {
-      k0 = k0 + kKeySteps[0];
-      k1 = k1 + kKeySteps[1];
+      k0 = k0 + std::int64_t{kPhiloxWeyl[0]};
+      k1 = k1 + std::int64_t{kPhiloxWeyl[1]};
     }
-    const Product first = multiply(c0, kMultipliers[0]), second = multiply(c2, kMultipliers[1]);
-    c0 = second.high ^ c1 ^ k0;
-    c1 = second.low;
-    c2 = first.high ^ c3 ^ k1;
-    c3 = first.low;
+    const Vec first = multiply(c0, kMultipliers[0]), second = multiply(c2, kMultipliers[1]);
+    c0 = mixed(second >> 32, mixed(c1, k0));
+    c1 = second;
+    c2 = mixed(first >> 32, mixed(c3, k1));
+    c3 = first;
   }
-  return {c0.val, c1.val, c2.val, c3.val};
+  std::vector<Val> words;
+  for (const Vec& word : {c0, c1, c2, c3}) words.push_back(builder.extend(word.val, Scalar::i32, false));
+  return words;
 }
 
 }  // namespace moxie::llvm_ir
