@@ -86,16 +86,15 @@ Val KernelWriter::emit(const Value& value, const op::Convert& o) {
 
 std::vector<Val> KernelWriter::random_words(const op::Random& o, int lanes) {
   const Val seed = addressing_.value(Symbol::dim("%seed")), step = addressing_.value(Symbol::dim("%step"));
-  const auto low_half = [&](const Val& word) { return ir_.extend(word, Scalar::i32, false); };
-  const auto stream = static_cast<std::int32_t>(kPhiloxWeyl[0] * static_cast<std::uint32_t>(o.stream));
-  const Val low = ir_.binary("xor", low_half(seed), ir_.integer(Scalar::i32, 1, stream));
-  const Val high = ir_.binary("xor", low_half(ir_.binary("lshr", seed, integer(32))), low_half(step));
-  std::vector<Val> counter(4, ir_.integer(Scalar::i32, 1, 0));
+  const std::uint32_t stream = kPhiloxWeyl[0] * static_cast<std::uint32_t>(o.stream);
+  const Val low = ir_.binary("xor", seed, integer(stream));
+  const Val high = ir_.binary("xor", ir_.binary("lshr", seed, integer(32)), step);
+  std::vector<Val> counter(4, integer(0));
   for (std::size_t i = 0; i < std::min(counter.size(), o.coordinates.size()); ++i) {
-    counter[i] = low_half(addressing_.value(o.coordinates[i]));
-    const auto ahead = static_cast<std::int32_t>(lane_step(o.coordinates[i]));
+    counter[i] = addressing_.value(o.coordinates[i]);
+    const std::int64_t ahead = lane_step(o.coordinates[i]);
     if (ahead != 0 && lanes > 1)
-      counter[i] = ir_.binary("add", ir_.splat(counter[i], lanes), lane_numbers(Scalar::i32, lanes, ahead));
+      counter[i] = ir_.binary("add", ir_.splat(counter[i], lanes), lane_numbers(Scalar::i64, lanes, ahead));
   }
   return emit_philox(ir_, {low, high}, counter);
 }
@@ -104,7 +103,7 @@ Val KernelWriter::emit(const Value& value, const op::Random& o) {
   const int lanes = lanes_of(value.varying);
   const Scalar type = scalar_of(value.type);
   const std::vector<Val> words = random_words(o, lanes);
-  const auto word = [&](int i) { return Vec{&ir_, ir_.splat(words[i], lanes)}; };
+  const auto word = [&](int i) { return Vec{&ir_, ir_.splat(ir_.extend(words[i], Scalar::i32, false), lanes)}; };
   if (o.kind == RandomKind::Uniform) return ir_.convert(uniform_from_word(word(0)).val, type);
   return normal_from_words(word(0), word(1), type).val;
 }

@@ -74,7 +74,8 @@ class TextBuilder {
 /// f32: at most 4 ulp; f64: bounds stated in vector_math.cpp's table. Throws InternalError for a name without a lowering.
 Val emit_function(TextBuilder& builder, std::string_view function, const std::vector<Val>& args);
 
-/// Philox4x32-10 with two 32-bit key words and four counter words (lanes of i32, or one that all lanes have in common): the four output words.
+/// Philox4x32-10 with two words of key and four of counter: the four output words. All are lower halves of i64, in lanes or one that all lanes
+/// have in common.
 std::vector<Val> emit_philox(TextBuilder& builder, const std::vector<Val>& key, const std::vector<Val>& counter);
 
 }  // namespace moxie::llvm_ir

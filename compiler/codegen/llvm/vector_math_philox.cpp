@@ -1,6 +1,6 @@
 // Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011. The constants are
-// theirs. Words stand in lanes of 64 bits, in the lower half, which is where a multiplication reads and leaves them;
-// only the multiplication looks at its operand's upper half, and clears it.
+// theirs. A word is the lower half of 64 bits, where a multiplication of vectors finds and leaves it. Nothing is said
+// of upper halves: if LLVM knew that one is zero already, it would drop the mask by which it tells that multiplication.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +18,24 @@ constexpr std::int64_t kLowerHalf = 0xFFFFFFFF;
 
 Vec multiply(const Vec& word, std::int64_t factor) { return (word & kLowerHalf) * factor; }
 
+/// The upper half in both halves, by a shuffle: after a shift, LLVM would know the upper one.
+Vec upper_half(const Vec& product) {
+  if (product.val.lanes == 1) return product >> 32;
+  TextBuilder& ir = *product.builder;
+  const std::string halves = type_name(Scalar::i32, 2 * product.val.lanes);
+  const Val parts =
+      ir.raw(Scalar::i32, 2 * product.val.lanes, fmt::format("bitcast {} to {}", typed(product.val), halves));
+  std::string odd;
+  for (int lane = 0; lane < product.val.lanes; ++lane)
+    odd += fmt::format("{0}i32 {1}, i32 {1}", lane == 0 ? "" : ", ", 2 * lane + 1);
+  const Val doubled =
+      ir.raw(Scalar::i32, parts.lanes,
+             fmt::format("shufflevector {}, {} poison, <{} x i32> <{}>", typed(parts), halves, parts.lanes, odd));
+  return product.with(
+      ir.raw(Scalar::i64, product.val.lanes,
+             fmt::format("bitcast {} to {}", typed(doubled), type_name(Scalar::i64, product.val.lanes))));
+}
+
 /// Of one lane as long as both are: what all lanes have in common is computed once for them all.
 Vec mixed(const Vec& a, const Vec& b) {
   const int lanes = std::max(a.val.lanes, b.val.lanes);
@@ -31,23 +49,20 @@ std::vector<Val> emit_philox(TextBuilder& builder, const std::vector<Val>& key, 
     throw InternalError(
         fmt::format("emit_philox: takes 2 words of key and 4 of counter, not {} and {}", key.size(), counter.size()));
   }
-  const auto widened = [&](const Val& word) { return Vec{&builder, builder.extend(word, Scalar::i64, false)}; };
-  Vec k0 = widened(key[0]), k1 = widened(key[1]);
-  Vec c0 = widened(counter[0]), c1 = widened(counter[1]), c2 = widened(counter[2]), c3 = widened(counter[3]);
+  Vec k0{&builder, key[0]}, k1{&builder, key[1]};
+  Vec c0{&builder, counter[0]}, c1{&builder, counter[1]}, c2{&builder, counter[2]}, c3{&builder, counter[3]};
   for (int round = 0; round < kRounds; ++round) {
     if (round > 0) {
       k0 = k0 + std::int64_t{kPhiloxWeyl[0]};
       k1 = k1 + std::int64_t{kPhiloxWeyl[1]};
     }
     const Vec first = multiply(c0, kMultipliers[0]), second = multiply(c2, kMultipliers[1]);
-    c0 = mixed(second >> 32, mixed(c1, k0));
+    c0 = mixed(upper_half(second), mixed(c1, k0));
     c1 = second;
-    c2 = mixed(first >> 32, mixed(c3, k1));
+    c2 = mixed(upper_half(first), mixed(c3, k1));
     c3 = first;
   }
-  std::vector<Val> words;
-  for (const Vec& word : {c0, c1, c2, c3}) words.push_back(builder.extend(word.val, Scalar::i32, false));
-  return words;
+  return {c0.val, c1.val, c2.val, c3.val};
 }
 
 }  // namespace moxie::llvm_ir
