@@ -233,6 +233,8 @@ DimValues dims_from_shapes(const Program& program, const std::map<std::string, s
 namespace {
 
 constexpr std::int64_t kMostTiles = 64;
+/// Vectors of one row that a piece reads one after the other, where it walks along rows: a kilobyte.
+constexpr std::int64_t kRoundsOfARow = 16;
 
 /// Shared loops run from 0.
 std::int64_t extent_of(const SplitLoop& loop, const DimValues& dims) {
@@ -249,7 +251,9 @@ std::int64_t rounds_of(const SplitLoop& loop, const DimValues& dims, int lanes) 
 
 Schedule choose_schedule(const LoweredKernel& kernel, const DimValues& dims, int lanes) {
   Schedule schedule;
-  if (kernel.tiles) schedule.tiles = std::clamp<std::int64_t>(rounds_of(*kernel.tiles, dims, lanes), 1, kMostTiles);
+  const std::int64_t narrowest = kernel.rows ? kRoundsOfARow : 1;
+  if (kernel.tiles)
+    schedule.tiles = std::clamp<std::int64_t>(rounds_of(*kernel.tiles, dims, lanes) / narrowest, 1, kMostTiles);
   if (kernel.chunks) {
     const std::int64_t rows = extent_of(*kernel.chunks, dims);
     schedule.chunks = std::clamp<std::int64_t>(rows / kRowsPerChunk, 1, kMostChunks);

@@ -32,6 +32,7 @@ class Instrumentation {
       : kernel_(std::move(kernel)), writer_(kernel_.program, program, checks), checks_(checks) {}
 
   LoweredKernel run() {
+    kernel_.rows.reset();
     kernel_.program.body = instrumented(kernel_.program.body);
     verify(kernel_.program);
     return std::move(kernel_);

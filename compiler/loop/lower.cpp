@@ -6,6 +6,7 @@
 #include "compiler/loop/guards.h"
 #include "compiler/loop/lower_algebra.h"
 #include "compiler/loop/nest_builder.h"
+#include "compiler/loop/row_order.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
 
@@ -30,6 +31,15 @@ class KernelLowering {
     else lower_along_vector(nest);
     verify(result_.program);
     return std::move(result_);
+  }
+
+  /// Of a kernel that in_rows() gave.
+  LoopProgram run_in_rows() {
+    declare();
+    NestBuilder nest(result_.program, read_, fused_.program);
+    lower_in_rows(nest);
+    verify(result_.program);
+    return std::move(result_.program);
   }
 
  private:
@@ -150,6 +160,31 @@ class KernelLowering {
     for (const Accumulator& accumulator : accumulators) write_out(nest, accumulator, true);
   }
 
+  /// The vector loop lies inside all others; sums over samples stand in scratch, one for each element.
+  void lower_in_rows(NestBuilder& nest) {
+    row_ = kernel_.vector;
+    row_->range = split(nest, *kernel_.vector, false, true);
+    nest.run_in_lanes(row_->range);
+    LoopIndex sample = *kernel_.sample;
+    sample.range = split(nest, *kernel_.sample, true, false);
+    std::vector<Work> works;
+    std::vector<Accumulator> accumulators;
+    for (const KernelRoot& root : kernel_.roots) {
+      std::vector<LoopIndex> loops = {sample};
+      loops.insert(loops.end(), root.locals.begin(), root.locals.end());
+      loops.push_back(*row_);
+      if (!root.accumulate) {
+        works.push_back(map_work(root, std::move(loops)));
+        continue;
+      }
+      accumulators.push_back(open_accumulator(nest, root, false));
+      works.push_back(accumulators.back().work);
+      works.back().loops = std::move(loops);
+    }
+    nest.build(std::move(works));
+    for (const Accumulator& accumulator : accumulators) write_out(nest, accumulator, false);
+  }
+
   /// Scratch for the sums of one root, set to the neutral element.
   Accumulator open_accumulator(NestBuilder& nest, const KernelRoot& root, bool varying) {
     Accumulator accumulator;
@@ -178,7 +213,7 @@ class KernelLowering {
     const KernelRoot& root = *accumulator.root;
     const Work& work = accumulator.work;
     over_loops(nest, own_loops(root), work.source, [&] {
-      const bool varying = work.target == Work::Target::Var ? result_.program.vars[work.id].varying : result_.program.arrays[work.id].varying;
+      const bool varying = row_ || (work.target == Work::Target::Var ? result_.program.vars[work.id].varying : result_.program.arrays[work.id].varying);
       Operation read = op::ReadVar{work.id};
       if (work.target == Work::Target::Array) read = op::LoadArray{work.id, resolved(nest, work.subscripts)};
       ValueId value = nest.emit_operation(std::move(read), work.type, varying);
@@ -187,7 +222,7 @@ class KernelLowering {
     });
   }
 
-  /// The loops of an accumulating root's axes that are not the vector loop: over all of its elements, in their own order.
+  /// The loops of an accumulating root's axes that are not open already: over all of its elements, in their own order.
   std::vector<LoopIndex> own_loops(const KernelRoot& root) const {
     const auto is_shared = [&](const std::optional<LoopIndex>& loop, const Affine& subscript) { return loop && subscript == Affine(loop->symbol); };
     const auto lookup = [&](Symbol symbol) { return symbol.kind() == Symbol::Kind::Axis ? &root.subscripts.at(symbol.number()) : nullptr; };
@@ -199,6 +234,7 @@ class KernelLowering {
       const AxisDecl& axis = root.definition.axes[k];
       loops.push_back({*symbol, axis.range.substitute(lookup), axis.name});
     }
+    if (row_) loops.push_back(*row_);
     return loops;
   }
 
@@ -214,10 +250,10 @@ class KernelLowering {
   }
 
   template <class Body>
-  static void over_loops(NestBuilder& nest, const std::vector<LoopIndex>& loops, const std::string& comment, const Body& body) {
+  void over_loops(NestBuilder& nest, const std::vector<LoopIndex>& loops, const std::string& comment, const Body& body) const {
     for (const LoopIndex& loop : loops) {
       const bool outermost = &loop == &loops.front();
-      nest.open_loop(loop.symbol, loop.range, loop.name, {.parallel = true, .comment = outermost ? comment : ""});
+      nest.open_loop(loop.symbol, loop.range, loop.name, {.vector = loop == row_, .parallel = true, .comment = outermost ? comment : ""});
     }
     body();
     for (std::size_t k = 0; k < loops.size(); ++k) nest.close_loop();
@@ -239,6 +275,7 @@ class KernelLowering {
   const FusedProgram& fused_;
   const Kernel& kernel_;
   LoweredKernel result_;
+  std::optional<LoopIndex> row_;  // the vector loop, where it is the innermost
   /// Of a scan's tensor, a kernel may write one step and read another: two buffers over the same memory.
   std::map<std::string, BufferId> read_, written_;
 };
@@ -275,7 +312,11 @@ BufferDecl declare_buffer(const FusedProgram& fused, const std::string& tensor) 
   return buffer;
 }
 
-LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) { return KernelLowering(fused, kernel).run(); }
+LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) {
+  LoweredKernel lowered = KernelLowering(fused, kernel).run();
+  if (const auto walk = in_rows(kernel)) lowered.rows = KernelLowering(fused, *walk).run_in_rows();
+  return lowered;
+}
 
 LoweredScan lower(const FusedProgram& fused, const ScanLoop& scan) {
   LoweredScan lowered{scan.name, scan.extent, scan.backwards, {}};

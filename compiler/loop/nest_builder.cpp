@@ -250,7 +250,7 @@ void NestBuilder::run_group(const Range& range, std::vector<Reduction> reduction
   const bool parallel =
       reductions.empty() && std::ranges::all_of(inner, [&](const Work& work) { return tells_apart(work, index); });
   open_loop(index, range, works.empty() ? std::string() : works.front()->loops.front().name,
-            {.parallel = parallel, .comment = comment_on(reductions, works)});
+            {.vector = lanes_ == range, .parallel = parallel, .comment = comment_on(reductions, works)});
   build(std::move(inner));
   close_loop();
   stages_.erase(stages_.begin() + static_cast<std::ptrdiff_t>(outer_stages), stages_.end());
@@ -294,8 +294,10 @@ void NestBuilder::finish_work(const Work& work) {
     append(stmt::Store{work.id, std::move(subscripts), value});
     return;
   }
-  const bool varying =
-      work.target == Work::Target::Var ? program_.vars[work.id].varying : program_.arrays[work.id].varying;
+  const auto varies = [&](const Affine& subscript) { return is_varying(subscript); };
+  const bool varying = work.target == Work::Target::Var
+                           ? program_.vars[work.id].varying
+                           : program_.arrays[work.id].varying || std::ranges::any_of(work.subscripts, varies);
   if (work.accumulate) {
     const ValueId held = work.target == Work::Target::Var
                              ? emit_operation(op::ReadVar{work.id}, work.type, varying)

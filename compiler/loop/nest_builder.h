@@ -43,6 +43,8 @@ class NestBuilder {
   void count_factors(const Expr& expr);
   /// Loops over `piece` run through a part of `whole`.
   void know_piece(const Range& piece, const Range& whole) { pieces_.emplace_back(piece, whole); }
+  /// Loops over `piece` that build() opens are vector loops.
+  void run_in_lanes(const Range& piece) { lanes_ = piece; }
   void build(std::vector<Work> works);
 
   // ---- loops and statements at the current place ----
@@ -118,6 +120,7 @@ class NestBuilder {
   const std::map<std::string, BufferId>& buffers_;
   const Program& source_;
   std::vector<std::pair<Range, Range>> pieces_;
+  std::optional<Range> lanes_;
   std::vector<Frame> frames_;
   std::vector<std::size_t> value_depth_;
   std::vector<Stage> stages_;

@@ -59,6 +59,7 @@ std::span<const Pass> passes() {
       Pass{"inline", "element-wise definitions go into the bodies that use them", inline_definitions},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"split-products", "large sums of products become matrix products of tensors", split_products},
+      Pass{"split-row-sums", "sums along rows keep a sum per column first", split_row_sums},
       Pass{"hoist-tables", "what does not change in a long loop is computed once, before it", hoist_tables},
       Pass{"share", "equal definitions become one", share_definitions},
       Pass{"drop-unused", "definitions that no output needs are dropped", drop_unused},

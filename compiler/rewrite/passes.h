@@ -35,6 +35,7 @@ Program split_summands(const Program& program);           // costly summands of 
 Program share_definitions(const Program& program);        // equal definitions become one
 Program narrow_definitions(const Program& program);       // symmetric tensors keep one triangle; tensors in r+t one axis
 Program split_products(const Program& program);  // sums of products over whole tensors, for a library to multiply
+Program split_row_sums(const Program& program);           // sums along rows keep a sum per column first
 Program hoist_tables(const Program& program);             // what does not change in a long loop is computed once, before it
 Program drop_unused(const Program& program);              // definitions that no output needs
 

@@ -26,10 +26,12 @@ std::string philox_module() {
   std::vector<Val> words;
   for (int i = 0; i < 6; ++i) {
     builder.line(fmt::format("%p{} = getelementptr {}, ptr %words, i64 {}", i, vector, i));
-    words.push_back(builder.raw(Scalar::i32, kLanes, fmt::format("load {}, ptr %p{}, align 4", vector, i)));
+    const Val word = builder.raw(Scalar::i32, kLanes, fmt::format("load {}, ptr %p{}, align 4", vector, i));
+    words.push_back(builder.extend(word, Scalar::i64, false));
   }
   const std::vector<Val> result = emit_philox(builder, {words[4], words[5]}, {words[0], words[1], words[2], words[3]});
-  for (int i = 0; i < 4; ++i) builder.line(fmt::format("store {} {}, ptr %p{}, align 4", vector, result[i].text, i));
+  for (int i = 0; i < 4; ++i)
+    builder.line(fmt::format("store {}, ptr %p{}, align 4", typed(builder.extend(result[i], Scalar::i32, false)), i));
   return "define void @f(ptr %words) {\n" + builder.text() + "  ret void\n}\n";
 }
 

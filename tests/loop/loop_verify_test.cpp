@@ -139,9 +139,9 @@ TEST_CASE("nothing that varies between lanes stands where a uniform value must")
          p.arrays = {{"K", DType::f32, {1}, false}};
          outer(p).body.push_back(stmt::StoreArray{0, {0}, 0});
        }},
-      {"K is stored to at subscripts that vary between lanes",
+      {"K holds one value per lane and is stored to at subscripts that vary",
        [](auto& p) {
-         p.arrays = {{"K", DType::f32, {1}, false}};
+         p.arrays = {{"K", DType::f32, {1}, true}};
          outer(p).body.push_back(stmt::StoreArray{0, {i0()}, 0});
        }},
   };
@@ -150,4 +150,11 @@ TEST_CASE("nothing that varies between lanes stands where a uniform value must")
     mistake.make(p);
     CHECK_MESSAGE(complaint(p).find(mistake.message) != std::string::npos, complaint(p));
   }
+}
+
+TEST_CASE("lanes store to elements of their own of an array that all lanes share") {
+  LoopProgram p = column_squares();
+  p.arrays = {{"K", DType::f32, {64}, false}};
+  outer(p).body.push_back(stmt::StoreArray{0, {i0()}, 0});
+  CHECK(complaint(p) == "");
 }

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "compiler/ir/evaluate.h"
+#include "compiler/loop/interpreter.h"
+#include "runtime/launch.h"
 #include "runtime/session.h"
 
 using namespace moxie;
@@ -132,4 +134,66 @@ output lower[t,m] = sum[s](sum[n in 0..m](g[s,n,m]*sum[r](w[r]*exp(-(x[s,n]*w[r]
 )",
         {{{"S", 2}, {"N", 5}, {"R", 4}},
          {{"x", {1, 2, 3, 4, 5, 0, -1, 0.5, 0.25, 1}}, {"w", {0.5, 0.1, -0.3, 0.7}}, {"g", std::vector<double>(50, 0.5)}}});
+}
+
+namespace {
+
+using Buffers = std::vector<std::vector<double>>;
+
+/// What one call leaves in the buffers, whose elements are small numbers at first.
+Buffers interpreted(const LoweredKernel& kernel, const LoopProgram& loops, const DimValues& dims) {
+  DimValues symbols = dims;
+  symbols[argument::kChunks] = 1;
+  Buffers buffers;
+  for (const BufferDecl& buffer : loops.buffers) {
+    std::size_t count = 1;
+    for (const Affine& extent : buffer.shape) count *= static_cast<std::size_t>(evaluate(extent, symbols));
+    buffers.emplace_back(count);
+    for (std::size_t k = 0; k < count; ++k) buffers.back()[k] = static_cast<double>(k * 37 % 101) / 16 - 3;
+  }
+  const std::vector<std::span<double>> views(buffers.begin(), buffers.end());
+  CHECK(interpret(loops, views, launch_arguments(kernel, dims, {}, 1, 7, 5)).failed == 0);
+  return buffers;
+}
+
+std::vector<LoweredKernel> kernels_for(const char* text, const DimValues& dims) {
+  const Plan plan = make_plan(specialise(parse(text), dims));
+  std::vector<LoweredKernel> kernels;
+  for (const PlanStep& step : plan.steps) {
+    for (const LoweredKernel* kernel : kernels_of(step)) kernels.push_back(*kernel);
+  }
+  return kernels;
+}
+
+}  // namespace
+
+TEST_CASE("what only walks through memory has loops in the order of memory for processors, which compute the same") {
+  const DimValues dims = {{"S", 3}, {"C", 2}, {"H", 2}, {"W", 17}};
+  const LoweredKernel walk = kernels_for(R"(dim S dynamic, C, H, W
+index s:S, c:C, i:H, j:W
+input x[S,C,H,W], sigma[C]
+output y[s,c,i,j] = relu(x[s,c,i,j]) + sigma[c]*randn(0)
+output total[c] = sum[s,i,j](x[s,c,i,j]*randn(0)[s,c,i,j])
+output column[c,j] = sum[s](sum[i](x[s,c,i,j]^2))
+)",
+                                         dims)
+                                 .front();
+  REQUIRE(walk.rows);
+  CHECK(std::get<stmt::For>(walk.program.body.back()).vector);
+  CHECK_FALSE(std::get<stmt::For>(walk.rows->body.back()).vector);
+  const Buffers want = interpreted(walk, walk.program, dims), got = interpreted(walk, *walk.rows, dims);
+  for (std::size_t b = 0; b < want.size(); ++b) {
+    for (std::size_t k = 0; k < want[b].size(); ++k) CHECK(got[b][k] == doctest::Approx(want[b][k]));
+  }
+}
+
+TEST_CASE("what computes much for each element keeps its vector loop outside") {
+  CHECK_FALSE(kernels_for(R"(dim S dynamic, N, R
+index s:S, n:N, r:R
+input x[S,N], point[R,N]
+output y[s,n] = sum[r](exp(-(x[s,n] - point[r,n])^2))
+)",
+                          {{"S", 3}, {"N", 17}, {"R", 5}})
+                  .front()
+                  .rows);
 }

@@ -1,5 +1,6 @@
 // What the rewrite passes leave alone: cases that random Programs found.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -165,4 +166,20 @@ output z[s,n,m] = x[s,n]*x[s,m]
                                    {{"S", 3}, {"N", 9}, {"R", 14}});
   const auto over_pairs = std::ranges::count_if(result.definitions, [](const Definition& d) { return !d.output && d.axes.size() == 3; });
   CHECK(over_pairs == 2);
+}
+
+TEST_CASE("a sum along rows keeps a sum per column first") {
+  const DimValues dims = {{"S", 3}, {"C", 2}, {"H", 2}, {"W", 16}};
+  const auto text = [](const char* summand) {
+    return fmt::format("dim S dynamic, C, H, W\nindex s:S, c:C, i:H, j:W\ninput x[S,C,H,W], w[W], t[S,W,C]\n"
+                       "output y[c] = sum[s,i,j]({})\n",
+                       summand);
+  };
+  const auto definitions = [&](const char* summand) { return optimised(text(summand).c_str(), dims).definitions; };
+  const auto split = definitions("x[s,c,i,j]*(x[s,c,i,j] - w[j])");
+  REQUIRE(split.size() == 2);
+  CHECK(split[0].name == "y.columns");
+  CHECK(split[0].axes.size() == 2);
+  CHECK(definitions("x[s,c,i,j]*t[s,j,c]").size() == 1);  // the rows of t run along c
+  CHECK(definitions("exp(x[s,0,i,j]*(c + 1))").size() == 1);  // every element of y reads the same rows
 }

@@ -48,6 +48,13 @@ TEST_CASE("lanes fill a register with the narrowest type of the vector loop") {
   CHECK(lanes_for(p, avx512()) == 1);
 }
 
+TEST_CASE("random numbers are drawn in two registers side by side where there are enough of them") {
+  LoopProgram p = column_squares();
+  p.values[0].operation = op::Random{RandomKind::Normal, 0, {Affine(i0())}};
+  CHECK(lanes_for(p, avx512()) == 32);
+  CHECK(lanes_for(p, machine_level("x86-64-v3")) == 8);
+}
+
 TEST_CASE("neighbouring elements are loaded as a vector, others are gathered, one element is broadcast") {
   CHECK(contains(copy_text(i0()), "@llvm.masked.load.v16f32"));
   CHECK(contains(copy_text(Affine(i0()) + Affine(1)), "@llvm.masked.load.v16f32"));

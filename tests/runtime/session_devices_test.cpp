@@ -1,6 +1,7 @@
 // Sessions over many runs, on every device: what is fed back, taken back, resized and drawn.
 #include <doctest/doctest.h>
 
+#include "compiler/ir/evaluate.h"
 #include "compiler/support/error.h"
 #include "runtime/rows.h"
 #include "runtime/session.h"
@@ -167,4 +168,33 @@ TEST_CASE("rows of the wrong width, or of what has no rows, are refused") {
   CHECK_THROWS_WITH_AS(check_rows(step_program(), "moved", six, 6), doctest::Contains("is a scalar, not rows"), ShapeError);
   const Program wide = parse("dim S dynamic\nindex s:S\ninput x[S]: f64\noutput y[s] = x[s]\n");
   CHECK_THROWS_WITH_AS(check_rows(wide, "x", six, 6), doctest::Contains("is f64, but rows are f32"), ShapeError);
+}
+
+TEST_CASE("maps and sums along rows agree on every device, whatever the length of a row") {
+  const Program program = parse(R"(dim S dynamic, C, H, W
+index s:S, c:C, i:H, j:W
+input x[S,C,H,W], sigma[C]
+output y[s,c,i,j] = relu(x[s,c,i,j]) + sigma[c]*randn(0)
+output total[c] = sum[s,i,j](x[s,c,i,j]*randn(0)[s,c,i,j])
+)");
+  // Several chunks and a partial vector; several tiles.
+  for (const DimValues& dims : {DimValues{{"S", 200}, {"C", 3}, {"H", 2}, {"W", 37}}, DimValues{{"S", 2}, {"C", 1}, {"H", 1}, {"W", 1100}}}) {
+    const auto extent = [&](const char* dim) { return dims.at(dim); };
+    Values x(static_cast<std::size_t>(extent("S") * extent("C") * extent("H") * extent("W")));
+    for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<double>(k * 37 % 101) / 64 - 0.75;
+    const Values sigma(static_cast<std::size_t>(extent("C")), 0.5);
+    const TensorValues want = evaluate(program, dims, {{"x", x}, {"sigma", sigma}});
+    for (const auto& device : test::test_devices()) {
+      CAPTURE(device->name());
+      Session session(program, {{"C", extent("C")}, {"H", extent("H")}, {"W", extent("W")}}, device);
+      session.set_random_state(0, 0);
+      session.set("x", tensor({extent("S"), extent("C"), extent("H"), extent("W")}, x));
+      session.set("sigma", tensor({extent("C")}, sigma));
+      session.run();
+      for (const char* output : {"y", "total"}) {
+        const Values got = to_doubles(session.get(output));
+        for (std::size_t k = 0; k < got.size(); ++k) CHECK(got[k] == doctest::Approx(want.at(output)[k]).epsilon(1e-4));
+      }
+    }
+  }
 }

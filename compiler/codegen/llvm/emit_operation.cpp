@@ -4,9 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <numbers>
 
 #include "compiler/codegen/llvm/kernel_writer.h"
+#include "compiler/codegen/llvm/vector_math.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/philox.h"
 #include "compiler/support/error.h"
@@ -86,35 +86,26 @@ Val KernelWriter::emit(const Value& value, const op::Convert& o) {
 
 std::vector<Val> KernelWriter::random_words(const op::Random& o, int lanes) {
   const Val seed = addressing_.value(Symbol::dim("%seed")), step = addressing_.value(Symbol::dim("%step"));
-  const auto low_half = [&](const Val& word) { return ir_.extend(word, Scalar::i32, false); };
-  const auto stream = static_cast<std::int32_t>(kPhiloxWeyl[0] * static_cast<std::uint32_t>(o.stream));
-  const Val low = ir_.binary("xor", low_half(seed), ir_.integer(Scalar::i32, 1, stream));
-  const Val high = ir_.binary("xor", low_half(ir_.binary("lshr", seed, integer(32))), low_half(step));
-  std::vector<Val> counter(4, ir_.integer(Scalar::i32, lanes, 0));
+  const std::uint32_t stream = kPhiloxWeyl[0] * static_cast<std::uint32_t>(o.stream);
+  const Val low = ir_.binary("xor", seed, integer(stream));
+  const Val high = ir_.binary("xor", ir_.binary("lshr", seed, integer(32)), step);
+  std::vector<Val> counter(4, integer(0));
   for (std::size_t i = 0; i < std::min(counter.size(), o.coordinates.size()); ++i) {
-    const Val first = ir_.splat(low_half(addressing_.value(o.coordinates[i])), lanes);
-    const auto ahead = static_cast<std::int32_t>(lane_step(o.coordinates[i]));
-    counter[i] = ahead == 0 ? first : ir_.binary("add", first, lane_numbers(Scalar::i32, lanes, ahead));
+    counter[i] = addressing_.value(o.coordinates[i]);
+    const std::int64_t ahead = lane_step(o.coordinates[i]);
+    if (ahead != 0 && lanes > 1)
+      counter[i] = ir_.binary("add", ir_.splat(counter[i], lanes), lane_numbers(Scalar::i64, lanes, ahead));
   }
-  return emit_philox(ir_, {ir_.splat(low, lanes), ir_.splat(high, lanes)}, counter);
+  return emit_philox(ir_, {low, high}, counter);
 }
 
 Val KernelWriter::emit(const Value& value, const op::Random& o) {
   const int lanes = lanes_of(value.varying);
   const Scalar type = scalar_of(value.type);
   const std::vector<Val> words = random_words(o, lanes);
-  const auto uniform = [&](const Val& word) {
-    const std::string conversion = fmt::format("uitofp {} to {}", typed(word), type_name(Scalar::f64, lanes));
-    const Val number = ir_.fadd(ir_.raw(Scalar::f64, lanes, conversion), ir_.number(Scalar::f64, lanes, 0.5));
-    return ir_.fmul(number, ir_.number(Scalar::f64, lanes, 0x1p-32));
-  };
-  if (o.kind == RandomKind::Uniform) return ir_.convert(uniform(words[0]), type);
-  // The logarithm is taken in double: near one, a rounded argument would cost small normal numbers most of their
-  // digits.
-  const Val log = ir_.fmul(emit_function(ir_, "log", {uniform(words[0])}), ir_.number(Scalar::f64, lanes, -2));
-  const Val angle = ir_.fmul(uniform(words[1]), ir_.number(Scalar::f64, lanes, 2 * std::numbers::pi));
-  const Val radius = ir_.unary_intrinsic("sqrt", ir_.convert(log, type));
-  return ir_.fmul(radius, emit_function(ir_, "cos", {ir_.convert(angle, type)}));
+  const auto word = [&](int i) { return Vec{&ir_, ir_.splat(ir_.extend(words[i], Scalar::i32, false), lanes)}; };
+  if (o.kind == RandomKind::Uniform) return ir_.convert(uniform_from_word(word(0)).val, type);
+  return normal_from_words(word(0), word(1), type).val;
 }
 
 // ---- lanes to one value: the upper half onto the lower half until one is left ----

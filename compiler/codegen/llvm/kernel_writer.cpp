@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <numeric>
 
@@ -135,8 +136,10 @@ void KernelWriter::write(const stmt::Store& s) {
 void KernelWriter::write(const stmt::StoreArray& s) {
   const Place place = array_place(s.array, s.subscripts);
   const Val value = ir_.convert(operand(s.value), place.type);
-  const auto mask = plan_.array_outlives_round.at(s.array) ? active() : std::nullopt;
-  memory_.store(place, ir_.splat(value, lanes_of(program_.arrays.at(s.array).varying)), mask);
+  // An array of uniform values ends where it ends; of others, what is used outside keeps its inactive lanes.
+  const bool in_row = std::ranges::any_of(s.subscripts, [&](const Affine& subscript) { return lane_step(subscript) != 0; });
+  const auto mask = in_row || plan_.array_outlives_round.at(s.array) ? active() : std::nullopt;
+  memory_.store(place, ir_.splat(value, lanes_of(in_row || program_.arrays.at(s.array).varying)), mask);
 }
 
 /// Loops are written with the test at the end, so that what does not vary can be moved out of them without a copy of

@@ -8,6 +8,9 @@ namespace llvm_ir {
 namespace {
 
 constexpr std::int64_t kArrayAlignment = 64;  // a cache line, and the widest vector register
+/// A random number is one long chain of operations: two of them side by side keep the processor busy. The registers of
+/// AVX-512 suffice for both.
+constexpr int kRegistersPerDraw = 2;
 
 /// The number of the vector loop in which something is used; 0 stands for outside of them all.
 using Place = int;
@@ -38,6 +41,7 @@ class Survey {
   Uses vars, arrays;
   int narrowest_bits = 64;  // of the values that vary between lanes
   bool has_vector_loop = false;
+  bool draws = false;  // in lanes
 
  private:
   void block(const Block& statements, Place place) {
@@ -46,6 +50,7 @@ class Survey {
   void visit(const stmt::Let& s, Place place) {
     const Value& value = program_.values.at(s.id);
     if (place != 0 && value.varying && value.type == ValueType::f32) narrowest_bits = 32;
+    draws = draws || (value.varying && std::holds_alternative<op::Random>(value.operation));
     if (const auto* read = std::get_if<op::ReadVar>(&value.operation)) vars.note(read->var, place);
     if (const auto* load = std::get_if<op::LoadArray>(&value.operation)) arrays.note(load->array, place);
   }
@@ -73,8 +78,9 @@ std::int64_t bytes_of(const ArrayDecl& array, int lanes) {
 LanePlan lane_plan(const LoopProgram& program, const VectorMachine& machine) {
   const Survey survey(program);
   LanePlan plan;
-  plan.lanes = survey.has_vector_loop ? std::max(1, machine.vector_bits / survey.narrowest_bits) : 1;
   plan.avx512 = machine.features.find("+avx512f") != std::string::npos;
+  plan.lanes = survey.has_vector_loop ? std::max(1, machine.vector_bits / survey.narrowest_bits) : 1;
+  if (survey.draws && plan.avx512) plan.lanes *= kRegistersPerDraw;
   plan.var_outlives_round = survey.vars.in_many_places();
   plan.array_outlives_round = survey.arrays.in_many_places();
   for (const ArrayDecl& array : program.arrays) {

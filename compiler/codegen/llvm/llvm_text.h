@@ -15,7 +15,7 @@ struct VectorMachine {
   bool operator==(const VectorMachine&) const = default;
 };
 
-/// Lanes of the vector loop: as many of the narrowest dtype used in the vector loop as fill one register.
+/// Lanes of the vector loop: as many of the narrowest dtype used in the vector loop as fill one register, or two where it draws random numbers.
 int lanes_for(const LoopProgram& program, const VectorMachine& machine);
 
 /// The module's text. It defines  void @NAME(ptr buffers, ptr arguments, ptr scratch, ptr status)

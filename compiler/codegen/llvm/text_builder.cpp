@@ -125,6 +125,10 @@ Val TextBuilder::convert(const Val& a, Scalar to) {
   return raw(to, a.lanes, fmt::format("{} {} to {}", conversion(a.type, to), typed(a), type_name(to, a.lanes)));
 }
 
+Val TextBuilder::convert_unsigned(const Val& integer, Scalar to) {
+  return raw(to, integer.lanes, fmt::format("uitofp {} to {}", typed(integer), type_name(to, integer.lanes)));
+}
+
 Val TextBuilder::scalef(const Val& a, const Val& exponent) {
   const bool single = a.type == Scalar::f32;
   const std::string type = type_name(a.type, a.lanes);

@@ -42,6 +42,7 @@ class TextBuilder {
   Val binary_intrinsic(std::string_view name, const Val& a, const Val& b);  // "copysign", "minnum", "maxnum"
   Val fcmp(std::string_view predicate, const Val& a, const Val& b);
   Val convert(const Val& a, Scalar to);                       // fpext, fptrunc, sitofp, fptosi as the types demand
+  Val convert_unsigned(const Val& integer, Scalar to);        // uitofp
   // integers
   Val binary(std::string_view opcode, const Val& a, const Val& b);  // add sub mul and or xor shl lshr ashr sdiv...
   Val icmp(std::string_view predicate, const Val& a, const Val& b);
@@ -73,7 +74,8 @@ class TextBuilder {
 /// f32: at most 4 ulp; f64: bounds stated in vector_math.cpp's table. Throws InternalError for a name without a lowering.
 Val emit_function(TextBuilder& builder, std::string_view function, const std::vector<Val>& args);
 
-/// Philox4x32-10 with two 32-bit key words and four counter words (lanes of i32): the four output words.
+/// Philox4x32-10 with two words of key and four of counter: the four output words. All are lower halves of i64, in lanes or one that all lanes
+/// have in common.
 std::vector<Val> emit_philox(TextBuilder& builder, const std::vector<Val>& key, const std::vector<Val>& counter);
 
 }  // namespace moxie::llvm_ir

@@ -138,6 +138,9 @@ struct LogArgument {
   Vec exponent, f;
 };
 LogArgument split_for_log(const Vec& x);
+/// For x normal, too.
+LogArgument split_normal_for_log(const Vec& x);
+Vec log_of_split(const LogArgument& argument);
 
 // ---- vector_math_pow.cpp ----
 Vec pow(const Vec& x, const Vec& y);
@@ -157,6 +160,11 @@ Vec log_normal_cdf(const Vec& x);
 Vec lgamma(const Vec& x);
 Vec digamma(const Vec& x);
 Vec trigamma(const Vec& x);
+
+// ---- vector_math_random.cpp: what compiler/ir/philox.h defines, of words in lanes of i32 ----
+/// In double.
+Vec uniform_from_word(const Vec& word);
+Vec normal_from_words(const Vec& a, const Vec& b, Scalar type);
 
 /// The largest error of a lowering in units in the last place of the result. Subnormal results may be anything from
 /// zero to the smallest normal number.

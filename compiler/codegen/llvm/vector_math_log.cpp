@@ -28,10 +28,10 @@ Vec with_special_cases(const Vec& x, const Vec& value) {
   return select(x > 0, select(x < kInf, value, x), not_positive);
 }
 
-Vec combine(const LogArgument& argument) {
-  const auto& [k, f] = argument;
-  const Format& layout = format(f);
-  return k * layout.ln2_high + (k * layout.ln2_low + log_near_one(f));
+LogArgument split(const Vec& normal, const Operand& bias) {
+  const Format& f = format(normal);
+  const Vec raised = raised_bits(normal);
+  return {biased_exponent(raised, f) - bias, real((raised & mantissa_mask(f)) + f.root_half) - 1};
 }
 
 }  // namespace
@@ -40,10 +40,10 @@ LogArgument split_for_log(const Vec& x) {
   const Format& f = format(x);
   const int lift = f.mantissa + 1;  // makes every subnormal number normal
   const Vec tiny = x < f.min_normal;
-  const Vec raised = raised_bits(select(tiny, x * (2 * f.two_mantissa), x));
-  const Vec k = biased_exponent(raised, f) - select(tiny, constant(x, f.bias + lift), f.bias);
-  return {k, real((raised & mantissa_mask(f)) + f.root_half) - 1};
+  return split(select(tiny, x * (2 * f.two_mantissa), x), select(tiny, constant(x, f.bias + lift), f.bias));
 }
+
+LogArgument split_normal_for_log(const Vec& x) { return split(x, format(x).bias); }
 
 Vec log_near_one(const Vec& f) {
   if (f.val.type == Scalar::f32) return f + f * f * (f * polynomial(f, table::kLogF32) - 0.5);
@@ -54,7 +54,13 @@ Vec log_near_one(const Vec& f) {
   return f - (half_square - s * (half_square + z * polynomial(z, table::kLogF64)));
 }
 
-Vec log_finite(const Vec& x) { return combine(split_for_log(x)); }
+Vec log_of_split(const LogArgument& argument) {
+  const auto& [k, f] = argument;
+  const Format& layout = format(f);
+  return k * layout.ln2_high + (k * layout.ln2_low + log_near_one(f));
+}
+
+Vec log_finite(const Vec& x) { return log_of_split(split_for_log(x)); }
 
 Vec log(const Vec& x) { return with_special_cases(x, log_finite(x)); }
 
@@ -71,7 +77,7 @@ Vec log1p_finite(const Vec& x) {
   const Vec scale_bits = (2 * f.one) - exponent_bits;
   const Vec scale = real(select(scale_bits < 0, 0, scale_bits));  // 2^-k, zero where that is too small to matter
   const Vec scaled = real(bits(x) - (exponent_bits - f.one));     // x 2^-k
-  return combine({biased_exponent(raised, f) - f.bias, scaled + (scale - 1)});
+  return log_of_split({biased_exponent(raised, f) - f.bias, scaled + (scale - 1)});
 }
 
 Vec log1p(const Vec& x) { return with_special_cases(1 + x, log1p_finite(x)); }

@@ -1,8 +1,12 @@
 // Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011. The constants are
-// theirs.
+// theirs. A word is the lower half of 64 bits, where a multiplication of vectors finds and leaves it. Nothing is said
+// of upper halves: if LLVM knew that one is zero already, it would drop the mask by which it tells that multiplication.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/codegen/llvm/vector_math.h"
+#include "compiler/ir/philox.h"
 #include "compiler/support/error.h"
 
 namespace moxie::llvm_ir {
@@ -10,17 +14,32 @@ namespace {
 
 constexpr int kRounds = 10;
 constexpr std::int64_t kMultipliers[] = {0xD2511F53, 0xCD9E8D57};
-constexpr std::int64_t kKeySteps[] = {0x9E3779B9, 0xBB67AE85};
+constexpr std::int64_t kLowerHalf = 0xFFFFFFFF;
 
-struct Product {
-  Vec high, low;
-};
+Vec multiply(const Vec& word, std::int64_t factor) { return (word & kLowerHalf) * factor; }
 
-Product multiply(const Vec& a, std::int64_t factor) {
-  TextBuilder* builder = a.builder;
-  const Vec wide = Vec{builder, builder->extend(a.val, Scalar::i64, false)} * factor;
-  return {{builder, builder->extend((wide >> 32).val, Scalar::i32, false)},
-          {builder, builder->extend(wide.val, Scalar::i32, false)}};
+/// The upper half in both halves, by a shuffle: after a shift, LLVM would know the upper one.
+Vec upper_half(const Vec& product) {
+  if (product.val.lanes == 1) return product >> 32;
+  TextBuilder& ir = *product.builder;
+  const std::string halves = type_name(Scalar::i32, 2 * product.val.lanes);
+  const Val parts =
+      ir.raw(Scalar::i32, 2 * product.val.lanes, fmt::format("bitcast {} to {}", typed(product.val), halves));
+  std::string odd;
+  for (int lane = 0; lane < product.val.lanes; ++lane)
+    odd += fmt::format("{0}i32 {1}, i32 {1}", lane == 0 ? "" : ", ", 2 * lane + 1);
+  const Val doubled =
+      ir.raw(Scalar::i32, parts.lanes,
+             fmt::format("shufflevector {}, {} poison, <{} x i32> <{}>", typed(parts), halves, parts.lanes, odd));
+  return product.with(
+      ir.raw(Scalar::i64, product.val.lanes,
+             fmt::format("bitcast {} to {}", typed(doubled), type_name(Scalar::i64, product.val.lanes))));
+}
+
+/// Of one lane as long as both are: what all lanes have in common is computed once for them all.
+Vec mixed(const Vec& a, const Vec& b) {
+  const int lanes = std::max(a.val.lanes, b.val.lanes);
+  return a.with(a.builder->splat(a.val, lanes)) ^ b.with(b.builder->splat(b.val, lanes));
 }
 
 }  // namespace
@@ -34,14 +53,14 @@ std::vector<Val> emit_philox(TextBuilder& builder, const std::vector<Val>& key, 
   Vec c0{&builder, counter[0]}, c1{&builder, counter[1]}, c2{&builder, counter[2]}, c3{&builder, counter[3]};
   for (int round = 0; round < kRounds; ++round) {
     if (round > 0) {
-      k0 = k0 + kKeySteps[0];
-      k1 = k1 + kKeySteps[1];
+      k0 = k0 + std::int64_t{kPhiloxWeyl[0]};
+      k1 = k1 + std::int64_t{kPhiloxWeyl[1]};
     }
-    const Product first = multiply(c0, kMultipliers[0]), second = multiply(c2, kMultipliers[1]);
-    c0 = second.high ^ c1 ^ k0;
-    c1 = second.low;
-    c2 = first.high ^ c3 ^ k1;
-    c3 = first.low;
+    const Vec first = multiply(c0, kMultipliers[0]), second = multiply(c2, kMultipliers[1]);
+    c0 = mixed(upper_half(second), mixed(c1, k0));
+    c1 = second;
+    c2 = mixed(upper_half(first), mixed(c3, k1));
+    c3 = first;
   }
   return {c0.val, c1.val, c2.val, c3.val};
 }
