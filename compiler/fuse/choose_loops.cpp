@@ -15,7 +15,6 @@ namespace {
 /// cache lines of which one element is used, and kernels that cannot join because their lanes lie across each other.
 constexpr double kGatherCost = 8 * kAssumedLanes;
 constexpr double kLoadCost = 0.5;
-constexpr double kRandomCost = 30;
 
 enum class Stride { Fixed, Unit, Far };
 

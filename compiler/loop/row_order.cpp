@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -9,6 +10,8 @@ namespace {
 
 /// Sums of one kernel: a quarter of a megabyte.
 constexpr std::int64_t kMostSums = std::int64_t{1} << 16;
+/// Vector operations of a row while which a stored sum comes back from the nearest cache: the next row needs it again.
+constexpr double kSumReturns = 48;
 
 bool has_loops(const Expr& expr) {
   bool found = false;
@@ -37,9 +40,40 @@ std::optional<std::int64_t> count_elements(const Definition& definition) {
   return count;
 }
 
+/// Whether what differs between samples is read once. An element that enters many sums is better kept in a register.
+bool reads_once(const Kernel& kernel, const KernelRoot& root) {
+  bool once = true;
+  visit(root.body, [&](const Expr& e) {
+    if (e->kind != NodeKind::Access || !e->depends_on(kernel.sample->symbol)) return;
+    const auto tells_apart = [&](const LoopIndex& loop) { return e->depends_on(loop.symbol); };
+    once = once && tells_apart(*kernel.vector) && std::ranges::all_of(root.locals, tells_apart);
+  });
+  return once;
+}
+
 bool walks(const Kernel& kernel, const KernelRoot& root) {
   const auto moved = [&](const LoopIndex& loop) { return mentions(loop.range, kernel.vector->symbol); };
-  return !has_loops(root.body) && std::ranges::none_of(root.locals, moved);
+  return !has_loops(root.body) && std::ranges::none_of(root.locals, moved) &&
+         (!root.accumulate || reads_once(kernel, root));
+}
+
+/// Vector operations of one element of each root.
+double cost_of(const Kernel& kernel) {
+  double total = 0;
+  bool draws = false;
+  for (const KernelRoot& root : kernel.roots) {
+    total += cost(root.body);
+    visit(root.body, [&](const Expr& e) { draws |= e->kind == NodeKind::Random; });
+  }
+  return draws ? total + kRandomCost : total;
+}
+
+/// Whether rows have so many vectors that their order matters, and with sums, that these do not hold up the next row.
+bool has_long_rows(const Kernel& kernel, bool sums) {
+  const auto extent = known_extent(kernel.vector->range);
+  if (!extent) return true;
+  const double vectors = static_cast<double>(*extent) / kAssumedLanes;
+  return vectors > 1 && (!sums || vectors * cost_of(kernel) >= kSumReturns);
 }
 
 }  // namespace
@@ -56,7 +90,7 @@ std::optional<Kernel> in_rows(const Kernel& kernel) {
     if (!elements) return std::nullopt;
     sums += *elements;
   }
-  if (sums > kMostSums) return std::nullopt;
+  if (sums > kMostSums || !has_long_rows(result, sums > 0)) return std::nullopt;
   return result;
 }
 

@@ -51,6 +51,8 @@ Expr make_reduction_sum(Symbol index, const Range& range, const Expr& body, cons
 /// The normal form of a whole expression, bound bodies included.
 Expr normalise(const Expr& expr, const Surroundings* around = nullptr);
 
+/// Multiply-adds that a random number costs.
+constexpr double kRandomCost = 30;
 /// Multiply-adds that the call itself costs, without its arguments.
 double operation_cost(const Expr& expr);
 /// Number of multiply-adds that one evaluation costs, with the loops of reductions counted at `loop_extent` rounds where their extent is not known.
