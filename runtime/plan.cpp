@@ -251,7 +251,7 @@ std::int64_t rounds_of(const SplitLoop& loop, const DimValues& dims, int lanes) 
 
 Schedule choose_schedule(const LoweredKernel& kernel, const DimValues& dims, int lanes) {
   Schedule schedule;
-  const std::int64_t narrowest = kernel.rows ? kRoundsOfARow : 1;
+  const std::int64_t narrowest = kernel.threads ? kRoundsOfARow : 1;
   if (kernel.tiles)
     schedule.tiles = std::clamp<std::int64_t>(rounds_of(*kernel.tiles, dims, lanes) / narrowest, 1, kMostTiles);
   if (kernel.chunks) {

@@ -29,10 +29,9 @@ std::set<std::string> words_of(std::string_view text, std::string_view separator
 class Instrumentation {
  public:
   Instrumentation(LoweredKernel kernel, const Program& program, const Checks& checks)
-      : kernel_(std::move(kernel)), writer_(kernel_.program, program, checks), checks_(checks) {}
+      : kernel_(for_threads(std::move(kernel))), writer_(kernel_.program, program, checks), checks_(checks) {}
 
   LoweredKernel run() {
-    kernel_.rows.reset();
     kernel_.program.body = instrumented(kernel_.program.body);
     verify(kernel_.program);
     return std::move(kernel_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "compiler/loop/guards.h"
 #include "compiler/loop/lower_algebra.h"
@@ -314,8 +315,16 @@ BufferDecl declare_buffer(const FusedProgram& fused, const std::string& tensor) 
 
 LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) {
   LoweredKernel lowered = KernelLowering(fused, kernel).run();
-  if (const auto walk = in_rows(kernel)) lowered.rows = KernelLowering(fused, *walk).run_in_rows();
+  if (const auto walk = in_rows(kernel)) {
+    lowered.threads = std::move(lowered.program);
+    lowered.program = KernelLowering(fused, *walk).run_in_rows();
+  }
   return lowered;
+}
+
+LoweredKernel for_threads(LoweredKernel kernel) {
+  if (kernel.threads) kernel.program = *std::exchange(kernel.threads, std::nullopt);
+  return kernel;
 }
 
 LoweredScan lower(const FusedProgram& fused, const ScanLoop& scan) {

@@ -35,9 +35,9 @@ struct LoweredKernel {
   std::optional<SplitLoop> tiles;     // independent pieces
   std::optional<SplitLoop> chunks;    // pieces that write partial results, numbered by the argument %chunk of %chunks
   bool in_scan = false;               // takes the step as an argument
-  /// The same with the vector loop inside all others, where that suits a processor of few threads better: each walks
-  /// through memory as it lies.
-  std::optional<LoopProgram> rows = {};
+  /// The same for threads in the place of lanes, where `program` has the vector loop inside all others: a processor
+  /// then walks through memory as it lies.
+  std::optional<LoopProgram> threads = {};
   bool operator==(const LoweredKernel&) const = default;
 };
 
@@ -52,8 +52,8 @@ struct LoweredScan {
   bool operator==(const LoweredScan&) const = default;
 };
 
-/// What a processor runs.
-inline const LoopProgram& processor_program(const LoweredKernel& kernel) { return kernel.rows ? *kernel.rows : kernel.program; }
+/// The kernel with the program for threads as its only one.
+LoweredKernel for_threads(LoweredKernel kernel);
 
 /// Names of the arguments that every kernel takes besides the program's dynamic dims; those of a scan take kScanStep too.
 namespace argument {

@@ -120,7 +120,7 @@ class CpuExecutable : public Executable {
         arena_(allocate(memory_.bytes)) {
     std::vector<LoopProgram> programs;
     for (const PlanStep& step : plan_->steps) {
-      for (const LoweredKernel* kernel : kernels_of(step)) programs.push_back(processor_program(*kernel));
+      for (const LoweredKernel* kernel : kernels_of(step)) programs.push_back(kernel->program);
     }
     const std::vector<CpuKernel::Ptr> compiled =
         CpuKernel::build_all(programs, resources_.machine, &resources_.cache, &resources_.overrides);

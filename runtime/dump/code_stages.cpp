@@ -98,6 +98,9 @@ int preamble_lines(const CudaKernel& kernel) {
   return count_lines(std::string_view(kernel.text).substr(0, kernel.own_begin));
 }
 
+/// Stands in the text of the loops before those of a GPU, where these differ from those of a processor.
+constexpr const char* kOnGpu = "# on a GPU\n";
+
 StageText cuda_stage(const cuda::CompiledKernel& compiled, const GpuTools& tools) {
   const CudaKernel& kernel = compiled.kernel;
   StageText stage{"cuda", "cuda", ".cu"};
@@ -105,6 +108,12 @@ StageText cuda_stage(const cuda::CompiledKernel& compiled, const GpuTools& tools
   stage.text = kernel.own_text();
   stage.origin = "loop";
   stage.lines.assign(kernel.lines.begin() + preamble_lines(kernel), kernel.lines.end());
+  if (compiled.lowered->threads) {
+    const int before = count_lines(print(compiled.lowered->program) + kOnGpu);
+    for (auto& origins : stage.lines) {
+      for (int& line : origins) line += before;
+    }
+  }
   if (tools.nvrtc) stage.file = cuda::cuda_kernel_file(kernel, cuda::nvrtc_compiler(tools.nvrtc), tools.architecture);
   return stage;
 }
@@ -156,30 +165,16 @@ void add_gpu_stages(KernelDump& dump, const cuda::CompiledKernel& compiled, cons
                                    : missing("sass", ".txt", tools.no_nvrtc));
 }
 
-/// Stands in the text of the loops before those of processors, where these differ from those of GPUs.
-constexpr const char* kOnProcessor = "# on a processor\n";
-
-/// The module of processors, whose lines come from the last loops that loop_stage() shows.
-LlvmModule processor_module(const LoweredKernel& kernel) {
-  LlvmModule module = llvm_module(processor_program(kernel), host_machine());
-  const int before = kernel.rows ? count_lines(print(kernel.program) + kOnProcessor) : 0;
-  for (auto& origins : module.lines) {
-    for (int& line : origins) line += before;
-  }
-  return module;
-}
-
 StageText loop_stage(const LoweredKernel& kernel, const std::string& optimised, const std::string& title) {
   StageText stage{"loop", "loop", ".txt"};
   stage.text = print(kernel.program);
   stage.origin = title;
   stage.lines = lines_of_definitions(stage.text, definition_lines(kernel), optimised);
-  if (!kernel.rows) return stage;
-  LoweredKernel rows = kernel;
-  rows.program = *kernel.rows;
-  const std::string text = print(rows.program);
-  const LineTable lines = lines_of_definitions(text, definition_lines(rows), optimised);
-  stage.text += kOnProcessor + text;
+  if (!kernel.threads) return stage;
+  const LoweredKernel threads = for_threads(kernel);
+  const std::string text = print(threads.program);
+  const LineTable lines = lines_of_definitions(text, definition_lines(threads), optimised);
+  stage.text += kOnGpu + text;
   stage.lines.emplace_back();
   stage.lines.insert(stage.lines.end(), lines.begin(), lines.end());
   return stage;
@@ -263,7 +258,7 @@ std::vector<KernelDump> dump_kernels(const std::vector<const LoweredKernel*>& ke
     if (is_wanted(options, "loop")) dumps[k].stages.push_back(loop_stage(*kernels[k], optimised, optimised_title));
     add_gpu_stages(dumps[k], on_gpu[k], tools, cache, options);
     if (wants_any(options, {"llvm", "llvm-opt", "asm"}))
-      std::ranges::move(cpu_stages(dumps[k].name, processor_module(*kernels[k]), cache, options),
+      std::ranges::move(cpu_stages(dumps[k].name, llvm_module(kernels[k]->program, host_machine()), cache, options),
                         std::back_inserter(dumps[k].stages));
     dumps[k].figures = figures_of(on_gpu[k], tools, model, dims);
   });

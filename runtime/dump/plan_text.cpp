@@ -48,7 +48,7 @@ std::string describe(const ScanLoop& scan) {
 }
 
 std::string cpu_schedule(const LoweredKernel& kernel, const DimValues& dims) {
-  const int lanes = lanes_for(processor_program(kernel), host_machine());
+  const int lanes = lanes_for(kernel.program, host_machine());
   try {
     const Schedule schedule = choose_schedule(kernel, dims, lanes);
     return fmt::format("{} lanes, {} tiles, {} chunks{}{}", lanes, schedule.tiles, schedule.chunks,

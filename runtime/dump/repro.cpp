@@ -77,7 +77,7 @@ void LaunchCapture::before(const LoweredKernel& kernel, const Plan&, std::span<v
   DimValues symbols;
   for (const std::string& name : kernel.program.arguments) symbols[name] = greatest(kernel.program, arguments, name);
   addresses_.assign(buffers.begin(), buffers.end());
-  launch_ = {processor_program(kernel), {}, {arguments.begin(), arguments.end()}};
+  launch_ = {kernel.program, {}, {arguments.begin(), arguments.end()}};
   for (std::size_t k = 0; k < buffers.size(); ++k) {
     const BufferDecl& buffer = kernel.program.buffers[k];
     launch_->buffers.push_back(

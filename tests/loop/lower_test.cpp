@@ -180,10 +180,10 @@ output column[c,j] = sum[s](sum[i](x[s,c,i,j]^2))
 )",
                                          dims)
                                  .front();
-  REQUIRE(walk.rows);
-  CHECK(std::get<stmt::For>(walk.program.body.back()).vector);
-  CHECK_FALSE(std::get<stmt::For>(walk.rows->body.back()).vector);
-  const Buffers want = interpreted(walk, walk.program, dims), got = interpreted(walk, *walk.rows, dims);
+  REQUIRE(walk.threads);
+  CHECK(std::get<stmt::For>(walk.threads->body.back()).vector);
+  CHECK_FALSE(std::get<stmt::For>(walk.program.body.back()).vector);
+  const Buffers want = interpreted(walk, *walk.threads, dims), got = interpreted(walk, walk.program, dims);
   for (std::size_t b = 0; b < want.size(); ++b) {
     for (std::size_t k = 0; k < want[b].size(); ++k) CHECK(got[b][k] == doctest::Approx(want[b][k]));
   }
@@ -193,7 +193,7 @@ TEST_CASE("the vector loop stays outside of loops that compute much for each ele
   const auto keeps = [](const char* output) {
     const std::string head = "dim S dynamic, N, R\nindex s:S, n:N, r:R\ninput x[S,N], t[S,R], point[R,N]\n";
     const auto kernels = kernels_for((head + output).c_str(), {{"S", 3}, {"N", 1000}, {"R", 5}});
-    return std::ranges::none_of(kernels, [](const LoweredKernel& kernel) { return kernel.rows.has_value(); });
+    return std::ranges::none_of(kernels, [](const LoweredKernel& kernel) { return kernel.threads.has_value(); });
   };
   CHECK(keeps("output y[s,n] = sum[r](exp(-(x[s,n] - point[r,n])^2))\n"));
   CHECK(keeps("output y[r,n] = sum[s](t[s,r]*exp(x[s,n]))\n"));

@@ -282,7 +282,7 @@ std::int64_t extent_of(const Range& range, const DimValues& dims) {
 }  // namespace
 
 CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits, const CudaPreference& preference, bool wide_index, Thrift thrift) {
-  CudaSchedule schedule = ScheduleChooser(kernel, limits, preference, thrift).run();
+  CudaSchedule schedule = ScheduleChooser(for_threads(kernel), limits, preference, thrift).run();
   schedule.wide_index = wide_index;
   return schedule;
 }
@@ -306,7 +306,7 @@ CudaGrid choose_cuda_grid(const LoweredKernel& kernel, const CudaSchedule& sched
     const std::int64_t rows = kernel.chunks->over_lanes ? schedule.lanes : schedule.rows;
     grid.chunks = std::clamp<std::int64_t>(ceil_div(extent_of(kernel.chunks->range, dims), rows), 1, wanted);
   } else if (schedule.spread) {
-    const std::int64_t rounds = cuda_text::kernel_shape(kernel).shared_rounds;
+    const std::int64_t rounds = cuda_text::kernel_shape(for_threads(kernel)).shared_rounds;
     grid.chunks = std::clamp<std::int64_t>(ceil_div(rounds, schedule.rows), 1, wanted);
   }
   return grid;

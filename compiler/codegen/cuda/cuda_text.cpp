@@ -96,7 +96,8 @@ std::string combine_entry_point(const CudaKernel& kernel, const LoweredKernel& l
 
 }  // namespace
 
-CudaKernel cuda_kernel(const LoweredKernel& lowered, const CudaSchedule& schedule) {
+CudaKernel cuda_kernel(const LoweredKernel& processors, const CudaSchedule& schedule) {
+  const LoweredKernel lowered = for_threads(processors);
   CudaWriter writer(lowered, schedule);
   CudaKernel kernel;
   kernel.entry = lowered.program.name;
