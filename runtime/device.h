@@ -3,11 +3,13 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "runtime/buffer.h"
+#include "runtime/cuda/gpu_models.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/launch_observer.h"
 #include "runtime/plan.h"
@@ -37,6 +39,8 @@ class Device {
   virtual void wait() {}
   /// What its kernel cache has done so far; nothing where there is no cache.
   virtual CacheStats cache_stats() const { return {}; }
+  /// The GPU that its kernels run on, or seem to run on.
+  virtual std::optional<GpuModel> gpu() const { return std::nullopt; }
   /// Kernels that came from files of MOXIE_KERNEL_OVERRIDE so far.
   virtual std::size_t overridden_kernels() const { return 0; }
 };

@@ -116,6 +116,12 @@ std::vector<std::int64_t> extents_of(const Program& program, std::string_view te
   return extents;
 }
 
+std::int64_t count_elements(const Program& program, const std::string& tensor, const DimValues& dims) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : extents_of(program, tensor, dims)) count = checked_mul(count, extent);
+  return count;
+}
+
 bool has_gaps(const Program& program, std::string_view tensor) {
   const Definition* definition = program.find_definition(tensor);
   return definition && std::ranges::any_of(definition->axes, [](const AxisDecl& axis) {

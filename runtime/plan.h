@@ -79,6 +79,7 @@ bool has_gaps(const Program& program, std::string_view tensor);
 
 /// Extents of a tensor of the plan. One such as S-2 is 0 where S is 1.
 std::vector<std::int64_t> extents_of(const Program& program, std::string_view tensor, const DimValues& dims);
+std::int64_t count_elements(const Program& program, const std::string& tensor, const DimValues& dims);
 std::int64_t evaluate(const Affine& affine, const DimValues& dims);
 
 /// Values of the dims that the shapes of inputs show. Throws ShapeError where shapes contradict each other, a rank is wrong or an input is missing.

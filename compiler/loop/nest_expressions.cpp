@@ -1,6 +1,7 @@
 // NestBuilder: where the value of an expression is computed, and by which instructions.
 #include <algorithm>
 #include <numbers>
+#include <tuple>
 
 #include "compiler/ir/functions.h"
 #include "compiler/loop/nest_builder.h"
@@ -12,6 +13,11 @@ namespace moxie {
 namespace {
 
 bool is_truth(const Expr& expr) { return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth; }
+
+bool is_maximum(const Expr& expr) { return is_call(expr, "max") || (expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Max); }
+
+/// A summand -max(...), such as the shift of a log-sum-exp.
+bool takes_maximum(const Expr& expr) { return is_call(expr, "neg") && is_maximum(expr->args[0]); }
 
 }  // namespace
 
@@ -218,10 +224,12 @@ std::optional<ValueId> NestBuilder::emit_progression(const Expr& exponential, Va
   return value;
 }
 
-/// Sums and products associate from the outermost loop inwards, so that what is fixed in a loop is combined before it.
+/// Sums and products associate from the outermost loop inwards, so that what is fixed in a loop is combined before it. A maximum
+/// is taken away last: that the largest element exceeds it by nothing is then exact in any precision.
 ValueId NestBuilder::emit_chain(const Expr& expr, ValueType type) {
   struct Operand {
     ValueId id;
+    bool takes_maximum;
     std::size_t depth;
     int popularity;
   };
@@ -229,10 +237,10 @@ ValueId NestBuilder::emit_chain(const Expr& expr, ValueType type) {
   for (const Expr& arg : expr->args) {
     const ValueId id = emit(arg, type);
     const auto popular = popularity_.find(arg.get());
-    operands.push_back({id, value_depth_[id], popular == popularity_.end() ? 0 : popular->second});
+    operands.push_back({id, takes_maximum(arg), value_depth_[id], popular == popularity_.end() ? 0 : popular->second});
   }
   std::ranges::stable_sort(operands, [](const Operand& a, const Operand& b) {
-    return a.depth != b.depth ? a.depth < b.depth : a.popularity > b.popularity;
+    return std::tuple(a.takes_maximum, a.depth, -a.popularity) < std::tuple(b.takes_maximum, b.depth, -b.popularity);
   });
   ValueId result = operands[0].id;
   for (std::size_t i = 1; i < operands.size(); ++i)

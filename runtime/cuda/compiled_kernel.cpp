@@ -70,7 +70,15 @@ bool is_comment(std::string_view line) {
   return line.substr(begin).starts_with("//");
 }
 
+constexpr std::int64_t kBeyond = 1 << 24;
+
 }  // namespace
+
+bool needs_wide_index(const Plan& plan, const LoweredKernel& kernel, const DimValues& dims) {
+  return std::ranges::any_of(kernel.uses, [&](const BufferUse& use) {
+    return count_elements(plan.fused.program, use.tensor, dims) > std::numeric_limits<std::int32_t>::max() - kBeyond;
+  });
+}
 
 std::string cuda_cache_key(const std::string& text, const Compiler& compiler, int architecture) {
   std::string key = fmt::format("cuda kernel {} {} sm_{}\n", kCodeVersion, compiler.version, architecture);

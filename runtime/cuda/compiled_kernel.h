@@ -8,6 +8,7 @@
 #include "runtime/cuda/platform.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/kernel_override.h"
+#include "runtime/plan.h"
 
 namespace moxie::cuda {
 
@@ -25,6 +26,9 @@ struct CompiledKernel {
   CacheEntry code;
   std::string compiler;  // its version
 };
+
+/// Whether 32-bit subscripts do not reach all elements, and a little beyond them, where blocks end.
+bool needs_wide_index(const Plan& plan, const LoweredKernel& kernel, const DimValues& dims);
 
 /// What compiles kernels, and what may spare it the work.
 struct KernelBuilder {

@@ -23,6 +23,7 @@ class CudaDevice : public Device {
 
   std::string name() const override { return gpu_->name(); }
   CacheStats cache_stats() const override { return cache_.stats(); }
+  std::optional<GpuModel> gpu() const override { return gpu_->model(); }
   std::size_t overridden_kernels() const override { return overrides_.count(); }
   std::unique_ptr<Buffer> make_buffer() override { return std::make_unique<cuda::CudaBuffer>(gpu_); }
   void wait() override {

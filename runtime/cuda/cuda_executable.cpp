@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "compiler/support/error.h"
 #include "runtime/cuda/cuda_tuning.h"
@@ -12,21 +11,6 @@
 
 namespace moxie::cuda {
 namespace {
-
-std::int64_t count_elements(const Program& program, const std::string& tensor, const DimValues& dims) {
-  std::int64_t count = 1;
-  for (const std::int64_t extent : extents_of(program, tensor, dims)) count = checked_mul(count, extent);
-  return count;
-}
-
-constexpr std::int64_t kBeyond = 1 << 24;
-
-/// Whether 32-bit subscripts do not reach all elements, and a little beyond them, where blocks end.
-bool needs_wide_index(const Plan& plan, const LoweredKernel& kernel, const DimValues& dims) {
-  return std::ranges::any_of(kernel.uses, [&](const BufferUse& use) {
-    return count_elements(plan.fused.program, use.tensor, dims) > std::numeric_limits<std::int32_t>::max() - kBeyond;
-  });
-}
 
 bool draws_random(const LoadedKernel& code) {
   const auto& parameters = code.compiled().kernel.parameters;

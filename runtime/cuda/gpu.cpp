@@ -15,7 +15,10 @@ namespace {
 
 // From cuda.h.
 constexpr int kSharedBytesPerBlock = 8;
+constexpr int kClockKilohertz = 13;
 constexpr int kMultiprocessors = 16;
+constexpr int kMemoryKilohertz = 36;
+constexpr int kMemoryBusBits = 37;
 constexpr int kThreadsPerMultiprocessor = 39;
 constexpr int kCapabilityMajor = 75;
 constexpr int kCapabilityMinor = 76;
@@ -92,6 +95,12 @@ int Gpu::attribute(int number) const {
 
 std::string Gpu::describe() const {
   return fmt::format("{} (sm_{}, driver for CUDA {})", model_, architecture_, version_text(version_));
+}
+
+/// Memory moves data twice in a cycle of its clock.
+GpuModel Gpu::model() const {
+  const double bytes_a_cycle = 2 * attribute(kMemoryBusBits) / 8.0;
+  return {model_, architecture_, multiprocessors_, attribute(kClockKilohertz) / 1e6, attribute(kMemoryKilohertz) / 1e6 * bytes_a_cycle};
 }
 
 void Gpu::enter() const { check(driver_.CtxSetCurrent(context_), "entering the context"); }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/gpu_models.h"
 
 namespace moxie::cuda {
 
@@ -41,6 +42,8 @@ class Gpu {
   /// That a multiprocessor holds.
   int threads() const { return threads_; }
   int block_shared_bytes() const { return block_shared_bytes_; }
+  /// For rooflines and occupancy.
+  GpuModel model() const;
 
   /// Makes the context that of the calling thread, which every other call of the driver relies on.
   void enter() const;

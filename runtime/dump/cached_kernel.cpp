@@ -48,7 +48,7 @@ Dump dump_of_cached_kernel(const std::filesystem::path& file) {
   KernelCache cache(default_cache_dir());
   Dump dump;
   dump.name = file.stem().string();
-  dump.gpu = DumpOptions{}.gpu;
+  dump.gpu = DumpOptions{}.gpu.name;
   if (entry.source.starts_with("; kernel ")) {
     dump.kernels.push_back({between(entry.source, "; kernel ", ","), {}, {}});
     dump.kernels[0].stages = cpu_stages(dump.kernels[0].name, {entry.source, {}}, cache, {});

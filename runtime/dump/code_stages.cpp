@@ -76,19 +76,16 @@ cuda::Compiler ptx_compiler(const std::shared_ptr<const cuda::Nvrtc>& nvrtc) {
 
 /// Kernels with the schedules that the device `cuda` would take, compiled if there is a compiler and somebody wants to
 /// see what it gives.
-std::vector<cuda::CompiledKernel> gpu_kernels(const std::vector<const LoweredKernel*>& kernels, const GpuTools& tools,
-                                              const GpuLimits& limits, const CudaPreferences& wanted,
+std::vector<cuda::CompiledKernel> gpu_kernels(const std::vector<cuda::KernelRequest>& requests, const GpuTools& tools,
                                               KernelCache& cache) {
   if (tools.nvrtc) {
     KernelOverrides none(fs::path{});
     cuda::KernelBuilder builder{ptx_compiler(tools.nvrtc), tools.architecture, cache, none};
-    std::vector<cuda::KernelRequest> requests;
-    for (const LoweredKernel* kernel : kernels) requests.push_back({kernel, limits, wanted.of(kernel->program.name)});
     return cuda::compile_kernels(requests, builder);
   }
   std::vector<cuda::CompiledKernel> made;
-  for (const LoweredKernel* kernel : kernels) {
-    made.push_back({kernel, choose_cuda_schedule(*kernel, limits, wanted.of(kernel->program.name)), {}, {}, {}});
+  for (const auto& [kernel, limits, preference, wide_index] : requests) {
+    made.push_back({kernel, choose_cuda_schedule(*kernel, limits, preference, wide_index), {}, {}, {}});
     made.back().kernel = cuda_kernel(*kernel, made.back().schedule);
   }
   return made;
@@ -165,15 +162,15 @@ void add_gpu_stages(KernelDump& dump, const cuda::CompiledKernel& compiled, cons
                                    : missing("sass", ".txt", tools.no_nvrtc));
 }
 
-StageText loop_stage(const LoweredKernel& kernel, const std::string& optimised, const std::string& title) {
+StageText loop_stage(const LoweredKernel& kernel, const OptimisedText& optimised) {
   StageText stage{"loop", "loop", ".txt"};
   stage.text = print(kernel.program);
-  stage.origin = title;
-  stage.lines = lines_of_definitions(stage.text, definition_lines(kernel), optimised);
+  stage.origin = optimised.title;
+  stage.lines = lines_of_definitions(stage.text, definition_lines(kernel), optimised.text);
   if (!kernel.threads) return stage;
   const LoweredKernel threads = for_threads(kernel);
   const std::string text = print(threads.program);
-  const LineTable lines = lines_of_definitions(text, definition_lines(threads), optimised);
+  const LineTable lines = lines_of_definitions(text, definition_lines(threads), optimised.text);
   stage.text += kOnGpu + text;
   stage.lines.emplace_back();
   stage.lines.insert(stage.lines.end(), lines.begin(), lines.end());
@@ -242,25 +239,27 @@ std::vector<StageText> cpu_stages(const std::string& kernel, const LlvmModule& m
   return stages;
 }
 
-std::vector<KernelDump> dump_kernels(const std::vector<const LoweredKernel*>& kernels, const std::string& optimised,
-                                     const std::string& optimised_title, const DimValues& dims,
+std::vector<KernelDump> dump_kernels(const Plan& plan, const std::vector<const LoweredKernel*>& kernels,
+                                     const OptimisedText& optimised, const DimValues& dims,
                                      const DumpOptions& options) {
   KernelCache cache(cache_directory({.cache_directory = options.cache_directory}));
-  const GpuModel& model = gpu_model(options.gpu);
-  const GpuLimits limits = limits_of(model);
-  const GpuTools tools = find_gpu_tools(model, options.no_gpu_code);
-  const std::vector<cuda::CompiledKernel> on_gpu =
-      gpu_kernels(kernels, tools, limits, parse_cuda_preferences(options.schedule), cache);
+  const GpuTools tools = find_gpu_tools(options.gpu, options.no_gpu_code);
+  const CudaPreferences wanted = parse_cuda_preferences(options.schedule);
+  std::vector<cuda::KernelRequest> requests;
+  for (const LoweredKernel* kernel : kernels)
+    requests.push_back(
+        {kernel, limits_of(options.gpu), wanted.of(kernel->program.name), cuda::needs_wide_index(plan, *kernel, dims)});
+  const std::vector<cuda::CompiledKernel> on_gpu = gpu_kernels(requests, tools, cache);
 
   std::vector<KernelDump> dumps(kernels.size());
   in_parallel(kernels.size(), [&](std::size_t k) {
     dumps[k].name = kernels[k]->program.name;
-    if (is_wanted(options, "loop")) dumps[k].stages.push_back(loop_stage(*kernels[k], optimised, optimised_title));
+    if (is_wanted(options, "loop")) dumps[k].stages.push_back(loop_stage(*kernels[k], optimised));
     add_gpu_stages(dumps[k], on_gpu[k], tools, cache, options);
     if (wants_any(options, {"llvm", "llvm-opt", "asm"}))
       std::ranges::move(cpu_stages(dumps[k].name, llvm_module(kernels[k]->program, host_machine()), cache, options),
                         std::back_inserter(dumps[k].stages));
-    dumps[k].figures = figures_of(on_gpu[k], tools, model, dims);
+    dumps[k].figures = figures_of(on_gpu[k], tools, options.gpu, dims);
   });
   return dumps;
 }

@@ -8,11 +8,13 @@
 
 namespace moxie {
 
-/// Of all kernels, which several threads compile; `stages` and figures that nobody wants are left out. Every kernel's
-/// `optimised` text is the Program that its definitions stand in.
-std::vector<KernelDump> dump_kernels(const std::vector<const LoweredKernel*>& kernels, const std::string& optimised,
-                                     const std::string& optimised_title, const DimValues& dims,
-                                     const DumpOptions& options);
+/// The Program that the definitions of kernels stand in.
+struct OptimisedText {
+  std::string text, title;
+};
+/// Of these kernels of the plan, which several threads compile; `stages` and figures that nobody wants are left out.
+std::vector<KernelDump> dump_kernels(const Plan& plan, const std::vector<const LoweredKernel*>& kernels,
+                                     const OptimisedText& optimised, const DimValues& dims, const DumpOptions& options);
 
 /// LLVM IR and what becomes of it, as far as it is wanted.
 std::vector<StageText> cpu_stages(const std::string& kernel, const LlvmModule& module, KernelCache& cache,

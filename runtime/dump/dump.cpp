@@ -96,7 +96,8 @@ const StageText* find_stage(const std::vector<StageText>& stages, std::string_vi
 Dump make_dump(const Compilation& compilation, const DumpOptions& options) {
   Dump dump;
   dump.name = compilation.source.name;
-  dump.gpu = gpu_model(options.gpu).name;
+  dump.gpu = options.gpu.name;
+  dump.gpu_is_assumed = options.gpu_is_assumed;
   dump.dims = complete_dims(compilation, dump.assumed);
   std::vector<StageText> texts = {program_stage("ir", compilation.source), program_stage("diff", compilation.task)};
   texts[1].origin = "ir";
@@ -104,11 +105,12 @@ Dump make_dump(const Compilation& compilation, const DumpOptions& options) {
   std::ranges::move(rewrite_stages(compilation.task, texts[1]), std::back_inserter(texts));
   const std::string optimised = texts.back().text, title = texts.back().title;
   texts.push_back(plain_stage("fuse", fuse_text(compilation.plan)));
-  texts.push_back(plain_stage("schedule", schedule_text(compilation.plan, dump.dims, limits_of(gpu_model(options.gpu)),
+  texts.push_back(plain_stage("schedule", schedule_text(compilation.plan, dump.dims, limits_of(options.gpu),
                                                         parse_cuda_preferences(options.schedule))));
   std::ranges::copy_if(texts, std::back_inserter(dump.program),
                        [&](const StageText& text) { return is_wanted(options, text.stage); });
-  dump.kernels = dump_kernels(chosen_kernels(compilation.plan, options.kernels), optimised, title, dump.dims, options);
+  dump.kernels = dump_kernels(compilation.plan, chosen_kernels(compilation.plan, options.kernels), {optimised, title},
+                              dump.dims, options);
   return dump;
 }
 

@@ -47,6 +47,7 @@ struct Dump {
   DimValues dims;
   std::vector<std::string> assumed;  // dims whose values nobody gave
   std::string gpu;                   // the model that figures are for
+  bool gpu_is_assumed = true;        // by its data sheet
   std::vector<StageText> program;
   std::vector<KernelDump> kernels;
   bool operator==(const Dump&) const = default;
@@ -55,13 +56,13 @@ struct Dump {
 struct DumpOptions {
   std::string kernels = {};  // a regular expression that is found in the names of kernels to show; empty: all
   std::vector<std::string> stages = {};  // those to show; empty: all
-  std::string gpu = "H200";
+  GpuModel gpu = gpu_model("H200");
+  bool gpu_is_assumed = true;  // no driver was asked for its limits
   std::string no_gpu_code = {};      // why kernels are not compiled for the GPU; empty: they are
   std::string schedule = {};         // of GPU kernels, as in MOXIE_SCHEDULE
   std::string cache_directory = {};  // as in DeviceOptions
 };
 
-/// Throws TypeError for an unknown GPU.
 Dump make_dump(const Compilation& compilation, const DumpOptions& options = {});
 
 bool is_wanted(const DumpOptions& options, std::string_view stage);

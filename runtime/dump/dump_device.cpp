@@ -40,6 +40,7 @@ class DumpDevice : public Device {
   }
 
   std::string name() const override { return device_->name(); }
+  std::optional<GpuModel> gpu() const override { return device_->gpu(); }
   CacheStats cache_stats() const override { return device_->cache_stats(); }
   std::size_t overridden_kernels() const override { return device_->overridden_kernels(); }
   std::unique_ptr<Buffer> make_buffer() override { return device_->make_buffer(); }
@@ -94,7 +95,8 @@ std::shared_ptr<Device> open_dumping(const std::function<std::shared_ptr<Device>
   const auto timer = std::make_shared<LaunchTimer>();
   if (!options.observer) options.observer = timer;
   std::shared_ptr<Device> device = open(options);
-  if (!device->name().starts_with("cuda") && !names_gpu_code(dump.stages))
+  if (const auto gpu = device->gpu()) dump.gpu = *gpu, dump.gpu_is_assumed = false;
+  if (dump.gpu_is_assumed && !names_gpu_code(dump.stages))
     dump.no_gpu_code =
         fmt::format("device {} runs no code of a GPU; name ptx or sass in MOXIE_DUMP_STAGES to have it all the same",
                     device->name());

@@ -96,7 +96,7 @@ void write_all(const Dump& dump, const fs::path& folder) {
     entry["stages"] = write_texts(kernel.stages, kernel.name, folder);
     manifest["kernels"].push_back(std::move(entry));
   }
-  write_text(folder / kFigures, figures_table(dump.kernels, dump.gpu));
+  write_text(folder / kFigures, figures_table(dump));
   write_text(folder / kManifest, to_text(manifest, -1));
 }
 

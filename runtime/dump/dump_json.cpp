@@ -46,6 +46,7 @@ Json head_to_json(const Dump& dump) {
   for (const auto& [name, value] : dump.dims) json["dims"][name] = value;
   json["assumed_dims"] = dump.assumed;
   json["gpu"] = dump.gpu;
+  json["gpu_is_assumed"] = dump.gpu_is_assumed;
   return json;
 }
 
@@ -55,6 +56,7 @@ Dump head_from_json(const Json& json) {
   for (const auto& [name, value] : json.at("dims").items()) dump.dims[name] = value;
   dump.assumed = json.at("assumed_dims").get<std::vector<std::string>>();
   dump.gpu = json.at("gpu");
+  dump.gpu_is_assumed = json.value("gpu_is_assumed", true);
   return dump;
 }
 

@@ -88,12 +88,12 @@ double cpu_roofline(const KernelCounts& counts, const CpuRoof& roof) {
   return std::max(arithmetic, (counts.bytes_read + counts.bytes_written) / roof.bytes);
 }
 
-std::string figures_table(const std::vector<KernelDump>& kernels, const std::string& gpu) {
+std::string figures_table(const Dump& dump) {
   std::string text =
       fmt::format("{:32} {:>5} {:>7} {:>6} {:>6} {:>6} {:>10} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10} {:>10}\n",
                   "kernel", "regs", "shared", "stack", "spills", "occup.", "operations", "special", "read", "written",
-                  "ops/byte", "on " + gpu, "on this", "measured");
-  for (const KernelDump& kernel : kernels) {
+                  "ops/byte", "on GPU", "on this", "measured");
+  for (const KernelDump& kernel : dump.kernels) {
     const KernelFigures& f = kernel.figures;
     text +=
         fmt::format("{:32} {} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>8.3g} {:>10} {:>10} {:>10}\n", kernel.name,
@@ -101,7 +101,7 @@ std::string figures_table(const std::vector<KernelDump>& kernels, const std::str
                     f.counts.bytes_written, intensity(f.counts), seconds_text(f.gpu_roofline_seconds),
                     seconds_text(f.cpu_roofline_seconds), f.measured_seconds ? seconds_text(*f.measured_seconds) : "-");
   }
-  return text;
+  return text + fmt::format("GPU: {}{}\n", dump.gpu, dump.gpu_is_assumed ? ", assumed: figures of its data sheet" : "");
 }
 
 }  // namespace moxie

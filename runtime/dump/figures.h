@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
+#include "runtime/cuda/gpu_models.h"
 #include "runtime/cuda/resource_report.h"
-#include "runtime/dump/gpu_models.h"
 #include "runtime/dump/kernel_counts.h"
 
 namespace moxie {
@@ -33,8 +33,8 @@ const CpuRoof& cpu_roof();
 double gpu_roofline(const KernelCounts& counts, const GpuModel& model);
 double cpu_roofline(const KernelCounts& counts, const CpuRoof& roof);
 
-/// A table of lines, one for each kernel.
-struct KernelDump;
-std::string figures_table(const std::vector<KernelDump>& kernels, const std::string& gpu);
+/// A table of lines, one for each kernel, and whose figures they are.
+struct Dump;
+std::string figures_table(const Dump& dump);
 
 }  // namespace moxie

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -226,4 +228,16 @@ TEST_CASE("kernels are measured where they run") {
   CHECK(measured > 0);
   REQUIRE(shop.moxie(with(kDump, {"-o", "e", "--stage", "ir"})).code == 0);
   CHECK(shop.moxie({"dump", "e", "--measure"}).code == 2);
+}
+
+TEST_CASE("the GPU of a dump is the device's, or said to be assumed") {
+  const Workshop shop;
+  REQUIRE(shop.moxie({"check", "gpn.kappa", "--dim", "N=2,R=3"}, "MOXIE_DUMP=d MOXIE_DUMP_STAGES=loop ").code == 0);
+  std::map<std::string, bool> assumed;
+  for (const auto& folder : std::filesystem::directory_iterator(shop.path("d"))) {
+    const Json manifest = Json::parse(read_file(folder.path() / "manifest.json"));
+    assumed[manifest.at("gpu")] = manifest.at("gpu_is_assumed");
+  }
+  CHECK(assumed == std::map<std::string, bool>{{"H200", true}, {"moxie emulator (sm_90 on the CPU)", false}});
+  CHECK(contains(shop.moxie(kDump).out, "GPU: H200, assumed: figures of its data sheet"));
 }

@@ -73,6 +73,17 @@ TEST_CASE("thrift takes sums out of registers") {
   CHECK(contains(own_text(kernel, Thrift::most), "#pragma unroll 1"));
 }
 
+TEST_CASE("sums leave registers where unrolled loops would not fit an instruction cache") {
+  const auto kernel_of = [](const std::string& summand) {
+    return only_kernel("dim S dynamic\nindex s:S, n:64, r:100\ninput x[S,64], v[100,64]\noutput g[r,n] = sum[s](" + summand + ")\n");
+  };
+  const LoweredKernel small = kernel_of("exp(x[s,n]*v[r,n])");
+  const LoweredKernel large = kernel_of("lgamma(x[s,n]*v[r,n])*exp(lgamma(x[s,n] + v[r,n]))*digamma(x[s,n] - v[r,n])");
+  CHECK(choose_cuda_schedule(small, {}).arrays == std::vector{ArrayPlace::registers});
+  CHECK(choose_cuda_schedule(large, {}).arrays == std::vector{ArrayPlace::workspace});
+  CHECK(!contains(own_text(large), "#pragma unroll\n"));
+}
+
 TEST_CASE("a loop inside of unrolled loops is copied a limited number of times") {
   const auto text_for = [](int extent) {
     std::string text;

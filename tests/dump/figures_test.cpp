@@ -1,9 +1,13 @@
 // What kernels take and do, in numbers.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <utility>
 
 #include "compiler/ir/program.h"
 #include "compiler/support/error.h"
-#include "runtime/dump/figures.h"
+#include "runtime/device.h"
+#include "runtime/dump/dump.h"
 
 using namespace moxie;
 
@@ -54,6 +58,30 @@ TEST_CASE("occupancy is what NVIDIA's calculator gives") {
   CHECK(occupancy(h100, 128, 32, 48 << 10) == Occupancy{4, 0.25, "shared memory"});
   CHECK(occupancy(gpu_model("T4"), 32, 16, 0) == Occupancy{16, 0.5, "blocks"});
   CHECK_THROWS_AS(gpu_model("Voodoo2"), TypeError);
+}
+
+TEST_CASE("a GPU that is newer than the table counts as the last one before it") {
+  CHECK(gpu_architecture({"new", 103}).number == 100);
+  CHECK(gpu_architecture({"newest", 200}).number == 120);
+  CHECK(gpu_architecture({"old", 70}).number == 75);
+}
+
+TEST_CASE("the emulated GPU gives the figures of the one that it stands for") {
+  const auto gpu = open_device("cuda-emu", {.cache_directory = "0"})->gpu();
+  REQUIRE(gpu);
+  CHECK(limits_of(*gpu) == limits_of(gpu_model("H200")));
+  CHECK(gpu->clock_ghz == gpu_model("H200").clock_ghz);
+  CHECK(gpu->gigabytes_per_second == doctest::Approx(gpu_model("H200").gigabytes_per_second).epsilon(0.05));
+  CHECK(!open_device("interp")->gpu());
+}
+
+TEST_CASE("dumped kernels have the subscripts of those that run") {
+  const Program program = parse("dim N dynamic\nindex n:N\ninput x[N]\noutput y[n] = 2*x[n]\n");
+  for (const auto& [extent, index] : {std::pair{100L, "int"}, std::pair{3000000000L, "long long"}}) {
+    const Dump dump = make_dump({program, program, make_plan(program), {{"N", extent}}},
+                                {.stages = {"cuda"}, .no_gpu_code = "no need"});
+    CHECK(dump.kernels.at(0).stages.at(0).preamble.starts_with(fmt::format("typedef {} Index;", index)));
+  }
 }
 
 TEST_CASE("a roofline is the slowest of arithmetic, functions and memory") {

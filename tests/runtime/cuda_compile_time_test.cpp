@@ -1,10 +1,10 @@
-// How long the first start of a GPN layer waits for NVRTC: its forward and its backward pass, compiled for an H200 without a cache. Run it alone for
-// the figure.
+// What the first start of a GPN layer costs in NVRTC: its forward and its backward pass, compiled for an H200 without a cache. The processor's time is
+// bounded, since it does not depend on what else the machine does; the time that one waits is printed: run it alone for that figure.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <chrono>
-#include <optional>
+#include <ctime>
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/support/error.h"
@@ -17,8 +17,8 @@ using namespace moxie;
 
 namespace {
 
-/// On an idle machine it is a tenth of that; tests share theirs.
-constexpr double kMostSeconds = 20;
+/// Of the processor, threads added up: three times what it takes.
+constexpr double kMostSeconds = 3;
 
 }  // namespace
 
@@ -40,9 +40,11 @@ TEST_CASE("a layer's kernels are compiled in a moment") {
   KernelOverrides overrides({});
   cuda::KernelBuilder builder{cuda::nvrtc_compiler(nvrtc), 90, cache, overrides};
   const auto start = std::chrono::steady_clock::now();
+  const std::clock_t used = std::clock();
   const auto compiled = cuda::compile_kernels(requests, builder);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  MESSAGE(fmt::format("{} kernels in {:.2f} s", compiled.size(), seconds));
+  const double seconds = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC;
+  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+  MESSAGE(fmt::format("{} kernels in {:.2f} s; {:.2f} s of the processor", compiled.size(), waited.count(), seconds));
   CHECK(compiled.size() == requests.size());
   CHECK(seconds < kMostSeconds);
 }

@@ -45,7 +45,7 @@ void print_stages(const Dump& dump, const DumpOptions& options) {
       if (text) print_stage(*text, kernel.name, with_head);
     }
   }
-  if (with_head) fmt::print("# ======== figures\n{}", figures_table(dump.kernels, dump.gpu));
+  if (with_head) fmt::print("# ======== figures\n{}", figures_table(dump));
 }
 
 /// Kernels are compiled for the GPU where somebody looks at the code, or at what it takes.
@@ -123,8 +123,10 @@ Work add_dump(CLI::App& app) {
   add_kernel_option(app, command->options.kernels);
   std::vector<std::string> gpus;
   for (const GpuModel& model : gpu_models()) gpus.emplace_back(model.name);
-  app.add_option("--gpu", command->options.gpu, "the GPU that figures and code are for; none is needed")
-      ->capture_default_str()
+  app.add_option_function<std::string>(
+         "--gpu", [command](const std::string& name) { command->options.gpu = gpu_model(name); },
+         "the GPU that figures and code are for; none is needed")
+      ->default_str(command->options.gpu.name)
       ->check(CLI::IsMember(gpus, CLI::ignore_case));
   app.add_option("-o,--out", command->folder, "write a folder of files with a manifest.json instead of printing");
   app.add_option("--html", command->page,

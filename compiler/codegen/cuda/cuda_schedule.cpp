@@ -6,6 +6,7 @@
 #include <bit>
 #include <numeric>
 
+#include "compiler/codegen/cuda/code_size.h"
 #include "compiler/codegen/cuda/kernel_shape.h"
 #include "compiler/codegen/cuda/wide_access.h"
 #include "compiler/support/error.h"
@@ -34,6 +35,8 @@ constexpr std::int64_t kMostRoundsOfWarp = 1024;
 constexpr double kOperationsPerByte = 6;
 /// Scratch of one lane beyond which a block works on one element of the vector loop at a time.
 constexpr std::int64_t kLaneScratch = 1024;
+/// Unrolled code beyond this no longer fits an instruction cache, and compilers take seconds over it.
+constexpr std::int64_t kMostInstructions = 5000;
 /// Blocks per multiprocessor that fill it, where each leaves sums of its own.
 constexpr int kReducingBlocks = 2;
 
@@ -192,18 +195,23 @@ class ScheduleChooser {
     std::ranges::stable_sort(order, {}, [&](std::size_t a) { return words(a); });
     std::int64_t registers_left = economy_.array_registers;
     for (const std::size_t a : order) {
-      if (may_be_registers(a) && words(a) <= registers_left) {
-        registers_left -= words(a);
-        schedule_.arrays[a] = ArrayPlace::registers;
-        continue;
-      }
-      const std::int64_t bytes = array_bytes(a);
-      if (bytes <= shared_left_) {
-        shared_left_ -= bytes;
-        schedule_.arrays[a] = ArrayPlace::shared;
-      } else {
-        schedule_.workspace_bytes_per_block += (bytes + 15) / 16 * 16;
-      }
+      if (!may_be_registers(a) || words(a) > registers_left) continue;
+      registers_left -= words(a);
+      schedule_.arrays[a] = ArrayPlace::registers;
+    }
+    cuda_text::limit_code(program(), shape_, kMostInstructions, schedule_.arrays);
+    for (const std::size_t a : order) {
+      if (schedule_.arrays[a] != ArrayPlace::registers) place_in_memory(a);
+    }
+  }
+
+  void place_in_memory(std::size_t a) {
+    const std::int64_t bytes = array_bytes(a);
+    if (bytes <= shared_left_) {
+      shared_left_ -= bytes;
+      schedule_.arrays[a] = ArrayPlace::shared;
+    } else {
+      schedule_.workspace_bytes_per_block += (bytes + 15) / 16 * 16;
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/codegen/cuda/code_size.h"
 #include "compiler/ir/functions.h"
 #include "compiler/loop/operands.h"
 
@@ -15,15 +16,6 @@ constexpr std::size_t kLongestInlined = 90;
 constexpr int kWarp = 32;
 /// A loop inside of unrolled loops is not unrolled too, where that would make more copies of its body: compilers take seconds, and all registers.
 constexpr std::int64_t kMostCopies = 512, kUnknownRounds = 16;
-
-/// Loops that must be unrolled so that every subscript of an array in registers is known: those in its subscripts, and those in their bounds.
-std::set<Symbol> loops_to_unroll(const LoopProgram& program, const KernelShape& shape, const CudaSchedule& schedule) {
-  std::set<Symbol> unrolled;
-  for (ArrayId a = 0; a < program.arrays.size(); ++a) {
-    if (schedule.arrays[a] == ArrayPlace::registers) unrolled.insert(shape.arrays[a].variables.begin(), shape.arrays[a].variables.end());
-  }
-  return unrolled;
-}
 
 /// Where each var is set first, if nothing outside of that block touches it.
 class FirstSets {
@@ -92,7 +84,7 @@ CudaWriter::CudaWriter(const LoweredKernel& kernel, const CudaSchedule& schedule
                   return load && !shape_.arrays.at(load->array).per_thread;
                 }),
       first_sets_(FirstSets(kernel.program).result()),
-      unrolled_(loops_to_unroll(kernel.program, shape_, schedule)),
+      unrolled_(loops_to_unroll(shape_, schedule.arrays)),
       value_texts_(kernel.program.values.size()),
       value_origins_(kernel.program.values.size()),
       lines_(statement_lines(kernel.program)) {}

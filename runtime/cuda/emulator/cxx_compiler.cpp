@@ -11,6 +11,7 @@
 
 #include "codegen_templates/templates.h"
 #include "compiler/support/error.h"
+#include "runtime/cpu/host.h"
 #include "runtime/cpu/object_loader.h"
 #include "runtime/cuda/emulator/module.h"
 #include "runtime/process.h"
@@ -25,11 +26,16 @@ using Words = std::vector<std::string>;
 constexpr const char* kHeaders[] = {"machine.h", "pointer.h", "math.h", "vectors.h", "warp.h", "emulation.h"};
 
 /// -O1: kernels of tests are compiled more often than they run. CUDA's functions leave errno alone, which lets sqrt()
-/// be one instruction.
+/// be one instruction. As GPUs do, a*b + c is rounded once, where the processor can.
+Words make_options() {
+  Words words = {"-x", "c++",     "-std=c++20", "-O1", "-ffp-contract=fast", "-fno-math-errno", "-fvisibility=hidden",
+                 "-w", "-shared", "-fPIC"};
+  if (host_supports("x86-64-v3")) words.push_back("-mfma");
+  return words;
+}
+
 const Words& options() {
-  static const Words words = {
-      "-x", "c++",     "-std=c++20", "-O1", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden",
-      "-w", "-shared", "-fPIC"};
+  static const Words words = make_options();
   return words;
 }
 

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -40,9 +41,10 @@ void LoadedModule::Close::operator()(void* library) const { dlclose(library); }
 
 LoadedModule::LoadedModule(const void* image, moxie_emulation::Machine& machine) {
   // The loader takes files only, and by the name of a file it knows whether it has loaded it: names must not come again
-  // while modules live.
+  // while modules live. Those of temporary folders do, since mkdtemp takes them from the clock.
+  static std::atomic<std::uint64_t> count{0};
   const TemporaryFolder folder;
-  const auto path = folder.path() / "module.so";
+  const auto path = folder.path() / fmt::format("module-{}.so", count++);
   write_text_file(path, shared_object(image));
   library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!library_) throw DriverError(kInvalidImage, dlerror());

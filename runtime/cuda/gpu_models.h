@@ -1,5 +1,5 @@
 #pragma once
-// GPU models by name, and how many blocks of a kernel they hold at once. Public figures: no GPU is needed.
+// GPU models, and how many blocks of a kernel they hold at once: by name, from public figures, so that no GPU is needed; or as a driver tells.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -20,16 +20,17 @@ struct GpuArchitecture {
 };
 
 struct GpuModel {
-  std::string_view name;
-  int architecture;
-  int multiprocessors;
-  double clock_ghz;  // boost
-  double gigabytes_per_second;
+  std::string name;
+  int architecture = 0;
+  int multiprocessors = 0;
+  double clock_ghz = 0;  // boost
+  double gigabytes_per_second = 0;
 };
 
 std::span<const GpuModel> gpu_models();
 /// Throws TypeError for an unknown name, with the list of those there are. Case does not matter.
 const GpuModel& gpu_model(std::string_view name);
+/// The newest known one that is no newer than the model's.
 const GpuArchitecture& gpu_architecture(const GpuModel& model);
 
 /// What schedules may count on.

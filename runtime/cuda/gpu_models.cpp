@@ -1,4 +1,4 @@
-#include "runtime/dump/gpu_models.h"
+#include "runtime/cuda/gpu_models.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -27,7 +28,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{120, 1536, 24, 100 << 10, 128, 2, 1024},
 };
 
-constexpr std::array kModels = {
+const std::array kModels = {
     GpuModel{"T4", 75, 40, 1.59, 320},         GpuModel{"A100", 80, 108, 1.41, 2039},
     GpuModel{"RTX3090", 86, 82, 1.70, 936},    GpuModel{"L4", 89, 58, 2.04, 300},
     GpuModel{"RTX4090", 89, 128, 2.52, 1008},  GpuModel{"H100", 90, 132, 1.98, 3350},
@@ -57,7 +58,8 @@ const GpuModel& gpu_model(std::string_view name) {
 }
 
 const GpuArchitecture& gpu_architecture(const GpuModel& model) {
-  return *std::ranges::find(kArchitectures, model.architecture, &GpuArchitecture::number);
+  const auto newer = std::ranges::upper_bound(kArchitectures, model.architecture, {}, &GpuArchitecture::number);
+  return newer == kArchitectures.begin() ? *newer : *std::prev(newer);
 }
 
 GpuLimits limits_of(const GpuModel& model) {
