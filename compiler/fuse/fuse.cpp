@@ -8,6 +8,7 @@
 #include <set>
 
 #include "compiler/fuse/matrix_product.h"
+#include "compiler/fuse/shared_factor.h"
 #include "compiler/fuse/shared_loops.h"
 #include "compiler/fuse/transpose_gathers.h"
 #include "compiler/ir/scans.h"
@@ -109,7 +110,7 @@ std::optional<Expr> read_in_place(const Kernel& kernel, const Expr& body) {
     const KernelRoot* producer = find_root(kernel, e->tensor);
     if (!producer || is_other_step(*producer, e)) return e;
     const bool same_element = !producer->accumulate && producer->subscripts == e->subscripts &&
-                              producer->definition.body->kind != NodeKind::LinearAlgebra;
+                              !is_linear_algebra(*producer);
     possible &= same_element;
     return same_element ? producer->body : e;
   });
@@ -322,9 +323,8 @@ class Fuser {
     // Sums over lanes and sums over samples are kept in different places.
     if (placed.choice.vector == LoopChoice::kReduced && sums_over(kernel, kernel.sample)) return false;
     if (placed.choice.sample == LoopChoice::kReduced && sums_over(kernel, kernel.vector)) return false;
-    const bool algebra = placed.root.definition.body->kind == NodeKind::LinearAlgebra ||
-                         kernel.roots.front().definition.body->kind == NodeKind::LinearAlgebra;
-    if (algebra || !placed.vector) return false;
+    if (is_linear_algebra(placed.root) || is_linear_algebra(kernel.roots.front())) return join_factor(kernel, placed);
+    if (!placed.vector) return false;
     // A sum over lanes ends after the vector loop, a map stores inside it; both may share the loop.
     SharedLoops shared = in_shared_loops(kernel, adopt(kernel, placed));
     const auto body = read_in_place(kernel, shared.root.body);
@@ -332,6 +332,13 @@ class Fuser {
     shared.root.body = *body;
     KernelRoot root = with_inner_loops(kernel, std::move(shared));
     kernel.reduces_vector |= placed.choice.vector == LoopChoice::kReduced;
+    kernel.roots.push_back(std::move(root));
+    return true;
+  }
+
+  static bool join_factor(Kernel& kernel, const Placed& placed) {
+    KernelRoot root = adopt(kernel, placed);
+    if (!share_factor(kernel.roots.front(), root) || !read_in_place(kernel, root.body)) return false;
     kernel.roots.push_back(std::move(root));
     return true;
   }

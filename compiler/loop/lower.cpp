@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/fuse/shared_factor.h"
 #include "compiler/loop/guards.h"
 #include "compiler/loop/lower_algebra.h"
 #include "compiler/loop/nest_builder.h"
@@ -27,7 +28,7 @@ class KernelLowering {
   LoweredKernel run() {
     declare();
     NestBuilder nest(result_.program, read_, fused_.program);
-    if (kernel_.roots.front().definition.body->kind == NodeKind::LinearAlgebra) lower_linear_algebra(nest);
+    if (is_linear_algebra(kernel_.roots.front())) lower_linear_algebra(nest);
     else if (kernel_.reduces_vector) lower_reducing_vector(nest);
     else lower_along_vector(nest);
     verify(result_.program);
@@ -267,10 +268,11 @@ class KernelLowering {
   }
 
   void lower_linear_algebra(NestBuilder& nest) {
-    const KernelRoot& root = kernel_.roots.front();
     std::optional<LoopIndex> vector = kernel_.vector;
     if (vector) vector->range = split(nest, *kernel_.vector, false, true);
-    lower_algebra(nest, result_.program, root, vector, kernel_.sample, written_.at(root.definition.name));
+    std::vector<AlgebraResult> results;
+    for (const KernelRoot& root : kernel_.roots) results.push_back({&root, written_.at(root.definition.name)});
+    lower_algebra(nest, result_.program, results, vector, kernel_.sample);
   }
 
   const FusedProgram& fused_;

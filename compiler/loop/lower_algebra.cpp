@@ -1,7 +1,9 @@
 #include "compiler/loop/lower_algebra.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "compiler/fuse/shared_factor.h"
 #include "compiler/loop/lower.h"
 #include "compiler/support/error.h"
 
@@ -18,28 +20,33 @@ class AlgebraWriter {
     size_ = size.constant();
   }
 
-  /// Leaves the result in a scratch array; returns it.
-  ArrayId run(const std::vector<LoopIndex>& batch) {
-    const OpenedLinearAlgebra opened = open_algebra(root_.body);
+  /// The Cholesky factor of the matrix, or the triangle that is one already.
+  ArrayId run_factor(const std::vector<LoopIndex>& batch) {
     const ArrayId a = matrix("matrix");
-    load_lower_triangle(a, opened);
+    load_lower_triangle(a, open_algebra(root_.body));
+    const LinearAlgebraKind kind = root_.body->algebra;
+    if (kind != LinearAlgebraKind::TriSolve && kind != LinearAlgebraKind::TriSolveTransposed) factor(a, batch);
+    return a;
+  }
+
+  /// The root's result from the factor, in a scratch array.
+  ArrayId run_result(ArrayId a) {
     switch (root_.body->algebra) {
-      case LinearAlgebraKind::Cholesky: factor(a, batch), clear_upper(a); return a;
-      case LinearAlgebraKind::Inverse: factor(a, batch); return inverse(a);
-      case LinearAlgebraKind::LogDet: factor(a, batch); return log_determinant(a);
+      case LinearAlgebraKind::Cholesky: clear_upper(a); return a;
+      case LinearAlgebraKind::Inverse: return inverse(a);
+      case LinearAlgebraKind::LogDet: return log_determinant(a);
       case LinearAlgebraKind::Solve: {
-        factor(a, batch);
-        const ArrayId x = load_vector(opened);
+        const ArrayId x = load_vector();
         substitute_forward(a, x), substitute_backward(a, x);
         return x;
       }
       case LinearAlgebraKind::TriSolve: {
-        const ArrayId x = load_vector(opened);
+        const ArrayId x = load_vector();
         substitute_forward(a, x);
         return x;
       }
       case LinearAlgebraKind::TriSolveTransposed: {
-        const ArrayId x = load_vector(opened);
+        const ArrayId x = load_vector();
         substitute_backward(a, x);
         return x;
       }
@@ -103,7 +110,8 @@ class AlgebraWriter {
     nest_.close_loop();
   }
 
-  ArrayId load_vector(const OpenedLinearAlgebra& opened) {
+  ArrayId load_vector() {
+    const OpenedLinearAlgebra opened = open_algebra(root_.body);
     const ArrayId x = vector("vector");
     nest_.open_loop(opened.row, Range::extent(size_), {}, {.parallel = true, .comment = cited_ + "the right-hand side"});
     store(x, {opened.row}, nest_.emit(nest_.guarded(opened.rhs), type_));
@@ -202,36 +210,41 @@ class AlgebraWriter {
   std::int64_t size_ = 0;
 };
 
-bool is_element_index(const KernelRoot& root, const LoopIndex& loop) {
-  return std::ranges::any_of(root.body->subscripts, [&](const Affine& s) { return s.mentions(loop.symbol); });
-}
-
-}  // namespace
-
-void lower_algebra(NestBuilder& nest, LoopProgram& program, const KernelRoot& root, const std::optional<LoopIndex>& vector,
-                   const std::optional<LoopIndex>& sample, BufferId output) {
-  std::vector<LoopIndex> batch;
-  if (vector) batch.push_back(*vector);
-  if (sample) batch.push_back(*sample);
-  std::vector<LoopIndex> element;
-  for (const LoopIndex& loop : root.locals) (is_element_index(root, loop) ? element : batch).push_back(loop);
-  for (const LoopIndex& loop : batch) nest.open_loop(loop.symbol, loop.range, loop.name, {.vector = vector && loop.symbol == vector->symbol});
-
-  AlgebraWriter writer(nest, program, root, vector.has_value());
-  const ArrayId result = writer.run(batch);
-
-  for (const LoopIndex& loop : element) {
-    const bool outermost = &loop == &element.front();
-    nest.open_loop(loop.symbol, loop.range, loop.name, {.parallel = true, .comment = outermost ? cite(root.definition) : ""});
+/// Writes a root's result, element by element.
+void store_result(NestBuilder& nest, const AlgebraResult& result, ArrayId array, bool varying) {
+  const KernelRoot& root = *result.root;
+  std::size_t open = 0;
+  for (const LoopIndex& loop : root.locals) {
+    if (!is_element_index(root, loop)) continue;
+    nest.open_loop(loop.symbol, loop.range, loop.name, {.parallel = true, .comment = open == 0 ? cite(root.definition) : ""});
+    ++open;
   }
   std::vector<Affine> read;
   for (const Affine& subscript : root.body->subscripts) read.push_back(nest.resolve(subscript));
   if (read.empty()) read.emplace_back(0);
-  const ValueId value = nest.emit_operation(op::LoadArray{result, std::move(read)}, value_type(root.definition.dtype), vector.has_value());
+  const ValueId value = nest.emit_operation(op::LoadArray{array, std::move(read)}, value_type(root.definition.dtype), varying);
   std::vector<Affine> write;
   for (const Affine& subscript : root.subscripts) write.push_back(nest.resolve(subscript));
-  nest.append(stmt::Store{output, std::move(write), value});
-  for (std::size_t k = 0; k < element.size() + batch.size(); ++k) nest.close_loop();
+  nest.append(stmt::Store{result.output, std::move(write), value});
+  for (; open > 0; --open) nest.close_loop();
+}
+
+}  // namespace
+
+void lower_algebra(NestBuilder& nest, LoopProgram& program, const std::vector<AlgebraResult>& results,
+                   const std::optional<LoopIndex>& vector, const std::optional<LoopIndex>& sample) {
+  const KernelRoot& first = *results.front().root;
+  std::vector<LoopIndex> batch;
+  if (vector) batch.push_back(*vector);
+  if (sample) batch.push_back(*sample);
+  std::ranges::copy_if(first.locals, std::back_inserter(batch), [&](const LoopIndex& loop) { return !is_element_index(first, loop); });
+  for (const LoopIndex& loop : batch) nest.open_loop(loop.symbol, loop.range, loop.name, {.vector = vector && loop.symbol == vector->symbol});
+
+  const bool varying = vector.has_value();
+  const ArrayId factor = AlgebraWriter(nest, program, first, varying).run_factor(batch);
+  for (const AlgebraResult& result : results)
+    store_result(nest, result, AlgebraWriter(nest, program, *result.root, varying).run_result(factor), varying);
+  for (std::size_t k = 0; k < batch.size(); ++k) nest.close_loop();
 }
 
 }  // namespace moxie

@@ -4,8 +4,9 @@
 #include <limits>
 
 #include "compiler/ir/functions.h"
-#include "compiler/rewrite/algebra.h"
+#include "compiler/loop/paired_rounds.h"
 #include "compiler/loop/staging.h"
+#include "compiler/rewrite/algebra.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -202,6 +203,18 @@ bool tells_apart(const Work& work, Symbol index) {
   return !work.accumulate || std::ranges::find(work.subscripts, Affine(index)) != work.subscripts.end();
 }
 
+/// What is left to do of a work in its outermost loop, which is over `index`.
+Work inside_first_loop(Work work, Symbol index) {
+  const Symbol local = work.loops.front().symbol;
+  const Affine replacement(index);
+  const auto lookup = [&](Symbol s) { return s == local ? &replacement : nullptr; };
+  work.loops.erase(work.loops.begin());
+  for (LoopIndex& loop : work.loops) loop.range = loop.range.substitute(lookup);
+  for (Affine& subscript : work.subscripts) subscript = subscript.substitute(lookup);
+  work.body = substitute(work.body, {{local, index}});
+  return work;
+}
+
 }  // namespace
 
 /// "sum for mean (line 4), variance (line 5)"
@@ -222,7 +235,7 @@ std::string NestBuilder::comment_on(const std::vector<Reduction>& reductions, co
 }
 
 void NestBuilder::run_group(const Range& range, std::vector<Reduction> reductions, std::vector<Work*> works) {
-  const Symbol index = Symbol::fresh();
+  Symbol index = Symbol::fresh();
   std::vector<Work> inner;
   std::vector<VarId> vars;
   for (const Reduction& r : reductions) {
@@ -230,26 +243,22 @@ void NestBuilder::run_group(const Range& range, std::vector<Reduction> reduction
     append(stmt::SetVar{var, neutral(r.expr->reduce, r.type)});
     vars.push_back(var);
     const Expr body = substitute(r.expr->args[0], {{Symbol::bound(r.expr->height), index}});
-    count_factors(body);
     inner.push_back({Work::Target::Var, var, {}, r.expr->reduce, r.type, body, {}, r.source});
   }
-  for (const Work* work : works) {
-    Work next = *work;
-    const Symbol local = next.loops.front().symbol;
-    const Affine replacement(index);
-    const auto lookup = [&](Symbol s) { return s == local ? &replacement : nullptr; };
-    next.loops.erase(next.loops.begin());
-    for (LoopIndex& loop : next.loops) loop.range = loop.range.substitute(lookup);
-    for (Affine& subscript : next.subscripts) subscript = subscript.substitute(lookup);
-    next.body = substitute(next.body, {{local, index}});
-    count_factors(next.body);
-    inner.push_back(std::move(next));
-  }
-  const std::size_t outer_stages = stages_.size();
-  stage(inner, index);
+  for (const Work* work : works) inner.push_back(inside_first_loop(*work, index));
   const bool parallel =
       reductions.empty() && std::ranges::all_of(inner, [&](const Work& work) { return tells_apart(work, index); });
-  open_loop(index, range, works.empty() ? std::string() : works.front()->loops.front().name,
+  // With lanes in an inner loop there is nothing to gain.
+  const std::optional<Range> pairs = parallel || lanes_ ? std::nullopt : range_of_pairs(range, inner, index);
+  if (pairs) {
+    const Symbol pair = Symbol::fresh();
+    inner = in_pairs(inner, index, pair);
+    index = pair;
+  }
+  for (const Work& work : inner) count_factors(work.body);
+  const std::size_t outer_stages = stages_.size();
+  stage(inner, index);
+  open_loop(index, pairs.value_or(range), works.empty() ? std::string() : works.front()->loops.front().name,
             {.vector = lanes_ == range, .parallel = parallel, .comment = comment_on(reductions, works)});
   build(std::move(inner));
   close_loop();

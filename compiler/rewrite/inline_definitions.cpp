@@ -60,6 +60,12 @@ bool mentions_axis(const Expr& access, Symbol symbol) {
   return std::ranges::any_of(access->subscripts, [&](const Affine& subscript) { return subscript.mentions(symbol); });
 }
 
+/// Axes of a matrix that linear algebra gives: what it is made of is computed once for all of its elements.
+bool is_element_axis(const Definition& definition, std::uint32_t axis) {
+  return definition.body->kind == NodeKind::LinearAlgebra &&
+         std::ranges::any_of(definition.body->subscripts, [&](const Affine& s) { return s.mentions(Symbol::axis(axis)); });
+}
+
 class Inliner {
  public:
   explicit Inliner(const Program& program) : room_(kRoomFactor * largest_tensor(program)), converted_(read_converted(program)) {}
@@ -98,6 +104,7 @@ class Inliner {
     if (producer_cost < kTableCost && !consumer_->output && is_element_wise(consumer_->body)) return true;
     // Loops around the use that the producer does not know repeat it, unless they are inner loops, which hoisting takes care of.
     for (std::uint32_t k = 0; k < consumer_->axes.size(); ++k) {
+      if (is_element_axis(*consumer_, k)) continue;
       if (!mentions_axis(use, Symbol::axis(k)) && assumed_extent(consumer_->axes[k].range) > 1) return false;
     }
     const auto outer_sum = std::ranges::find_if(scope.open, [&](const auto& entry) {

@@ -159,3 +159,19 @@ output d[r,t,n] = sum[u](c[n,r,u]*c[n,u,t])
   CHECK(c.axes[0].extent == Affine(1024 + 16));
   CHECK(c.axes[0].range == Range::extent(1024));
 }
+
+TEST_CASE("the results of one matrix share its factor") {
+  const auto kernels = [](const char* results) {
+    const std::string text = R"(dim N = 256, R = 4
+index n:N, r:R, t:R, u:R
+input v[R,N], x[N,R]
+let k[n,r,t] = exp(-(v[r,n] - v[t,n])^2) + where(r == t, 0.1, 0)
+)" + std::string(results);
+    return fused(text.c_str()).steps.size();
+  };
+  CHECK(kernels("output i[n,r,t] = inverse[r,t](k[n,r,t])\noutput d[n] = logdet[r,t](k[n,r,t])\n") == 1);
+  CHECK(kernels("output l[n,r,t] = cholesky[r,t](k[n,r,t])\noutput y[n,t] = solve[r,t](k[n,r,t], x[n,r])\n") == 1);
+  CHECK(kernels("output i[n,r,t] = inverse[r,t](k[n,r,t])\noutput d[n] = logdet[r,t](2*k[n,r,t])\n") == 2);
+  // The second needs all of what the first gives.
+  CHECK(kernels("let i[n,r,t] = inverse[r,t](k[n,r,t])\noutput y[n,t] = solve[r,t](k[n,r,t], sum[u](i[n,r,u]*x[n,u]))\n") > 1);
+}

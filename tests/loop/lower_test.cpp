@@ -6,6 +6,7 @@
 #include "compiler/ir/evaluate.h"
 #include "compiler/loop/interpreter.h"
 #include "runtime/launch.h"
+#include "runtime/plan.h"
 #include "runtime/session.h"
 
 using namespace moxie;
@@ -198,4 +199,40 @@ TEST_CASE("the vector loop stays outside of loops that compute much for each ele
   CHECK(keeps("output y[s,n] = sum[r](exp(-(x[s,n] - point[r,n])^2))\n"));
   CHECK(keeps("output y[r,n] = sum[s](t[s,r]*exp(x[s,n]))\n"));
   CHECK_FALSE(keeps("output y[n] = sum[s](x[s,n]^2)\n"));
+}
+
+TEST_CASE("two rounds of a loop share an inner one, in sums, in elements and in sums of elements") {
+  const char* text = R"(dim S, R, T
+index s:S, r:R, t:T
+input x[S,R], w[T], v[R]
+let e[s,r,t] = exp(-(x[s,r] - w[t])^2)
+output total[s] = sum[r](v[r]*sum[t](w[t]*e[s,r,t]))
+output rows[s,r] = sum[t](w[t]*e[s,r,t])
+output columns[t] = sum[s](sum[r](v[r]*e[s,r,t]))
+)";
+  const auto run = [](std::int64_t rounds) {
+    Run run{{{"S", 2}, {"R", rounds}, {"T", 3}}, {{"w", {0.5, -1, 2}}}};
+    for (std::int64_t k = 0; k < 2 * rounds; ++k) run.inputs["x"].push_back(0.1 * static_cast<double>(k));
+    for (std::int64_t k = 0; k < rounds; ++k) run.inputs["v"].push_back(1 - 0.3 * static_cast<double>(k));
+    return run;
+  };
+  for (const std::int64_t rounds : {1, 2, 3, 4}) check(text, run(rounds));
+}
+
+TEST_CASE("a loop runs in pairs of rounds where an inner one serves both") {
+  const auto rounds = [](const char* text) {
+    const Plan plan = make_plan(specialise(parse(text), {}));
+    return print(std::get<LoweredKernel>(plan.steps.front()).program);
+  };
+  CHECK(rounds(R"(dim S dynamic, R = 4, T = 4
+index s:S, r:R, t:T
+input x[R,S], w[T,S]
+output y[s] = sum[r](x[r,s]*sum[t](w[t,s]*tanh(x[r,s]*w[t,s])))
+)").find("in 0..2") != std::string::npos);
+  // The inner loop is another one in every round.
+  CHECK(rounds(R"(dim S dynamic, R = 4
+index s:S, r:R
+input x[R,S]
+output y[s] = sum[r](x[r,s]*sum[t in 0..r+1](tanh(x[r,s]*x[t,s])))
+)").find("in 0..2") == std::string::npos);
 }

@@ -133,13 +133,16 @@ void KernelWriter::write(const stmt::Store& s) {
   memory_.store(place, ir_.splat(value, lanes_of(round_.has_value())), active());
 }
 
+/// An array of uniform values ends where it ends. Of others whole vectors are stored, also in a partial round, with what
+/// inactive lanes held if that is used outside: a processor may not hand on a masked store to a load that follows.
 void KernelWriter::write(const stmt::StoreArray& s) {
   const Place place = array_place(s.array, s.subscripts);
-  const Val value = ir_.convert(operand(s.value), place.type);
-  // An array of uniform values ends where it ends; of others, what is used outside keeps its inactive lanes.
   const bool in_row = std::ranges::any_of(s.subscripts, [&](const Affine& subscript) { return lane_step(subscript) != 0; });
-  const auto mask = in_row || plan_.array_outlives_round.at(s.array) ? active() : std::nullopt;
-  memory_.store(place, ir_.splat(value, lanes_of(in_row || program_.arrays.at(s.array).varying)), mask);
+  const bool varying = program_.arrays.at(s.array).varying;
+  Val value = ir_.splat(ir_.convert(operand(s.value), place.type), lanes_of(in_row || varying));
+  if (varying && !in_row && plan_.array_outlives_round.at(s.array) && active() && value.lanes > 1)
+    value = ir_.select(*active(), value, memory_.load(place, true, std::nullopt, std::nullopt));
+  memory_.store(place, value, in_row ? active() : std::nullopt);
 }
 
 /// Loops are written with the test at the end, so that what does not vary can be moved out of them without a copy of

@@ -1,0 +1,33 @@
+#include "compiler/fuse/shared_factor.h"
+
+#include <algorithm>
+
+namespace moxie {
+namespace {
+
+bool factors(const KernelRoot& root) {
+  const LinearAlgebraKind kind = root.body->algebra;
+  return kind != LinearAlgebraKind::TriSolve && kind != LinearAlgebraKind::TriSolveTransposed;
+}
+
+bool has_one_matrix(const KernelRoot& root) {
+  return std::ranges::all_of(root.locals, [&](const LoopIndex& loop) { return is_element_index(root, loop); });
+}
+
+}  // namespace
+
+bool is_linear_algebra(const KernelRoot& root) { return root.definition.body->kind == NodeKind::LinearAlgebra; }
+
+bool is_element_index(const KernelRoot& root, const LoopIndex& loop) {
+  return std::ranges::any_of(root.body->subscripts, [&](const Affine& s) { return s.mentions(loop.symbol); });
+}
+
+bool share_factor(const KernelRoot& a, const KernelRoot& b) {
+  const auto fits = [](const KernelRoot& root) {
+    return is_linear_algebra(root) && factors(root) && has_one_matrix(root);
+  };
+  return fits(a) && fits(b) && a.definition.dtype == b.definition.dtype && a.body->size == b.body->size &&
+         a.body->args[0] == b.body->args[0];
+}
+
+}  // namespace moxie
