@@ -87,7 +87,8 @@ Finding stays_inside(const Sample& sample, std::string_view level, bool at_end) 
     memory.emplace(definition.name, FencedMemory(got.at(definition.name).size() * sizeof(double), at_end));
   }
   const auto plan = std::make_shared<const Plan>(make_plan(want->program));
-  const auto executable = cpu(level, 1)->prepare(plan, sample.dims);
+  const auto device = cpu(level, 1);
+  const auto executable = device->prepare(plan, sample.dims);
   executable->run([&](const std::string& name) -> void* { return memory.at(name).data(); }, 0, 0);
   for (auto& [name, values] : got)
     std::copy_n(reinterpret_cast<const double*>(memory.at(name).data()), values.size(), values.begin());

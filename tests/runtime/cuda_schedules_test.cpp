@@ -22,7 +22,7 @@ struct Example {
 
 constexpr const char* kRowSums = "output y[s] = sum[n](x[s,n]^2)/w[s]\noutput most[s] = max[n](x[s,n] + v[n])\n";
 constexpr const char* kSoftmax = "output y[s,n] = exp(x[s,n] - v[n])/sum[m](exp(x[s,m] - v[m]))\n";
-constexpr const char* kNested = "output y[s] = sum[n](x[s,n]*exp(w[s] + max[r](x[s,r] - v[n])))\n";
+constexpr const char* kNested = "index q:39\noutput y[s] = sum[q](x[s,q]*exp(w[s] + max[r](x[s,r] - v[q])))\n";  // odd: rounds do not pair
 constexpr const char* kMap = "output y[s,n] = x[s,n]*v[n] + w[s]\noutput z[s,n] = where(n > 2, exp(x[s,n]), v[n]^2)\n";
 constexpr const char* kPair = "index p:2\noutput y[s,p] = x[s,p]*w[s]\n";
 constexpr const char* kWave = "output y[s] = w[s]*exp(-w[s]) + x[s,3]\n";

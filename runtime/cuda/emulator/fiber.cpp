@@ -14,12 +14,52 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
 
 namespace moxie::cuda::emulator {
 namespace {
 
 // Only the pages that a kernel touches are ever there. The lowest is a guard.
 constexpr std::size_t kStackBytes = 1 << 18;
+
+/// Tells the sanitizers when the stack changes. enter() and leave() must not be functions of their own, or the thread
+/// sanitizer would see them begin on one stack and end on the other.
+class StackWatch {
+ public:
+#if defined(__SANITIZE_THREAD__)
+  StackWatch() : fiber_(__tsan_create_fiber(0)) {}
+  ~StackWatch() { __tsan_destroy_fiber(fiber_); }
+  StackWatch(const StackWatch&) = delete;
+  StackWatch& operator=(const StackWatch&) = delete;
+  [[gnu::always_inline]] void enter() {
+    host_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(fiber_, 0);
+  }
+  [[gnu::always_inline]] void leave() { __tsan_switch_to_fiber(host_, 0); }
+#else
+  void enter() {}
+  void leave() {}
+#endif
+
+  /// What ran on the stack before is dropped where it stands.
+  void restart([[maybe_unused]] std::byte* stack) {
+#if defined(__SANITIZE_ADDRESS__)
+    __asan_unpoison_memory_region(stack, kStackBytes);
+#endif
+#if defined(__SANITIZE_THREAD__)
+    __tsan_destroy_fiber(fiber_);
+    fiber_ = __tsan_create_fiber(0);
+#endif
+  }
+
+#if defined(__SANITIZE_THREAD__)
+ private:
+  void* fiber_;
+  void* host_ = nullptr;
+#endif
+};
 
 }  // namespace
 
@@ -62,6 +102,7 @@ extern "C" void moxie_enter_fiber();
 struct Fiber::Contexts {
   void* host = nullptr;
   void* fiber = nullptr;
+  StackWatch watch;
 };
 
 void Fiber::start(void (*function)(void*), void* argument) {
@@ -74,13 +115,18 @@ void Fiber::start(void (*function)(void*), void* argument) {
   *--top = argument;
   for (int k = 0; k < 3; ++k) *--top = nullptr;
   contexts_->fiber = top;
-#if defined(__SANITIZE_ADDRESS__)
-  __asan_unpoison_memory_region(stack_, kStackBytes);
-#endif
+  contexts_->watch.restart(stack_);
 }
 
-void Fiber::resume() { moxie_switch_stack(&contexts_->host, contexts_->fiber); }
-void Fiber::suspend() { moxie_switch_stack(&contexts_->fiber, contexts_->host); }
+void Fiber::resume() {
+  contexts_->watch.enter();
+  moxie_switch_stack(&contexts_->host, contexts_->fiber);
+}
+
+void Fiber::suspend() {
+  contexts_->watch.leave();
+  moxie_switch_stack(&contexts_->fiber, contexts_->host);
+}
 
 #else
 
@@ -88,6 +134,7 @@ struct Fiber::Contexts {
   ucontext_t host, fiber;
   void (*function)(void*);
   void* argument;
+  StackWatch watch;
 };
 
 namespace {
@@ -109,13 +156,18 @@ void Fiber::start(void (*function)(void*), void* argument) {
   const auto address = reinterpret_cast<std::uintptr_t>(contexts_.get());
   makecontext(&contexts_->fiber, reinterpret_cast<void (*)()>(&enter), 2, static_cast<unsigned>(address >> 32),
               static_cast<unsigned>(address));
-#if defined(__SANITIZE_ADDRESS__)
-  __asan_unpoison_memory_region(stack_, kStackBytes);
-#endif
+  contexts_->watch.restart(stack_);
 }
 
-void Fiber::resume() { swapcontext(&contexts_->host, &contexts_->fiber); }
-void Fiber::suspend() { swapcontext(&contexts_->fiber, &contexts_->host); }
+void Fiber::resume() {
+  contexts_->watch.enter();
+  swapcontext(&contexts_->host, &contexts_->fiber);
+}
+
+void Fiber::suspend() {
+  contexts_->watch.leave();
+  swapcontext(&contexts_->fiber, &contexts_->host);
+}
 
 #endif
 
