@@ -245,16 +245,12 @@ class BodyEvaluator {
 
   double draw(const EvaluationStep& step) const {
     const Coordinates coordinates = at(step.subscripts);
-    if (coordinates.size() > 4) {
-      throw CompileError(
-          fmt::format("definition {}: a random number is drawn over {} axes; the generator counts at most 4",
-                      definition_.name, coordinates.size()));
+    if (coordinates.size() > kMostDrawAxes) {
+      throw CompileError(fmt::format("definition {}: a random number is drawn over {} axes; it has at most {} coordinates",
+                                     definition_.name, coordinates.size(), kMostDrawAxes));
     }
-    PhiloxCounter counter{};
-    std::ranges::transform(coordinates, counter.begin(), [](std::int64_t c) { return static_cast<std::uint32_t>(c); });
-    const PhiloxCounter words = philox4x32_10(counter, philox_key(random_.seed, step.node->stream, random_.step));
-    return step.node->random == RandomKind::Uniform ? uniform_from_word(words[0])
-                                                    : normal_from_words(words[0], words[1]);
+    const PhiloxStream stream(philox_key(random_.seed, step.node->stream, random_.step));
+    return step.node->random == RandomKind::Uniform ? stream.uniform(coordinates) : stream.normal(coordinates);
   }
 
   const Definition& definition_;

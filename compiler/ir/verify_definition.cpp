@@ -11,6 +11,7 @@
 #include "compiler/ir/functions.h"
 #include "compiler/ir/index_domain.h"
 #include "compiler/ir/lexer.h"
+#include "compiler/ir/philox.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -171,9 +172,17 @@ class DefinitionVerifier {
       case NodeKind::LinearAlgebra:
         return check_algebra(expr, place);
       case NodeKind::Random:
+        check_draw(expr, place);
         break;
     }
     for (const Affine& coordinate : expr->subscripts) check_affine(coordinate, place);
+  }
+
+  void check_draw(const Expr& expr, const Place& place) const {
+    if (expr->subscripts.size() <= kMostDrawAxes) return;
+    throw TypeError(where() + fmt::format("`{}` is drawn over {} axes; a random number has at most {} coordinates, so "
+                                          "draw over fewer, such as one that counts two of them",
+                                          text(expr, place), expr->subscripts.size(), kMostDrawAxes));
   }
 
   void check_call(const Expr& expr, Place& place) const {

@@ -79,10 +79,6 @@ void run(const Steps& steps, Frame& frame) {
   for (const Step& step : steps) step(frame);
 }
 
-double draw(RandomKind kind, const PhiloxCounter& words) {
-  return kind == RandomKind::Uniform ? uniform_from_word(words[0]) : normal_from_words(words[0], words[1]);
-}
-
 class Compiler {
  public:
   Compiler(const LoopProgram& program, std::span<const std::span<double>> buffers,
@@ -214,13 +210,12 @@ class Compiler {
     return [value = o.value](Frame& frame) { return frame.values[value]; };
   }
   Evaluation evaluation(const op::Random& o) const {
-    const PhiloxKey key = philox_key(static_cast<std::uint64_t>(argument("%seed")), o.stream,
-                                     static_cast<std::uint64_t>(argument("%step")));
-    return [kind = o.kind, key, coordinates = linears(o.coordinates)](Frame& frame) {
-      PhiloxCounter counter{};
-      for (std::size_t i = 0; i < std::min(counter.size(), coordinates.size()); ++i)
-        counter[i] = static_cast<std::uint32_t>(coordinates[i](frame));
-      return draw(kind, philox4x32_10(counter, key));
+    const PhiloxStream stream(philox_key(static_cast<std::uint64_t>(argument("%seed")), o.stream,
+                                         static_cast<std::uint64_t>(argument("%step"))));
+    return [kind = o.kind, stream, indices = linears(o.coordinates)](Frame& frame) {
+      Integers coordinates;
+      for (const Linear& index : indices) coordinates.push_back(index(frame));
+      return kind == RandomKind::Uniform ? stream.uniform(coordinates) : stream.normal(coordinates);
     };
   }
   /// One lane combined with no other is itself.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 
 #include "compiler/ir/evaluate.h"
@@ -105,14 +106,47 @@ TEST_CASE("random numbers depend on seed, step, stream and coordinates only") {
   CHECK(evaluate(program, {{"N", 2000}}, {}, 6, 1).at("u") != first.at("u"));
   CHECK(evaluate(program, {{"N", 2000}}, {}, 5, 2).at("u") != first.at("u"));
   CHECK(first.at("w") != first.at("u"));
-  const PhiloxCounter words = philox4x32_10({7, 0, 0, 0}, philox_key(5, 1, 1));
-  CHECK(first.at("u")[7] == (words[0] + 0.5) / 4294967296.0);
-  CHECK(first.at("n")[7] == normal_from_words(words[0], words[1]));
   const auto mean = [](const std::vector<double>& v) {
     return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
   };
   CHECK(std::abs(mean(first.at("u")) - 0.5) < 0.03);
   CHECK(std::abs(mean(first.at("n"))) < 0.1);
+}
+
+TEST_CASE("four elements along the last axis share a block of random words") {
+  const TensorValues drawn = evaluate(
+      parse("dim M, N\nindex m:M, n:N\noutput u[m,n] = randu(1)\noutput z[m,n] = randn(1)\noutput one = randn(1)\n"),
+      {{"M", 3}, {"N", 9}}, {}, 5, 1);
+  const auto words = [](std::uint32_t m, std::uint32_t block) {
+    return philox4x32_10({m, block, 0, 0}, philox_key(5, 1, 1));
+  };
+  for (std::size_t k = 0; k < 4; ++k) CHECK(drawn.at("u")[2 * 9 + 4 + k] == (words(2, 1)[k] + 0.5) / 4294967296.0);
+  CHECK(drawn.at("u")[8] == (words(0, 2)[0] + 0.5) / 4294967296.0);
+  // Cosine and sine of one angle have one radius.
+  const auto at = [&](std::size_t k) { return drawn.at("z")[9 + k]; };
+  for (const std::size_t pair : {0, 2, 4, 6}) {
+    const double u = (words(1, static_cast<std::uint32_t>(pair / 4))[pair % 4] + 0.5) / 4294967296.0;
+    const double v = (words(1, static_cast<std::uint32_t>(pair / 4))[pair % 4 + 1] + 0.5) / 4294967296.0;
+    CHECK(at(pair) == doctest::Approx(std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v)).epsilon(1e-12));
+    CHECK(at(pair + 1) ==
+          doctest::Approx(std::sqrt(-2 * std::log(u)) * std::sin(2 * std::numbers::pi * v)).epsilon(1e-12));
+  }
+  CHECK(drawn.at("one")[0] == normal_from_words(words(0, 0)[0], words(0, 0)[1]));
+}
+
+TEST_CASE("normal numbers that share words are independent") {
+  const std::size_t count = 40000;
+  const std::vector<double> z =
+      evaluate(parse("dim N\nindex n:N\noutput z[n] = randn(1)\n"), {{"N", count}}, {}, 5, 1).at("z");
+  for (std::size_t lag = 0; lag < 4; ++lag) {
+    double product = 0, squares = 0;
+    for (std::size_t k = 0; k + lag < count; ++k) {
+      product += z[k] * z[k + lag] / count;
+      squares += z[k] * z[k] * z[k + lag] * z[k + lag] / count;
+    }
+    CHECK(std::abs(product - (lag == 0 ? 1 : 0)) < 0.03);
+    CHECK(std::abs(squares - (lag == 0 ? 3 : 1)) < 0.12);
+  }
 }
 
 TEST_CASE("wrong inputs are refused") {

@@ -150,6 +150,11 @@ TEST_CASE("definitions read what stands before them") {
   check_rejects<TypeError>(program, {"there is no expression"});
 }
 
+TEST_CASE("random numbers have at most four coordinates") {
+  check_rejects<TypeError>("let y[r] = randn(0)[r,0,0,0,1]",
+                           {"`randn(0)[r,0,0,0,1]` is drawn over 5 axes; a random number has at most 4 coordinates"});
+}
+
 TEST_CASE("conditions and numbers are not mixed") {
   check_rejects<TypeError>("let y[r] = v[r] > 0", {"`v[r] > 0` is a condition, but a number is wanted"});
   check_rejects<TypeError>("let y[r] = exp(v[r] > 0)", {"is a condition"});

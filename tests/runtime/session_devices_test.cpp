@@ -170,6 +170,36 @@ TEST_CASE("rows of the wrong width, or of what has no rows, are refused") {
   CHECK_THROWS_WITH_AS(check_rows(wide, "x", six, 6), doctest::Contains("is f64, but rows are f32"), ShapeError);
 }
 
+TEST_CASE("random numbers are the same on every device, wherever the lanes run and whole blocks or not") {
+  const Program program = parse(R"(dim S dynamic, N
+index s:S, n:N
+input x[S,N]
+output along[s,n] = x[s,n] + randn(0)
+output ahead[s,n] = x[s,n] + randn(0)[s,n+3]
+output across[s,n] = x[s,n] + randn(1)[n,s]
+output even[s,n] = x[s,n] + randu(2)[s,2*n]
+output uniform[s,n] = x[s,n] + randu(3)
+output rows[s] = sum[n](x[s,n]*randn(4)[s])
+output columns[n] = sum[s](x[s,n]*randn(5)[n])
+)");
+  const DimValues dims = {{"S", 70}, {"N", 45}};
+  const Values x(70 * 45, 2);
+  const TensorValues want = evaluate(program, dims, {{"x", x}}, 11, 3);
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    Session session(program, {{"N", 45}}, device);
+    session.set_random_state(11, 3);
+    session.set("x", tensor({70, 45}, x));
+    session.run();
+    for (const auto& [output, values] : want) {
+      CAPTURE(output);
+      const Values got = to_doubles(session.get(output));
+      REQUIRE(got.size() == values.size());
+      for (std::size_t k = 0; k < got.size(); ++k) CHECK(got[k] == doctest::Approx(values[k]).epsilon(1e-5));
+    }
+  }
+}
+
 TEST_CASE("maps and sums along rows agree on every device, whatever the length of a row") {
   const Program program = parse(R"(dim S dynamic, C, H, W
 index s:S, c:C, i:H, j:W

@@ -6,6 +6,7 @@
 
 #include "compiler/codegen/cuda/cuda_writer.h"
 #include "compiler/ir/functions.h"
+#include "compiler/ir/philox.h"
 #include "compiler/support/error.h"
 
 namespace moxie::cuda_text {
@@ -122,11 +123,21 @@ bool CudaWriter::is_negated(ValueId id) const {
 
 std::string CudaWriter::text(const Value& value, const op::Convert& o) { return fmt::format("{}({})", type_name(value.type), operand(o.value)); }
 
+/// Four elements along the last coordinate share a block (compiler/ir/philox.h). Where a thread draws all four, the compiler sees that their blocks are one.
 std::string CudaWriter::text(const Value& value, const op::Random& o) {
-  std::string text = fmt::format("{}<{}>(random_state, {}u", o.kind == RandomKind::Uniform ? "draw_uniform" : "draw_normal", type_name(value.type),
-                                 static_cast<std::uint32_t>(o.stream));
-  for (std::size_t k = 0; k < 4; ++k) text += k < o.coordinates.size() ? fmt::format(", unsigned({})", affine(o.coordinates[k])) : ", 0u";
-  return text + ")";
+  std::string counter, place = "0u";
+  for (std::size_t k = 0; k < kMostDrawAxes; ++k) {
+    if (k >= o.coordinates.size()) {
+      counter += ", 0u";
+      continue;
+    }
+    const std::string coordinate = fmt::format("unsigned({})", affine(o.coordinates[k]));
+    const bool last = k + 1 == o.coordinates.size();
+    counter += fmt::format(", {}{}", coordinate, last ? " / 4" : "");
+    if (last) place = coordinate + " % 4";
+  }
+  return fmt::format("{}<{}>(philox(random_state, {}u{}), {})", o.kind == RandomKind::Uniform ? "draw_uniform" : "draw_normal", type_name(value.type),
+                     static_cast<std::uint32_t>(o.stream), counter, place);
 }
 
 std::string CudaWriter::text(const Value& value, const op::CombineLanes& o) {

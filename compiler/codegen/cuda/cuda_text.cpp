@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "codegen_templates/templates.h"
 #include "compiler/codegen/cuda/cuda_writer.h"
@@ -79,16 +80,36 @@ std::string entry_point(const CudaKernel& kernel, const LoopProgram& program, co
   return text + body + "}\n";
 }
 
+/// Buffers that one piece of code combines.
+using Combination = std::pair<ReduceKind, DType>;
+
+/// Finds the buffer of the element first, so that the code of the combination stands there once.
+std::string combine_one_of(const std::vector<std::string>& names, const Combination& combination) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += fmt::format("  EXTENT({0}_parts, chunks * {0}_count);\n  EXTENT({0}, {0}_count);\n", name);
+  }
+  text += fmt::format("  auto parts = {0}_parts;\n  auto combined = {0};\n  long long count = {0}_count;\n", names.front());
+  for (std::size_t k = 1; k < names.size(); ++k) {
+    text += fmt::format("  if (element >= count) {{\n    element -= count;\n    parts = {0}_parts;\n    combined = {0};\n    count = {0}_count;\n  }}\n", names[k]);
+  }
+  return text + fmt::format("  if (element < count) combined[element] = combine_chunks<{}, {}>(parts, element, count, chunks);\n", cuda_text::combination_name(combination.first),
+                            cuda_text::type_name(combination.second));
+}
+
 /// Every thread combines the partial results of one element, in double and in the order of the chunks.
 std::string combine_entry_point(const CudaKernel& kernel, const LoweredKernel& lowered, cuda_text::Names& names) {
-  const LoopProgram& program = lowered.program;
-  std::string signature, body = fmt::format("  long long i = blockIdx.x * {}ll + threadIdx.x;\n", kCombineThreads);
+  std::map<Combination, std::vector<std::string>> combinations;
+  std::string signature, body = fmt::format("  long long element = blockIdx.x * {}ll + threadIdx.x;\n", kCombineThreads);
   for (const BufferId b : kernel.combined) {
-    const std::string type = cuda_text::type_name(program.buffers[b].dtype), name = names.buffer(b);
-    signature += fmt::format("Global<const {0}> {1}_parts, Global<{0}> {1}, const long long {1}_count,\n    ", type, name);
-    body += fmt::format("  EXTENT({0}_parts, chunks * {0}_count);\n  EXTENT({0}, {0}_count);\n", name);
-    body += fmt::format("  if (i < {0}_count) {{\n    {0}[i] = combine_chunks<{1}, {2}>({0}_parts, i, {0}_count, chunks);\n    return;\n  }}\n  i -= {0}_count;\n",
-                        name, cuda_text::combination_name(*lowered.uses[b].partial), type);
+    const DType dtype = lowered.program.buffers[b].dtype;
+    const std::string name = names.buffer(b);
+    signature += fmt::format("Global<const {0}> {1}_parts, Global<{0}> {1}, const long long {1}_count,\n    ", cuda_text::type_name(dtype), name);
+    combinations[{*lowered.uses[b].partial, dtype}].push_back(name);
+  }
+  for (const auto& [combination, buffers] : combinations) {
+    const bool more = combination != combinations.rbegin()->first;
+    body += "  {\n" + combine_one_of(buffers, combination) + (more ? "  if (element < count) return;\n  element -= count;\n" : "") + "  }\n";
   }
   return fmt::format("\n// The parts that the blocks along gridDim.y left are combined.\nextern \"C\" __global__ void __launch_bounds__({})\n{}(\n    {}const long long chunks) {{\n{}}}\n",
                      kCombineThreads, kernel.combine_entry, signature, body);

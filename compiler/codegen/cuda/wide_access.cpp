@@ -9,8 +9,8 @@ namespace moxie::cuda_text {
 namespace {
 
 constexpr int kWidestBytes = 16;
-/// Philox and Box and Muller's transform.
-constexpr double kRandomCost = 60;
+/// Of one element: a quarter of a Philox block, and Box and Muller's transform.
+constexpr double kRandomCost = 25;
 
 int element_bytes(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
 

@@ -4,11 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 
 #include "compiler/codegen/llvm/kernel_writer.h"
 #include "compiler/codegen/llvm/vector_math.h"
 #include "compiler/ir/functions.h"
-#include "compiler/ir/philox.h"
 #include "compiler/support/error.h"
 
 namespace moxie::llvm_ir {
@@ -82,44 +82,16 @@ Val KernelWriter::emit(const Value& value, const op::Convert& o) {
   return ir_.convert(operand(o.value), scalar_of(value.type));
 }
 
-// ---- random numbers: compiler/ir/philox.h on vectors ----
-
-std::vector<Val> KernelWriter::random_words(const op::Random& o, int lanes) {
-  const Val seed = addressing_.value(Symbol::dim("%seed")), step = addressing_.value(Symbol::dim("%step"));
-  const std::uint32_t stream = kPhiloxWeyl[0] * static_cast<std::uint32_t>(o.stream);
-  const Val low = ir_.binary("xor", seed, integer(stream));
-  const Val high = ir_.binary("xor", ir_.binary("lshr", seed, integer(32)), step);
-  std::vector<Val> counter(4, integer(0));
-  for (std::size_t i = 0; i < std::min(counter.size(), o.coordinates.size()); ++i) {
-    counter[i] = addressing_.value(o.coordinates[i]);
-    const std::int64_t ahead = lane_step(o.coordinates[i]);
-    if (ahead != 0 && lanes > 1)
-      counter[i] = ir_.binary("add", ir_.splat(counter[i], lanes), lane_numbers(Scalar::i64, lanes, ahead));
-  }
-  return emit_philox(ir_, {low, high}, counter);
-}
-
-Val KernelWriter::emit(const Value& value, const op::Random& o) {
-  const int lanes = lanes_of(value.varying);
-  const Scalar type = scalar_of(value.type);
-  const std::vector<Val> words = random_words(o, lanes);
-  const auto word = [&](int i) { return Vec{&ir_, ir_.splat(ir_.extend(words[i], Scalar::i32, false), lanes)}; };
-  if (o.kind == RandomKind::Uniform) return ir_.convert(uniform_from_word(word(0)).val, type);
-  return normal_from_words(word(0), word(1), type).val;
-}
-
 // ---- lanes to one value: the upper half onto the lower half until one is left ----
 
 Val KernelWriter::fold_lanes(std::string_view function, Val value) {
   while (value.lanes > 1) {
     const int half = value.lanes / 2;
     const auto part = [&](int from) {
-      std::string mask;
-      for (int lane = 0; lane < half; ++lane) mask += fmt::format("{}i32 {}", lane == 0 ? "" : ", ", from + lane);
       if (half == 1) return ir_.raw(value.type, 1, fmt::format("extractelement {}, i64 {}", typed(value), from));
-      return ir_.raw(value.type, half,
-                     fmt::format("shufflevector {}, {} poison, <{} x i32> <{}>", typed(value),
-                                 type_name(value.type, value.lanes), half, mask));
+      std::vector<int> lanes(static_cast<std::size_t>(half));
+      std::iota(lanes.begin(), lanes.end(), from);
+      return ir_.shuffle(value, lanes);
     };
     const Val lower = part(0), upper = part(half);
     value = emit_function(ir_, function, {lower, upper});

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <numeric>
 
+#include "compiler/loop/lower.h"
 #include "compiler/support/error.h"
 
 namespace moxie::llvm_ir {
@@ -171,8 +172,21 @@ void KernelWriter::write(const stmt::For& s) {
   label(labels.after);
 }
 
+namespace {
+
+/// Pieces of the vector loop begin at a multiple of the lanes.
+bool begins_at_lanes(const Range& range) {
+  const auto is_piece = [](const Affine& low) {
+    return low == Affine(Symbol::dim(argument::kTileLow)) || low == Affine(Symbol::dim(argument::kChunkLow));
+  };
+  if (range.lows.size() != 1 || range.lows[0].divisor != 1) return false;
+  return range.lows[0].value == Affine(0) || is_piece(range.lows[0].value);
+}
+
+}  // namespace
+
 void KernelWriter::write_rounds(const stmt::For& s, const Val& index, const Val& last) {
-  if (s.vector) round_ = Round{s.variable, active_lanes(s, index, last)};
+  if (s.vector) round_ = Round{s.variable, active_lanes(s, index, last), begins_at_lanes(s.range)};
   addressing_.open(s.variable, index);
   if (round_ && !s.vector && !constant_trip_count(s.range)) prefetch_rows(s);
   write(s.body);

@@ -28,6 +28,7 @@ class KernelWriter {
   struct Round {
     Symbol variable;
     std::optional<Val> active;  // absent: every lane of every round
+    bool whole = false;         // the first lane is a multiple of the lanes
   };
   struct LoopLabels {
     std::string before, body, latch, after;
@@ -60,7 +61,13 @@ class KernelWriter {
   Val emit(const Value& value, const op::CombineLanes& o);
   Val fold_lanes(std::string_view function, Val value);
   Val log_sum_exp_of_lanes(const Val& value);
-  std::vector<Val> random_words(const op::Random& o, int lanes);
+
+  // ---- random numbers (emit_random.cpp) ----
+  bool share_blocks(const op::Random& o, int lanes) const;
+  Val coordinate_in_lanes(const Affine& coordinate, int lanes);
+  std::vector<Val> random_words(const op::Random& o, const std::vector<Val>& counted);
+  Val draw_in_row(const op::Random& o, Scalar type, int lanes);
+  Val draw_in_place(const op::Random& o, Scalar type, int lanes);
 
   // ---- helpers ----
   int lanes_of(bool varying) const { return varying ? plan_.lanes : 1; }

@@ -91,6 +91,13 @@ Val TextBuilder::splat(const Val& scalar, int lanes) {
              fmt::format("shufflevector {0}, {1} poison, <{2} x i32> zeroinitializer", typed(first), type, lanes));
 }
 
+Val TextBuilder::shuffle(const Val& a, const Val& b, const std::vector<int>& from) {
+  std::string mask;
+  for (const int lane : from) mask += fmt::format("{}i32 {}", mask.empty() ? "" : ", ", lane);
+  const int lanes = static_cast<int>(from.size());
+  return raw(a.type, lanes, fmt::format("shufflevector {}, {}, <{} x i32> <{}>", typed(a), typed(b), lanes, mask));
+}
+
 // ---- floating point ----
 
 Val TextBuilder::fadd(const Val& a, const Val& b) { return binary("fadd contract", a, b); }

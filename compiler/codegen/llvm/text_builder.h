@@ -31,6 +31,9 @@ class TextBuilder {
   Val number(Scalar type, int lanes, double value);          // floating point, exact (hexadecimal) text
   Val integer(Scalar type, int lanes, std::int64_t value);
   Val splat(const Val& scalar, int lanes);                    // broadcast of a scalar value
+  /// Lanes of `a`, which count first, and `b`; both have as many lanes, more than one.
+  Val shuffle(const Val& a, const Val& b, const std::vector<int>& from);
+  Val shuffle(const Val& a, const std::vector<int>& from) { return shuffle(a, {a.type, a.lanes, "poison"}, from); }
   // floating point; operands agree in type and lanes. Contraction into fma is allowed, nothing else is reordered.
   Val fadd(const Val& a, const Val& b);
   Val fsub(const Val& a, const Val& b);

@@ -164,7 +164,9 @@ Vec trigamma(const Vec& x);
 // ---- vector_math_random.cpp: what compiler/ir/philox.h defines, of words in lanes of i32 ----
 /// In double.
 Vec uniform_from_word(const Vec& word);
-Vec normal_from_words(const Vec& a, const Vec& b, Scalar type);
+/// The two factors of a normal number.
+Vec radius_from_word(const Vec& word, Scalar type);
+Vec cosine_from_word(const Vec& word, Scalar type);
 
 /// The largest error of a lowering in units in the last place of the result. Subnormal results may be anything from
 /// zero to the smallest normal number.

@@ -25,12 +25,9 @@ Vec upper_half(const Vec& product) {
   const std::string halves = type_name(Scalar::i32, 2 * product.val.lanes);
   const Val parts =
       ir.raw(Scalar::i32, 2 * product.val.lanes, fmt::format("bitcast {} to {}", typed(product.val), halves));
-  std::string odd;
-  for (int lane = 0; lane < product.val.lanes; ++lane)
-    odd += fmt::format("{0}i32 {1}, i32 {1}", lane == 0 ? "" : ", ", 2 * lane + 1);
-  const Val doubled =
-      ir.raw(Scalar::i32, parts.lanes,
-             fmt::format("shufflevector {}, {} poison, <{} x i32> <{}>", typed(parts), halves, parts.lanes, odd));
+  std::vector<int> odd(static_cast<std::size_t>(parts.lanes));
+  for (int part = 0; part < parts.lanes; ++part) odd[part] = part | 1;
+  const Val doubled = ir.shuffle(parts, odd);
   return product.with(
       ir.raw(Scalar::i64, product.val.lanes,
              fmt::format("bitcast {} to {}", typed(doubled), type_name(Scalar::i64, product.val.lanes))));

@@ -43,9 +43,12 @@ Vec cos_turns_f32(const Vec& word) {
 
 Vec uniform_from_word(const Vec& word) { return centre(word, Scalar::f64) * kUnit; }
 
-Vec normal_from_words(const Vec& a, const Vec& b, Scalar type) {
-  if (type == Scalar::f32) return sqrt(-2 * log_f32(a)) * cos_turns_f32(b);
-  return sqrt(-2 * log_finite(uniform_from_word(a))) * cos(2 * std::numbers::pi * uniform_from_word(b));
+Vec radius_from_word(const Vec& word, Scalar type) {
+  return sqrt(-2 * (type == Scalar::f32 ? log_f32(word) : log_finite(uniform_from_word(word))));
+}
+
+Vec cosine_from_word(const Vec& word, Scalar type) {
+  return type == Scalar::f32 ? cos_turns_f32(word) : cos(2 * std::numbers::pi * uniform_from_word(word));
 }
 
 }  // namespace moxie::llvm_ir
