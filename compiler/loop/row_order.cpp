@@ -13,12 +13,6 @@ constexpr std::int64_t kMostSums = std::int64_t{1} << 16;
 /// Vector operations of a row while which a stored sum comes back from the nearest cache: the next row needs it again.
 constexpr double kSumReturns = 48;
 
-bool has_loops(const Expr& expr) {
-  bool found = false;
-  visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce || e->kind == NodeKind::LinearAlgebra; });
-  return found;
-}
-
 /// Sums at the top of a summand become loops of the root.
 KernelRoot with_open_sums(KernelRoot root) {
   while (root.accumulate == ReduceKind::Sum && root.body->kind == NodeKind::Reduce &&
@@ -53,7 +47,7 @@ bool reads_once(const Kernel& kernel, const KernelRoot& root) {
 
 bool walks(const Kernel& kernel, const KernelRoot& root) {
   const auto moved = [&](const LoopIndex& loop) { return mentions(loop.range, kernel.vector->symbol); };
-  return !has_loops(root.body) && std::ranges::none_of(root.locals, moved) &&
+  return root.body->height == 0 && std::ranges::none_of(root.locals, moved) &&
          (!root.accumulate || reads_once(kernel, root));
 }
 

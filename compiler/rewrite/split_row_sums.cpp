@@ -27,12 +27,6 @@ NestedSum open_sums(Expr expr) {
   return sum;
 }
 
-bool has_loops(const Expr& expr) {
-  bool found = false;
-  visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce || e->kind == NodeKind::LinearAlgebra; });
-  return found;
-}
-
 /// Whether rows of `index` are read once: every access that runs along the outermost loop tells all elements of the
 /// sum apart, and those next to each other lie next to each other.
 bool reads_rows(const NestedSum& sum, const Definition& definition, Symbol index) {
@@ -49,7 +43,7 @@ bool reads_rows(const NestedSum& sum, const Definition& definition, Symbol index
 
 /// Which of the loops runs along rows, if one does and it is not the outermost, which is shared out.
 std::optional<std::size_t> row_loop(const NestedSum& sum, const Definition& definition) {
-  if (sum.loops.size() < 2 || !is_long(sum.loops.front().range) || has_loops(sum.summand)) return std::nullopt;
+  if (sum.loops.size() < 2 || !is_long(sum.loops.front().range) || sum.summand->height > 0) return std::nullopt;
   for (std::size_t k = 1; k < sum.loops.size(); ++k) {
     const auto extent = sum.loops[k].range.as_extent();
     const bool row = extent && extent->is_constant() && extent->constant() >= kShortestRow;
