@@ -198,8 +198,11 @@ TEST_CASE("configurations and models survive their files") {
   const tiny::Scratch scratch;
   const TrainConfig config = tiny::config("gpn");
   CHECK(to_json(config_from_json(to_json(config), "config.json")) == to_json(config));
-  CHECK_THROWS_WITH_AS(config_from_json("{\"model\": 3}", "config.json"),
-                       doctest::Contains("config.json: is not the configuration of a run"), DataError);
+  for (const char* text : {"{\"model\": 3}", "{\"rate\": 0.1}", "{\"model\": \"gpn\", \"rate\": \"fast\"}"}) {
+    CHECK_THROWS_WITH_AS(config_from_json(text, "config.json"),
+                         doctest::Contains("config.json: is not the configuration of a run"), DataError);
+  }
+  CHECK(config_from_json("{\"model\": \"gpn\"}", "config.json").rate == TrainConfig{}.rate);
   write_safetensors(scratch / "other.safetensors", {});
   CHECK_THROWS_WITH_AS(load_model(scratch / "other.safetensors"), doctest::Contains("is not the model of a run"),
                        DataError);

@@ -271,7 +271,9 @@ TrainConfig config_from_json(std::string_view text, const std::string& file) {
   try {
     const Json json = Json::parse(text);
     json.at("model").get_to(config.model);
-    visit_fields(config, [&](const char*, const char* name, auto& value, const char*) { json.at(name).get_to(value); });
+    visit_fields(config, [&](const char*, const char* name, auto& value, const char*) {
+      if (json.contains(name)) json.at(name).get_to(value);
+    });
   } catch (const nlohmann::json::exception& error) {
     throw DataError(fmt::format("{}: is not the configuration of a run: {}", file, error.what()));
   }

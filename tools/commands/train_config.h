@@ -200,7 +200,8 @@ void visit_fields(Config& c, Visit&& visit) {
 /// Throws UsageError for options that do not go together or are out of range.
 void check(const TrainConfig& config);
 
-/// JSON text; config_from_json(to_json(c)) == c. Throws DataError, naming `file`, for unknown or missing members.
+/// JSON text; config_from_json(to_json(c)) == c. Options that are missing have their defaults: those that made the run
+/// did not know them. Throws DataError, naming `file`, where the model is missing or a value is of another type.
 std::string to_json(const TrainConfig& config);
 TrainConfig config_from_json(std::string_view text, const std::string& file);
 
