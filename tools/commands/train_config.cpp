@@ -268,14 +268,16 @@ std::string to_json(const TrainConfig& config) {
 
 TrainConfig config_from_json(std::string_view text, const std::string& file) {
   TrainConfig config;
+  std::string member = "model";
   try {
     const Json json = Json::parse(text);
-    json.at("model").get_to(config.model);
+    json.at(member).get_to(config.model);
     visit_fields(config, [&](const char*, const char* name, auto& value, const char*) {
-      if (json.contains(name)) json.at(name).get_to(value);
+      member = name;
+      if (json.contains(member)) json.at(member).get_to(value);
     });
   } catch (const nlohmann::json::exception& error) {
-    throw DataError(fmt::format("{}: is not the configuration of a run: {}", file, error.what()));
+    throw DataError(fmt::format("{}: is not the configuration of a run: {}: {}", file, member, error.what()));
   }
   return config;
 }
