@@ -177,6 +177,12 @@ double vote_against(const Votes& votes, const Definition& definition, int axis) 
   return total;
 }
 
+void add_votes(Votes& votes, const Votes& more) {
+  for (const auto& [tensor, axes] : more) {
+    for (const auto& [axis, weight] : axes) votes[tensor][axis] += weight;
+  }
+}
+
 /// The vector axis, unless reads along another would cost more than storing along that one.
 int fastest_axis(const Votes& votes, const Definition& definition, int vector) {
   const auto found = votes.find(definition.name);
@@ -206,6 +212,9 @@ struct Costs {
     return found;
   }
 };
+
+/// Whether some loop can be the vector loop.
+bool is_possible(const Costs& costs) { return !costs.operations.empty() && costs.operations[costs.cheapest()] < HUGE_VAL; }
 
 Costs estimate(const Program& program, const std::set<std::string>& row_major, const Definition& definition,
                const Votes& votes) {
@@ -317,23 +326,26 @@ std::map<std::string, LoopChoice> choose_loops(const Program& program, const Pro
     }
     Costs cost = estimate(program, fixed.row_major, *it, votes);
     if (!cost.operations.empty()) {
-      for (const auto& [tensor, axes] : cost.votes[cost.cheapest()]) {
-        for (const auto& [axis, weight] : axes) votes[tensor][axis] += weight;
-      }
+      add_votes(votes, cost.votes[cost.cheapest()]);
     }
     costs.emplace(it->name, std::move(cost));
   }
+  // Once all have chosen, tensors lie as they are read then, which need not be as each definition alone would read them.
   const PairOrientation orientation(costs);
+  Votes final_votes;
+  for (const auto& [name, cost] : costs) {
+    if (is_possible(cost)) add_votes(final_votes, cost.votes[orientation.vector_of(cost)]);
+  }
   std::map<std::string, LoopChoice> choices;
   for (const auto& [name, cost] : costs) {
-    if (cost.operations.empty() || cost.operations[cost.cheapest()] == HUGE_VAL) {
+    if (!is_possible(cost)) {
       choices[name] = LoopChoice{};
       continue;
     }
     const std::size_t vector = orientation.vector_of(cost);
     const int which = cost.opened.candidates[vector].which;
     choices[name] = {which, sample_loop(cost.opened, vector), cost.operations[vector],
-                     fastest_axis(votes, *program.find_definition(name), which)};
+                     fastest_axis(final_votes, *program.find_definition(name), which)};
   }
   return choices;
 }
