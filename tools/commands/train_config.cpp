@@ -44,7 +44,8 @@ const Choices<bool> kDropout = {{"none", false}, {"fast", true}};
 const Choices<bool> kOnNan = {{"stop", false}, {"skip", true}};
 const Choices<ProbActOptions::Architecture> kNetwork = {{"dense", ProbActOptions::Architecture::Dense},
                                                         {"vgg-small", ProbActOptions::Architecture::VggSmall},
-                                                        {"vgg16", ProbActOptions::Architecture::Vgg16}};
+                                                        {"vgg16", ProbActOptions::Architecture::Vgg16},
+                                                        {"text-cnn", ProbActOptions::Architecture::TextCnn}};
 const Choices<ProbActOptions::Sharing> kMean = {{"fixed", ProbActOptions::Sharing::Fixed},
                                                 {"single", ProbActOptions::Sharing::Single},
                                                 {"channel", ProbActOptions::Sharing::Channel},
@@ -157,6 +158,7 @@ Network make_probact(const TrainConfig& c, std::vector<std::int64_t> sizes, cons
   ProbActOptions options;
   options.sizes = std::move(sizes);
   options.image = image_of(encoding);
+  options.vocabulary = static_cast<std::int64_t>(encoding.vocabulary.size());
   options.architecture = choose("--network", kNetwork, c.network);
   options.task = encoding.task;
   if (!c.activation.empty()) options.activation = c.activation;
@@ -311,6 +313,7 @@ LoadOptions load_options(const TrainConfig& c) {
   options.test_file = c.test_file;
   options.moving_mnist = {c.sequences, c.digits,       c.frames,      c.side,        c.pooling, c.angle,
                           c.angle_spread, c.speed,     c.speed_spread, c.frame_noise};
+  options.text = {c.vocabulary, c.text_length};
   if (c.model == "sp-gru") {
     options.moving_mnist.reconstruct = choose("--task", kFrameTask, c.task);
   } else {
@@ -326,6 +329,9 @@ std::vector<std::int64_t> hidden_layers(const TrainConfig& config) {
 }
 
 Network make_network(const TrainConfig& config, const Encoding& encoding) {
+  const bool reads_text = config.model == "probact" && config.network == "text-cnn";
+  if (!encoding.vocabulary.empty() && !reads_text)
+    throw UsageError("texts are for `moxie train probact --network text-cnn`: elsewhere numbers of words mean nothing");
   std::vector<std::int64_t> sizes;
   if (!is_convolutional(config)) sizes = hidden_layers(config);
   sizes.insert(sizes.begin(), static_cast<std::int64_t>(encoding.feature_count()));

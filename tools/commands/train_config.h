@@ -35,6 +35,9 @@ struct TrainConfig {
   double speed_spread = 1;
   double frame_noise = 0;
 
+  std::size_t vocabulary = 2000;
+  std::size_t text_length = 64;
+
   std::vector<std::int64_t> layers;  // hidden ones
   std::string inference = "ml";
   std::string posterior = "full";
@@ -98,13 +101,14 @@ inline constexpr const char* kMlp = "Model: mlp";
 inline constexpr const char* kProbAct = "Model: probact";
 inline constexpr const char* kSpGru = "Model: sp-gru";
 inline constexpr const char* kFrames = "Data: moving-mnist";
+inline constexpr const char* kText = "Data: texts";
 inline constexpr const char* kTraining = "Training";
 }  // namespace option_group
 
 /// Calls visit(group, name, member, help) for every option, in the order of the help text.
 template <class Config, class Visit>
 void visit_fields(Config& c, Visit&& visit) {
-  visit(option_group::kData, "data", c.data, "data set: a name (synthetic, letter, mnist, ...) or csv:FILE");
+  visit(option_group::kData, "data", c.data, "data set: a name (synthetic, letter, mnist, ...), csv:FILE or text:FILE");
   visit(option_group::kData, "data-dir", c.data_dir, "where the data sets lie");
   visit(option_group::kData, "split", c.split, "which division into training and test rows");
   visit(option_group::kData, "validation-share", c.validation_share,
@@ -114,7 +118,7 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kData, "ignore", c.ignored, "csv: columns that are left out");
   visit(option_group::kData, "categorical", c.categorical, "csv: columns of categories that look like numbers");
   visit(option_group::kData, "task", c.task, "classify or regress, what the data set is made for if not given; sp-gru: predict or reconstruct");
-  visit(option_group::kData, "test-file", c.test_file, "csv: test rows");
+  visit(option_group::kData, "test-file", c.test_file, "csv and text: test rows");
   visit(option_group::kModel, "layers", c.layers, "units of the hidden layers, as in 30,15");
   visit(option_group::kModel, "activation", c.activation,
         "mlp: dense.* of `moxie ops`, tanh if not given; probact: activation.* of `moxie ops`, relu if not given");
@@ -155,7 +159,7 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kGpn, "train-sigma", c.train_sigma, "train the output noise");
   visit(option_group::kMlp, "dropout", c.dropout, "dropout of the hidden layers' inputs: none or fast");
   visit(option_group::kMlp, "dropout-rate", c.dropout_rate, "share of the inputs that is dropped");
-  visit(option_group::kProbAct, "network", c.network, "dense (of --layers), vgg-small or vgg16 (for images)");
+  visit(option_group::kProbAct, "network", c.network, "dense (of --layers), vgg-small or vgg16 (for images), or text-cnn (for texts)");
   visit(option_group::kProbAct, "mean", c.mean,
         "slope and offset of the activations: fixed (none), or trained: single, channel or element");
   visit(option_group::kProbAct, "sigma-bound", c.sigma_bound, "upper bound alpha of a trained sigma; 0: none");
@@ -177,6 +181,8 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kFrames, "speed", c.speed, "pixels from frame to frame");
   visit(option_group::kFrames, "speed-spread", c.speed_spread, "how far the speed of a digit may lie from it");
   visit(option_group::kFrames, "frame-noise", c.frame_noise, "standard deviation of noise in every pixel, white being 1");
+  visit(option_group::kText, "vocabulary", c.vocabulary, "most words that are told apart; all others are one");
+  visit(option_group::kText, "text-length", c.text_length, "most words of a text; what is behind them is left out");
   visit(option_group::kTraining, "seed", c.seed, "of initial values, validation rows, order of samples, and noise");
   visit(option_group::kTraining, "batch", c.batch, "samples per step");
   visit(option_group::kTraining, "optimiser", c.optimiser,
