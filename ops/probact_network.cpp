@@ -37,9 +37,10 @@ constexpr Stage normalised(std::int64_t channels) { return {Step::NormalisedConv
 constexpr Stage kPool = {Step::Pool};
 
 constexpr std::array kVggSmall = {normalised(32), kPool, normalised(64), kPool, normalised(128)};
-constexpr std::array kVgg16 = {normalised(64),  normalised(64),  kPool,           normalised(128), normalised(128), kPool,
-                               normalised(256), normalised(256), normalised(256), kPool,           normalised(512), normalised(512),
-                               normalised(512), kPool,           normalised(512), normalised(512), normalised(512), kPool};
+constexpr std::array kVgg16 = {
+    normalised(64),  normalised(64),  kPool,           normalised(128), normalised(128), kPool,
+    normalised(256), normalised(256), normalised(256), kPool,           normalised(512), normalised(512),
+    normalised(512), kPool,           normalised(512), normalised(512), normalised(512), kPool};
 constexpr std::array<Stage, 4> kTextCnn = {
     {{Step::Embedding, 32}, {Step::Convolution, 64}, {Step::Convolution, 64}, {Step::MaxOverTime}}};
 
@@ -85,6 +86,10 @@ void check_inputs(const ProbActOptions& options) {
 }
 
 void check_sigma(const ProbActOptions& options) {
+  if (!options.noise) {
+    if (options.sigma_bound == 0) return;
+    throw TypeError("plain activations have no sigma that could be bounded: leave the bound at 0, or train sigma");
+  }
   if (!std::isfinite(options.sigma_start) || (options.sigma == Sharing::Fixed && !(options.sigma_start > 0)))
     throw TypeError(
         fmt::format("the fixed sigma of a ProbAct network is {}, but must be positive; leave the noise out "
@@ -106,7 +111,7 @@ void check(const ProbActOptions& options) {
                                 options.activation));
   }
   check_inputs(options);
-  if (options.noise) check_sigma(options);
+  check_sigma(options);
   if (options.evaluation == Evaluation::Moments &&
       (options.architecture != Architecture::Dense || options.activation != "relu")) {
     throw TypeError("moments in closed form are known for dense rectifiers only; evaluate by sample, mean or ensemble");

@@ -144,8 +144,7 @@ void set_sigma(const std::string& sigma, ProbActOptions& options) {
                                 : ProbActOptions::Sharing::Fixed;
   if (trained || sigma.empty()) return;
   if (sigma.find_first_not_of("0123456789.eE+-") != sigma.npos)
-    throw UsageError(
-        fmt::format("--sigma '{}' is unknown; known: a number, none, single, channel, element", sigma));
+    throw UsageError(fmt::format("--sigma '{}' is unknown; known: a number, none, single, channel, element", sigma));
   options.sigma_start = number_of("--sigma", sigma, 0);
 }
 
@@ -222,7 +221,8 @@ Network make_sp_gru(const TrainConfig& c, std::vector<std::int64_t> sizes, const
 }
 
 using MakeNetwork = Network (*)(const TrainConfig&, std::vector<std::int64_t>, const Encoding&);
-const Choices<MakeNetwork> kModel = {{"gpn", make_gpn}, {"mlp", make_mlp}, {"probact", make_probact}, {"sp-gru", make_sp_gru}};
+const Choices<MakeNetwork> kModel = {
+    {"gpn", make_gpn}, {"mlp", make_mlp}, {"probact", make_probact}, {"sp-gru", make_sp_gru}};
 
 }  // namespace
 
@@ -311,8 +311,8 @@ LoadOptions load_options(const TrainConfig& c) {
   options.ignored = c.ignored;
   options.categorical = c.categorical;
   options.test_file = c.test_file;
-  options.moving_mnist = {c.sequences, c.digits,       c.frames,      c.side,        c.pooling, c.angle,
-                          c.angle_spread, c.speed,     c.speed_spread, c.frame_noise};
+  options.moving_mnist = {c.sequences, c.digits,       c.frames, c.side,         c.pooling,
+                          c.angle,     c.angle_spread, c.speed,  c.speed_spread, c.frame_noise};
   options.text = {c.vocabulary, c.text_length};
   if (c.model == "sp-gru") {
     options.moving_mnist.reconstruct = choose("--task", kFrameTask, c.task);
