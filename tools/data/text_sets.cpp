@@ -1,10 +1,10 @@
+#include <fmt/format.h>
+
 #include "compiler/support/error.h"
 #include "tools/data/file.h"
 #include "tools/data/loaders.h"
 #include "tools/data/synthetic.h"
 #include "tools/data/texts.h"
-
-#include <fmt/format.h>
 
 namespace moxie {
 namespace fs = std::filesystem;
