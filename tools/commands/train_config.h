@@ -35,8 +35,8 @@ struct TrainConfig {
   double speed_spread = 1;
   double frame_noise = 0;
 
-  std::size_t vocabulary = 2000;
-  std::size_t text_length = 64;
+  std::size_t vocabulary = TextOptions{}.vocabulary;
+  std::size_t text_length = TextOptions{}.length;
 
   std::vector<std::int64_t> layers;  // hidden ones
   std::string inference = "ml";
