@@ -21,10 +21,10 @@ constexpr double kMomentum = 0.9, kEpsilon = 1e-5;  // of batch normalisation
 /// A step on the way from the inputs to the read-out.
 struct Stage {
   enum class Kind : std::uint8_t {
-    Hidden,                 // a dense layer
+    Hidden,                 // a dense layer with its activation
     Embedding,              // words become vectors
-    Convolution,            //
-    NormalisedConvolution,  // of images, with batch normalisation
+    Convolution,            // with its activation
+    NormalisedConvolution,  // with batch normalisation before it, of images
     Pool,                   // of images
     MaxOverTime             // of texts
   };
