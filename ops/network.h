@@ -132,7 +132,7 @@ struct MlpOptions {
 
 /// Layers with noise in their activations (ProbAct), or with the plain activations of its comparisons.
 struct ProbActOptions {
-  enum class Architecture : std::uint8_t { Dense, VggSmall, Vgg16 };
+  enum class Architecture : std::uint8_t { Dense, VggSmall, Vgg16, TextCnn };
   /// Which elements of a sample have a parameter in common: all have a fixed value, or all one that is trained, or
   /// those of a channel, or none.
   enum class Sharing : std::uint8_t { Fixed, Single, Channel, Element };
@@ -145,7 +145,8 @@ struct ProbActOptions {
   };
 
   std::vector<std::int64_t> sizes;  // inputs, hidden layers (of dense networks), outputs
-  Image image;                      // what the inputs are, for convolutions
+  Image image;                      // what the inputs are, for convolutions of images
+  std::int64_t vocabulary = 0;      // of texts, whose inputs are the numbers of their words; 0: the inputs are no texts
   Architecture architecture = Architecture::Dense;
   Task task = Task::Classification;
   std::string activation = "relu";  // activation.<activation> of the catalogue

@@ -17,15 +17,52 @@ using Sharing = ProbActOptions::Sharing;
 using Evaluation = ProbActOptions::Evaluation;
 
 constexpr double kMomentum = 0.9, kEpsilon = 1e-5;  // of batch normalisation
-constexpr std::int64_t kPool = 0;                   // among the channels of convolutions: a max pool
 
-constexpr std::array<std::int64_t, 5> kVggSmall = {32, kPool, 64, kPool, 128};
-constexpr std::array<std::int64_t, 18> kVgg16 = {64,    64,  kPool, 128, 128,   kPool, 256, 256, 256,
-                                                 kPool, 512, 512,   512, kPool, 512,   512, 512, kPool};
+/// A step on the way from the inputs to the read-out.
+struct Stage {
+  enum class Kind : std::uint8_t {
+    Hidden,                 // a dense layer with its activation
+    Embedding,              // words become vectors
+    Convolution,            // with its activation
+    NormalisedConvolution,  // with batch normalisation before it, of images
+    Pool,                   // of images
+    MaxOverTime             // of texts
+  };
+  Kind kind = Kind::Hidden;
+  std::int64_t units = 0;  // or channels that it leaves
+};
+using Step = Stage::Kind;
 
-std::span<const std::int64_t> convolutions(Architecture architecture) {
-  if (architecture == Architecture::VggSmall) return kVggSmall;
-  return architecture == Architecture::Vgg16 ? std::span<const std::int64_t>(kVgg16) : std::span<const std::int64_t>();
+constexpr Stage normalised(std::int64_t channels) { return {Step::NormalisedConvolution, channels}; }
+constexpr Stage kPool = {Step::Pool};
+
+constexpr std::array kVggSmall = {normalised(32), kPool, normalised(64), kPool, normalised(128)};
+constexpr std::array kVgg16 = {
+    normalised(64),  normalised(64),  kPool,           normalised(128), normalised(128), kPool,
+    normalised(256), normalised(256), normalised(256), kPool,           normalised(512), normalised(512),
+    normalised(512), kPool,           normalised(512), normalised(512), normalised(512), kPool};
+constexpr std::array<Stage, 4> kTextCnn = {
+    {{Step::Embedding, 32}, {Step::Convolution, 64}, {Step::Convolution, 64}, {Step::MaxOverTime}}};
+
+std::vector<Stage> stages(const ProbActOptions& options) {
+  switch (options.architecture) {
+    case Architecture::VggSmall:
+      return {kVggSmall.begin(), kVggSmall.end()};
+    case Architecture::Vgg16:
+      return {kVgg16.begin(), kVgg16.end()};
+    case Architecture::TextCnn:
+      return {kTextCnn.begin(), kTextCnn.end()};
+    case Architecture::Dense:
+      break;
+  }
+  std::vector<Stage> hidden;
+  for (std::size_t layer = 1; layer + 1 < options.sizes.size(); ++layer)
+    hidden.push_back({Step::Hidden, options.sizes[layer]});
+  return hidden;
+}
+
+bool reads_images(Architecture architecture) {
+  return architecture == Architecture::VggSmall || architecture == Architecture::Vgg16;
 }
 
 void check_image(const ProbActOptions& options) {
@@ -37,11 +74,22 @@ void check_image(const ProbActOptions& options) {
                     "inputs of this one; a dense network takes any inputs",
                     image.height, image.width, image.channels, options.sizes.front()));
   }
+}
+
+void check_inputs(const ProbActOptions& options) {
+  if (options.architecture == Architecture::Dense) return;
+  if (reads_images(options.architecture)) check_image(options);
+  if (options.architecture == Architecture::TextCnn && options.vocabulary <= 0)
+    throw TypeError("the network text-cnn needs the numbers of words, but the inputs of this one are no texts");
   if (options.sizes.size() != 2)
     throw TypeError("a convolutional network has layers of its own; hidden layers are for dense networks");
 }
 
 void check_sigma(const ProbActOptions& options) {
+  if (!options.noise) {
+    if (options.sigma_bound == 0) return;
+    throw TypeError("plain activations have no sigma that could be bounded: leave the bound at 0, or train sigma");
+  }
   if (!std::isfinite(options.sigma_start) || (options.sigma == Sharing::Fixed && !(options.sigma_start > 0)))
     throw TypeError(
         fmt::format("the fixed sigma of a ProbAct network is {}, but must be positive; leave the noise out "
@@ -62,8 +110,8 @@ void check(const ProbActOptions& options) {
     throw TypeError(fmt::format("unknown activation '{}': `moxie ops` lists the known ones as activation.<activation>",
                                 options.activation));
   }
-  if (options.architecture != Architecture::Dense) check_image(options);
-  if (options.noise) check_sigma(options);
+  check_inputs(options);
+  check_sigma(options);
   if (options.evaluation == Evaluation::Moments &&
       (options.architecture != Architecture::Dense || options.activation != "relu")) {
     throw TypeError("moments in closed form are known for dense rectifiers only; evaluate by sample, mean or ensemble");
@@ -75,19 +123,15 @@ enum class Purpose : std::uint8_t { Train, Validate, Predict };
 class ProbActBuilder {
  public:
   ProbActBuilder(const ProbActOptions& options, Purpose purpose)
-      : options_(options), purpose_(purpose), builder_(name(), row_shape(options), {options.sizes.back()}, has_loss()) {
-    shape_.assign(1, options.sizes.front());
-    if (options.architecture != Architecture::Dense)
-      shape_ = {options.image.height, options.image.width, options.image.channels};
+      : options_(options),
+        purpose_(purpose),
+        builder_(name(), row_shape(options), {options.sizes.back()}, has_loss(), x_sign(options)) {
+    for (const std::int64_t extent : row_shape(options)) shape_.emplace_back(extent);
   }
 
   NetworkBuilder build() && {
     if (by_moments()) builder_.define(variance_, {Symbol::dim("S"), shape_.front()}, 0);
-    if (options_.architecture == Architecture::Dense) {
-      for (std::size_t layer = 1; layer + 1 < options_.sizes.size(); ++layer) hidden(options_.sizes[layer]);
-    } else {
-      convolve();
-    }
+    for (const Stage& stage : stages(options_)) add(stage);
     prefix_ = "readout.";
     linear(options_.sizes.back());
     finish();
@@ -98,8 +142,11 @@ class ProbActBuilder {
 
  private:
   static std::vector<std::int64_t> row_shape(const ProbActOptions& o) {
-    if (o.architecture == Architecture::Dense) return {o.sizes.front()};
-    return {o.image.height, o.image.width, o.image.channels};
+    if (reads_images(o.architecture)) return {o.image.height, o.image.width, o.image.channels};
+    return {o.sizes.front()};
+  }
+  static SignDomain x_sign(const ProbActOptions& o) {
+    return o.architecture == Architecture::TextCnn ? SignDomain::NonNegative : SignDomain::Any;
   }
 
   const char* name() const {
@@ -121,33 +168,46 @@ class ProbActBuilder {
     return shape;
   }
 
-  void hidden(std::int64_t units) {
-    start_layer();
-    linear(units);
-    activate();
+  void add(const Stage& stage) {
+    switch (stage.kind) {
+      case Step::Hidden:
+        start_layer();
+        linear(stage.units);
+        return activate();
+      case Step::Embedding:
+        return embed(stage.units);
+      case Step::Convolution:
+      case Step::NormalisedConvolution:
+        start_layer();
+        convolve(stage.units);
+        if (stage.kind == Step::NormalisedConvolution) normalise();
+        return activate();
+      case Step::Pool:
+        return pool();
+      case Step::MaxOverTime:
+        return take_largest();
+    }
   }
 
   void start_layer() { prefix_ = fmt::format("layer{}.", ++layer_); }
 
-  void convolve() {
-    for (const std::int64_t channels : convolutions(options_.architecture)) {
-      if (channels == kPool) {
-        pool();
-        continue;
-      }
-      start_layer();
-      convolution(channels);
-      normalise();
-      activate();
-    }
+  void embed(std::int64_t channels) {
+    builder_.parameter("embedding.E", {options_.vocabulary, channels}, {Kind::Normal});
+    builder_.apply("text.embedding", {"embedding.", {{"x", x_}, {"E", "embedding.E"}}});
+    x_ = "embedding.y";
+    shape_.emplace_back(channels);
   }
 
-  void convolution(std::int64_t channels) {
+  /// Filters have the same side along every axis of the maps or sequences.
+  void convolve(std::int64_t channels) {
     constexpr std::int64_t kSide = 3;
-    builder_.parameter(prefix_ + "F", {kSide, kSide, shape_.back(), channels}, {Kind::He});
+    std::vector<Affine> filter(shape_.size() - 1, kSide);
+    filter.insert(filter.end(), {shape_.back(), channels});
+    builder_.parameter(prefix_ + "F", filter, {Kind::He});
     builder_.parameter(prefix_ + "b", {channels}, {Kind::Constant, 0});
     shape_.back() = channels;
-    apply("image.convolution", {{"x", x_}, {"F", prefix_ + "F"}, {"b", prefix_ + "b"}}, "y");
+    apply(reads_images(options_.architecture) ? "image.convolution" : "text.convolution",
+          {{"x", x_}, {"F", prefix_ + "F"}, {"b", prefix_ + "b"}}, "y");
   }
 
   void normalise() {
@@ -179,6 +239,12 @@ class ProbActBuilder {
     const Inclusion how{prefix_ + "pool.", {{"x", x_}}, {{"H", shape_[0]}, {"W", shape_[1]}}};
     builder_.apply("image.max_pool", how);
     x_ = how.prefix + "y";
+  }
+
+  void take_largest() {
+    builder_.apply("text.max_over_time", {prefix_ + "pool.", {{"x", x_}}});
+    x_ = prefix_ + "pool.y";
+    shape_ = {shape_.back()};
   }
 
   void linear(std::int64_t units) {

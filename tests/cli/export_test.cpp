@@ -106,6 +106,28 @@ TEST_CASE("an exported classifier predicts the probabilities that `moxie predict
   }
 }
 
+TEST_CASE("an exported network for texts reads the numbers of words that vocabulary.txt has by line") {
+  const Workshop shop;
+  std::string text;
+  for (int k = 0; k < 20; ++k) text += k % 2 ? "a\tred blue green\n" : "b\tgreen blue\n";
+  shop.write("data.txt", text);
+  REQUIRE(shop.moxie({"train", "probact", "--network", "text-cnn", "--data", "text:data.txt", "--epochs", "2",
+                      "--threads", "1", "--out", "run"})
+              .code == 0);
+  shop.write("new.txt", "blue red\nred new green\n");
+  CHECK(shop.moxie({"predict", "run", "--data", "text:new.txt", "--out", "p.csv"}).code == 0);
+  shop.write("data.csv", "word 1,word 2,word 3\n2,4,0\n4,1,3\n");
+  const auto ours = printed_by_export(shop, "1-3");
+  CHECK(read_file(shop.path("model/vocabulary.txt")) == "<unknown>\nblue\ngreen\nred\n");
+  const std::vector<std::string> theirs = lines_of(read_file(shop.path("p.csv")));
+  REQUIRE(ours.size() == 2);
+  for (std::size_t row = 0; row < 2; ++row) {
+    const std::vector<double> wanted = numbers_in(theirs.at(row + 1));  // class, its probability, entropy, all
+    CHECK(is_near(ours[row].at(1), wanted.at(3)));
+    CHECK(is_near(ours[row].at(3), wanted.at(4)));
+  }
+}
+
 TEST_CASE("an exported recurrent network predicts frames") {
   const std::string data = std::string(MOXIE_SHARED_DIR) + "/data";
   if (!std::filesystem::is_directory(data + "/mnist")) return;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "compiler/ir/evaluate.h"
 #include "runtime/safetensors.h"
@@ -171,6 +172,78 @@ TEST_CASE("what is wrong with files and tensors is said") {
   check_failure(shop.moxie({"run", "f.mox", "--in", "absent.st", "--out", "out.st"}), 1, "absent.st");
   check_failure(shop.moxie({"run", "absent.mox", "--in", "in.st", "--out", "out.st"}), 1,
                 "cannot read absent.mox: No such file or directory");
+  CHECK_FALSE(std::filesystem::exists(shop.path("out.st")));
+}
+
+/// The inputs of an operation: all ones, of these shapes, but for one value everywhere in `changed`.
+TensorFile ones(const std::map<std::string, std::vector<std::int64_t>>& shapes, const std::string& changed,
+                double value) {
+  TensorFile file;
+  for (const auto& [name, shape] : shapes) {
+    std::vector<double> values(static_cast<std::size_t>(element_count(shape)), name == changed ? value : 1);
+    file.tensors[name] = tensor(shape, values);
+  }
+  return file;
+}
+
+TEST_CASE("variances, noise and parameters outside of an operation's domain") {
+  using Shapes = std::map<std::string, std::vector<std::int64_t>>;
+  struct Refusal {
+    const char* op;
+    Shapes shapes;
+    const char* changed;
+    double value;
+    const char* message;
+  };
+  const Shapes linear = {{"a_m", {2, 3}}, {"a_s", {2, 3}}, {"W_m", {4, 3}},
+                         {"W_s", {4, 3}}, {"b_m", {4}},    {"b_s", {4}}};
+  const Shapes bounded = {{"k", {3}}, {"alpha", {}}, {"beta", {}}};
+  const Shapes gamma = {{"shape", {2, 3}}, {"rate", {2, 3}}, {"c", {}}, {"gamma", {}}};
+  const Shapes poisson = {{"rate", {2, 3}}, {"c", {}}, {"gamma", {}}};
+  const Shapes natural = {{"m", {2, 3}}, {"s", {2, 3}}};
+  const std::vector<Refusal> refusals = {
+      {"probact.moments",
+       {{"mu", {2, 3}}, {"var", {2, 3}}, {"sigma", {3}}},
+       "var",
+       -1,
+       "var[0,0] = -1, but var is declared >= 0"},
+      {"probact.bounded_sigma", bounded, "alpha", -1, "alpha[] = -1, but alpha is declared > 0"},
+      {"probact.bounded_sigma", bounded, "alpha", 0, "alpha[] = 0, but alpha is declared > 0"},
+      {"probact.bounded_sigma", bounded, "beta", 0, "beta[] = 0, but beta is declared > 0"},
+      {"sp_gru.linear", linear, "a_s", -0.5, "a_s[0,0] = -0.5, but a_s is declared >= 0"},
+      {"sp_gru.linear", linear, "W_s", -0.5, "W_s[0,0] = -0.5, but W_s is declared >= 0"},
+      {"sp_gru.gamma_activation", gamma, "shape", 0, "shape[0,0] = 0, but shape is declared > 0"},
+      {"sp_gru.gamma_activation", gamma, "rate", -2, "rate[0,0] = -2, but rate is declared > 0"},
+      {"sp_gru.poisson_activation", poisson, "rate", 0, "rate[0,0] = 0, but rate is declared > 0"},
+      {"sp_gru.gamma_natural", natural, "s", 0, "s[0,0] = 0, but s is declared > 0"},
+      {"sp_gru.gaussian_natural", natural, "s", -1, "s[0,0] = -1, but s is declared > 0"},
+  };
+  const Workshop shop;
+  for (const Refusal& refusal : refusals) {
+    CAPTURE(refusal.message);
+    write_safetensors(shop.path("in.st"), ones(refusal.shapes, refusal.changed, refusal.value));
+    check_failure(shop.moxie({"run", refusal.op, "--in", "in.st", "--out", "out.st"}), 1, refusal.message);
+  }
+  CHECK_FALSE(std::filesystem::exists(shop.path("out.st")));
+}
+
+TEST_CASE("sequences of unequal length, and no samples at all") {
+  const Workshop shop;
+  std::map<std::string, std::vector<std::int64_t>> cell = {
+      {"x_m", {3, 2, 3}}, {"x_s", {2, 2, 3}}, {"h0_m", {2, 4}}, {"h0_s", {2, 4}}};
+  for (const std::string gate : {"r", "z", "c"}) {
+    for (const std::string moment : {"_m", "_s"}) {
+      cell["U" + gate + moment] = {4, 3};
+      cell["W" + gate + moment] = {4, 4};
+      cell["b" + gate + moment] = {4};
+    }
+  }
+  write_safetensors(shop.path("in.st"), ones(cell, "", 1));
+  check_failure(shop.moxie({"run", "sp_gru.sequence", "--in", "in.st", "--out", "out.st"}), 1,
+                "axis 0 of x_s has 2 elements, so T = 2, but T = 3 from the tensors before it");
+  write_safetensors(shop.path("in.st"), {{{"y", tensor({0, 2, 3}, {})}}, {}});
+  check_failure(shop.moxie({"run", "probact.predictive", "--in", "in.st", "--out", "out.st"}), 1,
+                "T = 0, but of the dims of probact.predictive only dynamic ones may be empty");
   CHECK_FALSE(std::filesystem::exists(shop.path("out.st")));
 }
 

@@ -124,7 +124,7 @@ TEST_CASE("csv: a trained model's encoding on new rows, with and without the tar
 
 TEST_CASE("names, splits and options that do not exist") {
   CHECK(load_error("letters").find(
-            "there is no data set 'letters'; known: synthetic synthetic-regression letter adult") == 0);
+            "there is no data set 'letters'; known: synthetic synthetic-regression synthetic-text letter adult") == 0);
   LoadOptions split, target, task;
   task.task = Task::Regression;
   CHECK(load_error("letter", task) == "letter: its targets are classes, so the task can only be to classify");
@@ -132,7 +132,7 @@ TEST_CASE("names, splits and options that do not exist") {
   target.targets = {"x"};
   CHECK(load_error("yacht", split) == "yacht: there is no split 20; the set has 20, from 0");
   CHECK(load_error("letter", target) ==
-        "letter: target, ignored and categorical columns and a test file are for csv:FILE only");
+        "letter: target, ignored and categorical columns are for csv:FILE only, and a test file for it and text:FILE");
 }
 
 TEST_CASE("a missing file names every path tried and the origin") {

@@ -31,6 +31,15 @@ ProbActOptions image_options() {
   return options;
 }
 
+ProbActOptions text_options() {
+  ProbActOptions options;
+  options.architecture = Architecture::TextCnn;
+  options.vocabulary = 4;
+  options.sizes = {5, 2};
+  options.sigma_start = 0.5;
+  return options;
+}
+
 /// Constants as they start, all else at random.
 TensorValues draw_inputs(const Network& network, std::int64_t features, std::int64_t outputs) {
   std::mt19937_64 generator(3);
@@ -163,6 +172,51 @@ TEST_CASE("convolutional networks keep maps with odd sides") {
   CHECK(find(probact_network(options), "readout.F")->shape == std::vector<std::int64_t>{1, 1, 512, 10});
 }
 
+TEST_CASE("a network for texts shares its parameters as the others do") {
+  ProbActOptions options = text_options();
+  const auto shape = [&](const char* name) { return find(probact_network(options), name)->shape; };
+  CHECK(shape("embedding.E") == std::vector<std::int64_t>{4, 32});
+  CHECK(shape("layer1.F") == std::vector<std::int64_t>{3, 32, 64});
+  CHECK(shape("layer2.F") == std::vector<std::int64_t>{3, 64, 64});
+  CHECK(shape("readout.W") == std::vector<std::int64_t>{64, 2});
+  CHECK(shape("layer1.sigma") == std::vector<std::int64_t>{64});
+  options.sigma = options.mean = Sharing::Element;
+  options.sigma_bound = 2;
+  CHECK(shape("layer2.k") == std::vector<std::int64_t>{5, 64});
+  CHECK(shape("layer1.slope") == std::vector<std::int64_t>{5, 64});
+}
+
+TEST_CASE("a network for texts sees the order of words, but no words behind the last") {
+  ProbActOptions options = text_options();
+  options.noise = false;
+  const Network network = probact_network(options);
+  TensorValues inputs = draw_inputs(network, 5, 2);
+  inputs["x"] = {1, 2, 3, 0, 0, 3, 2, 1, 0, 0};
+  const auto logits = run(network.predict, inputs).at("logit_mean");
+  CHECK(logits[0] != doctest::Approx(logits[2]));
+  const std::size_t channels = 32;
+  for (std::size_t e = 0; e < channels; ++e) inputs.at("embedding.E")[3 * channels + e] += 1;  // of word 4
+  CHECK(run(network.predict, inputs).at("logit_mean") == logits);
+  inputs["x"][3] = 4;
+  CHECK(run(network.predict, inputs).at("logit_mean")[0] != logits[0]);
+}
+
+TEST_CASE("a network for texts takes every activation, and noise where it is asked for") {
+  for (const char* activation :
+       {"relu", "leaky_relu", "prelu", "elu", "selu", "swish", "sigmoid", "tanh", "identity"}) {
+    CAPTURE(activation);
+    ProbActOptions options = text_options();
+    options.activation = activation;
+    options.evaluation = Evaluation::Sample;
+    const Network network = probact_network(options);
+    TensorValues inputs = draw_inputs(network, 5, 2);
+    inputs["x"] = {1, 2, 3, 0, 0, 4, 4, 1, 2, 3};
+    CHECK(run(network.predict, inputs, 0).at("probability") != run(network.predict, inputs, 1).at("probability"));
+    CHECK(run(network.train, inputs, 0).at("loss") != run(network.train, inputs, 1).at("loss"));
+    CHECK(run(network.validate, inputs, 0).at("loss") != run(network.validate, inputs, 1).at("loss"));
+  }
+}
+
 struct Refusal {
   void (*spoil)(ProbActOptions& options);
   const char* message;
@@ -179,6 +233,15 @@ TEST_CASE("options out of range are refused") {
       {[](ProbActOptions& o) { o.sigma_bound = NAN; }, "the bound of sigma of a ProbAct network is nan"},
       {[](ProbActOptions& o) { o.sigma_slope = 0; }, "the slope beta of a bounded sigma is 0, but must be positive"},
       {[](ProbActOptions& o) { o.sigma = Sharing::Fixed, o.sigma_bound = 2; }, "a fixed sigma has no use for a bound"},
+      {[](ProbActOptions& o) { o.noise = false, o.sigma_bound = 2; },
+       "plain activations have no sigma that could be bounded"},
+      {[](ProbActOptions& o) { o.architecture = Architecture::TextCnn; }, "the inputs of this one are no texts"},
+      {[](ProbActOptions& o) {
+         o = text_options(), o.sizes = {5, 3, 2};
+       },
+       "hidden layers are for dense networks"},
+      {[](ProbActOptions& o) { o = text_options(), o.evaluation = Evaluation::Moments; },
+       "moments in closed form are known for dense rectifiers only"},
       {[](ProbActOptions& o) { o.activation = "tanh", o.evaluation = Evaluation::Moments; },
        "moments in closed form are known for dense rectifiers only"},
       {[](ProbActOptions& o) {

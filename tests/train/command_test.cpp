@@ -171,6 +171,33 @@ TEST_CASE("wrong options are refused before anything is written") {
   CHECK_FALSE(std::filesystem::exists(shop.path("runs")));
 }
 
+TEST_CASE("noise, variances and samples out of range are refused before anything is written") {
+  const Workshop shop;
+  const auto probact = [&](const std::vector<std::string>& more) {
+    return shop.moxie(with({"train", "probact"}, more));
+  };
+  check_refused(probact({"--sigma", "-1"}), 1, "the fixed sigma of a ProbAct network is -1, but must be positive");
+  check_refused(probact({"--sigma", "0"}), 1, "the fixed sigma of a ProbAct network is 0, but must be positive");
+  check_refused(probact({"--sigma", "nan"}), 2, "--sigma 'nan' is unknown; known: a number, none, single");
+  check_refused(probact({"--sigma", "channel", "--sigma-bound", "-2"}), 1,
+                "the bound of sigma of a ProbAct network is -2, but must be positive, or 0 for none");
+  check_refused(probact({"--sigma", "none", "--sigma-bound", "2"}), 1, "plain activations have no sigma");
+  check_refused(probact({"--sigma-slope", "0"}), 1, "the slope beta of a bounded sigma is 0, but must be positive");
+  check_refused(probact({"--evaluation", "ensemble", "--samples", "0"}), 2, "--samples is 0, but must be positive");
+  check_refused(probact({"--samples", "-1"}), 2, "--samples: -1 is not a number without sign");
+  check_refused(probact({"--network", "vgg-small"}), 1,
+                "a convolutional network needs images, but 0x0 pixels of 0 channels are not the 8 inputs of this one");
+  check_refused(shop.moxie({"train", "gpn", "--input-variance", "-1"}), 1,
+                "an input variance of a GPN network is -1, but must be positive");
+  check_refused(shop.moxie({"train", "gpn", "--batch", "-5"}), 2, "--batch: -5 is not a number without sign");
+  check_refused(shop.moxie({"train", "sp-gru"}), 2, "sp-gru is for sequences of frames: --data moving-mnist");
+  check_refused(shop.moxie({"train", "sp-gru", "--data", "moving-mnist", "--frames", "19"}), 1,
+                "moving-mnist: the number of frames is 19, but must be even, one half to read and one to write");
+  check_refused(shop.moxie({"train", "sp-gru", "--data", "moving-mnist", "--frame-noise", "-1"}), 1,
+                "moving-mnist: the noise is -1, but must be 0 or positive");
+  CHECK_FALSE(std::filesystem::exists(shop.path("runs")));
+}
+
 TEST_CASE("a run is never overwritten, and stays the same run when it goes on") {
   const Workshop shop;
   CHECK(shop.moxie(with(kTrain, {"--out", "run"})).code == 0);

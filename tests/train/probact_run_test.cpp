@@ -82,7 +82,7 @@ TEST_CASE("options of ProbAct that make no sense") {
   check_refused([](TrainConfig& c) { c.sigma = "1e"; }, "--sigma '1e' is not a number");
   check_refused([](TrainConfig& c) { c.sigma_bound = -1; }, "the bound of sigma of a ProbAct network is -1");
   check_refused([](TrainConfig& c) { c.network = "vgg"; },
-                "--network 'vgg' is unknown; known: dense, vgg-small, vgg16");
+                "--network 'vgg' is unknown; known: dense, text-cnn, vgg-small, vgg16");
   check_refused([](TrainConfig& c) { c.network = "vgg16"; }, "a convolutional network needs images");
   check_refused([](TrainConfig& c) { c.train_share = 0; }, "--train-share is 0, but must be above 0 and at most 1");
 }

@@ -73,6 +73,8 @@ int export_run(const ExportOptions& options) {
   const bool classes = saved.encoding.task == Task::Classification;
   atomic_write(folder / "weights.bin", weights_file(model));
   atomic_write(folder / "model_weights.h", weights_header(model));
+  if (const auto& words = saved.encoding.vocabulary; !words.empty())
+    atomic_write(folder / "vocabulary.txt", fmt::format("{}\n", fmt::join(words, "\n")));
   atomic_write(folder / "predict.c", aot::prediction_example(classes));
   return 0;
 }

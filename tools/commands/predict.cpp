@@ -155,6 +155,8 @@ int predict(const PredictOptions& options) {
   check_features(make_network(model.config, model.encoding), samples.x, model.encoding);
   const std::shared_ptr<Device> device = open_chosen_device(options.device);
   if (!options.diagnose.empty()) {
+    if (!model.encoding.vocabulary.empty())
+      throw UsageError("--diagnose jacobian: the network reads numbers of words, which have no derivatives");
     diagnose_jacobian(model, samples, device, options.json);
     return 0;
   }
@@ -177,7 +179,7 @@ Work add_predict(CLI::App& app) {
   auto options = std::make_shared<PredictOptions>();
   app.add_option("run", options->run, "the folder of a run of `moxie train`")->required();
   app.add_option("--data", options->data,
-                 "the rows: csv:FILE, or the test rows of a set; those of the run if not given");
+                 "the rows: csv:FILE or text:FILE, or the test rows of a set; those of the run if not given");
   app.add_option("--data-dir", options->data_dir, "where the data sets lie; as in the run if not given");
   app.add_option("--out", options->out, "where the predictions go: FILE.csv or FILE.npz");
   app.add_option("--diagnose", options->diagnose,

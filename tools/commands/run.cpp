@@ -82,7 +82,13 @@ Tensors read_inputs(const RunOptions& options, const Program& program) {
 DimValues dims_of(const Program& program, const Tensors& tensors, const DimValues& given) {
   std::map<std::string, std::vector<std::int64_t>> shapes;
   for (const InputDecl& input : program.inputs) shapes[input.name] = tensors.at(input.name).shape;
-  return dims_from_shapes(program, shapes, given);
+  DimValues dims = dims_from_shapes(program, shapes, given);
+  for (const DimDecl& dim : program.dims) {
+    if (dim.dynamic || dims.at(dim.name) > 0) continue;
+    throw DataError(
+        fmt::format("{} = 0, but of the dims of {} only dynamic ones may be empty", dim.name, program.name));
+  }
+  return dims;
 }
 
 HostTensor ones(DType dtype, std::vector<std::int64_t> shape) {

@@ -29,6 +29,11 @@ struct TrainOptions {
 /// What may differ when a run goes on: everything else would make it another run.
 constexpr std::array<std::string_view, 3> kResumable = {"epochs", "max-time", "data-dir"};
 
+/// CLI11 would take -1 for the largest number that there is. What is wrong with the text, or nothing.
+std::string without_sign(const std::string& text) {
+  return text.starts_with('-') ? fmt::format("{} is not a number without sign", text) : "";
+}
+
 void add_option(CLI::App& app, TrainOptions& options, const char* group, const std::string& name, auto& value,
                 const char* help) {
   CLI::Option* option;
@@ -39,6 +44,7 @@ void add_option(CLI::App& app, TrainOptions& options, const char* group, const s
     if (std::is_same_v<decltype(value), std::vector<std::int64_t>&> ||
         std::is_same_v<decltype(value), std::vector<double>&>)
       option->delimiter(',');
+    if (std::is_unsigned_v<std::remove_reference_t<decltype(value)>>) option->check(without_sign);
   }
   option->group(group);
   options.options[name] = {group, option};
@@ -146,10 +152,10 @@ int resume(const TrainOptions& options) {
 Work add_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
   TrainConfig& config = options->config;
-  CLI::Option* model =
-      app.add_option("model", config.model, "gpn (Gaussian process neurons), probact (noisy activations), sp-gru "
-                                                     "(recurrent, of means and variances) or "
-                                                     "mlp (fixed activations)");
+  CLI::Option* model = app.add_option("model", config.model,
+                                      "gpn (Gaussian process neurons), probact (noisy activations), sp-gru "
+                                      "(recurrent, of means and variances) or "
+                                      "mlp (fixed activations)");
   model->check(CLI::IsMember({"gpn", "mlp", "probact", "sp-gru"}));
   app.add_option("--out", options->out, "the run folder; runs/MODEL-DATA-SEED if not given");
   app.add_option("--resume", options->resume, "the folder of a run to go on with, exactly as if it had never stopped");
@@ -161,7 +167,9 @@ Work add_train(CLI::App& app) {
   });
   return [options, model] {
     if (!options->resume.empty()) return resume(*options);
-    if (model->empty()) throw UsageError("which model? `moxie train gpn`, `moxie train mlp`, `moxie train probact` or `moxie train sp-gru`");
+    if (model->empty())
+      throw UsageError(
+          "which model? `moxie train gpn`, `moxie train mlp`, `moxie train probact` or `moxie train sp-gru`");
     return start(*options);
   };
 }

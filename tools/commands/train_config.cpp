@@ -44,7 +44,8 @@ const Choices<bool> kDropout = {{"none", false}, {"fast", true}};
 const Choices<bool> kOnNan = {{"stop", false}, {"skip", true}};
 const Choices<ProbActOptions::Architecture> kNetwork = {{"dense", ProbActOptions::Architecture::Dense},
                                                         {"vgg-small", ProbActOptions::Architecture::VggSmall},
-                                                        {"vgg16", ProbActOptions::Architecture::Vgg16}};
+                                                        {"vgg16", ProbActOptions::Architecture::Vgg16},
+                                                        {"text-cnn", ProbActOptions::Architecture::TextCnn}};
 const Choices<ProbActOptions::Sharing> kMean = {{"fixed", ProbActOptions::Sharing::Fixed},
                                                 {"single", ProbActOptions::Sharing::Single},
                                                 {"channel", ProbActOptions::Sharing::Channel},
@@ -143,8 +144,7 @@ void set_sigma(const std::string& sigma, ProbActOptions& options) {
                                 : ProbActOptions::Sharing::Fixed;
   if (trained || sigma.empty()) return;
   if (sigma.find_first_not_of("0123456789.eE+-") != sigma.npos)
-    throw UsageError(
-        fmt::format("--sigma '{}' is unknown; known: a number, none, single, channel, element", sigma));
+    throw UsageError(fmt::format("--sigma '{}' is unknown; known: a number, none, single, channel, element", sigma));
   options.sigma_start = number_of("--sigma", sigma, 0);
 }
 
@@ -157,6 +157,7 @@ Network make_probact(const TrainConfig& c, std::vector<std::int64_t> sizes, cons
   ProbActOptions options;
   options.sizes = std::move(sizes);
   options.image = image_of(encoding);
+  options.vocabulary = static_cast<std::int64_t>(encoding.vocabulary.size());
   options.architecture = choose("--network", kNetwork, c.network);
   options.task = encoding.task;
   if (!c.activation.empty()) options.activation = c.activation;
@@ -220,7 +221,8 @@ Network make_sp_gru(const TrainConfig& c, std::vector<std::int64_t> sizes, const
 }
 
 using MakeNetwork = Network (*)(const TrainConfig&, std::vector<std::int64_t>, const Encoding&);
-const Choices<MakeNetwork> kModel = {{"gpn", make_gpn}, {"mlp", make_mlp}, {"probact", make_probact}, {"sp-gru", make_sp_gru}};
+const Choices<MakeNetwork> kModel = {
+    {"gpn", make_gpn}, {"mlp", make_mlp}, {"probact", make_probact}, {"sp-gru", make_sp_gru}};
 
 }  // namespace
 
@@ -313,8 +315,9 @@ LoadOptions load_options(const TrainConfig& c) {
   options.ignored = c.ignored;
   options.categorical = c.categorical;
   options.test_file = c.test_file;
-  options.moving_mnist = {c.sequences, c.digits,       c.frames,      c.side,        c.pooling, c.angle,
-                          c.angle_spread, c.speed,     c.speed_spread, c.frame_noise};
+  options.moving_mnist = {c.sequences, c.digits,       c.frames, c.side,         c.pooling,
+                          c.angle,     c.angle_spread, c.speed,  c.speed_spread, c.frame_noise};
+  options.text = {c.vocabulary, c.text_length};
   if (c.model == "sp-gru") {
     options.moving_mnist.reconstruct = choose("--task", kFrameTask, c.task);
   } else {
@@ -330,6 +333,9 @@ std::vector<std::int64_t> hidden_layers(const TrainConfig& config) {
 }
 
 Network make_network(const TrainConfig& config, const Encoding& encoding) {
+  const bool reads_text = config.model == "probact" && config.network == "text-cnn";
+  if (!encoding.vocabulary.empty() && !reads_text)
+    throw UsageError("texts are for `moxie train probact --network text-cnn`: elsewhere numbers of words mean nothing");
   std::vector<std::int64_t> sizes;
   if (!is_convolutional(config)) sizes = hidden_layers(config);
   sizes.insert(sizes.begin(), static_cast<std::int64_t>(encoding.feature_count()));

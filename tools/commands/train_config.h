@@ -35,6 +35,9 @@ struct TrainConfig {
   double speed_spread = 1;
   double frame_noise = 0;
 
+  std::size_t vocabulary = TextOptions{}.vocabulary;
+  std::size_t text_length = TextOptions{}.length;
+
   std::vector<std::int64_t> layers;  // hidden ones
   std::string inference = "ml";
   std::string posterior = "full";
@@ -98,13 +101,14 @@ inline constexpr const char* kMlp = "Model: mlp";
 inline constexpr const char* kProbAct = "Model: probact";
 inline constexpr const char* kSpGru = "Model: sp-gru";
 inline constexpr const char* kFrames = "Data: moving-mnist";
+inline constexpr const char* kText = "Data: texts";
 inline constexpr const char* kTraining = "Training";
 }  // namespace option_group
 
 /// Calls visit(group, name, member, help) for every option, in the order of the help text.
 template <class Config, class Visit>
 void visit_fields(Config& c, Visit&& visit) {
-  visit(option_group::kData, "data", c.data, "data set: a name (synthetic, letter, mnist, ...) or csv:FILE");
+  visit(option_group::kData, "data", c.data, "data set: a name (synthetic, letter, mnist, ...), csv:FILE or text:FILE");
   visit(option_group::kData, "data-dir", c.data_dir, "where the data sets lie");
   visit(option_group::kData, "split", c.split, "which division into training and test rows");
   visit(option_group::kData, "validation-share", c.validation_share,
@@ -113,14 +117,16 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kData, "target", c.targets, "csv: target columns, by name or number");
   visit(option_group::kData, "ignore", c.ignored, "csv: columns that are left out");
   visit(option_group::kData, "categorical", c.categorical, "csv: columns of categories that look like numbers");
-  visit(option_group::kData, "task", c.task, "classify or regress, what the data set is made for if not given; sp-gru: predict or reconstruct");
-  visit(option_group::kData, "test-file", c.test_file, "csv: test rows");
+  visit(option_group::kData, "task", c.task,
+        "classify or regress, what the data set is made for if not given; sp-gru: predict or reconstruct");
+  visit(option_group::kData, "test-file", c.test_file, "csv and text: test rows");
   visit(option_group::kModel, "layers", c.layers, "units of the hidden layers, as in 30,15");
   visit(option_group::kModel, "activation", c.activation,
         "mlp: dense.* of `moxie ops`, tanh if not given; probact: activation.* of `moxie ops`, relu if not given");
-  visit(option_group::kModel, "sigma", c.sigma,
-        "gpn: standard deviation of the output noise at the start (0.1); probact: that of the activations: a number, or "
-        "trained and the same for all units (single), for a channel (channel), for none (element, the default), or none");
+  visit(
+      option_group::kModel, "sigma", c.sigma,
+      "gpn: standard deviation of the output noise at the start (0.1); probact: that of the activations: a number, or "
+      "trained and the same for all units (single), for a channel (channel), for none (element, the default), or none");
   visit(option_group::kGpn, "inference", c.inference,
         "of the virtual observations' targets: ml (maximum likelihood) or vb (variational Bayes)");
   visit(option_group::kGpn, "posterior", c.posterior, "vb: covariance of their posterior, full or diagonal");
@@ -155,7 +161,8 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kGpn, "train-sigma", c.train_sigma, "train the output noise");
   visit(option_group::kMlp, "dropout", c.dropout, "dropout of the hidden layers' inputs: none or fast");
   visit(option_group::kMlp, "dropout-rate", c.dropout_rate, "share of the inputs that is dropped");
-  visit(option_group::kProbAct, "network", c.network, "dense (of --layers), vgg-small or vgg16 (for images)");
+  visit(option_group::kProbAct, "network", c.network,
+        "dense (of --layers), vgg-small or vgg16 (for images), or text-cnn (for texts)");
   visit(option_group::kProbAct, "mean", c.mean,
         "slope and offset of the activations: fixed (none), or trained: single, channel or element");
   visit(option_group::kProbAct, "sigma-bound", c.sigma_bound, "upper bound alpha of a trained sigma; 0: none");
@@ -164,7 +171,9 @@ void visit_fields(Config& c, Visit&& visit) {
         "how predictions are made: mean (without noise), sample (once), ensemble (of --samples) or moments");
   visit(option_group::kModel, "samples", c.samples, "stochastic passes that make one prediction of an ensemble");
   visit(option_group::kSpGru, "hidden", c.hidden, "hidden units");
-  visit(option_group::kSpGru, "cell", c.cell, "gru, gru-gamma or gru-poisson (with such units, for frames without negative values), lstm, or mc-lstm (an LSTM with dropout, predicted by --samples)");
+  visit(option_group::kSpGru, "cell", c.cell,
+        "gru, gru-gamma or gru-poisson (with such units, for frames without negative values), lstm, or mc-lstm (an "
+        "LSTM with dropout, predicted by --samples)");
   visit(option_group::kSpGru, "weight-variance", c.weight_variance, "variance of the weights at the start");
   visit(option_group::kSpGru, "mc-dropout", c.mc_dropout, "mc-lstm: share of inputs and states that is dropped");
   visit(option_group::kFrames, "sequences", c.sequences, "for training and validation; a tenth as many for tests");
@@ -176,7 +185,10 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kFrames, "angle-spread", c.angle_spread, "how far the angle of a digit may lie from it");
   visit(option_group::kFrames, "speed", c.speed, "pixels from frame to frame");
   visit(option_group::kFrames, "speed-spread", c.speed_spread, "how far the speed of a digit may lie from it");
-  visit(option_group::kFrames, "frame-noise", c.frame_noise, "standard deviation of noise in every pixel, white being 1");
+  visit(option_group::kFrames, "frame-noise", c.frame_noise,
+        "standard deviation of noise in every pixel, white being 1");
+  visit(option_group::kText, "vocabulary", c.vocabulary, "most words that are told apart; all others are one");
+  visit(option_group::kText, "text-length", c.text_length, "most words of a text; what is behind them is left out");
   visit(option_group::kTraining, "seed", c.seed, "of initial values, validation rows, order of samples, and noise");
   visit(option_group::kTraining, "batch", c.batch, "samples per step");
   visit(option_group::kTraining, "optimiser", c.optimiser,

@@ -57,6 +57,7 @@ struct Encoding {
   std::vector<std::string> classes;     // Classification: the one-hot targets, in this order
   std::vector<TargetEncoding> targets;  // Regression
   ImageShape image = {};
+  std::vector<std::string> vocabulary = {};  // of texts, whose features are the numbers of their words, from 1
   bool operator==(const Encoding&) const = default;
 
   std::size_t feature_count() const;

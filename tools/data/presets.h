@@ -10,6 +10,7 @@
 
 #include "tools/data/dataset.h"
 #include "tools/data/moving_mnist.h"
+#include "tools/data/texts.h"
 
 namespace moxie {
 
@@ -18,12 +19,14 @@ struct LoadOptions {
   std::uint64_t seed = 1;  // of the draw of the validation rows
   std::size_t split = 0;   // which of the set's divisions into training and test rows
   double validation_share = 0.1;
-  double train_share = 1;  // of the training rows without those of the validation, drawn with the seed
+  double train_share = 1;              // of the training rows without those of the validation, drawn with the seed
   const Encoding* encoding = nullptr;  // use this one, of a trained model, instead of fitting one
 
   MovingMnistOptions moving_mnist = {};  // for moving-mnist only; its seed is `seed`
 
-  // For csv:FILE only.
+  TextOptions text = {};  // for texts only
+
+  // For csv:FILE only, and the last one for text:FILE too.
   std::vector<std::string> targets;      // column names, or numbers from 1 or from -1 for the last (the default)
   std::vector<std::string> ignored;      // columns that are neither features nor targets
   std::vector<std::string> categorical;  // columns of categories that look like numbers
@@ -40,15 +43,15 @@ struct Preset {
   Dataset (*load)(const Preset& preset, const LoadOptions& options);
 };
 
-/// All named sets, for help texts; `csv:FILE` comes in addition.
+/// All named sets, for help texts; `csv:FILE` and `text:FILE` come in addition.
 std::span<const Preset> presets();
 
-/// Loads a preset or `csv:FILE`. Throws DataError: for an unknown name with the list of the known ones, for a missing
-/// file with every path that was tried.
+/// Loads a preset, `csv:FILE` or `text:FILE`. Throws DataError: for an unknown name with the list of the known ones,
+/// for a missing file with every path that was tried.
 Dataset load_dataset(std::string_view name, const LoadOptions& options = {});
 
-/// The rows to apply a trained model to: all rows of `csv:FILE` (without the target columns, y has no columns), or the
-/// test rows of a preset. `options.encoding` must be set.
+/// The rows to apply a trained model to: all rows of a file (without the targets, y has no columns), or the test rows
+/// of a preset. `options.encoding` must be set.
 Samples load_for_prediction(std::string_view name, const LoadOptions& options);
 
 }  // namespace moxie

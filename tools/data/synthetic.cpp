@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 #include <random>
+#include <span>
 
 namespace moxie {
 namespace {
@@ -20,10 +21,54 @@ class Draws {
     const double radius = std::sqrt(-2 * std::log(uniform()));
     return radius * std::cos(2 * std::numbers::pi * uniform());
   }
+  std::string_view one_of(std::span<const std::string_view> choices) {
+    return choices[static_cast<std::size_t>(uniform() * static_cast<double>(choices.size()))];
+  }
 
  private:
   std::mt19937_64 random_;
 };
+
+using Words = std::array<std::string_view, 4>;
+
+/// What is reviewed, by the label that praise of it has.
+struct Subject {
+  std::string_view label;
+  Words names;
+};
+constexpr std::array<Subject, 3> kSubjects = {{{"food", {"soup", "bread", "pasta", "cake"}},
+                                               {"place", {"garden", "room", "terrace", "music"}},
+                                               {"service", {"waiter", "cook", "owner", "barman"}}}};
+constexpr Words kGood = {"good", "great", "lovely", "fine"}, kBad = {"bad", "poor", "awful", "dull"};
+constexpr Words kNegations = {"", "", "not ", "never "};
+constexpr Words kOpenings = {"", "to be honest , ", "we went there twice : ", "last week "};
+constexpr Words kLinks = {" , ", " and ", " but ", " ; "};
+
+/// "not bad", "great": an opinion, half of the time by the opposite of its opposite.
+std::string opinion(bool praise, Draws& draws) {
+  const std::string_view negation = draws.one_of(kNegations);
+  const bool good = praise == negation.empty();
+  return fmt::format("{}{}", negation, draws.one_of(good ? kGood : kBad));
+}
+
+/// Reviews of the same words, each of which praises another subject.
+void add_reviews(Draws& draws, std::vector<LabelledText>& rows) {
+  constexpr std::size_t kCount = kSubjects.size();
+  const std::string_view opening = draws.one_of(kOpenings);
+  const std::array<std::string_view, kCount> links = {draws.one_of(kLinks), draws.one_of(kLinks), " ."};
+  const std::array<std::string, kCount> opinions = {opinion(true, draws), opinion(false, draws), opinion(false, draws)};
+  const auto first = static_cast<std::size_t>(draws.uniform() * kCount);
+  std::array<std::string_view, kCount> names;
+  for (std::size_t k = 0; k < kCount; ++k) names[k] = draws.one_of(kSubjects[k].names);
+  for (std::size_t praised = 0; praised < kCount; ++praised) {
+    std::string text(opening);
+    for (std::size_t k = 0; k < kCount; ++k) {
+      const std::size_t subject = (first + k) % kCount;
+      text += fmt::format("the {} was {}{}", names[subject], opinions[(subject + kCount - praised) % kCount], links[k]);
+    }
+    rows.push_back({std::string(kSubjects[praised].label), std::move(text), rows.size() + 1});
+  }
+}
 
 Table numeric_table(std::string name, std::size_t features, std::size_t rows) {
   Table table{{std::move(name)}, {}, {}};
@@ -74,6 +119,14 @@ Table synthetic_regression(std::uint64_t seed) {
   }
   table.columns.push_back(std::move(target));
   return table;
+}
+
+Texts synthetic_reviews(std::uint64_t seed) {
+  constexpr std::size_t kRows = 3000;
+  Draws draws(seed);
+  Texts texts{"synthetic-text", {}};
+  while (texts.rows.size() < kRows) add_reviews(draws, texts.rows);
+  return texts;
 }
 
 }  // namespace moxie

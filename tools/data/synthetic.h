@@ -1,8 +1,9 @@
 #pragma once
-// Generated tables, for machines without data.
+// Generated tables and texts, for machines without data.
 #include <cstdint>
 
 #include "tools/data/table.h"
+#include "tools/data/texts.h"
 
 namespace moxie {
 
@@ -13,5 +14,10 @@ Table synthetic_spirals(std::uint64_t seed);
 /// 2,000 rows of 4 features and a target "y" whose noise grows with the first feature: something for an estimate of
 /// variance to find.
 Table synthetic_regression(std::uint64_t seed);
+
+/// 3,000 reviews of restaurants that praise one of three things (the label) and complain of the others, as in "the soup
+/// was not bad but the waiter was rude". Each three rows have the same words in another order and all three labels, so
+/// that who only counts words is right for a third of the rows.
+Texts synthetic_reviews(std::uint64_t seed);
 
 }  // namespace moxie

@@ -1,7 +1,7 @@
 """Writes the golden cases of this folder: python3 make_cases.py
 
 Values come from the definitions in 40 digits (expectations by quadrature, not by the closed forms that the operations use), gradients
-from central differences of them. Inputs are multiples of 1/64, exact in single precision.
+from central differences of them. Inputs are multiples of 1/64, or integers, exact in single precision.
 """
 import itertools
 import json
@@ -40,11 +40,11 @@ def scalar(value):
     return Tensor([], [value])
 
 
-def draw(generator, shape, low, high):
+def draw(generator, shape, low, high, grid=64):
     count = 1
     for extent in shape:
         count *= extent
-    return Tensor(shape, [round(generator.uniform(low, high) * 64) / 64 for _ in range(count)])
+    return Tensor(shape, [round(generator.uniform(low, high) * grid) / grid for _ in range(count)])
 
 
 def weighted(outputs, cotangents):
@@ -66,7 +66,7 @@ def gradients(function, inputs, cotangents, constants):
 
 def write(op, function, ranges, constants=(), differentiate=True, tolerance=1e-12):
     generator = random.Random(op)
-    inputs = {name: draw(generator, shape, low, high) for name, (shape, low, high) in ranges.items()}
+    inputs = {name: draw(generator, *how) for name, how in ranges.items()}
     outputs = function(**inputs)
     case = {"name": "small", "op": op, "rtol_float64": tolerance, "rtol_grad_float64": tolerance, "cotangents": {}, "gradients": {}}
     if differentiate:
@@ -141,6 +141,7 @@ def affine_moments(mu, var, slope, offset, sigma):
 # ---- Images ----
 
 H, W, C, O = 3, 4, 2, 3
+T, V = 5, 4
 
 
 def convolution(x, F, b):
@@ -151,6 +152,21 @@ def convolution(x, F, b):
         return b[o] + sum(at(s, i + p - 1, j + q - 1, c) * F[p, q, c, o] for p in range(3) for q in range(3) for c in range(C))
 
     return {"y": tensor(filtered, S, H, W, O)}
+
+
+def embedding(x, E):
+    return {"y": tensor(lambda s, t, e: sum(E[v, e] for v in range(V) if x[s, t] == v + 1), S, T, D)}
+
+
+def convolution_over_time(x, F, b):
+    def filtered(s, t, o):
+        return b[o] + sum(x[s, t + p - 1, c] * F[p, c, o] for p in range(3) if 0 <= t + p - 1 < T for c in range(C))
+
+    return {"y": tensor(filtered, S, T, O)}
+
+
+def max_over_time(x):
+    return {"y": tensor(lambda s, c: max(x[s, t, c] for t in range(T)), S, C)}
 
 
 def max_pool(x):
@@ -395,6 +411,9 @@ def main():
           ["running_mean", "running_variance", "momentum", "epsilon"])
     write("image.batch_norm_predict", batch_norm_predict, {**NORM, "epsilon": ((), 0.25, 0.5)}, ["epsilon"])
     write("image.dense", dense_on_maps, {"x": MAPS, "F": ((H, W, C, N), -1, 1), "b": ((N,), -1, 1)})
+    write("text.embedding", embedding, {"x": ((S, T), 0, V, 1), "E": ((V, D), -1, 1)}, ["x"])
+    write("text.convolution", convolution_over_time, {"x": ((S, T, C), -1, 1), "F": ((3, C, O), -1, 1), "b": ((O,), -1, 1)})
+    write("text.max_over_time", max_over_time, {"x": ((S, T, C), -100, 100)})  # no two of a channel are equal
     write("optimiser.sgd", sgd, {**FLAT, "rate": UNIT, "decay": UNIT})
     write("optimiser.momentum", momentum, {**FLAT, "velocity": VECTOR, "rate": UNIT, "momentum": UNIT, "decay": UNIT})
     write("optimiser.rmsprop", rmsprop, {**FLAT, "square": ((P,), 0, 1), "rate": UNIT, "beta": UNIT, "epsilon": UNIT, "decay": UNIT})
