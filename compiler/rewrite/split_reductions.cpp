@@ -48,6 +48,12 @@ std::optional<Expr> long_sum_first(const Expr& expr) {
   return reduce(ReduceKind::Sum, opened.index, opened.range, make_reduction_sum(outer.index, outer.range, body));
 }
 
+/// What a sum over several indices, written as one sum in another, adds up.
+const Expr& summand_of(const Expr& expr) {
+  const bool is_sum = expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Sum;
+  return is_sum ? summand_of(expr->args[0]) : expr;
+}
+
 }  // namespace
 
 Program split_reductions(const Program& program) {
@@ -60,8 +66,9 @@ Program split_reductions(const Program& program) {
       return long_sum_first(expr).value_or(expr);
     });
     const Expr root = definition.body;
+    const std::uint32_t inside = summand_of(root)->height;
     const auto split = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
-      const bool splits = expr->kind == NodeKind::Reduce && expr != root && is_long(expr->range) && fits_in_memory(definition, expr, scope);
+      const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside && is_long(expr->range) && fits_in_memory(definition, expr, scope);
       if (!splits) return std::nullopt;
       const DType dtype = sums_singles(names, expr) ? DType::f32 : definition.dtype;
       auto part = extract(names, scope, with_guards(expr, scope), definition.name + ".sum", dtype);

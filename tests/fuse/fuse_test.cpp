@@ -175,3 +175,15 @@ let k[n,r,t] = exp(-(v[r,n] - v[t,n])^2) + where(r == t, 0.1, 0)
   // The second needs all of what the first gives.
   CHECK(kernels("let i[n,r,t] = inverse[r,t](k[n,r,t])\noutput y[n,t] = solve[r,t](k[n,r,t], sum[u](i[n,r,u]*x[n,u]))\n") > 1);
 }
+
+TEST_CASE("a sum over two long indices stays one matrix product") {
+  const FusedProgram program = fused(R"(dim S = 256, T = 100, V = 512, E = 32
+index s:S, t:T, v:V, e:E
+input hot[S,T,V], cot[S,T,E]
+output grad[v,e] = sum[s,t](hot[s,t,v]*cot[s,t,e])
+)");
+  CHECK(std::ranges::count_if(program.steps, [](const Step& step) { return std::holds_alternative<MatrixProduct>(step); }) == 1);
+  for (const Definition& definition : program.program.definitions) {
+    if (definition.name != "grad") CHECK(definition.axes.size() < 3);
+  }
+}
