@@ -21,7 +21,9 @@ std::string to_json(const Encoding& encoding) {
 
 Encoding encoding_from_json(std::string_view text, const std::string& file) {
   try {
-    return nlohmann::json::parse(text).get<Encoding>();
+    nlohmann::json json = nlohmann::json::parse(text);
+    if (json.is_object()) json.emplace("vocabulary", nlohmann::json::array());  // of models from before texts
+    return json.get<Encoding>();
   } catch (const nlohmann::json::exception& error) {
     throw DataError(fmt::format("{}: is not an encoding of features: {}", file, error.what()));
   }
