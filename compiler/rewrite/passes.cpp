@@ -71,8 +71,9 @@ std::span<const Pass> passes() {
 Program optimise(const Program& program, const PassObserver& observe) {
   Program current = program;
   for (const Pass& pass : passes()) {
-    current = pass.run(current);
-    verify(current);
+    Program next = pass.run(current);
+    if (next != current) verify(next);
+    current = std::move(next);
     if (observe) observe(pass, current);
   }
   return current;
