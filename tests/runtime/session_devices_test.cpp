@@ -200,6 +200,32 @@ output columns[n] = sum[s](x[s,n]*randn(5)[n])
   }
 }
 
+TEST_CASE("sums over samples may have names that kernels could want for themselves") {
+  const Program program = parse(R"(dim S dynamic, N
+index s:S, n:N
+input x[S,N]
+output g[n] = sum[s](x[s,n]^2)
+output g_count[n] = sum[s](x[s,n])
+output g_parts[n] = max[s](x[s,n])
+output combine_chunks[n] = sum[s](exp(x[s,n]))
+output count[n] = min[s](x[s,n])
+)");
+  Values x(2000 * 40);
+  for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<double>(k * 37 % 101) / 64 - 0.75;
+  const TensorValues want = evaluate(program, {{"S", 2000}, {"N", 40}}, {{"x", x}});
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    Session session(program, {{"N", 40}}, device);
+    session.set("x", tensor({2000, 40}, x));
+    session.run();
+    for (const auto& [output, values] : want) {
+      CAPTURE(output);
+      const Values got = to_doubles(session.get(output));
+      for (std::size_t k = 0; k < values.size(); ++k) CHECK(got[k] == doctest::Approx(values[k]).epsilon(1e-4));
+    }
+  }
+}
+
 TEST_CASE("maps and sums along rows agree on every device, whatever the length of a row") {
   const Program program = parse(R"(dim S dynamic, C, H, W
 index s:S, c:C, i:H, j:W

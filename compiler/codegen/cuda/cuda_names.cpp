@@ -20,7 +20,7 @@ constexpr auto kReserved = std::to_array<std::string_view>(
      "Max", "Min", "EXTENT", "SHARED", "slice", "fail", "philox", "infinity", "power", "lane", "row", "active", "first", "chunk", "chunks", "status", "first_check", "random",
      "element", "parts", "combined", "count",
      "random_state", "workspace", "block_byte", "place", "turn", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "rsqrt",
-     "sin", "cos", "tan", "tanh", "pow", "erf", "erfc", "normcdf", "lgamma", "fabs", "fmin", "fmax", "floor", "draw_normal", "draw_uniform", "cos_turns", "combine_rows",
+     "sin", "cos", "tan", "tanh", "pow", "erf", "erfc", "normcdf", "lgamma", "fabs", "fmin", "fmax", "floor", "draw_normal", "draw_uniform", "combine_chunks", "combine_rows",
      "combine_lanes", "combine_warp", "Wide", "Vector", "load_wide", "store_wide", "pointer_cast", "rows_f32", "rows_f64", "lanes_f32", "lanes_f64", "unix", "linux"});
 
 std::string identifier(std::string_view name) {

@@ -80,18 +80,22 @@ std::string entry_point(const CudaKernel& kernel, const LoopProgram& program, co
   return text + body + "}\n";
 }
 
-/// Buffers that one piece of code combines.
+/// A tensor with its partial results, by their names.
+struct Combined {
+  std::string result, parts, count;
+};
+/// Of tensors that one piece of code combines.
 using Combination = std::pair<ReduceKind, DType>;
 
-/// Finds the buffer of the element first, so that the code of the combination stands there once.
-std::string combine_one_of(const std::vector<std::string>& names, const Combination& combination) {
+/// Finds the tensor of the element first, so that the code of the combination stands there once.
+std::string combine_one_of(const std::vector<Combined>& tensors, const Combination& combination) {
   std::string text;
-  for (const std::string& name : names) {
-    text += fmt::format("  EXTENT({0}_parts, chunks * {0}_count);\n  EXTENT({0}, {0}_count);\n", name);
-  }
-  text += fmt::format("  auto parts = {0}_parts;\n  auto combined = {0};\n  long long count = {0}_count;\n", names.front());
-  for (std::size_t k = 1; k < names.size(); ++k) {
-    text += fmt::format("  if (element >= count) {{\n    element -= count;\n    parts = {0}_parts;\n    combined = {0};\n    count = {0}_count;\n  }}\n", names[k]);
+  for (const auto& [result, parts, count] : tensors) text += fmt::format("  EXTENT({1}, chunks * {2});\n  EXTENT({0}, {2});\n", result, parts, count);
+  const auto& [result, parts, count] = tensors.front();
+  text += fmt::format("  auto parts = {1};\n  auto combined = {0};\n  long long count = {2};\n", result, parts, count);
+  for (std::size_t k = 1; k < tensors.size(); ++k) {
+    text += fmt::format("  if (element >= count) {{\n    element -= count;\n    parts = {1};\n    combined = {0};\n    count = {2};\n  }}\n", tensors[k].result,
+                        tensors[k].parts, tensors[k].count);
   }
   return text + fmt::format("  if (element < count) combined[element] = combine_chunks<{}, {}>(parts, element, count, chunks);\n", cuda_text::combination_name(combination.first),
                             cuda_text::type_name(combination.second));
@@ -99,17 +103,18 @@ std::string combine_one_of(const std::vector<std::string>& names, const Combinat
 
 /// Every thread combines the partial results of one element, in double and in the order of the chunks.
 std::string combine_entry_point(const CudaKernel& kernel, const LoweredKernel& lowered, cuda_text::Names& names) {
-  std::map<Combination, std::vector<std::string>> combinations;
+  std::map<Combination, std::vector<Combined>> combinations;
   std::string signature, body = fmt::format("  long long element = blockIdx.x * {}ll + threadIdx.x;\n", kCombineThreads);
   for (const BufferId b : kernel.combined) {
     const DType dtype = lowered.program.buffers[b].dtype;
     const std::string name = names.buffer(b);
-    signature += fmt::format("Global<const {0}> {1}_parts, Global<{0}> {1}, const long long {1}_count,\n    ", cuda_text::type_name(dtype), name);
-    combinations[{*lowered.uses[b].partial, dtype}].push_back(name);
+    const Combined tensor{name, names.fresh(name + "_parts"), names.fresh(name + "_count")};
+    signature += fmt::format("Global<const {0}> {1}, Global<{0}> {2}, const long long {3},\n    ", cuda_text::type_name(dtype), tensor.parts, tensor.result, tensor.count);
+    combinations[{*lowered.uses[b].partial, dtype}].push_back(tensor);
   }
-  for (const auto& [combination, buffers] : combinations) {
+  for (const auto& [combination, tensors] : combinations) {
     const bool more = combination != combinations.rbegin()->first;
-    body += "  {\n" + combine_one_of(buffers, combination) + (more ? "  if (element < count) return;\n  element -= count;\n" : "") + "  }\n";
+    body += "  {\n" + combine_one_of(tensors, combination) + (more ? "  if (element < count) return;\n  element -= count;\n" : "") + "  }\n";
   }
   return fmt::format("\n// The parts that the blocks along gridDim.y left are combined.\nextern \"C\" __global__ void __launch_bounds__({})\n{}(\n    {}const long long chunks) {{\n{}}}\n",
                      kCombineThreads, kernel.combine_entry, signature, body);
