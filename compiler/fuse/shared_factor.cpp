@@ -5,11 +5,6 @@
 namespace moxie {
 namespace {
 
-bool factors(const KernelRoot& root) {
-  const LinearAlgebraKind kind = root.body->algebra;
-  return kind != LinearAlgebraKind::TriSolve && kind != LinearAlgebraKind::TriSolveTransposed;
-}
-
 bool has_one_matrix(const KernelRoot& root) {
   return std::ranges::all_of(root.locals, [&](const LoopIndex& loop) { return is_element_index(root, loop); });
 }
@@ -17,6 +12,11 @@ bool has_one_matrix(const KernelRoot& root) {
 }  // namespace
 
 bool is_linear_algebra(const KernelRoot& root) { return root.definition.body->kind == NodeKind::LinearAlgebra; }
+
+bool factors(const KernelRoot& root) {
+  const LinearAlgebraKind kind = root.body->algebra;
+  return kind != LinearAlgebraKind::TriSolve && kind != LinearAlgebraKind::TriSolveTransposed;
+}
 
 bool is_element_index(const KernelRoot& root, const LoopIndex& loop) {
   return std::ranges::any_of(root.body->subscripts, [&](const Affine& s) { return s.mentions(loop.symbol); });

@@ -5,6 +5,8 @@
 namespace moxie {
 
 bool is_linear_algebra(const KernelRoot& root);
+/// Whether a linear algebra root factors its matrix, which else is a triangle already.
+bool factors(const KernelRoot& root);
 /// Whether a loop of a linear algebra root counts elements of the result, not matrices.
 bool is_element_index(const KernelRoot& root, const LoopIndex& loop);
 /// Whether both roots, in the same shared loops, need the Cholesky factor of the same matrix and of no other.

@@ -24,8 +24,7 @@ class AlgebraWriter {
   ArrayId run_factor(const std::vector<LoopIndex>& batch) {
     const ArrayId a = matrix("matrix");
     load_lower_triangle(a, open_algebra(root_.body));
-    const LinearAlgebraKind kind = root_.body->algebra;
-    if (kind != LinearAlgebraKind::TriSolve && kind != LinearAlgebraKind::TriSolveTransposed) factor(a, batch);
+    if (factors(root_)) factor(a, batch);
     return a;
   }
 

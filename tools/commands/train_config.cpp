@@ -270,9 +270,10 @@ std::string to_json(const TrainConfig& config) {
 
 TrainConfig config_from_json(std::string_view text, const std::string& file) {
   TrainConfig config;
-  std::string member = "model";
+  std::string member = "its text";
   try {
     const Json json = Json::parse(text);
+    member = "model";
     json.at(member).get_to(config.model);
     visit_fields(config, [&](const char*, const char* name, auto& value, const char*) {
       member = name;

@@ -90,14 +90,14 @@ using Combination = std::pair<ReduceKind, DType>;
 /// Finds the tensor of the element first, so that the code of the combination stands there once.
 std::string combine_one_of(const std::vector<Combined>& tensors, const Combination& combination) {
   std::string text;
-  for (const auto& [result, parts, count] : tensors) text += fmt::format("  EXTENT({1}, chunks * {2});\n  EXTENT({0}, {2});\n", result, parts, count);
+  for (const auto& [result, parts, count] : tensors) text += fmt::format("    EXTENT({1}, chunks * {2});\n    EXTENT({0}, {2});\n", result, parts, count);
   const auto& [result, parts, count] = tensors.front();
-  text += fmt::format("  auto parts = {1};\n  auto combined = {0};\n  long long count = {2};\n", result, parts, count);
+  text += fmt::format("    auto parts = {1};\n    auto combined = {0};\n    long long count = {2};\n", result, parts, count);
   for (std::size_t k = 1; k < tensors.size(); ++k) {
-    text += fmt::format("  if (element >= count) {{\n    element -= count;\n    parts = {1};\n    combined = {0};\n    count = {2};\n  }}\n", tensors[k].result,
+    text += fmt::format("    if (element >= count) {{\n      element -= count;\n      parts = {1};\n      combined = {0};\n      count = {2};\n    }}\n", tensors[k].result,
                         tensors[k].parts, tensors[k].count);
   }
-  return text + fmt::format("  if (element < count) combined[element] = combine_chunks<{}, {}>(parts, element, count, chunks);\n", cuda_text::combination_name(combination.first),
+  return text + fmt::format("    if (element < count) combined[element] = combine_chunks<{}, {}>(parts, element, count, chunks);\n", cuda_text::combination_name(combination.first),
                             cuda_text::type_name(combination.second));
 }
 
@@ -114,7 +114,7 @@ std::string combine_entry_point(const CudaKernel& kernel, const LoweredKernel& l
   }
   for (const auto& [combination, tensors] : combinations) {
     const bool more = combination != combinations.rbegin()->first;
-    body += "  {\n" + combine_one_of(tensors, combination) + (more ? "  if (element < count) return;\n  element -= count;\n" : "") + "  }\n";
+    body += "  {\n" + combine_one_of(tensors, combination) + (more ? "    if (element < count) return;\n    element -= count;\n" : "") + "  }\n";
   }
   return fmt::format("\n// The parts that the blocks along gridDim.y left are combined.\nextern \"C\" __global__ void __launch_bounds__({})\n{}(\n    {}const long long chunks) {{\n{}}}\n",
                      kCombineThreads, kernel.combine_entry, signature, body);
