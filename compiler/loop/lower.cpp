@@ -21,6 +21,13 @@ struct Accumulator {
   Work work;
 };
 
+/// A row that is not worth sharing out. The bounds of its loop are constants then: no round needs a mask if the lanes divide the row.
+bool is_short(const Range& row) {
+  constexpr std::int64_t kShort = 256;
+  const auto extent = known_extent(row);
+  return extent && *extent <= kShort;
+}
+
 class KernelLowering {
  public:
   KernelLowering(const FusedProgram& fused, const Kernel& kernel) : fused_(fused), kernel_(kernel) {}
@@ -36,12 +43,12 @@ class KernelLowering {
   }
 
   /// Of a kernel that in_rows() gave.
-  LoopProgram run_in_rows() {
+  LoweredKernel run_in_rows() {
     declare();
     NestBuilder nest(result_.program, read_, fused_.program);
     lower_in_rows(nest);
     verify(result_.program);
-    return std::move(result_.program);
+    return std::move(result_);
   }
 
  private:
@@ -165,8 +172,8 @@ class KernelLowering {
   /// The vector loop lies inside all others; sums over samples stand in scratch, one for each element.
   void lower_in_rows(NestBuilder& nest) {
     row_ = kernel_.vector;
-    row_->range = split(nest, *kernel_.vector, false, true);
-    nest.run_in_lanes(row_->range);
+    if (!is_short(row_->range)) row_->range = split(nest, *kernel_.vector, false, true);
+    nest.run_rows_in_lanes();
     LoopIndex sample = *kernel_.sample;
     sample.range = split(nest, *kernel_.sample, true, false);
     std::vector<Work> works;
@@ -317,17 +324,22 @@ BufferDecl declare_buffer(const FusedProgram& fused, const std::string& tensor) 
 
 LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) {
   LoweredKernel lowered = KernelLowering(fused, kernel).run();
-  if (const auto walk = in_rows(kernel)) {
-    lowered.threads = std::move(lowered.program);
-    lowered.program = KernelLowering(fused, *walk).run_in_rows();
-  }
-  return lowered;
+  const auto walk = in_rows(kernel);
+  if (!walk) return lowered;
+  LoweredKernel in_rows = KernelLowering(fused, *walk).run_in_rows();
+  in_rows.threads = LoweredKernel::ForThreads{std::move(lowered.program), std::move(lowered.tiles)};
+  return in_rows;
 }
 
 LoweredKernel for_threads(LoweredKernel kernel) {
-  if (kernel.threads) kernel.program = *std::exchange(kernel.threads, std::nullopt);
+  if (!kernel.threads) return kernel;
+  kernel.program = std::move(kernel.threads->program);
+  kernel.tiles = std::move(kernel.threads->tiles);
+  kernel.threads.reset();
   return kernel;
 }
+
+const std::optional<SplitLoop>& tiles_for_threads(const LoweredKernel& kernel) { return kernel.threads ? kernel.threads->tiles : kernel.tiles; }
 
 LoweredScan lower(const FusedProgram& fused, const ScanLoop& scan) {
   LoweredScan lowered{scan.name, scan.extent, scan.backwards, {}};

@@ -37,7 +37,12 @@ struct LoweredKernel {
   bool in_scan = false;               // takes the step as an argument
   /// The same for threads in the place of lanes, where `program` has the vector loop inside all others: a processor
   /// then walks through memory as it lies.
-  std::optional<LoopProgram> threads = {};
+  struct ForThreads {
+    LoopProgram program;
+    std::optional<SplitLoop> tiles;
+    bool operator==(const ForThreads&) const = default;
+  };
+  std::optional<ForThreads> threads = {};
   bool operator==(const LoweredKernel&) const = default;
 };
 
@@ -54,6 +59,8 @@ struct LoweredScan {
 
 /// The kernel with the program for threads as its only one.
 LoweredKernel for_threads(LoweredKernel kernel);
+/// What for_threads(kernel).tiles is.
+const std::optional<SplitLoop>& tiles_for_threads(const LoweredKernel& kernel);
 
 /// Names of the arguments that every kernel takes besides the program's dynamic dims; those of a scan take kScanStep too.
 namespace argument {

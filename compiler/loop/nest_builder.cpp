@@ -21,8 +21,10 @@ NestBuilder::NestBuilder(LoopProgram& program, const std::map<std::string, Buffe
 void NestBuilder::count_factors(const Expr& expr) {
   alive_.push_back(expr);
   visit(expr, [&](const Expr& e) {
-    if (is_call(e, "*") && counted_.insert(e.get()).second) {
-      for (const Expr& arg : e->args) ++popularity_[arg.get()];
+    if (!is_call(e, "*") || !counted_.insert(e.get()).second) return;
+    for (const Expr& arg : e->args) ++popularity_[arg.get()];
+    for (std::size_t i = 0; i < e->args.size(); ++i) {
+      for (std::size_t k = 0; k < i; ++k) ++pairs_[std::minmax(e->args[i].get(), e->args[k].get())];
     }
   });
 }
@@ -158,6 +160,8 @@ void NestBuilder::collect_reductions(const Work& work, std::vector<Reduction>& f
   walk(work.body, work.type, !work.loops.empty());
 }
 
+bool NestBuilder::is_row(const Work& work) const { return rows_in_lanes_ && work.loops.size() == 1; }
+
 bool NestBuilder::waits_for(const Expr& expr, const std::vector<Reduction>& pending) const {
   bool waits = false;
   visit(expr, [&](const Expr& e) {
@@ -185,9 +189,10 @@ void NestBuilder::build(std::vector<Work> works) {
     }
     // Reductions first: works that wait for them can then share later loops.
     const Range range = ready.empty() ? ready_works.front()->loops.front().range : ready.front().expr->range;
+    const bool vector = ready.empty() && is_row(*ready_works.front());
     std::erase_if(ready, [&](const Reduction& r) { return r.expr->range != range; });
-    std::erase_if(ready_works, [&](const Work* work) { return work->loops.front().range != range; });
-    run_group(range, ready, ready_works);
+    std::erase_if(ready_works, [&](const Work* work) { return work->loops.front().range != range || is_row(*work) != vector; });
+    run_group(range, vector, ready, ready_works);
     std::erase_if(pending, [&](const Reduction& p) { return find_value(p.expr, p.type).has_value(); });
     std::erase_if(looping, [&](const Work* work) { return std::ranges::find(ready_works, work) != ready_works.end(); });
   }
@@ -234,7 +239,7 @@ std::string NestBuilder::comment_on(const std::vector<Reduction>& reductions, co
   return sources.empty() ? "" : text;
 }
 
-void NestBuilder::run_group(const Range& range, std::vector<Reduction> reductions, std::vector<Work*> works) {
+void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reduction> reductions, std::vector<Work*> works) {
   Symbol index = Symbol::fresh();
   std::vector<Work> inner;
   std::vector<VarId> vars;
@@ -249,7 +254,7 @@ void NestBuilder::run_group(const Range& range, std::vector<Reduction> reduction
   const bool parallel =
       reductions.empty() && std::ranges::all_of(inner, [&](const Work& work) { return tells_apart(work, index); });
   // With lanes in an inner loop there is nothing to gain.
-  const std::optional<Range> pairs = parallel || lanes_ ? std::nullopt : range_of_pairs(range, inner, index);
+  const std::optional<Range> pairs = parallel || rows_in_lanes_ ? std::nullopt : range_of_pairs(range, inner, index);
   if (pairs) {
     const Symbol pair = Symbol::fresh();
     inner = in_pairs(inner, index, pair);
@@ -259,7 +264,7 @@ void NestBuilder::run_group(const Range& range, std::vector<Reduction> reduction
   const std::size_t outer_stages = stages_.size();
   stage(inner, index);
   open_loop(index, pairs.value_or(range), works.empty() ? std::string() : works.front()->loops.front().name,
-            {.vector = lanes_ == range, .parallel = parallel, .comment = comment_on(reductions, works)});
+            {.vector = vector, .parallel = parallel, .comment = comment_on(reductions, works)});
   build(std::move(inner));
   close_loop();
   stages_.erase(stages_.begin() + static_cast<std::ptrdiff_t>(outer_stages), stages_.end());

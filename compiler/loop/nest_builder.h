@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -43,8 +44,8 @@ class NestBuilder {
   void count_factors(const Expr& expr);
   /// Loops over `piece` run through a part of `whole`.
   void know_piece(const Range& piece, const Range& whole) { pieces_.emplace_back(piece, whole); }
-  /// Loops over `piece` that build() opens are vector loops.
-  void run_in_lanes(const Range& piece) { lanes_ = piece; }
+  /// The innermost loop of every work that build() is given is a vector loop.
+  void run_rows_in_lanes() { rows_in_lanes_ = true; }
   void build(std::vector<Work> works);
 
   // ---- loops and statements at the current place ----
@@ -110,22 +111,34 @@ class NestBuilder {
   ValueId emit_condition(const Expr& expr, ValueType type);
 
   void collect_reductions(const Work& work, std::vector<Reduction>& found) const;
+  bool is_row(const Work& work) const;
+  /// Of a sum or a product.
+  struct Operand {
+    ValueId id;
+    Expr expr;
+    bool takes_maximum;
+    std::size_t depth;
+    int popularity;
+  };
+  int products_with(const Expr& a, const Expr& b) const;
+  void order_factors(std::span<Operand> factors) const;
   bool waits_for(const Expr& expr, const std::vector<Reduction>& pending) const;
   void finish_work(const Work& work);
   static std::string comment_on(const std::vector<Reduction>& reductions, const std::vector<Work*>& works);
-  void run_group(const Range& range, std::vector<Reduction> reductions, std::vector<Work*> works);
+  void run_group(const Range& range, bool vector, std::vector<Reduction> reductions, std::vector<Work*> works);
   ValueId combine(ReduceKind kind, ValueId a, ValueId b);
 
   LoopProgram& program_;
   const std::map<std::string, BufferId>& buffers_;
   const Program& source_;
   std::vector<std::pair<Range, Range>> pieces_;
-  std::optional<Range> lanes_;
+  bool rows_in_lanes_ = false;
   std::vector<Frame> frames_;
   std::vector<std::size_t> value_depth_;
   std::vector<Stage> stages_;
   std::unordered_map<const Node*, int> popularity_;
-  std::set<const Node*> counted_;  // products whose factors popularity_ has
+  std::map<std::pair<const Node*, const Node*>, int> pairs_;  // products that both are factors of
+  std::set<const Node*> counted_;  // products whose factors popularity_ and pairs_ have
   std::vector<Expr> alive_;  // keys of the maps above
   std::uint32_t next_variable_ = 0;
 };

@@ -1,6 +1,7 @@
 // NestBuilder: where the value of an expression is computed, and by which instructions.
 #include <algorithm>
 #include <numbers>
+#include <ranges>
 #include <tuple>
 
 #include "compiler/ir/functions.h"
@@ -224,28 +225,51 @@ std::optional<ValueId> NestBuilder::emit_progression(const Expr& exponential, Va
   return value;
 }
 
-/// Sums and products associate from the outermost loop inwards, so that what is fixed in a loop is combined before it. A maximum
+int NestBuilder::products_with(const Expr& a, const Expr& b) const {
+  const auto found = pairs_.find(std::minmax(a.get(), b.get()));
+  return found == pairs_.end() ? 0 : found->second;
+}
+
+/// Puts factors that many products have in common first, so that products share their beginnings.
+void NestBuilder::order_factors(std::span<Operand> factors) const {
+  for (std::size_t k = 1; k < factors.size(); ++k) {
+    const auto in_common = [&](const Operand& factor) {
+      int fewest = products_with(factors[0].expr, factor.expr);
+      for (std::size_t j = 1; j < k; ++j) fewest = std::min(fewest, products_with(factors[j].expr, factor.expr));
+      return fewest;
+    };
+    const auto next = std::ranges::max_element(factors.subspan(k), {}, in_common);
+    std::rotate(factors.begin() + static_cast<std::ptrdiff_t>(k), next, next + 1);
+  }
+}
+
+/// Sums and products associate from the outermost loop inwards, so that what is fixed in a loop is combined before it; of a product, the factors of
+/// the innermost loop are multiplied by each other first if more products have these in common than the ones from outside. A maximum
 /// is taken away last: that the largest element exceeds it by nothing is then exact in any precision.
 ValueId NestBuilder::emit_chain(const Expr& expr, ValueType type) {
-  struct Operand {
-    ValueId id;
-    bool takes_maximum;
-    std::size_t depth;
-    int popularity;
-  };
   std::vector<Operand> operands;
   for (const Expr& arg : expr->args) {
     const ValueId id = emit(arg, type);
     const auto popular = popularity_.find(arg.get());
-    operands.push_back({id, takes_maximum(arg), value_depth_[id], popular == popularity_.end() ? 0 : popular->second});
+    operands.push_back({id, arg, takes_maximum(arg), value_depth_[id], popular == popularity_.end() ? 0 : popular->second});
   }
   std::ranges::stable_sort(operands, [](const Operand& a, const Operand& b) {
     return std::tuple(a.takes_maximum, a.depth, -a.popularity) < std::tuple(b.takes_maximum, b.depth, -b.popularity);
   });
-  ValueId result = operands[0].id;
-  for (std::size_t i = 1; i < operands.size(); ++i)
-    result = place_call(*expr->function, {result, operands[i].id}, type);
-  return result;
+  const auto chain = [&](std::span<const Operand> links) {
+    ValueId result = links.front().id;
+    for (const Operand& link : links.subspan(1)) result = place_call(*expr->function, {result, link.id}, type);
+    return result;
+  };
+  if (!is_call(expr, "*")) return chain(operands);
+  const std::span all(operands);
+  const auto outside = static_cast<std::size_t>(std::ranges::find(operands, operands.back().depth, &Operand::depth) - operands.begin());
+  const std::span inner = all.subspan(outside);
+  order_factors(inner);
+  const auto with_inner = [&](const Operand& factor) { return products_with(factor.expr, inner[0].expr); };
+  const bool apart = outside > 0 && inner.size() > 1 && products_with(inner[0].expr, inner[1].expr) > std::ranges::min(all.first(outside) | std::views::transform(with_inner));
+  if (!apart) return chain(operands);
+  return place_call(*expr->function, {chain(all.first(outside)), chain(inner)}, type);
 }
 
 }  // namespace moxie

@@ -22,6 +22,7 @@ struct Blas {
   Gemm<float> sgemm = nullptr;
   Gemm<double> dgemm = nullptr;
   void (*set_threads)(int) = nullptr;
+  std::string kernels;  // what processor they are for, if the library says so
 };
 
 Blas load() {
@@ -34,6 +35,7 @@ Blas load() {
   blas.sgemm = reinterpret_cast<Gemm<float>>(dlsym(library, "cblas_sgemm"));
   blas.dgemm = reinterpret_cast<Gemm<double>>(dlsym(library, "cblas_dgemm"));
   blas.set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"));
+  if (const auto core = reinterpret_cast<char* (*)()>(dlsym(library, "openblas_get_corename"))) blas.kernels = core();
   if (!blas.sgemm || !blas.dgemm) throw DeviceError("the OpenBLAS found has no cblas_sgemm; install Debian's libopenblas0");
   return blas;
 }
@@ -64,6 +66,8 @@ void multiply(Gemm<T> f, const ProductCall& call, double alpha, const void* left
 void prepare_blas(int threads) {
   if (blas().set_threads) blas().set_threads(threads);
 }
+
+std::string blas_kernels() { return blas().kernels; }
 
 void gemm(DType dtype, const ProductCall& call, double alpha, const void* left, const void* right, void* out) {
   if (dtype == DType::f32)

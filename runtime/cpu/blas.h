@@ -1,5 +1,7 @@
 #pragma once
 // OpenBLAS, loaded when the first matrix product is prepared.
+#include <string>
+
 #include "runtime/plan.h"
 
 namespace moxie {
@@ -8,5 +10,7 @@ namespace moxie {
 void gemm(DType dtype, const ProductCall& call, double alpha, const void* left, const void* right, void* out);
 /// Loads the library and sets its threads.
 void prepare_blas(int threads);
+/// The processor that the library's kernels are for, as it names it: "SkylakeX"; empty if it does not say.
+std::string blas_kernels();
 
 }  // namespace moxie

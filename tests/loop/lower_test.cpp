@@ -171,23 +171,31 @@ std::vector<LoweredKernel> kernels_for(const char* text, const DimValues& dims) 
 }  // namespace
 
 TEST_CASE("what only walks through memory has loops in the order of memory for processors, which compute the same") {
-  const DimValues dims = {{"S", 3}, {"C", 2}, {"H", 2}, {"W", 37}};
-  const LoweredKernel walk = kernels_for(R"(dim S dynamic, C, H, W
+  const auto tiles_of_rows = [](std::int64_t height, std::int64_t width) {
+    const DimValues dims = {{"S", 3}, {"C", 2}, {"H", height}, {"W", width}};
+    const LoweredKernel walk = kernels_for(R"(dim S dynamic, C, H, W
 index s:S, c:C, i:H, j:W
 input x[S,C,H,W], sigma[C]
 output y[s,c,i,j] = relu(x[s,c,i,j]) + sigma[c]*randn(0)
 output total[c] = sum[s,i,j](x[s,c,i,j]*randn(0)[s,c,i,j])
 output column[c,j] = sum[s](sum[i](x[s,c,i,j]^2))
 )",
-                                         dims)
-                                 .front();
-  REQUIRE(walk.threads);
-  CHECK(std::get<stmt::For>(walk.threads->body.back()).vector);
-  CHECK_FALSE(std::get<stmt::For>(walk.program.body.back()).vector);
-  const Buffers want = interpreted(walk, *walk.threads, dims), got = interpreted(walk, walk.program, dims);
-  for (std::size_t b = 0; b < want.size(); ++b) {
-    for (std::size_t k = 0; k < want[b].size(); ++k) CHECK(got[b][k] == doctest::Approx(want[b][k]));
-  }
+                                           dims)
+                                   .front();
+    REQUIRE(walk.threads);
+    CHECK(std::get<stmt::For>(walk.threads->program.body.back()).vector);
+    CHECK_FALSE(std::get<stmt::For>(walk.program.body.back()).vector);
+    const LoweredKernel threads = for_threads(walk);
+    CHECK(threads.tiles);
+    const Buffers want = interpreted(threads, threads.program, dims), got = interpreted(walk, walk.program, dims);
+    for (std::size_t b = 0; b < want.size(); ++b) {
+      for (std::size_t k = 0; k < want[b].size(); ++k) CHECK(got[b][k] == doctest::Approx(want[b][k]));
+    }
+    return walk.tiles;
+  };
+  CHECK_FALSE(tiles_of_rows(2, 37));
+  CHECK_FALSE(tiles_of_rows(32, 32));  // as long as the loop around
+  CHECK(tiles_of_rows(2, 1000));
 }
 
 TEST_CASE("the vector loop stays outside of loops that compute much for each element, and of sums that read elements often") {

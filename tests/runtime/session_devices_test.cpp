@@ -233,8 +233,9 @@ input x[S,C,H,W], sigma[C]
 output y[s,c,i,j] = relu(x[s,c,i,j]) + sigma[c]*randn(0)
 output total[c] = sum[s,i,j](x[s,c,i,j]*randn(0)[s,c,i,j])
 )");
-  // Several chunks and a partial vector; several tiles.
-  for (const DimValues& dims : {DimValues{{"S", 200}, {"C", 3}, {"H", 2}, {"W", 37}}, DimValues{{"S", 2}, {"C", 1}, {"H", 1}, {"W", 1100}}}) {
+  // Several chunks and a partial vector; whole vectors, as many as there are rows; several tiles.
+  for (const DimValues& dims : {DimValues{{"S", 200}, {"C", 3}, {"H", 2}, {"W", 37}}, DimValues{{"S", 3}, {"C", 2}, {"H", 32}, {"W", 32}},
+                                DimValues{{"S", 2}, {"C", 1}, {"H", 1}, {"W", 1100}}}) {
     const auto extent = [&](const char* dim) { return dims.at(dim); };
     Values x(static_cast<std::size_t>(extent("S") * extent("C") * extent("H") * extent("W")));
     for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<double>(k * 37 % 101) / 64 - 0.75;

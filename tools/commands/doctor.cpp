@@ -69,7 +69,8 @@ Finding find_llvm() {
 Finding find_blas() {
   try {
     prepare_blas(1);
-    return {"OpenBLAS", true, "loaded", "", {}};
+    const std::string kernels = blas_kernels();
+    return {"OpenBLAS", true, kernels.empty() ? "loaded" : "loaded, with kernels for " + kernels, "", {}};
   } catch (const Error& error) {
     return {"OpenBLAS", false, error.what(), "install it (Debian: libopenblas0-pthread)", {}};
   }

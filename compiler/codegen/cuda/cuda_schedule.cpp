@@ -307,7 +307,7 @@ int elements_per_block(const CudaSchedule& schedule) {
 CudaGrid choose_cuda_grid(const LoweredKernel& kernel, const CudaSchedule& schedule, const GpuLimits& limits, const DimValues& dims) {
   CudaGrid grid;
   const std::int64_t fitting = std::int64_t{schedule.blocks} * limits.multiprocessors;
-  if (kernel.tiles) grid.tiles = ceil_div(extent_of(kernel.tiles->range, dims), elements_per_block(schedule));
+  if (const auto& tiles = tiles_for_threads(kernel)) grid.tiles = ceil_div(extent_of(tiles->range, dims), elements_per_block(schedule));
   if (schedule.persistent) grid.tiles = std::min(grid.tiles, fitting);
   const std::int64_t wanted = std::max<std::int64_t>(1, fitting / std::max<std::int64_t>(grid.tiles, 1));
   if (kernel.chunks) {
