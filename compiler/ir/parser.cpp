@@ -114,10 +114,11 @@ class ProgramParser {
   }
 
   SignDomain sign_domain() {
-    if (!tokens_.at(">") && !tokens_.at(">=")) return SignDomain::Any;
-    const SignDomain domain = tokens_.next().text == ">" ? SignDomain::Positive : SignDomain::NonNegative;
-    tokens_.expect("0", "an input may be declared `> 0` or `>= 0`");
-    return domain;
+    const auto domain = std::ranges::find_if(sign_domains(), [&](SignDomain sign) { return tokens_.at(comparison(sign)); });
+    if (domain == sign_domains().end()) return SignDomain::Any;
+    tokens_.next();
+    tokens_.expect("0", "an input may be declared `> 0`, `>= 0` or `< 0`");
+    return *domain;
   }
 
   void let() { definition(new_name("a definition"), false); }

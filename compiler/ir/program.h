@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/ir/expr.h"
+#include "compiler/ir/sign_domain.h"
 
 namespace moxie {
 
@@ -24,9 +25,6 @@ struct IndexDecl {
   Range range;
   bool operator==(const IndexDecl&) const = default;
 };
-
-/// What an input's values are known to satisfy (`input var[S,N] >= 0`): lets rewrites prove signs, and `moxie check` draw valid values.
-enum class SignDomain : std::uint8_t { Any, NonNegative, Positive };
 
 struct InputDecl {
   std::string name;

@@ -30,6 +30,11 @@ std::string origin_of(const Program& program, const std::string& tensor) {
   return fmt::format("it is computed as {}", formula);
 }
 
+SignDomain sign_domain(const Program& program, const std::string& tensor) {
+  const InputDecl* input = program.find_input(tensor);
+  return input ? input->sign : SignDomain::Any;
+}
+
 }  // namespace
 
 std::vector<AxisDecl> axes_of(const Program& program, const std::string& tensor) {
@@ -43,13 +48,14 @@ std::vector<AxisDecl> axes_of(const Program& program, const std::string& tensor)
 
 void CheckWriter::check_value(Block& out, const std::string& tensor, const std::vector<Affine>& element,
                               ValueId value) {
-  const auto declare = [&](const char* what) {
+  const auto declare = [&](const std::string& what) {
     return CheckDecl{tensor + what, names_of(axes_of(source_, tensor)), origin_of(source_, tensor)};
   };
   if (checks_.nan) fail_if(out, not_finite(out, value), declare(" is not finite"), element, value);
   if (!checks_.negvar) return;
-  if (const auto bad = negative_variance(out, tensor, element, value))
-    fail_if(out, *bad, declare(" must not be negative"), element, value);
+  const SignDomain sign = sign_domain(source_, tensor);
+  if (const auto bad = forbidden_sign(out, tensor, element, value))
+    fail_if(out, *bad, declare(sign == SignDomain::Any ? " must not be negative" : fmt::format(" is not {} 0", comparison(sign))), element, value);
 }
 
 std::optional<ValueId> CheckWriter::check_subscripts(Block& out, const Place& place,
@@ -106,14 +112,13 @@ ValueId CheckWriter::not_finite(Block& out, ValueId value) {
   return call(out, "not", {call(out, "<", {call(out, "abs", {value}), infinity})});
 }
 
-std::optional<ValueId> CheckWriter::negative_variance(Block& out, const std::string& tensor,
+std::optional<ValueId> CheckWriter::forbidden_sign(Block& out, const std::string& tensor,
                                                       const std::vector<Affine>& element, ValueId value) {
-  const InputDecl* input = source_.find_input(tensor);
-  const SignDomain sign = input ? input->sign : SignDomain::Any;
+  const SignDomain sign = sign_domain(source_, tensor);
   const Variances variances = sign == SignDomain::Any ? holds_variances(source_, tensor) : Variances::Elements;
   if (variances == Variances::None) return std::nullopt;
   const ValueId zero = constant(out, 0, program_.values[value].type);
-  const ValueId bad = call(out, sign == SignDomain::Positive ? "<=" : "<", {value, zero});
+  const ValueId bad = call(out, sign == SignDomain::Any ? "<" : violation(sign), {value, zero});
   if (variances == Variances::Elements) return bad;
   const ValueId row = number(out, element[element.size() - 2]), column = number(out, element.back());
   return call(out, "and", {bad, call(out, "==", {row, column})});

@@ -60,6 +60,16 @@ Sign extreme_sign(const Expr& expr, const Program& program) {
   return best;
 }
 
+Sign declared_sign(SignDomain declared) {
+  switch (declared) {
+    case SignDomain::Any: return Sign::Unknown;
+    case SignDomain::NonNegative: return Sign::NonNegative;
+    case SignDomain::Positive: return Sign::Positive;
+    case SignDomain::Negative: return Sign::Negative;
+  }
+  return Sign::Unknown;
+}
+
 Sign call_sign(const Expr& expr, const Program& program) {
   constexpr std::array positive = {"exp", "exp2", "normal_pdf", "sigmoid", "softplus", "normal_cdf", "erfc"};
   constexpr std::array non_negative = {"abs", "relu", "sqrt"};
@@ -92,8 +102,7 @@ Sign sign_of(const Expr& expr, const Program& program) {
     case NodeKind::Access: {
       if (const Definition* definition = program.find_definition(expr->tensor)) return definition->scan ? Sign::Unknown : sign_of(definition->body, program);
       const InputDecl* input = program.find_input(expr->tensor);
-      if (!input || input->sign == SignDomain::Any) return Sign::Unknown;
-      return input->sign == SignDomain::Positive ? Sign::Positive : Sign::NonNegative;
+      return input ? declared_sign(input->sign) : Sign::Unknown;
     }
     case NodeKind::Call: return call_sign(expr, program);
     case NodeKind::Reduce: {

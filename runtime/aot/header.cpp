@@ -27,7 +27,7 @@ std::string quoted(std::string text, const std::string& margin) {
 }
 
 std::string sign_text(SignDomain sign) {
-  return sign == SignDomain::Positive ? ", > 0" : sign == SignDomain::NonNegative ? ", >= 0" : "";
+  return sign == SignDomain::Any ? "" : fmt::format(", {} 0", comparison(sign));
 }
 
 std::string field(const TensorArgument& tensor) {

@@ -200,7 +200,8 @@ TEST_CASE("variances, noise and parameters outside of an operation's domain") {
   const Shapes bounded = {{"k", {3}}, {"alpha", {}}, {"beta", {}}};
   const Shapes gamma = {{"shape", {2, 3}}, {"rate", {2, 3}}, {"c", {}}, {"gamma", {}}};
   const Shapes poisson = {{"rate", {2, 3}}, {"c", {}}, {"gamma", {}}};
-  const Shapes natural = {{"m", {2, 3}}, {"s", {2, 3}}};
+  const Shapes moments = {{"m", {2, 3}}, {"s", {2, 3}}};
+  const Shapes natural = {{"alpha", {2, 3}}, {"beta", {2, 3}}};
   const std::vector<Refusal> refusals = {
       {"probact.moments",
        {{"mu", {2, 3}}, {"var", {2, 3}}, {"sigma", {3}}},
@@ -215,8 +216,10 @@ TEST_CASE("variances, noise and parameters outside of an operation's domain") {
       {"sp_gru.gamma_activation", gamma, "shape", 0, "shape[0,0] = 0, but shape is declared > 0"},
       {"sp_gru.gamma_activation", gamma, "rate", -2, "rate[0,0] = -2, but rate is declared > 0"},
       {"sp_gru.poisson_activation", poisson, "rate", 0, "rate[0,0] = 0, but rate is declared > 0"},
-      {"sp_gru.gamma_natural", natural, "s", 0, "s[0,0] = 0, but s is declared > 0"},
-      {"sp_gru.gaussian_natural", natural, "s", -1, "s[0,0] = -1, but s is declared > 0"},
+      {"sp_gru.gamma_natural", moments, "s", 0, "s[0,0] = 0, but s is declared > 0"},
+      {"sp_gru.gaussian_natural", moments, "s", -1, "s[0,0] = -1, but s is declared > 0"},
+      {"sp_gru.gamma_moments", natural, "beta", 1, "beta[0,0] = 1, but beta is declared < 0"},
+      {"sp_gru.gaussian_moments", natural, "beta", 0, "beta[0,0] = 0, but beta is declared < 0"},
   };
   const Workshop shop;
   for (const Refusal& refusal : refusals) {

@@ -44,7 +44,7 @@ const Affine n = Symbol::axis(1);
 
 TEST_CASE("declarations") {
   const Program program = parse(
-      "dtype f64\ndim S dynamic, N, R = 14\nindex s:S, k in 0..3, j:2*N+1\ninput a[S,2*N-1]: f32 >= 0, b > 0, c\n"
+      "dtype f64\ndim S dynamic, N, R = 14\nindex s:S, k in 0..3, j:2*N+1\ninput a[S,2*N-1]: f32 >= 0, b > 0, c, n < 0\n"
       "let d[s]: f32 = 1\noutput d\noutput e[s, t in s..R] = 2\n",
       "dir/model.mox");
   CHECK(program.name == "model");
@@ -57,6 +57,7 @@ TEST_CASE("declarations") {
         InputDecl{"a", DType::f32, {Symbol::dim("S"), N * 2 - Affine(1)}, SignDomain::NonNegative});
   CHECK(program.inputs[1] == InputDecl{"b", DType::f64, {}, SignDomain::Positive});
   CHECK(program.inputs[2].sign == SignDomain::Any);
+  CHECK(program.inputs[3].sign == SignDomain::Negative);
   CHECK(program.definitions[0].output);
   CHECK(program.definitions[0].line == 5);
   CHECK(program.definitions[0].dtype == DType::f32);

@@ -149,10 +149,12 @@ TEST_CASE("of a covariance only the diagonal must not be negative") {
 }
 
 TEST_CASE("inputs keep what they are declared to be") {
-  const std::string text = "dim N\nindex n:N\ninput x[N] > 0, w[N] >= 0\noutput y[n] = x[n]*w[n]\n";
-  check_message(text, {{"N", 2}}, {{"x", {1, 1}}, {"w", {0, 0}}}, kNegvar, "");
-  check_message(text, {{"N", 2}}, {{"x", {1, 0}}, {"w", {0, 0}}}, kNegvar,
-                "x must not be negative at n = 1 (value 0); it is an input");
+  const std::string text = "dim N\nindex n:N\ninput x[N] > 0, w[N] >= 0, b[N] < 0\noutput y[n] = x[n]*w[n] + b[n]\n";
+  check_message(text, {{"N", 2}}, {{"x", {1, 1}}, {"w", {0, 0}}, {"b", {-1, -1}}}, kNegvar, "");
+  check_message(text, {{"N", 2}}, {{"x", {1, 0}}, {"w", {0, 0}}, {"b", {-1, -1}}}, kNegvar,
+                "x is not > 0 at n = 1 (value 0); it is an input");
+  check_message(text, {{"N", 2}}, {{"x", {1, 1}}, {"w", {0, 0}}, {"b", {-1, 0}}}, kNegvar,
+                "b is not < 0 at n = 1 (value 0); it is an input");
 }
 
 TEST_CASE("a recurrence is checked at every step") {

@@ -69,7 +69,7 @@ class ProgramMaker {
       elements *= expr_.size_of(size);
       input.shape.push_back(size);
     }
-    if (random_.chance(35)) input.sign = random_.chance(50) ? SignDomain::Positive : SignDomain::NonNegative;
+    if (random_.chance(35)) input.sign = random_.pick<SignDomain>({SignDomain::Positive, SignDomain::NonNegative, SignDomain::Negative});
     sample_.program.inputs.push_back(input);
   }
 
@@ -325,6 +325,7 @@ TensorValues random_inputs(const Program& program, const DimValues& dims, unsign
       x = random.real(-1, 1);
       if (input.sign == SignDomain::Positive) x = 0.3 + std::abs(x);
       if (input.sign == SignDomain::NonNegative) x = std::abs(x);
+      if (input.sign == SignDomain::Negative) x = -0.3 - std::abs(x);
       x = static_cast<float>(x);  // the same in both precisions
     }
     values.emplace(input.name, std::move(tensor));

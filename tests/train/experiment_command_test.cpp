@@ -104,7 +104,7 @@ TEST_CASE("ProbAct with less data and noisy inputs, recurrent networks with digi
   const Outcome negative = frames.moxie({"train", "sp-gru", "--cell", "gru-gamma", "--frame-noise", "0.1", "--data",
                                          "moving-mnist", "--data-dir", data, "--sequences", "20", "--out", "refused"});
   CHECK(negative.code == 1);
-  CHECK(negative.err.find("but units of this network read non-negative values only") != std::string::npos);
+  CHECK(negative.err.find("but units of this network read values >= 0 only") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(frames.path("refused")));
   for (const auto& cell : cells) CHECK(cell.at("variance_angle_30").get<double>() > 0);
 }

@@ -42,14 +42,10 @@ std::string coordinates(std::size_t element, const std::vector<std::int64_t>& sh
 void check_values(const InputDecl& input, const HostTensor& tensor, const std::string& file) {
   const std::vector<double> values = to_doubles(tensor);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const bool allowed =
-        input.sign == SignDomain::Any || values[i] > 0 || (values[i] == 0 && input.sign == SignDomain::NonNegative);
-    if (std::isfinite(values[i]) && allowed) continue;
+    if (std::isfinite(values[i]) && admits(input.sign, values[i])) continue;
     throw DataError(fmt::format(
         "{}: {}{} = {}, but {} is declared {}", file, input.name, coordinates(i, tensor.shape), values[i], input.name,
-        input.sign == SignDomain::Positive      ? "> 0"
-        : input.sign == SignDomain::NonNegative ? ">= 0"
-                                                : "without a range: a finite number is wanted"));
+        input.sign == SignDomain::Any ? "without a range: a finite number is wanted" : fmt::format("{} 0", comparison(input.sign))));
   }
 }
 

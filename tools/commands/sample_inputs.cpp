@@ -26,9 +26,12 @@ std::vector<double> sample_values(SignDomain sign, std::size_t count, std::uint6
   std::uniform_real_distribution<double> non_negative(0.1, 0.9), positive(0.5, 1.5);
   std::vector<double> values(count);
   for (double& value : values) {
-    value = sign == SignDomain::Any           ? any(random)
-            : sign == SignDomain::NonNegative ? non_negative(random)
-                                              : positive(random);
+    switch (sign) {
+      case SignDomain::Any: value = any(random); break;
+      case SignDomain::NonNegative: value = non_negative(random); break;
+      case SignDomain::Positive: value = positive(random); break;
+      case SignDomain::Negative: value = -positive(random); break;
+    }
     value = static_cast<double>(static_cast<float>(value));
   }
   return values;

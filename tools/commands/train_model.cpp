@@ -130,13 +130,13 @@ void check_features(const Network& network, const Matrix& x, const Encoding& enc
   const InputDecl* input = network.predict.find_input("x");
   if (!input || input->sign == SignDomain::Any) return;
   const auto refused = std::ranges::find_if(
-      x.values, [&](float value) { return input->sign == SignDomain::Positive ? !(value > 0) : !(value >= 0); });
+      x.values, [&](float value) { return !admits(input->sign, value); });
   if (refused == x.values.end()) return;
   const auto at = static_cast<std::size_t>(refused - x.values.begin());
   throw DataError(
-      fmt::format("{} of sample {} is {:g}, but units of this network read {} values only; choose another kind",
+      fmt::format("{} of sample {} is {:g}, but units of this network read values {} 0 only; choose another kind",
                   encoding.feature_names().at(at % x.columns), at / x.columns, *refused,
-                  input->sign == SignDomain::Positive ? "positive" : "non-negative"));
+                  comparison(input->sign)));
 }
 
 Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device)
