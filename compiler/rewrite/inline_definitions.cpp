@@ -13,13 +13,22 @@ namespace {
 constexpr double kTrivialCost = 4;
 /// From about one exponential on, a definition without long axes is worth a place in memory.
 constexpr double kTableCost = 8;
-/// A definition larger than this many times the largest input or output never exists in memory.
+/// A definition larger than this many times the largest input or output never exists in memory, unless a sum is as large, which must.
 constexpr double kRoomFactor = 4;
 
 bool is_element_wise(const Expr& body) {
   bool result = true;
   visit(body, [&](const Expr& e) { result &= e->kind != NodeKind::Reduce && e->kind != NodeKind::LinearAlgebra; });
   return result;
+}
+
+/// Of definitions that cannot be inlined.
+double largest_kept(const Program& program) {
+  double largest = 0;
+  for (const Definition& definition : program.definitions) {
+    if (!is_element_wise(definition.body)) largest = std::max(largest, assumed_size(definition.axes));
+  }
+  return largest;
 }
 
 /// Whether a definition of a scan is read at another step: then it is there to be read, once computed.
@@ -68,9 +77,10 @@ bool is_element_axis(const Definition& definition, std::uint32_t axis) {
 
 class Inliner {
  public:
-  explicit Inliner(const Program& program) : room_(kRoomFactor * largest_tensor(program)), converted_(read_converted(program)) {}
+  explicit Inliner(const Program& program) : room_(std::max(kRoomFactor * largest_tensor(program), largest_kept(program))), converted_(read_converted(program)) {}
 
   void run(Program& program) {
+    find_stored(program);
     for (Definition& definition : program.definitions) {
       consumer_ = &definition;
       const auto inline_access = [this](const Expr& expr, const Scope& scope) { return replaced(expr, scope); };
@@ -80,6 +90,18 @@ class Inliner {
   }
 
  private:
+  /// What one use does not take in is in memory for all.
+  void find_stored(const Program& program) {
+    for (const Definition& definition : program.definitions) {
+      consumer_ = &definition;
+      rewrite_bottom_up(definition.body, Scope::of(definition), [&](const Expr& expr, const Scope& scope) {
+        const Definition* producer = expr->kind == NodeKind::Access ? program.find_definition(expr->tensor) : nullptr;
+        if (producer && is_element_wise(producer->body) && cost(producer->body) >= kTableCost && !worth_inlining(*producer, expr, scope)) stored_.insert(producer->name);
+        return expr;
+      });
+    }
+  }
+
   Expr replaced(const Expr& expr, const Scope& scope) const {
     if (expr->kind != NodeKind::Access) return expr;
     const auto found = candidates_.find(expr->tensor);
@@ -95,11 +117,12 @@ class Inliner {
 
   bool worth_inlining(const Definition& producer, const Expr& use, const Scope& scope) const {
     if (assumed_size(producer.axes) > room_) return true;
+    if (stored_.contains(producer.name)) return false;
     const double producer_cost = cost(producer.body);
     const bool has_long_axis = std::ranges::any_of(producer.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
     if (!has_long_axis && (producer_cost >= kTableCost || converted_.contains(producer.name))) return false;
-    if (is_triangle(producer) && !is_triangle(*consumer_)) return false;
     if (producer_cost <= kTrivialCost) return true;
+    if (is_triangle(producer) && !is_triangle(*consumer_)) return false;
     // A consumer that is itself about to go into others is no loop yet.
     if (producer_cost < kTableCost && !consumer_->output && is_element_wise(consumer_->body)) return true;
     // Loops around the use that the producer does not know repeat it, unless they are inner loops, which hoisting takes care of.
@@ -115,6 +138,7 @@ class Inliner {
 
   double room_;
   std::set<std::string> converted_;  // in memory anyway, if they have no long axis
+  std::set<std::string> stored_;
   const Definition* consumer_ = nullptr;
   std::map<std::string, Definition> candidates_;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/ir/evaluate.h"
+#include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
 
 using namespace moxie;
@@ -182,4 +183,30 @@ TEST_CASE("a sum along rows keeps a sum per column first") {
   CHECK(split[0].axes.size() == 2);
   CHECK(definitions("x[s,c,i,j]*t[s,j,c]").size() == 1);  // the rows of t run along c
   CHECK(definitions("exp(x[s,0,i,j]*(c + 1))").size() == 1);  // every element of y reads the same rows
+}
+
+TEST_CASE("what is as large as a sum that must be kept is kept too, where loops would compute it again") {
+  const Program result = optimised(R"(dim S dynamic, N = 20
+index s:S, n:N, m:N, k:N
+input x[S,N], W[N,N]
+let c[s,n,m] = sum[k](W[n,k]*x[s,k]*W[m,k])
+let e[s,n,m] = exp(tanh(c[s,n,m]))
+output y[s,k] = sum[n,m](W[n,k]*W[m,k]*e[s,n,m])
+)",
+                                   {{"S", 3}, {"N", 20}});
+  CHECK(result.find_definition("e"));
+}
+
+TEST_CASE("what one reader must find in memory is computed again by no other") {
+  const Program result = optimised(R"(dim S dynamic, N = 20, R = 5
+index s:S, n:N, r:R
+input x[S,N], w[R]
+let e[s,n] = exp(tanh(x[s,n]))
+output y[s,n] = 1 + e[s,n]
+output z[s,r,n] = w[r]*e[s,n]
+)",
+                                   {{"S", 3}, {"N", 20}, {"R", 5}});
+  int exponentials = 0;
+  for (const Definition& definition : result.definitions) visit(definition.body, [&](const Expr& e) { exponentials += is_call(e, "exp"); });
+  CHECK(exponentials == 1);
 }
