@@ -31,6 +31,17 @@ TEST_CASE("a table holds means, deviations and published figures") {
                   "| tanh |  | 0.15 |\n") != std::string::npos);
 }
 
+TEST_CASE("a table says what was measured with other settings") {
+  Json shorter = measured("tanh", "mnist", 0.03);
+  shorter["settings"] = {"epochs=9", "batch=64"};
+  const Experiment& table3 = find_experiment("table3");
+  const auto table = table_of(table3, {measured("tanh", "letter", 0.1), shorter});
+  REQUIRE(table.size() == 2);
+  CHECK(table[0].settings.empty());
+  CHECK(table[1].settings == "epochs=9, batch=64");
+  CHECK(markdown(table3, table).find("With epochs=9, batch=64: tanh on mnist.\n") != std::string::npos);
+}
+
 TEST_CASE("published figures of a data set stand beside every method") {
   const Experiment& regression = find_experiment("regression");
   Json yacht = {{"row", "GPN variational"}, {"column", "yacht"}, {"rmse", 0.5}, {"log_likelihood", -1}};

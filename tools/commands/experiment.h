@@ -77,6 +77,7 @@ std::vector<Cell> cells_of(const Experiment& experiment, const ExperimentOptions
 /// Mean and standard deviation of a metric over the replicates of a row and column.
 struct TableEntry {
   std::string row, column, metric;
+  std::string settings = {};  // with which all of them were measured
   double mean = 0, deviation = 0;
   std::size_t count = 0;
   const PublishedFigure* published = nullptr;

@@ -27,7 +27,8 @@ std::optional<Json> train_cell(const TrainConfig& config, const Workplace& workp
                                const std::function<void(TrainingRun&, const Dataset&, Json&)>& add) {
   const Dataset data = load_dataset(config.data, load_options(config));
   TrainingRun run(config, data, workplace.device);
-  const bool begun = fs::exists(workplace.folder / "checkpoint.safetensors");
+  const bool begun = fs::exists(workplace.folder / "checkpoint.safetensors") &&
+                     to_json(RunFolder::open(workplace.folder).read_config()) == to_json(config);
   if (!begun) fs::remove_all(workplace.folder);
   const RunFolder folder =
       begun ? RunFolder::open(workplace.folder) : RunFolder::create(workplace.folder, config, "moxie experiment");
