@@ -96,8 +96,9 @@ TEST_CASE("a folder holds one experiment") {
   CHECK(other.err.find("choose another --out") != std::string::npos);
   const Outcome same_entry = shop.moxie({"experiment", "clt", "--out", "out", "--rows", "1", "--set", "epochs=2"});
   CHECK(same_entry.code == 1);
-  CHECK(same_entry.err.find("'1' on random initialisation was measured there for experiment \"clt\" with settings []") !=
-        std::string::npos);
+  CHECK(
+      same_entry.err.find("'1' on random initialisation was measured there for experiment \"clt\" with settings []") !=
+      std::string::npos);
   const Outcome unknown = shop.moxie({"experiment", "table5"});
   CHECK(unknown.code == 2);
   CHECK(unknown.err.find("there is no experiment 'table5'; known: table3") != std::string::npos);

@@ -72,11 +72,11 @@ void check_measurements(const ExperimentChoice& choice, const std::vector<Cell>&
     });
     const Json experiment = measured.value("experiment", Json()), settings = measured.value("settings", Json());
     if (experiment == choice.name && (!same_entry || settings == Json(choice.options.settings))) continue;
-    throw DataError(fmt::format("{}: '{}' on {} was measured there for experiment {} with settings {}, not {} with {}; "
-                                "choose another --out",
-                                choice.options.out.string(), measured.at("row").get<std::string>(),
-                                measured.at("column").get<std::string>(), experiment.dump(), settings.dump(),
-                                Json(choice.name).dump(), Json(choice.options.settings).dump()));
+    throw DataError(fmt::format(
+        "{}: '{}' on {} was measured there for experiment {} with settings {}, not {} with {}; "
+        "choose another --out",
+        choice.options.out.string(), measured.at("row").get<std::string>(), measured.at("column").get<std::string>(),
+        experiment.dump(), settings.dump(), Json(choice.name).dump(), Json(choice.options.settings).dump()));
   }
 }
 
