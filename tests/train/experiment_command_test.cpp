@@ -48,6 +48,13 @@ TEST_CASE("regression, many seeds, and measurements without data") {
   CHECK(shop.moxie(tiny("regression", "synthetic-regression")).code == 0);
   const nlohmann::json sets = results(shop, "regression").at("table");
   for (const auto& entry : sets) CHECK(entry.at("count") == 2);
+  for (const auto& measured : results(shop, "regression").at("measurements")) {
+    if (measured.at("row") != "GPN variances ensemble") continue;
+    double errors = 0;
+    for (const auto& member : measured.at("members")) errors += member.at("rmse").get<double>() / 5;
+    CHECK(measured.at("members").size() == 5);
+    CHECK(measured.at("rmse").get<double>() < errors);
+  }
   const Workshop seeds;
   CHECK(seeds.moxie(tiny("seeds", "synthetic,synthetic-regression")).code == 0);
   const nlohmann::json runs = results(seeds, "seeds").at("measurements");
@@ -65,12 +72,33 @@ TEST_CASE("regression, many seeds, and measurements without data") {
   CHECK(results(iteration, "table4").at("measurements").at(0).at("milliseconds").get<double>() > 0);
 }
 
+TEST_CASE("parts of an experiment make one table") {
+  const Workshop shop;
+  const std::vector<std::string> part = {"experiment", "clt", "--out", "out", "--replicates", "1", "--rows"};
+  const auto measure = [&](std::vector<std::string> arguments, const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    CHECK(shop.moxie(arguments).code == 0);
+  };
+  measure(part, {"5", "--set", "epochs=2"});
+  measure(part, {"1"});
+  const nlohmann::json both = results(shop, "clt").at("measurements");
+  REQUIRE(both.size() == 2);
+  CHECK(both.at(0).at("row") == "1");  // in the order of the experiment, not of the commands
+  CHECK(both.at(0).at("settings").empty());
+  CHECK(both.at(1).at("settings") == nlohmann::json({"epochs=2"}));
+}
+
 TEST_CASE("a folder holds one experiment") {
   const Workshop shop;
   CHECK(shop.moxie({"experiment", "clt", "--out", "out", "--rows", "1", "--replicates", "1"}).code == 0);
   const Outcome other = shop.moxie(tiny("table3", "synthetic"));
   CHECK(other.code == 1);
   CHECK(other.err.find("choose another --out") != std::string::npos);
+  const Outcome same_entry = shop.moxie({"experiment", "clt", "--out", "out", "--rows", "1", "--set", "epochs=2"});
+  CHECK(same_entry.code == 1);
+  CHECK(
+      same_entry.err.find("'1' on random initialisation was measured there for experiment \"clt\" with settings []") !=
+      std::string::npos);
   const Outcome unknown = shop.moxie({"experiment", "table5"});
   CHECK(unknown.code == 2);
   CHECK(unknown.err.find("there is no experiment 'table5'; known: table3") != std::string::npos);

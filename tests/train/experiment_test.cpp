@@ -31,6 +31,17 @@ TEST_CASE("a table holds means, deviations and published figures") {
                   "| tanh |  | 0.15 |\n") != std::string::npos);
 }
 
+TEST_CASE("a table says what was measured with other settings") {
+  Json shorter = measured("tanh", "mnist", 0.03);
+  shorter["settings"] = {"epochs=9", "batch=64"};
+  const Experiment& table3 = find_experiment("table3");
+  const auto table = table_of(table3, {measured("tanh", "letter", 0.1), shorter});
+  REQUIRE(table.size() == 2);
+  CHECK(table[0].settings.empty());
+  CHECK(table[1].settings == "epochs=9, batch=64");
+  CHECK(markdown(table3, table).find("With epochs=9, batch=64: tanh on mnist.\n") != std::string::npos);
+}
+
 TEST_CASE("published figures of a data set stand beside every method") {
   const Experiment& regression = find_experiment("regression");
   Json yacht = {{"row", "GPN variational"}, {"column", "yacht"}, {"rmse", 0.5}, {"log_likelihood", -1}};
@@ -42,7 +53,7 @@ TEST_CASE("published figures of a data set stand beside every method") {
 
 TEST_CASE("an experiment's cells") {
   const Experiment& regression = find_experiment("regression");
-  CHECK(cells_of(regression, {}).size() == 4 * (8 * 20 + 5));  // the protein set has five splits
+  CHECK(cells_of(regression, {}).size() == 5 * (8 * 20 + 5));  // the protein set has five splits
   ExperimentOptions options;
   options.rows = {"GPN variances"};
   options.columns = {"protein-tertiary-structure", "synthetic-regression"};
@@ -53,7 +64,7 @@ TEST_CASE("an experiment's cells") {
   options.rows = {"GPN"};
   CHECK_THROWS_WITH_AS(cells_of(regression, options),
                        "experiment regression has no row 'GPN'; it has: GPN variances, GPN variances predictive, "
-                       "GPN variances recalibrated, GPN variational",
+                       "GPN variances ensemble, GPN variances recalibrated, GPN variational",
                        UsageError);
   CHECK_THROWS_WITH_AS(
       find_experiment("table5"),

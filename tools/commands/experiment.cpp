@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <tuple>
 
 #include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
@@ -43,13 +45,38 @@ std::string today() {
                      static_cast<unsigned>(day.day()));
 }
 
-/// The settings that all measurements in a folder share. Throws DataError if those there were made with others.
-void check_settings(const fs::path& file, const std::string& experiment, const std::vector<std::string>& settings) {
-  const std::string wanted = Json({{"experiment", experiment}, {"settings", settings}}).dump() + "\n";
-  if (!fs::exists(file)) return atomic_write(file, wanted);
-  if (const std::string there = read_file(file); there != wanted) {
-    throw DataError(fmt::format("{}: the measurements there are of {}, not of {}; choose another --out", file.string(),
-                                there.substr(0, there.size() - 1), wanted.substr(0, wanted.size() - 1)));
+/// The measurements in a folder, in the order of the experiment's columns, rows and replicates.
+std::vector<Json> read_measurements(const Experiment& experiment, const fs::path& folder) {
+  std::vector<Json> all;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") continue;
+    Json known = Json::parse(read_file(entry.path()), nullptr, false);
+    if (known.is_object() && known.contains("row")) all.push_back(std::move(known));
+  }
+  std::ranges::sort(all, {}, [&](const Json& measured) {
+    const std::string column = measured.at("column"), row = measured.at("row");
+    return std::tuple(std::ranges::find(experiment.columns, column) - experiment.columns.begin(), column,
+                      std::ranges::find(experiment.rows, row) - experiment.rows.begin(),
+                      measured.at("replicate").get<std::size_t>());
+  });
+  return all;
+}
+
+/// Throws DataError if the folder holds measurements that those of `cells` cannot stand beside: of another experiment,
+/// or of the same row and column with other settings.
+void check_measurements(const ExperimentChoice& choice, const std::vector<Cell>& cells,
+                        const std::vector<Json>& measurements) {
+  for (const Json& measured : measurements) {
+    const bool same_entry = std::ranges::any_of(cells, [&](const Cell& cell) {
+      return cell.row == measured.at("row") && cell.column == measured.at("column");
+    });
+    const Json experiment = measured.value("experiment", Json()), settings = measured.value("settings", Json());
+    if (experiment == choice.name && (!same_entry || settings == Json(choice.options.settings))) continue;
+    throw DataError(fmt::format(
+        "{}: '{}' on {} was measured there for experiment {} with settings {}, not {} with {}; "
+        "choose another --out",
+        choice.options.out.string(), measured.at("row").get<std::string>(), measured.at("column").get<std::string>(),
+        experiment.dump(), settings.dump(), Json(choice.name).dump(), Json(choice.options.settings).dump()));
   }
 }
 
@@ -64,7 +91,13 @@ std::optional<Json> result_of(const Experiment& experiment, const Cell& cell, co
   const std::optional<Json> measured = experiment.measure(cell, workplace);
   if (!measured) return std::nullopt;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  Json result = {{"row", cell.row}, {"column", cell.column}, {"replicate", cell.replicate}, {"seconds", seconds}};
+  Json result = {{"experiment", experiment.name},
+                 {"row", cell.row},
+                 {"column", cell.column},
+                 {"replicate", cell.replicate},
+                 {"settings", workplace.options.settings},
+                 {"commit", kCommit},
+                 {"seconds", seconds}};
   result.update(*measured);
   atomic_write(file, result.dump() + "\n");
   fs::remove_all(workplace.folder);
@@ -80,13 +113,13 @@ void write_tables(const Experiment& experiment, const ExperimentChoice& choice, 
       {"version", MOXIE_VERSION},
       {"commit", kCommit},
       {"date", today()},
-      {"settings", choice.options.settings},
       {"published", experiment.source},
       {"table", Json::array()},
       {"measurements", measurements}};
   for (const TableEntry& entry : table) {
     Json row = {{"row", entry.row},   {"column", entry.column},       {"metric", entry.metric},
                 {"mean", entry.mean}, {"deviation", entry.deviation}, {"count", entry.count}};
+    if (!entry.settings.empty()) row["settings"] = entry.settings;
     if (entry.published) row["published"] = entry.published->value;
     if (entry.published && entry.published->deviation) row["published_deviation"] = *entry.published->deviation;
     json["table"].push_back(row);
@@ -112,26 +145,25 @@ int run_experiment(ExperimentChoice choice) {
   const std::vector<Cell> cells = cells_of(experiment, choice.options);
   with_settings(TrainConfig(), choice.options.settings);
   fs::create_directories(out / "measurements");
-  check_settings(out / "settings.json", choice.name, choice.options.settings);
+  check_measurements(choice, cells, read_measurements(experiment, out / "measurements"));
   const std::shared_ptr<Device> device = open_chosen_device(choice.device);
   const StopSignals signals;
-  std::vector<Json> measurements;
+  std::size_t done = 0;
   for (const Cell& cell : cells) {
     const Workplace workplace{choice.options, device, out / "runs" / cell.key(), StopSignals::received};
     const std::optional<Json> result =
         result_of(experiment, cell, workplace, out / "measurements" / (cell.key() + ".json"));
     if (!result || StopSignals::received()) {
-      fmt::print("stopped   after {} of {} measurements; the same command goes on with it\n", measurements.size(),
-                 cells.size());
+      fmt::print("stopped   after {} of {} measurements; the same command goes on with it\n", done, cells.size());
       return 0;
     }
-    measurements.push_back(*result);
+    ++done;
     if (choice.json) continue;
-    fmt::print("{:>4}/{}  {}, {}, {}{}\n", measurements.size(), cells.size(), cell.row, cell.column, cell.replicate,
+    fmt::print("{:>4}/{}  {}, {}, {}{}\n", done, cells.size(), cell.row, cell.column, cell.replicate,
                in_short(experiment, *result));
     std::fflush(stdout);
   }
-  write_tables(experiment, choice, measurements);
+  write_tables(experiment, choice, read_measurements(experiment, out / "measurements"));
   return 0;
 }
 
@@ -151,7 +183,7 @@ Work add_experiment(CLI::App& app) {
   app.add_option("experiment", choice->name, experiment_list())->required();
   app.add_option("--out", options.out,
                  "where measurements and tables go; experiments/NAME if not given. What is there "
-                 "already is not measured again");
+                 "already is not measured again, and is in the tables as well");
   app.add_option("--data-dir", options.data_dir, "where the data sets lie")->capture_default_str();
   app.add_option("--rows", options.rows, "methods, all if not given, as in --rows 'GPN means,tanh'")->delimiter(',');
   app.add_option("--columns", options.columns, "data sets, all of the experiment if not given")->delimiter(',');

@@ -1,5 +1,6 @@
 // From measurements to tables.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -26,6 +27,10 @@ TableEntry& entry_for(std::vector<TableEntry>& table, const std::string& row, co
   return found != table.end() ? *found : table.emplace_back(TableEntry{row, column, metric});
 }
 
+std::string settings_of(const nlohmann::ordered_json& measured) {
+  return fmt::format("{}", fmt::join(measured.value("settings", std::vector<std::string>()), ", "));
+}
+
 /// Adds one value to a mean and a sum of squared distances from it.
 void add(TableEntry& entry, double value) {
   ++entry.count;
@@ -44,6 +49,21 @@ std::vector<std::string> names(const std::vector<TableEntry>& table, std::string
 
 std::string with_deviation(double value, std::optional<double> deviation) {
   return deviation ? fmt::format("{:.4g} ± {:.2g}", value, *deviation) : fmt::format("{:.4g}", value);
+}
+
+/// What was measured with settings other than the usual ones, a line for each choice of them.
+std::string notes_on_settings(const std::vector<TableEntry>& table) {
+  std::string text;
+  for (const std::string& settings : names(table, &TableEntry::settings)) {
+    if (settings.empty()) continue;
+    std::vector<std::string> cells;
+    for (const TableEntry& entry : table) {
+      std::string cell = fmt::format("{} on {}", entry.row, entry.column);
+      if (entry.settings == settings && std::ranges::find(cells, cell) == cells.end()) cells.push_back(std::move(cell));
+    }
+    text += fmt::format("\nWith {}: {}.\n", settings, fmt::join(cells, "; "));
+  }
+  return text;
 }
 
 std::string cell_text(const TableEntry& entry) {
@@ -68,7 +88,9 @@ std::vector<TableEntry> table_of(const Experiment& experiment,
   for (const std::string& metric : experiment.metrics) {
     for (const nlohmann::ordered_json& measured : measurements) {
       if (!measured.contains(metric) || !measured[metric].is_number()) continue;
-      add(entry_for(table, measured.at("row"), measured.at("column"), metric), measured[metric].get<double>());
+      TableEntry& entry = entry_for(table, measured.at("row"), measured.at("column"), metric);
+      entry.settings = settings_of(measured);
+      add(entry, measured[metric].get<double>());
     }
   }
   for (TableEntry& entry : table) {
@@ -98,7 +120,7 @@ std::string markdown(const Experiment& experiment, const std::vector<TableEntry>
   }
   if (!experiment.source.empty() && !experiment.published.empty())
     text += fmt::format("\nIn brackets: {}.\n", experiment.source);
-  return text + "Mean ± standard deviation over the replicates.\n";
+  return text + "\nMean ± standard deviation over the replicates.\n" + notes_on_settings(table);
 }
 
 }  // namespace moxie
