@@ -111,10 +111,14 @@ std::optional<Json> measure_frames(const Cell& cell, const Workplace& workplace)
   TrainConfig config;
   config.data = cell.column;
   config.data_dir = workplace.options.data_dir.string();
+  config.sequences = 2000;
   config.angle_spread = 15;
+  // An uncertain weight adds its variance times the square of what it reads, and so makes states uncertain that are
+  // unlike those of the training; with the usual 1e-4 the variances hardly saw noise.
+  config.weight_variance = 1e-2;
   config.batch = 32;
   config.epochs = 60;
-  config.rate = 5e-3;
+  config.rate = 2e-3;
   config = with_method(config, cell.row, workplace.options.settings);
   config.seed = cell.replicate + 1;
   check(config);

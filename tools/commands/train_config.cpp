@@ -348,7 +348,8 @@ bool is_convolutional(const TrainConfig& config) { return config.model == "proba
 
 std::size_t ensemble_size(const TrainConfig& config) {
   const bool drops = config.model == "sp-gru" && config.cell == "mc-lstm";
-  return drops || (config.model == "probact" && config.evaluation == "ensemble") ? config.samples : 1;
+  const bool draws = config.model == "probact" && config.evaluation == "ensemble" && config.sigma != "none";
+  return drops || draws ? config.samples : 1;
 }
 
 OptimiserOptions optimiser_options(const TrainConfig& config) {
