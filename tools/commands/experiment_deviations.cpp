@@ -112,7 +112,8 @@ std::optional<Json> measure_frames(const Cell& cell, const Workplace& workplace)
   config.data = cell.column;
   config.data_dir = workplace.options.data_dir.string();
   config.sequences = 2000;
-  config.angle_spread = 15;
+  config.angle_spread = 30;
+  config.speed_spread = 2;
   // An uncertain weight adds its variance times the square of what it reads, and so makes states uncertain that are
   // unlike those of the training; with the usual 1e-4 the variances hardly saw noise.
   config.weight_variance = 1e-2;
