@@ -94,9 +94,13 @@ void add_cost(TrainingRun& run, const Dataset& data, Json& result) {
 std::optional<Json> measure_probact(const Cell& cell, const Workplace& workplace) {
   TrainConfig config;
   config.rate = 1e-3;
+  config.lowest_rate = 1e-4;
   config.batch = 64;
-  config.patience = 15;
+  config.patience = 3;
   config.epochs = 40;
+  config.weight_decay = 1e-4;      // keeps weights from growing until the noise no longer matters
+  config.evaluation = "ensemble";  // the largest of several noisy values (pooling) is larger than that of their means
+  config.samples = 10;
   config.layers = {256, 256};
   set_data(cell.column, config);
   if (config.data == "cifar10") config.network = "vgg-small";
