@@ -98,12 +98,14 @@ std::optional<Json> measure_probact(const Cell& cell, const Workplace& workplace
   config.batch = 64;
   config.patience = 3;
   config.epochs = 40;
-  config.weight_decay = 1e-4;      // keeps weights from growing until the noise no longer matters
-  config.evaluation = "ensemble";  // the largest of several noisy values (pooling) is larger than that of their means
-  config.samples = 10;
+  config.weight_decay = 1e-4;  // keeps weights from growing until the noise no longer matters
   config.layers = {256, 256};
   set_data(cell.column, config);
-  if (config.data == "cifar10") config.network = "vgg-small";
+  if (config.data == "cifar10") {
+    config.network = "vgg-small";
+    config.evaluation = "ensemble";  // what is pooled and averaged in training has noise: without it all would be less
+    config.samples = 10;
+  }
   config.data_dir = workplace.options.data_dir.string();
   config = with_method(config, cell.row, workplace.options.settings);
   config.seed = cell.replicate + 1;
