@@ -120,9 +120,10 @@ std::optional<Json> measure_frames(const Cell& cell, const Workplace& workplace)
   config.sequences = 2000;
   config.angle_spread = 30;
   config.speed_spread = 2;
+  config.frame_noise = config.frame_noise_spread = 0.05;
   // An uncertain weight adds its variance times the square of what it reads, and so makes states uncertain that are
   // unlike those of the training; with the usual 1e-4 the variances hardly saw noise.
-  config.weight_variance = 3e-2;
+  config.weight_variance = 1e-2;
   config.batch = 32;
   config.epochs = 60;
   config.rate = 2e-3;
