@@ -119,8 +119,9 @@ TEST_CASE("frames that make no sense") {
       {[](MovingMnistOptions& o) { o.angle_spread = 200; }, "the spread of angles is 200, but must be from 0 to 180"},
       {[](MovingMnistOptions& o) { o.speed = -1; },
        "the speed is -1, but must be at least its spread and at most the side of a frame"},
-      {[](MovingMnistOptions& o) { o.noise = -0.1; }, "the noise is -0.1, but must be at least its spread"},
-      {[](MovingMnistOptions& o) { o.noise_spread = -0.1; }, "the spread of noise is -0.1, but must be 0 or positive"},
+      {[](MovingMnistOptions& o) { o.noise = -0.1; }, "the noise is -0.1, but must be 0 or positive"},
+      {[](MovingMnistOptions& o) { o.noise_spread = 0.1; },
+       "the spread of noise is 0.1, but must be from 0 to the noise"},
   };
   for (const Refusal& refusal : refusals) {
     MovingMnistOptions o = options();

@@ -127,8 +127,9 @@ void check(const MovingMnistOptions& o) {
   if (!(o.speed_spread >= 0)) refuse("the spread of speeds", o.speed_spread, "0 or positive");
   if (!(o.speed >= o.speed_spread) || o.speed > static_cast<double>(o.side))
     refuse("the speed", o.speed, "at least its spread and at most the side of a frame");
-  if (!(o.noise_spread >= 0)) refuse("the spread of noise", o.noise_spread, "0 or positive");
-  if (!(o.noise >= o.noise_spread) || !std::isfinite(o.noise)) refuse("the noise", o.noise, "at least its spread");
+  if (!(o.noise >= 0) || !std::isfinite(o.noise)) refuse("the noise", o.noise, "0 or positive");
+  if (!(o.noise_spread >= 0 && o.noise_spread <= o.noise))
+    refuse("the spread of noise", o.noise_spread, "from 0 to the noise");
 }
 
 Matrix moving_digits(const Matrix& images, std::size_t sequences, const MovingMnistOptions& o) {
