@@ -83,6 +83,25 @@ TEST_CASE("pooling keeps the mean, noise has its deviation") {
   CHECK(std::sqrt(squares) == doctest::Approx(0.5).epsilon(0.05));
 }
 
+TEST_CASE("the noise of a sequence lies within its spread") {
+  MovingMnistOptions o = options();
+  const Matrix clean = moving_digits(white(), 8, o);
+  o.noise = 0.3;
+  o.noise_spread = 0.2;
+  const Matrix noisy = moving_digits(white(), 8, o);
+  std::vector<double> deviations;
+  for (std::size_t k = 0; k < clean.rows; ++k) {
+    double squares = 0;
+    for (std::size_t p = 0; p < clean.columns; ++p)
+      squares += std::pow(noisy(k, p) - clean(k, p), 2) / static_cast<double>(clean.columns);
+    deviations.push_back(std::sqrt(squares));
+  }
+  const auto [least, most] = std::ranges::minmax(deviations);
+  CHECK(least > 0.09);
+  CHECK(most < 0.51);
+  CHECK(most - least > 0.1);
+}
+
 struct Refusal {
   void (*spoil)(MovingMnistOptions& options);
   const char* message;
@@ -101,6 +120,8 @@ TEST_CASE("frames that make no sense") {
       {[](MovingMnistOptions& o) { o.speed = -1; },
        "the speed is -1, but must be at least its spread and at most the side of a frame"},
       {[](MovingMnistOptions& o) { o.noise = -0.1; }, "the noise is -0.1, but must be 0 or positive"},
+      {[](MovingMnistOptions& o) { o.noise_spread = 0.1; },
+       "the spread of noise is 0.1, but must be from 0 to the noise"},
   };
   for (const Refusal& refusal : refusals) {
     MovingMnistOptions o = options();

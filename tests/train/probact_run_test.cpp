@@ -65,6 +65,18 @@ TEST_CASE("an ensemble gives means, and variances of what differs") {
   CHECK(outputs.at("variance").values == std::vector<double>{2});
 }
 
+TEST_CASE("an ensemble is judged by its own loss, and plain activations need no ensemble") {
+  const Dataset data = tiny::dataset();
+  TrainConfig chosen = config("ensemble");
+  chosen.sigma = "1";
+  TrainingRun noisy = tiny::run(chosen, data);
+  const Evaluation test = noisy.evaluate_best().test;
+  CHECK(test.loss == score_of(test.scores, "nll"));
+  CHECK(ensemble_size(chosen) == 5);
+  chosen.sigma = "none";
+  CHECK(ensemble_size(chosen) == 1);
+}
+
 void check_refused(void (*spoil)(TrainConfig& config), const char* message) {
   CAPTURE(message);
   TrainConfig chosen = config("mean");

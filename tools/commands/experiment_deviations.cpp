@@ -2,8 +2,10 @@
 // with digits that move otherwise.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
 
 #include "compiler/ir/philox.h"
 #include "tools/commands/command.h"
@@ -81,11 +83,15 @@ void add_variances(const TrainConfig& config, TrainingRun& run, Json& result) {
   }
 }
 
+/// The fastest of several predictions: other programs on the machine only make them slower.
 void add_cost(TrainingRun& run, const Dataset& data, Json& result) {
-  run.predict(data.test);
-  const auto start = std::chrono::steady_clock::now();
-  run.predict(data.test);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  constexpr int kRuns = 5;
+  double seconds = std::numeric_limits<double>::infinity();
+  for (int k = 0; k < kRuns; ++k) {
+    const auto start = std::chrono::steady_clock::now();
+    run.predict(data.test);
+    seconds = std::min(seconds, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
   result["predict_ms"] = 1e3 * seconds / static_cast<double>(data.test.rows());
 }
 
@@ -94,12 +100,18 @@ void add_cost(TrainingRun& run, const Dataset& data, Json& result) {
 std::optional<Json> measure_probact(const Cell& cell, const Workplace& workplace) {
   TrainConfig config;
   config.rate = 1e-3;
+  config.lowest_rate = 1e-4;
   config.batch = 64;
-  config.patience = 15;
+  config.patience = 3;
   config.epochs = 40;
+  config.weight_decay = 1e-4;  // keeps weights from growing until the noise no longer matters
   config.layers = {256, 256};
   set_data(cell.column, config);
-  if (config.data == "cifar10") config.network = "vgg-small";
+  if (config.data == "cifar10") {
+    config.network = "vgg-small";
+    config.evaluation = "ensemble";  // what is pooled and averaged in training has noise: without it all would be less
+    config.samples = 10;
+  }
   config.data_dir = workplace.options.data_dir.string();
   config = with_method(config, cell.row, workplace.options.settings);
   config.seed = cell.replicate + 1;
@@ -111,10 +123,16 @@ std::optional<Json> measure_frames(const Cell& cell, const Workplace& workplace)
   TrainConfig config;
   config.data = cell.column;
   config.data_dir = workplace.options.data_dir.string();
-  config.angle_spread = 15;
+  config.sequences = 2000;
+  config.angle_spread = 30;
+  config.speed_spread = 2;
+  config.frame_noise = config.frame_noise_spread = 0.05;
+  // An uncertain weight adds its variance times the square of what it reads, and so makes states uncertain that are
+  // unlike those of the training; with the usual 1e-4 the variances hardly saw noise.
+  config.weight_variance = 1e-2;
   config.batch = 32;
   config.epochs = 60;
-  config.rate = 5e-3;
+  config.rate = 2e-3;
   config = with_method(config, cell.row, workplace.options.settings);
   config.seed = cell.replicate + 1;
   check(config);

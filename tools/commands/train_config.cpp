@@ -215,7 +215,8 @@ Network make_sp_gru(const TrainConfig& c, std::vector<std::int64_t> sizes, const
   options.hidden = c.hidden;
   options.cell = choose("--cell", kCell, c.cell);
   options.weight_variance = c.weight_variance;
-  options.input_variance = c.frame_noise * c.frame_noise;
+  // The mean square of noise whose deviation is uniform.
+  options.input_variance = c.frame_noise * c.frame_noise + c.frame_noise_spread * c.frame_noise_spread / 3;
   options.dropout = c.mc_dropout;
   return sp_gru_network(options);
 }
@@ -316,8 +317,8 @@ LoadOptions load_options(const TrainConfig& c) {
   options.ignored = c.ignored;
   options.categorical = c.categorical;
   options.test_file = c.test_file;
-  options.moving_mnist = {c.sequences, c.digits,       c.frames, c.side,         c.pooling,
-                          c.angle,     c.angle_spread, c.speed,  c.speed_spread, c.frame_noise};
+  options.moving_mnist = {c.sequences,    c.digits, c.frames,       c.side,        c.pooling,           c.angle,
+                          c.angle_spread, c.speed,  c.speed_spread, c.frame_noise, c.frame_noise_spread};
   options.text = {c.vocabulary, c.text_length};
   if (c.model == "sp-gru") {
     options.moving_mnist.reconstruct = choose("--task", kFrameTask, c.task);
@@ -348,7 +349,8 @@ bool is_convolutional(const TrainConfig& config) { return config.model == "proba
 
 std::size_t ensemble_size(const TrainConfig& config) {
   const bool drops = config.model == "sp-gru" && config.cell == "mc-lstm";
-  return drops || (config.model == "probact" && config.evaluation == "ensemble") ? config.samples : 1;
+  const bool draws = config.model == "probact" && config.evaluation == "ensemble" && config.sigma != "none";
+  return drops || draws ? config.samples : 1;
 }
 
 OptimiserOptions optimiser_options(const TrainConfig& config) {

@@ -34,6 +34,7 @@ struct TrainConfig {
   double speed = 3;
   double speed_spread = 1;
   double frame_noise = 0;
+  double frame_noise_spread = 0;
 
   std::size_t vocabulary = TextOptions{}.vocabulary;
   std::size_t text_length = TextOptions{}.length;
@@ -187,6 +188,8 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kFrames, "speed-spread", c.speed_spread, "how far the speed of a digit may lie from it");
   visit(option_group::kFrames, "frame-noise", c.frame_noise,
         "standard deviation of noise in every pixel, white being 1");
+  visit(option_group::kFrames, "frame-noise-spread", c.frame_noise_spread,
+        "how far the noise of a sequence may lie from it");
   visit(option_group::kText, "vocabulary", c.vocabulary, "most words that are told apart; all others are one");
   visit(option_group::kText, "text-length", c.text_length, "most words of a text; what is behind them is left out");
   visit(option_group::kTraining, "seed", c.seed, "of initial values, validation rows, order of samples, and noise");

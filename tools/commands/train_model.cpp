@@ -179,6 +179,8 @@ Evaluation Evaluator::evaluate(const Samples& samples, std::optional<double> var
   const bool fits = encoding_.task == Task::Regression && (recalibrate_ || !outputs.contains("variance"));
   if (fits) result.variance_scale = variance_scale ? *variance_scale : mean_square_error(outputs, samples.y.values);
   result.scores = score(make_prediction(outputs, encoding_, result.variance_scale), samples.y, encoding_);
+  // Single draws are less certain than the ensemble, and their losses so noisy that rates fell for no other reason.
+  if (passes_ > 1 && encoding_.task == Task::Classification) result.loss = score_of(result.scores, "nll");
   return result;
 }
 

@@ -72,10 +72,13 @@ void pool(const std::vector<float>& canvas, const MovingMnistOptions& o, std::sp
 void add_noise(std::span<float> row, std::size_t sequence, const MovingMnistOptions& o) {
   if (o.noise == 0) return;
   const PhiloxKey key = philox_key(o.seed, kNoiseStream, 0);
+  const auto words = [&](std::size_t pixel, std::uint32_t part) {
+    return philox4x32_10({static_cast<std::uint32_t>(pixel), static_cast<std::uint32_t>(sequence), part, 0}, key);
+  };
+  const double deviation = o.noise + o.noise_spread * (2 * uniform_from_word(words(0, 1)[0]) - 1);
   for (std::size_t k = 0; k < row.size(); ++k) {
-    const PhiloxCounter words =
-        philox4x32_10({static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(sequence), 0, 0}, key);
-    row[k] += static_cast<float>(o.noise * normal_from_words(words[0], words[1]));
+    const PhiloxCounter drawn = words(k, 0);
+    row[k] += static_cast<float>(deviation * normal_from_words(drawn[0], drawn[1]));
   }
 }
 
@@ -125,6 +128,8 @@ void check(const MovingMnistOptions& o) {
   if (!(o.speed >= o.speed_spread) || o.speed > static_cast<double>(o.side))
     refuse("the speed", o.speed, "at least its spread and at most the side of a frame");
   if (!(o.noise >= 0) || !std::isfinite(o.noise)) refuse("the noise", o.noise, "0 or positive");
+  if (!(o.noise_spread >= 0 && o.noise_spread <= o.noise))
+    refuse("the spread of noise", o.noise_spread, "from 0 to the noise");
 }
 
 Matrix moving_digits(const Matrix& images, std::size_t sequences, const MovingMnistOptions& o) {
