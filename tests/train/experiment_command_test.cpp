@@ -48,13 +48,6 @@ TEST_CASE("regression, many seeds, and measurements without data") {
   CHECK(shop.moxie(tiny("regression", "synthetic-regression")).code == 0);
   const nlohmann::json sets = results(shop, "regression").at("table");
   for (const auto& entry : sets) CHECK(entry.at("count") == 2);
-  for (const auto& measured : results(shop, "regression").at("measurements")) {
-    if (measured.at("row") != "GPN variances ensemble") continue;
-    double errors = 0;
-    for (const auto& member : measured.at("members")) errors += member.at("rmse").get<double>() / 5;
-    CHECK(measured.at("members").size() == 5);
-    CHECK(measured.at("rmse").get<double>() < errors);
-  }
   const Workshop seeds;
   CHECK(seeds.moxie(tiny("seeds", "synthetic,synthetic-regression")).code == 0);
   const nlohmann::json runs = results(seeds, "seeds").at("measurements");

@@ -71,9 +71,6 @@ std::optional<nlohmann::ordered_json> train_cell(
 /// `config` with the model and the settings of method `row`, and then with `settings`.
 TrainConfig with_method(TrainConfig config, const std::string& row, const std::vector<std::string>& settings);
 
-/// How many networks method `row` trains for one prediction.
-std::size_t members_of(const std::string& row);
-
 /// The cells that the options ask for. Throws UsageError for unknown rows.
 std::vector<Cell> cells_of(const Experiment& experiment, const ExperimentOptions& options);
 

@@ -21,7 +21,6 @@ constexpr std::string_view kDropout =
 struct Method {
   std::string_view row, model;
   std::vector<std::string> settings;
-  std::size_t members = 1;  // networks of an ensemble
 };
 
 const std::array kMethods = std::to_array<Method>({
@@ -32,7 +31,6 @@ const std::array kMethods = std::to_array<Method>({
     {"GPN variances shared", "gpn", {"sharing=layer"}},
     {"GPN variances identity", "gpn", {"init=identity"}},
     {"GPN variances predictive", "gpn", {"likelihood=predictive"}},
-    {"GPN variances ensemble", "gpn", {"likelihood=predictive"}, 5},
     {"GPN variances recalibrated", "gpn", {"recalibrate=true"}},
     {"GPN covariances", "gpn", {"propagate=covariance"}},
     {"GPN covariances equispaced", "gpn", {"propagate=covariance", "covariance=equispaced"}},
@@ -100,12 +98,6 @@ const std::vector<std::string> kUciRegression = {"bostonHousing",
                                                  "wine-quality-red",
                                                  "yacht"};
 
-const Method& find_method(const std::string& row) {
-  const auto method = std::ranges::find(kMethods, row, &Method::row);
-  if (method == kMethods.end()) throw InternalError(fmt::format("there is no method '{}'", row));
-  return *method;
-}
-
 std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
@@ -144,8 +136,7 @@ const std::vector<Experiment>& experiments() {
        measure_iteration},
       {"regression",
        "UCI regression sets with their published splits",
-       {"GPN variances", "GPN variances predictive", "GPN variances ensemble", "GPN variances recalibrated",
-        "GPN variational"},
+       {"GPN variances", "GPN variances predictive", "GPN variances recalibrated", "GPN variational"},
        kUciRegression,
        20,
        {"rmse", "log_likelihood", "test_coverage_95"},
@@ -197,12 +188,11 @@ const std::vector<Experiment>& experiments() {
 }
 
 TrainConfig with_method(TrainConfig config, const std::string& row, const std::vector<std::string>& settings) {
-  const Method& method = find_method(row);
-  config.model = method.model;
-  return with_settings(with_settings(config, method.settings), settings);
+  const auto method = std::ranges::find(kMethods, row, &Method::row);
+  if (method == kMethods.end()) throw InternalError(fmt::format("there is no method '{}'", row));
+  config.model = method->model;
+  return with_settings(with_settings(config, method->settings), settings);
 }
-
-std::size_t members_of(const std::string& row) { return find_method(row).members; }
 
 const Experiment& find_experiment(const std::string& name) {
   const auto found = std::ranges::find(experiments(), name, &Experiment::name);

@@ -1,10 +1,8 @@
 // Measurements that train models: table 3, UCI regression, and many seeds.
 #include <filesystem>
-#include <map>
 
 #include "tools/commands/command.h"
 #include "tools/commands/experiment.h"
-#include "tools/commands/predict_ensemble.h"
 #include "tools/commands/train_report.h"
 #include "tools/commands/train_run.h"
 
@@ -21,36 +19,6 @@ TrainConfig config_of(const Cell& cell, const Workplace& workplace, TrainConfig 
   config = with_method(config, cell.row, workplace.options.settings);
   check(config);
   return config;
-}
-
-/// In the form that Ensemble takes.
-std::map<std::string, RowValues> moments_of(const Prediction& prediction) {
-  return {{"mean", {prediction.columns, prediction.mean}}, {"variance", {prediction.columns, prediction.variance}}};
-}
-
-/// Trains the members one by one, each with a seed, and so with validation rows, of its own. Their test rows are
-/// predicted by the mean and variance of the mixture of their predictions.
-std::optional<Json> train_ensemble(TrainConfig config, std::size_t members, const Workplace& workplace) {
-  Ensemble ensemble;
-  Scores scores;
-  Json trained = Json::array();
-  for (std::size_t k = 0; k < members; ++k, ++config.seed) {
-    std::optional<Json> member =
-        train_cell(config, workplace, [&](TrainingRun& run, const Dataset& data, Json& result) {
-          result["seed"] = config.seed;
-          ensemble.add(moments_of(run.predict(data.test)));
-          Prediction mixture = run.predict(data.test);
-          mixture.mean = ensemble.outputs().at("mean").values;
-          mixture.variance = ensemble.outputs().at("variance").values;
-          scores = score(mixture, data.test.y, data.encoding);
-        });
-    if (!member) return std::nullopt;
-    trained.push_back(std::move(*member));
-  }
-  Json result = {{"rmse", score_of(scores, "rmse")}, {"nll", score_of(scores, "nll")}};
-  for (const Score& score : scores) result["test_" + score.name] = score.value;
-  result["members"] = std::move(trained);
-  return result;
 }
 
 }  // namespace
@@ -88,8 +56,7 @@ std::optional<Json> measure_regression(const Cell& cell, const Workplace& workpl
   usual.weight_decay = 1e-4;
   TrainConfig config = config_of(cell, workplace, usual);
   config.split = cell.replicate;
-  const std::size_t members = members_of(cell.row);
-  std::optional<Json> result = members > 1 ? train_ensemble(config, members, workplace) : train_cell(config, workplace);
+  std::optional<Json> result = train_cell(config, workplace);
   if (result) (*result)["log_likelihood"] = -(*result)["nll"].get<double>();
   return result;
 }
