@@ -54,7 +54,7 @@ void CheckWriter::check_value(Block& out, const std::string& tensor, const std::
   if (checks_.nan) fail_if(out, not_finite(out, value), declare(" is not finite"), element, value);
   if (!checks_.negvar) return;
   const SignDomain sign = sign_domain(source_, tensor);
-  if (const auto bad = forbidden_sign(out, tensor, element, value))
+  if (const auto bad = forbidden_sign(out, tensor, sign, element, value))
     fail_if(out, *bad, declare(sign == SignDomain::Any ? " must not be negative" : fmt::format(" is not {} 0", comparison(sign))), element, value);
 }
 
@@ -112,9 +112,8 @@ ValueId CheckWriter::not_finite(Block& out, ValueId value) {
   return call(out, "not", {call(out, "<", {call(out, "abs", {value}), infinity})});
 }
 
-std::optional<ValueId> CheckWriter::forbidden_sign(Block& out, const std::string& tensor,
-                                                      const std::vector<Affine>& element, ValueId value) {
-  const SignDomain sign = sign_domain(source_, tensor);
+std::optional<ValueId> CheckWriter::forbidden_sign(Block& out, const std::string& tensor, SignDomain sign,
+                                                   const std::vector<Affine>& element, ValueId value) {
   const Variances variances = sign == SignDomain::Any ? holds_variances(source_, tensor) : Variances::Elements;
   if (variances == Variances::None) return std::nullopt;
   const ValueId zero = constant(out, 0, program_.values[value].type);

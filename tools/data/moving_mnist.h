@@ -17,8 +17,8 @@ struct MovingMnistOptions {
   double angle_spread = 180;
   double speed = 3;  // in pixels per frame, and how far that of a digit lies from it at most
   double speed_spread = 1;
-  double noise = 0;          // standard deviation of what is added to every pixel, white being 1, and how far that of a
-  double noise_spread = 0;   // sequence lies from it at most
+  double noise = 0;          // standard deviation of what is added to every pixel, white being 1
+  double noise_spread = 0;   // how far that of a sequence lies from it at most
   bool reconstruct = false;  // what is to be written: the frames that are read, or those behind them
   std::uint64_t seed = 1;
   bool operator==(const MovingMnistOptions&) const = default;
