@@ -155,6 +155,12 @@ std::int64_t slice_elements(const Program& program, const std::string& tensor, c
   return product_of(shape, dims);
 }
 
+bool keeps_one_step(const Program& program, const std::string& tensor) { return program.shape_of(tensor).front() == Affine(1); }
+
+std::int64_t slice_place(const Program& program, const std::string& tensor, const DimValues& dims, std::int64_t scan_step) {
+  return keeps_one_step(program, tensor) ? 0 : checked_mul(scan_step, slice_elements(program, tensor, dims));
+}
+
 ProductCall product_call(const Plan& plan, const MatrixProduct& product, const DimValues& dims,
                          std::int64_t scan_step) {
   DimValues at_step = dims;
@@ -162,7 +168,7 @@ ProductCall product_call(const Plan& plan, const MatrixProduct& product, const D
   const auto place = [&](const std::string& tensor, const std::optional<Affine>& step) {
     return step ? checked_mul(evaluate(*step, at_step), slice_elements(plan.fused.program, tensor, dims)) : 0;
   };
-  const auto own_step = product.definition.scan ? std::optional(Affine(Symbol::dim(kScanStep))) : std::nullopt;
+  const std::string& result = product.definition.name;
   return {product.left_transposed != lies_transposed(plan, product.left),
           product.right_transposed != lies_transposed(plan, product.right),
           product_of(product.rows, dims),
@@ -170,7 +176,7 @@ ProductCall product_call(const Plan& plan, const MatrixProduct& product, const D
           product_of(product.depth, dims),
           place(product.left, product.left_step),
           place(product.right, product.right_step),
-          place(product.definition.name, own_step)};
+          product.definition.scan ? slice_place(plan.fused.program, result, dims, scan_step) : 0};
 }
 
 // ---- Dims ----

@@ -10,6 +10,7 @@
 #include "compiler/diff/chain.h"
 #include "compiler/diff/lift_linear_algebra.h"
 #include "compiler/diff/open_definition.h"
+#include "compiler/diff/recompute.h"
 #include "compiler/diff/safe_reads.h"
 #include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
@@ -82,7 +83,7 @@ class Differentiation {
     for (Definition& definition : result.definitions) {
       if (!source_.find_definition(definition.name)) definition.body = with_safe_reads(result, definition);
     }
-    return result;
+    return with_recomputed_copies(result);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "compiler/fuse/matrix_product.h"
+#include "compiler/fuse/one_step.h"
 #include "compiler/fuse/shared_factor.h"
 #include "compiler/fuse/shared_loops.h"
 #include "compiler/fuse/transpose_gathers.h"
@@ -234,6 +235,7 @@ class Fuser {
       else add(group[0]);
     }
     mark_stored();
+    keep_one_step(fused_);
     return std::move(fused_);
   }
 

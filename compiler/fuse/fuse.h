@@ -61,7 +61,7 @@ inline constexpr const char* kScanStep = "%t";
 using ScanStep = std::variant<Kernel, MatrixProduct>;
 
 /// The definitions of a scan: what is to be done, in order, at every step from 0 to `extent` or back, with the step as
-/// the argument kScanStep. All steps of a tensor are kept, for what comes behind: nothing is computed again.
+/// the argument kScanStep. All steps of a tensor are kept if any of them is read later; otherwise there is but one, 0.
 struct ScanLoop {
   std::string name;  // of the index
   Affine extent;

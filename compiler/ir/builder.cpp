@@ -257,26 +257,35 @@ Tensor Program::output(const std::string& tensor, const std::vector<Index>& axes
   return add_definition(*this, tensor, axes, body, dtype.value_or(default_dtype), true);
 }
 
-Tensor ScanBody::add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
-                     std::optional<DType> dtype, bool output) {
+Definition& ScanBody::add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                          std::optional<DType> dtype, bool output) {
   if (axes.empty() || axes[0].symbol() != steps_.symbol()) {
     throw ShapeError(
         fmt::format("definition `{}` of a scan does not have the scan's index as its first axis; put that first, or "
                     "define it outside",
                     tensor));
   }
-  append_definition(program_, tensor, axes, body, dtype.value_or(program_.default_dtype), output).scan = scan_;
-  return {tensor, axes.size()};
+  Definition& added = append_definition(program_, tensor, axes, body, dtype.value_or(program_.default_dtype), output);
+  added.scan = scan_;
+  return added;
 }
 
 Tensor ScanBody::let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
                      std::optional<DType> dtype) {
-  return add(tensor, axes, body, dtype, false);
+  add(tensor, axes, body, dtype, false);
+  return {tensor, axes.size()};
 }
 
 Tensor ScanBody::output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
                         std::optional<DType> dtype) {
-  return add(tensor, axes, body, dtype, true);
+  add(tensor, axes, body, dtype, true);
+  return {tensor, axes.size()};
+}
+
+Tensor ScanBody::recompute(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                           std::optional<DType> dtype) {
+  add(tensor, axes, body, dtype, false).recomputed = true;
+  return {tensor, axes.size()};
 }
 
 void ScanBody::append(Program& program, const Index& steps, bool goes_back,

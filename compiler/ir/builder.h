@@ -86,13 +86,16 @@ class ScanBody {
              std::optional<DType> dtype = {});
   Tensor output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
                 std::optional<DType> dtype = {});
+  /// Like let(), but no longer there once the step is done: a derivative computes it again, from what is kept.
+  Tensor recompute(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                   std::optional<DType> dtype = {});
 
  private:
   friend struct Program;
   ScanBody(Program& program, Index steps, Scan scan) : program_(program), steps_(std::move(steps)), scan_(scan) {}
   static void append(Program& program, const Index& steps, bool goes_back, const std::function<void(ScanBody&)>& write);
-  Tensor add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype,
-             bool output);
+  Definition& add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                  std::optional<DType> dtype, bool output);
 
   Program& program_;
   Index steps_;

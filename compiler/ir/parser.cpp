@@ -30,6 +30,8 @@ class ProgramParser {
   };
 
   void statement() {
+    if (tokens_.at("recompute"))
+      tokens_.fail<ParseError>(tokens_.peek(), "`recompute` stands outside of a scan", "here write let; in scans, what is recomputed is not kept from step to step");
     static constexpr std::array<Statement, 7> statements = {{{"dim", &ProgramParser::dims},
                                                              {"index", &ProgramParser::indices},
                                                              {"input", &ProgramParser::inputs},
@@ -187,7 +189,9 @@ class ProgramParser {
   /// Reads a line of a scan but for its body, whose position it returns.
   std::size_t scanned_head(const Token& index, const Scan& scan) {
     const bool is_output = tokens_.accept("output");
-    if (!is_output) tokens_.expect("let", "a scan holds definitions, let or output, and ends with a line `}`");
+    const bool is_recomputed = !is_output && tokens_.accept("recompute");
+    if (!is_output && !is_recomputed)
+      tokens_.expect("let", "a scan holds definitions, let, output or recompute, and ends with a line `}`");
     const Token name = new_name("a definition");
     Definition definition = head(name, is_output);
     if (definition.axes.empty() || definition.axes[0].name != index.text) {
@@ -195,6 +199,7 @@ class ProgramParser {
                                fmt::format("in this scan write {}[{},...], or define it outside", name.text, index.text));
     }
     definition.scan = scan;
+    definition.recomputed = is_recomputed;
     program_.definitions.push_back(std::move(definition));
     const std::size_t body = tokens_.position();
     while (tokens_.peek().kind != TokenKind::Newline) tokens_.next();

@@ -44,9 +44,14 @@ std::string input_text(const InputDecl& input, const Program& program) {
   return text;
 }
 
+const char* keyword(const Definition& definition) {
+  if (definition.recomputed) return "recompute";
+  return definition.output ? "output" : "let";
+}
+
 std::string definition_text(const Definition& definition, const Program& program) {
   ExprPrinter printer(program, definition.axes);
-  std::string text = (definition.output ? "output " : "let ") + definition.name;
+  std::string text = fmt::format("{} {}", keyword(definition), definition.name);
   if (!definition.axes.empty()) {
     std::vector<std::string> axes;
     for (std::size_t k = 0; k < definition.axes.size(); ++k) axes.push_back(printer.axis(k));

@@ -60,6 +60,7 @@ struct Definition {
   bool output = false;
   int line = 0;  // in the source text, 0 if there is none
   std::optional<Scan> scan = {};
+  bool recomputed = false;  // within a scan: not kept from step to step, derivatives compute it again
   bool operator==(const Definition&) const = default;
 };
 

@@ -1,6 +1,9 @@
 #include "compiler/ir/scans.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <ranges>
 
 namespace moxie {
 namespace {
@@ -8,7 +11,7 @@ namespace {
 /// The definitions of one scan with all that they depend on, directly or through others of the same scan.
 class Dependences {
  public:
-  explicit Dependences(std::span<const Definition> members) : size_(members.size()), depends_(size_ * size_) {
+  explicit Dependences(std::span<const Definition> members) : members_(members), size_(members.size()), depends_(size_ * size_) {
     for (std::size_t i = 0; i < size_; ++i) {
       for (std::size_t j = 0; j < size_; ++j) depends_[i * size_ + j] = reads(members[i], members[j].name);
     }
@@ -20,12 +23,16 @@ class Dependences {
   }
 
   bool on(std::size_t user, std::size_t used) const { return depends_[user * size_ + used]; }
-  bool is_recurrent(std::size_t k) const { return on(k, k); }
-  bool needs_recurrence(std::size_t k) const {
-    return any([&](std::size_t r) { return on(k, r); });
+  /// Recurrent, or recomputed: what a scan is for.
+  bool is_stepwise(std::size_t k) const { return on(k, k) || members_[k].recomputed; }
+  bool needs_stepwise(std::size_t k) const {
+    return is_stepwise(k) || any([&](std::size_t r) { return is_stepwise(r) && on(k, r); });
   }
-  bool feeds_recurrence(std::size_t k) const {
-    return any([&](std::size_t r) { return on(r, k); });
+  bool feeds_stepwise(std::size_t k) const {
+    return is_stepwise(k) || any([&](std::size_t r) { return is_stepwise(r) && on(r, k); });
+  }
+  bool needs_recomputed(std::size_t k) const {
+    return any([&](std::size_t r) { return members_[r].recomputed && on(k, r); });
   }
 
  private:
@@ -35,12 +42,10 @@ class Dependences {
 
   template <class Holds>
   bool any(const Holds& holds) const {
-    for (std::size_t r = 0; r < size_; ++r) {
-      if (is_recurrent(r) && holds(r)) return true;
-    }
-    return false;
+    return std::ranges::any_of(std::views::iota(std::size_t{0}, size_), holds);
   }
 
+  std::span<const Definition> members_;
   std::size_t size_;
   std::vector<bool> depends_;
 };
@@ -63,8 +68,8 @@ bool append_trimmed(std::vector<Definition>& out, std::span<const Definition> me
   const Dependences dependences(members);
   std::vector<std::size_t> before, within, behind;
   for (std::size_t k = 0; k < members.size(); ++k) {
-    if (!dependences.needs_recurrence(k)) before.push_back(k);
-    else if (dependences.feeds_recurrence(k)) within.push_back(k);
+    if (!dependences.needs_stepwise(k)) before.push_back(k);
+    else if (dependences.feeds_stepwise(k) || dependences.needs_recomputed(k)) within.push_back(k);
     else behind.push_back(k);
   }
   append_ordered(out, members, dependences, before);
@@ -104,12 +109,18 @@ std::uint32_t last_scan(const Program& program) {
   return last;
 }
 
-void join_scan(Definition& part, const Definition& user) {
-  part.scan = user.scan;
-  if (!user.scan || part.axes.empty() || part.axes[0].range != user.axes[0].range) return;
-  const auto same = std::ranges::find(part.axes, user.axes[0].name, &AxisDecl::name);
-  if (same != part.axes.end()) same->name = part.axes[0].name;
-  part.axes[0].name = user.axes[0].name;
+std::string why_kept(const Program& program, const Definition& definition) {
+  if (!definition.scan) return "it belongs to no scan";
+  if (definition.output) return "it is an output";
+  std::string reason;
+  for (const Definition& reader : program.definitions) {
+    visit(reader.body, [&](const Expr& e) {
+      if (e->kind != NodeKind::Access || e->tensor != definition.name || e->subscripts.empty()) return;
+      if (reader.scan != definition.scan) reason = fmt::format("`{}` reads it outside of the scan", reader.name);
+      else if (e->subscripts[0] != Affine(Symbol::axis(0))) reason = fmt::format("`{}` reads it at another step", reader.name);
+    });
+  }
+  return reason;
 }
 
 Program leave_scans(const Program& program) {

@@ -57,6 +57,13 @@ void check_shape(const Program& program, const std::vector<Affine>& shape, const
     check_extent(program, shape[k], fmt::format("axis {} of `{}`", k, tensor));
 }
 
+void check_recomputed(const Program& program, const Definition& definition) {
+  if (!definition.recomputed) return;
+  const std::string reason = why_kept(program, definition);
+  if (reason.empty()) return;
+  throw TypeError(fmt::format("definition `{}` cannot be recomputed: {}; define it with let", definition.name, reason));
+}
+
 /// The definitions of a scan stand together and have their first axis in common, all of it.
 void check_scans(const Program& program) {
   std::set<std::uint32_t> seen;
@@ -89,6 +96,7 @@ void verify(const Program& program) {
   for (std::size_t k = 0; k < program.definitions.size(); ++k) {
     check_shape(program, program.shape_of(program.definitions[k].name), program.definitions[k].name);
     verify_definition(program, k);
+    check_recomputed(program, program.definitions[k]);
   }
 }
 

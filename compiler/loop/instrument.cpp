@@ -141,7 +141,7 @@ LoweredKernel inspect(const FusedProgram& fused, const std::string& tensor, cons
   const std::vector<AxisDecl> axes = axes_of(fused.program, tensor);
   std::vector<Affine> element;
   for (std::uint32_t k = 0; k < axes.size(); ++k) element.emplace_back(Symbol::bound(k));
-  if (kernel.in_scan) element[0] = Symbol::dim(kScanStep);
+  if (kernel.in_scan) element[0] = axes[0].extent == Affine(1) ? Affine(0) : Affine(Symbol::dim(kScanStep));
   program.values = {{type, false, op::Load{0, element, std::nullopt}}};
   Block body = {stmt::Let{0}};
   CheckWriter(program, fused.program, checks).check_value(body, tensor, element, 0);

@@ -98,4 +98,16 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
   return Extraction{std::move(definition), read};
 }
 
+void join_scan(Extraction& part, const Definition& user) {
+  Definition& definition = part.definition;
+  definition.scan = user.scan;
+  const bool steps = user.scan && !definition.axes.empty() && part.read->subscripts[0] == Affine(Symbol::axis(0));
+  if (!steps) return;
+  definition.recomputed = user.recomputed;
+  const std::string& step = user.axes[0].name;
+  const auto same = std::ranges::find(definition.axes, step, &AxisDecl::name);
+  if (same != definition.axes.end()) same->name = definition.axes[0].name;
+  definition.axes[0].name = step;
+}
+
 }  // namespace moxie

@@ -106,7 +106,7 @@ class TableHoister {
     visit(expr, [&](const Expr& e) { in_double |= e->kind == NodeKind::Access && needs_conversion(e); });
     if (in_double && expr->kind != NodeKind::Access) table->definition.body = call("f64", {table->definition.body});
     table->definition.line = user_->line;
-    join_scan(table->definition, *user_);
+    join_scan(*table, *user_);
     program_.definitions.push_back(table->definition);
     tables_.push_back(std::move(table->definition));
     return table->read;

@@ -7,7 +7,9 @@
 namespace moxie {
 namespace {
 
+/// What is recomputed is there for its own scan alone.
 bool same_content(const Definition& a, const Definition& b) {
+  if (a.recomputed != b.recomputed || (a.recomputed && a.scan != b.scan)) return false;
   const auto same_axis = [](const AxisDecl& x, const AxisDecl& y) { return x.extent == y.extent && x.range == y.range; };
   return a.body == b.body && a.dtype == b.dtype && std::ranges::equal(a.axes, b.axes, same_axis);
 }

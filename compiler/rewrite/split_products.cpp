@@ -195,7 +195,7 @@ class ProductSplitter {
     auto part = extract(program_, scope, expr, user_.name + suffix, user_.dtype);
     if (!part) return std::nullopt;
     part->definition.line = user_.line;
-    join_scan(part->definition, user_);
+    join_scan(*part, user_);
     program_.definitions.push_back(part->definition);
     parts_.push_back(std::move(part->definition));
     return part->read;

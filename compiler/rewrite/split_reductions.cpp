@@ -74,7 +74,7 @@ Program split_reductions(const Program& program) {
       auto part = extract(names, scope, with_guards(expr, scope), definition.name + ".sum", dtype);
       if (!part) return std::nullopt;
       part->definition.line = definition.line;
-      join_scan(part->definition, definition);
+      join_scan(*part, definition);
       names.definitions.push_back(part->definition);
       before.push_back(std::move(part->definition));
       return part->read;

@@ -39,7 +39,7 @@ class SummandSplitter {
                           definition.dtype);
       if (!part || !has_long_axis(part->definition) || assumed_size(part->definition.axes) > room_) return std::nullopt;
       part->definition.line = definition.line;
-      join_scan(part->definition, definition);
+      join_scan(*part, definition);
       names_.definitions.push_back(part->definition);
       made.push_back(std::move(part->definition));
       return reduce(expr->reduce, opened.index, opened.range, part->read);

@@ -134,6 +134,7 @@ class ScanUnroller {
     Definition one = definition;
     one.name = step_name(definition.name, step);
     one.scan.reset();
+    one.recomputed = false;
     one.axes.erase(one.axes.begin() + static_cast<std::ptrdiff_t>(axis));
     for (AxisDecl& other : one.axes) other.range = other.range.substitute(lookup);
     one.body = expanded(substitute(definition.body, replacement));

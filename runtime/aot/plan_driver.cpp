@@ -78,7 +78,8 @@ void PlanDriver::clear_gaps() {
 Pointer PlanDriver::target_of(const LoweredKernel& kernel, const std::string& tensor,
                               const std::optional<Val>& scan_step) {
   const Pointer& place = places_.at(tensor);
-  return kernel.in_scan ? w_.offset(place, w_.mul(*scan_step, math_.slice_bytes(tensor))) : place;
+  if (!kernel.in_scan || keeps_one_step(plan_.fused.program, tensor)) return place;
+  return w_.offset(place, w_.mul(*scan_step, math_.slice_bytes(tensor)));
 }
 
 Pointer PlanDriver::buffer_of(const LoweredKernel& kernel, const BufferUse& use, const Val& chunks,

@@ -292,7 +292,7 @@ class CpuExecutable : public Executable {
   /// Where a launch leaves a combined tensor: in a scan, at the step's slice.
   std::byte* written_at(const LoweredKernel& kernel, std::size_t buffer, const Run& run, std::int64_t scan_step) const {
     const std::string& tensor = kernel.uses[buffer].tensor;
-    const std::int64_t first = kernel.in_scan ? scan_step * slice_elements(plan_->fused.program, tensor, dims_) : 0;
+    const std::int64_t first = kernel.in_scan ? slice_place(plan_->fused.program, tensor, dims_, scan_step) : 0;
     return memory_at(tensor, run, first);
   }
 

@@ -236,7 +236,7 @@ DevicePointer CudaExecutable::place_of(const std::string& tensor, std::int64_t f
 
 DevicePointer CudaExecutable::written_at(const LoweredKernel& kernel, const std::string& tensor,
                                          std::int64_t scan_step) const {
-  return place_of(tensor, kernel.in_scan ? scan_step * slice_elements(plan_->fused.program, tensor, dims_) : 0);
+  return place_of(tensor, kernel.in_scan ? slice_place(plan_->fused.program, tensor, dims_, scan_step) : 0);
 }
 
 DevicePointer CudaExecutable::partials_of(const Launchable& kernel, const std::string& tensor) const {

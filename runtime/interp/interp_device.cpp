@@ -79,8 +79,9 @@ class InterpExecutable : public Executable {
   }
 
   std::span<double> slice(std::span<double> all, const std::string& tensor, std::int64_t scan_step) const {
-    const std::int64_t elements = slice_elements(plan_->fused.program, tensor, dims_);
-    return all.subspan(static_cast<std::size_t>(scan_step * elements), static_cast<std::size_t>(elements));
+    const Program& program = plan_->fused.program;
+    return all.subspan(static_cast<std::size_t>(slice_place(program, tensor, dims_, scan_step)),
+                       static_cast<std::size_t>(slice_elements(program, tensor, dims_)));
   }
 
   void run_step(const MatrixProduct& product, std::int64_t scan_step, const RandomState& /*random*/) {

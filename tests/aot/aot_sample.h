@@ -23,7 +23,8 @@ output total[n] = sum[s](x[s,n] * inverse_w[n,n])
 output noisy[s,n] = x[s,n] + randn(2)
 output lower[n,m in 0..n+1] = sum[s](x[s,n] * x[s,m])
 scan t {
-  output h[t,n] = where(t > 0, 0.5*h[t-1,n], 0) + x[t,n]
+  let level[t,n] = sum[s](x[s,n]*where(t > 0, h[t-1,n], 1))/S
+  output h[t,n] = where(t > 0, 0.5*h[t-1,n], 0) + x[t,n]*level[t,n]
 }
 )";
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
 #include "tests/property/random_expr.h"
 
@@ -25,7 +26,10 @@ class ProgramMaker {
     for (std::int64_t count = random_.between(1, 4); count > 0; --count) add_input();
     for (std::int64_t count = random_.between(1, 5); count > 0; --count) add_definitions();
     sample_.program.definitions.back().output = true;
-    for (Definition& definition : sample_.program.definitions) definition.body = with_plain_numbers(definition.body);
+    for (Definition& definition : sample_.program.definitions) {
+      definition.body = with_plain_numbers(definition.body);
+      definition.recomputed = why_kept(sample_.program, definition).empty() && random_.chance(50);
+    }
     return sample_;
   }
 

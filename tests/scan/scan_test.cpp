@@ -185,6 +185,47 @@ std::size_t count_products(const FusedProgram& program) {
   return count;
 }
 
+/// Recomputes all that can be.
+Program recomputing(Program program) {
+  for (Definition& definition : program.definitions) definition.recomputed = why_kept(program, definition).empty();
+  verify(program);
+  return program;
+}
+
+TEST_CASE("what is recomputed is the same") {
+  for (const Recurrence& recurrence : kRecurrences) {
+    CAPTURE(recurrence.name);
+    const Program program = recomputing(parse(recurrence.text));
+    CHECK(parse(print(program)) == parse(print(parse(print(program)))));
+    for (const std::int64_t steps : {0, 1, 5}) {
+      const DimValues dims = dims_of(program, steps, 3);
+      CHECK(worst_gradient_error(program, outputs_of(program), {}, dims, random_inputs(program, dims, 3)) < 1e-6);
+    }
+    const Program gradient = differentiate(program, outputs_of(program), {}, false);
+    const DimValues dims = dims_of(gradient, 3, 2, 2);
+    CHECK(worst_gradient_error(gradient, outputs_of(gradient), {}, dims, random_inputs(gradient, dims, 5)) < 1e-6);
+    for (const std::int64_t units : {3, 96}) check_devices(gradient_of(program), units);
+  }
+}
+
+std::int64_t workspace_of(const Program& program, const DimValues& dims) {
+  const Plan plan = make_plan(specialise(program, {{"N", dims.at("N")}}));
+  return plan_memory(plan, dims, std::vector<std::int64_t>(plan.steps.size(), 1)).bytes;
+}
+
+TEST_CASE("only what is read later has a place for every step") {
+  const Program program = parse(recurrence("means and variances"));
+  const DimValues few = {{"T", 10}, {"S", 64}, {"N", 96}}, many = {{"T", 20}, {"S", 64}, {"N", 96}};
+  const auto bytes_of_ten_steps = [&](const Program& p) { return workspace_of(p, many) - workspace_of(p, few); };
+  constexpr std::int64_t kTenSteps = 10 * 64 * 96 * 4;
+  CHECK(bytes_of_ten_steps(program) == 2 * kTenSteps);  // `inner` with its operand, x squared
+
+  const Program kept = differentiate(program, {"h", "w"}, {"h0", "v0"});
+  const Program again = differentiate(recomputing(program), {"h", "w"}, {"h0", "v0"});
+  CHECK(bytes_of_ten_steps(kept) == 3 * kTenSteps);
+  CHECK(bytes_of_ten_steps(again) == 2 * kTenSteps);
+}
+
 TEST_CASE("large products within a step are matrix products") {
   const Program gradient = gradient_of(parse(recurrence("reduction over units")));
   CHECK(count_products(fused(gradient, 80)) == 0);
@@ -264,6 +305,10 @@ TEST_CASE("what a scan may not do") {
   check_refused<ParseError>("scan t {\n  let h[t,n] = x[t,n]\n", "`let` expected");
   check_refused<ParseError>("scan t {\n  input y[N]\n}\n", "a scan holds definitions");
   check_refused<ParseError>("scan t\n", "`{` expected");
+  check_refused<ParseError>("recompute y[t,n] = x[t,n]\n", "`recompute` stands outside of a scan");
+  check_refused<TypeError>("scan t {\n  recompute h[t,n] = where(t > 0, h[t-1,n], 0) + x[t,n]\n}\n", "`h` cannot be recomputed: `h` reads it at another step; define it with let");
+  check_refused<TypeError>("scan t {\n  recompute h[t,n] = sin(x[t,n])\n}\noutput y[t,n] = h[t,n]\n", "`h` cannot be recomputed: `y` reads it outside of the scan");
+  check_refused<TypeError>("scan t {\n  recompute h[t,n] = sin(x[t,n])\n}\noutput h\n", "it is an output");
   check_refused<TypeError>("let y[t,n] = h[t,n]\nscan t {\n  let h[t,n] = x[t,n]\n}\n", "`h` is not declared");
 }
 
