@@ -359,12 +359,13 @@ class Fuser {
       pad_rows(*fused_.program.find_definition(definition.name), layout.back());
   }
 
-  /// Rows whose length is a multiple of a page would all fall into one set of the nearest cache: they are stored a line apart.
+  /// Rows whose length is a multiple of a page would all fall into one set of the nearest cache, rows of a part of a page into few: they are stored a line
+  /// apart. Dims that are not known when compiling count samples, often a power of two.
   static void pad_rows(Definition& definition, std::uint32_t fastest) {
     constexpr std::int64_t kPage = 4096, kLine = 64;
     Affine& extent = definition.axes[fastest].extent;
     const auto bytes = static_cast<std::int64_t>(definition.dtype == DType::f32 ? 4 : 8);
-    if (definition.scan || !extent.is_constant() || extent.constant() == 0 || extent.constant() * bytes % kPage != 0) return;
+    if (definition.scan || extent == Affine(0) || (extent.is_constant() && extent.constant() * bytes % kPage != 0)) return;
     extent += Affine(kLine / bytes);
   }
 

@@ -49,6 +49,25 @@ Expr nested(const LoopIndex& outer, const LoopIndex& inner, const Product& produ
   return times(make_product(outside), sum);
 }
 
+/// Exponentials that a loop over `index` computes from round to round by multiplication: their exponents grow evenly.
+std::ptrdiff_t progressions_in(const Product& product, Symbol index) {
+  const auto grows_evenly = [&](const Factor& factor) {
+    if (!is_call(factor.base, "exp")) return false;
+    const Expr& exponent = factor.base->args[0];
+    const Expr next = substitute(exponent, {{index, Affine(index) + Affine(1)}});
+    return !normalise(plus(next, scaled(exponent, -1)))->depends_on(index);
+  };
+  return std::ranges::count_if(product.factors, grows_evenly);
+}
+
+/// Whether the sum over `a` is better the outer one. Otherwise equal sums are made the same: the normal form depends on
+/// the order of the indices too.
+bool goes_outside(const LoopIndex& a, const LoopIndex& b, const Product& coupling) {
+  const std::ptrdiff_t in_a = progressions_in(coupling, a.symbol), in_b = progressions_in(coupling, b.symbol);
+  if (in_a != in_b) return in_a < in_b;
+  return precedes(normalise(nested(a, b, coupling)), normalise(nested(b, a, coupling)));
+}
+
 std::optional<Expr> nest_sum(const Expr& expr) {
   if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::Sum) return std::nullopt;
   const OpenedReduce first = open(expr);
@@ -65,8 +84,7 @@ std::optional<Expr> nest_sum(const Expr& expr) {
   const LoopIndex t{second.index, second.range, {}};
   const Product coupling = factors_with(product, r.symbol, t.symbol);
   if (coupling.factors.empty()) return std::nullopt;
-  // The normal form depends on the order of the indices too.
-  if (!precedes(normalise(nested(t, r, coupling)), normalise(nested(r, t, coupling)))) return std::nullopt;
+  if (!goes_outside(t, r, coupling)) return std::nullopt;
   return normalise(nested(t, r, product));
 }
 

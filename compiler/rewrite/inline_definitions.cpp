@@ -79,36 +79,39 @@ class Inliner {
  public:
   explicit Inliner(const Program& program) : room_(std::max(kRoomFactor * largest_tensor(program), largest_kept(program))), converted_(read_converted(program)) {}
 
-  void run(Program& program) {
-    find_stored(program);
+  /// What one use does not take in is in memory, and so read by all: until that is found out, again from the start.
+  Program run(const Program& program) {
+    while (true) {
+      refused_.clear();
+      Program result = inlined(program);
+      if (std::ranges::includes(stored_, refused_)) return result;
+      stored_.merge(refused_);
+    }
+  }
+
+ private:
+  Program inlined(Program program) {
+    candidates_.clear();
     for (Definition& definition : program.definitions) {
       consumer_ = &definition;
       const auto inline_access = [this](const Expr& expr, const Scope& scope) { return replaced(expr, scope); };
       definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), inline_access);
       if (is_element_wise(definition.body) && !is_carried(program, definition)) candidates_.emplace(definition.name, definition);
     }
+    return program;
   }
 
- private:
-  /// What one use does not take in is in memory for all.
-  void find_stored(const Program& program) {
-    for (const Definition& definition : program.definitions) {
-      consumer_ = &definition;
-      rewrite_bottom_up(definition.body, Scope::of(definition), [&](const Expr& expr, const Scope& scope) {
-        const Definition* producer = expr->kind == NodeKind::Access ? program.find_definition(expr->tensor) : nullptr;
-        if (producer && is_element_wise(producer->body) && cost(producer->body) >= kTableCost && !worth_inlining(*producer, expr, scope)) stored_.insert(producer->name);
-        return expr;
-      });
-    }
-  }
-
-  Expr replaced(const Expr& expr, const Scope& scope) const {
+  Expr replaced(const Expr& expr, const Scope& scope) {
     if (expr->kind != NodeKind::Access) return expr;
     const auto found = candidates_.find(expr->tensor);
-    if (found == candidates_.end() || !worth_inlining(found->second, expr, scope)) return expr;
-    // What a scan has computed is read by others, not computed again.
-    if (found->second.scan && found->second.scan != consumer_->scan) return expr;
+    if (found == candidates_.end()) return expr;
     const Definition& producer = found->second;
+    // What a scan has computed is read by others, not computed again.
+    const bool is_read = producer.scan && producer.scan != consumer_->scan;
+    if (is_read || !worth_inlining(producer, expr, scope)) {
+      if (cost(producer.body) >= (is_triangle(producer) ? kTrivialCost : kTableCost)) refused_.insert(producer.name);
+      return expr;
+    }
     Replacement replacement;
     for (std::uint32_t k = 0; k < expr->subscripts.size(); ++k) replacement.emplace_back(Symbol::axis(k), expr->subscripts[k]);
     const Expr body = substitute(producer.body, replacement);
@@ -138,7 +141,7 @@ class Inliner {
 
   double room_;
   std::set<std::string> converted_;  // in memory anyway, if they have no long axis
-  std::set<std::string> stored_;
+  std::set<std::string> stored_, refused_;
   const Definition* consumer_ = nullptr;
   std::map<std::string, Definition> candidates_;
 };
@@ -146,9 +149,7 @@ class Inliner {
 }  // namespace
 
 Program inline_definitions(const Program& program) {
-  Program result = program;
-  Inliner(program).run(result);
-  return drop_unused(result);
+  return drop_unused(Inliner(program).run(program));
 }
 
 Program drop_unused(const Program& program) {

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 
 #include "compiler/support/error.h"
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/thread_pool.h"
+#include "runtime/host_memory.h"
 #include "runtime/host_tensor.h"
 #include "runtime/launch.h"
 #include "runtime/log.h"
@@ -19,22 +19,6 @@
 
 namespace moxie {
 namespace {
-
-constexpr std::size_t kAlignment = 64;
-
-struct FreeMemory {
-  void operator()(void* memory) const { std::free(memory); }
-};
-using Memory = std::unique_ptr<std::byte, FreeMemory>;
-
-/// Zeroed, so that no run depends on what was there.
-Memory allocate(std::int64_t bytes) {
-  const std::size_t size = (static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)) + kAlignment - 1) / kAlignment * kAlignment;
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
-  if (!memory) throw DeviceError("out of memory: " + std::to_string(size) + " bytes were wanted; use smaller batches");
-  std::fill_n(memory, size, std::byte{0});
-  return Memory(memory);
-}
 
 /// Sums `chunks` blocks of `count` elements in order, in double.
 template <class T>
@@ -79,7 +63,7 @@ struct PreparedKernel {
   };
   std::vector<Combination> combinations;
   std::vector<std::size_t> slices;   // buffers that are filled in at each step of a scan
-  std::vector<Memory> own_partials;  // where a measured schedule has other chunks than the memory plan knows
+  std::vector<HostMemory> own_partials;  // where a measured schedule has other chunks than the memory plan knows
   std::int64_t own_bytes = 0;        // of these
   std::string tuning_key;            // empty unless schedules are to be measured
 };
@@ -117,7 +101,7 @@ class CpuExecutable : public Executable {
         dims_(std::move(dims)),
         memory_(plan_memory(*plan_, dims_, chunks_of(*plan_, dims_))),
         resources_(resources),
-        arena_(allocate(memory_.bytes)) {
+        arena_(allocate_zeros(static_cast<std::size_t>(memory_.bytes))) {
     std::vector<LoopProgram> programs;
     for (const PlanStep& step : plan_->steps) {
       for (const LoweredKernel* kernel : kernels_of(step)) programs.push_back(kernel->program);
@@ -133,7 +117,7 @@ class CpuExecutable : public Executable {
         scratch = std::max(scratch, prepared.code->scratch_bytes());
       }
     }
-    for (int t = 0; t < resources_.pool.threads(); ++t) scratch_.push_back(allocate(scratch));
+    for (int t = 0; t < resources_.pool.threads(); ++t) scratch_.push_back(allocate_zeros(static_cast<std::size_t>(scratch)));
     scratch_bytes_ = scratch;
     log_plan();
   }
@@ -215,7 +199,7 @@ class CpuExecutable : public Executable {
     if (const auto slot = planned.find(tensor); slot != planned.end() && bytes <= slot->second.bytes)
       return arena_.get() + slot->second.offset;
     kernel.own_bytes += bytes;
-    kernel.own_partials.push_back(allocate(bytes));
+    kernel.own_partials.push_back(allocate_zeros(static_cast<std::size_t>(bytes)));
     return kernel.own_partials.back().get();
   }
 
@@ -359,9 +343,9 @@ class CpuExecutable : public Executable {
   DimValues dims_;
   MemoryPlan memory_;
   CpuResources& resources_;
-  Memory arena_;
+  HostMemory arena_;
   std::map<const LoweredKernel*, PreparedKernel> kernels_;  // of every step of the plan
-  std::vector<Memory> scratch_;
+  std::vector<HostMemory> scratch_;
   std::int64_t scratch_bytes_ = 0;
 };
 

@@ -5,6 +5,7 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/fuse/fuse.h"
+#include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
 #include "ops/catalogue.h"
 
@@ -12,7 +13,7 @@ using namespace moxie;
 
 namespace {
 
-FusedProgram fused(const char* text, const DimValues& dims = {}) {
+FusedProgram fused(const std::string& text, const DimValues& dims = {}) {
   return fuse(optimise(specialise(parse(text), dims)));
 }
 
@@ -158,6 +159,48 @@ output d[r,t,n] = sum[u](c[n,r,u]*c[n,u,t])
   const Definition& c = *program.program.find_definition("c");
   CHECK(c.axes[0].extent == Affine(1024 + 16));
   CHECK(c.axes[0].range == Range::extent(1024));
+}
+
+TEST_CASE("rows of samples are stored a line apart") {
+  const FusedProgram program = covariance_and_gradients("gpn.response_covariance_equispaced");
+  const Definition& given = *program.program.find_definition("given");
+  CHECK(program.layouts.at("given") == std::vector<std::uint32_t>{1, 2, 0});
+  CHECK(given.axes[0].extent == Affine(Symbol::dim("S")) + Affine(16));
+}
+
+int count_nodes(const Expr& expr, NodeKind kind) {
+  int count = 0;
+  visit(expr, [&](const Expr& e) { count += e->kind == kind; });
+  return count;
+}
+
+TEST_CASE("the inner of two sums is the one in which exponents grow evenly") {
+  const auto grows_evenly = [](const Expr& sum) {
+    const OpenedReduce inner = open(sum);
+    bool even = true;
+    visit(inner.body, [&](const Expr& e) {
+      if (!is_call(e, "exp")) return;
+      const Expr next = substitute(e->args[0], {{inner.index, Affine(inner.index) + Affine(1)}});
+      even &= !normalise(plus(next, scaled(e->args[0], -1)))->depends_on(inner.index);
+    });
+    return even;
+  };
+  for (const char* summand : {"a[r]*b[t]*exp(max(min(x[s,r], 1), -1)*t)", "a[t]*b[r]*exp(max(min(x[s,t], 1), -1)*r)"}) {
+    const std::string text = "dim S dynamic, R = 14\nindex s:S, r:R, t:R\ninput x[S,R], a[R], b[R]\noutput y[s] = sum[r,t](";
+    int inner_sums = 0;
+    for (const Step& step : fused(text + summand + ")\n").steps) {
+      for (const Kernel* kernel : kernels_of(step)) {
+        for (const KernelRoot& root : kernel->roots) {
+          visit(root.body, [&](const Expr& e) {
+            if (e->kind != NodeKind::Reduce || count_nodes(e, NodeKind::Reduce) > 1) return;
+            ++inner_sums;
+            CHECK(grows_evenly(e));
+          });
+        }
+      }
+    }
+    CHECK(inner_sums == 1);
+  }
 }
 
 TEST_CASE("the results of one matrix share its factor") {
