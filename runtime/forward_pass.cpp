@@ -15,15 +15,17 @@ std::span<const float> rows_of(const SampleRows& data, const std::string& input)
 }
 
 /// Appends the rows of one batch, or adds its share of the mean.
-void collect(const HostTensor& tensor, std::size_t rows, std::size_t all, RowValues& result) {
-  const std::vector<double> values = to_doubles(tensor);
-  if (tensor.shape.empty()) {
+void collect(const Definition& output, std::span<const std::byte> bytes, std::size_t rows, std::size_t all, RowValues& result) {
+  if (output.axes.empty()) {
+    std::vector<double> value;
+    append_doubles(output.dtype, bytes, value);
     result.values.resize(1);
-    result.values[0] += values[0] * static_cast<double>(rows) / static_cast<double>(all);
+    result.values[0] += value[0] * static_cast<double>(rows) / static_cast<double>(all);
     return;
   }
-  result.columns = values.size() / rows;
-  result.values.insert(result.values.end(), values.begin(), values.end());
+  result.columns = bytes.size() / size_of(output.dtype) / rows;
+  result.values.reserve(result.columns * all);
+  append_doubles(output.dtype, bytes, result.values);
 }
 
 }  // namespace
@@ -51,7 +53,7 @@ std::map<std::string, RowValues> ForwardPass::run(const SampleRows& data) {
     room_ = rows;
     session_.run();
     for (const Definition& definition : program.definitions) {
-      if (definition.output) collect(session_.get(definition.name), rows, data.rows, results[definition.name]);
+      if (definition.output) collect(definition, session_.read(definition.name), rows, data.rows, results[definition.name]);
     }
   }
   return results;

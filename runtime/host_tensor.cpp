@@ -18,10 +18,12 @@ std::vector<std::byte> stored_as(std::span<const double> values) {
 }
 
 template <class Element>
-std::vector<double> read_as(std::span<const std::byte> bytes) {
-  std::vector<Element> elements(bytes.size() / sizeof(Element));
-  if (!elements.empty()) std::memcpy(elements.data(), bytes.data(), elements.size() * sizeof(Element));
-  return {elements.begin(), elements.end()};
+void append_as(std::span<const std::byte> bytes, std::vector<double>& values) {
+  for (std::size_t at = 0; at + sizeof(Element) <= bytes.size(); at += sizeof(Element)) {
+    Element element;
+    std::memcpy(&element, bytes.data() + at, sizeof(Element));
+    values.push_back(static_cast<double>(element));
+  }
 }
 
 }  // namespace
@@ -45,7 +47,15 @@ HostTensor make_host_tensor(DType dtype, std::vector<std::int64_t> shape, std::s
 }
 
 std::vector<double> to_doubles(const HostTensor& tensor) {
-  return tensor.dtype == DType::f32 ? read_as<float>(tensor.data) : read_as<double>(tensor.data);
+  std::vector<double> values;
+  values.reserve(tensor.data.size() / size_of(tensor.dtype));
+  append_doubles(tensor.dtype, tensor.data, values);
+  return values;
+}
+
+void append_doubles(DType dtype, std::span<const std::byte> elements, std::vector<double>& values) {
+  if (dtype == DType::f32) append_as<float>(elements, values);
+  else append_as<double>(elements, values);
 }
 
 }  // namespace moxie

@@ -22,5 +22,7 @@ std::int64_t element_count(std::span<const std::int64_t> shape);
 /// Throws DataError unless `values` fill the shape.
 HostTensor make_host_tensor(DType dtype, std::vector<std::int64_t> shape, std::span<const double> values);
 std::vector<double> to_doubles(const HostTensor& tensor);
+/// Appends elements of this type, as they lie in memory.
+void append_doubles(DType dtype, std::span<const std::byte> elements, std::vector<double>& values);
 
 }  // namespace moxie

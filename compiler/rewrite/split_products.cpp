@@ -98,13 +98,29 @@ class ProductSplitter {
     const bool is_body =
         terms.size() == 1 && whole.factors.size() == 1 && whole.factors[0].base == expr && whole.factors[0].power == 1;
     Expr total = constant(0);
+    bool has_product = false;
     for (const Term& term : terms) {
-      auto product = matrix_product(sum, axes, term.product);
-      if (product && !is_body) product = define(around, *product, ".product");
-      if (!product) return std::nullopt;
-      total = plus(total, scaled(*product, term.coefficient));
+      auto part = matrix_product(sum, axes, term.product);
+      const bool is_product = part.has_value();
+      has_product |= is_product;
+      if (!part) part = smaller_sum(sum, axes, term.product);
+      if (part && !is_body) part = define(around, *part, is_product ? ".product" : ".sum");
+      if (!part) return std::nullopt;
+      total = plus(total, scaled(*part, term.coefficient));
     }
-    return total;
+    return has_product ? std::optional(total) : std::nullopt;
+  }
+
+  /// The sum of a term that is the same along one of the axes: next to products, it is computed once for all of that axis.
+  static std::optional<Expr> smaller_sum(const OpenedSum& sum, const std::vector<Symbol>& axes, const Expr& term) {
+    if (std::ranges::all_of(axes, [&](Symbol axis) { return term->depends_on(axis); })) return std::nullopt;
+    return summed(sum, term);
+  }
+
+  static Expr summed(const OpenedSum& sum, Expr term) {
+    for (auto index = sum.summed.rbegin(); index != sum.summed.rend(); ++index)
+      term = reduce(ReduceKind::Sum, *index, *sum.scope.find(*index), term);
+    return term;
   }
 
   /// The sum of one product, with both operands as tensors.
@@ -115,11 +131,7 @@ class ProductSplitter {
     const auto left = operand(sum, order, sides->first, rounds(sides->second.axes, sum.scope));
     const auto right = left ? operand(sum, order, sides->second, rounds(sides->first.axes, sum.scope)) : std::nullopt;
     if (!right) return std::nullopt;
-    Expr result = times(*left, *right);
-    for (auto index = sum.summed.rbegin(); index != sum.summed.rend(); ++index) {
-      result = reduce(ReduceKind::Sum, *index, *sum.scope.find(*index), result);
-    }
-    return result;
+    return summed(sum, times(*left, *right));
   }
 
   /// The factors shared out to the first and the last of the axes.

@@ -39,6 +39,19 @@ output y[s,n] = sum[k](x[s,k]*w[k,n])
 )")) == 1);
 }
 
+TEST_CASE("what one axis does not move is summed once beside a product") {
+  const FusedProgram program = fused(R"(dim S dynamic, N = 128, M = 256
+index s:S, n:N, m:M
+input x[S,M], U[N,M], W[N,M]
+output y[s,n] = sum[m](U[n,m]*x[s,m]^2 + 0.1*W[n,m]^2)
+)");
+  CHECK(count_products(program) == 1);
+  const auto& definitions = program.program.definitions;
+  const auto row_sum = std::ranges::find_if(definitions, [](const Definition& d) { return d.body->kind == NodeKind::Reduce && d.axes.size() == 1; });
+  REQUIRE(row_sum != definitions.end());
+  CHECK(row_sum->axes[0].extent == Affine(128));
+}
+
 TEST_CASE("a product of parts of matrices is one of copies, where that pays") {
   CHECK(count_products(fused(R"(dim S dynamic, N = 128, K = 128
 index s:S, n:N, k:K

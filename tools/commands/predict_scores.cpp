@@ -94,18 +94,17 @@ Scores score_values(const Prediction& p, const Matrix& targets, const Encoding& 
 
 }  // namespace
 
-Prediction make_prediction(const std::map<std::string, RowValues>& outputs, const Encoding& encoding,
-                           double variance_scale) {
+Prediction make_prediction(std::map<std::string, RowValues> outputs, const Encoding& encoding, double variance_scale) {
   Prediction p{encoding.task, 0, encoding.target_count(), {}, {}, {}};
   if (p.task == Task::Classification) {
-    p.probability = outputs.at("probability").values;
+    p.probability = std::move(outputs.at("probability").values);
     p.rows = p.probability.size() / p.columns;
     return p;
   }
-  p.mean = outputs.at("mean").values;
+  p.mean = std::move(outputs.at("mean").values);
   p.rows = p.mean.size() / p.columns;
   const auto variance = outputs.find("variance");
-  p.variance = variance != outputs.end() ? variance->second.values : std::vector<double>(p.mean.size(), 1);
+  p.variance = variance != outputs.end() ? std::move(variance->second.values) : std::vector<double>(p.mean.size(), 1);
   for (std::size_t i = 0; i < p.mean.size(); ++i) {
     const TargetEncoding& target = encoding.targets[i % p.columns];
     p.mean[i] = p.mean[i] * target.sd + target.mean;

@@ -20,8 +20,7 @@ struct Prediction {
 
 /// From the outputs of a network's `predict`, with its variances times `variance_scale`; a model without variances has
 /// 1 (of standardised targets) everywhere.
-Prediction make_prediction(const std::map<std::string, RowValues>& outputs, const Encoding& encoding,
-                           double variance_scale);
+Prediction make_prediction(std::map<std::string, RowValues> outputs, const Encoding& encoding, double variance_scale);
 
 struct Score {
   std::string name;
