@@ -20,17 +20,17 @@ NetworkBuilder::NetworkBuilder(std::string_view name, const std::vector<std::int
 }
 
 NetworkBuilder::NetworkBuilder(std::string_view name, const std::vector<std::int64_t>& row,
-                               const std::vector<std::int64_t>& outputs, bool with_target, SignDomain x_sign) {
+                               const std::vector<std::int64_t>& outputs, bool with_target, ValueDomain x_domain) {
   program_.name = name;
   program_.dims.push_back({"S", std::nullopt, true});
   declare_index("s", dim("S"));
-  const auto add_input = [&](const char* input, const std::vector<std::int64_t>& extents, SignDomain sign) {
+  const auto add_input = [&](const char* input, const std::vector<std::int64_t>& extents, ValueDomain domain) {
     std::vector<Affine> shape = {dim("S")};
     shape.insert(shape.end(), extents.begin(), extents.end());
-    program_.inputs.push_back({input, program_.default_dtype, std::move(shape), sign});
+    program_.inputs.push_back({input, program_.default_dtype, std::move(shape), domain});
   };
-  add_input("x", row, x_sign);
-  if (with_target) add_input("target", outputs, SignDomain::Any);
+  add_input("x", row, x_domain);
+  if (with_target) add_input("target", outputs, ValueDomain::Any);
 }
 
 Affine NetworkBuilder::width(std::size_t layer) { return dim(fmt::format("N{}", layer)); }

@@ -16,7 +16,7 @@ class NetworkBuilder {
   NetworkBuilder(std::string_view name, const std::vector<std::int64_t>& sizes, bool with_target);
   /// Declares dim S with index s, and the inputs x[S,row..], with the sign, and, if wanted, target[S,outputs..].
   NetworkBuilder(std::string_view name, const std::vector<std::int64_t>& row, const std::vector<std::int64_t>& outputs,
-                 bool with_target, SignDomain x_sign = SignDomain::Any);
+                 bool with_target, ValueDomain x_domain = ValueDomain::Any);
 
   /// The width of layer `layer`; 0 is the input.
   static Affine width(std::size_t layer);

@@ -125,7 +125,7 @@ class ProbActBuilder {
   ProbActBuilder(const ProbActOptions& options, Purpose purpose)
       : options_(options),
         purpose_(purpose),
-        builder_(name(), row_shape(options), {options.sizes.back()}, has_loss(), x_sign(options)) {
+        builder_(name(), row_shape(options), {options.sizes.back()}, has_loss(), x_domain(options)) {
     for (const std::int64_t extent : row_shape(options)) shape_.emplace_back(extent);
   }
 
@@ -145,8 +145,8 @@ class ProbActBuilder {
     if (reads_images(o.architecture)) return {o.image.height, o.image.width, o.image.channels};
     return {o.sizes.front()};
   }
-  static SignDomain x_sign(const ProbActOptions& o) {
-    return o.architecture == Architecture::TextCnn ? SignDomain::NonNegative : SignDomain::Any;
+  static ValueDomain x_domain(const ProbActOptions& o) {
+    return o.architecture == Architecture::TextCnn ? ValueDomain::NonNegative : ValueDomain::Any;
   }
 
   const char* name() const {

@@ -88,7 +88,7 @@ class SpGruBuilder {
         training_(training),
         builder_(training ? "sp_gru_train" : "sp_gru_predict", {options.frames_in, options.pixels},
                  {options.frames_out, options.pixels}, training,
-                 kind_.positive ? SignDomain::NonNegative : SignDomain::Any) {}
+                 kind_.positive ? ValueDomain::NonNegative : ValueDomain::Any) {}
 
   NetworkBuilder build() && {
     const Affine s = Symbol::dim("S"), in = options_.frames_in, out = options_.frames_out, p = options_.pixels,

@@ -100,7 +100,7 @@ class StepBuilder {
 
   void count_steps() {
     Program& program = step_.program;
-    program.inputs.push_back({"step", DType::f64, {}, SignDomain::NonNegative});
+    program.inputs.push_back({"step", DType::f64, {}, ValueDomain::NonNegative});
     program.definitions.push_back({"new.step", DType::f64, {}, element("step", 0) + Expr(1), true});
     step_.state.push_back({"step", {}, {}});
     step_.feedback.emplace_back("new.step", "step");
@@ -108,7 +108,7 @@ class StepBuilder {
 
   void schedule(const ScheduleOptions& options) {
     Program& program = step_.program;
-    program.inputs.push_back({"initial_rate", program.default_dtype, {}, SignDomain::NonNegative});
+    program.inputs.push_back({"initial_rate", program.default_dtype, {}, ValueDomain::NonNegative});
     if (options.rule == "constant") {
       program.definitions.push_back({"rate", program.default_dtype, {}, element("initial_rate", 0), true});
       return;
@@ -155,8 +155,8 @@ class StepBuilder {
       if (!definition.output || definition.name == "new_param") continue;
       const std::string state = definition.name.substr(kNew.size());
       const std::string tensor = fmt::format("{}.{}", state, name);
-      const SignDomain sign = rule.find_input(state)->sign;
-      step_.program.inputs.push_back({tensor, step_.program.dtype_of(name), shape, sign});
+      const ValueDomain domain = rule.find_input(state)->domain;
+      step_.program.inputs.push_back({tensor, step_.program.dtype_of(name), shape, domain});
       step_.state.push_back({tensor, parameter.shape, {}, false});
       renew(tensor, state, definition.name, how);
     }

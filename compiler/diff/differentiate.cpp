@@ -63,7 +63,7 @@ class Differentiation {
       : builder_(lifted), source_(lifted), wrt_(wrt), active_(active_tensors(lifted, wrt)) {
     for (const std::string& output : outputs) {
       const std::string name = builder_.free_name("cot." + output);
-      builder_.add_input({name, lifted.dtype_of(output), lifted.shape_of(output), SignDomain::Any});
+      builder_.add_input({name, lifted.dtype_of(output), lifted.shape_of(output), ValueDomain::Any});
       cotangents_.emplace(output, name);
     }
     for (const std::string& input : wrt) {

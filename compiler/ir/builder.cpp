@@ -239,10 +239,10 @@ Dim Program::dim(const std::string& dim_name) { return add_dim(*this, {dim_name,
 Dim Program::dim(const std::string& dim_name, std::int64_t value) { return add_dim(*this, {dim_name, value, false}); }
 Dim Program::dim(const std::string& dim_name, Dynamic) { return add_dim(*this, {dim_name, std::nullopt, true}); }
 
-Tensor Program::input(const std::string& input_name, const std::vector<Expr>& shape, SignDomain sign,
+Tensor Program::input(const std::string& input_name, const std::vector<Expr>& shape, ValueDomain domain,
                       std::optional<DType> dtype) {
   change_verified(*this, [&](Program& changed) {
-    changed.inputs.push_back({input_name, dtype.value_or(default_dtype), to_affine(shape), sign});
+    changed.inputs.push_back({input_name, dtype.value_or(default_dtype), to_affine(shape), domain});
   });
   return {input_name, shape.size()};
 }

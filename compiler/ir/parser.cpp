@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "compiler/ir/expr_parser.h"
 #include "compiler/ir/scans.h"
@@ -110,17 +111,20 @@ class ProgramParser {
       input.name = new_name("an input").text;
       if (tokens_.accept("[")) input.shape = parse_affine_list(tokens_, dim_resolver());
       input.dtype = optional_dtype();
-      input.sign = sign_domain();
+      input.domain = value_domain();
       program_.inputs.push_back(std::move(input));
     });
   }
 
-  SignDomain sign_domain() {
-    const auto domain = std::ranges::find_if(sign_domains(), [&](SignDomain sign) { return tokens_.at(comparison(sign)); });
-    if (domain == sign_domains().end()) return SignDomain::Any;
+  ValueDomain value_domain() {
+    const auto relation = std::ranges::find_if(value_relations(), [&](ValueDomain::Relation r) { return tokens_.at(comparison(r)); });
+    if (relation == value_relations().end()) return ValueDomain::Any;
     tokens_.next();
-    tokens_.expect("0", "an input may be declared `> 0`, `>= 0` or `< 0`");
-    return *domain;
+    const Token first = tokens_.peek();
+    const Expr bound = ExprParser(tokens_, program_, names_, 0).disjunction().expr;
+    if (bound->kind != NodeKind::Constant || !std::isfinite(bound->value))
+      tokens_.fail<ParseError>(first, "this is no number", "an input may be declared `> 0`, `>= 0` or `< 0`, or so with another number");
+    return {*relation, bound->value};
   }
 
   void let() { definition(new_name("a definition"), false); }

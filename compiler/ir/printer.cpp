@@ -40,7 +40,7 @@ std::string input_text(const InputDecl& input, const Program& program) {
   if (!input.shape.empty())
     text += "[" + affine_list_text(input.shape, [](Symbol symbol) { return symbol.name(); }) + "]";
   text += dtype_text(input.dtype, program);
-  if (input.sign != SignDomain::Any) text += fmt::format(" {} 0", comparison(input.sign));
+  if (input.domain != ValueDomain::Any) text += " " + to_string(input.domain);
   return text;
 }
 

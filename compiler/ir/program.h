@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/ir/expr.h"
-#include "compiler/ir/sign_domain.h"
+#include "compiler/ir/value_domain.h"
 
 namespace moxie {
 
@@ -30,7 +30,7 @@ struct InputDecl {
   std::string name;
   DType dtype = DType::f32;
   std::vector<Affine> shape;  // affine in dims
-  SignDomain sign = SignDomain::Any;
+  ValueDomain domain = ValueDomain::Any;
   bool operator==(const InputDecl&) const = default;
 };
 
@@ -101,7 +101,7 @@ struct Program {
   Dim dim(const std::string& dim_name, std::int64_t value);
   Dim dim(const std::string& dim_name, Dynamic);
   /// A shape is affine in dims; without one the input is a scalar.
-  Tensor input(const std::string& input_name, const std::vector<Expr>& shape = {}, SignDomain sign = SignDomain::Any,
+  Tensor input(const std::string& input_name, const std::vector<Expr>& shape = {}, ValueDomain domain = ValueDomain::Any,
                std::optional<DType> dtype = {});
   Tensor let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype = {});
   Tensor output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype = {});

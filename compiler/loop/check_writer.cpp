@@ -30,9 +30,9 @@ std::string origin_of(const Program& program, const std::string& tensor) {
   return fmt::format("it is computed as {}", formula);
 }
 
-SignDomain sign_domain(const Program& program, const std::string& tensor) {
+ValueDomain value_domain(const Program& program, const std::string& tensor) {
   const InputDecl* input = program.find_input(tensor);
-  return input ? input->sign : SignDomain::Any;
+  return input ? input->domain : ValueDomain::Any;
 }
 
 }  // namespace
@@ -53,9 +53,9 @@ void CheckWriter::check_value(Block& out, const std::string& tensor, const std::
   };
   if (checks_.nan) fail_if(out, not_finite(out, value), declare(" is not finite"), element, value);
   if (!checks_.negvar) return;
-  const SignDomain sign = sign_domain(source_, tensor);
-  if (const auto bad = forbidden_sign(out, tensor, sign, element, value))
-    fail_if(out, *bad, declare(sign == SignDomain::Any ? " must not be negative" : fmt::format(" is not {} 0", comparison(sign))), element, value);
+  const ValueDomain domain = value_domain(source_, tensor);
+  if (const auto bad = outside(out, tensor, domain, element, value))
+    fail_if(out, *bad, declare(domain == ValueDomain::Any ? " must not be negative" : " is not " + to_string(domain)), element, value);
 }
 
 std::optional<ValueId> CheckWriter::check_subscripts(Block& out, const Place& place,
@@ -112,12 +112,12 @@ ValueId CheckWriter::not_finite(Block& out, ValueId value) {
   return call(out, "not", {call(out, "<", {call(out, "abs", {value}), infinity})});
 }
 
-std::optional<ValueId> CheckWriter::forbidden_sign(Block& out, const std::string& tensor, SignDomain sign,
-                                                   const std::vector<Affine>& element, ValueId value) {
-  const Variances variances = sign == SignDomain::Any ? holds_variances(source_, tensor) : Variances::Elements;
+std::optional<ValueId> CheckWriter::outside(Block& out, const std::string& tensor, const ValueDomain& domain,
+                                            const std::vector<Affine>& element, ValueId value) {
+  const Variances variances = domain == ValueDomain::Any ? holds_variances(source_, tensor) : Variances::Elements;
   if (variances == Variances::None) return std::nullopt;
-  const ValueId zero = constant(out, 0, program_.values[value].type);
-  const ValueId bad = call(out, sign == SignDomain::Any ? "<" : violation(sign), {value, zero});
+  const ValueId bound = constant(out, domain.bound, program_.values[value].type);
+  const ValueId bad = call(out, domain == ValueDomain::Any ? "<" : violation(domain.relation), {value, bound});
   if (variances == Variances::Elements) return bad;
   const ValueId row = number(out, element[element.size() - 2]), column = number(out, element.back());
   return call(out, "and", {bad, call(out, "==", {row, column})});

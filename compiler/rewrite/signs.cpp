@@ -60,13 +60,12 @@ Sign extreme_sign(const Expr& expr, const Program& program) {
   return best;
 }
 
-Sign declared_sign(SignDomain declared) {
-  switch (declared) {
-    case SignDomain::Any: return Sign::Unknown;
-    case SignDomain::NonNegative: return Sign::NonNegative;
-    case SignDomain::Positive: return Sign::Positive;
-    case SignDomain::Negative: return Sign::Negative;
-  }
+Sign declared_sign(const ValueDomain& declared) {
+  using enum ValueDomain::Relation;
+  const bool above = declared.relation == Above || declared.relation == AtLeast;
+  if (declared == ValueDomain::NonNegative) return Sign::NonNegative;
+  if (above && declared.bound >= 0) return Sign::Positive;
+  if (declared.relation == Below && declared.bound <= 0) return Sign::Negative;
   return Sign::Unknown;
 }
 
@@ -102,7 +101,7 @@ Sign sign_of(const Expr& expr, const Program& program) {
     case NodeKind::Access: {
       if (const Definition* definition = program.find_definition(expr->tensor)) return definition->scan ? Sign::Unknown : sign_of(definition->body, program);
       const InputDecl* input = program.find_input(expr->tensor);
-      return input ? declared_sign(input->sign) : Sign::Unknown;
+      return input ? declared_sign(input->domain) : Sign::Unknown;
     }
     case NodeKind::Call: return call_sign(expr, program);
     case NodeKind::Reduce: {

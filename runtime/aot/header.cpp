@@ -26,14 +26,14 @@ std::string quoted(std::string text, const std::string& margin) {
   return result;
 }
 
-std::string sign_text(SignDomain sign) {
-  return sign == SignDomain::Any ? "" : fmt::format(", {} 0", comparison(sign));
+std::string domain_text(const ValueDomain& domain) {
+  return domain == ValueDomain::Any ? "" : ", " + to_string(domain);
 }
 
 std::string field(const TensorArgument& tensor) {
   return fmt::format("  struct {{ {}{} *data; int64_t count; }} {}; /* {}{}; count: {} */\n",
                      tensor.output ? "" : "const ", tensor.dtype == DType::f32 ? "float" : "double", tensor.field,
-                     tensor.name + (tensor.shape.empty() ? "" : shape_text(tensor.shape)), sign_text(tensor.sign),
+                     tensor.name + (tensor.shape.empty() ? "" : shape_text(tensor.shape)), domain_text(tensor.domain),
                      count_text(tensor.shape));
 }
 

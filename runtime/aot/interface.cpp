@@ -59,7 +59,7 @@ Interface interface_of(const Program& program, const std::string& name, bool ran
     if (dim.dynamic) interface.dims.push_back({dim.name, c_name(dim.name)});
   }
   for (const InputDecl& input : program.inputs)
-    interface.tensors.push_back({input.name, c_name(input.name), input.dtype, input.shape, false, input.sign});
+    interface.tensors.push_back({input.name, c_name(input.name), input.dtype, input.shape, false, input.domain});
   for (const Definition& definition : program.definitions) {
     if (!definition.output) continue;
     interface.tensors.push_back(

@@ -15,7 +15,7 @@ struct TensorArgument {
   DType dtype = DType::f32;
   std::vector<Affine> shape;
   bool output = false;
-  SignDomain sign = SignDomain::Any;
+  ValueDomain domain = ValueDomain::Any;
 };
 
 struct DimArgument {

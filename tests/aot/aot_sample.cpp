@@ -31,7 +31,7 @@ CCall call_of(const std::string& text, const DimValues& dims) {
   for (const InputDecl& input : call.program.inputs) {
     const auto shape = extents_of(call.program, input.name, dims);
     const auto count = static_cast<std::size_t>(element_count(shape));
-    call.inputs.emplace(input.name, make_host_tensor(input.dtype, shape, sample_values(input.sign, count, seed++)));
+    call.inputs.emplace(input.name, make_host_tensor(input.dtype, shape, sample_values(input.domain, count, seed++)));
   }
   return call;
 }

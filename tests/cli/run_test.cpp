@@ -218,6 +218,7 @@ TEST_CASE("variances, noise and parameters outside of an operation's domain") {
       {"sp_gru.poisson_activation", poisson, "rate", 0, "rate[0,0] = 0, but rate is declared > 0"},
       {"sp_gru.gamma_natural", moments, "s", 0, "s[0,0] = 0, but s is declared > 0"},
       {"sp_gru.gaussian_natural", moments, "s", -1, "s[0,0] = -1, but s is declared > 0"},
+      {"sp_gru.gamma_moments", natural, "alpha", -1, "alpha[0,0] = -1, but alpha is declared > -1"},
       {"sp_gru.gamma_moments", natural, "beta", 1, "beta[0,0] = 1, but beta is declared < 0"},
       {"sp_gru.gaussian_moments", natural, "beta", 0, "beta[0,0] = 0, but beta is declared < 0"},
   };

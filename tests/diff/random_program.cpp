@@ -78,7 +78,7 @@ Program RandomProgram::make() {
   for (const char* name : {"x", "y"}) {
     Shape shape{name, {}};
     for (std::int64_t rank = between(1, 2); rank > 0; --rank) shape.extents.push_back(between(3, 5));
-    program.inputs.push_back({name, DType::f64, {shape.extents.begin(), shape.extents.end()}, SignDomain::Any});
+    program.inputs.push_back({name, DType::f64, {shape.extents.begin(), shape.extents.end()}, ValueDomain::Any});
     tensors_.push_back(shape);
     if (between(0, 1) == 0) break;
   }

@@ -109,8 +109,8 @@ TEST_CASE("every construct of the language has its C++ spelling") {
   Program p("constructs", DType::f64);
   Dim B = p.dim("B"), N = p.dim("N", 4);
   Index b(B, "b"), r(N, "r"), t(N, "t"), k(0, 3, "k"), above(r, N, "above");
-  Tensor x = p.input("x", {2 * N + 3}, SignDomain::Positive, DType::f32), y = p.input("y", {B, N, N});
-  Tensor w = p.input("w", {}, SignDomain::NonNegative);
+  Tensor x = p.input("x", {2 * N + 3}, ValueDomain::Positive, DType::f32), y = p.input("y", {B, N, N});
+  Tensor w = p.input("w", {}, ValueDomain::NonNegative);
   Tensor C = p.let("C", {b, r, t}, sum(k, y(b, r, 0) * y(b, t, 0) * k) + where(equal(r, t), 20, 0));
   Tensor upper = p.let("upper", {r, above.of(N)}, x(r + 2 * above) * w);
   Tensor inv = p.let("inv", {b, r, t}, inverse(r, t, C(b, r, t)));

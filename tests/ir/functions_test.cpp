@@ -35,7 +35,7 @@ double value(const Expr& expr, const std::vector<double>& arguments) {
   TensorValues inputs;
   for (std::size_t k = 0; k < arguments.size(); ++k) {
     const std::string name = "x" + std::to_string(k);
-    program.inputs.push_back({name, DType::f64, {}, SignDomain::Any});
+    program.inputs.push_back({name, DType::f64, {}, ValueDomain::Any});
     inputs[name] = {arguments[k]};
   }
   program.definitions.push_back({"y", DType::f64, {}, expr, true, 0});

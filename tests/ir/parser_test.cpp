@@ -44,7 +44,7 @@ const Affine n = Symbol::axis(1);
 
 TEST_CASE("declarations") {
   const Program program = parse(
-      "dtype f64\ndim S dynamic, N, R = 14\nindex s:S, k in 0..3, j:2*N+1\ninput a[S,2*N-1]: f32 >= 0, b > 0, c, n < 0\n"
+      "dtype f64\ndim S dynamic, N, R = 14\nindex s:S, k in 0..3, j:2*N+1\ninput a[S,2*N-1]: f32 >= 0, b > 0, c, n < 0, alpha[N] > -1\n"
       "let d[s]: f32 = 1\noutput d\noutput e[s, t in s..R] = 2\n",
       "dir/model.mox");
   CHECK(program.name == "model");
@@ -54,10 +54,11 @@ TEST_CASE("declarations") {
   CHECK(program.indices[1] == IndexDecl{"k", Range::extent(3)});
   CHECK(program.indices[2] == IndexDecl{"j", Range::extent(N * 2 + Affine(1))});
   CHECK(program.inputs[0] ==
-        InputDecl{"a", DType::f32, {Symbol::dim("S"), N * 2 - Affine(1)}, SignDomain::NonNegative});
-  CHECK(program.inputs[1] == InputDecl{"b", DType::f64, {}, SignDomain::Positive});
-  CHECK(program.inputs[2].sign == SignDomain::Any);
-  CHECK(program.inputs[3].sign == SignDomain::Negative);
+        InputDecl{"a", DType::f32, {Symbol::dim("S"), N * 2 - Affine(1)}, ValueDomain::NonNegative});
+  CHECK(program.inputs[1] == InputDecl{"b", DType::f64, {}, ValueDomain::Positive});
+  CHECK(program.inputs[2].domain == ValueDomain::Any);
+  CHECK(program.inputs[3].domain == ValueDomain::Negative);
+  CHECK(program.inputs[4].domain == ValueDomain::above(-1));
   CHECK(program.definitions[0].output);
   CHECK(program.definitions[0].line == 5);
   CHECK(program.definitions[0].dtype == DType::f32);
@@ -140,7 +141,8 @@ TEST_CASE("malformed text") {
   check_fails<ParseError>("dim N\ndtype f64", {"2:7", "must be the first statement"});
   check_fails<ParseError>("dtype f16", {"`f32` or `f64` expected, but found `f16`"});
   check_fails<ParseError>("index n", {"`:` or `in` expected", "n:N or n in 0..N"});
-  check_fails<ParseError>("input x > 1", {"`0` expected, but found `1`", "> 0"});
+  check_fails<ParseError>("input x > inf", {"this is no number", "> 0"});
+  check_fails<ParseError>("dim N\ninput x >= N", {"this is no number", ">= 0"});
   check_fails<ParseError>("let y", {"`=` expected", "let y[i,j] = expression"});
   check_fails<ParseError>("output y", {"`=` expected"});
   check_fails<ParseError>("let y = (1 + 2\nlet z = 3", {"1:9", "this `(` is never closed"});

@@ -56,7 +56,7 @@ TEST_CASE("a program prints line by line") {
 TEST_CASE("long lists of declarations continue in further statements") {
   Program program;
   for (int k = 0; k < 40; ++k)
-    program.inputs.push_back({"weight" + std::to_string(k), DType::f32, {}, SignDomain::Any});
+    program.inputs.push_back({"weight" + std::to_string(k), DType::f32, {}, ValueDomain::Any});
   check_round_trip(program);
   CHECK(print(program).find("\ninput ") != std::string::npos);
 }
@@ -143,7 +143,7 @@ TEST_CASE("bound indices take declared names, else new ones that collide with no
   CHECK(body_text(twice) == "sum[k,i1 in 0..N](x[k]*x[i1])");
   check_round_trip(around(twice));
   Program program = around(twice);
-  program.inputs.push_back({"i1", DType::f32, {}, SignDomain::Any});
+  program.inputs.push_back({"i1", DType::f32, {}, ValueDomain::Any});
   CHECK(print(program).find("sum[k,i2 in 0..N]") != std::string::npos);
 }
 

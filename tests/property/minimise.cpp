@@ -117,7 +117,7 @@ Sample without_axis(Sample sample, const std::string& tensor, std::size_t axis) 
 /// The definition's tensor as an input.
 Sample with_input_for(Sample sample, std::size_t position) {
   const Definition definition = sample.program.definitions[position];
-  InputDecl input{definition.name, definition.dtype, {}, SignDomain::Any};
+  InputDecl input{definition.name, definition.dtype, {}, ValueDomain::Any};
   for (const AxisDecl& axis : definition.axes) input.shape.push_back(axis.extent);
   sample.program.definitions.erase(sample.program.definitions.begin() + static_cast<std::ptrdiff_t>(position));
   sample.program.inputs.push_back(input);
@@ -219,7 +219,7 @@ class Minimiser {
     }
     for (std::size_t k = 0; k < best_.program.inputs.size(); ++k) {
       Sample candidate = best_;
-      candidate.program.inputs[k].sign = SignDomain::Any;
+      candidate.program.inputs[k].domain = ValueDomain::Any;
       candidate.program.inputs[k].dtype = candidate.program.default_dtype;
       smaller |= accept(candidate);
     }

@@ -185,7 +185,7 @@ Expr RandomExpr::positive(const Place& place, int depth) {
       break;
   }
   for (const InputDecl& input : program_.inputs) {
-    if (input.sign != SignDomain::Positive) continue;
+    if (input.domain != ValueDomain::Positive) continue;
     std::vector<Affine> subscripts;
     for (const Affine& extent : input.shape) subscripts.push_back(subscript(place, extent));
     const Expr element = guarded_access(place, input.name, subscripts);

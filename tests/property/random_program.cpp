@@ -61,7 +61,7 @@ class ProgramMaker {
   }
 
   void add_input() {
-    InputDecl input{"x" + std::to_string(sample_.program.inputs.size()), dtype(), {}, SignDomain::Any};
+    InputDecl input{"x" + std::to_string(sample_.program.inputs.size()), dtype(), {}, ValueDomain::Any};
     double elements = 1;
     for (std::int64_t rank = random_.pick<std::int64_t>({0, 1, 1, 2, 2, 2, 3}); rank > 0; --rank) {
       Affine size = expr_.extent();
@@ -73,7 +73,7 @@ class ProgramMaker {
       elements *= expr_.size_of(size);
       input.shape.push_back(size);
     }
-    if (random_.chance(35)) input.sign = random_.pick<SignDomain>({SignDomain::Positive, SignDomain::NonNegative, SignDomain::Negative});
+    if (random_.chance(35)) input.domain = random_.pick<ValueDomain>({ValueDomain::Positive, ValueDomain::NonNegative, ValueDomain::Negative, ValueDomain::above(-0.5)});
     sample_.program.inputs.push_back(input);
   }
 
@@ -327,9 +327,10 @@ TensorValues random_inputs(const Program& program, const DimValues& dims, unsign
     Random random(seed + static_cast<unsigned>(std::hash<std::string>()(input.name)));
     for (double& x : tensor) {
       x = random.real(-1, 1);
-      if (input.sign == SignDomain::Positive) x = 0.3 + std::abs(x);
-      if (input.sign == SignDomain::NonNegative) x = std::abs(x);
-      if (input.sign == SignDomain::Negative) x = -0.3 - std::abs(x);
+      if (input.domain == ValueDomain::Positive) x = 0.3 + std::abs(x);
+      if (input.domain == ValueDomain::NonNegative) x = std::abs(x);
+      if (input.domain == ValueDomain::Negative) x = -0.3 - std::abs(x);
+      if (input.domain == ValueDomain::above(-0.5)) x = std::abs(x) - 0.49;
       x = static_cast<float>(x);  // the same in both precisions
     }
     values.emplace(input.name, std::move(tensor));

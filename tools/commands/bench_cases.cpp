@@ -37,7 +37,7 @@ std::vector<double> spaced(std::span<const std::int64_t> shape, double low, doub
 /// A random covariance matrix in the last two axes of each entry: B B^T / size + ridge I, B standard normal.
 std::vector<double> covariances(std::span<const std::int64_t> shape, double ridge) {
   const auto size = static_cast<std::size_t>(shape.back());
-  const std::vector<double> b = sample_values(SignDomain::Any, static_cast<std::size_t>(element_count(shape)), 2);
+  const std::vector<double> b = sample_values(ValueDomain::Any, static_cast<std::size_t>(element_count(shape)), 2);
   std::vector<double> values(b.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t row = i / size * size;

@@ -39,10 +39,10 @@ void add_targets(NamedTensors& weights, const SavedModel& model) {
   weights["variance_scale"] = make_host_tensor(DType::f32, {}, std::vector<double>{model.variance_scale});
 }
 
-Tensor declare(Program& program, const std::string& name, const HostTensor& tensor, SignDomain sign = SignDomain::Any) {
+Tensor declare(Program& program, const std::string& name, const HostTensor& tensor, ValueDomain domain = ValueDomain::Any) {
   std::vector<Expr> shape;
   for (const std::int64_t extent : tensor.shape) shape.push_back(constant(static_cast<double>(extent)));
-  return program.input(name, shape, sign, tensor.dtype);
+  return program.input(name, shape, domain, tensor.dtype);
 }
 
 /// Extents of a tensor's axes behind the samples'.
@@ -112,7 +112,7 @@ class Exporter {
       if (parameter == model_.parameters.end())
         throw DataError("the model has no parameter " + input.name + ": its file is damaged, or of another moxie");
       weights_[input.name] = parameter->second;
-      declare(program_, input.name, weights_.at(input.name), input.sign);
+      declare(program_, input.name, weights_.at(input.name), input.domain);
       how.inputs.emplace(input.name, input.name);
     }
     include(program_, network_.predict, how);

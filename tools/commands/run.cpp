@@ -38,14 +38,14 @@ std::string coordinates(std::size_t element, const std::vector<std::int64_t>& sh
   return fmt::format("[{}]", fmt::join(at, ","));
 }
 
-/// Throws DataError for a value that is not finite or that the input's declared sign forbids.
+/// Throws DataError for a value that is not finite or that the input's declaration forbids.
 void check_values(const InputDecl& input, const HostTensor& tensor, const std::string& file) {
   const std::vector<double> values = to_doubles(tensor);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (std::isfinite(values[i]) && admits(input.sign, values[i])) continue;
+    if (std::isfinite(values[i]) && admits(input.domain, values[i])) continue;
     throw DataError(fmt::format(
         "{}: {}{} = {}, but {} is declared {}", file, input.name, coordinates(i, tensor.shape), values[i], input.name,
-        input.sign == SignDomain::Any ? "without a range: a finite number is wanted" : fmt::format("{} 0", comparison(input.sign))));
+        input.domain == ValueDomain::Any ? "without a range: a finite number is wanted" : to_string(input.domain)));
   }
 }
 

@@ -19,18 +19,19 @@ DimValues choose_dims(const Program& program, const DimValues& given) {
   return dims;
 }
 
-std::vector<double> sample_values(SignDomain sign, std::size_t count, std::uint64_t seed) {
+std::vector<double> sample_values(const ValueDomain& domain, std::size_t count, std::uint64_t seed) {
+  using enum ValueDomain::Relation;
   std::mt19937_64 random(seed);
   std::normal_distribution<double> any;
   // Below 1, since rates and probabilities are declared >= 0; scales, declared > 0, keep away from 0.
-  std::uniform_real_distribution<double> non_negative(0.1, 0.9), positive(0.5, 1.5);
+  std::uniform_real_distribution<double> at_least(0.1, 0.9), above(0.5, 1.5);
   std::vector<double> values(count);
   for (double& value : values) {
-    switch (sign) {
-      case SignDomain::Any: value = any(random); break;
-      case SignDomain::NonNegative: value = non_negative(random); break;
-      case SignDomain::Positive: value = positive(random); break;
-      case SignDomain::Negative: value = -positive(random); break;
+    switch (domain.relation) {
+      case None: value = any(random); break;
+      case AtLeast: value = domain.bound + at_least(random); break;
+      case Above: value = domain.bound + above(random); break;
+      case Below: value = domain.bound - above(random); break;
     }
     value = static_cast<double>(static_cast<float>(value));
   }
@@ -41,7 +42,7 @@ TensorValues sample_inputs(const Program& program, const DimValues& dims, std::u
   TensorValues inputs;
   for (const InputDecl& input : program.inputs) {
     const auto count = static_cast<std::size_t>(element_count(extents_of(program, input.name, dims)));
-    inputs[input.name] = sample_values(input.sign, count, seed++);
+    inputs[input.name] = sample_values(input.domain, count, seed++);
   }
   return inputs;
 }

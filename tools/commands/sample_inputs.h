@@ -14,7 +14,7 @@ namespace moxie {
 DimValues choose_dims(const Program& program, const DimValues& given);
 
 /// Random values that obey the declared signs, each exact in single precision.
-std::vector<double> sample_values(SignDomain sign, std::size_t count, std::uint64_t seed);
+std::vector<double> sample_values(const ValueDomain& domain, std::size_t count, std::uint64_t seed);
 /// The same for every input of the program.
 TensorValues sample_inputs(const Program& program, const DimValues& dims, std::uint64_t seed);
 
