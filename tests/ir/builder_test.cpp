@@ -145,7 +145,7 @@ Program recurrence() {
   Tensor x = p.input("x", {T, N}), h0 = p.input("h0", {N}), W = p.input("W", {N, N});
   const Tensor h("h", 2), back("back", 2);
   p.scan(t, [&](ScanBody& step) {
-    Tensor before = step.let("before", {t, n}, where(equal(t, 0), h0(n), h(t - 1, n)));
+    Tensor before = step.recompute("before", {t, n}, where(equal(t, 0), h0(n), h(t - 1, n)));
     step.output("h", {t, n}, tanh(x(t, n) + sum(k, W(n, k) * before(t, k))), DType::f64);
   });
   p.scan(t, backwards, [&](ScanBody& step) {
@@ -159,7 +159,7 @@ const std::string kRecurrence = R"(dim T dynamic, N
 index t:T, n:N, k:N
 input x[T,N], h0[N], W[N,N]
 scan t {
-  let before[t,n] = where(t == 0, h0[n], h[t-1,n])
+  recompute before[t,n] = where(t == 0, h0[n], h[t-1,n])
   output h[t,n]: f64 = tanh(x[t,n] + sum[k](W[n,k]*before[t,k]))
 }
 scan t backwards {
