@@ -268,8 +268,8 @@ Schedule choose_schedule(const LoweredKernel& kernel, const DimValues& dims, int
     schedule.tiles = std::clamp<std::int64_t>(rounds_of(*kernel.tiles, dims, lanes) / narrowest, 1, kMostTiles);
   if (kernel.chunks) {
     const std::int64_t rows = extent_of(*kernel.chunks, dims);
-    schedule.chunks = std::clamp<std::int64_t>(rows / kRowsPerChunk, 1, kMostChunks);
-    schedule.reason = fmt::format("{} rows in chunks of at least {}", rows, kRowsPerChunk);
+    schedule.chunks = std::clamp<std::int64_t>(rows / kernel.chunks->least_rows, 1, kMostChunks);
+    schedule.reason = fmt::format("{} rows in chunks of at least {}", rows, kernel.chunks->least_rows);
   }
   return schedule;
 }

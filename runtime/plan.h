@@ -36,8 +36,7 @@ struct Schedule {
   std::string reason;
   bool operator==(const Schedule&) const = default;
 };
-/// Rows that a chunk should at least hold, and the most chunks: enough for any number of cores of one machine, few enough that partial results stay small.
-inline constexpr std::int64_t kRowsPerChunk = 64;
+/// Enough for any number of cores of one machine, few enough that partial results stay small.
 inline constexpr std::int64_t kMostChunks = 16;
 /// `chunks` does not depend on `lanes` either, so that memory can be planned before any kernel is compiled.
 Schedule choose_schedule(const LoweredKernel& kernel, const DimValues& dims, int lanes);

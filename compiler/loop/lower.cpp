@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/fuse/shared_factor.h"
+#include "compiler/loop/chunk_rows.h"
 #include "compiler/loop/guards.h"
 #include "compiler/loop/lower_algebra.h"
 #include "compiler/loop/nest_builder.h"
@@ -38,8 +39,7 @@ class KernelLowering {
     if (is_linear_algebra(kernel_.roots.front())) lower_linear_algebra(nest);
     else if (kernel_.reduces_vector) lower_reducing_vector(nest);
     else lower_along_vector(nest);
-    verify(result_.program);
-    return std::move(result_);
+    return finished();
   }
 
   /// Of a kernel that in_rows() gave.
@@ -47,11 +47,16 @@ class KernelLowering {
     declare();
     NestBuilder nest(result_.program, read_, fused_.program);
     lower_in_rows(nest);
+    return finished();
+  }
+
+ private:
+  LoweredKernel finished() {
+    if (result_.chunks) result_.chunks->least_rows = least_chunk_rows(result_);
     verify(result_.program);
     return std::move(result_);
   }
 
- private:
   void declare() {
     LoopProgram& program = result_.program;
     program.name = kernel_name(kernel_.name);

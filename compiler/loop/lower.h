@@ -15,6 +15,7 @@ struct SplitLoop {
   Range range;  // the whole loop, affine in dims
   std::string low_argument, high_argument;
   bool over_lanes = false;  // pieces start at multiples of the lanes
+  std::int64_t least_rows = 1;  // that a piece should have
   bool operator==(const SplitLoop&) const = default;
 };
 

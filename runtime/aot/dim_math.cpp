@@ -47,8 +47,8 @@ Val DimMath::rounds(const SplitLoop& loop) {
   return w_.larger(end, w_.integer(0));
 }
 
-Val DimMath::chunks(const Val& rounds) {
-  const Val wanted = w_.divide(rounds, w_.integer(kRowsPerChunk));
+Val DimMath::chunks(const SplitLoop& rows) {
+  const Val wanted = w_.divide(rounds(rows), w_.integer(rows.least_rows));
   return w_.smaller(w_.larger(wanted, w_.integer(1)), w_.integer(kMostChunks));
 }
 

@@ -29,8 +29,8 @@ class DimMath {
 
   /// Rounds of a loop that starts at 0.
   Val rounds(const SplitLoop& loop);
-  /// Chunks of a kernel, of a loop of so many rounds.
-  Val chunks(const Val& rounds);
+  /// Chunks that the loop is shared out in.
+  Val chunks(const SplitLoop& rows);
   /// Where piece `index` of `count` begins, which is where the one before it ends.
   Val boundary(const SplitLoop& loop, const Val& rounds, const Val& index, const Val& count, int lanes);
 

@@ -51,3 +51,17 @@ TEST_CASE("shapes that do not fit are refused") {
                 "input w has shape [8], but [9] is wanted");
   check_refused("input x[S-2], z[S]", {{"x", {0}}, {"z", {4}}}, "input x has shape [0], but [2] is wanted");
 }
+
+TEST_CASE("costly rows are shared out more finely") {
+  const auto chunks_of_128_rows = [](const std::string& summand) {
+    const Plan plan = make_plan(specialise(parse("dim S dynamic, N = 50, R = 14\nindex s:S, n:N, m:N, r:R, t:R\ninput x[S,N], w[R,N]\n"
+                                      "output g[r,n] = sum[s](" + summand + ")\n"), {}));
+    std::int64_t chunks = 1;
+    for (const PlanStep& step : plan.steps) {
+      for (const LoweredKernel* kernel : kernels_of(step)) chunks = std::max(chunks, choose_schedule(*kernel, {{"S", 128}}, 16).chunks);
+    }
+    return chunks;
+  };
+  CHECK(chunks_of_128_rows("sin(x[s,n]*w[r,n])") == 2);
+  CHECK(chunks_of_128_rows("sum[m,t](sin(x[s,n]*w[r,n] + x[s,m]*w[t,m]))") == 8);
+}
