@@ -49,6 +49,12 @@ Expr nested(const LoopIndex& outer, const LoopIndex& inner, const Product& produ
   return times(make_product(outside), sum);
 }
 
+/// What stands in a sum without rounds need not exist, and so must not leave it.
+bool may_be_empty(const Range& range) {
+  const auto extent = range.as_extent();
+  return !extent || !extent->is_constant() || extent->constant() <= 0;
+}
+
 /// Exponentials that a loop over `index` computes from round to round by multiplication: their exponents grow evenly.
 std::ptrdiff_t progressions_in(const Product& product, Symbol index) {
   const auto grows_evenly = [&](const Factor& factor) {
@@ -75,6 +81,7 @@ std::optional<Expr> nest_sum(const Expr& expr) {
   const auto found = find_sum(product.factors, first.index);
   if (found == product.factors.end()) return std::nullopt;
   const OpenedReduce second = open(found->base);
+  if (may_be_empty(first.range) || may_be_empty(second.range)) return std::nullopt;
   product.factors.erase(found);
   const Product inner = product_of(second.body);
   product.coefficient *= inner.coefficient;

@@ -243,3 +243,14 @@ output grad[v,e] = sum[s,t](hot[s,t,v]*cot[s,t,e])
     if (definition.name != "grad") CHECK(definition.axes.size() < 3);
   }
 }
+
+TEST_CASE("what stands in a sum that may be empty does not leave it when sums change places") {
+  const FusedProgram program = fused(R"(dim N dynamic, R = 6
+input g[R]: f64, x[N,R]: f64, w[R]: f64
+output y[i in 0..N,j in 0..R]: f64 = sum[m in 0..N](x[m,j]*sum[t in 0..j-i-1](f32(0.125*g[j-i-2])*w[t]*exp(w[t] - x[m,j])))
+)");
+  const Kernel& kernel = std::get<Kernel>(program.steps.back());
+  const Expr& outer = kernel.roots.back().body;
+  REQUIRE(outer->kind == NodeKind::Reduce);  // and no product with an element of g, which need not exist
+  CHECK(count_nodes(outer, NodeKind::Reduce) == 2);
+}
