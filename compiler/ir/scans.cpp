@@ -28,14 +28,16 @@ class Dependences {
   bool needs_stepwise(std::size_t k) const {
     return is_stepwise(k) || any([&](std::size_t r) { return is_stepwise(r) && on(k, r); });
   }
-  bool feeds_stepwise(std::size_t k) const {
-    return is_stepwise(k) || any([&](std::size_t r) { return is_stepwise(r) && on(r, k); });
-  }
-  bool needs_recomputed(std::size_t k) const {
-    return any([&](std::size_t r) { return members_[r].recomputed && on(k, r); });
+  /// Stepwise, or a reader of what is recomputed, or needed by one of these.
+  bool stays(std::size_t k) const {
+    return is_kept_in(k) || any([&](std::size_t r) { return is_kept_in(r) && on(r, k); });
   }
 
  private:
+  bool is_kept_in(std::size_t k) const {
+    return is_stepwise(k) || any([&](std::size_t r) { return members_[r].recomputed && on(k, r); });
+  }
+
   void take_over(std::size_t user, std::size_t used) {
     for (std::size_t j = 0; j < size_; ++j) depends_[user * size_ + j] = on(user, j) || on(used, j);
   }
@@ -69,7 +71,7 @@ bool append_trimmed(std::vector<Definition>& out, std::span<const Definition> me
   std::vector<std::size_t> before, within, behind;
   for (std::size_t k = 0; k < members.size(); ++k) {
     if (!dependences.needs_stepwise(k)) before.push_back(k);
-    else if (dependences.feeds_stepwise(k) || dependences.needs_recomputed(k)) within.push_back(k);
+    else if (dependences.stays(k)) within.push_back(k);
     else behind.push_back(k);
   }
   append_ordered(out, members, dependences, before);

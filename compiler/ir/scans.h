@@ -22,8 +22,8 @@ std::uint32_t last_scan(const Program& program);
 std::string why_kept(const Program& program, const Definition& definition);
 
 /// Definitions of a scan that take no part in a recurrence leave it, to stand before or behind it, and scans are numbered
-/// from 1 on. Within a scan remain the definitions that depend on a recurrence and that a recurrence depends on, those that are recomputed, and what
-/// depends on these.
+/// from 1 on. Within a scan remain the definitions that depend on a recurrence and that a recurrence depends on, those that are recomputed, what
+/// depends on these, and what either needs of each step.
 Program leave_scans(const Program& program);
 
 }  // namespace moxie

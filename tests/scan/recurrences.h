@@ -86,6 +86,16 @@ scan t {
   output y[t,n] = h[t,n]*where(t == 0, 1, h[t-1,n]) + early[t,n]
 }
 )"},
+    {"what is recomputed beside a recurrence", R"(dim T dynamic, N
+index t:T, n:N
+input x[T,N], h0[N]
+scan t {
+  recompute a[t,n] = sin(x[t,n])
+  let h[t,n] = where(t == 0, h0[n], h[t-1,n]) + x[t,n]
+  let e[t,n] = exp(h[t,n]/4)
+  output y[t,n] = a[t,n]*e[t,n]
+}
+)"},
     {"a system of equations in every step", R"(dim T dynamic, S dynamic, N
 index t:T, s:S, n:N, k:N
 input A[N,N], h0[S,N], x[T,S,N]
