@@ -23,7 +23,7 @@ constexpr std::string_view kNew = "new_";  // before an optimiser's outputs
 template <class Options>
 struct Setting {
   std::string_view name;
-  double Options::*value;
+  double Options::* value;
   double least, below;
 };
 

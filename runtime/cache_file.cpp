@@ -122,7 +122,7 @@ std::optional<std::string> read_file(const fs::path& path) {
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
     fail("open", path);
   }
-  struct stat info {};
+  struct stat info{};
   if (::fstat(in, &info) != 0) fail("inspect", path);
   std::string bytes(static_cast<std::size_t>(info.st_size), '\0');
   std::size_t filled = 0;

@@ -20,8 +20,8 @@ namespace moxie {
 class Executable {
  public:
   virtual ~Executable() = default;
-  /// Runs every step once. `address` gives the memory of each input and output as kernels see it. Throws DeviceError where a formula left its
-  /// domain; a device that works ahead of the host throws it when a buffer is read.
+  /// Runs every step once. `address` gives the memory of each input and output as kernels see it. Throws DeviceError
+  /// where a formula left its domain; a device that works ahead of the host throws it when a buffer is read.
   virtual void run(const std::function<void*(const std::string&)>& address, std::uint64_t seed, std::uint64_t step) = 0;
   /// Bytes held besides inputs and outputs.
   virtual std::int64_t workspace_bytes() const = 0;
@@ -46,11 +46,11 @@ class Device {
 };
 
 struct DeviceOptions {
-  int threads = 0;            // 0: as many as the machine has
+  int threads = 0;              // 0: as many as the machine has
   std::string cache_directory;  // empty: the default; "0": no cache on disk
   bool tune = false;  // schedules by measurement, kept in the cache; the order of sums may differ from the default
   std::function<void(const std::string& reason)> on_fallback = {};  // called if `auto` takes the CPU
-  std::string schedule = {};  // of GPU kernels, as in MOXIE_SCHEDULE, which counts if this is empty
+  std::string schedule = {};                      // of GPU kernels, as in MOXIE_SCHEDULE, which counts if this is empty
   std::shared_ptr<LaunchObserver> observer = {};  // called by the device `cpu`
 };
 /// The folder of its kernel cache; empty for no cache on disk.

@@ -15,7 +15,8 @@ std::span<const float> rows_of(const SampleRows& data, const std::string& input)
 }
 
 /// Appends the rows of one batch, or adds its share of the mean.
-void collect(const Definition& output, std::span<const std::byte> bytes, std::size_t rows, std::size_t all, RowValues& result) {
+void collect(const Definition& output, std::span<const std::byte> bytes, std::size_t rows, std::size_t all,
+             RowValues& result) {
   if (output.axes.empty()) {
     std::vector<double> value;
     append_doubles(output.dtype, bytes, value);
@@ -53,7 +54,8 @@ std::map<std::string, RowValues> ForwardPass::run(const SampleRows& data) {
     room_ = rows;
     session_.run();
     for (const Definition& definition : program.definitions) {
-      if (definition.output) collect(definition, session_.read(definition.name), rows, data.rows, results[definition.name]);
+      if (definition.output)
+        collect(definition, session_.read(definition.name), rows, data.rows, results[definition.name]);
     }
   }
   return results;

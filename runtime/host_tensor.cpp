@@ -54,8 +54,10 @@ std::vector<double> to_doubles(const HostTensor& tensor) {
 }
 
 void append_doubles(DType dtype, std::span<const std::byte> elements, std::vector<double>& values) {
-  if (dtype == DType::f32) append_as<float>(elements, values);
-  else append_as<double>(elements, values);
+  if (dtype == DType::f32)
+    append_as<float>(elements, values);
+  else
+    append_as<double>(elements, values);
 }
 
 }  // namespace moxie

@@ -42,7 +42,7 @@ std::string prepare_directory(const fs::path& directory) {
       return fmt::format("{} cannot be made: {}", directory.string(), std::generic_category().message(errno));
     }
   }
-  struct stat info {};
+  struct stat info{};
   if (::stat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
     return fmt::format("{} is no directory", directory.string());
   if (info.st_uid != ::geteuid())

@@ -8,8 +8,8 @@
 
 namespace moxie {
 
-std::vector<std::int64_t> launch_arguments(const LoweredKernel& kernel, const DimValues& dims, const Launch& launch, int lanes,
-                                           std::uint64_t seed, std::uint64_t step) {
+std::vector<std::int64_t> launch_arguments(const LoweredKernel& kernel, const DimValues& dims, const Launch& launch,
+                                           int lanes, std::uint64_t seed, std::uint64_t step) {
   const Piece tile = kernel.tiles ? piece_of(*kernel.tiles, dims, launch.tile, launch.tiles, lanes) : Piece{0, 0};
   const Piece chunk = kernel.chunks ? piece_of(*kernel.chunks, dims, launch.chunk, launch.chunks, lanes) : Piece{0, 0};
   const DimValues special = {{argument::kChunk, launch.chunk},

@@ -65,9 +65,12 @@ Plan make_plan(const Program& program, const Checks& checks, Products products) 
   verify(program);
   Plan plan{program, fuse(optimise(program), products), {}};
   for (const Step& step : plan.fused.steps) {
-    if (const auto* kernel = std::get_if<Kernel>(&step)) plan.steps.emplace_back(lower(plan.fused, *kernel));
-    else if (const auto* scan = std::get_if<ScanLoop>(&step)) plan.steps.emplace_back(lower(plan.fused, *scan));
-    else plan.steps.emplace_back(std::get<MatrixProduct>(step));
+    if (const auto* kernel = std::get_if<Kernel>(&step))
+      plan.steps.emplace_back(lower(plan.fused, *kernel));
+    else if (const auto* scan = std::get_if<ScanLoop>(&step))
+      plan.steps.emplace_back(lower(plan.fused, *scan));
+    else
+      plan.steps.emplace_back(std::get<MatrixProduct>(step));
   }
   if (checks.any()) plan.steps = StepChecker(plan.fused, checks).run(plan.steps);
   return plan;
@@ -105,14 +108,17 @@ std::vector<std::string> tensors_of(const PlanStep& step) {
 std::int64_t evaluate(const Affine& affine, const DimValues& dims) {
   return affine.evaluate([&](Symbol symbol) {
     const auto it = dims.find(symbol.name());
-    if (it == dims.end()) throw ShapeError("dim " + symbol.name() + " has no value: no input shows it; give it (--dim " + symbol.name() + "=...)");
+    if (it == dims.end())
+      throw ShapeError("dim " + symbol.name() + " has no value: no input shows it; give it (--dim " + symbol.name() +
+                       "=...)");
     return it->second;
   });
 }
 
 std::vector<std::int64_t> extents_of(const Program& program, std::string_view tensor, const DimValues& dims) {
   std::vector<std::int64_t> extents;
-  for (const Affine& extent : program.shape_of(tensor)) extents.push_back(std::max<std::int64_t>(evaluate(extent, dims), 0));
+  for (const Affine& extent : program.shape_of(tensor))
+    extents.push_back(std::max<std::int64_t>(evaluate(extent, dims), 0));
   return extents;
 }
 
@@ -124,9 +130,8 @@ std::int64_t count_elements(const Program& program, const std::string& tensor, c
 
 bool has_gaps(const Program& program, std::string_view tensor) {
   const Definition* definition = program.find_definition(tensor);
-  return definition && std::ranges::any_of(definition->axes, [](const AxisDecl& axis) {
-           return axis.range.as_extent() != axis.extent;
-         });
+  return definition && std::ranges::any_of(definition->axes,
+                                           [](const AxisDecl& axis) { return axis.range.as_extent() != axis.extent; });
 }
 
 // ---- Matrix products ----
@@ -155,9 +160,12 @@ std::int64_t slice_elements(const Program& program, const std::string& tensor, c
   return product_of(shape, dims);
 }
 
-bool keeps_one_step(const Program& program, const std::string& tensor) { return program.shape_of(tensor).front() == Affine(1); }
+bool keeps_one_step(const Program& program, const std::string& tensor) {
+  return program.shape_of(tensor).front() == Affine(1);
+}
 
-std::int64_t slice_place(const Program& program, const std::string& tensor, const DimValues& dims, std::int64_t scan_step) {
+std::int64_t slice_place(const Program& program, const std::string& tensor, const DimValues& dims,
+                         std::int64_t scan_step) {
   return keeps_one_step(program, tensor) ? 0 : checked_mul(scan_step, slice_elements(program, tensor, dims));
 }
 
@@ -218,7 +226,8 @@ void learn_dims(const InputDecl& input, const std::vector<std::int64_t>& shape, 
 
 }  // namespace
 
-DimValues dims_from_shapes(const Program& program, const std::map<std::string, std::vector<std::int64_t>>& shapes, DimValues known) {
+DimValues dims_from_shapes(const Program& program, const std::map<std::string, std::vector<std::int64_t>>& shapes,
+                           DimValues known) {
   for (const DimDecl& dim : program.dims) {
     if (dim.value) known.emplace(dim.name, *dim.value);
   }
@@ -226,7 +235,8 @@ DimValues dims_from_shapes(const Program& program, const std::map<std::string, s
     const auto given = shapes.find(input.name);
     if (given == shapes.end()) throw ShapeError("input " + input.name + " is missing");
     if (given->second.size() != input.shape.size()) {
-      throw ShapeError(fmt::format("input {} has shape {}, but {} axes are wanted", input.name, shape_text(given->second), input.shape.size()));
+      throw ShapeError(fmt::format("input {} has shape {}, but {} axes are wanted", input.name,
+                                   shape_text(given->second), input.shape.size()));
     }
     learn_dims(input, given->second, /*exact=*/true, known);
   }
@@ -234,7 +244,8 @@ DimValues dims_from_shapes(const Program& program, const std::map<std::string, s
   for (const InputDecl& input : program.inputs) {
     const auto wanted = extents_of(program, input.name, known);
     if (wanted != shapes.at(input.name)) {
-      throw ShapeError(fmt::format("input {} has shape {}, but {} is wanted", input.name, shape_text(shapes.at(input.name)), shape_text(wanted)));
+      throw ShapeError(fmt::format("input {} has shape {}, but {} is wanted", input.name,
+                                   shape_text(shapes.at(input.name)), shape_text(wanted)));
     }
   }
   return known;
@@ -251,7 +262,8 @@ constexpr std::int64_t kRoundsOfARow = 16;
 /// Shared loops run from 0.
 std::int64_t extent_of(const SplitLoop& loop, const DimValues& dims) {
   std::int64_t end = evaluate(loop.range.highs.front().value, dims) + 1;
-  for (const Bound& bound : loop.range.highs) end = std::min(end, floor_div(evaluate(bound.value, dims), bound.divisor) + 1);
+  for (const Bound& bound : loop.range.highs)
+    end = std::min(end, floor_div(evaluate(bound.value, dims), bound.divisor) + 1);
   return std::max<std::int64_t>(end, 0);
 }
 
@@ -352,7 +364,8 @@ MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const 
       }
     }
   }
-  for (const auto& [name, span] : spans) blocks.push_back({span.first, span.second, bytes_of(program, name, dims), &memory.tensors[name]});
+  for (const auto& [name, span] : spans)
+    blocks.push_back({span.first, span.second, bytes_of(program, name, dims), &memory.tensors[name]});
   memory.bytes = place_all(std::move(blocks));
   return memory;
 }

@@ -29,7 +29,8 @@ struct Plan {
 Plan make_plan(const Program& program, const Checks& checks = {}, Products products = Products::library);
 std::string print(const Plan& plan);
 
-/// How one kernel is shared out for given extents. It depends on shapes only, never on the number of threads, so that results do not either.
+/// How one kernel is shared out for given extents. It depends on shapes only, never on the number of threads, so that
+/// results do not either.
 struct Schedule {
   std::int64_t tiles = 1;   // independent pieces
   std::int64_t chunks = 1;  // pieces with partial results of their own
@@ -47,7 +48,8 @@ struct Piece {
 };
 Piece piece_of(const SplitLoop& loop, const DimValues& dims, std::int64_t index, std::int64_t count, int lanes);
 
-/// Where tensors lie that are neither inputs nor outputs, and the partial results of every step: offsets into one block of memory.
+/// Where tensors lie that are neither inputs nor outputs, and the partial results of every step: offsets into one block
+/// of memory.
 struct MemoryPlan {
   struct Slot {
     std::int64_t offset = 0;
@@ -75,7 +77,8 @@ std::int64_t slice_elements(const Program& program, const std::string& tensor, c
 /// Whether there is room for one step of it only.
 bool keeps_one_step(const Program& program, const std::string& tensor);
 /// Where a step of it begins, in elements.
-std::int64_t slice_place(const Program& program, const std::string& tensor, const DimValues& dims, std::int64_t scan_step);
+std::int64_t slice_place(const Program& program, const std::string& tensor, const DimValues& dims,
+                         std::int64_t scan_step);
 
 /// Whether no loop writes some of the elements: those outside the ranges of their axes, which hold zeros.
 bool has_gaps(const Program& program, std::string_view tensor);
@@ -85,7 +88,9 @@ std::vector<std::int64_t> extents_of(const Program& program, std::string_view te
 std::int64_t count_elements(const Program& program, const std::string& tensor, const DimValues& dims);
 std::int64_t evaluate(const Affine& affine, const DimValues& dims);
 
-/// Values of the dims that the shapes of inputs show. Throws ShapeError where shapes contradict each other, a rank is wrong or an input is missing.
-DimValues dims_from_shapes(const Program& program, const std::map<std::string, std::vector<std::int64_t>>& shapes, DimValues known = {});
+/// Values of the dims that the shapes of inputs show. Throws ShapeError where shapes contradict each other, a rank is
+/// wrong or an input is missing.
+DimValues dims_from_shapes(const Program& program, const std::map<std::string, std::vector<std::int64_t>>& shapes,
+                           DimValues known = {});
 
 }  // namespace moxie

@@ -47,7 +47,8 @@ struct Session::State {
     for (const auto& [name, tensor] : tensors) shapes[name] = tensor.shape;
     const DimValues dims = dims_from_shapes(plan->program, shapes, given);
     for (const Definition& definition : plan->program.definitions) {
-      if (definition.output) resize(definition.name, definition.dtype, extents_of(plan->program, definition.name, dims));
+      if (definition.output)
+        resize(definition.name, definition.dtype, extents_of(plan->program, definition.name, dims));
     }
     auto& executable = executables[dims];
     if (!executable) executable = device->prepare(plan, dims);
@@ -81,7 +82,8 @@ struct Session::State {
   }
 };
 
-Session::Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device) : state_(std::make_unique<State>()) {
+Session::Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device)
+    : state_(std::make_unique<State>()) {
   state_->plan = std::make_shared<const Plan>(make_plan(specialise(program, dims), chosen_checks()));
   state_->given = dims;
   state_->device = std::move(device);
@@ -98,7 +100,8 @@ void Session::set(const std::string& input, const HostTensor& tensor) {
     state_->resize(input, declared->dtype, tensor.shape);
     state_->shapes_changed = true;
   }
-  const HostTensor converted = tensor.dtype == declared->dtype ? tensor : make_host_tensor(declared->dtype, tensor.shape, to_doubles(tensor));
+  const HostTensor converted =
+      tensor.dtype == declared->dtype ? tensor : make_host_tensor(declared->dtype, tensor.shape, to_doubles(tensor));
   std::ranges::copy(converted.data, write(input).data());
 }
 
@@ -137,7 +140,6 @@ void Session::prefetch(const std::string& tensor) { state_->find(tensor).buffer-
 std::span<const std::byte> Session::read(const std::string& tensor) const {
   return state_->settle([&] { return state_->find(tensor).buffer->read(); });
 }
-
 
 std::span<std::byte> Session::write(const std::string& input) {
   return state_->settle([&] { return state_->find(input).buffer->write(); });

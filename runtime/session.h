@@ -22,8 +22,9 @@ class Session {
   void feed_back(const std::string& output, const std::string& input);
   /// Gives the inputs that were fed the values that they had before the last run.
   void take_back();
-  /// Runs once. Throws ShapeError while inputs are missing or shapes disagree, and DeviceError where a formula left its domain: then nothing was
-  /// fed back. A device that works ahead of the host throws it from get(), read() or wait(), and the last run is taken back.
+  /// Runs once. Throws ShapeError while inputs are missing or shapes disagree, and DeviceError where a formula left its
+  /// domain: then nothing was fed back. A device that works ahead of the host throws it from get(), read() or wait(),
+  /// and the last run is taken back.
   void run();
   /// Until the runs so far are done. Throws as get() does.
   void wait();

@@ -96,7 +96,8 @@ Tuned measure(KernelCache& cache, std::string_view key, Ways ways, const Trial& 
     best.way = way;
     best_time = time;
   }
-  best.reason = fmt::format("the fastest of {}: {:.4g} ms, the default {:.4g} ms", ways.size(), best_time, default_time);
+  best.reason =
+      fmt::format("the fastest of {}: {:.4g} ms, the default {:.4g} ms", ways.size(), best_time, default_time);
   cache.store(key, {ways[best.way], std::string(key), best.reason});
   return best;
 }

@@ -1,5 +1,6 @@
-// What a GPU does with kernels written by hand, as JSON: plain copy, and one layer of Gaussian process neurons with its gradient. The layer's small
-// matrices per unit are given, not computed: `beta` (mean) and `weight` (variance, symmetric pairs r <= t taken together).
+// What a GPU does with kernels written by hand, as JSON: plain copy, and one layer of Gaussian process neurons with its
+// gradient. The layer's small matrices per unit are given, not computed: `beta` (mean) and `weight` (variance,
+// symmetric pairs r <= t taken together).
 //
 //   nvcc -O3 -std=c++17 -arch=native --use_fast_math hand_kernels.cu -o hand_kernels && ./hand_kernels [S N]
 #include <algorithm>
@@ -11,7 +12,7 @@
 #include <vector>
 
 constexpr int R = 14, kPairs = R * (R + 1) / 2;
-constexpr int kUnits = 32, kRows = 4;       // of a block: a warp along the units, so that memory is read in full lines
+constexpr int kUnits = 32, kRows = 4;  // of a block: a warp along the units, so that memory is read in full lines
 constexpr int kSamplesPerThread = 64;
 constexpr float kLog2e = 1.44269504f;
 
@@ -21,8 +22,8 @@ void check(cudaError_t error) {
   std::exit(1);
 }
 
-struct Tables {                                       // per unit, [k][N]
-  const float *point, *beta, *middle, *weight;        // R, R, pairs, pairs
+struct Tables {                                 // per unit, [k][N]
+  const float *point, *beta, *middle, *weight;  // R, R, pairs, pairs
 };
 struct Staged {
   float point[R][kUnits], beta[R][kUnits], middle[kPairs][kUnits], weight[kPairs][kUnits];
@@ -59,7 +60,8 @@ __global__ void forward(Tables tables, const float* mu, const float* var, float*
 #pragma unroll
     for (int r = 0; r < R; ++r) a += unit.beta[r][i] * exp2f(cp * (m - unit.point[r][i]) * (m - unit.point[r][i]));
 #pragma unroll
-    for (int k = 0; k < kPairs; ++k) b += unit.weight[k][i] * exp2f(cq * (m - unit.middle[k][i]) * (m - unit.middle[k][i]));
+    for (int k = 0; k < kPairs; ++k)
+      b += unit.weight[k][i] * exp2f(cq * (m - unit.middle[k][i]) * (m - unit.middle[k][i]));
     a *= rsqrtf(p);
     mean[s * N + n] = a;
     variance[s * N + n] = 1 - b * rsqrtf(q) - a * a;
@@ -67,8 +69,9 @@ __global__ void forward(Tables tables, const float* mu, const float* var, float*
 }
 
 // Gradients of beta and weight are sums over the samples of a thread; [strip][k][N].
-__global__ void backward(Tables tables, const float* mu, const float* var, const float* cot_mean, const float* cot_variance,
-                         float* grad_mu, float* grad_var, float* grad_beta, float* grad_weight, int S, int N) {
+__global__ void backward(Tables tables, const float* mu, const float* var, const float* cot_mean,
+                         const float* cot_variance, float* grad_mu, float* grad_var, float* grad_beta,
+                         float* grad_weight, int S, int N) {
   __shared__ Staged unit;
   stage(unit, tables, N);
   const int i = threadIdx.x, n = blockIdx.x * kUnits + i, strip = blockIdx.y * kRows + threadIdx.y;
@@ -185,22 +188,28 @@ Layer make_layer(int S, int N) {
 double contribution(const Layer& layer, std::size_t element, double mu, double var) {
   const std::size_t n = element % layer.N;
   double a = 0, b = 0;
-  for (int r = 0; r < R; ++r) a += layer.beta[r * layer.N + n] * std::exp(-std::pow(mu - layer.point[r * layer.N + n], 2) / (2 * (1 + var)));
-  for (int k = 0; k < kPairs; ++k) b += layer.weight[k * layer.N + n] * std::exp(-std::pow(mu - layer.middle[k * layer.N + n], 2) / (1 + 2 * var));
+  for (int r = 0; r < R; ++r)
+    a += layer.beta[r * layer.N + n] * std::exp(-std::pow(mu - layer.point[r * layer.N + n], 2) / (2 * (1 + var)));
+  for (int k = 0; k < kPairs; ++k)
+    b += layer.weight[k * layer.N + n] * std::exp(-std::pow(mu - layer.middle[k * layer.N + n], 2) / (1 + 2 * var));
   const double mean = a / std::sqrt(1 + var), variance = 1 - b / std::sqrt(1 + 2 * var) - mean * mean;
   return layer.cot_mean[element] * mean + layer.cot_variance[element] * variance;
 }
 
-/// Largest difference of a few elements' values and slopes (in mu and var) from formula and finite differences in double.
-double worst_error(const Layer& layer, const std::vector<float>& mean, const std::vector<float>& variance, const std::vector<float>& grad_mu,
-                   const std::vector<float>& grad_var) {
+/// Largest difference of a few elements' values and slopes (in mu and var) from formula and finite differences in
+/// double.
+double worst_error(const Layer& layer, const std::vector<float>& mean, const std::vector<float>& variance,
+                   const std::vector<float>& grad_mu, const std::vector<float>& grad_var) {
   constexpr double h = 1e-5;
   double worst = 0;
   for (std::size_t i = 0; i < layer.mu.size(); i += layer.mu.size() / 257 + 1) {
     const double m = layer.mu[i], v = layer.var[i];
-    const auto slope = [&](double dm, double dv) { return (contribution(layer, i, m + dm, v + dv) - contribution(layer, i, m - dm, v - dv)) / (2 * h); };
+    const auto slope = [&](double dm, double dv) {
+      return (contribution(layer, i, m + dm, v + dv) - contribution(layer, i, m - dm, v - dv)) / (2 * h);
+    };
     const double value = layer.cot_mean[i] * mean[i] + layer.cot_variance[i] * variance[i];
-    worst = std::max({worst, std::abs(value - contribution(layer, i, m, v)), std::abs(grad_mu[i] - slope(h, 0)), std::abs(grad_var[i] - slope(0, h))});
+    worst = std::max({worst, std::abs(value - contribution(layer, i, m, v)), std::abs(grad_mu[i] - slope(h, 0)),
+                      std::abs(grad_var[i] - slope(0, h))});
   }
   return worst;
 }
@@ -210,8 +219,10 @@ int main(int argc, char** argv) {
   const Layer layer = make_layer(S, N);
   const std::size_t count = layer.mu.size();
   const Tables tables{upload(layer.point), upload(layer.beta), upload(layer.middle), upload(layer.weight)};
-  const float *mu = upload(layer.mu), *var = upload(layer.var), *cot_mean = upload(layer.cot_mean), *cot_variance = upload(layer.cot_variance);
-  const dim3 block(kUnits, kRows), grid((N + kUnits - 1) / kUnits, (S + kRows * kSamplesPerThread - 1) / (kRows * kSamplesPerThread));
+  const float *mu = upload(layer.mu), *var = upload(layer.var), *cot_mean = upload(layer.cot_mean),
+              *cot_variance = upload(layer.cot_variance);
+  const dim3 block(kUnits, kRows),
+      grid((N + kUnits - 1) / kUnits, (S + kRows * kSamplesPerThread - 1) / (kRows * kSamplesPerThread));
   const int strips = static_cast<int>(grid.y) * kRows;
   float *mean = allocate(count), *variance = allocate(count), *grad_mu = allocate(count), *grad_var = allocate(count);
   float *beta_parts = allocate(std::size_t(strips) * R * N), *weight_parts = allocate(std::size_t(strips) * kPairs * N);
@@ -219,15 +230,18 @@ int main(int argc, char** argv) {
   const auto run_forward = [&] { forward<<<grid, block>>>(tables, mu, var, mean, variance, S, N); };
   const auto run_both = [&] {
     run_forward();
-    backward<<<grid, block>>>(tables, mu, var, cot_mean, cot_variance, grad_mu, grad_var, beta_parts, weight_parts, S, N);
+    backward<<<grid, block>>>(tables, mu, var, cot_mean, cot_variance, grad_mu, grad_var, beta_parts, weight_parts, S,
+                              N);
     add_strips<<<(R * N + 255) / 256, 256>>>(beta_parts, grad_beta, strips, R * N);
     add_strips<<<(kPairs * N + 255) / 256, 256>>>(weight_parts, grad_weight, strips, kPairs * N);
   };
   const double forward_s = median_seconds(run_forward), both_s = median_seconds(run_both);
-  const double error = worst_error(layer, download(mean, count), download(variance, count), download(grad_mu, count), download(grad_var, count));
+  const double error = worst_error(layer, download(mean, count), download(variance, count), download(grad_mu, count),
+                                   download(grad_var, count));
   const bool wrong = !(error < 1e-3);
-  std::printf("{\"copy_bytes_per_s\": %.6g, \"gpn_layer_variance\": {\"S\": %d, \"N\": %d, \"R\": %d, \"forward_s\": %.6g, "
-              "\"forward_backward_s\": %.6g, \"largest_error\": %.3g}, \"wrong\": %s}\n",
-              copy_bytes_per_second(), S, N, R, forward_s, both_s, error, wrong ? "true" : "false");
+  std::printf(
+      "{\"copy_bytes_per_s\": %.6g, \"gpn_layer_variance\": {\"S\": %d, \"N\": %d, \"R\": %d, \"forward_s\": %.6g, "
+      "\"forward_backward_s\": %.6g, \"largest_error\": %.3g}, \"wrong\": %s}\n",
+      copy_bytes_per_second(), S, N, R, forward_s, both_s, error, wrong ? "true" : "false");
   return wrong ? 2 : 0;
 }

@@ -3,9 +3,13 @@
 template <class T>
 __device__ inline T infinity();
 template <>
-__device__ inline float infinity<float>() { return __int_as_float(0x7f800000); }
+__device__ inline float infinity<float>() {
+  return __int_as_float(0x7f800000);
+}
 template <>
-__device__ inline double infinity<double>() { return __longlong_as_double(0x7ff0000000000000ll); }
+__device__ inline double infinity<double>() {
+  return __longlong_as_double(0x7ff0000000000000ll);
+}
 
 /// 2^x; results below the smallest normal number are zero. At most 2 ulp from the exact value.
 __device__ __forceinline__ float moxie_exp2(float x) {
@@ -23,18 +27,29 @@ __device__ __forceinline__ double moxie_exp2(double x) { return exp2(x); }
 /// x^N by multiplication.
 template <int N, class T>
 __device__ __forceinline__ T power(T x) {
-  if constexpr (N < 0) return T(1) / power<-N>(x);
-  else if constexpr (N == 0) return T(1);
-  else if constexpr (N == 1) return x;
-  else if constexpr (N % 2 == 1) return x * power<N - 1>(x);
-  else { const T half = power<N / 2>(x); return half * half; }
+  if constexpr (N < 0)
+    return T(1) / power<-N>(x);
+  else if constexpr (N == 0)
+    return T(1);
+  else if constexpr (N == 1)
+    return x;
+  else if constexpr (N % 2 == 1)
+    return x * power<N - 1>(x);
+  else {
+    const T half = power<N / 2>(x);
+    return half * half;
+  }
 }
 
 template <class T>
-__device__ __forceinline__ T moxie_sign(T x) { return T(x > T(0)) - T(x < T(0)); }
+__device__ __forceinline__ T moxie_sign(T x) {
+  return T(x > T(0)) - T(x < T(0));
+}
 
 template <class T>
-__device__ __forceinline__ T moxie_relu(T x) { return x > T(0) ? x : T(0); }
+__device__ __forceinline__ T moxie_relu(T x) {
+  return x > T(0) ? x : T(0);
+}
 
 template <class T>
 __device__ __forceinline__ T moxie_sigmoid(T x) {
@@ -43,12 +58,17 @@ __device__ __forceinline__ T moxie_sigmoid(T x) {
 }
 
 template <class T>
-__device__ __forceinline__ T moxie_softplus(T x) { return fmax(x, T(0)) + log1p(exp(-fabs(x))); }
+__device__ __forceinline__ T moxie_softplus(T x) {
+  return fmax(x, T(0)) + log1p(exp(-fabs(x)));
+}
 
 template <class T>
-__device__ __forceinline__ T moxie_normal_pdf(T x) { return T(0.3989422804014327) * exp(T(-0.5) * x * x); }
+__device__ __forceinline__ T moxie_normal_pdf(T x) {
+  return T(0.3989422804014327) * exp(T(-0.5) * x * x);
+}
 
-/// log Phi(x): far below zero, where Phi underflows, by the asymptotic series of Mills' ratio (Abramowitz and Stegun 26.2.12).
+/// log Phi(x): far below zero, where Phi underflows, by the asymptotic series of Mills' ratio (Abramowitz and
+/// Stegun 26.2.12).
 template <class T>
 __device__ inline T moxie_log_normal_cdf(T x) {
   if (x > T(0)) return log1p(T(-0.5) * erfc(x * T(0.7071067811865476)));
@@ -71,7 +91,9 @@ __device__ inline T moxie_digamma(T x) {
   }
   for (; x < T(8); x += T(1)) result -= T(1) / x;
   const T y = T(1) / (x * x);
-  const T series = y * (T(1.0 / 12) - y * (T(1.0 / 120) - y * (T(1.0 / 252) - y * (T(1.0 / 240) - y * (T(1.0 / 132) - y * T(691.0 / 32760))))));
+  const T series =
+      y * (T(1.0 / 12) -
+           y * (T(1.0 / 120) - y * (T(1.0 / 252) - y * (T(1.0 / 240) - y * (T(1.0 / 132) - y * T(691.0 / 32760))))));
   return result + log(x) - T(0.5) / x - series;
 }
 
@@ -81,6 +103,8 @@ __device__ inline T moxie_trigamma(T x) {
   T result = T(0);
   for (; x < T(8); x += T(1)) result += T(1) / (x * x);
   const T y = T(1) / (x * x);
-  const T series = y * (T(1.0 / 6) - y * (T(1.0 / 30) - y * (T(1.0 / 42) - y * (T(1.0 / 30) - y * (T(5.0 / 66) - y * T(691.0 / 2730))))));
+  const T series =
+      y * (T(1.0 / 6) -
+           y * (T(1.0 / 30) - y * (T(1.0 / 42) - y * (T(1.0 / 30) - y * (T(5.0 / 66) - y * T(691.0 / 2730))))));
   return result + (T(1) + T(0.5) / x + series) / x;
 }

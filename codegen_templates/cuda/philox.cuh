@@ -1,4 +1,5 @@
-// Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC11), keyed as on every device.
+// Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC11), keyed as on every
+// device.
 struct RandomState {
   unsigned long long seed, step;
 };
@@ -8,13 +9,15 @@ struct PhiloxWords {
 };
 
 /// The halves of a product are asked for one by one: of a product of 64 bits, NVRTC would make longer multiplications.
-__device__ inline PhiloxWords philox(RandomState state, unsigned stream, unsigned c0, unsigned c1, unsigned c2, unsigned c3) {
+__device__ inline PhiloxWords philox(RandomState state, unsigned stream, unsigned c0, unsigned c1, unsigned c2,
+                                     unsigned c3) {
   unsigned k0 = unsigned(state.seed) ^ (0x9E3779B9u * stream);
   unsigned k1 = unsigned(state.seed >> 32) ^ unsigned(state.step);
   PhiloxWords w{c0, c1, c2, c3};
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
-    w = {__umulhi(0xCD9E8D57u, w.c) ^ w.b ^ k0, 0xCD9E8D57u * w.c, __umulhi(0xD2511F53u, w.a) ^ w.d ^ k1, 0xD2511F53u * w.a};
+    w = {__umulhi(0xCD9E8D57u, w.c) ^ w.b ^ k0, 0xCD9E8D57u * w.c, __umulhi(0xD2511F53u, w.a) ^ w.d ^ k1,
+         0xD2511F53u * w.a};
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
@@ -29,7 +32,8 @@ __device__ T draw_uniform(PhiloxWords w, unsigned place) {
   return T(uniform_of(place & 2 ? (place & 1 ? w.d : w.c) : (place & 1 ? w.b : w.a)));
 }
 
-/// -log of uniform_of(word). Where that is near one its distance from one is what counts: rounded as it is to float, it would lose most of its digits.
+/// -log of uniform_of(word). Where that is near one its distance from one is what counts: rounded as it is to float, it
+/// would lose most of its digits.
 template <class T>
 __device__ T minus_log_of(unsigned word) {
   if (sizeof(T) == sizeof(double)) return T(-log(uniform_of(word)));
@@ -38,7 +42,8 @@ __device__ T minus_log_of(unsigned word) {
   return T(near_one ? -log1p(-magnitude) : -log(magnitude));
 }
 
-/// The cosine of uniform_of(word) turns. With d the distance from the nearest whole turn it is the sine of 1/4 - d, which integers give exactly.
+/// The cosine of uniform_of(word) turns. With d the distance from the nearest whole turn it is the sine of 1/4 - d,
+/// which integers give exactly.
 template <class T>
 __device__ T cos_turns(unsigned word) {
   const int distance = int(word) < 0 ? ~int(word) : int(word);

@@ -1,23 +1,31 @@
 // Combinations of values over threads, always in the same order.
 struct Sum {
   template <class T>
-  static __device__ T apply(T a, T b) { return a + b; }
+  static __device__ T apply(T a, T b) {
+    return a + b;
+  }
 };
 struct Product {
   template <class T>
-  static __device__ T apply(T a, T b) { return a * b; }
+  static __device__ T apply(T a, T b) {
+    return a * b;
+  }
 };
 struct Max {
   template <class T>
-  static __device__ T apply(T a, T b) { return fmax(a, b); }
+  static __device__ T apply(T a, T b) {
+    return fmax(a, b);
+  }
 };
 struct Min {
   template <class T>
-  static __device__ T apply(T a, T b) { return fmin(a, b); }
+  static __device__ T apply(T a, T b) {
+    return fmin(a, b);
+  }
 };
 
-/// The values of all rows of a lane, in row 0. `turn` alternates between two halves of the scratch, so that one barrier is enough. All threads of
-/// the block take part.
+/// The values of all rows of a lane, in row 0. `turn` alternates between two halves of the scratch, so that one barrier
+/// is enough. All threads of the block take part.
 template <class Op, int kLanes, int kRows, class T, class Scratch>
 __device__ T combine_rows(T value, Scratch& scratch, int& turn) {
   if (kRows == 1) return value;

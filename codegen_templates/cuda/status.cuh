@@ -5,7 +5,8 @@ struct Status {
 };
 
 /// The first thread to come here writes: of all launches so far, one after the other.
-__device__ inline void fail(Global<Status> status, long long check, long long c0, long long c1, long long c2, long long c3, double value) {
+__device__ inline void fail(Global<Status> status, long long check, long long c0, long long c1, long long c2,
+                            long long c3, double value) {
   if (atomicCAS(reinterpret_cast<unsigned long long*>(&status->failed), 0ull, 1ull) != 0) return;
   status->check = check;
   status->coordinates[0] = c0;

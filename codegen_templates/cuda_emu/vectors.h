@@ -2,15 +2,9 @@
 #pragma once
 
 #define MOXIE_VECTOR(T, Element, alignment2, alignment4)                         \
-  struct alignas(alignment2) T##2 {                                              \
-    Element x, y;                                                                \
-  };                                                                             \
-  struct T##3 {                                                                  \
-    Element x, y, z;                                                             \
-  };                                                                             \
-  struct alignas(alignment4) T##4 {                                              \
-    Element x, y, z, w;                                                          \
-  };                                                                             \
+  struct alignas(alignment2) T##2 { Element x, y; };                             \
+  struct T##3 { Element x, y, z; };                                              \
+  struct alignas(alignment4) T##4 { Element x, y, z, w; };                       \
   inline T##2 make_##T##2(Element x, Element y) { return {x, y}; }               \
   inline T##3 make_##T##3(Element x, Element y, Element z) { return {x, y, z}; } \
   inline T##4 make_##T##4(Element x, Element y, Element z, Element w) { return {x, y, z, w}; }

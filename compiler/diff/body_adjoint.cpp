@@ -213,10 +213,10 @@ class BodyAdjoint {
   static bool is_defined_everywhere(const Preimage& dropped) { return dropped.quotients.empty(); }
 
   /// What has the steps of a scan among its axes has all of them, and becomes part of the scan.
-  std::optional<std::vector<IndexBox>> boxes_for(const IterationDomain& domain, const std::vector<Symbol>& variables) const {
+  std::optional<std::vector<IndexBox>> boxes_for(const IterationDomain& domain,
+                                                 const std::vector<Symbol>& variables) const {
     auto boxes = boxes_of(domain, variables);
-    if (boxes && !variables.empty() && variables[0] == step_)
-      (*boxes)[0] = {0, definition_.axes[0].extent - Affine(1)};
+    if (boxes && !variables.empty() && variables[0] == step_) (*boxes)[0] = {0, definition_.axes[0].extent - Affine(1)};
     return boxes;
   }
 
@@ -240,7 +240,7 @@ class BodyAdjoint {
 
   /// What is still known of the kept variables once the others are gone.
   static IterationDomain remaining_domain(const IterationDomain& domain, const std::vector<Symbol>& kept,
-                                      const std::vector<IndexBox>& boxes, const Preimage& dropped) {
+                                          const std::vector<IndexBox>& boxes, const Preimage& dropped) {
     IterationDomain remaining{kept, {}, dropped.zero};
     const auto mentions_dropped = [&](const Affine& row) {
       return std::ranges::any_of(domain.variables,

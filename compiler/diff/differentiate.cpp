@@ -75,8 +75,10 @@ class Differentiation {
   Program run() {
     const auto groups = groups_of(source_);
     for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
-      if (group->front().scan) pass_scan(*group);
-      else if (active_.contains(group->front().name)) pass(group->front());
+      if (group->front().scan)
+        pass_scan(*group);
+      else if (active_.contains(group->front().name))
+        pass(group->front());
     }
     for (const std::string& input : wrt_) add_gradient(*source_.find_input(input));
     Program result = builder_.take();

@@ -122,7 +122,9 @@ class Lifting {
     return substitute(read, element);
   }
 
-  LetHead head(const std::string& suffix) const { return {source_->name + suffix, source_->dtype, source_->line, source_->scan}; }
+  LetHead head(const std::string& suffix) const {
+    return {source_->name + suffix, source_->dtype, source_->line, source_->scan};
+  }
 
   std::vector<OpenAxis> axes_of(const Expr& expr, const IterationDomain& domain) const {
     std::vector<Symbol> variables;

@@ -11,8 +11,8 @@
 namespace moxie {
 
 struct OpenDefinition {
-  IterationDomain domain;   // of the axes, in order
-  Replacement opening;  // axis -> open index
+  IterationDomain domain;  // of the axes, in order
+  Replacement opening;     // axis -> open index
   Expr body;
 };
 OpenDefinition open_definition(const Definition& definition);

@@ -47,7 +47,8 @@ class Copying {
     if (!original || !original->recomputed || original->scan == reader)
       return map_children(expr, [&](const Expr& child) { return reading_copies(child, reader, here); });
     const bool at_step = reader && expr->subscripts[0] == Affine(Symbol::axis(0));
-    const std::string& name = at_step ? copy(*original, reader, here) : copy(*original, {}, behind_[original->scan->number]);
+    const std::string& name =
+        at_step ? copy(*original, reader, here) : copy(*original, {}, behind_[original->scan->number]);
     return tensor_access(name, expr->subscripts);
   }
 

@@ -11,8 +11,9 @@
 namespace moxie {
 namespace {
 
-/// Loading or storing one lane at a time, against half an operation for a whole vector: two loads a cycle, two operations a cycle, and
-/// cache lines of which one element is used, and kernels that cannot join because their lanes lie across each other.
+/// Loading or storing one lane at a time, against half an operation for a whole vector: two loads a cycle, two
+/// operations a cycle, and cache lines of which one element is used, and kernels that cannot join because their lanes
+/// lie across each other.
 constexpr double kGatherCost = 8 * kAssumedLanes;
 constexpr double kLoadCost = 0.5;
 
@@ -23,7 +24,8 @@ Stride stride_in(const Expr& access, Symbol index) {
   for (std::size_t axis = 0; axis < access->subscripts.size(); ++axis) {
     const std::int64_t coefficient = access->subscripts[axis].coefficient(index);
     if (coefficient == 0) continue;
-    stride = axis + 1 == access->subscripts.size() && coefficient == 1 && stride == Stride::Fixed ? Stride::Unit : Stride::Far;
+    stride = axis + 1 == access->subscripts.size() && coefficient == 1 && stride == Stride::Fixed ? Stride::Unit
+                                                                                                  : Stride::Far;
   }
   return stride;
 }
@@ -37,7 +39,8 @@ bool has_fixed_extent(const Range& range) {
 /// Votes of consumers: the cost of reading a tensor when an axis other than this one is the fastest.
 using Votes = std::map<std::string, std::map<std::size_t, double>>;
 
-/// Vector operations of one definition when `vector` runs over lanes; infinite where an inner range would differ between lanes.
+/// Vector operations of one definition when `vector` runs over lanes; infinite where an inner range would differ
+/// between lanes.
 class Estimator {
  public:
   Estimator(const Program& program, const std::set<std::string>& row_major, Symbol vector, double rounds)
@@ -131,15 +134,13 @@ struct Opened {
   std::vector<Candidate> candidates;
   Expr body, element;
   bool algebra = false;
-  bool sums_pairs = false;  // gathers part of a triangle, with the definitions of whose elements it is to share a kernel
+  bool sums_pairs =
+      false;  // gathers part of a triangle, with the definitions of whose elements it is to share a kernel
 };
 
 bool sums_moved_range(const Expr& body) {
   bool found = false;
-  visit(body, [&](const Expr& e) {
-    found |= e->kind == NodeKind::Reduce &&
-             !has_fixed_extent(e->range);
-  });
+  visit(body, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce && !has_fixed_extent(e->range); });
   return found;
 }
 
@@ -148,8 +149,9 @@ Opened open_definition(const Definition& definition) {
   std::vector<Affine> element;
   for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
     // A matrix is factored as a whole: its own axes are no candidates.
-    const bool own = opened.algebra &&
-                     std::ranges::any_of(definition.body->subscripts, [&](const Affine& s) { return s.mentions(Symbol::axis(k)); });
+    const bool own = opened.algebra && std::ranges::any_of(definition.body->subscripts, [&](const Affine& s) {
+                       return s.mentions(Symbol::axis(k));
+                     });
     const bool steps = definition.scan && k == 0;  // fixed in every call
     if (!own && !steps) opened.candidates.push_back({static_cast<int>(k), Symbol::axis(k), definition.axes[k].range});
     element.emplace_back(Symbol::axis(k));
@@ -163,7 +165,8 @@ Opened open_definition(const Definition& definition) {
     opened.candidates.push_back({LoopChoice::kReduced, reduce.index, reduce.range});
   }
   std::erase_if(opened.candidates, [&](const Candidate& candidate) {
-    const bool moves_another = std::ranges::any_of(opened.scope.open, [&](const auto& entry) { return mentions(entry.second, candidate.symbol); });
+    const bool moves_another = std::ranges::any_of(
+        opened.scope.open, [&](const auto& entry) { return mentions(entry.second, candidate.symbol); });
     return !has_fixed_extent(candidate.range) || (moves_another && candidate.which != LoopChoice::kReduced);
   });
   return opened;
@@ -200,7 +203,9 @@ struct Costs {
   std::vector<double> operations;  // per candidate
   std::vector<Votes> votes;
 
-  std::size_t cheapest() const { return static_cast<std::size_t>(std::ranges::min_element(operations) - operations.begin()); }
+  std::size_t cheapest() const {
+    return static_cast<std::size_t>(std::ranges::min_element(operations) - operations.begin());
+  }
   /// The candidate that runs over `range`, if there is exactly one.
   std::optional<std::size_t> over(const Range& range) const {
     std::optional<std::size_t> found;
@@ -214,7 +219,9 @@ struct Costs {
 };
 
 /// Whether some loop can be the vector loop.
-bool is_possible(const Costs& costs) { return !costs.operations.empty() && costs.operations[costs.cheapest()] < HUGE_VAL; }
+bool is_possible(const Costs& costs) {
+  return !costs.operations.empty() && costs.operations[costs.cheapest()] < HUGE_VAL;
+}
 
 Costs estimate(const Program& program, const std::set<std::string>& row_major, const Definition& definition,
                const Votes& votes) {
@@ -255,7 +262,8 @@ const Range* range_of(const Opened& opened, int which) {
   return it == opened.candidates.end() ? nullptr : &it->range;
 }
 
-/// Definitions over the same two loops share a kernel only if they agree on which of them is the vector loop: the pair decides together.
+/// Definitions over the same two loops share a kernel only if they agree on which of them is the vector loop: the pair
+/// decides together.
 class PairOrientation {
  public:
   PairOrientation(const std::map<std::string, Costs>& costs) {  // NOLINT
@@ -267,7 +275,9 @@ class PairOrientation {
   std::size_t vector_of(const Costs& cost) const {
     if (const auto pair = pair_of(cost)) {
       for (const Total& total : totals_) {
-        if (!(total.a == pair->first && total.b == pair->second) && !(total.a == pair->second && total.b == pair->first)) continue;
+        if (!(total.a == pair->first && total.b == pair->second) &&
+            !(total.a == pair->second && total.b == pair->first))
+          continue;
         const auto wanted = cost.over(total.prefers_a() ? total.a : total.b);
         if (wanted && cost.operations[*wanted] < HUGE_VAL) return *wanted;
       }
@@ -330,7 +340,8 @@ std::map<std::string, LoopChoice> choose_loops(const Program& program, const Pro
     }
     costs.emplace(it->name, std::move(cost));
   }
-  // Once all have chosen, tensors lie as they are read then, which need not be as each definition alone would read them.
+  // Once all have chosen, tensors lie as they are read then, which need not be as each definition alone would read
+  // them.
   const PairOrientation orientation(costs);
   Votes final_votes;
   for (const auto& [name, cost] : costs) {

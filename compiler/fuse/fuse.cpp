@@ -44,9 +44,12 @@ Placed place(const Definition& definition, const LoopChoice& choice) {
     const LoopIndex loop{Symbol::fresh(), definition.axes[k].range.substitute(lookup), definition.axes[k].name};
     replacement.emplace_back(Symbol::axis(k), Affine(loop.symbol));
     placed.root.subscripts.emplace_back(loop.symbol);
-    if (static_cast<int>(k) == placed.choice.vector) placed.vector = loop;
-    else if (static_cast<int>(k) == placed.choice.sample) placed.sample = loop;
-    else placed.root.locals.push_back(loop);
+    if (static_cast<int>(k) == placed.choice.vector)
+      placed.vector = loop;
+    else if (static_cast<int>(k) == placed.choice.sample)
+      placed.sample = loop;
+    else
+      placed.root.locals.push_back(loop);
   }
   Expr body = definition.body;
   const bool reduces = placed.choice.vector == LoopChoice::kReduced || placed.choice.sample == LoopChoice::kReduced;
@@ -78,7 +81,8 @@ bool same_loop(const std::optional<LoopIndex>& a, const std::optional<LoopIndex>
 }
 
 const KernelRoot* find_root(const Kernel& kernel, const std::string& name) {
-  const auto it = std::ranges::find_if(kernel.roots, [&](const KernelRoot& root) { return root.definition.name == name; });
+  const auto it =
+      std::ranges::find_if(kernel.roots, [&](const KernelRoot& root) { return root.definition.name == name; });
   return it == kernel.roots.end() ? nullptr : &*it;
 }
 
@@ -103,15 +107,16 @@ bool is_other_step(const KernelRoot& producer, const Expr& access) {
   return producer.definition.scan && access->subscripts[0] != producer.subscripts[0];
 }
 
-/// Replaces reads of roots of the same kernel, at the same element, by their bodies; nullopt where a read wants another element of the same step.
+/// Replaces reads of roots of the same kernel, at the same element, by their bodies; nullopt where a read wants another
+/// element of the same step.
 std::optional<Expr> read_in_place(const Kernel& kernel, const Expr& body) {
   bool possible = true;
   const Expr result = rewrite_bottom_up(body, {}, [&](const Expr& e, const Scope&) -> Expr {
     if (e->kind != NodeKind::Access) return e;
     const KernelRoot* producer = find_root(kernel, e->tensor);
     if (!producer || is_other_step(*producer, e)) return e;
-    const bool same_element = !producer->accumulate && producer->subscripts == e->subscripts &&
-                              !is_linear_algebra(*producer);
+    const bool same_element =
+        !producer->accumulate && producer->subscripts == e->subscripts && !is_linear_algebra(*producer);
     possible &= same_element;
     return same_element ? producer->body : e;
   });
@@ -134,7 +139,9 @@ double longest_loop(const Definition& definition) {
   return longest;
 }
 
-double longest_loop(const Group& group) { return std::ranges::max(group | std::views::transform([](const Definition& d) { return longest_loop(d); })); }
+double longest_loop(const Group& group) {
+  return std::ranges::max(group | std::views::transform([](const Definition& d) { return longest_loop(d); }));
+}
 
 /// What the group reads of others.
 Names tensors_read(const Group& group) {
@@ -231,8 +238,10 @@ class Fuser {
 
   FusedProgram run() {
     for (const Group& group : in_fusing_order(fused_.program, products_)) {
-      if (group[0].scan) add_scan(group);
-      else add(group[0]);
+      if (group[0].scan)
+        add_scan(group);
+      else
+        add(group[0]);
     }
     mark_stored();
     keep_one_step(fused_);
@@ -275,7 +284,8 @@ class Fuser {
     kernel.sample = placed.sample;
     kernel.reduces_vector = placed.choice.vector == LoopChoice::kReduced;
     kernel.roots = {placed.root};
-    if (placed.vector) kernel.reason = fmt::format("the fewest vector operations by estimate: {:.3g}", placed.choice.operations);
+    if (placed.vector)
+      kernel.reason = fmt::format("the fewest vector operations by estimate: {:.3g}", placed.choice.operations);
     return kernel;
   }
 
@@ -316,8 +326,9 @@ class Fuser {
   /// Whether a root of the kernel sums over the given one of its loops.
   static bool sums_over(const Kernel& kernel, const std::optional<LoopIndex>& loop) {
     return loop && std::ranges::any_of(kernel.roots, [&](const KernelRoot& root) {
-      return root.accumulate && std::ranges::find(root.subscripts, Affine(loop->symbol)) == root.subscripts.end();
-    });
+             return root.accumulate &&
+                    std::ranges::find(root.subscripts, Affine(loop->symbol)) == root.subscripts.end();
+           });
   }
 
   static bool join(Kernel& kernel, const Placed& placed) {
@@ -359,17 +370,20 @@ class Fuser {
       pad_rows(*fused_.program.find_definition(definition.name), layout.back());
   }
 
-  /// Rows whose length is a multiple of a page would all fall into one set of the nearest cache, rows of a part of a page into few: they are stored a line
-  /// apart. Dims that are not known when compiling count samples, often a power of two.
+  /// Rows whose length is a multiple of a page would all fall into one set of the nearest cache, rows of a part of a
+  /// page into few: they are stored a line apart. Dims that are not known when compiling count samples, often a power
+  /// of two.
   static void pad_rows(Definition& definition, std::uint32_t fastest) {
     constexpr std::int64_t kPage = 4096, kLine = 64;
     Affine& extent = definition.axes[fastest].extent;
     const auto bytes = static_cast<std::int64_t>(definition.dtype == DType::f32 ? 4 : 8);
-    if (definition.scan || extent == Affine(0) || (extent.is_constant() && extent.constant() * bytes % kPage != 0)) return;
+    if (definition.scan || extent == Affine(0) || (extent.is_constant() && extent.constant() * bytes % kPage != 0))
+      return;
     extent += Affine(kLine / bytes);
   }
 
-  /// A root is stored if it is an output or read by another step (or, at another element, by nobody else: join() has seen to that).
+  /// A root is stored if it is an output or read by another step (or, at another element, by nobody else: join() has
+  /// seen to that).
   void mark_stored() {
     Names read;
     for (const Step& step : fused_.steps) {

@@ -1,9 +1,10 @@
 #pragma once
 // Fusion: the definitions of an optimised Program become kernels (one launch each) and library calls.
 //
-// A kernel has up to two shared loops: the vector loop, whose index is the fastest axis of most of what is read and written, and the
-// sample loop, the longest of the others. A root is one definition computed by the kernel. Either it has both loops among its axes and stores an
-// element (a map), or it sums over one of them and accumulates. All other axes are loops of the root's own.
+// A kernel has up to two shared loops: the vector loop, whose index is the fastest axis of most of what is read and
+// written, and the sample loop, the longest of the others. A root is one definition computed by the kernel. Either it
+// has both loops among its axes and stores an element (a map), or it sums over one of them and accumulates. All other
+// axes are loops of the root's own.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -23,12 +24,12 @@ struct LoopIndex {
 };
 
 struct KernelRoot {
-  Definition definition;          // as in the optimised Program
-  std::vector<Affine> subscripts; // of the element that is computed, in loop symbols
-  std::vector<LoopIndex> locals;  // loops of this root alone, outermost first
-  Expr body;                      // in loop symbols; of an accumulating root: the summand
+  Definition definition;           // as in the optimised Program
+  std::vector<Affine> subscripts;  // of the element that is computed, in loop symbols
+  std::vector<LoopIndex> locals;   // loops of this root alone, outermost first
+  Expr body;                       // in loop symbols; of an accumulating root: the summand
   std::optional<ReduceKind> accumulate;
-  bool stored = true;             // false: used inside this kernel only
+  bool stored = true;  // false: used inside this kernel only
   bool operator==(const KernelRoot&) const = default;
 };
 
@@ -36,9 +37,9 @@ struct Kernel {
   std::string name;
   std::optional<LoopIndex> vector;
   std::optional<LoopIndex> sample;
-  bool reduces_vector = false;    // accumulating roots sum over the vector loop
+  bool reduces_vector = false;  // accumulating roots sum over the vector loop
   std::vector<KernelRoot> roots;
-  std::string reason;             // why these loops
+  std::string reason;  // why these loops
   bool operator==(const Kernel&) const = default;
 };
 
@@ -103,7 +104,8 @@ struct LoopChoice {
 };
 
 struct ProductTensors;
-/// For every definition. Consumers choose before producers, so that a tensor whose place in memory is free is laid out as most reads want it.
+/// For every definition. Consumers choose before producers, so that a tensor whose place in memory is free is laid out
+/// as most reads want it.
 std::map<std::string, LoopChoice> choose_loops(const Program& program, const ProductTensors& products);
 
 }  // namespace moxie

@@ -33,7 +33,9 @@ std::vector<Factor>::iterator find_sum(std::vector<Factor>& factors, std::option
   });
 }
 
-Expr sum_over(const LoopIndex& loop, const Expr& body) { return reduce(ReduceKind::Sum, loop.symbol, loop.range, body); }
+Expr sum_over(const LoopIndex& loop, const Expr& body) {
+  return reduce(ReduceKind::Sum, loop.symbol, loop.range, body);
+}
 
 /// sum[outer](sum[inner](product)), each factor in the outermost sum that it depends on.
 Expr nested(const LoopIndex& outer, const LoopIndex& inner, const Product& product) {
@@ -103,8 +105,12 @@ void add_ranges(IndexDomain& domain, const Loops& loops) {
 
 bool contains(const IndexDomain& domain, const LoopIndex& loop) {
   const Affine index(loop.symbol);
-  const auto above = [&](const Bound& low) { return domain.prove_nonnegative(index * low.divisor - low.value) == Proof::Holds; };
-  const auto below = [&](const Bound& high) { return domain.prove_nonnegative(high.value - index * high.divisor) == Proof::Holds; };
+  const auto above = [&](const Bound& low) {
+    return domain.prove_nonnegative(index * low.divisor - low.value) == Proof::Holds;
+  };
+  const auto below = [&](const Bound& high) {
+    return domain.prove_nonnegative(high.value - index * high.divisor) == Proof::Holds;
+  };
   return std::ranges::all_of(loop.range.lows, above) && std::ranges::all_of(loop.range.highs, below);
 }
 
@@ -171,7 +177,8 @@ class LoopMatcher {
   /// What the loops that were found are called in `wanted`.
   Replacement names(const Loops& wanted) const {
     Replacement names;
-    for (std::size_t k = 0; k < chosen_.size(); ++k) names.emplace_back(loops_[chosen_[k]].symbol, Affine(wanted[k].symbol));
+    for (std::size_t k = 0; k < chosen_.size(); ++k)
+      names.emplace_back(loops_[chosen_[k]].symbol, Affine(wanted[k].symbol));
     return names;
   }
 
@@ -226,7 +233,9 @@ void order(const Kernel& kernel, const KernelRoot& root, Loops& loops) {
   if (loops.size() != 2) return;
   const Product coupling = factors_with(product_of(root.body), loops[0].symbol, loops[1].symbol);
   if (coupling.factors.empty()) return;
-  const auto known = [&](const LoopIndex& a, const LoopIndex& b) { return is_computed(kernel, normalise(nested(a, b, coupling))); };
+  const auto known = [&](const LoopIndex& a, const LoopIndex& b) {
+    return is_computed(kernel, normalise(nested(a, b, coupling)));
+  };
   if (!known(loops[0], loops[1]) && known(loops[1], loops[0])) std::swap(loops[0], loops[1]);
 }
 
@@ -253,7 +262,8 @@ KernelRoot with_inner_loops(const Kernel& kernel, SharedLoops shared) {
   KernelRoot root = std::move(shared.root);
   root.body = normalise(root.body);
   order(kernel, root, shared.inner);
-  const auto last_axis = std::ranges::find_if(shared.inner.rbegin(), shared.inner.rend(), [&](const LoopIndex& loop) { return is_axis(root, loop); });
+  const auto last_axis = std::ranges::find_if(shared.inner.rbegin(), shared.inner.rend(),
+                                              [&](const LoopIndex& loop) { return is_axis(root, loop); });
   const auto sums = last_axis.base();
   root.locals.insert(root.locals.end(), shared.inner.begin(), sums);
   for (auto loop = shared.inner.end(); loop != sums;) {

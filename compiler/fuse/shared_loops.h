@@ -1,6 +1,6 @@
 #pragma once
-// Roots of one kernel that run over the same pairs: a root takes over the loops of another, in their order, and its sums
-// their nesting, so that what both compute of a pair is computed once.
+// Roots of one kernel that run over the same pairs: a root takes over the loops of another, in their order, and its
+// sums their nesting, so that what both compute of a pair is computed once.
 #include "compiler/fuse/fuse.h"
 
 namespace moxie {
@@ -16,8 +16,8 @@ SharedLoops in_shared_loops(const Kernel& kernel, const KernelRoot& root);
 /// The root with its inner loops in the order in which it computes most of what the kernel has.
 KernelRoot with_inner_loops(const Kernel& kernel, SharedLoops shared);
 
-/// The expression with every double sum nested in the one of its two orders that all expressions share which hold the same
-/// function of both indices.
+/// The expression with every double sum nested in the one of its two orders that all expressions share which hold the
+/// same function of both indices.
 Expr nest_sums(const Expr& expr);
 
 }  // namespace moxie

@@ -30,7 +30,8 @@ class Transposer {
     result_.definitions.clear();
     for (Definition definition : program_.definitions) {
       const LoopChoice choice = choices_.at(definition.name);
-      if (choice.vector >= 0 && choice.sample != LoopChoice::kNone && definition.body->kind != NodeKind::LinearAlgebra) rewrite(definition, choice);
+      if (choice.vector >= 0 && choice.sample != LoopChoice::kNone && definition.body->kind != NodeKind::LinearAlgebra)
+        rewrite(definition, choice);
       result_.definitions.push_back(std::move(definition));
     }
     return leave_scans(result_);
@@ -41,10 +42,12 @@ class Transposer {
     const Symbol vector = Symbol::axis(static_cast<std::uint32_t>(choice.vector));
     // The reduced index is bound in the body; an access below it that is free of it keeps its form.
     const bool over_axis = choice.sample >= 0;
-    const Symbol sample = over_axis ? Symbol::axis(static_cast<std::uint32_t>(choice.sample)) : Symbol::bound(definition.body->height);
+    const Symbol sample =
+        over_axis ? Symbol::axis(static_cast<std::uint32_t>(choice.sample)) : Symbol::bound(definition.body->height);
     definition.body = rewrite_accesses(definition.body, [&](const Expr& e) {
       const auto axis = gathered_axis(definition, e, vector);
-      return axis && !e->depends_on(sample) && is_small(program_.shape_of(e->tensor)) ? read_copy(definition, e, *axis) : e;
+      return axis && !e->depends_on(sample) && is_small(program_.shape_of(e->tensor)) ? read_copy(definition, e, *axis)
+                                                                                      : e;
     });
   }
 
@@ -56,7 +59,8 @@ class Transposer {
     return with_args(expr, std::move(args));
   }
 
-  /// The axis along which lanes lie, if it is not the fastest in memory and the tensor's place is not the compiler's choice.
+  /// The axis along which lanes lie, if it is not the fastest in memory and the tensor's place is not the compiler's
+  /// choice.
   std::optional<std::size_t> gathered_axis(const Definition& reader, const Expr& access, Symbol vector) const {
     const Definition* producer = program_.find_definition(access->tensor);
     if (producer && producer->scan && producer->scan == reader.scan) return std::nullopt;  // not all there yet
@@ -69,7 +73,8 @@ class Transposer {
       found = axis;
     }
     if (!found) return std::nullopt;
-    const std::size_t fastest = free_layout ? static_cast<std::size_t>(chosen_axis(access->tensor)) : access->subscripts.size() - 1;
+    const std::size_t fastest =
+        free_layout ? static_cast<std::size_t>(chosen_axis(access->tensor)) : access->subscripts.size() - 1;
     return *found == fastest ? std::nullopt : found;
   }
 
@@ -77,7 +82,8 @@ class Transposer {
 
   Expr read_copy(const Definition& reader, const Expr& access, std::size_t axis) {
     std::vector<Affine> subscripts = access->subscripts;
-    std::rotate(subscripts.begin() + static_cast<std::ptrdiff_t>(axis), subscripts.begin() + static_cast<std::ptrdiff_t>(axis) + 1, subscripts.end());
+    std::rotate(subscripts.begin() + static_cast<std::ptrdiff_t>(axis),
+                subscripts.begin() + static_cast<std::ptrdiff_t>(axis) + 1, subscripts.end());
     return tensor_access(copy_of(reader, access->tensor, axis), std::move(subscripts));
   }
 

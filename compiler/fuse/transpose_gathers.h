@@ -5,8 +5,8 @@
 
 namespace moxie {
 
-/// Where a definition would gather a small tensor lane by lane in every round of its sample loop, the tensor is copied once with the vector
-/// loop's axis last, and the copy is read instead. Adds the copies, and their loops to `choices`.
+/// Where a definition would gather a small tensor lane by lane in every round of its sample loop, the tensor is copied
+/// once with the vector loop's axis last, and the copy is read instead. Adds the copies, and their loops to `choices`.
 Program transpose_gathers(const Program& program, const ProductTensors& products,
                           std::map<std::string, LoopChoice>& choices);
 

@@ -9,13 +9,15 @@ namespace moxie {
 
 std::int64_t checked_add(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
-  if (__builtin_add_overflow(a, b, &result)) throw CompileError("index arithmetic overflows 64 bits; use smaller extents or coefficients");
+  if (__builtin_add_overflow(a, b, &result))
+    throw CompileError("index arithmetic overflows 64 bits; use smaller extents or coefficients");
   return result;
 }
 
 std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
-  if (__builtin_mul_overflow(a, b, &result)) throw CompileError("index arithmetic overflows 64 bits; use smaller extents or coefficients");
+  if (__builtin_mul_overflow(a, b, &result))
+    throw CompileError("index arithmetic overflows 64 bits; use smaller extents or coefficients");
   return result;
 }
 
@@ -72,13 +74,15 @@ Affine Affine::substitute(const std::function<const Affine*(Symbol)>& replacemen
 
 std::int64_t Affine::evaluate(const std::function<std::int64_t(Symbol)>& value) const {
   std::int64_t result = constant_;
-  for (const auto& [symbol, coefficient] : terms_) result = checked_add(result, checked_mul(coefficient, value(symbol)));
+  for (const auto& [symbol, coefficient] : terms_)
+    result = checked_add(result, checked_mul(coefficient, value(symbol)));
   return result;
 }
 
 std::uint64_t Affine::hash() const {
   std::uint64_t h = mix(1, static_cast<std::uint64_t>(constant_));
-  for (const auto& [symbol, coefficient] : terms_) h = mix(mix(h, symbol.hash()), static_cast<std::uint64_t>(coefficient));
+  for (const auto& [symbol, coefficient] : terms_)
+    h = mix(mix(h, symbol.hash()), static_cast<std::uint64_t>(coefficient));
   return h;
 }
 

@@ -68,7 +68,9 @@ struct Range {
   bool operator==(const Range&) const = default;
 
   /// first <= i < last
-  static Range half_open(Affine first, const Affine& last) { return {{{1, std::move(first)}}, {{1, last - Affine(1)}}}; }
+  static Range half_open(Affine first, const Affine& last) {
+    return {{{1, std::move(first)}}, {{1, last - Affine(1)}}};
+  }
   static Range extent(const Affine& size) { return half_open(0, size); }
   /// The size N, if the range is exactly 0 <= i < N.
   std::optional<Affine> as_extent() const;

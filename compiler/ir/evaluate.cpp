@@ -246,8 +246,9 @@ class BodyEvaluator {
   double draw(const EvaluationStep& step) const {
     const Coordinates coordinates = at(step.subscripts);
     if (coordinates.size() > kMostDrawAxes) {
-      throw CompileError(fmt::format("definition {}: a random number is drawn over {} axes; it has at most {} coordinates",
-                                     definition_.name, coordinates.size(), kMostDrawAxes));
+      throw CompileError(
+          fmt::format("definition {}: a random number is drawn over {} axes; it has at most {} coordinates",
+                      definition_.name, coordinates.size(), kMostDrawAxes));
     }
     const PhiloxStream stream(philox_key(random_.seed, step.node->stream, random_.step));
     return step.node->random == RandomKind::Uniform ? stream.uniform(coordinates) : stream.normal(coordinates);

@@ -18,7 +18,8 @@ const char* to_string(ReduceKind kind) {
   return names[static_cast<int>(kind)];
 }
 const char* to_string(LinearAlgebraKind kind) {
-  static constexpr const char* names[] = {"cholesky", "inverse", "logdet", "solve", "tri_solve", "tri_solve_transposed"};
+  static constexpr const char* names[] = {"cholesky", "inverse",   "logdet",
+                                          "solve",    "tri_solve", "tri_solve_transposed"};
   return names[static_cast<int>(kind)];
 }
 const char* to_string(RandomKind kind) { return kind == RandomKind::Normal ? "randn" : "randu"; }
@@ -29,7 +30,8 @@ namespace {
 
 // ---- Interning ----
 
-/// The expressions alive in this process, by hash. Equal content is the same node; a node leaves the table when its last Expr goes.
+/// The expressions alive in this process, by hash. Equal content is the same node; a node leaves the table when its
+/// last Expr goes.
 class InternTable {
  public:
   Expr intern(Node&& node) {
@@ -66,9 +68,10 @@ class InternTable {
   }
   static bool same(const Node& a, const Node& b) {
     const bool same_value = std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value);
-    return a.kind == b.kind && same_value && a.function == b.function && a.reduce == b.reduce && a.algebra == b.algebra &&
-           a.random == b.random && a.stream == b.stream && a.args == b.args && a.tensor == b.tensor && a.affine == b.affine &&
-           a.subscripts == b.subscripts && a.range == b.range && a.size == b.size && a.height == b.height;
+    return a.kind == b.kind && same_value && a.function == b.function && a.reduce == b.reduce &&
+           a.algebra == b.algebra && a.random == b.random && a.stream == b.stream && a.args == b.args &&
+           a.tensor == b.tensor && a.affine == b.affine && a.subscripts == b.subscripts && a.range == b.range &&
+           a.size == b.size && a.height == b.height;
   }
 
   std::mutex mutex_;
@@ -82,8 +85,10 @@ std::uint64_t shape_hash(const Affine& affine) {
   std::uint64_t h = mix(1, static_cast<std::uint64_t>(affine.constant()));
   std::uint64_t anonymous = 0;  // a sum, since the order of anonymous terms carries no meaning
   for (const auto& [symbol, coefficient] : affine.terms()) {
-    if (is_anonymous(symbol)) anonymous += mix(3, static_cast<std::uint64_t>(coefficient));
-    else h = mix(mix(h, symbol.hash()), static_cast<std::uint64_t>(coefficient));
+    if (is_anonymous(symbol))
+      anonymous += mix(3, static_cast<std::uint64_t>(coefficient));
+    else
+      h = mix(mix(h, symbol.hash()), static_cast<std::uint64_t>(coefficient));
   }
   return mix(h, anonymous);
 }
@@ -91,7 +96,8 @@ std::uint64_t shape_hash(const Affine& affine) {
 std::uint64_t shape_hash(const Range& range) {
   std::uint64_t h = mix(2, range.lows.size());
   for (const auto* bounds : {&range.lows, &range.highs}) {
-    for (const Bound& bound : *bounds) h = mix(mix(h, static_cast<std::uint64_t>(bound.divisor)), shape_hash(bound.value));
+    for (const Bound& bound : *bounds)
+      h = mix(mix(h, static_cast<std::uint64_t>(bound.divisor)), shape_hash(bound.value));
   }
   return h;
 }
@@ -133,7 +139,8 @@ Expr finish(Node&& node) {
     for (const Symbol symbol : arg->free_symbols) {
       if (!binds(node, symbol)) node.free_symbols.push_back(symbol);
     }
-    if (node.kind != NodeKind::Reduce && node.kind != NodeKind::LinearAlgebra) node.height = std::max(node.height, arg->height);
+    if (node.kind != NodeKind::Reduce && node.kind != NodeKind::LinearAlgebra)
+      node.height = std::max(node.height, arg->height);
   }
   add_symbols(node.free_symbols, node.affine);
   add_symbols(node.free_symbols, node.range);
@@ -142,10 +149,13 @@ Expr finish(Node&& node) {
   std::ranges::sort(node.free_symbols);
   const auto repeated = std::ranges::unique(node.free_symbols);
   node.free_symbols.erase(repeated.begin(), repeated.end());
-  node.hash = mix(hash_with(node, [](const Affine& a) { return a.hash(); }, [](const Range& r) { return r.hash(); },
-                            [](const Node& child) { return child.hash; }), node.height);
-  node.shape_hash = hash_with(node, [](const Affine& a) { return shape_hash(a); }, [](const Range& r) { return shape_hash(r); },
-                              [](const Node& child) { return child.shape_hash; });
+  node.hash = mix(hash_with(
+                      node, [](const Affine& a) { return a.hash(); }, [](const Range& r) { return r.hash(); },
+                      [](const Node& child) { return child.hash; }),
+                  node.height);
+  node.shape_hash = hash_with(
+      node, [](const Affine& a) { return shape_hash(a); }, [](const Range& r) { return shape_hash(r); },
+      [](const Node& child) { return child.shape_hash; });
   return InternTable::table().intern(std::move(node));
 }
 
@@ -163,8 +173,10 @@ std::uint32_t max_height(std::span<const Expr> args) {
 
 Expr n_ary(const ScalarFunction& f, const Expr& a, const Expr& b) {
   std::vector<Expr> args;
-  if (a->kind == NodeKind::Call && a->function == &f) args = a->args;
-  else args.push_back(a);
+  if (a->kind == NodeKind::Call && a->function == &f)
+    args = a->args;
+  else
+    args.push_back(a);
   args.push_back(b);
   return call(f, std::move(args));
 }
@@ -212,13 +224,14 @@ Expr reduce(ReduceKind kind, Symbol index, const Range& range, const Expr& body)
   return finish(std::move(node));
 }
 
-Expr linear_algebra(LinearAlgebraKind kind, Symbol row, Symbol col, const Affine& size, const Expr& matrix, const Expr& rhs,
-                    std::vector<Affine> element) {
+Expr linear_algebra(LinearAlgebraKind kind, Symbol row, Symbol col, const Affine& size, const Expr& matrix,
+                    const Expr& rhs, std::vector<Affine> element) {
   Node node = blank(NodeKind::LinearAlgebra);
   node.args = {matrix};
   if (rhs) node.args.push_back(rhs);
   node.height = max_height(node.args) + 2;
-  for (Expr& arg : node.args) arg = substitute(arg, {{row, Symbol::bound(node.height)}, {col, Symbol::bound(node.height - 1)}});
+  for (Expr& arg : node.args)
+    arg = substitute(arg, {{row, Symbol::bound(node.height)}, {col, Symbol::bound(node.height - 1)}});
   node.algebra = kind;
   node.size = size;
   node.subscripts = std::move(element);
@@ -248,12 +261,14 @@ OpenedLinearAlgebra open_algebra(const Expr& algebra) {
   const Symbol row = Symbol::fresh();
   const Symbol col = Symbol::fresh();
   const Replacement opened = {{Symbol::bound(algebra->height), row}, {Symbol::bound(algebra->height - 1), col}};
-  return {row, col, substitute(algebra->args[0], opened), algebra->args.size() > 1 ? substitute(algebra->args[1], opened) : Expr()};
+  return {row, col, substitute(algebra->args[0], opened),
+          algebra->args.size() > 1 ? substitute(algebra->args[1], opened) : Expr()};
 }
 
 namespace {
 
-/// Rebuilds a node whose children, subscripts and ranges were changed; binders close over their own bound symbols again.
+/// Rebuilds a node whose children, subscripts and ranges were changed; binders close over their own bound symbols
+/// again.
 class Substitution {
  public:
   explicit Substitution(const Replacement& replacement) : replacement_(replacement) {}
@@ -347,11 +362,11 @@ std::strong_ordering order(Symbol a, Symbol b) {
 }
 
 std::strong_ordering order(const Affine& a, const Affine& b) {
-  return std::lexicographical_compare_three_way(
-      a.terms().begin(), a.terms().end(), b.terms().begin(), b.terms().end(), [](const Affine::Term& x, const Affine::Term& y) {
-        const auto by_symbol = order(x.first, y.first);
-        return by_symbol != 0 ? by_symbol : x.second <=> y.second;
-      });
+  return std::lexicographical_compare_three_way(a.terms().begin(), a.terms().end(), b.terms().begin(), b.terms().end(),
+                                                [](const Affine::Term& x, const Affine::Term& y) {
+                                                  const auto by_symbol = order(x.first, y.first);
+                                                  return by_symbol != 0 ? by_symbol : x.second <=> y.second;
+                                                });
 }
 
 std::strong_ordering order(const Expr& a, const Expr& b) {

@@ -16,9 +16,9 @@ const char* to_string(DType dtype);
 
 enum class NodeKind : std::uint8_t { Constant, IndexValue, Access, Call, Reduce, LinearAlgebra, Random };
 enum class ReduceKind : std::uint8_t { Sum, Product, Max, Min, LogSumExp };
-/// Over a matrix A[row,col]. Inverse, LogDet and Solve need A symmetric positive definite and read its lower triangle (row >= col);
-/// Cholesky gives L (lower, zero above the diagonal) with L L^T = A; TriSolve solves L x = b and TriSolveTransposed L^T x = b, both reading
-/// the lower triangle only.
+/// Over a matrix A[row,col]. Inverse, LogDet and Solve need A symmetric positive definite and read its lower triangle
+/// (row >= col); Cholesky gives L (lower, zero above the diagonal) with L L^T = A; TriSolve solves L x = b and
+/// TriSolveTransposed L^T x = b, both reading the lower triangle only.
 enum class LinearAlgebraKind : std::uint8_t { Cholesky, Inverse, LogDet, Solve, TriSolve, TriSolveTransposed };
 enum class RandomKind : std::uint8_t { Normal, Uniform };
 
@@ -33,7 +33,7 @@ struct Node;
 class Expr {
  public:
   Expr() = default;
-  Expr(double value);  // NOLINT: a number is an expression
+  Expr(double value);                                    // NOLINT: a number is an expression
   Expr(int value) : Expr(static_cast<double>(value)) {}  // NOLINT
   explicit Expr(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
 
@@ -50,24 +50,24 @@ class Expr {
 /// One node. Which fields carry meaning depends on `kind`; the others keep their default.
 struct Node {
   NodeKind kind = NodeKind::Constant;
-  double value = 0;                                      // Constant
-  Affine affine;                                         // IndexValue
-  std::string tensor;                                    // Access: the tensor's name
-  std::vector<Affine> subscripts;                        // Access: per axis; LinearAlgebra: element of the result; Random: coordinates
-  const ScalarFunction* function = nullptr;              // Call
-  ReduceKind reduce = ReduceKind::Sum;                   // Reduce: over Bound(height) in `range`
-  Range range;                                           // Reduce
-  LinearAlgebraKind algebra = LinearAlgebraKind::Cholesky;  // LinearAlgebra: args[0] is A over row = Bound(height), col = Bound(height-1);
-                                                         // args[1] (solves) is b over row
-  Affine size;                                           // LinearAlgebra: rows (= columns) of A
-  RandomKind random = RandomKind::Normal;                // Random
-  std::int64_t stream = 0;                               // Random
+  double value = 0;                // Constant
+  Affine affine;                   // IndexValue
+  std::string tensor;              // Access: the tensor's name
+  std::vector<Affine> subscripts;  // Access: per axis; LinearAlgebra: element of the result; Random: coordinates
+  const ScalarFunction* function = nullptr;                 // Call
+  ReduceKind reduce = ReduceKind::Sum;                      // Reduce: over Bound(height) in `range`
+  Range range;                                              // Reduce
+  LinearAlgebraKind algebra = LinearAlgebraKind::Cholesky;  // LinearAlgebra: args[0] is A over row = Bound(height), col
+                                                            // = Bound(height-1); args[1] (solves) is b over row
+  Affine size;                                              // LinearAlgebra: rows (= columns) of A
+  RandomKind random = RandomKind::Normal;                   // Random
+  std::int64_t stream = 0;                                  // Random
   std::vector<Expr> args;
 
-  std::uint32_t height = 0;            // largest bound index in this expression, itself included
-  std::vector<Symbol> free_symbols;    // sorted; axes, free indices, dims and bound indices whose reduction lies outside
-  std::uint64_t hash = 0;              // of the content; the same in every process
-  std::uint64_t shape_hash = 0;        // the same with the identity of Bound and Free symbols left out
+  std::uint32_t height = 0;          // largest bound index in this expression, itself included
+  std::vector<Symbol> free_symbols;  // sorted; axes, free indices, dims and bound indices whose reduction lies outside
+  std::uint64_t hash = 0;            // of the content; the same in every process
+  std::uint64_t shape_hash = 0;      // the same with the identity of Bound and Free symbols left out
 
   bool depends_on(Symbol symbol) const;
   bool is_constant(double v) const { return kind == NodeKind::Constant && value == v; }
@@ -81,10 +81,11 @@ Expr call(const ScalarFunction& function, std::vector<Expr> args);
 Expr call(std::string_view function, std::vector<Expr> args);
 /// Reduces `body` over `index` (a Free or Axis symbol), which is bound by the new node.
 Expr reduce(ReduceKind kind, Symbol index, const Range& range, const Expr& body);
-/// Element `element` of the operation on the matrix `matrix` (an expression in `row` and `col`) of `size` rows; `rhs` is an expression in `row`.
-/// `element` holds two subscripts for Cholesky and Inverse, none for LogDet, one for the solves.
-Expr linear_algebra(LinearAlgebraKind kind, Symbol row, Symbol col, const Affine& size, const Expr& matrix, const Expr& rhs,
-                    std::vector<Affine> element);
+/// Element `element` of the operation on the matrix `matrix` (an expression in `row` and `col`) of `size` rows; `rhs`
+/// is an expression in `row`. `element` holds two subscripts for Cholesky and Inverse, none for LogDet, one for the
+/// solves.
+Expr linear_algebra(LinearAlgebraKind kind, Symbol row, Symbol col, const Affine& size, const Expr& matrix,
+                    const Expr& rhs, std::vector<Affine> element);
 /// One draw, keyed by (seed, stream, step) and countered by `coordinates`.
 Expr random(RandomKind kind, std::int64_t stream, std::vector<Affine> coordinates);
 
@@ -109,10 +110,12 @@ struct OpenedLinearAlgebra {
 OpenedLinearAlgebra open_algebra(const Expr& algebra);
 
 using Replacement = std::vector<std::pair<Symbol, Affine>>;
-/// Replaces free symbols by affine expressions, all at once; capture is impossible as long as no replacement mentions a Bound symbol.
+/// Replaces free symbols by affine expressions, all at once; capture is impossible as long as no replacement mentions a
+/// Bound symbol.
 Expr substitute(const Expr& expr, const Replacement& replacement);
-/// The same node with other arguments (and, for Call, Access..., all else unchanged). For Reduce and LinearAlgebra the arguments must
-/// use the node's own bound symbols; prefer open() and reduce() whenever foreign expressions are brought in.
+/// The same node with other arguments (and, for Call, Access..., all else unchanged). For Reduce and LinearAlgebra the
+/// arguments must use the node's own bound symbols; prefer open() and reduce() whenever foreign expressions are brought
+/// in.
 Expr with_args(const Expr& expr, std::vector<Expr> args);
 /// Applies `f` below `expr`: opens binders, applies f to every direct child, closes them again.
 Expr map_children(const Expr& expr, const std::function<Expr(const Expr&)>& f);

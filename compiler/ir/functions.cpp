@@ -213,10 +213,7 @@ std::vector<ScalarFunction> piecewise() {
       {"max", kVariadic, kReal, max_derivative, [](Values v) { return *std::ranges::max_element(v); }, "fmax($0, $1)",
        1},
       unary(
-          "relu", kReal,
-          [](const Expr& x, const Expr&) {
-            return truth_as_number(call(">", {x, 0}));
-          },
+          "relu", kReal, [](const Expr& x, const Expr&) { return truth_as_number(call(">", {x, 0})); },
           [](double x) { return std::fmax(x, 0.0); }, "moxie_relu($0)", 1),
   };
 }
@@ -224,11 +221,8 @@ std::vector<ScalarFunction> piecewise() {
 std::vector<ScalarFunction> sigmoidal() {
   return {
       unary(
-          "tanh", kReal,
-          [](const Expr&, const Expr& self) {
-            return Expr(1) - call("pow", {self, 2});
-          },
-          std::tanh, "tanh($0)", 16),
+          "tanh", kReal, [](const Expr&, const Expr& self) { return Expr(1) - call("pow", {self, 2}); }, std::tanh,
+          "tanh($0)", 16),
       unary(
           "sigmoid", kReal, [](const Expr&, const Expr& self) { return self * (Expr(1) - self); }, sigmoid,
           "moxie_sigmoid($0)", 14),

@@ -10,7 +10,8 @@
 
 namespace moxie {
 
-/// The open or closed interval of arguments on which a function is defined and differentiable; for tests and `moxie check`.
+/// The open or closed interval of arguments on which a function is defined and differentiable; for tests and `moxie
+/// check`.
 struct Domain {
   double low, high;
 };
@@ -19,14 +20,14 @@ enum class Fixity : std::uint8_t { Prefix, Infix };  // f(a, b) or a + b
 enum class ResultType : std::uint8_t { Number, Truth };
 
 struct ScalarFunction {
-  std::string_view name;      // as in .mox text; "+", "*", "<" for the operators
-  int arity;                  // -1: two or more
-  Domain domain;              // of every argument
+  std::string_view name;  // as in .mox text; "+", "*", "<" for the operators
+  int arity;              // -1: two or more
+  Domain domain;          // of every argument
   /// d f / d args[i], given the arguments and the node itself (so that exp can reuse its value).
   std::function<Expr(std::span<const Expr> args, const Expr& self, std::size_t i)> derivative;
   std::function<double(std::span<const double>)> reference;  // in double
-  std::string_view cuda;      // CUDA C++ with $0, $1 for the arguments, "f" variants chosen by overloading
-  int cost;                   // in multiply-adds on a CPU vector lane
+  std::string_view cuda;  // CUDA C++ with $0, $1 for the arguments, "f" variants chosen by overloading
+  int cost;               // in multiply-adds on a CPU vector lane
   Fixity fixity = Fixity::Prefix;
   ResultType result = ResultType::Number;
 };

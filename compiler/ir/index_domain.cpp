@@ -165,14 +165,8 @@ const std::array<Comparison, 6> kComparisons = {{
     {">=", "<", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d}}; }},
     {">", "<=", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d - Affine(1)}}; }},
     {"<=", ">", [](const Affine& d) { return std::vector<std::vector<Affine>>{{-d}}; }},
-    {"==", "!=",
-     [](const Affine& d) {
-       return std::vector<std::vector<Affine>>{{d, -d}};
-     }},
-    {"!=", "==",
-     [](const Affine& d) {
-       return std::vector<std::vector<Affine>>{{d - Affine(1)}, {Affine(-1) - d}};
-     }},
+    {"==", "!=", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d, -d}}; }},
+    {"!=", "==", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d - Affine(1)}, {Affine(-1) - d}}; }},
 }};
 
 const Comparison* find_comparison(std::string_view name) {

@@ -135,8 +135,8 @@ class Lexer {
 
   /// Braces enclose the statements of a scan: `scan t {`, and `}` on a line of its own.
   void check_brace(const Token& token) const {
-    const auto newline = std::find_if(tokens_.rbegin(), tokens_.rend(),
-                                      [](const Token& t) { return t.kind == TokenKind::Newline; });
+    const auto newline =
+        std::find_if(tokens_.rbegin(), tokens_.rend(), [](const Token& t) { return t.kind == TokenKind::Newline; });
     const Token& first = *newline.base();
     const bool opens_scan = token.text == "{" && first.text == "scan";
     const bool closes_scan = token.text == "}" && first.offset == token.offset;
@@ -152,9 +152,9 @@ class Lexer {
 };
 
 std::set<std::string_view> reserved_words() {
-  std::set<std::string_view> words = {"dim", "index", "input", "let", "output", "dtype", "dynamic", "in", "of",
-                                      "and", "or",    "not",   "inf", "nan",    "ceil",  "f32",     "f64",
-                                      "scan", "backwards", "recompute"};
+  std::set<std::string_view> words = {"dim",  "index", "input", "let",  "output",    "dtype",    "dynamic",
+                                      "in",   "of",    "and",   "or",   "not",       "inf",      "nan",
+                                      "ceil", "f32",   "f64",   "scan", "backwards", "recompute"};
   for (const ScalarFunction& row : scalar_functions()) words.insert(row.name);
   for (int kind = 0; kind <= static_cast<int>(ReduceKind::LogSumExp); ++kind)
     words.insert(to_string(static_cast<ReduceKind>(kind)));

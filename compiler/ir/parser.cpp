@@ -32,7 +32,8 @@ class ProgramParser {
 
   void statement() {
     if (tokens_.at("recompute"))
-      tokens_.fail<ParseError>(tokens_.peek(), "`recompute` stands outside of a scan", "here write let; in scans, what is recomputed is not kept from step to step");
+      tokens_.fail<ParseError>(tokens_.peek(), "`recompute` stands outside of a scan",
+                               "here write let; in scans, what is recomputed is not kept from step to step");
     static constexpr std::array<Statement, 7> statements = {{{"dim", &ProgramParser::dims},
                                                              {"index", &ProgramParser::indices},
                                                              {"input", &ProgramParser::inputs},
@@ -44,8 +45,9 @@ class ProgramParser {
     if (it == statements.end()) {
       const std::string similar =
           did_you_mean(tokens_.peek().text, {"dim", "index", "input", "let", "output", "scan", "dtype"});
-      tokens_.fail_expected("a statement",
-                            similar.empty() ? "a line starts with dim, index, input, let, output, scan or dtype" : similar);
+      tokens_.fail_expected("a statement", similar.empty()
+                                               ? "a line starts with dim, index, input, let, output, scan or dtype"
+                                               : similar);
     }
     tokens_.next();
     (this->*it->read)();
@@ -117,13 +119,15 @@ class ProgramParser {
   }
 
   ValueDomain value_domain() {
-    const auto relation = std::ranges::find_if(value_relations(), [&](ValueDomain::Relation r) { return tokens_.at(comparison(r)); });
+    const auto relation =
+        std::ranges::find_if(value_relations(), [&](ValueDomain::Relation r) { return tokens_.at(comparison(r)); });
     if (relation == value_relations().end()) return ValueDomain::Any;
     tokens_.next();
     const Token first = tokens_.peek();
     const Expr bound = ExprParser(tokens_, program_, names_, 0).disjunction().expr;
     if (bound->kind != NodeKind::Constant || !std::isfinite(bound->value))
-      tokens_.fail<ParseError>(first, "this is no number", "an input may be declared `> 0`, `>= 0` or `< 0`, or so with another number");
+      tokens_.fail<ParseError>(first, "this is no number",
+                               "an input may be declared `> 0`, `>= 0` or `< 0`, or so with another number");
     return {*relation, bound->value};
   }
 
@@ -176,7 +180,8 @@ class ProgramParser {
     std::vector<std::size_t> bodies;
     end_line();
     while (!tokens_.at("}")) bodies.push_back(scanned_head(index, scan));
-    if (bodies.empty()) tokens_.fail<ParseError>(index, "this scan is empty", "define a tensor inside it: let h[t] = ...");
+    if (bodies.empty())
+      tokens_.fail<ParseError>(index, "this scan is empty", "define a tensor inside it: let h[t] = ...");
     for (std::size_t k = 0; k < bodies.size(); ++k) {
       tokens_.seek(bodies[k]);
       program_.definitions[first + k].body = body(program_.definitions[first + k]);
@@ -199,8 +204,9 @@ class ProgramParser {
     const Token name = new_name("a definition");
     Definition definition = head(name, is_output);
     if (definition.axes.empty() || definition.axes[0].name != index.text) {
-      tokens_.fail<ShapeError>(name, fmt::format("`{}` does not have `{}` as its first axis", name.text, index.text),
-                               fmt::format("in this scan write {}[{},...], or define it outside", name.text, index.text));
+      tokens_.fail<ShapeError>(
+          name, fmt::format("`{}` does not have `{}` as its first axis", name.text, index.text),
+          fmt::format("in this scan write {}[{},...], or define it outside", name.text, index.text));
     }
     definition.scan = scan;
     definition.recomputed = is_recomputed;

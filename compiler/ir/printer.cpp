@@ -62,7 +62,8 @@ std::string definition_text(const Definition& definition, const Program& program
 
 std::string group_text(std::span<const Definition> group, const Program& program) {
   if (!group[0].scan) return definition_text(group[0], program);
-  std::string text = fmt::format("scan {} {}{{\n", group[0].axes.at(0).name, group[0].scan->backwards ? "backwards " : "");
+  std::string text =
+      fmt::format("scan {} {}{{\n", group[0].axes.at(0).name, group[0].scan->backwards ? "backwards " : "");
   for (const Definition& definition : group) text += "  " + definition_text(definition, program);
   return text + "}\n";
 }

@@ -56,7 +56,8 @@ Program specialise(const Program& program, const DimValues& values) {
       }
       dim.value = given->second;
     }
-    if (!dim.value) throw ShapeError("dim " + dim.name + " has no value: no input shows it; give it (--dim " + dim.name + "=...)");
+    if (!dim.value)
+      throw ShapeError("dim " + dim.name + " has no value: no input shows it; give it (--dim " + dim.name + "=...)");
     if (*dim.value < 0) throw ShapeError("dim " + dim.name + " is negative: " + std::to_string(*dim.value));
     replacement.emplace_back(Symbol::dim(dim.name), Affine(*dim.value));
   }

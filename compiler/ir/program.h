@@ -10,8 +10,8 @@
 
 namespace moxie {
 
-/// A named extent. A static dim without a value takes it from the shapes of the inputs and is then baked into the kernels;
-/// a dynamic dim stays a kernel argument.
+/// A named extent. A static dim without a value takes it from the shapes of the inputs and is then baked into the
+/// kernels; a dynamic dim stays a kernel argument.
 struct DimDecl {
   std::string name;
   std::optional<std::int64_t> value;
@@ -43,8 +43,8 @@ struct AxisDecl {
   bool operator==(const AxisDecl&) const = default;
 };
 
-/// Membership in a scan: consecutive definitions with the same number, over a common first axis whose steps are taken in
-/// order, so that each of them may read all of them at earlier steps (later ones, if the steps are taken backwards).
+/// Membership in a scan: consecutive definitions with the same number, over a common first axis whose steps are taken
+/// in order, so that each of them may read all of them at earlier steps (later ones, if the steps are taken backwards).
 struct Scan {
   std::uint32_t number = 0;
   bool backwards = false;
@@ -78,7 +78,8 @@ inline constexpr Backwards backwards;
 
 struct Program {
   Program() = default;
-  explicit Program(std::string program_name, DType dtype = DType::f32) : name(std::move(program_name)), default_dtype(dtype) {}
+  explicit Program(std::string program_name, DType dtype = DType::f32)
+      : name(std::move(program_name)), default_dtype(dtype) {}
 
   std::string name;
   DType default_dtype = DType::f32;
@@ -96,15 +97,18 @@ struct Program {
   std::vector<Affine> shape_of(std::string_view tensor) const;
   DType dtype_of(std::string_view tensor) const;
 
-  // ---- compiler/ir/builder.cpp: growing a Program from C++. Each call throws what verify() would and then has changed nothing. ----
+  // ---- compiler/ir/builder.cpp: growing a Program from C++. Each call throws what verify() would and then has changed
+  // nothing. ----
   Dim dim(const std::string& dim_name);
   Dim dim(const std::string& dim_name, std::int64_t value);
   Dim dim(const std::string& dim_name, Dynamic);
   /// A shape is affine in dims; without one the input is a scalar.
-  Tensor input(const std::string& input_name, const std::vector<Expr>& shape = {}, ValueDomain domain = ValueDomain::Any,
-               std::optional<DType> dtype = {});
-  Tensor let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype = {});
-  Tensor output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, std::optional<DType> dtype = {});
+  Tensor input(const std::string& input_name, const std::vector<Expr>& shape = {},
+               ValueDomain domain = ValueDomain::Any, std::optional<DType> dtype = {});
+  Tensor let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+             std::optional<DType> dtype = {});
+  Tensor output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                std::optional<DType> dtype = {});
   /// A recurrence over `steps`; `write` is called once and defines what steps together.
   void scan(const Index& steps, const std::function<void(ScanBody&)>& write);
   void scan(const Index& steps, Backwards, const std::function<void(ScanBody&)>& write);
@@ -115,10 +119,11 @@ struct Program {
 /// Values of dims by name.
 using DimValues = std::map<std::string, std::int64_t, std::less<>>;
 
-/// Puts the values of all static dims into shapes, ranges and subscripts; an extent that becomes negative is 0. Dynamic dims stay symbols.
-/// Throws ShapeError if a static dim has no value.
+/// Puts the values of all static dims into shapes, ranges and subscripts; an extent that becomes negative is 0. Dynamic
+/// dims stay symbols. Throws ShapeError if a static dim has no value.
 Program specialise(const Program& program, const DimValues& values);
-/// Replaces the program's default dtype: every tensor that had the old default gets the new one; explicit other dtypes stay.
+/// Replaces the program's default dtype: every tensor that had the old default gets the new one; explicit other dtypes
+/// stay.
 Program with_dtype(Program program, DType dtype);
 
 // compiler/ir/printer.cpp
@@ -133,8 +138,9 @@ std::string print(const Affine& affine, const std::vector<AxisDecl>& axes = {});
 Program parse(std::string_view text, std::string_view file = "<text>");
 
 // compiler/ir/verify.cpp
-/// Checks every rule of the language: names, ranks, ranges, subscripts inside their tensors (proved by interval arithmetic where dims are known or
-/// symbolic extents match), truth values where a condition is wanted. Throws TypeError or ShapeError.
+/// Checks every rule of the language: names, ranks, ranges, subscripts inside their tensors (proved by interval
+/// arithmetic where dims are known or symbolic extents match), truth values where a condition is wanted. Throws
+/// TypeError or ShapeError.
 void verify(const Program& program);
 
 }  // namespace moxie

@@ -11,7 +11,8 @@ namespace {
 /// The definitions of one scan with all that they depend on, directly or through others of the same scan.
 class Dependences {
  public:
-  explicit Dependences(std::span<const Definition> members) : members_(members), size_(members.size()), depends_(size_ * size_) {
+  explicit Dependences(std::span<const Definition> members)
+      : members_(members), size_(members.size()), depends_(size_ * size_) {
     for (std::size_t i = 0; i < size_; ++i) {
       for (std::size_t j = 0; j < size_; ++j) depends_[i * size_ + j] = reads(members[i], members[j].name);
     }
@@ -70,9 +71,12 @@ bool append_trimmed(std::vector<Definition>& out, std::span<const Definition> me
   const Dependences dependences(members);
   std::vector<std::size_t> before, within, behind;
   for (std::size_t k = 0; k < members.size(); ++k) {
-    if (!dependences.needs_stepwise(k)) before.push_back(k);
-    else if (dependences.stays(k)) within.push_back(k);
-    else behind.push_back(k);
+    if (!dependences.needs_stepwise(k))
+      before.push_back(k);
+    else if (dependences.stays(k))
+      within.push_back(k);
+    else
+      behind.push_back(k);
   }
   append_ordered(out, members, dependences, before);
   for (const std::size_t k : within) {
@@ -118,8 +122,10 @@ std::string why_kept(const Program& program, const Definition& definition) {
   for (const Definition& reader : program.definitions) {
     visit(reader.body, [&](const Expr& e) {
       if (e->kind != NodeKind::Access || e->tensor != definition.name || e->subscripts.empty()) return;
-      if (reader.scan != definition.scan) reason = fmt::format("`{}` reads it outside of the scan", reader.name);
-      else if (e->subscripts[0] != Affine(Symbol::axis(0))) reason = fmt::format("`{}` reads it at another step", reader.name);
+      if (reader.scan != definition.scan)
+        reason = fmt::format("`{}` reads it outside of the scan", reader.name);
+      else if (e->subscripts[0] != Affine(Symbol::axis(0)))
+        reason = fmt::format("`{}` reads it at another step", reader.name);
     });
   }
   return reason;
@@ -130,8 +136,10 @@ Program leave_scans(const Program& program) {
   result.definitions.clear();
   std::uint32_t number = 1;
   for (const std::span<const Definition> group : groups_of(program)) {
-    if (!group[0].scan) result.definitions.push_back(group[0]);
-    else if (append_trimmed(result.definitions, group, number)) ++number;
+    if (!group[0].scan)
+      result.definitions.push_back(group[0]);
+    else if (append_trimmed(result.definitions, group, number))
+      ++number;
   }
   return result;
 }

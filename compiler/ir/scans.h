@@ -17,13 +17,13 @@ bool reads(const Definition& definition, std::string_view tensor);
 /// The highest number of a scan; 0 if there is none.
 std::uint32_t last_scan(const Program& program);
 
-/// Why a definition cannot be recomputed, but is kept: it must be there for others than readers of the same scan and the
-/// same step. An empty text if it can.
+/// Why a definition cannot be recomputed, but is kept: it must be there for others than readers of the same scan and
+/// the same step. An empty text if it can.
 std::string why_kept(const Program& program, const Definition& definition);
 
-/// Definitions of a scan that take no part in a recurrence leave it, to stand before or behind it, and scans are numbered
-/// from 1 on. Within a scan remain the definitions that depend on a recurrence and that a recurrence depends on, those that are recomputed, what
-/// depends on these, and what either needs of each step.
+/// Definitions of a scan that take no part in a recurrence leave it, to stand before or behind it, and scans are
+/// numbered from 1 on. Within a scan remain the definitions that depend on a recurrence and that a recurrence depends
+/// on, those that are recomputed, what depends on these, and what either needs of each step.
 Program leave_scans(const Program& program);
 
 }  // namespace moxie

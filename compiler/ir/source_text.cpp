@@ -41,8 +41,7 @@ std::string SourceText::describe(std::size_t offset, const std::string& message,
   const std::size_t shown_begin = std::max(line_begin, offset - std::min(offset, kShownBefore));
   const std::size_t shown_end = std::min(line_end, offset + kShownAfter);
   std::string shown(text_.substr(shown_begin, shown_end - shown_begin));
-  std::ranges::replace_if(
-      shown, [](char c) { return !is_printable(c); }, ' ');
+  std::ranges::replace_if(shown, [](char c) { return !is_printable(c); }, ' ');
   std::string result = fmt::format("{}:{}:{}: {}\n  {}\n  {}^", file_, line_of(offset), offset - line_begin + 1,
                                    message, shown, std::string(offset - shown_begin, ' '));
   if (!hint.empty()) result += "\n  " + hint;

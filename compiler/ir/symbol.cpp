@@ -48,10 +48,14 @@ Symbol Symbol::fresh() {
 
 std::string Symbol::name() const {
   switch (kind_) {
-    case Kind::Dim: return names().name_of(number_);
-    case Kind::Axis: return "axis" + std::to_string(number_);
-    case Kind::Bound: return "bound" + std::to_string(number_);
-    case Kind::Free: return "free" + std::to_string(number_);
+    case Kind::Dim:
+      return names().name_of(number_);
+    case Kind::Axis:
+      return "axis" + std::to_string(number_);
+    case Kind::Bound:
+      return "bound" + std::to_string(number_);
+    case Kind::Free:
+      return "free" + std::to_string(number_);
   }
   return {};
 }

@@ -10,8 +10,8 @@ namespace moxie {
 /// A Dim, an axis of a definition, the index bound by a reduction, or an index that is open during a transformation.
 /// Axis(k) is the k-th index of the definition around an expression. Bound(h) is the index of a reduction whose
 /// body holds reductions of height below h, so that expressions that differ in the names of their bound
-/// indices only are one and the same node. Free symbols come from Symbol::fresh() and grow in number, so that an outer index that
-/// was opened first sorts first.
+/// indices only are one and the same node. Free symbols come from Symbol::fresh() and grow in number, so that an outer
+/// index that was opened first sorts first.
 class Symbol {
  public:
   enum class Kind : std::uint8_t { Dim, Axis, Bound, Free };

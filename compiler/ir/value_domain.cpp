@@ -29,10 +29,14 @@ std::string to_string(const ValueDomain& domain) {
 
 bool admits(const ValueDomain& domain, double value) {
   switch (domain.relation) {
-    case Relation::None: return true;
-    case Relation::AtLeast: return value >= domain.bound;
-    case Relation::Above: return value > domain.bound;
-    case Relation::Below: return value < domain.bound;
+    case Relation::None:
+      return true;
+    case Relation::AtLeast:
+      return value >= domain.bound;
+    case Relation::Above:
+      return value > domain.bound;
+    case Relation::Below:
+      return value < domain.bound;
   }
   return false;
 }

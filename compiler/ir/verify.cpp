@@ -76,9 +76,10 @@ void check_scans(const Program& program) {
       const bool steps = !member.axes.empty() && member.axes[0] == first.axes[0] &&
                          member.axes[0].range == Range::extent(member.axes[0].extent);
       if (steps) continue;
-      throw ShapeError(fmt::format("definition `{}` of a scan does not have the scan's index as its first axis, from 0 to "
-                                   "the end; define it outside of the scan",
-                                   member.name));
+      throw ShapeError(
+          fmt::format("definition `{}` of a scan does not have the scan's index as its first axis, from 0 to "
+                      "the end; define it outside of the scan",
+                      member.name));
     }
   }
 }

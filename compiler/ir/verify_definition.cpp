@@ -237,7 +237,9 @@ class DefinitionVerifier {
 
   // ---- Accesses ----
 
-  bool is_of_own_scan(const Definition& definition) const { return definition_.scan && definition.scan == definition_.scan; }
+  bool is_of_own_scan(const Definition& definition) const {
+    return definition_.scan && definition.scan == definition_.scan;
+  }
 
   /// Within a scan: an earlier step, or this one of a definition above.
   void check_step(const Expr& expr, const Definition& read, const Place& place) const {
@@ -245,15 +247,17 @@ class DefinitionVerifier {
     const Affine lag = (Affine(Symbol::axis(0)) - expr->subscripts[0]) * (goes_back ? -1 : 1);
     const std::string earlier = definition_.axes[0].name + (goes_back ? "+1" : "-1");
     if (!lag.is_constant() || lag.constant() < 0) {
-      throw TypeError(where() + fmt::format("`{}` is not computed yet when its scan comes to this step; read `{}` at an "
-                                            "earlier step, {}, or outside of the scan",
-                                            text(expr, place), expr->tensor, earlier));
+      throw TypeError(where() +
+                      fmt::format("`{}` is not computed yet when its scan comes to this step; read `{}` at an "
+                                  "earlier step, {}, or outside of the scan",
+                                  text(expr, place), expr->tensor, earlier));
     }
     const bool is_above = &read < &definition_;
     if (lag.constant() > 0 || is_above) return;
-    throw TypeError(where() + fmt::format("`{}` is computed later in the same step; move `{}` up, or read it at the step "
-                                          "before, {}",
-                                          text(expr, place), expr->tensor, earlier));
+    throw TypeError(where() +
+                    fmt::format("`{}` is computed later in the same step; move `{}` up, or read it at the step "
+                                "before, {}",
+                                text(expr, place), expr->tensor, earlier));
   }
 
   void check_readable(const Expr& expr) const {

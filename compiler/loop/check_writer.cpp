@@ -55,7 +55,8 @@ void CheckWriter::check_value(Block& out, const std::string& tensor, const std::
   if (!checks_.negvar) return;
   const ValueDomain domain = value_domain(source_, tensor);
   if (const auto bad = outside(out, tensor, domain, element, value))
-    fail_if(out, *bad, declare(domain == ValueDomain::Any ? " must not be negative" : " is not " + to_string(domain)), element, value);
+    fail_if(out, *bad, declare(domain == ValueDomain::Any ? " must not be negative" : " is not " + to_string(domain)),
+            element, value);
 }
 
 std::optional<ValueId> CheckWriter::check_subscripts(Block& out, const Place& place,

@@ -38,7 +38,7 @@ class CheckWriter {
   ValueId call(Block& out, std::string_view function, std::vector<ValueId> args);
   ValueId not_finite(Block& out, ValueId value);
   std::optional<ValueId> outside(Block& out, const std::string& tensor, const ValueDomain& domain,
-                                        const std::vector<Affine>& element, ValueId value);
+                                 const std::vector<Affine>& element, ValueId value);
   void fail_if(Block& out, ValueId bad, CheckDecl decl, const std::vector<Affine>& coordinates, ValueId value);
 
   LoopProgram& program_;

@@ -4,7 +4,8 @@
 
 namespace moxie {
 
-/// Rows that a chunk should at least hold: few where a row is so much work that partial results of its own do not matter.
+/// Rows that a chunk should at least hold: few where a row is so much work that partial results of its own do not
+/// matter.
 std::int64_t least_chunk_rows(const LoweredKernel& kernel);
 
 }  // namespace moxie

@@ -165,8 +165,11 @@ std::string LoopText::line(const Statement& statement) const {
                         [&](const stmt::For& s) {
                           LoopText inside = *this;
                           inside.enter(s);
-                          return fmt::format("{}for {} in {} {{", s.vector ? "vector " : s.parallel ? "parallel " : "", inside.symbol(s.variable),
-                                             range(s.range));
+                          return fmt::format("{}for {} in {} {{",
+                                             s.vector     ? "vector "
+                                             : s.parallel ? "parallel "
+                                                          : "",
+                                             inside.symbol(s.variable), range(s.range));
                         },
                         [&](const stmt::Check& s) {
                           return fmt::format("check {}: fail if {} at {} with {}", s.check, value(s.bad),

@@ -192,9 +192,11 @@ class Verifier {
   void verify_statement(const stmt::StoreArray& s) {
     const ArrayDecl& array = declared(program_.arrays, s.array, "scratch array");
     const bool varying = subscripts(s.subscripts, array.extents.size(), array.name);
-    require(!(varying && array.varying), "{} holds one value per lane and is stored to at subscripts that vary", array.name);
+    require(!(varying && array.varying), "{} holds one value per lane and is stored to at subscripts that vary",
+            array.name);
     const Value& value = use(s.value, type_of(array.dtype));
-    require(varying || array.varying || !value.varying, "{} is uniform and v{} varies between lanes", array.name, s.value);
+    require(varying || array.varying || !value.varying, "{} is uniform and v{} varies between lanes", array.name,
+            s.value);
   }
   void verify_statement(const stmt::For& s) {
     require(s.variable.kind() == Symbol::Kind::Bound, "{} cannot be a loop variable", s.variable.name());

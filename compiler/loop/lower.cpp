@@ -22,7 +22,8 @@ struct Accumulator {
   Work work;
 };
 
-/// A row that is not worth sharing out. The bounds of its loop are constants then: no round needs a mask if the lanes divide the row.
+/// A row that is not worth sharing out. The bounds of its loop are constants then: no round needs a mask if the lanes
+/// divide the row.
 bool is_short(const Range& row) {
   constexpr std::int64_t kShort = 256;
   const auto extent = known_extent(row);
@@ -36,9 +37,12 @@ class KernelLowering {
   LoweredKernel run() {
     declare();
     NestBuilder nest(result_.program, read_, fused_.program);
-    if (is_linear_algebra(kernel_.roots.front())) lower_linear_algebra(nest);
-    else if (kernel_.reduces_vector) lower_reducing_vector(nest);
-    else lower_along_vector(nest);
+    if (is_linear_algebra(kernel_.roots.front()))
+      lower_linear_algebra(nest);
+    else if (kernel_.reduces_vector)
+      lower_reducing_vector(nest);
+    else
+      lower_along_vector(nest);
     return finished();
   }
 
@@ -64,7 +68,8 @@ class KernelLowering {
     std::set<std::string> read;
     for (const KernelRoot& root : kernel_.roots) {
       const std::string line = root.definition.line > 0 ? "line " + std::to_string(root.definition.line) + ": " : "";
-      program.comments.push_back(line + root.definition.name + " = " + print(root.definition.body, fused_.program, root.definition.axes));
+      program.comments.push_back(line + root.definition.name + " = " +
+                                 print(root.definition.body, fused_.program, root.definition.axes));
       visit(root.body, [&](const Expr& e) {
         if (e->kind == NodeKind::Access) read.insert(e->tensor);
       });
@@ -126,13 +131,18 @@ class KernelLowering {
   }
 
   Work map_work(const KernelRoot& root, std::vector<LoopIndex> loops) const {
-    return {Work::Target::Buffer, written_.at(root.definition.name), root.subscripts, std::nullopt, type_of(root),
-            guarded_body(root), std::move(loops), cite(root.definition)};
+    return {Work::Target::Buffer, written_.at(root.definition.name),
+            root.subscripts,      std::nullopt,
+            type_of(root),        guarded_body(root),
+            std::move(loops),     cite(root.definition)};
   }
 
-  /// The vector loop runs over an axis of every root; the sample loop lies inside it, so that sums over samples stay in registers and scratch.
+  /// The vector loop runs over an axis of every root; the sample loop lies inside it, so that sums over samples stay in
+  /// registers and scratch.
   void lower_along_vector(NestBuilder& nest) {
-    if (kernel_.vector) nest.open_loop(kernel_.vector->symbol, split(nest, *kernel_.vector, false, true), kernel_.vector->name, {.vector = true});
+    if (kernel_.vector)
+      nest.open_loop(kernel_.vector->symbol, split(nest, *kernel_.vector, false, true), kernel_.vector->name,
+                     {.vector = true});
     std::optional<LoopIndex> sample = kernel_.sample;
     if (sample) sample->range = split(nest, *kernel_.sample, true, false);
     std::vector<Work> works;
@@ -168,7 +178,8 @@ class KernelLowering {
       works.push_back(accumulators.back().work);
       works.back().loops = std::move(loops);
     }
-    nest.open_loop(kernel_.vector->symbol, split(nest, *kernel_.vector, true, true), kernel_.vector->name, {.vector = true});
+    nest.open_loop(kernel_.vector->symbol, split(nest, *kernel_.vector, true, true), kernel_.vector->name,
+                   {.vector = true});
     nest.build(std::move(works));
     nest.close_loop();
     for (const Accumulator& accumulator : accumulators) write_out(nest, accumulator, true);
@@ -219,7 +230,8 @@ class KernelLowering {
     }
     work.target = Work::Target::Array;
     work.id = nest.new_array(root.definition.name, work.type, std::move(extents), varying);
-    over_loops(nest, own, "sums start: " + work.source, [&] { nest.append(stmt::StoreArray{work.id, resolved(nest, work.subscripts), neutral}); });
+    over_loops(nest, own, "sums start: " + work.source,
+               [&] { nest.append(stmt::StoreArray{work.id, resolved(nest, work.subscripts), neutral}); });
     return accumulator;
   }
 
@@ -227,7 +239,8 @@ class KernelLowering {
     const KernelRoot& root = *accumulator.root;
     const Work& work = accumulator.work;
     over_loops(nest, own_loops(root), work.source, [&] {
-      const bool varying = row_ || (work.target == Work::Target::Var ? result_.program.vars[work.id].varying : result_.program.arrays[work.id].varying);
+      const bool varying = row_ || (work.target == Work::Target::Var ? result_.program.vars[work.id].varying
+                                                                     : result_.program.arrays[work.id].varying);
       Operation read = op::ReadVar{work.id};
       if (work.target == Work::Target::Array) read = op::LoadArray{work.id, resolved(nest, work.subscripts)};
       ValueId value = nest.emit_operation(std::move(read), work.type, varying);
@@ -238,13 +251,19 @@ class KernelLowering {
 
   /// The loops of an accumulating root's axes that are not open already: over all of its elements, in their own order.
   std::vector<LoopIndex> own_loops(const KernelRoot& root) const {
-    const auto is_shared = [&](const std::optional<LoopIndex>& loop, const Affine& subscript) { return loop && subscript == Affine(loop->symbol); };
-    const auto lookup = [&](Symbol symbol) { return symbol.kind() == Symbol::Kind::Axis ? &root.subscripts.at(symbol.number()) : nullptr; };
+    const auto is_shared = [&](const std::optional<LoopIndex>& loop, const Affine& subscript) {
+      return loop && subscript == Affine(loop->symbol);
+    };
+    const auto lookup = [&](Symbol symbol) {
+      return symbol.kind() == Symbol::Kind::Axis ? &root.subscripts.at(symbol.number()) : nullptr;
+    };
     std::vector<LoopIndex> loops;
     if (kernel_.reduces_vector && kernel_.sample) loops.push_back(*kernel_.sample);
     for (std::size_t k = 0; k < root.subscripts.size(); ++k) {
       const auto symbol = root.subscripts[k].as_symbol();
-      if (!symbol || symbol->is_dim() || is_shared(kernel_.vector, root.subscripts[k]) || is_shared(kernel_.sample, root.subscripts[k])) continue;
+      if (!symbol || symbol->is_dim() || is_shared(kernel_.vector, root.subscripts[k]) ||
+          is_shared(kernel_.sample, root.subscripts[k]))
+        continue;
       const AxisDecl& axis = root.definition.axes[k];
       loops.push_back({*symbol, axis.range.substitute(lookup), axis.name});
     }
@@ -259,15 +278,18 @@ class KernelLowering {
         if (extent.is_constant()) return extent.constant();
       }
     }
-    throw CompileError("the sum " + root.definition.name + " keeps one value per element of an axis whose extent is not known when compiling; "
+    throw CompileError("the sum " + root.definition.name +
+                       " keeps one value per element of an axis whose extent is not known when compiling; "
                        "make that dim static");
   }
 
   template <class Body>
-  void over_loops(NestBuilder& nest, const std::vector<LoopIndex>& loops, const std::string& comment, const Body& body) const {
+  void over_loops(NestBuilder& nest, const std::vector<LoopIndex>& loops, const std::string& comment,
+                  const Body& body) const {
     for (const LoopIndex& loop : loops) {
       const bool outermost = &loop == &loops.front();
-      nest.open_loop(loop.symbol, loop.range, loop.name, {.vector = loop == row_, .parallel = true, .comment = outermost ? comment : ""});
+      nest.open_loop(loop.symbol, loop.range, loop.name,
+                     {.vector = loop == row_, .parallel = true, .comment = outermost ? comment : ""});
     }
     body();
     for (std::size_t k = 0; k < loops.size(); ++k) nest.close_loop();
@@ -344,7 +366,9 @@ LoweredKernel for_threads(LoweredKernel kernel) {
   return kernel;
 }
 
-const std::optional<SplitLoop>& tiles_for_threads(const LoweredKernel& kernel) { return kernel.threads ? kernel.threads->tiles : kernel.tiles; }
+const std::optional<SplitLoop>& tiles_for_threads(const LoweredKernel& kernel) {
+  return kernel.threads ? kernel.threads->tiles : kernel.tiles;
+}
 
 LoweredScan lower(const FusedProgram& fused, const ScanLoop& scan) {
   LoweredScan lowered{scan.name, scan.extent, scan.backwards, {}};

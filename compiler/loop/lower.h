@@ -14,7 +14,7 @@ namespace moxie {
 struct SplitLoop {
   Range range;  // the whole loop, affine in dims
   std::string low_argument, high_argument;
-  bool over_lanes = false;  // pieces start at multiples of the lanes
+  bool over_lanes = false;      // pieces start at multiples of the lanes
   std::int64_t least_rows = 1;  // that a piece should have
   bool operator==(const SplitLoop&) const = default;
 };
@@ -32,10 +32,10 @@ struct BufferUse {
 
 struct LoweredKernel {
   LoopProgram program;
-  std::vector<BufferUse> uses;        // per buffer of the program
-  std::optional<SplitLoop> tiles;     // independent pieces
-  std::optional<SplitLoop> chunks;    // pieces that write partial results, numbered by the argument %chunk of %chunks
-  bool in_scan = false;               // takes the step as an argument
+  std::vector<BufferUse> uses;      // per buffer of the program
+  std::optional<SplitLoop> tiles;   // independent pieces
+  std::optional<SplitLoop> chunks;  // pieces that write partial results, numbered by the argument %chunk of %chunks
+  bool in_scan = false;             // takes the step as an argument
   /// The same for threads in the place of lanes, where `program` has the vector loop inside all others: a processor
   /// then walks through memory as it lies.
   struct ForThreads {
@@ -63,7 +63,8 @@ LoweredKernel for_threads(LoweredKernel kernel);
 /// What for_threads(kernel).tiles is.
 const std::optional<SplitLoop>& tiles_for_threads(const LoweredKernel& kernel);
 
-/// Names of the arguments that every kernel takes besides the program's dynamic dims; those of a scan take kScanStep too.
+/// Names of the arguments that every kernel takes besides the program's dynamic dims; those of a scan take kScanStep
+/// too.
 namespace argument {
 inline constexpr const char* kChunk = "%chunk";
 inline constexpr const char* kChunks = "%chunks";

@@ -14,9 +14,16 @@ namespace {
 class AlgebraWriter {
  public:
   AlgebraWriter(NestBuilder& nest, LoopProgram& program, const KernelRoot& root, bool varying)
-      : nest_(nest), program_(program), root_(root), cited_(cite(root.definition) + ": "), type_(value_type(root.definition.dtype)), varying_(varying) {
+      : nest_(nest),
+        program_(program),
+        root_(root),
+        cited_(cite(root.definition) + ": "),
+        type_(value_type(root.definition.dtype)),
+        varying_(varying) {
     const Affine& size = root.body->size;
-    if (!size.is_constant()) throw CompileError("the matrix of " + root.definition.name + " has an extent that is not known when compiling; make that dim static");
+    if (!size.is_constant())
+      throw CompileError("the matrix of " + root.definition.name +
+                         " has an extent that is not known when compiling; make that dim static");
     size_ = size.constant();
   }
 
@@ -31,9 +38,13 @@ class AlgebraWriter {
   /// The root's result from the factor, in a scratch array.
   ArrayId run_result(ArrayId a) {
     switch (root_.body->algebra) {
-      case LinearAlgebraKind::Cholesky: clear_upper(a); return a;
-      case LinearAlgebraKind::Inverse: return inverse(a);
-      case LinearAlgebraKind::LogDet: return log_determinant(a);
+      case LinearAlgebraKind::Cholesky:
+        clear_upper(a);
+        return a;
+      case LinearAlgebraKind::Inverse:
+        return inverse(a);
+      case LinearAlgebraKind::LogDet:
+        return log_determinant(a);
       case LinearAlgebraKind::Solve: {
         const ArrayId x = load_vector();
         substitute_forward(a, x), substitute_backward(a, x);
@@ -59,8 +70,12 @@ class AlgebraWriter {
   ArrayId matrix(const char* name) { return nest_.new_array(name, type_, {size_, size_}, varying_); }
   ArrayId vector(const char* name) { return nest_.new_array(name, type_, {size_}, varying_); }
   ValueId number(double value) { return nest_.emit(constant(value), type_); }
-  ValueId load(ArrayId array, std::vector<Affine> subscripts) { return nest_.emit_operation(op::LoadArray{array, resolve(subscripts)}, type_, varying_); }
-  void store(ArrayId array, std::vector<Affine> subscripts, ValueId value) { nest_.append(stmt::StoreArray{array, resolve(subscripts), value}); }
+  ValueId load(ArrayId array, std::vector<Affine> subscripts) {
+    return nest_.emit_operation(op::LoadArray{array, resolve(subscripts)}, type_, varying_);
+  }
+  void store(ArrayId array, std::vector<Affine> subscripts, ValueId value) {
+    nest_.append(stmt::StoreArray{array, resolve(subscripts), value});
+  }
   ValueId binary(const char* f, ValueId a, ValueId b) { return nest_.emit_call(f, {a, b}); }
   ValueId minus(ValueId a, ValueId b) { return binary("+", a, nest_.emit_call("neg", {b})); }
 
@@ -112,7 +127,8 @@ class AlgebraWriter {
   ArrayId load_vector() {
     const OpenedLinearAlgebra opened = open_algebra(root_.body);
     const ArrayId x = vector("vector");
-    nest_.open_loop(opened.row, Range::extent(size_), {}, {.parallel = true, .comment = cited_ + "the right-hand side"});
+    nest_.open_loop(opened.row, Range::extent(size_), {},
+                    {.parallel = true, .comment = cited_ + "the right-hand side"});
     store(x, {opened.row}, nest_.emit(nest_.guarded(opened.rhs), type_));
     nest_.close_loop();
     return x;
@@ -121,23 +137,25 @@ class AlgebraWriter {
   /// Cholesky in place, column by column: a := L.
   void factor(ArrayId a, const std::vector<LoopIndex>& batch) {
     const std::uint32_t check = declare_check(batch);
-    loop(0, size_, [&](Index j) {
-      const auto row_product = [&](const Affine& i) {
-        return sum(0, j, [&](Index k) { return binary("*", load(a, {i, k}), load(a, {j, k})); });
-      };
-      const ValueId pivot = minus(load(a, {j, j}), row_product(j));
-      const ValueId good = binary(">", pivot, number(0));
-      std::vector<Affine> coordinates;
-      for (const LoopIndex& loop : batch) coordinates.push_back(nest_.resolve(loop.symbol));
-      coordinates.push_back(nest_.resolve(j));
-      nest_.append(stmt::Check{nest_.emit_call("not", {good}), check, std::move(coordinates), pivot});
-      const ValueId root = nest_.emit_call("sqrt", {pivot});
-      const ValueId reciprocal = binary("/", number(1), root);
-      store(a, {j, j}, root);
-      parallel_loop(Affine(j) + Affine(1), size_, [&](Index i) {
-        store(a, {i, j}, binary("*", minus(load(a, {i, j}), row_product(i)), reciprocal));
-      });
-    }, {.comment = cited_ + "Cholesky factor, column by column"});
+    loop(0, size_,
+         [&](Index j) {
+           const auto row_product = [&](const Affine& i) {
+             return sum(0, j, [&](Index k) { return binary("*", load(a, {i, k}), load(a, {j, k})); });
+           };
+           const ValueId pivot = minus(load(a, {j, j}), row_product(j));
+           const ValueId good = binary(">", pivot, number(0));
+           std::vector<Affine> coordinates;
+           for (const LoopIndex& loop : batch) coordinates.push_back(nest_.resolve(loop.symbol));
+           coordinates.push_back(nest_.resolve(j));
+           nest_.append(stmt::Check{nest_.emit_call("not", {good}), check, std::move(coordinates), pivot});
+           const ValueId root = nest_.emit_call("sqrt", {pivot});
+           const ValueId reciprocal = binary("/", number(1), root);
+           store(a, {j, j}, root);
+           parallel_loop(Affine(j) + Affine(1), size_, [&](Index i) {
+             store(a, {i, j}, binary("*", minus(load(a, {i, j}), row_product(i)), reciprocal));
+           });
+         },
+         {.comment = cited_ + "Cholesky factor, column by column"});
   }
 
   std::uint32_t declare_check(const std::vector<LoopIndex>& batch) {
@@ -155,27 +173,35 @@ class AlgebraWriter {
   }
 
   void clear_upper(ArrayId a) {
-    parallel_loop(0, size_, [&](Index i) { loop(Affine(i) + Affine(1), size_, [&](Index j) { store(a, {i, j}, number(0)); }); }, cited_ + "zeros above the diagonal");
+    parallel_loop(
+        0, size_, [&](Index i) { loop(Affine(i) + Affine(1), size_, [&](Index j) { store(a, {i, j}, number(0)); }); },
+        cited_ + "zeros above the diagonal");
   }
 
   /// L^-1 column by column, then (L^-1)^T L^-1, one triangle and its mirror.
   ArrayId inverse(ArrayId l) {
     const ArrayId m = matrix("factor_inverse");
-    parallel_loop(0, size_, [&](Index j) {
-      store(m, {j, j}, binary("/", number(1), load(l, {j, j})));
-      loop(Affine(j) + Affine(1), size_, [&](Index i) {
-        const ValueId dot = sum(j, i, [&](Index k) { return binary("*", load(l, {i, k}), load(m, {k, j})); });
-        store(m, {i, j}, nest_.emit_call("neg", {binary("/", dot, load(l, {i, i}))}));
-      });
-    }, cited_ + "the factor's inverse");
+    parallel_loop(
+        0, size_,
+        [&](Index j) {
+          store(m, {j, j}, binary("/", number(1), load(l, {j, j})));
+          loop(Affine(j) + Affine(1), size_, [&](Index i) {
+            const ValueId dot = sum(j, i, [&](Index k) { return binary("*", load(l, {i, k}), load(m, {k, j})); });
+            store(m, {i, j}, nest_.emit_call("neg", {binary("/", dot, load(l, {i, i}))}));
+          });
+        },
+        cited_ + "the factor's inverse");
     const ArrayId x = matrix("inverse");
-    parallel_loop(0, size_, [&](Index i) {
-      loop(0, Affine(i) + Affine(1), [&](Index j) {
-        const ValueId dot = sum(i, size_, [&](Index k) { return binary("*", load(m, {k, i}), load(m, {k, j})); });
-        store(x, {i, j}, dot);
-        store(x, {j, i}, dot);
-      });
-    }, cited_ + "the inverse");
+    parallel_loop(
+        0, size_,
+        [&](Index i) {
+          loop(0, Affine(i) + Affine(1), [&](Index j) {
+            const ValueId dot = sum(i, size_, [&](Index k) { return binary("*", load(m, {k, i}), load(m, {k, j})); });
+            store(x, {i, j}, dot);
+            store(x, {j, i}, dot);
+          });
+        },
+        cited_ + "the inverse");
     return x;
   }
 
@@ -187,17 +213,22 @@ class AlgebraWriter {
   }
 
   void substitute_forward(ArrayId l, ArrayId x) {
-    loop(0, size_, [&](Index i) {
-      const ValueId dot = sum(0, i, [&](Index k) { return binary("*", load(l, {i, k}), load(x, {k})); });
-      store(x, {i}, binary("/", minus(load(x, {i}), dot), load(l, {i, i})));
-    }, {.comment = cited_ + "forward substitution"});
+    loop(0, size_,
+         [&](Index i) {
+           const ValueId dot = sum(0, i, [&](Index k) { return binary("*", load(l, {i, k}), load(x, {k})); });
+           store(x, {i}, binary("/", minus(load(x, {i}), dot), load(l, {i, i})));
+         },
+         {.comment = cited_ + "forward substitution"});
   }
 
   void substitute_backward(ArrayId l, ArrayId x) {
-    loop_down([&](const Affine& i) {
-      const ValueId dot = sum(i + Affine(1), size_, [&](Index k) { return binary("*", load(l, {k, i}), load(x, {k})); });
-      store(x, {i}, binary("/", minus(load(x, {i}), dot), load(l, {i, i})));
-    }, cited_ + "backward substitution");
+    loop_down(
+        [&](const Affine& i) {
+          const ValueId dot =
+              sum(i + Affine(1), size_, [&](Index k) { return binary("*", load(l, {k, i}), load(x, {k})); });
+          store(x, {i}, binary("/", minus(load(x, {i}), dot), load(l, {i, i})));
+        },
+        cited_ + "backward substitution");
   }
 
   NestBuilder& nest_;
@@ -215,13 +246,15 @@ void store_result(NestBuilder& nest, const AlgebraResult& result, ArrayId array,
   std::size_t open = 0;
   for (const LoopIndex& loop : root.locals) {
     if (!is_element_index(root, loop)) continue;
-    nest.open_loop(loop.symbol, loop.range, loop.name, {.parallel = true, .comment = open == 0 ? cite(root.definition) : ""});
+    nest.open_loop(loop.symbol, loop.range, loop.name,
+                   {.parallel = true, .comment = open == 0 ? cite(root.definition) : ""});
     ++open;
   }
   std::vector<Affine> read;
   for (const Affine& subscript : root.body->subscripts) read.push_back(nest.resolve(subscript));
   if (read.empty()) read.emplace_back(0);
-  const ValueId value = nest.emit_operation(op::LoadArray{array, std::move(read)}, value_type(root.definition.dtype), varying);
+  const ValueId value =
+      nest.emit_operation(op::LoadArray{array, std::move(read)}, value_type(root.definition.dtype), varying);
   std::vector<Affine> write;
   for (const Affine& subscript : root.subscripts) write.push_back(nest.resolve(subscript));
   nest.append(stmt::Store{result.output, std::move(write), value});
@@ -236,8 +269,10 @@ void lower_algebra(NestBuilder& nest, LoopProgram& program, const std::vector<Al
   std::vector<LoopIndex> batch;
   if (vector) batch.push_back(*vector);
   if (sample) batch.push_back(*sample);
-  std::ranges::copy_if(first.locals, std::back_inserter(batch), [&](const LoopIndex& loop) { return !is_element_index(first, loop); });
-  for (const LoopIndex& loop : batch) nest.open_loop(loop.symbol, loop.range, loop.name, {.vector = vector && loop.symbol == vector->symbol});
+  std::ranges::copy_if(first.locals, std::back_inserter(batch),
+                       [&](const LoopIndex& loop) { return !is_element_index(first, loop); });
+  for (const LoopIndex& loop : batch)
+    nest.open_loop(loop.symbol, loop.range, loop.name, {.vector = vector && loop.symbol == vector->symbol});
 
   const bool varying = vector.has_value();
   const ArrayId factor = AlgebraWriter(nest, program, first, varying).run_factor(batch);

@@ -191,7 +191,8 @@ void NestBuilder::build(std::vector<Work> works) {
     const Range range = ready.empty() ? ready_works.front()->loops.front().range : ready.front().expr->range;
     const bool vector = ready.empty() && is_row(*ready_works.front());
     std::erase_if(ready, [&](const Reduction& r) { return r.expr->range != range; });
-    std::erase_if(ready_works, [&](const Work* work) { return work->loops.front().range != range || is_row(*work) != vector; });
+    std::erase_if(ready_works,
+                  [&](const Work* work) { return work->loops.front().range != range || is_row(*work) != vector; });
     run_group(range, vector, ready, ready_works);
     std::erase_if(pending, [&](const Reduction& p) { return find_value(p.expr, p.type).has_value(); });
     std::erase_if(looping, [&](const Work* work) { return std::ranges::find(ready_works, work) != ready_works.end(); });
@@ -239,7 +240,8 @@ std::string NestBuilder::comment_on(const std::vector<Reduction>& reductions, co
   return sources.empty() ? "" : text;
 }
 
-void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reduction> reductions, std::vector<Work*> works) {
+void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reduction> reductions,
+                            std::vector<Work*> works) {
   Symbol index = Symbol::fresh();
   std::vector<Work> inner;
   std::vector<VarId> vars;

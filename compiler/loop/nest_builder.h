@@ -1,6 +1,6 @@
 #pragma once
-// NestBuilder: evaluates expressions inside a nest of loops. Every value is computed in the outermost loop that knows its operands, reductions over
-// equal ranges share one loop, and equal expressions are computed once.
+// NestBuilder: evaluates expressions inside a nest of loops. Every value is computed in the outermost loop that knows
+// its operands, reductions over equal ranges share one loop, and equal expressions are computed once.
 #include <functional>
 #include <map>
 #include <set>
@@ -15,11 +15,12 @@
 
 namespace moxie {
 
-/// Something to do at every round of the loops around it, and of `loops` (outermost first), which are still to be opened.
+/// Something to do at every round of the loops around it, and of `loops` (outermost first), which are still to be
+/// opened.
 struct Work {
   enum class Target : std::uint8_t { Buffer, Array, Var };
   Target target = Target::Buffer;
-  std::uint32_t id = 0;               // of the buffer, array or var
+  std::uint32_t id = 0;  // of the buffer, array or var
   std::vector<Affine> subscripts;
   std::optional<ReduceKind> accumulate;  // combine with what the array or var holds
   ValueType type = ValueType::f32;
@@ -69,8 +70,8 @@ class NestBuilder {
  private:
   struct Frame {
     Block block;
-    Symbol index;      // Free
-    Symbol variable;   // Bound: the loop's in the LoopProgram
+    Symbol index;     // Free
+    Symbol variable;  // Bound: the loop's in the LoopProgram
     Range range;
     LoopTraits traits;
     std::string name;
@@ -138,8 +139,8 @@ class NestBuilder {
   std::vector<Stage> stages_;
   std::unordered_map<const Node*, int> popularity_;
   std::map<std::pair<const Node*, const Node*>, int> pairs_;  // products that both are factors of
-  std::set<const Node*> counted_;  // products whose factors popularity_ and pairs_ have
-  std::vector<Expr> alive_;  // keys of the maps above
+  std::set<const Node*> counted_;                             // products whose factors popularity_ and pairs_ have
+  std::vector<Expr> alive_;                                   // keys of the maps above
   std::uint32_t next_variable_ = 0;
 };
 

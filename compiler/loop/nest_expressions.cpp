@@ -15,7 +15,9 @@ namespace {
 
 bool is_truth(const Expr& expr) { return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth; }
 
-bool is_maximum(const Expr& expr) { return is_call(expr, "max") || (expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Max); }
+bool is_maximum(const Expr& expr) {
+  return is_call(expr, "max") || (expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Max);
+}
 
 /// A summand -max(...), such as the shift of a log-sum-exp.
 bool takes_maximum(const Expr& expr) { return is_call(expr, "neg") && is_maximum(expr->args[0]); }
@@ -243,15 +245,17 @@ void NestBuilder::order_factors(std::span<Operand> factors) const {
   }
 }
 
-/// Sums and products associate from the outermost loop inwards, so that what is fixed in a loop is combined before it; of a product, the factors of
-/// the innermost loop are multiplied by each other first if more products have these in common than the ones from outside. A maximum
-/// is taken away last: that the largest element exceeds it by nothing is then exact in any precision.
+/// Sums and products associate from the outermost loop inwards, so that what is fixed in a loop is combined before it;
+/// of a product, the factors of the innermost loop are multiplied by each other first if more products have these in
+/// common than the ones from outside. A maximum is taken away last: that the largest element exceeds it by nothing is
+/// then exact in any precision.
 ValueId NestBuilder::emit_chain(const Expr& expr, ValueType type) {
   std::vector<Operand> operands;
   for (const Expr& arg : expr->args) {
     const ValueId id = emit(arg, type);
     const auto popular = popularity_.find(arg.get());
-    operands.push_back({id, arg, takes_maximum(arg), value_depth_[id], popular == popularity_.end() ? 0 : popular->second});
+    operands.push_back(
+        {id, arg, takes_maximum(arg), value_depth_[id], popular == popularity_.end() ? 0 : popular->second});
   }
   std::ranges::stable_sort(operands, [](const Operand& a, const Operand& b) {
     return std::tuple(a.takes_maximum, a.depth, -a.popularity) < std::tuple(b.takes_maximum, b.depth, -b.popularity);
@@ -263,11 +267,14 @@ ValueId NestBuilder::emit_chain(const Expr& expr, ValueType type) {
   };
   if (!is_call(expr, "*")) return chain(operands);
   const std::span all(operands);
-  const auto outside = static_cast<std::size_t>(std::ranges::find(operands, operands.back().depth, &Operand::depth) - operands.begin());
+  const auto outside =
+      static_cast<std::size_t>(std::ranges::find(operands, operands.back().depth, &Operand::depth) - operands.begin());
   const std::span inner = all.subspan(outside);
   order_factors(inner);
   const auto with_inner = [&](const Operand& factor) { return products_with(factor.expr, inner[0].expr); };
-  const bool apart = outside > 0 && inner.size() > 1 && products_with(inner[0].expr, inner[1].expr) > std::ranges::min(all.first(outside) | std::views::transform(with_inner));
+  const bool apart = outside > 0 && inner.size() > 1 &&
+                     products_with(inner[0].expr, inner[1].expr) >
+                         std::ranges::min(all.first(outside) | std::views::transform(with_inner));
   if (!apart) return chain(operands);
   return place_call(*expr->function, {chain(all.first(outside)), chain(inner)}, type);
 }

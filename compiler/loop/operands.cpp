@@ -17,9 +17,7 @@ std::vector<ValueId> operands(const Operation& operation) {
 std::vector<ValueId> operands(const LoopProgram& program, const Statement& statement) {
   return std::visit(Overload{[&](const stmt::Let& s) { return operands(program.values.at(s.id).operation); },
                              [](const stmt::For&) { return std::vector<ValueId>{}; },
-                             [](const stmt::Check& s) {
-                               return std::vector<ValueId>{s.bad, s.value};
-                             },
+                             [](const stmt::Check& s) { return std::vector<ValueId>{s.bad, s.value}; },
                              [](const auto& s) { return std::vector<ValueId>{s.value}; }},
                     static_cast<const Statement::variant&>(statement));
 }

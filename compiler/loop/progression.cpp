@@ -71,7 +71,8 @@ std::optional<Progression> exponential(const Expr& exponent, Symbol index, std::
 
 std::optional<Progression> progression_of(const Expr& expr, Symbol index, const Range& range, ValueType type) {
   const auto extent = range.as_extent();
-  if (!extent || !extent->is_constant() || extent->constant() < kFewestRounds || extent->constant() > kMostRounds) return std::nullopt;
+  if (!extent || !extent->is_constant() || extent->constant() < kFewestRounds || extent->constant() > kMostRounds)
+    return std::nullopt;
   return exponential(expr->args[0], index, extent->constant(), type);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Geometric progressions: in a loop over t, exp(a*t + b) is what it was in the round before, times a factor that stays fixed.
+// Geometric progressions: in a loop over t, exp(a*t + b) is what it was in the round before, times a factor that stays
+// fixed.
 #include <optional>
 
 #include "compiler/ir/expr.h"
@@ -12,8 +13,8 @@ struct Progression {
   Expr factor;  // from round to round
 };
 
-/// The exponential `expr` in a loop over `index` with `range`, if it is a progression. All rounds must be known to be within
-/// the numbers of `type`: from zero or infinity no factor leads back.
+/// The exponential `expr` in a loop over `index` with `range`, if it is a progression. All rounds must be known to be
+/// within the numbers of `type`: from zero or infinity no factor leads back.
 std::optional<Progression> progression_of(const Expr& expr, Symbol index, const Range& range, ValueType type);
 
 }  // namespace moxie

@@ -31,7 +31,8 @@ bool has_loops(const Expr& expr) {
 
 class StageFinder {
  public:
-  StageFinder(Symbol index, const std::function<bool(Symbol)>& is_available) : index_(index), is_available_(is_available) {}
+  StageFinder(Symbol index, const std::function<bool(Symbol)>& is_available)
+      : index_(index), is_available_(is_available) {}
 
   std::vector<Staged> found;
 
@@ -39,16 +40,20 @@ class StageFinder {
     // What does not depend on the index is computed before its loop as a whole.
     if (expr->height == 0 || !expr->depends_on(index_) || !seen_.insert({expr.get(), type}).second) return;
     if (expr->kind == NodeKind::Reduce) {
-      if (const auto extent = box_extent(expr->range)) collect(expr->args[0], type, Symbol::bound(expr->height), *extent);
+      if (const auto extent = box_extent(expr->range))
+        collect(expr->args[0], type, Symbol::bound(expr->height), *extent);
     }
     for (const Expr& arg : expr->args) search(arg, argument_type(expr, type));
   }
 
  private:
-  /// The largest subexpressions of a reduction's body that depend on its own index and on nothing else that is unknown before the loop.
+  /// The largest subexpressions of a reduction's body that depend on its own index and on nothing else that is unknown
+  /// before the loop.
   void collect(const Expr& expr, ValueType type, Symbol bound, std::int64_t extent) {
     if (!expr->depends_on(bound)) return;
-    const bool known = !expr->depends_on(index_) && std::ranges::all_of(expr->free_symbols, [&](Symbol s) { return s == bound || is_available_(s); });
+    const bool known = !expr->depends_on(index_) && std::ranges::all_of(expr->free_symbols, [&](Symbol s) {
+      return s == bound || is_available_(s);
+    });
     const bool number = expr->kind != NodeKind::Call || expr->function->result == ResultType::Number;
     if (known && number && !has_loops(expr) && cost(expr) >= kWorthStaging) return add(expr, type, bound, extent);
     if (expr->kind == NodeKind::Reduce) return;
@@ -78,13 +83,16 @@ ValueType argument_type(const Expr& expr, ValueType type) {
   if (is_call(expr, "f64")) return ValueType::f64;
   if (expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth) {
     // Index arithmetic stays exact in double.
-    const auto is_index = [](const Expr& e) { return e->kind == NodeKind::IndexValue || e->kind == NodeKind::Constant; };
+    const auto is_index = [](const Expr& e) {
+      return e->kind == NodeKind::IndexValue || e->kind == NodeKind::Constant;
+    };
     if (std::ranges::all_of(expr->args, is_index)) return ValueType::f64;
   }
   return type;
 }
 
-std::vector<Staged> find_staged(const Expr& body, ValueType type, Symbol index, const std::function<bool(Symbol)>& is_available) {
+std::vector<Staged> find_staged(const Expr& body, ValueType type, Symbol index,
+                                const std::function<bool(Symbol)>& is_available) {
   StageFinder finder(index, is_available);
   finder.search(body, type);
   return std::move(finder.found);

@@ -20,7 +20,8 @@ const Expr& one() {
 bool same_symbols(const Expr& a, const Expr& b) { return a->free_symbols == b->free_symbols; }
 
 std::optional<int> small_integer(const Expr& expr) {
-  if (expr->kind != NodeKind::Constant || std::nearbyint(expr->value) != expr->value || std::abs(expr->value) > 64) return std::nullopt;
+  if (expr->kind != NodeKind::Constant || std::nearbyint(expr->value) != expr->value || std::abs(expr->value) > 64)
+    return std::nullopt;
   return static_cast<int>(expr->value);
 }
 
@@ -68,8 +69,10 @@ void multiply_into(Product& product, const Expr& expr, int exponent) {
     return multiply_into(product, scaled(expr, -1), exponent);
   }
   const auto same = std::ranges::find(product.factors, expr, &Factor::base);
-  if (same != product.factors.end()) same->power += exponent;
-  else product.factors.push_back({expr, exponent});
+  if (same != product.factors.end())
+    same->power += exponent;
+  else
+    product.factors.push_back({expr, exponent});
 }
 
 /// exp(a)^m * exp(b)^n -> exp(m*a + n*b) where both depend on the same symbols; exp(a)^n -> exp(n*a).
@@ -84,8 +87,10 @@ void merge_exponentials(std::vector<Factor>& factors) {
     const auto partner = std::ranges::find_if(merged, [&](const Factor& other) {
       return is_call(other.base, "exp") && same_symbols(other.base, factor.base);
     });
-    if (partner == merged.end()) merged.push_back({call("exp", {exponent}), 1});
-    else partner->base = call("exp", {plus(partner->base->args[0], exponent)});
+    if (partner == merged.end())
+      merged.push_back({call("exp", {exponent}), 1});
+    else
+      partner->base = call("exp", {plus(partner->base->args[0], exponent)});
   }
   factors = std::move(merged);
 }
@@ -133,7 +138,9 @@ Expr expand(const Affine& affine) {
 }
 
 Expr fold_constants(const Expr& expr) {
-  const bool constants = !expr->args.empty() && std::ranges::all_of(expr->args, [](const Expr& arg) { return arg->kind == NodeKind::Constant; });
+  const bool constants = !expr->args.empty() && std::ranges::all_of(expr->args, [](const Expr& arg) {
+    return arg->kind == NodeKind::Constant;
+  });
   if (!constants || expr->function->result == ResultType::Truth) return expr;
   std::vector<double> values;
   for (const Expr& arg : expr->args) values.push_back(arg->value);
@@ -143,9 +150,13 @@ Expr fold_constants(const Expr& expr) {
 /// The truth of a comparison of index values that does not depend on any index.
 std::optional<bool> known_truth(const Expr& condition) {
   if (condition->kind != NodeKind::Call || condition->args.size() != 2) return std::nullopt;
-  const auto is_number = [](const Expr& e) { return e->kind == NodeKind::Constant || (e->kind == NodeKind::IndexValue && e->affine.is_constant()); };
+  const auto is_number = [](const Expr& e) {
+    return e->kind == NodeKind::Constant || (e->kind == NodeKind::IndexValue && e->affine.is_constant());
+  };
   if (!std::ranges::all_of(condition->args, is_number)) return std::nullopt;
-  const auto number = [](const Expr& e) { return e->kind == NodeKind::Constant ? e->value : static_cast<double>(e->affine.constant()); };
+  const auto number = [](const Expr& e) {
+    return e->kind == NodeKind::Constant ? e->value : static_cast<double>(e->affine.constant());
+  };
   const double values[] = {number(condition->args[0]), number(condition->args[1])};
   return condition->function->reference(values) != 0;
 }
@@ -163,11 +174,15 @@ Expr normalise_call(const Expr& expr) {
   return fold_constants(expr);
 }
 
-bool is_condition(const Expr& expr) { return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth; }
+bool is_condition(const Expr& expr) {
+  return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth;
+}
 
 }  // namespace
 
-bool is_call(const Expr& expr, std::string_view name) { return expr->kind == NodeKind::Call && expr->function->name == name; }
+bool is_call(const Expr& expr, std::string_view name) {
+  return expr->kind == NodeKind::Call && expr->function->name == name;
+}
 
 Product product_of(const Expr& expr) {
   Product product;
@@ -185,7 +200,8 @@ Expr make_product(Product product) {
   merge_exponentials(product.factors);
   std::erase_if(product.factors, [](const Factor& factor) { return factor.power == 0; });
   if (product.coefficient == 0) return constant(0);
-  const auto polynomial = std::ranges::find_if(product.factors, [](const Factor& f) { return f.power == 1 && is_index_polynomial(f.base); });
+  const auto polynomial = std::ranges::find_if(
+      product.factors, [](const Factor& f) { return f.power == 1 && is_index_polynomial(f.base); });
   if (polynomial != product.factors.end()) {
     const Expr sum = polynomial->base;
     product.factors.erase(polynomial);
@@ -198,7 +214,9 @@ Expr make_product(Product product) {
     }
     return make_sum(std::move(terms));
   }
-  std::ranges::sort(product.factors, [](const Factor& a, const Factor& b) { return a.base == b.base ? a.power < b.power : precedes(a.base, b.base); });
+  std::ranges::sort(product.factors, [](const Factor& a, const Factor& b) {
+    return a.base == b.base ? a.power < b.power : precedes(a.base, b.base);
+  });
   const bool negated = product.coefficient == -1 && !product.factors.empty();
   std::vector<Expr> args;
   if ((product.coefficient != 1 && !negated) || product.factors.empty()) args.push_back(constant(product.coefficient));
@@ -208,11 +226,14 @@ Expr make_product(Product product) {
 }
 
 Expr make_sum(std::vector<Term> terms) {
-  std::ranges::sort(terms, [](const Term& a, const Term& b) { return a.product != b.product && precedes(a.product, b.product); });
+  std::ranges::sort(
+      terms, [](const Term& a, const Term& b) { return a.product != b.product && precedes(a.product, b.product); });
   std::vector<Term> joined;
   for (const Term& term : terms) {
-    if (!joined.empty() && joined.back().product == term.product) joined.back().coefficient += term.coefficient;
-    else joined.push_back(term);
+    if (!joined.empty() && joined.back().product == term.product)
+      joined.back().coefficient += term.coefficient;
+    else
+      joined.push_back(term);
   }
   std::erase_if(joined, [](const Term& term) { return term.coefficient == 0; });
   if (joined.empty()) return constant(0);
@@ -283,7 +304,8 @@ Expr plain_sum(Symbol index, const Range& range, const Expr& body, const Surroun
 }
 
 /// The factors of `product` that must stay in the loop over the index, and those that leave it.
-std::pair<Product, Product> split_by_index(const Product& product, Symbol index, const Range& range, const Surroundings* around) {
+std::pair<Product, Product> split_by_index(const Product& product, Symbol index, const Range& range,
+                                           const Surroundings* around) {
   Product inside;
   Product outside{product.coefficient, {}};
   for (const Factor& factor : product.factors) {
@@ -302,7 +324,8 @@ Expr make_reduction_sum(Symbol index, const Range& range, const Expr& body, cons
     });
     if (!sets_free) return plain_sum(index, range, body, around);
     std::vector<Term> sums;
-    for (const Term& term : terms) sums.push_back({term.coefficient, make_reduction_sum(index, range, term.product, around)});
+    for (const Term& term : terms)
+      sums.push_back({term.coefficient, make_reduction_sum(index, range, term.product, around)});
     Expr total = constant(0);
     for (const Term& sum : sums) total = plus(total, scaled(sum.product, sum.coefficient));
     return total;
@@ -335,7 +358,8 @@ class Normaliser {
       inside.domain.add_range(opened.index, opened.range);
       return make_reduction_sum(opened.index, opened.range, Normaliser(&inside).apply(opened.body), around_);
     }
-    const Expr rebuilt = map_children(expr, [&](const Expr& child) { return is_affine_comparison(expr) ? child : apply(child); });
+    const Expr rebuilt =
+        map_children(expr, [&](const Expr& child) { return is_affine_comparison(expr) ? child : apply(child); });
     return rebuilt->kind == NodeKind::Call ? normalise_call(rebuilt) : rebuilt;
   }
   /// Comparisons of indices guard accesses; they keep their form.
@@ -350,7 +374,8 @@ class Normaliser {
 };
 
 double extent_of(const Range& range, double unknown) {
-  if (const auto extent = range.as_extent(); extent && extent->is_constant()) return static_cast<double>(extent->constant());
+  if (const auto extent = range.as_extent(); extent && extent->is_constant())
+    return static_cast<double>(extent->constant());
   return unknown;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// Sums of products in normal form. A product is a coefficient times factors raised to integer powers; a sum is a list of products with
-// coefficients. Operands stand in the structural order of precedes(), like terms and like factors are joined, so that expressions that are equal
-// up to these laws are the same node.
+// Sums of products in normal form. A product is a coefficient times factors raised to integer powers; a sum is a list
+// of products with coefficients. Operands stand in the structural order of precedes(), like terms and like factors are
+// joined, so that expressions that are equal up to these laws are the same node.
 #include <vector>
 
 #include "compiler/ir/expr.h"
@@ -43,9 +43,9 @@ struct Surroundings {
   IndexDomain domain;
 };
 
-/// `sum[index in range](body)` with every factor that does not depend on the index moved out, and sums of terms split where that sets a factor free.
-/// The range may be empty, so a factor that reads a tensor moves only if the surroundings prove that the element exists without it; without
-/// surroundings it stays.
+/// `sum[index in range](body)` with every factor that does not depend on the index moved out, and sums of terms split
+/// where that sets a factor free. The range may be empty, so a factor that reads a tensor moves only if the
+/// surroundings prove that the element exists without it; without surroundings it stays.
 Expr make_reduction_sum(Symbol index, const Range& range, const Expr& body, const Surroundings* around = nullptr);
 
 /// The normal form of a whole expression, bound bodies included.
@@ -55,7 +55,8 @@ Expr normalise(const Expr& expr, const Surroundings* around = nullptr);
 constexpr double kRandomCost = 30;
 /// Multiply-adds that the call itself costs, without its arguments.
 double operation_cost(const Expr& expr);
-/// Number of multiply-adds that one evaluation costs, with the loops of reductions counted at `loop_extent` rounds where their extent is not known.
+/// Number of multiply-adds that one evaluation costs, with the loops of reductions counted at `loop_extent` rounds
+/// where their extent is not known.
 double cost(const Expr& expr, double loop_extent = 16);
 
 }  // namespace moxie

@@ -18,8 +18,8 @@ struct Extraction {
 std::optional<Extraction> extract(const Program& program, const Scope& scope, const Expr& expr, const std::string& stem,
                                   DType dtype);
 
-/// Makes the part, which was taken out of the body of `user`, step along with it, recomputed if `user` is. What does not
-/// depend on the step is there until leave_scans().
+/// Makes the part, which was taken out of the body of `user`, step along with it, recomputed if `user` is. What does
+/// not depend on the step is there until leave_scans().
 void join_scan(Extraction& part, const Definition& user);
 
 /// A name for one more axis: that of a declared index of this extent, or one that nothing else has.

@@ -8,7 +8,8 @@
 namespace moxie {
 namespace {
 
-/// sum[r](sum[t](weight(r,t) * kernel(r,t))), both over 0..extent; the kernel is the part that changes in some long loop around.
+/// sum[r](sum[t](weight(r,t) * kernel(r,t))), both over 0..extent; the kernel is the part that changes in some long
+/// loop around.
 struct DoubleSum {
   Symbol r, t;
   Affine extent;
@@ -36,7 +37,8 @@ std::optional<DoubleSum> match(const Expr& expr, const Scope& scope) {
   for (const auto& [symbol, range] : scope.open) {
     if (!is_long(range)) continue;
     DoubleSum split = {sum.r, sum.t, sum.extent, {all.coefficient, {}}, {}};
-    for (const Factor& factor : all.factors) (factor.base->depends_on(symbol) ? split.kernel : split.weight).factors.push_back(factor);
+    for (const Factor& factor : all.factors)
+      (factor.base->depends_on(symbol) ? split.kernel : split.weight).factors.push_back(factor);
     if (!split.kernel.factors.empty() && split.weight.factors.size() > sum.weight.factors.size()) sum = split;
   }
   return sum;
@@ -62,7 +64,8 @@ std::optional<Expr> fold_to_triangle(const DoubleSum& sum) {
   const Expr on_diagonal = normalise(substitute(weight, {{sum.t, Affine(sum.r)}}));
   const Expr diagonal = call("==", {index_value(Affine(sum.r)), index_value(Affine(sum.t))});
   const Expr folded = times(kernel, call("where", {diagonal, on_diagonal, both}));
-  return make_reduction_sum(sum.r, Range::extent(sum.extent), make_reduction_sum(sum.t, Range::half_open(sum.r, sum.extent), folded));
+  return make_reduction_sum(sum.r, Range::extent(sum.extent),
+                            make_reduction_sum(sum.t, Range::half_open(sum.r, sum.extent), folded));
 }
 
 }  // namespace

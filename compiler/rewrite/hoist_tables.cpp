@@ -23,7 +23,8 @@ class TableHoister {
 
   Expr run(const Definition& definition) {
     user_ = &definition;
-    return rewrite_top_down(definition.body, Scope::of(definition), [this](const Expr& e, const Scope& s) { return visit_node(e, s); });
+    return rewrite_top_down(definition.body, Scope::of(definition),
+                            [this](const Expr& e, const Scope& s) { return visit_node(e, s); });
   }
 
  private:
@@ -58,7 +59,8 @@ class TableHoister {
   }
 
   bool is_table(const Expr& expr, const Scope& scope) const {
-    if (expr->kind == NodeKind::Constant || expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Random) return false;
+    if (expr->kind == NodeKind::Constant || expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Random)
+      return false;
     if (expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth) return false;
     const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
     const bool varies_inside = symbols.size() >= 2 || (symbols.size() == 1 && symbols[0].kind() == Symbol::Kind::Free);
@@ -77,10 +79,13 @@ class TableHoister {
 
   /// Some long loop around the expression does not change it.
   static bool repeats(const Expr& expr, const Scope& scope) {
-    return std::ranges::any_of(scope.open, [&](const auto& entry) { return is_long(entry.second) && !expr->depends_on(entry.first); });
+    return std::ranges::any_of(
+        scope.open, [&](const auto& entry) { return is_long(entry.second) && !expr->depends_on(entry.first); });
   }
 
-  bool needs_conversion(const Expr& expr) const { return user_->dtype == DType::f32 && program_.dtype_of(expr->tensor) == DType::f64; }
+  bool needs_conversion(const Expr& expr) const {
+    return user_->dtype == DType::f32 && program_.dtype_of(expr->tensor) == DType::f64;
+  }
 
   /// In single, whole: all who read the tensor share it.
   Expr read_converted(const Expr& access, const Definition& producer) {
@@ -127,7 +132,8 @@ Program hoist_tables(const Program& program) {
   std::map<std::string, std::string> converted;
   for (Definition definition : program.definitions) {
     std::vector<Definition> tables;
-    if (definition.body->kind != NodeKind::LinearAlgebra) definition.body = TableHoister(names, converted, tables).run(definition);
+    if (definition.body->kind != NodeKind::LinearAlgebra)
+      definition.body = TableHoister(names, converted, tables).run(definition);
     for (Definition& table : tables) result.definitions.push_back(std::move(table));
     result.definitions.push_back(std::move(definition));
   }

@@ -4,9 +4,13 @@
 
 namespace moxie {
 
-Expr swapped(const Expr& expr, Symbol a, Symbol b) { return normalise(substitute(expr, {{a, Affine(b)}, {b, Affine(a)}})); }
+Expr swapped(const Expr& expr, Symbol a, Symbol b) {
+  return normalise(substitute(expr, {{a, Affine(b)}, {b, Affine(a)}}));
+}
 
-bool is_symmetric(const Expr& expr, Symbol a, Symbol b) { return expr->depends_on(a) && expr->depends_on(b) && swapped(expr, a, b) == normalise(expr); }
+bool is_symmetric(const Expr& expr, Symbol a, Symbol b) {
+  return expr->depends_on(a) && expr->depends_on(b) && swapped(expr, a, b) == normalise(expr);
+}
 
 std::optional<Expr> in_sum_of_indices(const Expr& expr, Symbol a, Symbol b, Symbol sum) {
   if (!expr->depends_on(a) || !expr->depends_on(b)) return std::nullopt;

@@ -13,7 +13,8 @@ namespace {
 constexpr double kTrivialCost = 4;
 /// From about one exponential on, a definition without long axes is worth a place in memory.
 constexpr double kTableCost = 8;
-/// A definition larger than this many times the largest input or output never exists in memory, unless a sum is as large, which must.
+/// A definition larger than this many times the largest input or output never exists in memory, unless a sum is as
+/// large, which must.
 constexpr double kRoomFactor = 4;
 
 bool is_element_wise(const Expr& body) {
@@ -38,7 +39,8 @@ bool is_carried(const Program& program, const Definition& definition) {
   for (const Definition& reader : program.definitions) {
     if (reader.scan != definition.scan) continue;
     visit(reader.body, [&](const Expr& e) {
-      found |= e->kind == NodeKind::Access && e->tensor == definition.name && e->subscripts[0] != Affine(Symbol::axis(0));
+      found |=
+          e->kind == NodeKind::Access && e->tensor == definition.name && e->subscripts[0] != Affine(Symbol::axis(0));
     });
   }
   return found;
@@ -72,12 +74,15 @@ bool mentions_axis(const Expr& access, Symbol symbol) {
 /// Axes of a matrix that linear algebra gives: what it is made of is computed once for all of its elements.
 bool is_element_axis(const Definition& definition, std::uint32_t axis) {
   return definition.body->kind == NodeKind::LinearAlgebra &&
-         std::ranges::any_of(definition.body->subscripts, [&](const Affine& s) { return s.mentions(Symbol::axis(axis)); });
+         std::ranges::any_of(definition.body->subscripts,
+                             [&](const Affine& s) { return s.mentions(Symbol::axis(axis)); });
 }
 
 class Inliner {
  public:
-  explicit Inliner(const Program& program) : room_(std::max(kRoomFactor * largest_tensor(program), largest_kept(program))), converted_(read_converted(program)) {}
+  explicit Inliner(const Program& program)
+      : room_(std::max(kRoomFactor * largest_tensor(program), largest_kept(program))),
+        converted_(read_converted(program)) {}
 
   /// What one use does not take in is in memory, and so read by all: until that is found out, again from the start.
   Program run(const Program& program) {
@@ -96,7 +101,8 @@ class Inliner {
       consumer_ = &definition;
       const auto inline_access = [this](const Expr& expr, const Scope& scope) { return replaced(expr, scope); };
       definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), inline_access);
-      if (is_element_wise(definition.body) && !is_carried(program, definition)) candidates_.emplace(definition.name, definition);
+      if (is_element_wise(definition.body) && !is_carried(program, definition))
+        candidates_.emplace(definition.name, definition);
     }
     return program;
   }
@@ -113,7 +119,8 @@ class Inliner {
       return expr;
     }
     Replacement replacement;
-    for (std::uint32_t k = 0; k < expr->subscripts.size(); ++k) replacement.emplace_back(Symbol::axis(k), expr->subscripts[k]);
+    for (std::uint32_t k = 0; k < expr->subscripts.size(); ++k)
+      replacement.emplace_back(Symbol::axis(k), expr->subscripts[k]);
     const Expr body = substitute(producer.body, replacement);
     return producer.dtype == consumer_->dtype ? body : call(to_string(producer.dtype), {body});
   }
@@ -122,13 +129,15 @@ class Inliner {
     if (assumed_size(producer.axes) > room_) return true;
     if (stored_.contains(producer.name)) return false;
     const double producer_cost = cost(producer.body);
-    const bool has_long_axis = std::ranges::any_of(producer.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
+    const bool has_long_axis =
+        std::ranges::any_of(producer.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
     if (!has_long_axis && (producer_cost >= kTableCost || converted_.contains(producer.name))) return false;
     if (producer_cost <= kTrivialCost) return true;
     if (is_triangle(producer) && !is_triangle(*consumer_)) return false;
     // A consumer that is itself about to go into others is no loop yet.
     if (producer_cost < kTableCost && !consumer_->output && is_element_wise(consumer_->body)) return true;
-    // Loops around the use that the producer does not know repeat it, unless they are inner loops, which hoisting takes care of.
+    // Loops around the use that the producer does not know repeat it, unless they are inner loops, which hoisting takes
+    // care of.
     for (std::uint32_t k = 0; k < consumer_->axes.size(); ++k) {
       if (is_element_axis(*consumer_, k)) continue;
       if (!mentions_axis(use, Symbol::axis(k)) && assumed_extent(consumer_->axes[k].range) > 1) return false;
@@ -148,9 +157,7 @@ class Inliner {
 
 }  // namespace
 
-Program inline_definitions(const Program& program) {
-  return drop_unused(Inliner(program).run(program));
-}
+Program inline_definitions(const Program& program) { return drop_unused(Inliner(program).run(program)); }
 
 Program drop_unused(const Program& program) {
   std::set<std::string> needed;

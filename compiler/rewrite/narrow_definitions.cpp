@@ -15,7 +15,8 @@ struct AxisPair {
 std::optional<AxisPair> find_pair(const Definition& definition, const std::function<bool(Symbol, Symbol)>& holds) {
   for (std::uint32_t a = definition.scan ? 1 : 0; a < definition.axes.size(); ++a) {
     for (std::uint32_t b = a + 1; b < definition.axes.size(); ++b) {
-      const bool same_range = definition.axes[a].range == definition.axes[b].range && definition.axes[a].range.as_extent() == definition.axes[a].extent;
+      const bool same_range = definition.axes[a].range == definition.axes[b].range &&
+                              definition.axes[a].range.as_extent() == definition.axes[a].extent;
       if (same_range && holds(Symbol::axis(a), Symbol::axis(b))) return AxisPair{a, b};
     }
   }
@@ -50,7 +51,9 @@ std::optional<Definition> keep_triangle(Definition& definition, const std::strin
 std::optional<Definition> keep_diagonals(const Program& program, Definition& definition, const std::string& name) {
   const Symbol sum = Symbol::fresh();
   std::optional<Expr> body;
-  const auto pair = find_pair(definition, [&](Symbol a, Symbol b) { return (body = in_sum_of_indices(definition.body, a, b, sum)).has_value(); });
+  const auto pair = find_pair(definition, [&](Symbol a, Symbol b) {
+    return (body = in_sum_of_indices(definition.body, a, b, sum)).has_value();
+  });
   if (!pair) return std::nullopt;
   Definition narrow = definition;
   narrow.name = name;
@@ -64,7 +67,8 @@ std::optional<Definition> keep_diagonals(const Program& program, Definition& def
   subscripts[pair->a] += subscripts[pair->b];
   subscripts.erase(subscripts.begin() + pair->b);
   Replacement renumbered = {{sum, Symbol::axis(pair->a)}};
-  for (std::uint32_t k = pair->b + 1; k < definition.axes.size(); ++k) renumbered.emplace_back(Symbol::axis(k), Symbol::axis(k - 1));
+  for (std::uint32_t k = pair->b + 1; k < definition.axes.size(); ++k)
+    renumbered.emplace_back(Symbol::axis(k), Symbol::axis(k - 1));
   narrow.body = substitute(*body, renumbered);
   definition.body = tensor_access(name, subscripts);
   return narrow;

@@ -1,5 +1,6 @@
 #pragma once
-// The formula passes, in the order in which they run. Each is a pure function from Program to Program that changes no value.
+// The formula passes, in the order in which they run. Each is a pure function from Program to Program that changes no
+// value.
 #include <functional>
 #include <span>
 #include <string_view>
@@ -23,20 +24,21 @@ using PassObserver = std::function<void(const Pass&, const Program& result)>;
 Program optimise(const Program& program, const PassObserver& observe = {});
 
 // One file each:
-Program unroll_scans(const Program& program);             // short recurrences of single elements become straight-line code
-Program lift_linear_algebra(const Program& program);      // every linear algebra node becomes a definition of its own
-Program expand_logsumexp(const Program& program);         // shifted by the maximum
-Program normalise_bodies(const Program& program);         // sums of products in normal form, sums over products factored
-Program inline_definitions(const Program& program);       // element-wise definitions go into the bodies that use them
-Program split_exponentials(const Program& program);       // exp(a+b) -> exp(a)*exp(b) where b does not change in a long loop
-Program fold_double_sums(const Program& program);         // symmetric double sums to triangles; dependence on r+t only to one sum
-Program split_reductions(const Program& program);         // sums over long ranges become definitions of their own
-Program split_summands(const Program& program);           // costly summands of short sums become definitions of their own
-Program share_definitions(const Program& program);        // equal definitions become one
-Program narrow_definitions(const Program& program);       // symmetric tensors keep one triangle; tensors in r+t one axis
-Program split_products(const Program& program);  // sums of products over whole tensors, for a library to multiply
-Program split_row_sums(const Program& program);           // sums along rows keep a sum per column first
-Program hoist_tables(const Program& program);             // what does not change in a long loop is computed once, before it
-Program drop_unused(const Program& program);              // definitions that no output needs
+Program unroll_scans(const Program& program);         // short recurrences of single elements become straight-line code
+Program lift_linear_algebra(const Program& program);  // every linear algebra node becomes a definition of its own
+Program expand_logsumexp(const Program& program);     // shifted by the maximum
+Program normalise_bodies(const Program& program);     // sums of products in normal form, sums over products factored
+Program inline_definitions(const Program& program);   // element-wise definitions go into the bodies that use them
+Program split_exponentials(const Program& program);  // exp(a+b) -> exp(a)*exp(b) where b does not change in a long loop
+Program fold_double_sums(
+    const Program& program);  // symmetric double sums to triangles; dependence on r+t only to one sum
+Program split_reductions(const Program& program);    // sums over long ranges become definitions of their own
+Program split_summands(const Program& program);      // costly summands of short sums become definitions of their own
+Program share_definitions(const Program& program);   // equal definitions become one
+Program narrow_definitions(const Program& program);  // symmetric tensors keep one triangle; tensors in r+t one axis
+Program split_products(const Program& program);      // sums of products over whole tensors, for a library to multiply
+Program split_row_sums(const Program& program);      // sums along rows keep a sum per column first
+Program hoist_tables(const Program& program);        // what does not change in a long loop is computed once, before it
+Program drop_unused(const Program& program);         // definitions that no output needs
 
 }  // namespace moxie

@@ -9,7 +9,8 @@ namespace moxie {
 
 Scope Scope::of(const Definition& definition) {
   Scope scope;
-  for (std::uint32_t k = 0; k < definition.axes.size(); ++k) scope.open.emplace_back(Symbol::axis(k), definition.axes[k].range);
+  for (std::uint32_t k = 0; k < definition.axes.size(); ++k)
+    scope.open.emplace_back(Symbol::axis(k), definition.axes[k].range);
   return scope;
 }
 
@@ -56,7 +57,9 @@ std::int64_t width_guess(const Range& range) {
 
 }  // namespace
 
-bool is_long(const Range& range) { return mentions_dim(range) || (known_extent(range) && *known_extent(range) >= kLongExtent); }
+bool is_long(const Range& range) {
+  return mentions_dim(range) || (known_extent(range) && *known_extent(range) >= kLongExtent);
+}
 
 bool mentions(const Range& range, Symbol symbol) {
   const auto in = [&](const Bound& bound) { return bound.value.mentions(symbol); };
@@ -95,7 +98,8 @@ Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function
     Expr rebuilt;
     if (e->kind == NodeKind::Reduce) {
       const OpenedReduce opened = open(e);
-      rebuilt = reduce(e->reduce, opened.index, opened.range, rewrite_bottom_up(opened.body, scope.with(opened.index, opened.range), f));
+      rebuilt = reduce(e->reduce, opened.index, opened.range,
+                       rewrite_bottom_up(opened.body, scope.with(opened.index, opened.range), f));
     } else {
       rebuilt = map_children(e, walk);
     }
@@ -112,7 +116,8 @@ namespace {
 bool may_need_guard(const Expr& expr) {
   bool found = false;
   visit(expr, [&](const Expr& e) {
-    found |= e->kind == NodeKind::Access && !std::ranges::all_of(e->subscripts, [](const Affine& s) { return s.as_symbol().has_value(); });
+    found |= e->kind == NodeKind::Access &&
+             !std::ranges::all_of(e->subscripts, [](const Affine& s) { return s.as_symbol().has_value(); });
   });
   return found;
 }
@@ -125,14 +130,17 @@ bool is_on_indices(const Expr& condition) {
   return indices;
 }
 
-bool is_guard(const Expr& expr) { return is_call(expr, "where") && is_on_indices(expr->args[0]) && may_need_guard(expr); }
+bool is_guard(const Expr& expr) {
+  return is_call(expr, "where") && is_on_indices(expr->args[0]) && may_need_guard(expr);
+}
 
 }  // namespace
 
 Expr with_guards(const Expr& sum, const Scope& scope) {
   std::vector<Expr> own;
   for (const Expr& condition : scope.conditions) {
-    const bool is_own = std::ranges::all_of(condition->free_symbols, [&](Symbol s) { return s.is_dim() || sum->depends_on(s); });
+    const bool is_own =
+        std::ranges::all_of(condition->free_symbols, [&](Symbol s) { return s.is_dim() || sum->depends_on(s); });
     if (is_own) own.push_back(condition);
   }
   if (own.empty() || sum->reduce != ReduceKind::Sum || !may_need_guard(sum)) return sum;
@@ -141,7 +149,8 @@ Expr with_guards(const Expr& sum, const Scope& scope) {
   return reduce(ReduceKind::Sum, opened.index, opened.range, call("where", {all, opened.body, constant(0)}));
 }
 
-Expr rewrite_top_down(const Expr& expr, const Scope& scope, const std::function<std::optional<Expr>(const Expr&, const Scope&)>& f) {
+Expr rewrite_top_down(const Expr& expr, const Scope& scope,
+                      const std::function<std::optional<Expr>(const Expr&, const Scope&)>& f) {
   std::unordered_map<const Node*, std::pair<Expr, Expr>> done;
   const std::function<Expr(const Expr&)> walk = [&](const Expr& e) -> Expr {
     if (const auto it = done.find(e.get()); it != done.end()) return it->second.second;
@@ -150,7 +159,8 @@ Expr rewrite_top_down(const Expr& expr, const Scope& scope, const std::function<
       result = *replaced;
     } else if (e->kind == NodeKind::Reduce) {
       const OpenedReduce opened = open(e);
-      result = reduce(e->reduce, opened.index, opened.range, rewrite_top_down(opened.body, scope.with(opened.index, opened.range), f));
+      result = reduce(e->reduce, opened.index, opened.range,
+                      rewrite_top_down(opened.body, scope.with(opened.index, opened.range), f));
     } else if (is_guard(e)) {
       const Expr& condition = e->args[0];
       result = with_args(e, {condition, rewrite_top_down(e->args[1], scope.where(condition), f),

@@ -7,8 +7,8 @@
 
 namespace moxie {
 
-/// Extents from here on are worth a loop of their own: tables are hoisted out of such loops, and reductions over them split into chunks.
-/// (Below it the code around a loop costs more than what it saves.)
+/// Extents from here on are worth a loop of their own: tables are hoisted out of such loops, and reductions over them
+/// split into chunks. (Below it the code around a loop costs more than what it saves.)
 constexpr std::int64_t kLongExtent = 64;
 /// Multiply-adds from which a BLAS call beats a loop inside the kernel that needs the product (measured:
 /// benchmarks/README.md).
@@ -26,7 +26,8 @@ struct Scope {
   Scope where(const Expr& condition) const;
 };
 
-/// The largest number of rounds, if it is known: of an extent, or of a range whose bounds are constants once outer indices take any value of theirs.
+/// The largest number of rounds, if it is known: of an extent, or of a range whose bounds are constants once outer
+/// indices take any value of theirs.
 std::optional<std::int64_t> known_extent(const Range& range);
 /// A dynamic extent, or one of at least kLongExtent.
 bool is_long(const Range& range);
@@ -41,10 +42,13 @@ double largest_tensor(const Program& program);
 
 /// Applies `f(expr, scope)` to every subexpression, innermost first, with binders opened; f gives the replacement.
 Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function<Expr(const Expr&, const Scope&)>& f);
-/// The same outermost first: where f gives an expression, it is taken and not entered. The scope knows the conditions that guard accesses.
-Expr rewrite_top_down(const Expr& expr, const Scope& scope, const std::function<std::optional<Expr>(const Expr&, const Scope&)>& f);
+/// The same outermost first: where f gives an expression, it is taken and not entered. The scope knows the conditions
+/// that guard accesses.
+Expr rewrite_top_down(const Expr& expr, const Scope& scope,
+                      const std::function<std::optional<Expr>(const Expr&, const Scope&)>& f);
 
-/// A sum under the conditions that guard it here, as far as they are on indices of its own: as it may stand in a definition of its own.
+/// A sum under the conditions that guard it here, as far as they are on indices of its own: as it may stand in a
+/// definition of its own.
 Expr with_guards(const Expr& sum, const Scope& scope);
 
 /// The open symbols that the expression depends on, outermost first.

@@ -10,7 +10,9 @@ namespace {
 /// What is recomputed is there for its own scan alone.
 bool same_content(const Definition& a, const Definition& b) {
   if (a.recomputed != b.recomputed || (a.recomputed && a.scan != b.scan)) return false;
-  const auto same_axis = [](const AxisDecl& x, const AxisDecl& y) { return x.extent == y.extent && x.range == y.range; };
+  const auto same_axis = [](const AxisDecl& x, const AxisDecl& y) {
+    return x.extent == y.extent && x.range == y.range;
+  };
   return a.body == b.body && a.dtype == b.dtype && std::ranges::equal(a.axes, b.axes, same_axis);
 }
 
@@ -36,7 +38,8 @@ Program share_definitions(const Program& program) {
   std::map<std::string, std::string> renamed;
   for (Definition definition : program.definitions) {
     definition.body = rename_accesses(definition.body, renamed);
-    const auto twin = std::ranges::find_if(result.definitions, [&](const Definition& d) { return same_content(d, definition); });
+    const auto twin =
+        std::ranges::find_if(result.definitions, [&](const Definition& d) { return same_content(d, definition); });
     const bool is_copy = definition.output && definition.body->kind == NodeKind::Access;
     if (twin == result.definitions.end() || is_copy) {
       result.definitions.push_back(std::move(definition));

@@ -11,11 +11,16 @@ namespace {
 
 Sign negated(Sign sign) {
   switch (sign) {
-    case Sign::NonNegative: return Sign::NonPositive;
-    case Sign::Positive: return Sign::Negative;
-    case Sign::NonPositive: return Sign::NonNegative;
-    case Sign::Negative: return Sign::Positive;
-    default: return sign;
+    case Sign::NonNegative:
+      return Sign::NonPositive;
+    case Sign::Positive:
+      return Sign::Negative;
+    case Sign::NonPositive:
+      return Sign::NonNegative;
+    case Sign::Negative:
+      return Sign::Positive;
+    default:
+      return sign;
   }
 }
 
@@ -31,8 +36,10 @@ Sign product_sign(Sign a, Sign b) {
 Sign sum_sign(Sign a, Sign b) {
   if (a == Sign::Zero) return b;
   if (b == Sign::Zero) return a;
-  if (is_non_negative(a) && is_non_negative(b)) return a == Sign::Positive || b == Sign::Positive ? Sign::Positive : Sign::NonNegative;
-  if (is_non_positive(a) && is_non_positive(b)) return a == Sign::Negative || b == Sign::Negative ? Sign::Negative : Sign::NonPositive;
+  if (is_non_negative(a) && is_non_negative(b))
+    return a == Sign::Positive || b == Sign::Positive ? Sign::Positive : Sign::NonNegative;
+  if (is_non_positive(a) && is_non_positive(b))
+    return a == Sign::Negative || b == Sign::Negative ? Sign::Negative : Sign::NonPositive;
   return Sign::Unknown;
 }
 
@@ -46,7 +53,9 @@ Sign power_sign(const Expr& base, const Expr& exponent, const Program& program) 
   return n > 0 ? sign : Sign::Unknown;
 }
 
-Sign constant_sign(double value) { return value > 0 ? Sign::Positive : value < 0 ? Sign::Negative : value == 0 ? Sign::Zero : Sign::Unknown; }
+Sign constant_sign(double value) {
+  return value > 0 ? Sign::Positive : value < 0 ? Sign::Negative : value == 0 ? Sign::Zero : Sign::Unknown;
+}
 
 /// A maximum is at least each of its arguments, a minimum at most.
 Sign extreme_sign(const Expr& expr, const Program& program) {
@@ -97,19 +106,24 @@ bool is_non_positive(Sign sign) { return sign == Sign::NonPositive || sign == Si
 
 Sign sign_of(const Expr& expr, const Program& program) {
   switch (expr->kind) {
-    case NodeKind::Constant: return constant_sign(expr->value);
+    case NodeKind::Constant:
+      return constant_sign(expr->value);
     case NodeKind::Access: {
-      if (const Definition* definition = program.find_definition(expr->tensor)) return definition->scan ? Sign::Unknown : sign_of(definition->body, program);
+      if (const Definition* definition = program.find_definition(expr->tensor))
+        return definition->scan ? Sign::Unknown : sign_of(definition->body, program);
       const InputDecl* input = program.find_input(expr->tensor);
       return input ? declared_sign(input->domain) : Sign::Unknown;
     }
-    case NodeKind::Call: return call_sign(expr, program);
+    case NodeKind::Call:
+      return call_sign(expr, program);
     case NodeKind::Reduce: {
       const Sign body = sign_of(expr->args[0], program);
-      if (expr->reduce == ReduceKind::Sum) return is_non_negative(body) ? Sign::NonNegative : is_non_positive(body) ? Sign::NonPositive : Sign::Unknown;
+      if (expr->reduce == ReduceKind::Sum)
+        return is_non_negative(body) ? Sign::NonNegative : is_non_positive(body) ? Sign::NonPositive : Sign::Unknown;
       return Sign::Unknown;
     }
-    default: return Sign::Unknown;
+    default:
+      return Sign::Unknown;
   }
 }
 

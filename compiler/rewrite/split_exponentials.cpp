@@ -8,8 +8,8 @@
 namespace moxie {
 namespace {
 
-/// exp(a + b) -> exp(a) * exp(b), where b does not depend on `symbol` and a does. Both exponents must be known not to be positive: then neither
-/// factor can overflow where the whole does not.
+/// exp(a + b) -> exp(a) * exp(b), where b does not depend on `symbol` and a does. Both exponents must be known not to
+/// be positive: then neither factor can overflow where the whole does not.
 std::optional<Expr> split(const Expr& exponential, Symbol symbol, const Program& program) {
   std::vector<Term> varying;
   std::vector<Term> fixed;

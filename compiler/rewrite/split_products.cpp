@@ -111,7 +111,8 @@ class ProductSplitter {
     return has_product ? std::optional(total) : std::nullopt;
   }
 
-  /// The sum of a term that is the same along one of the axes: next to products, it is computed once for all of that axis.
+  /// The sum of a term that is the same along one of the axes: next to products, it is computed once for all of that
+  /// axis.
   static std::optional<Expr> smaller_sum(const OpenedSum& sum, const std::vector<Symbol>& axes, const Expr& term) {
     if (std::ranges::all_of(axes, [&](Symbol axis) { return term->depends_on(axis); })) return std::nullopt;
     return summed(sum, term);

@@ -8,8 +8,8 @@
 namespace moxie {
 namespace {
 
-/// Whatever is read along the summed index is single: then the samples are summed in single too, chunk by chunk, and what follows
-/// (the small matrices per unit) stays in double.
+/// Whatever is read along the summed index is single: then the samples are summed in single too, chunk by chunk, and
+/// what follows (the small matrices per unit) stays in double.
 bool sums_singles(const Program& program, const Expr& reduction) {
   const OpenedReduce opened = open(reduction);
   bool singles = false;
@@ -30,8 +30,8 @@ bool fits_in_memory(const Definition& user, const Expr& expr, const Scope& scope
   return long_axes <= 2;
 }
 
-/// sum[t](a * sum[s](b)) with a long range of s -> sum[s](sum[t](a * b)): the long sum is the one that is split off, with the
-/// fewest elements.
+/// sum[t](a * sum[s](b)) with a long range of s -> sum[s](sum[t](a * b)): the long sum is the one that is split off,
+/// with the fewest elements.
 std::optional<Expr> long_sum_first(const Expr& expr) {
   if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::Sum || is_long(expr->range)) return std::nullopt;
   const OpenedReduce outer = open(expr);
@@ -68,7 +68,8 @@ Program split_reductions(const Program& program) {
     const Expr root = definition.body;
     const std::uint32_t inside = summand_of(root)->height;
     const auto split = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
-      const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside && is_long(expr->range) && fits_in_memory(definition, expr, scope);
+      const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside &&
+                          is_long(expr->range) && fits_in_memory(definition, expr, scope);
       if (!splits) return std::nullopt;
       const DType dtype = sums_singles(names, expr) ? DType::f32 : definition.dtype;
       auto part = extract(names, scope, with_guards(expr, scope), definition.name + ".sum", dtype);

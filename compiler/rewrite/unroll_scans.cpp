@@ -23,7 +23,8 @@ std::optional<std::int64_t> few_steps(const Range& range) {
 bool is_arithmetic(const Expr& body) {
   bool result = true;
   visit(body, [&](const Expr& e) {
-    result &= e->kind == NodeKind::Constant || e->kind == NodeKind::IndexValue || e->kind == NodeKind::Access || e->kind == NodeKind::Call;
+    result &= e->kind == NodeKind::Constant || e->kind == NodeKind::IndexValue || e->kind == NodeKind::Access ||
+              e->kind == NodeKind::Call;
   });
   return result;
 }
@@ -35,7 +36,8 @@ std::vector<std::size_t> step_axes(const Definition& definition, const Unrolled&
     const auto found = e->kind == NodeKind::Access ? unrolled.find(e->tensor) : unrolled.end();
     if (found == unrolled.end()) return;
     for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
-      if (e->subscripts[found->second].mentions(Symbol::axis(k)) && std::ranges::find(axes, k) == axes.end()) axes.push_back(k);
+      if (e->subscripts[found->second].mentions(Symbol::axis(k)) && std::ranges::find(axes, k) == axes.end())
+        axes.push_back(k);
     }
   });
   return axes;
@@ -48,7 +50,8 @@ bool picks_known_steps(const Expr& expr, const Unrolled& unrolled) {
     visit(expr, [&](const Expr& e) { reads |= e->kind == NodeKind::Access && unrolled.contains(e->tensor); });
     return !reads;
   }
-  if (expr->kind != NodeKind::Reduce) return std::ranges::all_of(expr->args, [&](const Expr& arg) { return picks_known_steps(arg, unrolled); });
+  if (expr->kind != NodeKind::Reduce)
+    return std::ranges::all_of(expr->args, [&](const Expr& arg) { return picks_known_steps(arg, unrolled); });
   const OpenedReduce opened = open(expr);
   bool picks = false;
   visit(opened.body, [&](const Expr& e) {
@@ -59,12 +62,14 @@ bool picks_known_steps(const Expr& expr, const Unrolled& unrolled) {
   return picks_known_steps(opened.body, unrolled);
 }
 
-/// The tensors of the scan and those of later definitions that follow its steps; nothing where one of them must stay whole.
+/// The tensors of the scan and those of later definitions that follow its steps; nothing where one of them must stay
+/// whole.
 std::optional<Unrolled> follow(const Program& program, std::uint32_t scan) {
   Unrolled unrolled;
   for (const Definition& definition : program.definitions) {
     if (!definition.scan || definition.scan->number != scan) continue;
-    if (definition.output || !is_arithmetic(definition.body) || !few_steps(definition.axes[0].range)) return std::nullopt;
+    if (definition.output || !is_arithmetic(definition.body) || !few_steps(definition.axes[0].range))
+      return std::nullopt;
     unrolled[definition.name] = 0;
   }
   for (const Definition& definition : program.definitions) {
@@ -84,18 +89,24 @@ std::optional<Unrolled> follow(const Program& program, std::uint32_t scan) {
 std::optional<bool> known_truth(const Expr& condition) {
   std::vector<double> values;
   for (const Expr& arg : condition->args) {
-    if (arg->kind == NodeKind::Constant) values.push_back(arg->value);
-    else if (arg->kind == NodeKind::IndexValue && arg->affine.is_constant()) values.push_back(static_cast<double>(arg->affine.constant()));
-    else if (arg->kind != NodeKind::Call || arg->function->result != ResultType::Truth) return std::nullopt;
-    else if (const auto truth = known_truth(arg)) values.push_back(*truth ? 1 : 0);
-    else return std::nullopt;
+    if (arg->kind == NodeKind::Constant)
+      values.push_back(arg->value);
+    else if (arg->kind == NodeKind::IndexValue && arg->affine.is_constant())
+      values.push_back(static_cast<double>(arg->affine.constant()));
+    else if (arg->kind != NodeKind::Call || arg->function->result != ResultType::Truth)
+      return std::nullopt;
+    else if (const auto truth = known_truth(arg))
+      values.push_back(*truth ? 1 : 0);
+    else
+      return std::nullopt;
   }
   return condition->function->reference(values) != 0;
 }
 
 class ScanUnroller {
  public:
-  ScanUnroller(const Program& program, const Unrolled& unrolled) : program_(program), unrolled_(unrolled), result_(program) {}
+  ScanUnroller(const Program& program, const Unrolled& unrolled)
+      : program_(program), unrolled_(unrolled), result_(program) {}
 
   Program run() {
     result_.definitions.clear();
@@ -126,7 +137,8 @@ class ScanUnroller {
     const std::size_t axis = unrolled_.at(definition.name);
     Replacement replacement = {{Symbol::axis(static_cast<std::uint32_t>(axis)), Affine(step)}};
     for (std::size_t k = axis + 1; k < definition.axes.size(); ++k)
-      replacement.emplace_back(Symbol::axis(static_cast<std::uint32_t>(k)), Affine(Symbol::axis(static_cast<std::uint32_t>(k - 1))));
+      replacement.emplace_back(Symbol::axis(static_cast<std::uint32_t>(k)),
+                               Affine(Symbol::axis(static_cast<std::uint32_t>(k - 1))));
     const auto lookup = [&](Symbol symbol) -> const Affine* {
       const auto it = std::ranges::find(replacement, symbol, &std::pair<Symbol, Affine>::first);
       return it == replacement.end() ? nullptr : &it->second;

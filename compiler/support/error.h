@@ -11,21 +11,45 @@ class Error : public std::runtime_error {
 };
 
 /// Malformed .mox text; the message carries file:line:column and the source line with a caret.
-class ParseError : public Error { public: using Error::Error; };
+class ParseError : public Error {
+ public:
+  using Error::Error;
+};
 /// A tensor, dim or subscript whose extent does not fit.
-class ShapeError : public Error { public: using Error::Error; };
+class ShapeError : public Error {
+ public:
+  using Error::Error;
+};
 /// A dtype, name or kind of expression that is not allowed where it stands.
-class TypeError : public Error { public: using Error::Error; };
+class TypeError : public Error {
+ public:
+  using Error::Error;
+};
 /// A Program that cannot be compiled (the reason is in the message).
-class CompileError : public Error { public: using Error::Error; };
+class CompileError : public Error {
+ public:
+  using Error::Error;
+};
 /// A device that is absent, failed, or met values outside a formula's domain while running.
-class DeviceError : public Error { public: using Error::Error; };
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
 /// A data file that is missing, damaged or does not hold what it should.
-class DataError : public Error { public: using Error::Error; };
+class DataError : public Error {
+ public:
+  using Error::Error;
+};
 /// A kernel cache that cannot be used.
-class CacheError : public Error { public: using Error::Error; };
+class CacheError : public Error {
+ public:
+  using Error::Error;
+};
 
 /// A broken invariant inside moxie itself: never the user's fault, always a bug to report.
-class InternalError : public Error { public: using Error::Error; };
+class InternalError : public Error {
+ public:
+  using Error::Error;
+};
 
 }  // namespace moxie

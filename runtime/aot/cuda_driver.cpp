@@ -116,7 +116,8 @@ class CudaDriver final : public PlanDriver {
     const CudaSchedule& schedule = compiled.schedule;
     Grid grid{w_.integer(1), w_.integer(1)};
     const Val fitting = w_.integer(std::int64_t{schedule.blocks} * GpuLimits{}.multiprocessors);
-    if (const auto& tiles = tiles_for_threads(kernel)) grid.tiles = rounded_division(math_.rounds(*tiles), elements_per_block(schedule));
+    if (const auto& tiles = tiles_for_threads(kernel))
+      grid.tiles = rounded_division(math_.rounds(*tiles), elements_per_block(schedule));
     if (schedule.persistent) grid.tiles = w_.smaller(grid.tiles, fitting);
     const Val one = w_.integer(1);
     const Val most = w_.larger(w_.divide(fitting, w_.larger(grid.tiles, one)), one);

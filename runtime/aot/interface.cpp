@@ -54,7 +54,7 @@ std::string c_name(std::string_view name) {
 }
 
 Interface interface_of(const Program& program, const std::string& name, bool random) {
-  Interface interface { name, {}, {}, random };
+  Interface interface{name, {}, {}, random};
   for (const DimDecl& dim : program.dims) {
     if (dim.dynamic) interface.dims.push_back({dim.name, c_name(dim.name)});
   }

@@ -39,8 +39,8 @@ struct ModuleSource {
 void require_values(const Program& program, const DimValues& dims, const std::string& function) {
   for (const DimDecl& dim : program.dims) {
     if (dim.value || dim.dynamic || dims.contains(dim.name)) continue;
-    throw ShapeError(fmt::format("{}: dim {} is a constant of the code and has no value; give it (--dim {}=...)", function,
-                                 dim.name, dim.name));
+    throw ShapeError(fmt::format("{}: dim {} is a constant of the code and has no value; give it (--dim {}=...)",
+                                 function, dim.name, dim.name));
   }
 }
 

@@ -53,8 +53,7 @@ Val PlanDriver::bytes_of(const Block& block) {
 }
 
 SlotPlaces PlanDriver::measure_workspace() {
-  return place_slots(
-      w_, layout_, [this](const Block& block) { return bytes_of(block); }, bytes_before_slots());
+  return place_slots(w_, layout_, [this](const Block& block) { return bytes_of(block); }, bytes_before_slots());
 }
 
 void PlanDriver::place_workspace(const SlotPlaces& slots) {

@@ -16,7 +16,8 @@ constexpr int kNoTranspose = 111;
 constexpr int kTranspose = 112;
 
 template <class T>
-using Gemm = void (*)(int order, int left, int right, int m, int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc);
+using Gemm = void (*)(int order, int left, int right, int m, int n, int k, T alpha, const T* a, int lda, const T* b,
+                      int ldb, T beta, T* c, int ldc);
 
 struct Blas {
   Gemm<float> sgemm = nullptr;
@@ -30,13 +31,15 @@ Blas load() {
   for (const char* name : {"libopenblas.so.0", "libopenblas.so"}) {
     if (!library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   }
-  if (!library) throw DeviceError(std::string("OpenBLAS cannot be loaded: ") + dlerror() + "; install it (Debian: libopenblas0)");
+  if (!library)
+    throw DeviceError(std::string("OpenBLAS cannot be loaded: ") + dlerror() + "; install it (Debian: libopenblas0)");
   Blas blas;
   blas.sgemm = reinterpret_cast<Gemm<float>>(dlsym(library, "cblas_sgemm"));
   blas.dgemm = reinterpret_cast<Gemm<double>>(dlsym(library, "cblas_dgemm"));
   blas.set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"));
   if (const auto core = reinterpret_cast<char* (*)()>(dlsym(library, "openblas_get_corename"))) blas.kernels = core();
-  if (!blas.sgemm || !blas.dgemm) throw DeviceError("the OpenBLAS found has no cblas_sgemm; install Debian's libopenblas0");
+  if (!blas.sgemm || !blas.dgemm)
+    throw DeviceError("the OpenBLAS found has no cblas_sgemm; install Debian's libopenblas0");
   return blas;
 }
 
@@ -46,7 +49,8 @@ const Blas& blas() {
 }
 
 int to_int(std::int64_t value) {
-  if (value > INT32_MAX) throw DeviceError("a matrix product has an extent above 2^31, which BLAS cannot take: " + std::to_string(value));
+  if (value > INT32_MAX)
+    throw DeviceError("a matrix product has an extent above 2^31, which BLAS cannot take: " + std::to_string(value));
   return static_cast<int>(value);
 }
 

@@ -28,10 +28,18 @@ void combine_chunks(ReduceKind kind, const T* partials, std::int64_t chunks, std
     for (std::int64_t c = 1; c < chunks; ++c) {
       const double next = partials[c * count + i];
       switch (kind) {
-        case ReduceKind::Product: value *= next; break;
-        case ReduceKind::Max: value = std::max(value, next); break;
-        case ReduceKind::Min: value = std::min(value, next); break;
-        default: value += next; break;
+        case ReduceKind::Product:
+          value *= next;
+          break;
+        case ReduceKind::Max:
+          value = std::max(value, next);
+          break;
+        case ReduceKind::Min:
+          value = std::min(value, next);
+          break;
+        default:
+          value += next;
+          break;
       }
     }
     out[i] = static_cast<T>(value);
@@ -51,9 +59,9 @@ struct PreparedKernel {
   const LoweredKernel* lowered = nullptr;
   CpuKernel::Ptr code;
   Schedule schedule;
-  std::vector<std::int64_t> arguments;      // per call, one after the other
-  std::vector<void*> buffers;               // of a call; inputs and outputs are filled in at each run
-  std::vector<std::size_t> outside;         // buffers that are inputs or outputs
+  std::vector<std::int64_t> arguments;  // per call, one after the other
+  std::vector<void*> buffers;           // of a call; inputs and outputs are filled in at each run
+  std::vector<std::size_t> outside;     // buffers that are inputs or outputs
   struct Combination {
     std::size_t buffer;
     ReduceKind kind;
@@ -62,10 +70,10 @@ struct PreparedKernel {
     bool has_gaps;       // elements that no loop writes, which are combined all the same
   };
   std::vector<Combination> combinations;
-  std::vector<std::size_t> slices;   // buffers that are filled in at each step of a scan
+  std::vector<std::size_t> slices;       // buffers that are filled in at each step of a scan
   std::vector<HostMemory> own_partials;  // where a measured schedule has other chunks than the memory plan knows
-  std::int64_t own_bytes = 0;        // of these
-  std::string tuning_key;            // empty unless schedules are to be measured
+  std::int64_t own_bytes = 0;            // of these
+  std::string tuning_key;                // empty unless schedules are to be measured
 };
 
 /// What all executables of a device share.
@@ -117,7 +125,8 @@ class CpuExecutable : public Executable {
         scratch = std::max(scratch, prepared.code->scratch_bytes());
       }
     }
-    for (int t = 0; t < resources_.pool.threads(); ++t) scratch_.push_back(allocate_zeros(static_cast<std::size_t>(scratch)));
+    for (int t = 0; t < resources_.pool.threads(); ++t)
+      scratch_.push_back(allocate_zeros(static_cast<std::size_t>(scratch)));
     scratch_bytes_ = scratch;
     log_plan();
   }
@@ -356,9 +365,12 @@ int thread_count(const DeviceOptions& options) {
 class CpuDevice : public Device {
  public:
   CpuDevice(const DeviceOptions& options, const VectorMachine& machine)
-      : resources_{machine, KernelCache(cache_directory(options)),
-                   KernelOverrides(switch_value("MOXIE_KERNEL_OVERRIDE")), ThreadPool(thread_count(options)),
-                   options.tune, options.observer} {}
+      : resources_{machine,
+                   KernelCache(cache_directory(options)),
+                   KernelOverrides(switch_value("MOXIE_KERNEL_OVERRIDE")),
+                   ThreadPool(thread_count(options)),
+                   options.tune,
+                   options.observer} {}
 
   std::string name() const override { return "cpu"; }
   CacheStats cache_stats() const override { return resources_.cache.stats(); }

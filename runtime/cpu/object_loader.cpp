@@ -213,7 +213,8 @@ std::vector<LoadedObject::Function> LoadedObject::functions(std::string_view obj
     for (const Elf64_Sym& symbol : file.table<Elf64_Sym>(section)) {
       if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
       const std::string_view name = file.name(file.section(section.sh_link), symbol.st_name);
-      functions.push_back({std::string(name), pages_.bytes().data() + offset_of(file, placement, symbol, name), symbol.st_size});
+      functions.push_back(
+          {std::string(name), pages_.bytes().data() + offset_of(file, placement, symbol, name), symbol.st_size});
     }
   }
   return functions;

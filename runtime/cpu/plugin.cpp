@@ -45,8 +45,7 @@ Plugin resolve(void* library, const fs::path& path) {
   };
   return {reinterpret_cast<moxie_llvm_compile_fn*>(symbol("moxie_llvm_compile")),
           reinterpret_cast<moxie_llvm_free_fn*>(symbol("moxie_llvm_free")),
-          reinterpret_cast<moxie_llvm_version_fn*>(symbol("moxie_llvm_version")),
-          path};
+          reinterpret_cast<moxie_llvm_version_fn*>(symbol("moxie_llvm_version")), path};
 }
 
 Plugin load() {

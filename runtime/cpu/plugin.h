@@ -24,8 +24,8 @@ std::filesystem::path llvm_plugin_path();
 bool llvm_is_loaded();
 /// Calls of compile_llvm() so far that gave object code.
 std::int64_t llvm_compilations();
-/// Where the plugin is looked for, in order. The empty path leaves the search to the system's loader, which knows the run path of programs that
-/// link to an installed moxie.
+/// Where the plugin is looked for, in order. The empty path leaves the search to the system's loader, which knows the
+/// run path of programs that link to an installed moxie.
 std::vector<std::filesystem::path> llvm_plugin_directories();
 
 }  // namespace moxie

@@ -3,7 +3,8 @@
 namespace moxie {
 namespace {
 
-/// Rounds of looking for work before a worker sleeps: some tens of microseconds, the time between two kernels of a training step.
+/// Rounds of looking for work before a worker sleeps: some tens of microseconds, the time between two kernels of a
+/// training step.
 constexpr int kSpins = 4000;
 
 void pause() {

@@ -32,9 +32,9 @@ class ThreadPool {
   std::mutex callers_;  // held for a whole run()
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<std::uint64_t> round_ = 0;    // grows by one for every run()
+  std::atomic<std::uint64_t> round_ = 0;  // grows by one for every run()
   std::atomic<bool> stop_ = false;
-  std::atomic<int> running_ = 0;            // workers that have not finished this round
+  std::atomic<int> running_ = 0;  // workers that have not finished this round
   std::atomic<std::int64_t> next_piece_ = 0;
   std::int64_t pieces_ = 0;
   const std::function<void(std::int64_t, int)>* work_ = nullptr;

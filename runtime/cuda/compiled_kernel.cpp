@@ -37,7 +37,12 @@ CacheEntry compile(const CudaKernel& kernel, KernelBuilder& builder) {
 }
 
 CompiledKernel find_or_compile(const KernelRequest& request, Thrift thrift, KernelBuilder& builder) {
-  CompiledKernel made{request.lowered, choose_cuda_schedule(*request.lowered, request.limits, request.preference, request.wide_index, thrift), {}, {}, builder.compiler.version};
+  CompiledKernel made{
+      request.lowered,
+      choose_cuda_schedule(*request.lowered, request.limits, request.preference, request.wide_index, thrift),
+      {},
+      {},
+      builder.compiler.version};
   made.kernel = cuda_kernel(*made.lowered, made.schedule);
   auto edited = builder.overrides.find(cuda_kernel_file(made.kernel, builder.compiler, builder.architecture));
   if (edited) made.kernel.text = std::move(edited->text);
@@ -49,7 +54,8 @@ CompiledKernel find_or_compile(const KernelRequest& request, Thrift thrift, Kern
 /// Bytes that a thread keeps in memory for want of registers. Compilers that say nothing of registers have enough.
 std::int64_t stack_bytes(const CompiledKernel& compiled) {
   std::int64_t bytes = 0;
-  for (const auto& [entry, resources] : resource_report(compiled.code.log)) bytes += resources.stack_bytes + resources.spill_store_bytes;
+  for (const auto& [entry, resources] : resource_report(compiled.code.log))
+    bytes += resources.stack_bytes + resources.spill_store_bytes;
   return bytes;
 }
 
@@ -98,9 +104,11 @@ std::vector<CompiledKernel> compile_kernels(const std::vector<KernelRequest>& re
   std::vector<std::size_t> order(requests.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   // The longest first, so that no thread is left with much while the others have nothing.
-  std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) { return requests[i].lowered->program.values.size(); });
+  std::ranges::stable_sort(order, std::greater(),
+                           [&](std::size_t i) { return requests[i].lowered->program.values.size(); });
   std::vector<CompiledKernel> compiled(requests.size());
-  in_parallel(requests.size(), [&](std::size_t k) { compiled[order[k]] = compile_thriftily(requests[order[k]], builder); });
+  in_parallel(requests.size(),
+              [&](std::size_t k) { compiled[order[k]] = compile_thriftily(requests[order[k]], builder); });
   return compiled;
 }
 

@@ -40,8 +40,8 @@ struct KernelBuilder {
   bool tune = false;
 };
 
-/// Finds the kernels in the cache, or compiles them on several threads. A kernel whose registers do not suffice is compiled again with more thrift,
-/// by the compiler's own report. Throws CompileError.
+/// Finds the kernels in the cache, or compiles them on several threads. A kernel whose registers do not suffice is
+/// compiled again with more thrift, by the compiler's own report. Throws CompileError.
 std::vector<CompiledKernel> compile_kernels(const std::vector<KernelRequest>& requests, KernelBuilder& builder);
 /// What the cache knows a kernel by: its text without comments, and what compiles it.
 std::string cuda_cache_key(const std::string& text, const Compiler& compiler, int architecture);

@@ -17,7 +17,8 @@ class CudaDevice : public Device {
       : gpu_(std::make_shared<cuda::Gpu>(platform.driver, platform.name)),
         cache_(cache_directory(options)),
         overrides_(switch_value("MOXIE_KERNEL_OVERRIDE")),
-        builder_{std::move(platform.compiler), gpu_->architecture(), cache_, overrides_, chosen_preferences(options), options.tune},
+        builder_{std::move(platform.compiler), gpu_->architecture(), cache_, overrides_,
+                 chosen_preferences(options),  options.tune},
         multiply_(std::move(platform.multiply)) {}
   ~CudaDevice() override { gpu_->settle(); }
 

@@ -49,7 +49,8 @@ class CudaExecutable : public Executable {
   /// Where a launch leaves the sums that chunks may share: in a scan, at the step's slice.
   DevicePointer written_at(const LoweredKernel& kernel, const std::string& tensor, std::int64_t scan_step) const;
   DevicePointer partials_of(const Launchable& kernel, const std::string& tensor) const;
-  std::uint64_t value_of(const Launchable& kernel, const Way& way, const CudaParameter& parameter, std::int64_t scan_step) const;
+  std::uint64_t value_of(const Launchable& kernel, const Way& way, const CudaParameter& parameter,
+                         std::int64_t scan_step) const;
 
   void enqueue();
   void enqueue(const LoweredScan& scan, std::int64_t scan_step);

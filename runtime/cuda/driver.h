@@ -1,6 +1,6 @@
 #pragma once
-// The CUDA driver as one table of functions: NVIDIA's, the emulator's, or a recording fake in tests. Types and numbers as in cuda.h, declared here so
-// that moxie builds where no CUDA toolkit is installed.
+// The CUDA driver as one table of functions: NVIDIA's, the emulator's, or a recording fake in tests. Types and numbers
+// as in cuda.h, declared here so that moxie builds where no CUDA toolkit is installed.
 #include <cstddef>
 #include <cstdint>
 
@@ -24,7 +24,8 @@ using Event = EventHandle_*;
 using Graph = GraphHandle_*;
 using GraphExec = GraphExecHandle_*;
 
-/// Every driver function that moxie calls, by the name it has in cuda.h without the prefix `cu` (versioned entry points resolved by the loader).
+/// Every driver function that moxie calls, by the name it has in cuda.h without the prefix `cu` (versioned entry points
+/// resolved by the loader).
 struct Driver {
   Result (*Init)(unsigned flags) = nullptr;
   Result (*DriverGetVersion)(int* version) = nullptr;
@@ -50,8 +51,9 @@ struct Driver {
   Result (*ModuleUnload)(Module module) = nullptr;
   Result (*ModuleGetFunction)(Function* function, Module module, const char* name) = nullptr;
   Result (*FuncGetAttribute)(int* value, int attribute, Function function) = nullptr;
-  Result (*LaunchKernel)(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                         unsigned shared_bytes, Stream stream, void** parameters, void** extra) = nullptr;
+  Result (*LaunchKernel)(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                         unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream stream, void** parameters,
+                         void** extra) = nullptr;
   Result (*StreamCreate)(Stream* stream, unsigned flags) = nullptr;
   Result (*StreamDestroy)(Stream stream) = nullptr;
   Result (*StreamSynchronize)(Stream stream) = nullptr;

@@ -100,7 +100,8 @@ std::string Gpu::describe() const {
 /// Memory moves data twice in a cycle of its clock.
 GpuModel Gpu::model() const {
   const double bytes_a_cycle = 2 * attribute(kMemoryBusBits) / 8.0;
-  return {model_, architecture_, multiprocessors_, attribute(kClockKilohertz) / 1e6, attribute(kMemoryKilohertz) / 1e6 * bytes_a_cycle};
+  return {model_, architecture_, multiprocessors_, attribute(kClockKilohertz) / 1e6,
+          attribute(kMemoryKilohertz) / 1e6 * bytes_a_cycle};
 }
 
 void Gpu::enter() const { check(driver_.CtxSetCurrent(context_), "entering the context"); }

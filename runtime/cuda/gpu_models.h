@@ -1,5 +1,6 @@
 #pragma once
-// GPU models, and how many blocks of a kernel they hold at once: by name, from public figures, so that no GPU is needed; or as a driver tells.
+// GPU models, and how many blocks of a kernel they hold at once: by name, from public figures, so that no GPU is
+// needed; or as a driver tells.
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
-// CudaPlatform: all that a CUDA device needs from outside: a driver, a compiler and matrix products. NVIDIA's are found when first needed; the
-// emulator's run on the CPU; tests put fakes in their place.
+// CudaPlatform: all that a CUDA device needs from outside: a driver, a compiler and matrix products. NVIDIA's are found
+// when first needed; the emulator's run on the CPU; tests put fakes in their place.
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -15,12 +15,13 @@ namespace moxie::cuda {
 /// Compiles the text of one module for an architecture. Throws CompileError with the compiler's log.
 struct Compiler {
   std::string version;  // "NVRTC 13.0": part of every cache key, with the options
-  /// `entries` are the module's kernels; `architecture` is 90 for sm_90. The object is what Driver::ModuleLoadData takes.
+  /// `entries` are the module's kernels; `architecture` is 90 for sm_90. The object is what Driver::ModuleLoadData
+  /// takes.
   std::function<CacheEntry(const std::string& text, std::span<const std::string> entries, int architecture)> compile;
 };
 
-/// out[rows,columns] = alpha * left[rows,depth] * right[depth,columns], row by row in memory; a transposed operand lies column by column. The
-/// product is enqueued on `stream`, in strict precision.
+/// out[rows,columns] = alpha * left[rows,depth] * right[depth,columns], row by row in memory; a transposed operand lies
+/// column by column. The product is enqueued on `stream`, in strict precision.
 struct MatrixProductCall {
   DType dtype = DType::f32;
   bool left_transposed = false, right_transposed = false;
@@ -39,9 +40,11 @@ struct Platform {
   Multiply multiply;
 };
 
-/// NVIDIA's driver, NVRTC and cuBLAS, each loaded when first needed. Throws DeviceError that names what is missing and how to get it.
+/// NVIDIA's driver, NVRTC and cuBLAS, each loaded when first needed. Throws DeviceError that names what is missing and
+/// how to get it.
 Platform nvidia_platform();
-/// The same kernels as C++ on the CPU, checked at every step: races, barriers and subscripts. Its compiler throws DeviceError where the machine has none.
+/// The same kernels as C++ on the CPU, checked at every step: races, barriers and subscripts. Its compiler throws
+/// DeviceError where the machine has none.
 Platform emulated_platform();
 
 }  // namespace moxie::cuda

@@ -57,7 +57,7 @@ struct DumpOptions {
   std::string kernels = {};  // a regular expression that is found in the names of kernels to show; empty: all
   std::vector<std::string> stages = {};  // those to show; empty: all
   GpuModel gpu = gpu_model("H200");
-  bool gpu_is_assumed = true;  // no driver was asked for its limits
+  bool gpu_is_assumed = true;        // no driver was asked for its limits
   std::string no_gpu_code = {};      // why kernels are not compiled for the GPU; empty: they are
   std::string schedule = {};         // of GPU kernels, as in MOXIE_SCHEDULE
   std::string cache_directory = {};  // as in DeviceOptions

@@ -22,7 +22,8 @@ class InterpExecutable : public Executable {
 
   void run(const std::function<void*(const std::string&)>& address, std::uint64_t seed, std::uint64_t step) override {
     for (const InputDecl& input : plan_->program.inputs) {
-      if (const auto it = tensors_.find(input.name); it != tensors_.end()) load(input.dtype, address(input.name), it->second);
+      if (const auto it = tensors_.find(input.name); it != tensors_.end())
+        load(input.dtype, address(input.name), it->second);
     }
     const RandomState random{seed, step};
     for (const PlanStep& plan_step : plan_->steps) {
@@ -47,13 +48,17 @@ class InterpExecutable : public Executable {
   }
 
   static void load(DType dtype, const void* from, std::vector<double>& to) {
-    if (dtype == DType::f32) std::copy_n(static_cast<const float*>(from), to.size(), to.begin());
-    else std::copy_n(static_cast<const double*>(from), to.size(), to.begin());
+    if (dtype == DType::f32)
+      std::copy_n(static_cast<const float*>(from), to.size(), to.begin());
+    else
+      std::copy_n(static_cast<const double*>(from), to.size(), to.begin());
   }
 
   static void store(DType dtype, const std::vector<double>& from, void* to) {
-    if (dtype == DType::f32) std::ranges::transform(from, static_cast<float*>(to), [](double v) { return static_cast<float>(v); });
-    else std::ranges::copy(from, static_cast<double*>(to));
+    if (dtype == DType::f32)
+      std::ranges::transform(from, static_cast<float*>(to), [](double v) { return static_cast<float>(v); });
+    else
+      std::ranges::copy(from, static_cast<double*>(to));
   }
 
   void run_step(const LoweredScan& scan, std::int64_t /*scan_step*/, const RandomState& random) {

@@ -44,11 +44,13 @@ TEST_CASE("check accepts a right formula and prints a row per tensor") {
 
 TEST_CASE("every process writes the same text of the same Program") {
   const Workshop shop;
-  const std::vector<std::string> dump = {"dump", "gpn.response_variance", "--dim", "N=5,R=4", "--grad", "variance", "--stage", "cuda"};
+  const std::vector<std::string> dump = {
+      "dump", "gpn.response_variance", "--dim", "N=5,R=4", "--grad", "variance", "--stage", "cuda"};
   const std::string first = shop.moxie(dump).out;
   CHECK(first.find("__global__") != first.npos);
   // Elsewhere in memory, so that nothing that is ordered by addresses comes out alike.
-  for (const char* elsewhere : {"", "MALLOC_ARENA_MAX=1 MALLOC_TOP_PAD_=1000003 ", "LD_BIND_NOW=1 MALLOC_PERTURB_=85 "}) CHECK(shop.moxie(dump, elsewhere).out == first);
+  for (const char* elsewhere : {"", "MALLOC_ARENA_MAX=1 MALLOC_TOP_PAD_=1000003 ", "LD_BIND_NOW=1 MALLOC_PERTURB_=85 "})
+    CHECK(shop.moxie(dump, elsewhere).out == first);
 }
 
 TEST_CASE("check fails where a gradient is not the derivative") {
@@ -136,7 +138,8 @@ TEST_CASE("MOXIE_DUMP_FILTER and MOXIE_DUMP_STAGES choose what is written") {
   REQUIRE(files_below(shop.path("d"), ".ll").size() == 2);
   for (const auto& file : files_below(shop.path("d"), ".ll")) CHECK(contains(read_file(file), "define hidden void"));
   REQUIRE(shop.moxie({"check", "gpn.kappa"}, "MOXIE_DUMP=c MOXIE_DUMP_STAGES=ir ").code == 0);
-  CHECK(files_below(shop.path("c"), ".mox").size() >= 5);  // a folder for each Plan: of the interpreter, and of the CPU and the emulator in both precisions
+  CHECK(files_below(shop.path("c"), ".mox").size() >=
+        5);  // a folder for each Plan: of the interpreter, and of the CPU and the emulator in both precisions
   REQUIRE(shop.moxie(kRun, "MOXIE_DUMP=e MOXIE_DUMP_FILTER=nothing ").code == 0);
   CHECK_FALSE(std::filesystem::exists(shop.path("e")));
 }

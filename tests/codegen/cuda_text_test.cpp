@@ -1,4 +1,5 @@
-// CUDA text and schedules of small formulas. That the text computes what it should is shown by running it (golden and property tests).
+// CUDA text and schedules of small formulas. That the text computes what it should is shown by running it (golden and
+// property tests).
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -31,7 +32,8 @@ std::string own_text(const LoweredKernel& kernel, Thrift thrift = Thrift::none) 
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-constexpr const char* kMap = "dim S dynamic, N = 7\nindex s:S, n:N\ninput x[S,N], b[N]\noutput y[s,n] = exp(x[s,n]) + b[n]\n";
+constexpr const char* kMap =
+    "dim S dynamic, N = 7\nindex s:S, n:N\ninput x[S,N], b[N]\noutput y[s,n] = exp(x[s,n]) + b[n]\n";
 constexpr const char* kSums =
     "dim S dynamic, N = 7\nindex s:S, n:N, r:6, t:6\ninput x[S,N], v[6,N]\n"
     "output g[r,t,n] = sum[s](x[s,n]*exp(-(v[r,n] + 2*v[t,n] - x[s,n])^2))\n";
@@ -75,7 +77,8 @@ TEST_CASE("thrift takes sums out of registers") {
 
 TEST_CASE("sums leave registers where unrolled loops would not fit an instruction cache") {
   const auto kernel_of = [](const std::string& summand) {
-    return only_kernel("dim S dynamic\nindex s:S, n:64, r:100\ninput x[S,64], v[100,64]\noutput g[r,n] = sum[s](" + summand + ")\n");
+    return only_kernel("dim S dynamic\nindex s:S, n:64, r:100\ninput x[S,64], v[100,64]\noutput g[r,n] = sum[s](" +
+                       summand + ")\n");
   };
   const LoweredKernel small = kernel_of("exp(x[s,n]*v[r,n])");
   const LoweredKernel large = kernel_of("lgamma(x[s,n]*v[r,n])*exp(lgamma(x[s,n] + v[r,n]))*digamma(x[s,n] - v[r,n])");
@@ -87,8 +90,10 @@ TEST_CASE("sums leave registers where unrolled loops would not fit an instructio
 TEST_CASE("a loop inside of unrolled loops is copied a limited number of times") {
   const auto text_for = [](int extent) {
     std::string text;
-    for (const LoweredKernel& kernel : kernels(fmt::format("dim S dynamic\nindex s:S, n:64, r:50, k:{0}\ninput x[S,64], v[50,64], w[{0},50,64]\n"
-                                                           "output g[r,n] = sum[s](x[s,n]*exp(-v[r,n]*sum[k](exp(x[s,n]*w[k,r,n]))))\n", extent)))
+    for (const LoweredKernel& kernel :
+         kernels(fmt::format("dim S dynamic\nindex s:S, n:64, r:50, k:{0}\ninput x[S,64], v[50,64], w[{0},50,64]\n"
+                             "output g[r,n] = sum[s](x[s,n]*exp(-v[r,n]*sum[k](exp(x[s,n]*w[k,r,n]))))\n",
+                             extent)))
       text += own_text(kernel);
     return text;
   };
@@ -122,7 +127,8 @@ TEST_CASE("sums along the vector loop are combined over lanes") {
 }
 
 TEST_CASE("names of C++ and of the kernel's own things are left alone") {
-  const std::string text = own_text(only_kernel("dim lane\nindex s:lane\ninput float[lane], v12[lane], acc0[lane]\noutput int[s] = float[s]*v12[s] + acc0[s]\n"));
+  const std::string text = own_text(only_kernel(
+      "dim lane\nindex s:lane\ninput float[lane], v12[lane], acc0[lane]\noutput int[s] = float[s]*v12[s] + acc0[s]\n"));
   CHECK(contains(text, "Global<const float> float_1"));
   CHECK(contains(text, "Global<const float> v12_"));
   CHECK(contains(text, "Global<float> int_1"));
@@ -145,7 +151,10 @@ TEST_CASE("every block of the text cites the definition that it computes, and it
 
 TEST_CASE("a long reduction along the fastest axis is shared out to a warp, a longer one to a block") {
   const auto row_sums = [](const char* extent) {
-    return only_kernel(fmt::format("dim S dynamic\nindex s:S, r:{0}\ninput x[S,{0}]\noutput y[s] = sum[r](x[s,r]^2)\noutput m[s] = max[r](x[s,r])\n", extent));
+    return only_kernel(
+        fmt::format("dim S dynamic\nindex s:S, r:{0}\ninput x[S,{0}]\noutput y[s] = sum[r](x[s,r]^2)\noutput m[s] = "
+                    "max[r](x[s,r])\n",
+                    extent));
   };
   const LoweredKernel kernel = row_sums("100");
   const CudaSchedule schedule = choose_cuda_schedule(kernel, {});
@@ -167,9 +176,13 @@ TEST_CASE("a long reduction along the fastest axis is shared out to a warp, a lo
 
 TEST_CASE("a map that waits for memory loads and stores several neighbours at once") {
   const auto sums = [](int extent, const char* type, const char* formula) {
-    return only_kernel(fmt::format("dim S dynamic\nindex s:S, n:{0}\ninput x[S,{0}]: {1}, b[{0}]: {1}\noutput y[s,n]: {1} = {2}\n", extent, type, formula));
+    return only_kernel(
+        fmt::format("dim S dynamic\nindex s:S, n:{0}\ninput x[S,{0}]: {1}, b[{0}]: {1}\noutput y[s,n]: {1} = {2}\n",
+                    extent, type, formula));
   };
-  const auto width = [&](int extent, const char* type, const char* formula) { return choose_cuda_schedule(sums(extent, type, formula), {}).width; };
+  const auto width = [&](int extent, const char* type, const char* formula) {
+    return choose_cuda_schedule(sums(extent, type, formula), {}).width;
+  };
   constexpr const char* kLight = "x[s,n]*b[n]";
   CHECK(width(64, "f32", kLight) == 4);
   CHECK(width(64, "f64", kLight) == 2);
@@ -191,14 +204,18 @@ TEST_CASE("what is wanted of a schedule is read, printed, and refused where it i
   const CudaPreference all = {32, 256, 4, 8};
   CHECK(parse_cuda_preference(print(all)) == all);
   CHECK(parse_cuda_preference("") == CudaPreference{});
-  for (const char* bad : {"rows=4", "team", "team=", "team=33", "threads=16", "threads=2048", "width=8", "blocks=0", ",", "team=32;blocks=2", "team=99999999999999"}) {
+  for (const char* bad : {"rows=4", "team", "team=", "team=33", "threads=16", "threads=2048", "width=8", "blocks=0",
+                          ",", "team=32;blocks=2", "team=99999999999999"}) {
     CAPTURE(bad);
-    CHECK_THROWS_WITH_AS(parse_cuda_preference(bad), doctest::Contains("there are team=1 to 1024, threads=32 to 1024"), TypeError);
+    CHECK_THROWS_WITH_AS(parse_cuda_preference(bad), doctest::Contains("there are team=1 to 1024, threads=32 to 1024"),
+                         TypeError);
   }
 }
 
 TEST_CASE("the kernel's own names give way to tensors") {
-  const std::string text = own_text(only_kernel("dim S dynamic, N\nindex s:S, n:N\ninput s_low[S,N], n_of_lane[N]\noutput y[s,n] = exp(s_low[s,n])*n_of_lane[n]\n"));
+  const std::string text =
+      own_text(only_kernel("dim S dynamic, N\nindex s:S, n:N\ninput s_low[S,N], n_of_lane[N]\noutput y[s,n] = "
+                           "exp(s_low[s,n])*n_of_lane[n]\n"));
   CHECK(contains(text, "const Index s_low_1 = "));
   CHECK(contains(text, "const Index n_of_lane_1 = "));
 }

@@ -30,7 +30,8 @@ std::string normal_module(Scalar type) {
                builder.raw(Scalar::i32, kLanes, fmt::format("load <{} x i32>, ptr {}, align 4", kLanes, from))};
   };
   const Vec a = load("%a"), b = load("%b");
-  builder.line(fmt::format("store {}, ptr %normal, align 4", typed((radius_from_word(a, type) * cosine_from_word(b, type)).val)));
+  builder.line(fmt::format("store {}, ptr %normal, align 4",
+                           typed((radius_from_word(a, type) * cosine_from_word(b, type)).val)));
   return builder.declarations() + "define void @f(ptr %a, ptr %b, ptr %normal) {\n" + builder.text() +
          "  ret void\n}\n";
 }

@@ -115,12 +115,10 @@ TEST_CASE("npz round trip") {
 
 TEST_CASE("npz: foreign, repeated and damaged members are named") {
   const std::string array = print_npy(six({6}));
-  CHECK(data_error([&] {
-          parse_npz(write_zip({{"a.txt", ""}}, false), "f.npz");
-        }) == "f.npz: member 'a.txt' is not an .npy file");
-  CHECK(data_error([&] {
-          parse_npz(write_zip({{"a.npy", array}, {"a.npy", array}}, false), "f.npz");
-        }) == "f.npz: holds array 'a' twice");
+  CHECK(data_error([&] { parse_npz(write_zip({{"a.txt", ""}}, false), "f.npz"); }) ==
+        "f.npz: member 'a.txt' is not an .npy file");
+  CHECK(data_error([&] { parse_npz(write_zip({{"a.npy", array}, {"a.npy", array}}, false), "f.npz"); }) ==
+        "f.npz: holds array 'a' twice");
   CHECK(data_error([&] {
           parse_npz(write_zip({{"a.npy", "x"}}, false), "f.npz");
         }).find("f.npz:a.npy: is not an .npy file") == 0);

@@ -100,12 +100,10 @@ TEST_CASE("labels and bounds that make no sense") {
   const Texts one = parse_texts("same\ta\nsame\tb\n", "t.txt"), two = parse_texts("a\tx\nb\ty\n", "u.txt");
   CHECK(data_error([&] { fit_text_encoding(one, {}, all_rows(one)); }) ==
         "t.txt: the 2 texts have 1 different labels, such as 'same'; classes must be 2 to 1000");
-  CHECK(data_error([&] {
-          fit_text_encoding(two, {1, 64}, all_rows(two));
-        }) == "the vocabulary of texts is 1 words, but must be at least 2: one, and all others");
-  CHECK(data_error([&] {
-          fit_text_encoding(two, {2000, 0}, all_rows(two));
-        }) == "the length of texts is 0 words, but must be positive");
+  CHECK(data_error([&] { fit_text_encoding(two, {1, 64}, all_rows(two)); }) ==
+        "the vocabulary of texts is 1 words, but must be at least 2: one, and all others");
+  CHECK(data_error([&] { fit_text_encoding(two, {2000, 0}, all_rows(two)); }) ==
+        "the length of texts is 0 words, but must be positive");
   const Encoding encoding = fit_text_encoding(two, {}, all_rows(two));
   CHECK(data_error([&] { encode_labels(parse_texts("a\tx\n\nz\tx\n", "v.txt"), encoding); }) ==
         "v.txt:3: the label 'z' is not one of the 2 that the model knows");

@@ -47,7 +47,8 @@ output y[s,n] = sum[m](U[n,m]*x[s,m]^2 + 0.1*W[n,m]^2)
 )");
   CHECK(count_products(program) == 1);
   const auto& definitions = program.program.definitions;
-  const auto row_sum = std::ranges::find_if(definitions, [](const Definition& d) { return d.body->kind == NodeKind::Reduce && d.axes.size() == 1; });
+  const auto row_sum = std::ranges::find_if(
+      definitions, [](const Definition& d) { return d.body->kind == NodeKind::Reduce && d.axes.size() == 1; });
   REQUIRE(row_sum != definitions.end());
   CHECK(row_sum->axes[0].extent == Affine(128));
 }
@@ -148,8 +149,10 @@ TEST_CASE("value and gradients of a pair of units come from one kernel") {
   for (const Step& step : program.steps) {
     const Kernel* kernel = std::get_if<Kernel>(&step);
     if (!kernel) continue;
-    const bool sums_pairs = std::ranges::any_of(kernel->roots, [](const KernelRoot& root) { return root.accumulate && root.locals.size() >= 3; });
-    const bool has_pairs = std::ranges::any_of(kernel->roots, [](const KernelRoot& root) { return !root.accumulate && root.locals.size() == 2; });
+    const bool sums_pairs = std::ranges::any_of(
+        kernel->roots, [](const KernelRoot& root) { return root.accumulate && root.locals.size() >= 3; });
+    const bool has_pairs = std::ranges::any_of(
+        kernel->roots, [](const KernelRoot& root) { return !root.accumulate && root.locals.size() == 2; });
     kernels += sums_pairs && has_pairs ? 1 : 0;
   }
   CHECK(kernels == 1);
@@ -199,7 +202,8 @@ TEST_CASE("the inner of two sums is the one in which exponents grow evenly") {
     return even;
   };
   for (const char* summand : {"a[r]*b[t]*exp(max(min(x[s,r], 1), -1)*t)", "a[t]*b[r]*exp(max(min(x[s,t], 1), -1)*r)"}) {
-    const std::string text = "dim S dynamic, R = 14\nindex s:S, r:R, t:R\ninput x[S,R], a[R], b[R]\noutput y[s] = sum[r,t](";
+    const std::string text =
+        "dim S dynamic, R = 14\nindex s:S, r:R, t:R\ninput x[S,R], a[R], b[R]\noutput y[s] = sum[r,t](";
     int inner_sums = 0;
     for (const Step& step : fused(text + summand + ")\n").steps) {
       for (const Kernel* kernel : kernels_of(step)) {
@@ -229,7 +233,9 @@ let k[n,r,t] = exp(-(v[r,n] - v[t,n])^2) + where(r == t, 0.1, 0)
   CHECK(kernels("output l[n,r,t] = cholesky[r,t](k[n,r,t])\noutput y[n,t] = solve[r,t](k[n,r,t], x[n,r])\n") == 1);
   CHECK(kernels("output i[n,r,t] = inverse[r,t](k[n,r,t])\noutput d[n] = logdet[r,t](2*k[n,r,t])\n") == 2);
   // The second needs all of what the first gives.
-  CHECK(kernels("let i[n,r,t] = inverse[r,t](k[n,r,t])\noutput y[n,t] = solve[r,t](k[n,r,t], sum[u](i[n,r,u]*x[n,u]))\n") > 1);
+  CHECK(kernels(
+            "let i[n,r,t] = inverse[r,t](k[n,r,t])\noutput y[n,t] = solve[r,t](k[n,r,t], sum[u](i[n,r,u]*x[n,u]))\n") >
+        1);
 }
 
 TEST_CASE("a sum over two long indices stays one matrix product") {
@@ -238,7 +244,8 @@ index s:S, t:T, v:V, e:E
 input hot[S,T,V], cot[S,T,E]
 output grad[v,e] = sum[s,t](hot[s,t,v]*cot[s,t,e])
 )");
-  CHECK(std::ranges::count_if(program.steps, [](const Step& step) { return std::holds_alternative<MatrixProduct>(step); }) == 1);
+  CHECK(std::ranges::count_if(program.steps,
+                              [](const Step& step) { return std::holds_alternative<MatrixProduct>(step); }) == 1);
   for (const Definition& definition : program.program.definitions) {
     if (definition.name != "grad") CHECK(definition.axes.size() < 3);
   }

@@ -148,9 +148,8 @@ Program recurrence() {
     Tensor before = step.recompute("before", {t, n}, where(equal(t, 0), h0(n), h(t - 1, n)));
     step.output("h", {t, n}, tanh(x(t, n) + sum(k, W(n, k) * before(t, k))), DType::f64);
   });
-  p.scan(t, backwards, [&](ScanBody& step) {
-    step.let("back", {t, n}, h(t, n) + where(t + 1 < T, sin(back(t + 1, n)), 0));
-  });
+  p.scan(t, backwards,
+         [&](ScanBody& step) { step.let("back", {t, n}, h(t, n) + where(t + 1 < T, sin(back(t + 1, n)), 0)); });
   p.output("y", {n}, sum(t, back(t, n) * x(t, n)));
   return p;
 }
@@ -183,9 +182,7 @@ TEST_CASE("a scan that is wrong is refused as a whole") {
   const Index s(S), n(N);
   const Tensor lambda("lambda", 1), h("h", 2);
   check_rejects<TypeError>([&](Program& p) { p.scan(s, [](ScanBody&) {}); }, "a scan is empty");
-  check_rejects<ShapeError>([&](Program& p) { p.scan(s, [&](ScanBody& step) {
-                                                step.let("h", {n, s}, lambda(n));
-                                              }); },
+  check_rejects<ShapeError>([&](Program& p) { p.scan(s, [&](ScanBody& step) { step.let("h", {n, s}, lambda(n)); }); },
                             "does not have the scan's index as its first axis");
   check_rejects<TypeError>(
       [&](Program& p) {
@@ -255,11 +252,8 @@ TEST_CASE("indices are checked where they are used") {
   check_rejects<TypeError>([&](Program& p) { p.let("y", {}, lambda(n)); },
                            "is no axis of the definition and nothing reduces over it");
   check_rejects<TypeError>([&](Program& p) { p.let("y", {n, n}, lambda(n)); }, "one index stands twice among its axes");
-  check_rejects<ShapeError>(
-      [&](Program& p) {
-        p.let("y", {n, q}, lambda(q));
-      },
-      "the extent of axis l cannot be seen from its range");
+  check_rejects<ShapeError>([&](Program& p) { p.let("y", {n, q}, lambda(q)); },
+                            "the extent of axis l cannot be seen from its range");
   check_rejects<ShapeError>([&](Program& p) { p.let("y", {n}, lambda(n + 1)); },
                             "subscript j+1 of `lambda[j+1]` can leave 0..N");
   check_rejects<ShapeError>([&](Program& p) { p.let("y", {n}, lambda(n, n)); },

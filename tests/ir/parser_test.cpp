@@ -44,7 +44,8 @@ const Affine n = Symbol::axis(1);
 
 TEST_CASE("declarations") {
   const Program program = parse(
-      "dtype f64\ndim S dynamic, N, R = 14\nindex s:S, k in 0..3, j:2*N+1\ninput a[S,2*N-1]: f32 >= 0, b > 0, c, n < 0, alpha[N] > -1\n"
+      "dtype f64\ndim S dynamic, N, R = 14\nindex s:S, k in 0..3, j:2*N+1\ninput a[S,2*N-1]: f32 >= 0, b > 0, c, n < "
+      "0, alpha[N] > -1\n"
       "let d[s]: f32 = 1\noutput d\noutput e[s, t in s..R] = 2\n",
       "dir/model.mox");
   CHECK(program.name == "model");

@@ -37,11 +37,13 @@ class Tensors {
       buffer.resize(sizeof(double) * static_cast<std::size_t>(element_count(extents_of(plan.program, name, dims))));
       return buffer;
     };
-    for (const auto& [name, values] : inputs) std::memcpy(add(name).write().data(), values.data(), sizeof(double) * values.size());
+    for (const auto& [name, values] : inputs)
+      std::memcpy(add(name).write().data(), values.data(), sizeof(double) * values.size());
     for (const Definition& definition : plan.program.definitions) {
       if (definition.output) add(definition.name), outputs_.push_back(definition.name);
     }
-    for (const auto& [name, buffer] : buffers_) addresses_[name] = inputs.contains(name) ? buffer->kernel_input() : buffer->kernel_output();
+    for (const auto& [name, buffer] : buffers_)
+      addresses_[name] = inputs.contains(name) ? buffer->kernel_input() : buffer->kernel_output();
   }
 
   void* address(const std::string& name) const { return addresses_.at(name); }
@@ -61,7 +63,8 @@ class Tensors {
   std::vector<std::string> outputs_;
 };
 
-Outcome run(const std::string& text, const DimValues& dims, const Values& inputs, const Checks& checks, Device& device) {
+Outcome run(const std::string& text, const DimValues& dims, const Values& inputs, const Checks& checks,
+            Device& device) {
   const Program program = with_dtype(parse(text), DType::f64);
   DimValues fixed;
   for (const DimDecl& dim : program.dims) {

@@ -50,9 +50,8 @@ LoopProgram count_between() {
 }
 
 LoopProgram random_draws(RandomKind kind) {
-  LoopProgram p = elementwise(10000, [&](Builder& b, Block& block) {
-    return b.let(block, op::Random{kind, 3, {i0()}});
-  });
+  LoopProgram p =
+      elementwise(10000, [&](Builder& b, Block& block) { return b.let(block, op::Random{kind, 3, {i0()}}); });
   p.arguments = {"%seed", "%step"};
   return p;
 }

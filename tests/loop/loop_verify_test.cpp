@@ -63,18 +63,14 @@ TEST_CASE("types agree") {
       {"acc0 is f32", [](auto& p) { p.values[2].type = ValueType::f64; }},
       {"v5 is f32 where f64 is needed", [](auto& p) { p.buffers[1].dtype = DType::f64; }},
       {"v1 is f32 where truth is needed",
-       [](auto& p) {
-         add(p, inner(p).body, ValueType::truth, true, op::Call{&function("not"), {1}});
-       }},
+       [](auto& p) { add(p, inner(p).body, ValueType::truth, true, op::Call{&function("not"), {1}}); }},
       {"a load from K gives f64",
        [](auto& p) {
          p.arrays = {{"K", DType::f64, {}, false}};
          add(p, outer(p).body, ValueType::f32, true, op::LoadArray{0, {}});
        }},
       {"random numbers need the argument %seed",
-       [](auto& p) {
-         add(p, outer(p).body, ValueType::f32, true, op::Random{RandomKind::Normal, 1, {}});
-       }},
+       [](auto& p) { add(p, outer(p).body, ValueType::f32, true, op::Random{RandomKind::Normal, 1, {}}); }},
   };
   for (const Mistake& mistake : mistakes) {
     LoopProgram p = column_squares();
@@ -94,21 +90,13 @@ TEST_CASE("names, ranks and ranges") {
       {"a loop bound with the divisor 0", [](auto& p) { inner(p).range.highs[0].divisor = 0; }},
       {"a loop around this has the same variable", [](auto& p) { inner(p).variable = i0(); }},
       {"axis3 cannot be a loop variable", [](auto& p) { inner(p).variable = Symbol::axis(3); }},
-      {"the layout of buffer x is not a permutation of its 2 axes",
-       [](auto& p) {
-         p.buffers[0].layout = {1, 1};
-       }},
+      {"the layout of buffer x is not a permutation of its 2 axes", [](auto& p) { p.buffers[0].layout = {1, 1}; }},
       {"buffer y is not declared as written", [](auto& p) { p.buffers[1].written = false; }},
       {"buffer 4 does not exist; there are 2", [](auto& p) { std::get<stmt::Store>(outer(p).body.back()).buffer = 4; }},
-      {"scratch array K has the extent -1",
-       [](auto& p) {
-         p.arrays = {{"K", DType::f32, {-1}, false}};
-       }},
+      {"scratch array K has the extent -1", [](auto& p) { p.arrays = {{"K", DType::f32, {-1}, false}}; }},
       {"two arguments have one name", [](auto& p) { p.arguments.push_back("N"); }},
       {"check \"deep\" has 5 coordinates; a status holds 4",
-       [](auto& p) {
-         p.checks = {{"deep", {"a", "b", "c", "d", "e"}}};
-       }},
+       [](auto& p) { p.checks = {{"deep", {"a", "b", "c", "d", "e"}}}; }},
   };
   for (const Mistake& mistake : mistakes) {
     LoopProgram p = column_squares();
@@ -131,9 +119,7 @@ TEST_CASE("nothing that varies between lanes stands where a uniform value must")
          p.body.push_back(stmt::Store{1, {0}, 6});
        }},
       {"lanes are combined inside the vector loop",
-       [](auto& p) {
-         add(p, outer(p).body, ValueType::f32, false, op::CombineLanes{ReduceKind::Sum, 0});
-       }},
+       [](auto& p) { add(p, outer(p).body, ValueType::f32, false, op::CombineLanes{ReduceKind::Sum, 0}); }},
       {"K is uniform and v0 varies between lanes",
        [](auto& p) {
          p.arrays = {{"K", DType::f32, {1}, false}};

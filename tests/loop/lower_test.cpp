@@ -116,7 +116,8 @@ output y[s,n] = sum[k](x[s,k]*v[n,k])
         {{{"S", 2}, {"N", 2}, {"K", 3}}, {{"x", {1, 2, 3, 4, 5, 6}}, {"w", {0.5, 0.25}}}});
 }
 
-TEST_CASE("exponentials in arithmetic progression are multiplied from round to round, where none can leave the numbers") {
+TEST_CASE(
+    "exponentials in arithmetic progression are multiplied from round to round, where none can leave the numbers") {
   check(R"(dim N, T
 index n:N, t:T, r in 0..3
 input x[N], w[T]
@@ -136,7 +137,9 @@ output upper[r,n] = sum[s](sum[m in n+1..N](g[s,n,m]*sum[t](w[t]*exp(-(x[s,n]*w[
 output lower[t,m] = sum[s](sum[n in 0..m](g[s,n,m]*sum[r](w[r]*exp(-(x[s,n]*w[r] - x[s,m]*w[t])^2))))
 )",
         {{{"S", 2}, {"N", 5}, {"R", 4}},
-         {{"x", {1, 2, 3, 4, 5, 0, -1, 0.5, 0.25, 1}}, {"w", {0.5, 0.1, -0.3, 0.7}}, {"g", std::vector<double>(50, 0.5)}}});
+         {{"x", {1, 2, 3, 4, 5, 0, -1, 0.5, 0.25, 1}},
+          {"w", {0.5, 0.1, -0.3, 0.7}},
+          {"g", std::vector<double>(50, 0.5)}}});
 }
 
 namespace {
@@ -198,7 +201,8 @@ output column[c,j] = sum[s](sum[i](x[s,c,i,j]^2))
   CHECK(tiles_of_rows(2, 1000));
 }
 
-TEST_CASE("the vector loop stays outside of loops that compute much for each element, and of sums that read elements often") {
+TEST_CASE(
+    "the vector loop stays outside of loops that compute much for each element, and of sums that read elements often") {
   const auto keeps = [](const char* output) {
     const std::string head = "dim S dynamic, N, R\nindex s:S, n:N, r:R\ninput x[S,N], t[S,R], point[R,N]\n";
     const auto kernels = kernels_for((head + output).c_str(), {{"S", 3}, {"N", 1000}, {"R", 5}});
@@ -236,11 +240,13 @@ TEST_CASE("a loop runs in pairs of rounds where an inner one serves both") {
 index s:S, r:R, t:T
 input x[R,S], w[T,S]
 output y[s] = sum[r](x[r,s]*sum[t](w[t,s]*tanh(x[r,s]*w[t,s])))
-)").find("in 0..2") != std::string::npos);
+)")
+            .find("in 0..2") != std::string::npos);
   // The inner loop is another one in every round.
   CHECK(rounds(R"(dim S dynamic, R = 4
 index s:S, r:R
 input x[R,S]
 output y[s] = sum[r](x[r,s]*sum[t in 0..r+1](tanh(x[r,s]*x[t,s])))
-)").find("in 0..2") == std::string::npos);
+)")
+            .find("in 0..2") == std::string::npos);
 }

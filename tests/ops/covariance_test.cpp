@@ -1,4 +1,5 @@
-// Full covariances of random layers by all three methods: positive semidefinite, equal to each other, to draws, and within the bound of the series.
+// Full covariances of random layers by all three methods: positive semidefinite, equal to each other, to draws, and
+// within the bound of the series.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -65,7 +66,8 @@ class RandomLayer {
       for (std::int64_t i = 0; i < kUnits * kUnits; ++i) {
         double sum = 0;
         for (std::int64_t k = 0; k < rank; ++k)
-          sum += b[static_cast<std::size_t>(i / kUnits * rank + k)] * b[static_cast<std::size_t>(i % kUnits * rank + k)];
+          sum +=
+              b[static_cast<std::size_t>(i / kUnits * rank + k)] * b[static_cast<std::size_t>(i % kUnits * rank + k)];
         values.push_back(sum);
       }
     }
@@ -84,7 +86,8 @@ std::map<std::string, Values> run(const Program& program, const DimValues& dims,
   }
   Session session(program, fixed, device);
   for (const InputDecl& input : program.inputs)
-    session.set(input.name, make_host_tensor(input.dtype, extents_of(program, input.name, dims), inputs.at(input.name)));
+    session.set(input.name,
+                make_host_tensor(input.dtype, extents_of(program, input.name, dims), inputs.at(input.name)));
   session.run();
   std::map<std::string, Values> outputs;
   for (const Definition& definition : program.definitions) {
@@ -116,7 +119,8 @@ bool is_semidefinite(const double* matrix) {
 
 int count_indefinite(const Values& covariances) {
   int count = 0;
-  for (std::size_t at = 0; at < covariances.size(); at += kUnits * kUnits) count += is_semidefinite(&covariances[at]) ? 0 : 1;
+  for (std::size_t at = 0; at < covariances.size(); at += kUnits * kUnits)
+    count += is_semidefinite(&covariances[at]) ? 0 : 1;
   return count;
 }
 
@@ -132,14 +136,17 @@ struct Effort {
 };
 
 /// 10,000 covariances where kernels are machine code of this processor or a GPU, a few elsewhere.
-Effort effort_on(const Device& device) { return device.name() == "interp" || device.name() == "cuda-emu" ? Effort{2, 6} : Effort{50, 200}; }
+Effort effort_on(const Device& device) {
+  return device.name() == "interp" || device.name() == "cuda-emu" ? Effort{2, 6} : Effort{50, 200};
+}
 
 Program in_double(const char* op) { return with_dtype(load_op(op), DType::f64); }
 
 }  // namespace
 
 TEST_CASE("covariances of random layers are positive semidefinite, and the same by all methods") {
-  const Program exact = in_double("gpn.response_covariance"), equispaced = in_double("gpn.response_covariance_equispaced"),
+  const Program exact = in_double("gpn.response_covariance"),
+                equispaced = in_double("gpn.response_covariance_equispaced"),
                 series = in_double("gpn.response_covariance_series");
   for (const auto& device : test::test_devices()) {
     CAPTURE(device->name());
@@ -172,7 +179,8 @@ TEST_CASE("in single, covariances of random layers are positive semidefinite up 
   const auto device = test::test_device("cpu");
   if (!device) return;
   const DimValues dims = {{"S", 200}, {"N", kUnits}, {"R", kPoints}, {"J", kTerms}};
-  for (const char* op : {"gpn.response_covariance", "gpn.response_covariance_equispaced", "gpn.response_covariance_series"}) {
+  for (const char* op :
+       {"gpn.response_covariance", "gpn.response_covariance_equispaced", "gpn.response_covariance_series"}) {
     CAPTURE(op);
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       CAPTURE(seed);
@@ -209,7 +217,8 @@ TEST_CASE("covariances are those of draws") {
     const bool fast = effort_on(*device).layers > 2;
     const std::int64_t samples = kUnits;  // the last has a covariance of full rank
     const RandomLayer layer(samples, 11);
-    const auto want = run(in_double("gpn.response_covariance"), {{"S", samples}, {"N", kUnits}, {"R", kPoints}}, layer.inputs, device);
+    const auto want = run(in_double("gpn.response_covariance"), {{"S", samples}, {"N", kUnits}, {"R", kPoints}},
+                          layer.inputs, device);
     TensorValues one = layer.inputs;
     one["mu"].erase(one["mu"].begin(), one["mu"].end() - kUnits);
     one["cov"].erase(one["cov"].begin(), one["cov"].end() - kUnits * kUnits);

@@ -44,7 +44,8 @@ Case read_case(const Json& json, const std::vector<std::string>& symmetric, cons
   result.gradients = tensors(json.at("gradients"));
   result.symmetric_inputs = symmetric;
   result.tolerances = {json.at("rtol_float64"), json.value("rtol_grad_float64", 0.0), json.value("atol_float64", 0.0)};
-  result.tolerances_f32 = {json.value("rtol_float32", 1.0), json.value("rtol_grad_float32", 1.0), json.value("atol_float32", 0.0)};
+  result.tolerances_f32 = {json.value("rtol_float32", 1.0), json.value("rtol_grad_float32", 1.0),
+                           json.value("atol_float32", 0.0)};
   return result;
 }
 

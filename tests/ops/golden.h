@@ -19,8 +19,8 @@ struct Case {
   DimValues dims;  // of the op's Program, as far as the inputs' shapes show them
   TensorValues inputs, outputs, cotangents, gradients;
   std::vector<std::string> symmetric_inputs;  // in their last two axes, and so are their gradients
-  Tolerances tolerances;      // in double
-  Tolerances tolerances_f32;  // 1: no digits are left in single
+  Tolerances tolerances;                      // in double
+  Tolerances tolerances_f32;                  // 1: no digits are left in single
 };
 
 /// The cases of all files NAME.json in `folder` whose NAME is an operation of the catalogue, in the order of their

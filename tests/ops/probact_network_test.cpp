@@ -236,21 +236,14 @@ TEST_CASE("options out of range are refused") {
       {[](ProbActOptions& o) { o.noise = false, o.sigma_bound = 2; },
        "plain activations have no sigma that could be bounded"},
       {[](ProbActOptions& o) { o.architecture = Architecture::TextCnn; }, "the inputs of this one are no texts"},
-      {[](ProbActOptions& o) {
-         o = text_options(), o.sizes = {5, 3, 2};
-       },
-       "hidden layers are for dense networks"},
+      {[](ProbActOptions& o) { o = text_options(), o.sizes = {5, 3, 2}; }, "hidden layers are for dense networks"},
       {[](ProbActOptions& o) { o = text_options(), o.evaluation = Evaluation::Moments; },
        "moments in closed form are known for dense rectifiers only"},
       {[](ProbActOptions& o) { o.activation = "tanh", o.evaluation = Evaluation::Moments; },
        "moments in closed form are known for dense rectifiers only"},
-      {[](ProbActOptions& o) {
-         o.architecture = Architecture::Vgg16, o.sizes = {4, 2};
-       },
+      {[](ProbActOptions& o) { o.architecture = Architecture::Vgg16, o.sizes = {4, 2}; },
        "0x0 pixels of 0 channels are not the 4 inputs"},
-      {[](ProbActOptions& o) {
-         o.architecture = Architecture::Vgg16, o.image = {2, 2, 1};
-       },
+      {[](ProbActOptions& o) { o.architecture = Architecture::Vgg16, o.image = {2, 2, 1}; },
        "hidden layers are for dense networks"},
   };
   for (const Refusal& refusal : refusals) {

@@ -52,7 +52,9 @@ bool has_empty_tensor(const Program& program, const DimValues& dims) {
   const auto is_empty = [&](const Affine& extent) {
     return extent.evaluate([&](Symbol dim) { return dims.at(dim.name()); }) <= 0;
   };
-  const auto has_none = [&](const auto& tensor) { return std::ranges::any_of(program.shape_of(tensor.name), is_empty); };
+  const auto has_none = [&](const auto& tensor) {
+    return std::ranges::any_of(program.shape_of(tensor.name), is_empty);
+  };
   return std::ranges::any_of(program.inputs, has_none) || std::ranges::any_of(program.definitions, has_none);
 }
 

@@ -15,7 +15,8 @@ inline constexpr double kSingleTolerance = 1e-3;
 DimValues hidden_dims(const Program& program, const DimValues& dims);
 /// The outputs of one run.
 TensorValues run(Session& session, const Program& program, const DimValues& dims, const TensorValues& inputs);
-TensorValues run(const std::shared_ptr<Device>& device, const Program& program, const DimValues& dims, const TensorValues& inputs);
+TensorValues run(const std::shared_ptr<Device>& device, const Program& program, const DimValues& dims,
+                 const TensorValues& inputs);
 Sample in_double(Sample sample);
 
 }  // namespace moxie::test

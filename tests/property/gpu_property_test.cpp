@@ -1,4 +1,5 @@
-// Random Programs compute on the GPU what evaluate() computes; on the emulated one also without a race, a wrong subscript or a missing barrier.
+// Random Programs compute on the GPU what evaluate() computes; on the emulated one also without a race, a wrong
+// subscript or a missing barrier.
 #include <doctest/doctest.h>
 
 #include "tests/devices.h"
@@ -29,13 +30,16 @@ Finding agrees(const Sample& sample, const std::shared_ptr<Device>& device, Make
   Session session(want->program, hidden_dims(want->program, sample.dims), device);
   const auto got = run(session, want->program, sample.dims, want->inputs);
   if (auto finding = difference(want->program, got, want->values, kTolerance)) return finding;
-  return run(session, want->program, sample.dims, want->inputs) == got ? Finding() : Finding("a second run gives other bits than the first");
+  return run(session, want->program, sample.dims, want->inputs) == got
+             ? Finding()
+             : Finding("a second run gives other bits than the first");
 }
 
 Finding single_agrees(const Sample& sample, const std::shared_ptr<Device>& device) {
   const auto want = reference(sample, 1e-5, 1e-4);
   if (!want) return std::nullopt;
-  return difference(want->program, run(device, want->program, sample.dims, want->inputs), want->values, kSingleTolerance);
+  return difference(want->program, run(device, want->program, sample.dims, want->inputs), want->values,
+                    kSingleTolerance);
 }
 
 }  // namespace
@@ -45,7 +49,8 @@ TEST_CASE("the GPU agrees with evaluate") {
 }
 
 TEST_CASE("the GPU agrees with evaluate on gradients") {
-  check_on_gpus(10, [](const Sample& sample, const auto& device) { return agrees(sample, device, gradient_reference); });
+  check_on_gpus(10,
+                [](const Sample& sample, const auto& device) { return agrees(sample, device, gradient_reference); });
 }
 
 TEST_CASE("the GPU in single is close to evaluate") { check_on_gpus(15, single_agrees); }

@@ -73,7 +73,9 @@ class ProgramMaker {
       elements *= expr_.size_of(size);
       input.shape.push_back(size);
     }
-    if (random_.chance(35)) input.domain = random_.pick<ValueDomain>({ValueDomain::Positive, ValueDomain::NonNegative, ValueDomain::Negative, ValueDomain::above(-0.5)});
+    if (random_.chance(35))
+      input.domain = random_.pick<ValueDomain>(
+          {ValueDomain::Positive, ValueDomain::NonNegative, ValueDomain::Negative, ValueDomain::above(-0.5)});
     sample_.program.inputs.push_back(input);
   }
 

@@ -137,7 +137,8 @@ TEST_CASE("a short recurrence of single elements is unrolled, forwards and backw
   for (const char* direction : {"", " backwards"}) {
     const std::string before = *direction ? "t == T-1, 1, h[t+1,s]" : "t == 0, 1, h[t-1,s]";
     const std::string text = "dim S dynamic, T = 4\nindex s:S, t:T\ninput x[S], z[T]\nscan t" + std::string(direction) +
-                             " {\n  let h[t,s] = z[t]*where(" + before + ")*x[s]\n}\noutput y[s] = sum[t](z[t]*h[t,s])\n";
+                             " {\n  let h[t,s] = z[t]*where(" + before +
+                             ")*x[s]\n}\noutput y[s] = sum[t](z[t]*h[t,s])\n";
     const Program result = optimised(text.c_str(), {{"S", 3}, {"T", 4}});
     CHECK(result.definitions.size() == 1);
   }
@@ -165,23 +166,25 @@ output y[s,n] = row[s,n] + column[s,n]
 output z[s,n,m] = x[s,n]*x[s,m]
 )",
                                    {{"S", 3}, {"N", 9}, {"R", 14}});
-  const auto over_pairs = std::ranges::count_if(result.definitions, [](const Definition& d) { return !d.output && d.axes.size() == 3; });
+  const auto over_pairs =
+      std::ranges::count_if(result.definitions, [](const Definition& d) { return !d.output && d.axes.size() == 3; });
   CHECK(over_pairs == 2);
 }
 
 TEST_CASE("a sum along rows keeps a sum per column first") {
   const DimValues dims = {{"S", 3}, {"C", 2}, {"H", 2}, {"W", 16}};
   const auto text = [](const char* summand) {
-    return fmt::format("dim S dynamic, C, H, W\nindex s:S, c:C, i:H, j:W\ninput x[S,C,H,W], w[W], t[S,W,C]\n"
-                       "output y[c] = sum[s,i,j]({})\n",
-                       summand);
+    return fmt::format(
+        "dim S dynamic, C, H, W\nindex s:S, c:C, i:H, j:W\ninput x[S,C,H,W], w[W], t[S,W,C]\n"
+        "output y[c] = sum[s,i,j]({})\n",
+        summand);
   };
   const auto definitions = [&](const char* summand) { return optimised(text(summand).c_str(), dims).definitions; };
   const auto split = definitions("x[s,c,i,j]*(x[s,c,i,j] - w[j])");
   REQUIRE(split.size() == 2);
   CHECK(split[0].name == "y.columns");
   CHECK(split[0].axes.size() == 2);
-  CHECK(definitions("x[s,c,i,j]*t[s,j,c]").size() == 1);  // the rows of t run along c
+  CHECK(definitions("x[s,c,i,j]*t[s,j,c]").size() == 1);      // the rows of t run along c
   CHECK(definitions("exp(x[s,0,i,j]*(c + 1))").size() == 1);  // every element of y reads the same rows
 }
 
@@ -199,7 +202,8 @@ output y[s,k] = sum[n,m](W[n,k]*W[m,k]*e[s,n,m])
 
 int count_calls(const Program& program, std::string_view function) {
   int count = 0;
-  for (const Definition& definition : program.definitions) visit(definition.body, [&](const Expr& e) { count += is_call(e, function); });
+  for (const Definition& definition : program.definitions)
+    visit(definition.body, [&](const Expr& e) { count += is_call(e, function); });
   return count;
 }
 
@@ -215,7 +219,9 @@ output z[s,r,n] = w[r]*e[s,n]
   CHECK(count_calls(result, "exp") == 1);
 }
 
-TEST_CASE("what one reader must find in memory is computed again by no other, also if it costs something only once others are in it") {
+TEST_CASE(
+    "what one reader must find in memory is computed again by no other, also if it costs something only once others "
+    "are in it") {
   const Program result = optimised(R"(dim S dynamic, N = 20
 index s:S, n:N, m:N
 input x[S,N] > 0, y[S,N]

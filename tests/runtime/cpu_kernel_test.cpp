@@ -248,9 +248,8 @@ TEST_CASE("a kernel without a vector loop") {
 TEST_CASE("a loop of constant size that is a multiple of the lanes needs no mask, and one that is not does") {
   for (const std::int64_t size : {0, 1, 64, 65}) {
     CAPTURE(size);
-    LoopProgram p = vectorised({single(input("x", {size}))}, [](Builder& b, Block& block) {
-      return b.let(block, op::Load{1, {i0()}, {}});
-    });
+    LoopProgram p = vectorised({single(input("x", {size}))},
+                               [](Builder& b, Block& block) { return b.let(block, op::Load{1, {i0()}, {}}); });
     p.buffers[0].shape = {size};
     std::get<stmt::For>(p.body[0]).range = Range::extent(size);
     const auto count = static_cast<std::size_t>(size);

@@ -1,4 +1,5 @@
-// Every kernel of the catalogue, forward and backward, as machine code for every architecture: no registers spilt, nothing on the stack.
+// Every kernel of the catalogue, forward and backward, as machine code for every architecture: no registers spilt,
+// nothing on the stack.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 

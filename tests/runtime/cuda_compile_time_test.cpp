@@ -1,5 +1,6 @@
-// What the first start of a GPN layer costs in NVRTC: its forward and its backward pass, compiled for an H200 without a cache. The processor's time is
-// bounded, since it does not depend on what else the machine does; the time that one waits is printed: run it alone for that figure.
+// What the first start of a GPN layer costs in NVRTC: its forward and its backward pass, compiled for an H200 without a
+// cache. The processor's time is bounded, since it does not depend on what else the machine does; the time that one
+// waits is printed: run it alone for that figure.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -31,7 +32,8 @@ TEST_CASE("a layer's kernels are compiled in a moment") {
     return;
   }
   const Program layer = load_op("gpn.response_variance");
-  const Plan plan = make_plan(specialise(differentiate(layer, {"mean", "variance"}, {"mu", "var", "U", "noise"}), {{"N", 512}, {"R", 14}}));
+  const Plan plan = make_plan(
+      specialise(differentiate(layer, {"mean", "variance"}, {"mu", "var", "U", "noise"}), {{"N", 512}, {"R", 14}}));
   std::vector<cuda::KernelRequest> requests;
   for (const PlanStep& step : plan.steps) {
     for (const LoweredKernel* kernel : kernels_of(step)) requests.push_back({kernel});

@@ -22,7 +22,8 @@ struct Example {
 
 constexpr const char* kRowSums = "output y[s] = sum[n](x[s,n]^2)/w[s]\noutput most[s] = max[n](x[s,n] + v[n])\n";
 constexpr const char* kSoftmax = "output y[s,n] = exp(x[s,n] - v[n])/sum[m](exp(x[s,m] - v[m]))\n";
-constexpr const char* kNested = "index q:39\noutput y[s] = sum[q](x[s,q]*exp(w[s] + max[r](x[s,r] - v[q])))\n";  // odd: rounds do not pair
+constexpr const char* kNested =
+    "index q:39\noutput y[s] = sum[q](x[s,q]*exp(w[s] + max[r](x[s,r] - v[q])))\n";  // odd: rounds do not pair
 constexpr const char* kMap = "output y[s,n] = x[s,n]*v[n] + w[s]\noutput z[s,n] = where(n > 2, exp(x[s,n]), v[n]^2)\n";
 constexpr const char* kPair = "index p:2\noutput y[s,p] = x[s,p]*w[s]\n";
 constexpr const char* kWave = "output y[s] = w[s]*exp(-w[s]) + x[s,3]\n";
@@ -65,7 +66,8 @@ std::map<std::string, std::vector<double>> run(const Program& program, const std
   for (const InputDecl& input : program.inputs) {
     const auto shape = extents_of(program, input.name, dims);
     std::vector<double> values(static_cast<std::size_t>(element_count(shape)));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1.5 + std::sin(static_cast<double>(3 * i + input.name.size()));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = 1.5 + std::sin(static_cast<double>(3 * i + input.name.size()));
     session.set(input.name, make_host_tensor(input.dtype, shape, values));
   }
   session.run();
@@ -98,7 +100,8 @@ std::vector<CudaKernel> kernels_of_example(const Example& example, DType dtype) 
   std::vector<CudaKernel> texts;
   for (const PlanStep& step : make_plan(program_of(example, dtype)).steps) {
     for (const LoweredKernel* kernel : kernels_of(step))
-      texts.push_back(cuda_kernel(*kernel, choose_cuda_schedule(*kernel, {}, parse_cuda_preference(example.preference))));
+      texts.push_back(
+          cuda_kernel(*kernel, choose_cuda_schedule(*kernel, {}, parse_cuda_preference(example.preference))));
   }
   return texts;
 }
@@ -129,7 +132,10 @@ TEST_CASE("every schedule is machine code of the oldest and of the newest archit
   for (const Example& example : kExamples) {
     CAPTURE(std::string(example.preference));
     for (const CudaKernel& kernel : kernels_of_example(example, DType::f32)) {
-      for (const int architecture : {75, 120}) CHECK(nvrtc->compile(kernel.text, architecture).object.starts_with("\x7f" "ELF"));
+      for (const int architecture : {75, 120})
+        CHECK(nvrtc->compile(kernel.text, architecture)
+                  .object.starts_with("\x7f"
+                                      "ELF"));
     }
   }
 }
@@ -138,9 +144,13 @@ TEST_CASE("wide accesses are one instruction each") {
   const auto nvrtc = nvrtc_or_nothing();
   if (!nvrtc) return;
   constexpr int kUnknown = 999;  // becomes PTX
-  const auto ptx = [&](DType dtype) { return nvrtc->compile(kernels_of_example({"", "", kMap}, dtype).front().text, kUnknown).object; };
-  for (const char* instruction : {"ld.global.nc.v4.f32", "st.global.v4.f32"}) CHECK(ptx(DType::f32).find(instruction) != std::string::npos);
-  for (const char* instruction : {"ld.global.nc.v2.f64", "st.global.v2.f64"}) CHECK(ptx(DType::f64).find(instruction) != std::string::npos);
+  const auto ptx = [&](DType dtype) {
+    return nvrtc->compile(kernels_of_example({"", "", kMap}, dtype).front().text, kUnknown).object;
+  };
+  for (const char* instruction : {"ld.global.nc.v4.f32", "st.global.v4.f32"})
+    CHECK(ptx(DType::f32).find(instruction) != std::string::npos);
+  for (const char* instruction : {"ld.global.nc.v2.f64", "st.global.v2.f64"})
+    CHECK(ptx(DType::f64).find(instruction) != std::string::npos);
 }
 
 TEST_CASE("schedules on cuda-emu in double") { check_on("cuda-emu", DType::f64, 1e-12); }

@@ -41,14 +41,14 @@ void give_bodies(FakeGpu& gpu, const Plan& plan) {
       std::map<std::string, std::size_t> place;
       for (const BufferUse& use : kernel->uses) place.emplace(use.tensor, place.size());
       gpu.kernels[kernel->program.name] = {kernel->uses.size(), [place](const std::vector<std::uint64_t>& parameters) {
-                                            const auto tensor = [&](const char* name) {
-                                              return reinterpret_cast<float*>(parameters[place.at(name)]);
-                                            };
-                                            const float rate = *tensor("rate");
-                                            if (place.contains("loss")) *tensor("loss") = rate * rate;
-                                            for (int n = 0; place.contains("next") && n < 3; ++n)
-                                              tensor("next")[n] = tensor("p")[n] + rate * tensor("x")[n];
-                                          }};
+                                             const auto tensor = [&](const char* name) {
+                                               return reinterpret_cast<float*>(parameters[place.at(name)]);
+                                             };
+                                             const float rate = *tensor("rate");
+                                             if (place.contains("loss")) *tensor("loss") = rate * rate;
+                                             for (int n = 0; place.contains("next") && n < 3; ++n)
+                                               tensor("next")[n] = tensor("p")[n] + rate * tensor("x")[n];
+                                           }};
     }
   }
 }
@@ -301,11 +301,12 @@ TEST_CASE("a kernel whose check fails is reported by the next read, once, and it
       const CudaKernel text = cuda_kernel(*kernel, choose_cuda_schedule(*kernel, {}));
       const std::size_t status = text.parameters.size() - 2;
       REQUIRE(text.parameters[status].kind == CudaParameter::Kind::status);
-      gpu.kernels[kernel->program.name] = {text.parameters.size(), [&, status](const std::vector<std::uint64_t>& parameters) {
-                                            if (fails)
-                                              *reinterpret_cast<KernelStatus*>(parameters[status]) = {
-                                                  1, static_cast<std::int64_t>(parameters.back()), {1}, -2.5};
-                                          }};
+      gpu.kernels[kernel->program.name] = {text.parameters.size(),
+                                           [&, status](const std::vector<std::uint64_t>& parameters) {
+                                             if (fails)
+                                               *reinterpret_cast<KernelStatus*>(parameters[status]) = {
+                                                   1, static_cast<std::int64_t>(parameters.back()), {1}, -2.5};
+                                           }};
     }
   }
   session.feed_back("next", "p");

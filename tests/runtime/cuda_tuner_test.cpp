@@ -16,7 +16,8 @@ using namespace moxie;
 namespace {
 
 constexpr const char* kProgram =
-    "dim S dynamic, N = 40\nindex s:S, n:N\ninput x[S,N]\noutput y[s,n] = 2*x[s,n]\noutput z[s] = sum[n](x[s,n]^2)\noutput w[n] = sum[s](x[s,n]/3)\n";
+    "dim S dynamic, N = 40\nindex s:S, n:N\ninput x[S,N]\noutput y[s,n] = 2*x[s,n]\noutput z[s] = "
+    "sum[n](x[s,n]^2)\noutput w[n] = sum[s](x[s,n]/3)\n";
 
 struct Outcome {
   std::vector<double> y, z, w;
@@ -50,7 +51,10 @@ TEST_CASE("candidates are the wanted schedule and others, each once") {
       for (const CudaPreference& candidate : candidates) {
         const CudaSchedule schedule = choose_cuda_schedule(*kernel, {}, candidate);
         const CudaGrid grid = choose_cuda_grid(*kernel, schedule, {}, dims);
-        CHECK(schedules.insert(cuda_kernel(*kernel, schedule).text + std::to_string(grid.tiles) + "x" + std::to_string(grid.chunks)).second);
+        CHECK(schedules
+                  .insert(cuda_kernel(*kernel, schedule).text + std::to_string(grid.tiles) + "x" +
+                          std::to_string(grid.chunks))
+                  .second);
       }
     }
   }
@@ -60,7 +64,9 @@ TEST_CASE("candidates are the wanted schedule and others, each once") {
 TEST_CASE("tuned schedules of cuda-emu are used on request only, and found again") {
   const auto folder = std::filesystem::temp_directory_path() / "moxie_cuda_tuner_test";
   std::filesystem::remove_all(folder);
-  const auto open = [&](bool tune) { return open_device("cuda-emu", {.cache_directory = folder.string(), .tune = tune}); };
+  const auto open = [&](bool tune) {
+    return open_device("cuda-emu", {.cache_directory = folder.string(), .tune = tune});
+  };
   const Outcome plain = run(open(false));
   const Outcome tuned = run(open(true));
   CHECK(tuned.y == plain.y);
@@ -77,13 +83,15 @@ TEST_CASE("tuned schedules of cuda-emu are used on request only, and found again
 
 TEST_CASE("kernels are measured by the GPU's events, once") {
   cuda::FakeGpu gpu;
-  Session session(parse("dim S dynamic\nindex s:S\ninput x[S]\noutput y[s] = 2*x[s]\n"), {}, make_cuda_device(gpu.platform(), {.cache_directory = "0", .tune = true}));
+  Session session(parse("dim S dynamic\nindex s:S\ninput x[S]\noutput y[s] = 2*x[s]\n"), {},
+                  make_cuda_device(gpu.platform(), {.cache_directory = "0", .tune = true}));
   gpu.kernels["k_y"] = {0, [](const std::vector<std::uint64_t>&) {}};
   session.set("x", make_host_tensor(DType::f32, {3}, std::vector<double>{1, 2, 3}));
   gpu.take_calls();
   session.run();
   const auto first = gpu.take_calls();
-  const auto events = std::ranges::count(first, "EventRecord"), launches = std::ranges::count(first, "LaunchKernel k_y 1x1");
+  const auto events = std::ranges::count(first, "EventRecord"),
+             launches = std::ranges::count(first, "LaunchKernel k_y 1x1");
   CHECK(launches > 2 * 4);  // several schedules, each run a few times
   CHECK(events >= 2 * (launches - 1));
   session.run();

@@ -22,7 +22,10 @@ struct Setting {
 class GoldenRun {
  public:
   GoldenRun(const golden::Case& golden, const Setting& setting, std::shared_ptr<Device> device)
-      : golden_(golden), tolerances_(setting.dtype == DType::f32 ? golden.tolerances_f32 : golden.tolerances), dtype_(setting.dtype), device_(std::move(device)) {}
+      : golden_(golden),
+        tolerances_(setting.dtype == DType::f32 ? golden.tolerances_f32 : golden.tolerances),
+        dtype_(setting.dtype),
+        device_(std::move(device)) {}
 
   void check() {
     const Program op = load_op(golden_.op);
@@ -36,17 +39,20 @@ class GoldenRun {
   Session run(const Program& program, const TensorValues& inputs) {
     DimValues fixed;
     for (const DimDecl& dim : program.dims) {
-      if (const auto it = golden_.dims.find(dim.name); it != golden_.dims.end() && !dim.dynamic) fixed[dim.name] = it->second;
+      if (const auto it = golden_.dims.find(dim.name); it != golden_.dims.end() && !dim.dynamic)
+        fixed[dim.name] = it->second;
     }
     Session session(program, fixed, device_);
     for (const InputDecl& input : program.inputs) {
-      session.set(input.name, make_host_tensor(input.dtype, extents_of(program, input.name, golden_.dims), inputs.at(input.name)));
+      session.set(input.name,
+                  make_host_tensor(input.dtype, extents_of(program, input.name, golden_.dims), inputs.at(input.name)));
     }
     session.run();
     return session;
   }
 
-  void check_tensor(const std::string& name, const std::vector<double>& got, const std::vector<double>& want, double relative) {
+  void check_tensor(const std::string& name, const std::vector<double>& got, const std::vector<double>& want,
+                    double relative) {
     CAPTURE(name);
     const double error = golden::relative_error(got, want, tolerances_.absolute);
     CHECK(error <= relative);
@@ -54,7 +60,8 @@ class GoldenRun {
 
   void check_values(const Program& program) {
     const Session session = run(program, golden_.inputs);
-    for (const auto& [name, want] : golden_.outputs) check_tensor(name, to_doubles(session.get(name)), want, tolerances_.value);
+    for (const auto& [name, want] : golden_.outputs)
+      check_tensor(name, to_doubles(session.get(name)), want, tolerances_.value);
   }
 
   void check_gradients(const Program& program) {
@@ -64,7 +71,8 @@ class GoldenRun {
       outputs.push_back(name);
       inputs["cot." + name] = cotangent;
     }
-    const Session session = run(differentiate(program, outputs, differentiable_inputs(get_op(golden_.op), program)), inputs);
+    const Session session =
+        run(differentiate(program, outputs, differentiable_inputs(get_op(golden_.op), program)), inputs);
     for (const auto& [name, want] : golden_.gradients) {
       std::vector<double> got = to_doubles(session.get("grad." + name));
       if (std::ranges::find(golden_.symmetric_inputs, name) != golden_.symmetric_inputs.end()) {
@@ -93,8 +101,10 @@ void check_all(const Setting& setting) {
   if (!device) return;
   check_folder(MOXIE_CASES_DIR, setting, device);
   const std::filesystem::path shared = std::filesystem::path(MOXIE_SHARED_DIR) / "golden";
-  if (std::filesystem::is_directory(shared)) check_folder(shared, setting, device);
-  else MESSAGE("skipped: there is no " << shared.string());
+  if (std::filesystem::is_directory(shared))
+    check_folder(shared, setting, device);
+  else
+    MESSAGE("skipped: there is no " << shared.string());
 }
 
 TEST_CASE("golden values on interp") { check_all({"interp", DType::f64}); }

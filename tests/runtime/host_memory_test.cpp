@@ -24,6 +24,4 @@ TEST_CASE("memory is zeroed and begins on a cache line, large blocks on a large 
   }
 }
 
-TEST_CASE("more than there is is refused") {
-  CHECK_THROWS_AS(allocate_zeros(std::size_t{1} << 50), DeviceError);
-}
+TEST_CASE("more than there is is refused") { CHECK_THROWS_AS(allocate_zeros(std::size_t{1} << 50), DeviceError); }

@@ -62,7 +62,7 @@ TEST_CASE("what is stored is found, by this process and by the next") {
 TEST_CASE("the directory is for its user only") {
   const TemporaryFolder dir;
   const KernelCache cache(dir.path() / "a" / "b");
-  struct stat info {};
+  struct stat info{};
   REQUIRE(::stat((dir.path() / "a" / "b").c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0700);
 

@@ -54,11 +54,15 @@ TEST_CASE("shapes that do not fit are refused") {
 
 TEST_CASE("costly rows are shared out more finely") {
   const auto chunks_of_128_rows = [](const std::string& summand) {
-    const Plan plan = make_plan(specialise(parse("dim S dynamic, N = 50, R = 14\nindex s:S, n:N, m:N, r:R, t:R\ninput x[S,N], w[R,N]\n"
-                                      "output g[r,n] = sum[s](" + summand + ")\n"), {}));
+    const Plan plan = make_plan(
+        specialise(parse("dim S dynamic, N = 50, R = 14\nindex s:S, n:N, m:N, r:R, t:R\ninput x[S,N], w[R,N]\n"
+                         "output g[r,n] = sum[s](" +
+                         summand + ")\n"),
+                   {}));
     std::int64_t chunks = 1;
     for (const PlanStep& step : plan.steps) {
-      for (const LoweredKernel* kernel : kernels_of(step)) chunks = std::max(chunks, choose_schedule(*kernel, {{"S", 128}}, 16).chunks);
+      for (const LoweredKernel* kernel : kernels_of(step))
+        chunks = std::max(chunks, choose_schedule(*kernel, {{"S", 128}}, 16).chunks);
     }
     return chunks;
   };

@@ -165,7 +165,8 @@ TEST_CASE("rows of the wrong width, or of what has no rows, are refused") {
   check_rows(step_program(), "x", six, 3);
   CHECK_THROWS_WITH_AS(check_rows(step_program(), "x", six, 2),
                        doctest::Contains("reads x with 2 values per row; 2 rows with 6 values do not fit"), ShapeError);
-  CHECK_THROWS_WITH_AS(check_rows(step_program(), "moved", six, 6), doctest::Contains("is a scalar, not rows"), ShapeError);
+  CHECK_THROWS_WITH_AS(check_rows(step_program(), "moved", six, 6), doctest::Contains("is a scalar, not rows"),
+                       ShapeError);
   const Program wide = parse("dim S dynamic\nindex s:S\ninput x[S]: f64\noutput y[s] = x[s]\n");
   CHECK_THROWS_WITH_AS(check_rows(wide, "x", six, 6), doctest::Contains("is f64, but rows are f32"), ShapeError);
 }
@@ -234,8 +235,9 @@ output y[s,c,i,j] = relu(x[s,c,i,j]) + sigma[c]*randn(0)
 output total[c] = sum[s,i,j](x[s,c,i,j]*randn(0)[s,c,i,j])
 )");
   // Several chunks and a partial vector; whole vectors, as many as there are rows; several tiles.
-  for (const DimValues& dims : {DimValues{{"S", 200}, {"C", 3}, {"H", 2}, {"W", 37}}, DimValues{{"S", 3}, {"C", 2}, {"H", 32}, {"W", 32}},
-                                DimValues{{"S", 2}, {"C", 1}, {"H", 1}, {"W", 1100}}}) {
+  for (const DimValues& dims :
+       {DimValues{{"S", 200}, {"C", 3}, {"H", 2}, {"W", 37}}, DimValues{{"S", 3}, {"C", 2}, {"H", 32}, {"W", 32}},
+        DimValues{{"S", 2}, {"C", 1}, {"H", 1}, {"W", 1100}}}) {
     const auto extent = [&](const char* dim) { return dims.at(dim); };
     Values x(static_cast<std::size_t>(extent("S") * extent("C") * extent("H") * extent("W")));
     for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<double>(k * 37 % 101) / 64 - 0.75;

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::int64_t kPieces = 64;
 
-/// Every round adds what the round before left in the neighbouring element, which another thread may have written; nothing here is atomic.
+/// Every round adds what the round before left in the neighbouring element, which another thread may have written;
+/// nothing here is atomic.
 std::vector<std::int64_t> rotate_and_add(ThreadPool& pool, int rounds) {
   std::vector<std::int64_t> values(kPieces), next(kPieces);
   std::iota(values.begin(), values.end(), 0);

@@ -1,5 +1,6 @@
 #pragma once
-// Programs with scans; each has the dims T (dynamic), S (dynamic) and N, or some of them, and outputs that depend on every input.
+// Programs with scans; each has the dims T (dynamic), S (dynamic) and N, or some of them, and outputs that depend on
+// every input.
 #include <algorithm>
 #include <string_view>
 #include <vector>

@@ -32,11 +32,14 @@ std::vector<std::string> outputs_of(const Program& program) {
   return names;
 }
 
-Program gradient_of(const Program& program) { return with_dtype(differentiate(program, outputs_of(program), {}), DType::f64); }
+Program gradient_of(const Program& program) {
+  return with_dtype(differentiate(program, outputs_of(program), {}), DType::f64);
+}
 
 void set_inputs(Session& session, const Program& program, const DimValues& dims, const TensorValues& inputs) {
   for (const InputDecl& input : program.inputs) {
-    session.set(input.name, make_host_tensor(input.dtype, extents_of(program, input.name, dims), inputs.at(input.name)));
+    session.set(input.name,
+                make_host_tensor(input.dtype, extents_of(program, input.name, dims), inputs.at(input.name)));
   }
 }
 
@@ -54,7 +57,8 @@ void check_equal(const std::vector<double>& got, const std::vector<double>& want
 }
 
 /// A session that is given one number of steps after the other computes what evaluate() does.
-void check_device(const Program& program, std::int64_t units, const std::shared_ptr<Device>& device, std::int64_t samples) {
+void check_device(const Program& program, std::int64_t units, const std::shared_ptr<Device>& device,
+                  std::int64_t samples) {
   CAPTURE(device->name());
   Session session = open_session(program, units, device);
   for (const std::int64_t steps : {5, 1, 0, 7}) {
@@ -110,7 +114,8 @@ TEST_CASE("evaluate takes the steps in order") {
   const TensorValues got = evaluate(forwards, {{"T", 4}}, {{"a", {0.5}}, {"h0", {2}}, {"x", {1, 2, 3, 4}}});
   CHECK(got.at("h") == std::vector<double>{2, 3, 4.5, 6.25});
 
-  const Program backwards = parse("dim T\nindex t:T\ninput x[T]\nscan t backwards {\n  output h[t] = x[t] + where(t < T-1, h[t+1], 0)\n}\n");
+  const Program backwards =
+      parse("dim T\nindex t:T\ninput x[T]\nscan t backwards {\n  output h[t] = x[t] + where(t < T-1, h[t+1], 0)\n}\n");
   CHECK(evaluate(backwards, {{"T", 3}}, {{"x", {1, 2, 4}}}).at("h") == std::vector<double>{7, 6, 4});
 }
 
@@ -266,9 +271,10 @@ TEST_CASE("sums over many samples within a step are shared out in chunks") {
 }
 
 TEST_CASE("random numbers differ from step to step and are the same on every device") {
-  const Program program = with_dtype(parse("dim T dynamic, N\nindex t:T, n:N\ninput x[T,N]\n"
-                                           "scan t {\n  output h[t,n] = where(t == 0, x[0,n], h[t-1,n]) + randn(1)\n}\n"),
-                                     DType::f64);
+  const Program program =
+      with_dtype(parse("dim T dynamic, N\nindex t:T, n:N\ninput x[T,N]\n"
+                       "scan t {\n  output h[t,n] = where(t == 0, x[0,n], h[t-1,n]) + randn(1)\n}\n"),
+                 DType::f64);
   check_devices(program, 5);
   const std::vector<double> h = evaluate(program, {{"T", 3}, {"N", 1}}, {{"x", {0, 0, 0}}}).at("h");
   CHECK(h[1] - h[0] != doctest::Approx(h[2] - h[1]));
@@ -294,9 +300,12 @@ TEST_CASE("another number of steps compiles nothing") {
 
 TEST_CASE("what a scan may not do") {
   check_refused<TypeError>("scan t {\n  let h[t,n] = h[t,n] + 1\n}\n", "computed later in the same step");
-  check_refused<TypeError>("scan t {\n  let a[t,n] = b[t,n]\n  let b[t,n] = a[t,n]\n}\n", "move `b` up, or read it at the step before, t-1");
-  check_refused<TypeError>("scan t {\n  let h[t,n] = where(t < T-1, h[t+1,n], 0)\n}\n", "not computed yet when its scan comes to this step");
-  check_refused<TypeError>("scan t backwards {\n  let h[t,n] = where(t > 0, h[t-1,n], 0)\n}\n", "read `h` at an earlier step, t+1");
+  check_refused<TypeError>("scan t {\n  let a[t,n] = b[t,n]\n  let b[t,n] = a[t,n]\n}\n",
+                           "move `b` up, or read it at the step before, t-1");
+  check_refused<TypeError>("scan t {\n  let h[t,n] = where(t < T-1, h[t+1,n], 0)\n}\n",
+                           "not computed yet when its scan comes to this step");
+  check_refused<TypeError>("scan t backwards {\n  let h[t,n] = where(t > 0, h[t-1,n], 0)\n}\n",
+                           "read `h` at an earlier step, t+1");
   check_refused<TypeError>("scan t {\n  let h[t,n] = sum[u](h[u,n])\n}\n", "not computed yet");
   check_refused<ShapeError>("scan t {\n  let h[t,n] = h[t-1,n] + x[t,n]\n}\n", "guard the access with where(...)");
   check_refused<ShapeError>("scan t {\n  let h[n,t] = x[t,n]\n}\n", "does not have `t` as its first axis");
@@ -306,8 +315,10 @@ TEST_CASE("what a scan may not do") {
   check_refused<ParseError>("scan t {\n  input y[N]\n}\n", "a scan holds definitions");
   check_refused<ParseError>("scan t\n", "`{` expected");
   check_refused<ParseError>("recompute y[t,n] = x[t,n]\n", "`recompute` stands outside of a scan");
-  check_refused<TypeError>("scan t {\n  recompute h[t,n] = where(t > 0, h[t-1,n], 0) + x[t,n]\n}\n", "`h` cannot be recomputed: `h` reads it at another step; define it with let");
-  check_refused<TypeError>("scan t {\n  recompute h[t,n] = sin(x[t,n])\n}\noutput y[t,n] = h[t,n]\n", "`h` cannot be recomputed: `y` reads it outside of the scan");
+  check_refused<TypeError>("scan t {\n  recompute h[t,n] = where(t > 0, h[t-1,n], 0) + x[t,n]\n}\n",
+                           "`h` cannot be recomputed: `h` reads it at another step; define it with let");
+  check_refused<TypeError>("scan t {\n  recompute h[t,n] = sin(x[t,n])\n}\noutput y[t,n] = h[t,n]\n",
+                           "`h` cannot be recomputed: `y` reads it outside of the scan");
   check_refused<TypeError>("scan t {\n  recompute h[t,n] = sin(x[t,n])\n}\noutput h\n", "it is an output");
   check_refused<TypeError>("let y[t,n] = h[t,n]\nscan t {\n  let h[t,n] = x[t,n]\n}\n", "`h` is not declared");
 }

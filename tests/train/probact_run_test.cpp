@@ -43,9 +43,7 @@ TEST_CASE("an interrupted convolutional run goes on with its running averages") 
   tiny::run(chosen, data).train(whole, tiny::never, tiny::silent);
   const RunFolder parts = RunFolder::create(scratch / "parts", chosen, "");
   int steps = 3;
-  tiny::run(chosen, data)
-      .train(
-          parts, [&] { return steps-- == 0; }, tiny::silent);
+  tiny::run(chosen, data).train(parts, [&] { return steps-- == 0; }, tiny::silent);
   TrainingRun second = tiny::run(chosen, data);
   second.resume(parts.read_checkpoint());
   second.train(parts, tiny::never, tiny::silent);

@@ -162,8 +162,9 @@ void print_row(const Result& result) {
              result.forward_backward.compile_s * 1e3, static_cast<double>(largest.workspace_bytes) / 1024,
              static_cast<double>(largest.input_bytes) / 1024);
   if (result.floor)
-    fmt::print("  forward, then backward alone at least {:.3f} ms of moving bytes; both in one take {:.2f} times as long\n",
-               *result.floor * 1e3, result.forward_backward.seconds / *result.floor);
+    fmt::print(
+        "  forward, then backward alone at least {:.3f} ms of moving bytes; both in one take {:.2f} times as long\n",
+        *result.floor * 1e3, result.forward_backward.seconds / *result.floor);
   if (result.products)
     fmt::print("  matrix products alone {:.3f} ms; outside of them {:.1f} % of the time\n", *result.products * 1e3,
                100 * (1 - *result.products / result.forward_backward.seconds));

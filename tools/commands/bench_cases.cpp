@@ -110,7 +110,8 @@ BenchPrograms make_tanh_training(const BenchCase&, const DimValues& dims) {
   return make_training(mlp_network(options), dims);
 }
 
-/// Forward reads x and writes y; backward reads x and the cotangent and writes the gradient, with the noise drawn again.
+/// Forward reads x and writes y; backward reads x and the cotangent and writes the gradient, with the noise drawn
+/// again.
 std::int64_t probact_bytes(const DimValues& dims) {
   std::int64_t elements = 1;
   for (const char* dim : {"S", "C", "H", "W"}) elements *= dims.find(dim)->second;

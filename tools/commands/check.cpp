@@ -31,12 +31,9 @@ struct Candidate {
   double tolerance;
 };
 constexpr std::array kCandidates = {
-    Candidate{"interp", "interp", DType::f64, 1e-9},
-    Candidate{"cpu f64", "cpu", DType::f64, 1e-9},
-    Candidate{"cpu f32", "cpu", DType::f32, 2e-3},
-    Candidate{"emu f64", "cuda-emu", DType::f64, 1e-9},
-    Candidate{"emu f32", "cuda-emu", DType::f32, 2e-3},
-    Candidate{"cuda f64", "cuda", DType::f64, 1e-9},
+    Candidate{"interp", "interp", DType::f64, 1e-9},    Candidate{"cpu f64", "cpu", DType::f64, 1e-9},
+    Candidate{"cpu f32", "cpu", DType::f32, 2e-3},      Candidate{"emu f64", "cuda-emu", DType::f64, 1e-9},
+    Candidate{"emu f32", "cuda-emu", DType::f32, 2e-3}, Candidate{"cuda f64", "cuda", DType::f64, 1e-9},
     Candidate{"cuda f32", "cuda", DType::f32, 2e-3},
 };
 constexpr double kDifferenceTolerance = 1e-6;

@@ -79,7 +79,11 @@ Finding find_blas() {
 Finding find_gpu() {
   try {
     const cuda::Gpu gpu(cuda::nvidia_driver(), "cuda");
-    return {"CUDA driver", true, gpu.describe(), "", {{"architecture", gpu.architecture()}, {"multiprocessors", gpu.multiprocessors()}}};
+    return {"CUDA driver",
+            true,
+            gpu.describe(),
+            "",
+            {{"architecture", gpu.architecture()}, {"multiprocessors", gpu.multiprocessors()}}};
   } catch (const Error& error) {
     return {"CUDA driver", false, error.what(), "", {}};
   }

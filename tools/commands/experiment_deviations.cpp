@@ -51,7 +51,7 @@ void set_data(const std::string& column, TrainConfig& config) {
 /// One way in which digits may move otherwise, and how far.
 struct Deviation {
   const char* name;
-  double MovingMnistOptions::*value;
+  double MovingMnistOptions::* value;
   std::array<double, 4> steps;
 };
 constexpr std::array kDeviations = std::to_array<Deviation>({

@@ -39,7 +39,7 @@ void add(TableEntry& entry, double value) {
   entry.deviation += before * (value - entry.mean);
 }
 
-std::vector<std::string> names(const std::vector<TableEntry>& table, std::string TableEntry::*member) {
+std::vector<std::string> names(const std::vector<TableEntry>& table, std::string TableEntry::* member) {
   std::vector<std::string> result;
   for (const TableEntry& entry : table) {
     if (std::ranges::find(result, entry.*member) == result.end()) result.push_back(entry.*member);

@@ -39,7 +39,8 @@ void add_targets(NamedTensors& weights, const SavedModel& model) {
   weights["variance_scale"] = make_host_tensor(DType::f32, {}, std::vector<double>{model.variance_scale});
 }
 
-Tensor declare(Program& program, const std::string& name, const HostTensor& tensor, ValueDomain domain = ValueDomain::Any) {
+Tensor declare(Program& program, const std::string& name, const HostTensor& tensor,
+               ValueDomain domain = ValueDomain::Any) {
   std::vector<Expr> shape;
   for (const std::int64_t extent : tensor.shape) shape.push_back(constant(static_cast<double>(extent)));
   return program.input(name, shape, domain, tensor.dtype);

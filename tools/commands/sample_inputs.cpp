@@ -28,10 +28,18 @@ std::vector<double> sample_values(const ValueDomain& domain, std::size_t count, 
   std::vector<double> values(count);
   for (double& value : values) {
     switch (domain.relation) {
-      case None: value = any(random); break;
-      case AtLeast: value = domain.bound + at_least(random); break;
-      case Above: value = domain.bound + above(random); break;
-      case Below: value = domain.bound - above(random); break;
+      case None:
+        value = any(random);
+        break;
+      case AtLeast:
+        value = domain.bound + at_least(random);
+        break;
+      case Above:
+        value = domain.bound + above(random);
+        break;
+      case Below:
+        value = domain.bound - above(random);
+        break;
     }
     value = static_cast<double>(static_cast<float>(value));
   }

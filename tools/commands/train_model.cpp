@@ -129,14 +129,12 @@ SavedModel load_model(const std::filesystem::path& file) {
 void check_features(const Network& network, const Matrix& x, const Encoding& encoding) {
   const InputDecl* input = network.predict.find_input("x");
   if (!input || input->domain == ValueDomain::Any) return;
-  const auto refused = std::ranges::find_if(
-      x.values, [&](float value) { return !admits(input->domain, value); });
+  const auto refused = std::ranges::find_if(x.values, [&](float value) { return !admits(input->domain, value); });
   if (refused == x.values.end()) return;
   const auto at = static_cast<std::size_t>(refused - x.values.begin());
   throw DataError(
       fmt::format("{} of sample {} is {:g}, but units of this network read values {} only; choose another kind",
-                  encoding.feature_names().at(at % x.columns), at / x.columns, *refused,
-                  to_string(input->domain)));
+                  encoding.feature_names().at(at % x.columns), at / x.columns, *refused, to_string(input->domain)));
 }
 
 Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device)

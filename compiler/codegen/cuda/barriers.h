@@ -1,5 +1,6 @@
 #pragma once
-// Barriers: where the threads of a block must wait for each other, so that none reads or overwrites what another has yet to write or read.
+// Barriers: where the threads of a block must wait for each other, so that none reads or overwrites what another has
+// yet to write or read.
 #include <set>
 
 #include "compiler/loop/loop_program.h"

@@ -29,8 +29,10 @@ std::string number(double value, ValueType type) {
 std::string spelled(std::string_view spelling, const std::vector<std::string>& args) {
   std::string text;
   for (std::size_t i = 0; i < spelling.size(); ++i) {
-    if (spelling[i] == '$') text += args.at(static_cast<std::size_t>(spelling[++i] - '0'));
-    else text += spelling[i];
+    if (spelling[i] == '$')
+      text += args.at(static_cast<std::size_t>(spelling[++i] - '0'));
+    else
+      text += spelling[i];
   }
   return text;
 }
@@ -43,16 +45,23 @@ std::string converted(const std::string& text, DType from, ValueType to) {
 }  // namespace
 
 ValueType scalar_type(DType dtype) { return dtype == DType::f32 ? ValueType::f32 : ValueType::f64; }
-std::string type_name(ValueType type) { return type == ValueType::truth ? "bool" : type == ValueType::f32 ? "float" : "double"; }
+std::string type_name(ValueType type) {
+  return type == ValueType::truth ? "bool" : type == ValueType::f32 ? "float" : "double";
+}
 std::string type_name(DType dtype) { return type_name(scalar_type(dtype)); }
 
 std::string combination_name(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::Sum: return "Sum";
-    case ReduceKind::Product: return "Product";
-    case ReduceKind::Max: return "Max";
-    case ReduceKind::Min: return "Min";
-    case ReduceKind::LogSumExp: break;
+    case ReduceKind::Sum:
+      return "Sum";
+    case ReduceKind::Product:
+      return "Product";
+    case ReduceKind::Max:
+      return "Max";
+    case ReduceKind::Min:
+      return "Min";
+    case ReduceKind::LogSumExp:
+      break;
   }
   throw InternalError("logsumexp must be expanded before code is generated");
 }
@@ -65,7 +74,8 @@ std::string CudaWriter::operand(ValueId id) const {
 std::string CudaWriter::text(ValueId id) {
   const Value& value = program().values.at(id);
   const auto wide = wide_loads_.find(id);
-  if (wide != wide_loads_.end()) return converted(wide->second, program().buffers.at(std::get<op::Load>(value.operation).buffer).dtype, value.type);
+  if (wide != wide_loads_.end())
+    return converted(wide->second, program().buffers.at(std::get<op::Load>(value.operation).buffer).dtype, value.type);
   return std::visit([&](const auto& o) { return text(value, o); }, value.operation);
 }
 
@@ -73,12 +83,15 @@ std::string CudaWriter::text(const Value& value, const op::Constant& o) {
   return value.type == ValueType::truth ? (o.value != 0 ? "true" : "false") : number(o.value, value.type);
 }
 
-std::string CudaWriter::text(const Value& value, const op::Number& o) { return fmt::format("{}({})", type_name(value.type), affine(o.value)); }
+std::string CudaWriter::text(const Value& value, const op::Number& o) {
+  return fmt::format("{}({})", type_name(value.type), affine(o.value));
+}
 
 std::string CudaWriter::text(const Value& value, const op::Load& o) {
   const BufferDecl& buffer = program().buffers.at(o.buffer);
   const auto table = tables_.find(o.buffer);
-  std::string text = table == tables_.end() ? element(buffer, names_.buffer(o.buffer), o.subscripts) : table_element(o.buffer, o.subscripts);
+  std::string text = table == tables_.end() ? element(buffer, names_.buffer(o.buffer), o.subscripts)
+                                            : table_element(o.buffer, o.subscripts);
   text = converted(text, buffer.dtype, value.type);
   return o.guard ? fmt::format("({} ? {} : {})", operand(*o.guard), text, number(0, value.type)) : text;
 }
@@ -92,8 +105,10 @@ std::string CudaWriter::text(const Value&, const op::ReadVar& o) { return Names:
 /// What stands for a value, where a function template deduces its type: an element of an array is said to be a number.
 std::string CudaWriter::number_operand(ValueId id) const {
   const Value& value = program().values.at(id);
-  const bool element = std::holds_alternative<op::Load>(value.operation) || std::holds_alternative<op::LoadArray>(value.operation);
-  return element && operand(id).ends_with(']') ? fmt::format("{}({})", type_name(value.type), operand(id)) : operand(id);
+  const bool element =
+      std::holds_alternative<op::Load>(value.operation) || std::holds_alternative<op::LoadArray>(value.operation);
+  return element && operand(id).ends_with(']') ? fmt::format("{}({})", type_name(value.type), operand(id))
+                                               : operand(id);
 }
 
 std::string CudaWriter::text(const Value&, const op::Call& o) {
@@ -110,7 +125,8 @@ std::string CudaWriter::text(const Value&, const op::Call& o) {
   std::string text = args[0];
   for (std::size_t k = 1; k < args.size(); ++k) {
     const bool minus = o.function->name == "+" && is_negated(o.args[k]);
-    text = minus ? fmt::format("({} - {})", text, args[k].substr(2, args[k].size() - 3)) : spelled(o.function->cuda, {text, args[k]});
+    text = minus ? fmt::format("({} - {})", text, args[k].substr(2, args[k].size() - 3))
+                 : spelled(o.function->cuda, {text, args[k]});
   }
   return text;
 }
@@ -121,9 +137,12 @@ bool CudaWriter::is_negated(ValueId id) const {
   return call && call->function->name == "neg" && operand(id).starts_with("(-");
 }
 
-std::string CudaWriter::text(const Value& value, const op::Convert& o) { return fmt::format("{}({})", type_name(value.type), operand(o.value)); }
+std::string CudaWriter::text(const Value& value, const op::Convert& o) {
+  return fmt::format("{}({})", type_name(value.type), operand(o.value));
+}
 
-/// Four elements along the last coordinate share a block (compiler/ir/philox.h). Where a thread draws all four, the compiler sees that their blocks are one.
+/// Four elements along the last coordinate share a block (compiler/ir/philox.h). Where a thread draws all four, the
+/// compiler sees that their blocks are one.
 std::string CudaWriter::text(const Value& value, const op::Random& o) {
   std::string counter, place = "0u";
   for (std::size_t k = 0; k < kMostDrawAxes; ++k) {
@@ -136,7 +155,8 @@ std::string CudaWriter::text(const Value& value, const op::Random& o) {
     counter += fmt::format(", {}{}", coordinate, last ? " / 4" : "");
     if (last) place = coordinate + " % 4";
   }
-  return fmt::format("{}<{}>(philox(random_state, {}u{}), {})", o.kind == RandomKind::Uniform ? "draw_uniform" : "draw_normal", type_name(value.type),
+  return fmt::format("{}<{}>(philox(random_state, {}u{}), {})",
+                     o.kind == RandomKind::Uniform ? "draw_uniform" : "draw_normal", type_name(value.type),
                      static_cast<std::uint32_t>(o.stream), counter, place);
 }
 
@@ -146,7 +166,8 @@ std::string CudaWriter::text(const Value& value, const op::CombineLanes& o) {
 
 std::string CudaWriter::combined_over_lanes(ReduceKind kind, ValueType type, const std::string& value) const {
   if (schedule_.lanes == 32) return fmt::format("combine_warp<{}>({})", combination_name(kind), value);
-  return fmt::format("combine_lanes<{}, {}>({}, lanes_{})", combination_name(kind), schedule_.lanes, value, type == ValueType::f32 ? "f32" : "f64");
+  return fmt::format("combine_lanes<{}, {}>({}, lanes_{})", combination_name(kind), schedule_.lanes, value,
+                     type == ValueType::f32 ? "f32" : "f64");
 }
 
 // ---- integers ----
@@ -190,17 +211,21 @@ std::string CudaWriter::extreme(const std::vector<Bound>& bounds, bool is_low) c
 std::string CudaWriter::first(const Range& range) const { return extreme(range.lows, true); }
 
 std::string CudaWriter::within(const std::string& name, const Range& range) const {
-  if (range.highs.size() == 1 && range.highs[0].divisor == 1) return fmt::format("{} < {}", name, affine(range.highs[0].value + Affine(1)));
+  if (range.highs.size() == 1 && range.highs[0].divisor == 1)
+    return fmt::format("{} < {}", name, affine(range.highs[0].value + Affine(1)));
   return fmt::format("{} <= {}", name, extreme(range.highs, false));
 }
 
-std::string CudaWriter::stride(const std::vector<Affine>& shape, const std::vector<std::uint32_t>& layout, std::size_t axis) const {
+std::string CudaWriter::stride(const std::vector<Affine>& shape, const std::vector<std::uint32_t>& layout,
+                               std::size_t axis) const {
   std::int64_t constant = 1;
   std::string text;
   for (auto it = layout.rbegin(); it != layout.rend() && *it != axis; ++it) {
     const Affine& extent = shape.at(*it);
-    if (extent.is_constant()) constant = checked_mul(constant, extent.constant());
-    else text += (text.empty() ? "" : " * ") + (is_simple(extent) ? affine(extent) : "(" + affine(extent) + ")");
+    if (extent.is_constant())
+      constant = checked_mul(constant, extent.constant());
+    else
+      text += (text.empty() ? "" : " * ") + (is_simple(extent) ? affine(extent) : "(" + affine(extent) + ")");
   }
   if (text.empty()) return std::to_string(constant);
   return constant == 1 ? text : fmt::format("{} * {}", constant, text);
@@ -219,7 +244,8 @@ std::string CudaWriter::offset(const BufferDecl& buffer, const std::vector<Affin
   return text.empty() ? "0" : text;
 }
 
-std::string CudaWriter::element(const BufferDecl& buffer, const std::string& name, const std::vector<Affine>& subscripts) const {
+std::string CudaWriter::element(const BufferDecl& buffer, const std::string& name,
+                                const std::vector<Affine>& subscripts) const {
   return fmt::format("{}[{}]", name, offset(buffer, subscripts));
 }
 
@@ -254,9 +280,13 @@ std::string CudaWriter::array_element(ArrayId id, const std::vector<Affine>& sub
   if (schedule_.arrays.at(id) == ArrayPlace::registers) return fmt::format("{}[{}]", name, place);
   const int lanes = schedule_.lanes, threads = lanes * schedule_.rows;
   if (shape_.arrays.at(id).per_thread && threads > 1) {
-    return fmt::format("{}[({}) * {} + {}]", name, place, threads, schedule_.rows == 1 ? "lane" : lanes == 1 ? "row" : fmt::format("row * {} + lane", lanes));
+    return fmt::format("{}[({}) * {} + {}]", name, place, threads,
+                       schedule_.rows == 1 ? "lane"
+                       : lanes == 1        ? "row"
+                                           : fmt::format("row * {} + lane", lanes));
   }
-  return array.varying && lanes > 1 ? fmt::format("{}[({}) * {} + lane]", name, place, lanes) : fmt::format("{}[{}]", name, place);
+  return array.varying && lanes > 1 ? fmt::format("{}[({}) * {} + lane]", name, place, lanes)
+                                    : fmt::format("{}[{}]", name, place);
 }
 
 /// The vector axis of a staged table is its last, and runs over the lanes of the block.

@@ -13,12 +13,16 @@ void CudaWriter::write_head() {
   if (schedule_.lanes > 1) line("const int lane = threadIdx.x;");
   if (schedule_.rows > 1) line("const int row = threadIdx.y;");
   if (schedule_.mapping != CudaMapping::team && (schedule_.rows > 1 || schedule_.spread)) {
-    line(fmt::format("const bool first_row = {};", schedule_.spread ? "threadIdx.y == 0 && blockIdx.y == 0" : "row == 0"));
+    line(fmt::format("const bool first_row = {};",
+                     schedule_.spread ? "threadIdx.y == 0 && blockIdx.y == 0" : "row == 0"));
   }
-  if (kernel_.chunks) line("const Index chunk = blockIdx.y, chunks = gridDim.y;");
-  else if (shape_.has_partials) line("const Index chunk = 0, chunks = 1;");
+  if (kernel_.chunks)
+    line("const Index chunk = blockIdx.y, chunks = gridDim.y;");
+  else if (shape_.has_partials)
+    line("const Index chunk = 0, chunks = 1;");
   if (shape_.draws_random) line("const RandomState random_state = random[0];");
-  for (BufferId b = 0; b < program().buffers.size(); ++b) line(fmt::format("EXTENT({}, {});", names_.buffer(b), element_count(b)));
+  for (BufferId b = 0; b < program().buffers.size(); ++b)
+    line(fmt::format("EXTENT({}, {});", names_.buffer(b), element_count(b)));
   declare_scratch();
   declare_arrays();
   declare_vars();
@@ -36,13 +40,15 @@ void CudaWriter::declare_vars() {
 void CudaWriter::declare_arrays() {
   const bool any_workspace = schedule_.workspace_bytes_per_block > 0;
   if (any_workspace) {
-    line(fmt::format("const long long block_byte = (blockIdx.y * (long long)gridDim.x + blockIdx.x) * {};", schedule_.workspace_bytes_per_block));
+    line(fmt::format("const long long block_byte = (blockIdx.y * (long long)gridDim.x + blockIdx.x) * {};",
+                     schedule_.workspace_bytes_per_block));
   }
   std::int64_t offset = 0;
   for (ArrayId a = 0; a < program().arrays.size(); ++a) {
     const ArrayDecl& array = program().arrays[a];
     const std::string type = type_name(array.dtype);
-    std::int64_t count = std::accumulate(array.extents.begin(), array.extents.end(), std::int64_t{1}, std::multiplies<>());
+    std::int64_t count =
+        std::accumulate(array.extents.begin(), array.extents.end(), std::int64_t{1}, std::multiplies<>());
     if (schedule_.arrays[a] == ArrayPlace::registers) {
       line(fmt::format("{} {}[{}];", type, names_.array(a), count));
       continue;
@@ -52,7 +58,8 @@ void CudaWriter::declare_arrays() {
       line(fmt::format("SHARED({}, {}, {});", type, names_.array(a), count));
       continue;
     }
-    line(fmt::format("const auto {} = slice<{}>(workspace, block_byte + {}, {});", names_.array(a), type, offset, count));
+    line(fmt::format("const auto {} = slice<{}>(workspace, block_byte + {}, {});", names_.array(a), type, offset,
+                     count));
     const std::int64_t bytes = count * (array.dtype == DType::f32 ? 4 : 8);
     offset += (bytes + 15) / 16 * 16;
   }
@@ -62,24 +69,30 @@ void CudaWriter::declare_arrays() {
 void CudaWriter::declare_scratch() {
   std::set<ValueType> rows, lanes;
   visit_statements(program().body, [&](const Statement& s) {
-    if (const auto* store = std::get_if<stmt::Store>(&s); store && kernel_.uses[store->buffer].partial) rows.insert(program().values.at(store->value).type);
+    if (const auto* store = std::get_if<stmt::Store>(&s); store && kernel_.uses[store->buffer].partial)
+      rows.insert(program().values.at(store->value).type);
     const auto* let = std::get_if<stmt::Let>(&s);
-    if (let && std::holds_alternative<op::CombineLanes>(program().values.at(let->id).operation)) lanes.insert(program().values.at(let->id).type);
+    if (let && std::holds_alternative<op::CombineLanes>(program().values.at(let->id).operation))
+      lanes.insert(program().values.at(let->id).type);
   });
   const auto suffix = [](ValueType type) { return type == ValueType::f32 ? "f32" : "f64"; };
   if (schedule_.rows > 1 && shape_.combines_rows()) {
-    for (const ValueType type : rows) line(fmt::format("SHARED({}, rows_{}, {});", type_name(type), suffix(type), 2 * schedule_.lanes * schedule_.rows));
+    for (const ValueType type : rows)
+      line(
+          fmt::format("SHARED({}, rows_{}, {});", type_name(type), suffix(type), 2 * schedule_.lanes * schedule_.rows));
     line("int turn = 0;");
   }
   for (const auto& [loop, sums] : shape_.reductions) {
     for (const Accumulation& sum : sums) lanes.insert(program().vars.at(sum.var).type);
   }
   if (schedule_.lanes > 32 && (shape_.lanes_reduce || schedule_.mapping == CudaMapping::team)) {
-    for (const ValueType type : lanes) line(fmt::format("SHARED({}, lanes_{}, {});", type_name(type), suffix(type), (schedule_.lanes + 31) / 32));
+    for (const ValueType type : lanes)
+      line(fmt::format("SHARED({}, lanes_{}, {});", type_name(type), suffix(type), (schedule_.lanes + 31) / 32));
   }
 }
 
-/// Stands where the variable of the vector loop is known. In a table, element i * lanes + lane is that whose places on the other axes count to i.
+/// Stands where the variable of the vector loop is known. In a table, element i * lanes + lane is that whose places on
+/// the other axes count to i.
 void CudaWriter::stage_tables() {
   if (!schedule_.staged.empty()) comment("tables that every round reads, in shared memory");
   for (const BufferId id : schedule_.staged) {
@@ -88,11 +101,14 @@ void CudaWriter::stage_tables() {
     std::int64_t count = 1;
     for (std::size_t k = 0; k < buffer.shape.size(); ++k) count *= k == axis ? 1 : buffer.shape[k].constant();
     const std::string name = names_.fresh(buffer.name + "_table");
-    const std::string step = stride(buffer.shape, buffer.layout, axis), extent = affine(buffer.shape[axis]), index = names_.symbol(vector_->variable);
+    const std::string step = stride(buffer.shape, buffer.layout, axis), extent = affine(buffer.shape[axis]),
+                      index = names_.symbol(vector_->variable);
     line(fmt::format("SHARED({}, {}, {});", type_name(buffer.dtype), name, count * schedule_.lanes));
-    open_scope(fmt::format("for (int place = {}; place < {}; place += {}) {{", schedule_.rows > 1 ? "row" : "0", count, schedule_.rows));
-    const std::string element = step == "1" ? fmt::format("place * ({}) + {}", extent, index)
-                                            : fmt::format("place / ({0}) * (({0}) * ({1})) + {2} * ({0}) + place % ({0})", step, extent, index);
+    open_scope(fmt::format("for (int place = {}; place < {}; place += {}) {{", schedule_.rows > 1 ? "row" : "0", count,
+                           schedule_.rows));
+    const std::string element =
+        step == "1" ? fmt::format("place * ({}) + {}", extent, index)
+                    : fmt::format("place / ({0}) * (({0}) * ({1})) + {2} * ({0}) + place % ({0})", step, extent, index);
     line(fmt::format("{}[place * {} + lane] = {}[{}];", name, schedule_.lanes, names_.buffer(id), element));
     close_scope();
     tables_[id] = name;

@@ -11,17 +11,44 @@ namespace moxie::cuda_text {
 namespace {
 
 /// Words of C++ and CUDA, and names of the fragments and of every kernel.
-constexpr auto kReserved = std::to_array<std::string_view>(
-    {"alignas", "alignof", "and", "asm", "atomicCAS", "auto", "block", "bool", "break", "case", "catch", "char", "class", "const", "constexpr", "continue",
-     "decltype", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
-     "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "nullptr", "operator", "or", "private", "protected", "public",
-     "register", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typeid",
-     "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "xor", "Index", "Global", "Status", "RandomState", "Sum", "Product",
-     "Max", "Min", "EXTENT", "SHARED", "slice", "fail", "philox", "infinity", "power", "lane", "row", "active", "first", "chunk", "chunks", "status", "first_check", "random",
-     "element", "parts", "combined", "count",
-     "random_state", "workspace", "block_byte", "place", "turn", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "rsqrt",
-     "sin", "cos", "tan", "tanh", "pow", "erf", "erfc", "normcdf", "lgamma", "fabs", "fmin", "fmax", "floor", "draw_normal", "draw_uniform", "combine_chunks", "combine_rows",
-     "combine_lanes", "combine_warp", "Wide", "Vector", "load_wide", "store_wide", "pointer_cast", "rows_f32", "rows_f64", "lanes_f32", "lanes_f64", "unix", "linux"});
+constexpr auto kReserved =
+    std::to_array<std::string_view>({"alignas",      "alignof",       "and",          "asm",
+                                     "atomicCAS",    "auto",          "block",        "bool",
+                                     "break",        "case",          "catch",        "char",
+                                     "class",        "const",         "constexpr",    "continue",
+                                     "decltype",     "default",       "delete",       "do",
+                                     "double",       "else",          "enum",         "explicit",
+                                     "export",       "extern",        "false",        "float",
+                                     "for",          "friend",        "goto",         "if",
+                                     "inline",       "int",           "long",         "mutable",
+                                     "namespace",    "new",           "noexcept",     "not",
+                                     "nullptr",      "operator",      "or",           "private",
+                                     "protected",    "public",        "register",     "return",
+                                     "short",        "signed",        "sizeof",       "static",
+                                     "struct",       "switch",        "template",     "this",
+                                     "throw",        "true",          "try",          "typedef",
+                                     "typeid",       "typename",      "union",        "unsigned",
+                                     "using",        "virtual",       "void",         "volatile",
+                                     "while",        "xor",           "Index",        "Global",
+                                     "Status",       "RandomState",   "Sum",          "Product",
+                                     "Max",          "Min",           "EXTENT",       "SHARED",
+                                     "slice",        "fail",          "philox",       "infinity",
+                                     "power",        "lane",          "row",          "active",
+                                     "first",        "chunk",         "chunks",       "status",
+                                     "first_check",  "random",        "element",      "parts",
+                                     "combined",     "count",         "random_state", "workspace",
+                                     "block_byte",   "place",         "turn",         "threadIdx",
+                                     "blockIdx",     "blockDim",      "gridDim",      "warpSize",
+                                     "exp",          "exp2",          "log",          "log2",
+                                     "log1p",        "expm1",         "sqrt",         "rsqrt",
+                                     "sin",          "cos",           "tan",          "tanh",
+                                     "pow",          "erf",           "erfc",         "normcdf",
+                                     "lgamma",       "fabs",          "fmin",         "fmax",
+                                     "floor",        "draw_normal",   "draw_uniform", "combine_chunks",
+                                     "combine_rows", "combine_lanes", "combine_warp", "Wide",
+                                     "Vector",       "load_wide",     "store_wide",   "pointer_cast",
+                                     "rows_f32",     "rows_f64",      "lanes_f32",    "lanes_f64",
+                                     "unix",         "linux"});
 
 std::string identifier(std::string_view name) {
   std::string text;
@@ -57,7 +84,8 @@ std::string Names::fresh(const std::string& wanted) {
 
 const std::string& Names::symbol(Symbol symbol) const {
   const auto it = symbols_.find(symbol);
-  if (it == symbols_.end()) throw InternalError("a subscript uses '" + symbol.name() + "', which no loop or argument defines");
+  if (it == symbols_.end())
+    throw InternalError("a subscript uses '" + symbol.name() + "', which no loop or argument defines");
   return it->second;
 }
 

@@ -26,7 +26,8 @@ constexpr Field kFields[] = {
 
 std::string known_words() {
   std::string text;
-  for (const Field& field : kFields) text += fmt::format("{}{}={} to {}", text.empty() ? "" : ", ", field.name, field.least, field.most);
+  for (const Field& field : kFields)
+    text += fmt::format("{}{}={} to {}", text.empty() ? "" : ", ", field.name, field.least, field.most);
   return text + "; all are powers of two";
 }
 
@@ -42,7 +43,8 @@ void set(CudaPreference& preference, std::string_view word) {
   const auto value = number(word.substr(std::min(sign + 1, word.size())));
   const bool right = field != std::end(kFields) && value && *value >= field->least && *value <= field->most &&
                      std::has_single_bit(static_cast<unsigned>(*value));
-  if (!right) throw TypeError(fmt::format("'{}' is nothing that a schedule can be told; there are {}", word, known_words()));
+  if (!right)
+    throw TypeError(fmt::format("'{}' is nothing that a schedule can be told; there are {}", word, known_words()));
   preference.*field->value = *value;
 }
 
@@ -64,8 +66,10 @@ CudaPreferences parse_cuda_preferences(std::string_view text) {
     const std::string_view part = text.substr(0, text.find(';'));
     text.remove_prefix(std::min(part.size() + 1, text.size()));
     const std::size_t colon = part.find(':');
-    if (colon == part.npos) preferences.all = parse_cuda_preference(part);
-    else preferences.of_kernels[std::string(part.substr(0, colon))] = parse_cuda_preference(part.substr(colon + 1));
+    if (colon == part.npos)
+      preferences.all = parse_cuda_preference(part);
+    else
+      preferences.of_kernels[std::string(part.substr(0, colon))] = parse_cuda_preference(part.substr(colon + 1));
   }
   return preferences;
 }
@@ -73,7 +77,8 @@ CudaPreferences parse_cuda_preferences(std::string_view text) {
 std::string print(const CudaPreference& preference) {
   std::string text;
   for (const Field& field : kFields) {
-    if (preference.*field.value != 0) text += fmt::format("{}{}={}", text.empty() ? "" : ",", field.name, preference.*field.value);
+    if (preference.*field.value != 0)
+      text += fmt::format("{}{}={}", text.empty() ? "" : ",", field.name, preference.*field.value);
   }
   return text;
 }

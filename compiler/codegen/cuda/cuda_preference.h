@@ -1,5 +1,6 @@
 #pragma once
-// CudaPreference: what is wanted of schedules instead of the cost model's choice: by a user (MOXIE_SCHEDULE), or by the tuner to be tried.
+// CudaPreference: what is wanted of schedules instead of the cost model's choice: by a user (MOXIE_SCHEDULE), or by the
+// tuner to be tried.
 #include <map>
 #include <string>
 #include <string_view>
@@ -27,7 +28,8 @@ struct CudaPreferences {
 
 /// From words such as "team=32,threads=256". Throws TypeError that says which word is wrong, and what there is.
 CudaPreference parse_cuda_preference(std::string_view text);
-/// Parts between semicolons; that of one kernel begins with its name: "threads=128;k_y:team=32,blocks=4". Throws TypeError.
+/// Parts between semicolons; that of one kernel begins with its name: "threads=128;k_y:team=32,blocks=4". Throws
+/// TypeError.
 CudaPreferences parse_cuda_preferences(std::string_view text);
 /// What parse_cuda_preference() takes.
 std::string print(const CudaPreference& preference);

@@ -18,7 +18,8 @@ using cuda_text::ArrayShape;
 using cuda_text::KernelShape;
 
 constexpr int kWarp = 32;
-/// What a thrift stands for. Arrays of one thread may take so many four-byte registers: with the rest of a kernel at most the 255 that a thread has.
+/// What a thrift stands for. Arrays of one thread may take so many four-byte registers: with the rest of a kernel at
+/// most the 255 that a thread has.
 struct Economy {
   std::int64_t array_registers;
   int unroll;
@@ -31,7 +32,8 @@ constexpr std::int64_t kFewElements = 4096;
 constexpr int kReducingLanes = 128, kMapThreads = 256, kBlockTeam = 256;
 /// Beyond so many rounds, a block shares a reduction out instead of a warp.
 constexpr std::int64_t kMostRoundsOfWarp = 1024;
-/// Multiply-adds that a multiprocessor does while it moves a byte: 128 a clock against 20 bytes on an H200. Other GPUs move less.
+/// Multiply-adds that a multiprocessor does while it moves a byte: 128 a clock against 20 bytes on an H200. Other GPUs
+/// move less.
 constexpr double kOperationsPerByte = 6;
 /// Scratch of one lane beyond which a block works on one element of the vector loop at a time.
 constexpr std::int64_t kLaneScratch = 1024;
@@ -49,7 +51,11 @@ std::int64_t extents_product(const ArrayDecl& array) {
 class ScheduleChooser {
  public:
   ScheduleChooser(const LoweredKernel& kernel, const GpuLimits& limits, const CudaPreference& preference, Thrift thrift)
-      : kernel_(kernel), limits_(limits), preference_(preference), economy_(kEconomies[static_cast<int>(thrift)]), shape_(cuda_text::kernel_shape(kernel)) {
+      : kernel_(kernel),
+        limits_(limits),
+        preference_(preference),
+        economy_(kEconomies[static_cast<int>(thrift)]),
+        shape_(cuda_text::kernel_shape(kernel)) {
     schedule_.unroll = economy_.unroll;
   }
 
@@ -66,7 +72,8 @@ class ScheduleChooser {
   const LoopProgram& program() const { return kernel_.program; }
 
   void choose_threads() {
-    if (shape_.lanes_reduce) return choose("lanes combined", wanted_threads(kReducingLanes), 1, "sums along the vector loop");
+    if (shape_.lanes_reduce)
+      return choose("lanes combined", wanted_threads(kReducingLanes), 1, "sums along the vector loop");
     if (!shape_.vector_loop || shared_bytes_per_lane() > kLaneScratch) return choose_block_per_element();
     if (shape_.sample_loop) return choose_rows_of_samples();
     if (const int team = wanted_team(); team > 1) return choose_team(team);
@@ -76,20 +83,25 @@ class ScheduleChooser {
   void choose_block_per_element() {
     schedule_.mapping = CudaMapping::block;
     const int rows = shape_.shared_out.empty() ? 1 : wanted_threads(rows_for(kWarp, 4 * kWarp));
-    choose("block per element", 1, rows, shape_.vector_loop ? fmt::format("{} bytes of scratch per element", shared_bytes_per_lane()) : "no vector loop");
+    choose("block per element", 1, rows,
+           shape_.vector_loop ? fmt::format("{} bytes of scratch per element", shared_bytes_per_lane())
+                              : "no vector loop");
   }
 
   void choose_rows_of_samples() {
     if (shape_.has_partials) {
       const bool many = register_words() > kManyRegisters;
       const int threads = wanted_threads(kWarp * (many ? 4 : 8));
-      return choose("rows of samples", kWarp, threads / kWarp, many ? fmt::format("{} registers of sums per thread", register_words()) : "sums over samples");
+      return choose("rows of samples", kWarp, threads / kWarp,
+                    many ? fmt::format("{} registers of sums per thread", register_words()) : "sums over samples");
     }
     std::string reason = choose_width();
     const auto elements = cuda_text::constant_rounds(kernel_.tiles->range);
-    const std::int64_t lanes = schedule_.width > 1 ? std::bit_ceil(static_cast<std::uint64_t>(*elements / schedule_.width)) : kWarp;
+    const std::int64_t lanes =
+        schedule_.width > 1 ? std::bit_ceil(static_cast<std::uint64_t>(*elements / schedule_.width)) : kWarp;
     schedule_.lanes = static_cast<int>(std::min<std::int64_t>(lanes, kWarp));
-    choose("rows of samples", schedule_.lanes, wanted_threads(kMapThreads) / schedule_.lanes, "elements of samples; " + std::move(reason));
+    choose("rows of samples", schedule_.lanes, wanted_threads(kMapThreads) / schedule_.lanes,
+           "elements of samples; " + std::move(reason));
   }
 
   /// Wide accesses keep more bytes under way, which helps where memory is what a kernel waits for.
@@ -106,13 +118,15 @@ class ScheduleChooser {
   int wanted_team() const {
     if (shape_.reductions.empty() || preference_.team > 0) return shape_.reductions.empty() ? 1 : preference_.team;
     int balance = 0;
-    for (const auto& [loop, sums] : shape_.reductions) balance += cuda_text::contiguous_loads(program(), *loop, shape_.vector_loop->variable);
+    for (const auto& [loop, sums] : shape_.reductions)
+      balance += cuda_text::contiguous_loads(program(), *loop, shape_.vector_loop->variable);
     return balance <= 0 ? 1 : longest_reduction() > kMostRoundsOfWarp ? kBlockTeam : kWarp;
   }
 
   std::int64_t longest_reduction() const {
     std::int64_t longest = 0;
-    for (const auto& [loop, sums] : shape_.reductions) longest = std::max(longest, cuda_text::constant_rounds(loop->range).value_or(INT64_MAX));
+    for (const auto& [loop, sums] : shape_.reductions)
+      longest = std::max(longest, cuda_text::constant_rounds(loop->range).value_or(INT64_MAX));
     return longest;
   }
 
@@ -120,8 +134,10 @@ class ScheduleChooser {
     schedule_.mapping = CudaMapping::team;
     const int lanes = std::max(team, kWarp);
     const std::int64_t rounds = longest_reduction();
-    choose(lanes == kWarp ? "warp per element" : "block per element", lanes, lanes == kWarp ? wanted_threads(kMapThreads) / kWarp : 1,
-           rounds == INT64_MAX ? "reductions of unknown length along the fastest axis" : fmt::format("reductions of {} rounds along the fastest axis", rounds));
+    choose(lanes == kWarp ? "warp per element" : "block per element", lanes,
+           lanes == kWarp ? wanted_threads(kMapThreads) / kWarp : 1,
+           rounds == INT64_MAX ? "reductions of unknown length along the fastest axis"
+                               : fmt::format("reductions of {} rounds along the fastest axis", rounds));
   }
 
   void choose_thread_per_element() {
@@ -129,8 +145,11 @@ class ScheduleChooser {
     schedule_.spread = shares && std::ranges::all_of(shape_.arrays, &ArrayShape::per_thread) && !shape_.has_partials;
     const auto elements = cuda_text::constant_rounds(kernel_.tiles->range);
     const bool many = program().arrays.empty() && (!elements || *elements > kFewElements);
-    if (shares) choose("thread per element", kWarp, rows_for(1, 8), "independent rounds go to rows");
-    else choose("thread per element", many ? wanted_threads(kMapThreads) : kWarp, 1, many ? "many elements" : "few elements, or scratch for each");
+    if (shares)
+      choose("thread per element", kWarp, rows_for(1, 8), "independent rounds go to rows");
+    else
+      choose("thread per element", many ? wanted_threads(kMapThreads) : kWarp, 1,
+             many ? "many elements" : "few elements, or scratch for each");
   }
 
   int wanted_threads(int otherwise) const { return preference_.threads > 0 ? preference_.threads : otherwise; }
@@ -140,10 +159,12 @@ class ScheduleChooser {
     const int full = std::max(1, limits_.threads / threads());
     schedule_.blocks = preference_.blocks > 0 ? preference_.blocks : shape_.has_partials ? kReducingBlocks : full;
     const bool loops = schedule_.mapping == CudaMapping::team ||
-                       (schedule_.mapping == CudaMapping::thread && !shape_.lanes_reduce && !shape_.sample_loop && shape_.shared_out.empty() && program().arrays.empty());
+                       (schedule_.mapping == CudaMapping::thread && !shape_.lanes_reduce && !shape_.sample_loop &&
+                        shape_.shared_out.empty() && program().arrays.empty());
     if (!loops) return;
     const auto elements = cuda_text::constant_rounds(kernel_.tiles->range);
-    const std::int64_t at_once = std::int64_t{schedule_.blocks} * limits_.multiprocessors * elements_per_block(schedule_);
+    const std::int64_t at_once =
+        std::int64_t{schedule_.blocks} * limits_.multiprocessors * elements_per_block(schedule_);
     schedule_.persistent = !elements || *elements > at_once;
   }
 
@@ -156,18 +177,22 @@ class ScheduleChooser {
 
   int rows_for(int least, int most) const {
     const std::int64_t rounds = shape_.shared_rounds > 0 ? shape_.shared_rounds : most;
-    return std::clamp(static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(rounds, most)))), least, most);
+    return std::clamp(static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(rounds, most)))),
+                      least, most);
   }
 
   std::int64_t shared_bytes_per_lane() const {
     std::int64_t bytes = 0;
     for (std::size_t a = 0; a < shape_.arrays.size(); ++a) {
-      if (!shape_.arrays[a].per_thread) bytes += extents_product(program().arrays[a]) * element_bytes(program().arrays[a].dtype);
+      if (!shape_.arrays[a].per_thread)
+        bytes += extents_product(program().arrays[a]) * element_bytes(program().arrays[a].dtype);
     }
     return bytes;
   }
 
-  std::int64_t words(std::size_t a) const { return shape_.arrays[a].elements * element_bytes(program().arrays[a].dtype) / 4; }
+  std::int64_t words(std::size_t a) const {
+    return shape_.arrays[a].elements * element_bytes(program().arrays[a].dtype) / 4;
+  }
 
   bool may_be_registers(std::size_t a) const {
     return shape_.arrays[a].per_thread && shape_.arrays[a].known_subscripts && words(a) <= economy_.array_registers;
@@ -217,12 +242,16 @@ class ScheduleChooser {
 
   std::int64_t array_bytes(std::size_t a) const {
     const ArrayDecl& array = program().arrays[a];
-    return extents_product(array) * element_bytes(array.dtype) * (shape_.arrays[a].per_thread ? threads() : array.varying ? schedule_.lanes : 1);
+    return extents_product(array) * element_bytes(array.dtype) *
+           (shape_.arrays[a].per_thread ? threads()
+            : array.varying             ? schedule_.lanes
+                                        : 1);
   }
 
   /// Tables with a place for each lane that the loop over samples reads again and again.
   void stage_tables() {
-    if (!shape_.sample_loop || schedule_.mapping != CudaMapping::thread || !shape_.vector_loop || schedule_.width > 1) return;
+    if (!shape_.sample_loop || schedule_.mapping != CudaMapping::thread || !shape_.vector_loop || schedule_.width > 1)
+      return;
     for (const BufferId b : tables()) {
       const std::int64_t bytes = schedule_.lanes * table_places(b) * element_bytes(program().buffers[b].dtype);
       if (bytes > shared_left_) continue;
@@ -231,7 +260,8 @@ class ScheduleChooser {
     }
   }
 
-  /// Buffers that are only read, by subscripts that are the vector index on one axis and indices of constant extent on the others.
+  /// Buffers that are only read, by subscripts that are the vector index on one axis and indices of constant extent on
+  /// the others.
   std::vector<BufferId> tables() const {
     std::vector<bool> table(program().buffers.size(), false), other(program().buffers.size(), false);
     cuda_text::visit_statements(shape_.sample_loop->body, [&](const Statement& s) {
@@ -263,8 +293,11 @@ class ScheduleChooser {
     for (std::size_t axis = 0; axis < load.subscripts.size(); ++axis) {
       const Affine& subscript = load.subscripts[axis];
       if (subscript.mentions(shape_.sample_loop->variable)) return false;
-      if (subscript == lane) ++lanes;
-      else if (subscript.mentions(shape_.vector_loop->variable) || !program().buffers[load.buffer].shape[axis].is_constant()) return false;
+      if (subscript == lane)
+        ++lanes;
+      else if (subscript.mentions(shape_.vector_loop->variable) ||
+               !program().buffers[load.buffer].shape[axis].is_constant())
+        return false;
       inner = inner || (subscript != lane && !subscript.is_constant());
     }
     return lanes == 1 && inner && !load.guard;
@@ -282,14 +315,17 @@ class ScheduleChooser {
 std::int64_t extent_of(const Range& range, const DimValues& dims) {
   const auto value = [&](Symbol symbol) { return dims.at(symbol.name()); };
   std::optional<std::int64_t> low, high;
-  for (const Bound& b : range.lows) low = std::max(low.value_or(INT64_MIN), ceil_div(b.value.evaluate(value), b.divisor));
-  for (const Bound& b : range.highs) high = std::min(high.value_or(INT64_MAX), floor_div(b.value.evaluate(value), b.divisor));
+  for (const Bound& b : range.lows)
+    low = std::max(low.value_or(INT64_MIN), ceil_div(b.value.evaluate(value), b.divisor));
+  for (const Bound& b : range.highs)
+    high = std::min(high.value_or(INT64_MAX), floor_div(b.value.evaluate(value), b.divisor));
   return low && high ? std::max<std::int64_t>(0, *high - *low + 1) : 0;
 }
 
 }  // namespace
 
-CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits, const CudaPreference& preference, bool wide_index, Thrift thrift) {
+CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits,
+                                  const CudaPreference& preference, bool wide_index, Thrift thrift) {
   CudaSchedule schedule = ScheduleChooser(for_threads(kernel), limits, preference, thrift).run();
   schedule.wide_index = wide_index;
   return schedule;
@@ -297,17 +333,22 @@ CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& 
 
 int elements_per_block(const CudaSchedule& schedule) {
   switch (schedule.mapping) {
-    case CudaMapping::thread: return schedule.lanes * schedule.width;
-    case CudaMapping::team: return schedule.rows;
-    case CudaMapping::block: return 1;
+    case CudaMapping::thread:
+      return schedule.lanes * schedule.width;
+    case CudaMapping::team:
+      return schedule.rows;
+    case CudaMapping::block:
+      return 1;
   }
   throw InternalError("unknown mapping of a kernel to threads");
 }
 
-CudaGrid choose_cuda_grid(const LoweredKernel& kernel, const CudaSchedule& schedule, const GpuLimits& limits, const DimValues& dims) {
+CudaGrid choose_cuda_grid(const LoweredKernel& kernel, const CudaSchedule& schedule, const GpuLimits& limits,
+                          const DimValues& dims) {
   CudaGrid grid;
   const std::int64_t fitting = std::int64_t{schedule.blocks} * limits.multiprocessors;
-  if (const auto& tiles = tiles_for_threads(kernel)) grid.tiles = ceil_div(extent_of(tiles->range, dims), elements_per_block(schedule));
+  if (const auto& tiles = tiles_for_threads(kernel))
+    grid.tiles = ceil_div(extent_of(tiles->range, dims), elements_per_block(schedule));
   if (schedule.persistent) grid.tiles = std::min(grid.tiles, fitting);
   const std::int64_t wanted = std::max<std::int64_t>(1, fitting / std::max<std::int64_t>(grid.tiles, 1));
   if (kernel.chunks) {
@@ -322,10 +363,13 @@ CudaGrid choose_cuda_grid(const LoweredKernel& kernel, const CudaSchedule& sched
 
 std::string print(const CudaSchedule& schedule) {
   constexpr const char* kPlaces[] = {"registers", "shared memory", "device memory"};
-  std::string text = fmt::format("{}: {} lanes x {} rows; {}", schedule.name, schedule.lanes, schedule.rows, schedule.reason);
-  for (std::size_t a = 0; a < schedule.arrays.size(); ++a) text += fmt::format("; scratch {} in {}", a, kPlaces[static_cast<int>(schedule.arrays[a])]);
+  std::string text =
+      fmt::format("{}: {} lanes x {} rows; {}", schedule.name, schedule.lanes, schedule.rows, schedule.reason);
+  for (std::size_t a = 0; a < schedule.arrays.size(); ++a)
+    text += fmt::format("; scratch {} in {}", a, kPlaces[static_cast<int>(schedule.arrays[a])]);
   if (schedule.width > 1) text += fmt::format("; {} neighbours a thread", schedule.width);
-  if (schedule.persistent) text += fmt::format("; at most {} blocks per multiprocessor go through the elements", schedule.blocks);
+  if (schedule.persistent)
+    text += fmt::format("; at most {} blocks per multiprocessor go through the elements", schedule.blocks);
   if (schedule.unroll > 0) text += fmt::format("; loops unrolled by {}", schedule.unroll);
   if (!schedule.staged.empty()) text += fmt::format("; {} tables staged in shared memory", schedule.staged.size());
   return text;

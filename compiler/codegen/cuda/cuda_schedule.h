@@ -1,8 +1,9 @@
 #pragma once
 // CudaSchedule: how the loops of a kernel become blocks and threads of a GPU. Data: printable, comparable, overridable.
 //
-// A block has `lanes` x `rows` threads (threadIdx.x, threadIdx.y); CudaMapping says what they stand for. Sums over samples are kept per thread,
-// combined over the rows of a block in shared memory, and over blocks by a second launch, always in the same order.
+// A block has `lanes` x `rows` threads (threadIdx.x, threadIdx.y); CudaMapping says what they stand for. Sums over
+// samples are kept per thread, combined over the rows of a block in shared memory, and over blocks by a second launch,
+// always in the same order.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,9 +30,11 @@ enum class ArrayPlace : std::uint8_t {
 
 /// Who computes an element of the vector loop.
 enum class CudaMapping : std::uint8_t {
-  /// A lane. Neighbours read neighbouring elements; rows share out the loop over samples or, where there is none, loops whose rounds are independent.
+  /// A lane. Neighbours read neighbouring elements; rows share out the loop over samples or, where there is none, loops
+  /// whose rounds are independent.
   thread,
-  /// The lanes of a row together: they share out loops whose rounds are independent, and reductions. Every row has an element of its own.
+  /// The lanes of a row together: they share out loops whose rounds are independent, and reductions. Every row has an
+  /// element of its own.
   team,
   /// All rows of a block together: they share out loops whose rounds are independent, and scratch.
   block,
@@ -42,14 +45,14 @@ struct CudaSchedule {
   CudaMapping mapping = CudaMapping::thread;
   int lanes = 32;
   int rows = 1;
-  int width = 1;                  // neighbouring elements that a thread has of each sample
-  bool persistent = false;        // as many blocks as fit the GPU go through the elements of the vector loop
-  int blocks = 2;                 // per multiprocessor, where a launch is fitted to the GPU
-  bool spread = false;            // independent rounds go to gridDim.y blocks too
-  bool wide_index = false;        // 64-bit subscripts
-  int unroll = 0;                 // of loops that need not be unrolled; 0: as the compiler likes
-  std::vector<ArrayPlace> arrays; // of the kernel's LoopProgram
-  std::vector<BufferId> staged;   // tables copied to shared memory before the loop over samples
+  int width = 1;                   // neighbouring elements that a thread has of each sample
+  bool persistent = false;         // as many blocks as fit the GPU go through the elements of the vector loop
+  int blocks = 2;                  // per multiprocessor, where a launch is fitted to the GPU
+  bool spread = false;             // independent rounds go to gridDim.y blocks too
+  bool wide_index = false;         // 64-bit subscripts
+  int unroll = 0;                  // of loops that need not be unrolled; 0: as the compiler likes
+  std::vector<ArrayPlace> arrays;  // of the kernel's LoopProgram
+  std::vector<BufferId> staged;    // tables copied to shared memory before the loop over samples
   std::int64_t workspace_bytes_per_block = 0;
   std::string reason;
   bool operator==(const CudaSchedule&) const = default;
@@ -60,7 +63,8 @@ enum class Thrift : std::uint8_t { none, some, most };
 inline constexpr Thrift kThrifts[] = {Thrift::none, Thrift::some, Thrift::most};
 
 /// Depends on what is known when compiling only, so that a batch of another size needs no new code.
-CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits, const CudaPreference& preference = {}, bool wide_index = false,
+CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& limits,
+                                  const CudaPreference& preference = {}, bool wide_index = false,
                                   Thrift thrift = Thrift::none);
 /// Elements of the vector loop that a block computes at once.
 int elements_per_block(const CudaSchedule& schedule);
@@ -71,6 +75,7 @@ struct CudaGrid {
   std::int64_t tiles = 1, chunks = 1;
   bool operator==(const CudaGrid&) const = default;
 };
-CudaGrid choose_cuda_grid(const LoweredKernel& kernel, const CudaSchedule& schedule, const GpuLimits& limits, const DimValues& dims);
+CudaGrid choose_cuda_grid(const LoweredKernel& kernel, const CudaSchedule& schedule, const GpuLimits& limits,
+                          const DimValues& dims);
 
 }  // namespace moxie

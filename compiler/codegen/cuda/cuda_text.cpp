@@ -53,13 +53,19 @@ std::string spelled(const CudaParameter& parameter, const LoopProgram& program, 
   switch (parameter.kind) {
     case Kind::buffer: {
       const BufferDecl& buffer = program.buffers[parameter.index];
-      return fmt::format("Global<{}{}> {}", buffer.written ? "" : "const ", cuda_text::type_name(buffer.dtype), names.buffer(static_cast<BufferId>(parameter.index)));
+      return fmt::format("Global<{}{}> {}", buffer.written ? "" : "const ", cuda_text::type_name(buffer.dtype),
+                         names.buffer(static_cast<BufferId>(parameter.index)));
     }
-    case Kind::argument: return "const Index " + names.symbol(Symbol::dim(parameter.name));
-    case Kind::workspace: return "Global<unsigned char> workspace";
-    case Kind::random: return "Global<const RandomState> random";
-    case Kind::status: return "Global<Status> status";
-    case Kind::first_check: return "const long long first_check";
+    case Kind::argument:
+      return "const Index " + names.symbol(Symbol::dim(parameter.name));
+    case Kind::workspace:
+      return "Global<unsigned char> workspace";
+    case Kind::random:
+      return "Global<const RandomState> random";
+    case Kind::status:
+      return "Global<Status> status";
+    case Kind::first_check:
+      return "const long long first_check";
   }
   return {};
 }
@@ -71,12 +77,15 @@ std::string joined(const Range& range, const Spell& spell) {
   return text;
 }
 
-std::string entry_point(const CudaKernel& kernel, const LoopProgram& program, const CudaSchedule& schedule, CudaWriter& writer, const std::string& body) {
+std::string entry_point(const CudaKernel& kernel, const LoopProgram& program, const CudaSchedule& schedule,
+                        CudaWriter& writer, const std::string& body) {
   std::string text;
   for (const std::string& definition : program.comments) text += comment(definition);
   text += comment(print(schedule));
-  text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}, 1)\n{}(\n    {}) {{\n", schedule.lanes * schedule.rows, kernel.entry,
-                      joined(kernel.parameters, [&](const CudaParameter& p) { return spelled(p, program, writer.names()); }));
+  text += fmt::format(
+      "extern \"C\" __global__ void __launch_bounds__({}, 1)\n{}(\n    {}) {{\n", schedule.lanes * schedule.rows,
+      kernel.entry,
+      joined(kernel.parameters, [&](const CudaParameter& p) { return spelled(p, program, writer.names()); }));
   return text + body + "}\n";
 }
 
@@ -90,34 +99,45 @@ using Combination = std::pair<ReduceKind, DType>;
 /// Finds the tensor of the element first, so that the code of the combination stands there once.
 std::string combine_one_of(const std::vector<Combined>& tensors, const Combination& combination) {
   std::string text;
-  for (const auto& [result, parts, count] : tensors) text += fmt::format("    EXTENT({1}, chunks * {2});\n    EXTENT({0}, {2});\n", result, parts, count);
+  for (const auto& [result, parts, count] : tensors)
+    text += fmt::format("    EXTENT({1}, chunks * {2});\n    EXTENT({0}, {2});\n", result, parts, count);
   const auto& [result, parts, count] = tensors.front();
-  text += fmt::format("    auto parts = {1};\n    auto combined = {0};\n    long long count = {2};\n", result, parts, count);
+  text += fmt::format("    auto parts = {1};\n    auto combined = {0};\n    long long count = {2};\n", result, parts,
+                      count);
   for (std::size_t k = 1; k < tensors.size(); ++k) {
-    text += fmt::format("    if (element >= count) {{\n      element -= count;\n      parts = {1};\n      combined = {0};\n      count = {2};\n    }}\n", tensors[k].result,
-                        tensors[k].parts, tensors[k].count);
+    text += fmt::format(
+        "    if (element >= count) {{\n      element -= count;\n      parts = {1};\n      combined = {0};\n      count "
+        "= {2};\n    }}\n",
+        tensors[k].result, tensors[k].parts, tensors[k].count);
   }
-  return text + fmt::format("    if (element < count) combined[element] = combine_chunks<{}, {}>(parts, element, count, chunks);\n", cuda_text::combination_name(combination.first),
-                            cuda_text::type_name(combination.second));
+  return text +
+         fmt::format(
+             "    if (element < count) combined[element] = combine_chunks<{}, {}>(parts, element, count, chunks);\n",
+             cuda_text::combination_name(combination.first), cuda_text::type_name(combination.second));
 }
 
 /// Every thread combines the partial results of one element, in double and in the order of the chunks.
 std::string combine_entry_point(const CudaKernel& kernel, const LoweredKernel& lowered, cuda_text::Names& names) {
   std::map<Combination, std::vector<Combined>> combinations;
-  std::string signature, body = fmt::format("  long long element = blockIdx.x * {}ll + threadIdx.x;\n", kCombineThreads);
+  std::string signature,
+      body = fmt::format("  long long element = blockIdx.x * {}ll + threadIdx.x;\n", kCombineThreads);
   for (const BufferId b : kernel.combined) {
     const DType dtype = lowered.program.buffers[b].dtype;
     const std::string name = names.buffer(b);
     const Combined tensor{name, names.fresh(name + "_parts"), names.fresh(name + "_count")};
-    signature += fmt::format("Global<const {0}> {1}, Global<{0}> {2}, const long long {3},\n    ", cuda_text::type_name(dtype), tensor.parts, tensor.result, tensor.count);
+    signature += fmt::format("Global<const {0}> {1}, Global<{0}> {2}, const long long {3},\n    ",
+                             cuda_text::type_name(dtype), tensor.parts, tensor.result, tensor.count);
     combinations[{*lowered.uses[b].partial, dtype}].push_back(tensor);
   }
   for (const auto& [combination, tensors] : combinations) {
     const bool more = combination != combinations.rbegin()->first;
-    body += "  {\n" + combine_one_of(tensors, combination) + (more ? "    if (element < count) return;\n    element -= count;\n" : "") + "  }\n";
+    body += "  {\n" + combine_one_of(tensors, combination) +
+            (more ? "    if (element < count) return;\n    element -= count;\n" : "") + "  }\n";
   }
-  return fmt::format("\n// The parts that the blocks along gridDim.y left are combined.\nextern \"C\" __global__ void __launch_bounds__({})\n{}(\n    {}const long long chunks) {{\n{}}}\n",
-                     kCombineThreads, kernel.combine_entry, signature, body);
+  return fmt::format(
+      "\n// The parts that the blocks along gridDim.y left are combined.\nextern \"C\" __global__ void "
+      "__launch_bounds__({})\n{}(\n    {}const long long chunks) {{\n{}}}\n",
+      kCombineThreads, kernel.combine_entry, signature, body);
 }
 
 }  // namespace

@@ -9,14 +9,16 @@
 
 namespace moxie {
 
-/// One parameter of the entry point, in order. Integers are passed as 64 bits, everything else is a pointer to device memory.
+/// One parameter of the entry point, in order. Integers are passed as 64 bits, everything else is a pointer to device
+/// memory.
 struct CudaParameter {
   enum class Kind : std::uint8_t {
-    buffer,     // `index` of the kernel's LoopProgram; of a buffer with partial results: those, if gridDim.y > 1, else the tensor itself
-    argument,   // the integer argument `name`: a dynamic dim, or the step of a scan
-    workspace,  // workspace_bytes_per_block for each block
-    random,     // CudaRandomState
-    status,     // KernelStatus, one for all kernels of a Program: the first failure stays
+    buffer,  // `index` of the kernel's LoopProgram; of a buffer with partial results: those, if gridDim.y > 1, else the
+             // tensor itself
+    argument,     // the integer argument `name`: a dynamic dim, or the step of a scan
+    workspace,    // workspace_bytes_per_block for each block
+    random,       // CudaRandomState
+    status,       // KernelStatus, one for all kernels of a Program: the first failure stays
     first_check,  // the number that the kernel's first check has in there
   };
   Kind kind;
@@ -33,9 +35,9 @@ struct CudaRandomState {
 struct CudaKernel {
   std::string entry;
   std::vector<CudaParameter> parameters;
-  /// The second launch, where a loop over samples writes partial results and gridDim.y > 1; else empty. One thread per element, blocks of
-  /// kCombineThreads along x for all elements of all tensors. Parameters: for each of `combined` the partial results, the tensor, and the number of
-  /// its elements (64 bits); last the number of chunks (64 bits).
+  /// The second launch, where a loop over samples writes partial results and gridDim.y > 1; else empty. One thread per
+  /// element, blocks of kCombineThreads along x for all elements of all tensors. Parameters: for each of `combined` the
+  /// partial results, the tensor, and the number of its elements (64 bits); last the number of chunks (64 bits).
   std::string combine_entry;
   std::vector<BufferId> combined;
   std::string text;           // complete: fragments first

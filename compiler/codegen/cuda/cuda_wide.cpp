@@ -1,4 +1,5 @@
-// Maps whose threads have several neighbouring elements of each sample: loads and stores of all of them at once, and loops over them in between.
+// Maps whose threads have several neighbouring elements of each sample: loads and stores of all of them at once, and
+// loops over them in between.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,8 +52,10 @@ void CudaWriter::write_wide_run(std::span<const Statement> run, const std::set<V
   for (const Statement& statement : run) {
     const Traced traced(*this, statement);
     const auto* let = std::get_if<stmt::Let>(&statement);
-    if (let && !program().values.at(let->id).varying) write(*let);
-    else varies = true;
+    if (let && !program().values.at(let->id).varying)
+      write(*let);
+    else
+      varies = true;
     if (let && program().values.at(let->id).varying) prepare_wide(let->id, kept.contains(let->id));
     if (const auto* store = std::get_if<stmt::Store>(&statement)) prepare_wide(*store);
   }
@@ -82,8 +85,8 @@ void CudaWriter::prepare_wide(ValueId id, bool kept) {
   const BufferDecl* source = load && !load->guard ? &program().buffers.at(load->buffer) : nullptr;
   if (source && !source->written && is_wide(*source, load->subscripts, vector_->variable, schedule_.width)) {
     const std::string name = names_.fresh(source->name + "_wide");
-    line(fmt::format("const {} {} = load_wide<{}>({}, {});", wide_type(source->dtype), name, schedule_.width, names_.buffer(load->buffer),
-                     offset(*source, load->subscripts)));
+    line(fmt::format("const {} {} = load_wide<{}>({}, {});", wide_type(source->dtype), name, schedule_.width,
+                     names_.buffer(load->buffer), offset(*source, load->subscripts)));
     wide_loads_[id] = fmt::format("{}[{}]", name, neighbour_);
   }
   if (!kept || inlining_(id)) return;
@@ -100,10 +103,13 @@ void CudaWriter::prepare_wide(const stmt::Store& store) {
 void CudaWriter::finish_wide(const stmt::Store& store) {
   comment(kernel_.uses.at(store.buffer).source);
   const std::string condition = guard();
-  line(fmt::format("{}store_wide({}, {}, {});", condition.empty() ? "" : "if (" + condition + ") ", names_.buffer(store.buffer),
-                   offset(program().buffers.at(store.buffer), store.subscripts), wide_stores_.at(&store)));
+  line(fmt::format("{}store_wide({}, {}, {});", condition.empty() ? "" : "if (" + condition + ") ",
+                   names_.buffer(store.buffer), offset(program().buffers.at(store.buffer), store.subscripts),
+                   wide_stores_.at(&store)));
 }
 
-std::string CudaWriter::wide_type(DType dtype) const { return fmt::format("Wide<{}, {}>", type_name(dtype), schedule_.width); }
+std::string CudaWriter::wide_type(DType dtype) const {
+  return fmt::format("Wide<{}, {}>", type_name(dtype), schedule_.width);
+}
 
 }  // namespace moxie::cuda_text

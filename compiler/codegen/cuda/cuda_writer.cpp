@@ -14,7 +14,8 @@ namespace {
 /// Longer expressions get a name.
 constexpr std::size_t kLongestInlined = 90;
 constexpr int kWarp = 32;
-/// A loop inside of unrolled loops is not unrolled too, where that would make more copies of its body: compilers take seconds, and all registers.
+/// A loop inside of unrolled loops is not unrolled too, where that would make more copies of its body: compilers take
+/// seconds, and all registers.
 constexpr std::int64_t kMostCopies = 512, kUnknownRounds = 16;
 
 /// Where each var is set first, if nothing outside of that block touches it.
@@ -40,8 +41,10 @@ class FirstSets {
   void touch(VarId var, const stmt::SetVar* set) {
     const auto [it, fresh] = first_.try_emplace(var, First{set, blocks_.back()});
     First& first = it->second;
-    if (fresh) first.alone = set != nullptr;
-    else first.alone = first.alone && std::ranges::find(blocks_, first.block) != blocks_.end();
+    if (fresh)
+      first.alone = set != nullptr;
+    else
+      first.alone = first.alone && std::ranges::find(blocks_, first.block) != blocks_.end();
   }
 
   void visit(const Block& block) {
@@ -97,7 +100,9 @@ std::string CudaWriter::write() {
 
 // ---- lines ----
 
-void CudaWriter::line(const std::string& text) { out_ += std::string(static_cast<std::size_t>(2 * indent_), ' ') + text + "\n"; }
+void CudaWriter::line(const std::string& text) {
+  out_ += std::string(static_cast<std::size_t>(2 * indent_), ' ') + text + "\n";
+}
 
 void CudaWriter::open_scope(const std::string& head) {
   line(head);
@@ -122,19 +127,22 @@ std::string CudaWriter::guard() const {
 std::string CudaWriter::guard_of_array(const stmt::StoreArray& s) const {
   if (shape_.arrays.at(s.array).per_thread) return "";
   std::string text = is_uniform() && schedule_.rows > 1 ? "row == 0" : "";
-  if (!program().arrays.at(s.array).varying && schedule_.lanes > 1) text += text.empty() ? "lane == 0" : " && lane == 0";
+  if (!program().arrays.at(s.array).varying && schedule_.lanes > 1)
+    text += text.empty() ? "lane == 0" : " && lane == 0";
   return text;
 }
 
 /// Whether other threads of the block may touch the array.
 bool CudaWriter::is_common(ArrayId array) const {
-  return !shape_.arrays.at(array).per_thread && (schedule_.rows > 1 || (schedule_.lanes > 1 && !program().arrays.at(array).varying));
+  return !shape_.arrays.at(array).per_thread &&
+         (schedule_.rows > 1 || (schedule_.lanes > 1 && !program().arrays.at(array).varying));
 }
 
 CudaWriter::Touched CudaWriter::touched(const Block& block) const {
   Touched result;
   visit_statements(block, [&](const Statement& s) {
-    if (const auto* store = std::get_if<stmt::StoreArray>(&s); store && is_common(store->array)) result.writes.insert(store->array);
+    if (const auto* store = std::get_if<stmt::StoreArray>(&s); store && is_common(store->array))
+      result.writes.insert(store->array);
     const auto* let = std::get_if<stmt::Let>(&s);
     const auto* load = let ? std::get_if<op::LoadArray>(&program().values.at(let->id).operation) : nullptr;
     if (load && is_common(load->array)) result.reads.insert(load->array);
@@ -195,9 +203,11 @@ std::vector<int> CudaWriter::origins(const Statement& statement) const {
 
 void CudaWriter::write(const stmt::Let& s) {
   const Value& value = program().values.at(s.id);
-  if (const auto* load = std::get_if<op::LoadArray>(&value.operation); load && is_common(load->array)) wait_for({{load->array}, {}});
+  if (const auto* load = std::get_if<op::LoadArray>(&value.operation); load && is_common(load->array))
+    wait_for({{load->array}, {}});
   std::string text = this->text(s.id);
-  const bool literal = std::holds_alternative<op::Constant>(value.operation) || std::holds_alternative<op::Number>(value.operation);
+  const bool literal =
+      std::holds_alternative<op::Constant>(value.operation) || std::holds_alternative<op::Number>(value.operation);
   if (inlining_(s.id) && (literal || text.size() <= kLongestInlined)) {
     value_texts_[s.id] = std::move(text);
     return;
@@ -211,7 +221,8 @@ void CudaWriter::write(const stmt::Let& s) {
 std::optional<std::string> CudaWriter::added_to(ValueId id, const std::string& held) const {
   if (!inlining_(id) || value_texts_.at(id).empty()) return std::nullopt;
   const auto* call = std::get_if<op::Call>(&program().values.at(id).operation);
-  if (!call || call->function->name != "+" || call->args.size() != 2 || operand(call->args[0]) != held) return std::nullopt;
+  if (!call || call->function->name != "+" || call->args.size() != 2 || operand(call->args[0]) != held)
+    return std::nullopt;
   return without_parentheses(operand(call->args[1]));
 }
 
@@ -219,7 +230,8 @@ void CudaWriter::write(const stmt::SetVar& s) {
   const std::string name = Names::var(s.var);
   if (const auto summand = added_to(s.value, name)) return line(fmt::format("{} += {};", name, *summand));
   const bool declare = first_sets_.contains(&s);
-  line(fmt::format("{}{} = {};", declare ? type_name(program().vars.at(s.var).type) + " " : "", name, without_parentheses(operand(s.value))));
+  line(fmt::format("{}{} = {};", declare ? type_name(program().vars.at(s.var).type) + " " : "", name,
+                   without_parentheses(operand(s.value))));
 }
 
 void CudaWriter::write(const stmt::Store& s) {
@@ -229,12 +241,14 @@ void CudaWriter::write(const stmt::Store& s) {
   if (partial && shape_.combines_rows() && schedule_.rows > 1) {
     const std::string name = names_.fresh(buffer.name + "_all");
     const ValueType type = program().values.at(s.value).type;
-    line(fmt::format("const {} {} = combine_rows<{}, {}, {}>({}, rows_{}, turn);", type_name(type), name, combination_name(*partial), schedule_.lanes,
-                     schedule_.rows, number_operand(s.value), type == ValueType::f32 ? "f32" : "f64"));
+    line(fmt::format("const {} {} = combine_rows<{}, {}, {}>({}, rows_{}, turn);", type_name(type), name,
+                     combination_name(*partial), schedule_.lanes, schedule_.rows, number_operand(s.value),
+                     type == ValueType::f32 ? "f32" : "f64"));
     value = name;
   }
   const std::string condition = guard();
-  line(fmt::format("{}{} = {};", condition.empty() ? "" : "if (" + condition + ") ", element(buffer, names_.buffer(s.buffer), s.subscripts), value));
+  line(fmt::format("{}{} = {};", condition.empty() ? "" : "if (" + condition + ") ",
+                   element(buffer, names_.buffer(s.buffer), s.subscripts), value));
 }
 
 void CudaWriter::write(const stmt::StoreArray& s) {
@@ -249,15 +263,20 @@ void CudaWriter::write(const stmt::Check& s) {
   const std::string condition = guard();
   std::string coordinates;
   for (std::size_t k = 0; k < 4; ++k) coordinates += ", " + (k < s.coordinates.size() ? affine(s.coordinates[k]) : "0");
-  line(fmt::format("if ({}{}) fail(status, first_check + {}{}, {});", condition.empty() ? "" : condition + " && ", operand(s.bad), s.check, coordinates, operand(s.value)));
+  line(fmt::format("if ({}{}) fail(status, first_check + {}{}, {});", condition.empty() ? "" : condition + " && ",
+                   operand(s.bad), s.check, coordinates, operand(s.value)));
 }
 
 void CudaWriter::write(const stmt::For& s) {
   const std::string name = names_.open(s);
-  if (s.vector) write_vector_loop(s, name);
-  else if (shape_.shared_out.contains(&s)) write_shared_out(s, name);
-  else if (shared_reductions().contains(&s)) write_reduction(s, name);
-  else write_serial(s, name);
+  if (s.vector)
+    write_vector_loop(s, name);
+  else if (shape_.shared_out.contains(&s))
+    write_shared_out(s, name);
+  else if (shared_reductions().contains(&s))
+    write_reduction(s, name);
+  else
+    write_serial(s, name);
   names_.close(s);
 }
 
@@ -265,12 +284,15 @@ void CudaWriter::write_vector_loop(const stmt::For& s, const std::string& name) 
   vector_ = &s;
   if (shape_.lanes_reduce) {
     const auto [low, high] = write_chunk_bounds(name, kernel_.chunks->range);
-    open_scope(fmt::format("for (Index {0} = {1}{2}; {0} < {3}; {0} += {4}) {{", name, low, schedule_.lanes > 1 ? " + lane" : "", high, schedule_.lanes));
+    open_scope(fmt::format("for (Index {0} = {1}{2}; {0} < {3}; {0} += {4}) {{", name, low,
+                           schedule_.lanes > 1 ? " + lane" : "", high, schedule_.lanes));
   } else {
     open_elements(name);
   }
-  if (schedule_.width > 1) neighbour_ = names_.fresh("k"), write_wide(s.body);
-  else write(s.body);
+  if (schedule_.width > 1)
+    neighbour_ = names_.fresh("k"), write_wide(s.body);
+  else
+    write(s.body);
   close_scope();
   vector_ = nullptr;
 }
@@ -284,14 +306,19 @@ void CudaWriter::open_elements(const std::string& name) {
   std::string begin = start + of_block;
   if (schedule_.persistent) {
     const std::string block = names_.fresh(name + "_of_block");
-    open_scope(fmt::format("for (Index {0} = {1}; {2}; {0} += gridDim.x * {3}) {{", block, begin, within(block, range), count));
+    open_scope(fmt::format("for (Index {0} = {1}; {2}; {0} += gridDim.x * {3}) {{", block, begin, within(block, range),
+                           count));
     begin = block;
   } else {
     open_scope("{");
   }
   if (schedule_.mapping == CudaMapping::block) return line(fmt::format("const Index {} = {};", name, begin));
   const bool team = schedule_.mapping == CudaMapping::team;
-  const std::string own = !team ? (schedule_.lanes == 1 ? "" : width > 1 ? fmt::format(" + lane * {}", width) : " + lane") : schedule_.rows > 1 ? " + row" : "";
+  const std::string own = !team                ? (schedule_.lanes == 1 ? ""
+                                                  : width > 1          ? fmt::format(" + lane * {}", width)
+                                                                       : " + lane")
+                          : schedule_.rows > 1 ? " + row"
+                                               : "";
   const std::string wanted = names_.fresh(name + "_of_" + (team ? "team" : "lane"));
   // Threads beyond the end do as the last ones do, and store nothing.
   line(fmt::format("const Index {} = {}{};", wanted, begin, own));
@@ -305,10 +332,12 @@ void CudaWriter::open_elements(const std::string& name) {
 std::pair<std::string, std::string> CudaWriter::write_chunk_bounds(const std::string& name, const Range& range) {
   const std::string low = first(range), high = extreme(range.highs, false);
   const std::string count = low == "0" ? fmt::format("({}) + 1", high) : fmt::format("({}) - ({}) + 1", high, low);
-  const std::string rounds = names_.fresh(name + "_rounds"), begin = names_.fresh(name + "_low"), end = names_.fresh(name + "_high");
+  const std::string rounds = names_.fresh(name + "_rounds"), begin = names_.fresh(name + "_low"),
+                    end = names_.fresh(name + "_high");
   line(fmt::format("const long long {} = greatest<long long>(0, {});", rounds, count));
   for (const auto& [bound, number] : {std::pair{begin, "chunk"}, std::pair{end, "(chunk + 1)"}}) {
-    line(fmt::format("const Index {} = {}Index({} * {} / chunks);", bound, low == "0" ? "" : low + " + ", rounds, number));
+    line(fmt::format("const Index {} = {}Index({} * {} / chunks);", bound, low == "0" ? "" : low + " + ", rounds,
+                     number));
   }
   return {begin, end};
 }
@@ -320,18 +349,23 @@ void CudaWriter::write_shared_out(const stmt::For& s, const std::string& name) {
   const std::string own = sharers == 1 ? "" : team ? "lane" : "row";
   const std::string row = spread ? fmt::format("Index(blockIdx.y) * {} + {}", sharers, own.empty() ? "0" : own) : own;
   const std::string step = spread ? fmt::format("{} * gridDim.y", sharers) : std::to_string(sharers);
-  const auto plus_row = [&](const std::string& low) { return row.empty() ? low : low == "0" ? row : low + " + " + row; };
+  const auto plus_row = [&](const std::string& low) {
+    return row.empty() ? low : low == "0" ? row : low + " + " + row;
+  };
   std::string head;
   if (&s == shape_.sample_loop) {
     const auto [low, high] = write_chunk_bounds(name, kernel_.chunks->range);
     head = fmt::format("for (Index {0} = {1}; {0} < {2}; {0} += {3}) {{", name, plus_row(low), high, step);
   } else {
-    head = fmt::format("for (Index {0} = {1}; {2}; {0} += {3}) {{", name, plus_row(first(s.range)), within(name, s.range), step);
+    head = fmt::format("for (Index {0} = {1}; {2}; {0} += {3}) {{", name, plus_row(first(s.range)),
+                       within(name, s.range), step);
   }
   shared_out_ = &s;
   open_scope(head);
-  if (schedule_.width > 1) write_wide(s.body);
-  else write(s.body);
+  if (schedule_.width > 1)
+    write_wide(s.body);
+  else
+    write(s.body);
   close_scope();
   shared_out_ = nullptr;
 }
@@ -345,10 +379,13 @@ const Reductions& CudaWriter::shared_reductions() const {
 /// Every lane adds up some of the rounds; then all of them have the whole.
 void CudaWriter::write_reduction(const stmt::For& s, const std::string& name) {
   const std::string low = first(s.range);
-  open_scope(fmt::format("for (Index {0} = {1}lane; {2}; {0} += {3}) {{", name, low == "0" ? "" : low + " + ", within(name, s.range), schedule_.lanes));
+  open_scope(fmt::format("for (Index {0} = {1}lane; {2}; {0} += {3}) {{", name, low == "0" ? "" : low + " + ",
+                         within(name, s.range), schedule_.lanes));
   write(s.body);
   close_scope();
-  for (const Accumulation& sum : shared_reductions().at(&s)) line(fmt::format("{0} = {1};", Names::var(sum.var), combined_over_lanes(sum.kind, program().vars.at(sum.var).type, Names::var(sum.var))));
+  for (const Accumulation& sum : shared_reductions().at(&s))
+    line(fmt::format("{0} = {1};", Names::var(sum.var),
+                     combined_over_lanes(sum.kind, program().vars.at(sum.var).type, Names::var(sum.var))));
 }
 
 /// A round may touch what the round before it touched, so that the threads wait at its end.
@@ -362,9 +399,12 @@ void CudaWriter::write_serial(const stmt::For& s, const std::string& name) {
   }
   const std::int64_t rounds = constant_rounds(s.range).value_or(kUnknownRounds);
   const bool unroll = unrolled_.contains(s.variable);
-  if (unroll) line("#pragma unroll");
-  else if (schedule_.unroll > 0) line(fmt::format("#pragma unroll {}", schedule_.unroll));
-  else if (copies_ > 1 && copies_ * rounds > kMostCopies) line("#pragma unroll 1");
+  if (unroll)
+    line("#pragma unroll");
+  else if (schedule_.unroll > 0)
+    line(fmt::format("#pragma unroll {}", schedule_.unroll));
+  else if (copies_ > 1 && copies_ * rounds > kMostCopies)
+    line("#pragma unroll 1");
   const std::int64_t copies = std::exchange(copies_, unroll ? copies_ * std::max<std::int64_t>(rounds, 1) : copies_);
   open_scope(fmt::format("for (Index {0} = {1}; {2}; ++{0}) {{", name, first(s.range), within(name, s.range)));
   write(s.body);

@@ -120,7 +120,8 @@ class CudaWriter {
   std::string within(const std::string& name, const Range& range) const;
   std::string bound(const Bound& bound, bool round_up) const;
   std::string extreme(const std::vector<Bound>& bounds, bool is_low) const;
-  std::string stride(const std::vector<Affine>& shape, const std::vector<std::uint32_t>& layout, std::size_t axis) const;
+  std::string stride(const std::vector<Affine>& shape, const std::vector<std::uint32_t>& layout,
+                     std::size_t axis) const;
   std::string offset(const BufferDecl& buffer, const std::vector<Affine>& subscripts) const;
   std::string element(const BufferDecl& buffer, const std::string& name, const std::vector<Affine>& subscripts) const;
   std::string table_element(BufferId buffer, const std::vector<Affine>& subscripts) const;
@@ -134,14 +135,14 @@ class CudaWriter {
   Barriers barriers_;
   std::set<const stmt::SetVar*> first_sets_;  // that declare their var
   std::set<Symbol> unrolled_;
-  std::int64_t copies_ = 1;  // of what is being written, by the unrolled loops around it
-  std::map<BufferId, std::string> tables_;  // staged buffers
-  std::string neighbour_;                                    // the variable of loops over neighbours
-  std::map<ValueId, std::string> wide_loads_;                // the neighbour's element
-  std::map<const stmt::Store*, std::string> wide_stores_;    // what all neighbours' values are collected in
-  std::set<ValueId> kept_;                                   // values of which there is one for each neighbour
-  std::vector<std::string> value_texts_;    // of values written into their use
-  std::vector<std::vector<int>> value_origins_;  // of values written into their use
+  std::int64_t copies_ = 1;                                // of what is being written, by the unrolled loops around it
+  std::map<BufferId, std::string> tables_;                 // staged buffers
+  std::string neighbour_;                                  // the variable of loops over neighbours
+  std::map<ValueId, std::string> wide_loads_;              // the neighbour's element
+  std::map<const stmt::Store*, std::string> wide_stores_;  // what all neighbours' values are collected in
+  std::set<ValueId> kept_;                                 // values of which there is one for each neighbour
+  std::vector<std::string> value_texts_;                   // of values written into their use
+  std::vector<std::vector<int>> value_origins_;            // of values written into their use
   StatementLines lines_;
   LineMarks marks_;
   std::string out_, last_comment_;

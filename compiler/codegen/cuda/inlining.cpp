@@ -52,7 +52,8 @@ void Inlining::choose(const Block& block) {
     std::size_t place = k;
     if (const auto* let = std::get_if<stmt::Let>(&block[k])) {
       const Operation& operation = program_.values.at(let->id).operation;
-      const bool literal = std::holds_alternative<op::Constant>(operation) || std::holds_alternative<op::Number>(operation);
+      const bool literal =
+          std::holds_alternative<op::Constant>(operation) || std::holds_alternative<op::Number>(operation);
       const auto use = used_at.find(let->id);
       const bool once = uses_[let->id] == 1 && use != used_at.end() && may_move(block, k, use->second);
       inlined_[let->id] = literal || once;

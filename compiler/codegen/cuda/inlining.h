@@ -10,7 +10,8 @@ class Inlining {
  public:
   /// Values that `named` says, such as reads of shared scratch, keep a name.
   template <class Named>
-  Inlining(const LoopProgram& program, const Named& named) : program_(program), inlined_(program.values.size()), uses_(program.values.size()) {
+  Inlining(const LoopProgram& program, const Named& named)
+      : program_(program), inlined_(program.values.size()), uses_(program.values.size()) {
     count(program.body);
     choose(program.body);
     for (ValueId id = 0; id < inlined_.size(); ++id) inlined_[id] = inlined_[id] && !named(program.values[id]);

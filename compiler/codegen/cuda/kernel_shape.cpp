@@ -51,11 +51,13 @@ bool mentions(const std::vector<Affine>& subscripts, Symbol variable) {
   return std::ranges::any_of(subscripts, [&](const Affine& s) { return s.mentions(variable); });
 }
 
-bool is_inside(const ArrayAccess& access, const stmt::For* loop) { return std::ranges::find(access.loops, loop) != access.loops.end(); }
+bool is_inside(const ArrayAccess& access, const stmt::For* loop) {
+  return std::ranges::find(access.loops, loop) != access.loops.end();
+}
 
 /// Counts the rounds of the loops over `variables`, outermost first; nothing where a bound is not known.
-std::optional<std::int64_t> count_rounds(const std::vector<const stmt::For*>& loops, const std::set<Symbol>& variables, std::size_t next,
-                                         std::map<Symbol, Affine>& values) {
+std::optional<std::int64_t> count_rounds(const std::vector<const stmt::For*>& loops, const std::set<Symbol>& variables,
+                                         std::size_t next, std::map<Symbol, Affine>& values) {
   if (next == loops.size()) return 1;
   const stmt::For& loop = *loops[next];
   if (!variables.contains(loop.variable)) return count_rounds(loops, variables, next + 1, values);
@@ -84,8 +86,10 @@ class ShapeFinder {
 
   KernelShape run() {
     shape_.arrays.resize(program_.arrays.size());
-    shape_.has_partials = std::ranges::any_of(kernel_.uses, [](const BufferUse& use) { return use.partial.has_value(); });
-    shape_.draws_random = std::ranges::any_of(program_.values, [](const Value& v) { return std::holds_alternative<op::Random>(v.operation); });
+    shape_.has_partials =
+        std::ranges::any_of(kernel_.uses, [](const BufferUse& use) { return use.partial.has_value(); });
+    shape_.draws_random = std::ranges::any_of(
+        program_.values, [](const Value& v) { return std::holds_alternative<op::Random>(v.operation); });
     visit_statements(program_.body, [&](const Statement& s) {
       if (const auto* loop = std::get_if<stmt::For>(&s)) classify(*loop);
     });
@@ -95,7 +99,8 @@ class ShapeFinder {
     if (shape_.lanes_reduce) {
       for (ArrayShape& array : shape_.arrays) array.per_thread = true;
     }
-    if (!shape_.sample_loop && !shape_.lanes_reduce && program_.arrays.empty()) shape_.reductions = find_team_reductions(program_, shape_);
+    if (!shape_.sample_loop && !shape_.lanes_reduce && program_.arrays.empty())
+      shape_.reductions = find_team_reductions(program_, shape_);
     if (!shape_.lanes_reduce) shape_.uniform_reductions = find_uniform_reductions(program_, shape_);
     measure();
     return std::move(shape_);
@@ -115,7 +120,8 @@ class ShapeFinder {
   /// Arrays that rounds of `loop` store and that its variable does not tell apart.
   void keep_per_thread(const stmt::For& loop) {
     for (const ArrayAccess& access : accesses_.all()) {
-      if (access.store && is_inside(access, &loop) && !mentions(*access.subscripts, loop.variable)) shape_.arrays[access.array].per_thread = true;
+      if (access.store && is_inside(access, &loop) && !mentions(*access.subscripts, loop.variable))
+        shape_.arrays[access.array].per_thread = true;
     }
   }
 
@@ -126,7 +132,8 @@ class ShapeFinder {
       if (!loop || (loop->vector && shape_.lanes_reduce)) continue;
       if (loop == shape_.sample_loop || (loop->parallel && stands_alone(*loop))) {
         shape_.shared_out.insert(loop);
-        if (const auto rounds = constant_rounds(loop->range)) shape_.shared_rounds = std::max(shape_.shared_rounds, *rounds);
+        if (const auto rounds = constant_rounds(loop->range))
+          shape_.shared_rounds = std::max(shape_.shared_rounds, *rounds);
       } else {
         share_out(loop->body);
       }
@@ -148,8 +155,10 @@ class ShapeFinder {
       ArrayShape& array = shape_.arrays[access.array];
       for (const Affine& subscript : *access.subscripts) {
         for (const auto& [symbol, coefficient] : subscript.terms()) {
-          if (symbol.is_dim()) array.known_subscripts = false;
-          else array.variables.insert(symbol);
+          if (symbol.is_dim())
+            array.known_subscripts = false;
+          else
+            array.variables.insert(symbol);
         }
       }
     }
@@ -157,8 +166,10 @@ class ShapeFinder {
       ArrayShape& array = shape_.arrays[access.array];
       std::map<Symbol, Affine> values;
       const auto rounds = count_rounds(access.loops, array.variables, 0, values);
-      if (!rounds) array.known_subscripts = false;
-      else if (access.store) array.elements = std::max(array.elements, *rounds);
+      if (!rounds)
+        array.known_subscripts = false;
+      else if (access.store)
+        array.elements = std::max(array.elements, *rounds);
     }
   }
 

@@ -1,5 +1,6 @@
 #pragma once
-// KernelShape: what a LoopProgram's loops mean for the threads of a block: which of them are shared out, and which arrays a thread has for itself.
+// KernelShape: what a LoopProgram's loops mean for the threads of a block: which of them are shared out, and which
+// arrays a thread has for itself.
 #include <set>
 #include <vector>
 
@@ -9,22 +10,22 @@
 namespace moxie::cuda_text {
 
 struct ArrayShape {
-  bool per_thread = false;        // else one for all rows of a block
-  bool known_subscripts = true;   // if the loops over `variables` are unrolled
-  std::int64_t elements = 0;      // that are stored
-  std::set<Symbol> variables;     // loops in its subscripts
+  bool per_thread = false;       // else one for all rows of a block
+  bool known_subscripts = true;  // if the loops over `variables` are unrolled
+  std::int64_t elements = 0;     // that are stored
+  std::set<Symbol> variables;    // loops in its subscripts
 };
 
 struct KernelShape {
-  bool lanes_reduce = false;                   // the vector loop is the one over samples: its sums are combined over lanes
+  bool lanes_reduce = false;  // the vector loop is the one over samples: its sums are combined over lanes
   const stmt::For* vector_loop = nullptr;
-  const stmt::For* sample_loop = nullptr;      // bounds are the arguments of a chunk; not the vector loop
-  std::set<const stmt::For*> shared_out;       // loops whose rounds go to the rows of a block
-  std::int64_t shared_rounds = 0;              // the most rounds of one of them, where known
-  Reductions reductions, uniform_reductions;   // that a team, or the lanes of a row, can share out
+  const stmt::For* sample_loop = nullptr;     // bounds are the arguments of a chunk; not the vector loop
+  std::set<const stmt::For*> shared_out;      // loops whose rounds go to the rows of a block
+  std::int64_t shared_rounds = 0;             // the most rounds of one of them, where known
+  Reductions reductions, uniform_reductions;  // that a team, or the lanes of a row, can share out
   std::vector<ArrayShape> arrays;
   bool draws_random = false;
-  bool has_partials = false;                   // parts of sums, one for each chunk
+  bool has_partials = false;  // parts of sums, one for each chunk
   /// Rows have sums of their own, which are combined where they are stored.
   bool combines_rows() const { return has_partials && sample_loop; }
 };

@@ -18,11 +18,15 @@ struct Combination {
   ReduceKind kind;
   double neutral;
 };
-constexpr Combination kCombinations[] = {{"+", ReduceKind::Sum, 0}, {"*", ReduceKind::Product, 1}, {"max", ReduceKind::Max, -HUGE_VAL}, {"min", ReduceKind::Min, HUGE_VAL}};
+constexpr Combination kCombinations[] = {{"+", ReduceKind::Sum, 0},
+                                         {"*", ReduceKind::Product, 1},
+                                         {"max", ReduceKind::Max, -HUGE_VAL},
+                                         {"min", ReduceKind::Min, HUGE_VAL}};
 
 class ReductionFinder {
  public:
-  ReductionFinder(const LoopProgram& program, const KernelShape& shape, bool uniform) : program_(program), shape_(shape), uniform_(uniform) {
+  ReductionFinder(const LoopProgram& program, const KernelShape& shape, bool uniform)
+      : program_(program), shape_(shape), uniform_(uniform) {
     visit_statements(program.body, [&](const Statement& s) {
       if (const auto* let = std::get_if<stmt::Let>(&s)) {
         if (const auto* read = read_of(let->id)) ++reads_[read->var];
@@ -37,8 +41,10 @@ class ReductionFinder {
       const auto* loop = std::get_if<stmt::For>(&block[k]);
       if (!loop || (!uniform_ && shape_.shared_out.contains(loop))) continue;
       auto accumulations = is_long(loop->range) ? accumulations_of(block, k) : std::vector<Accumulation>{};
-      if (accumulations.empty()) search(loop->body);
-      else found[loop] = std::move(accumulations);
+      if (accumulations.empty())
+        search(loop->body);
+      else
+        found[loop] = std::move(accumulations);
     }
   }
 
@@ -58,7 +64,9 @@ class ReductionFinder {
       const auto* set = std::get_if<stmt::SetVar>(&s);
       if (!set || is_local(loop.body, set->var)) continue;
       const auto kind = accumulated(*set);
-      if (!kind || (uniform_ && program_.vars.at(set->var).varying) || reads_in(loop.body, set->var) != 1 || !starts_neutral(block, place, set->var, *kind)) return {};
+      if (!kind || (uniform_ && program_.vars.at(set->var).varying) || reads_in(loop.body, set->var) != 1 ||
+          !starts_neutral(block, place, set->var, *kind))
+        return {};
       result.push_back({set->var, *kind});
     }
     const bool pure = only_computes(loop.body, result, true);
@@ -102,11 +110,13 @@ class ReductionFinder {
     return false;
   }
 
-  /// Nothing is stored or checked, nothing is read that threads would wait for, and inner loops set vars of their own only.
+  /// Nothing is stored or checked, nothing is read that threads would wait for, and inner loops set vars of their own
+  /// only.
   bool only_computes(const Block& body, const std::vector<Accumulation>& accumulations, bool outermost) const {
     return std::ranges::all_of(body, [&](const Statement& s) {
       if (const auto* loop = std::get_if<stmt::For>(&s)) return only_computes(loop->body, accumulations, false);
-      if (const auto* set = std::get_if<stmt::SetVar>(&s)) return outermost || std::ranges::find(accumulations, set->var, &Accumulation::var) == accumulations.end();
+      if (const auto* set = std::get_if<stmt::SetVar>(&s))
+        return outermost || std::ranges::find(accumulations, set->var, &Accumulation::var) == accumulations.end();
       const auto* let = std::get_if<stmt::Let>(&s);
       return let && !std::holds_alternative<op::LoadArray>(program_.values.at(let->id).operation);
     });
@@ -135,8 +145,12 @@ Reductions find(const LoopProgram& program, const KernelShape& shape, bool unifo
 
 }  // namespace
 
-Reductions find_team_reductions(const LoopProgram& program, const KernelShape& shape) { return find(program, shape, false); }
-Reductions find_uniform_reductions(const LoopProgram& program, const KernelShape& shape) { return find(program, shape, true); }
+Reductions find_team_reductions(const LoopProgram& program, const KernelShape& shape) {
+  return find(program, shape, false);
+}
+Reductions find_uniform_reductions(const LoopProgram& program, const KernelShape& shape) {
+  return find(program, shape, true);
+}
 
 int contiguous_loads(const LoopProgram& program, const stmt::For& loop, Symbol vector) {
   int balance = 0;

@@ -18,7 +18,8 @@ int element_bytes(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
 template <class Visitor>
 void visit_accesses(const LoopProgram& program, const Block& block, const Visitor& visitor) {
   visit_statements(block, [&](const Statement& s) {
-    if (const auto* store = std::get_if<stmt::Store>(&s)) visitor(program.buffers.at(store->buffer), store->subscripts, true);
+    if (const auto* store = std::get_if<stmt::Store>(&s))
+      visitor(program.buffers.at(store->buffer), store->subscripts, true);
     const auto* let = std::get_if<stmt::Let>(&s);
     const auto* load = let ? std::get_if<op::Load>(&program.values.at(let->id).operation) : nullptr;
     if (load) visitor(program.buffers.at(load->buffer), load->subscripts, false);
@@ -27,7 +28,8 @@ void visit_accesses(const LoopProgram& program, const Block& block, const Visito
 
 /// The loop over samples inside the loop over elements, and no other.
 bool is_plain_map(const LoweredKernel& kernel, const KernelShape& shape) {
-  bool plain = shape.vector_loop && shape.sample_loop && !shape.lanes_reduce && !shape.has_partials && kernel.program.arrays.empty() && kernel.program.vars.empty();
+  bool plain = shape.vector_loop && shape.sample_loop && !shape.lanes_reduce && !shape.has_partials &&
+               kernel.program.arrays.empty() && kernel.program.vars.empty();
   visit_statements(kernel.program.body, [&](const Statement& s) {
     const auto* loop = std::get_if<stmt::For>(&s);
     plain = plain && (!loop || loop == shape.vector_loop || loop == shape.sample_loop);
@@ -51,10 +53,11 @@ int widest_access(const LoweredKernel& kernel, const KernelShape& shape) {
   const Symbol vector = shape.vector_loop->variable;
   for (int width = 4; width > 1; width /= 2) {
     bool fits = rounds && *rounds % width == 0;
-    visit_accesses(kernel.program, shape.vector_loop->body, [&](const BufferDecl& buffer, const std::vector<Affine>& subscripts, bool store) {
-      const bool wide = is_wide(buffer, subscripts, vector, width);
-      fits = fits && (wide || !store) && (!wide || width * element_bytes(buffer.dtype) <= kWidestBytes);
-    });
+    visit_accesses(kernel.program, shape.vector_loop->body,
+                   [&](const BufferDecl& buffer, const std::vector<Affine>& subscripts, bool store) {
+                     const bool wide = is_wide(buffer, subscripts, vector, width);
+                     fits = fits && (wide || !store) && (!wide || width * element_bytes(buffer.dtype) <= kWidestBytes);
+                   });
     if (fits) return width;
   }
   return 1;
@@ -70,7 +73,9 @@ ElementCost element_cost(const LoweredKernel& kernel, const KernelShape& shape) 
     if (const auto* call = std::get_if<op::Call>(&operation)) cost.operations += call->function->cost;
     if (std::holds_alternative<op::Random>(operation)) cost.operations += kRandomCost;
   });
-  visit_accesses(kernel.program, body, [&](const BufferDecl& buffer, const std::vector<Affine>&, bool) { cost.bytes += element_bytes(buffer.dtype); });
+  visit_accesses(kernel.program, body, [&](const BufferDecl& buffer, const std::vector<Affine>&, bool) {
+    cost.bytes += element_bytes(buffer.dtype);
+  });
   return cost;
 }
 

@@ -134,11 +134,12 @@ void KernelWriter::write(const stmt::Store& s) {
   memory_.store(place, ir_.splat(value, lanes_of(round_.has_value())), active());
 }
 
-/// An array of uniform values ends where it ends. Of others whole vectors are stored, also in a partial round, with what
-/// inactive lanes held if that is used outside: a processor may not hand on a masked store to a load that follows.
+/// An array of uniform values ends where it ends. Of others whole vectors are stored, also in a partial round, with
+/// what inactive lanes held if that is used outside: a processor may not hand on a masked store to a load that follows.
 void KernelWriter::write(const stmt::StoreArray& s) {
   const Place place = array_place(s.array, s.subscripts);
-  const bool in_row = std::ranges::any_of(s.subscripts, [&](const Affine& subscript) { return lane_step(subscript) != 0; });
+  const bool in_row =
+      std::ranges::any_of(s.subscripts, [&](const Affine& subscript) { return lane_step(subscript) != 0; });
   const bool varying = program_.arrays.at(s.array).varying;
   Val value = ir_.splat(ir_.convert(operand(s.value), place.type), lanes_of(in_row || varying));
   if (varying && !in_row && plan_.array_outlives_round.at(s.array) && active() && value.lanes > 1)
@@ -203,8 +204,8 @@ constexpr std::int64_t kFarBytes = 1024;
 
 }  // namespace
 
-/// A loop over samples walks down columns one vector wide. Where a row is longer than a quarter of a page, no prefetcher follows, so the
-/// lines that later rounds read and write are asked for here.
+/// A loop over samples walks down columns one vector wide. Where a row is longer than a quarter of a page, no
+/// prefetcher follows, so the lines that later rounds read and write are asked for here.
 void KernelWriter::prefetch_rows(const stmt::For& s) {
   const auto prefetch = [&](BufferId id, const std::vector<Affine>& subscripts, bool write) {
     const BufferDecl& buffer = program_.buffers.at(id);
@@ -216,7 +217,8 @@ void KernelWriter::prefetch_rows(const stmt::For& s) {
     if (!step.terms.empty() || bytes < kFarBytes) return;
     std::vector<Affine> ahead = subscripts;
     const Affine later = Affine(s.variable) + Affine(kRowsAhead);
-    for (Affine& subscript : ahead) subscript = subscript.substitute([&](Symbol symbol) { return symbol == s.variable ? &later : nullptr; });
+    for (Affine& subscript : ahead)
+      subscript = subscript.substitute([&](Symbol symbol) { return symbol == s.variable ? &later : nullptr; });
     memory_.prefetch(buffer_place(id, ahead), write);
   };
   for (const Statement& statement : s.body) {

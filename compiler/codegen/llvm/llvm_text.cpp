@@ -25,8 +25,7 @@ std::string global(std::string_view name) {
 }
 
 std::string comment(std::string text) {
-  std::ranges::replace_if(
-      text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return "; " + text + "\n";
 }
 
@@ -48,8 +47,9 @@ std::vector<std::string> parameters(const LoopProgram& program) {
 
 /// The function that a caller sees: it spreads the arrays of pointers and numbers over the parameters of the body.
 std::string entry_function(const LoopProgram& program, const LanePlan& plan) {
-  std::string text = fmt::format(
-      "define hidden void {}(ptr %buffers, ptr %arguments, ptr %scratch, ptr %status) #0 {{\nentry:\n", global(program.name));
+  std::string text =
+      fmt::format("define hidden void {}(ptr %buffers, ptr %arguments, ptr %scratch, ptr %status) #0 {{\nentry:\n",
+                  global(program.name));
   std::vector<std::string> operands;
   const auto load = [&](std::string_view type, std::string_view from, std::string_view name, std::size_t i) {
     text += fmt::format("  %{2}{3}.at = getelementptr {0}, ptr %{1}, i64 {3}\n  %{2}{3} = load {0}, ptr %{2}{3}.at\n",

@@ -118,7 +118,8 @@ void Memory::store(const Place& place, const Val& value, const std::optional<Val
 }
 
 void Memory::prefetch(const Place& place, bool for_writing) {
-  ir_.line(fmt::format("call void @llvm.prefetch.p0(ptr {}, i32 {}, i32 3, i32 1)", element(place), for_writing ? 1 : 0));
+  ir_.line(
+      fmt::format("call void @llvm.prefetch.p0(ptr {}, i32 {}, i32 3, i32 1)", element(place), for_writing ? 1 : 0));
 }
 
 }  // namespace moxie::llvm_ir

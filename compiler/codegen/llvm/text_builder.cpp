@@ -144,8 +144,9 @@ Val TextBuilder::scalef(const Val& a, const Val& exponent) {
   const std::string declaration = fmt::format("declare {0} {1}({0}, {0}, {0}, {2}, i32)\n", type, name, mask);
   if (std::ranges::find(declared_, declaration) == declared_.end()) declared_.push_back(declaration);
   constexpr int kCurrentRounding = 4;
-  return raw(a.type, a.lanes, fmt::format("call {0} {1}({0} {2}, {0} {3}, {0} zeroinitializer, {4} -1, i32 {5})", type, name, a.text,
-                                          exponent.text, mask, kCurrentRounding));
+  return raw(a.type, a.lanes,
+             fmt::format("call {0} {1}({0} {2}, {0} {3}, {0} zeroinitializer, {4} -1, i32 {5})", type, name, a.text,
+                         exponent.text, mask, kCurrentRounding));
 }
 
 // ---- integers ----

@@ -28,9 +28,9 @@ class TextBuilder {
   explicit TextBuilder(bool avx512 = false) : avx512_(avx512) {}
 
   // literals
-  Val number(Scalar type, int lanes, double value);          // floating point, exact (hexadecimal) text
+  Val number(Scalar type, int lanes, double value);  // floating point, exact (hexadecimal) text
   Val integer(Scalar type, int lanes, std::int64_t value);
-  Val splat(const Val& scalar, int lanes);                    // broadcast of a scalar value
+  Val splat(const Val& scalar, int lanes);  // broadcast of a scalar value
   /// Lanes of `a`, which count first, and `b`; both have as many lanes, more than one.
   Val shuffle(const Val& a, const Val& b, const std::vector<int>& from);
   Val shuffle(const Val& a, const std::vector<int>& from) { return shuffle(a, {a.type, a.lanes, "poison"}, from); }
@@ -40,28 +40,30 @@ class TextBuilder {
   Val fmul(const Val& a, const Val& b);
   Val fdiv(const Val& a, const Val& b);
   Val fneg(const Val& a);
-  Val fma(const Val& a, const Val& b, const Val& c);          // a*b+c, one rounding
-  Val unary_intrinsic(std::string_view name, const Val& a);   // "sqrt", "fabs", "floor", "rint", "trunc"
+  Val fma(const Val& a, const Val& b, const Val& c);                        // a*b+c, one rounding
+  Val unary_intrinsic(std::string_view name, const Val& a);                 // "sqrt", "fabs", "floor", "rint", "trunc"
   Val binary_intrinsic(std::string_view name, const Val& a, const Val& b);  // "copysign", "minnum", "maxnum"
   Val fcmp(std::string_view predicate, const Val& a, const Val& b);
-  Val convert(const Val& a, Scalar to);                       // fpext, fptrunc, sitofp, fptosi as the types demand
-  Val convert_unsigned(const Val& integer, Scalar to);        // uitofp
+  Val convert(const Val& a, Scalar to);                 // fpext, fptrunc, sitofp, fptosi as the types demand
+  Val convert_unsigned(const Val& integer, Scalar to);  // uitofp
   // integers
   Val binary(std::string_view opcode, const Val& a, const Val& b);  // add sub mul and or xor shl lshr ashr sdiv...
   Val icmp(std::string_view predicate, const Val& a, const Val& b);
-  Val extend(const Val& a, Scalar to, bool is_signed);        // sext, zext, trunc
-  Val bitcast(const Val& a, Scalar to);                       // same number of bits a lane
+  Val extend(const Val& a, Scalar to, bool is_signed);  // sext, zext, trunc
+  Val bitcast(const Val& a, Scalar to);                 // same number of bits a lane
   // both
   Val select(const Val& condition, const Val& a, const Val& b);
-  Val ldexp(const Val& a, const Val& exponent);               // a * 2^exponent, exponent integral as floating point of a's type, result may be subnormal or overflow
-  /// Whether scalef() can be used on values like `a`: one instruction, any finite exponent, under- and overflow as they should be.
+  Val ldexp(const Val& a, const Val& exponent);  // a * 2^exponent, exponent integral as floating point of a's type,
+                                                 // result may be subnormal or overflow
+  /// Whether scalef() can be used on values like `a`: one instruction, any finite exponent, under- and overflow as they
+  /// should be.
   bool has_scalef(const Val& a) const { return avx512_ && a.lanes == (a.type == Scalar::f32 ? 16 : 8); }
-  Val scalef(const Val& a, const Val& exponent);              // a * 2^floor(exponent)
+  Val scalef(const Val& a, const Val& exponent);  // a * 2^floor(exponent)
   /// Any instruction: "%x = <text>".
   Val raw(Scalar type, int lanes, std::string_view instruction);
-  void line(std::string_view text);                           // a line without a result (store, br, label, ...)
-  std::string fresh(std::string_view prefix);                 // a new name, without the %
-  std::string declarations() const;                           // of every intrinsic used
+  void line(std::string_view text);            // a line without a result (store, br, label, ...)
+  std::string fresh(std::string_view prefix);  // a new name, without the %
+  std::string declarations() const;            // of every intrinsic used
   const std::string& text() const { return text_; }
 
  private:
@@ -73,12 +75,13 @@ class TextBuilder {
   std::vector<std::string> declared_;
 };
 
-/// The value of a scalar function (a row's name in compiler/ir/functions.h, arithmetic and comparisons included) on vectors; all inlined.
-/// f32: at most 4 ulp; f64: bounds stated in vector_math.cpp's table. Throws InternalError for a name without a lowering.
+/// The value of a scalar function (a row's name in compiler/ir/functions.h, arithmetic and comparisons included) on
+/// vectors; all inlined. f32: at most 4 ulp; f64: bounds stated in vector_math.cpp's table. Throws InternalError for a
+/// name without a lowering.
 Val emit_function(TextBuilder& builder, std::string_view function, const std::vector<Val>& args);
 
-/// Philox4x32-10 with two words of key and four of counter: the four output words. All are lower halves of i64, in lanes or one that all lanes
-/// have in common.
+/// Philox4x32-10 with two words of key and four of counter: the four output words. All are lower halves of i64, in
+/// lanes or one that all lanes have in common.
 std::vector<Val> emit_philox(TextBuilder& builder, const std::vector<Val>& key, const std::vector<Val>& counter);
 
 }  // namespace moxie::llvm_ir
