@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "compiler/ir/functions.h"
 #include "compiler/rewrite/algebra.h"
@@ -43,30 +44,8 @@ Sign sum_sign(Sign a, Sign b) {
   return Sign::Unknown;
 }
 
-Sign power_sign(const Expr& base, const Expr& exponent, const Program& program) {
-  const Sign sign = sign_of(base, program);
-  if (sign == Sign::Positive) return Sign::Positive;
-  if (exponent->kind != NodeKind::Constant) return Sign::Unknown;
-  const auto n = static_cast<long>(exponent->value);
-  if (static_cast<double>(n) != exponent->value) return is_non_negative(sign) ? Sign::NonNegative : Sign::Unknown;
-  if (n % 2 == 0) return n >= 0 ? Sign::NonNegative : Sign::Positive;
-  return n > 0 ? sign : Sign::Unknown;
-}
-
 Sign constant_sign(double value) {
   return value > 0 ? Sign::Positive : value < 0 ? Sign::Negative : value == 0 ? Sign::Zero : Sign::Unknown;
-}
-
-/// A maximum is at least each of its arguments, a minimum at most.
-Sign extreme_sign(const Expr& expr, const Program& program) {
-  const bool maximum = is_call(expr, "max");
-  Sign best = Sign::Unknown;
-  for (const Expr& arg : expr->args) {
-    const Sign sign = sign_of(arg, program);
-    if (sign == (maximum ? Sign::Positive : Sign::Negative)) return sign;
-    if (maximum ? is_non_negative(sign) : is_non_positive(sign)) best = maximum ? Sign::NonNegative : Sign::NonPositive;
-  }
-  return best;
 }
 
 Sign declared_sign(const ValueDomain& declared) {
@@ -78,46 +57,30 @@ Sign declared_sign(const ValueDomain& declared) {
   return Sign::Unknown;
 }
 
-Sign call_sign(const Expr& expr, const Program& program) {
-  constexpr std::array positive = {"exp", "exp2", "normal_pdf", "sigmoid", "softplus", "normal_cdf", "erfc"};
-  constexpr std::array non_negative = {"abs", "relu", "sqrt"};
-  const auto named = [&](const auto& names) { return std::ranges::find(names, expr->function->name) != names.end(); };
-  if (named(positive)) return Sign::Positive;
-  if (is_call(expr, "sqrt") && sign_of(expr->args[0], program) == Sign::Positive) return Sign::Positive;
-  if (named(non_negative)) return Sign::NonNegative;
-  if (is_call(expr, "pow")) return power_sign(expr->args[0], expr->args[1], program);
-  if (is_call(expr, "neg")) return negated(sign_of(expr->args[0], program));
-  if (is_call(expr, "f32") || is_call(expr, "f64") || is_call(expr, "rsqrt")) return sign_of(expr->args[0], program);
-  if (is_call(expr, "max") || is_call(expr, "min")) return extreme_sign(expr, program);
-  const bool sum = is_call(expr, "+");
-  if (!sum && !is_call(expr, "*") && !is_call(expr, "/")) return Sign::Unknown;
-  Sign sign = sign_of(expr->args[0], program);
-  for (std::size_t i = 1; i < expr->args.size(); ++i) {
-    const Sign next = sign_of(expr->args[i], program);
-    sign = sum ? sum_sign(sign, next) : product_sign(sign, next);
-  }
-  return sign;
-}
-
 }  // namespace
 
 bool is_non_negative(Sign sign) { return sign == Sign::NonNegative || sign == Sign::Positive || sign == Sign::Zero; }
 bool is_non_positive(Sign sign) { return sign == Sign::NonPositive || sign == Sign::Negative || sign == Sign::Zero; }
 
-Sign sign_of(const Expr& expr, const Program& program) {
+Sign sign_of(const Expr& expr, const Program& program) { return Signs(program).of(expr); }
+
+Sign Signs::of(const Expr& expr) {
+  if (const auto found = nodes_.find(expr.get()); found != nodes_.end()) return found->second.second;
+  const Sign sign = of_node(expr);
+  nodes_.emplace(expr.get(), std::pair(expr, sign));
+  return sign;
+}
+
+Sign Signs::of_node(const Expr& expr) {
   switch (expr->kind) {
     case NodeKind::Constant:
       return constant_sign(expr->value);
-    case NodeKind::Access: {
-      if (const Definition* definition = program.find_definition(expr->tensor))
-        return definition->scan ? Sign::Unknown : sign_of(definition->body, program);
-      const InputDecl* input = program.find_input(expr->tensor);
-      return input ? declared_sign(input->domain) : Sign::Unknown;
-    }
+    case NodeKind::Access:
+      return of_tensor(expr->tensor);
     case NodeKind::Call:
-      return call_sign(expr, program);
+      return of_call(expr);
     case NodeKind::Reduce: {
-      const Sign body = sign_of(expr->args[0], program);
+      const Sign body = of(expr->args[0]);
       if (expr->reduce == ReduceKind::Sum)
         return is_non_negative(body) ? Sign::NonNegative : is_non_positive(body) ? Sign::NonPositive : Sign::Unknown;
       return Sign::Unknown;
@@ -125,6 +88,63 @@ Sign sign_of(const Expr& expr, const Program& program) {
     default:
       return Sign::Unknown;
   }
+}
+
+Sign Signs::of_tensor(const std::string& name) {
+  if (const auto found = tensors_.find(name); found != tensors_.end()) return found->second;
+  const InputDecl* input = program_.find_input(name);
+  const Definition* definition = input ? nullptr : program_.find_definition(name);
+  const Sign sign = input                             ? declared_sign(input->domain)
+                    : definition && !definition->scan ? of(definition->body)
+                                                      : Sign::Unknown;
+  return tensors_[name] = sign;
+}
+
+Sign Signs::of_call(const Expr& expr) {
+  constexpr std::array positive = {"exp", "exp2", "normal_pdf", "sigmoid", "softplus", "normal_cdf", "erfc"};
+  constexpr std::array non_negative = {"abs", "relu", "sqrt"};
+  const auto named = [&](const auto& names) { return std::ranges::find(names, expr->function->name) != names.end(); };
+  if (named(positive)) return Sign::Positive;
+  if (is_call(expr, "sqrt") && of(expr->args[0]) == Sign::Positive) return Sign::Positive;
+  if (named(non_negative)) return Sign::NonNegative;
+  if (is_call(expr, "pow")) return of_power(expr->args[0], expr->args[1]);
+  if (is_call(expr, "neg")) return negated(of(expr->args[0]));
+  if (is_call(expr, "f32") || is_call(expr, "f64") || is_call(expr, "rsqrt")) return of(expr->args[0]);
+  if (is_call(expr, "max") || is_call(expr, "min")) return of_extreme(expr);
+  return of_sum_or_product(expr);
+}
+
+Sign Signs::of_power(const Expr& base, const Expr& exponent) {
+  const Sign sign = of(base);
+  if (sign == Sign::Positive) return Sign::Positive;
+  if (exponent->kind != NodeKind::Constant) return Sign::Unknown;
+  const double n = exponent->value;
+  if (std::trunc(n) != n) return is_non_negative(sign) ? Sign::NonNegative : Sign::Unknown;
+  if (std::fmod(n, 2) == 0) return n >= 0 ? Sign::NonNegative : Sign::Positive;
+  return n > 0 ? sign : Sign::Unknown;
+}
+
+/// A maximum is at least each of its arguments, a minimum at most.
+Sign Signs::of_extreme(const Expr& expr) {
+  const bool maximum = is_call(expr, "max");
+  Sign best = Sign::Unknown;
+  for (const Expr& arg : expr->args) {
+    const Sign sign = of(arg);
+    if (sign == (maximum ? Sign::Positive : Sign::Negative)) return sign;
+    if (maximum ? is_non_negative(sign) : is_non_positive(sign)) best = maximum ? Sign::NonNegative : Sign::NonPositive;
+  }
+  return best;
+}
+
+Sign Signs::of_sum_or_product(const Expr& expr) {
+  const bool sum = is_call(expr, "+");
+  if (!sum && !is_call(expr, "*") && !is_call(expr, "/")) return Sign::Unknown;
+  Sign sign = of(expr->args[0]);
+  for (std::size_t i = 1; i < expr->args.size(); ++i) {
+    const Sign next = of(expr->args[i]);
+    sign = sum ? sum_sign(sign, next) : product_sign(sign, next);
+  }
+  return sign;
 }
 
 }  // namespace moxie

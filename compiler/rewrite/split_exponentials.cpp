@@ -10,7 +10,7 @@ namespace {
 
 /// exp(a + b) -> exp(a) * exp(b), where b does not depend on `symbol` and a does. Both exponents must be known not to
 /// be positive: then neither factor can overflow where the whole does not.
-std::optional<Expr> split(const Expr& exponential, Symbol symbol, const Program& program) {
+std::optional<Expr> split(const Expr& exponential, Symbol symbol, Signs& signs) {
   std::vector<Term> varying;
   std::vector<Term> fixed;
   for (const Term& term : terms_of(exponential->args[0])) {
@@ -19,7 +19,7 @@ std::optional<Expr> split(const Expr& exponential, Symbol symbol, const Program&
   if (varying.empty() || fixed.empty()) return std::nullopt;
   const Expr a = make_sum(varying);
   const Expr b = make_sum(fixed);
-  if (!is_non_positive(sign_of(a, program)) || !is_non_positive(sign_of(b, program))) return std::nullopt;
+  if (!is_non_positive(signs.of(a)) || !is_non_positive(signs.of(b))) return std::nullopt;
   return call("exp", {a}) * call("exp", {b});
 }
 
@@ -27,12 +27,13 @@ std::optional<Expr> split(const Expr& exponential, Symbol symbol, const Program&
 
 Program split_exponentials(const Program& program) {
   Program result = program;
+  Signs signs(program);
   for (Definition& definition : result.definitions) {
     const auto visit_node = [&](const Expr& expr, const Scope& scope) -> Expr {
       if (!is_call(expr, "exp") || !is_call(expr->args[0], "+")) return expr;
       for (const auto& [symbol, range] : scope.open) {
         if (!is_long(range) || !expr->depends_on(symbol)) continue;
-        if (const auto parts = split(expr, symbol, program)) return *parts;
+        if (const auto parts = split(expr, symbol, signs)) return *parts;
       }
       return expr;
     };
