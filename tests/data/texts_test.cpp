@@ -134,7 +134,9 @@ TEST_CASE("text files: parts, options, and new texts with and without labels") {
 
   options = {};
   options.targets = {"1"};
-  CHECK(data_error([&] { load_dataset(name, options); }).find("columns are for csv:FILE only") != std::string::npos);
+  CHECK(data_error([&] {
+          load_dataset(name, options);
+        }).find("columns are for csv:FILE, npz:FILE and safetensors:FILE only") != std::string::npos);
   options = {};
   options.task = Task::Regression;
   CHECK(data_error([&] { load_dataset(name, options); }).find("labels are classes") != std::string::npos);

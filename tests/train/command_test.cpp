@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "runtime/safetensors.h"
 #include "tests/cli/process.h"
 
 using moxie::test::Outcome;
@@ -69,6 +70,24 @@ TEST_CASE("a table is learnt and predicted") {
   CHECK(read_file(shop.path("p.csv")).starts_with("y,y_sd,y_low95,y_high95\n"));
   check_refused(shop.moxie({"predict", "run", "--data", "csv:new.csv"}), 2, "has no targets to compare with");
   check_refused(shop.moxie({"predict", "run", "--out", "p.txt"}), 2, "predictions are written as .csv or .npz");
+}
+
+TEST_CASE("arrays are learnt and predicted") {
+  const Workshop shop;
+  std::vector<double> x, y;
+  for (int row = 0; row < 60; ++row) {
+    for (const int column : {0, 1}) x.push_back(row % (5 + 2 * column));
+    y.push_back(row % 5 < 2);
+  }
+  moxie::TensorFile arrays;
+  arrays.tensors = {{"x", moxie::make_host_tensor(moxie::DType::f64, {60, 2}, x)},
+                    {"y", moxie::make_host_tensor(moxie::DType::f64, {60}, y)}};
+  moxie::write_safetensors(shop.path("data.safetensors"), arrays);
+  const std::vector<std::string> data = {"--data", "safetensors:data.safetensors"};
+  CHECK(shop.moxie(with(with(kTrain, data), {"--task", "classify", "--out", "run"})).code == 0);
+  CHECK(last_metrics(shop, "run").at("test_error").is_number());
+  CHECK(shop.moxie(with({"predict", "run", "--out", "p.npz"}, data)).code == 0);
+  check_refused(shop.moxie({"predict", "run", "--data", "npz:p.npz"}), 1, "p.npz: has no array 'x' of features");
 }
 
 TEST_CASE("a network with a posterior is trained, reported and diagnosed") {

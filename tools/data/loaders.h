@@ -20,6 +20,10 @@ Dataset load_synthetic_text(const Preset& preset, const LoadOptions& options);
 
 Dataset load_csv(const std::filesystem::path& file, const LoadOptions& options);
 Samples load_csv_for_prediction(const std::filesystem::path& file, const LoadOptions& options);
+Dataset load_npz(const std::filesystem::path& file, const LoadOptions& options);
+Samples load_npz_for_prediction(const std::filesystem::path& file, const LoadOptions& options);
+Dataset load_safetensors(const std::filesystem::path& file, const LoadOptions& options);
+Samples load_safetensors_for_prediction(const std::filesystem::path& file, const LoadOptions& options);
 Dataset load_text(const std::filesystem::path& file, const LoadOptions& options);
 /// Without labels where the first line has no tab.
 Samples load_text_for_prediction(const std::filesystem::path& file, const LoadOptions& options);

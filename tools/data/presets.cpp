@@ -27,6 +27,8 @@ struct FileKind {
 };
 constexpr std::array kFileKinds = std::to_array<FileKind>({
     {"csv:", load_csv, load_csv_for_prediction},
+    {"npz:", load_npz, load_npz_for_prediction},
+    {"safetensors:", load_safetensors, load_safetensors_for_prediction},
     {"text:", load_text, load_text_for_prediction},
 });
 
@@ -66,7 +68,8 @@ const Preset& find_preset(std::string_view name) {
   if (found != kPresets.end()) return *found;
   std::string known;
   for (const Preset& preset : kPresets) known += fmt::format(" {}", preset.name);
-  throw DataError(fmt::format("there is no data set '{}'; known:{} csv:FILE text:FILE", name, known));
+  for (const FileKind& kind : kFileKinds) known += fmt::format(" {}FILE", kind.prefix);
+  throw DataError(fmt::format("there is no data set '{}'; known:{}", name, known));
 }
 
 void check_options(const Preset& preset, const LoadOptions& options) {
@@ -76,8 +79,8 @@ void check_options(const Preset& preset, const LoadOptions& options) {
   if (!options.targets.empty() || !options.ignored.empty() || !options.categorical.empty() ||
       !options.test_file.empty())
     throw DataError(
-        fmt::format("{}: target, ignored and categorical columns are for csv:FILE only, and a test file for it and "
-                    "text:FILE",
+        fmt::format("{}: target, ignored and categorical columns are for csv:FILE, npz:FILE and safetensors:FILE only, "
+                    "and a test file for these and text:FILE",
                     preset.name));
   if (options.task && *options.task != preset.task) {
     const bool classes = preset.task == kClasses;

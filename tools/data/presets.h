@@ -26,8 +26,8 @@ struct LoadOptions {
 
   TextOptions text = {};  // for texts only
 
-  // For csv:FILE only, and the last one for text:FILE too.
-  std::vector<std::string> targets;      // column names, or numbers from 1 or from -1 for the last (the default)
+  // For csv:FILE, npz:FILE and safetensors:FILE only, and the last one for text:FILE too.
+  std::vector<std::string> targets;      // column names, or numbers from 1 or from -1 for the last; or Table::targets
   std::vector<std::string> ignored;      // columns that are neither features nor targets
   std::vector<std::string> categorical;  // columns of categories that look like numbers
   std::optional<Task> task;              // unset: classification if the target holds words
@@ -43,11 +43,11 @@ struct Preset {
   Dataset (*load)(const Preset& preset, const LoadOptions& options);
 };
 
-/// All named sets, for help texts; `csv:FILE` and `text:FILE` come in addition.
+/// All named sets, for help texts; `csv:FILE`, `npz:FILE`, `safetensors:FILE` and `text:FILE` come in addition.
 std::span<const Preset> presets();
 
-/// Loads a preset, `csv:FILE` or `text:FILE`. Throws DataError: for an unknown name with the list of the known ones,
-/// for a missing file with every path that was tried.
+/// Loads a preset or a file (`csv:FILE`, `npz:FILE`, `safetensors:FILE`, `text:FILE`). Throws DataError: for an unknown
+/// name with the list of the known ones, for a missing file with every path that was tried.
 Dataset load_dataset(std::string_view name, const LoadOptions& options = {});
 
 /// The rows to apply a trained model to: all rows of a file (without the targets, y has no columns), or the test rows

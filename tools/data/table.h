@@ -37,6 +37,7 @@ struct Table {
   std::vector<std::string> files;  // one, or more after concatenate()
   std::vector<Column> columns;
   std::vector<RowOrigin> origins;  // of each row
+  std::size_t targets = 1;         // so many of the last columns, unless someone chooses others
 
   std::size_t rows() const { return origins.size(); }
   /// "file:line: column 3 'age'", the place of a value in messages.
