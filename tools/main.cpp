@@ -32,24 +32,24 @@ std::vector<std::string_view> command_names() {
 }
 
 /// A word that is no command is most often a misspelt one.
-void explain_unknown_command(const CLI::App& app) {
-  const auto unknown = app.remaining();
-  if (!app.get_subcommands().empty() || unknown.empty() || unknown[0].starts_with('-')) return;
+void explain_unknown_command(const OptionParser& parser) {
+  const auto unknown = parser.unknown_arguments();
+  if (parser.subcommand_parsed() || unknown.empty() || unknown[0].starts_with('-')) return;
   throw UsageError(
       fmt::format("there is no command '{}'; choose from: {}", unknown[0], fmt::join(command_names(), ", ")));
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("moxie compiles formulas in index notation, and their derivatives, into fused kernels.", "moxie");
-  app.set_version_flag("--version", "moxie " MOXIE_VERSION);
-  app.footer(switches_help());
-  app.require_subcommand(1);
+  OptionParser parser("moxie compiles formulas in index notation, and their derivatives, into fused kernels.", "moxie");
+  parser.set_version("moxie " MOXIE_VERSION);
+  parser.set_footer(switches_help());
+  parser.require_subcommand();
   Work work;
   for (const Command& command : kCommands) {
-    CLI::App* subcommand = app.add_subcommand(command.name, command.summary);
-    subcommand->callback([&work, todo = command.add(*subcommand)] { work = todo; });
+    OptionParser subcommand = parser.add_subcommand(command.name, command.summary);
+    subcommand.on_parsed([&work, todo = command.add(subcommand)] { work = todo; });
   }
-  return run_command_line(app, argc, argv, work, explain_unknown_command);
+  return run_command_line(parser, argc, argv, work, explain_unknown_command);
 }
 
 }  // namespace

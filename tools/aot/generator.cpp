@@ -23,12 +23,13 @@ Program load(const ProgramChoice& choice) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Makes libraries with a plain C interface of the formulas that this program defines, and of moxie's.");
+  OptionParser parser(
+      "Makes libraries with a plain C interface of the formulas that this program defines, and of moxie's.");
   std::string names;
   for (const auto& [name, make] : makers()) names += (names.empty() ? "Formulas: " : ", ") + name;
-  app.footer(names);
-  const Work work = add_aot(app, load);
-  return run_command_line(app, argc, argv, work);
+  parser.set_footer(names);
+  const Work work = add_aot(parser, load);
+  return run_command_line(parser, argc, argv, work);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // moxie aot: formulas as libraries with a plain C interface, for machines without moxie.
 #include "tools/commands/aot.h"
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -128,24 +129,21 @@ int make(const AotOptions& options, const ProgramSource& load) {
 
 }  // namespace
 
-Work add_aot(CLI::App& app, const ProgramSource& source) {
+Work add_aot(OptionParser& parser, const ProgramSource& source) {
   auto options = std::make_shared<AotOptions>();
-  app.add_option("program", options->programs, ".mox files, or names of built-in formulas (see `moxie ops`)");
-  app.add_option("-o,--out", options->folder, "the folder of the library; it is made if it is not there");
-  app.add_option(
-         "--target", options->targets,
-         fmt::format("what the code is for, one or several of a kind: {}", fmt::join(aot::known_targets(), ", ")))
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--name", options->name, "of the library; that of the first formula if not given");
-  app.add_option("--dim", options->dims, "values of static dims, such as N=5,R=14")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--dtype", options->dtype, "the default dtype of the formulas: f32 or f64")
-      ->check(CLI::IsMember({"f32", "f64"}));
-  add_gradient_options(app, options->grad, options->wrt);
-  app.add_option("--depfile", options->depfile, "also write what the library depends on, as make and ninja read it");
-  app.add_flag("--dry-run", options->dry_run, "compile, and list the files instead of writing them");
+  parser.add_option("program", options->programs, ".mox files, or names of built-in formulas (see `moxie ops`)");
+  parser.add_option("-o,--out", options->folder, "the folder of the library; it is made if it is not there");
+  parser
+      .add_option(
+          "--target", options->targets,
+          fmt::format("what the code is for, one or several of a kind: {}", fmt::join(aot::known_targets(), ", ")))
+      .comma_separated();
+  parser.add_option("--name", options->name, "of the library; that of the first formula if not given");
+  parser.add_option("--dim", options->dims, "values of static dims, such as N=5,R=14").comma_separated();
+  parser.add_option("--dtype", options->dtype, "the default dtype of the formulas: f32 or f64").one_of({"f32", "f64"});
+  add_gradient_options(parser, options->grad, options->wrt);
+  parser.add_option("--depfile", options->depfile, "also write what the library depends on, as make and ninja read it");
+  parser.add_flag("--dry-run", options->dry_run, "compile, and list the files instead of writing them");
   return [options, source] { return make(*options, source); };
 }
 

@@ -8,6 +8,6 @@
 namespace moxie {
 
 using ProgramSource = std::function<Program(const ProgramChoice&)>;
-Work add_aot(CLI::App& app, const ProgramSource& source);
+Work add_aot(OptionParser& parser, const ProgramSource& source);
 
 }  // namespace moxie

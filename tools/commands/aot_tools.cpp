@@ -87,37 +87,35 @@ int bench(const ToolOptions& options) {
   return 0;
 }
 
-CLI::App& add_tool(CLI::App& app, const char* name, const char* summary, ToolOptions& options) {
-  CLI::App& tool = *app.add_subcommand(name, summary);
-  tool.add_option("library", options.file, "a library's folder, manifest or static library")->required();
+OptionParser add_tool(OptionParser& parser, const char* name, const char* summary, ToolOptions& options) {
+  OptionParser tool = parser.add_subcommand(name, summary);
+  tool.add_option("library", options.file, "a library's folder, manifest or static library").required();
   return tool;
 }
 
-void add_function_option(CLI::App& tool, ToolOptions& options) {
+void add_function_option(OptionParser& tool, ToolOptions& options) {
   tool.add_option("--function", options.function, "the function; the first one if not given");
-  tool.add_option("--seed", options.seed, "of random numbers")->check(random_state_range());
-  tool.add_option("--step", options.step, "of random numbers")->check(random_state_range());
+  tool.add_option("--seed", options.seed, "of random numbers").in_range(0, kMaxRandomState);
+  tool.add_option("--step", options.step, "of random numbers").in_range(0, kMaxRandomState);
 }
 
 }  // namespace
 
-Work add_aot(CLI::App& app) {
+Work add_aot(OptionParser& parser) {
   auto options = std::make_shared<ToolOptions>();
-  auto chosen = std::make_shared<Work>(add_aot(app, load_program));
-  const auto add = [&](const char* name, const char* summary, int (*work)(const ToolOptions&)) -> CLI::App& {
-    CLI::App& tool = add_tool(app, name, summary, *options);
-    tool.callback([=] { *chosen = [=] { return work(*options); }; });
+  auto chosen = std::make_shared<Work>(add_aot(parser, load_program));
+  const auto add = [&](const char* name, const char* summary, int (*work)(const ToolOptions&)) {
+    OptionParser tool = add_tool(parser, name, summary, *options);
+    tool.on_parsed([=] { *chosen = [=] { return work(*options); }; });
     return tool;
   };
   add("describe", "Show what a library, or a program with one in it, can compute", describe);
-  CLI::App& run_tool = add("run", "Call a function of a library on tensors from a file", run);
-  run_tool.add_option("--in", options->input, "a safetensors file with the inputs")->required();
-  run_tool.add_option("--out", options->output, "where the outputs go")->required();
+  OptionParser run_tool = add("run", "Call a function of a library on tensors from a file", run);
+  run_tool.add_option("--in", options->input, "a safetensors file with the inputs").required();
+  run_tool.add_option("--out", options->output, "where the outputs go").required();
   add_function_option(run_tool, *options);
-  CLI::App& bench_tool = add("bench", "Measure a function of a library on random inputs", bench);
-  bench_tool.add_option("--dim", options->dims, "values of dims, such as S=1024")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  OptionParser bench_tool = add("bench", "Measure a function of a library on random inputs", bench);
+  bench_tool.add_option("--dim", options->dims, "values of dims, such as S=1024").comma_separated();
   add_function_option(bench_tool, *options);
   return [chosen] { return (*chosen)(); };
 }

@@ -204,18 +204,16 @@ std::string case_list() {
 
 }  // namespace
 
-Work add_bench(CLI::App& app) {
+Work add_bench(OptionParser& parser) {
   auto options = std::make_shared<BenchOptions>();
   options->device.threads = 1;
-  app.add_option("case", options->cases, case_list());
-  app.add_option("--dims,--dim", options->dims, "other extents, such as S=64,N=512")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--dtype", options->dtype, "f32 or f64")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
-  add_device_option(app, options->device);
-  add_threads_option(app, options->device);
-  add_tune_option(app, options->device);
-  app.add_flag("--json", options->json, "a list of results as JSON, in seconds and bytes");
+  parser.add_option("case", options->cases, case_list());
+  parser.add_option("--dims,--dim", options->dims, "other extents, such as S=64,N=512").comma_separated();
+  parser.add_option("--dtype", options->dtype, "f32 or f64").one_of({"f32", "f64"}).show_default();
+  add_device_option(parser, options->device);
+  add_threads_option(parser, options->device);
+  add_tune_option(parser, options->device);
+  parser.add_flag("--json", options->json, "a list of results as JSON, in seconds and bytes");
   return [options] { return bench(*options); };
 }
 

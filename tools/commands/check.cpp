@@ -155,21 +155,22 @@ int check(const CheckOptions& options) {
 
 }  // namespace
 
-Work add_check(CLI::App& app) {
+Work add_check(OptionParser& parser) {
   auto options = std::make_shared<CheckOptions>();
-  add_program_options(app, options->program);
-  app.add_option("--wrt", options->wrt,
-                 "the inputs to differentiate with respect to; all differentiable ones if not given")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--seed", options->seed, "the seed of the random inputs")
-      ->check(random_state_range())
-      ->capture_default_str();
-  app.add_option("--elements", options->elements,
-                 "how many elements of each gradient are compared with finite differences")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  add_threads_option(app, options->device);
+  add_program_options(parser, options->program);
+  parser
+      .add_option("--wrt", options->wrt,
+                  "the inputs to differentiate with respect to; all differentiable ones if not given")
+      .comma_separated();
+  parser.add_option("--seed", options->seed, "the seed of the random inputs")
+      .in_range(0, kMaxRandomState)
+      .show_default();
+  parser
+      .add_option("--elements", options->elements,
+                  "how many elements of each gradient are compared with finite differences")
+      .in_range(1, 1000000)
+      .show_default();
+  add_threads_option(parser, options->device);
   return [options] { return check(*options); };
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 // What a subcommand of `moxie` is. One file per command; the table is in main.cpp.
-#include <CLI/CLI.hpp>
 #include <functional>
 
 #include "compiler/support/error.h"
+#include "tools/commands/option_parser.h"
 
 namespace moxie {
 
@@ -15,7 +15,7 @@ struct Command {
   const char* name;
   const char* summary;
   /// Adds the options to the subcommand and gives the work that reads them.
-  Work (*add)(CLI::App& app);
+  Work (*add)(OptionParser& parser);
 };
 
 /// Options that are each right but do not go together, or a switch that does not exist.
@@ -24,16 +24,16 @@ class UsageError : public Error {
   using Error::Error;
 };
 
-Work add_aot(CLI::App& app);
-Work add_bench(CLI::App& app);
-Work add_check(CLI::App& app);
-Work add_doctor(CLI::App& app);
-Work add_dump(CLI::App& app);
-Work add_experiment(CLI::App& app);
-Work add_export(CLI::App& app);
-Work add_ops(CLI::App& app);
-Work add_predict(CLI::App& app);
-Work add_run(CLI::App& app);
-Work add_train(CLI::App& app);
+Work add_aot(OptionParser& parser);
+Work add_bench(OptionParser& parser);
+Work add_check(OptionParser& parser);
+Work add_doctor(OptionParser& parser);
+Work add_dump(OptionParser& parser);
+Work add_experiment(OptionParser& parser);
+Work add_export(OptionParser& parser);
+Work add_ops(OptionParser& parser);
+Work add_predict(OptionParser& parser);
+Work add_run(OptionParser& parser);
+Work add_train(OptionParser& parser);
 
 }  // namespace moxie

@@ -32,17 +32,14 @@ void require_known_switches() {
 
 }  // namespace
 
-/// CLI11 has codes of its own for each kind of mistake; here they are all wrong usage.
-int run_command_line(CLI::App& app, int argc, char** argv, const Work& work,
-                     const std::function<void(const CLI::App&)>& explain) {
+int run_command_line(OptionParser& parser, int argc, char** argv, const Work& work,
+                     const std::function<void(const OptionParser&)>& explain) {
   require_known_switches();
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
-      return app.exit(error);  // --help, --version
-    if (explain) explain(app);
-    return fail(fmt::format("{}\nRun with --help for more information.", error.what()), kWrongUsage);
+    if (!parser.parse(argc, argv)) return 0;  // --help, --version
+  } catch (const UsageError&) {
+    if (explain) explain(parser);
+    throw;
   }
   const int code = work();
   if (std::fflush(stdout) != 0)

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include <filesystem>
 #include "runtime/cache_file.h"
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/host.h"
@@ -209,9 +210,9 @@ Json as_json(const std::vector<Finding>& findings) {
 
 }  // namespace
 
-Work add_doctor(CLI::App& app) {
+Work add_doctor(OptionParser& parser) {
   auto json = std::make_shared<bool>(false);
-  app.add_flag("--json", *json, "the findings as JSON");
+  parser.add_flag("--json", *json, "the findings as JSON");
   return [json] {
     const std::vector<Finding> findings = examine();
     if (*json)

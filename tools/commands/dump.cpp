@@ -98,54 +98,55 @@ int run_compare(const CompareCommand& command) {
   return text.empty() ? 0 : 1;
 }
 
-void add_stage_option(CLI::App& app, std::vector<std::string>& stages) {
+void add_stage_option(OptionParser& parser, std::vector<std::string>& stages) {
   std::vector<std::string> names;
   std::string help = "which stages to show, all if not given:";
   for (const Stage& stage : dump_stages()) {
     names.emplace_back(stage.name);
     help += fmt::format("\n  {}: {}", stage.name, stage.purpose);
   }
-  app.add_option("--stage", stages, help)->delimiter(',')->allow_extra_args(false)->check(CLI::IsMember(names));
+  parser.add_option("--stage", stages, help).comma_separated().one_of(names);
 }
 
-void add_kernel_option(CLI::App& app, std::string& kernels) {
-  app.add_option("--kernel", kernels, "only kernels in whose names this regular expression is found");
+void add_kernel_option(OptionParser& parser, std::string& kernels) {
+  parser.add_option("--kernel", kernels, "only kernels in whose names this regular expression is found");
 }
 
 }  // namespace
 
-Work add_dump(CLI::App& app) {
+Work add_dump(OptionParser& parser) {
   auto command = std::make_shared<DumpCommand>();
-  add_dump_source_options(app, command->source);
+  add_dump_source_options(parser, command->source);
   // Not with `dump diff`.
-  app.get_option("program")->required(false);
-  add_stage_option(app, command->options.stages);
-  add_kernel_option(app, command->options.kernels);
+  parser.option("program").required(false);
+  add_stage_option(parser, command->options.stages);
+  add_kernel_option(parser, command->options.kernels);
   std::vector<std::string> gpus;
   for (const GpuModel& model : gpu_models()) gpus.emplace_back(model.name);
-  app.add_option_function<std::string>(
-         "--gpu", [command](const std::string& name) { command->options.gpu = gpu_model(name); },
-         "the GPU that figures and code are for; none is needed")
-      ->default_str(command->options.gpu.name)
-      ->check(CLI::IsMember(gpus, CLI::ignore_case));
-  app.add_option("-o,--out", command->folder, "write a folder of files with a manifest.json instead of printing");
-  app.add_option("--html", command->page,
-                 "write one page that links the lines of all stages, for a browser; it needs no network");
-  app.add_flag("--json", command->json, "figures of every kernel as JSON; with --stage also the texts");
-  app.add_flag("--measure", command->measure,
-               "also run everything on this processor, with made-up inputs, for the times of kernels");
-  app.add_option(
+  parser
+      .add_option_function(
+          "--gpu", [command](const std::string& name) { command->options.gpu = gpu_model(name); },
+          "the GPU that figures and code are for; none is needed")
+      .show_default(command->options.gpu.name)
+      .one_of_ignoring_case(gpus);
+  parser.add_option("-o,--out", command->folder, "write a folder of files with a manifest.json instead of printing");
+  parser.add_option("--html", command->page,
+                    "write one page that links the lines of all stages, for a browser; it needs no network");
+  parser.add_flag("--json", command->json, "figures of every kernel as JSON; with --stage also the texts");
+  parser.add_flag("--measure", command->measure,
+                  "also run everything on this processor, with made-up inputs, for the times of kernels");
+  parser.add_option(
       "--repro", command->repro,
       "write a folder that reruns this kernel alone, on the CPU: text, code, inputs, a program in C and a build line");
 
   auto compare = std::make_shared<CompareCommand>();
-  CLI::App* diff = app.add_subcommand(
+  OptionParser diff = parser.add_subcommand(
       "diff", "what changed between two dumps, and what it cost; 1 is the exit code where something did");
-  diff->add_option("before", compare->before, "a folder that -o or MOXIE_DUMP wrote")->required();
-  diff->add_option("after", compare->after, "another one")->required();
-  add_stage_option(*diff, compare->options.stages);
-  add_kernel_option(*diff, compare->options.kernels);
-  return [command, compare, diff] { return diff->parsed() ? run_compare(*compare) : run_dump(*command); };
+  diff.add_option("before", compare->before, "a folder that -o or MOXIE_DUMP wrote").required();
+  diff.add_option("after", compare->after, "another one").required();
+  add_stage_option(diff, compare->options.stages);
+  add_kernel_option(diff, compare->options.kernels);
+  return [command, compare, diff] { return diff.parsed() ? run_compare(*compare) : run_dump(*command); };
 }
 
 }  // namespace moxie

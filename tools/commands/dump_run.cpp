@@ -1,4 +1,5 @@
 #include "tools/commands/dump_run.h"
+#include <algorithm>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -53,9 +53,9 @@ void refuse_program_options(const DumpSource& source, std::string_view what) {
 
 }  // namespace
 
-void add_dump_source_options(CLI::App& app, DumpSource& source) {
-  add_program_options(app, source.program);
-  add_gradient_options(app, source.grad, source.wrt);
+void add_dump_source_options(OptionParser& parser, DumpSource& source) {
+  add_program_options(parser, source.program);
+  add_gradient_options(parser, source.grad, source.wrt);
 }
 
 DumpInput load_dump_input(const DumpSource& source, const DumpOptions& options) {

@@ -10,7 +10,7 @@ struct DumpSource {
   ProgramChoice program;
   std::vector<std::string> grad, wrt;
 };
-void add_dump_source_options(CLI::App& app, DumpSource& source);
+void add_dump_source_options(OptionParser& parser, DumpSource& source);
 
 /// What is there to dump.
 struct DumpInput {

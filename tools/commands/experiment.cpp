@@ -176,23 +176,23 @@ std::string experiment_list() {
 
 }  // namespace
 
-Work add_experiment(CLI::App& app) {
+Work add_experiment(OptionParser& parser) {
   auto choice = std::make_shared<ExperimentChoice>();
   choice->device.threads = 1;
   ExperimentOptions& options = choice->options;
-  app.add_option("experiment", choice->name, experiment_list())->required();
-  app.add_option("--out", options.out,
-                 "where measurements and tables go; experiments/NAME if not given. What is there "
-                 "already is not measured again, and is in the tables as well");
-  app.add_option("--data-dir", options.data_dir, "where the data sets lie")->capture_default_str();
-  app.add_option("--rows", options.rows, "methods, all if not given, as in --rows 'GPN means,tanh'")->delimiter(',');
-  app.add_option("--columns", options.columns, "data sets, all of the experiment if not given")->delimiter(',');
-  app.add_option("--replicates", options.replicates, "seeds or splits");
-  app.add_option("--set", options.settings, "an option of `moxie train` for every run, as in --set epochs=100")
-      ->allow_extra_args(false);
-  app.add_flag("--json", choice->json, "print the table and everything behind it as JSON");
-  add_device_option(app, choice->device);
-  add_threads_option(app, choice->device);
+  parser.add_option("experiment", choice->name, experiment_list()).required();
+  parser.add_option("--out", options.out,
+                    "where measurements and tables go; experiments/NAME if not given. What is there "
+                    "already is not measured again, and is in the tables as well");
+  parser.add_option("--data-dir", options.data_dir, "where the data sets lie").show_default();
+  parser.add_option("--rows", options.rows, "methods, all if not given, as in --rows 'GPN means,tanh'").delimiter(',');
+  parser.add_option("--columns", options.columns, "data sets, all of the experiment if not given").delimiter(',');
+  parser.add_option("--replicates", options.replicates, "seeds or splits");
+  parser.add_option("--set", options.settings, "an option of `moxie train` for every run, as in --set epochs=100")
+      .allow_extra_args(false);
+  parser.add_flag("--json", choice->json, "print the table and everything behind it as JSON");
+  add_device_option(parser, choice->device);
+  add_threads_option(parser, choice->device);
   return [choice] { return run_experiment(*choice); };
 }
 

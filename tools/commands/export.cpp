@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include "runtime/aot/header.h"
 #include "runtime/aot/interface.h"
 #include "runtime/aot/library.h"
@@ -81,16 +82,16 @@ int export_run(const ExportOptions& options) {
 
 }  // namespace
 
-Work add_export(CLI::App& app) {
+Work add_export(OptionParser& parser) {
   auto options = std::make_shared<ExportOptions>();
-  app.add_option("run", options->run, "the folder of a run of `moxie train`")->required();
-  app.add_option("-o,--out", options->folder, "the folder of the library; it is made if it is not there")->required();
-  app.add_option(
-         "--target", options->targets,
-         fmt::format("what the code is for, one or several of a kind: {}", fmt::join(aot::known_targets(), ", ")))
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->required();
+  parser.add_option("run", options->run, "the folder of a run of `moxie train`").required();
+  parser.add_option("-o,--out", options->folder, "the folder of the library; it is made if it is not there").required();
+  parser
+      .add_option(
+          "--target", options->targets,
+          fmt::format("what the code is for, one or several of a kind: {}", fmt::join(aot::known_targets(), ", ")))
+      .comma_separated()
+      .required();
   return [options] { return export_run(*options); };
 }
 

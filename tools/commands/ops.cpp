@@ -54,10 +54,10 @@ int list(const OpsOptions& options) {
 
 }  // namespace
 
-Work add_ops(CLI::App& app) {
+Work add_ops(OptionParser& parser) {
   auto options = std::make_shared<OpsOptions>();
-  app.add_option("op", options->name, "print this formula as .mox text");
-  app.add_flag("--json", options->json, "names, summaries, inputs and outputs as JSON");
+  parser.add_option("op", options->name, "print this formula as .mox text");
+  parser.add_flag("--json", options->json, "names, summaries, inputs and outputs as JSON");
   return [options] { return list(*options); };
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <filesystem>
 #include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
@@ -175,19 +177,20 @@ int predict(const PredictOptions& options) {
 
 }  // namespace
 
-Work add_predict(CLI::App& app) {
+Work add_predict(OptionParser& parser) {
   auto options = std::make_shared<PredictOptions>();
-  app.add_option("run", options->run, "the folder of a run of `moxie train`")->required();
-  app.add_option("--data", options->data,
-                 "the rows: csv:FILE or text:FILE, or the test rows of a set; those of the run if not given");
-  app.add_option("--data-dir", options->data_dir, "where the data sets lie; as in the run if not given");
-  app.add_option("--out", options->out, "where the predictions go: FILE.csv or FILE.npz");
-  app.add_option("--diagnose", options->diagnose,
-                 "jacobian: the singular values of the Jacobian of the output's mean, instead of scores")
-      ->check(CLI::IsMember({"jacobian"}));
-  app.add_flag("--json", options->json, "print the scores as JSON, with the points of the calibration plots");
-  add_device_option(app, options->device);
-  add_threads_option(app, options->device);
+  parser.add_option("run", options->run, "the folder of a run of `moxie train`").required();
+  parser.add_option("--data", options->data,
+                    "the rows: csv:FILE or text:FILE, or the test rows of a set; those of the run if not given");
+  parser.add_option("--data-dir", options->data_dir, "where the data sets lie; as in the run if not given");
+  parser.add_option("--out", options->out, "where the predictions go: FILE.csv or FILE.npz");
+  parser
+      .add_option("--diagnose", options->diagnose,
+                  "jacobian: the singular values of the Jacobian of the output's mean, instead of scores")
+      .one_of({"jacobian"});
+  parser.add_flag("--json", options->json, "print the scores as JSON, with the points of the calibration plots");
+  add_device_option(parser, options->device);
+  add_threads_option(parser, options->device);
   return [options] { return predict(*options); };
 }
 

@@ -30,14 +30,12 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-void add_program_options(CLI::App& app, ProgramChoice& choice) {
-  app.add_option("program", choice.source, "a .mox file, or the name of a built-in formula (see `moxie ops`)")
-      ->required();
-  app.add_option("--dim", choice.dims, "values of dims, such as S=8,N=5: of those that no input shows")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--dtype", choice.dtype, "the default dtype of the formula: f32 or f64")
-      ->check(CLI::IsMember({"f32", "f64"}));
+void add_program_options(OptionParser& parser, ProgramChoice& choice) {
+  parser.add_option("program", choice.source, "a .mox file, or the name of a built-in formula (see `moxie ops`)")
+      .required();
+  parser.add_option("--dim", choice.dims, "values of dims, such as S=8,N=5: of those that no input shows")
+      .comma_separated();
+  parser.add_option("--dtype", choice.dtype, "the default dtype of the formula: f32 or f64").one_of({"f32", "f64"});
 }
 
 Program load_program(const ProgramChoice& choice) {
@@ -75,16 +73,16 @@ DimValues parse_dims(const std::vector<std::string>& texts, const Program& progr
   return dims;
 }
 
-void add_gradient_options(CLI::App& app, std::vector<std::string>& grad, std::vector<std::string>& wrt) {
-  app.add_option("--grad", grad,
-                 "also give gradients (grad.x) of these outputs y1,y2; their cotangents cot.y are inputs, or ones "
-                 "where they are missing")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--wrt", wrt,
-                 "the inputs x1,x2 to differentiate with respect to; all differentiable ones if not given")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+void add_gradient_options(OptionParser& parser, std::vector<std::string>& grad, std::vector<std::string>& wrt) {
+  parser
+      .add_option("--grad", grad,
+                  "also give gradients (grad.x) of these outputs y1,y2; their cotangents cot.y are inputs, or ones "
+                  "where they are missing")
+      .comma_separated();
+  parser
+      .add_option("--wrt", wrt,
+                  "the inputs x1,x2 to differentiate with respect to; all differentiable ones if not given")
+      .comma_separated();
 }
 
 Program with_gradients(const Program& program, const std::string& source, const std::vector<std::string>& grad,

@@ -1,10 +1,10 @@
 #pragma once
 // Naming a Program, its dims and its gradients on a command line.
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "compiler/ir/program.h"
+#include "tools/commands/option_parser.h"
 
 namespace moxie {
 
@@ -14,7 +14,7 @@ struct ProgramChoice {
   std::vector<std::string> dims;
   std::string dtype;
 };
-void add_program_options(CLI::App& app, ProgramChoice& choice);
+void add_program_options(OptionParser& parser, ProgramChoice& choice);
 
 /// A file if the name ends in .mox or holds a slash, else a built-in operation; in the chosen dtype.
 Program load_program(const ProgramChoice& choice);
@@ -24,7 +24,7 @@ Program in_chosen_dtype(Program program, const ProgramChoice& choice);
 DimValues parse_dims(const std::vector<std::string>& texts, const Program& program);
 
 /// The options --grad and --wrt.
-void add_gradient_options(CLI::App& app, std::vector<std::string>& grad, std::vector<std::string>& wrt);
+void add_gradient_options(OptionParser& parser, std::vector<std::string>& grad, std::vector<std::string>& wrt);
 /// The program with the gradients of `grad`; with respect to all differentiable inputs of `source` if `wrt` is empty.
 Program with_gradients(const Program& program, const std::string& source, const std::vector<std::string>& grad,
                        const std::vector<std::string>& wrt);

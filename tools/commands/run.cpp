@@ -132,22 +132,20 @@ int run(const RunOptions& options) {
 
 }  // namespace
 
-Work add_run(CLI::App& app) {
+Work add_run(OptionParser& parser) {
   auto options = std::make_shared<RunOptions>();
-  add_program_options(app, options->program);
-  app.add_option("--in", options->input, "the inputs by name, a safetensors file")->required();
-  app.add_option("--out", options->output, "where the outputs go, a safetensors file")->required();
-  add_gradient_options(app, options->grad, options->wrt);
-  add_device_option(app, options->device);
-  add_threads_option(app, options->device);
-  add_tune_option(app, options->device);
-  app.add_option("--seed", options->seed, "the key of randn and randu")
-      ->check(random_state_range())
-      ->capture_default_str();
-  app.add_option("--step", options->step, "the step that randn and randu start from")
-      ->check(random_state_range())
-      ->capture_default_str();
-  app.add_flag("--stats", options->stats, "print times and the number of compilations to the standard error");
+  add_program_options(parser, options->program);
+  parser.add_option("--in", options->input, "the inputs by name, a safetensors file").required();
+  parser.add_option("--out", options->output, "where the outputs go, a safetensors file").required();
+  add_gradient_options(parser, options->grad, options->wrt);
+  add_device_option(parser, options->device);
+  add_threads_option(parser, options->device);
+  add_tune_option(parser, options->device);
+  parser.add_option("--seed", options->seed, "the key of randn and randu").in_range(0, kMaxRandomState).show_default();
+  parser.add_option("--step", options->step, "the step that randn and randu start from")
+      .in_range(0, kMaxRandomState)
+      .show_default();
+  parser.add_flag("--stats", options->stats, "print times and the number of compilations to the standard error");
   return [options] { return run(*options); };
 }
 

@@ -6,6 +6,9 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <filesystem>
+#include <map>
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
 #include "tools/commands/report.h"
@@ -23,7 +26,7 @@ struct TrainOptions {
   TrainConfig config;
   DeviceChoice device;
   std::string out, resume;
-  std::map<std::string, std::pair<const char*, CLI::Option*>> options;  // by name: group and option
+  std::map<std::string, std::pair<const char*, Option>> options;  // by name: group and option
 };
 
 /// What may differ when a run goes on: everything else would make it another run.
@@ -34,20 +37,21 @@ std::string without_sign(const std::string& text) {
   return text.starts_with('-') ? fmt::format("{} is not a number without sign", text) : "";
 }
 
-void add_option(CLI::App& app, TrainOptions& options, const char* group, const std::string& name, auto& value,
+void add_option(OptionParser& parser, TrainOptions& options, const char* group, const std::string& name, auto& value,
                 const char* help) {
-  CLI::Option* option;
-  if constexpr (std::is_same_v<decltype(value), bool&>) {
-    option = app.add_flag(fmt::format("--{0},!--no-{0}", name), value, help);
-  } else {
-    option = app.add_option("--" + name, value, help)->capture_default_str();
-    if (std::is_same_v<decltype(value), std::vector<std::int64_t>&> ||
-        std::is_same_v<decltype(value), std::vector<double>&>)
-      option->delimiter(',');
-    if (std::is_unsigned_v<std::remove_reference_t<decltype(value)>>) option->check(without_sign);
-  }
-  option->group(group);
-  options.options[name] = {group, option};
+  const auto add = [&] {
+    if constexpr (std::is_same_v<decltype(value), bool&>) {
+      return parser.add_flag(fmt::format("--{0},!--no-{0}", name), value, help);
+    } else {
+      return parser.add_option("--" + name, value, help).show_default();
+    }
+  };
+  const Option option = add().group(group);
+  if (std::is_same_v<decltype(value), std::vector<std::int64_t>&> ||
+      std::is_same_v<decltype(value), std::vector<double>&>)
+    option.delimiter(',');
+  if (std::is_unsigned_v<std::remove_reference_t<decltype(value)>>) option.check(without_sign);
+  options.options.emplace(name, std::pair{group, option});
 }
 
 /// Throws UsageError for options of another model.
@@ -55,7 +59,7 @@ void check_groups(const TrainOptions& options) {
   const std::string own = "Model: " + options.config.model;
   for (const auto& [name, option] : options.options) {
     const std::string_view group = option.first;
-    if (group.starts_with("Model: ") && group != own && !option.second->empty())
+    if (group.starts_with("Model: ") && group != own && option.second.given())
       throw UsageError(fmt::format("--{} is not for the model {}", name, options.config.model));
   }
 }
@@ -65,7 +69,7 @@ TrainConfig resumed_config(const TrainOptions& options, const RunFolder& folder)
   auto json = nlohmann::json::parse(to_json(folder.read_config()));
   const auto now = nlohmann::json::parse(to_json(options.config));
   for (const auto& [name, option] : options.options) {
-    if (option.second->empty()) continue;
+    if (!option.second.given()) continue;
     if (std::ranges::find(kResumable, name) == kResumable.end())
       throw UsageError(
           fmt::format("--{} cannot change when a run is resumed; only --{} can", name, fmt::join(kResumable, ", --")));
@@ -78,7 +82,7 @@ TrainConfig resumed_config(const TrainOptions& options, const RunFolder& folder)
 std::string command_line(const TrainOptions& options, const std::string& model_or_resume) {
   std::string text = "moxie train " + model_or_resume;
   for (const auto& [name, option] : options.options) {
-    if (!option.second->empty()) text += fmt::format(" --{} {}", name, fmt::join(option.second->results(), ","));
+    if (option.second.given()) text += fmt::format(" --{} {}", name, fmt::join(option.second.texts(), ","));
   }
   return text;
 }
@@ -149,25 +153,26 @@ int resume(const TrainOptions& options) {
 
 }  // namespace
 
-Work add_train(CLI::App& app) {
+Work add_train(OptionParser& parser) {
   auto options = std::make_shared<TrainOptions>();
   TrainConfig& config = options->config;
-  CLI::Option* model = app.add_option("model", config.model,
-                                      "gpn (Gaussian process neurons), probact (noisy activations), sp-gru "
-                                      "(recurrent, of means and variances) or "
-                                      "mlp (fixed activations)");
-  model->check(CLI::IsMember({"gpn", "mlp", "probact", "sp-gru"}));
-  app.add_option("--out", options->out, "the run folder; runs/MODEL-DATA-SEED if not given");
-  app.add_option("--resume", options->resume, "the folder of a run to go on with, exactly as if it had never stopped");
-  add_device_option(app, options->device);
-  add_threads_option(app, options->device);
-  add_tune_option(app, options->device);
+  const Option model = parser.add_option("model", config.model,
+                                         "gpn (Gaussian process neurons), probact (noisy activations), sp-gru "
+                                         "(recurrent, of means and variances) or "
+                                         "mlp (fixed activations)");
+  model.one_of({"gpn", "mlp", "probact", "sp-gru"});
+  parser.add_option("--out", options->out, "the run folder; runs/MODEL-DATA-SEED if not given");
+  parser.add_option("--resume", options->resume,
+                    "the folder of a run to go on with, exactly as if it had never stopped");
+  add_device_option(parser, options->device);
+  add_threads_option(parser, options->device);
+  add_tune_option(parser, options->device);
   visit_fields(config, [&](const char* group, const char* name, auto& value, const char* help) {
-    add_option(app, *options, group, name, value, help);
+    add_option(parser, *options, group, name, value, help);
   });
   return [options, model] {
     if (!options->resume.empty()) return resume(*options);
-    if (model->empty())
+    if (!model.given())
       throw UsageError(
           "which model? `moxie train gpn`, `moxie train mlp`, `moxie train probact` or `moxie train sp-gru`");
     return start(*options);

@@ -1,0 +1,114 @@
+#include "tools/commands/option_parser.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "tools/commands/command.h"
+
+namespace moxie {
+namespace {
+
+std::vector<std::string> list_of(std::span<const std::string> names) { return {names.begin(), names.end()}; }
+
+}  // namespace
+
+Option Option::required(bool required) const { return Option(option_->required(required)); }
+
+Option Option::delimiter(char delimiter) const { return Option(option_->delimiter(delimiter)); }
+
+Option Option::allow_extra_args(bool allow) const { return Option(option_->allow_extra_args(allow)); }
+
+Option Option::show_default() const { return Option(option_->capture_default_str()); }
+
+Option Option::show_default(const std::string& text) const { return Option(option_->default_str(text)); }
+
+Option Option::one_of(std::span<const std::string> names) const {
+  return Option(option_->check(CLI::IsMember(list_of(names))));
+}
+
+Option Option::one_of(std::initializer_list<std::string> names) const {
+  return one_of(std::span<const std::string>(names.begin(), names.size()));
+}
+
+Option Option::one_of_ignoring_case(std::span<const std::string> names) const {
+  return Option(option_->check(CLI::IsMember(list_of(names), CLI::ignore_case)));
+}
+
+Option Option::in_range(std::int64_t minimum, std::int64_t maximum) const {
+  return Option(option_->check(CLI::Range(minimum, maximum)));
+}
+
+Option Option::check(const std::function<std::string(const std::string&)>& problem) const {
+  return Option(option_->check(problem));
+}
+
+Option Option::environment(const std::string& variable) const { return Option(option_->envname(variable)); }
+
+Option Option::group(const std::string& heading) const { return Option(option_->group(heading)); }
+
+bool Option::given() const { return !option_->empty(); }
+
+std::vector<std::string> Option::texts() const { return option_->results(); }
+
+OptionParser::OptionParser(const std::string& description, const std::string& program_name)
+    : owned_(std::make_shared<CLI::App>(description, program_name)), app_(owned_.get()) {}
+
+template <class Value>
+Option OptionParser::add_option(const std::string& names, Value& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+
+Option OptionParser::add_option_function(const std::string& names, const std::function<void(const std::string&)>& set,
+                                         const std::string& help) {
+  return Option(app_->add_option_function<std::string>(names, set, help));
+}
+
+Option OptionParser::add_flag(const std::string& names, bool& value, const std::string& help) {
+  return Option(app_->add_flag(names, value, help));
+}
+
+Option OptionParser::option(const std::string& name) const { return Option(app_->get_option(name)); }
+
+OptionParser OptionParser::add_subcommand(const std::string& name, const std::string& summary) {
+  return OptionParser(app_->add_subcommand(name, summary));
+}
+
+void OptionParser::require_subcommand() { app_->require_subcommand(1); }
+
+void OptionParser::set_version(const std::string& text) { app_->set_version_flag("--version", text); }
+
+void OptionParser::set_footer(const std::string& text) { app_->footer(text); }
+
+void OptionParser::on_parsed(const std::function<void()>& function) { app_->callback(function); }
+
+/// CLI11 has an exit code for each kind of mistake; here every mistake is wrong usage.
+bool OptionParser::parse(int argc, const char* const* argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success))
+      throw UsageError(std::string(error.what()) + "\nRun with --help for more information.");
+    app_->exit(error);  // prints what --help or --version asked for
+    return false;
+  }
+  return true;
+}
+
+bool OptionParser::parsed() const { return app_->parsed(); }
+
+bool OptionParser::subcommand_parsed() const { return !app_->get_subcommands().empty(); }
+
+std::vector<std::string> OptionParser::unknown_arguments() const { return app_->remaining(); }
+
+// The kinds of variables that options write to.
+template Option OptionParser::add_option(const std::string&, std::string&, const std::string&);
+template Option OptionParser::add_option(const std::string&, std::filesystem::path&, const std::string&);
+template Option OptionParser::add_option(const std::string&, int&, const std::string&);
+template Option OptionParser::add_option(const std::string&, std::int64_t&, const std::string&);
+template Option OptionParser::add_option(const std::string&, std::uint64_t&, const std::string&);
+template Option OptionParser::add_option(const std::string&, double&, const std::string&);
+template Option OptionParser::add_option(const std::string&, std::vector<std::string>&, const std::string&);
+template Option OptionParser::add_option(const std::string&, std::vector<std::int64_t>&, const std::string&);
+template Option OptionParser::add_option(const std::string&, std::vector<double>&, const std::string&);
+
+}  // namespace moxie
