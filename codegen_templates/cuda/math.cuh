@@ -41,14 +41,37 @@ __device__ __forceinline__ T power(T x) {
   }
 }
 
+/// The larger and the smaller number; NaN if one of them is NaN.
+template <class T>
+__device__ __forceinline__ T moxie_max(T a, T b) {
+  return b > a || b != b ? b : a;
+}
+template <class T>
+__device__ __forceinline__ T moxie_min(T a, T b) {
+  return b < a || b != b ? b : a;
+}
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+__device__ __forceinline__ float moxie_max(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+__device__ __forceinline__ float moxie_min(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+#endif
+
+/// 1, -1, or x itself if it is zero or NaN.
 template <class T>
 __device__ __forceinline__ T moxie_sign(T x) {
-  return T(x > T(0)) - T(x < T(0));
+  return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;
 }
 
 template <class T>
 __device__ __forceinline__ T moxie_relu(T x) {
-  return x > T(0) ? x : T(0);
+  return moxie_max(x, T(0));
 }
 
 template <class T>

@@ -14,13 +14,13 @@ struct Product {
 struct Max {
   template <class T>
   static __device__ T apply(T a, T b) {
-    return fmax(a, b);
+    return moxie_max(a, b);
   }
 };
 struct Min {
   template <class T>
   static __device__ T apply(T a, T b) {
-    return fmin(a, b);
+    return moxie_min(a, b);
   }
 };
 

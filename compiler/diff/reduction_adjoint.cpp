@@ -24,13 +24,15 @@ Expr extremum_of_part(ReduceKind kind, const OpenedReduce& opened, bool before) 
   return reduce(kind, other, range, substitute(opened.body, {{opened.index, other}}));
 }
 
-/// The rounds are compared with each other, never with the reduction's value: a value computed twice may differ in its
-/// last bit.
+/// The first element that is the extremum, or the first that is NaN. Elements are compared with each other, never with
+/// the reduction's value: a value computed twice may differ in its last bit.
 Expr is_first_extremum(ReduceKind kind, const OpenedReduce& opened) {
   const bool largest = kind == ReduceKind::Max;
-  const Expr beats = call(largest ? ">" : "<", {opened.body, extremum_of_part(kind, opened, true)});
-  const Expr reaches = call(largest ? ">=" : "<=", {opened.body, extremum_of_part(kind, opened, false)});
-  return call("where", {call("and", {beats, reaches}), 1, 0});
+  const Expr before = extremum_of_part(kind, opened, true), after = extremum_of_part(kind, opened, false);
+  const Expr extremum = call(
+      "and", {call(largest ? ">" : "<", {opened.body, before}), call(largest ? ">=" : "<=", {opened.body, after})});
+  const Expr first_nan = call("and", {call("!=", {opened.body, opened.body}), call("==", {before, before})});
+  return call("where", {call("or", {extremum, first_nan}), 1, 0});
 }
 
 }  // namespace

@@ -7,12 +7,14 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <numeric>
 
 #include "compiler/ir/body_plan.h"
 #include "compiler/ir/dense.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/philox.h"
 #include "compiler/ir/scans.h"
+#include "compiler/ir/special_functions.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -191,9 +193,9 @@ class BodyEvaluator {
         for (const double x : terms) result *= x;
         return result;
       case ReduceKind::Max:
-        return terms.empty() ? -infinity : *std::ranges::max_element(terms);
+        return std::accumulate(terms.begin(), terms.end(), -infinity, maximum);
       case ReduceKind::Min:
-        return terms.empty() ? infinity : *std::ranges::min_element(terms);
+        return std::accumulate(terms.begin(), terms.end(), infinity, minimum);
       case ReduceKind::LogSumExp: {
         const double largest = fold(ReduceKind::Max, terms);
         if (std::isinf(largest)) return largest;

@@ -55,14 +55,17 @@ Expr where_derivative(Args args, const Expr&, std::size_t i) {
   return call("where", {args[0], i == 1 ? 1 : 0, i == 2 ? 1 : 0});
 }
 
-/// The first argument that attains the extremum takes the whole gradient: it beats those before it and is not beaten by
-/// those behind it.
+Expr all_of(std::vector<Expr> tests) { return tests.size() == 1 ? tests[0] : call("and", std::move(tests)); }
+
+/// The first argument that is the extremum takes the whole gradient: it beats those before it and is not beaten by
+/// those after it, or it is the first that is NaN.
 Expr first_attains(Args args, std::size_t i, std::string_view beats, std::string_view reaches) {
-  std::vector<Expr> tests;
+  std::vector<Expr> tests, nan_tests{call("!=", {args[i], args[i]})};
   for (std::size_t k = 0; k < args.size(); ++k) {
     if (k != i) tests.push_back(call(k < i ? beats : reaches, {args[i], args[k]}));
+    if (k < i && args[k]->kind != NodeKind::Constant) nan_tests.push_back(call("==", {args[k], args[k]}));
   }
-  return truth_as_number(tests.size() == 1 ? tests[0] : call("and", std::move(tests)));
+  return truth_as_number(call("or", {all_of(std::move(tests)), all_of(std::move(nan_tests))}));
 }
 Expr max_derivative(Args args, const Expr&, std::size_t i) { return first_attains(args, i, ">", ">="); }
 Expr min_derivative(Args args, const Expr&, std::size_t i) { return first_attains(args, i, "<", "<="); }
@@ -200,21 +203,22 @@ std::vector<ScalarFunction> elementary() {
   };
 }
 
+double fold(Values values, double (*combine)(double, double)) {
+  return std::accumulate(values.begin() + 1, values.end(), values[0], combine);
+}
+
 /// Functions with kinks and steps. At a kink the derivative is 0 (abs, relu), and a step has derivative 0 everywhere.
 std::vector<ScalarFunction> piecewise() {
   return {
       unary(
           "abs", kReal, [](const Expr& x, const Expr&) { return call("sign", {x}); }, std::fabs, "fabs($0)", 1),
-      {"sign", 1, kReal, zero_derivative, [](Values v) { return double(v[0] > 0) - double(v[0] < 0); },
-       "moxie_sign($0)", 2},
+      {"sign", 1, kReal, zero_derivative, [](Values v) { return sign(v[0]); }, "moxie_sign($0)", 2},
       {"floor", 1, kReal, zero_derivative, [](Values v) { return std::floor(v[0]); }, "floor($0)", 1},
-      {"min", kVariadic, kReal, min_derivative, [](Values v) { return *std::ranges::min_element(v); }, "fmin($0, $1)",
-       1},
-      {"max", kVariadic, kReal, max_derivative, [](Values v) { return *std::ranges::max_element(v); }, "fmax($0, $1)",
-       1},
+      {"min", kVariadic, kReal, min_derivative, [](Values v) { return fold(v, minimum); }, "moxie_min($0, $1)", 1},
+      {"max", kVariadic, kReal, max_derivative, [](Values v) { return fold(v, maximum); }, "moxie_max($0, $1)", 1},
       unary(
-          "relu", kReal, [](const Expr& x, const Expr&) { return truth_as_number(call(">", {x, 0})); },
-          [](double x) { return std::fmax(x, 0.0); }, "moxie_relu($0)", 1),
+          "relu", kReal, [](const Expr& x, const Expr&) { return call("where", {call("<=", {x, 0}), 0, 1}); },
+          [](double x) { return maximum(x, 0); }, "moxie_relu($0)", 1),
   };
 }
 

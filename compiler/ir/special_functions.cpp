@@ -25,6 +25,11 @@ constexpr double kAsymptotic = 10;
 
 }  // namespace
 
+double maximum(double a, double b) { return b > a || std::isnan(b) ? b : a; }
+double minimum(double a, double b) { return b < a || std::isnan(b) ? b : a; }
+
+double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
+
 double sigmoid(double x) {
   if (x >= 0) return 1 / (1 + std::exp(-x));
   const double e = std::exp(x);

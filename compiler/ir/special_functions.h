@@ -4,6 +4,12 @@
 
 namespace moxie {
 
+/// The larger and the smaller number; NaN if one of them is NaN (maximum and minimum of IEEE 754-2019). Zeros are
+/// equal, whatever their signs: either may be the result.
+double maximum(double a, double b);
+double minimum(double a, double b);
+/// 1, -1, or x itself if it is zero or NaN.
+double sign(double x);
 double sigmoid(double x);
 double softplus(double x);
 double normal_pdf(double x);

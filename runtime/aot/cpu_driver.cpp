@@ -114,23 +114,10 @@ class CpuDriver final : public PlanDriver {
     w_.loop(w_.sub(chunks, w_.integer(1)), [&](const Val& c) {
       const Val next = partial(w_.add(i, w_.mul(w_.add(c, w_.integer(1)), count)));
       const Val so_far = w_.ir().raw(Scalar::f64, 1, "load double, ptr " + sum.text);
-      w_.store(sum, combined(*use.partial, so_far, next));
+      w_.store(sum, llvm_ir::emit_function(w_.ir(), llvm_ir::folding_function(*use.partial), {so_far, next}));
     });
     const Val result = w_.ir().raw(Scalar::f64, 1, "load double, ptr " + sum.text);
     w_.store(w_.offset(target, w_.mul(i, bytes)), w_.ir().convert(result, type));
-  }
-
-  Val combined(ReduceKind kind, const Val& a, const Val& b) {
-    switch (kind) {
-      case ReduceKind::Product:
-        return w_.ir().binary("fmul", a, b);
-      case ReduceKind::Max:
-        return w_.select(w_.ir().fcmp("olt", a, b), b, a);
-      case ReduceKind::Min:
-        return w_.select(w_.ir().fcmp("olt", b, a), b, a);
-      default:
-        return w_.ir().binary("fadd", a, b);
-    }
   }
 
   const std::vector<CpuKernelCode>& kernels_;

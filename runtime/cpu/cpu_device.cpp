@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "compiler/ir/special_functions.h"
 #include "compiler/support/error.h"
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/cpu_kernel.h"
@@ -32,10 +33,10 @@ void combine_chunks(ReduceKind kind, const T* partials, std::int64_t chunks, std
           value *= next;
           break;
         case ReduceKind::Max:
-          value = std::max(value, next);
+          value = maximum(value, next);
           break;
         case ReduceKind::Min:
-          value = std::min(value, next);
+          value = minimum(value, next);
           break;
         default:
           value += next;

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
+#include <set>
+#include <sstream>
 
 #include "compiler/codegen/llvm/vector_math.h"
 #include "compiler/ir/functions.h"
 #include "compiler/support/error.h"
 #include "runtime/cpu/host.h"
+#include "runtime/cpu/plugin.h"
 #include "tests/codegen/math_module.h"
 #include "tests/codegen/ulp.h"
 
@@ -155,7 +159,7 @@ void check_specials() {
 template <typename T>
 void check_nan_stays() {
   for (const MathKernel& kernel : all_rows()) {
-    if (kernel.arity != 1 || kernel.function == "not" || kernel.function == "sign") continue;
+    if (kernel.arity != 1 || kernel.function == "not") continue;
     CHECK_MESSAGE(std::isnan(all_functions<T>().run(kernel.function, {{static_cast<T>(kNaN)}})[0]), kernel.function);
   }
 }
@@ -220,6 +224,32 @@ TEST_CASE("special values") {
 TEST_CASE("NaN stays NaN") {
   check_nan_stays<float>();
   check_nan_stays<double>();
+}
+
+TEST_CASE("a maximum that passes NaN on takes two instructions; of a literal, as in relu, one") {
+  const auto work = [](std::string_view function, std::optional<double> literal) {
+    const VectorMachine machine{"x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f,+avx512vl,+avx512bw,+avx512dq", 512};
+    llvm_ir::TextBuilder ir;
+    std::vector<llvm_ir::Val> args{{llvm_ir::Scalar::f32, 16, "%x"}, {llvm_ir::Scalar::f32, 16, "%y"}};
+    if (literal) args[1] = ir.number(llvm_ir::Scalar::f32, 16, *literal);
+    args.resize(function == "relu" ? 1 : 2);
+    const llvm_ir::Val result = llvm_ir::emit_function(ir, function, args);
+    const std::string text =
+        "define <16 x float> @f(<16 x float> %x, <16 x float> %y) #0 {\n" + ir.text() + "  ret " + typed(result) +
+        "\n}\nattributes #0 = { \"prefer-vector-width\"=\"512\" \"target-features\"=\"" + machine.features + "\" }\n";
+    std::set<std::string> instructions;
+    std::istringstream words(compile_llvm(text, machine, LlvmOutput::assembly));
+    for (std::string word; words >> word;)
+      if (word.starts_with("vmax") || word.starts_with("vmin") || word.starts_with("vcmp") ||
+          word.starts_with("vblend") || word.starts_with("k"))
+        instructions.insert(word);
+    return instructions;
+  };
+  using Instructions = std::set<std::string>;
+  CHECK(work("max", {}) == Instructions{"vcmpordps", "vmaxps"});
+  CHECK(work("min", {}) == Instructions{"vcmpordps", "vminps"});
+  CHECK(work("max", 0.5) == Instructions{"vmaxps"});
+  CHECK(work("relu", {}) == Instructions{"vmaxps"});
 }
 
 TEST_CASE("pow") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <set>
 
@@ -48,6 +49,14 @@ double slope(const ScalarFunction& row, std::vector<double> arguments, std::size
   const double above = row.reference(arguments);
   arguments[k] -= 2 * step;
   return (above - row.reference(arguments)) / (2 * step);
+}
+
+/// d name / d argument k at a point.
+double derivative(std::string_view name, const std::vector<double>& at, std::size_t k) {
+  std::vector<Expr> args;
+  for (std::size_t i = 0; i < at.size(); ++i) args.push_back(tensor_access("x" + std::to_string(i), {}));
+  const Expr self = call(name, args);
+  return value(self->function->derivative(self->args, self, k), at);
 }
 
 bool has_derivative(const ScalarFunction& row) { return row.derivative && row.name != "trigamma"; }
@@ -103,12 +112,6 @@ TEST_CASE("constant exponents bring in no logarithm") {
 }
 
 TEST_CASE("ties and kinks") {
-  const auto derivative = [](std::string_view name, const std::vector<double>& at, std::size_t k) {
-    std::vector<Expr> args;
-    for (std::size_t i = 0; i < at.size(); ++i) args.push_back(tensor_access("x" + std::to_string(i), {}));
-    const Expr self = call(name, args);
-    return value(self->function->derivative(self->args, self, k), at);
-  };
   CHECK(derivative("max", {2, 2}, 0) == 1);
   CHECK(derivative("max", {2, 2}, 1) == 0);
   CHECK(derivative("min", {3, 2, 2}, 1) == 1);
@@ -116,6 +119,30 @@ TEST_CASE("ties and kinks") {
   CHECK(derivative("relu", {0}, 0) == 0);
   CHECK(derivative("abs", {0}, 0) == 0);
   CHECK(derivative("floor", {1}, 0) == 0);
+}
+
+TEST_CASE("NaN passes through extrema and signs, and takes their gradient") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto reference = [](std::string_view name, const std::vector<double>& at) {
+    return function(name).reference(at);
+  };
+  for (const char* name : {"max", "min"}) {
+    CAPTURE(name);
+    for (const std::vector<double>& at : {std::vector{nan, 1.0}, {1, nan}, {nan, nan}, {1, nan, 2}, {1, 2, nan}}) {
+      CHECK(std::isnan(reference(name, at)));
+      double total = 0;
+      for (std::size_t k = 0; k < at.size(); ++k) {
+        const double slope = derivative(name, at, k);
+        if (slope != 0) CHECK(std::isnan(at[k]));
+        total += slope;
+      }
+      CHECK(total == 1);
+    }
+  }
+  CHECK(std::isnan(reference("relu", {nan})));
+  CHECK(derivative("relu", {nan}, 0) == 1);
+  CHECK(std::isnan(reference("sign", {nan})));
+  CHECK(std::isnan(derivative("abs", {nan}, 0)));
 }
 
 TEST_CASE("references far from the origin") {

@@ -1,6 +1,10 @@
 // Sessions over many runs, on every device: what is fed back, taken back, resized and drawn.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/diff/differentiate.h"
 #include "compiler/ir/evaluate.h"
 #include "compiler/support/error.h"
 #include "runtime/rows.h"
@@ -223,6 +227,55 @@ output count[n] = min[s](x[s,n])
       CAPTURE(output);
       const Values got = to_doubles(session.get(output));
       for (std::size_t k = 0; k < values.size(); ++k) CHECK(got[k] == doctest::Approx(values[k]).epsilon(1e-4));
+    }
+  }
+}
+
+TEST_CASE("NaN passes through extrema on every device, wherever it stands") {
+  const std::string text = R"(dim S dynamic, N
+index s:S, n:N
+input x[S,N], z[S,N]
+output rectified[s,n] = relu(x[s,n])
+output larger[s,n] = max(x[s,n], z[s,n])
+output smaller[s,n] = min(z[s,n], x[s,n], 3*x[s,n])
+output bounded[s,n] = max(0.25, min(x[s,n], 0.5))
+output rows[s] = max[n](x[s,n])
+output columns[n] = min[s](x[s,n])
+output least = min[s,n](x[s,n])
+output most = max[s,n](x[s,n])
+)";
+  const Program program = parse(text);
+  const Program gradient =
+      differentiate(program, {"rectified", "larger", "smaller", "rows", "columns", "most"}, {"x", "z"});
+  const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  // One element; a partial vector; several chunks.
+  for (const auto& [S, N] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {5, 3}, {2000, 19}}) {
+    const auto size = static_cast<std::size_t>(S * N);
+    TensorValues inputs;
+    for (const char* name :
+         {"x", "z", "cot.rectified", "cot.larger", "cot.smaller", "cot.rows", "cot.columns", "cot.most"})
+      for (std::size_t k = 0; k < size; ++k) inputs[name].push_back(static_cast<double>(k * 37 % 101) / 64 - 0.75);
+    inputs["z"][size - 1] = inputs["x"][size / 2] = inputs["x"][0] = std::nan("");
+    inputs["cot.rows"].resize(static_cast<std::size_t>(S));
+    inputs["cot.columns"].resize(static_cast<std::size_t>(N));
+    inputs["cot.most"].resize(1);
+    const TensorValues want = evaluate(gradient, {{"S", S}, {"N", N}}, inputs);
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      for (const auto& device : test::test_devices()) {
+        CAPTURE(device->name());
+        CAPTURE(S);
+        Session session(with_dtype(gradient, dtype), {{"N", N}}, device);
+        for (const InputDecl& input : gradient.inputs)
+          session.set(input.name, make_host_tensor(dtype, extents_of(gradient, input.name, {{"S", S}, {"N", N}}),
+                                                   inputs.at(input.name)));
+        session.run();
+        for (const Definition& definition : gradient.definitions) {
+          if (!definition.output) continue;
+          CAPTURE(definition.name);
+          const Values got = to_doubles(session.get(definition.name)), &expected = want.at(definition.name);
+          CHECK(std::ranges::equal(got, expected, same));
+        }
+      }
     }
   }
 }

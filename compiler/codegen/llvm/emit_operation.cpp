@@ -23,22 +23,6 @@ Val lane_multiples(TextBuilder& ir, int lanes, std::int64_t step) {
   return {Scalar::f64, lanes, "<" + text + ">"};
 }
 
-std::string_view folding_function(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::Sum:
-      return "+";
-    case ReduceKind::Product:
-      return "*";
-    case ReduceKind::Max:
-      return "max";
-    case ReduceKind::Min:
-      return "min";
-    case ReduceKind::LogSumExp:
-      break;
-  }
-  throw InternalError(fmt::format("lanes cannot be combined by {} in one step", to_string(kind)));
-}
-
 }  // namespace
 
 Val KernelWriter::emit(const Value& value, const op::Constant& o) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <string>
 
 namespace moxie::llvm_ir {
 namespace {
@@ -51,6 +52,12 @@ std::string type_name(Scalar type, int lanes) {
 }
 
 std::string typed(const Val& value) { return fmt::format("{} {}", type_name(value.type, value.lanes), value.text); }
+
+std::optional<double> literal_value(const Val& value) {
+  const std::size_t digits = value.text.find("0x");
+  if (!info(value.type).floating || value.text.starts_with('%') || digits == std::string::npos) return std::nullopt;
+  return std::bit_cast<double>(std::uint64_t{std::stoull(value.text.substr(digits), nullptr, 16)});
+}
 
 std::string TextBuilder::fresh(std::string_view prefix) { return fmt::format("{}{}", prefix, next_++); }
 

@@ -2,9 +2,12 @@
 // TextBuilder: appends LLVM instructions to a text, one SSA name per result. Knows types and lanes, nothing of kernels.
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "compiler/ir/expr.h"
 
 namespace moxie::llvm_ir {
 
@@ -21,6 +24,8 @@ struct Val {
 std::string type_name(Scalar type, int lanes);
 /// As an operand: "<16 x float> %v3".
 std::string typed(const Val& value);
+/// The number that a floating-point literal, or each lane of one, stands for; nothing for a name.
+std::optional<double> literal_value(const Val& value);
 
 class TextBuilder {
  public:
@@ -79,6 +84,10 @@ class TextBuilder {
 /// vectors; all inlined. f32: at most 4 ulp; f64: bounds stated in vector_math.cpp's table. Throws InternalError for a
 /// name without a lowering.
 Val emit_function(TextBuilder& builder, std::string_view function, const std::vector<Val>& args);
+
+/// The function of two arguments that a reduction repeats. Throws InternalError for logsumexp, which is no such
+/// function.
+std::string_view folding_function(ReduceKind kind);
 
 /// Philox4x32-10 with two words of key and four of counter: the four output words. All are lower halves of i64, in
 /// lanes or one that all lanes have in common.

@@ -46,14 +46,19 @@ Vec either(const Vec& a, const Operand& b) { return a | b; }
 Vec unequal(const Vec& a, const Operand& b) { return a.with(a.builder->fcmp("une", a.val, b.as(a))); }  // true for NaN
 Vec negate(const Vec& x) { return -x; }
 Vec inverted(const Vec& truth) { return !truth; }
-/// A NaN that comes first stays, a later one is passed over, as in the reference.
-Vec smaller(const Vec& a, const Operand& b) { return select(constant(a, b) < a, constant(a, b), a); }
-Vec larger(const Vec& a, const Operand& b) { return select(constant(a, b) > a, constant(a, b), a); }
+/// Whichever of the two numbers `beats` the other, NaN if one of them is. One instruction of x86 selects the first if
+/// any is NaN: only a NaN that comes second needs a test, which a literal, put there, does not.
+Vec extreme(const Vec& a, const Vec& b, Vec (*beats)(const Vec&, const Operand&)) {
+  if (is_literal_number(a)) return select(beats(a, b), a, b);
+  const Vec chosen = select(beats(b, a), b, a);
+  return is_literal_number(b) ? chosen : select(equal(b, b), chosen, b);
+}
+Vec smaller(const Vec& a, const Operand& b) { return extreme(a, constant(a, b), less); }
+Vec larger(const Vec& a, const Operand& b) { return extreme(a, constant(a, b), greater); }
 Vec rsqrt(const Vec& x) { return 1 / sqrt(x); }
 Vec relu(const Vec& x) { return at_least(x, 0); }
 Vec identity(const Vec& x) { return x; }
-/// Zero for NaN, as in the reference.
-Vec sign(const Vec& x) { return select(x > 0, constant(x, 1), select(x < 0, constant(x, -1), 0)); }
+Vec sign(const Vec& x) { return select(x > 0, constant(x, 1), select(x < 0, constant(x, -1), x)); }
 
 constexpr Lowering kLowerings[] = {
     {"+", kVariadic, fold<add>},
@@ -128,6 +133,22 @@ const Lowering& find_lowering(std::string_view function, std::size_t arguments) 
 }  // namespace
 
 std::span<const Accuracy> accuracies() { return kAccuracies; }
+
+std::string_view folding_function(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::Sum:
+      return "+";
+    case ReduceKind::Product:
+      return "*";
+    case ReduceKind::Max:
+      return "max";
+    case ReduceKind::Min:
+      return "min";
+    case ReduceKind::LogSumExp:
+      break;
+  }
+  throw InternalError(fmt::format("values cannot be combined by {} in one step", to_string(kind)));
+}
 
 Val emit_function(TextBuilder& builder, std::string_view function, const std::vector<Val>& args) {
   const Lowering& lowering = find_lowering(function, args.size());

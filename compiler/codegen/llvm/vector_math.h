@@ -41,6 +41,8 @@ class Operand {
 };
 
 Vec constant(const Vec& like, const Operand& number);
+/// Whether x is a literal other than NaN.
+bool is_literal_number(const Vec& x);
 
 // Arithmetic of floating point or of integers, as the type demands.
 Vec operator+(const Vec& a, const Operand& b);

@@ -1,4 +1,6 @@
 // Operators on Vec, and the few instructions that need care with NaN.
+#include <cmath>
+
 #include "compiler/codegen/llvm/vector_math.h"
 
 namespace moxie::llvm_ir {
@@ -36,6 +38,11 @@ Val Operand::as(const Vec& partner) const {
 }
 
 Vec constant(const Vec& like, const Operand& number) { return like.with(number.as(like)); }
+
+bool is_literal_number(const Vec& x) {
+  const std::optional<double> value = literal_value(x.val);
+  return value && !std::isnan(*value);
+}
 
 Vec operator+(const Vec& a, const Operand& b) {
   return is_float(a.val) ? a.with(a.builder->fadd(a.val, b.as(a))) : integer_op("add", a, b);
