@@ -53,6 +53,12 @@ TEST_CASE("a map runs with lanes along its fastest axis and rows of samples") {
   CHECK(!contains(text, "__syncthreads"));
 }
 
+TEST_CASE("a number beyond single precision is infinity in its text") {
+  const std::string text = own_text(only_kernel("index n:7\ninput x[7]\noutput y[n] = min(x[n], 1e300) + 1e39\n"));
+  CHECK(contains(text, "infinity<float>()"));
+  CHECK(!contains(text, "inf."));
+}
+
 TEST_CASE("the same Program gives the same text, every time") {
   CHECK(own_text(only_kernel(kMap)) == own_text(only_kernel(kMap)));
   CHECK(own_text(only_kernel(kSums)) == own_text(only_kernel(kSums)));

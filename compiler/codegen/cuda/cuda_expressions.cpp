@@ -15,8 +15,10 @@ namespace {
 /// Powers up to this are multiplied out.
 constexpr double kMostMultiplied = 8;
 
-std::string number(double value, ValueType type) {
+/// A literal. The value is rounded first: a double may be infinite in single precision.
+std::string number(double exact, ValueType type) {
   const char* name = type == ValueType::f32 ? "float" : "double";
+  const double value = type == ValueType::f32 ? static_cast<double>(static_cast<float>(exact)) : exact;
   if (std::isinf(value)) return fmt::format("{}infinity<{}>()", value < 0 ? "-" : "", name);
   if (std::isnan(value)) return fmt::format("(infinity<{0}>() - infinity<{0}>())", name);
   std::string text = type == ValueType::f32 ? fmt::format("{}", static_cast<float>(value)) : fmt::format("{}", value);
