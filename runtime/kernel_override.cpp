@@ -38,13 +38,21 @@ std::size_t KernelOverrides::count() const {
 
 KernelOverrides::~KernelOverrides() {
   if (directory_.empty() || !is_logged(LogChannel::Codegen)) return;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory_, ignored)) {
+  try {
+    log_unused_files();
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no line of a log is worth ending the program
+  }
+}
+
+void KernelOverrides::log_unused_files() const {
+  std::error_code error;
+  for (fs::directory_iterator entry(directory_, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
     // The folder may be one that MOXIE_DUMP wrote, with much that is no kernel's text.
-    const std::string extension = entry.path().extension().string();
-    if ((extension == ".ll" || extension == ".cu") && !used_.contains(entry.path().filename().string()))
-      log_info(LogChannel::Codegen, "unused: {} is the file of no kernel that this device has run",
-               entry.path().string());
+    const fs::path& path = entry->path();
+    const bool is_kernel = path.extension() == ".ll" || path.extension() == ".cu";
+    if (is_kernel && !used_.contains(path.filename().string()))
+      log_info(LogChannel::Codegen, "unused: {} is the file of no kernel that this device has run", path.string());
   }
 }
 

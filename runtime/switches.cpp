@@ -46,7 +46,7 @@ std::string folder(std::string_view value) {
 
 std::string regular_expression(std::string_view value) {
   try {
-    const std::regex unused(value.begin(), value.end());
+    static_cast<void>(std::regex(value.begin(), value.end()));
     return {};
   } catch (const std::regex_error& error) {
     return fmt::format("it is no regular expression: {}", error.what());

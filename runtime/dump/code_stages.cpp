@@ -35,7 +35,7 @@ std::string make_once(KernelCache& cache, const std::string& key, const Make& ma
   return made;
 }
 
-StageText missing(std::string stage, std::string extension, std::string why) {
+StageText missing(const std::string& stage, std::string extension, std::string why) {
   StageText text{stage, stage, std::move(extension)};
   text.missing = std::move(why);
   return text;
@@ -115,7 +115,7 @@ StageText cuda_stage(const cuda::CompiledKernel& compiled, const GpuTools& tools
   return stage;
 }
 
-StageText traced_stage(std::string name, std::string extension, std::string origin, TracedText traced) {
+StageText traced_stage(const std::string& name, std::string extension, std::string origin, TracedText traced) {
   StageText stage{name, name, std::move(extension)};
   stage.text = std::move(traced.text);
   stage.origin = std::move(origin);
