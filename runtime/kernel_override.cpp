@@ -6,6 +6,7 @@
 
 #include "compiler/support/error.h"
 #include "runtime/cache_file.h"
+#include "runtime/file_name.h"
 #include "runtime/log.h"
 
 namespace moxie {
@@ -18,7 +19,7 @@ std::string kernel_file_name(std::string_view kernel, std::string_view cache_key
 
 std::optional<KernelOverrides::Replacement> KernelOverrides::find(const std::string& file_name) {
   if (directory_.empty()) return std::nullopt;
-  const fs::path file = directory_ / file_name;
+  const fs::path file = path_inside(directory_, file_name, "MOXIE_KERNEL_OVERRIDE");
   try {
     auto text = read_file(file);
     if (!text) return std::nullopt;
