@@ -104,10 +104,14 @@ void write_all(const Dump& dump, const fs::path& folder) {
 }  // namespace
 
 void write_dump(const Dump& dump, const fs::path& folder) {
-  write_folder(folder, kFigures, [&](const fs::path& unfinished) { write_all(dump, unfinished); });
+  write_folder(folder, {"dump"}, [&](const fs::path& unfinished) { write_all(dump, unfinished); });
 }
 
-bool is_dump_folder(const fs::path& folder) { return is_marked_folder(folder, kFigures); }
+/// Other folders have manifests too, but no figures beside them.
+bool is_dump_folder(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / kManifest, ignored) && fs::exists(folder / kFigures, ignored);
+}
 
 Dump read_dump(const fs::path& folder) {
   const auto text = read_file(folder / kManifest);
