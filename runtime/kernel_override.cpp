@@ -8,6 +8,7 @@
 #include "runtime/cache_file.h"
 #include "runtime/file_name.h"
 #include "runtime/log.h"
+#include "runtime/private_file.h"
 
 namespace moxie {
 
@@ -21,7 +22,7 @@ std::optional<KernelOverrides::Replacement> KernelOverrides::find(const std::str
   if (directory_.empty()) return std::nullopt;
   const fs::path file = path_inside(directory_, file_name, "MOXIE_KERNEL_OVERRIDE");
   try {
-    auto text = read_file(file);
+    auto text = read_regular_file(file);
     if (!text) return std::nullopt;
     log_info(LogChannel::Codegen, "replaced by {}", file.string());
     const std::scoped_lock lock(mutex_);

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "compiler/support/error.h"
-#include "runtime/cache_file.h"
 #include "runtime/dump/dump_json.h"
 #include "runtime/dump/text_folder.h"
 #include "runtime/file_name.h"
@@ -114,7 +113,7 @@ bool is_dump_folder(const fs::path& folder) {
 }
 
 Dump read_dump(const fs::path& folder) {
-  const auto text = read_file(folder / kManifest);
+  const auto text = read_regular_file(folder / kManifest);
   if (!text)
     throw DataError(fmt::format("{} is no dump: it has no {}; `moxie dump ... -o DIR` and MOXIE_DUMP=DIR write dumps",
                                 folder.string(), kManifest));
