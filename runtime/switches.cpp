@@ -93,7 +93,7 @@ std::string schedules(std::string_view value) {
 
 constexpr std::array kSwitches = {
     Switch{"MOXIE_CACHE_DIR", "DIR", "where compiled kernels are kept; 0: nowhere (default: ~/.cache/moxie)", any_text},
-    Switch{"MOXIE_CHECK", "LIST", "kernels look for bad values: nan, negvar, bounds", check_names},
+    Switch{"MOXIE_CHECK", "LIST", "kernels look for bad values: nan, negvar, bounds", check_names, true},
     Switch{"MOXIE_DEVICE", "NAME", "the device of commands without --device: cpu, interp, cuda, cuda-emu or auto",
            device_name},
     Switch{"MOXIE_DUMP", "DIR", "writes every stage of everything that is compiled into this folder", any_text},
@@ -103,8 +103,8 @@ constexpr std::array kSwitches = {
     Switch{"MOXIE_LOG", "LIST", "says more on stderr: cache, codegen, runtime; cache:debug for all", log_levels},
     Switch{"MOXIE_PLUGIN_DIR", "DIR", "where the LLVM plugin is looked for first", any_text},
     Switch{"MOXIE_SCHEDULE", "LIST", "of GPU kernels: team=32,threads=256,width=4,blocks=8, or k_y:team=1;...",
-           schedules},
-    Switch{"MOXIE_SYMBOLS", "LIST", "kernels of the CPU have names there: perf, gdb", symbol_consumer_names},
+           schedules, true},
+    Switch{"MOXIE_SYMBOLS", "LIST", "kernels of the CPU have names there: perf, gdb", symbol_consumer_names, true},
     Switch{"MOXIE_THREADS", "N", "the threads of commands without --threads; 0: all processors", thread_count},
 };
 

@@ -160,7 +160,7 @@ class CpuExecutable : public Executable {
     Schedule schedule = choose_schedule(lowered, dims_, kernel.code->lanes());
     const auto candidates = candidate_schedules(lowered, dims_, kernel.code->lanes());
     if (resources_.tune && candidates.size() > 1) {
-      const std::string kernel_key = cpu_cache_key(kernel.code->source(), resources_.machine);
+      const std::string kernel_key = cpu_cache_key(resources_.cache, kernel.code->source(), resources_.machine);
       const std::string key = tuning_key(kernel_key, dims_, processor_of(resources_.pool.threads()));
       const auto tuned = find_tuned(resources_.cache, key, records_of(candidates));
       if (tuned) schedule = tuned_schedule(candidates, *tuned);

@@ -66,12 +66,14 @@ GpuTools find_gpu_tools(const GpuModel& model, const std::string& why_not) {
 
 /// NVRTC with its PTX in the place of the source, which the cache then keeps too.
 cuda::Compiler ptx_compiler(const std::shared_ptr<const cuda::Nvrtc>& nvrtc) {
-  return {cuda::nvrtc_compiler(nvrtc).version + " with PTX",
-          [nvrtc](const std::string& text, std::span<const std::string>, int architecture) {
-            cuda::Nvrtc::Compiled compiled = nvrtc->compile_with_ptx(text, architecture);
-            compiled.entry.source = std::move(compiled.ptx);
-            return std::move(compiled.entry);
-          }};
+  cuda::Compiler compiler = cuda::nvrtc_compiler(nvrtc);
+  compiler.version += " with PTX";
+  compiler.compile = [nvrtc](const std::string& text, std::span<const std::string>, int architecture) {
+    cuda::Nvrtc::Compiled compiled = nvrtc->compile_with_ptx(text, architecture);
+    compiled.entry.source = std::move(compiled.ptx);
+    return std::move(compiled.entry);
+  };
+  return compiler;
 }
 
 /// Kernels with the schedules that the device `cuda` would take, compiled if there is a compiler and somebody wants to
@@ -139,7 +141,7 @@ StageText llvm_output(std::string name, std::string extension, const LlvmModule&
                       KernelCache& cache) {
   const VectorMachine& machine = host_machine();
   try {
-    const std::string text = make_once(cache, name + " with lines\n" + cpu_cache_key(module.text, machine),
+    const std::string text = make_once(cache, name + " with lines\n" + cpu_cache_key(cache, module.text, machine),
                                        [&] { return compile_llvm(with_debug_lines(module.text), machine, want); });
     return traced_stage(name, std::move(extension), "llvm",
                         want == LlvmOutput::assembly ? trace_assembly(text) : trace_llvm(text));
