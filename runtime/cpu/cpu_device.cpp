@@ -120,7 +120,7 @@ class CpuExecutable : public Executable {
     std::int64_t scratch = 0;
     std::size_t next = 0;
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
-      if (!products_of(plan_->steps[k]).empty()) prepare_blas(resources_.pool.threads());
+      if (!products_of(plan_->steps[k]).empty()) prepare_blas();
       for (const LoweredKernel* kernel : kernels_of(plan_->steps[k])) {
         const PreparedKernel& prepared = kernels_.emplace(kernel, prepare(k, *kernel, compiled[next++])).first->second;
         scratch = std::max(scratch, prepared.code->scratch_bytes());
@@ -346,7 +346,8 @@ class CpuExecutable : public Executable {
   void run_step(const MatrixProduct& product, const Run& run, std::int64_t scan_step) {
     const ProductCall call = product_call(*plan_, product, dims_, scan_step);
     gemm(product.definition.dtype, call, product.alpha, memory_at(product.left, run, call.left),
-         memory_at(product.right, run, call.right), memory_at(product.definition.name, run, call.out));
+         memory_at(product.right, run, call.right), memory_at(product.definition.name, run, call.out),
+         resources_.pool.threads());
   }
 
   std::shared_ptr<const Plan> plan_;
