@@ -14,6 +14,7 @@
 
 #include "compiler/codegen/cuda/cuda_preference.h"
 #include "compiler/support/error.h"
+#include "runtime/cpu/thread_pool.h"
 #include "runtime/device.h"
 #include "runtime/dump/stages.h"
 #include "runtime/log.h"
@@ -22,7 +23,6 @@ namespace moxie {
 namespace {
 
 constexpr std::string_view kPrefix = "MOXIE_";
-constexpr int kMostThreads = 1024;
 
 std::string any_text(std::string_view) { return {}; }
 
@@ -30,8 +30,8 @@ std::string thread_count(std::string_view value) {
   int threads = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
   const bool right =
-      error == std::errc() && end == value.data() + value.size() && threads >= 0 && threads <= kMostThreads;
-  return right ? "" : fmt::format("a number from 0 (all processors) to {} is wanted", kMostThreads);
+      error == std::errc() && end == value.data() + value.size() && threads >= 0 && threads <= maximum_threads();
+  return right ? "" : fmt::format("expected a number from 0 (all processors) to {}", maximum_threads());
 }
 
 std::string device_name(std::string_view value) {

@@ -360,17 +360,13 @@ class CpuExecutable : public Executable {
   std::int64_t scratch_bytes_ = 0;
 };
 
-int thread_count(const DeviceOptions& options) {
-  return options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
-
 class CpuDevice : public Device {
  public:
   CpuDevice(const DeviceOptions& options, const VectorMachine& machine)
       : resources_{machine,
                    KernelCache(cache_directory(options)),
                    KernelOverrides(switch_value("MOXIE_KERNEL_OVERRIDE")),
-                   ThreadPool(thread_count(options)),
+                   ThreadPool(chosen_threads(options.threads)),
                    options.tune,
                    options.observer} {}
 
