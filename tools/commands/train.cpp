@@ -151,6 +151,7 @@ int resume(const TrainOptions& options) {
   check(config);
   const Checkpoint checkpoint = folder.read_checkpoint();
   const Dataset data = load_dataset(config.data, load_options(config));
+  check_parameters(make_network(config, data.encoding), checkpoint.best, folder.path().string());
   TrainingRun run = prepare(config, options.device, data);
   run.resume(checkpoint);
   folder.rewind_metrics(checkpoint.state.position.step);
