@@ -31,24 +31,47 @@ bool InsideProof::heeds_condition(const Expr& where) const {
 }
 
 bool InsideProof::holds_within(const Expr& expr, const IndexDomain& domain) const {
-  Place place{domain, {}};
+  Place place{domain};
   return holds_at(expr, place);
+}
+
+bool InsideProof::holds_unguarded(const Expr& expr, const IndexDomain& domain) const {
+  Place place{domain};
+  return holds_unguarded(expr, place);
 }
 
 bool InsideProof::holds_at(const Expr& expr, Place& place) const {
   if (!place.done.insert(expr.get()).second) return true;
   if (expr->kind == NodeKind::Access) return holds(expr, place.domain);
   if (expr->kind == NodeKind::Reduce) {
-    Place inner{place.domain, {}};
+    Place inner{place.domain};
     inner.domain.add_range(Symbol::bound(expr->height), expr->range);
     return holds_at(expr->args[0], inner);
   }
   if (expr->kind == NodeKind::Call && expr->function->name == "where" && heeds_condition(expr)) {
-    Place yes{place.domain.where(expr->args[0], true), {}};
-    Place no{place.domain.where(expr->args[0], false), {}};
+    if (holds_unguarded(expr, place)) return true;
+    Place yes{place.domain.where(expr->args[0], true)};
+    Place no{place.domain.where(expr->args[0], false)};
     return holds_at(expr->args[0], place) && holds_at(expr->args[1], yes) && holds_at(expr->args[2], no);
   }
   return std::ranges::all_of(expr->args, [&](const Expr& arg) { return holds_at(arg, place); });
+}
+
+/// Branches of conditions are places of their own, so what both branches of nested conditions have in common would be
+/// proved once for each of them, exponentially often. Most of it needs no condition.
+bool InsideProof::holds_unguarded(const Expr& expr, Place& place) const {
+  if (const auto known = place.unguarded.find(expr.get()); known != place.unguarded.end()) return known->second;
+  bool result = false;
+  if (expr->kind == NodeKind::Access) {
+    result = holds(expr, place.domain);
+  } else if (expr->kind == NodeKind::Reduce) {
+    Place inner{place.domain};
+    inner.domain.add_range(Symbol::bound(expr->height), expr->range);
+    result = holds_unguarded(expr->args[0], inner);
+  } else {
+    result = std::ranges::all_of(expr->args, [&](const Expr& arg) { return holds_unguarded(arg, place); });
+  }
+  return place.unguarded[expr.get()] = result;
 }
 
 }  // namespace moxie

@@ -1,5 +1,6 @@
 #pragma once
 // Proofs that accesses lie inside their tensors.
+#include <unordered_map>
 #include <unordered_set>
 
 #include "compiler/ir/index_domain.h"
@@ -19,14 +20,18 @@ class InsideProof {
   bool holds(const Expr& access, const IndexDomain& domain) const;
   /// Whether it holds for every access in `expr`, by the domain and by the ranges and conditions inside the expression.
   bool holds_within(const Expr& expr, const IndexDomain& domain) const;
+  /// The same without the conditions inside the expression.
+  bool holds_unguarded(const Expr& expr, const IndexDomain& domain) const;
 
  private:
   struct Place {
     IndexDomain domain;
-    std::unordered_set<const Node*> done;
+    std::unordered_set<const Node*> done = {};
+    std::unordered_map<const Node*, bool> unguarded = {};  // whether the node holds whatever its conditions say
   };
   bool heeds_condition(const Expr& where) const;
   bool holds_at(const Expr& expr, Place& place) const;
+  bool holds_unguarded(const Expr& expr, Place& place) const;
 
   const Program& program_;
   Inside wanted_;

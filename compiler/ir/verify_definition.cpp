@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "compiler/ir/algebra_form.h"
@@ -21,9 +22,10 @@ namespace {
 struct Place {
   IndexDomain domain;
   std::vector<std::pair<Symbol, Range>> bound;
-  std::unordered_set<const Node*> seen;  // expressions that were checked at this place
+  std::unordered_set<const Node*> seen = {};             // expressions that were checked at this place
+  std::unordered_map<const Node*, bool> unguarded = {};  // whether accesses stay inside whatever conditions say
 
-  Place inside(IndexDomain inner) const { return {std::move(inner), bound, {}}; }
+  Place inside(IndexDomain inner) const { return {std::move(inner), bound}; }
   bool binds(Symbol symbol) const {
     return std::ranges::any_of(bound, [&](const auto& entry) { return entry.first == symbol; });
   }
@@ -54,7 +56,7 @@ class DefinitionVerifier {
       : program_(program), position_(position), definition_(program.definitions[position]) {}
 
   void run() {
-    Place place{IndexDomain(known_dims(program_)), {}, {}};
+    Place place{IndexDomain(known_dims(program_)), {}};
     for (std::size_t k = 0; k < definition_.axes.size(); ++k) check_axis(k, place);
     axes_in_scope_ = definition_.axes.size();
     if (!definition_.body) throw TypeError(where() + "there is no expression");
@@ -198,9 +200,47 @@ class DefinitionVerifier {
   void check_where(const Expr& expr, Place& place) const {
     check_condition(expr->args[0], place);
     for (const bool truth : {true, false}) {
-      Place branch = place.inside(place.domain.where(expr->args[0], truth));
-      check_number(expr->args[truth ? 1 : 2], branch);
+      const Expr& branch = expr->args[truth ? 1 : 2];
+      if (is_inside_unguarded(branch, place)) {
+        check_number(branch, place);
+        continue;
+      }
+      Place guarded = place.inside(place.domain.where(expr->args[0], truth));
+      check_number(branch, guarded);
     }
+  }
+
+  /// Whether accesses need none of the conditions inside the expression. Most do not, and are checked at one place for
+  /// all branches: what nested branches have in common would be checked for each of them, exponentially often.
+  bool is_inside_unguarded(const Expr& expr, Place& place) const {
+    if (const auto known = place.unguarded.find(expr.get()); known != place.unguarded.end()) return known->second;
+    const auto is_inside = [&](const Expr& arg) { return is_inside_unguarded(arg, place); };
+    bool result = false;
+    if (expr->kind == NodeKind::Access) {
+      result = is_access_inside(expr, place);
+    } else if (expr->kind == NodeKind::Reduce) {
+      Place body = place.inside(place.domain);
+      body.bind(Symbol::bound(expr->height), expr->range);
+      result = is_inside_unguarded(expr->args[0], body);
+    } else if (expr->kind != NodeKind::LinearAlgebra) {
+      result = std::ranges::all_of(expr->args, is_inside);
+    }
+    return place.unguarded[expr.get()] = result;
+  }
+
+  /// Whether the access needs no guard, as far as it is well formed; check_access() says what is wrong with it if not.
+  bool is_access_inside(const Expr& expr, const Place& place) const {
+    const bool is_known = program_.find_input(expr->tensor) || program_.find_definition(expr->tensor);
+    if (!is_known || program_.shape_of(expr->tensor).size() != expr->subscripts.size()) return false;
+    const std::vector<Range> ranges = ranges_of(expr);
+    for (std::size_t k = 0; k < ranges.size(); ++k) {
+      const Affine& subscript = expr->subscripts[k];
+      const auto holds = [&](const Affine& affine) { return place.domain.prove_nonnegative(affine) == Proof::Holds; };
+      const auto above = [&](const Bound& low) { return holds(subscript * low.divisor - low.value); };
+      const auto below = [&](const Bound& high) { return holds(high.value - subscript * high.divisor); };
+      if (!std::ranges::all_of(ranges[k].lows, above) || !std::ranges::all_of(ranges[k].highs, below)) return false;
+    }
+    return true;
   }
 
   void check_reduction(const Expr& expr, const Place& place) const {
@@ -281,14 +321,22 @@ class DefinitionVerifier {
     }
     const Definition* definition = program_.find_definition(expr->tensor);
     if (definition && is_of_own_scan(*definition)) check_step(expr, *definition, place);
+    const std::vector<Range> ranges = ranges_of(expr);
+    for (std::size_t k = 0; k < shape.size(); ++k) check_inside(expr, expr->subscripts[k], ranges[k], place);
+  }
+
+  /// Where the subscripts of an access may be: for a definition, at the elements that exist.
+  std::vector<Range> ranges_of(const Expr& access) const {
+    std::vector<Range> ranges;
     const auto subscript_of_axis = [&](Symbol symbol) -> const Affine* {
-      return symbol.kind() == Symbol::Kind::Axis ? &expr->subscripts[symbol.number()] : nullptr;
+      return symbol.kind() == Symbol::Kind::Axis ? &access->subscripts[symbol.number()] : nullptr;
     };
-    for (std::size_t k = 0; k < shape.size(); ++k) {
-      const Range range =
-          definition ? definition->axes[k].range.substitute(subscript_of_axis) : Range::extent(shape[k]);
-      check_inside(expr, expr->subscripts[k], range, place);
+    if (const Definition* definition = program_.find_definition(access->tensor)) {
+      for (const AxisDecl& axis : definition->axes) ranges.push_back(axis.range.substitute(subscript_of_axis));
+    } else {
+      for (const Affine& extent : program_.shape_of(access->tensor)) ranges.push_back(Range::extent(extent));
     }
+    return ranges;
   }
 
   void check_inside(const Expr& expr, const Affine& subscript, const Range& range, const Place& place) const {

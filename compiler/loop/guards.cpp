@@ -15,7 +15,8 @@ class Guarding {
 
   Expr apply(const Expr& expr) {
     if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second.second;
-    Expr result = guarded(expr);
+    // Branches of conditions are guarded by themselves: what they have in common would be walked through for each.
+    Expr result = is_call(expr, "where") && is_inside_everywhere(expr) ? expr : guarded(expr);
     done_.emplace(expr.get(), std::pair(expr, result));
     return result;
   }
@@ -44,6 +45,9 @@ class Guarding {
                           Guarding(program_, domain_, no).apply(expr->args[2])});
   }
 
+  bool is_inside_everywhere(const Expr& expr) const {
+    return InsideProof(program_, Inside::Storage).holds_unguarded(expr, domain_);
+  }
   bool is_inside(const Expr& access) const { return InsideProof(program_, Inside::Storage).holds(access, domain_); }
 
   const Program& program_;
