@@ -99,13 +99,19 @@ Expr raised(const Factor& factor) {
   return factor.power == 1 ? factor.base : call("pow", {factor.base, constant(factor.power)});
 }
 
-/// True for sums of index values and numbers: polynomials in the indices, over which products distribute.
-bool is_index_polynomial(const Expr& expr) {
-  if (!is_call(expr, "+")) return false;
-  return std::ranges::all_of(terms_of(expr), [](const Term& term) {
-    return term.product->kind == NodeKind::IndexValue || term.product->kind == NodeKind::Constant;
-  });
+/// A multiple of an index value or a number, or a sum of such. This looks at the expression as it stands, without
+/// taking products apart: their factors may be sums, in a chain of definitions each of them in two products.
+bool is_index_term(const Expr& expr) {
+  if (expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Constant) return true;
+  if (is_call(expr, "+") || is_call(expr, "neg")) return std::ranges::all_of(expr->args, is_index_term);
+  if (is_call(expr, "/")) return expr->args[1]->kind == NodeKind::Constant && is_index_term(expr->args[0]);
+  const auto varies = [](const Expr& arg) { return arg->kind != NodeKind::Constant; };
+  return is_call(expr, "*") && std::ranges::count_if(expr->args, varies) <= 1 &&
+         std::ranges::all_of(expr->args, is_index_term);
 }
+
+/// True for sums of index values and numbers: polynomials in the indices, over which products distribute.
+bool is_index_polynomial(const Expr& expr) { return is_call(expr, "+") && is_index_term(expr); }
 
 void add_terms(std::vector<Term>& terms, const Expr& expr, double coefficient) {
   if (expr->kind == NodeKind::Constant) {
