@@ -129,18 +129,16 @@ class ProbActBuilder {
     for (const std::int64_t extent : row_shape(options)) shape_.emplace_back(extent);
   }
 
-  struct Built {
-    NetworkBuilder network;
-    Renewals renewals;
-  };
-  Built build() && {
+  NetworkBuilder build() && {
     if (by_moments()) builder_.define(variance_, {Symbol::dim("S"), shape_.front()}, 0);
     for (const Stage& stage : stages(options_)) add(stage);
     prefix_ = "readout.";
     linear(options_.sizes.back());
     finish();
-    return {std::move(builder_), std::move(renewals_)};
+    return std::move(builder_);
   }
+
+  const Renewals& renewals() const { return renewals_; }
 
  private:
   static std::vector<std::int64_t> row_shape(const ProbActOptions& o) {
@@ -404,11 +402,11 @@ class ProbActBuilder {
 
 Network probact_network(const ProbActOptions& options) {
   check(options);
-  const auto build = [&](Purpose purpose) { return ProbActBuilder(options, purpose).build(); };
-  const ProbActBuilder::Built train = build(Purpose::Train);
-  Network network{train.network.program(), build(Purpose::Predict).network.program(), train.network.parameters()};
-  network.validate = build(Purpose::Validate).network.program();
-  network.renewals = train.renewals;
+  ProbActBuilder training(options, Purpose::Train);
+  const NetworkBuilder train = std::move(training).build();
+  Network network{train.program(), ProbActBuilder(options, Purpose::Predict).build().program(), train.parameters()};
+  network.validate = ProbActBuilder(options, Purpose::Validate).build().program();
+  network.renewals = training.renewals();
   return network;
 }
 

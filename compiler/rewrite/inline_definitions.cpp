@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
+#include <unordered_map>
 
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
@@ -16,6 +18,15 @@ constexpr double kTableCost = 8;
 /// A definition larger than this many times the largest input or output never exists in memory, unless a sum is as
 /// large, which must.
 constexpr double kRoomFactor = 4;
+
+/// Bodies grow by inlining up to this many nodes, written out. Several stages take time by that length, in which an
+/// expression that is used twice counts twice: along a chain of definitions it doubles with each that is inlined.
+/// Kernels are no worse for it, since definitions over the same loops share one and are read in place there.
+constexpr double kMaxLength = 4000;
+/// Multiply-adds that a definition may cost in one reader that needs several elements of it and computes it for each:
+/// along a chain of stencils they multiply with every definition. Twice an exponential and its surroundings is fine
+/// (the two units of a pair in a covariance).
+constexpr double kMaxRepeatedCost = 100;
 
 bool is_element_wise(const Expr& body) {
   bool result = true;
@@ -78,6 +89,39 @@ bool is_element_axis(const Definition& definition, std::uint32_t axis) {
                              [&](const Affine& s) { return s.mentions(Symbol::axis(axis)); });
 }
 
+/// Nodes of the expression when it is written out.
+double length_of(const Expr& expr) {
+  std::unordered_map<const Node*, double> done;
+  const std::function<double(const Expr&)> walk = [&](const Expr& e) -> double {
+    if (const auto it = done.find(e.get()); it != done.end()) return it->second;
+    double length = 1;
+    for (const Expr& arg : e->args) length += walk(arg);
+    return done[e.get()] = length;
+  };
+  return walk(expr);
+}
+
+/// How a body reads a tensor.
+struct Reads {
+  int elements = 0;        // different ones
+  double occurrences = 0;  // when the body is written out
+};
+
+std::map<std::string, Reads> reads_of(const Expr& body) {
+  std::vector<Expr> nodes;  // arguments first
+  visit(body, [&](const Expr& e) { nodes.push_back(e); });
+  std::unordered_map<const Node*, double> occurrences = {{body.get(), 1}};
+  std::map<std::string, Reads> reads;
+  for (const Expr& e : nodes | std::views::reverse) {
+    const double count = occurrences[e.get()];
+    for (const Expr& arg : e->args) occurrences[arg.get()] += count;
+    if (e->kind != NodeKind::Access) continue;
+    ++reads[e->tensor].elements;
+    reads[e->tensor].occurrences += count;
+  }
+  return reads;
+}
+
 class Inliner {
  public:
   explicit Inliner(const Program& program)
@@ -99,6 +143,9 @@ class Inliner {
     candidates_.clear();
     for (Definition& definition : program.definitions) {
       consumer_ = &definition;
+      reads_ = reads_of(definition.body);
+      affordable_.clear();
+      added_length_ = 0;
       const auto inline_access = [this](const Expr& expr, const Scope& scope) { return replaced(expr, scope); };
       definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), inline_access);
       if (is_element_wise(definition.body) && !is_carried(program, definition))
@@ -114,7 +161,7 @@ class Inliner {
     const Definition& producer = found->second;
     // What a scan has computed is read by others, not computed again.
     const bool is_read = producer.scan && producer.scan != consumer_->scan;
-    if (is_read || !worth_inlining(producer, expr, scope)) {
+    if (is_read || !worth_inlining(producer, expr, scope) || !is_affordable(producer)) {
       if (cost(producer.body) >= (is_triangle(producer) ? kTrivialCost : kTableCost)) refused_.insert(producer.name);
       return expr;
     }
@@ -123,6 +170,19 @@ class Inliner {
       replacement.emplace_back(Symbol::axis(k), expr->subscripts[k]);
     const Expr body = substitute(producer.body, replacement);
     return producer.dtype == consumer_->dtype ? body : call(to_string(producer.dtype), {body});
+  }
+
+  /// Whether the reader stays of bounded length and cost.
+  bool is_affordable(const Definition& producer) {
+    const auto [verdict, is_new] = affordable_.try_emplace(producer.name);
+    if (!is_new) return verdict->second;
+    const Reads& reads = reads_.at(producer.name);
+    const double producer_cost = cost(producer.body);
+    const double length = reads.occurrences * length_of(producer.body);
+    verdict->second = added_length_ + length <= kMaxLength &&
+                      (reads.elements == 1 || reads.elements * producer_cost <= kMaxRepeatedCost);
+    if (verdict->second) added_length_ += length;
+    return verdict->second;
   }
 
   bool worth_inlining(const Definition& producer, const Expr& use, const Scope& scope) const {
@@ -152,6 +212,9 @@ class Inliner {
   std::set<std::string> converted_;  // in memory anyway, if they have no long axis
   std::set<std::string> stored_, refused_;
   const Definition* consumer_ = nullptr;
+  std::map<std::string, Reads> reads_;      // by the consumer
+  std::map<std::string, bool> affordable_;  // of what the consumer reads
+  double added_length_ = 0;                 // to the consumer
   std::map<std::string, Definition> candidates_;
 };
 

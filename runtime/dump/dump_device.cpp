@@ -8,7 +8,6 @@
 #include "compiler/support/error.h"
 #include "runtime/dump/dump_folder.h"
 #include "runtime/dump/launch_timer.h"
-#include "runtime/file_name.h"
 #include "runtime/log.h"
 #include "runtime/switches.h"
 
@@ -62,7 +61,7 @@ class DumpDevice : public Device {
     static std::atomic<int> number = 0;  // one count for all devices of a process
     std::string name = fmt::format("{:02}_{}", number++, program);
     std::ranges::replace(name, '/', '_');
-    return path_inside(folder_, name, "MOXIE_DUMP");
+    return folder_ / name;
   }
 
   struct Written {

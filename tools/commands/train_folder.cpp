@@ -84,9 +84,7 @@ RunFolder RunFolder::open(const fs::path& path) {
 
 TrainConfig RunFolder::read_config() const {
   const fs::path file = path_ / "config.json";
-  TrainConfig config = config_from_json(read_file(file), file.string());
-  check_file(config, file.string());
-  return config;
+  return config_from_json(read_file(file), file.string());
 }
 
 void RunFolder::write_config(const TrainConfig& config, std::string_view command) const {
