@@ -95,39 +95,48 @@ __device__ __forceinline__ T moxie_normal_pdf(T x) {
 template <class T>
 __device__ inline T moxie_log_normal_cdf(T x) {
   if (x > T(0)) return log1p(T(-0.5) * erfc(x * T(0.7071067811865476)));
-  if (x > T(-10)) return log(normcdf(x));
+  if (x > T(sizeof(T) == 4 ? -10 : -30)) return log(normcdf(x));
   const T y = T(-1) / (x * x);
   T series = T(1);
   for (int k = 10; k > 0; --k) series = T(1) + T(2 * k - 1) * y * series;
   return T(-0.5) * x * x - log(-x) - T(0.9189385332046727) + log(series);
 }
 
-/// psi(x), by recurrence up to 8 and the asymptotic series (Abramowitz and Stegun 6.3.18); x > 0, and reflected below.
+/// psi(x), by recurrence up to 10 and the asymptotic series (Abramowitz and Stegun 6.3.18), reflected for x < 0. NaN at
+/// negative integers.
 template <class T>
 __device__ inline T moxie_digamma(T x) {
   T result = T(0);
-  if (x <= T(0)) {
-    if (x == floor(x)) return infinity<T>() - infinity<T>();
-    const T turns = x - floor(x);
-    result = T(-3.141592653589793) / tan(T(3.141592653589793) * turns);
+  if (x == T(0)) return T(-1) / x;
+  if (x < T(0)) {
+    const T part = x - rint(x);
+    if (part == T(0)) return infinity<T>() - infinity<T>();
+    result = T(-3.141592653589793) * cospi(part) / sinpi(part);
     x = T(1) - x;
   }
-  for (; x < T(8); x += T(1)) result -= T(1) / x;
+  for (; x < T(10); x += T(1)) result -= T(1) / x;
   const T y = T(1) / (x * x);
   const T series =
       y * (T(1.0 / 12) -
-           y * (T(1.0 / 120) - y * (T(1.0 / 252) - y * (T(1.0 / 240) - y * (T(1.0 / 132) - y * T(691.0 / 32760))))));
+           y * (T(1.0 / 120) - y * (T(1.0 / 252) - y * (T(1.0 / 240) - y * (T(1.0 / 132) - y * (T(691.0 / 32760) - y * T(1.0 / 12)))))));
   return result + log(x) - T(0.5) / x - series;
 }
 
-/// psi'(x) for x > 0, likewise (6.4.12).
+/// psi'(x), likewise (6.4.12). Infinite at zero and at negative integers.
 template <class T>
 __device__ inline T moxie_trigamma(T x) {
+  T reflected = T(0), sign = T(1);
+  if (x <= T(0)) {
+    const T inverse_sine = T(3.141592653589793) / sinpi(x - rint(x));
+    reflected = inverse_sine * inverse_sine;
+    sign = T(-1);
+    x = T(1) - x;
+  }
   T result = T(0);
-  for (; x < T(8); x += T(1)) result += T(1) / (x * x);
+  for (; x < T(10); x += T(1)) result += T(1) / (x * x);
   const T y = T(1) / (x * x);
   const T series =
       y * (T(1.0 / 6) -
-           y * (T(1.0 / 30) - y * (T(1.0 / 42) - y * (T(1.0 / 30) - y * (T(5.0 / 66) - y * T(691.0 / 2730))))));
-  return result + (T(1) + T(0.5) / x + series) / x;
+           y * (T(1.0 / 30) - y * (T(1.0 / 42) - y * (T(1.0 / 30) - y * (T(5.0 / 66) - y * (T(691.0 / 2730) - y * T(7.0 / 6)))))));
+  return reflected + sign * (result + (T(1) + T(0.5) / x + series) / x);
 }

@@ -110,13 +110,16 @@ ScalarFunction compare(std::string_view name, bool (*holds)(double, double), std
           ResultType::Truth};
 }
 
+double fold(Values values, double (*combine)(double, double)) {
+  return std::accumulate(values.begin() + 1, values.end(), values[0], combine);
+}
+
 std::vector<ScalarFunction> operators() {
   return {
       {"+", kVariadic, kReal, [](Args, const Expr&, std::size_t) { return Expr(1); },
-       [](Values v) { return std::accumulate(v.begin(), v.end(), 0.0); }, "($0 + $1)", 1, Fixity::Infix},
+       [](Values v) { return fold(v, [](double a, double b) { return a + b; }); }, "($0 + $1)", 1, Fixity::Infix},
       {"*", kVariadic, kReal, product_of_others,
-       [](Values v) { return std::accumulate(v.begin(), v.end(), 1.0, std::multiplies<>()); }, "($0 * $1)", 1,
-       Fixity::Infix},
+       [](Values v) { return fold(v, [](double a, double b) { return a * b; }); }, "($0 * $1)", 1, Fixity::Infix},
       {"/", 2, kReal, quotient_derivative, [](Values v) { return v[0] / v[1]; }, "($0 / $1)", 8, Fixity::Infix},
       {"neg", 1, kReal, [](Args, const Expr&, std::size_t) { return Expr(-1); }, [](Values v) { return -v[0]; },
        "(-$0)", 1},
@@ -201,10 +204,6 @@ std::vector<ScalarFunction> elementary() {
       unary(
           "f64", kReal, [](const Expr&, const Expr&) { return Expr(1); }, [](double x) { return x; }, "double($0)", 1),
   };
-}
-
-double fold(Values values, double (*combine)(double, double)) {
-  return std::accumulate(values.begin() + 1, values.end(), values[0], combine);
 }
 
 /// Functions with kinks and steps. At a kink the derivative is 0 (abs, relu), and a step has derivative 0 everywhere.

@@ -1,11 +1,13 @@
 #include "compiler/ir/special_functions.h"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace moxie {
 namespace {
 
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLogSqrtTwoPi = 0.91893853320467274178;
 
 /// log_normal_cdf far out in the lower tail: the pdf over -x times 1 - 1/x^2 + 1*3/x^4 - 1*3*5/x^6 ..., summed until a
@@ -49,7 +51,11 @@ double log_normal_cdf(double x) {
 }
 
 double digamma(double x) {
-  if (x <= 0) return digamma(1 - x) - std::numbers::pi / std::tan(std::numbers::pi * x);
+  if (x == 0) return -1 / x;
+  if (x < 0) {
+    const double part = std::remainder(x, 1);
+    return part == 0 ? kNaN : digamma(1 - x) - std::numbers::pi / std::tan(std::numbers::pi * part);
+  }
   double shift = 0;
   for (; x < kAsymptotic; ++x) shift -= 1 / x;
   const double y = 1 / (x * x);
@@ -60,8 +66,8 @@ double digamma(double x) {
 
 double trigamma(double x) {
   if (x <= 0) {
-    const double sine = std::sin(std::numbers::pi * x);
-    return std::numbers::pi * std::numbers::pi / (sine * sine) - trigamma(1 - x);
+    const double inverse_sine = std::numbers::pi / std::sin(std::numbers::pi * std::remainder(x, 1));
+    return inverse_sine * inverse_sine - trigamma(1 - x);
   }
   double shift = 0;
   for (; x < kAsymptotic; ++x) shift += 1 / (x * x);

@@ -16,7 +16,7 @@ double normal_pdf(double x);
 double normal_cdf(double x);
 /// log(normal_cdf(x)), also where normal_cdf(x) underflows or rounds to one.
 double log_normal_cdf(double x);
-/// The first and second derivative of log(gamma(x)).
+/// The first and second derivative of log(gamma(x)). At negative integers NaN and infinity, at zeros -1/x and infinity.
 double digamma(double x);
 double trigamma(double x);
 

@@ -131,7 +131,6 @@ constexpr Special kSpecials[] = {
     {"lgamma", 1, 0},
     {"lgamma", 2, 0},
     {"lgamma", kInf, kInf},
-    {"lgamma", -0.5, kNaN},
     {"digamma", 0, -kInf},
     {"digamma", kInf, kInf},
     {"trigamma", 0, kInf},
@@ -189,8 +188,6 @@ void check_special_powers() {
   for (const double base : bases) {
     for (const double exponent : exponents) {
       const T x = static_cast<T>(base), y = static_cast<T>(exponent);
-      if (std::isinf(y) && x < 0) continue;                        // C calls an infinite exponent even
-      if (std::isinf(x) && x < 0 && y != std::floor(y)) continue;  // and takes the limit of no real power
       const T value = all_functions<T>().run("pow", {{x}, {y}})[0];
       CHECK_MESSAGE(ulps(value, std::pow(static_cast<long double>(x), static_cast<long double>(y))) <= 1,
                     base << " ^ " << exponent << " = " << value);

@@ -33,12 +33,13 @@ void write_kernel(TextBuilder& builder, const MathKernel& kernel, Scalar type, i
     builder.line(
         fmt::format("%slot{0} = getelementptr ptr, ptr %inputs, i64 {0}\n  %input{0} = load ptr, ptr %slot{0}", i));
   }
-  builder.line("br label %loop\nloop:\n  %i = phi i64 [ 0, %entry ], [ %next, %loop ]");
+  builder.line("br label %loop\nloop:\n  %i = phi i64 [ 0, %entry ], [ %next, %latch ]");
   std::vector<Val> args;
   for (int i = 0; i < kernel.arity; ++i) args.push_back(load_argument(builder, kernel, type, lanes, i));
   const Val result = builder.convert(emit_function(builder, kernel.function, args), type);
   builder.line(fmt::format("%out = getelementptr {}, ptr %output, i64 %i", type_name(type, 1)));
   builder.line(fmt::format("store {} {}, ptr %out, align 4", type_name(type, lanes), result.text));
+  builder.line("br label %latch\nlatch:");
   builder.line(fmt::format("%next = add i64 %i, {}\n  %more = icmp slt i64 %next, %count", lanes));
   builder.line("br i1 %more, label %loop, label %exit\nexit:\n  ret void\n}");
 }

@@ -243,7 +243,7 @@ void KernelWriter::write(const stmt::Check& s) {
   if (round_) bad = ir_.splat(bad, plan_.lanes);
   if (active()) bad = ir_.binary("and", bad, *active());
   const std::string failed = ir_.fresh("failed"), first = ir_.fresh("first"), passed = ir_.fresh("passed");
-  branch(memory_.any(bad), failed, passed, ", !prof !0");
+  branch(ir_.any(bad), failed, passed, ", !prof !0");
   label(failed);
   const Val earlier = ir_.raw(Scalar::i64, 1, "load i64, ptr %status");
   branch(ir_.icmp("eq", earlier, integer(0)), first, passed);

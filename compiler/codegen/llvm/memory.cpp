@@ -48,11 +48,6 @@ std::optional<Val> Memory::both(const std::optional<Val>& a, const std::optional
   return ir_.binary("and", ir_.splat(*a, lanes_), ir_.splat(*b, lanes_));
 }
 
-Val Memory::any(const Val& mask) {
-  if (mask.lanes == 1) return mask;
-  return ir_.raw(Scalar::i1, 1, fmt::format("call i1 @llvm.vector.reduce.or.v{}i1({})", mask.lanes, typed(mask)));
-}
-
 Val Memory::first_lane(const Val& mask) {
   if (mask.lanes == 1) return ir_.integer(Scalar::i64, 1, 0);
   const std::string bits = fmt::format("i{}", mask.lanes), word = "%" + ir_.fresh("bits"),
@@ -77,7 +72,7 @@ Val Memory::load_uniform(const Place& place, const std::optional<Val>& guard) {
 Val Memory::load_broadcast(const Place& place, const std::optional<Val>& guard, const std::optional<Val>& active) {
   if (!guard || guard->lanes == 1) return ir_.splat(load_uniform(place, guard), lanes_);
   const Val read = *both(guard, active);
-  const Val value = ir_.splat(load_uniform(place, any(read)), lanes_);
+  const Val value = ir_.splat(load_uniform(place, ir_.any(read)), lanes_);
   return ir_.select(read, value, ir_.number(place.type, lanes_, 0));
 }
 

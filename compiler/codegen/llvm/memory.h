@@ -33,7 +33,6 @@ class Memory {
   /// Asks for the cache line of the first lane; the address may lie outside the tensor.
   void prefetch(const Place& place, bool for_writing);
 
-  Val any(const Val& mask);
   /// The number of the first lane whose bit is set, as an i64; one is.
   Val first_lane(const Val& mask);
 

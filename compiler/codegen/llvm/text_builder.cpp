@@ -74,6 +74,10 @@ void TextBuilder::line(std::string_view text) {
   text_ += '\n';
 }
 
+void TextBuilder::define(std::string_view text) {
+  if (std::ranges::find(declared_, text) == declared_.end()) declared_.emplace_back(text);
+}
+
 std::string TextBuilder::declarations() const { return fmt::format("{}", fmt::join(declared_, "")); }
 
 // ---- literals ----
@@ -122,7 +126,7 @@ Val TextBuilder::intrinsic(std::string_view name, std::initializer_list<Val> arg
   }
   const std::string callee = overload(name, first);
   const std::string declaration = fmt::format("declare {} {}({})\n", type_of(first), callee, fmt::join(types, ", "));
-  if (std::ranges::find(declared_, declaration) == declared_.end()) declared_.push_back(declaration);
+  define(declaration);
   return raw(first.type, first.lanes, fmt::format("call {} {}({})", type_of(first), callee, fmt::join(operands, ", ")));
 }
 
@@ -149,7 +153,7 @@ Val TextBuilder::scalef(const Val& a, const Val& exponent) {
   const std::string mask = fmt::format("i{}", a.lanes);
   const std::string name = fmt::format("@llvm.x86.avx512.mask.scalef.{}.512", single ? "ps" : "pd");
   const std::string declaration = fmt::format("declare {0} {1}({0}, {0}, {0}, {2}, i32)\n", type, name, mask);
-  if (std::ranges::find(declared_, declaration) == declared_.end()) declared_.push_back(declaration);
+  define(declaration);
   constexpr int kCurrentRounding = 4;
   return raw(a.type, a.lanes,
              fmt::format("call {0} {1}({0} {2}, {0} {3}, {0} zeroinitializer, {4} -1, i32 {5})", type, name, a.text,
@@ -180,6 +184,23 @@ Val TextBuilder::bitcast(const Val& a, Scalar to) {
 
 Val TextBuilder::select(const Val& condition, const Val& a, const Val& b) {
   return raw(a.type, a.lanes, fmt::format("select {}, {}, {}", typed(condition), typed(a), typed(b)));
+}
+
+Val TextBuilder::any(const Val& truth) {
+  if (truth.lanes == 1) return truth;
+  return raw(Scalar::i1, 1, fmt::format("call i1 @llvm.vector.reduce.or.v{}i1({})", truth.lanes, typed(truth)));
+}
+
+Val TextBuilder::unless_any(const Val& truth, const Val& usual, const std::function<Val()>& rare) {
+  const std::string before = fresh("before"), inside = fresh("rare"), end = fresh("end"), after = fresh("after");
+  line(fmt::format("br label %{0}\n{0}:", before));
+  line(fmt::format("br i1 {}, label %{}, label %{}, !prof !{{!\"branch_weights\", i32 1, i32 1048576}}",
+                   any(truth).text, inside, after));
+  line(inside + ":");
+  const Val value = rare();
+  line(fmt::format("br label %{0}\n{0}:\n  br label %{1}\n{1}:", end, after));
+  return raw(usual.type, usual.lanes,
+             fmt::format("phi {} [ {}, %{} ], [ {}, %{} ]", type_of(usual), usual.text, before, value.text, end));
 }
 
 Val TextBuilder::ldexp(const Val& a, const Val& exponent) {

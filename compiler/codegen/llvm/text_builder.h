@@ -1,6 +1,7 @@
 #pragma once
 // TextBuilder: appends LLVM instructions to a text, one SSA name per result. Knows types and lanes, nothing of kernels.
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -58,6 +59,10 @@ class TextBuilder {
   Val bitcast(const Val& a, Scalar to);                 // same number of bits a lane
   // both
   Val select(const Val& condition, const Val& a, const Val& b);
+  /// Whether a lane of the truth value holds.
+  Val any(const Val& truth);
+  /// `usual`, or `rare()` if a lane of the truth value holds: code behind a branch that is seldom taken.
+  Val unless_any(const Val& truth, const Val& usual, const std::function<Val()>& rare);
   Val ldexp(const Val& a, const Val& exponent);  // a * 2^exponent, exponent integral as floating point of a's type,
                                                  // result may be subnormal or overflow
   /// Whether scalef() can be used on values like `a`: one instruction, any finite exponent, under- and overflow as they
@@ -68,7 +73,9 @@ class TextBuilder {
   Val raw(Scalar type, int lanes, std::string_view instruction);
   void line(std::string_view text);            // a line without a result (store, br, label, ...)
   std::string fresh(std::string_view prefix);  // a new name, without the %
-  std::string declarations() const;            // of every intrinsic used
+  /// A function of the module, or a declaration; each is written once.
+  void define(std::string_view text);
+  std::string declarations() const;  // of every intrinsic used, and what was defined
   const std::string& text() const { return text_; }
 
  private:

@@ -2,6 +2,7 @@
 // The vectorised mathematics behind emit_function: formulas on Vec, a value that knows its builder.
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -75,12 +76,16 @@ Vec real(const Vec& integer);
 
 Vec select(const Vec& condition, const Vec& a, const Operand& b);
 Vec select(const Vec& condition, Number auto a, const Vec& b) { return select(condition, constant(b, a), b); }
+/// `usual`, but what `rare` gives in the lanes that `truth` holds in; `rare` is computed only if there is one.
+Vec unless(const Vec& truth, const Vec& usual, const std::function<Vec()>& rare);
 /// min and max with a limit; NaN stays NaN.
 Vec at_most(const Vec& x, const Operand& limit);
 Vec at_least(const Vec& x, const Operand& limit);
 Vec abs(const Vec& x);
 Vec copysign(const Vec& magnitude, const Vec& sign);
 Vec floor(const Vec& x);
+/// x less the nearest integer, in [-1/2, 1/2]; exact. NaN of infinities.
+Vec fraction(const Vec& x);
 Vec sqrt(const Vec& x);
 /// coefficients[0] + coefficients[1] x + ...
 Vec polynomial(const Vec& x, std::span<const double> coefficients);
@@ -150,6 +155,8 @@ Vec pow(const Vec& x, const Vec& y);
 // ---- vector_math_trig.cpp ----
 Vec sin(const Vec& x);
 Vec cos(const Vec& x);
+/// sin for |x| <= pi/2.
+Vec sin_reduced(const Vec& x);
 
 // ---- vector_math_erf.cpp ----
 Vec erf(const Vec& x);

@@ -1,5 +1,5 @@
-// lgamma, digamma and trigamma of positive arguments, always in f64. Not positive: lgamma and its derivatives give NaN,
-// at zero their limit from the right.
+// lgamma, digamma and trigamma, always in f64. Arguments that are not positive are seldom: behind a branch they are
+// reflected to 1 - x. At its poles lgamma is infinity and trigamma too, digamma NaN, but at zeros -1/x.
 #include <limits>
 #include <numbers>
 
@@ -12,11 +12,7 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kHalfLogTwoPi = 0.91893853320467274178;
-
-/// `value` for positive x, `pole` at zero, NaN elsewhere.
-Vec on_positive(const Vec& x, const Vec& value, double pole) {
-  return select(x > 0, value, select(equal(x, 0), constant(x, pole), kNaN));
-}
+constexpr double kPi = std::numbers::pi;
 
 /// x = 2 + z shifted by an integer, |z| <= 1/2 for x < 8.5: lgamma(x) = lgamma(2 + z) + log(factor) or - log(factor).
 struct Shifted {
@@ -38,7 +34,7 @@ Shifted shift_down(const Vec& x) {
   return shifted;
 }
 
-Vec lgamma_f64(const Vec& x) {
+Vec lgamma_of_positive(const Vec& x) {
   const Vec low = x < 1.5, high = x >= 8.5;
   const Shifted up = shift_up(x), down = shift_down(x);
   const Vec z = select(low, up.z, down.z);
@@ -47,7 +43,16 @@ Vec lgamma_f64(const Vec& x) {
   const Vec inverse = 1 / x;
   const Vec tail = inverse * polynomial(inverse * inverse, table::kStirling);
   const Vec stirling = (x - 0.5) * (logarithm - 1) + (tail + (kHalfLogTwoPi - 0.5));
-  return on_positive(x, select(high, stirling, central), kInf);
+  return select(high, stirling, central);
+}
+
+Vec lgamma_f64(const Vec& x) {
+  return unless(x <= 0, lgamma_of_positive(x), [&] {
+    const Vec part = fraction(x);
+    const Vec sine = abs(sin_reduced(kPi * part)) * std::numbers::inv_pi;
+    const Vec regular = -log(sine) - lgamma_of_positive(1 - x);
+    return select(abs(part) > 0, regular, kInf);
+  });
 }
 
 /// Below 8 the recurrence moves x up by 8; it subtracts sum_j 1/(x+j)^power, kept as one fraction.
@@ -67,19 +72,35 @@ Raised raise(const Vec& x, int power) {
   return {select(low, x + 8, x), select(low, numerator / denominator, 0)};
 }
 
-Vec digamma_f64(const Vec& x) {
+Vec digamma_of_positive(const Vec& x) {
   const auto [w, sum] = raise(x, 1);
   const Vec inverse = 1 / w;
   const Vec square = inverse * inverse;
-  return on_positive(x, log(w) - (0.5 * inverse + square * polynomial(square, table::kDigamma)) - sum, -kInf);
+  return log(w) - (0.5 * inverse + square * polynomial(square, table::kDigamma)) - sum;
 }
 
-Vec trigamma_f64(const Vec& x) {
+Vec digamma_f64(const Vec& x) {
+  return unless(x <= 0, digamma_of_positive(x), [&] {
+    const Vec part = fraction(x);
+    const Vec cotangent = sin_reduced(kPi * (0.5 - abs(part))) / sin_reduced(kPi * part);
+    const Vec regular = digamma_of_positive(1 - x) - kPi * cotangent;
+    return select(equal(x, 0), -1 / x, select(equal(part, 0), kNaN, regular));
+  });
+}
+
+Vec trigamma_of_positive(const Vec& x) {
   const auto [w, sum] = raise(x, 2);
   const Vec inverse = 1 / w;
   const Vec square = inverse * inverse;
   const Vec tail = inverse + (0.5 * square + inverse * square * polynomial(square, table::kTrigamma));
-  return on_positive(x, sum + tail, kInf);
+  return sum + tail;
+}
+
+Vec trigamma_f64(const Vec& x) {
+  return unless(x <= 0, trigamma_of_positive(x), [&] {
+    const Vec inverse_sine = kPi / sin_reduced(kPi * fraction(x));
+    return inverse_sine * inverse_sine - trigamma_of_positive(1 - x);
+  });
 }
 
 }  // namespace

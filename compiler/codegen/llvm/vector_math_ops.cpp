@@ -24,6 +24,13 @@ constexpr Format kSingle{23,       127,    0x3F800000, 0x3F3504F3, ~std::int64_t
 constexpr Format kDouble{52,       1023,   0x3FF0000000000000, 0x3FE6A09E667F3BCD,   ~std::int64_t{0x7FFFFFF},
                          0x1.8p52, 0x1p52, 0x1p-1022,          0x1.62e42fee00000p-1, 0x1.a39ef35793c76p-33};
 
+/// For |x| < 2^mantissa: adding that leaves no place for a fraction. (Not the intrinsic: without SSE4.1 it is a call of
+/// an outside function.)
+Vec nearest_integer(const Vec& x) {
+  const double two_mantissa = format(x).two_mantissa;
+  return copysign((abs(x) + two_mantissa) - two_mantissa, x);
+}
+
 }  // namespace
 
 const Format& format(const Vec& x) { return x.val.type == Scalar::f32 ? kSingle : kDouble; }
@@ -81,18 +88,21 @@ Vec select(const Vec& condition, const Vec& a, const Operand& b) {
   return a.with(a.builder->select(condition.val, a.val, b.as(a)));
 }
 
+Vec unless(const Vec& truth, const Vec& usual, const std::function<Vec()>& rare) {
+  const auto chosen = [&] { return select(truth, rare(), usual).val; };
+  return usual.with(usual.builder->unless_any(truth.val, usual.val, chosen));
+}
+
 // The comparison is false for NaN, which then comes through: exactly what the min and max instructions of x86 do.
 Vec at_most(const Vec& x, const Operand& limit) { return select(x > limit, constant(x, limit), x); }
 Vec at_least(const Vec& x, const Operand& limit) { return select(x < limit, constant(x, limit), x); }
 
 Vec abs(const Vec& x) { return x.with(x.builder->unary_intrinsic("fabs", x.val)); }
 Vec floor(const Vec& x) {
-  // Not the intrinsic: without SSE4.1 it is a call of an outside function.
-  const Format& f = format(x);
-  const Vec nearest = (x + f.round) - f.round;
-  const Vec lower = select(nearest > x, nearest - 1, nearest);
-  return select(abs(x) < f.two_mantissa / 2, lower, x);
+  const Vec nearest = nearest_integer(x);
+  return select(abs(x) < format(x).two_mantissa, select(nearest > x, nearest - 1, nearest), x);
 }
+Vec fraction(const Vec& x) { return x - select(abs(x) < format(x).two_mantissa, nearest_integer(x), x); }
 Vec sqrt(const Vec& x) { return x.with(x.builder->unary_intrinsic("sqrt", x.val)); }
 Vec copysign(const Vec& magnitude, const Vec& sign) {
   return magnitude.with(magnitude.builder->binary_intrinsic("copysign", magnitude.val, sign.val));

@@ -96,9 +96,9 @@ Vec pow_f64(const Vec& x, const Vec& y) {
   const Vec size = select(zero, at_zero, select(infinite, at_infinity, power));
 
   const Vec whole = equal(floor(y), y), even = equal(floor(0.5 * y), 0.5 * y);
-  const Vec of_negative = select(even, size, select(whole, -size, kNaN));
-  const Vec finite_base = select(x < 0, of_negative, select(x >= 0, size, x));
-  return select(equal(y, 0), 1, finite_base);
+  const Vec of_negative = select(even, size, select(whole, -size, select(zero | infinite, size, kNaN)));
+  const Vec finite_base = select(bits(x) < 0, of_negative, select(x >= 0, size, x));
+  return select(equal(y, 0) | equal(x, 1), 1, finite_base);
 }
 
 }  // namespace
