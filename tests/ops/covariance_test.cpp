@@ -34,8 +34,8 @@ class RandomLayer {
     inputs["sigma"] = uniform(kUnits, 0, 0.1);
     inputs["V0"].assign(kUnits, kLowestPoint);
     inputs["h"].assign(kUnits, kSpacing);
-    for (std::int64_t i = 0; i < kPoints * kUnits; ++i)
-      inputs["V"].push_back(kLowestPoint + kSpacing * static_cast<double>(i / kUnits));
+    for (std::int64_t point = 0; point < kPoints; ++point)
+      inputs["V"].insert(inputs["V"].end(), kUnits, kLowestPoint + kSpacing * static_cast<double>(point));
   }
 
   TensorValues inputs;

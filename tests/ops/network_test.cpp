@@ -1,6 +1,7 @@
 #include "ops/network.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +28,7 @@ TensorValues as_written_out(const TensorValues& network) {
     const std::string p = "layer" + layer + ".";
     for (const std::string name : {"W", "V", "U"}) inputs[name + layer] = network.at(p + name);
     for (const std::string name : {"noise", "lambda", "sigma"})
-      inputs[name + layer] = exponentials(network.at(p + "log_" + name));
+      inputs[name + layer] = exponentials(network.at(fmt::format("{}log_{}", p, name)));
   }
   if (network.contains("readout.W")) inputs["W3"] = network.at("readout.W");
   return inputs;
@@ -69,8 +70,10 @@ TEST_CASE("fixed inducing points give what equally spaced trained ones give") {
       for (const Parameter& parameter : trained.parameters) {
         if (parameter.initialiser.kind != Initialiser::Kind::Linspace) continue;
         const std::int64_t units = parameter.shape.back();
-        for (std::int64_t i = 0; i < element_count(parameter); ++i)
-          inputs[parameter.name].push_back(-2.0 + static_cast<double>(i / units));
+        for (std::int64_t i = 0; i < element_count(parameter); ++i) {
+          const std::int64_t point = i / units;
+          inputs[parameter.name].push_back(-2.0 + static_cast<double>(point));
+        }
       }
       check_close(run(fixed.train, inputs).at("loss"), run(trained.train, inputs).at("loss"));
     }

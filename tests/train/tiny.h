@@ -39,7 +39,7 @@ inline Samples samples(Task task, std::size_t rows, double turn) {
     if (task == Task::Classification) {
       result.y(k, inside ? 0 : 1) = 1;
     } else {
-      result.y(k, 0) = static_cast<float>(std::sin(2 * result.x(k, 0)) - result.x(k, 1));
+      result.y(k, 0) = std::sin(2 * result.x(k, 0)) - result.x(k, 1);
     }
   }
   return result;
