@@ -8,6 +8,7 @@
 #include <string>
 
 #include "compiler/support/error.h"
+#include "runtime/session.h"
 #include "runtime/switches.h"
 
 namespace moxie::test {
@@ -46,6 +47,25 @@ std::vector<std::shared_ptr<Device>> test_devices() {
     if (auto device = test_device(name)) found.push_back(std::move(device));
   }
   return found;
+}
+
+TensorValues run_on(const std::shared_ptr<Device>& device, const Program& program, const DimValues& dims,
+                    const TensorValues& inputs) {
+  DimValues fixed;
+  for (const DimDecl& dim : program.dims) {
+    if (const auto it = dims.find(dim.name); it != dims.end() && !dim.dynamic) fixed[dim.name] = it->second;
+  }
+  Session session(program, fixed, device);
+  for (const InputDecl& input : program.inputs) {
+    session.set(input.name,
+                make_host_tensor(input.dtype, extents_of(program, input.name, dims), inputs.at(input.name)));
+  }
+  session.run();
+  TensorValues outputs;
+  for (const Definition& definition : program.definitions) {
+    if (definition.output) outputs[definition.name] = to_doubles(session.get(definition.name));
+  }
+  return outputs;
 }
 
 }  // namespace moxie::test

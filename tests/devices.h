@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/ir/evaluate.h"
 #include "runtime/device.h"
 
 namespace moxie::test {
@@ -13,5 +14,9 @@ namespace moxie::test {
 std::shared_ptr<Device> test_device(std::string_view name, DeviceOptions options = {});
 /// All that take part.
 std::vector<std::shared_ptr<Device>> test_devices();
+
+/// The values of every output after one run. `dims` may hold more than `program` declares.
+TensorValues run_on(const std::shared_ptr<Device>& device, const Program& program, const DimValues& dims,
+                    const TensorValues& inputs);
 
 }  // namespace moxie::test

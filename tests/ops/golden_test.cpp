@@ -1,25 +1,26 @@
-// Every golden case of an operation in the catalogue, values and gradients, in double.
+// Every golden case of an operation in the catalogue, values and gradients, in double; and what a file of cases must
+// hold.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <set>
 
 #include "compiler/diff/differentiate.h"
 #include "ops/catalogue.h"
 #include "tests/ops/golden.h"
+#include "tests/ops/reference_values.h"
 
 namespace {
 
 using namespace moxie;
 
-void check_tensor(const std::vector<double>& got, const std::vector<double>& want, double relative, double absolute) {
-  CHECK(golden::relative_error(got, want, absolute) <= relative);
-}
-
 void check_values(const golden::Case& golden, const Program& program) {
   const TensorValues got = evaluate(program, golden.dims, golden.inputs);
   for (const auto& [name, want] : golden.outputs) {
     CAPTURE(name);
-    check_tensor(got.at(name), want, golden.tolerances.value, golden.tolerances.absolute);
+    CHECK(reference::relative_error(got.at(name), want, golden.in_double.absolute) <= golden.in_double.value);
   }
 }
 
@@ -38,8 +39,8 @@ void check_gradients(const golden::Case& golden, const Program& program) {
     const Affine last = program.shape_of(name).empty() ? Affine() : program.shape_of(name).back();
     const auto size = last.evaluate([&](Symbol dim) { return golden.dims.at(dim.name()); });
     const std::vector<double>& value = got.at("grad." + name);
-    check_tensor(symmetric ? golden::symmetrised(value, static_cast<std::size_t>(size)) : value, want,
-                 golden.tolerances.gradient, golden.tolerances.absolute);
+    CHECK(reference::relative_error(symmetric ? golden::symmetrised(value, static_cast<std::size_t>(size)) : value,
+                                    want, golden.in_double.absolute) <= golden.in_double.gradient);
   }
 }
 
@@ -63,5 +64,58 @@ TEST_CASE("the shared golden values") {
 }
 
 TEST_CASE("the golden values kept here") { check_folder(MOXIE_CASES_DIR); }
+
+TEST_CASE("every operation has a golden case kept here, with gradients where it has any") {
+  std::set<std::string> with_values, with_gradients;
+  for (const golden::Case& golden : golden::read_cases(MOXIE_CASES_DIR)) {
+    with_values.insert(golden.op);
+    if (!golden.gradients.empty()) with_gradients.insert(golden.op);
+  }
+  for (const Op& op : catalogue()) {
+    const std::string name(op.name);
+    INFO(name, ": write its reference in tests/ops/cases and run make_cases.py");
+    CHECK(with_values.contains(name));
+    CHECK(with_gradients.contains(name) == golden::has_gradients(name));
+  }
+}
+
+/// A file about gpn.points, whose members are `members`.
+std::string points_case(const std::string& members) {
+  return fmt::format(R"({{"cases": [{{"op": "gpn.points", "name": "one", "dims": {{"R": 1}},
+    "inputs": {{"V0": {{"shape": [1], "data": [2]}}, "h": {{"shape": [1], "data": [1]}}}}, "cotangents": {{}}{}}}]}})",
+                     members);
+}
+
+TEST_CASE("a file that would compare less than it seems to is refused") {
+  const std::string outputs = R"(, "outputs": {"V": {"shape": [1, 1], "data": [2]}})";
+  const std::string no_outputs = R"(, "outputs": {})";
+  const std::string no_gradients = R"(, "gradients": {}, "note": "values only")";
+  const std::string gradients = R"(, "gradients": {"h": {"shape": [1], "data": [0]}})";
+  const std::string both = R"(, "rtol_float64": 1e-12, "rtol_float32": 1e-5)";
+  const auto parse = [](const std::string& members) { return golden::parse_cases("gpn.points", points_case(members)); };
+  CHECK(parse(outputs + no_gradients + both).front().dims == DimValues{{"N", 1}, {"R", 1}});
+  CHECK_THROWS_WITH_AS(parse(outputs + no_gradients + R"(, "rtol_float64": 1e-12)"),
+                       doctest::Contains("gpn.points.json: [json.exception.out_of_range.403] key 'rtol_float32'"),
+                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(parse(outputs + gradients + both), doctest::Contains("key 'rtol_grad_float64'"),
+                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(parse(outputs + R"(, "gradients": {})" + both), doctest::Contains("neither gradients nor"),
+                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(parse(no_outputs + no_gradients + both), doctest::Contains("no outputs"), std::runtime_error);
+}
+
+TEST_CASE("values that are not finite are never near") {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
+  CHECK(reference::relative_error({1, 2}, {1, 2.5}) == doctest::Approx(0.2));
+  CHECK(reference::relative_error({1, 2}, {1, 2.5}, 0, 5) == doctest::Approx(0.1));
+  CHECK(reference::relative_error({0}, {0}) == 0);
+  CHECK(reference::relative_error({1e-300}, {0}) == kInfinity);
+  for (const double bad : {kNaN, kInfinity, -kInfinity}) {
+    CHECK(reference::relative_error({1, bad}, {1, 2}) == kInfinity);
+    CHECK(reference::relative_error({1, 2}, {1, bad}) == kInfinity);
+    CHECK(reference::relative_error({1, bad}, {1, bad}) == kInfinity);
+  }
+  CHECK(reference::relative_error({1}, {1, 2}) == kInfinity);
+}
 
 }  // namespace
