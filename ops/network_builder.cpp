@@ -45,7 +45,7 @@ void NetworkBuilder::declare_index(std::string name, const Affine& extent) {
 
 void NetworkBuilder::parameter(const std::string& name, std::vector<Affine> shape, Initialiser initialiser,
                                bool trainable) {
-  Parameter parameter{name, {}, initialiser, trainable};
+  Parameter parameter{name, {}, std::move(initialiser), trainable};
   const auto value = [&](Symbol symbol) { return program_.find_dim(symbol.name())->value.value(); };
   for (const Affine& extent : shape) parameter.shape.push_back(extent.evaluate(value));
   parameters_.push_back(std::move(parameter));

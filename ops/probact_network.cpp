@@ -129,16 +129,18 @@ class ProbActBuilder {
     for (const std::int64_t extent : row_shape(options)) shape_.emplace_back(extent);
   }
 
-  NetworkBuilder build() && {
+  struct Built {
+    NetworkBuilder network;
+    Renewals renewals;
+  };
+  Built build() && {
     if (by_moments()) builder_.define(variance_, {Symbol::dim("S"), shape_.front()}, 0);
     for (const Stage& stage : stages(options_)) add(stage);
     prefix_ = "readout.";
     linear(options_.sizes.back());
     finish();
-    return std::move(builder_);
+    return {std::move(builder_), std::move(renewals_)};
   }
-
-  const Renewals& renewals() const { return renewals_; }
 
  private:
   static std::vector<std::int64_t> row_shape(const ProbActOptions& o) {
@@ -402,11 +404,11 @@ class ProbActBuilder {
 
 Network probact_network(const ProbActOptions& options) {
   check(options);
-  ProbActBuilder training(options, Purpose::Train);
-  const NetworkBuilder train = std::move(training).build();
-  Network network{train.program(), ProbActBuilder(options, Purpose::Predict).build().program(), train.parameters()};
-  network.validate = ProbActBuilder(options, Purpose::Validate).build().program();
-  network.renewals = training.renewals();
+  const auto build = [&](Purpose purpose) { return ProbActBuilder(options, purpose).build(); };
+  const ProbActBuilder::Built train = build(Purpose::Train);
+  Network network{train.network.program(), build(Purpose::Predict).network.program(), train.network.parameters()};
+  network.validate = build(Purpose::Validate).network.program();
+  network.renewals = train.renewals;
   return network;
 }
 

@@ -1,31 +1,25 @@
 #include "runtime/cache_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <system_error>
+#include <optional>
 
 #include "compiler/support/error.h"
 
 namespace moxie {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::array<char, 8> kMagic{'M', 'O', 'X', 'I', 'E', 'K', 'C', '\n'};
 constexpr std::uint64_t kFormat = 1;
-constexpr std::uint64_t kLargestPayload = std::uint64_t{1} << 30;  // nothing is allocated for lengths beyond it
+/// Entries compress to a seventh at most, of the thousands looked at; more than this is no kernel, but a file made to
+/// exhaust the memory.
+constexpr std::uint64_t kMaximumExpansion = 256;
 constexpr int kCompressionLevel = 3;  // zstd's default: ratio gains beyond it cost more time than they save
-constexpr std::string_view kTemporaryMark = ".kernel.tmp-";  // as atomic_write() names its files
-constexpr auto kTemporaryLifetime = std::chrono::hours(1);
 
 struct Header {
   std::array<char, 8> magic = kMagic;
@@ -47,23 +41,16 @@ std::uint64_t checksum(Header header, std::string_view compressed) {
   throw CacheError(fmt::format("a kernel cache entry is damaged: {}", reason));
 }
 
-[[noreturn]] void fail(const char* action, const fs::path& path) {
-  throw std::system_error(errno, std::generic_category(), fmt::format("cannot {} {}", action, path.string()));
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
+/// The length of the parts together, or nothing where no entry of this compressed size is so long.
+std::optional<std::size_t> payload_size(const Header& header) {
+  const std::uint64_t limit = std::min<std::uint64_t>(kMaximumEntryFile, kMaximumExpansion * header.compressed_size);
+  std::uint64_t total = 0;
+  for (const std::uint64_t size : {header.object_size, header.source_size, header.log_size}) {
+    if (size > limit - total) return std::nullopt;
+    total += size;
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  operator int() const { return fd_; }
-
- private:
-  int fd_;
-};
+  return total;
+}
 
 Header checked_header(std::string_view digest, std::string_view file) {
   Header header;
@@ -99,6 +86,8 @@ std::string encode_entry(std::string_view digest, const CacheEntry& entry) {
   header.source_size = entry.source.size();
   header.log_size = entry.log.size();
   header.compressed_size = compressed.size();
+  if (sizeof(header) + compressed.size() > kMaximumEntryFile || !payload_size(header))
+    throw CacheError(fmt::format("a kernel of {} bytes is too large for the cache", payload.size()));
   header.checksum = checksum(header, compressed);
   return std::string(reinterpret_cast<const char*>(&header), sizeof(header)) + compressed;
 }
@@ -106,42 +95,13 @@ std::string encode_entry(std::string_view digest, const CacheEntry& entry) {
 CacheEntry decode_entry(std::string_view digest, std::string_view file) {
   const Header header = checked_header(digest, file);
   const std::string_view compressed = file.substr(sizeof(header));
-  for (const std::uint64_t size : {header.object_size, header.source_size, header.log_size}) {
-    if (size > kLargestPayload) damaged("it claims an absurd length");
-  }
-  std::string payload(header.object_size + header.source_size + header.log_size, '\0');
+  const std::optional<std::size_t> claimed = payload_size(header);
+  if (!claimed) damaged("it claims more bytes than it can hold");
+  std::string payload(*claimed, '\0');
   const std::size_t size = ZSTD_decompress(payload.data(), payload.size(), compressed.data(), compressed.size());
   if (ZSTD_isError(size) != 0 || size != payload.size()) damaged("it does not decompress");
   return {payload.substr(0, header.object_size), payload.substr(header.object_size, header.source_size),
           payload.substr(header.object_size + header.source_size)};
-}
-
-std::optional<std::string> read_file(const fs::path& path) {
-  const Descriptor in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (in < 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
-    fail("open", path);
-  }
-  struct stat info{};
-  if (::fstat(in, &info) != 0) fail("inspect", path);
-  std::string bytes(static_cast<std::size_t>(info.st_size), '\0');
-  std::size_t filled = 0;
-  while (filled < bytes.size()) {
-    const ssize_t got = ::read(in, bytes.data() + filled, bytes.size() - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("read", path);
-    if (got == 0) break;
-    filled += static_cast<std::size_t>(got);
-  }
-  bytes.resize(filled);
-  return bytes;
-}
-
-bool is_abandoned_temporary(const fs::path& path) {
-  std::error_code error;
-  if (path.string().find(kTemporaryMark) == std::string::npos) return false;
-  const auto written = fs::last_write_time(path, error);
-  return !error && fs::file_time_type::clock::now() - written > kTemporaryLifetime;
 }
 
 }  // namespace moxie

@@ -8,6 +8,7 @@
 
 #include "compiler/support/error.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/cpu/thread_pool.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/dump/dump_device.h"
 #include "runtime/interp/interp_device.h"
@@ -50,6 +51,7 @@ std::shared_ptr<Device> open_device(std::string_view name, const DeviceOptions& 
   const auto known = std::ranges::find(kNames, name);
   if (known == kNames.end())
     throw DeviceError(fmt::format("there is no device '{}'; choose one of: {}", name, fmt::join(kNames, ", ")));
+  chosen_threads(options.threads);
   return open_dumping(kOpeners[static_cast<std::size_t>(known - kNames.begin())], options);
 }
 

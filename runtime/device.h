@@ -46,7 +46,7 @@ class Device {
 };
 
 struct DeviceOptions {
-  int threads = 0;              // 0: as many as the machine has
+  int threads = 0;              // at most maximum_threads() of runtime/cpu/thread_pool.h; 0: all processors
   std::string cache_directory;  // empty: the default; "0": no cache on disk
   bool tune = false;  // schedules by measurement, kept in the cache; the order of sums may differ from the default
   std::function<void(const std::string& reason)> on_fallback = {};  // called if `auto` takes the CPU
@@ -58,7 +58,8 @@ std::filesystem::path cache_directory(const DeviceOptions& options);
 
 /// "cpu", "interp", ... and "auto": the GPU if there is one, else the CPU.
 std::span<const std::string_view> device_names();
-/// Throws DeviceError for another name, listing those there are, and for a device that this machine does not have.
+/// Throws DeviceError for another name, listing those there are, and for a device that this machine does not have;
+/// TypeError for a number of threads beyond the maximum.
 std::shared_ptr<Device> open_device(std::string_view name, const DeviceOptions& options = {});
 
 }  // namespace moxie

@@ -2,8 +2,10 @@
 // KernelCache: compiled kernels on disk, found by the content that they were made from.
 //
 // One self-checking file per entry, published by a temporary file and a rename, so that any number of processes may
-// share a directory without locks. Nothing here ever fails a caller: what cannot be read is compiled again, what cannot
-// be written stays in memory, and both are counted. The cache holds code: its directory belongs to its user alone.
+// share a directory without locks, and not flushed: a crash of the system costs entries, which their checksums show.
+// Nothing here ever fails a caller: entries that cannot be read are compiled again, entries that cannot be written stay
+// in memory, and both are counted. The cache holds code: its folders and files belong to its user alone, no link is
+// followed to them, and an entry that others could have written is deleted.
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -39,6 +41,7 @@ struct CacheUsage {
   std::uintmax_t rebuilt = 0;  // damaged entries that processes have come upon so far, and deleted
 };
 
+/// Any number of threads may call at once; none waits for another's disk or compression.
 class KernelCache {
  public:
   static constexpr std::uintmax_t kDefaultLimit = std::uintmax_t{2} << 30;
@@ -62,7 +65,10 @@ class KernelCache {
   const std::filesystem::path& directory() const { return directory_; }
 
  private:
+  std::optional<CacheEntry> find_in_memory(std::string_view key) const;
   std::optional<CacheEntry> find_on_disk(std::string_view key);
+  bool write(const std::string& digest, const CacheEntry& entry);
+  void note_problem(const std::string& problem);
   std::string place_of(std::string_view key) const;
   void count_damaged();
   void evict_if_needed(std::uintmax_t added);
@@ -74,7 +80,8 @@ class KernelCache {
   std::optional<std::uintmax_t> bytes_;          // on disk, by this process's count
   std::map<std::string, CacheEntry> in_memory_;  // entries that could not be written
   CacheStats stats_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // of the members; never held while a file is touched or a kernel compressed
+  std::mutex evicting_;       // held by the thread that lists and deletes files
 };
 
 /// $MOXIE_CACHE_DIR, else $XDG_CACHE_HOME/moxie, else ~/.cache/moxie; empty (no cache on disk) where none is set or

@@ -6,7 +6,9 @@
 
 #include "compiler/support/error.h"
 #include "runtime/cache_file.h"
+#include "runtime/file_name.h"
 #include "runtime/log.h"
+#include "runtime/private_file.h"
 
 namespace moxie {
 
@@ -18,9 +20,9 @@ std::string kernel_file_name(std::string_view kernel, std::string_view cache_key
 
 std::optional<KernelOverrides::Replacement> KernelOverrides::find(const std::string& file_name) {
   if (directory_.empty()) return std::nullopt;
-  const fs::path file = directory_ / file_name;
+  const fs::path file = path_inside(directory_, file_name, "MOXIE_KERNEL_OVERRIDE");
   try {
-    auto text = read_file(file);
+    auto text = read_regular_file(file);
     if (!text) return std::nullopt;
     log_info(LogChannel::Codegen, "replaced by {}", file.string());
     const std::scoped_lock lock(mutex_);
@@ -38,13 +40,21 @@ std::size_t KernelOverrides::count() const {
 
 KernelOverrides::~KernelOverrides() {
   if (directory_.empty() || !is_logged(LogChannel::Codegen)) return;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory_, ignored)) {
+  try {
+    log_unused_files();
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no line of a log is worth ending the program
+  }
+}
+
+void KernelOverrides::log_unused_files() const {
+  std::error_code error;
+  for (fs::directory_iterator entry(directory_, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
     // The folder may be one that MOXIE_DUMP wrote, with much that is no kernel's text.
-    const std::string extension = entry.path().extension().string();
-    if ((extension == ".ll" || extension == ".cu") && !used_.contains(entry.path().filename().string()))
-      log_info(LogChannel::Codegen, "unused: {} is the file of no kernel that this device has run",
-               entry.path().string());
+    const fs::path& path = entry->path();
+    const bool is_kernel = path.extension() == ".ll" || path.extension() == ".cu";
+    if (is_kernel && !used_.contains(path.filename().string()))
+      log_info(LogChannel::Codegen, "unused: {} is the file of no kernel that this device has run", path.string());
   }
 }
 

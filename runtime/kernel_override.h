@@ -35,6 +35,8 @@ class KernelOverrides {
   std::filesystem::path directory_;
   std::set<std::string> used_;  // file names
   mutable std::mutex mutex_;
+
+  void log_unused_files() const;
 };
 
 }  // namespace moxie

@@ -11,8 +11,6 @@
 
 #include "compiler/support/error.h"
 
-extern char** environ;
-
 namespace moxie {
 
 std::optional<int> run_process(const std::vector<std::string>& words, const std::filesystem::path& log) {

@@ -14,6 +14,7 @@
 
 #include "compiler/codegen/cuda/cuda_preference.h"
 #include "compiler/support/error.h"
+#include "runtime/cpu/thread_pool.h"
 #include "runtime/device.h"
 #include "runtime/dump/stages.h"
 #include "runtime/log.h"
@@ -22,7 +23,6 @@ namespace moxie {
 namespace {
 
 constexpr std::string_view kPrefix = "MOXIE_";
-constexpr int kMostThreads = 1024;
 
 std::string any_text(std::string_view) { return {}; }
 
@@ -30,8 +30,8 @@ std::string thread_count(std::string_view value) {
   int threads = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
   const bool right =
-      error == std::errc() && end == value.data() + value.size() && threads >= 0 && threads <= kMostThreads;
-  return right ? "" : fmt::format("a number from 0 (all processors) to {} is wanted", kMostThreads);
+      error == std::errc() && end == value.data() + value.size() && threads >= 0 && threads <= maximum_threads();
+  return right ? "" : fmt::format("expected a number from 0 (all processors) to {}", maximum_threads());
 }
 
 std::string device_name(std::string_view value) {
@@ -46,7 +46,7 @@ std::string folder(std::string_view value) {
 
 std::string regular_expression(std::string_view value) {
   try {
-    const std::regex unused(value.begin(), value.end());
+    static_cast<void>(std::regex(value.begin(), value.end()));
     return {};
   } catch (const std::regex_error& error) {
     return fmt::format("it is no regular expression: {}", error.what());
@@ -93,7 +93,7 @@ std::string schedules(std::string_view value) {
 
 constexpr std::array kSwitches = {
     Switch{"MOXIE_CACHE_DIR", "DIR", "where compiled kernels are kept; 0: nowhere (default: ~/.cache/moxie)", any_text},
-    Switch{"MOXIE_CHECK", "LIST", "kernels look for bad values: nan, negvar, bounds", check_names},
+    Switch{"MOXIE_CHECK", "LIST", "kernels look for bad values: nan, negvar, bounds", check_names, true},
     Switch{"MOXIE_DEVICE", "NAME", "the device of commands without --device: cpu, interp, cuda, cuda-emu or auto",
            device_name},
     Switch{"MOXIE_DUMP", "DIR", "writes every stage of everything that is compiled into this folder", any_text},
@@ -103,8 +103,8 @@ constexpr std::array kSwitches = {
     Switch{"MOXIE_LOG", "LIST", "says more on stderr: cache, codegen, runtime; cache:debug for all", log_levels},
     Switch{"MOXIE_PLUGIN_DIR", "DIR", "where the LLVM plugin is looked for first", any_text},
     Switch{"MOXIE_SCHEDULE", "LIST", "of GPU kernels: team=32,threads=256,width=4,blocks=8, or k_y:team=1;...",
-           schedules},
-    Switch{"MOXIE_SYMBOLS", "LIST", "kernels of the CPU have names there: perf, gdb", symbol_consumer_names},
+           schedules, true},
+    Switch{"MOXIE_SYMBOLS", "LIST", "kernels of the CPU have names there: perf, gdb", symbol_consumer_names, true},
     Switch{"MOXIE_THREADS", "N", "the threads of commands without --threads; 0: all processors", thread_count},
 };
 

@@ -15,6 +15,8 @@ struct Switch {
   std::string_view meaning;
   /// What is wrong with a value; empty if nothing is.
   std::string (*problem)(std::string_view value);
+  /// Whether it changes the code of kernels, so that its value is part of their keys.
+  bool changes_code = false;
 };
 
 std::span<const Switch> switches();

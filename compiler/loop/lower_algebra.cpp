@@ -70,10 +70,10 @@ class AlgebraWriter {
   ArrayId matrix(const char* name) { return nest_.new_array(name, type_, {size_, size_}, varying_); }
   ArrayId vector(const char* name) { return nest_.new_array(name, type_, {size_}, varying_); }
   ValueId number(double value) { return nest_.emit(constant(value), type_); }
-  ValueId load(ArrayId array, std::vector<Affine> subscripts) {
+  ValueId load(ArrayId array, const std::vector<Affine>& subscripts) {
     return nest_.emit_operation(op::LoadArray{array, resolve(subscripts)}, type_, varying_);
   }
-  void store(ArrayId array, std::vector<Affine> subscripts, ValueId value) {
+  void store(ArrayId array, const std::vector<Affine>& subscripts, ValueId value) {
     nest_.append(stmt::StoreArray{array, resolve(subscripts), value});
   }
   ValueId binary(const char* f, ValueId a, ValueId b) { return nest_.emit_call(f, {a, b}); }
@@ -88,20 +88,20 @@ class AlgebraWriter {
   template <class Body>
   void loop(const Affine& first, const Affine& last, const Body& body, LoopTraits traits = {}) {
     const Symbol index = Symbol::fresh();
-    nest_.open_loop(index, Range::half_open(first, last), {}, traits);
+    nest_.open_loop(index, Range::half_open(first, last), {}, std::move(traits));
     body(index);
     nest_.close_loop();
   }
 
   template <class Body>
-  void parallel_loop(const Affine& first, const Affine& last, const Body& body, std::string comment = {}) {
-    loop(first, last, body, {.parallel = true, .comment = std::move(comment)});
+  void parallel_loop(const Affine& first, const Affine& last, const Body& body, const std::string& comment = {}) {
+    loop(first, last, body, {.parallel = true, .comment = comment});
   }
 
   /// From size-1 down to 0: the loop runs upwards and the body sees the mirrored index.
   template <class Body>
-  void loop_down(const Body& body, std::string comment) {
-    loop(0, size_, [&](Index up) { body(Affine(size_ - 1) - Affine(up)); }, {.comment = std::move(comment)});
+  void loop_down(const Body& body, const std::string& comment) {
+    loop(0, size_, [&](Index up) { body(Affine(size_ - 1) - Affine(up)); }, {.comment = comment});
   }
 
   /// sum over k in first..last of term(k)

@@ -32,7 +32,8 @@ void NestBuilder::count_factors(const Expr& expr) {
 // ---- Loops ----
 
 void NestBuilder::open_loop(Symbol index, const Range& range, const std::string& name, LoopTraits traits) {
-  frames_.push_back({{}, index, Symbol::bound(next_variable_++), range, traits, loop_name(name, range), {}, {}, {}});
+  frames_.push_back(
+      {{}, index, Symbol::bound(next_variable_++), range, std::move(traits), loop_name(name, range), {}, {}, {}});
   if (stages_.empty()) return;
   const IndexDomain domain = domain_at(frames_.size() - 1);
   if (domain.prove_nonnegative(index) != Proof::Holds) return;

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <string>
 
 #include "compiler/support/error.h"
@@ -23,6 +25,7 @@ struct Blas {
   Gemm<float> sgemm = nullptr;
   Gemm<double> dgemm = nullptr;
   void (*set_threads)(int) = nullptr;
+  int (*threads)() = nullptr;
   std::string kernels;  // what processor they are for, if the library says so
 };
 
@@ -37,6 +40,7 @@ Blas load() {
   blas.sgemm = reinterpret_cast<Gemm<float>>(dlsym(library, "cblas_sgemm"));
   blas.dgemm = reinterpret_cast<Gemm<double>>(dlsym(library, "cblas_dgemm"));
   blas.set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"));
+  blas.threads = reinterpret_cast<int (*)()>(dlsym(library, "openblas_get_num_threads"));
   if (const auto core = reinterpret_cast<char* (*)()>(dlsym(library, "openblas_get_corename"))) blas.kernels = core();
   if (!blas.sgemm || !blas.dgemm)
     throw DeviceError("the OpenBLAS found has no cblas_sgemm; install Debian's libopenblas0");
@@ -65,15 +69,46 @@ void multiply(Gemm<T> f, const ProductCall& call, double alpha, const void* left
     static_cast<const T*>(right), call.right_transposed ? std::max(k, 1) : n, T(0), static_cast<T*>(out), n);
 }
 
+/// The library's number of threads while this lives. There is one number for the whole process, and it belongs to the
+/// host program, whose own products may use the same library: it is as it was when the last product ends. Products with
+/// the same number run at once, others take turns.
+class BorrowedThreads {
+ public:
+  explicit BorrowedThreads(int threads) : borrows_(threads > 0 && blas().set_threads && blas().threads) {
+    if (!borrows_) return;
+    std::unique_lock lock(mutex);
+    free.wait(lock, [&] { return users == 0 || chosen == threads; });
+    if (users++ > 0) return;
+    chosen = threads;
+    owners = blas().threads();
+    if (owners != chosen) blas().set_threads(chosen);
+  }
+  ~BorrowedThreads() {
+    if (!borrows_) return;
+    const std::scoped_lock lock(mutex);
+    if (--users > 0) return;
+    if (owners != chosen) blas().set_threads(owners);
+    free.notify_all();
+  }
+  BorrowedThreads(const BorrowedThreads&) = delete;
+  BorrowedThreads& operator=(const BorrowedThreads&) = delete;
+
+ private:
+  bool borrows_;
+  static inline std::mutex mutex;
+  static inline std::condition_variable free;
+  static inline int users = 0, chosen = 0, owners = 0;
+};
+
 }  // namespace
 
-void prepare_blas(int threads) {
-  if (blas().set_threads) blas().set_threads(threads);
-}
+void prepare_blas() { blas(); }
 
 std::string blas_kernels() { return blas().kernels; }
 
-void gemm(DType dtype, const ProductCall& call, double alpha, const void* left, const void* right, void* out) {
+void gemm(DType dtype, const ProductCall& call, double alpha, const void* left, const void* right, void* out,
+          int threads) {
+  const BorrowedThreads borrowed(threads);
   if (dtype == DType::f32)
     multiply(blas().sgemm, call, alpha, left, right, out);
   else

@@ -5,14 +5,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <mutex>
 
 #include "runtime/log.h"
+#include "runtime/private_file.h"
 #include "runtime/switches.h"
 
 // ---- The interface of gdb (and lldb), which finds these by their names: "JIT Compilation Interface" in its manual.
-// ----
+// ---- Weak: where the host program or another of its libraries defines them, their list is used.
 extern "C" {
 
 struct jit_code_entry {
@@ -30,9 +30,9 @@ struct jit_descriptor {
 };
 
 // A debugger stops here to look at the descriptor.
-[[gnu::noinline, gnu::used]] void __jit_debug_register_code() { asm volatile("" ::: "memory"); }
+[[gnu::weak, gnu::noinline, gnu::used]] void __jit_debug_register_code() { asm volatile("" ::: "memory"); }
 
-[[gnu::used]] jit_descriptor __jit_debug_descriptor = {1, 0, nullptr, nullptr};
+[[gnu::weak, gnu::used]] jit_descriptor __jit_debug_descriptor = {1, 0, nullptr, nullptr};
 }
 
 namespace moxie {
@@ -51,17 +51,21 @@ void tell_debugger(jit_code_entry& entry, Action action) {
   __jit_debug_register_code();
 }
 
-/// The file that perf looks for, whatever TMPDIR says.
+/// The file that perf looks for, whatever TMPDIR says. Everybody may write to its folder, so that a file or a link of
+/// another user can be there already.
 void append_to_perf_map(const std::vector<LoadedObject::Function>& functions) {
   static std::mutex mutex;
   const std::scoped_lock lock(mutex);
   const std::string path = fmt::format("/tmp/perf-{}.map", getpid());
-  std::FILE* file = std::fopen(path.c_str(), "a");
-  if (!file) return log_info(LogChannel::Codegen, "MOXIE_SYMBOLS: {} cannot be written", path);
+  std::string lines;
   for (const LoadedObject::Function& function : functions)
-    fmt::print(file, "{:x} {:x} {}\n", reinterpret_cast<std::uintptr_t>(function.address), function.size,
-               function.name);
-  std::fclose(file);
+    lines +=
+        fmt::format("{:x} {:x} {}\n", reinterpret_cast<std::uintptr_t>(function.address), function.size, function.name);
+  try {
+    append_private_file(path, lines);
+  } catch (const std::exception& error) {
+    log_info(LogChannel::Codegen, "MOXIE_SYMBOLS: {} is not written: {}", path, error.what());
+  }
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ class CpuExecutable : public Executable {
     std::int64_t scratch = 0;
     std::size_t next = 0;
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
-      if (!products_of(plan_->steps[k]).empty()) prepare_blas(resources_.pool.threads());
+      if (!products_of(plan_->steps[k]).empty()) prepare_blas();
       for (const LoweredKernel* kernel : kernels_of(plan_->steps[k])) {
         const PreparedKernel& prepared = kernels_.emplace(kernel, prepare(k, *kernel, compiled[next++])).first->second;
         scratch = std::max(scratch, prepared.code->scratch_bytes());
@@ -160,7 +160,7 @@ class CpuExecutable : public Executable {
     Schedule schedule = choose_schedule(lowered, dims_, kernel.code->lanes());
     const auto candidates = candidate_schedules(lowered, dims_, kernel.code->lanes());
     if (resources_.tune && candidates.size() > 1) {
-      const std::string kernel_key = cpu_cache_key(kernel.code->source(), resources_.machine);
+      const std::string kernel_key = cpu_cache_key(resources_.cache, kernel.code->source(), resources_.machine);
       const std::string key = tuning_key(kernel_key, dims_, processor_of(resources_.pool.threads()));
       const auto tuned = find_tuned(resources_.cache, key, records_of(candidates));
       if (tuned) schedule = tuned_schedule(candidates, *tuned);
@@ -346,7 +346,8 @@ class CpuExecutable : public Executable {
   void run_step(const MatrixProduct& product, const Run& run, std::int64_t scan_step) {
     const ProductCall call = product_call(*plan_, product, dims_, scan_step);
     gemm(product.definition.dtype, call, product.alpha, memory_at(product.left, run, call.left),
-         memory_at(product.right, run, call.right), memory_at(product.definition.name, run, call.out));
+         memory_at(product.right, run, call.right), memory_at(product.definition.name, run, call.out),
+         resources_.pool.threads());
   }
 
   std::shared_ptr<const Plan> plan_;
@@ -359,17 +360,13 @@ class CpuExecutable : public Executable {
   std::int64_t scratch_bytes_ = 0;
 };
 
-int thread_count(const DeviceOptions& options) {
-  return options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
-
 class CpuDevice : public Device {
  public:
   CpuDevice(const DeviceOptions& options, const VectorMachine& machine)
       : resources_{machine,
                    KernelCache(cache_directory(options)),
                    KernelOverrides(switch_value("MOXIE_KERNEL_OVERRIDE")),
-                   ThreadPool(thread_count(options)),
+                   ThreadPool(chosen_threads(options.threads)),
                    options.tune,
                    options.observer} {}
 

@@ -55,8 +55,11 @@ class CpuKernel {
   Entry* entry_;
 };
 
-/// What the cache knows a kernel by: its text without comments, and the versions and options of what compiles it.
-std::string cpu_cache_key(const std::string& source, const VectorMachine& machine);
+/// What `cache` knows a kernel by: key_head(), the LLVM library, its pipeline, the machine, and the text without
+/// comments.
+std::string cpu_cache_key(const KernelCache& cache, const std::string& source, const VectorMachine& machine);
+/// What all keys in `cache` begin with, as long as nothing else is loaded.
+std::string cpu_key_head(const KernelCache& cache);
 /// The file in which MOXIE_DUMP writes a kernel's generated text, and from which MOXIE_KERNEL_OVERRIDE takes another.
 std::string cpu_kernel_file(const std::string& kernel, const std::string& source, const VectorMachine& machine);
 

@@ -1,6 +1,7 @@
 // The LLVM plugin: text of a module in, object code out. Linked with LLVM's shared library and with nothing of moxie.
 #include "runtime/cpu/llvm_plugin.h"
 
+#include <dlfcn.h>
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/ErrorHandling.h>
@@ -43,14 +44,7 @@ struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Kernels come as counted loops over vectors: there is nothing to vectorise, inline or unroll. Measured on a GPN layer
-/// this takes half the time of default<O2> or less, and gives code of the same speed. (Without no-verify-fixpoint
-/// instcombine may end a compilation.)
-constexpr const char* kKernelPipeline =
-    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),"
-    "early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
-
-constexpr std::array<const char*, 4> kPipelines{"default<O0>", kKernelPipeline, "default<O2>", "default<O3>"};
+constexpr std::array<const char*, 4> kPipelines{"default<O0>", MOXIE_LLVM_PIPELINE, "default<O2>", "default<O3>"};
 constexpr std::array<LLVMCodeGenOptLevel, 4> kLevels{LLVMCodeGenLevelNone, LLVMCodeGenLevelDefault,
                                                      LLVMCodeGenLevelDefault, LLVMCodeGenLevelAggressive};
 
@@ -157,6 +151,8 @@ void* copy(const char* data, std::size_t size) {
 MOXIE_EXPORT moxie_llvm_compile_fn moxie_llvm_compile;
 MOXIE_EXPORT moxie_llvm_free_fn moxie_llvm_free;
 MOXIE_EXPORT moxie_llvm_version_fn moxie_llvm_version;
+MOXIE_EXPORT moxie_llvm_library_fn moxie_llvm_library;
+MOXIE_EXPORT moxie_llvm_abi_fn moxie_llvm_abi;
 
 int moxie_llvm_compile(const char* ir, const char* triple, const char* cpu, const char* features, int opt, int want,
                        void** data, size_t* size, char** message) {
@@ -182,3 +178,10 @@ const char* moxie_llvm_version() {
   }();
   return text.c_str();
 }
+
+const char* moxie_llvm_library() {
+  Dl_info found;
+  return dladdr(reinterpret_cast<void*>(&LLVMGetVersion), &found) != 0 ? found.dli_fname : "";
+}
+
+const char* moxie_llvm_abi() { return MOXIE_LLVM_ABI; }

@@ -30,8 +30,15 @@ struct Plugin {
   moxie_llvm_compile_fn* compile = nullptr;
   moxie_llvm_free_fn* release = nullptr;
   moxie_llvm_version_fn* version = nullptr;
+  moxie_llvm_library_fn* library = nullptr;
   fs::path path = {};
 };
+
+/// The file that the loader has mapped the address from.
+fs::path file_of(const void* address) {
+  Dl_info found;
+  return dladdr(address, &found) != 0 ? fs::path(found.dli_fname) : fs::path();
+}
 
 Plugin resolve(void* library, const fs::path& path) {
   const auto symbol = [&](const char* name) {
@@ -43,9 +50,17 @@ Plugin resolve(void* library, const fs::path& path) {
     }
     return address;
   };
-  return {reinterpret_cast<moxie_llvm_compile_fn*>(symbol("moxie_llvm_compile")),
+  auto* abi = reinterpret_cast<moxie_llvm_abi_fn*>(symbol("moxie_llvm_abi"));
+  if (std::string_view(abi()) != MOXIE_LLVM_ABI)
+    throw CompileError(
+        fmt::format("{} belongs to another build of moxie: expected '{}', found '{}'; rebuild moxie or correct "
+                    "MOXIE_PLUGIN_DIR",
+                    file_of(reinterpret_cast<void*>(abi)).string(), MOXIE_LLVM_ABI, abi()));
+  void* compile = symbol("moxie_llvm_compile");
+  return {reinterpret_cast<moxie_llvm_compile_fn*>(compile),
           reinterpret_cast<moxie_llvm_free_fn*>(symbol("moxie_llvm_free")),
-          reinterpret_cast<moxie_llvm_version_fn*>(symbol("moxie_llvm_version")), path};
+          reinterpret_cast<moxie_llvm_version_fn*>(symbol("moxie_llvm_version")),
+          reinterpret_cast<moxie_llvm_library_fn*>(symbol("moxie_llvm_library")), file_of(compile)};
 }
 
 Plugin load() {
@@ -56,9 +71,14 @@ Plugin load() {
     if (!directory.empty() && !fs::exists(path, ignored)) {
       reasons.push_back(fmt::format("{}: not there", path.string()));
     } else if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-      const Plugin plugin = resolve(library, path);
-      loaded = true;
-      return plugin;
+      try {
+        const Plugin plugin = resolve(library, path);
+        loaded = true;
+        return plugin;
+      } catch (...) {
+        dlclose(library);
+        throw;
+      }
     } else {
       reasons.emplace_back(dlerror());
     }
@@ -103,6 +123,13 @@ std::vector<fs::path> llvm_plugin_directories() {
   return directories;
 }
 
+std::vector<fs::path> llvm_plugin_candidates() {
+  std::vector<fs::path> files;
+  for (const fs::path& directory : llvm_plugin_directories())
+    if (!directory.empty()) files.push_back(directory / kFileName);
+  return files;
+}
+
 std::string compile_llvm(const std::string& text, const VectorMachine& machine, LlvmOutput want, const fs::path& file) {
   const Plugin& llvm = plugin();
   void* data = nullptr;
@@ -118,6 +145,7 @@ std::string compile_llvm(const std::string& text, const VectorMachine& machine, 
 
 std::string llvm_version() { return plugin().version(); }
 fs::path llvm_plugin_path() { return plugin().path; }
+fs::path llvm_library_path() { return plugin().library(); }
 bool llvm_is_loaded() { return loaded; }
 std::int64_t llvm_compilations() { return compilation_count; }
 

@@ -20,6 +20,8 @@ std::string compile_llvm(const std::string& text, const VectorMachine& machine, 
 std::string llvm_version();
 /// The file that was loaded. Loads the plugin if need be; throws CompileError where there is none.
 std::filesystem::path llvm_plugin_path();
+/// The LLVM library that the plugin uses. Loads the plugin if need be; throws CompileError where there is none.
+std::filesystem::path llvm_library_path();
 /// Whether this process has loaded the plugin.
 bool llvm_is_loaded();
 /// Calls of compile_llvm() so far that gave object code.
@@ -27,5 +29,7 @@ std::int64_t llvm_compilations();
 /// Where the plugin is looked for, in order. The empty path leaves the search to the system's loader, which knows the
 /// run path of programs that link to an installed moxie.
 std::vector<std::filesystem::path> llvm_plugin_directories();
+/// The files that are tried there, in order, without the search of the system's loader.
+std::vector<std::filesystem::path> llvm_plugin_candidates();
 
 }  // namespace moxie

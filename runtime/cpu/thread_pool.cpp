@@ -1,7 +1,17 @@
 #include "runtime/cpu/thread_pool.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/support/error.h"
+
 namespace moxie {
 namespace {
+
+constexpr int kOnEveryMachine = 64;
+
+int processors() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
 
 /// Rounds of looking for work before a worker sleeps: some tens of microseconds, the time between two kernels of a
 /// training step.
@@ -14,6 +24,15 @@ void pause() {
 }
 
 }  // namespace
+
+int maximum_threads() { return std::max(kOnEveryMachine, processors()); }
+
+int chosen_threads(int threads) {
+  if (threads < 0 || threads > maximum_threads())
+    throw TypeError(fmt::format("{} threads: expected a number from 1 to {}, or 0 for all {} processors", threads,
+                                maximum_threads(), processors()));
+  return threads > 0 ? threads : processors();
+}
 
 ThreadPool::ThreadPool(int threads) {
   for (int k = 1; k < threads; ++k) workers_.emplace_back([this, k] { serve(k); });

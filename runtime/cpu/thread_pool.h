@@ -11,6 +11,12 @@
 
 namespace moxie {
 
+/// The number of threads that may be asked for: 64 on every machine, or as many as there are processors if these are
+/// more. Further threads only take memory and time from each other.
+int maximum_threads();
+/// `threads`, or the number of processors for 0. Throws TypeError for a negative number or one above maximum_threads().
+int chosen_threads(int threads);
+
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "runtime/cache_file.h"
+#include "runtime/cache_key.h"
 #include "runtime/cuda/resource_report.h"
 #include "runtime/log.h"
 #include "runtime/parallel.h"
@@ -18,6 +19,23 @@ namespace {
 
 /// Raised whenever a CacheEntry of a CUDA kernel means something else.
 constexpr int kCodeVersion = 1;
+
+bool is_comment(std::string_view line) {
+  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  return line.substr(begin).starts_with("//");
+}
+
+/// What a kernel's text decides: the text without comments, and what it is compiled by and for.
+std::string text_key(const std::string& text, const Compiler& compiler, int architecture) {
+  std::string key =
+      fmt::format("cuda kernel {} {} {} sm_{}\n", kCodeVersion, MOXIE_VERSION, compiler.version, architecture);
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size() - 1) + 1);
+    if (!is_comment(line)) key += line;
+    rest.remove_prefix(line.size());
+  }
+  return key;
+}
 
 std::string key_of(const CudaKernel& kernel, const KernelBuilder& builder) {
   return cuda_cache_key(kernel.text, builder.compiler, builder.architecture);
@@ -42,11 +60,13 @@ CompiledKernel find_or_compile(const KernelRequest& request, Thrift thrift, Kern
       choose_cuda_schedule(*request.lowered, request.limits, request.preference, request.wide_index, thrift),
       {},
       {},
-      builder.compiler.version};
+      builder.compiler.version,
+      false};
   made.kernel = cuda_kernel(*made.lowered, made.schedule);
   auto edited = builder.overrides.find(cuda_kernel_file(made.kernel, builder.compiler, builder.architecture));
   if (edited) made.kernel.text = std::move(edited->text);
   std::optional<CacheEntry> code = builder.cache.find(key_of(made.kernel, builder));
+  made.is_from_cache = code.has_value();
   made.code = code ? std::move(*code) : compile(made.kernel, builder);
   return made;
 }
@@ -71,11 +91,6 @@ CompiledKernel compile_thriftily(const KernelRequest& request, KernelBuilder& bu
   return best;
 }
 
-bool is_comment(std::string_view line) {
-  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
-  return line.substr(begin).starts_with("//");
-}
-
 constexpr std::int64_t kBeyond = 1 << 24;
 
 }  // namespace
@@ -87,17 +102,18 @@ bool needs_wide_index(const Plan& plan, const LoweredKernel& kernel, const DimVa
 }
 
 std::string cuda_cache_key(const std::string& text, const Compiler& compiler, int architecture) {
-  std::string key = fmt::format("cuda kernel {} {} sm_{}\n", kCodeVersion, compiler.version, architecture);
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size() - 1) + 1);
-    if (!is_comment(line)) key += line;
-    rest.remove_prefix(line.size());
-  }
-  return key;
+  return fmt::format("{}{}\n", key_head("cuda kernel"), compiler.file) + text_key(text, compiler, architecture);
+}
+
+CompiledKernel compile_again(CompiledKernel refused, KernelBuilder& builder) {
+  builder.cache.discard(key_of(refused.kernel, builder));
+  refused.code = compile(refused.kernel, builder);
+  refused.is_from_cache = false;
+  return refused;
 }
 
 std::string cuda_kernel_file(const CudaKernel& kernel, const Compiler& compiler, int architecture) {
-  return kernel_file_name(kernel.entry, cuda_cache_key(kernel.text, compiler, architecture), ".cu");
+  return kernel_file_name(kernel.entry, text_key(kernel.text, compiler, architecture), ".cu");
 }
 
 std::vector<CompiledKernel> compile_kernels(const std::vector<KernelRequest>& requests, KernelBuilder& builder) {

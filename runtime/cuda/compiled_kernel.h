@@ -25,6 +25,7 @@ struct CompiledKernel {
   CudaKernel kernel;
   CacheEntry code;
   std::string compiler;  // its version
+  bool is_from_cache = false;
 };
 
 /// Whether 32-bit subscripts do not reach all elements, and a little beyond them, where blocks end.
@@ -43,7 +44,9 @@ struct KernelBuilder {
 /// Finds the kernels in the cache, or compiles them on several threads. A kernel whose registers do not suffice is
 /// compiled again with more thrift, by the compiler's own report. Throws CompileError.
 std::vector<CompiledKernel> compile_kernels(const std::vector<KernelRequest>& requests, KernelBuilder& builder);
-/// What the cache knows a kernel by: its text without comments, and what compiles it.
+/// A kernel whose code from the cache the driver refuses: its entry is discarded, and the text compiled.
+CompiledKernel compile_again(CompiledKernel refused, KernelBuilder& builder);
+/// What the cache knows a kernel by: key_head(), what compiles it, and its text without comments.
 std::string cuda_cache_key(const std::string& text, const Compiler& compiler, int architecture);
 /// The file that MOXIE_KERNEL_OVERRIDE looks for.
 std::string cuda_kernel_file(const CudaKernel& kernel, const Compiler& compiler, int architecture);

@@ -25,6 +25,17 @@ std::vector<const LoweredKernel*> all_kernels(const Plan& plan) {
   return kernels;
 }
 
+/// Code of the cache that the driver refuses is compiled again, once.
+LoadedKernel load(const std::shared_ptr<Gpu>& gpu, CompiledKernel compiled, KernelBuilder& builder) {
+  if (!compiled.is_from_cache) return {gpu, std::move(compiled)};
+  try {
+    return {gpu, compiled};
+  } catch (const RefusedCode& error) {
+    log_info(LogChannel::Cache, "{}", error.what());
+  }
+  return {gpu, compile_again(std::move(compiled), builder)};
+}
+
 }  // namespace
 
 CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder, const Multiply& multiply,
@@ -60,7 +71,7 @@ void CudaExecutable::load_kernels(KernelBuilder& builder, const GpuLimits& limit
   auto compiled = compile_kernels(requests, builder);
   for (std::size_t k = 0; k < compiled.size(); ++k) {
     const CudaGrid grid = choose_cuda_grid(*requests[k].lowered, compiled[k].schedule, limits, dims_);
-    Way way{LoadedKernel(gpu_, std::move(compiled[k])), grid, print(requests[k].preference)};
+    Way way{load(gpu_, std::move(compiled[k]), builder), grid, print(requests[k].preference)};
     random_is_drawn_ = random_is_drawn_ || draws_random(way.code);
     kernels_.at(requests[k].lowered).ways.push_back(std::move(way));
   }

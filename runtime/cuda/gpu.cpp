@@ -107,11 +107,15 @@ GpuModel Gpu::model() const {
 void Gpu::enter() const { check(driver_.CtxSetCurrent(context_), "entering the context"); }
 
 void Gpu::fail(Result error, std::string_view what, std::string_view details) const {
+  throw DeviceError(message(error, what, details));
+}
+
+std::string Gpu::message(Result error, std::string_view what, std::string_view details) const {
   const auto* known = std::ranges::find(kRemedies, error, &Remedy::error);
   std::string message = fmt::format("{} on {}, {}: {}", what, name_, describe(), error_text(driver_, error));
   if (known != kRemedies.end()) message += fmt::format(": {}", known->text);
   if (!details.empty()) message += fmt::format("\n{}", details);
-  throw DeviceError(message);
+  return message;
 }
 
 DevicePointer Gpu::allocate(std::size_t bytes) {

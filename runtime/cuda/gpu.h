@@ -52,6 +52,8 @@ class Gpu {
     if (result != 0) fail(result, what);
   }
   [[noreturn]] void fail(Result error, std::string_view what, std::string_view details = {}) const;
+  /// The message of fail().
+  std::string message(Result error, std::string_view what, std::string_view details = {}) const;
 
   /// Device memory, of which freed blocks are kept for later: on one stream, all uses of a block end before its next
   /// begin.

@@ -13,14 +13,19 @@ namespace {
 constexpr int kMaxThreadsPerBlock = 0;
 constexpr int kSharedBytes = 1;
 constexpr int kRegisters = 4;
+constexpr Result kOutOfMemory = 2;
 
 }  // namespace
 
 LoadedKernel::LoadedKernel(std::shared_ptr<Gpu> gpu, CompiledKernel compiled)
     : gpu_(std::move(gpu)), compiled_(std::move(compiled)) {
   const Driver& driver = gpu_->driver();
-  if (const Result error = driver.ModuleLoadData(&module_, compiled_.code.object.data()); error != 0)
-    gpu_->fail(error, fmt::format("loading kernel {}, compiled by {},", lowered().program.name, compiled_.compiler));
+  if (const Result error = driver.ModuleLoadData(&module_, compiled_.code.object.data()); error != 0) {
+    const std::string what =
+        fmt::format("loading kernel {}, compiled by {},", lowered().program.name, compiled_.compiler);
+    if (error == kOutOfMemory) gpu_->fail(error, what);
+    throw RefusedCode(gpu_->message(error, what));
+  }
   try {
     function_ = find(compiled_.kernel.entry);
     if (!compiled_.kernel.combine_entry.empty()) combine_ = find(compiled_.kernel.combine_entry);
@@ -45,7 +50,8 @@ LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
 Function LoadedKernel::find(const std::string& entry) const {
   Function function = nullptr;
   if (const Result error = gpu_->driver().ModuleGetFunction(&function, module_, entry.c_str()); error != 0)
-    gpu_->fail(error, fmt::format("looking for the function {} of kernel {}", entry, lowered().program.name));
+    throw RefusedCode(
+        gpu_->message(error, fmt::format("looking for the function {} of kernel {}", entry, lowered().program.name)));
   return function;
 }
 

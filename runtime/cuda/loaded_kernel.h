@@ -5,15 +5,22 @@
 #include <span>
 #include <string>
 
+#include "compiler/support/error.h"
 #include "runtime/cuda/compiled_kernel.h"
 #include "runtime/cuda/gpu.h"
 
 namespace moxie::cuda {
 
+/// The driver does not take the code: it is damaged, or for another GPU or driver.
+class RefusedCode : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 class LoadedKernel {
  public:
-  /// Throws DeviceError for code that this GPU or its driver refuses, and for blocks that its registers do not suffice
-  /// for.
+  /// Throws RefusedCode for code that this GPU or its driver refuses, DeviceError where memory is short and for blocks
+  /// that its registers do not suffice for.
   LoadedKernel(std::shared_ptr<Gpu> gpu, CompiledKernel compiled);
   ~LoadedKernel();
   LoadedKernel(LoadedKernel&& other) noexcept;

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "compiler/support/error.h"
+#include "runtime/cache_key.h"
 
 namespace moxie::cuda {
 
@@ -157,7 +158,8 @@ Compiler nvrtc_compiler(const std::shared_ptr<const Nvrtc>& nvrtc) {
   return {fmt::format("{} {}", nvrtc->version(), fmt::join(nvrtc_options(), " ")),
           [nvrtc](const std::string& text, std::span<const std::string>, int architecture) {
             return nvrtc->compile(text, architecture);
-          }};
+          },
+          file_stamp(nvrtc->file())};
 }
 
 std::int64_t nvrtc_compilations() { return compilation_count; }

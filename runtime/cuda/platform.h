@@ -14,10 +14,11 @@ namespace moxie::cuda {
 
 /// Compiles the text of one module for an architecture. Throws CompileError with the compiler's log.
 struct Compiler {
-  std::string version;  // "NVRTC 13.0": part of every cache key, with the options
+  std::string version;  // "NVRTC 13.0", with the options
   /// `entries` are the module's kernels; `architecture` is 90 for sm_90. The object is what Driver::ModuleLoadData
   /// takes.
   std::function<CacheEntry(const std::string& text, std::span<const std::string> entries, int architecture)> compile;
+  std::string file = {};  // tells this library or program from others of its version; part of every cache key
 };
 
 /// out[rows,columns] = alpha * left[rows,depth] * right[depth,columns], row by row in memory; a transposed operand lies

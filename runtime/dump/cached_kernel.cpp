@@ -6,12 +6,13 @@
 #include "runtime/cache_file.h"
 #include "runtime/cuda/resource_report.h"
 #include "runtime/dump/code_stages.h"
+#include "runtime/private_file.h"
 
 namespace moxie {
 namespace {
 
 CacheEntry read_entry(const std::filesystem::path& file) {
-  const auto bytes = read_file(file);
+  const auto bytes = read_regular_file(file);
   if (!bytes) throw DataError(fmt::format("cannot read {}: there is no such file", file.string()));
   try {
     return decode_entry(file.stem().string(), *bytes);

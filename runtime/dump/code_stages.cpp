@@ -35,7 +35,7 @@ std::string make_once(KernelCache& cache, const std::string& key, const Make& ma
   return made;
 }
 
-StageText missing(std::string stage, std::string extension, std::string why) {
+StageText missing(const std::string& stage, std::string extension, std::string why) {
   StageText text{stage, stage, std::move(extension)};
   text.missing = std::move(why);
   return text;
@@ -66,12 +66,14 @@ GpuTools find_gpu_tools(const GpuModel& model, const std::string& why_not) {
 
 /// NVRTC with its PTX in the place of the source, which the cache then keeps too.
 cuda::Compiler ptx_compiler(const std::shared_ptr<const cuda::Nvrtc>& nvrtc) {
-  return {cuda::nvrtc_compiler(nvrtc).version + " with PTX",
-          [nvrtc](const std::string& text, std::span<const std::string>, int architecture) {
-            cuda::Nvrtc::Compiled compiled = nvrtc->compile_with_ptx(text, architecture);
-            compiled.entry.source = std::move(compiled.ptx);
-            return std::move(compiled.entry);
-          }};
+  cuda::Compiler compiler = cuda::nvrtc_compiler(nvrtc);
+  compiler.version += " with PTX";
+  compiler.compile = [nvrtc](const std::string& text, std::span<const std::string>, int architecture) {
+    cuda::Nvrtc::Compiled compiled = nvrtc->compile_with_ptx(text, architecture);
+    compiled.entry.source = std::move(compiled.ptx);
+    return std::move(compiled.entry);
+  };
+  return compiler;
 }
 
 /// Kernels with the schedules that the device `cuda` would take, compiled if there is a compiler and somebody wants to
@@ -115,7 +117,7 @@ StageText cuda_stage(const cuda::CompiledKernel& compiled, const GpuTools& tools
   return stage;
 }
 
-StageText traced_stage(std::string name, std::string extension, std::string origin, TracedText traced) {
+StageText traced_stage(const std::string& name, std::string extension, std::string origin, TracedText traced) {
   StageText stage{name, name, std::move(extension)};
   stage.text = std::move(traced.text);
   stage.origin = std::move(origin);
@@ -139,7 +141,7 @@ StageText llvm_output(std::string name, std::string extension, const LlvmModule&
                       KernelCache& cache) {
   const VectorMachine& machine = host_machine();
   try {
-    const std::string text = make_once(cache, name + " with lines\n" + cpu_cache_key(module.text, machine),
+    const std::string text = make_once(cache, name + " with lines\n" + cpu_cache_key(cache, module.text, machine),
                                        [&] { return compile_llvm(with_debug_lines(module.text), machine, want); });
     return traced_stage(name, std::move(extension), "llvm",
                         want == LlvmOutput::assembly ? trace_assembly(text) : trace_llvm(text));

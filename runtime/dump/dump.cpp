@@ -18,7 +18,7 @@ namespace {
 /// Where a dynamic dim has no value, figures are for this one.
 constexpr std::int64_t kAssumedExtent = 256;
 
-StageText program_stage(std::string stage, const Program& program) {
+StageText program_stage(const std::string& stage, const Program& program) {
   StageText text{stage, stage, ".mox"};
   text.text = print(program);
   return text;
@@ -46,7 +46,7 @@ std::vector<StageText> rewrite_stages(const Program& task, const StageText& befo
   return stages;
 }
 
-StageText plain_stage(std::string name, std::string text) {
+StageText plain_stage(const std::string& name, std::string text) {
   StageText stage{name, name, ".txt"};
   stage.text = std::move(text);
   return stage;

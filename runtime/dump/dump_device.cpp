@@ -8,6 +8,7 @@
 #include "compiler/support/error.h"
 #include "runtime/dump/dump_folder.h"
 #include "runtime/dump/launch_timer.h"
+#include "runtime/file_name.h"
 #include "runtime/log.h"
 #include "runtime/switches.h"
 
@@ -61,7 +62,7 @@ class DumpDevice : public Device {
     static std::atomic<int> number = 0;  // one count for all devices of a process
     std::string name = fmt::format("{:02}_{}", number++, program);
     std::ranges::replace(name, '/', '_');
-    return folder_ / name;
+    return path_inside(folder_, name, "MOXIE_DUMP");
   }
 
   struct Written {

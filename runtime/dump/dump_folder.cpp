@@ -5,9 +5,10 @@
 #include <algorithm>
 
 #include "compiler/support/error.h"
-#include "runtime/cache_file.h"
 #include "runtime/dump/dump_json.h"
 #include "runtime/dump/text_folder.h"
+#include "runtime/file_name.h"
+#include "runtime/private_file.h"
 
 namespace moxie {
 namespace {
@@ -16,8 +17,9 @@ namespace fs = std::filesystem;
 
 constexpr int kFormat = 1;
 constexpr const char* kManifest = "manifest.json";
-/// Other folders have manifests too, but not this.
 constexpr const char* kFigures = "figures.txt";
+/// Names that a dump holds come from a program or from a manifest.
+constexpr std::string_view kNames = "the dump";
 
 /// Names of files need not be UTF-8.
 std::string to_text(const Json& json, int indent) {
@@ -37,11 +39,11 @@ Json write_texts(const std::vector<StageText>& texts, const std::string& kernel,
     if (text.missing.empty()) {
       entry["file"] = file_name(text, kernel);
       entry["skipped_bytes"] = text.preamble.size();
-      write_text(folder / file_name(text, kernel), text.preamble + text.text);
+      write_text(path_inside(folder, file_name(text, kernel), kNames), text.preamble + text.text);
     }
     if (!text.diff.empty()) {
       entry["diff"] = text.title + ".diff";
-      write_text(folder / (text.title + ".diff"), text.diff);
+      write_text(path_inside(folder, text.title + ".diff", kNames), text.diff);
     }
     list.push_back(std::move(entry));
   }
@@ -49,9 +51,7 @@ Json write_texts(const std::vector<StageText>& texts, const std::string& kernel,
 }
 
 std::string read_part(const fs::path& folder, const std::string& name) {
-  if (name.find('/') != name.npos)
-    throw DataError(fmt::format("{}: the file '{}' lies outside of the dump", (folder / kManifest).string(), name));
-  const auto text = read_file(folder / name);
+  const auto text = read_regular_file(path_inside(folder, name, (folder / kManifest).string()));
   if (!text)
     throw DataError(fmt::format("{}: the file {} is missing; it stands in the manifest", folder.string(), name));
   return *text;
@@ -103,13 +103,17 @@ void write_all(const Dump& dump, const fs::path& folder) {
 }  // namespace
 
 void write_dump(const Dump& dump, const fs::path& folder) {
-  write_folder(folder, kFigures, [&](const fs::path& unfinished) { write_all(dump, unfinished); });
+  write_folder(folder, {"dump"}, [&](const fs::path& unfinished) { write_all(dump, unfinished); });
 }
 
-bool is_dump_folder(const fs::path& folder) { return is_marked_folder(folder, kFigures); }
+/// Other folders have manifests too, but no figures beside them.
+bool is_dump_folder(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / kManifest, ignored) && fs::exists(folder / kFigures, ignored);
+}
 
 Dump read_dump(const fs::path& folder) {
-  const auto text = read_file(folder / kManifest);
+  const auto text = read_regular_file(folder / kManifest);
   if (!text)
     throw DataError(fmt::format("{} is no dump: it has no {}; `moxie dump ... -o DIR` and MOXIE_DUMP=DIR write dumps",
                                 folder.string(), kManifest));

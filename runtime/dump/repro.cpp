@@ -95,7 +95,7 @@ void LaunchCapture::after(const LoweredKernel&) {
 void write_repro(const CapturedLaunch& launch, const std::string& cuda, const std::filesystem::path& folder) {
   const std::string llvm = visible(llvm_text(launch.program, host_machine()));
   const std::string object = compile_llvm(llvm, host_machine(), LlvmOutput::object);
-  write_folder(folder, "launch.h", [&](const std::filesystem::path& unfinished) {
+  write_folder(folder, {"repro", {"repro"}}, [&](const std::filesystem::path& unfinished) {
     write_text(unfinished / "kernel.ll", llvm);
     write_text(unfinished / "kernel.o", object);
     write_text(unfinished / "kernel.cu", cuda);

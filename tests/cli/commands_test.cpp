@@ -306,3 +306,58 @@ TEST_CASE("a golden case becomes inputs for run") {
   CHECK(unknown.code == 1);
   CHECK(contains(unknown.err, "there is no case 'none'"));
 }
+
+TEST_CASE("a plugin of another build is refused") {
+  const Workshop shop;
+  write_two_kernels(shop, {1, 4});
+  shop.write("fake.c", "const char *moxie_llvm_abi(void) { return \"moxie 0, plugin interface 1\"; }\n");
+  REQUIRE(shop.shell("mkdir plugin && ${CC:-cc} -shared -fPIC -o plugin/libmoxie_llvm.so fake.c").code == 0);
+  const Outcome foreign = shop.moxie(kRun, "MOXIE_PLUGIN_DIR=plugin ");
+  CHECK(foreign.code == 1);
+  CHECK_MESSAGE(contains(foreign.err, "plugin/libmoxie_llvm.so belongs to another build of moxie"), foreign.err);
+  CHECK(contains(foreign.err, "found 'moxie 0, plugin interface 1'"));
+  shop.write("fake.c", "int nothing;\n");
+  REQUIRE(shop.shell("${CC:-cc} -shared -fPIC -o plugin/libmoxie_llvm.so fake.c").code == 0);
+  CHECK(contains(shop.moxie(kRun, "MOXIE_PLUGIN_DIR=plugin ").err, "it has no function moxie_llvm_abi"));
+  CHECK(shop.moxie(kRun).code == 0);
+}
+
+TEST_CASE(
+    "kernels are known by the LLVM library and the switches that change code, and LLVM is not loaded to find out") {
+  const Workshop shop;
+  write_two_kernels(shop, {1, 4});
+  const auto compiles = [&](const std::string& environment = "") {
+    const Outcome outcome = shop.moxie(kRun, "MOXIE_LOG=codegen " + environment);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+    return contains(outcome.err, "compiled k_");
+  };
+  CHECK(compiles());
+  CHECK_FALSE(compiles());
+  // Without a plugin the note still tells which library made the kernels.
+  const std::string loads = "strace -f -e trace=openat -o trace ";
+  if (shop.shell("strace -V").code == 0) {
+    REQUIRE(shop.moxie(kRun, loads).code == 0);
+    CHECK_FALSE(contains(read_file(shop.path("trace")), "libLLVM"));
+  }
+  REQUIRE(shop.shell("sed -i '5s/.*/LLVM 0.0.0/' cache/llvm-*").code == 0);
+  CHECK(compiles());  // by another LLVM, as far as the note tells
+  REQUIRE(shop.shell("sed -i '4s/.*/1 bytes of 2.000000003/' cache/llvm-*").code == 0);
+  CHECK_FALSE(compiles());  // another file has taken the library's place: the note is void
+  CHECK_FALSE(contains(shop.shell("cat cache/llvm-*").out, "LLVM 0.0.0"));
+  CHECK(compiles("MOXIE_SYMBOLS=gdb "));
+  CHECK(compiles("MOXIE_CHECK=nan "));
+  CHECK(compiles("MOXIE_SCHEDULE=threads=64 "));
+  CHECK_FALSE(compiles("MOXIE_SCHEDULE=threads=64 "));
+}
+
+TEST_CASE("more threads than the stated maximum are refused by option and switch") {
+  const Workshop shop;
+  write_two_kernels(shop, {1, 4});
+  std::vector<std::string> many = kRun;
+  many.insert(many.end(), {"--threads", "1000000"});
+  const Outcome option = shop.moxie(many);
+  CHECK(option.code == 2);
+  CHECK_MESSAGE(contains(option.err, "--threads"), option.err);
+  CHECK(shop.moxie(kRun, "MOXIE_THREADS=1000000 ").code == 2);
+  CHECK(shop.moxie({"train", "gpn", "--data", "synthetic", "--threads", "100000", "--out", "run"}).code == 2);
+}

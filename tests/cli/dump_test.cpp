@@ -95,11 +95,87 @@ TEST_CASE("a dump that is damaged or no dump is refused, naming the part") {
   REQUIRE(shop.shell("mkdir other && touch other/precious").code == 0);
   const Outcome occupied = shop.moxie(with(kDump, {"-o", "other", "--stage", "ir"}));
   CHECK(occupied.code == 1);
-  CHECK(contains(occupied.err, "other holds something else"));
+  CHECK(contains(occupied.err, "it holds something else"));
   CHECK(std::filesystem::exists(shop.path("other") / "precious"));
   CHECK(shop.moxie(with(kDump, {"-o", "/proc/nowhere", "--stage", "ir"})).code == 1);
   CHECK(contains(shop.moxie(with(kDump, {"--kernel", "("})).err, "'(' is no regular expression"));
   CHECK(shop.moxie(with(kDump, {"--gpu", "Voodoo2"})).code == 2);
+}
+
+TEST_CASE("only folders that moxie wrote, and nobody added to, are replaced") {
+  const Workshop shop;
+  const std::vector<std::string> again = with(kDump, {"-o", "d", "--stage", "ir"});
+  const auto refuses = [&](const std::string& prepare, const std::string& reason) {
+    REQUIRE(shop.shell("rm -rf d d.* && mkdir d && " + prepare).code == 0);
+    const std::string before = shop.shell("ls -RAl d").out;
+    const Outcome outcome = shop.moxie(again);
+    CHECK(outcome.code == 1);
+    CHECK_MESSAGE(contains(outcome.err, reason), outcome.err);
+    CHECK(shop.shell("ls -RAl d").out == before);
+    CHECK(shop.shell("ls -d d.*").out.empty());
+  };
+  refuses("touch d/figures.txt d/precious", "holds something else");
+  refuses("touch d/moxie-folder d/precious", "holds something else");
+  REQUIRE(shop.shell("rm -rf d").code == 0);
+  REQUIRE(shop.moxie(again).code == 0);
+  REQUIRE(shop.shell("cp -r d good").code == 0);
+  refuses("cp -r good/. d && touch d/precious", "moxie did not write");
+  refuses("cp -r good/. d && mkdir d/sub && touch d/sub/precious", "moxie did not write");
+  REQUIRE(shop.shell("rm -rf d && cp -r good d && echo old > d/figures.txt").code == 0);
+  REQUIRE(shop.moxie(with(kDump, {"-o", "d/", "--stage", "ir"})).code == 0);
+  CHECK(shop.shell("ls -A d").out == shop.shell("ls -A good").out);
+  CHECK(read_file(shop.path("d") / "figures.txt") != "old\n");
+  CHECK(shop.shell("ls -d d.*").out.empty());
+
+  REQUIRE(shop.moxie(with(kDump, {"--repro", "k_mean", "-o", "r"})).code == 0);
+  CHECK(contains(shop.moxie(with(kDump, {"-o", "r", "--stage", "ir"})).err, "no moxie-folder of a dump"));
+  REQUIRE(shop.shell("sh r/build.sh").code == 0);
+  CHECK(shop.moxie(with(kDump, {"--repro", "k_mean", "-o", "r"})).code == 0);
+  REQUIRE(shop.shell("touch r/launch.h r/precious").code == 0);
+  CHECK(shop.moxie(with(kDump, {"--repro", "k_mean", "-o", "r"})).code == 1);
+}
+
+TEST_CASE("the working directory and the folders around it are not replaced") {
+  const Workshop shop;
+  REQUIRE(shop.moxie(with(kDump, {"-o", "d", "--stage", "ir"})).code == 0);
+  const std::string moxie = "cd d && " MOXIE_PROGRAM " dump gpn.response_mean --dim N=2,R=3 --stage ir -o ";
+  const std::string itself = "../../" + shop.path("").parent_path().filename().string();
+  for (const std::string& folder : {std::string("."), std::string("../d"), std::string(".."), itself}) {
+    const Outcome outcome = shop.shell(moxie + folder);
+    CHECK(outcome.code == 1);
+    CHECK_MESSAGE(contains(outcome.err, "is the working directory or holds it"), outcome.err);
+  }
+  CHECK(std::filesystem::exists(shop.path("d") / "manifest.json"));
+}
+
+TEST_CASE("names in a manifest lead nowhere else") {
+  const Workshop shop;
+  REQUIRE(shop.moxie(with(kDump, {"-o", "d"})).code == 0);
+  const std::string good = read_file(shop.path("d") / "manifest.json");
+  const auto refuses = [&](const std::string& from, const std::string& to) {
+    std::string changed = good;
+    REQUIRE(contains(changed, from));
+    for (std::size_t at = 0; (at = changed.find(from, at)) != changed.npos; at += to.size())
+      changed.replace(at, from.size(), to);
+    shop.write("d/manifest.json", changed);
+    const Outcome outcome = shop.moxie({"dump", "d", "-o", "copy"});
+    CHECK(outcome.code == 1);
+    CHECK_MESSAGE(contains(outcome.err, "leads out of the folder"), outcome.err);
+    CHECK_FALSE(std::filesystem::exists(shop.path("copy")));
+  };
+  refuses("\"title\":\"rewrite.", "\"title\":\"../rewrite.");
+  refuses("\"file\":\"k_mean.loop.txt\"", "\"file\":\"../secret\"");
+  refuses("\"file\":\"k_mean.loop.txt\"", "\"file\":\"" + (shop.path("secret")).string() + "\"");
+  CHECK_FALSE(contains(shop.shell("ls").out, ".diff"));
+}
+
+TEST_CASE("the name of a built-in formula goes before files") {
+  const Workshop shop;
+  const Outcome formula = shop.moxie({"dump", "gpn.kernel", "--dim", "N=2,R=3", "--stage", "ir"});
+  REQUIRE_MESSAGE(formula.code == 0, formula.err);
+  shop.write("gpn.kernel", "rubbish");
+  CHECK(shop.moxie({"dump", "gpn.kernel", "--dim", "N=2,R=3", "--stage", "ir"}).out == formula.out);
+  CHECK(contains(shop.moxie({"dump", "./gpn.kernel"}).err, "is no entry of a kernel cache"));
 }
 
 TEST_CASE("an entry of the kernel cache is dumped from what it keeps") {

@@ -102,6 +102,13 @@ TEST_CASE("the noise of a sequence lies within its spread") {
   CHECK(most - least > 0.1);
 }
 
+TEST_CASE("a digit that fills the frame stays where it is") {
+  MovingMnistOptions o = options();
+  o.side = kDigit;
+  const Matrix rows = moving_digits(white(), 1, o);
+  CHECK(std::ranges::all_of(rows.values, [](float pixel) { return pixel == 1; }));
+}
+
 struct Refusal {
   void (*spoil)(MovingMnistOptions& options);
   const char* message;
@@ -115,6 +122,15 @@ TEST_CASE("frames that make no sense") {
        "the number of frames is 7, but must be even, one half to read and one to write"},
       {[](MovingMnistOptions& o) { o.side = 20; },
        "the side of a frame is 20, but must be at least 28 pixels, for a digit"},
+      {[](MovingMnistOptions& o) { o.digits = 1'000'000'000; },
+       "the number of digits is 1000000000, but must be at most 1000"},
+      {[](MovingMnistOptions& o) { o.side = std::size_t{1} << 40; },
+       "the side of a frame is 1099511627776, but must be at most 4096 pixels"},
+      {[](MovingMnistOptions& o) { o.frames = std::size_t{1} << 50; },
+       "the number of sequences is 4, but must be at most 0 for sequences of 1125899906842624 frames of that size"},
+      {[](MovingMnistOptions& o) { o.sequences = std::size_t{1} << 62; },
+       "the number of sequences is 4.611686018427388e+18, but must be at most 34952 for sequences of 30 frames of that "
+       "size"},
       {[](MovingMnistOptions& o) { o.pooling = 5; }, "the pooling is 5, but must be a divisor of 64"},
       {[](MovingMnistOptions& o) { o.angle_spread = 200; }, "the spread of angles is 200, but must be from 0 to 180"},
       {[](MovingMnistOptions& o) { o.speed = -1; },

@@ -14,6 +14,7 @@
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/host.h"
 #include "runtime/plan.h"
+#include "runtime/temporary_folder.h"
 
 using namespace moxie;
 
@@ -67,6 +68,24 @@ TEST_CASE("perf finds names and addresses in its file") {
   std::filesystem::remove(path);
   CHECK(text.str().find(" k_y\n") != std::string::npos);
   CHECK(text.str().find(" k_y.body\n") != std::string::npos);
+}
+
+TEST_CASE("perf's file is not written through links, nor into files of others") {
+  const std::filesystem::path path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
+  const moxie::TemporaryFolder folder;
+  const std::filesystem::path victim = folder.path() / "victim";
+  std::ofstream(victim) << "precious";
+  const Wanted wanted("perf");
+  const auto keeps = [&] {
+    CHECK(build_kernel() != nullptr);
+    CHECK(std::filesystem::file_size(victim) == 8);
+    std::filesystem::remove(path);
+  };
+  std::filesystem::create_symlink(victim, path), keeps();
+  std::filesystem::create_symlink(folder.path() / "new", path), keeps();
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "new"));
+  std::error_code other_disk;
+  std::filesystem::create_hard_link(victim, path, other_disk), keeps();
 }
 
 TEST_CASE("debuggers are given objects with addresses and lines, as long as the code lives") {

@@ -13,6 +13,7 @@
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/nvidia_driver.h"
 #include "runtime/session.h"
+#include "runtime/temporary_folder.h"
 #include "tests/runtime/fake_gpu.h"
 
 using namespace moxie;
@@ -118,6 +119,48 @@ TEST_CASE("a training step is recorded once for each of its two exchanges of mem
     CHECK(f.gpu.take_calls() == joined({copied, replayed}));
   }
   CHECK(to_doubles(f.session.get("p")) == std::vector<double>{13, 14, 15});
+}
+
+TEST_CASE("code of the cache that the driver refuses is discarded and compiled again") {
+  const TemporaryFolder folder;
+  FakeGpu gpu;
+  const auto prepare = [&] {
+    const auto device = make_cuda_device(gpu.platform(), {0, folder.path().string()});
+    Session session(named(parse(kStep), "step"), {}, device);
+    give_bodies(gpu, session.plan());
+    session.set("p", numbers({1, 2, 3}));
+    session.set("x", numbers({1, 1, 1}));
+    session.set("rate", make_host_tensor(DType::f32, {}, std::vector<double>{2}));
+    session.run();
+    CHECK(to_doubles(session.get("loss"))[0] == 4);
+    return device->cache_stats();
+  };
+  CHECK(prepare().stored == 2);
+  CHECK(gpu.compilations == 2);
+  CHECK(prepare().hits == 2);
+  CHECK(gpu.compilations == 2);
+  // What the disk has now is no code for this driver; what the compiler makes from here on is.
+  gpu.refused = {"code"};
+  gpu.code = "other code";
+  const CacheStats renewed = prepare();
+  CHECK(renewed.damaged == 2);
+  CHECK(renewed.stored == 2);
+  CHECK(gpu.compilations == 4);
+  CHECK(prepare().damaged == 0);
+  CHECK(gpu.compilations == 4);
+  // New code that is refused is an error, not a loop.
+  gpu.refused = {"code", "other code"};
+  CHECK(contains(message_of([&] { prepare(); }), "loading kernel k_"));
+  CHECK(gpu.compilations <= 6);
+  // A lack of memory says nothing of the code.
+  gpu.refused = {};
+  prepare();
+  const int before = gpu.compilations;
+  gpu.failures["ModuleLoadData"] = 2;
+  CHECK(contains(message_of([&] { prepare(); }), "CUDA_ERROR_OUT_OF_MEMORY"));
+  CHECK(gpu.compilations == before);
+  gpu.failures.clear();
+  CHECK(prepare().hits == 2);
 }
 
 TEST_CASE("the host waits for nothing that it does not read, except to be at most two steps ahead") {

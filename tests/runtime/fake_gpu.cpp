@@ -21,7 +21,7 @@ std::map<void*, std::size_t> blocks;
 std::set<FunctionHandle_*> functions;
 GraphHandle_* recording = nullptr;
 
-constexpr Result kOutOfMemory = 2;
+constexpr Result kOutOfMemory = 2, kInvalidImage = 200;
 
 /// Notes a call; gives the error that the test wants of it.
 Result note(const std::string& name, const std::string& detail = {}) {
@@ -118,7 +118,11 @@ void fill_memory(Driver& d) {
 }
 
 void fill_kernels(Driver& d) {
-  d.ModuleLoadData = [](Module* module, const void*) { return *module = nullptr, note("ModuleLoadData"); };
+  d.ModuleLoadData = [](Module* module, const void* image) {
+    *module = nullptr;
+    const Result error = note("ModuleLoadData");
+    return gpu->refused.contains(static_cast<const char*>(image)) ? kInvalidImage : error;
+  };
   d.ModuleUnload = [](Module) { return 0; };
   d.ModuleGetFunction = [](Function* function, Module, const char* name) {
     *function = *functions.insert(new FunctionHandle_{name}).first;
@@ -181,7 +185,7 @@ Platform FakeGpu::platform() const {
   fill_streams(driver);
   const auto compile = [](const std::string& text, std::span<const std::string>, int) {
     ++gpu->compilations;
-    return CacheEntry{"code", text, ""};
+    return CacheEntry{gpu->code, text, ""};
   };
   return {"cuda", driver, {"fake compiler", compile}, [](const MatrixProductCall&, Stream) { note("multiply"); }};
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ class FakeGpu {
   std::map<std::string, FakeKernel> kernels;
   std::size_t memory = std::size_t{1} << 30;  // bytes that can be had
   std::atomic<int> compilations = 0;
+  std::string code = "code";      // what the compiler makes of every text
+  std::set<std::string> refused;  // code that cannot be loaded
 
   /// The calls since the last time.
   std::vector<std::string> take_calls();

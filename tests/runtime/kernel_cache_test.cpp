@@ -2,12 +2,19 @@
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <functional>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -17,6 +24,29 @@
 
 using namespace moxie;
 namespace fs = std::filesystem;
+
+namespace {
+
+/// What the runtime's calls of the system do besides: tests look at them from here.
+std::function<void()> on_rename, on_stamp;
+std::atomic<int> flushes = 0;
+
+}  // namespace
+
+extern "C" {
+int renameat(int from_folder, const char* from, int to_folder, const char* to) {
+  if (on_rename) on_rename();
+  return static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
+}
+int utimensat(int folder, const char* file, const struct timespec* times, int flags) noexcept {
+  if (on_stamp) on_stamp();
+  return static_cast<int>(::syscall(SYS_utimensat, folder, file, times, flags));
+}
+int fsync(int) {
+  ++flushes;
+  return 0;
+}
+}
 
 namespace {
 
@@ -74,6 +104,103 @@ TEST_CASE("the directory is for its user only") {
   CHECK(fs::is_empty(dir.path() / "a" / "b"));
 }
 
+TEST_CASE("folders and files are for their user only, whatever the umask") {
+  const TemporaryFolder dir;
+  const mode_t before = ::umask(0);
+  KernelCache cache(dir.path() / "kernels");
+  cache.store("key", entry("a"));
+  overwrite(cache.path_of("key"), "damaged"), cache.find("key");
+  cache.store("key", entry("a"));
+  ::umask(before);
+  for (const auto& item : fs::recursive_directory_iterator(dir.path() / "kernels")) {
+    CAPTURE(item.path());
+    CHECK((item.status().permissions() & fs::perms::all) ==
+          (item.is_directory() ? fs::perms::owner_all : fs::perms::owner_read | fs::perms::owner_write));
+  }
+}
+
+TEST_CASE("an entry that others could have written is not run, but deleted and stored anew") {
+  const TemporaryFolder dir;
+  KernelCache cache(dir.path());
+  const fs::path path = cache.path_of("key"), elsewhere = dir.path() / "elsewhere";
+  const auto refuses = [&](const std::function<void()>& spoil) {
+    cache.store("key", entry("a"));
+    spoil();
+    const std::int64_t damaged = cache.stats().damaged;
+    CHECK_FALSE(cache.find("key"));
+    CHECK(cache.stats().damaged == damaged + 1);
+    CHECK_FALSE(fs::exists(fs::symlink_status(path)));
+  };
+  refuses([&] { ::chmod(path.c_str(), 0620); });
+  refuses([&] { ::chmod(path.c_str(), 0602); });
+  refuses([&] { fs::rename(path, elsewhere), fs::create_symlink(elsewhere, path); });
+  CHECK(fs::exists(elsewhere));
+  refuses([&] { fs::remove(path), ::mkfifo(path.c_str(), 0600); });
+  if (::geteuid() == 0)
+    refuses([&] { CHECK(::chown(path.c_str(), 12345, 12345) == 0); });
+  else
+    MESSAGE("not tested: an entry of another user, which only root can make");
+  cache.store("key", entry("b"));
+  CHECK(cache.find("key") == entry("b"));
+}
+
+TEST_CASE("a folder of entries that is a link, or of another user, is not used") {
+  const TemporaryFolder dir;
+  const auto refuses = [&](const std::string& name, const std::function<void(const fs::path&)>& spoil) {
+    KernelCache(dir.path() / name).store("key", entry("a"));
+    KernelCache cache(dir.path() / name);
+    const fs::path inner = cache.path_of("key").parent_path();
+    for (const fs::path& folder : {inner, inner.parent_path()}) {
+      CAPTURE(folder);
+      spoil(folder);
+      KernelCache spoilt(dir.path() / name);
+      CHECK_FALSE(spoilt.find("key"));
+      CHECK_FALSE(spoilt.stats().problem.empty());
+      spoilt.store("key", entry("b"));
+      CHECK(spoilt.find("key") == entry("b"));
+      CHECK_FALSE(KernelCache(dir.path() / name).find("key"));
+    }
+  };
+  refuses("links", [&](const fs::path& folder) {
+    const fs::path elsewhere = dir.path() / ("elsewhere" + folder.filename().string());
+    fs::rename(folder, elsewhere);
+    fs::create_symlink(elsewhere, folder);
+  });
+  if (::geteuid() == 0)
+    refuses("owners", [](const fs::path& folder) { CHECK(::chown(folder.c_str(), 12345, 1) == 0); });
+  else
+    MESSAGE("not tested: a folder of another user, which only root can make");
+  KernelCache cache(dir.path() / "open");
+  cache.store("key", entry("a"));
+  const fs::path inner = cache.path_of("key").parent_path();
+  ::chmod(inner.c_str(), 0777);
+  CHECK(cache.find("key") == entry("a"));
+  CHECK((fs::status(inner).permissions() & fs::perms::all) == fs::perms::owner_all);
+}
+
+TEST_CASE("nothing is flushed, and nobody waits for another's disk") {
+  const TemporaryFolder dir;
+  KernelCache cache(dir.path());
+  int answers = 0;
+  const auto ask_elsewhere = [&] {
+    auto answer = std::async(std::launch::async, [&] { return cache.stats().misses; });
+    if (answer.wait_for(std::chrono::seconds(10)) == std::future_status::ready)
+      ++answers;
+    else
+      std::_Exit(1);  // a lock is held, so that this would never end
+  };
+  on_rename = ask_elsewhere;
+  cache.store("key", entry("a"));
+  on_rename = {};
+  CHECK(answers == 1);
+  age(cache.path_of("key"), 2);
+  on_stamp = ask_elsewhere;
+  CHECK(cache.find("key") == entry("a"));
+  on_stamp = {};
+  CHECK(answers == 2);
+  CHECK(flushes == 0);
+}
+
 TEST_CASE("a damaged entry is deleted, counted and stored anew") {
   const TemporaryFolder dir;
   KernelCache cache(dir.path());
@@ -112,6 +239,32 @@ TEST_CASE("absurd lengths are refused before memory is had for them") {
   std::string file = encode_entry(key_digest("key"), large);
   CHECK(decode_entry(key_digest("key"), file) == large);
   CHECK_THROWS_AS(decode_entry(key_digest("key"), std::string(4096, '\xFF')), CacheError);
+  // With a right checksum: the lengths of the object, the source and the log begin at byte 48.
+  constexpr std::size_t kSizes = 48, kChecksum = 80, kHeader = 88;
+  for (const std::uint64_t claimed :
+       {std::uint64_t{1} << 16, std::uint64_t{1} << 30, ~std::uint64_t{0}, ~std::uint64_t{0} - 20}) {
+    for (const std::size_t part : {0, 8, 16}) {
+      std::string bomb = file;
+      std::memcpy(bomb.data() + kSizes + part, &claimed, 8);
+      std::memset(bomb.data() + kChecksum, 0, 8);
+      const std::uint64_t seed = XXH3_64bits(bomb.data(), kHeader);
+      const std::uint64_t sum = XXH3_64bits_withSeed(bomb.data() + kHeader, bomb.size() - kHeader, seed);
+      std::memcpy(bomb.data() + kChecksum, &sum, 8);
+      CHECK_THROWS_WITH_AS(decode_entry(key_digest("key"), bomb), doctest::Contains("more bytes than it can hold"),
+                           CacheError);
+    }
+  }
+  large.source.assign(kMaximumEntryFile + 1, 'a');
+  CHECK_THROWS_AS(encode_entry(key_digest("key"), large), CacheError);
+  const TemporaryFolder dir;
+  KernelCache cache(dir.path());
+  cache.store("large", large);
+  cache.store("key", entry("a"));
+  CHECK(cache.find("large") == large);
+  CHECK(cache.stats().stored == 1);
+  fs::resize_file(cache.path_of("key"), std::uintmax_t{1} << 40);  // a hole, which takes no room on the disk
+  CHECK_FALSE(cache.find("key"));
+  CHECK(cache.stats().damaged == 1);
 }
 
 TEST_CASE("where nothing can be written the cache goes on in memory") {

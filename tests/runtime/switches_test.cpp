@@ -44,7 +44,7 @@ TEST_CASE("bad values of every switch are refused with what is wanted") {
                           Case{"MOXIE_DUMP_STAGES", "ir,lop", "'lop' is unknown; choose from: ir, diff, rewrite"},
                           Case{"MOXIE_KERNEL_OVERRIDE", "/no/such/folder", "there is no such folder"},
                           Case{"MOXIE_LOG", "all", "'all' is no channel; choose from: cache, codegen, runtime"},
-                          Case{"MOXIE_THREADS", "-1", "a number from 0 (all processors) to 1024 is wanted"}}) {
+                          Case{"MOXIE_THREADS", "-1", "expected a number from 0 (all processors) to "}}) {
     ::setenv(bad.name, bad.value, 1);
     try {
       check_switches();

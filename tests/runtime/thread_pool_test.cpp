@@ -2,12 +2,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "compiler/support/error.h"
+#include "runtime/device.h"
 
 using moxie::ThreadPool;
 
@@ -71,4 +75,19 @@ TEST_CASE("callers on several threads take turns") {
     for (auto& result : results) callers.emplace_back([&] { result = rotate_and_add(four, 200); });
   }
   for (const auto& result : results) CHECK(result == rotate_and_add(alone, 200));
+}
+
+TEST_CASE("a number of threads beyond the stated maximum is an error, wherever it is asked for") {
+  using namespace moxie;
+  const int processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  CHECK(chosen_threads(0) == processors);
+  CHECK(chosen_threads(processors) == processors);
+  CHECK(chosen_threads(64) == 64);
+  CHECK(maximum_threads() == std::max(64, processors));
+  for (const int threads : {-1, maximum_threads() + 1, 1 << 30}) {
+    CAPTURE(threads);
+    CHECK_THROWS_WITH_AS(chosen_threads(threads), doctest::Contains("expected a number from 1 to "), TypeError);
+    for (const char* device : {"cpu", "interp", "cuda-emu", "auto"})
+      CHECK_THROWS_AS(open_device(device, {.threads = threads}), TypeError);
+  }
 }

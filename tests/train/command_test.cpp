@@ -69,7 +69,10 @@ TEST_CASE("a table is learnt and predicted") {
   CHECK(predicted.code == 0);
   CHECK(read_file(shop.path("p.csv")).starts_with("y,y_sd,y_low95,y_high95\n"));
   check_refused(shop.moxie({"predict", "run", "--data", "csv:new.csv"}), 2, "has no targets to compare with");
-  check_refused(shop.moxie({"predict", "run", "--out", "p.txt"}), 2, "predictions are written as .csv or .npz");
+  check_refused(shop.moxie({"predict", "run", "--data", "csv:t.csv", "--out", "p.txt"}), 2,
+                "predictions are written as .csv or .npz");
+  check_refused(shop.moxie({"predict", "run"}), 2, "add --data 'csv:t.csv'");
+  CHECK(shop.moxie({"predict", "run", "--data", "csv:t.csv"}).code == 0);
 }
 
 TEST_CASE("arrays are learnt and predicted") {

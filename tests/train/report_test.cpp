@@ -136,4 +136,12 @@ TEST_CASE("charts") {
   const std::string flat = svg({"", "", "", {{Series::Kind::Points, "", 0, {1, 1}, {2, 2}, {3, 3}}}});
   CHECK(count(flat, "nan") == 0);
   CHECK(count(flat, "inf") == 0);
+  // Adding a tick's step to such values does not change them.
+  for (const double far : {1e17, -1e17, 1e300, 4e307}) {
+    const std::string text =
+        svg({"", "", "", {{Series::Kind::Line, "", 0, {far, far * (1 + 4e-16)}, {far, far * (1 + 4e-16)}}}});
+    CHECK(count(text, "class=\"tick") < 50);
+  }
+  const std::string whole = svg({"", "", "", {{Series::Kind::Line, "", 0, {-1.7e308, 1.7e308}, {-1.7e308, 1.7e308}}}});
+  CHECK(count(whole, "class=\"tick") < 50);
 }

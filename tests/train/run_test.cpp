@@ -1,6 +1,8 @@
 // Whole runs on tiny data.
 #include <doctest/doctest.h>
 
+#include <functional>
+
 #include <limits>
 
 #include "compiler/support/error.h"
@@ -203,7 +205,33 @@ TEST_CASE("configurations and models survive their files") {
                          doctest::Contains("config.json: is not the configuration of a run"), DataError);
   }
   CHECK(config_from_json("{\"model\": \"gpn\"}", "config.json").rate == TrainConfig{}.rate);
+  CHECK_THROWS_WITH_AS(config_from_json("{\"model\": \"gpn\", \"epochz\": 3}", "config.json"),
+                       doctest::Contains("config.json: there is no option 'epochz'"), DataError);
   write_safetensors(scratch / "other.safetensors", {});
   CHECK_THROWS_WITH_AS(load_model(scratch / "other.safetensors"), doctest::Contains("is not the model of a run"),
                        DataError);
+}
+
+TEST_CASE("extents that a damaged file claims are refused before anything is made of them") {
+  const tiny::Scratch scratch;
+  const Dataset data = tiny::dataset();
+  const TrainConfig config = tiny::config("gpn");
+  const Network network = make_network(config, data.encoding);
+  const auto refuses = [&](const std::function<void(SavedModel&)>& damage, const std::string& message) {
+    SavedModel model{config, data.encoding, initial_values(network.parameters, 1)};
+    damage(model);
+    save_model(scratch / "model.safetensors", model);
+    CHECK_THROWS_WITH_AS(load_model(scratch / "model.safetensors"), doctest::Contains(message.c_str()), DataError);
+  };
+  refuses([](SavedModel& m) { m.config.layers = {6, 1'000'000'000}; }, "--layers is 1000000000, but must be at most");
+  refuses([](SavedModel& m) { m.config.layers = {6, 4'000'000}; }, "but its network expects [");
+  refuses([](SavedModel& m) { m.config.layers = std::vector<std::int64_t>(100'000, 1); }, "--layers is 100000");
+  refuses([](SavedModel& m) { m.config.inducing_points = 7; }, "but its network expects [");
+  refuses([](SavedModel& m) { m.config.inducing_points = 1'000'000'000; }, "--inducing-points is 1000000000");
+  refuses([](SavedModel& m) { m.config.samples = 1'000'000'000; }, "--samples is 1000000000, but must be at most");
+  refuses([](SavedModel& m) { m.encoding.image = {1, 2, 1'000'000'000'000}; }, "do not fit 2 features");
+  refuses([](SavedModel& m) { m.encoding.image = {1ULL << 32, 1ULL << 32, 1}; }, "do not fit 2 features");
+  refuses([](SavedModel& m) { m.parameters.erase(m.parameters.begin()); }, "there is no parameter ");
+  save_model(scratch / "model.safetensors", {config, data.encoding, initial_values(network.parameters, 1)});
+  CHECK(load_model(scratch / "model.safetensors").parameters.size() == network.parameters.size());
 }

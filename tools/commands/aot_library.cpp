@@ -11,6 +11,7 @@
 
 #include "compiler/support/error.h"
 #include "runtime/cpu/host.h"
+#include "runtime/file_name.h"
 #include "runtime/plan.h"
 #include "runtime/process.h"
 #include "runtime/temporary_folder.h"
@@ -69,8 +70,9 @@ AotLibrary::AotLibrary(const fs::path& file) : manifest_(manifest_of(file)) {
   const TemporaryFolder folder;
   const fs::path shared = folder.path() / "library.so";
   const bool beside = described.extension() == ".json";
-  link(beside ? described.parent_path() / ("lib" + manifest_.library + ".a") : described, shared,
-       folder.path() / "log");
+  const fs::path archive =
+      beside ? path_inside(described.parent_path(), "lib" + manifest_.library + ".a", described.string()) : described;
+  link(archive, shared, folder.path() / "log");
   const auto start = std::chrono::steady_clock::now();
   handle_ = dlopen(shared.c_str(), RTLD_NOW | RTLD_LOCAL);
   load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -28,8 +28,9 @@ std::vector<double> spaced(std::span<const std::int64_t> shape, double low, doub
   const std::size_t row_size = count / static_cast<std::size_t>(std::max<std::int64_t>(rows, 1));
   std::vector<double> values(count);
   for (std::size_t i = 0; i < count; ++i) {
-    values[i] = low + (high - low) * static_cast<double>(i / row_size) /
-                          static_cast<double>(std::max<std::int64_t>(rows - 1, 1));
+    const std::size_t row = i / row_size;
+    values[i] =
+        low + (high - low) * static_cast<double>(row) / static_cast<double>(std::max<std::int64_t>(rows - 1, 1));
   }
   return values;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/cpu/thread_pool.h"
 #include "runtime/switches.h"
 #include "tools/commands/command.h"
 
@@ -16,9 +17,12 @@ void add_device_option(OptionParser& parser, DeviceChoice& choice) {
 }
 
 void add_threads_option(OptionParser& parser, DeviceChoice& choice) {
-  parser.add_option("--threads", choice.threads, "threads; 0: as many as there are processors")
+  parser
+      .add_option(
+          "--threads", choice.threads,
+          fmt::format("threads, {} at most on this machine; 0: as many as there are processors", maximum_threads()))
       .show_default()
-      .in_range(0, 1024)
+      .in_range(0, maximum_threads())
       .environment("MOXIE_THREADS");
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/cuda/nvidia_driver.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/private_file.h"
 #include "runtime/session.h"
 #include "runtime/switches.h"
 #include "tools/commands/command.h"
@@ -69,7 +70,7 @@ Finding find_llvm() {
 
 Finding find_blas() {
   try {
-    prepare_blas(1);
+    prepare_blas();
     const std::string kernels = blas_kernels();
     return {"OpenBLAS", true, kernels.empty() ? "loaded" : "loaded, with kernels for " + kernels, "", {}};
   } catch (const Error& error) {
@@ -119,7 +120,7 @@ std::int64_t count_damaged(const std::filesystem::path& directory) {
   for (const auto& file : std::filesystem::recursive_directory_iterator(directory, ignored)) {
     if (file.path().extension() != ".kernel") continue;
     try {
-      const auto bytes = read_file(file.path());
+      const auto bytes = read_regular_file(file.path());
       if (bytes) decode_entry(file.path().stem().string(), *bytes);
     } catch (const std::exception&) {
       ++damaged;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "compiler/diff/differentiate.h"
+#include "ops/catalogue.h"
 #include "runtime/dump/cached_kernel.h"
 #include "runtime/dump/dump_folder.h"
 #include "runtime/switches.h"
@@ -51,6 +52,11 @@ void refuse_program_options(const DumpSource& source, std::string_view what) {
         fmt::format("{} is {}: --grad, --wrt, --dim and --dtype are for formulas", source.program.source, what));
 }
 
+DumpInput dumped(Compilation compilation, const DumpOptions& options) {
+  Dump dump = make_dump(compilation, options);
+  return {std::move(compilation), std::move(dump)};
+}
+
 }  // namespace
 
 void add_dump_source_options(OptionParser& parser, DumpSource& source) {
@@ -58,9 +64,10 @@ void add_dump_source_options(OptionParser& parser, DumpSource& source) {
   add_gradient_options(parser, source.grad, source.wrt);
 }
 
+/// The name of a built-in formula goes first, whatever files there are: `./NAME` names a file.
 DumpInput load_dump_input(const DumpSource& source, const DumpOptions& options) {
   const fs::path path = source.program.source;
-  std::error_code ignored;
+  if (find_op(source.program.source)) return dumped(formula(source), options);
   if (is_dump_folder(path)) {
     refuse_program_options(source, "a dump");
     return {{}, selected(read_dump(path), options)};
@@ -69,11 +76,10 @@ DumpInput load_dump_input(const DumpSource& source, const DumpOptions& options) 
     refuse_program_options(source, "an entry of the kernel cache");
     return {{}, selected(dump_of_cached_kernel(path), options)};
   }
-  const bool is_run = fs::is_directory(path, ignored);
-  if (is_run) refuse_program_options(source, "a folder of a run");
-  Compilation compilation = is_run ? training_step_of(path) : formula(source);
-  Dump dump = make_dump(compilation, options);
-  return {std::move(compilation), std::move(dump)};
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return dumped(formula(source), options);
+  refuse_program_options(source, "a folder of a run");
+  return dumped(training_step_of(path), options);
 }
 
 }  // namespace moxie

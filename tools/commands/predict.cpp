@@ -146,13 +146,28 @@ void diagnose_jacobian(const SavedModel& model, const Samples& samples, const st
     fmt::print("{:>5} {:>12.4g} {:>12.4g} {:>12.4g}\n", k + 1, lines[k].low, lines[k].median, lines[k].high);
 }
 
+/// A model can come from somebody else and name any file. Throws UsageError for one that only the model names, and says
+/// which option opens it.
+void require_named_by_user(const PredictOptions& options, const TrainConfig& config) {
+  constexpr const char* kRule = "predict opens nothing that only a model names";
+  if (options.data.empty() && names_file(config.data))
+    throw UsageError(fmt::format("{0} was trained on {1}, and {2}; to read that file, add --data '{1}'", options.run,
+                                 config.data, kRule));
+  const std::string& data = options.data.empty() ? config.data : options.data;
+  if (options.data_dir.empty() && reads_data_folder(data) && config.data_dir != TrainConfig().data_dir)
+    throw UsageError(
+        fmt::format("{0} was trained on files in the folder {1}, and {2}; to read {3} there, add --data-dir '{1}'",
+                    options.run, config.data_dir, kRule, data));
+}
+
 int predict(const PredictOptions& options) {
   const SavedModel model = load_model(fs::path(options.run) / "model.safetensors");
+  require_named_by_user(options, model.config);
   const std::string data = options.data.empty() ? model.config.data : options.data;
   LoadOptions loading = load_options(model.config);
   loading.encoding = &model.encoding;
   if (!options.data_dir.empty()) loading.data_dir = options.data_dir;
-  if (data != model.config.data) loading.test_file.clear();
+  loading.test_file.clear();  // named by the model, and for training only
   const Samples samples = load_for_prediction(data, loading);
   check_features(make_network(model.config, model.encoding), samples.x, model.encoding);
   const std::shared_ptr<Device> device = open_chosen_device(options.device);
@@ -181,8 +196,9 @@ Work add_predict(OptionParser& parser) {
   auto options = std::make_shared<PredictOptions>();
   parser.add_option("run", options->run, "the folder of a run of `moxie train`").required();
   parser.add_option("--data", options->data,
-                    "the rows: csv:FILE or text:FILE, or the test rows of a set; those of the run if not given");
-  parser.add_option("--data-dir", options->data_dir, "where the data sets lie; as in the run if not given");
+                    "the rows: csv:FILE or text:FILE, or the test rows of a set; those of the run's set if not given");
+  parser.add_option("--data-dir", options->data_dir,
+                    "where the data sets lie; needed if the run had them elsewhere than in data/");
   parser.add_option("--out", options->out, "where the predictions go: FILE.csv or FILE.npz");
   parser
       .add_option("--diagnose", options->diagnose,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace moxie {
 namespace {
@@ -42,17 +43,25 @@ double tick_step(const Axis& axis) {
   return axis.logarithmic ? std::max(step, 1.0) : step;
 }
 
+/// The values that have a tick. Counted in whole numbers and at most a few more than wanted: on an axis far from zero
+/// that is short, adding a step to a value need not change it.
+std::vector<double> tick_values(const Axis& axis) {
+  std::vector<double> values;
+  const double step = tick_step(axis), first = std::ceil(axis.low / step);
+  for (int k = 0; k <= 4 * kTicks && (first + k) * step <= axis.high; ++k) values.push_back((first + k) * step);
+  return values;
+}
+
 std::string ticks(const Axis& x, const Axis& y) {
   std::string text;
-  const double x_step = tick_step(x), y_step = tick_step(y);
-  for (double k = std::ceil(x.low / x_step); k * x_step <= x.high; ++k) {
-    const double at = x.begin + (x.end - x.begin) * (k * x_step - x.low) / (x.high - x.low);
-    text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"tick middle\">{:g}</text>", at, y.begin + 15,
-                        k * x_step + 0.0);
+  for (const double value : tick_values(x)) {
+    const double at = x.begin + (x.end - x.begin) * (value - x.low) / (x.high - x.low);
+    text +=
+        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"tick middle\">{:g}</text>", at, y.begin + 15, value + 0.0);
   }
-  for (double k = std::ceil(y.low / y_step); k * y_step <= y.high; ++k) {
-    const double at = y.begin + (y.end - y.begin) * (k * y_step - y.low) / (y.high - y.low);
-    const double value = y.logarithmic ? std::pow(10, k * y_step) : k * y_step + 0.0;
+  for (const double scaled : tick_values(y)) {
+    const double at = y.begin + (y.end - y.begin) * (scaled - y.low) / (y.high - y.low);
+    const double value = y.logarithmic ? std::pow(10, scaled) : scaled + 0.0;
     text += fmt::format(
         "<path d=\"M{:.1f} {:.1f}H{:.1f}\" class=\"grid\"/><text x=\"{:.1f}\" y=\"{:.1f}\" class=\"tick "
         "end\">{:g}</text>",

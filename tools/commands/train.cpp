@@ -92,6 +92,13 @@ fs::path default_folder(const TrainConfig& config) {
   return fs::path("runs") / fmt::format("{}-{}-{}", config.model, data, config.seed);
 }
 
+/// predict opens no file that only the model names.
+std::string predict_command(const TrainConfig& config, const Dataset& data, const std::string& path) {
+  const bool needs_folder = reads_data_folder(data.name) && config.data_dir != TrainConfig().data_dir;
+  return fmt::format("moxie predict {} --data {}{}", path, data.name,
+                     needs_folder ? " --data-dir " + config.data_dir : "");
+}
+
 /// Trains until the end, or until a signal.
 int run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run, const RunFolder& folder) {
   const StopSignals signals;
@@ -110,8 +117,8 @@ int run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run,
   const FinalReport report = run.evaluate_best();
   folder.append_metrics(final_metrics_line(report, run.state()));
   folder.write_report(report_html(config, report, run, folder.read_metrics()));
-  fmt::print("{}\nrun       {} (report.html there; moxie predict {} --data {})\n", describe_end(report, run.state()),
-             path, path, data.name);
+  fmt::print("{}\nrun       {} (report.html there; {})\n", describe_end(report, run.state()), path,
+             predict_command(config, data, path));
   return 0;
 }
 
@@ -144,6 +151,7 @@ int resume(const TrainOptions& options) {
   check(config);
   const Checkpoint checkpoint = folder.read_checkpoint();
   const Dataset data = load_dataset(config.data, load_options(config));
+  check_parameters(make_network(config, data.encoding), checkpoint.best, folder.path().string());
   TrainingRun run = prepare(config, options.device, data);
   run.resume(checkpoint);
   folder.rewind_metrics(checkpoint.state.position.step);

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 
 #include "tools/commands/command.h"
@@ -78,6 +79,28 @@ constexpr std::int64_t kMostTerms = 100;
 
 void require(bool condition, std::string_view option, double value, std::string_view wanted) {
   if (!condition) throw UsageError(fmt::format("--{} is {}, but must be {}", option, value, wanted));
+}
+
+/// What an option may be at most. Loops and allocations grow with these, also those of a run folder from elsewhere.
+struct Limit {
+  std::string_view option;
+  double value, maximum;
+  std::string words() const { return fmt::format("at most {:.0f}", maximum); }
+};
+
+std::vector<Limit> limits_of(const TrainConfig& c) {
+  std::vector<Limit> limits = {
+      {"samples", static_cast<double>(c.samples), 1e5},
+      {"batch", static_cast<double>(c.batch), 1e9},
+      {"inducing-points", static_cast<double>(c.inducing_points), 1e4},
+      {"groups", static_cast<double>(c.groups), 1e6},
+      {"hidden", static_cast<double>(c.hidden), 1e6},
+      {"vocabulary", static_cast<double>(c.vocabulary), 1e7},
+      {"text-length", static_cast<double>(c.text_length), 1e6},
+      {"layers", static_cast<double>(c.layers.size()), 1e3},
+  };
+  for (const std::int64_t units : c.layers) limits.push_back({"layers", static_cast<double>(units), 1e7});
+  return limits;
 }
 
 /// --covariance METHOD, or series:TERMS.
@@ -249,6 +272,8 @@ void check(const TrainConfig& c) {
   choose("--network", kNetwork, c.network);
   choose("--mean", kMean, c.mean);
   choose("--evaluation", kEvaluation, c.evaluation);
+  for (const Limit& limit : limits_of(c))
+    require(limit.value <= limit.maximum, limit.option, limit.value, limit.words());
   require(c.samples > 0, "samples", static_cast<double>(c.samples), "positive");
   require(c.train_share > 0 && c.train_share <= 1, "train-share", c.train_share, "above 0 and at most 1");
   if (c.model == "gpn" && !c.activation.empty()) throw UsageError("--activation is not for the model gpn");
@@ -260,6 +285,14 @@ void check(const TrainConfig& c) {
   require(c.patience > 0, "patience", c.patience, "positive");
   require(c.max_time >= 0, "max-time", c.max_time, "positive, or 0 for no limit");
   require(c.schedule_factor > 0 && c.schedule_factor < 1, "schedule-factor", c.schedule_factor, "between 0 and 1");
+}
+
+void check_file(const TrainConfig& config, const std::string& file) {
+  try {
+    check(config);
+  } catch (const UsageError& error) {
+    throw DataError(fmt::format("{}: is not the configuration of a run: {}", file, error.what()));
+  }
 }
 
 std::string to_json(const TrainConfig& config) {
@@ -276,10 +309,18 @@ TrainConfig config_from_json(std::string_view text, const std::string& file) {
     const Json json = Json::parse(text);
     member = "model";
     json.at(member).get_to(config.model);
+    std::set<std::string> known = {"model", "moxie"};
     visit_fields(config, [&](const char*, const char* name, auto& value, const char*) {
       member = name;
+      known.insert(member);
       if (json.contains(member)) json.at(member).get_to(value);
     });
+    // An option whose name is damaged would have its default, and with it another run.
+    for (const auto& [name, value] : json.items()) {
+      if (!known.contains(name))
+        throw DataError(
+            fmt::format("{}: there is no option '{}'; the file is damaged, or of a newer moxie", file, name));
+    }
   } catch (const nlohmann::json::exception& error) {
     throw DataError(fmt::format("{}: is not the configuration of a run: {}: {}", file, member, error.what()));
   }

@@ -214,9 +214,12 @@ void visit_fields(Config& c, Visit&& visit) {
 
 /// Throws UsageError for options that do not go together or are out of range.
 void check(const TrainConfig& config);
+/// The same for one from a file, which a DataError names.
+void check_file(const TrainConfig& config, const std::string& file);
 
 /// JSON text; config_from_json(to_json(c)) == c. Options that are missing have their defaults: those that made the run
-/// did not know them. Throws DataError, naming `file`, where the model is missing or a value is of another type.
+/// did not know them. Throws DataError, naming `file`, where the model is missing, a value is of another type, or a
+/// name is unknown.
 std::string to_json(const TrainConfig& config);
 TrainConfig config_from_json(std::string_view text, const std::string& file);
 

@@ -84,7 +84,9 @@ RunFolder RunFolder::open(const fs::path& path) {
 
 TrainConfig RunFolder::read_config() const {
   const fs::path file = path_ / "config.json";
-  return config_from_json(read_file(file), file.string());
+  TrainConfig config = config_from_json(read_file(file), file.string());
+  check_file(config, file.string());
+  return config;
 }
 
 void RunFolder::write_config(const TrainConfig& config, std::string_view command) const {

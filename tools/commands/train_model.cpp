@@ -1,6 +1,7 @@
 #include "tools/commands/train_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -123,7 +124,20 @@ SavedModel load_model(const std::filesystem::path& file) {
         fmt::format("{}: the scale of variances '{}' is not a number", file.string(), text("variance_scale")));
   model.variance_scale = number.get<double>();
   model.parameters = std::move(contents.tensors);
+  check_file(model.config, file.string());
+  check_parameters(make_network(model.config, model.encoding), model.parameters, file.string());
   return model;
+}
+
+void check_parameters(const Network& network, const NamedTensors& tensors, const std::string& file) {
+  for (const Parameter& parameter : network.parameters) {
+    const auto found = tensors.find(parameter.name);
+    if (found == tensors.end())
+      throw DataError(fmt::format("{}: there is no parameter {}, which its network has", file, parameter.name));
+    if (found->second.shape != parameter.shape)
+      throw DataError(fmt::format("{}: parameter {} has shape [{}], but its network expects [{}]", file, parameter.name,
+                                  fmt::join(found->second.shape, ", "), fmt::join(parameter.shape, ", ")));
+  }
 }
 
 void check_features(const Network& network, const Matrix& x, const Encoding& encoding) {

@@ -26,8 +26,11 @@ struct SavedModel {
   double variance_scale = 1;  // of predicted variances, as fitted to the validation rows
 };
 void save_model(const std::filesystem::path& file, const SavedModel& model);
-/// Throws DataError for a file that is no model.
+/// Throws DataError for a file that is no model, or whose tensors are not those of the network that it describes: then
+/// nothing is compiled for extents that a damaged file claims.
 SavedModel load_model(const std::filesystem::path& file);
+/// Throws DataError where a parameter of the network is missing or has another shape; `file` stands in messages.
+void check_parameters(const Network& network, const NamedTensors& tensors, const std::string& file);
 
 /// Throws DataError for a feature that the network's declared sign of x forbids.
 void check_features(const Network& network, const Matrix& x, const Encoding& encoding);

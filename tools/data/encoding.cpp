@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
 
 #include "compiler/support/error.h"
 
@@ -107,13 +109,12 @@ std::string known_names(const std::vector<std::string>& names) {
 
 /// The position of each of the column's categories in `names`; none for a category that is not there.
 std::vector<std::optional<std::size_t>> positions(const Column& column, const std::vector<std::string>& names) {
+  std::unordered_map<std::string_view, std::size_t> known;  // both lists come from files and may be long
+  for (std::size_t i = 0; i < names.size(); ++i) known.emplace(names[i], i);
   std::vector<std::optional<std::size_t>> result;
   for (const std::string& category : column.categories) {
-    const auto found = std::find(names.begin(), names.end(), category);
-    if (found == names.end())
-      result.emplace_back();
-    else
-      result.emplace_back(static_cast<std::size_t>(found - names.begin()));
+    const auto found = known.find(category);
+    result.push_back(found == known.end() ? std::nullopt : std::optional(found->second));
   }
   return result;
 }

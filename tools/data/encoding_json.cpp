@@ -19,11 +19,28 @@ std::string to_json(const Encoding& encoding) {
   return nlohmann::json(encoding).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+namespace {
+
+/// Networks of images and frames take their extents from the shape, all others from the features.
+void check_image(const Encoding& encoding, const std::string& file) {
+  const ImageShape& image = encoding.image;
+  std::size_t values = image.height;
+  const bool fits =
+      !__builtin_mul_overflow(values, image.width, &values) && !__builtin_mul_overflow(values, image.channels, &values);
+  if (fits && (values == 0 || values == encoding.feature_count())) return;
+  throw DataError(fmt::format("{}: images of {} x {} x {} values do not fit {} features", file, image.height,
+                              image.width, image.channels, encoding.feature_count()));
+}
+
+}  // namespace
+
 Encoding encoding_from_json(std::string_view text, const std::string& file) {
   try {
     nlohmann::json json = nlohmann::json::parse(text);
     if (json.is_object()) json.emplace("vocabulary", nlohmann::json::array());  // of models from before texts
-    return json.get<Encoding>();
+    auto encoding = json.get<Encoding>();
+    check_image(encoding, file);
+    return encoding;
   } catch (const nlohmann::json::exception& error) {
     throw DataError(fmt::format("{}: is not an encoding of features: {}", file, error.what()));
   }

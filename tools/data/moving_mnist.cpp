@@ -16,6 +16,8 @@ namespace moxie {
 namespace {
 
 constexpr std::size_t kDigit = 28;
+/// What a set can be made of: more would take the memory or hours.
+constexpr std::size_t kMaximumDigits = 1000, kMaximumSide = 4096, kMaximumValues = std::size_t{1} << 32;
 
 /// Keep the draws apart from those of Programs, of initial values and of the order of samples.
 constexpr std::int64_t kMotionStream = -3, kNoiseStream = -4;
@@ -28,6 +30,7 @@ struct Motion {
 
 /// Along one axis, bouncing between 0 and `room`.
 void advance(double& place, double& speed, double room) {
+  if (room <= 0) return;  // a digit that fills the frame cannot move
   place += speed;
   while (place < 0 || place > room) {
     place = place < 0 ? -place : 2 * room - place;
@@ -120,6 +123,14 @@ void check(const MovingMnistOptions& o) {
   if (o.frames < 2 || o.frames % 2 != 0)
     refuse("the number of frames", static_cast<double>(o.frames), "even, one half to read and one to write");
   if (o.side < kDigit) refuse("the side of a frame", static_cast<double>(o.side), "at least 28 pixels, for a digit");
+  if (o.digits > kMaximumDigits)
+    refuse("the number of digits", static_cast<double>(o.digits), fmt::format("at most {}", kMaximumDigits));
+  if (o.side > kMaximumSide)
+    refuse("the side of a frame", static_cast<double>(o.side), fmt::format("at most {} pixels", kMaximumSide));
+  if (o.frames > kMaximumValues / (o.side * o.side) || o.sequences > kMaximumValues / (o.side * o.side) / o.frames)
+    refuse("the number of sequences", static_cast<double>(o.sequences),
+           fmt::format("at most {} for sequences of {} frames of that size",
+                       kMaximumValues / (o.side * o.side) / o.frames, o.frames));
   if (o.pooling < 1 || o.side % o.pooling != 0)
     refuse("the pooling", static_cast<double>(o.pooling), fmt::format("a divisor of {}", o.side));
   if (!std::isfinite(o.angle)) refuse("the angle", o.angle, "a number of degrees");

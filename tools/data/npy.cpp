@@ -139,7 +139,7 @@ NpyArray parse_npy(std::string_view bytes, const std::string& file) {
   constexpr std::size_t kVersionEnd = 8;
   if (!bytes.starts_with(kMagic) || bytes.size() < kVersionEnd)
     throw DataError(fmt::format("{}: is not an .npy file: it must begin with \\x93NUMPY and a version", file));
-  const int version = bytes[kMagic.size()];
+  const int version = static_cast<std::uint8_t>(bytes[kMagic.size()]);
   if (version < 1 || version > 3)
     throw DataError(fmt::format("{}: .npy version {} is not read; known: 1 2 3", file, version));
   const std::size_t begin = kVersionEnd + (version == 1 ? 2 : 4);

@@ -109,6 +109,13 @@ Dataset keep_share(Dataset data, const LoadOptions& options) {
 
 std::span<const Preset> presets() { return kPresets; }
 
+bool names_file(std::string_view name) { return file_kind(name) != nullptr; }
+
+bool reads_data_folder(std::string_view name) {
+  const auto found = std::ranges::find(kPresets, name, &Preset::name);
+  return found != kPresets.end() && !found->origin.empty();
+}
+
 Dataset load_dataset(std::string_view name, const LoadOptions& options) {
   if (const FileKind* kind = file_kind(name))
     return keep_share(kind->load(name.substr(kind->prefix.size()), options), options);

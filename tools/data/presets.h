@@ -46,6 +46,11 @@ struct Preset {
 /// All named sets, for help texts; `csv:FILE`, `npz:FILE`, `safetensors:FILE` and `text:FILE` come in addition.
 std::span<const Preset> presets();
 
+/// Whether the name is that of a file of the user's own: csv:FILE, text:FILE, ...
+bool names_file(std::string_view name);
+/// Whether it is that of a set whose files lie in LoadOptions::data_dir.
+bool reads_data_folder(std::string_view name);
+
 /// Loads a preset or a file (`csv:FILE`, `npz:FILE`, `safetensors:FILE`, `text:FILE`). Throws DataError: for an unknown
 /// name with the list of the known ones, for a missing file with every path that was tried.
 Dataset load_dataset(std::string_view name, const LoadOptions& options = {});

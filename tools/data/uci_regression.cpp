@@ -55,7 +55,8 @@ class Folder {
     if (fs::is_regular_file(loose, unreadable)) return parse_indices(read_file(loose), loose.string(), rows);
     const std::string archive = find("splits.tar").string();
     for (const ArchiveMember& member : read_tar(read_file(archive), archive))
-      if (fs::path(member.name).filename() == name) return parse_indices(member.content, archive + ":" + name, rows);
+      if (fs::path(member.name).filename() == name)
+        return parse_indices(member.content, fmt::format("{}:{}", archive, name), rows);
     throw DataError(fmt::format("{}: holds no {}", archive, name));
   }
 

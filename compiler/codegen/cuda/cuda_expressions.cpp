@@ -241,7 +241,8 @@ std::string CudaWriter::offset(const BufferDecl& buffer, const std::vector<Affin
     const std::string factor = stride(buffer.shape, buffer.layout, axis);
     std::string term = affine(subscript);
     if (factor != "1") term = fmt::format("{} * {}", is_simple(subscript) ? term : "(" + term + ")", factor);
-    text += (text.empty() ? "" : " + ") + term;
+    if (!text.empty()) text += " + ";
+    text += term;
   }
   return text.empty() ? "0" : text;
 }

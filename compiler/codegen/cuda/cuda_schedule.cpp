@@ -98,7 +98,9 @@ class ScheduleChooser {
     std::string reason = choose_width();
     const auto elements = cuda_text::constant_rounds(kernel_.tiles->range);
     const std::int64_t lanes =
-        schedule_.width > 1 ? std::bit_ceil(static_cast<std::uint64_t>(*elements / schedule_.width)) : kWarp;
+        schedule_.width > 1
+            ? static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(*elements / schedule_.width)))
+            : kWarp;
     schedule_.lanes = static_cast<int>(std::min<std::int64_t>(lanes, kWarp));
     choose("rows of samples", schedule_.lanes, wanted_threads(kMapThreads) / schedule_.lanes,
            "elements of samples; " + std::move(reason));

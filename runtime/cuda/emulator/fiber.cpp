@@ -118,7 +118,7 @@ void Fiber::start(void (*function)(void*), void* argument) {
   *--top = reinterpret_cast<void*>(function);
   *--top = argument;
   for (int k = 0; k < 3; ++k) *--top = nullptr;
-  contexts_->fiber = top;
+  contexts_->fiber = static_cast<void*>(top);
   contexts_->watch.restart(stack_);
 }
 
