@@ -147,7 +147,8 @@ Program with_bound_definitions(Program op, const Inclusion& how) {
   const auto is_bound = [&](const auto& item) { return how.inputs.contains(item.name); };
   if (std::ranges::none_of(op.definitions, is_bound)) return op;
   for (const Definition& definition : op.definitions) {
-    if (is_bound(definition)) op.inputs.push_back({definition.name, definition.dtype, op.shape_of(definition.name)});
+    if (!is_bound(definition)) continue;
+    op.inputs.push_back({definition.name, definition.dtype, op.shape_of(definition.name), definition.domain});
   }
   std::erase_if(op.definitions, is_bound);
   const auto needed = needed_tensors(op, how);

@@ -59,11 +59,26 @@ class StepChecker {
   const Checks& checks_;
 };
 
+/// Every definition with a declared domain as an output, so that its values are in memory, where they can be checked.
+/// Otherwise most of them would be inlined.
+Program with_declared_outputs(Program program) {
+  for (Definition& definition : program.definitions) {
+    if (definition.domain == ValueDomain::Any) continue;
+    definition.output = true;
+    definition.recomputed = false;
+  }
+  return program;
+}
+
 }  // namespace
 
 Plan make_plan(const Program& program, const Checks& checks, Products products) {
   verify(program);
-  Plan plan{program, fuse(optimise(program), products), {}};
+  Plan plan{program, fuse(optimise(checks.negvar ? with_declared_outputs(program) : program), products), {}};
+  for (Definition& definition : plan.fused.program.definitions) {  // the caller reads those of the program as given
+    const Definition* given = program.find_definition(definition.name);
+    definition.output = given && given->output;
+  }
   for (const Step& step : plan.fused.steps) {
     if (const auto* kernel = std::get_if<Kernel>(&step))
       plan.steps.emplace_back(lower(plan.fused, *kernel));

@@ -130,10 +130,11 @@ class DefinitionBuilder {
     scope_.push_back(name);
   }
 
-  Definition finish(const Expr& body, DType dtype, bool output) && {
+  Definition finish(const Expr& body, const Declared& declared, bool output) && {
     if (!body) throw TypeError(fmt::format("definition `{}` has no formula: the Expr is empty", definition_.name));
     definition_.body = substitute(body, replacement_);
-    definition_.dtype = dtype;
+    definition_.dtype = declared.dtype.value_or(program_.default_dtype);
+    definition_.domain = declared.domain;
     definition_.output = output;
     check_closed();
     std::unordered_set<const Node*> seen;
@@ -181,15 +182,15 @@ Dim add_dim(Program& program, DimDecl dim) {
 
 /// The new definition, which nothing has verified yet.
 Definition& append_definition(Program& program, const std::string& name, const std::vector<Index>& axes,
-                              const Expr& body, DType dtype, bool output) {
+                              const Expr& body, const Declared& declared, bool output) {
   DefinitionBuilder builder(program, name);
   for (const Index& axis : axes) builder.add_axis(axis);
-  return program.definitions.emplace_back(std::move(builder).finish(body, dtype, output));
+  return program.definitions.emplace_back(std::move(builder).finish(body, declared, output));
 }
 
 Tensor add_definition(Program& program, const std::string& name, const std::vector<Index>& axes, const Expr& body,
-                      DType dtype, bool output) {
-  change_verified(program, [&](Program& changed) { append_definition(changed, name, axes, body, dtype, output); });
+                      const Declared& declared, bool output) {
+  change_verified(program, [&](Program& changed) { append_definition(changed, name, axes, body, declared, output); });
   return {name, axes.size()};
 }
 
@@ -248,43 +249,43 @@ Tensor Program::input(const std::string& input_name, const std::vector<Expr>& sh
 }
 
 Tensor Program::let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
-                    std::optional<DType> dtype) {
-  return add_definition(*this, tensor, axes, body, dtype.value_or(default_dtype), false);
+                    const Declared& declared) {
+  return add_definition(*this, tensor, axes, body, declared, false);
 }
 
 Tensor Program::output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
-                       std::optional<DType> dtype) {
-  return add_definition(*this, tensor, axes, body, dtype.value_or(default_dtype), true);
+                       const Declared& declared) {
+  return add_definition(*this, tensor, axes, body, declared, true);
 }
 
 Definition& ScanBody::add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
-                          std::optional<DType> dtype, bool output) {
+                          const Declared& declared, bool output) {
   if (axes.empty() || axes[0].symbol() != steps_.symbol()) {
     throw ShapeError(
         fmt::format("definition `{}` of a scan does not have the scan's index as its first axis; put that first, or "
                     "define it outside",
                     tensor));
   }
-  Definition& added = append_definition(program_, tensor, axes, body, dtype.value_or(program_.default_dtype), output);
+  Definition& added = append_definition(program_, tensor, axes, body, declared, output);
   added.scan = scan_;
   return added;
 }
 
 Tensor ScanBody::let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
-                     std::optional<DType> dtype) {
-  add(tensor, axes, body, dtype, false);
+                     const Declared& declared) {
+  add(tensor, axes, body, declared, false);
   return {tensor, axes.size()};
 }
 
 Tensor ScanBody::output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
-                        std::optional<DType> dtype) {
-  add(tensor, axes, body, dtype, true);
+                        const Declared& declared) {
+  add(tensor, axes, body, declared, true);
   return {tensor, axes.size()};
 }
 
 Tensor ScanBody::recompute(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
-                           std::optional<DType> dtype) {
-  add(tensor, axes, body, dtype, false).recomputed = true;
+                           const Declared& declared) {
+  add(tensor, axes, body, declared, false).recomputed = true;
   return {tensor, axes.size()};
 }
 

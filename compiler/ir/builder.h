@@ -83,19 +83,19 @@ class Tensor {
 class ScanBody {
  public:
   Tensor let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
-             std::optional<DType> dtype = {});
+             const Declared& declared = {});
   Tensor output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
-                std::optional<DType> dtype = {});
+                const Declared& declared = {});
   /// Like let(), but no longer there once the step is done: a derivative computes it again, from what is kept.
   Tensor recompute(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
-                   std::optional<DType> dtype = {});
+                   const Declared& declared = {});
 
  private:
   friend struct Program;
   ScanBody(Program& program, Index steps, Scan scan) : program_(program), steps_(std::move(steps)), scan_(scan) {}
   static void append(Program& program, const Index& steps, bool goes_back, const std::function<void(ScanBody&)>& write);
-  Definition& add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
-                  std::optional<DType> dtype, bool output);
+  Definition& add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, const Declared& declared,
+                  bool output);
 
   Program& program_;
   Index steps_;

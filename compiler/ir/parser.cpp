@@ -127,7 +127,7 @@ class ProgramParser {
     const Expr bound = ExprParser(tokens_, program_, names_, 0).disjunction().expr;
     if (bound->kind != NodeKind::Constant || !std::isfinite(bound->value))
       tokens_.fail<ParseError>(first, "this is no number",
-                               "an input may be declared `> 0`, `>= 0` or `< 0`, or so with another number");
+                               "a tensor may be declared `> 0`, `>= 0` or `< 0`, or so with another number");
     return {*relation, bound->value};
   }
 
@@ -156,6 +156,7 @@ class ProgramParser {
     if (tokens_.accept("[")) result.axes = axes();
     names_.unbind(result.axes.size());
     result.dtype = optional_dtype();
+    result.domain = value_domain();
     tokens_.expect("=", fmt::format("write {} {}[i,j] = expression", is_output ? "output" : "let", name.text));
     return result;
   }

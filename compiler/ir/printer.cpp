@@ -35,13 +35,16 @@ std::string dtype_text(DType dtype, const Program& program) {
   return dtype == program.default_dtype ? "" : fmt::format(": {}", to_string(dtype));
 }
 
+/// What is declared after the name and the axes.
+std::string declared_text(DType dtype, const ValueDomain& domain, const Program& program) {
+  return dtype_text(dtype, program) + (domain == ValueDomain::Any ? "" : " " + to_string(domain));
+}
+
 std::string input_text(const InputDecl& input, const Program& program) {
   std::string text = input.name;
   if (!input.shape.empty())
     text += "[" + affine_list_text(input.shape, [](Symbol symbol) { return symbol.name(); }) + "]";
-  text += dtype_text(input.dtype, program);
-  if (input.domain != ValueDomain::Any) text += " " + to_string(input.domain);
-  return text;
+  return text + declared_text(input.dtype, input.domain, program);
 }
 
 const char* keyword(const Definition& definition) {
@@ -57,7 +60,8 @@ std::string definition_text(const Definition& definition, const Program& program
     for (std::size_t k = 0; k < definition.axes.size(); ++k) axes.push_back(printer.axis(k));
     text += fmt::format("[{}]", fmt::join(axes, ","));
   }
-  return text + dtype_text(definition.dtype, program) + " = " + printer.print(definition.body) + "\n";
+  return text + declared_text(definition.dtype, definition.domain, program) + " = " + printer.print(definition.body) +
+         "\n";
 }
 
 std::string group_text(std::span<const Definition> group, const Program& program) {

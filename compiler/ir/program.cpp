@@ -43,6 +43,13 @@ DType Program::dtype_of(std::string_view tensor) const {
   return definition->dtype;
 }
 
+ValueDomain Program::domain_of(std::string_view tensor) const {
+  if (const InputDecl* input = find_input(tensor)) return input->domain;
+  const Definition* definition = find_definition(tensor);
+  if (!definition) throw_unknown_tensor(*this, tensor);
+  return definition->domain;
+}
+
 Program specialise(const Program& program, const DimValues& values) {
   Program result = program;
   Replacement replacement;

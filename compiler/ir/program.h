@@ -61,7 +61,21 @@ struct Definition {
   int line = 0;  // in the source text, 0 if there is none
   std::optional<Scan> scan = {};
   bool recomputed = false;  // within a scan: not kept from step to step, derivatives compute it again
+  ValueDomain domain = {};  // what the author promises of the values; nothing proves it, MOXIE_CHECK=negvar checks it
   bool operator==(const Definition&) const = default;
+};
+
+/// What a definition in the C++ form declares beside its formula: a dtype (default: the program's), a domain, or both:
+/// p.let("v", {s}, body, {ValueDomain::NonNegative, DType::f64}).
+struct Declared {
+  Declared() = default;
+  Declared(DType type) : dtype(type) {}                         // NOLINT: p.let("v", {s}, body, DType::f64)
+  Declared(std::optional<DType> type) : dtype(type) {}          // NOLINT
+  Declared(ValueDomain values, std::optional<DType> type = {})  // NOLINT: p.let("v", {s}, body, ValueDomain::Positive)
+      : domain(values), dtype(type) {}
+
+  ValueDomain domain = {};
+  std::optional<DType> dtype = {};
 };
 
 // The vocabulary of the C++ form, in compiler/ir/builder.h.
@@ -93,9 +107,10 @@ struct Program {
   const InputDecl* find_input(std::string_view name) const;
   const Definition* find_definition(std::string_view name) const;
   Definition* find_definition(std::string_view name);
-  /// Shape and dtype of an input or definition; throws TypeError for an unknown name.
+  /// Shape, dtype and declared domain of an input or definition; throws TypeError for an unknown name.
   std::vector<Affine> shape_of(std::string_view tensor) const;
   DType dtype_of(std::string_view tensor) const;
+  ValueDomain domain_of(std::string_view tensor) const;
 
   // ---- compiler/ir/builder.cpp: growing a Program from C++. Each call throws what verify() would and then has changed
   // nothing. ----
@@ -106,9 +121,9 @@ struct Program {
   Tensor input(const std::string& input_name, const std::vector<Expr>& shape = {},
                ValueDomain domain = ValueDomain::Any, std::optional<DType> dtype = {});
   Tensor let(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
-             std::optional<DType> dtype = {});
+             const Declared& declared = {});
   Tensor output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
-                std::optional<DType> dtype = {});
+                const Declared& declared = {});
   /// A recurrence over `steps`; `write` is called once and defines what steps together.
   void scan(const Index& steps, const std::function<void(ScanBody&)>& write);
   void scan(const Index& steps, Backwards, const std::function<void(ScanBody&)>& write);

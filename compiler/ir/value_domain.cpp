@@ -13,14 +13,12 @@ constexpr std::array kRelations = {Relation::AtLeast, Relation::Above, Relation:
 
 /// By relation.
 constexpr std::array<std::string_view, 4> kComparisons = {"", ">=", ">", "<"};
-constexpr std::array<std::string_view, 4> kViolations = {"", "<", "<=", ">="};
 
 }  // namespace
 
 std::span<const Relation> value_relations() { return kRelations; }
 
 std::string_view comparison(Relation relation) { return kComparisons.at(static_cast<std::size_t>(relation)); }
-std::string_view violation(Relation relation) { return kViolations.at(static_cast<std::size_t>(relation)); }
 
 std::string to_string(const ValueDomain& domain) {
   if (domain.relation == Relation::None) return "";

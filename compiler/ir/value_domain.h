@@ -1,5 +1,5 @@
 #pragma once
-// What the values of an input are known to satisfy.
+// What the values of a tensor are declared to satisfy.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace moxie {
 
-/// As declared: `input var[S,N] >= 0` is NonNegative. Lets rewrites prove signs, and `moxie check` draw valid values.
+/// As declared: `input var[S,N] >= 0` and `let v[s] >= 0 = ...` are NonNegative. Rewrites prove signs from it, and
+/// `moxie check` draws valid values of inputs.
 struct ValueDomain {
   enum class Relation : std::uint8_t { None, AtLeast, Above, Below };
   Relation relation = Relation::None;
@@ -27,8 +28,6 @@ inline constexpr ValueDomain ValueDomain::Negative = {Relation::Below, 0};
 std::span<const ValueDomain::Relation> value_relations();
 /// ">=": how the bound follows a value; empty for None.
 std::string_view comparison(ValueDomain::Relation relation);
-/// "<": the contrary, for all but None.
-std::string_view violation(ValueDomain::Relation relation);
 /// ">= 0"; empty for Any.
 std::string to_string(const ValueDomain& domain);
 /// NaN is admitted by Any alone.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <set>
 
 #include "compiler/ir/lexer.h"
@@ -57,6 +58,12 @@ void check_shape(const Program& program, const std::vector<Affine>& shape, const
     check_extent(program, shape[k], fmt::format("axis {} of `{}`", k, tensor));
 }
 
+void check_domain(const ValueDomain& domain, const std::string& tensor) {
+  if (std::isfinite(domain.bound)) return;
+  throw TypeError(
+      fmt::format("`{}` is declared {}, but the bound of a domain is a finite number", tensor, to_string(domain)));
+}
+
 void check_recomputed(const Program& program, const Definition& definition) {
   if (!definition.recomputed) return;
   const std::string reason = why_kept(program, definition);
@@ -92,10 +99,14 @@ void verify(const Program& program) {
     if (dim.value && *dim.value < 0) throw ShapeError(fmt::format("dim `{}` is negative: {}", dim.name, *dim.value));
   }
   for (const IndexDecl& index : program.indices) check_index(program, index);
-  for (const InputDecl& input : program.inputs) check_shape(program, input.shape, input.name);
+  for (const InputDecl& input : program.inputs) {
+    check_shape(program, input.shape, input.name);
+    check_domain(input.domain, input.name);
+  }
   check_scans(program);
   for (std::size_t k = 0; k < program.definitions.size(); ++k) {
     check_shape(program, program.shape_of(program.definitions[k].name), program.definitions[k].name);
+    check_domain(program.definitions[k].domain, program.definitions[k].name);
     verify_definition(program, k);
     check_recomputed(program, program.definitions[k]);
   }

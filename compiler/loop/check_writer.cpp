@@ -30,11 +30,6 @@ std::string origin_of(const Program& program, const std::string& tensor) {
   return fmt::format("it is computed as {}", formula);
 }
 
-ValueDomain value_domain(const Program& program, const std::string& tensor) {
-  const InputDecl* input = program.find_input(tensor);
-  return input ? input->domain : ValueDomain::Any;
-}
-
 }  // namespace
 
 std::vector<AxisDecl> axes_of(const Program& program, const std::string& tensor) {
@@ -53,10 +48,9 @@ void CheckWriter::check_value(Block& out, const std::string& tensor, const std::
   };
   if (checks_.nan) fail_if(out, not_finite(out, value), declare(" is not finite"), element, value);
   if (!checks_.negvar) return;
-  const ValueDomain domain = value_domain(source_, tensor);
-  if (const auto bad = outside(out, tensor, domain, element, value))
-    fail_if(out, *bad, declare(domain == ValueDomain::Any ? " must not be negative" : " is not " + to_string(domain)),
-            element, value);
+  const ValueDomain domain = source_.domain_of(tensor);
+  if (domain != ValueDomain::Any)
+    fail_if(out, outside(out, domain, value), declare(" is not " + to_string(domain)), element, value);
 }
 
 std::optional<ValueId> CheckWriter::check_subscripts(Block& out, const Place& place,
@@ -113,15 +107,10 @@ ValueId CheckWriter::not_finite(Block& out, ValueId value) {
   return call(out, "not", {call(out, "<", {call(out, "abs", {value}), infinity})});
 }
 
-std::optional<ValueId> CheckWriter::outside(Block& out, const std::string& tensor, const ValueDomain& domain,
-                                            const std::vector<Affine>& element, ValueId value) {
-  const Variances variances = domain == ValueDomain::Any ? holds_variances(source_, tensor) : Variances::Elements;
-  if (variances == Variances::None) return std::nullopt;
+/// NaN is outside.
+ValueId CheckWriter::outside(Block& out, const ValueDomain& domain, ValueId value) {
   const ValueId bound = constant(out, domain.bound, program_.values[value].type);
-  const ValueId bad = call(out, domain == ValueDomain::Any ? "<" : violation(domain.relation), {value, bound});
-  if (variances == Variances::Elements) return bad;
-  const ValueId row = number(out, element[element.size() - 2]), column = number(out, element.back());
-  return call(out, "and", {bad, call(out, "==", {row, column})});
+  return call(out, "not", {call(out, comparison(domain.relation), {value, bound})});
 }
 
 /// A status has room for a few coordinates; of a tensor with more axes it gives the first.

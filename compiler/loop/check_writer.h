@@ -37,8 +37,7 @@ class CheckWriter {
   ValueId number(Block& out, const Affine& value);
   ValueId call(Block& out, std::string_view function, std::vector<ValueId> args);
   ValueId not_finite(Block& out, ValueId value);
-  std::optional<ValueId> outside(Block& out, const std::string& tensor, const ValueDomain& domain,
-                                 const std::vector<Affine>& element, ValueId value);
+  ValueId outside(Block& out, const ValueDomain& domain, ValueId value);
   void fail_if(Block& out, ValueId bad, CheckDecl decl, const std::vector<Affine>& coordinates, ValueId value);
 
   LoopProgram& program_;

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 
 #include "compiler/loop/check_writer.h"
 #include "compiler/support/error.h"
@@ -14,17 +13,6 @@ namespace {
 
 constexpr std::array<bool Checks::*, kCheckNames.size()> kCheckFields = {&Checks::nan, &Checks::negvar,
                                                                          &Checks::bounds};
-
-/// The parts of a text between any of the separators.
-std::set<std::string> words_of(std::string_view text, std::string_view separators) {
-  std::set<std::string> words;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find_first_of(separators, begin), text.size());
-    words.emplace(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
 
 class Instrumentation {
  public:
@@ -105,21 +93,6 @@ Checks checks_named(std::span<const std::string> names) {
     checks.*kCheckFields[static_cast<std::size_t>(known - kCheckNames.begin())] = true;
   }
   return checks;
-}
-
-Variances holds_variances(const Program& program, const std::string& tensor) {
-  const std::set<std::string> all = words_of(tensor, "._");
-  const auto any_of = [](const std::set<std::string>& words, std::initializer_list<const char*> wanted) {
-    return std::ranges::any_of(wanted, [&](const char* word) { return words.contains(word); });
-  };
-  if (any_of(all, {"grad", "cot", "adj", "log"})) return Variances::None;
-  const std::size_t dot = tensor.rfind('.');
-  const std::set<std::string> last = words_of(tensor.substr(dot == tensor.npos ? 0 : dot + 1), "_");
-  if (any_of(last, {"var", "variance"})) return Variances::Elements;
-  if (any_of(last, {"cov", "covariance", "Sigma"}) && program.shape_of(tensor).size() >= 2) return Variances::Diagonal;
-  const std::string mean = tensor.substr(0, tensor.size() - 1) + "m";
-  const bool has_mean = program.find_input(mean) || program.find_definition(mean);
-  return tensor.ends_with("_s") && has_mean ? Variances::Elements : Variances::None;
 }
 
 LoweredKernel instrument(LoweredKernel kernel, const Program& program, const Checks& checks) {

@@ -11,7 +11,7 @@ namespace moxie {
 
 struct Checks {
   bool nan = false;     // what is stored is a finite number
-  bool negvar = false;  // variances (see holds_variances()) and inputs that are declared >= 0 or > 0 are that
+  bool negvar = false;  // what is declared >= 0, > 0 or the like holds such values, inputs and definitions alike
   bool bounds = false;  // subscripts lie inside their tensors; outside nothing is read
   bool any() const { return nan || negvar || bounds; }
   bool operator==(const Checks&) const = default;
@@ -20,13 +20,6 @@ struct Checks {
 inline constexpr std::array<std::string_view, 3> kCheckNames = {"nan", "negvar", "bounds"};
 /// Throws TypeError for an unknown name, with the list of the known ones.
 Checks checks_named(std::span<const std::string> names);
-
-enum class Variances : std::uint8_t { None, Elements, Diagonal };
-/// Which elements of a tensor are variances, by its name. In the part behind the last dot of the name, the word `var`
-/// or `variance` (words are separated by underscores) says all of them, as does an ending `_s` beside a tensor with the
-/// ending `_m`; the word `cov`, `covariance` or `Sigma` says those on the diagonal of the last two axes. Names with the
-/// words `grad`, `cot`, `adj` or `log` are of something else.
-Variances holds_variances(const Program& program, const std::string& tensor);
 
 /// The kernel with checks. What it stores of a sum that is split into chunks is not final, and not checked here.
 LoweredKernel instrument(LoweredKernel kernel, const Program& program, const Checks& checks);

@@ -7,8 +7,14 @@
 namespace moxie {
 namespace {
 
+/// One that is declared stands for one that is not: the values are the same.
+bool agree(const ValueDomain& a, const ValueDomain& b) {
+  return a == b || a == ValueDomain::Any || b == ValueDomain::Any;
+}
+
 /// What is recomputed is there for its own scan alone.
 bool same_content(const Definition& a, const Definition& b) {
+  if (!agree(a.domain, b.domain)) return false;
   if (a.recomputed != b.recomputed || (a.recomputed && a.scan != b.scan)) return false;
   const auto same_axis = [](const AxisDecl& x, const AxisDecl& y) {
     return x.extent == y.extent && x.range == y.range;
@@ -46,6 +52,7 @@ Program share_definitions(const Program& program) {
       continue;
     }
     renamed[definition.name] = twin->name;
+    if (twin->domain == ValueDomain::Any) twin->domain = definition.domain;
     if (!definition.output) continue;
     definition.body = access_to(*twin);
     result.definitions.push_back(std::move(definition));

@@ -94,10 +94,16 @@ Sign Signs::of_tensor(const std::string& name) {
   if (const auto found = tensors_.find(name); found != tensors_.end()) return found->second;
   const InputDecl* input = program_.find_input(name);
   const Definition* definition = input ? nullptr : program_.find_definition(name);
-  const Sign sign = input                             ? declared_sign(input->domain)
-                    : definition && !definition->scan ? of(definition->body)
-                                                      : Sign::Unknown;
+  const Sign sign = input ? declared_sign(input->domain) : definition ? of_definition(*definition) : Sign::Unknown;
   return tensors_[name] = sign;
+}
+
+/// A declaration is taken at its word, as for inputs, unless the formula proves more.
+Sign Signs::of_definition(const Definition& definition) {
+  const Sign declared = declared_sign(definition.domain);
+  if (definition.scan || declared == Sign::Positive || declared == Sign::Negative) return declared;
+  const Sign proved = of(definition.body);
+  return proved == Sign::Unknown ? declared : proved;
 }
 
 Sign Signs::of_call(const Expr& expr) {

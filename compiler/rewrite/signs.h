@@ -1,5 +1,5 @@
 #pragma once
-// What is known of an expression's sign, from the domains of the inputs.
+// What is known of an expression's sign, from the declared domains of inputs and definitions.
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -20,6 +20,7 @@ class Signs {
  private:
   Sign of_node(const Expr& expr);
   Sign of_tensor(const std::string& name);
+  Sign of_definition(const Definition& definition);
   Sign of_call(const Expr& expr);
   Sign of_power(const Expr& base, const Expr& exponent);
   Sign of_extreme(const Expr& expr);

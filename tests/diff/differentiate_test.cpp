@@ -211,6 +211,25 @@ TEST_CASE("outputs, dtypes and random numbers") {
   CHECK(unused.find_definition("grad.z")->body == constant(0));
 }
 
+TEST_CASE("definitions and their copies keep their domains") {
+  const Program program = parse(R"(dim T dynamic, N
+index t:T, n:N, k:N
+input x[T,N], W[N,N]
+let v[t,n] >= 0 = x[t,n]^2
+scan t {
+  recompute p[t,n] > -1 = where(t == 0, 0, h[t-1,n])
+  output h[t,n] < 1 = tanh(v[t,n] + sum[k](W[n,k]*p[t,k]))
+}
+)");
+  const Program gradient = differentiate(program, {"h"}, {"W"});
+  CHECK(gradient.domain_of("v") == ValueDomain::NonNegative);
+  CHECK(gradient.domain_of("h") == ValueDomain{ValueDomain::Relation::Below, 1});
+  CHECK(gradient.domain_of("p") == ValueDomain::above(-1));
+  CHECK(gradient.domain_of("again.p") == ValueDomain::above(-1));
+  CHECK(gradient.domain_of("adj.h") == ValueDomain::Any);
+  CHECK(gradient.domain_of("grad.W") == ValueDomain::Any);
+}
+
 TEST_CASE("unknown names are refused with the known ones") {
   const Program program = parse(kLayer);
   CHECK_THROWS_WITH_AS(differentiate(program, {"q"}, {}), doctest::Contains("no definition 'q'; it has y"), TypeError);

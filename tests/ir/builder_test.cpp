@@ -123,6 +123,12 @@ TEST_CASE("every construct of the language has its C++ spelling") {
   p.let("guarded", {r}, where((r >= 1 && r + 1 < N) || !not_equal(w, 0), x(r - 1 + 1), max(Expr(r), N)));
   Tensor total = p.let("total", {}, logdet(r, t, inv(0, r, t)) + sum({r, above}, upper(r, above)) + f64(w));
   p.output(total);
+  p.let("positive", {r}, x(r) + w, ValueDomain::Positive);
+  p.output("higher", {r}, x(r), {ValueDomain::above(-1), DType::f32});
+  CHECK(p.domain_of("positive") == ValueDomain::Positive);
+  CHECK(p.dtype_of("positive") == DType::f64);
+  CHECK(p.domain_of("higher") == ValueDomain::above(-1));
+  CHECK(p.dtype_of("higher") == DType::f32);
   check_round_trip(p);
 }
 
@@ -146,7 +152,7 @@ Program recurrence() {
   const Tensor h("h", 2), back("back", 2);
   p.scan(t, [&](ScanBody& step) {
     Tensor before = step.recompute("before", {t, n}, where(equal(t, 0), h0(n), h(t - 1, n)));
-    step.output("h", {t, n}, tanh(x(t, n) + sum(k, W(n, k) * before(t, k))), DType::f64);
+    step.output("h", {t, n}, tanh(x(t, n) + sum(k, W(n, k) * before(t, k))), {ValueDomain::above(-2), DType::f64});
   });
   p.scan(t, backwards,
          [&](ScanBody& step) { step.let("back", {t, n}, h(t, n) + where(t + 1 < T, sin(back(t + 1, n)), 0)); });
@@ -159,7 +165,7 @@ index t:T, n:N, k:N
 input x[T,N], h0[N], W[N,N]
 scan t {
   recompute before[t,n] = where(t == 0, h0[n], h[t-1,n])
-  output h[t,n]: f64 = tanh(x[t,n] + sum[k](W[n,k]*before[t,k]))
+  output h[t,n]: f64 > -2 = tanh(x[t,n] + sum[k](W[n,k]*before[t,k]))
 }
 scan t backwards {
   let back[t,n] = h[t,n] + where(t + 1 < T, sin(back[t+1,n]), 0)

@@ -67,6 +67,20 @@ TEST_CASE("declarations") {
   CHECK(program.definitions[1].axes[1] == triangular);
 }
 
+TEST_CASE("domains of definitions") {
+  const Program program = parse(
+      "dim T\nindex t:T\ninput x[T]\nlet v[t]: f64 >= 0 = x[t]^2\noutput y > -0.5 = sum[t](v[t])\n"
+      "let w[t] = x[t]\nscan t {\n  recompute p[t] < 1e-3 = where(t == 0, 0, h[t-1])\n"
+      "  output h[t] > 0 = exp(p[t])\n}\n");
+  CHECK(program.domain_of("v") == ValueDomain::NonNegative);
+  CHECK(program.dtype_of("v") == DType::f64);
+  CHECK(program.domain_of("y") == ValueDomain::above(-0.5));
+  CHECK(program.domain_of("w") == ValueDomain::Any);
+  CHECK(program.domain_of("p") == ValueDomain{ValueDomain::Relation::Below, 1e-3});
+  CHECK(program.domain_of("h") == ValueDomain::Positive);
+  CHECK_THROWS_AS(program.domain_of("z"), TypeError);
+}
+
 TEST_CASE("chains are one call, groups stay nested") {
   const Expr a = tensor_access("mu", {n});
   const Expr b = tensor_access("w", {});
@@ -144,6 +158,7 @@ TEST_CASE("malformed text") {
   check_fails<ParseError>("index n", {"`:` or `in` expected", "n:N or n in 0..N"});
   check_fails<ParseError>("input x > inf", {"this is no number", "> 0"});
   check_fails<ParseError>("dim N\ninput x >= N", {"this is no number", ">= 0"});
+  check_fails<ParseError>("input x\nlet y >= x = 1", {"this is no number", ">= 0"});
   check_fails<ParseError>("let y", {"`=` expected", "let y[i,j] = expression"});
   check_fails<ParseError>("output y", {"`=` expected"});
   check_fails<ParseError>("let y = (1 + 2\nlet z = 3", {"1:9", "this `(` is never closed"});

@@ -71,6 +71,17 @@ let e[i] = min(x[i], y[i]) + max(x[i], 0, y[i]) + log_normal_cdf(-x[i]) + f64(x[
 let f[i] = sum[j](where(i == j, 1, 0)*2*(j)) + (i) + 1 + 2*(i) + -(i) + i*i + 3*N + N + 1.5e300 + .25 + inf - -inf
 output g[i] = a[i] + b[i] + c[i] + d[i] + e[i] + randn(3) + randu(4)[2*i+1, 0] + randn(5)[] + where(not (x[i] > 0 and i < 3), 1, 2)
 )",
+    // domains
+    R"(dim T dynamic, N
+index t:T, n:N
+input x[T,N] >= 0, h0[N] < 1e-3, w: f64 > -0.5
+let v[t,n] >= 0 = x[t,n]^2
+output u: f64 > 1e-30 = exp(w)
+scan t {
+  recompute p[t,n] < 0.001 = where(t == 0, h0[n], h[t-1,n])
+  output h[t,n] > -1 = tanh(p[t,n])
+}
+)",
     // names with dots, no axes, matrix product, shifted reads behind guards
     R"(dim S dynamic = 8, N
 index s:S, n:N, m:N

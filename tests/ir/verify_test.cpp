@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "compiler/ir/program.h"
 #include "compiler/support/error.h"
 
@@ -132,6 +135,16 @@ TEST_CASE("names, dims and shapes") {
   program = valid();
   program.dims[1].value = -3;
   check_rejects<ShapeError>(program, {"dim `N` is negative: -3"});
+}
+
+TEST_CASE("the bound of a domain is finite") {
+  Program program = parse("input x > 0\noutput y >= 0 = x\n");
+  verify(program);
+  program.definitions[0].domain.bound = std::numeric_limits<double>::infinity();
+  check_rejects<TypeError>(program, {"`y` is declared >= inf", "a finite number"});
+  program.definitions[0].domain = {};
+  program.inputs[0].domain.bound = std::nan("");
+  check_rejects<TypeError>(program, {"`x` is declared > nan", "a finite number"});
 }
 
 TEST_CASE("definitions read what stands before them") {

@@ -109,13 +109,12 @@ TEST_CASE("the first value that is not finite is named") {
 }
 
 TEST_CASE("a sum in parts is checked when it is whole") {
-  const std::string text = "dim S dynamic\nindex s:S\ninput x[S]\noutput var = sum[s](x[s])\n";
+  const std::string text = "dim S dynamic\nindex s:S\ninput x[S]\noutput var >= 0 = sum[s](x[s])\n";
   Values inputs = {{"x", std::vector<double>(1000, 1)}};
   inputs["x"][0] = -500;  // its part of the sum is negative, the sum is not
   check_message(text, {{"S", 1000}}, inputs, kNegvar, "");
   inputs["x"][0] = -1000;
-  check_message(text, {{"S", 1000}}, inputs, kNegvar,
-                "var must not be negative (value -1); it is computed as sum[s](x[s])");
+  check_message(text, {{"S", 1000}}, inputs, kNegvar, "var is not >= 0 (value -1); it is computed as sum[s](x[s])");
 }
 
 TEST_CASE("a library's product is checked behind it") {
@@ -126,29 +125,40 @@ TEST_CASE("a library's product is checked behind it") {
                 "y is not finite at s = 0, n = 1 (value inf); it is computed as sum[k](b[k,n]*a[s,k])");
 }
 
-TEST_CASE("variances are told by their names") {
-  const Program program = parse(
-      "dim N\nindex n:N, m:N\ninput h_m[N], h_s[N], g_s[N], cov[N,N]\n"
-      "output layer.cov[n,m] = cov[n,m]\noutput y[n] = h_m[n]\n");
-  Program renamed = program;
-  const auto kind = [&](const std::string& name) {
-    renamed.definitions[1].name = name;
-    return holds_variances(renamed, name);
-  };
-  for (const char* name : {"var", "layer1.var", "logit_var", "response_variance"})
-    CHECK(kind(name) == Variances::Elements);
-  for (const char* name : {"vary", "log_var", "grad.var", "cot.variance", "adj.var", "var.table", "sigma", "Sigma"})
-    CHECK(kind(name) == Variances::None);
-  CHECK(holds_variances(program, "h_s") == Variances::Elements);
-  CHECK(holds_variances(program, "g_s") == Variances::None);
-  CHECK(holds_variances(program, "layer.cov") == Variances::Diagonal);
-}
-
-TEST_CASE("of a covariance only the diagonal must not be negative") {
-  const std::string text = "dim S dynamic, N\nindex s:S, n:N, m:N\ninput x[S,N,N]\noutput Sigma[s,n,m] = 2*x[s,n,m]\n";
+TEST_CASE("of a covariance only the diagonal must not be negative: a definition that nothing reads says so") {
+  const std::string text =
+      "dim S dynamic, N\nindex s:S, n:N, m:N\ninput x[S,N,N]\noutput Sigma[s,n,m] = 2*x[s,n,m]\n"
+      "let variance[s,n] >= 0 = Sigma[s,n,n]\n";
   check_message(text, {{"S", 1}, {"N", 2}}, {{"x", {1, -5, -5, 1}}}, kNegvar, "");
   check_message(text, {{"S", 2}, {"N", 2}}, {{"x", {1, -5, -5, 1, 1, 1, 1, -3}}}, kNegvar,
-                "Sigma must not be negative at s = 1, n = 1, m = 1 (value -6); it is computed as 2*x[s,n,m]");
+                "variance is not >= 0 at s = 1, n = 1 (value -6); it is computed as 2*x[s,n,n]");
+}
+
+TEST_CASE("names promise nothing") {
+  check_message("input x\noutput h_m = x\noutput h_s = -x\noutput variance = -x\n", {}, {{"x", {1}}}, kNegvar, "");
+}
+
+TEST_CASE("definitions that would not be kept in memory are checked too") {
+  const std::string text =
+      "dim S dynamic\nindex s:S\ninput x[S]\nlet v[s] >= 0 = x[s] - 1\noutput y = sum[s](sin(v[s]))\n";
+  check_message(text, {{"S", 2}}, {{"x", {1, 2}}}, kNegvar, "");
+  check_message(text, {{"S", 2}}, {{"x", {1, 0.5}}}, kNegvar,
+                "v is not >= 0 at s = 1 (value -0.5); it is computed as x[s] + -1");
+  check_message(text, {{"S", 2}}, {{"x", {1, kNaN}}}, kNegvar,
+                "v is not >= 0 at s = 1 (value nan); it is computed as x[s] + -1");
+  check_message(text, {{"S", 2}}, {{"x", {1, 0.5}}}, {}, "");
+}
+
+TEST_CASE("what a recurrence recomputes is checked at every step") {
+  const std::string text =
+      "dim T dynamic, N\nindex t:T, n:N\ninput x[T,N]\nscan t {\n"
+      "  recompute p[t,n] < 3 = where(t == 0, 0, h[t-1,n])\n  let h[t,n] >= 0 = p[t,n] + x[t,n]\n}\n"
+      "output y[n] = sum[t](h[t,n])\n";
+  check_message(text, {{"T", 3}, {"N", 1}}, {{"x", {1, 1, 1}}}, kNegvar, "");
+  check_message(text, {{"T", 3}, {"N", 1}}, {{"x", {1, 1, -3}}}, kNegvar,
+                "h is not >= 0 at t = 2, n = 0 (value -1); it is computed as where(t == 0, 0, h[t-1,n]) + x[t,n]");
+  check_message(text, {{"T", 3}, {"N", 1}}, {{"x", {1, 2, 1}}}, kNegvar,
+                "p is not < 3 at t = 2, n = 0 (value 3); it is computed as where(t == 0, 0, h[t-1,n])");
 }
 
 TEST_CASE("inputs keep what they are declared to be") {

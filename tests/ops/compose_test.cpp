@@ -72,6 +72,17 @@ TEST_CASE("a definition can be bound as an input is, and what only it needed is 
                        doctest::Contains("input 'size' of 'affine' has shape []"), ShapeError);
 }
 
+TEST_CASE("a declared domain stays with its definition") {
+  Program program = surroundings();
+  const Program op = parse(
+      "dim S dynamic, M\nindex s:S, m:M\ninput x[S,M]\nlet v[s,m] >= 0 = x[s,m]^2\n"
+      "output r[s,m] > 0 = 1 + v[s,m]\n",
+      "op.mox");
+  include(program, op, {"one.", {{"x", "y"}}});
+  CHECK(program.domain_of("one.v") == ValueDomain::NonNegative);
+  CHECK(program.domain_of("one.r") == ValueDomain::Positive);
+}
+
 TEST_CASE("random streams of included operations differ") {
   const Program op = parse("dim S dynamic\nindex s:S\noutput noise[s] = randn(0) + randn(1)\n", "noise.mox");
   Program program = surroundings();

@@ -7,6 +7,7 @@
 #include "compiler/ir/evaluate.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/signs.h"
 
 using namespace moxie;
 
@@ -44,6 +45,52 @@ Program optimised(const char* text, const DimValues& dims) {
 }
 
 }  // namespace
+
+TEST_CASE("signs are proved from what is declared, of inputs and of definitions") {
+  const Program program = parse(R"(dim T, N
+index t:T, n:N
+input a, b > 0, c < 0, m[N,N]
+let free = a
+let promised >= 0 = a
+let strict > 0 = a
+let below < -2 = a
+let half > -1 = a
+let proved >= 0 = exp(a)
+let diagonal[n] >= 0 = m[n,n]
+scan t {
+  let h[t] > 0 = where(t == 0, a, h[t-1] + a)
+}
+output y = a
+)");
+  const auto sign = [&](const char* text) {
+    Program with_body = parse(print(program) + "output z[n] = " + text + "\n");
+    return sign_of(with_body.definitions.back().body, with_body);
+  };
+  CHECK(sign("free") == Sign::Unknown);
+  CHECK(sign("promised") == Sign::NonNegative);
+  CHECK(sign("strict") == Sign::Positive);
+  CHECK(sign("below") == Sign::Negative);
+  CHECK(sign("half") == Sign::Unknown);
+  CHECK(sign("proved") == Sign::Positive);
+  CHECK(sign("b + promised") == Sign::Positive);
+  CHECK(sign("c*strict") == Sign::Negative);
+  CHECK(sign("diagonal[n]") == Sign::NonNegative);
+  CHECK(sign("h[0]") == Sign::Positive);
+}
+
+TEST_CASE("equal definitions become one with the domain that either declares") {
+  const auto shared = [](const char* first, const char* second) {
+    const Program program = parse(
+        fmt::format("input x\nlet a {}= exp(x) - 2\nlet b {}= exp(x) - 2\noutput y = sin(a)*cos(b)\n", first, second));
+    return share_definitions(program);
+  };
+  for (const auto& [first, second] : {std::pair(">= 0 ", ""), std::pair("", ">= 0 "), std::pair(">= 0 ", ">= 0 ")}) {
+    const Program result = shared(first, second);
+    CHECK(result.definitions.size() == 2);
+    CHECK(result.domain_of("a") == ValueDomain::NonNegative);
+  }
+  CHECK(shared(">= 0 ", "> -1 ").definitions.size() == 3);
+}
 
 TEST_CASE("what a guard protects is not hoisted out of it") {
   const Program result = optimised(R"(dim S dynamic, N = 4
