@@ -48,8 +48,10 @@ std::map<std::string, RowValues> ForwardPass::run(const SampleRows& data) {
   }
   for (std::size_t begin = 0; begin < data.rows; begin += batch_) {
     const std::size_t rows = std::min(batch_, data.rows - begin);
+    const bool resizes = room_ != rows;
+    room_ = 0;  // until all inputs have the size of this batch
     for (const char* input : kRowInputs) {
-      if (program.find_input(input)) load(input, rows_of(data, input), begin, rows, data.rows);
+      if (program.find_input(input)) load(input, rows_of(data, input), {begin, rows, data.rows, resizes});
     }
     room_ = rows;
     session_.run();
@@ -61,11 +63,10 @@ std::map<std::string, RowValues> ForwardPass::run(const SampleRows& data) {
   return results;
 }
 
-void ForwardPass::load(const std::string& input, std::span<const float> values, std::size_t begin, std::size_t rows,
-                       std::size_t all) {
-  if (room_ != rows) make_room(session_, input, rows);
-  const std::size_t width = values.size() / all;
-  std::memcpy(session_.write(input).data(), values.data() + begin * width, rows * width * sizeof(float));
+void ForwardPass::load(const std::string& input, std::span<const float> values, const Batch& batch) {
+  if (batch.resizes) make_room(session_, input, batch.rows);
+  const std::size_t width = values.size() / batch.all;
+  std::memcpy(session_.write(input).data(), values.data() + batch.begin * width, batch.rows * width * sizeof(float));
 }
 
 }  // namespace moxie

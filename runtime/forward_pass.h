@@ -31,8 +31,11 @@ class ForwardPass {
   const Session& session() const { return session_; }
 
  private:
-  void load(const std::string& input, std::span<const float> values, std::size_t begin, std::size_t rows,
-            std::size_t all);
+  struct Batch {
+    std::size_t begin, rows, all;
+    bool resizes;  // the batch before had another number of rows
+  };
+  void load(const std::string& input, std::span<const float> values, const Batch& batch);
 
   Session session_;
   std::size_t batch_;

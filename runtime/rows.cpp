@@ -41,9 +41,7 @@ void make_room(Session& session, const std::string& input, std::size_t rows) {
   const Program& program = session.plan().program;
   std::vector<std::int64_t> shape = row_shape(program, input);
   shape.insert(shape.begin(), static_cast<std::int64_t>(rows));
-  const DType dtype = program.dtype_of(input);
-  const std::size_t bytes = static_cast<std::size_t>(element_count(shape)) * size_of(dtype);
-  session.set(input, {dtype, shape, std::vector<std::byte>(bytes)});
+  session.resize(input, std::move(shape));
 }
 
 void gather(std::span<const float> matrix, std::size_t rows, std::span<const std::uint32_t> chosen,

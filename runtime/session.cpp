@@ -1,5 +1,8 @@
 #include "runtime/session.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "compiler/support/error.h"
@@ -25,7 +28,8 @@ struct Session::State {
   Executable* current = nullptr;
   std::map<std::string, SessionTensor> tensors;
   std::vector<std::pair<std::string, std::string>> feedback;
-  bool fed = false;  // since the last run
+  bool fed = false;       // the outputs hold what the inputs that were fed held before the last run
+  bool can_fail = false;  // whether some kernel looks for values that it must refuse
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
   bool shapes_changed = true;
@@ -62,6 +66,12 @@ struct Session::State {
     return it->second;
   }
 
+  const InputDecl& declared(const std::string& input) const {
+    const InputDecl* found = plan->program.find_input(input);
+    if (!found) throw TypeError("program " + plan->program.name + " has no input '" + input + "'");
+    return *found;
+  }
+
   void exchange_fed() {
     for (const auto& [output, input] : feedback) std::swap(tensors.at(output).buffer, tensors.at(input).buffer);
     fed = !fed;
@@ -80,29 +90,53 @@ struct Session::State {
       throw;
     }
   }
+
+  /// What the last run fed the input is about to be lost, with what it held before: that run must be known to be good.
+  void settle_last_run(const std::string& input) {
+    const auto is_fed = [&](const auto& pair) { return pair.second == input; };
+    if (!fed || std::ranges::none_of(feedback, is_fed)) return;
+    settle([&] { device->wait(); });
+    fed = false;
+  }
 };
+
+/// Whether a run can fail without the device itself being lost.
+bool has_checks(const Plan& plan) {
+  return std::ranges::any_of(plan.steps, [](const PlanStep& step) {
+    return std::ranges::any_of(kernels_of(step),
+                               [](const LoweredKernel* kernel) { return !kernel->program.checks.empty(); });
+  });
+}
 
 Session::Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device)
     : state_(std::make_unique<State>()) {
   state_->plan = std::make_shared<const Plan>(make_plan(specialise(program, dims), chosen_checks()));
   state_->given = dims;
   state_->device = std::move(device);
+  state_->can_fail = has_checks(*state_->plan);
 }
 
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
 void Session::set(const std::string& input, const HostTensor& tensor) {
-  const InputDecl* declared = state_->plan->program.find_input(input);
-  if (!declared) throw TypeError("program " + state_->plan->program.name + " has no input '" + input + "'");
+  const InputDecl& declared = state_->declared(input);
+  if (tensor.data.size() != static_cast<std::size_t>(element_count(tensor.shape)) * size_of(tensor.dtype))
+    throw ShapeError(fmt::format("{} bytes do not fill input {} of shape [{}]", tensor.data.size(), input,
+                                 fmt::join(tensor.shape, ",")));
+  HostTensor converted;
+  if (tensor.dtype != declared.dtype) converted = make_host_tensor(declared.dtype, tensor.shape, to_doubles(tensor));
+  const HostTensor& values = tensor.dtype == declared.dtype ? tensor : converted;
   const auto known = state_->tensors.find(input);
-  if (known == state_->tensors.end() || known->second.shape != tensor.shape) {
-    state_->resize(input, declared->dtype, tensor.shape);
-    state_->shapes_changed = true;
-  }
-  const HostTensor converted =
-      tensor.dtype == declared->dtype ? tensor : make_host_tensor(declared->dtype, tensor.shape, to_doubles(tensor));
-  std::ranges::copy(converted.data, write(input).data());
+  if (known == state_->tensors.end() || known->second.shape != values.shape) resize(input, values.shape);
+  std::ranges::copy(values.data, write(input).data());
+}
+
+void Session::resize(const std::string& input, std::vector<std::int64_t> shape) {
+  const InputDecl& declared = state_->declared(input);
+  state_->settle_last_run(input);
+  state_->shapes_changed = true;
+  state_->resize(input, declared.dtype, std::move(shape));
 }
 
 void Session::feed_back(const std::string& output, const std::string& input) {
@@ -116,6 +150,9 @@ void Session::feed_back(const std::string& output, const std::string& input) {
 
 void Session::run() {
   State& state = *state_;
+  // The outputs are about to be overwritten, and with them what the inputs held before the last run.
+  if (state.fed && state.can_fail && !state.feedback.empty()) wait();
+  state.fed = false;
   if (state.shapes_changed) state.bind_shapes();
   const auto address = [&](const std::string& name) {
     Buffer& buffer = *state.tensors.at(name).buffer;
@@ -123,7 +160,6 @@ void Session::run() {
   };
   state.current->run(address, state.seed, state.step);
   ++state.step;
-  state.fed = false;
   state.exchange_fed();
 }
 
@@ -142,7 +178,9 @@ std::span<const std::byte> Session::read(const std::string& tensor) const {
 }
 
 std::span<std::byte> Session::write(const std::string& input) {
-  return state_->settle([&] { return state_->find(input).buffer->write(); });
+  SessionTensor& tensor = state_->find(input);
+  state_->settle_last_run(input);
+  return state_->settle([&] { return tensor.buffer->write(); });
 }
 
 HostTensor Session::get(const std::string& name) const {

@@ -16,15 +16,20 @@ class Session {
   ~Session();
   Session(Session&&) noexcept;
 
-  /// Gives an input its values, converted to its dtype. The shape may differ in dynamic dims from the last one.
+  /// Gives an input its values, converted to its dtype. The shape may differ in dynamic dims from the last one. Throws
+  /// TypeError for an unknown name.
   void set(const std::string& input, const HostTensor& tensor);
+  /// Gives an input a shape, and zeros for values until write() has given it others.
+  void resize(const std::string& input, std::vector<std::int64_t> shape);
   /// After each run the output's values become the input's, without a copy. Shapes and dtypes must agree.
   void feed_back(const std::string& output, const std::string& input);
-  /// Gives the inputs that were fed the values that they had before the last run.
+  /// Gives the inputs that were fed the values that they had before the last run. Nothing is left to be taken back
+  /// after a run that threw, which fed nothing, and after new values for one of these inputs.
   void take_back();
   /// Runs once. Throws ShapeError while inputs are missing or shapes disagree, and DeviceError where a formula left its
-  /// domain: then nothing was fed back. A device that works ahead of the host throws it from get(), read() or wait(),
-  /// and the last run is taken back.
+  /// domain: then nothing was fed back, and all inputs
+  /// have the values that they had before. A device that works ahead of the host throws a DeviceError from get(),
+  /// read(), wait(), or the next run(), and the run that failed is taken back.
   void run();
   /// Until the runs so far are done. Throws as get() does.
   void wait();

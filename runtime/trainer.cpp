@@ -51,8 +51,10 @@ void Trainer::warm_up() {
 
 StepResult Trainer::step() {
   const std::span<const std::uint32_t> samples = order_.next();
-  load("x", data_.x, samples);
-  load("target", data_.target, samples);
+  const bool resizes = samples.size() != rows_;
+  rows_ = 0;  // until both inputs have the size of this batch
+  load("x", data_.x, samples, resizes);
+  load("target", data_.target, samples, resizes);
   rows_ = samples.size();
   session_.run();
   for (const char* scalar : {"loss", "gradient_norm"}) session_.prefetch(scalar);
@@ -79,8 +81,9 @@ void Trainer::seek(const TrainerPosition& position) {
   session_.set_random_state(seed_, position.step);
 }
 
-void Trainer::load(const std::string& input, std::span<const float> values, std::span<const std::uint32_t> samples) {
-  if (samples.size() != rows_) make_room(session_, input, samples.size());
+void Trainer::load(const std::string& input, std::span<const float> values, std::span<const std::uint32_t> samples,
+                   bool resizes) {
+  if (resizes) make_room(session_, input, samples.size());
   gather(values, data_.rows, samples, session_.write(input));
 }
 

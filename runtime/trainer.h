@@ -55,7 +55,8 @@ class Trainer {
   void warm_up();
   /// Takes one step on the next batch.
   StepResult step();
-  /// Gives all renewed tensors the values that they had before the last step.
+  /// Gives all renewed tensors the values that they had before the last step. A step that threw renewed none, and
+  /// nothing is undone.
   void undo();
 
   /// The current value of an input.
@@ -70,7 +71,8 @@ class Trainer {
   const Session& session() const { return session_; }
 
  private:
-  void load(const std::string& input, std::span<const float> values, std::span<const std::uint32_t> samples);
+  void load(const std::string& input, std::span<const float> values, std::span<const std::uint32_t> samples,
+            bool resizes);
 
   Session session_;
   std::vector<std::pair<std::string, std::string>> renewals_;
