@@ -66,7 +66,8 @@ std::map<std::string, RowValues> ForwardPass::run(const SampleRows& data) {
 void ForwardPass::load(const std::string& input, std::span<const float> values, const Batch& batch) {
   if (batch.resizes) make_room(session_, input, batch.rows);
   const std::size_t width = values.size() / batch.all;
-  std::memcpy(session_.write(input).data(), values.data() + batch.begin * width, batch.rows * width * sizeof(float));
+  std::memcpy(session_.write(input, Session::Domain::checked).data(), values.data() + batch.begin * width,
+              batch.rows * width * sizeof(float));
 }
 
 }  // namespace moxie

@@ -26,7 +26,8 @@ class ForwardPass {
   void set(const std::map<std::string, HostTensor>& tensors);
   /// The next run draws as the run number `step` with this seed does.
   void set_random_state(std::uint64_t seed, std::uint64_t step) { session_.set_random_state(seed, step); }
-  /// All outputs by name. Throws ShapeError if the rows do not fit the Program.
+  /// All outputs by name. Throws ShapeError if the rows do not fit the Program, and DataError for values outside the
+  /// declared domain of x or target.
   std::map<std::string, RowValues> run(const SampleRows& data);
   const Session& session() const { return session_; }
 

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "compiler/support/error.h"
+#include "runtime/domain_check.h"
+#include "runtime/switches.h"
 
 namespace moxie {
 namespace {
@@ -35,6 +37,10 @@ void check_rows(const Program& program, const std::string& input, std::span<cons
   if (values.size() != rows * static_cast<std::size_t>(width))
     throw ShapeError(fmt::format("program {} reads {} with {} values per row; {} rows with {} values do not fit",
                                  program.name, input, width, rows, values.size()));
+  if (!checks_inputs()) return;
+  std::vector<std::int64_t> shape = row_shape(program, input);
+  shape.insert(shape.begin(), static_cast<std::int64_t>(rows));
+  check_domain(*program.find_input(input), shape, std::as_bytes(values));
 }
 
 void make_room(Session& session, const std::string& input, std::size_t rows) {

@@ -16,7 +16,7 @@ struct SampleRows {
 };
 
 /// Throws ShapeError unless `values` are as many rows as `rows` of what the Program reads as `input`, an f32 tensor
-/// [S,..] with a dynamic S.
+/// [S,..] with a dynamic S, and DataError for a value outside the input's declared domain (see Session::set).
 void check_rows(const Program& program, const std::string& input, std::span<const float> values, std::size_t rows);
 
 /// Makes an input [S,..] hold `rows` rows.

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/support/error.h"
+#include "runtime/domain_check.h"
 #include "runtime/switches.h"
 
 namespace moxie {
@@ -28,8 +30,10 @@ struct Session::State {
   Executable* current = nullptr;
   std::map<std::string, SessionTensor> tensors;
   std::vector<std::pair<std::string, std::string>> feedback;
-  bool fed = false;       // the outputs hold what the inputs that were fed held before the last run
-  bool can_fail = false;  // whether some kernel looks for values that it must refuse
+  bool fed = false;                 // the outputs hold what the inputs that were fed held before the last run
+  bool can_fail = false;            // whether some kernel looks for values that it must refuse
+  bool checks_inputs = true;        // whether values must lie in the declared domains
+  std::set<std::string> unchecked;  // inputs that write() was asked for since the last run
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
   bool shapes_changed = true;
@@ -98,6 +102,14 @@ struct Session::State {
     settle([&] { device->wait(); });
     fed = false;
   }
+
+  void check_written() {
+    for (const std::string& input : unchecked) {
+      const SessionTensor& tensor = tensors.at(input);
+      check_domain(declared(input), tensor.shape, settle([&] { return tensor.buffer->read(); }));
+    }
+    unchecked.clear();
+  }
 };
 
 /// Whether a run can fail without the device itself being lost.
@@ -114,6 +126,7 @@ Session::Session(const Program& program, const DimValues& dims, std::shared_ptr<
   state_->given = dims;
   state_->device = std::move(device);
   state_->can_fail = has_checks(*state_->plan);
+  state_->checks_inputs = moxie::checks_inputs();
 }
 
 Session::~Session() = default;
@@ -127,9 +140,10 @@ void Session::set(const std::string& input, const HostTensor& tensor) {
   HostTensor converted;
   if (tensor.dtype != declared.dtype) converted = make_host_tensor(declared.dtype, tensor.shape, to_doubles(tensor));
   const HostTensor& values = tensor.dtype == declared.dtype ? tensor : converted;
+  if (state_->checks_inputs) check_domain(declared, values.shape, values.data);
   const auto known = state_->tensors.find(input);
   if (known == state_->tensors.end() || known->second.shape != values.shape) resize(input, values.shape);
-  std::ranges::copy(values.data, write(input).data());
+  std::ranges::copy(values.data, write(input, Domain::checked).data());
 }
 
 void Session::resize(const std::string& input, std::vector<std::int64_t> shape) {
@@ -137,6 +151,7 @@ void Session::resize(const std::string& input, std::vector<std::int64_t> shape) 
   state_->settle_last_run(input);
   state_->shapes_changed = true;
   state_->resize(input, declared.dtype, std::move(shape));
+  if (state_->checks_inputs && declared.domain != ValueDomain::Any) state_->unchecked.insert(input);
 }
 
 void Session::feed_back(const std::string& output, const std::string& input) {
@@ -153,6 +168,7 @@ void Session::run() {
   // The outputs are about to be overwritten, and with them what the inputs held before the last run.
   if (state.fed && state.can_fail && !state.feedback.empty()) wait();
   state.fed = false;
+  state.check_written();
   if (state.shapes_changed) state.bind_shapes();
   const auto address = [&](const std::string& name) {
     Buffer& buffer = *state.tensors.at(name).buffer;
@@ -177,9 +193,12 @@ std::span<const std::byte> Session::read(const std::string& tensor) const {
   return state_->settle([&] { return state_->find(tensor).buffer->read(); });
 }
 
-std::span<std::byte> Session::write(const std::string& input) {
+std::span<std::byte> Session::write(const std::string& input, Domain domain) {
+  const ValueDomain declared = state_->declared(input).domain;
   SessionTensor& tensor = state_->find(input);
   state_->settle_last_run(input);
+  state_->unchecked.erase(input);
+  if (domain == Domain::check && state_->checks_inputs && declared != ValueDomain::Any) state_->unchecked.insert(input);
   return state_->settle([&] { return tensor.buffer->write(); });
 }
 

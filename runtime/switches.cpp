@@ -68,6 +68,8 @@ std::string stages_to_dump(std::string_view value) {
   return words_of(known, value);
 }
 
+std::string on_or_off(std::string_view value) { return value == "on" || value == "off" ? "" : "choose from: on, off"; }
+
 std::string symbol_consumer_names(std::string_view value) {
   constexpr std::string_view kKnown[] = {"perf", "gdb"};
   return words_of(kKnown, value);
@@ -94,6 +96,8 @@ std::string schedules(std::string_view value) {
 constexpr std::array kSwitches = {
     Switch{"MOXIE_CACHE_DIR", "DIR", "where compiled kernels are kept; 0: nowhere (default: ~/.cache/moxie)", any_text},
     Switch{"MOXIE_CHECK", "LIST", "kernels look for bad values: nan, negvar, bounds", check_names, true},
+    Switch{"MOXIE_CHECK_INPUTS", "on|off", "whether inputs are refused outside their declared domains (default: on)",
+           on_or_off},
     Switch{"MOXIE_DEVICE", "NAME", "the device of commands without --device: cpu, interp, cuda, cuda-emu or auto",
            device_name},
     Switch{"MOXIE_DUMP", "DIR", "writes every stage of everything that is compiled into this folder", any_text},
@@ -151,6 +155,7 @@ std::string switch_value(std::string_view name) {
   return value;
 }
 
+bool checks_inputs() { return switch_value("MOXIE_CHECK_INPUTS") != "off"; }
 Checks chosen_checks() { return checks_named(split_list(switch_value("MOXIE_CHECK"))); }
 
 std::vector<std::string> split_list(std::string_view text) {

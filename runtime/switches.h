@@ -29,6 +29,8 @@ void check_switches();
 std::string switch_value(std::string_view name);
 /// What MOXIE_CHECK asks for.
 Checks chosen_checks();
+/// Whether values of inputs must lie in their declared domains: MOXIE_CHECK_INPUTS is not `off`.
+bool checks_inputs();
 /// The parts between commas; none of an empty text.
 std::vector<std::string> split_list(std::string_view text);
 

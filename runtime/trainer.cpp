@@ -84,7 +84,7 @@ void Trainer::seek(const TrainerPosition& position) {
 void Trainer::load(const std::string& input, std::span<const float> values, std::span<const std::uint32_t> samples,
                    bool resizes) {
   if (resizes) make_room(session_, input, samples.size());
-  gather(values, data_.rows, samples, session_.write(input));
+  gather(values, data_.rows, samples, session_.write(input, Session::Domain::checked));
 }
 
 }  // namespace moxie

@@ -44,11 +44,13 @@ struct TrainerPosition {
 
 class Trainer {
  public:
-  /// Throws ShapeError if the rows do not fit the Program.
+  /// Throws ShapeError if the rows do not fit the Program, and DataError for values outside the declared domain of x or
+  /// target: all rows are checked here, once, and not again when they are gathered into batches.
   Trainer(const StepProgram& step, std::shared_ptr<Device> device, const SampleRows& data,
           const TrainerOptions& options);
 
-  /// Gives an input other than x and target its values.
+  /// Gives an input other than x and target its values. Throws DataError for values outside its declared domain; what
+  /// steps make of a renewed tensor is not checked.
   void set(const std::string& input, const HostTensor& values);
   void set_rate(double initial_rate);
   /// Compiles what a step needs, and leaves no trace.

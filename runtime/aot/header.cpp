@@ -97,7 +97,10 @@ std::string c_header(const std::string& library, const std::vector<HeaderFunctio
   std::string text = fmt::format(
       "/* Made by moxie {0}. Tensors lie row by row, their last axis fastest. Functions allocate nothing, keep "
       "nothing\n"
-      " * from call to call, and may be called by any number of threads, each with its own outputs and workspace. */\n"
+      " * from call to call, and may be called by any number of threads, each with its own outputs and workspace.\n"
+      " * An input with \">= 0\" or the like beside it holds such values only. This is not checked, and without it "
+      "results "
+      "are undefined. */\n"
       "#ifndef {1}\n#define {1}\n\n{2}\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n",
       MOXIE_VERSION, guard, template_text("aot/abi.h"));
   for (const HeaderFunction& f : functions) text += function(f);

@@ -41,6 +41,7 @@ TEST_CASE("bad values of every switch are refused with what is wanted") {
     const char *name, *value, *message;
   };
   for (const Case& bad : {Case{"MOXIE_DUMP_FILTER", "(", "it is no regular expression"},
+                          Case{"MOXIE_CHECK_INPUTS", "yes", "choose from: on, off"},
                           Case{"MOXIE_DUMP_STAGES", "ir,lop", "'lop' is unknown; choose from: ir, diff, rewrite"},
                           Case{"MOXIE_KERNEL_OVERRIDE", "/no/such/folder", "there is no such folder"},
                           Case{"MOXIE_LOG", "all", "'all' is no channel; choose from: cache, codegen, runtime"},

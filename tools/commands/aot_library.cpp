@@ -11,9 +11,11 @@
 
 #include "compiler/support/error.h"
 #include "runtime/cpu/host.h"
+#include "runtime/domain_check.h"
 #include "runtime/file_name.h"
 #include "runtime/plan.h"
 #include "runtime/process.h"
+#include "runtime/switches.h"
 #include "runtime/temporary_folder.h"
 #include "tools/commands/command.h"
 #include "tools/commands/program_choice.h"
@@ -120,6 +122,7 @@ void AotCall::bind(const aot::Interface& interface, const Program& program, std:
                std::vector<std::byte>(static_cast<std::size_t>(element_count(shape)) * size_of(tensor.dtype))};
     else if (value.dtype != tensor.dtype)
       value = make_host_tensor(tensor.dtype, shape, to_doubles(value));
+    if (!tensor.output && checks_inputs()) check_domain(*program.find_input(tensor.name), shape, value.data);
     arguments_.insert(arguments_.end(), {reinterpret_cast<std::int64_t>(value.data.data()), element_count(shape)});
   }
   arguments_.insert(arguments_.end(), {static_cast<std::int64_t>(seed), static_cast<std::int64_t>(step)});

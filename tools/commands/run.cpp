@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
 #include "runtime/cpu/plugin.h"
+#include "runtime/domain_check.h"
 #include "runtime/safetensors.h"
 #include "runtime/session.h"
+#include "runtime/switches.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
 
@@ -31,22 +34,19 @@ std::string names_of(const Tensors& tensors) {
   return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string coordinates(std::size_t element, const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> at(shape.size());
-  auto rest = static_cast<std::int64_t>(element);
-  for (std::size_t axis = shape.size(); axis-- > 0; rest /= shape[axis]) at[axis] = rest % shape[axis];
-  return fmt::format("[{}]", fmt::join(at, ","));
-}
-
 /// Throws DataError for a value that is not finite or that the input's declaration forbids.
-void check_values(const InputDecl& input, const HostTensor& tensor, const std::string& file) {
-  const std::vector<double> values = to_doubles(tensor);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (std::isfinite(values[i]) && admits(input.domain, values[i])) continue;
-    throw DataError(fmt::format(
-        "{}: {}{} = {}, but {} is declared {}", file, input.name, coordinates(i, tensor.shape), values[i], input.name,
-        input.domain == ValueDomain::Any ? "without a range: a finite number is wanted" : to_string(input.domain)));
+void check_values(InputDecl input, const HostTensor& tensor, const std::string& file) {
+  input.dtype = tensor.dtype;
+  if (checks_inputs()) {
+    const std::string problem = domain_violation(input, tensor.shape, tensor.data);
+    if (!problem.empty()) throw DataError(fmt::format("{}: {}", file, problem));
   }
+  const std::vector<double> values = to_doubles(tensor);
+  const auto bad = std::ranges::find_if(values, [](double value) { return !std::isfinite(value); });
+  if (bad == values.end()) return;
+  const auto place = static_cast<std::size_t>(bad - values.begin());
+  throw DataError(fmt::format("{}: {}{} = {}, but a finite number is expected", file, input.name,
+                              element_text(place, tensor.shape), *bad));
 }
 
 std::string input_names(const Program& program) {

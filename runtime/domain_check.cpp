@@ -1,0 +1,98 @@
+#include "runtime/domain_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+/// Elements that are compared before the result is looked at.
+constexpr std::size_t kBlock = 1024;
+
+struct Found {
+  std::size_t place;
+  double value;
+};
+
+template <class Element>
+Element element_at(const std::byte* values, std::size_t place) {
+  Element value;
+  std::memcpy(&value, values + place * sizeof(Element), sizeof(Element));
+  return value;
+}
+
+/// The compiler knows the trip count, and no iteration branches, so that it vectorises the loop.
+template <class Element, class Holds>
+bool whole_block_holds(const std::byte* values, Element bound, const Holds& holds) {
+  using Mask = std::conditional_t<sizeof(Element) == 4, std::uint32_t, std::uint64_t>;
+  Mask outside = 0;
+  for (std::size_t k = 0; k < kBlock; ++k) outside |= Mask{!holds(element_at<Element>(values, k), bound)};
+  return outside == 0;
+}
+
+template <class Element, class Holds>
+std::optional<Found> first_outside(std::span<const std::byte> values, Element bound, const Holds& holds) {
+  const std::size_t count = values.size() / sizeof(Element);
+  std::size_t place = 0;
+  while (place + kBlock <= count && whole_block_holds(values.data() + place * sizeof(Element), bound, holds))
+    place += kBlock;
+  for (; place < count; ++place) {
+    const auto value = element_at<Element>(values.data(), place);
+    if (!holds(value, bound)) return Found{place, static_cast<double>(value)};
+  }
+  return std::nullopt;
+}
+
+template <class Element>
+std::optional<Found> first_outside(const ValueDomain& domain, std::span<const std::byte> bytes) {
+  const auto bound = static_cast<Element>(domain.bound);
+  switch (domain.relation) {
+    case ValueDomain::Relation::None:
+      return std::nullopt;
+    case ValueDomain::Relation::AtLeast:
+      return first_outside(bytes, bound, std::greater_equal<Element>());
+    case ValueDomain::Relation::Above:
+      return first_outside(bytes, bound, std::greater<Element>());
+    case ValueDomain::Relation::Below:
+      return first_outside(bytes, bound, std::less<Element>());
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string element_text(std::size_t place, std::span<const std::int64_t> shape) {
+  std::vector<std::int64_t> element(shape.size());
+  auto rest = static_cast<std::int64_t>(place);
+  for (std::size_t axis = shape.size(); axis-- > 0; rest /= shape[axis]) element[axis] = rest % shape[axis];
+  return element.empty() ? "" : fmt::format("[{}]", fmt::join(element, ","));
+}
+
+std::string domain_violation(const InputDecl& input, std::span<const std::int64_t> shape,
+                             std::span<const std::byte> values) {
+  const auto found = input.dtype == DType::f32 ? first_outside<float>(input.domain, values)
+                                               : first_outside<double>(input.domain, values);
+  if (!found) return {};
+  const std::string value =
+      input.dtype == DType::f32 ? fmt::format("{}", static_cast<float>(found->value)) : fmt::format("{}", found->value);
+  return fmt::format("{}{} = {}, but {} is declared {}", input.name, element_text(found->place, shape), value,
+                     input.name, to_string(input.domain));
+}
+
+void check_domain(const InputDecl& input, std::span<const std::int64_t> shape, std::span<const std::byte> values) {
+  const std::string problem = domain_violation(input, shape, values);
+  if (!problem.empty())
+    throw DataError(fmt::format("{}; give other values, or declare another domain in the formula", problem));
+}
+
+}  // namespace moxie

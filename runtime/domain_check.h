@@ -1,0 +1,22 @@
+#pragma once
+// Whether values lie in the declared domain of the input that they are given to.
+#include <span>
+#include <string>
+
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+/// Where an element stands in a row-major tensor: "[1,0]"; nothing for a scalar.
+std::string element_text(std::size_t place, std::span<const std::int64_t> shape);
+
+/// What is wrong with the first value outside the domain: tensor, element and value, such as "x[1,0] = -2, but x is
+/// declared >= 0". Empty if all lie inside. `values` are elements of the input's dtype, row-major, as many as the shape
+/// has; the bound is rounded to that dtype. One vectorised pass over memory.
+std::string domain_violation(const InputDecl& input, std::span<const std::int64_t> shape,
+                             std::span<const std::byte> values);
+
+/// Throws DataError for a value outside the domain.
+void check_domain(const InputDecl& input, std::span<const std::int64_t> shape, std::span<const std::byte> values);
+
+}  // namespace moxie
