@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <map>
 
 #include "compiler/support/error.h"
+#include "runtime/cache_key.h"
 #include "runtime/log.h"
 
 using namespace moxie;
@@ -56,4 +58,25 @@ TEST_CASE("bad values of every switch are refused with what is wanted") {
     }
     ::unsetenv(bad.name);
   }
+}
+
+TEST_CASE("the keys of kernels change with every switch that changes code, and with no other") {
+  const std::map<std::string_view, const char*> values = {{"MOXIE_CHECK", "nan"},
+                                                          {"MOXIE_DEVICE", "interp"},
+                                                          {"MOXIE_DUMP_STAGES", "ir"},
+                                                          {"MOXIE_LOG", "cache"},
+                                                          {"MOXIE_SCHEDULE", "threads=64"},
+                                                          {"MOXIE_SYMBOLS", "gdb"},
+                                                          {"MOXIE_THREADS", "1"}};
+  for (const Switch& known : switches()) {
+    CAPTURE(known.name);
+    const auto value = values.find(known.name);
+    if (value == values.end()) CHECK_FALSE(known.changes_code);  // a new switch that does needs a value above
+    if (value == values.end()) continue;
+    const std::string name(known.name), before = key_head("kernel");
+    ::setenv(name.c_str(), value->second, 1);
+    CHECK((key_head("kernel") != before) == known.changes_code);
+    ::unsetenv(name.c_str());
+  }
+  CHECK(key_head("kernel") != key_head("other kernel"));
 }
