@@ -62,10 +62,28 @@ void initialise() {
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
-    // LLVM ends the process after a fatal error unless the handler leaves by other means.
-    LLVMInstallFatalErrorHandler([](const char* reason) { throw Failure(reason); });
   });
 }
+
+/// Makes fatal errors exceptions while a compilation runs: LLVM ends the process after one unless its handler leaves by
+/// other means. Only as long, since the host program may use the same library, and its errors are its own.
+class FatalErrorsAsExceptions {
+ public:
+  FatalErrorsAsExceptions() {
+    const std::scoped_lock lock(mutex);
+    if (users++ == 0) LLVMInstallFatalErrorHandler([](const char* reason) { throw Failure(reason); });
+  }
+  ~FatalErrorsAsExceptions() {
+    const std::scoped_lock lock(mutex);
+    if (--users == 0) LLVMResetFatalErrorHandler();
+  }
+  FatalErrorsAsExceptions(const FatalErrorsAsExceptions&) = delete;
+  FatalErrorsAsExceptions& operator=(const FatalErrorsAsExceptions&) = delete;
+
+ private:
+  static inline std::mutex mutex;
+  static inline int users = 0;
+};
 
 /// Keeps the first error of a context; without a handler LLVM writes to stderr and ends the process.
 void record_diagnostic(LLVMDiagnosticInfoRef info, void* first_error) {
@@ -124,6 +142,7 @@ std::string emit(LLVMModuleRef module, LLVMTargetMachineRef machine, int want) {
 
 std::string compile(const char* ir, const char* triple, const char* cpu, const char* features, int opt, int want) {
   initialise();
+  const FatalErrorsAsExceptions handler;
   const Context context(LLVMContextCreate());
   std::string first_error;
   LLVMContextSetDiagnosticHandler(context.get(), record_diagnostic, &first_error);
