@@ -80,6 +80,34 @@ TEST_CASE("files are read plain or compressed") {
         std::string::npos);
 }
 
+/// A gzip file of zeros.
+std::string packed_zeros(std::size_t count) {
+  std::uint32_t sum = ~std::uint32_t{0};
+  for (std::size_t bit = 0; bit < 8 * count; ++bit) sum = sum >> 1 ^ (sum & 1 ? 0xedb88320 : 0);
+  std::string packed = std::string("\x1f\x8b\x08\0\0\0\0\0\0\3", 10) + deflate_raw(std::string(count, '\0'));
+  for (const std::uint32_t word : {~sum, static_cast<std::uint32_t>(count)})
+    for (int k = 0; k < 4; ++k) packed += static_cast<char>(word >> 8 * k & 0xff);
+  return packed;
+}
+
+TEST_CASE("small files do not become gigabytes, and large ones are refused before they are read") {
+  constexpr std::size_t kMiB = 1 << 20;
+  CHECK(decompressed_limit(0, kMaxFileBytes) == 256 * kMiB);
+  CHECK(decompressed_limit(2 * kMiB, kMaxFileBytes) == 400 * kMiB);
+  CHECK(decompressed_limit(kMaxFileBytes, kMaxFileBytes) == kMaxFileBytes);
+  CHECK(decompressed_limit(~std::size_t{0}, 5) == 5);
+  const std::string zeros = packed_zeros(kMiB);
+  std::string bomb;
+  for (int k = 0; k < 257; ++k) bomb += zeros;
+  REQUIRE(bomb.size() < kMiB);
+  const test::DataFolder folder;
+  CHECK(read_file(folder.write("zeros", zeros)) == std::string(kMiB, '\0'));
+  CHECK(data_error([&] { read_file(folder.write("bomb", bomb)); }).find("decompresses to more than") !=
+        std::string::npos);
+  std::filesystem::resize_file(folder.write("hole", ""), std::uintmax_t{1} << 40);  // takes no room on the disk
+  CHECK(data_error([&] { read_file(folder.path() / "hole"); }).find("is larger than") != std::string::npos);
+}
+
 TEST_CASE("tar: files in order, folders skipped") {
   const std::string archive =
       tar_member("d/", "", '5') + tar_member("d/a", "one") + tar_member("b", std::string(513, 'x')) + kTarEnd;

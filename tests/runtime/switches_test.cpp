@@ -61,13 +61,9 @@ TEST_CASE("bad values of every switch are refused with what is wanted") {
 }
 
 TEST_CASE("the keys of kernels change with every switch that changes code, and with no other") {
-  const std::map<std::string_view, const char*> values = {{"MOXIE_CHECK", "nan"},
-                                                          {"MOXIE_DEVICE", "interp"},
-                                                          {"MOXIE_DUMP_STAGES", "ir"},
-                                                          {"MOXIE_LOG", "cache"},
-                                                          {"MOXIE_SCHEDULE", "threads=64"},
-                                                          {"MOXIE_SYMBOLS", "gdb"},
-                                                          {"MOXIE_THREADS", "1"}};
+  const std::map<std::string_view, const char*> values = {
+      {"MOXIE_CHECK", "nan"},           {"MOXIE_DEVICE", "interp"}, {"MOXIE_DUMP_STAGES", "ir"}, {"MOXIE_LOG", "cache"},
+      {"MOXIE_SCHEDULE", "threads=64"}, {"MOXIE_SYMBOLS", "gdb"},   {"MOXIE_THREADS", "1"}};
   for (const Switch& known : switches()) {
     CAPTURE(known.name);
     const auto value = values.find(known.name);

@@ -71,6 +71,13 @@ class Inflater {
 
 bool is_gzip(std::string_view bytes) { return bytes.substr(0, 2) == "\x1f\x8b"; }
 
+std::size_t decompressed_limit(std::size_t compressed_bytes, std::size_t max_bytes) {
+  // Tables and images become 3 to 10 times as long, one-hot columns 100 times; deflate itself ends at 1032.
+  constexpr std::size_t kMaximumExpansion = 200, kFreely = std::size_t{256} << 20;
+  const bool is_large = compressed_bytes > max_bytes / kMaximumExpansion;
+  return is_large ? max_bytes : std::min(max_bytes, std::max(kFreely, compressed_bytes * kMaximumExpansion));
+}
+
 std::string gunzip(std::string_view compressed, const std::string& file, std::size_t max_bytes) {
   Inflater inflater(compressed, file, max_bytes, kGzipWindow);
   inflater.run();

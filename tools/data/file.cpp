@@ -17,6 +17,10 @@ namespace {
   throw DataError(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
 }
 
+[[noreturn]] void refuse_size(const fs::path& path, std::size_t max_bytes) {
+  throw DataError(fmt::format("{}: is larger than the {} bytes allowed", path.string(), max_bytes));
+}
+
 std::string read_bytes(const fs::path& path, std::size_t max_bytes) {
   constexpr std::size_t kChunk = 1 << 20;
   errno = 0;
@@ -28,8 +32,7 @@ std::string read_bytes(const fs::path& path, std::size_t max_bytes) {
     bytes.resize(old + kChunk);
     in.read(bytes.data() + old, kChunk);
     bytes.resize(old + static_cast<std::size_t>(in.gcount()));
-    if (bytes.size() > max_bytes)
-      throw DataError(fmt::format("{}: is larger than the {} bytes allowed", path.string(), max_bytes));
+    if (bytes.size() > max_bytes) refuse_size(path, max_bytes);
   }
   if (in.bad()) fail(path, "cannot be read");
   return bytes;
@@ -40,8 +43,10 @@ std::string read_bytes(const fs::path& path, std::size_t max_bytes) {
 std::string read_file(const fs::path& path, std::size_t max_bytes) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) throw DataError(fmt::format("{}: is a folder, not a file", path.string()));
+  const std::uintmax_t size = fs::file_size(path, ignored);  // of pipes nothing is known beforehand
+  if (!ignored && size > max_bytes) refuse_size(path, max_bytes);
   std::string bytes = read_bytes(path, max_bytes);
-  return is_gzip(bytes) ? gunzip(bytes, path.string(), max_bytes) : bytes;
+  return is_gzip(bytes) ? gunzip(bytes, path.string(), decompressed_limit(bytes.size(), max_bytes)) : bytes;
 }
 
 }  // namespace moxie

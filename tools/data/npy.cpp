@@ -9,6 +9,7 @@
 
 #include "compiler/support/error.h"
 #include "tools/data/archive.h"
+#include "tools/data/compression.h"
 #include "tools/data/file.h"
 #include "tools/data/npy_header.h"
 
@@ -172,7 +173,7 @@ std::string print_npy(const NpyArray& array) {
 
 NpyArrays parse_npz(std::string_view bytes, const std::string& file) {
   NpyArrays arrays;
-  for (const ArchiveMember& member : read_zip(bytes, file, kMaxFileBytes)) {
+  for (const ArchiveMember& member : read_zip(bytes, file, decompressed_limit(bytes.size(), kMaxFileBytes))) {
     if (!std::string_view(member.name).ends_with(kMemberSuffix))
       throw DataError(fmt::format("{}: member '{}' is not an .npy file", file, member.name));
     const std::string name = member.name.substr(0, member.name.size() - kMemberSuffix.size());
