@@ -4,11 +4,12 @@ Values come from the definitions in 40 digits, gradients from central difference
 formula may be off by 1e-5 in values and by 2e-5 in gradients: the cases are small, and none loses digits.
 """
 import gpn
+import gpn_networks
 import layers
 import maps
 import recurrent
 import training
 
 if __name__ == "__main__":
-    for room in (layers, maps, training, gpn, recurrent):
+    for room in (layers, maps, training, gpn, gpn_networks, recurrent):
         room.write_all()
