@@ -363,6 +363,15 @@ TEST_CASE("a kernel whose check fails is reported by the next read, once, and it
     CHECK(session.step() == 0);
     CHECK(to_doubles(session.get("p")) == std::vector<double>{1, 2});
   }
+  // The next run would overwrite what p held before, and so looks first.
+  session.run();
+  CHECK(contains(message_of([&] { session.run(); }), "not positive definite"));
+  CHECK(session.step() == 0);
+  CHECK(to_doubles(session.get("p")) == std::vector<double>{1, 2});
+  // So do new values for p.
+  session.run();
+  CHECK(contains(message_of([&] { session.set("p", numbers({5, 6})); }), "not positive definite"));
+  CHECK(to_doubles(session.get("p")) == std::vector<double>{1, 2});
   fails = false;
   session.run();
   CHECK_NOTHROW(session.read("loss"));
