@@ -64,6 +64,21 @@ TEST_CASE("a library is made, described and run, and gives what `moxie run` give
   CHECK(read_safetensors(shop.path("a.safetensors")).tensors == read_safetensors(shop.path("b.safetensors")).tensors);
 }
 
+TEST_CASE("a library says which values its inputs take, and does not look; aot run does") {
+  const Workshop shop;
+  shop.write("root.mox", "dim S dynamic\nindex s:S\ninput x[S] >= 0\noutput y[s] = sqrt(1 + x[s])\n");
+  CHECK(shop.moxie({"aot", "root.mox", "--target", kHere, "-o", "lib"}).code == 0);
+  CHECK(contains(read_file(shop.path("lib/root.h")), "x; /* x[S], >= 0; count: S */"));
+  CHECK(contains(read_file(shop.path("lib/root.h")), "This is not checked"));
+  CHECK(contains(shop.moxie({"aot", "describe", "lib"}).out, "input  x[S]: f32 >= 0\n"));
+  write_safetensors(shop.path("x.safetensors"),
+                    {{{"x", make_host_tensor(DType::f32, {2}, std::vector<double>{3, -0.75})}}, {}});
+  const std::vector<std::string> run = {"aot", "run", "lib", "--in", "x.safetensors", "--out", "y.safetensors"};
+  check_refused(shop.moxie(run), 1, "x[1] = -0.75, but x is declared >= 0");
+  CHECK(shop.moxie(run, "MOXIE_CHECK_INPUTS=off ").code == 0);
+  CHECK(to_doubles(read_safetensors(shop.path("y.safetensors")).tensors.at("y")) == std::vector<double>{2, 0.5});
+}
+
 TEST_CASE("the library of a GPN layer is small, and ready at once") {
   const Workshop shop;
   CHECK(shop.moxie({"aot", "gpn.first_layer", "--dim", "M=16,N=50,R=14", "--grad", "mean,variance", "--target",

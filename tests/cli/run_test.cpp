@@ -175,6 +175,19 @@ TEST_CASE("what is wrong with files and tensors is said") {
   CHECK_FALSE(std::filesystem::exists(shop.path("out.st")));
 }
 
+TEST_CASE("values outside a declared domain are taken where the check is turned off") {
+  const Workshop shop;
+  write_inputs(shop);
+  TensorFile file = read_safetensors(shop.path("in.st"));
+  file.tensors["w"] = tensor({3}, {1, -0.5, 2});
+  write_safetensors(shop.path("in.st"), file);
+  const char* message = "in.st: w[1] = -0.5, but w is declared > 0";
+  check_failure(shop.moxie(kRun), 1, message);
+  check_failure(shop.moxie(kRun, "MOXIE_CHECK_INPUTS=on "), 1, message);
+  CHECK(shop.moxie(kRun, "MOXIE_CHECK_INPUTS=off ").code == 0);
+  CHECK(to_doubles(read_safetensors(shop.path("out.st")).tensors.at("y"))[0] == doctest::Approx(1 - 2 + 18));
+}
+
 /// The inputs of an operation: all ones, of these shapes, but for one value everywhere in `changed`.
 TensorFile ones(const std::map<std::string, std::vector<std::int64_t>>& shapes, const std::string& changed,
                 double value) {

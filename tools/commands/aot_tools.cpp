@@ -27,6 +27,7 @@ std::string tensors_text(const aot::Interface& interface, bool outputs) {
     text += fmt::format("\n  {} {}{}: {}", outputs ? "output" : "input ", tensor.name,
                         tensor.shape.empty() ? "" : aot::shape_text(tensor.shape),
                         tensor.dtype == DType::f32 ? "f32" : "f64");
+    if (tensor.domain != ValueDomain::Any) text += " " + to_string(tensor.domain);
   }
   return text;
 }
