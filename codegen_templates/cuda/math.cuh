@@ -117,8 +117,10 @@ __device__ inline T moxie_digamma(T x) {
   for (; x < T(10); x += T(1)) result -= T(1) / x;
   const T y = T(1) / (x * x);
   const T series =
-      y * (T(1.0 / 12) -
-           y * (T(1.0 / 120) - y * (T(1.0 / 252) - y * (T(1.0 / 240) - y * (T(1.0 / 132) - y * (T(691.0 / 32760) - y * T(1.0 / 12)))))));
+      y *
+      (T(1.0 / 12) -
+       y * (T(1.0 / 120) -
+            y * (T(1.0 / 252) - y * (T(1.0 / 240) - y * (T(1.0 / 132) - y * (T(691.0 / 32760) - y * T(1.0 / 12)))))));
   return result + log(x) - T(0.5) / x - series;
 }
 
@@ -137,6 +139,7 @@ __device__ inline T moxie_trigamma(T x) {
   const T y = T(1) / (x * x);
   const T series =
       y * (T(1.0 / 6) -
-           y * (T(1.0 / 30) - y * (T(1.0 / 42) - y * (T(1.0 / 30) - y * (T(5.0 / 66) - y * (T(691.0 / 2730) - y * T(7.0 / 6)))))));
+           y * (T(1.0 / 30) -
+                y * (T(1.0 / 42) - y * (T(1.0 / 30) - y * (T(5.0 / 66) - y * (T(691.0 / 2730) - y * T(7.0 / 6)))))));
   return reflected + sign * (result + (T(1) + T(0.5) / x + series) / x);
 }
