@@ -4,10 +4,6 @@
 
 #include <cmath>
 
-#include "runtime/cpu/host.h"
-#include "runtime/cpu/object_loader.h"
-#include "runtime/cpu/plugin.h"
-
 using namespace moxie;
 using namespace moxie::llvm_ir;
 
@@ -80,16 +76,4 @@ TEST_CASE("constant exponents are multiplied out") {
   CHECK(power_text(-1) == "  %v0 = fdiv contract float 0x3FF0000000000000, %x\n%v0");
   CHECK(power_text(0.5) == "  %v0 = call float @llvm.sqrt.f32(float %x)\n%v0");
   CHECK(power_text(2.5).find("@llvm.fabs") != std::string::npos);
-}
-
-TEST_CASE("ldexp reaches subnormal numbers, zero and infinity") {
-  TextBuilder builder;
-  const Val result = builder.ldexp({Scalar::f32, 1, "%x"}, {Scalar::f32, 1, "%e"});
-  builder.line("ret float " + result.text);
-  const std::string text = "define float @f(float %x, float %e) {\n" + builder.text() + "}\n" + builder.declarations();
-  const LoadedObject object(compile_llvm(text, host_machine()));
-  const auto ldexp = reinterpret_cast<float (*)(float, float)>(object.symbol("f"));
-  for (const float exponent : {-300.0F, -149.0F, -130.0F, -126.0F, -1.0F, 0.0F, 5.0F, 127.0F, 128.0F, 1e9F}) {
-    CHECK(ldexp(1.5F, exponent) == static_cast<float>(std::ldexp(1.5, static_cast<int>(std::fmin(exponent, 1e4F)))));
-  }
 }

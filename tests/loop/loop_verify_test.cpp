@@ -120,6 +120,8 @@ TEST_CASE("nothing that varies between lanes stands where a uniform value must")
        }},
       {"lanes are combined inside the vector loop",
        [](auto& p) { add(p, outer(p).body, ValueType::f32, false, op::CombineLanes{ReduceKind::Sum, 0}); }},
+      {"lanes are combined by log-sum-exp, which is expanded before lowering",
+       [](auto& p) { add(p, p.body, ValueType::f32, false, op::CombineLanes{ReduceKind::LogSumExp, 0}); }},
       {"K is uniform and v0 varies between lanes",
        [](auto& p) {
          p.arrays = {{"K", DType::f32, {1}, false}};

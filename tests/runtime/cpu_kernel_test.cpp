@@ -89,18 +89,6 @@ TEST_CASE("reductions over lanes leave out the lanes beyond the range") {
   }
 }
 
-TEST_CASE("lanes combined by logsumexp") {
-  for (const double largest :
-       {700.0, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()}) {
-    CAPTURE(largest);
-    const auto kernel = CpuKernel::build(reduction(ReduceKind::LogSumExp, largest, "max"), host_machine(), nullptr);
-    Buffers data = {{largest}, {0}};
-    run_kernel(*kernel, reduction(ReduceKind::LogSumExp, largest, "max"), data, {1});
-    if (std::isinf(largest)) CHECK(data[1][0] == largest);
-    if (!std::isinf(largest)) CHECK(data[1][0] == doctest::Approx(largest + std::log(kernel->lanes())));
-  }
-}
-
 TEST_CASE("gathers: strided, reversed, shared by all lanes, and over a dynamic stride") {
   const Affine i = i0(), n = dim("N");
   const auto element_of = [&](std::vector<Affine> shape, std::vector<std::uint32_t> layout,

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 
 #include "compiler/codegen/llvm/kernel_writer.h"
@@ -83,19 +82,8 @@ Val KernelWriter::fold_lanes(std::string_view function, Val value) {
   return value;
 }
 
-Val KernelWriter::log_sum_exp_of_lanes(const Val& value) {
-  const Val largest = fold_lanes("max", value);
-  const Val shifted = ir_.fsub(value, ir_.splat(largest, value.lanes));
-  const Val sum = fold_lanes("+", emit_function(ir_, "exp", {shifted}));
-  const Val result = ir_.fadd(emit_function(ir_, "log", {sum}), largest);
-  const Val infinity = ir_.number(value.type, 1, std::numeric_limits<double>::infinity());
-  // Where the largest is infinite it is the result; its difference from itself would be NaN.
-  return ir_.select(ir_.fcmp("oeq", ir_.unary_intrinsic("fabs", largest), infinity), largest, result);
-}
-
 Val KernelWriter::emit(const Value&, const op::CombineLanes& o) {
   const Val& value = operand(o.value);
-  if (o.kind == ReduceKind::LogSumExp && value.lanes > 1) return log_sum_exp_of_lanes(value);
   return value.lanes == 1 ? value : fold_lanes(folding_function(o.kind), value);
 }
 

@@ -60,7 +60,6 @@ class KernelWriter {
   Val emit(const Value& value, const op::Random& o);
   Val emit(const Value& value, const op::CombineLanes& o);
   Val fold_lanes(std::string_view function, Val value);
-  Val log_sum_exp_of_lanes(const Val& value);
 
   // ---- random numbers (emit_random.cpp) ----
   bool share_blocks(const op::Random& o, int lanes) const;

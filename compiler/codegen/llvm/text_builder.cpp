@@ -130,7 +130,6 @@ Val TextBuilder::intrinsic(std::string_view name, std::initializer_list<Val> arg
   return raw(first.type, first.lanes, fmt::format("call {} {}({})", type_of(first), callee, fmt::join(operands, ", ")));
 }
 
-Val TextBuilder::fma(const Val& a, const Val& b, const Val& c) { return intrinsic("fma", {a, b, c}); }
 Val TextBuilder::unary_intrinsic(std::string_view name, const Val& a) { return intrinsic(name, {a}); }
 Val TextBuilder::binary_intrinsic(std::string_view name, const Val& a, const Val& b) { return intrinsic(name, {a, b}); }
 
@@ -201,28 +200,6 @@ Val TextBuilder::unless_any(const Val& truth, const Val& usual, const std::funct
   line(fmt::format("br label %{0}\n{0}:\n  br label %{1}\n{1}:", end, after));
   return raw(usual.type, usual.lanes,
              fmt::format("phi {} [ {}, %{} ], [ {}, %{} ]", type_of(usual), usual.text, before, value.text, end));
-}
-
-Val TextBuilder::ldexp(const Val& a, const Val& exponent) {
-  // a * 2^h * 2^(e-h) with h = e/2, so that both factors are normal and only the last product rounds. The integer is
-  // read from the mantissa of e + 1.5 * 2^mantissa: no conversion, and none that is undefined for NaN. |e| is limited
-  // to twice the bias, which reaches zero and infinity from any |a| in [0.5, 2).
-  const bool single = a.type == Scalar::f32;
-  const Scalar bits = single ? Scalar::i32 : Scalar::i64;
-  const int mantissa = single ? 23 : 52, bias = single ? 127 : 1023;
-  const double magic = single ? 0x1.8p23 : 0x1.8p52;
-  const std::int64_t magic_bits = single ? std::bit_cast<std::int32_t>(0x1.8p23F) : std::bit_cast<std::int64_t>(magic);
-  const auto real = [&](double value) { return number(a.type, a.lanes, value); };
-  const auto whole = [&](std::int64_t value) { return integer(bits, a.lanes, value); };
-
-  const Val high = real(2 * bias), low = real(-2 * (bias - 1));
-  const Val below = select(fcmp("olt", exponent, high), exponent, high);
-  const Val limited = select(fcmp("ogt", below, low), below, low);
-  const Val shifted = bitcast(fadd(limited, real(magic)), bits);
-  const Val both = binary("add", shifted, whole(2 * bias - magic_bits));  // e + 2 bias
-  const Val half = binary("lshr", both, whole(1));
-  const auto power = [&](const Val& biased) { return bitcast(binary("shl", biased, whole(mantissa)), a.type); };
-  return fmul(fmul(a, power(half)), power(binary("sub", both, half)));
 }
 
 }  // namespace moxie::llvm_ir

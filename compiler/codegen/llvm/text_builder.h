@@ -46,7 +46,6 @@ class TextBuilder {
   Val fmul(const Val& a, const Val& b);
   Val fdiv(const Val& a, const Val& b);
   Val fneg(const Val& a);
-  Val fma(const Val& a, const Val& b, const Val& c);                        // a*b+c, one rounding
   Val unary_intrinsic(std::string_view name, const Val& a);                 // "sqrt", "fabs", "floor", "rint", "trunc"
   Val binary_intrinsic(std::string_view name, const Val& a, const Val& b);  // "copysign", "minnum", "maxnum"
   Val fcmp(std::string_view predicate, const Val& a, const Val& b);
@@ -63,8 +62,6 @@ class TextBuilder {
   Val any(const Val& truth);
   /// `usual`, or `rare()` if a lane of the truth value holds: code behind a branch that is seldom taken.
   Val unless_any(const Val& truth, const Val& usual, const std::function<Val()>& rare);
-  Val ldexp(const Val& a, const Val& exponent);  // a * 2^exponent, exponent integral as floating point of a's type,
-                                                 // result may be subnormal or overflow
   /// Whether scalef() can be used on values like `a`: one instruction, any finite exponent, under- and overflow as they
   /// should be.
   bool has_scalef(const Val& a) const { return avx512_ && a.lanes == (a.type == Scalar::f32 ? 16 : 8); }
