@@ -29,10 +29,12 @@ struct jit_descriptor {
   jit_code_entry* first_entry;
 };
 
-// A debugger stops here to look at the descriptor.
+// A debugger stops here to look at the descriptor. The names are those that debuggers look for.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 [[gnu::weak, gnu::noinline, gnu::used]] void __jit_debug_register_code() { asm volatile("" ::: "memory"); }
 
 [[gnu::weak, gnu::used]] jit_descriptor __jit_debug_descriptor = {1, 0, nullptr, nullptr};
+// NOLINTEND(bugprone-reserved-identifier)
 }
 
 namespace moxie {

@@ -19,13 +19,13 @@ enum moxie_llvm_output { moxie_llvm_object = 0, moxie_llvm_assembly = 1, moxie_l
 
 /// Compiles the text of one module. Returns 0 and, in `data` and `size`, the output; or another number and, in
 /// `message`, the reason. Either is released by moxie_llvm_free(). `opt` is 0 (no optimisation) to 3.
-typedef int moxie_llvm_compile_fn(const char* ir, const char* triple, const char* cpu, const char* features, int opt,
+using moxie_llvm_compile_fn = int(const char* ir, const char* triple, const char* cpu, const char* features, int opt,
                                   int want, void** data, size_t* size, char** message);
-typedef void moxie_llvm_free_fn(void* data);
+using moxie_llvm_free_fn = void(void* data);
 /// "LLVM 19.1.4", never released.
-typedef const char* moxie_llvm_version_fn();
+using moxie_llvm_version_fn = const char*();
 /// The file of the LLVM library that the plugin uses, never released; empty if the loader does not know it.
-typedef const char* moxie_llvm_library_fn();
+using moxie_llvm_library_fn = const char*();
 /// MOXIE_LLVM_ABI of the plugin, never released.
-typedef const char* moxie_llvm_abi_fn();
+using moxie_llvm_abi_fn = const char*();
 }

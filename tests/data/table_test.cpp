@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <string>
 
 #include "tests/data/support.h"
 
@@ -29,9 +30,9 @@ std::vector<std::string> words(const Column& column) {
 }  // namespace
 
 TEST_CASE("separators are found, and may be given") {
-  for (const char* text : {"1,a\n2,b\n", "1;a\n2;b", " 1 a\n\t2\t\tb \n", "1 , a\r\n2 , b\r\n\r\n",
-                           "\xef\xbb\xbf"
-                           "1,a\n2,b\n"}) {
+  const std::string with_mark = std::string("\xef\xbb\xbf") + "1,a\n2,b\n";
+  for (const char* text :
+       {"1,a\n2,b\n", "1;a\n2;b", " 1 a\n\t2\t\tb \n", "1 , a\r\n2 , b\r\n\r\n", with_mark.c_str()}) {
     CAPTURE(text);
     const Table table = parse(text);
     REQUIRE(table.columns.size() == 2);

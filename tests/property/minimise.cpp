@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "compiler/ir/functions.h"
 #include "compiler/rewrite/passes.h"
@@ -63,9 +64,7 @@ Expr replace_node(const Expr& expr, int& position, int& which) {
   if (position-- == 0) {
     const std::vector<Expr> alternatives = simpler(expr);
     if (which >= static_cast<int>(alternatives.size())) return expr;
-    const Expr result = alternatives[static_cast<std::size_t>(which)];
-    which = -1;
-    return result;
+    return alternatives[static_cast<std::size_t>(std::exchange(which, -1))];
   }
   return map_children(expr, [&](const Expr& child) { return replace_node(child, position, which); });
 }

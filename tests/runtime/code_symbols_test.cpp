@@ -30,7 +30,7 @@ struct jit_descriptor {
   std::uint32_t version, action_flag;
   jit_code_entry *relevant_entry, *first_entry;
 };
-extern jit_descriptor __jit_debug_descriptor;
+extern jit_descriptor __jit_debug_descriptor;  // NOLINT(bugprone-reserved-identifier)
 }
 
 namespace {
