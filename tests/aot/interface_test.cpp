@@ -135,7 +135,7 @@ TEST_CASE("what cannot be made is refused") {
   aot::LibraryRequest two = request();
   two.targets = {aot::parse_target("cpu:x86-64"), aot::parse_target("cpu:aarch64")};
   CHECK(failure_of(two).find("processors of two kinds") != std::string::npos);
-  CHECK(failure_of(request("dim N\nindex n:N\ninput x[N]\noutput y[n] = x[n]")).find("N") != std::string::npos);
+  CHECK(failure_of(request("dim N\nindex n:N\ninput x[N]\noutput y[n] = x[n]")).find('N') != std::string::npos);
   CHECK_EQ(failure_of(request("input a.b, a_b\noutput y = a.b + a_b")),
            "a.b and a_b of f are both called a_b in C; rename one of them");
 }

@@ -22,7 +22,7 @@ constexpr const char* kHere = "cpu:x86-64-v3,cpu:x86-64";
 std::string plane(int rows, const std::function<std::string(double, double)>& target) {
   std::string table = "a,b,y\n";
   for (int k = 0; k < rows; ++k) {
-    const double a = k % 10, b = k / 10;
+    const int a = k % 10, b = k / 10;
     table += fmt::format("{},{},{}\n", a, b, target(a, b));
   }
   return table;

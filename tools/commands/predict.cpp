@@ -196,7 +196,8 @@ Work add_predict(OptionParser& parser) {
   auto options = std::make_shared<PredictOptions>();
   parser.add_option("run", options->run, "the folder of a run of `moxie train`").required();
   parser.add_option("--data", options->data,
-                    "the rows: csv:FILE or text:FILE, or the test rows of a set; those of the run's set if not given");
+                    "the rows: a file as --data of `moxie train` names it (csv:FILE, ...), or the test rows of a set; "
+                    "those of the run's set if not given");
   parser.add_option("--data-dir", options->data_dir,
                     "where the data sets lie; needed if the run had them elsewhere than in data/");
   parser.add_option("--out", options->out, "where the predictions go: FILE.csv or FILE.npz");

@@ -123,9 +123,7 @@ void assign(Value& member, const std::string& text) {
     member = text;
   } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
     member.push_back(text);
-  } else if constexpr (std::is_same_v<Value, bool>) {
-    Json::parse(text).get_to(member);
-  } else if constexpr (std::is_unsigned_v<Value>) {
+  } else if constexpr (std::is_unsigned_v<Value> && !std::is_same_v<Value, bool>) {
     if (const Json json = Json::parse(text); json.is_number_unsigned()) return json.get_to(member), void();
     throw UsageError("not a number without sign");
   } else if constexpr (std::is_arithmetic_v<Value>) {

@@ -109,18 +109,20 @@ inline constexpr const char* kTraining = "Training";
 /// Calls visit(group, name, member, help) for every option, in the order of the help text.
 template <class Config, class Visit>
 void visit_fields(Config& c, Visit&& visit) {
-  visit(option_group::kData, "data", c.data, "data set: a name (synthetic, letter, mnist, ...), csv:FILE or text:FILE");
+  visit(option_group::kData, "data", c.data,
+        "data set: a name (synthetic, letter, mnist, ...), csv:FILE, npz:FILE, safetensors:FILE or text:FILE");
   visit(option_group::kData, "data-dir", c.data_dir, "where the data sets lie");
   visit(option_group::kData, "split", c.split, "which division into training and test rows");
   visit(option_group::kData, "validation-share", c.validation_share,
         "part of the training rows that decides about rates and the best model");
   visit(option_group::kData, "train-share", c.train_share, "part of the other training rows that is used");
-  visit(option_group::kData, "target", c.targets, "csv: target columns, by name or number");
-  visit(option_group::kData, "ignore", c.ignored, "csv: columns that are left out");
-  visit(option_group::kData, "categorical", c.categorical, "csv: columns of categories that look like numbers");
+  visit(option_group::kData, "target", c.targets, "csv, npz, safetensors: target columns, by name or number");
+  visit(option_group::kData, "ignore", c.ignored, "csv, npz, safetensors: columns that are left out");
+  visit(option_group::kData, "categorical", c.categorical,
+        "csv, npz, safetensors: columns of categories that look like numbers");
   visit(option_group::kData, "task", c.task,
         "classify or regress, what the data set is made for if not given; sp-gru: predict or reconstruct");
-  visit(option_group::kData, "test-file", c.test_file, "csv and text: test rows");
+  visit(option_group::kData, "test-file", c.test_file, "files: test rows, in another file of the same kind");
   visit(option_group::kModel, "layers", c.layers, "units of the hidden layers, as in 30,15");
   visit(option_group::kModel, "activation", c.activation,
         "mlp: dense.* of `moxie ops`, tanh if not given; probact: activation.* of `moxie ops`, relu if not given");

@@ -51,8 +51,8 @@ double initial_value(const Parameter& parameter, std::size_t element, std::size_
       return std::sqrt(6 / sum) * (2 * uniform_from_word(words[0]) - 1);
     }
     case Initialiser::Kind::He: {
-      const auto rows = static_cast<double>(element_count(parameter.shape) / parameter.shape.back());
-      return std::sqrt(6 / rows) * (2 * uniform_from_word(words[0]) - 1);
+      const std::int64_t rows = element_count(parameter.shape) / parameter.shape.back();
+      return std::sqrt(6 / static_cast<double>(rows)) * (2 * uniform_from_word(words[0]) - 1);
     }
   }
   throw InternalError("a parameter has an unknown initialiser");
@@ -152,10 +152,10 @@ void check_features(const Network& network, const Matrix& x, const Encoding& enc
                   encoding.feature_names().at(at % x.columns), at / x.columns, *refused, to_string(input->domain)));
 }
 
-Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device)
-    : Evaluator(config, encoding, std::move(device), make_network(config, encoding)) {}
+Evaluator::Evaluator(const TrainConfig& config, const Encoding& encoding, const std::shared_ptr<Device>& device)
+    : Evaluator(config, encoding, device, make_network(config, encoding)) {}
 
-Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device,
+Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, const std::shared_ptr<Device>& device,
                      const Network& network)
     : encoding_(std::move(encoding)),
       recalibrate_(config.recalibrate),

@@ -45,7 +45,7 @@ struct Evaluation {
 
 class Evaluator {
  public:
-  Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device);
+  Evaluator(const TrainConfig& config, const Encoding& encoding, const std::shared_ptr<Device>& device);
 
   void set_parameters(const NamedTensors& parameters);
   Prediction predict(const SampleRows& rows, double variance_scale);
@@ -55,7 +55,8 @@ class Evaluator {
   double loss(const SampleRows& rows);
 
  private:
-  Evaluator(const TrainConfig& config, Encoding encoding, std::shared_ptr<Device> device, const Network& network);
+  Evaluator(const TrainConfig& config, Encoding encoding, const std::shared_ptr<Device>& device,
+            const Network& network);
   std::map<std::string, RowValues> run(const SampleRows& rows);
 
   Encoding encoding_;

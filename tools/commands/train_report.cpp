@@ -23,7 +23,7 @@ constexpr double kSecondsBetweenLines = 5;
 constexpr double kSecondsBetweenDrawings = 0.1;
 
 std::string duration(double seconds) {
-  const auto whole = static_cast<long>(std::lround(seconds));
+  const long whole = std::lround(seconds);
   if (whole < 100) return fmt::format("{:.1f} s", seconds);
   if (whole < 3600) return fmt::format("{}:{:02} min", whole / 60, whole % 60);
   return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);

@@ -63,7 +63,7 @@ StepProgram make_step(const TrainConfig& config, const Network& network) {
   return {std::move(step.program), std::move(step.feedback)};
 }
 
-TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device)
+TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, const std::shared_ptr<Device>& device)
     : config_(config),
       data_(data),
       network_(network_for(config, data)),
@@ -173,8 +173,9 @@ void TrainingRun::keep_best(const Evaluation& validation) {
 /// Grows linearly over the first epochs, if asked for.
 double TrainingRun::prior_weight() const {
   const std::size_t rows = data_.train.rows();
-  const auto steps_per_epoch = static_cast<double>((rows + config_.batch - 1) / config_.batch);
-  const double done = static_cast<double>(trainer_.position().step + 1) / (config_.kl_warmup * steps_per_epoch);
+  const std::size_t steps_per_epoch = (rows + config_.batch - 1) / config_.batch;
+  const double warmup = config_.kl_warmup * static_cast<double>(steps_per_epoch);
+  const double done = static_cast<double>(trainer_.position().step + 1) / warmup;
   return std::min(done, 1.0) / static_cast<double>(rows);
 }
 

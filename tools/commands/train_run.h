@@ -35,7 +35,7 @@ StepProgram make_step(const TrainConfig& config, const Network& network);
 class TrainingRun {
  public:
   /// `config` and `data` outlive the run. Compiles the step.
-  TrainingRun(const TrainConfig& config, const Dataset& data, std::shared_ptr<Device> device);
+  TrainingRun(const TrainConfig& config, const Dataset& data, const std::shared_ptr<Device>& device);
 
   /// Takes the run up at a checkpoint.
   void resume(const Checkpoint& checkpoint);
