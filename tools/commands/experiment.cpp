@@ -68,7 +68,7 @@ void check_measurements(const ExperimentChoice& choice, const std::vector<Cell>&
                         const std::vector<Json>& measurements) {
   for (const Json& measured : measurements) {
     const bool same_entry = std::ranges::any_of(cells, [&](const Cell& cell) {
-      return cell.row == measured.at("row") && cell.column == measured.at("column");
+      return Json(cell.row) == measured.at("row") && Json(cell.column) == measured.at("column");
     });
     const Json experiment = measured.value("experiment", Json()), settings = measured.value("settings", Json());
     if (experiment == choice.name && (!same_entry || settings == Json(choice.options.settings))) continue;

@@ -65,7 +65,7 @@ constexpr std::array kTable4 = std::to_array<PublishedFigure>({
     {"GPN covariances", "784x50x50x10", "ratio", 13},
 });
 
-constexpr std::string_view kAll = "";  // every row
+constexpr std::string_view kAll;  // every row
 
 constexpr std::array kRegression = std::to_array<PublishedFigure>({
     {kAll, "bostonHousing", "rmse", 2.90, 0.18},
