@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <map>
 
-#include "compiler/ir/functions.h"
+#include "compiler/ir/index_domain.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
@@ -62,45 +62,46 @@ bool picks_known_steps(const Expr& expr, const Unrolled& unrolled) {
   return picks_known_steps(opened.body, unrolled);
 }
 
-/// The tensors of the scan and those of later definitions that follow its steps; nothing where one of them must stay
-/// whole.
-std::optional<Unrolled> follow(const Program& program, std::uint32_t scan) {
-  Unrolled unrolled;
-  for (const Definition& definition : program.definitions) {
-    if (!definition.scan || definition.scan->number != scan) continue;
-    if (definition.output || !is_arithmetic(definition.body) || !few_steps(definition.axes[0].range))
-      return std::nullopt;
-    unrolled[definition.name] = 0;
-  }
-  for (const Definition& definition : program.definitions) {
-    if (!picks_known_steps(definition.body, unrolled)) return std::nullopt;
-    if (unrolled.contains(definition.name)) continue;
-    const auto axes = step_axes(definition, unrolled);
-    if (axes.empty()) continue;
-    const bool unrolls = axes.size() == 1 && !definition.output && few_steps(definition.axes[axes[0]].range) &&
-                         (!definition.scan || (axes[0] == 0 && is_arithmetic(definition.body)));
-    if (!unrolls) return std::nullopt;
-    unrolled[definition.name] = axes[0];
-  }
-  return unrolled;
+bool is_unrollable_member(const Definition& definition) {
+  return !definition.output && is_arithmetic(definition.body) && few_steps(definition.axes[0].range);
 }
 
-/// The truth of a condition on numbers.
-std::optional<bool> known_truth(const Expr& condition) {
-  std::vector<double> values;
-  for (const Expr& arg : condition->args) {
-    if (arg->kind == NodeKind::Constant)
-      values.push_back(arg->value);
-    else if (arg->kind == NodeKind::IndexValue && arg->affine.is_constant())
-      values.push_back(static_cast<double>(arg->affine.constant()));
-    else if (arg->kind != NodeKind::Call || arg->function->result != ResultType::Truth)
-      return std::nullopt;
-    else if (const auto truth = known_truth(arg))
-      values.push_back(*truth ? 1 : 0);
-    else
-      return std::nullopt;
+/// Adds all definitions of a scan, which take their steps together; false where one of them must stay whole.
+bool add_scan(const Program& program, std::uint32_t scan, Unrolled& unrolled) {
+  for (const Definition& definition : program.definitions) {
+    if (!definition.scan || definition.scan->number != scan) continue;
+    if (!is_unrollable_member(definition)) return false;
+    unrolled[definition.name] = 0;
   }
-  return condition->function->reference(values) != 0;
+  return true;
+}
+
+/// Adds a definition that picks steps of what is unrolled by an axis, with its scan if it has one; false where it must
+/// stay whole.
+bool add_follower(const Program& program, const Definition& definition, Unrolled& unrolled) {
+  if (!picks_known_steps(definition.body, unrolled)) return false;
+  const auto axes = step_axes(definition, unrolled);
+  if (axes.empty()) return true;
+  const auto known = unrolled.find(definition.name);
+  if (known != unrolled.end()) return axes.size() == 1 && axes[0] == known->second;
+  if (axes.size() != 1 || definition.output || !few_steps(definition.axes[axes[0]].range)) return false;
+  if (definition.scan) return axes[0] == 0 && add_scan(program, definition.scan->number, unrolled);
+  unrolled[definition.name] = axes[0];
+  return true;
+}
+
+/// The tensors of the scan and of all that follows its steps; nothing where one of them must stay whole. A scan joins
+/// as a whole: definitions that were passed by may follow it then, so all are asked again.
+std::optional<Unrolled> follow(const Program& program, std::uint32_t scan) {
+  Unrolled unrolled;
+  if (!add_scan(program, scan, unrolled)) return std::nullopt;
+  for (std::size_t known = 0; known != unrolled.size();) {
+    known = unrolled.size();
+    for (const Definition& definition : program.definitions) {
+      if (!add_follower(program, definition, unrolled)) return std::nullopt;
+    }
+  }
+  return unrolled;
 }
 
 class ScanUnroller {
@@ -120,7 +121,7 @@ class ScanUnroller {
     const Definition& leader = program_.definitions[first];
     if (!unrolled_.contains(leader.name)) {
       result_.definitions.push_back(leader);
-      result_.definitions.back().body = expanded(leader.body);
+      result_.definitions.back().body = expanded(leader.body, domain_of(leader));
       return first + 1;
     }
     std::size_t end = first + 1;
@@ -149,7 +150,7 @@ class ScanUnroller {
     one.recomputed = false;
     one.axes.erase(one.axes.begin() + static_cast<std::ptrdiff_t>(axis));
     for (AxisDecl& other : one.axes) other.range = other.range.substitute(lookup);
-    one.body = expanded(substitute(definition.body, replacement));
+    one.body = expanded(substitute(definition.body, replacement), domain_of(one));
     result_.definitions.push_back(std::move(one));
   }
 
@@ -159,14 +160,29 @@ class ScanUnroller {
     return name;
   }
 
-  /// Reads of one step each; sums over steps term by term.
-  Expr expanded(const Expr& expr) {
+  static IndexDomain domain_of(const Definition& definition) {
+    IndexDomain domain({});
+    for (std::uint32_t k = 0; k < definition.axes.size(); ++k)
+      domain.add_range(Symbol::axis(k), definition.axes[k].range);
+    return domain;
+  }
+
+  /// Reads of one step each; sums over steps term by term. What a condition never admits may read steps that do not
+  /// exist, such as the one before the first, and goes.
+  Expr expanded(const Expr& expr, const IndexDomain& domain) {
     if (expr->kind == NodeKind::Access) return read_step(expr);
-    if (expr->kind == NodeKind::Reduce) return expanded_sum(expr);
-    if (is_call(expr, "where")) {
-      if (const auto truth = known_truth(expr->args[0])) return expanded(expr->args[*truth ? 1 : 2]);
-    }
-    return map_children(expr, [&](const Expr& child) { return expanded(child); });
+    if (expr->kind == NodeKind::Reduce) return expanded_sum(expr, domain);
+    if (is_call(expr, "where")) return expanded_where(expr, domain);
+    return map_children(expr, [&](const Expr& child) { return expanded(child, domain); });
+  }
+
+  Expr expanded_where(const Expr& where, const IndexDomain& domain) {
+    const IndexDomain yes = domain.where(where->args[0], true);
+    if (yes.is_empty()) return expanded(where->args[2], domain);
+    const IndexDomain no = domain.where(where->args[0], false);
+    if (no.is_empty()) return expanded(where->args[1], domain);
+    return with_args(where,
+                     {expanded(where->args[0], domain), expanded(where->args[1], yes), expanded(where->args[2], no)});
   }
 
   Expr read_step(const Expr& access) {
@@ -178,17 +194,21 @@ class ScanUnroller {
     return tensor_access(step_name(access->tensor, step), std::move(subscripts));
   }
 
-  Expr expanded_sum(const Expr& sum) {
+  Expr expanded_sum(const Expr& sum, const IndexDomain& domain) {
     const OpenedReduce opened = open(sum);
     bool picks = false;
     visit(opened.body, [&](const Expr& e) {
       const auto found = e->kind == NodeKind::Access ? unrolled_.find(e->tensor) : unrolled_.end();
       picks |= found != unrolled_.end() && e->subscripts[found->second].mentions(opened.index);
     });
-    if (!picks) return reduce(sum->reduce, opened.index, opened.range, expanded(opened.body));
+    if (!picks) {
+      IndexDomain inside = domain;
+      inside.add_range(opened.index, opened.range);
+      return reduce(sum->reduce, opened.index, opened.range, expanded(opened.body, inside));
+    }
     Expr total = constant(0);
     for (std::int64_t k = 0; k < *few_steps(sum->range); ++k) {
-      const Expr term = expanded(substitute(opened.body, {{opened.index, Affine(k)}}));
+      const Expr term = expanded(substitute(opened.body, {{opened.index, Affine(k)}}), domain);
       total = k == 0 ? term : total + term;
     }
     return total;
