@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -285,10 +286,50 @@ bool has_rounds(const Range& range) {
   return extent && extent->is_constant() && extent->constant() > 0;
 }
 
+/// No iterations, whatever the values of dims and outer indices are.
+bool is_known_empty(const Range& range) {
+  const auto is_constant = [](const Bound& bound) { return bound.value.is_constant(); };
+  if (!std::ranges::all_of(range.lows, is_constant) || !std::ranges::all_of(range.highs, is_constant)) return false;
+  const auto ends_before = [&](const Bound& low) {
+    return std::ranges::any_of(range.highs, [&](const Bound& high) {
+      return floor_div(high.value.constant(), high.divisor) < ceil_div(low.value.constant(), low.divisor);
+    });
+  };
+  return std::ranges::any_of(range.lows, ends_before);
+}
+
+/// What a reduction without iterations gives.
+double neutral_value(ReduceKind kind) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  switch (kind) {
+    case ReduceKind::Sum:
+      return 0;
+    case ReduceKind::Product:
+      return 1;
+    case ReduceKind::Min:
+      return infinity;
+    case ReduceKind::Max:
+    case ReduceKind::LogSumExp:
+      break;
+  }
+  return -infinity;
+}
+
+/// Whether it holds an extremum that may be one of no elements, and so infinite, such as the shift of a log-sum-exp.
+/// Times a sum without iterations it would be NaN.
+bool holds_extremum_of_none(const Expr& expr) {
+  bool found = false;
+  visit(expr, [&](const Expr& e) {
+    found |= e->kind == NodeKind::Reduce && std::isinf(neutral_value(e->reduce)) && !has_rounds(e->range);
+  });
+  return found;
+}
+
 /// Whether the expression can be evaluated where the loop over `index` stands, even if that has no rounds.
 bool may_leave(const Expr& expr, Symbol index, const Range& range, const Surroundings* around) {
   if (expr->depends_on(index)) return false;
   if (has_rounds(range)) return true;
+  if (holds_extremum_of_none(expr)) return false;
   bool reads = false;
   visit(expr, [&](const Expr& e) { reads |= e->kind == NodeKind::Access; });
   return !reads || (around && InsideProof(around->program, Inside::Element).holds_within(expr, around->domain));
@@ -338,6 +379,12 @@ Expr make_reduction_sum(Symbol index, const Range& range, const Expr& body, cons
   }
   const auto [inside, outside] = split_by_index(product_of(body), index, range, around);
   if (outside.factors.empty() && outside.coefficient == 1) return plain_sum(index, range, body, around);
+  if (inside.factors.empty() && !outside.factors.empty()) {
+    const Expr rounds = plain_sum(index, range, one(), around);
+    const Expr product = times(make_product(outside), rounds);
+    // Without iterations the sum is 0, also of what is infinite then, such as exp(-max[s](..)); 0 times it is NaN.
+    return has_rounds(range) ? product : call("where", {call(">", {rounds, constant(0)}), product, constant(0)});
+  }
   return times(make_product(outside), plain_sum(index, range, make_product(inside), around));
 }
 
@@ -357,6 +404,7 @@ class Normaliser {
  private:
   Expr compute(const Expr& expr) {
     if (expr->kind == NodeKind::IndexValue) return expand(expr->affine);
+    if (expr->kind == NodeKind::Reduce && is_known_empty(expr->range)) return constant(neutral_value(expr->reduce));
     if (expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Sum) {
       const OpenedReduce opened = open(expr);
       if (!around_) return make_reduction_sum(opened.index, opened.range, apply(opened.body));

@@ -286,6 +286,30 @@ output all[s,n,m] = where(n < m, total[s,n,m], 0)
   CHECK(count_calls(result, "sqrt") == 1);
 }
 
+TEST_CASE("an empty log-sum-exp of something that does not depend on its index stays minus infinity") {
+  for (const std::int64_t count : {0, 1, 3}) {
+    optimised(R"(dim S dynamic, N = 2
+index s:S, k:S, n:N
+input x[N]
+output y[n] = logsumexp[s](x[n])
+output z[n] = sum[s](exp(x[n] - max[k](x[n])))
+)",
+              {{"S", count}, {"N", 2}});
+  }
+}
+
+TEST_CASE("reductions over ranges that end before they begin have the values of none") {
+  const Program result = optimised(R"(dim N = 2, M = 0
+index n:N, m:M
+input x[N]
+output a[n] = sum[i in 5..N](x[n]/(i - i))
+output b[n] = prod[m](x[n]) + max[m](x[n]) + exp(logsumexp[m](x[n]))
+output c[n] = min[i in 3..1](x[n] + i)
+)",
+                                   {{"N", 2}, {"M", 0}});
+  CHECK(!contains(print(result), "sum["));
+}
+
 TEST_CASE("a scan joins the unrolled one that it follows as a whole, whichever of its definitions reads it") {
   const Program result = optimised(R"(dim N, T = 4
 index t:T, n:N
