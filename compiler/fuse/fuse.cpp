@@ -123,6 +123,17 @@ std::optional<Expr> read_in_place(const Kernel& kernel, const Expr& body) {
   return possible ? std::optional(result) : std::nullopt;
 }
 
+/// The most nodes of a body together with what it reads in place. Each definition that joins a kernel is brought into
+/// normal form with all of that, so chains of definitions would take cubic time; code much longer runs out of
+/// registers. (The longest of the formulas that come with moxie, the gradient of an LSTM cell, has 329.)
+constexpr std::size_t kMaxNodes = 500;
+
+std::size_t nodes_in(const Expr& expr) {
+  std::size_t nodes = 0;
+  visit(expr, [&](const Expr&) { ++nodes; });
+  return nodes;
+}
+
 using Group = std::span<const Definition>;
 
 /// Rounds of the longest of its loops; dynamic dims, which count samples, exceed all others.
@@ -341,7 +352,7 @@ class Fuser {
     // A sum over lanes ends after the vector loop, a map stores inside it; both may share the loop.
     SharedLoops shared = in_shared_loops(kernel, adopt(kernel, placed));
     const auto body = read_in_place(kernel, shared.root.body);
-    if (!body) return false;
+    if (!body || nodes_in(*body) > kMaxNodes) return false;
     shared.root.body = *body;
     KernelRoot root = with_inner_loops(kernel, std::move(shared));
     kernel.reduces_vector |= placed.choice.vector == LoopChoice::kReduced;
