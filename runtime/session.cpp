@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
+#include "compiler/ir/verify_definition.h"
 #include "compiler/support/error.h"
 #include "runtime/domain_check.h"
 #include "runtime/switches.h"
@@ -24,6 +26,7 @@ struct SessionTensor {
 
 struct Session::State {
   std::shared_ptr<const Plan> plan;
+  std::optional<Program> right_for_some;  // as written, where accesses are inside their tensors for some dims only
   DimValues given;
   std::shared_ptr<Device> device;
   std::map<DimValues, std::unique_ptr<Executable>> executables;  // by the values of the dynamic dims
@@ -59,7 +62,10 @@ struct Session::State {
         resize(definition.name, definition.dtype, extents_of(plan->program, definition.name, dims));
     }
     auto& executable = executables[dims];
-    if (!executable) executable = device->prepare(plan, dims);
+    if (!executable) {
+      if (right_for_some) verify_for(*right_for_some, dims);
+      executable = device->prepare(plan, dims);
+    }
     current = executable.get();
     shapes_changed = false;
   }
@@ -122,7 +128,9 @@ bool has_checks(const Plan& plan) {
 
 Session::Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device)
     : state_(std::make_unique<State>()) {
-  state_->plan = std::make_shared<const Plan>(make_plan(specialise(program, dims), chosen_checks()));
+  Program specialised = specialise(program, dims);
+  state_->plan = std::make_shared<const Plan>(make_plan(specialised, chosen_checks()));
+  if (!is_right_for_all_dims(specialised)) state_->right_for_some = std::move(specialised);
   state_->given = dims;
   state_->device = std::move(device);
   state_->can_fail = has_checks(*state_->plan);

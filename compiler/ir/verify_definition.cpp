@@ -52,8 +52,8 @@ bool wants_truth(const ScalarFunction& function, std::size_t arg) {
 
 class DefinitionVerifier {
  public:
-  DefinitionVerifier(const Program& program, std::size_t position)
-      : program_(program), position_(position), definition_(program.definitions[position]) {}
+  DefinitionVerifier(const Program& program, std::size_t position, Unproved unproved)
+      : program_(program), position_(position), definition_(program.definitions[position]), unproved_(unproved) {}
 
   void run() {
     Place place{IndexDomain(known_dims(program_)), {}};
@@ -134,10 +134,13 @@ class DefinitionVerifier {
     }
   }
 
-  /// Throws ShapeError with the message unless `affine` >= 0 is proved or depends on dims without values.
+  /// Throws ShapeError with the message unless `affine` >= 0 is proved or, where that is allowed, depends on dims
+  /// without values.
   template <class Message>
   void require(const Place& place, const Affine& affine, Message message) const {
-    if (place.domain.prove_nonnegative(affine) == Proof::Fails) throw ShapeError(where() + message());
+    const Proof proof = place.domain.prove_nonnegative(affine);
+    const bool fails = proof == Proof::Fails || (proof == Proof::Unknown && unproved_ == Unproved::refused);
+    if (fails) throw ShapeError(where() + message());
   }
 
   // ---- Expressions ----
@@ -368,6 +371,7 @@ class DefinitionVerifier {
   const Program& program_;
   std::size_t position_;
   const Definition& definition_;
+  Unproved unproved_;
   std::size_t axes_in_scope_ = 0;
 };
 
@@ -383,6 +387,27 @@ void check_range_form(const Range& range, const std::string& where) {
   }
 }
 
-void verify_definition(const Program& program, std::size_t position) { DefinitionVerifier(program, position).run(); }
+void verify_definition(const Program& program, std::size_t position, Unproved unproved) {
+  DefinitionVerifier(program, position, unproved).run();
+}
+
+bool is_right_for_all_dims(const Program& program) {
+  try {
+    for (std::size_t k = 0; k < program.definitions.size(); ++k) verify_definition(program, k, Unproved::refused);
+  } catch (const ShapeError&) {
+    return false;
+  }
+  return true;
+}
+
+void verify_for(Program program, const DimValues& dims) {
+  for (DimDecl& dim : program.dims) {
+    const auto given = dims.find(dim.name);
+    if (!dim.dynamic || given == dims.end()) continue;
+    dim.value = given->second;
+    dim.dynamic = false;
+  }
+  verify(program);
+}
 
 }  // namespace moxie

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "compiler/ir/program.h"
+#include "compiler/ir/verify_definition.h"
 #include "compiler/support/error.h"
 
 using namespace moxie;
@@ -175,4 +176,17 @@ TEST_CASE("conditions and numbers are not mixed") {
   check_rejects<TypeError>("let y[r] = where(v[r], 1, 0)", {"`v[r]` is a number, but a condition is wanted"});
   check_rejects<TypeError>("let y[r] = where(v[r] > 0 and 1, 1, 0)", {"`1` is a number, but a condition is wanted"});
   check_rejects<TypeError>("let y[r] = where(not v[r], 1, 0)", {"a condition is wanted"});
+}
+
+TEST_CASE("an access that is inside its tensor for some values of a dynamic dim is refused for the others") {
+  const Program program = specialise(parse("dim R, K dynamic\ninput x[R]\noutput y = x[K-2]\n"), {{"R", 3}});
+  CHECK(!is_right_for_all_dims(program));
+  CHECK_NOTHROW(verify_for(program, {{"K", 2}}));
+  CHECK_NOTHROW(verify_for(program, {{"K", 4}}));
+  CHECK_THROWS_AS(verify_for(program, {{"K", 1}}), ShapeError);
+  CHECK_THROWS_AS(verify_for(program, {{"K", 5}}), ShapeError);
+  const Program guarded =
+      specialise(parse("dim R, K dynamic\ninput x[R]\noutput y = where(K >= 2 and K-2 < R, x[K-2], 0)\n"), {{"R", 3}});
+  CHECK(is_right_for_all_dims(guarded));
+  CHECK(is_right_for_all_dims(parse("dim S dynamic\nindex s:S\ninput x[S]\noutput y[s] = x[s]\n")));
 }

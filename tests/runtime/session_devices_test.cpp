@@ -544,3 +544,10 @@ output total[c] = sum[s,i,j](x[s,c,i,j]*randn(0)[s,c,i,j])
     }
   }
 }
+
+TEST_CASE("a session refuses dims for which an access leaves its tensor, before anything runs") {
+  const Program program = parse("dim R, K dynamic\ninput x[R]\noutput y = x[K-2]\n");
+  Session session(program, {{"R", 3}, {"K", 1}}, open_device("interp"));
+  session.set("x", make_host_tensor(DType::f32, {3}, std::vector<double>{1, 2, 3}));
+  CHECK_THROWS_AS(session.run(), ShapeError);
+}
