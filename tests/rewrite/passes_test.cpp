@@ -343,3 +343,17 @@ output y[n] = r[T-1,n]
                                    {{"N", 3}, {"T", 4}});
   CHECK(!contains(print(result), "scan"));
 }
+
+TEST_CASE("a copy in single precision does not part the definitions of a scan") {
+  optimised(R"(dim S dynamic, T dynamic, N = 4
+index s:S, t:T, n:N, m:N, k:N
+input x[S,N,N], v[N,N]
+let w[n,m]: f64 = sum[k](f64(v[n,k])*v[k,m])
+scan t {
+  let a[t,s,n,m] = sum[k](where(t >= 1, b[t-1,s,k,m], x[s,k,m]))
+  let b[t,s,n,m] = tanh(a[t,s,n,m]*w[n,m])
+}
+output y[s,n,m] = b[T-1,s,n,m]
+)",
+            {{"S", 3}, {"T", 3}, {"N", 4}});
+}
