@@ -32,9 +32,6 @@ bool takes_part(const suite::Case& item, const Setting& setting) {
   return item.name != "big" || setting.device == std::string_view("cpu") || setting.device == std::string_view("cuda");
 }
 
-/// Formulas that moxie does not compile yet: they are left out, and the log says so.
-constexpr std::string_view kNotYet[] = {"en_binomial", "en_lotka_volterra", "en_mandelbrot", "ko_softdtw"};
-
 /// What single precision cannot give, as the formula is written: the error that is allowed in place of the suite's.
 struct Shortfall {
   std::string_view formula, size, tensor;
@@ -129,10 +126,6 @@ void check_folder(const std::filesystem::path& folder, const Setting& setting) {
   int compared = 0, count = 0;
   for (const std::filesystem::path& text : suite::formulas(folder)) {
     if (!takes_part(text)) continue;
-    if (std::ranges::find(kNotYet, text.stem().string()) != std::end(kNotYet)) {
-      MESSAGE("not compared: " << text.stem().string() << ": moxie does not compile it yet");
-      continue;
-    }
     const int of_one = check_formula(text, setting, device);
     CAPTURE(text);
     CHECK(of_one > 0);
