@@ -154,7 +154,8 @@ class AlgebraAdjoint {
   }
 
   void right_hand_side(const Expr& bbar, Symbol r) {
-    contributions_.add(builder_.program(), domain_over({r}), substitute(operands_.rhs, {{operands_.row, r}}), bbar);
+    contributions_.add(builder_.program(), domain_over({r}), substitute(operands_.rhs, {{operands_.row, r}}), bbar,
+                       definition_.dtype);
   }
 
   struct Triangle {
@@ -166,7 +167,7 @@ class AlgebraAdjoint {
     domain.nonnegative.insert(domain.nonnegative.end(), triangle.nonnegative.begin(), triangle.nonnegative.end());
     domain.zero = triangle.zero;
     contributions_.add(builder_.program(), domain,
-                       substitute(operands_.matrix, {{operands_.row, r}, {operands_.col, t}}), g);
+                       substitute(operands_.matrix, {{operands_.row, r}, {operands_.col, t}}), g, definition_.dtype);
   }
 
   void symmetric_matrix(const Expr& g, Symbol r, Symbol t) {

@@ -108,7 +108,7 @@ class BodyAdjoint {
 
   void process(const Expr& node, std::size_t scope, const Expr& adjoint) {
     if (node->kind == NodeKind::Access) {
-      contributions_.add(builder_.program(), scopes_[scope].domain, node, adjoint);
+      contributions_.add(builder_.program(), scopes_[scope].domain, node, adjoint, definition_.dtype);
       return;
     }
     if (close(node, scope, adjoint)) return;

@@ -17,7 +17,8 @@ std::vector<Range> axis_ranges(const Program& program, const std::string& tensor
 
 }  // namespace
 
-void Contributions::add(const Program& program, const IterationDomain& domain, const Expr& read, const Expr& adjoint) {
+void Contributions::add(const Program& program, const IterationDomain& domain, const Expr& read, const Expr& adjoint,
+                        DType dtype) {
   if (adjoint->is_constant(0)) return;
   const std::vector<Affine> shape = program.shape_of(read->tensor);
   const KnownRanges known = known_inside(program, shape, axis_ranges(program, read->tensor, shape));
@@ -25,7 +26,8 @@ void Contributions::add(const Program& program, const IterationDomain& domain, c
   for (const Affine& subscript : read->subscripts) {
     equations.push_back({subscript, Symbol::axis(static_cast<std::uint32_t>(equations.size()))});
   }
-  const Expr contribution = gather(invert(domain, equations, known), adjoint);
+  Expr contribution = gather(invert(domain, equations, known), adjoint);
+  if (dtype != program.dtype_of(read->tensor)) contribution = call(to_string(dtype), {contribution});
   const auto [it, first] = sums_.emplace(read->tensor, contribution);
   if (!first) it->second = accumulate(it->second, contribution);
 }

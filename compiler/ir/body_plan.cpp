@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "compiler/ir/functions.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -14,7 +17,7 @@ BodyPlan::BodyPlan(const Definition& definition, const DimValues& dims,
       dims_(dims),
       tensors_(tensors) {
   for (const AxisDecl& axis : definition.axes) axes_.push_back(compile(axis.range));
-  compile(definition.body);
+  compile(definition.body, definition.dtype);
 }
 
 std::size_t BodyPlan::slot(Symbol symbol) const {
@@ -64,11 +67,28 @@ const TensorData* BodyPlan::find_tensor(const Node& node) const {
   return &found->second;
 }
 
-std::size_t BodyPlan::compile(const Expr& expr) {
-  if (const auto it = index_of_.find(expr.get()); it != index_of_.end()) return it->second;
+namespace {
+
+/// The dtype in which the arguments of a node are computed that is itself computed in `dtype`.
+DType argument_dtype(const Expr& expr, DType dtype) {
+  if (expr->kind != NodeKind::Call) return dtype;
+  for (const DType cast : {DType::f32, DType::f64}) {
+    if (expr->function->name == to_string(cast)) return cast;
+  }
+  const auto is_index = [](const Expr& e) { return e->kind == NodeKind::IndexValue || e->kind == NodeKind::Constant; };
+  const bool compares_indices =
+      expr->function->result == ResultType::Truth && std::ranges::all_of(expr->args, is_index);
+  return compares_indices ? DType::f64 : dtype;
+}
+
+}  // namespace
+
+std::size_t BodyPlan::compile(const Expr& expr, DType dtype) {
+  if (const auto it = index_of_.find({expr.get(), dtype}); it != index_of_.end()) return it->second;
   EvaluationStep step;
   step.node = expr.get();
-  for (const Expr& arg : expr->args) step.args.push_back(compile(arg));
+  step.dtype = dtype;
+  for (const Expr& arg : expr->args) step.args.push_back(compile(arg, argument_dtype(expr, dtype)));
   for (const Symbol symbol : expr->free_symbols) {
     if (!symbol.is_dim()) step.depends_on.push_back(slot(symbol));
   }
@@ -79,7 +99,7 @@ std::size_t BodyPlan::compile(const Expr& expr) {
   if (expr->kind == NodeKind::Access) step.tensor = find_tensor(*expr);
   if (expr->kind == NodeKind::LinearAlgebra) step.operands = operand_slots(step);
   steps_.push_back(std::move(step));
-  return index_of_[expr.get()] = steps_.size() - 1;
+  return index_of_[{expr.get(), dtype}] = steps_.size() - 1;
 }
 
 std::vector<std::size_t> BodyPlan::operand_slots(const EvaluationStep& step) const {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -38,6 +37,7 @@ struct EvaluationStep {
   SlotRange range;
   std::size_t bound_slot = 0;
   const TensorData* tensor = nullptr;
+  DType dtype = DType::f32;           // in which it is computed
   std::vector<std::size_t> operands;  // LinearAlgebra: slots on which the whole result depends
 };
 
@@ -54,7 +54,7 @@ class BodyPlan {
   std::size_t slot(Symbol symbol) const;
   SlotAffine compile(const Affine& affine) const;
   SlotRange compile(const Range& range) const;
-  std::size_t compile(const Expr& expr);
+  std::size_t compile(const Expr& expr, DType dtype);
   const TensorData* find_tensor(const Node& node) const;
   std::vector<std::size_t> operand_slots(const EvaluationStep& step) const;
 
@@ -65,7 +65,7 @@ class BodyPlan {
   const std::map<std::string, TensorData>& tensors_;
   std::vector<EvaluationStep> steps_;
   std::vector<SlotRange> axes_;
-  std::unordered_map<const Node*, std::size_t> index_of_;
+  std::map<std::pair<const Node*, DType>, std::size_t> index_of_;
 };
 
 }  // namespace moxie

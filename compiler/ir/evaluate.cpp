@@ -28,10 +28,11 @@ struct RandomState {
 class BodyEvaluator {
  public:
   BodyEvaluator(const Definition& definition, const DimValues& dims, const std::map<std::string, TensorData>& tensors,
-                RandomState random)
+                RandomState random, const Rounding& rounding)
       : definition_(definition),
         plan_(definition, dims, tensors),
         random_(random),
+        rounding_(rounding),
         states_(plan_.steps().size()),
         values_(plan_.slots()),
         stamps_(plan_.slots()) {}
@@ -115,10 +116,12 @@ class BodyEvaluator {
     const EvaluationStep& step = plan_.steps()[index];
     StepState& state = states_[index];
     if (unmoved_since(state.stamp, step.depends_on)) return state.value;
-    state.value = compute(step, state);
+    state.value = round(compute(step, state), step.dtype);
     state.stamp = clock_;
     return state.value;
   }
+
+  double round(double value, DType dtype) const { return rounding_ ? rounding_(value, dtype) : value; }
 
   double compute(const EvaluationStep& step, StepState& state) {
     switch (step.node->kind) {
@@ -178,28 +181,28 @@ class BodyEvaluator {
       move(step.bound_slot, i);
       terms.push_back(value(step.args[0]));
     }
-    return fold(step.node->reduce, terms);
+    return fold(step.node->reduce, terms, step.dtype);
   }
 
-  static double fold(ReduceKind kind, const std::vector<double>& terms) {
+  double fold(ReduceKind kind, const std::vector<double>& terms, DType dtype) const {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     double result = 0;
     switch (kind) {
       case ReduceKind::Sum:
-        for (const double x : terms) result += x;
+        for (const double x : terms) result = round(result + x, dtype);
         return result;
       case ReduceKind::Product:
         result = 1;
-        for (const double x : terms) result *= x;
+        for (const double x : terms) result = round(result * x, dtype);
         return result;
       case ReduceKind::Max:
         return std::accumulate(terms.begin(), terms.end(), -infinity, maximum);
       case ReduceKind::Min:
         return std::accumulate(terms.begin(), terms.end(), infinity, minimum);
       case ReduceKind::LogSumExp: {
-        const double largest = fold(ReduceKind::Max, terms);
+        const double largest = fold(ReduceKind::Max, terms, dtype);
         if (std::isinf(largest)) return largest;
-        for (const double x : terms) result += std::exp(x - largest);
+        for (const double x : terms) result = round(result + std::exp(x - largest), dtype);
         return largest + std::log(result);
       }
     }
@@ -259,6 +262,7 @@ class BodyEvaluator {
   const Definition& definition_;
   const BodyPlan plan_;
   const RandomState random_;
+  const Rounding& rounding_;
   std::vector<StepState> states_;
   std::vector<std::int64_t> values_;   // by slot
   std::vector<std::uint64_t> stamps_;  // by slot: when the index moved last
@@ -318,10 +322,10 @@ void store(const Definition& definition, const Coordinates& element, double valu
 
 /// The definitions of one scan take every step together; a definition by itself takes one.
 void compute_group(std::span<const Definition> group, const DimValues& dims, std::map<std::string, TensorData>& tensors,
-                   RandomState random) {
+                   RandomState random, const Rounding& rounding) {
   for (const Definition& definition : group) tensors.emplace(definition.name, empty_tensor(definition, dims));
   std::deque<BodyEvaluator> bodies;
-  for (const Definition& definition : group) bodies.emplace_back(definition, dims, tensors, random);
+  for (const Definition& definition : group) bodies.emplace_back(definition, dims, tensors, random, rounding);
   const auto store_in = [&](std::size_t k) {
     return [&, k](const Coordinates& element, double value) {
       store(group[k], element, value, tensors.at(group[k].name));
@@ -346,14 +350,16 @@ DimValues known_dims(const Program& program, const DimValues& given) {
 
 }  // namespace
 
+double rounded(double value, DType dtype) { return dtype == DType::f32 ? static_cast<float>(value) : value; }
+
 TensorValues evaluate(const Program& program, const DimValues& given_dims, const TensorValues& inputs,
-                      std::uint64_t seed, std::uint64_t step) {
+                      std::uint64_t seed, std::uint64_t step, const Rounding& rounding) {
   const DimValues dims = known_dims(program, given_dims);
   std::map<std::string, TensorData> tensors;
   for (const InputDecl& input : program.inputs) tensors.emplace(input.name, input_tensor(input, dims, inputs));
   TensorValues results;
   for (const std::span<const Definition> group : groups_of(program)) {
-    compute_group(group, dims, tensors, {seed, step});
+    compute_group(group, dims, tensors, {seed, step}, rounding);
     for (const Definition& definition : group) results[definition.name] = tensors.at(definition.name).values;
   }
   return results;

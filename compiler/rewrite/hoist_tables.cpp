@@ -72,7 +72,7 @@ class TableHoister {
       size *= std::max<std::int64_t>(1, static_cast<std::int64_t>(assumed_extent(range)));
       if (size > kLargestTable) return false;
     }
-    if (expr->kind == NodeKind::Access) return needs_conversion(expr);
+    if (expr->kind == NodeKind::Access) return needs_conversion(expr, scope);
     if (is_call(expr, "+")) return cost(expr) >= kSumWorthATable;
     return cost(expr) >= kWorthATable;
   }
@@ -83,8 +83,8 @@ class TableHoister {
         scope.open, [&](const auto& entry) { return is_long(entry.second) && !expr->depends_on(entry.first); });
   }
 
-  bool needs_conversion(const Expr& expr) const {
-    return user_->dtype == DType::f32 && program_.dtype_of(expr->tensor) == DType::f64;
+  bool needs_conversion(const Expr& expr, const Scope& scope) const {
+    return scope.dtype == DType::f32 && program_.dtype_of(expr->tensor) == DType::f64;
   }
 
   /// In single, whole: all who read the tensor share it.
@@ -92,7 +92,7 @@ class TableHoister {
     std::string& name = converted_[access->tensor];
     if (name.empty()) {
       name = unused_name(program_, access->tensor + ".single");
-      Definition copy{name, user_->dtype, producer.axes, {}, false, producer.line};
+      Definition copy{name, DType::f32, producer.axes, {}, false, producer.line};
       copy.scan = user_->scan;  // to stand before the scan once that is trimmed, and not to part its definitions
       std::vector<Affine> element;
       for (std::uint32_t k = 0; k < producer.axes.size(); ++k) element.emplace_back(Symbol::axis(k));
@@ -106,10 +106,10 @@ class TableHoister {
   std::optional<Expr> make_table(const Expr& expr, const Scope& scope) {
     const Definition* read = expr->kind == NodeKind::Access ? program_.find_definition(expr->tensor) : nullptr;
     if (read && !read->scan) return read_converted(expr, *read);
-    auto table = extract(program_, scope, expr, user_->name + ".table", user_->dtype);
+    auto table = extract(program_, scope, expr, user_->name + ".table", scope.dtype);
     if (!table) return std::nullopt;
     bool in_double = false;
-    visit(expr, [&](const Expr& e) { in_double |= e->kind == NodeKind::Access && needs_conversion(e); });
+    visit(expr, [&](const Expr& e) { in_double |= e->kind == NodeKind::Access && needs_conversion(e, scope); });
     if (in_double && expr->kind != NodeKind::Access) table->definition.body = call("f64", {table->definition.body});
     table->definition.line = user_->line;
     join_scan(*table, *user_);

@@ -8,14 +8,16 @@ namespace moxie {
 
 namespace {
 
-/// f32(...) where everything is computed in single anyway, and f64(...) likewise, say nothing.
-Expr drop_idle_casts(const Expr& expr, DType precision) {
+/// f32(...) where everything is computed in single anyway, or of an element that is single, says nothing; f64(...)
+/// likewise.
+Expr drop_idle_casts(const Program& program, const Expr& expr, DType computed) {
   for (const DType cast : {DType::f32, DType::f64}) {
     if (!is_call(expr, to_string(cast))) continue;
-    const Expr inner = drop_idle_casts(expr->args[0], cast);
-    return cast == precision ? inner : call(to_string(cast), {inner});
+    const Expr inner = drop_idle_casts(program, expr->args[0], cast);
+    const bool is_read = inner->kind == NodeKind::Access && program.dtype_of(inner->tensor) == cast;
+    return cast == computed || is_read ? inner : call(to_string(cast), {inner});
   }
-  return map_children(expr, [&](const Expr& child) { return drop_idle_casts(child, precision); });
+  return map_children(expr, [&](const Expr& child) { return drop_idle_casts(program, child, computed); });
 }
 
 bool has_casts(const Expr& expr) {
@@ -29,7 +31,7 @@ bool has_casts(const Expr& expr) {
 Program normalise_bodies(const Program& program) {
   Program result = program;
   for (Definition& definition : result.definitions) {
-    if (has_casts(definition.body)) definition.body = drop_idle_casts(definition.body, definition.dtype);
+    if (has_casts(definition.body)) definition.body = drop_idle_casts(program, definition.body, definition.dtype);
     Surroundings around{program, IndexDomain({})};
     for (std::uint32_t k = 0; k < definition.axes.size(); ++k)
       around.domain.add_range(Symbol::axis(k), definition.axes[k].range);

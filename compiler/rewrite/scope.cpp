@@ -9,6 +9,7 @@ namespace moxie {
 
 Scope Scope::of(const Definition& definition) {
   Scope scope;
+  scope.dtype = definition.dtype;
   for (std::uint32_t k = 0; k < definition.axes.size(); ++k)
     scope.open.emplace_back(Symbol::axis(k), definition.axes[k].range);
   return scope;
@@ -28,6 +29,12 @@ Scope Scope::with(Symbol symbol, const Range& range) const {
 Scope Scope::where(const Expr& condition) const {
   Scope inner = *this;
   inner.conditions.push_back(condition);
+  return inner;
+}
+
+Scope Scope::in(DType computed) const {
+  Scope inner = *this;
+  inner.dtype = computed;
   return inner;
 }
 
@@ -91,6 +98,18 @@ double largest_tensor(const Program& program) {
   return largest;
 }
 
+namespace {
+
+/// The dtype that f32(...) or f64(...) fixes for what stands inside.
+std::optional<DType> cast_of(const Expr& expr) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    if (is_call(expr, to_string(dtype))) return dtype;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function<Expr(const Expr&, const Scope&)>& f) {
   std::unordered_map<const Node*, std::pair<Expr, Expr>> done;
   const std::function<Expr(const Expr&)> walk = [&](const Expr& e) -> Expr {
@@ -100,6 +119,8 @@ Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function
       const OpenedReduce opened = open(e);
       rebuilt = reduce(e->reduce, opened.index, opened.range,
                        rewrite_bottom_up(opened.body, scope.with(opened.index, opened.range), f));
+    } else if (const auto dtype = cast_of(e); dtype && dtype != scope.dtype) {
+      rebuilt = with_args(e, {rewrite_bottom_up(e->args[0], scope.in(*dtype), f)});
     } else {
       rebuilt = map_children(e, walk);
     }
@@ -161,6 +182,8 @@ Expr rewrite_top_down(const Expr& expr, const Scope& scope,
       const OpenedReduce opened = open(e);
       result = reduce(e->reduce, opened.index, opened.range,
                       rewrite_top_down(opened.body, scope.with(opened.index, opened.range), f));
+    } else if (const auto dtype = cast_of(e); dtype && dtype != scope.dtype) {
+      result = with_args(e, {rewrite_top_down(e->args[0], scope.in(*dtype), f)});
     } else if (is_guard(e)) {
       const Expr& condition = e->args[0];
       result = with_args(e, {condition, rewrite_top_down(e->args[1], scope.where(condition), f),

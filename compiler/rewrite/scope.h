@@ -1,5 +1,5 @@
 #pragma once
-// Scope: the ranges of the symbols that are open around an expression.
+// Scope: the ranges of the symbols that are open around an expression, and the dtype in which it is computed.
 #include <optional>
 #include <vector>
 
@@ -19,11 +19,13 @@ constexpr double kAssumedExtent = 256;
 struct Scope {
   std::vector<std::pair<Symbol, Range>> open;  // outermost first
   std::vector<Expr> conditions;                // on indices, that hold here
+  DType dtype = DType::f32;                    // of the definition, or of the innermost f32(...) or f64(...) around
 
   static Scope of(const Definition& definition);
   const Range* find(Symbol symbol) const;
   Scope with(Symbol symbol, const Range& range) const;
   Scope where(const Expr& condition) const;
+  Scope in(DType computed) const;
 };
 
 /// The largest number of rounds, if it is known: of an extent, or of a range whose bounds are constants once outer

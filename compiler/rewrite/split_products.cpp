@@ -87,6 +87,7 @@ class ProductSplitter {
   /// The sum as a combination of matrix products, if it is one.
   std::optional<Expr> split(const Expr& expr, const Scope& around) {
     const OpenedSum sum = open_sum(expr, around);
+    dtype_ = around.dtype;
     std::vector<Symbol> axes = open_symbols_of(expr, around);
     if (user_.scan) std::erase(axes, Symbol::axis(0));
     const bool is_large = rounds(axes, sum.scope) * rounds(sum.summed, sum.scope) >= kSmallestProduct;
@@ -173,7 +174,7 @@ class ProductSplitter {
   }
 
   bool is_whole_tensor(const Scope& scope, const Expr& expr, std::vector<Symbol> symbols) const {
-    if (expr->kind != NodeKind::Access || program_.dtype_of(expr->tensor) != user_.dtype) return false;
+    if (expr->kind != NodeKind::Access || program_.dtype_of(expr->tensor) != dtype_) return false;
     if (user_.scan && expr->depends_on(Symbol::axis(0))) symbols.insert(symbols.begin(), Symbol::axis(0));
     const std::vector<Affine> shape = program_.shape_of(expr->tensor);
     if (expr->subscripts != std::vector<Affine>(symbols.begin(), symbols.end())) return false;
@@ -198,14 +199,14 @@ class ProductSplitter {
   bool has_one_dtype(const Expr& expr) const {
     bool same = true;
     visit(expr, [&](const Expr& e) {
-      same &= e->kind != NodeKind::Access || program_.dtype_of(e->tensor) == user_.dtype;
+      same &= e->kind != NodeKind::Access || program_.dtype_of(e->tensor) == dtype_;
       same &= !is_call(e, "f32") && !is_call(e, "f64");
     });
     return same;
   }
 
   std::optional<Expr> define(const Scope& scope, const Expr& expr, const char* suffix) {
-    auto part = extract(program_, scope, expr, user_.name + suffix, user_.dtype);
+    auto part = extract(program_, scope, expr, user_.name + suffix, dtype_);
     if (!part) return std::nullopt;
     part->definition.line = user_.line;
     join_scan(*part, user_);
@@ -217,6 +218,7 @@ class ProductSplitter {
   Program& program_;
   std::vector<Definition>& parts_;
   const Definition& user_;
+  DType dtype_ = DType::f32;  // in which the sum is computed
 };
 
 }  // namespace

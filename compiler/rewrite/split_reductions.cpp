@@ -8,19 +8,6 @@
 namespace moxie {
 namespace {
 
-/// Whatever is read along the summed index is single: then the samples are summed in single too, chunk by chunk, and
-/// what follows (the small matrices per unit) stays in double.
-bool sums_singles(const Program& program, const Expr& reduction) {
-  const OpenedReduce opened = open(reduction);
-  bool singles = false;
-  bool doubles = false;
-  visit(opened.body, [&](const Expr& e) {
-    if (e->kind != NodeKind::Access || !e->depends_on(opened.index)) return;
-    (program.dtype_of(e->tensor) == DType::f32 ? singles : doubles) = true;
-  });
-  return singles && !doubles;
-}
-
 bool fits_in_memory(const Definition& user, const Expr& expr, const Scope& scope) {
   int long_axes = 0;
   for (const Symbol symbol : open_symbols_of(expr, scope)) {
@@ -71,8 +58,7 @@ Program split_reductions(const Program& program) {
       const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside &&
                           is_long(expr->range) && fits_in_memory(definition, expr, scope);
       if (!splits) return std::nullopt;
-      const DType dtype = sums_singles(names, expr) ? DType::f32 : definition.dtype;
-      auto part = extract(names, scope, with_guards(expr, scope), definition.name + ".sum", dtype);
+      auto part = extract(names, scope, with_guards(expr, scope), definition.name + ".sum", scope.dtype);
       if (!part) return std::nullopt;
       part->definition.line = definition.line;
       join_scan(*part, definition);
@@ -81,8 +67,6 @@ Program split_reductions(const Program& program) {
       return part->read;
     };
     definition.body = rewrite_top_down(definition.body, Scope::of(definition), split);
-    const bool long_sum = root->kind == NodeKind::Reduce && is_long(root->range);
-    if (long_sum && !definition.output && sums_singles(names, root)) definition.dtype = DType::f32;
     for (Definition& part : before) result.definitions.push_back(std::move(part));
     result.definitions.push_back(std::move(definition));
   }

@@ -36,7 +36,7 @@ class SummandSplitter {
       if (!splits) return std::nullopt;
       const OpenedReduce opened = open(expr);
       auto part = extract(names_, scope.with(opened.index, opened.range), opened.body, definition.name + ".summand",
-                          definition.dtype);
+                          scope.dtype);
       if (!part || !has_long_axis(part->definition) || assumed_size(part->definition.axes) > room_) return std::nullopt;
       part->definition.line = definition.line;
       join_scan(*part, definition);

@@ -56,7 +56,7 @@ class ProgramMaker {
   }
 
   DType dtype() {
-    const DType other = sample_.program.default_dtype == DType::f32 ? DType::f64 : DType::f64;
+    const DType other = sample_.program.default_dtype == DType::f32 ? DType::f64 : DType::f32;
     return random_.chance(15) ? other : sample_.program.default_dtype;
   }
 
