@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -56,15 +57,16 @@ std::optional<Found> first_outside(std::span<const std::byte> values, Element bo
 template <class Element>
 std::optional<Found> first_outside(const ValueDomain& domain, std::span<const std::byte> bytes) {
   const auto bound = static_cast<Element>(domain.bound);
+  constexpr Element largest = std::numeric_limits<Element>::max();
   switch (domain.relation) {
     case ValueDomain::Relation::None:
       return std::nullopt;
     case ValueDomain::Relation::AtLeast:
-      return first_outside(bytes, bound, std::greater_equal<Element>());
+      return first_outside(bytes, bound, [](Element x, Element low) { return x >= low && x <= largest; });
     case ValueDomain::Relation::Above:
-      return first_outside(bytes, bound, std::greater<Element>());
+      return first_outside(bytes, bound, [](Element x, Element low) { return x > low && x <= largest; });
     case ValueDomain::Relation::Below:
-      return first_outside(bytes, bound, std::less<Element>());
+      return first_outside(bytes, bound, [](Element x, Element high) { return x < high && x >= -largest; });
   }
   return std::nullopt;
 }

@@ -26,7 +26,7 @@ struct Placed {
   std::optional<LoopIndex> vector, sample;
 };
 
-Placed place(const Definition& definition, const LoopChoice& choice) {
+Placed place(const Algebra& algebra, const Definition& definition, const LoopChoice& choice) {
   Placed placed;
   placed.choice = choice;
   placed.root.definition = definition;
@@ -62,7 +62,7 @@ Placed place(const Definition& definition, const LoopChoice& choice) {
   }
   // The normal form once more: its order depends on the kinds of symbols, and roots share what is the same node.
   placed.root.body = substitute(body, replacement);
-  if (body->kind != NodeKind::LinearAlgebra) placed.root.body = nest_sums(normalise(placed.root.body));
+  if (body->kind != NodeKind::LinearAlgebra) placed.root.body = nest_sums(algebra, algebra.normalise(placed.root.body));
   return placed;
 }
 
@@ -243,9 +243,10 @@ std::vector<Part*> parts_of(AnyStep& step) {
 class Fuser {
  public:
   Fuser(const Program& program, ProductTensors products)
-      : products_(std::move(products)), choices_(choose_loops(program, products_)) {
-    fused_.program = transpose_gathers(program, products_, choices_);
-  }
+      : products_(std::move(products)),
+        choices_(choose_loops(program, products_)),
+        fused_{transpose_gathers(program, products_, choices_), {}, {}},
+        algebra_(fused_.program) {}
 
   FusedProgram run() {
     for (const Group& group : in_fusing_order(fused_.program, products_)) {
@@ -271,7 +272,7 @@ class Fuser {
       fused_.steps.emplace_back(std::move(*product));
       return;
     }
-    const Placed placed = place(definition, choices_.at(definition.name));
+    const Placed placed = place(algebra_, definition, choices_.at(definition.name));
     choose_layout(placed);
     std::size_t first = 0;  // no step before this one may hold the definition
     for (const std::string& name : tensors_read(placed.root.body)) {
@@ -320,7 +321,7 @@ class Fuser {
       steps.emplace_back(std::move(*product));
       return steps.size() - 1;
     }
-    const Placed placed = place(definition, choices_.at(definition.name));
+    const Placed placed = place(algebra_, definition, choices_.at(definition.name));
     choose_layout(placed);
     std::size_t first = 0;
     for (const std::string& name : read_at_step(definition)) {
@@ -342,7 +343,7 @@ class Fuser {
            });
   }
 
-  static bool join(Kernel& kernel, const Placed& placed) {
+  bool join(Kernel& kernel, const Placed& placed) const {
     if (!same_loop(kernel.vector, placed.vector) || !same_loop(kernel.sample, placed.sample)) return false;
     // Sums over lanes and sums over samples are kept in different places.
     if (placed.choice.vector == LoopChoice::kReduced && sums_over(kernel, kernel.sample)) return false;
@@ -350,11 +351,11 @@ class Fuser {
     if (is_linear_algebra(placed.root) || is_linear_algebra(kernel.roots.front())) return join_factor(kernel, placed);
     if (!placed.vector) return false;
     // A sum over lanes ends after the vector loop, a map stores inside it; both may share the loop.
-    SharedLoops shared = in_shared_loops(kernel, adopt(kernel, placed));
+    SharedLoops shared = in_shared_loops(algebra_, kernel, adopt(kernel, placed));
     const auto body = read_in_place(kernel, shared.root.body);
     if (!body || nodes_in(*body) > kMaxNodes) return false;
     shared.root.body = *body;
-    KernelRoot root = with_inner_loops(kernel, std::move(shared));
+    KernelRoot root = with_inner_loops(algebra_, kernel, std::move(shared));
     kernel.reduces_vector |= placed.choice.vector == LoopChoice::kReduced;
     kernel.roots.push_back(std::move(root));
     return true;
@@ -415,6 +416,7 @@ class Fuser {
   const ProductTensors products_;
   std::map<std::string, LoopChoice> choices_;
   FusedProgram fused_;
+  const Algebra algebra_;
   std::map<std::string, std::size_t> where_;
 };
 

@@ -16,8 +16,8 @@ struct SumOfProduct {
   Product product;
 };
 
-std::optional<SumOfProduct> open_sum(const Definition& definition) {
-  SumOfProduct sum{1, Scope::of(definition), {}, product_of(definition.body)};
+std::optional<SumOfProduct> open_sum(const Algebra& algebra, const Definition& definition) {
+  SumOfProduct sum{1, Scope::of(definition), {}, algebra.product_of(definition.body)};
   while (sum.product.factors.size() == 1 && sum.product.factors[0].power == 1) {
     const Expr nested = sum.product.factors[0].base;
     if (nested->kind != NodeKind::Reduce || nested->reduce != ReduceKind::Sum) break;
@@ -25,7 +25,7 @@ std::optional<SumOfProduct> open_sum(const Definition& definition) {
     sum.coefficient *= sum.product.coefficient;
     sum.scope = sum.scope.with(opened.index, opened.range);
     sum.summed.push_back(opened.index);
-    sum.product = product_of(opened.body);
+    sum.product = algebra.product_of(opened.body);
   }
   sum.coefficient *= sum.product.coefficient;
   return sum.summed.empty() ? std::nullopt : std::optional(std::move(sum));
@@ -103,8 +103,10 @@ bool is_dense(const AxisDecl& axis) { return axis.range.as_extent() == axis.exte
 
 std::optional<MatrixProduct> match_matrix_product(const Program& program, const Definition& definition) {
   if (!std::ranges::all_of(definition.axes, is_dense)) return std::nullopt;
-  const auto sum = open_sum(definition);
-  if (!sum || sum->product.factors.size() != 2 || rounds(sum->scope, definition) < kSmallestProduct)
+  const auto sum = open_sum(Algebra(program), definition);
+  // A BLAS does not read what it multiplies by 0, and so would lose a NaN.
+  if (!sum || sum->coefficient == 0 || sum->product.factors.size() != 2 ||
+      rounds(sum->scope, definition) < kSmallestProduct)
     return std::nullopt;
   auto left = as_matrix(program, sum->product.factors[0], definition, *sum);
   auto right = as_matrix(program, sum->product.factors[1], definition, *sum);

@@ -38,7 +38,7 @@ Expr sum_over(const LoopIndex& loop, const Expr& body) {
 }
 
 /// sum[outer](sum[inner](product)), each factor in the outermost sum that it depends on.
-Expr nested(const LoopIndex& outer, const LoopIndex& inner, const Product& product) {
+Expr nested(const Algebra& algebra, const LoopIndex& outer, const LoopIndex& inner, const Product& product) {
   Product outside{product.coefficient, {}};
   Product middle;
   Product inside;
@@ -47,8 +47,9 @@ Expr nested(const LoopIndex& outer, const LoopIndex& inner, const Product& produ
     const bool out = factor.base->depends_on(outer.symbol);
     (in ? inside : out ? middle : outside).factors.push_back(factor);
   }
-  const Expr sum = sum_over(outer, times(make_product(middle), sum_over(inner, make_product(inside))));
-  return times(make_product(outside), sum);
+  const Expr sum =
+      sum_over(outer, algebra.times(algebra.make_product(middle), sum_over(inner, algebra.make_product(inside))));
+  return algebra.times(algebra.make_product(outside), sum);
 }
 
 /// What stands in a sum without rounds need not exist, and so must not leave it.
@@ -59,33 +60,35 @@ bool may_be_empty(const Range& range) {
 
 /// Exponentials that a loop over `index` computes from round to round by multiplication: their exponents grow evenly.
 std::ptrdiff_t progressions_in(const Product& product, Symbol index) {
+  const Algebra reals = Algebra::of_reals();
   const auto grows_evenly = [&](const Factor& factor) {
     if (!is_call(factor.base, "exp")) return false;
     const Expr& exponent = factor.base->args[0];
     const Expr next = substitute(exponent, {{index, Affine(index) + Affine(1)}});
-    return !normalise(plus(next, scaled(exponent, -1)))->depends_on(index);
+    return !reals.normalise(reals.plus(next, reals.scaled(exponent, -1)))->depends_on(index);
   };
   return std::ranges::count_if(product.factors, grows_evenly);
 }
 
 /// Whether the sum over `a` is better the outer one. Otherwise equal sums are made the same: the normal form depends on
 /// the order of the indices too.
-bool goes_outside(const LoopIndex& a, const LoopIndex& b, const Product& coupling) {
+bool goes_outside(const Algebra& algebra, const LoopIndex& a, const LoopIndex& b, const Product& coupling) {
   const std::ptrdiff_t in_a = progressions_in(coupling, a.symbol), in_b = progressions_in(coupling, b.symbol);
   if (in_a != in_b) return in_a < in_b;
-  return precedes(normalise(nested(a, b, coupling)), normalise(nested(b, a, coupling)));
+  return precedes(algebra.normalise(nested(algebra, a, b, coupling)),
+                  algebra.normalise(nested(algebra, b, a, coupling)));
 }
 
-std::optional<Expr> nest_sum(const Expr& expr) {
+std::optional<Expr> nest_sum(const Algebra& algebra, const Expr& expr) {
   if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::Sum) return std::nullopt;
   const OpenedReduce first = open(expr);
-  Product product = product_of(first.body);
+  Product product = algebra.product_of(first.body);
   const auto found = find_sum(product.factors, first.index);
   if (found == product.factors.end()) return std::nullopt;
   const OpenedReduce second = open(found->base);
   if (may_be_empty(first.range) || may_be_empty(second.range)) return std::nullopt;
   product.factors.erase(found);
-  const Product inner = product_of(second.body);
+  const Product inner = algebra.product_of(second.body);
   product.coefficient *= inner.coefficient;
   product.factors.insert(product.factors.end(), inner.factors.begin(), inner.factors.end());
 
@@ -93,8 +96,8 @@ std::optional<Expr> nest_sum(const Expr& expr) {
   const LoopIndex t{second.index, second.range, {}};
   const Product coupling = factors_with(product, r.symbol, t.symbol);
   if (coupling.factors.empty()) return std::nullopt;
-  if (!goes_outside(t, r, coupling)) return std::nullopt;
-  return normalise(nested(t, r, product));
+  if (!goes_outside(algebra, t, r, coupling)) return std::nullopt;
+  return algebra.normalise(nested(algebra, t, r, product));
 }
 
 // ---- Loops in common ----
@@ -148,14 +151,14 @@ struct Opened {
   Product summand;
 };
 
-Opened open_sums(const KernelRoot& root) {
-  Opened opened{root.locals, product_of(root.body)};
+Opened open_sums(const Algebra& algebra, const KernelRoot& root) {
+  Opened opened{root.locals, algebra.product_of(root.body)};
   if (root.accumulate != ReduceKind::Sum) return opened;
   for (auto sum = find_sum(opened.summand.factors, {}); sum != opened.summand.factors.end();
        sum = find_sum(opened.summand.factors, {})) {
     const OpenedReduce inner = open(sum->base);
     opened.summand.factors.erase(sum);
-    const Product body = product_of(inner.body);
+    const Product body = algebra.product_of(inner.body);
     opened.summand.coefficient *= body.coefficient;
     opened.summand.factors.insert(opened.summand.factors.end(), body.factors.begin(), body.factors.end());
     opened.loops.push_back({inner.index, inner.range, {}});
@@ -205,11 +208,12 @@ class LoopMatcher {
   std::vector<std::size_t> chosen_;  // for each of the wanted loops
 };
 
-SharedLoops placed(const KernelRoot& root, const Opened& opened, const LoopMatcher& matcher, const Loops& prefix) {
+SharedLoops placed(const Algebra& algebra, const KernelRoot& root, const Opened& opened, const LoopMatcher& matcher,
+                   const Loops& prefix) {
   SharedLoops shared{root, {}};
   const Replacement names = matcher.names(prefix);
   shared.root.locals = prefix;
-  shared.root.body = substitute(make_product(opened.summand), names);
+  shared.root.body = substitute(algebra.make_product(opened.summand), names);
   for (Affine& subscript : shared.root.subscripts) subscript = renamed(subscript, names);
   for (std::size_t k = 0; k < opened.loops.size(); ++k) {
     if (matcher.is_chosen(k)) continue;
@@ -228,49 +232,49 @@ bool is_computed(const Kernel& kernel, const Expr& double_sum) {
 }
 
 /// Axes first, or two loops in that order in which the kernel already computes the factors that depend on both.
-void order(const Kernel& kernel, const KernelRoot& root, Loops& loops) {
+void order(const Algebra& algebra, const Kernel& kernel, const KernelRoot& root, Loops& loops) {
   std::ranges::stable_partition(loops, [&](const LoopIndex& loop) { return is_axis(root, loop); });
   if (loops.size() != 2) return;
-  const Product coupling = factors_with(product_of(root.body), loops[0].symbol, loops[1].symbol);
+  const Product coupling = factors_with(algebra.product_of(root.body), loops[0].symbol, loops[1].symbol);
   if (coupling.factors.empty()) return;
   const auto known = [&](const LoopIndex& a, const LoopIndex& b) {
-    return is_computed(kernel, normalise(nested(a, b, coupling)));
+    return is_computed(kernel, algebra.normalise(nested(algebra, a, b, coupling)));
   };
   if (!known(loops[0], loops[1]) && known(loops[1], loops[0])) std::swap(loops[0], loops[1]);
 }
 
 }  // namespace
 
-Expr nest_sums(const Expr& expr) {
-  return rewrite_bottom_up(expr, {}, [](const Expr& e, const Scope&) { return nest_sum(e).value_or(e); });
+Expr nest_sums(const Algebra& algebra, const Expr& expr) {
+  return rewrite_bottom_up(expr, {}, [&](const Expr& e, const Scope&) { return nest_sum(algebra, e).value_or(e); });
 }
 
-SharedLoops in_shared_loops(const Kernel& kernel, const KernelRoot& root) {
-  const Opened opened = open_sums(root);
+SharedLoops in_shared_loops(const Algebra& algebra, const Kernel& kernel, const KernelRoot& root) {
+  const Opened opened = open_sums(algebra, root);
   LoopMatcher matcher(opened.loops);
   for (std::size_t count = opened.loops.size(); count > 0; --count) {
     for (const KernelRoot& host : kernel.roots) {
       if (host.accumulate || host.locals.size() < count) continue;
       const Loops prefix(host.locals.begin(), host.locals.begin() + static_cast<std::ptrdiff_t>(count));
-      if (matcher.match(prefix)) return placed(root, opened, matcher, prefix);
+      if (matcher.match(prefix)) return placed(algebra, root, opened, matcher, prefix);
     }
   }
   return {root, {}};
 }
 
-KernelRoot with_inner_loops(const Kernel& kernel, SharedLoops shared) {
+KernelRoot with_inner_loops(const Algebra& algebra, const Kernel& kernel, SharedLoops shared) {
   KernelRoot root = std::move(shared.root);
-  root.body = normalise(root.body);
-  order(kernel, root, shared.inner);
+  root.body = algebra.normalise(root.body);
+  order(algebra, kernel, root, shared.inner);
   const auto last_axis = std::ranges::find_if(shared.inner.rbegin(), shared.inner.rend(),
                                               [&](const LoopIndex& loop) { return is_axis(root, loop); });
   const auto sums = last_axis.base();
   root.locals.insert(root.locals.end(), shared.inner.begin(), sums);
   for (auto loop = shared.inner.end(); loop != sums;) {
     --loop;
-    root.body = make_reduction_sum(loop->symbol, loop->range, root.body);
+    root.body = algebra.make_reduction_sum(loop->symbol, loop->range, root.body);
   }
-  root.body = nest_sums(normalise(root.body));
+  root.body = nest_sums(algebra, algebra.normalise(root.body));
   return root;
 }
 

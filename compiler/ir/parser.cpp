@@ -34,20 +34,21 @@ class ProgramParser {
     if (tokens_.at("recompute"))
       tokens_.fail<ParseError>(tokens_.peek(), "`recompute` stands outside of a scan",
                                "here write let; in scans, what is recomputed is not kept from step to step");
-    static constexpr std::array<Statement, 7> statements = {{{"dim", &ProgramParser::dims},
+    static constexpr std::array<Statement, 8> statements = {{{"dim", &ProgramParser::dims},
                                                              {"index", &ProgramParser::indices},
                                                              {"input", &ProgramParser::inputs},
                                                              {"let", &ProgramParser::let},
                                                              {"output", &ProgramParser::output},
                                                              {"scan", &ProgramParser::scan},
-                                                             {"dtype", &ProgramParser::default_dtype}}};
+                                                             {"dtype", &ProgramParser::default_dtype},
+                                                             {"precision", &ProgramParser::precision}}};
     const auto it = std::ranges::find_if(statements, [&](const Statement& s) { return tokens_.at(s.word); });
     if (it == statements.end()) {
       const std::string similar =
-          did_you_mean(tokens_.peek().text, {"dim", "index", "input", "let", "output", "scan", "dtype"});
-      tokens_.fail_expected("a statement", similar.empty()
-                                               ? "a line starts with dim, index, input, let, output, scan or dtype"
-                                               : similar);
+          did_you_mean(tokens_.peek().text, {"dim", "index", "input", "let", "output", "scan", "dtype", "precision"});
+      tokens_.fail_expected(
+          "a statement",
+          similar.empty() ? "a line starts with dim, index, input, let, output, scan, dtype or precision" : similar);
     }
     tokens_.next();
     (this->*it->read)();
@@ -69,11 +70,26 @@ class ProgramParser {
     return [this](const Token& name) { return names_.resolve_dim(program_, name); };
   }
 
-  void default_dtype() {
+  /// What holds for the whole program comes before all declarations.
+  void check_first(std::string_view word) {
     const bool first =
         program_.dims.empty() && program_.indices.empty() && program_.inputs.empty() && program_.definitions.empty();
-    if (!first) tokens_.fail<ParseError>(tokens_.peek(), "`dtype` must be the first statement", "move it to the top");
+    if (!first)
+      tokens_.fail<ParseError>(tokens_.peek(), fmt::format("`{}` must be the first statement", word),
+                               "move it to the top");
+  }
+
+  void default_dtype() {
+    check_first("dtype");
     program_.default_dtype = dtype();
+  }
+
+  void precision() {
+    check_first("precision");
+    const auto named = precision_named(tokens_.peek().text);
+    if (!named) tokens_.fail_expected("`strict` or `fast`");
+    tokens_.next();
+    program_.precision = *named;
   }
 
   DType dtype() {

@@ -85,6 +85,7 @@ std::string print(const Program& program) {
   std::string text;
   if (!program.name.empty()) text += "# " + program.name + "\n";
   if (program.default_dtype != DType::f32) text += fmt::format("dtype {}\n", to_string(program.default_dtype));
+  if (program.precision != Precision::Strict) text += fmt::format("precision {}\n", to_string(program.precision));
   append_list(text, "dim", texts(program.dims, dim_text));
   append_list(text, "index", texts(program.indices, index_text));
   append_list(text, "input", texts(program.inputs, [&](const InputDecl& input) { return input_text(input, program); }));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/ir/expr.h"
+#include "compiler/ir/precision.h"
 #include "compiler/ir/value_domain.h"
 
 namespace moxie {
@@ -97,6 +98,7 @@ struct Program {
 
   std::string name;
   DType default_dtype = DType::f32;
+  Precision precision = Precision::Strict;
   std::vector<DimDecl> dims;
   std::vector<IndexDecl> indices;
   std::vector<InputDecl> inputs;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 
 namespace moxie {
 namespace {
@@ -26,6 +27,7 @@ std::string to_string(const ValueDomain& domain) {
 }
 
 bool admits(const ValueDomain& domain, double value) {
+  if (domain.relation != Relation::None && !std::isfinite(value)) return false;
   switch (domain.relation) {
     case Relation::None:
       return true;

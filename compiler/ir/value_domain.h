@@ -30,7 +30,7 @@ std::span<const ValueDomain::Relation> value_relations();
 std::string_view comparison(ValueDomain::Relation relation);
 /// ">= 0"; empty for Any.
 std::string to_string(const ValueDomain& domain);
-/// NaN is admitted by Any alone.
+/// NaN and infinities are admitted by Any alone.
 bool admits(const ValueDomain& domain, double value);
 
 }  // namespace moxie

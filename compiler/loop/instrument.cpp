@@ -103,6 +103,7 @@ LoweredKernel inspect(const FusedProgram& fused, const std::string& tensor, cons
   LoweredKernel kernel;
   LoopProgram& program = kernel.program;
   program.name = kernel_name("check." + tensor);
+  program.precision = fused.program.precision;
   program.comments = {"checks " + tensor};
   const Definition* definition = fused.program.find_definition(tensor);
   kernel.in_scan = definition && definition->scan;

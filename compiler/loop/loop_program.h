@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "compiler/ir/expr.h"
+#include "compiler/ir/precision.h"
 
 namespace moxie {
 
@@ -188,8 +189,9 @@ struct CheckDecl {
 
 struct LoopProgram {
   std::string name;
-  std::vector<std::string> arguments;  // names of the integer arguments, in the order in which a call passes them
-  std::vector<BufferDecl> buffers;     // in the order in which a call passes them
+  Precision precision = Precision::Strict;  // of the Program: texts of code name it, and so do the keys of caches
+  std::vector<std::string> arguments;       // names of the integer arguments, in the order in which a call passes them
+  std::vector<BufferDecl> buffers;          // in the order in which a call passes them
   std::vector<ArrayDecl> arrays;
   std::vector<VarDecl> vars;
   std::vector<Value> values;

@@ -64,6 +64,7 @@ class KernelLowering {
   void declare() {
     LoopProgram& program = result_.program;
     program.name = kernel_name(kernel_.name);
+    program.precision = fused_.program.precision;
     result_.in_scan = kernel_.roots.front().definition.scan.has_value();
     std::set<std::string> read;
     for (const KernelRoot& root : kernel_.roots) {

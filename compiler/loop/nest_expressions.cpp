@@ -180,7 +180,7 @@ ValueId NestBuilder::emit_call_node(const Expr& expr, ValueType type) {
   }
   if (is_call(expr, "exp") && (is_call(expr->args[0], "*") || is_call(expr->args[0], "neg"))) {
     // A product is rounded anyway: the factor log2(e) joins the part of it that stays fixed in the loop.
-    const Expr exponent = scaled(expr->args[0], std::numbers::log2e);
+    const Expr exponent = Algebra(source_).scaled(expr->args[0], std::numbers::log2e);
     alive_.push_back(exponent);
     count_factors(exponent);
     return place_call(function("exp2"), {emit(exponent, type)}, type);
@@ -212,7 +212,7 @@ std::optional<ValueId> NestBuilder::emit_progression(const Expr& exponential, Va
                                               [&](const Frame& frame) { return exponential->depends_on(frame.index); });
   if (innermost == frames_.rend() - 1 || innermost->traits.vector || innermost->traits.parallel) return std::nullopt;
   const auto depth = static_cast<std::size_t>(frames_.rend() - innermost) - 1;
-  const auto progression = progression_of(exponential, frames_[depth].index, frames_[depth].range, type);
+  const auto progression = progression_of(exponential, frames_[depth].index, frames_[depth].range, type, source_);
   if (!progression) return std::nullopt;
   alive_.insert(alive_.end(), {progression->first, progression->factor});
   const ValueId first = emit(progression->first, type);

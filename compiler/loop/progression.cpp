@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/bounds.h"
 
 namespace moxie {
 namespace {
@@ -14,66 +15,39 @@ constexpr std::int64_t kFewestRounds = 4, kMostRounds = 64;
 /// Exponents up to here stay far from overflow and from numbers that lose digits.
 double largest_exponent(ValueType type) { return type == ValueType::f32 ? 85 : 700; }
 
-struct Interval {
-  double low = -HUGE_VAL, high = HUGE_VAL;
-};
-
-Interval bounds_of(const Expr& expr);
-
-Interval bounds_of_term(const Term& term) {
-  Interval bounds = term.product->is_constant(1) ? Interval{1, 1} : bounds_of(term.product);
-  bounds.low *= term.coefficient;
-  bounds.high *= term.coefficient;
-  if (term.coefficient < 0) std::swap(bounds.low, bounds.high);
-  return bounds;
+Expr at(const Algebra& algebra, const Expr& expr, Symbol index, const Affine& place) {
+  return algebra.normalise(substitute(expr, {{index, place}}));
 }
-
-/// As far as minima and maxima in the expression tell.
-Interval bounds_of(const Expr& expr) {
-  if (expr->kind == NodeKind::Constant) return {expr->value, expr->value};
-  if (is_call(expr, "min") || is_call(expr, "max")) {
-    const bool minimum = is_call(expr, "min");
-    const Interval a = bounds_of(expr->args[0]);
-    const Interval b = bounds_of(expr->args[1]);
-    return minimum ? Interval{std::min(a.low, b.low), std::min(a.high, b.high)}
-                   : Interval{std::max(a.low, b.low), std::max(a.high, b.high)};
-  }
-  if (!is_call(expr, "+") && !is_call(expr, "*") && !is_call(expr, "neg")) return {};
-  const std::vector<Term> terms = terms_of(expr);
-  if (terms.size() == 1 && terms[0].product == expr) return {};
-  Interval sum{0, 0};
-  for (const Term& term : terms) {
-    const Interval bounds = bounds_of_term(term);
-    sum.low += bounds.low;
-    sum.high += bounds.high;
-  }
-  return sum;
-}
-
-Expr at(const Expr& expr, Symbol index, const Affine& place) { return normalise(substitute(expr, {{index, place}})); }
 
 bool stays_within(const Expr& exponent, double largest) {
   const Interval bounds = bounds_of(exponent);
   return bounds.low >= -largest && bounds.high <= largest;
 }
 
-/// Exponents are monotonous in the index: what holds in the first and the last round holds between them.
-std::optional<Progression> exponential(const Expr& exponent, Symbol index, std::int64_t rounds, ValueType type) {
-  const Expr step = normalise(plus(at(exponent, index, Affine(index) + Affine(1)), scaled(normalise(exponent), -1)));
+/// Exponents are monotonous in the index: what holds in the first and the last round holds between them. Their bounds
+/// say that they are finite or NaN, so that the step may follow from all laws of the reals: the first one keeps a NaN.
+std::optional<Progression> exponential(const Expr& exponent, Symbol index, std::int64_t rounds, ValueType type,
+                                       const Program& source) {
+  const Algebra reals = Algebra::of_reals();
+  const Expr next = at(reals, exponent, index, Affine(index) + Affine(1));
+  const Expr step = reals.normalise(reals.plus(next, reals.scaled(reals.normalise(exponent), -1)));
   if (step->depends_on(index)) return std::nullopt;
-  const Expr first = at(exponent, index, 0);
   const double largest = largest_exponent(type);
-  if (!stays_within(first, largest) || !stays_within(at(exponent, index, rounds - 1), largest)) return std::nullopt;
+  for (const std::int64_t round : {std::int64_t{0}, rounds - 1}) {
+    if (!stays_within(at(reals, exponent, index, round), largest)) return std::nullopt;
+  }
+  const Expr first = at(Algebra(source), exponent, index, 0);
   return Progression{call("exp", {first}), call("exp", {step})};
 }
 
 }  // namespace
 
-std::optional<Progression> progression_of(const Expr& expr, Symbol index, const Range& range, ValueType type) {
+std::optional<Progression> progression_of(const Expr& expr, Symbol index, const Range& range, ValueType type,
+                                          const Program& source) {
   const auto extent = range.as_extent();
   if (!extent || !extent->is_constant() || extent->constant() < kFewestRounds || extent->constant() > kMostRounds)
     return std::nullopt;
-  return exponential(expr->args[0], index, extent->constant(), type);
+  return exponential(expr->args[0], index, extent->constant(), type, source);
 }
 
 }  // namespace moxie

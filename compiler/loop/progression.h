@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "compiler/ir/expr.h"
+#include "compiler/ir/program.h"
 #include "compiler/loop/loop_program.h"
 
 namespace moxie {
@@ -15,6 +16,7 @@ struct Progression {
 
 /// The exponential `expr` in a loop over `index` with `range`, if it is a progression. All rounds must be known to be
 /// within the numbers of `type`: from zero or infinity no factor leads back.
-std::optional<Progression> progression_of(const Expr& expr, Symbol index, const Range& range, ValueType type);
+std::optional<Progression> progression_of(const Expr& expr, Symbol index, const Range& range, ValueType type,
+                                          const Program& source);
 
 }  // namespace moxie

@@ -16,12 +16,12 @@ struct DoubleSum {
   Product weight, kernel;
 };
 
-std::optional<DoubleSum> match(const Expr& expr, const Scope& scope) {
+std::optional<DoubleSum> match(const Algebra& algebra, const Expr& expr, const Scope& scope) {
   if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::Sum) return std::nullopt;
   const OpenedReduce outer = open(expr);
   const auto extent = outer.range.as_extent();
   if (!extent) return std::nullopt;
-  Product all = product_of(outer.body);
+  Product all = algebra.product_of(outer.body);
   const auto inner = std::ranges::find_if(all.factors, [&](const Factor& factor) {
     return factor.power == 1 && factor.base->kind == NodeKind::Reduce && factor.base->reduce == ReduceKind::Sum &&
            factor.base->range == outer.range;
@@ -29,7 +29,7 @@ std::optional<DoubleSum> match(const Expr& expr, const Scope& scope) {
   if (inner == all.factors.end()) return std::nullopt;
   const OpenedReduce opened = open(inner->base);
   all.factors.erase(inner);
-  const Product body = product_of(opened.body);
+  const Product body = algebra.product_of(opened.body);
   all.coefficient *= body.coefficient;
   all.factors.insert(all.factors.end(), body.factors.begin(), body.factors.end());
 
@@ -45,39 +45,41 @@ std::optional<DoubleSum> match(const Expr& expr, const Scope& scope) {
 }
 
 /// The kernel sees r + t only: one sum over j = r + t, whose weights gather the pairs.
-std::optional<Expr> fold_to_midpoints(const DoubleSum& sum) {
+std::optional<Expr> fold_to_midpoints(const Algebra& algebra, const DoubleSum& sum) {
   const Symbol j = Symbol::fresh();
-  const auto kernel = in_sum_of_indices(make_product(sum.kernel), sum.r, sum.t, j);
+  const auto kernel = in_sum_of_indices(algebra, algebra.make_product(sum.kernel), sum.r, sum.t, j);
   if (!kernel) return std::nullopt;
-  const Expr weight = normalise(substitute(make_product(sum.weight), {{sum.t, Affine(j) - Affine(sum.r)}}));
+  const Expr weight =
+      algebra.normalise(substitute(algebra.make_product(sum.weight), {{sum.t, Affine(j) - Affine(sum.r)}}));
   const Range pairs = pairs_on_diagonal(j, sum.extent);
-  const Expr folded = make_reduction_sum(sum.r, pairs, weight);
-  return make_reduction_sum(j, Range::extent(sum.extent * 2 - Affine(1)), times(*kernel, folded));
+  const Expr folded = algebra.make_reduction_sum(sum.r, pairs, weight);
+  return algebra.make_reduction_sum(j, Range::extent(sum.extent * 2 - Affine(1)), algebra.times(*kernel, folded));
 }
 
 /// The kernel is symmetric: half the pairs, with the weights of both.
-std::optional<Expr> fold_to_triangle(const DoubleSum& sum) {
-  const Expr kernel = make_product(sum.kernel);
-  if (kernel->kind == NodeKind::Constant || !is_symmetric(kernel, sum.r, sum.t)) return std::nullopt;
-  const Expr weight = make_product(sum.weight);
-  const Expr both = plus(weight, swapped(weight, sum.r, sum.t));
-  const Expr on_diagonal = normalise(substitute(weight, {{sum.t, Affine(sum.r)}}));
+std::optional<Expr> fold_to_triangle(const Algebra& algebra, const DoubleSum& sum) {
+  const Expr kernel = algebra.make_product(sum.kernel);
+  if (kernel->kind == NodeKind::Constant || !is_symmetric(algebra, kernel, sum.r, sum.t)) return std::nullopt;
+  const Expr weight = algebra.make_product(sum.weight);
+  const Expr both = algebra.plus(weight, swapped(algebra, weight, sum.r, sum.t));
+  const Expr on_diagonal = algebra.normalise(substitute(weight, {{sum.t, Affine(sum.r)}}));
   const Expr diagonal = call("==", {index_value(Affine(sum.r)), index_value(Affine(sum.t))});
-  const Expr folded = times(kernel, call("where", {diagonal, on_diagonal, both}));
-  return make_reduction_sum(sum.r, Range::extent(sum.extent),
-                            make_reduction_sum(sum.t, Range::half_open(sum.r, sum.extent), folded));
+  const Expr folded = algebra.times(kernel, call("where", {diagonal, on_diagonal, both}));
+  return algebra.make_reduction_sum(sum.r, Range::extent(sum.extent),
+                                    algebra.make_reduction_sum(sum.t, Range::half_open(sum.r, sum.extent), folded));
 }
 
 }  // namespace
 
 Program fold_double_sums(const Program& program) {
   Program result = program;
+  const Algebra algebra(program);
   for (Definition& definition : result.definitions) {
-    const auto fold = [](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
-      const auto sum = match(expr, scope);
+    const auto fold = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
+      const auto sum = match(algebra, expr, scope);
       if (!sum) return std::nullopt;
-      if (auto folded = fold_to_midpoints(*sum)) return folded;
-      return fold_to_triangle(*sum);
+      if (auto folded = fold_to_midpoints(algebra, *sum)) return folded;
+      return fold_to_triangle(algebra, *sum);
     };
     definition.body = rewrite_top_down(definition.body, Scope::of(definition), fold);
   }

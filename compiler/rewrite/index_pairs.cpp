@@ -1,20 +1,18 @@
 #include "compiler/rewrite/index_pairs.h"
 
-#include "compiler/rewrite/algebra.h"
-
 namespace moxie {
 
-Expr swapped(const Expr& expr, Symbol a, Symbol b) {
-  return normalise(substitute(expr, {{a, Affine(b)}, {b, Affine(a)}}));
+Expr swapped(const Algebra& algebra, const Expr& expr, Symbol a, Symbol b) {
+  return algebra.normalise(substitute(expr, {{a, Affine(b)}, {b, Affine(a)}}));
 }
 
-bool is_symmetric(const Expr& expr, Symbol a, Symbol b) {
-  return expr->depends_on(a) && expr->depends_on(b) && swapped(expr, a, b) == normalise(expr);
+bool is_symmetric(const Algebra& algebra, const Expr& expr, Symbol a, Symbol b) {
+  return expr->depends_on(a) && expr->depends_on(b) && swapped(algebra, expr, a, b) == algebra.normalise(expr);
 }
 
-std::optional<Expr> in_sum_of_indices(const Expr& expr, Symbol a, Symbol b, Symbol sum) {
+std::optional<Expr> in_sum_of_indices(const Algebra& algebra, const Expr& expr, Symbol a, Symbol b, Symbol sum) {
   if (!expr->depends_on(a) || !expr->depends_on(b)) return std::nullopt;
-  const Expr candidate = normalise(substitute(expr, {{a, Affine(sum) - Affine(b)}}));
+  const Expr candidate = algebra.normalise(substitute(expr, {{a, Affine(sum) - Affine(b)}}));
   return candidate->depends_on(b) ? std::nullopt : std::optional(candidate);
 }
 

@@ -30,8 +30,9 @@ std::vector<Affine> all_axes(const Definition& definition) {
 }
 
 /// Elements (a,b) and (b,a) are equal: keeps b >= a, and reads the other half from it.
-std::optional<Definition> keep_triangle(Definition& definition, const std::string& name) {
-  const auto pair = find_pair(definition, [&](Symbol a, Symbol b) { return is_symmetric(definition.body, a, b); });
+std::optional<Definition> keep_triangle(const Algebra& algebra, Definition& definition, const std::string& name) {
+  const auto pair =
+      find_pair(definition, [&](Symbol a, Symbol b) { return is_symmetric(algebra, definition.body, a, b); });
   if (!pair) return std::nullopt;
   const Symbol a = Symbol::axis(pair->a);
   const Symbol b = Symbol::axis(pair->b);
@@ -48,11 +49,12 @@ std::optional<Definition> keep_triangle(Definition& definition, const std::strin
 }
 
 /// The tensor sees a + b only: one axis takes the place of two.
-std::optional<Definition> keep_diagonals(const Program& program, Definition& definition, const std::string& name) {
+std::optional<Definition> keep_diagonals(const Algebra& algebra, const Program& program, Definition& definition,
+                                         const std::string& name) {
   const Symbol sum = Symbol::fresh();
   std::optional<Expr> body;
   const auto pair = find_pair(definition, [&](Symbol a, Symbol b) {
-    return (body = in_sum_of_indices(definition.body, a, b, sum)).has_value();
+    return (body = in_sum_of_indices(algebra, definition.body, a, b, sum)).has_value();
   });
   if (!pair) return std::nullopt;
   Definition narrow = definition;
@@ -78,14 +80,15 @@ std::optional<Definition> keep_diagonals(const Program& program, Definition& def
 
 Program narrow_definitions(const Program& program) {
   Program result = program;
+  const Algebra algebra(program);
   result.definitions.clear();
   for (Definition definition : program.definitions) {
     const bool is_long_sum = definition.body->kind == NodeKind::Reduce && is_long(definition.body->range);
     std::optional<Definition> narrow;
     if (is_long_sum) {
       const std::string name = unused_name(program, definition.name + ".half");
-      narrow = keep_diagonals(program, definition, unused_name(program, definition.name + ".diagonals"));
-      if (!narrow) narrow = keep_triangle(definition, name);
+      narrow = keep_diagonals(algebra, program, definition, unused_name(program, definition.name + ".diagonals"));
+      if (!narrow) narrow = keep_triangle(algebra, definition, name);
     }
     if (narrow) result.definitions.push_back(std::move(*narrow));
     result.definitions.push_back(std::move(definition));

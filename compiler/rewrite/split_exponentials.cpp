@@ -10,15 +10,15 @@ namespace {
 
 /// exp(a + b) -> exp(a) * exp(b), where b does not depend on `symbol` and a does. Both exponents must be known not to
 /// be positive: then neither factor can overflow where the whole does not.
-std::optional<Expr> split(const Expr& exponential, Symbol symbol, Signs& signs) {
+std::optional<Expr> split(const Algebra& algebra, const Expr& exponential, Symbol symbol, Signs& signs) {
   std::vector<Term> varying;
   std::vector<Term> fixed;
-  for (const Term& term : terms_of(exponential->args[0])) {
+  for (const Term& term : algebra.terms_of(exponential->args[0])) {
     (term.product->depends_on(symbol) ? varying : fixed).push_back(term);
   }
   if (varying.empty() || fixed.empty()) return std::nullopt;
-  const Expr a = make_sum(varying);
-  const Expr b = make_sum(fixed);
+  const Expr a = algebra.make_sum(varying);
+  const Expr b = algebra.make_sum(fixed);
   if (!is_non_positive(signs.of(a)) || !is_non_positive(signs.of(b))) return std::nullopt;
   return call("exp", {a}) * call("exp", {b});
 }
@@ -28,12 +28,13 @@ std::optional<Expr> split(const Expr& exponential, Symbol symbol, Signs& signs) 
 Program split_exponentials(const Program& program) {
   Program result = program;
   Signs signs(program);
+  const Algebra algebra(program);
   for (Definition& definition : result.definitions) {
     const auto visit_node = [&](const Expr& expr, const Scope& scope) -> Expr {
       if (!is_call(expr, "exp") || !is_call(expr->args[0], "+")) return expr;
       for (const auto& [symbol, range] : scope.open) {
         if (!is_long(range) || !expr->depends_on(symbol)) continue;
-        if (const auto parts = split(expr, symbol, signs)) return *parts;
+        if (const auto parts = split(algebra, expr, symbol, signs)) return *parts;
       }
       return expr;
     };

@@ -65,7 +65,7 @@ bool depends_on_any(const Expr& expr, const std::vector<Symbol>& symbols) {
 class ProductSplitter {
  public:
   ProductSplitter(Program& names, std::vector<Definition>& parts, const Definition& user)
-      : program_(names), parts_(parts), user_(user) {}
+      : program_(names), algebra_(names), parts_(parts), user_(user) {}
 
   Expr run() {
     return rewrite_top_down(user_.body, Scope::of(user_),
@@ -94,11 +94,12 @@ class ProductSplitter {
     if (!is_large ||
         !std::ranges::all_of(sum.scope.open, [](const auto& entry) { return entry.second.as_extent().has_value(); }))
       return std::nullopt;
-    const std::vector<Term> terms = terms_of(sum.body);
-    const Product whole = product_of(user_.body);
+    const std::vector<Term> terms = algebra_.terms_of(sum.body);
+    const Product whole = algebra_.product_of(user_.body);
     const bool is_body =
         terms.size() == 1 && whole.factors.size() == 1 && whole.factors[0].base == expr && whole.factors[0].power == 1;
-    Expr total = constant(0);
+    if (!algebra_.may_be_summed_apart(terms)) return std::nullopt;
+    std::vector<Term> total;
     bool has_product = false;
     for (const Term& term : terms) {
       auto part = matrix_product(sum, axes, term.product);
@@ -107,9 +108,9 @@ class ProductSplitter {
       if (!part) part = smaller_sum(sum, axes, term.product);
       if (part && !is_body) part = define(around, *part, is_product ? ".product" : ".sum");
       if (!part) return std::nullopt;
-      total = plus(total, scaled(*part, term.coefficient));
+      total.push_back({term.coefficient, *part});
     }
-    return has_product ? std::optional(total) : std::nullopt;
+    return has_product ? std::optional(algebra_.make_sum(std::move(total))) : std::nullopt;
   }
 
   /// The sum of a term that is the same along one of the axes: next to products, it is computed once for all of that
@@ -127,13 +128,13 @@ class ProductSplitter {
 
   /// The sum of one product, with both operands as tensors.
   std::optional<Expr> matrix_product(const OpenedSum& sum, const std::vector<Symbol>& axes, const Expr& product) {
-    auto sides = sides_of(sum, axes, product_of(product));
+    auto sides = sides_of(sum, axes, algebra_.product_of(product));
     if (!sides) return std::nullopt;
     const std::vector<Symbol> order = order_in_memory(sum);
     const auto left = operand(sum, order, sides->first, rounds(sides->second.axes, sum.scope));
     const auto right = left ? operand(sum, order, sides->second, rounds(sides->first.axes, sum.scope)) : std::nullopt;
     if (!right) return std::nullopt;
-    return summed(sum, times(*left, *right));
+    return summed(sum, algebra_.times(*left, *right));
   }
 
   /// The factors shared out to the first and the last of the axes.
@@ -158,7 +159,7 @@ class ProductSplitter {
 
   /// The side as an access: of a tensor that is there, or of a new one if that is worth it.
   std::optional<Expr> operand(const OpenedSum& sum, const std::vector<Symbol>& order, const Side& side, double reuse) {
-    const Expr expr = make_product(side.factors);
+    const Expr expr = algebra_.make_product(side.factors);
     std::vector<Symbol> wanted = side.axes;
     wanted.insert(wanted.end(), order.begin(), order.end());
     if (!std::ranges::all_of(wanted, [&](Symbol symbol) { return expr->depends_on(symbol); })) return std::nullopt;
@@ -216,6 +217,7 @@ class ProductSplitter {
   }
 
   Program& program_;
+  const Algebra algebra_;
   std::vector<Definition>& parts_;
   const Definition& user_;
   DType dtype_ = DType::f32;  // in which the sum is computed

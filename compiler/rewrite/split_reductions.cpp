@@ -19,10 +19,10 @@ bool fits_in_memory(const Definition& user, const Expr& expr, const Scope& scope
 
 /// sum[t](a * sum[s](b)) with a long range of s -> sum[s](sum[t](a * b)): the long sum is the one that is split off,
 /// with the fewest elements.
-std::optional<Expr> long_sum_first(const Expr& expr) {
+std::optional<Expr> long_sum_first(const Algebra& algebra, const Expr& expr) {
   if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::Sum || is_long(expr->range)) return std::nullopt;
   const OpenedReduce outer = open(expr);
-  Product product = product_of(outer.body);
+  Product product = algebra.product_of(outer.body);
   const auto inner = std::ranges::find_if(product.factors, [&](const Factor& factor) {
     const Expr& e = factor.base;
     return factor.power == 1 && e->kind == NodeKind::Reduce && e->reduce == ReduceKind::Sum && is_long(e->range) &&
@@ -31,8 +31,9 @@ std::optional<Expr> long_sum_first(const Expr& expr) {
   if (inner == product.factors.end()) return std::nullopt;
   const OpenedReduce opened = open(inner->base);
   product.factors.erase(inner);
-  const Expr body = times(make_product(std::move(product)), opened.body);
-  return reduce(ReduceKind::Sum, opened.index, opened.range, make_reduction_sum(outer.index, outer.range, body));
+  const Expr body = algebra.times(algebra.make_product(std::move(product)), opened.body);
+  return reduce(ReduceKind::Sum, opened.index, opened.range,
+                algebra.make_reduction_sum(outer.index, outer.range, body));
 }
 
 /// What a sum over several indices, written as one sum in another, adds up.
@@ -45,12 +46,13 @@ const Expr& summand_of(const Expr& expr) {
 
 Program split_reductions(const Program& program) {
   Program result = program;
+  const Algebra algebra(program);
   result.definitions.clear();
   Program names = program;  // for unused names
   for (Definition definition : program.definitions) {
     std::vector<Definition> before;
-    definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), [](const Expr& expr, const Scope&) {
-      return long_sum_first(expr).value_or(expr);
+    definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), [&](const Expr& expr, const Scope&) {
+      return long_sum_first(algebra, expr).value_or(expr);
     });
     const Expr root = definition.body;
     const std::uint32_t inside = summand_of(root)->height;

@@ -241,10 +241,11 @@ class CpuExecutable : public Executable {
     if (!is_logged(LogChannel::Runtime)) return;
     std::string dims;
     for (const auto& [name, value] : dims_) dims += fmt::format(" {}={}", name, value);
-    write_log(LogChannel::Runtime,
-              fmt::format("plan {}{}: {} steps; {} bytes of workspace, {} of scratch for each of {} threads",
-                          plan_->program.name, dims, plan_->steps.size(), memory_.bytes, scratch_bytes_,
-                          resources_.pool.threads()));
+    write_log(
+        LogChannel::Runtime,
+        fmt::format("plan {}{}: {} precision, {} steps; {} bytes of workspace, {} of scratch for each of {} threads",
+                    plan_->program.name, dims, to_string(plan_->program.precision), plan_->steps.size(), memory_.bytes,
+                    scratch_bytes_, resources_.pool.threads()));
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
       for (const MatrixProduct* product : products_of(plan_->steps[k]))
         write_log(LogChannel::Runtime, fmt::format("  step {} matrix product {} = {} x {}", k, product->definition.name,

@@ -192,12 +192,13 @@ int count_nodes(const Expr& expr, NodeKind kind) {
 
 TEST_CASE("the inner of two sums is the one in which exponents grow evenly") {
   const auto grows_evenly = [](const Expr& sum) {
+    const Algebra reals = Algebra::of_reals();
     const OpenedReduce inner = open(sum);
     bool even = true;
     visit(inner.body, [&](const Expr& e) {
       if (!is_call(e, "exp")) return;
       const Expr next = substitute(e->args[0], {{inner.index, Affine(inner.index) + Affine(1)}});
-      even &= !normalise(plus(next, scaled(e->args[0], -1)))->depends_on(inner.index);
+      even &= !reals.normalise(reals.plus(next, reals.scaled(e->args[0], -1)))->depends_on(inner.index);
     });
     return even;
   };

@@ -19,7 +19,7 @@ Makers& makers() {
 Program load(const ProgramChoice& choice) {
   const auto maker = makers().find(choice.source);
   if (maker == makers().end()) return load_program(choice);
-  return in_chosen_dtype(maker->second(), choice);
+  return as_chosen(maker->second(), choice);
 }
 
 int run(int argc, char** argv) {

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 struct AotOptions {
   std::vector<std::string> programs, targets, dims, grad, wrt;
-  std::string dtype, folder, name, depfile;
+  std::string dtype, precision, folder, name, depfile;
   bool dry_run = false;
 };
 
@@ -66,7 +66,8 @@ DimValues dims_of(const AotOptions& options, const std::vector<Program>& program
 
 aot::LibraryRequest request_of(const AotOptions& options, const ProgramSource& load) {
   std::vector<Program> programs;
-  for (const std::string& source : options.programs) programs.push_back(load({source, {}, options.dtype}));
+  for (const std::string& source : options.programs)
+    programs.push_back(load({source, {}, options.dtype, options.precision}));
   require_used("--grad", options.grad, programs, known_outputs);
   require_used("--wrt", options.wrt, programs, known_inputs);
   aot::LibraryRequest request;
@@ -141,6 +142,7 @@ Work add_aot(OptionParser& parser, const ProgramSource& source) {
   parser.add_option("--name", options->name, "of the library; that of the first formula if not given");
   parser.add_option("--dim", options->dims, "values of static dims, such as N=5,R=14").comma_separated();
   parser.add_option("--dtype", options->dtype, "the default dtype of the formulas: f32 or f64").one_of({"f32", "f64"});
+  add_precision_option(parser, options->precision);
   add_gradient_options(parser, options->grad, options->wrt);
   parser.add_option("--depfile", options->depfile, "also write what the library depends on, as make and ninja read it");
   parser.add_flag("--dry-run", options->dry_run, "compile, and list the files instead of writing them");

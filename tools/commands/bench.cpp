@@ -20,6 +20,7 @@ struct BenchOptions {
   std::vector<std::string> cases, dims;
   DeviceChoice device;
   std::string dtype = "f32";
+  std::string precision = "strict";
   bool json = false;
 };
 
@@ -124,11 +125,11 @@ Result run_case(const BenchCase& bench, const BenchOptions& options) {
   known.name = bench.name;
   for (const auto& [name, value] : parse_dims(options.dims, known)) result.dims[name] = value;
   const BenchPrograms made = bench.make(bench, result.dims);
-  const DType dtype = options.dtype == "f64" ? DType::f64 : DType::f32;
-  result.forward_backward = measure(with_dtype(made.forward_backward, dtype), made, result.dims, options);
-  result.forward = measure(with_dtype(made.forward, dtype), made, result.dims, options);
-  if (made.step) result.step = measure(with_dtype(*made.step, dtype), made, result.dims, options);
-  measure_yardsticks(bench, with_dtype(made.forward_backward, dtype), options, result);
+  const ProgramChoice choice{"", {}, options.dtype, options.precision};
+  result.forward_backward = measure(as_chosen(made.forward_backward, choice), made, result.dims, options);
+  result.forward = measure(as_chosen(made.forward, choice), made, result.dims, options);
+  if (made.step) result.step = measure(as_chosen(*made.step, choice), made, result.dims, options);
+  measure_yardsticks(bench, as_chosen(made.forward_backward, choice), options, result);
   return result;
 }
 
@@ -137,6 +138,7 @@ nlohmann::json as_json(const Result& result, const BenchOptions& options, int th
   nlohmann::json entry = {{"case", result.name},
                           {"device", largest.device},
                           {"dtype", options.dtype},
+                          {"precision", options.precision},
                           {"threads", threads},
                           {"tuned", options.device.tune},
                           {"dims", result.dims},
@@ -179,8 +181,8 @@ int bench(const BenchOptions& options) {
   }
   const int threads = threads_of(options);
   if (!options.json) {
-    fmt::print("device {}, {}, {} thread{}; milliseconds (medians), KiB\n", options.device.name, options.dtype, threads,
-               threads == 1 ? "" : "s");
+    fmt::print("device {}, {}, {} precision, {} thread{}; milliseconds (medians), KiB\n", options.device.name,
+               options.dtype, options.precision, threads, threads == 1 ? "" : "s");
     fmt::print("{:32}{:22}{:>10}{:>10}{:>10}{:>10}{:>12}{:>12}\n", "case", "dims", "forward", "+backward", "step",
                "compile", "workspace", "inputs");
   }
@@ -210,6 +212,7 @@ Work add_bench(OptionParser& parser) {
   parser.add_option("case", options->cases, case_list());
   parser.add_option("--dims,--dim", options->dims, "other extents, such as S=64,N=512").comma_separated();
   parser.add_option("--dtype", options->dtype, "f32 or f64").one_of({"f32", "f64"}).show_default();
+  add_precision_option(parser, options->precision);
   add_device_option(parser, options->device);
   add_threads_option(parser, options->device);
   add_tune_option(parser, options->device);

@@ -47,9 +47,10 @@ Compilation formula(const DumpSource& source) {
 }
 
 void refuse_program_options(const DumpSource& source, std::string_view what) {
-  if (!source.grad.empty() || !source.wrt.empty() || !source.program.dims.empty() || !source.program.dtype.empty())
-    throw UsageError(
-        fmt::format("{} is {}: --grad, --wrt, --dim and --dtype are for formulas", source.program.source, what));
+  if (!source.grad.empty() || !source.wrt.empty() || !source.program.dims.empty() || !source.program.dtype.empty() ||
+      !source.program.precision.empty())
+    throw UsageError(fmt::format("{} is {}: --grad, --wrt, --dim, --dtype and --precision are for formulas",
+                                 source.program.source, what));
 }
 
 DumpInput dumped(Compilation compilation, const DumpOptions& options) {

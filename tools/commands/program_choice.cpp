@@ -36,16 +36,31 @@ void add_program_options(OptionParser& parser, ProgramChoice& choice) {
   parser.add_option("--dim", choice.dims, "values of dims, such as S=8,N=5: of those that no input shows")
       .comma_separated();
   parser.add_option("--dtype", choice.dtype, "the default dtype of the formula: f32 or f64").one_of({"f32", "f64"});
+  add_precision_option(parser, choice.precision);
+}
+
+void add_precision_option(OptionParser& parser, std::string& precision) {
+  parser
+      .add_option("--precision", precision,
+                  "which rewrites are allowed: strict keeps infinities, NaN and cancellation as the formula is written "
+                  "(the default), fast uses all laws of the real numbers")
+      .one_of({"strict", "fast"});
+}
+
+Program in_precision(Program program, const std::string& precision) {
+  if (!precision.empty()) program.precision = precision_named(precision).value();
+  return program;
 }
 
 Program load_program(const ProgramChoice& choice) {
   Program program =
       is_file_name(choice.source) ? parse(read_text(choice.source), choice.source) : load_op(choice.source);
   if (program.name.empty()) program.name = choice.source;
-  return in_chosen_dtype(std::move(program), choice);
+  return as_chosen(std::move(program), choice);
 }
 
-Program in_chosen_dtype(Program program, const ProgramChoice& choice) {
+Program as_chosen(Program program, const ProgramChoice& choice) {
+  program = in_precision(std::move(program), choice.precision);
   if (choice.dtype.empty()) return program;
   return with_dtype(std::move(program), choice.dtype == "f64" ? DType::f64 : DType::f32);
 }

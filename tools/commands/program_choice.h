@@ -8,18 +8,23 @@
 
 namespace moxie {
 
-/// The argument FILE.mox|OP and the options --dim and --dtype.
+/// The argument FILE.mox|OP and the options --dim, --dtype and --precision.
 struct ProgramChoice {
   std::string source;
   std::vector<std::string> dims;
   std::string dtype;
+  std::string precision = {};
 };
 void add_program_options(OptionParser& parser, ProgramChoice& choice);
 
-/// A file if the name ends in .mox or holds a slash, else a built-in operation; in the chosen dtype.
+/// A file if the name ends in .mox or holds a slash, else a built-in operation; in the chosen dtype and precision.
 Program load_program(const ProgramChoice& choice);
-/// As --dtype wants it.
-Program in_chosen_dtype(Program program, const ProgramChoice& choice);
+/// As --dtype and --precision say.
+Program as_chosen(Program program, const ProgramChoice& choice);
+/// The option --precision.
+void add_precision_option(OptionParser& parser, std::string& precision);
+/// In that precision; as it is where `precision` is empty.
+Program in_precision(Program program, const std::string& precision);
 /// From `S=8` texts. Throws UsageError for a malformed one, a negative value, or a dim that the program does not have.
 DimValues parse_dims(const std::vector<std::string>& texts, const Program& program);
 

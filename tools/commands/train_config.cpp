@@ -43,6 +43,7 @@ const Choices<GpnOptions::SigmaPoints> kSigmaPoints = {{"features", GpnOptions::
                                                        {"logits", GpnOptions::SigmaPoints::Logits}};
 const Choices<bool> kDropout = {{"none", false}, {"fast", true}};
 const Choices<bool> kOnNan = {{"stop", false}, {"skip", true}};
+const Choices<Precision> kPrecision = {{"strict", Precision::Strict}, {"fast", Precision::Fast}};
 const Choices<ProbActOptions::Architecture> kNetwork = {{"dense", ProbActOptions::Architecture::Dense},
                                                         {"vgg-small", ProbActOptions::Architecture::VggSmall},
                                                         {"vgg16", ProbActOptions::Architecture::Vgg16},
@@ -261,6 +262,7 @@ void check(const TrainConfig& c) {
   choose("--sigma-points", kSigmaPoints, c.sigma_points);
   choose("--dropout", kDropout, c.dropout);
   choose("--on-nan", kOnNan, c.on_nan);
+  choose("--precision", kPrecision, c.precision);
   if (c.model == "sp-gru") {
     choose("--task", kFrameTask, c.task);
   } else {
@@ -381,7 +383,11 @@ Network make_network(const TrainConfig& config, const Encoding& encoding) {
   if (!is_convolutional(config)) sizes = hidden_layers(config);
   sizes.insert(sizes.begin(), static_cast<std::int64_t>(encoding.feature_count()));
   sizes.push_back(static_cast<std::int64_t>(encoding.target_count()));
-  return choose("model", kModel, config.model)(config, std::move(sizes), encoding);
+  Network network = choose("model", kModel, config.model)(config, std::move(sizes), encoding);
+  const Precision precision = choose("--precision", kPrecision, config.precision);
+  for (Program* program : {&network.train, &network.predict, &network.functions, &network.validate})
+    program->precision = precision;
+  return network;
 }
 
 bool is_convolutional(const TrainConfig& config) { return config.model == "probact" && config.network != "dense"; }

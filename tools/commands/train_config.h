@@ -92,6 +92,7 @@ struct TrainConfig {
   std::uint64_t epochs = 2000;
   double max_time = 0;  // seconds; 0: no limit
   std::string on_nan = "stop";
+  std::string precision = "strict";
 };
 
 namespace option_group {
@@ -212,6 +213,9 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kTraining, "epochs", c.epochs, "most epochs");
   visit(option_group::kTraining, "max-time", c.max_time, "most seconds; 0: no limit");
   visit(option_group::kTraining, "on-nan", c.on_nan, "what a NaN or an infinity does: stop training, or skip the step");
+  visit(option_group::kTraining, "precision", c.precision,
+        "which rewrites are allowed: strict keeps infinities, NaN and cancellation as formulas are written, fast uses "
+        "all laws of the real numbers");
 }
 
 /// Throws UsageError for options that do not go together or are out of range.

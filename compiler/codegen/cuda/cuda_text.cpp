@@ -79,7 +79,7 @@ std::string joined(const Range& range, const Spell& spell) {
 
 std::string entry_point(const CudaKernel& kernel, const LoopProgram& program, const CudaSchedule& schedule,
                         CudaWriter& writer, const std::string& body) {
-  std::string text;
+  std::string text = program.precision == Precision::Fast ? "#define FAST_PRECISION\n" : "#define STRICT_PRECISION\n";
   for (const std::string& definition : program.comments) text += comment(definition);
   text += comment(print(schedule));
   text += fmt::format(

@@ -76,6 +76,7 @@ LlvmModule llvm_module(const LoopProgram& program, const VectorMachine& machine)
 
   std::string text = comment(fmt::format("kernel {}, {} lanes", program.name, plan.lanes));
   for (const std::string& line : program.comments) text += comment(line);
+  text += fmt::format("source_filename = \"{} precision\"\n", to_string(program.precision));
   text += fmt::format("target triple = \"{}\"\n\n", machine.triple);
   text += fmt::format("{} = private unnamed_addr constant i64 0, align 8\n\n", llvm_ir::kZeroWord);
   text += entry_function(program, plan);

@@ -1,0 +1,99 @@
+#include "compiler/rewrite/finite_values.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "compiler/ir/functions.h"
+#include "compiler/rewrite/algebra.h"
+
+namespace moxie {
+namespace {
+
+bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// Finite for every finite argument.
+constexpr std::array<std::string_view, 21> kTotal = {
+    "+",        "*",   "neg",  "min", "max",  "abs",        "relu",       "sign",           "floor",
+    "sin",      "cos", "tanh", "erf", "erfc", "normal_cdf", "normal_pdf", "log_normal_cdf", "sigmoid",
+    "softplus", "f32", "f64"};
+/// Finite for every finite argument that is positive.
+constexpr std::array<std::string_view, 6> kOfPositive = {"log", "log2", "rsqrt", "lgamma", "digamma", "trigamma"};
+/// Finite for every finite argument that is not negative.
+constexpr std::array<std::string_view, 2> kOfNonNegative = {"sqrt", "log1p"};
+/// Overflow from arguments that are soon reached.
+constexpr std::array<std::string_view, 3> kExponentials = {"exp", "exp2", "expm1"};
+
+bool is_never_zero(Sign sign) { return sign == Sign::Positive || sign == Sign::Negative; }
+
+bool has_iterations(const Range& range) {
+  const auto extent = range.as_extent();
+  return extent && extent->is_constant() && extent->constant() > 0;
+}
+
+/// x^n is finite for the signs of x that a constant n allows.
+bool admits_base(double exponent, Sign base) {
+  if (std::nearbyint(exponent) == exponent) return exponent >= 0 || is_never_zero(base);
+  return exponent > 0 ? is_non_negative(base) : base == Sign::Positive;
+}
+
+}  // namespace
+
+bool FiniteValues::holds(const Expr& expr) {
+  if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second.second;
+  const bool result = compute(expr);
+  done_.emplace(expr.get(), std::pair(expr, result));
+  return result;
+}
+
+bool FiniteValues::compute(const Expr& expr) {
+  switch (expr->kind) {
+    case NodeKind::Constant:
+      return std::isfinite(expr->value);
+    case NodeKind::IndexValue:
+    case NodeKind::Random:
+      return true;
+    case NodeKind::Access:
+      return compute_access(expr);
+    case NodeKind::Call:
+      return compute_call(expr);
+    case NodeKind::Reduce: {
+      const bool empty_is_finite = expr->reduce == ReduceKind::Sum || expr->reduce == ReduceKind::Product;
+      return holds(expr->args[0]) && (empty_is_finite || has_iterations(expr->range));
+    }
+    case NodeKind::LinearAlgebra:
+      return false;  // a matrix may be singular
+  }
+  return false;
+}
+
+bool FiniteValues::compute_access(const Expr& access) {
+  if (const auto known = tensors_.find(access->tensor); known != tensors_.end()) return known->second;
+  bool result = program_.domain_of(access->tensor) != ValueDomain::Any;
+  if (const Definition* definition = program_.find_definition(access->tensor); definition && !result)
+    result = !definition->scan && holds(definition->body);
+  return tensors_[access->tensor] = result;
+}
+
+bool FiniteValues::all_of(const std::vector<Expr>& exprs) {
+  return std::ranges::all_of(exprs, [this](const Expr& e) { return holds(e); });
+}
+
+bool FiniteValues::compute_call(const Expr& expr) {
+  const std::string_view name = expr->function->name;
+  if (name == "where") return holds(expr->args[1]) && holds(expr->args[2]);
+  if (expr->function->result == ResultType::Truth) return true;
+  if (!all_of(expr->args)) return false;
+  if (is_one_of(name, kTotal)) return true;
+  const Sign first = sign_of(expr->args[0]);
+  if (is_one_of(name, kOfPositive)) return first == Sign::Positive;
+  if (is_one_of(name, kOfNonNegative)) return is_non_negative(first);
+  if (is_one_of(name, kExponentials)) return is_non_positive(first);
+  if (name == "/") return is_never_zero(sign_of(expr->args[1]));
+  if (name == "pow" && expr->args[1]->kind == NodeKind::Constant) return admits_base(expr->args[1]->value, first);
+  return false;
+}
+
+}  // namespace moxie
