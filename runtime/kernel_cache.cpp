@@ -243,7 +243,8 @@ void KernelCache::evict_if_needed(std::uintmax_t added) {
   {
     const std::scoped_lock lock(mutex_);
     ++stats_.stored;
-    if (bytes_ && (*bytes_ += added) <= limit_) return;
+    if (bytes_) *bytes_ += added;
+    if (bytes_ && *bytes_ <= limit_) return;
   }
   // Another thread that is at it sees this entry too, or the next store finds the limit exceeded again.
   const std::unique_lock turn(evicting_, std::try_to_lock);

@@ -39,14 +39,14 @@ std::size_t KernelOverrides::count() const {
 }
 
 KernelOverrides::~KernelOverrides() {
-  if (directory_.empty() || !is_logged(LogChannel::Codegen)) return;
   try {
     log_unused_files();
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no line of a log is worth ending the program
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no line of a log is worth ending the program
   }
 }
 
 void KernelOverrides::log_unused_files() const {
+  if (directory_.empty() || !is_logged(LogChannel::Codegen)) return;
   std::error_code error;
   for (fs::directory_iterator entry(directory_, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
