@@ -10,6 +10,7 @@
 #include "compiler/support/error.h"
 #include "runtime/session.h"
 #include "runtime/switches.h"
+#include "tests/skip.h"
 
 namespace moxie::test {
 namespace {
@@ -36,7 +37,7 @@ std::shared_ptr<Device> test_device(std::string_view name, DeviceOptions options
   try {
     return open_device(name, options);
   } catch (const DeviceError& error) {
-    MESSAGE("skipped: no device cuda: " << std::string(error.what()));
+    skip(std::string("no device cuda: ") + error.what());
     return nullptr;
   }
 }

@@ -10,6 +10,7 @@
 #include "runtime/cpu/host.h"
 #include "runtime/temporary_folder.h"
 #include "tests/aot/aot_sample.h"
+#include "tests/skip.h"
 
 namespace moxie::test {
 namespace {
@@ -83,7 +84,7 @@ bool can_run_aarch64() {
     shell("aarch64-linux-gnu-gcc --version && qemu-aarch64 --version");
     return true;
   } catch (const std::runtime_error&) {
-    MESSAGE("skipped: no aarch64-linux-gnu-gcc and qemu-aarch64 (Debian: g++-aarch64-linux-gnu, qemu-user)");
+    test::skip("no aarch64-linux-gnu-gcc and qemu-aarch64 (Debian: g++-aarch64-linux-gnu, qemu-user)");
     return false;
   }
 }
@@ -132,7 +133,7 @@ TEST_CASE("sums in chunks, random numbers, recurrences and gaps") {
   }
 }
 
-TEST_CASE("the catalogue runs on aarch64, within the tolerances of `moxie check`") {
+TEST_CASE("the catalogue runs on aarch64, within the tolerances of `moxie check`" * doctest::test_suite("aarch64")) {
   if (!can_run_aarch64()) return;
   check_on_aarch64(catalogue_calls(), 2e-3);
   check_on_aarch64(calls_of(kInDouble, DType::f64), 1e-9);

@@ -8,6 +8,7 @@
 #include "ops/catalogue.h"
 #include "runtime/safetensors.h"
 #include "tests/cli/process.h"
+#include "tests/skip.h"
 
 using namespace moxie;
 using moxie::test::Outcome;
@@ -281,13 +282,10 @@ TEST_CASE("output that cannot be written is a failure") {
   CHECK(contains(outcome.err, "No space left on device"));
 }
 
-TEST_CASE("a golden case becomes inputs for run") {
+TEST_CASE("a golden case becomes inputs for run" * doctest::test_suite("shared")) {
   const std::filesystem::path golden = std::filesystem::path(MOXIE_SHARED_DIR) / "golden" / "gpn.response_mean.json";
   const Workshop shop;
-  if (!std::filesystem::exists(golden) || shop.shell("python3 --version").code != 0) {
-    MESSAGE("skipped: needs python3 and ", golden.string());
-    return;
-  }
+  if (!std::filesystem::exists(golden)) return test::skip("there is no " + golden.string());
   const std::string convert =
       "python3 '" MOXIE_TOOLS_DIR "/golden_to_safetensors.py' '" + golden.string() + "' in.st --expected want.st";
   REQUIRE_MESSAGE(shop.shell(convert).code == 0, read_file(shop.path(".err")));

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tests/cli/process.h"
+#include "tests/skip.h"
 
 namespace moxie::test {
 namespace {
@@ -128,9 +129,9 @@ TEST_CASE("an exported network for texts reads the numbers of words that vocabul
   }
 }
 
-TEST_CASE("an exported recurrent network predicts frames") {
+TEST_CASE("an exported recurrent network predicts frames" * doctest::test_suite("shared")) {
   const std::string data = std::string(MOXIE_SHARED_DIR) + "/data";
-  if (!std::filesystem::is_directory(data + "/mnist")) return;
+  if (!std::filesystem::is_directory(data + "/mnist")) return skip("there is no " + data + "/mnist");
   const Workshop shop;
   REQUIRE(shop.moxie({"train",     "sp-gru", "--data",    "moving-mnist", "--data-dir", data, "--sequences", "20",
                       "--frames",  "2",      "--pooling", "32",           "--hidden",   "4",  "--epochs",    "1",

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "tests/skip.h"
 #include "tools/data/presets.h"
 
 using namespace moxie;
@@ -16,7 +17,7 @@ const std::filesystem::path kDataDir = std::filesystem::path(MOXIE_SHARED_DIR) /
 
 bool data_at_hand() {
   const bool present = std::filesystem::is_directory(kDataDir);
-  if (!present) MESSAGE("skipped: no folder ", kDataDir.string());
+  if (!present) test::skip("no folder " + kDataDir.string());
   return present;
 }
 

@@ -11,6 +11,7 @@
 #include "ops/catalogue.h"
 #include "tests/ops/golden.h"
 #include "tests/ops/reference_values.h"
+#include "tests/skip.h"
 
 namespace {
 
@@ -54,12 +55,9 @@ void check_folder(const std::filesystem::path& folder) {
   }
 }
 
-TEST_CASE("the shared golden values") {
+TEST_CASE("the shared golden values" * doctest::test_suite("shared")) {
   const std::filesystem::path folder = std::filesystem::path(MOXIE_SHARED_DIR) / "golden";
-  if (!std::filesystem::is_directory(folder)) {
-    MESSAGE("skipped: there is no " << folder.string());
-    return;
-  }
+  if (!std::filesystem::is_directory(folder)) return test::skip("there is no " + folder.string());
   check_folder(folder);
 }
 

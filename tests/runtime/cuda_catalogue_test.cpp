@@ -14,6 +14,7 @@
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/resource_report.h"
 #include "runtime/plan.h"
+#include "tests/skip.h"
 
 using namespace moxie;
 
@@ -53,7 +54,7 @@ std::shared_ptr<const cuda::Nvrtc> nvrtc_or_nothing() {
   try {
     return std::make_shared<const cuda::Nvrtc>();
   } catch (const DeviceError& error) {
-    MESSAGE("skipped: " << error.what());
+    test::skip(error.what());
     return nullptr;
   }
 }

@@ -13,6 +13,7 @@
 #include "runtime/cuda/compiled_kernel.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/plan.h"
+#include "tests/skip.h"
 
 using namespace moxie;
 
@@ -28,7 +29,7 @@ TEST_CASE("a layer's kernels are compiled in a moment") {
   try {
     nvrtc = std::make_shared<const cuda::Nvrtc>();
   } catch (const DeviceError& error) {
-    MESSAGE("skipped: " << error.what());
+    test::skip(error.what());
     return;
   }
   const Program layer = load_op("gpn.response_variance");

@@ -8,6 +8,7 @@
 #include "compiler/support/error.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/resource_report.h"
+#include "tests/skip.h"
 
 using namespace moxie;
 using namespace moxie::cuda;
@@ -33,7 +34,7 @@ std::optional<Nvrtc> installed() {
   try {
     return std::optional<Nvrtc>(std::in_place);
   } catch (const DeviceError& error) {
-    MESSAGE("skipped: ", std::string(error.what()));
+    test::skip(error.what());
     return {};
   }
 }
@@ -51,7 +52,7 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 }  // namespace
 
-TEST_CASE("a kernel becomes machine code of every architecture, with its resources") {
+TEST_CASE("a kernel becomes machine code of every architecture, with its resources" * doctest::test_suite("nvrtc")) {
   const auto nvrtc = installed();
   if (!nvrtc) return;
   for (const int architecture : {75, 80, 86, 89, 90, 100, 120}) {
@@ -71,7 +72,8 @@ TEST_CASE("a kernel becomes machine code of every architecture, with its resourc
   }
 }
 
-TEST_CASE("a GPU newer than NVRTC gets PTX, and one of the same generation the machine code of the last one known") {
+TEST_CASE("a GPU newer than NVRTC gets PTX, and one of the same generation the machine code of the last one known" *
+          doctest::test_suite("nvrtc")) {
   const auto nvrtc = installed();
   if (!nvrtc) return;
   CHECK(contains(nvrtc->compile(kText, 999).object, ".target sm_"));
@@ -80,7 +82,7 @@ TEST_CASE("a GPU newer than NVRTC gets PTX, and one of the same generation the m
                                 "ELF"));
 }
 
-TEST_CASE("several threads compile at once, and every compilation counts") {
+TEST_CASE("several threads compile at once, and every compilation counts" * doctest::test_suite("nvrtc")) {
   const auto nvrtc = installed();
   if (!nvrtc) return;
   const std::int64_t before = nvrtc_compilations();
@@ -93,7 +95,7 @@ TEST_CASE("several threads compile at once, and every compilation counts") {
   for (const CacheEntry& entry : entries) CHECK(entry.object == entries[0].object);
 }
 
-TEST_CASE("NVRTC says what is wrong, where, and what to do") {
+TEST_CASE("NVRTC says what is wrong, where, and what to do" * doctest::test_suite("nvrtc")) {
   const auto nvrtc = installed();
   if (!nvrtc) return;
   const std::string bad = message_of([&] { nvrtc->compile("__global__ void k() { x = 1; }", 90); });

@@ -9,6 +9,7 @@
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/session.h"
 #include "tests/devices.h"
+#include "tests/skip.h"
 
 using namespace moxie;
 
@@ -110,7 +111,7 @@ std::optional<cuda::Nvrtc> nvrtc_or_nothing() {
   try {
     return std::optional<cuda::Nvrtc>(std::in_place);
   } catch (const DeviceError& error) {
-    MESSAGE("skipped: " << error.what());
+    test::skip(error.what());
     return {};
   }
 }
@@ -126,7 +127,8 @@ TEST_CASE("every schedule is what was asked for") {
   }
 }
 
-TEST_CASE("every schedule is machine code of the oldest and of the newest architecture") {
+TEST_CASE("every schedule is machine code of the oldest and of the newest architecture" *
+          doctest::test_suite("nvrtc")) {
   const auto nvrtc = nvrtc_or_nothing();
   if (!nvrtc) return;
   for (const Example& example : kExamples) {
@@ -140,7 +142,7 @@ TEST_CASE("every schedule is machine code of the oldest and of the newest archit
   }
 }
 
-TEST_CASE("wide accesses are one instruction each") {
+TEST_CASE("wide accesses are one instruction each" * doctest::test_suite("nvrtc")) {
   const auto nvrtc = nvrtc_or_nothing();
   if (!nvrtc) return;
   constexpr int kUnknown = 999;  // becomes PTX

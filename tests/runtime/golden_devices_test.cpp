@@ -11,6 +11,7 @@
 #include "tests/devices.h"
 #include "tests/ops/golden.h"
 #include "tests/ops/reference_values.h"
+#include "tests/skip.h"
 
 namespace {
 
@@ -143,7 +144,7 @@ void check_all(const Setting& setting) {
   if (std::filesystem::is_directory(shared))
     check_folder(shared, setting, device, counts);
   else
-    MESSAGE("skipped: there is no " << shared.string());
+    test::skip("there is no " + shared.string());
 }
 
 TEST_CASE("interp_double") { check_all({"interp", DType::f64}); }

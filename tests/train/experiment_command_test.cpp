@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/process.h"
+#include "tests/skip.h"
 
 using moxie::test::Outcome;
 using moxie::test::read_file;
@@ -97,7 +98,7 @@ TEST_CASE("a folder holds one experiment") {
   CHECK(unknown.err.find("there is no experiment 'table5'; known: table3") != std::string::npos);
 }
 
-TEST_CASE("ProbAct with less data and noisy inputs, recurrent networks with digits that move otherwise") {
+TEST_CASE("ProbAct with less data and noisy inputs") {
   const Workshop shop;
   const Outcome probact =
       shop.moxie({"experiment", "probact", "--out", "out", "--columns", "synthetic 50 %", "--rows",
@@ -112,8 +113,11 @@ TEST_CASE("ProbAct with less data and noisy inputs, recurrent networks with digi
   const Outcome refused = shop.moxie({"experiment", "probact", "--out", "other", "--columns", "synthetic x"});
   CHECK(refused.code == 2);
   CHECK(refused.err.find("column 'synthetic x': name a data set, or a part") != std::string::npos);
+}
+
+TEST_CASE("recurrent networks with digits that move otherwise" * doctest::test_suite("shared")) {
   const std::string data = std::string(MOXIE_SHARED_DIR) + "/data";
-  if (!std::filesystem::is_directory(data + "/mnist")) return;
+  if (!std::filesystem::is_directory(data + "/mnist")) return moxie::test::skip("there is no " + data + "/mnist");
   const Workshop frames;
   const Outcome moving =
       frames.moxie({"experiment", "sp-gru",     "--out",    "out",      "--data-dir", data,       "--replicates",
