@@ -13,7 +13,7 @@ namespace {
 
 using Kind = Initialiser::Kind;
 using Architecture = ProbActOptions::Architecture;
-using Sharing = ProbActOptions::Sharing;
+using SigmaSharing = ProbActOptions::Sharing;
 using Evaluation = ProbActOptions::Evaluation;
 
 constexpr double kMomentum = 0.9, kEpsilon = 1e-5;  // of batch normalisation
@@ -90,7 +90,7 @@ void check_sigma(const ProbActOptions& options) {
     if (options.sigma_bound == 0) return;
     throw TypeError("plain activations have no sigma that could be bounded: leave the bound at 0, or train sigma");
   }
-  if (!std::isfinite(options.sigma_start) || (options.sigma == Sharing::Fixed && !(options.sigma_start > 0)))
+  if (!std::isfinite(options.sigma_start) || (options.sigma == SigmaSharing::Fixed && !(options.sigma_start > 0)))
     throw TypeError(
         fmt::format("the fixed sigma of a ProbAct network is {}, but must be positive; leave the noise out "
                     "for plain activations",
@@ -100,7 +100,7 @@ void check_sigma(const ProbActOptions& options) {
                                 options.sigma_bound));
   if (!(options.sigma_slope > 0) || !std::isfinite(options.sigma_slope))
     throw TypeError(fmt::format("the slope beta of a bounded sigma is {}, but must be positive", options.sigma_slope));
-  if (options.sigma_bound > 0 && options.sigma == Sharing::Fixed)
+  if (options.sigma_bound > 0 && options.sigma == SigmaSharing::Fixed)
     throw TypeError("a fixed sigma has no use for a bound: leave the bound at 0, or train sigma");
 }
 
@@ -276,9 +276,10 @@ class ProbActBuilder {
     const std::string offset = per_element("shift", options_.mean, {Kind::Constant, 0});
     if (by_moments()) return activate_moments(slope, offset);
     Inputs inputs = {{"z", x_}};
-    if (options_.activation == "prelu") inputs["leak"] = per_element("leak", Sharing::Channel, {Kind::Constant, 0.25});
+    if (options_.activation == "prelu")
+      inputs["leak"] = per_element("leak", SigmaSharing::Channel, {Kind::Constant, 0.25});
     apply_pointwise("activation." + options_.activation, "activation.", std::move(inputs), "a");
-    if (options_.mean != Sharing::Fixed)
+    if (options_.mean != SigmaSharing::Fixed)
       apply_pointwise("probact.affine_mean", "mean.", {{"a", x_}, {"slope", slope}, {"offset", offset}}, "mean");
     if (draws()) apply_pointwise("probact.noise", "noisy.", {{"mean", x_}, {"sigma", deviation()}}, "y");
   }
@@ -308,26 +309,26 @@ class ProbActBuilder {
   }
 
   Initialiser sigma_start() const {
-    if (options_.sigma == Sharing::Element) return {Kind::Glorot};
+    if (options_.sigma == SigmaSharing::Element) return {Kind::Glorot};
     return {Kind::Constant, options_.sigma_start};
   }
 
   /// A tensor of a value for every element of a layer: of a new parameter, or of its fixed start.
-  std::string per_element(const std::string& name, Sharing sharing, const Initialiser& start) {
+  std::string per_element(const std::string& name, SigmaSharing sharing, const Initialiser& start) {
     const std::string tensor = prefix_ + name;
     const std::string spread = tensor + ".each";
     switch (sharing) {
-      case Sharing::Element:
+      case SigmaSharing::Element:
         builder_.parameter(tensor, shape_, start);
         return tensor;
-      case Sharing::Fixed:
+      case SigmaSharing::Fixed:
         builder_.define(spread, shape_, start.low);
         return spread;
-      case Sharing::Single:
+      case SigmaSharing::Single:
         builder_.parameter(tensor, {}, start);
         builder_.define(spread, shape_, element(tensor, 0));
         return spread;
-      case Sharing::Channel:
+      case SigmaSharing::Channel:
         builder_.parameter(tensor, {shape_.back()}, start);
         builder_.define(spread, shape_, shared_element(tensor, shape_.size() - 1));
         return spread;

@@ -59,17 +59,17 @@ CellKind kind_of(Cell cell) {
   throw InternalError("a recurrent network has an unknown cell");
 }
 
-void check_positive(std::string_view name, double value) {
+void require_positive(std::string_view name, double value) {
   if (!(value > 0) || !std::isfinite(value))
     throw TypeError(fmt::format("{} of a recurrent network is {}, but must be positive", name, value));
 }
 
 void check(const SpGruOptions& options) {
-  check_positive("the number of frames that are read", static_cast<double>(options.frames_in));
-  check_positive("the number of frames that are written", static_cast<double>(options.frames_out));
-  check_positive("the number of pixels of a frame", static_cast<double>(options.pixels));
-  check_positive("the number of hidden units", static_cast<double>(options.hidden));
-  check_positive("the variance of the weights", options.weight_variance);
+  require_positive("the number of frames that are read", static_cast<double>(options.frames_in));
+  require_positive("the number of frames that are written", static_cast<double>(options.frames_out));
+  require_positive("the number of pixels of a frame", static_cast<double>(options.pixels));
+  require_positive("the number of hidden units", static_cast<double>(options.hidden));
+  require_positive("the variance of the weights", options.weight_variance);
   if (!(options.input_variance >= 0) || !std::isfinite(options.input_variance))
     throw TypeError(
         fmt::format("the variance of the pixels that a recurrent network reads is {}, but must not be "

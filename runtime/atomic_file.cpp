@@ -29,7 +29,7 @@ class TemporaryFile {
     static std::atomic<unsigned> count = 0;
     do {  // a name may be taken by what a killed process of the same number left
       path_ = fmt::format("{}.tmp-{}-{}", target.string(), getpid(), count++);
-      file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     } while (file_ < 0 && errno == EEXIST);
     if (file_ < 0) fail(target_, "creating a file in its folder", errno);
   }

@@ -15,7 +15,7 @@ namespace moxie {
 namespace {
 
 constexpr std::array<char, 8> kMagic{'M', 'O', 'X', 'I', 'E', 'K', 'C', '\n'};
-constexpr std::uint64_t kFormat = 1;
+constexpr std::uint64_t kEntryFormat = 1;
 /// Entries compress to a seventh at most, of the thousands looked at; more than this is no kernel, but a file made to
 /// exhaust the memory.
 constexpr std::uint64_t kMaximumExpansion = 256;
@@ -23,7 +23,7 @@ constexpr int kCompressionLevel = 3;  // zstd's default: ratio gains beyond it c
 
 struct Header {
   std::array<char, 8> magic = kMagic;
-  std::uint64_t format = kFormat;
+  std::uint64_t format = kEntryFormat;
   std::array<char, 32> digest{};
   std::uint64_t object_size = 0, source_size = 0, log_size = 0;
   std::uint64_t compressed_size = 0;
@@ -58,7 +58,7 @@ Header checked_header(std::string_view digest, std::string_view file) {
   std::memcpy(&header, file.data(), sizeof(header));
   const std::string_view compressed = file.substr(sizeof(header));
   if (header.magic != kMagic) damaged("it is no kernel cache entry");
-  if (header.format != kFormat) damaged("another version of moxie wrote it");
+  if (header.format != kEntryFormat) damaged("another version of moxie wrote it");
   if (header.compressed_size != compressed.size()) damaged("it is cut short");
   if (header.checksum != checksum(header, compressed)) damaged("its checksum is wrong");
   if (std::string_view(header.digest.data(), header.digest.size()) != digest) damaged("it belongs to another kernel");

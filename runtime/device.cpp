@@ -35,7 +35,7 @@ std::shared_ptr<Device> open_best(const DeviceOptions& options) {
   }
 }
 
-constexpr std::array<std::string_view, 5> kNames = {"cpu", "interp", "cuda", "cuda-emu", "auto"};
+constexpr std::array<std::string_view, 5> kDeviceNames = {"cpu", "interp", "cuda", "cuda-emu", "auto"};
 constexpr std::array kOpeners = {open_cpu, open_interp, open_cuda, open_cuda_emulator, open_best};
 
 }  // namespace
@@ -45,14 +45,14 @@ std::filesystem::path cache_directory(const DeviceOptions& options) {
   return options.cache_directory == "0" ? std::filesystem::path() : std::filesystem::path(options.cache_directory);
 }
 
-std::span<const std::string_view> device_names() { return kNames; }
+std::span<const std::string_view> device_names() { return kDeviceNames; }
 
 std::shared_ptr<Device> open_device(std::string_view name, const DeviceOptions& options) {
-  const auto known = std::ranges::find(kNames, name);
-  if (known == kNames.end())
-    throw DeviceError(fmt::format("there is no device '{}'; choose one of: {}", name, fmt::join(kNames, ", ")));
+  const auto known = std::ranges::find(kDeviceNames, name);
+  if (known == kDeviceNames.end())
+    throw DeviceError(fmt::format("there is no device '{}'; choose one of: {}", name, fmt::join(kDeviceNames, ", ")));
   chosen_threads(options.threads);
-  return open_dumping(kOpeners[static_cast<std::size_t>(known - kNames.begin())], options);
+  return open_dumping(kOpeners[static_cast<std::size_t>(known - kDeviceNames.begin())], options);
 }
 
 }  // namespace moxie

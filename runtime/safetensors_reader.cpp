@@ -183,7 +183,7 @@ class Reader {
   std::string_view file_;
 };
 
-std::vector<std::byte> read_file(const std::filesystem::path& path) {
+std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) throw DataError(fmt::format("cannot read {}: {}", path.string(), error.message()));
@@ -200,7 +200,7 @@ std::vector<std::byte> read_file(const std::filesystem::path& path) {
 TensorFile parse_safetensors(Bytes bytes, std::string_view file) { return Reader(bytes, file).read(); }
 
 TensorFile read_safetensors(const std::filesystem::path& path) {
-  return parse_safetensors(read_file(path), path.string());
+  return parse_safetensors(read_bytes(path), path.string());
 }
 
 }  // namespace moxie

@@ -16,7 +16,7 @@ IntMatrix IntMatrix::identity(std::size_t n) {
 namespace {
 
 /// (x, y) := (a x + b y, c x + d y), with determinant 1 or -1.
-struct Combination {
+struct RowCombination {
   std::int64_t a, b, c, d;
 
   void apply(std::int64_t& x, std::int64_t& y) const {
@@ -26,18 +26,18 @@ struct Combination {
   }
 };
 
-constexpr Combination kSwap{0, 1, 1, 0};
+constexpr RowCombination kSwap{0, 1, 1, 0};
 
-void combine_rows(IntMatrix& m, std::size_t i, std::size_t j, const Combination& combination) {
+void combine_rows(IntMatrix& m, std::size_t i, std::size_t j, const RowCombination& combination) {
   for (std::size_t k = 0; k < m.cols(); ++k) combination.apply(m(i, k), m(j, k));
 }
 
-void combine_columns(IntMatrix& m, std::size_t i, std::size_t j, const Combination& combination) {
+void combine_columns(IntMatrix& m, std::size_t i, std::size_t j, const RowCombination& combination) {
   for (std::size_t k = 0; k < m.rows(); ++k) combination.apply(m(k, i), m(k, j));
 }
 
 /// Makes `entry` zero against a positive `pivot`, which becomes their greatest common divisor (extended Euclid).
-Combination elimination(std::int64_t pivot, std::int64_t entry) {
+RowCombination elimination(std::int64_t pivot, std::int64_t entry) {
   if (entry % pivot == 0) return {1, 0, checked_mul(entry / pivot, -1), 1};
   std::int64_t a = pivot, b = entry, p = 1, q = 0, next_p = 0, next_q = 1;
   while (b != 0) {
@@ -71,11 +71,11 @@ class Diagonaliser {
   }
 
  private:
-  void rows(std::size_t i, std::size_t j, const Combination& combination) {
+  void rows(std::size_t i, std::size_t j, const RowCombination& combination) {
     combine_rows(form_.diagonal, i, j, combination);
     combine_rows(form_.left, i, j, combination);
   }
-  void columns(std::size_t i, std::size_t j, const Combination& combination) {
+  void columns(std::size_t i, std::size_t j, const RowCombination& combination) {
     combine_columns(form_.diagonal, i, j, combination);
     combine_columns(form_.right, i, j, combination);
   }

@@ -129,7 +129,7 @@ bool keeps_known_sums(const Definition& definition) {
 }
 
 /// One definition opened for choosing: what may become a loop, and what is computed inside.
-struct Opened {
+struct OpenedDefinition {
   Scope scope;
   std::vector<Candidate> candidates;
   Expr body, element;
@@ -144,8 +144,9 @@ bool sums_moved_range(const Expr& body) {
   return found;
 }
 
-Opened open_definition(const Definition& definition) {
-  Opened opened{Scope::of(definition), {}, definition.body, {}, definition.body->kind == NodeKind::LinearAlgebra};
+OpenedDefinition open_definition(const Definition& definition) {
+  OpenedDefinition opened{
+      Scope::of(definition), {}, definition.body, {}, definition.body->kind == NodeKind::LinearAlgebra};
   std::vector<Affine> element;
   for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
     // A matrix is factored as a whole: its own axes are no candidates.
@@ -199,7 +200,7 @@ int fastest_axis(const Votes& votes, const Definition& definition, int vector) {
 
 /// What every candidate for the vector loop would cost.
 struct Costs {
-  Opened opened;
+  OpenedDefinition opened;
   std::vector<double> operations;  // per candidate
   std::vector<Votes> votes;
 
@@ -242,7 +243,7 @@ Costs estimate(const Program& program, const std::set<std::string>& row_major, c
 }
 
 /// The sample loop that goes with candidate `vector`: the reduced index if there is one, else the longest axis.
-int sample_loop(const Opened& opened, std::size_t vector) {
+int sample_loop(const OpenedDefinition& opened, std::size_t vector) {
   int sample = LoopChoice::kNone;
   double longest = 0;
   for (std::size_t k = 0; k < opened.candidates.size(); ++k) {
@@ -257,7 +258,7 @@ int sample_loop(const Opened& opened, std::size_t vector) {
   return sample;
 }
 
-const Range* range_of(const Opened& opened, int which) {
+const Range* range_of(const OpenedDefinition& opened, int which) {
   const auto it = std::ranges::find(opened.candidates, which, &Candidate::which);
   return it == opened.candidates.end() ? nullptr : &it->range;
 }

@@ -7,8 +7,8 @@
 namespace moxie {
 namespace {
 
-/// The magnitude as unsigned, which also holds that of the smallest integer.
-std::uint64_t magnitude(std::int64_t value) {
+/// The unsigned_magnitude as unsigned, which also holds that of the smallest integer.
+std::uint64_t unsigned_magnitude(std::int64_t value) {
   return value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
 }
 
@@ -53,7 +53,7 @@ std::string affine_text(const Affine& affine, const SymbolSpelling& spell) {
   const auto append_terms = [&](bool negative) {
     for (const auto& [symbol, coefficient] : affine.terms()) {
       if ((coefficient < 0) != negative) continue;
-      const std::uint64_t size = magnitude(coefficient);
+      const std::uint64_t size = unsigned_magnitude(coefficient);
       append(text, negative, size == 1 ? spell(symbol) : fmt::format("{}*{}", size, spell(symbol)));
     }
   };
@@ -62,7 +62,7 @@ std::string affine_text(const Affine& affine, const SymbolSpelling& spell) {
   if (constant_first) append(text, false, fmt::format("{}", affine.constant()));
   append_terms(true);
   const bool constant_last = !constant_first && (affine.constant() != 0 || text.empty());
-  if (constant_last) append(text, affine.constant() < 0, fmt::format("{}", magnitude(affine.constant())));
+  if (constant_last) append(text, affine.constant() < 0, fmt::format("{}", unsigned_magnitude(affine.constant())));
   return text;
 }
 

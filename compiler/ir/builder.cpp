@@ -64,12 +64,12 @@ bool is_taken(const Program& program, const std::string& name) {
 }
 
 /// Names of the indices around a place, the definition's own name among them.
-using Scope = std::vector<std::string>;
+using NameScope = std::vector<std::string>;
 
-bool contains(const Scope& scope, const std::string& name) { return std::ranges::find(scope, name) != scope.end(); }
+bool contains(const NameScope& scope, const std::string& name) { return std::ranges::find(scope, name) != scope.end(); }
 
 /// i, j, k, l, m, then i2, j2, ...
-std::string new_index_name(const Program& program, const Scope& scope) {
+std::string new_index_name(const Program& program, const NameScope& scope) {
   constexpr std::string_view kLetters = "ijklm";
   for (std::size_t number = 0;; ++number) {
     const std::size_t round = number / kLetters.size() + 1;
@@ -79,7 +79,7 @@ std::string new_index_name(const Program& program, const Scope& scope) {
 }
 
 /// That of a declared index of the range, if there is one that the scope does not use.
-std::string index_name(const Program& program, const Scope& scope, const Range& range) {
+std::string index_name(const Program& program, const NameScope& scope, const Range& range) {
   for (const IndexDecl& index : program.indices) {
     if (index.range == range && !contains(scope, index.name)) return index.name;
   }
@@ -93,7 +93,7 @@ bool mentions_dims_only(const Range& range) {
 }
 
 /// Declares an index for every reduction over dims that has none to be printed with.
-void declare_bound_indices(Program& program, const Expr& expr, Scope scope, std::unordered_set<const Node*>& seen) {
+void declare_bound_indices(Program& program, const Expr& expr, NameScope scope, std::unordered_set<const Node*>& seen) {
   if (!seen.insert(expr.get()).second) return;
   if (expr->kind == NodeKind::Reduce && mentions_dims_only(expr->range)) {
     scope.push_back(index_name(program, scope, expr->range));
@@ -163,7 +163,7 @@ class DefinitionBuilder {
   Program& program_;
   Definition definition_;
   Replacement replacement_;
-  Scope scope_;
+  NameScope scope_;
 };
 
 /// Makes the change, unless it makes the program wrong.

@@ -12,7 +12,7 @@
 namespace moxie {
 namespace {
 
-constexpr std::array<std::string_view, 6> kComparisons = {"<", "<=", ">", ">=", "==", "!="};
+constexpr std::array<std::string_view, 6> kComparisonSymbols = {"<", "<=", ">", ">=", "==", "!="};
 
 /// The sum or product of operands that are all affine, if it is affine and still mentions an index or dim.
 std::optional<Affine> fold_sum(const std::vector<Operand>& operands) {
@@ -101,7 +101,7 @@ Operand ExprParser::negation() {
 
 Operand ExprParser::comparison() {
   const auto at_comparison = [&] {
-    return std::ranges::any_of(kComparisons, [&](auto mark) { return tokens_.at(mark); });
+    return std::ranges::any_of(kComparisonSymbols, [&](auto mark) { return tokens_.at(mark); });
   };
   Operand left = sum();
   if (!at_comparison()) return left;

@@ -160,7 +160,7 @@ struct Comparison {
 };
 
 /// The alternatives for left - right under each comparison.
-const std::array<Comparison, 6> kComparisons = {{
+const std::array<Comparison, 6> kIndexComparisons = {{
     {"<", ">=", [](const Affine& d) { return std::vector<std::vector<Affine>>{{Affine(-1) - d}}; }},
     {">=", "<", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d}}; }},
     {">", "<=", [](const Affine& d) { return std::vector<std::vector<Affine>>{{d - Affine(1)}}; }},
@@ -170,8 +170,8 @@ const std::array<Comparison, 6> kComparisons = {{
 }};
 
 const Comparison* find_comparison(std::string_view name) {
-  const auto it = std::ranges::find(kComparisons, name, &Comparison::name);
-  return it == kComparisons.end() ? nullptr : &*it;
+  const auto it = std::ranges::find(kIndexComparisons, name, &Comparison::name);
+  return it == kIndexComparisons.end() ? nullptr : &*it;
 }
 
 }  // namespace

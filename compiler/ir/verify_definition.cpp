@@ -43,7 +43,9 @@ Replacement known_dims(const Program& program) {
   return known;
 }
 
-bool is_truth(const Expr& expr) { return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth; }
+bool gives_truth(const Expr& expr) {
+  return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth;
+}
 
 bool wants_truth(const ScalarFunction& function, std::size_t arg) {
   return function.name == "and" || function.name == "or" || function.name == "not" ||
@@ -146,7 +148,7 @@ class DefinitionVerifier {
   // ---- Expressions ----
 
   void check_number(const Expr& expr, Place& place) const {
-    if (is_truth(expr)) {
+    if (gives_truth(expr)) {
       throw TypeError(where() + fmt::format("`{0}` is a condition, but a number is wanted; write where({0}, 1, 0)",
                                             text(expr, place)));
     }
@@ -154,7 +156,7 @@ class DefinitionVerifier {
   }
 
   void check_condition(const Expr& expr, Place& place) const {
-    if (!is_truth(expr)) {
+    if (!gives_truth(expr)) {
       throw TypeError(where() +
                       fmt::format("`{0}` is a number, but a condition is wanted; write {0} != 0", text(expr, place)));
     }

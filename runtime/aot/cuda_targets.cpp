@@ -23,15 +23,15 @@ constexpr int kMajor = 75, kMinor = 76;
 
 /// One public function: its name behind that of the formula's function, the name in a target's module, and parameters;
 /// the target's function takes them from `first` on.
-struct EntryPoint {
+struct GpuEntryPoint {
   const char* name;
   const char* target_name;
   std::vector<std::string> parameters;
   std::size_t first = 0;
 };
 
-const std::vector<EntryPoint>& entry_points() {
-  static const std::vector<EntryPoint> table = {
+const std::vector<GpuEntryPoint>& entry_points() {
+  static const std::vector<GpuEntryPoint> table = {
       {"_cuda_unload", "unload", {"ptr %gpu", "ptr %message"}},
       {"_cuda_workspace", "workspace", {"ptr %gpu", "ptr %arguments", "ptr %bytes", "ptr %message"}, 1},
       {"_cuda",
@@ -47,7 +47,7 @@ void require_gpu(FunctionWriter& w, const Pointer& message, const std::string& n
 }
 
 /// Goes on with the target that was loaded.
-void add_entry_point(ModuleText& module, const Interface& function, const EntryPoint& entry,
+void add_entry_point(ModuleText& module, const Interface& function, const GpuEntryPoint& entry,
                      const std::vector<GpuTarget>& targets) {
   const std::string name = function.name + entry.name;
   FunctionWriter w(module, fmt::format("define i32 @{}({}) nounwind", name, fmt::join(entry.parameters, ", ")));
@@ -166,7 +166,7 @@ ModuleText gpu_entry_points(const std::vector<Interface>& functions, const std::
   ModuleText module;
   for (const Interface& function : functions) {
     add_load(module, function, targets);
-    for (const EntryPoint& entry : entry_points()) add_entry_point(module, function, entry, targets);
+    for (const GpuEntryPoint& entry : entry_points()) add_entry_point(module, function, entry, targets);
   }
   return module;
 }
@@ -175,14 +175,14 @@ std::vector<std::string> gpu_entry_symbols(const std::vector<Interface>& functio
   std::vector<std::string> symbols;
   for (const Interface& function : functions) {
     symbols.push_back(function.name + "_cuda_load");
-    for (const EntryPoint& entry : entry_points()) symbols.push_back(function.name + entry.name);
+    for (const GpuEntryPoint& entry : entry_points()) symbols.push_back(function.name + entry.name);
   }
   return symbols;
 }
 
 std::vector<std::string> gpu_driver_symbols(const std::string& prefix) {
   std::vector<std::string> symbols = {prefix + ".load"};
-  for (const EntryPoint& entry : entry_points()) symbols.push_back(fmt::format("{}.{}", prefix, entry.target_name));
+  for (const GpuEntryPoint& entry : entry_points()) symbols.push_back(fmt::format("{}.{}", prefix, entry.target_name));
   return symbols;
 }
 

@@ -29,7 +29,7 @@ struct Blas {
   std::string kernels;  // what processor they are for, if the library says so
 };
 
-Blas load() {
+Blas load_blas() {
   void* library = nullptr;
   for (const char* name : {"libopenblas.so.0", "libopenblas.so"}) {
     if (!library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -48,7 +48,7 @@ Blas load() {
 }
 
 const Blas& blas() {
-  static const Blas loaded = load();
+  static const Blas loaded = load_blas();
   return loaded;
 }
 

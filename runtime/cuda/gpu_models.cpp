@@ -15,7 +15,6 @@
 namespace moxie {
 namespace {
 
-constexpr int kWarp = 32;
 constexpr std::int64_t kRegisters = 65536;   // of a multiprocessor, on all of these
 constexpr std::int64_t kRegisterUnit = 256;  // allocated at once, for a warp
 constexpr std::int64_t kSharedUnit = 128;

@@ -13,7 +13,7 @@ namespace {
 constexpr int kMaxThreadsPerBlock = 0;
 constexpr int kSharedBytes = 1;
 constexpr int kRegisters = 4;
-constexpr Result kOutOfMemory = 2;
+constexpr Result kLoadOutOfMemory = 2;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ LoadedKernel::LoadedKernel(std::shared_ptr<Gpu> gpu, CompiledKernel compiled)
   if (const Result error = driver.ModuleLoadData(&module_, compiled_.code.object.data()); error != 0) {
     const std::string what =
         fmt::format("loading kernel {}, compiled by {},", lowered().program.name, compiled_.compiler);
-    if (error == kOutOfMemory) gpu_->fail(error, what);
+    if (error == kLoadOutOfMemory) gpu_->fail(error, what);
     throw RefusedCode(gpu_->message(error, what));
   }
   try {

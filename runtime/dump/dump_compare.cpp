@@ -24,7 +24,7 @@ double count(const KernelFigures& figures) {
   return figures.counts.*Member;
 }
 
-constexpr Figure kFigures[] = {
+constexpr Figure kComparedFigures[] = {
     {"registers", resource<&cuda::KernelResources::registers>},
     {"shared bytes", resource<&cuda::KernelResources::shared_bytes>},
     {"stack bytes", resource<&cuda::KernelResources::stack_bytes>},
@@ -43,7 +43,7 @@ constexpr Figure kFigures[] = {
 
 std::string compare_figures(const KernelFigures& before, const KernelFigures& after) {
   std::string text;
-  for (const Figure& figure : kFigures) {
+  for (const Figure& figure : kComparedFigures) {
     const double from = figure.value(before), to = figure.value(after);
     if (from == to) continue;
     const std::string share = from != 0 ? fmt::format(" ({:+.1f} %)", 100 * (to - from) / from) : "";

@@ -105,7 +105,7 @@ void replace(const fs::path& folder, const fs::path& finished, const FolderKind&
 }
 
 /// The folder itself, whatever links and slashes its name has.
-fs::path resolved(const fs::path& folder) {
+fs::path without_links(const fs::path& folder) {
   const fs::path path = fs::weakly_canonical(fs::absolute(folder));
   return path.has_filename() ? path : path.parent_path();
 }
@@ -138,7 +138,7 @@ void write_text(const fs::path& path, std::string_view text) {
 void write_folder(const fs::path& folder, const FolderKind& kind,
                   const std::function<void(const fs::path& unfinished)>& write) {
   try {
-    write_beside(resolved(folder), kind, write);
+    write_beside(without_links(folder), kind, write);
   } catch (const fs::filesystem_error& error) {
     throw DataError(
         fmt::format("cannot write the folder {}: {}; name another one", folder.string(), error.code().message()));

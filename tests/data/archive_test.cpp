@@ -71,12 +71,13 @@ TEST_CASE("raw deflate round trip") {
 
 TEST_CASE("files are read plain or compressed") {
   const test::DataFolder folder;
-  CHECK(read_file(folder.write("plain", "abc")) == "abc");
-  CHECK(read_file(folder.write("packed", kHello)) == "hello\n");
+  CHECK(read_whole_file(folder.write("plain", "abc")) == "abc");
+  CHECK(read_whole_file(folder.write("packed", kHello)) == "hello\n");
   const auto missing = folder.path() / "missing";
-  CHECK(data_error([&] { read_file(missing); }) == missing.string() + ": cannot be opened: No such file or directory");
-  CHECK(data_error([&] { read_file(folder.path()); }) == folder.path().string() + ": is a folder, not a file");
-  CHECK(data_error([&] { read_file(folder.path() / "plain", 2); }).find("is larger than the 2 bytes allowed") !=
+  CHECK(data_error([&] { read_whole_file(missing); }) ==
+        missing.string() + ": cannot be opened: No such file or directory");
+  CHECK(data_error([&] { read_whole_file(folder.path()); }) == folder.path().string() + ": is a folder, not a file");
+  CHECK(data_error([&] { read_whole_file(folder.path() / "plain", 2); }).find("is larger than the 2 bytes allowed") !=
         std::string::npos);
 }
 
@@ -101,11 +102,11 @@ TEST_CASE("small files do not become gigabytes, and large ones are refused befor
   for (int k = 0; k < 257; ++k) bomb += zeros;
   REQUIRE(bomb.size() < kMiB);
   const test::DataFolder folder;
-  CHECK(read_file(folder.write("zeros", zeros)) == std::string(kMiB, '\0'));
-  CHECK(data_error([&] { read_file(folder.write("bomb", bomb)); }).find("decompresses to more than") !=
+  CHECK(read_whole_file(folder.write("zeros", zeros)) == std::string(kMiB, '\0'));
+  CHECK(data_error([&] { read_whole_file(folder.write("bomb", bomb)); }).find("decompresses to more than") !=
         std::string::npos);
   std::filesystem::resize_file(folder.write("hole", ""), std::uintmax_t{1} << 40);  // takes no room on the disk
-  CHECK(data_error([&] { read_file(folder.path() / "hole"); }).find("is larger than") != std::string::npos);
+  CHECK(data_error([&] { read_whole_file(folder.path() / "hole"); }).find("is larger than") != std::string::npos);
 }
 
 TEST_CASE("tar: files in order, folders skipped") {

@@ -2,6 +2,7 @@
 """Every source file is built and short enough to read, and every room says what it is for."""
 import json
 import pathlib
+import re
 import sys
 
 ROOT, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
@@ -9,6 +10,7 @@ TOPS = ("benchmarks", "codegen_templates", "compiler", "examples", "ops", "runti
 LONGEST = 700
 SOURCES = (".h", ".cpp", ".py", ".mox", ".cmake")
 # Tests are described by their names, and those of tests/integration are projects of their own.
+INCLUDE = re.compile(r'^#include "(.*)"', re.MULTILINE)
 WITHOUT_README = ("tests/",)
 NOT_BUILT_HERE = ("tests/integration/",)
 
@@ -17,8 +19,15 @@ def files_of(top):
     return [path for path in sorted((ROOT / top).rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
 
 
+def built_files():
+    """What is compiled by itself or, in a unity build, as an include of a generated file."""
+    for entry in json.load((BUILD / "compile_commands.json").open()):
+        path = pathlib.Path(entry["directory"], entry["file"]).resolve()
+        yield from map(pathlib.Path, INCLUDE.findall(path.read_text())) if path.parent.name == "Unity" else [path]
+
+
 def main():
-    built = {pathlib.Path(entry["directory"], entry["file"]).resolve() for entry in json.load((BUILD / "compile_commands.json").open())}
+    built = set(built_files())
     problems, rooms, count = [], set(), 0
     for path in (file for top in TOPS for file in files_of(top)):
         name = str(path.relative_to(ROOT))

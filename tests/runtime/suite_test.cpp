@@ -9,6 +9,7 @@
 #include "runtime/switches.h"
 #include "tests/devices.h"
 #include "tests/ops/suite.h"
+#include "tests/skip.h"
 
 namespace {
 
@@ -147,7 +148,7 @@ void check_shared(const Setting& setting) {
   if (std::filesystem::is_directory(folder))
     check_folder(folder, setting);
   else
-    MESSAGE("skipped: there is no " << folder.string());
+    test::skip("there is no " + folder.string());
 }
 
 TEST_CASE("kept") {

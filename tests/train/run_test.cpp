@@ -171,10 +171,10 @@ TEST_CASE("a run folder is never overwritten") {
   const tiny::Scratch scratch;
   const TrainConfig config = tiny::config("mlp");
   const RunFolder folder = RunFolder::create(scratch / "run", config, "moxie train mlp");
-  const std::string before = read_file(scratch / "run" / "config.json");
+  const std::string before = read_whole_file(scratch / "run" / "config.json");
   CHECK_THROWS_WITH_AS(RunFolder::create(scratch / "run", config, ""),
                        doctest::Contains("exists already, and no run is ever overwritten"), DataError);
-  CHECK(read_file(scratch / "run" / "config.json") == before);
+  CHECK(read_whole_file(scratch / "run" / "config.json") == before);
   CHECK_THROWS_WITH_AS(RunFolder::open(scratch / "run"), doctest::Contains("there is no run to resume"), DataError);
 }
 
@@ -191,9 +191,9 @@ TEST_CASE("metrics of steps after a checkpoint are dropped") {
   for (const char* line : {R"({"step":4})", R"({"step":8})", R"({"step":8,"final":true})", R"({"step":)"})
     folder.append_metrics(line);
   folder.rewind_metrics(8);
-  CHECK(read_file(scratch / "run" / "metrics.jsonl") == "{\"step\":4}\n{\"step\":8}\n");
+  CHECK(read_whole_file(scratch / "run" / "metrics.jsonl") == "{\"step\":4}\n{\"step\":8}\n");
   folder.rewind_metrics(7);
-  CHECK(read_file(scratch / "run" / "metrics.jsonl") == "{\"step\":4}\n");
+  CHECK(read_whole_file(scratch / "run" / "metrics.jsonl") == "{\"step\":4}\n");
 }
 
 TEST_CASE("configurations and models survive their files") {

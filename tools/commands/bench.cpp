@@ -40,7 +40,7 @@ struct Result {
 };
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_from(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 void run_to_end(Session& session) {
   session.run();
@@ -55,10 +55,10 @@ double median_seconds(Session& session) {
   for (int i = 0; i < kWarmUp; ++i) run_to_end(session);
   std::vector<double> times;
   const auto begin = Clock::now();
-  while (times.size() < kFewest || (times.size() < kMost && seconds_since(begin) < kEnough)) {
+  while (times.size() < kFewest || (times.size() < kMost && seconds_from(begin) < kEnough)) {
     const auto start = Clock::now();
     run_to_end(session);
-    times.push_back(seconds_since(start));
+    times.push_back(seconds_from(start));
   }
   std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
   return times[times.size() / 2];
@@ -85,7 +85,7 @@ Measurement measure(const Program& program, const BenchPrograms& made, const Dim
     measured.input_bytes += bytes_of(program, input.name, dims);
   }
   run_to_end(session);
-  const double first = seconds_since(start);
+  const double first = seconds_from(start);
   for (const auto& [output, input] : made.feedback) {
     if (program.find_definition(output)) session.feed_back(output, input);
   }

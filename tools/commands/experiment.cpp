@@ -50,7 +50,7 @@ std::vector<Json> read_measurements(const Experiment& experiment, const fs::path
   std::vector<Json> all;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;
-    Json known = Json::parse(read_file(entry.path()), nullptr, false);
+    Json known = Json::parse(read_whole_file(entry.path()), nullptr, false);
     if (known.is_object() && known.contains("row")) all.push_back(std::move(known));
   }
   std::ranges::sort(all, {}, [&](const Json& measured) {
@@ -84,7 +84,7 @@ void check_measurements(const ExperimentChoice& choice, const std::vector<Cell>&
 std::optional<Json> result_of(const Experiment& experiment, const Cell& cell, const Workplace& workplace,
                               const fs::path& file) {
   if (fs::exists(file)) {
-    Json known = Json::parse(read_file(file), nullptr, false);
+    Json known = Json::parse(read_whole_file(file), nullptr, false);
     if (known.is_object() && known.contains("row")) return known;
   }
   const auto start = std::chrono::steady_clock::now();

@@ -13,7 +13,7 @@ namespace moxie {
 namespace {
 
 constexpr std::string_view kPaper = "Gaussian Process Neurons Learn Stochastic Activation Functions";
-constexpr std::string_view kDropout =
+constexpr std::string_view kDropoutSource =
     "dropout with one hidden layer of 50 units (protein: 100), github.com/yaringal/DropoutUncertaintyExps, mean and "
     "standard error over the splits";
 
@@ -142,7 +142,7 @@ const std::vector<Experiment>& experiments() {
        20,
        {"rmse", "log_likelihood", "test_coverage_95"},
        kRegression,
-       kDropout,
+       kDropoutSource,
        measure_regression},
       {"clt",
        "how Gaussian the activations behind a layer of N units are",

@@ -57,9 +57,10 @@ std::vector<std::int64_t> row_of(const Program& network, std::string_view tensor
 }
 
 /// A sample's axes: frames and pixels, say. The data has them one behind the other.
-class Row {
+class FeatureRow {
  public:
-  Row(const Program& network, std::string_view tensor, const Index& s) : axes_{s}, extents_(row_of(network, tensor)) {
+  FeatureRow(const Program& network, std::string_view tensor, const Index& s)
+      : axes_{s}, extents_(row_of(network, tensor)) {
     for (const std::int64_t extent : extents_) axes_.emplace_back(constant(static_cast<double>(extent)));
   }
   const std::vector<Index>& axes() const { return axes_; }
@@ -104,7 +105,7 @@ class Exporter {
     const Tensor features = program_.input("features", {S_, columns});
     const Tensor offset = declare(program_, "feature_offset", weights_.at("feature_offset"));
     const Tensor scale = declare(program_, "feature_scale", weights_.at("feature_scale"));
-    const Row row(network_.predict, "x", s_);
+    const FeatureRow row(network_.predict, "x", s_);
     program_.let("x", row.axes(), (features(s_, row.column()) - offset(row.column())) * scale(row.column()));
     Inclusion how{kPrefix, {{"x", "x"}}};
     for (const InputDecl& input : network_.predict.inputs) {
@@ -119,12 +120,12 @@ class Exporter {
     include(program_, network_.predict, how);
   }
 
-  static Tensor of_network(const char* output, const Row& row) {
+  static Tensor of_network(const char* output, const FeatureRow& row) {
     return {kPrefix + std::string(output), row.axes().size()};
   }
 
   void add_classes() {
-    const Row row(network_.predict, "probability", s_);
+    const FeatureRow row(network_.predict, "probability", s_);
     program_.output("probability", row.axes(), row.of(of_network("probability", row)));
   }
 
@@ -133,7 +134,7 @@ class Exporter {
     const Tensor mean = declare(program_, "target_mean", weights_.at("target_mean"));
     const Tensor sd = declare(program_, "target_sd", weights_.at("target_sd"));
     const Tensor scale = declare(program_, "variance_scale", weights_.at("variance_scale"));
-    const Row row(network_.predict, "mean", s_);
+    const FeatureRow row(network_.predict, "mean", s_);
     const Expr o = row.column();
     program_.output("mean", row.axes(), row.of(of_network("mean", row)) * sd(o) + mean(o));
     const bool knows_variance = network_.predict.find_definition("variance") != nullptr;

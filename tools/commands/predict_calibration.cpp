@@ -8,7 +8,7 @@ namespace moxie {
 namespace {
 
 constexpr std::size_t kConfidenceBins = 15;
-constexpr std::size_t kIntervals = 19;
+constexpr std::size_t kCalibrationIntervals = 19;
 
 std::vector<CalibrationPoint> confidence_bins(const Prediction& p, const Matrix& targets) {
   std::vector<CalibrationPoint> bins(kConfidenceBins);
@@ -31,8 +31,8 @@ std::vector<CalibrationPoint> confidence_bins(const Prediction& p, const Matrix&
 
 std::vector<CalibrationPoint> interval_coverage(const std::vector<double>& transform) {
   std::vector<CalibrationPoint> points;
-  for (std::size_t k = 1; k <= kIntervals; ++k) {
-    const double probability = static_cast<double>(k) / static_cast<double>(kIntervals + 1);
+  for (std::size_t k = 1; k <= kCalibrationIntervals; ++k) {
+    const double probability = static_cast<double>(k) / static_cast<double>(kCalibrationIntervals + 1);
     const auto inside = std::ranges::count_if(transform, [&](double u) { return std::abs(2 * u - 1) <= probability; });
     points.push_back(
         {probability, static_cast<double>(inside) / static_cast<double>(transform.size()), transform.size()});

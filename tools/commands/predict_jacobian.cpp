@@ -9,7 +9,7 @@ namespace moxie {
 namespace {
 
 /// Rows of the input that are differentiated at a time.
-constexpr std::size_t kBatch = 256;
+constexpr std::size_t kJacobianBatch = 256;
 
 HostTensor tensor(std::size_t rows, std::size_t columns, const std::vector<double>& values) {
   return make_host_tensor(DType::f32, {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}, values);
@@ -64,8 +64,8 @@ std::vector<double> jacobians(const Program& program, const std::string& output,
   const auto outputs = static_cast<std::size_t>(
       program.shape_of(output)[1].evaluate([&](Symbol dim) { return program.find_dim(dim.name())->value.value(); }));
   std::vector<double> result;
-  for (std::size_t begin = 0; begin < data.rows; begin += kBatch) {
-    const std::size_t rows = std::min(kBatch, data.rows - begin);
+  for (std::size_t begin = 0; begin < data.rows; begin += kJacobianBatch) {
+    const std::size_t rows = std::min(kJacobianBatch, data.rows - begin);
     const auto* first = data.x.data() + begin * features;
     session.set("x", tensor(rows, features, {first, first + rows * features}));
     const std::size_t at = result.size();

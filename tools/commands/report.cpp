@@ -12,7 +12,7 @@
 namespace moxie {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 using Kind = Series::Kind;
 
 constexpr std::size_t kUnitsShown = 12;
@@ -42,23 +42,23 @@ text{font:12px system-ui,sans-serif;fill:var(--ink)}
 .band.c0,.bar.c0,.point.c0,.f0{fill:var(--c0)}.band.c1,.bar.c1,.point.c1,.f1{fill:var(--c1)}.point.c2,.f2{fill:var(--c2)}.f3{fill:var(--c3)}
 )css";
 
-std::vector<Json> epochs_of(const std::string& metrics) {
-  std::vector<Json> epochs;
+std::vector<SortedJson> epochs_of(const std::string& metrics) {
+  std::vector<SortedJson> epochs;
   std::istringstream lines(metrics);
   for (std::string line; std::getline(lines, line);) {
-    Json json = Json::parse(line, nullptr, false);
+    SortedJson json = SortedJson::parse(line, nullptr, false);
     if (json.is_object() && !json.contains("final")) epochs.push_back(std::move(json));
   }
   if (epochs.size() <= kEpochsShown) return epochs;
-  std::vector<Json> some;
+  std::vector<SortedJson> some;
   for (std::size_t k = 0; k < kEpochsShown; ++k) some.push_back(epochs[k * epochs.size() / kEpochsShown]);
   some.push_back(epochs.back());
   return some;
 }
 
-Series curve(const std::vector<Json>& epochs, const char* member, const char* name, std::size_t colour) {
+Series curve(const std::vector<SortedJson>& epochs, const char* member, const char* name, std::size_t colour) {
   Series series{Kind::Line, name, colour, {}, {}};
-  for (const Json& epoch : epochs) {
+  for (const SortedJson& epoch : epochs) {
     if (!epoch.contains(member) || !epoch[member].is_number()) continue;
     series.x.push_back(epoch.value("epoch", 0.0));
     series.y.push_back(epoch[member].get<double>());
@@ -130,7 +130,7 @@ std::string score_table(const FinalReport& report) {
 
 std::string settings(const TrainConfig& config) {
   std::string rows;
-  const Json json = Json::parse(to_json(config));
+  const SortedJson json = SortedJson::parse(to_json(config));
   for (const auto& [name, value] : json.items())
     rows += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escaped(name),
                         escaped(value.is_string() ? value.get<std::string>() : value.dump()));
@@ -157,7 +157,7 @@ std::string numerics(const FinalReport& report) {
 }  // namespace
 
 std::vector<Chart> history_charts(const std::string& metrics) {
-  const std::vector<Json> epochs = epochs_of(metrics);
+  const std::vector<SortedJson> epochs = epochs_of(metrics);
   Chart loss{
       "Loss", "epoch", "", {curve(epochs, "loss", "training", 0), curve(epochs, "validation_loss", "validation", 1)}};
   loss.y_limits = settled_limits(loss.series);

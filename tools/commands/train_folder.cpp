@@ -84,7 +84,7 @@ RunFolder RunFolder::open(const fs::path& path) {
 
 TrainConfig RunFolder::read_config() const {
   const fs::path file = path_ / "config.json";
-  TrainConfig config = config_from_json(read_file(file), file.string());
+  TrainConfig config = config_from_json(read_whole_file(file), file.string());
   check_file(config, file.string());
   return config;
 }
@@ -125,7 +125,7 @@ void RunFolder::append_metrics(const std::string& json) const {
   if (!file) throw DataError(fmt::format("cannot write {}; is the disk full?", metrics_file().string()));
 }
 
-std::string RunFolder::read_metrics() const { return read_file(metrics_file()); }
+std::string RunFolder::read_metrics() const { return read_whole_file(metrics_file()); }
 
 void RunFolder::write_report(const std::string& html) const { atomic_write(path_ / "report.html", html); }
 

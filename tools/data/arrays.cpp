@@ -116,7 +116,7 @@ Table table_of(const fs::path& path, const TableOptions& options, const Find& fi
 }  // namespace
 
 Table read_npz_table(const fs::path& path, const TableOptions& options) {
-  const NpyArrays arrays = parse_npz(read_file(path), path.string());
+  const NpyArrays arrays = parse_npz(read_whole_file(path), path.string());
   return table_of(path, options, [&](const char* name) -> std::optional<Rows> {
     const auto found = arrays.find(name);
     if (found == arrays.end()) return std::nullopt;

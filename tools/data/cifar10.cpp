@@ -31,7 +31,7 @@ std::vector<NumericEncoding> channels() {
 
 /// The records of a file in the upstream format.
 std::string read_records(const fs::path& path) {
-  std::string records = read_file(path);
+  std::string records = read_whole_file(path);
   if (records.empty() || records.size() % kRecord != 0)
     throw DataError(fmt::format("{}: its {} bytes are not a number of records of {} bytes: a label and 3x32x32 pixels",
                                 path.string(), records.size(), kRecord));

@@ -22,15 +22,15 @@ namespace {
 }
 
 std::string read_bytes(const fs::path& path, std::size_t max_bytes) {
-  constexpr std::size_t kChunk = 1 << 20;
+  constexpr std::size_t kReadBytes = 1 << 20;
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) fail(path, "cannot be opened");
   std::string bytes;
   while (in) {
     const std::size_t old = bytes.size();
-    bytes.resize(old + kChunk);
-    in.read(bytes.data() + old, kChunk);
+    bytes.resize(old + kReadBytes);
+    in.read(bytes.data() + old, kReadBytes);
     bytes.resize(old + static_cast<std::size_t>(in.gcount()));
     if (bytes.size() > max_bytes) refuse_size(path, max_bytes);
   }
@@ -40,7 +40,7 @@ std::string read_bytes(const fs::path& path, std::size_t max_bytes) {
 
 }  // namespace
 
-std::string read_file(const fs::path& path, std::size_t max_bytes) {
+std::string read_whole_file(const fs::path& path, std::size_t max_bytes) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) throw DataError(fmt::format("{}: is a folder, not a file", path.string()));
   const std::uintmax_t size = fs::file_size(path, ignored);  // of pipes nothing is known beforehand

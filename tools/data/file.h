@@ -10,6 +10,6 @@ namespace moxie {
 inline constexpr std::size_t kMaxFileBytes = std::size_t{4} << 30;
 
 /// The content of a file; gzip is recognised by its first bytes, whatever the name, and decompressed. Throws DataError.
-std::string read_file(const std::filesystem::path& path, std::size_t max_bytes = kMaxFileBytes);
+std::string read_whole_file(const std::filesystem::path& path, std::size_t max_bytes = kMaxFileBytes);
 
 }  // namespace moxie

@@ -23,7 +23,7 @@ std::vector<std::string> digits() {
   return names;
 }
 
-IdxArray read_idx(const fs::path& path) { return parse_idx(read_file(path), path.string()); }
+IdxArray read_idx(const fs::path& path) { return parse_idx(read_whole_file(path), path.string()); }
 
 /// Writes the images and labels of two files below each other, from row `begin` on.
 class Images {

@@ -16,7 +16,7 @@ constexpr std::string_view kRegressionOrigin =
     "loose)";
 constexpr std::size_t kAnySplit = 0;
 
-constexpr auto kClasses = Task::Classification;
+constexpr auto kClassify = Task::Classification;
 constexpr auto kValues = Task::Regression;
 
 /// Files of the user's own.
@@ -33,20 +33,20 @@ constexpr std::array kFileKinds = std::to_array<FileKind>({
 });
 
 constexpr std::array kPresets = std::to_array<Preset>({
-    {"synthetic", kClasses, kAnySplit, "generated: 4 noisy spirals, 4,000 x 8", "", load_synthetic},
+    {"synthetic", kClassify, kAnySplit, "generated: 4 noisy spirals, 4,000 x 8", "", load_synthetic},
     {"synthetic-regression", kValues, kAnySplit, "generated: noise grows with x1, 2,000 x 4", "",
      load_synthetic_regression},
-    {"synthetic-text", kClasses, kAnySplit, "generated: reviews whose class the order of words decides, 3,000 texts",
+    {"synthetic-text", kClassify, kAnySplit, "generated: reviews whose class the order of words decides, 3,000 texts",
      "", load_synthetic_text},
-    {"letter", kClasses, 1, "UCI Letter Recognition, 20,000 x 16, 26 classes",
+    {"letter", kClassify, 1, "UCI Letter Recognition, 20,000 x 16, 26 classes",
      "the UCI Machine Learning Repository, set 'Letter Recognition'", load_letter},
-    {"adult", kClasses, 1, "UCI Adult (census income), 48,842 x 14, 2 classes",
+    {"adult", kClassify, 1, "UCI Adult (census income), 48,842 x 14, 2 classes",
      "the UCI Machine Learning Repository, set 'Adult'", load_adult},
-    {"connect-4", kClasses, kAnySplit, "UCI Connect-4, 67,557 x 42, 3 classes; four fifths drawn for training",
+    {"connect-4", kClassify, kAnySplit, "UCI Connect-4, 67,557 x 42, 3 classes; four fifths drawn for training",
      "the UCI Machine Learning Repository, set 'Connect-4'", load_connect4},
-    {"mnist", kClasses, 1, "handwritten digits, 70,000 x 784, 10 classes",
+    {"mnist", kClassify, 1, "handwritten digits, 70,000 x 784, 10 classes",
      "'The MNIST database of handwritten digits' (LeCun, Cortes, Burges)", load_mnist},
-    {"cifar10", kClasses, 1, "photographs, a subset of CIFAR-10: 6,000 x 3,072, 10 classes",
+    {"cifar10", kClassify, 1, "photographs, a subset of CIFAR-10: 6,000 x 3,072, 10 classes",
      "'Learning Multiple Layers of Features from Tiny Images' (Krizhevsky 2009), binary version: train_5000.bin "
      "(500 images of each class of data_batch_1.bin) and test_1000.bin (the first 1,000 of test_batch.bin)",
      load_cifar10},
@@ -83,7 +83,7 @@ void check_options(const Preset& preset, const LoadOptions& options) {
                     "and a test file for these and text:FILE",
                     preset.name));
   if (options.task && *options.task != preset.task) {
-    const bool classes = preset.task == kClasses;
+    const bool classes = preset.task == kClassify;
     throw DataError(fmt::format("{}: its targets are {}, so the task can only be to {}", preset.name,
                                 classes ? "classes" : "values", classes ? "classify" : "regress"));
   }

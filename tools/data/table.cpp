@@ -164,7 +164,7 @@ Table parse_table(std::string_view text, const std::string& file, const TableOpt
 }
 
 Table read_table(const std::filesystem::path& path, const TableOptions& options) {
-  return parse_table(read_file(path), path.string(), options);
+  return parse_table(read_whole_file(path), path.string(), options);
 }
 
 Table concatenate(Table above, const Table& below) {

@@ -12,12 +12,6 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-std::string_view trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
 std::string without_quoted_parts(std::string_view line) {
   std::string plain;
   bool quoted = false;
@@ -149,6 +143,12 @@ class FieldReader {
 };
 
 }  // namespace
+
+std::string_view trim(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
 
 FieldRows split_fields(std::string_view text, const std::string& file, Separator separator,
                        std::string_view comment_marks) {

@@ -27,6 +27,9 @@ struct FieldRows {
 FieldRows split_fields(std::string_view text, const std::string& file, Separator separator,
                        std::string_view comment_marks);
 
+/// Without blanks at both ends.
+std::string_view trim(std::string_view text);
+
 /// At most 40 bytes of a field for a message, control characters replaced.
 std::string excerpt(std::string_view field);
 

@@ -10,7 +10,7 @@ namespace moxie {
 namespace fs = std::filesystem;
 namespace {
 
-Texts read_texts(const fs::path& file) { return parse_texts(read_file(file), file.string()); }
+Texts read_texts(const fs::path& file) { return parse_texts(read_whole_file(file), file.string()); }
 
 Dataset make_text_dataset(std::string name, const Texts& texts, const RowSplit& rows, const LoadOptions& options) {
   Encoding encoding = options.encoding ? *options.encoding : fit_text_encoding(texts, options.text, rows.train);
@@ -46,7 +46,7 @@ Dataset load_text(const fs::path& file, const LoadOptions& options) {
 
 Samples load_text_for_prediction(const fs::path& file, const LoadOptions& options) {
   require_vocabulary("text:" + file.string(), options);
-  const std::string bytes = read_file(file);
+  const std::string bytes = read_whole_file(file);
   const bool labelled = bytes.substr(0, bytes.find('\n')).find('\t') != bytes.npos;
   const Texts texts = parse_texts(bytes, file.string(), labelled);
   return {encode_texts(texts, *options.encoding),

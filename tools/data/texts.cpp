@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "compiler/support/error.h"
+#include "tools/data/table_fields.h"
 
 namespace moxie {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 /// More would rather be texts than labels of texts.
 constexpr std::size_t kMostClasses = 1000;
 /// Of a matrix: 16 GiB of floats.
-constexpr std::size_t kMostValues = std::size_t{1} << 32;
+constexpr std::size_t kMostTextValues = std::size_t{1} << 32;
 /// That of kUnknownWord.
 constexpr float kUnknownNumber = 1;
 
@@ -48,12 +49,6 @@ void require_utf8(std::string_view line, const std::string& place) {
                                   at + 1, static_cast<unsigned char>(line[at])));
     at += length;
   }
-}
-
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  return first == text.npos ? std::string_view() : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 LabelledText parse_line(std::string_view line, std::size_t number, const std::string& place, bool labelled) {
@@ -164,7 +159,7 @@ Matrix encode_texts(const Texts& texts, const Encoding& encoding) {
   std::unordered_map<std::string_view, float> numbers;
   for (const std::string& word : encoding.vocabulary) numbers.emplace(word, static_cast<float>(numbers.size() + 1));
   const std::size_t length = encoding.feature_count();
-  if (length > kMostValues / texts.rows.size())
+  if (length > kMostTextValues / texts.rows.size())
     throw DataError(fmt::format("{}: {} texts of {} words are too many; choose a smaller --text-length", texts.file,
                                 texts.rows.size(), length));
   Matrix out(texts.rows.size(), length);

@@ -41,7 +41,7 @@ class Folder {
   }
   std::vector<std::size_t> indices(std::string_view file, std::size_t bound) const {
     const fs::path path = find(file);
-    return parse_indices(read_file(path), path.string(), bound);
+    return parse_indices(read_whole_file(path), path.string(), bound);
   }
   RowSplit split(std::size_t number, std::size_t rows) const {
     return {row_list(fmt::format("index_train_{}.txt", number), rows),
@@ -52,9 +52,9 @@ class Folder {
   std::vector<std::size_t> row_list(const std::string& name, std::size_t rows) const {
     const fs::path loose = find("data.txt").parent_path() / name;
     std::error_code unreadable;
-    if (fs::is_regular_file(loose, unreadable)) return parse_indices(read_file(loose), loose.string(), rows);
+    if (fs::is_regular_file(loose, unreadable)) return parse_indices(read_whole_file(loose), loose.string(), rows);
     const std::string archive = find("splits.tar").string();
-    for (const ArchiveMember& member : read_tar(read_file(archive), archive))
+    for (const ArchiveMember& member : read_tar(read_whole_file(archive), archive))
       if (fs::path(member.name).filename() == name)
         return parse_indices(member.content, fmt::format("{}:{}", archive, name), rows);
     throw DataError(fmt::format("{}: holds no {}", archive, name));

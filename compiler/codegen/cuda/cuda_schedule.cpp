@@ -17,7 +17,6 @@ namespace {
 using cuda_text::ArrayShape;
 using cuda_text::KernelShape;
 
-constexpr int kWarp = 32;
 /// What a thrift stands for. Arrays of one thread may take so many four-byte registers: with the rest of a kernel at
 /// most the 255 that a thread has.
 struct Economy {

@@ -13,6 +13,8 @@
 
 namespace moxie {
 
+inline constexpr int kWarp = 32;  // threads that execute together
+
 /// What a schedule may count on.
 struct GpuLimits {
   int multiprocessors = 132;

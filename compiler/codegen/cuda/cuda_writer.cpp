@@ -13,7 +13,6 @@ namespace {
 
 /// Longer expressions get a name.
 constexpr std::size_t kLongestInlined = 90;
-constexpr int kWarp = 32;
 /// A loop inside of unrolled loops is not unrolled too, where that would make more copies of its body: compilers take
 /// seconds, and all registers.
 constexpr std::int64_t kMostCopies = 512, kUnknownRounds = 16;

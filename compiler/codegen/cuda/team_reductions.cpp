@@ -5,13 +5,12 @@
 #include <optional>
 #include <set>
 
+#include "compiler/codegen/cuda/cuda_schedule.h"
 #include "compiler/codegen/cuda/kernel_shape.h"
 #include "compiler/ir/functions.h"
 
 namespace moxie::cuda_text {
 namespace {
-
-constexpr std::int64_t kWarp = 32;
 
 struct Combination {
   std::string_view function;

@@ -13,20 +13,20 @@ constexpr std::int64_t kArrayAlignment = 64;  // a cache line, and the widest ve
 constexpr int kRegistersPerDraw = 2;
 
 /// The number of the vector loop in which something is used; 0 stands for outside of them all.
-using Place = int;
+using Position = int;
 
 /// Notes where things are used, and whether that is more than one place.
 class Uses {
  public:
   explicit Uses(std::size_t count) : first_(count), many_(count) {}
-  void note(std::uint32_t id, Place place) {
+  void note(std::uint32_t id, Position place) {
     if (!first_.at(id)) first_[id] = place;
     if (*first_[id] != place) many_[id] = true;
   }
   const std::vector<bool>& in_many_places() const { return many_; }
 
  private:
-  std::vector<std::optional<Place>> first_;
+  std::vector<std::optional<Position>> first_;
   std::vector<bool> many_;
 };
 
@@ -44,24 +44,24 @@ class Survey {
   bool draws = false;  // in lanes
 
  private:
-  void block(const Block& statements, Place place) {
+  void block(const Block& statements, Position place) {
     for (const Statement& statement : statements) std::visit([&](const auto& s) { visit(s, place); }, statement);
   }
-  void visit(const stmt::Let& s, Place place) {
+  void visit(const stmt::Let& s, Position place) {
     const Value& value = program_.values.at(s.id);
     if (place != 0 && value.varying && value.type == ValueType::f32) narrowest_bits = 32;
     draws = draws || (value.varying && std::holds_alternative<op::Random>(value.operation));
     if (const auto* read = std::get_if<op::ReadVar>(&value.operation)) vars.note(read->var, place);
     if (const auto* load = std::get_if<op::LoadArray>(&value.operation)) arrays.note(load->array, place);
   }
-  void visit(const stmt::SetVar& s, Place place) { vars.note(s.var, place); }
-  void visit(const stmt::StoreArray& s, Place place) { arrays.note(s.array, place); }
-  void visit(const stmt::For& s, Place place) {
+  void visit(const stmt::SetVar& s, Position place) { vars.note(s.var, place); }
+  void visit(const stmt::StoreArray& s, Position place) { arrays.note(s.array, place); }
+  void visit(const stmt::For& s, Position place) {
     has_vector_loop |= s.vector;
     block(s.body, s.vector ? ++loops_ : place);
   }
-  void visit(const stmt::Store&, Place) {}
-  void visit(const stmt::Check&, Place) {}
+  void visit(const stmt::Store&, Position) {}
+  void visit(const stmt::Check&, Position) {}
 
   const LoopProgram& program_;
   int loops_ = 0;

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -12,6 +13,9 @@
 #include "compiler/codegen/llvm/text_builder.h"
 
 namespace moxie::llvm_ir {
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// A value with the builder that computes with it, so that formulas read as such. Numbers stand for literals of the
 /// partner's type.

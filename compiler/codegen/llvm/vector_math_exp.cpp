@@ -1,5 +1,4 @@
 // exp and its relatives. e^x = 2^k e^r with k = rint(x / ln 2), |r| <= ln(2)/2; 2^k is added to the exponent's bits.
-#include <limits>
 #include <numbers>
 
 #include "compiler/codegen/llvm/vector_math.h"
@@ -7,8 +6,6 @@
 
 namespace moxie::llvm_ir {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// The last arguments whose exponential is finite and normal.
 struct ExpLimits {

@@ -1,6 +1,5 @@
 // lgamma, digamma and trigamma, always in f64. Arguments that are not positive are seldom: behind a branch they are
 // reflected to 1 - x. At its poles lgamma is infinity and trigamma too, digamma NaN, but at zeros -1/x.
-#include <limits>
 #include <numbers>
 
 #include "compiler/codegen/llvm/vector_math.h"
@@ -9,8 +8,6 @@
 namespace moxie::llvm_ir {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kHalfLogTwoPi = 0.91893853320467274178;
 constexpr double kPi = std::numbers::pi;
 

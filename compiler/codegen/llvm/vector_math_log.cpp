@@ -1,5 +1,4 @@
 // Logarithms. x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), and log x = k ln 2 + log(1 + f).
-#include <limits>
 #include <numbers>
 
 #include "compiler/codegen/llvm/vector_math.h"
@@ -7,9 +6,6 @@
 
 namespace moxie::llvm_ir {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// The bits of x, raised such that the exponent field steps at sqrt(1/2) 2^n instead of at 2^n.
 Vec raised_bits(const Vec& x) { return bits(x) + (format(x).one - format(x).root_half); }

@@ -1,7 +1,6 @@
 // pow, with the special cases of C's pow. Small whole exponents are multiplied out; else x^y = e^(y log|x|), in f64
 // with the logarithm and the product in two words each, for their error is multiplied by up to 700.
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "compiler/codegen/llvm/vector_math.h"
@@ -9,9 +8,6 @@
 
 namespace moxie::llvm_ir {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// More multiplications than this lose more digits than the general power.
 constexpr int kMostMultiplied = 16;
@@ -43,13 +39,13 @@ struct TwoWords {
 
 constexpr double kTwoThirdsHigh = 0x1.5555554p-1, kTwoThirdsLow = 0x1.5555555555555p-29;
 
-Vec upper_half(const Vec& x) { return real(bits(x) & format(x).high_half); }
+Vec upper_bits(const Vec& x) { return real(bits(x) & format(x).high_half); }
 
 /// s = f / (2 + f)
 TwoWords quotient(const Vec& f) {
   const Vec divisor = 2 + f;
   const Vec inverse = 1 / divisor;
-  const Vec high = upper_half(f * inverse), divisor_high = upper_half(divisor);
+  const Vec high = upper_bits(f * inverse), divisor_high = upper_bits(divisor);
   const Vec divisor_low = f - (divisor_high - 2);
   return {high, inverse * ((f - high * divisor_high) - high * divisor_low)};
 }
@@ -59,11 +55,11 @@ TwoWords log_near_one_two_words(const Vec& f) {
   const auto [s_high, s_low] = quotient(f);
   const Vec s = s_high + s_low, square = s * s, square_high = s_high * s_high;
   const Vec rest = s_low * (s_high + s) + 1.5 * (square * square) * polynomial(square, table::kLogTailF64);
-  const Vec factor_high = upper_half(3 + square_high + rest);
+  const Vec factor_high = upper_bits(3 + square_high + rest);
   const Vec factor_low = rest - ((factor_high - 3) - square_high);
   const Vec product = s_high * factor_high;
   const Vec product_rest = s_low * factor_high + factor_low * s;
-  const Vec high = upper_half(product + product_rest);
+  const Vec high = upper_bits(product + product_rest);
   const Vec low = product_rest - (high - product);
   return {kTwoThirdsHigh * high, kTwoThirdsLow * high + low * (2.0 / 3)};
 }
@@ -75,13 +71,13 @@ TwoWords log_two_words(const Vec& x) {
   const Vec exponent_part = k * format(x).ln2_high;
   const Vec sum = exponent_part + near_one;
   const Vec low = ((exponent_part - sum) + near_one) + (near_one_low + k * format(x).ln2_low);
-  const Vec high = upper_half(sum + low);
+  const Vec high = upper_bits(sum + low);
   return {high, low - (high - sum)};
 }
 
 Vec positive_pow_f64(const Vec& x, const Vec& y) {
   const auto [log_high, log_low] = log_two_words(x);
-  const Vec y_high = upper_half(y);
+  const Vec y_high = upper_bits(y);
   return exp_sum(y_high * log_high, (y - y_high) * log_high + y * log_low);
 }
 

@@ -12,12 +12,12 @@
 namespace moxie::llvm_ir {
 namespace {
 
-constexpr double kPi[] = {0x1.921fb544p+1, 0x1.0b4611a6p-33, 0x1.3198a2e037073p-68};
+constexpr double kPiParts[] = {0x1.921fb544p+1, 0x1.0b4611a6p-33, 0x1.3198a2e037073p-68};
 constexpr double kHalfPi = std::numbers::pi / 2;
 constexpr int kSignBit = 63;
 
 Vec subtract_multiple_of_pi(const Vec& x, const Vec& k) {
-  const Vec r = x - k * kPi[0] - k * kPi[1] - k * kPi[2];
+  const Vec r = x - k * kPiParts[0] - k * kPiParts[1] - k * kPiParts[2];
   return at_least(at_most(r, kHalfPi), -kHalfPi);
 }
 
