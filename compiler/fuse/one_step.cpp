@@ -72,6 +72,7 @@ void keep_one_step(MatrixProduct& product, const Names& names) {
 void keep_one_step(FusedProgram& fused) {
   for (Step& step : fused.steps) {
     Names names = computed_in(fused.program, step);
+    if (names.empty()) continue;  // only scans compute such tensors; most steps are none
     for (const Step& reader : fused.steps) drop_kept(names, reader, &reader == &step);
     if (names.empty()) continue;
     for (ScanStep& part : std::get<ScanLoop>(step).steps) std::visit([&](auto& p) { keep_one_step(p, names); }, part);
