@@ -63,6 +63,29 @@ TEST_CASE("check fails where a gradient is not the derivative") {
   CHECK(contains(outcome.out, "beyond tolerance"));
 }
 
+TEST_CASE("check looks closer where kinks lie within a difference, and tells them from wrong gradients") {
+  const Workshop shop;
+  shop.write("kinks.mox", "dtype f64\ndim N\nindex n:N\ninput x[N]\noutput y[n] = abs(sin(3e4*x[n]))\n");
+  const Outcome outcome = shop.moxie({"check", "kinks.mox"});
+  CHECK_MESSAGE(outcome.code == 0, outcome.out);
+  // Differences stay exact beside an output that would swallow their digits.
+  shop.write("huge.mox",
+             "dtype f64\ndim N\nindex n:N\ninput x[N], z[N]\noutput y[n] = x[n]^2\noutput w[n] = 1e30*z[n]\n");
+  const Outcome huge = shop.moxie({"check", "huge.mox"});
+  CHECK_MESSAGE(huge.code == 0, huge.out);
+  shop.write("overflow.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = tanh(x[n]*1e300)\n");
+  const Outcome overflow = shop.moxie({"check", "overflow.mox"});
+  CHECK_MESSAGE(overflow.code == 0, overflow.out);
+  CHECK(contains(overflow.out, "without f32"));
+  // What is declared in single precision is held to it, and what multiplies rounding errors to what it makes of them.
+  shop.write("single.mox",
+             "dtype f64\ndim N\nindex n:N\ninput x[N]\nlet a[n]: f32 = exp(x[n])\noutput y[n] = a[n]/3\n");
+  CHECK(shop.moxie({"check", "single.mox"}).code == 0);
+  shop.write("steep.mox", "dtype f64\ndim N\nindex n:N\ninput x[N]\noutput y[n] = sin(1e6*x[n])\n");
+  const Outcome steep = shop.moxie({"check", "steep.mox"});
+  CHECK_MESSAGE(steep.code == 0, steep.out);
+}
+
 TEST_CASE("check says when no input suits the formula") {
   const Workshop shop;
   shop.write("never.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = sqrt(-1 - x[n]^2)\n");

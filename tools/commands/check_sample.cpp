@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -70,31 +73,79 @@ void draw_inputs(Sample& sample, std::uint64_t seed) {
       sample.program.name, kTrials, problem));
 }
 
-/// The sum of all outputs, weighted by their cotangents.
-double objective(const Sample& sample, const TensorValues& inputs) {
-  const TensorValues values = evaluate(sample.program, sample.dims, inputs);
-  double sum = 0;
-  for (const std::string& name : outputs_of(sample.program)) {
-    const auto& weights = sample.inputs.at("cot." + name);
-    const auto& output = values.at(name);
-    for (std::size_t i = 0; i < output.size(); ++i) sum += weights[i] * output[i];
-  }
-  return sum;
+std::vector<std::string> outputs_from(const Program& program, const std::string& input) {
+  const std::set<std::string> reached = reached_from(program, {input});
+  std::vector<std::string> names = outputs_of(program);
+  std::erase_if(names, [&](const std::string& name) { return !reached.contains(name); });
+  return names;
 }
 
-/// The objective's slope as `a` and `b` (which may be one element) move together: central differences at two
-/// distances, the error's h^2 term cancelled.
-double slope(const Sample& sample, const TensorValues& inputs, double& a, double& b) {
-  const double middle = a, h = 1e-4 * std::max(1.0, std::abs(middle));
-  const auto slope_over = [&](double distance) {
+/// What differences are taken of: the outputs that one input reaches.
+struct Objective {
+  const Sample& sample;
+  std::vector<std::string> outputs;
+
+  /// Every element, times its cotangent.
+  std::vector<double> weighted(const TensorValues& inputs) const {
+    const TensorValues values = evaluate(sample.program, sample.dims, inputs);
+    std::vector<double> results;
+    for (const std::string& name : outputs) {
+      const auto& weights = sample.inputs.at("cot." + name);
+      std::ranges::transform(values.at(name), weights, std::back_inserter(results), std::multiplies<>());
+    }
+    return results;
+  }
+};
+
+/// The sum of a - b over all elements, and its rounding error. Elements that stay cost no digits of the sum.
+struct Change {
+  double value = 0, rounding = 0;
+};
+Change change_between(const std::vector<double>& a, const std::vector<double>& b) {
+  constexpr double kRounding = 16 * std::numeric_limits<double>::epsilon();
+  Change change;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i]) change.value += a[i] - b[i];
+    change.rounding += kRounding * (std::abs(a[i]) + std::abs(b[i]));
+  }
+  return change;
+}
+
+/// The slope of the sum of all weighted outputs as `a` and `b` (which may be one element) move together by h and 2h:
+/// central differences, the error's h^2 term cancelled. They contradict each other at kinks and jumps. A kink at the
+/// very point shows in the slopes on both sides: their difference halves with h where the function is smooth.
+Slope slope_over(const Objective& objective, const TensorValues& inputs, double& a, double& b, double h) {
+  const double middle = a;
+  const auto moved = [&](double distance) {
     a = b = middle + distance;
-    const double above = objective(sample, inputs);
-    a = b = middle - distance;
-    const double below = objective(sample, inputs);
+    std::vector<double> outputs = objective.weighted(inputs);
     a = b = middle;
-    return (above - below) / (2 * distance);
+    return outputs;
   };
-  return (4 * slope_over(h) - slope_over(2 * h)) / 3;
+  const auto here = moved(0), above = moved(h), below = moved(-h), far_above = moved(2 * h), far_below = moved(-2 * h);
+  const Change near = change_between(above, below), far = change_between(far_above, far_below);
+  const double near_slope = near.value / (2 * h), far_slope = far.value / (4 * h);
+  const double bend = std::abs(change_between(above, here).value - change_between(here, below).value) / h;
+  const double far_bend =
+      std::abs(change_between(far_above, here).value - change_between(here, far_below).value) / (2 * h);
+  const bool kink = bend > 0.75 * far_bend;
+  return {(4 * near_slope - far_slope) / 3, std::abs(near_slope - far_slope) + near.rounding / h + (kink ? bend : 0)};
+}
+
+/// The most certain of the slopes at several distances. Some inputs may only be moved a little.
+Slope slope(const Objective& objective, const TensorValues& inputs, double& a, double& b) {
+  const double middle = a, unit = std::max(1.0, std::abs(middle));
+  Slope best{0, std::numeric_limits<double>::infinity()};
+  for (const double h : {1e-4, 1e-5, 1e-6, 1e-7, 1e-8}) {
+    try {
+      const Slope found = slope_over(objective, inputs, a, b, h * unit);
+      if (found.uncertainty < best.uncertainty) best = found;
+    } catch (const DeviceError&) {
+      a = b = middle;  // outside the formula's domain
+    }
+    if (best.uncertainty < 1e-8 * (std::abs(best.value) + 1)) break;
+  }
+  return best;
 }
 
 }  // namespace
@@ -105,6 +156,35 @@ std::vector<std::string> outputs_of(const Program& program) {
     if (definition.output) names.push_back(definition.name);
   }
   return names;
+}
+
+std::set<std::string> reached_from(const Program& program, std::set<std::string> reached) {
+  for (std::size_t known = 0; known != reached.size();) {  // definitions of a scan may read later ones
+    known = reached.size();
+    for (const Definition& definition : program.definitions) {
+      visit(definition.body, [&](const Expr& e) {
+        if (e->kind == NodeKind::Access && reached.contains(e->tensor)) reached.insert(definition.name);
+      });
+    }
+  }
+  return reached;
+}
+
+std::map<std::string, double> sensitivities(const Sample& sample) {
+  constexpr double kStep = 0x1p-30;
+  TensorValues moved = sample.inputs;
+  std::mt19937_64 random(7);
+  for (auto& [name, values] : moved) {
+    for (double& value : values) value *= 1 + (random() % 2 == 0 ? kStep : -kStep);
+  }
+  std::map<std::string, double> result;
+  const TensorValues values = evaluate(sample.gradient, sample.dims, moved);
+  for (const auto& [name, wanted] : sample.wanted) {
+    double& largest = result[name];
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      largest = std::max(largest, std::abs(values.at(name)[i] - wanted[i]) / kStep);
+  }
+  return result;
 }
 
 Sample make_sample(const Program& program, const DimValues& dims, const std::vector<std::string>& wrt,
@@ -122,8 +202,8 @@ Sample make_sample(const Program& program, const DimValues& dims, const std::vec
   return sample;
 }
 
-std::vector<std::pair<double, double>> finite_differences(const Sample& sample, const std::string& input,
-                                                          std::size_t count, std::uint64_t seed) {
+std::vector<Difference> finite_differences(const Sample& sample, const std::string& input, std::size_t count,
+                                           std::uint64_t seed) {
   TensorValues inputs = sample.inputs;
   std::vector<double>& tensor = inputs.at(input);
   const std::vector<double>& gradient = sample.wanted.at("grad." + input);
@@ -131,10 +211,12 @@ std::vector<std::pair<double, double>> finite_differences(const Sample& sample, 
   std::iota(elements.begin(), elements.end(), 0);
   std::ranges::shuffle(elements, std::mt19937_64(seed));
   elements.resize(std::min(elements.size(), count));
-  std::vector<std::pair<double, double>> results;
+  const Objective objective{sample, outputs_from(sample.program, input)};
+  std::vector<Difference> results;
   for (const std::size_t i : elements) {
     const std::size_t j = sample.symmetric.contains(input) ? mirrored(i, size_of_matrix(sample, input)) : i;
-    results.emplace_back(slope(sample, inputs, tensor[i], tensor[j]), i == j ? gradient[i] : gradient[i] + gradient[j]);
+    results.push_back(
+        {slope(objective, inputs, tensor[i], tensor[j]), i == j ? gradient[i] : gradient[i] + gradient[j]});
   }
   return results;
 }

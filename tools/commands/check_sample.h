@@ -28,9 +28,25 @@ std::vector<std::string> outputs_of(const Program& program);
 Sample make_sample(const Program& program, const DimValues& dims, const std::vector<std::string>& wrt,
                    std::uint64_t seed);
 
-/// Pairs (finite difference, grad.x) for at most `count` elements of the input x, chosen at random. The two elements of
-/// a covariance that are equal move together.
-std::vector<std::pair<double, double>> finite_differences(const Sample& sample, const std::string& input,
-                                                          std::size_t count, std::uint64_t seed);
+/// These tensors and the definitions that are computed from them.
+std::set<std::string> reached_from(const Program& program, std::set<std::string> tensors);
+
+/// How far the values of each definition move at most where all inputs move by a small fraction of themselves, divided
+/// by that fraction: what rounding is multiplied with.
+std::map<std::string, double> sensitivities(const Sample& sample);
+
+/// A slope from finite differences. It is uncertain by what differences over several distances contradict each other:
+/// by much at kinks and jumps, and where digits cancel.
+struct Slope {
+  double value, uncertainty;
+};
+struct Difference {
+  Slope slope;
+  double gradient;  // what grad.x says
+};
+/// For at most `count` elements of the input x, chosen at random. The two elements of a covariance that are equal move
+/// together.
+std::vector<Difference> finite_differences(const Sample& sample, const std::string& input, std::size_t count,
+                                           std::uint64_t seed);
 
 }  // namespace moxie
