@@ -104,14 +104,10 @@ ValueDomain observed_domain(const std::vector<double>& values) {
   return ValueDomain::Any;
 }
 
-/// Checks find nothing in what evaluate() finds in order, when every definition promises what it holds.
-Finding checks_pass(const Sample& sample) {
+/// Checks find nothing in what evaluate() finds in order.
+Finding checks_pass(const Sample& sample, const Program& program, const Checks& checks) {
   const auto want = reference(in_double(sample));
-  if (!want) return std::nullopt;
-  Program promising = want->program;
-  const TensorValues all = evaluate(promising, sample.dims, want->inputs);
-  for (Definition& definition : promising.definitions) definition.domain = observed_domain(all.at(definition.name));
-  const auto plan = std::make_shared<const Plan>(make_plan(promising, {true, true, true}));
+  const auto plan = std::make_shared<const Plan>(make_plan(program, checks));
   std::map<std::string, std::vector<double>> tensors = want->inputs;
   for (const auto& [name, values] : want->values) tensors[name].resize(values.size());
   for (const char* name : {"interp", "cpu"}) {
@@ -125,9 +121,21 @@ Finding checks_pass(const Sample& sample) {
   return std::nullopt;
 }
 
+/// ... and neither do those of domains, when every definition promises what it holds. They keep definitions that
+/// nothing reads, the shift of an empty log-sum-exp among them, which is -inf: so `nan` looks at the program as it is.
+Finding all_checks_pass(const Sample& sample) {
+  const auto want = reference(in_double(sample));
+  if (!want) return std::nullopt;
+  if (auto finding = checks_pass(sample, want->program, {true, false, true})) return finding;
+  Program promising = want->program;
+  const TensorValues all = evaluate(promising, sample.dims, want->inputs);
+  for (Definition& definition : promising.definitions) definition.domain = observed_domain(all.at(definition.name));
+  return checks_pass(sample, promising, {false, true, true});
+}
+
 }  // namespace
 
-TEST_CASE("kernels that check what they compute agree with evaluate") { check_property(40, checks_pass); }
+TEST_CASE("kernels that check what they compute agree with evaluate") { check_property(40, all_checks_pass); }
 
 TEST_CASE("the interpreter agrees with evaluate") {
   check_property(250, [](const Sample& sample) { return interp_agrees(sample, reference); });
