@@ -47,7 +47,9 @@ TensorValues run(const std::shared_ptr<Device>& device, const Program& program, 
 }
 
 Sample in_double(Sample sample) {
-  sample.program = with_dtype(std::move(sample.program), DType::f64);
+  sample.program.default_dtype = DType::f64;
+  for (InputDecl& input : sample.program.inputs) input.dtype = DType::f64;
+  for (Definition& definition : sample.program.definitions) definition.dtype = DType::f64;
   return sample;
 }
 

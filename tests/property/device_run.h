@@ -17,6 +17,7 @@ DimValues hidden_dims(const Program& program, const DimValues& dims);
 TensorValues run(Session& session, const Program& program, const DimValues& dims, const TensorValues& inputs);
 TensorValues run(const std::shared_ptr<Device>& device, const Program& program, const DimValues& dims,
                  const TensorValues& inputs);
+/// All of it, whatever dtypes it declares.
 Sample in_double(Sample sample);
 
 }  // namespace moxie::test
