@@ -12,6 +12,10 @@
 namespace moxie {
 namespace {
 
+// Integers up to here are exact in double. Larger ones are numbers like others, so that sums with indices cannot
+// overflow.
+constexpr std::int64_t kLargestExactInteger = std::int64_t{1} << 53;
+
 constexpr std::array<std::string_view, 6> kComparisonSymbols = {"<", "<=", ">", ">=", "==", "!="};
 
 /// The sum or product of operands that are all affine, if it is affine and still mentions an index or dim.
@@ -184,8 +188,8 @@ Operand ExprParser::primary() {
   if (const std::optional<double> value = literal()) {
     const Token token = tokens_.next();
     Operand number{constant(*value), std::nullopt};
-    if (const auto integer = token.kind == TokenKind::Integer ? integer_value(token) : std::nullopt)
-      number.affine = *integer;
+    const auto integer = token.kind == TokenKind::Integer ? integer_value(token) : std::nullopt;
+    if (integer && *integer <= kLargestExactInteger) number.affine = *integer;
     return number;
   }
   if (tokens_.at_name()) return named();
