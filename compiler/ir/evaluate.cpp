@@ -13,6 +13,7 @@
 #include "compiler/ir/dense.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/philox.h"
+#include "compiler/ir/reductions.h"
 #include "compiler/ir/scans.h"
 #include "compiler/ir/special_functions.h"
 #include "compiler/support/error.h"
@@ -28,11 +29,12 @@ struct RandomState {
 class BodyEvaluator {
  public:
   BodyEvaluator(const Definition& definition, const DimValues& dims, const std::map<std::string, TensorData>& tensors,
-                RandomState random, const Rounding& rounding)
+                RandomState random, const Rounding& rounding, EvaluationBudget* budget)
       : definition_(definition),
         plan_(definition, dims, tensors),
         random_(random),
         rounding_(rounding),
+        budget_(budget),
         states_(plan_.steps().size()),
         values_(plan_.slots()),
         stamps_(plan_.slots()) {}
@@ -116,9 +118,19 @@ class BodyEvaluator {
     const EvaluationStep& step = plan_.steps()[index];
     StepState& state = states_[index];
     if (unmoved_since(state.stamp, step.depends_on)) return state.value;
+    spend();
     state.value = round(compute(step, state), step.dtype);
     state.stamp = clock_;
     return state.value;
+  }
+
+  void spend() {
+    if (!budget_) return;
+    if (budget_->operations == 0)
+      throw BudgetError(fmt::format(
+          "definition {}: evaluating it element by element takes too many operations; choose smaller dims or ranges",
+          definition_.name));
+    --budget_->operations;
   }
 
   double round(double value, DType dtype) const { return rounding_ ? rounding_(value, dtype) : value; }
@@ -175,38 +187,46 @@ class BodyEvaluator {
   }
 
   double reduction(const EvaluationStep& step) {
-    const auto [low, high] = at(step.range);
-    std::vector<double> terms;
-    for (std::int64_t i = low; i <= high; ++i) {
-      move(step.bound_slot, i);
-      terms.push_back(value(step.args[0]));
-    }
-    return fold(step.node->reduce, terms, step.dtype);
+    if (step.node->reduce == ReduceKind::LogSumExp) return log_sum_exp(step);
+    double result = neutral_value(step.node->reduce);
+    for_each_term(step, [&](double term) { result = combine(step.node->reduce, result, term, step.dtype); });
+    return result;
   }
 
-  double fold(ReduceKind kind, const std::vector<double>& terms, DType dtype) const {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    double result = 0;
+  template <class Visit>
+  void for_each_term(const EvaluationStep& step, const Visit& visit) {
+    const auto [low, high] = at(step.range);
+    for (std::int64_t i = low; i <= high; ++i) {
+      spend();  // also where the term does not move with i
+      move(step.bound_slot, i);
+      visit(value(step.args[0]));
+    }
+  }
+
+  double combine(ReduceKind kind, double so_far, double term, DType dtype) const {
     switch (kind) {
       case ReduceKind::Sum:
-        for (const double x : terms) result = round(result + x, dtype);
-        return result;
+        return round(so_far + term, dtype);
       case ReduceKind::Product:
-        result = 1;
-        for (const double x : terms) result = round(result * x, dtype);
-        return result;
+        return round(so_far * term, dtype);
       case ReduceKind::Max:
-        return std::accumulate(terms.begin(), terms.end(), -infinity, maximum);
+        return maximum(so_far, term);
       case ReduceKind::Min:
-        return std::accumulate(terms.begin(), terms.end(), infinity, minimum);
-      case ReduceKind::LogSumExp: {
-        const double largest = fold(ReduceKind::Max, terms, dtype);
-        if (std::isinf(largest)) return largest;
-        for (const double x : terms) result = round(result + std::exp(x - largest), dtype);
-        return largest + std::log(result);
-      }
+        return minimum(so_far, term);
+      case ReduceKind::LogSumExp:
+        break;  // needs the largest term first
     }
     throw InternalError("unknown kind of reduction");
+  }
+
+  double log_sum_exp(const EvaluationStep& step) {
+    std::vector<double> terms;
+    for_each_term(step, [&](double term) { terms.push_back(term); });
+    const double largest = std::accumulate(terms.begin(), terms.end(), neutral_value(ReduceKind::Max), maximum);
+    if (std::isinf(largest)) return largest;
+    double sum = 0;
+    for (const double x : terms) sum = round(sum + std::exp(x - largest), step.dtype);
+    return largest + std::log(sum);
   }
 
   double algebra_element(const EvaluationStep& step, StepState& state) {
@@ -263,6 +283,7 @@ class BodyEvaluator {
   const BodyPlan plan_;
   const RandomState random_;
   const Rounding& rounding_;
+  EvaluationBudget* const budget_;
   std::vector<StepState> states_;
   std::vector<std::int64_t> values_;   // by slot
   std::vector<std::uint64_t> stamps_;  // by slot: when the index moved last
@@ -322,10 +343,10 @@ void store(const Definition& definition, const Coordinates& element, double valu
 
 /// The definitions of one scan take every step together; a definition by itself takes one.
 void compute_group(std::span<const Definition> group, const DimValues& dims, std::map<std::string, TensorData>& tensors,
-                   RandomState random, const Rounding& rounding) {
+                   RandomState random, const Rounding& rounding, EvaluationBudget* budget) {
   for (const Definition& definition : group) tensors.emplace(definition.name, empty_tensor(definition, dims));
   std::deque<BodyEvaluator> bodies;
-  for (const Definition& definition : group) bodies.emplace_back(definition, dims, tensors, random, rounding);
+  for (const Definition& definition : group) bodies.emplace_back(definition, dims, tensors, random, rounding, budget);
   const auto store_in = [&](std::size_t k) {
     return [&, k](const Coordinates& element, double value) {
       store(group[k], element, value, tensors.at(group[k].name));
@@ -353,13 +374,13 @@ DimValues known_dims(const Program& program, const DimValues& given) {
 double rounded(double value, DType dtype) { return dtype == DType::f32 ? static_cast<float>(value) : value; }
 
 TensorValues evaluate(const Program& program, const DimValues& given_dims, const TensorValues& inputs,
-                      std::uint64_t seed, std::uint64_t step, const Rounding& rounding) {
+                      std::uint64_t seed, std::uint64_t step, const Rounding& rounding, EvaluationBudget* budget) {
   const DimValues dims = known_dims(program, given_dims);
   std::map<std::string, TensorData> tensors;
   for (const InputDecl& input : program.inputs) tensors.emplace(input.name, input_tensor(input, dims, inputs));
   TensorValues results;
   for (const std::span<const Definition> group : groups_of(program)) {
-    compute_group(group, dims, tensors, {seed, step}, rounding);
+    compute_group(group, dims, tensors, {seed, step}, rounding, budget);
     for (const Definition& definition : group) results[definition.name] = tensors.at(definition.name).values;
   }
   return results;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/ir/program.h"
+#include "compiler/support/error.h"
 
 namespace moxie {
 
@@ -19,11 +20,23 @@ using Rounding = std::function<double(double, DType)>;
 /// The nearest number of the dtype.
 double rounded(double value, DType dtype);
 
+/// How many operations evaluations may still take. Each evaluation takes its operations away.
+struct EvaluationBudget {
+  std::uint64_t operations;
+};
+
+/// An evaluation would take more operations than its budget has.
+class BudgetError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// The values of every definition, rounded after every operation if `rounding` says how. Elements outside an axis range
 /// stay zero.
 /// Throws ShapeError for missing or misfitting inputs and dims and for accesses outside a tensor; DeviceError, with the
-/// definition, batch coordinates and pivot, for a matrix that is not positive definite.
+/// definition, batch coordinates and pivot, for a matrix that is not positive definite; BudgetError, with the
+/// definition, where `budget` is given and spent.
 TensorValues evaluate(const Program& program, const DimValues& dims, const TensorValues& inputs, std::uint64_t seed = 0,
-                      std::uint64_t step = 0, const Rounding& rounding = {});
+                      std::uint64_t step = 0, const Rounding& rounding = {}, EvaluationBudget* budget = nullptr);
 
 }  // namespace moxie

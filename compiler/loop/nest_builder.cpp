@@ -1,9 +1,9 @@
 #include "compiler/loop/nest_builder.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "compiler/ir/functions.h"
+#include "compiler/ir/reductions.h"
 #include "compiler/loop/paired_rounds.h"
 #include "compiler/loop/staging.h"
 #include "compiler/rewrite/algebra.h"
@@ -279,20 +279,8 @@ void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reducti
 }
 
 ValueId NestBuilder::neutral(ReduceKind kind, ValueType type) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  switch (kind) {
-    case ReduceKind::Sum:
-      return emit(constant(0), type);
-    case ReduceKind::Product:
-      return emit(constant(1), type);
-    case ReduceKind::Max:
-      return emit(constant(-infinity), type);
-    case ReduceKind::Min:
-      return emit(constant(infinity), type);
-    case ReduceKind::LogSumExp:
-      break;
-  }
-  throw InternalError("logsumexp must be expanded before lowering");
+  if (kind == ReduceKind::LogSumExp) throw InternalError("logsumexp must be expanded before lowering");
+  return emit(constant(neutral_value(kind)), type);
 }
 
 ValueId NestBuilder::combine(ReduceKind kind, ValueId a, ValueId b) {

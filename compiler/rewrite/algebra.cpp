@@ -11,6 +11,7 @@
 
 #include "compiler/ir/functions.h"
 #include "compiler/ir/inside_proof.h"
+#include "compiler/ir/reductions.h"
 #include "compiler/rewrite/bounds.h"
 #include "compiler/rewrite/finite_values.h"
 
@@ -411,23 +412,6 @@ bool is_known_empty(const Range& range) {
     });
   };
   return std::ranges::any_of(range.lows, ends_before);
-}
-
-/// What a reduction without iterations gives.
-double neutral_value(ReduceKind kind) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  switch (kind) {
-    case ReduceKind::Sum:
-      return 0;
-    case ReduceKind::Product:
-      return 1;
-    case ReduceKind::Min:
-      return infinity;
-    case ReduceKind::Max:
-    case ReduceKind::LogSumExp:
-      break;
-  }
-  return -infinity;
 }
 
 /// Whether it holds an extremum that may be one of no elements, and so infinite, such as the shift of a log-sum-exp.

@@ -86,6 +86,14 @@ TEST_CASE("check looks closer where kinks lie within a difference, and tells the
   CHECK_MESSAGE(steep.code == 0, steep.out);
 }
 
+TEST_CASE("check ends with an error where a formula has too many iterations to be evaluated") {
+  const Workshop shop;
+  shop.write("long.mox", "input x\noutput y = sum[k in 0..66666666666666](where(k < 5, x, 0))\n");
+  const Outcome outcome = shop.moxie({"check", "long.mox"});
+  CHECK(outcome.code == 1);
+  CHECK(contains(outcome.err, "definition y: evaluating it element by element takes too many operations"));
+}
+
 TEST_CASE("check says when no input suits the formula") {
   const Workshop shop;
   shop.write("never.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = sqrt(-1 - x[n]^2)\n");
@@ -290,11 +298,11 @@ TEST_CASE("switches are checked") {
   const Workshop shop;
   const Outcome unknown = shop.moxie({"ops"}, "MOXIE_CASH_DIR=x ");
   CHECK(unknown.code == 2);
-  CHECK(
-      contains(unknown.err, "there is no switch MOXIE_CASH_DIR; known are MOXIE_CACHE_DIR, MOXIE_CHECK, MOXIE_DEVICE"));
+  CHECK(contains(unknown.err,
+                 "there is no switch MOXIE_CASH_DIR; known are MOXIE_CACHE_DIR, MOXIE_CHECK, MOXIE_CHECK_INPUTS"));
   const Outcome bad = shop.moxie({"ops"}, "MOXIE_THREADS=many ");
   CHECK(bad.code == 2);
-  CHECK(contains(bad.err, "switch MOXIE_THREADS is 'many': a number from 0"));
+  CHECK(contains(bad.err, "switch MOXIE_THREADS is 'many': expected a number from 0 (all processors) to "));
   CHECK(shop.moxie({"ops"}, "MOXIE_DEVICE=gpu ").code == 2);
 }
 

@@ -38,6 +38,12 @@ TEST_CASE("sums, guards and index arithmetic") {
   CHECK(run(text, {{"N", 3}}, {{"x", {1, 2, 3}}}, "y") == std::vector<double>{1, 4, 8});
 }
 
+TEST_CASE("sums of indices and numbers beyond 2^53 do not overflow") {
+  const std::vector<double> y =
+      evaluate(parse("index i in 0..3\noutput y[i] = where(i+9223372036854775807 >= 0, i, -1)\n"), {}, {}).at("y");
+  CHECK(y == std::vector<double>{0, 1, 2});
+}
+
 TEST_CASE("invariants are not mixed up between rounds of nested reductions") {
   const std::string text =
       "dim N\nindex i:N, j:N, k:N\ninput x[N,N]\noutput y[i] = sum[j](sum[k](x[i,k]*x[j,k])*sum[k](x[j,k] + i)) + "
@@ -147,6 +153,19 @@ TEST_CASE("normal numbers that share words are independent") {
     CHECK(std::abs(product - (lag == 0 ? 1 : 0)) < 0.03);
     CHECK(std::abs(squares - (lag == 0 ? 3 : 1)) < 0.12);
   }
+}
+
+TEST_CASE("an evaluation ends where its budget of operations does") {
+  EvaluationBudget budget{1000};
+  const Program few = parse("index i in 0..9\noutput y[i] = sum[k in 0..10](i*k)\n");
+  CHECK(evaluate(few, {}, {}, 0, 0, {}, &budget).at("y")[2] == 90);
+  CHECK(budget.operations < 1000 - 9 * 10);
+  const Program many = parse("output y = sum[k in 0..100000000000000](1)\n");
+  CHECK_THROWS_WITH_AS(
+      evaluate(many, {}, {}, 0, 0, {}, &budget),
+      "definition y: evaluating it element by element takes too many operations; choose smaller dims or ranges",
+      BudgetError);
+  CHECK(budget.operations == 0);
 }
 
 TEST_CASE("wrong inputs are refused") {

@@ -60,7 +60,8 @@ struct Row {
   double sensitivity = 0;  // what relative errors of inputs are multiplied with
   bool single = false;     // in single precision or computed from what is, whatever the default dtype
   std::vector<double> errors;
-  std::size_t compared = 0, uncertain = 0;  // elements of a gradient; those whose differences contradict each other
+  // Of a gradient: elements to compare with differences, those compared, those whose differences contradict each other.
+  std::size_t asked = 0, compared = 0, uncertain = 0;
 };
 using Table = std::map<std::string, Row>;
 
@@ -122,6 +123,7 @@ void run_column(const Sample& sample, const Column& column, Table& table) {
 void run_differences(const CheckOptions& options, const Sample& sample, Table& table) {
   for (const std::string& name : sample.wrt) {
     Row& row = table["grad." + name];
+    row.asked = std::min(options.elements, sample.inputs.at(name).size());
     double error = 0;
     for (const auto& [slope, gradient] : finite_differences(sample, name, options.elements, options.seed)) {
       const bool uncertain = !(slope.uncertainty <= kDifferenceTolerance * (row.scale + 1));
@@ -177,6 +179,8 @@ bool report(const Sample& sample, const std::vector<Column>& columns, const Tabl
           i == columns.size() ? kDifferenceTolerance * (row.scale + 1) : tolerance_of(row, columns[i].candidate);
       within = within && row.errors[i] <= tolerance;
     }
+    if (row.compared < row.asked)
+      fmt::print("  {} of {} differences, which take long; choose smaller dims", row.compared, row.asked);
     if (row.uncertain > 0) fmt::print("  {} of {} at kinks or uncertain", row.uncertain, row.compared);
     fmt::print("{}\n", within ? "" : "  beyond tolerance");
     good = good && within;

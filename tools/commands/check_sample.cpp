@@ -18,6 +18,9 @@
 namespace moxie {
 namespace {
 
+/// Of all evaluations of one check: about ten seconds.
+constexpr std::uint64_t kOperations = 500'000'000;
+
 bool is_square(const InputDecl& input) {
   const std::size_t rank = input.shape.size();
   return rank >= 2 && input.shape[rank - 1] == input.shape[rank - 2];
@@ -50,6 +53,10 @@ std::size_t size_of_matrix(const Sample& sample, const std::string& input) {
   return static_cast<std::size_t>(extents_of(sample.gradient, input, sample.dims).back());
 }
 
+TensorValues evaluated(const Sample& sample, const Program& program, const TensorValues& inputs) {
+  return evaluate(program, sample.dims, inputs, 0, 0, {}, sample.budget.get());
+}
+
 /// A formula may need more of its inputs than their signs: after the first trial, square inputs are covariances.
 void draw_inputs(Sample& sample, std::uint64_t seed) {
   constexpr std::uint64_t kTrials = 20, kSeeds = 1000;
@@ -62,7 +69,7 @@ void draw_inputs(Sample& sample, std::uint64_t seed) {
       sample.symmetric.insert(input.name);
     }
     try {
-      sample.wanted = evaluate(sample.gradient, sample.dims, sample.inputs);
+      sample.wanted = evaluated(sample, sample.gradient, sample.inputs);
       if (all_finite(sample.wanted)) return;
     } catch (const DeviceError& error) {
       problem = error.what();
@@ -87,7 +94,7 @@ struct Objective {
 
   /// Every element, times its cotangent.
   std::vector<double> weighted(const TensorValues& inputs) const {
-    const TensorValues values = evaluate(sample.program, sample.dims, inputs);
+    const TensorValues values = evaluated(sample, sample.program, inputs);
     std::vector<double> results;
     for (const std::string& name : outputs) {
       const auto& weights = sample.inputs.at("cot." + name);
@@ -178,7 +185,7 @@ std::map<std::string, double> sensitivities(const Sample& sample) {
     for (double& value : values) value *= 1 + (random() % 2 == 0 ? kStep : -kStep);
   }
   std::map<std::string, double> result;
-  const TensorValues values = evaluate(sample.gradient, sample.dims, moved);
+  const TensorValues values = evaluated(sample, sample.gradient, moved);
   for (const auto& [name, wanted] : sample.wanted) {
     double& largest = result[name];
     for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -190,6 +197,7 @@ std::map<std::string, double> sensitivities(const Sample& sample) {
 Sample make_sample(const Program& program, const DimValues& dims, const std::vector<std::string>& wrt,
                    std::uint64_t seed) {
   Sample sample;
+  sample.budget = std::make_shared<EvaluationBudget>(kOperations);
   sample.dims = choose_dims(program, dims);
   sample.program = specialise(with_dtype(program, DType::f64), sample.dims);
   sample.wrt = wrt;
@@ -213,10 +221,14 @@ std::vector<Difference> finite_differences(const Sample& sample, const std::stri
   elements.resize(std::min(elements.size(), count));
   const Objective objective{sample, outputs_from(sample.program, input)};
   std::vector<Difference> results;
-  for (const std::size_t i : elements) {
-    const std::size_t j = sample.symmetric.contains(input) ? mirrored(i, size_of_matrix(sample, input)) : i;
-    results.push_back(
-        {slope(objective, inputs, tensor[i], tensor[j]), i == j ? gradient[i] : gradient[i] + gradient[j]});
+  try {
+    for (const std::size_t i : elements) {
+      const std::size_t j = sample.symmetric.contains(input) ? mirrored(i, size_of_matrix(sample, input)) : i;
+      results.push_back(
+          {slope(objective, inputs, tensor[i], tensor[j]), i == j ? gradient[i] : gradient[i] + gradient[j]});
+    }
+  } catch (const BudgetError&) {
+    // The elements so far are enough to be told of.
   }
   return results;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // What `moxie check` works on: a formula at a random point of its domain, and its derivatives by finite differences.
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,14 +18,15 @@ struct Sample {
   std::vector<std::string> wrt;
   DimValues dims;
   TensorValues inputs;
-  std::set<std::string> symmetric;  // inputs drawn as covariances
-  TensorValues wanted;              // the values that the language defines for `gradient`
+  std::set<std::string> symmetric;           // inputs drawn as covariances
+  TensorValues wanted;                       // the values that the language defines for `gradient`
+  std::shared_ptr<EvaluationBudget> budget;  // of all evaluations
 };
 
 std::vector<std::string> outputs_of(const Program& program);
 
 /// Differentiates all outputs with respect to `wrt` (all inputs if it is empty). Throws DeviceError if no random point
-/// lies in the formula's domain.
+/// lies in the formula's domain, BudgetError if its sums are too long to be evaluated element by element.
 Sample make_sample(const Program& program, const DimValues& dims, const std::vector<std::string>& wrt,
                    std::uint64_t seed);
 
@@ -44,8 +46,8 @@ struct Difference {
   Slope slope;
   double gradient;  // what grad.x says
 };
-/// For at most `count` elements of the input x, chosen at random. The two elements of a covariance that are equal move
-/// together.
+/// For at most `count` elements of the input x, chosen at random, and fewer where the budget ends before. The two
+/// elements of a covariance that are equal move together.
 std::vector<Difference> finite_differences(const Sample& sample, const std::string& input, std::size_t count,
                                            std::uint64_t seed);
 
