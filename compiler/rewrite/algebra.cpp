@@ -281,12 +281,6 @@ Expr Algebra::times(const Expr& a, const Expr& b) const {
   return make_product(std::move(product));
 }
 
-Expr Algebra::power(const Expr& a, int exponent) const {
-  Product product;
-  multiply_into(product, a, exponent);
-  return make_product(std::move(product));
-}
-
 // ---- Sums ----
 
 /// 3*(x - y) may be exact but for one rounding, 3*x - 3*y is not.

@@ -56,7 +56,6 @@ class Algebra {
   Expr times(const Expr& a, const Expr& b) const;
   Expr plus(const Expr& a, const Expr& b) const;
   Expr scaled(const Expr& a, double factor) const;
-  Expr power(const Expr& a, int exponent) const;
 
   /// `sum[index in range](body)` with every factor that does not depend on the index moved out, and sums of terms split
   /// where that sets a factor free. The range may be empty, so a factor that reads a tensor moves only if the
