@@ -263,7 +263,7 @@ class Fuser {
  private:
   std::optional<MatrixProduct> library_product(const Definition& definition) const {
     if (!products_.results.contains(definition.name)) return std::nullopt;
-    return match_matrix_product(fused_.program, definition);
+    return match_matrix_product(algebra_, fused_.program, definition);
   }
 
   void add(const Definition& definition) {

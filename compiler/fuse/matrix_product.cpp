@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -101,9 +100,10 @@ bool is_dense(const AxisDecl& axis) { return axis.range.as_extent() == axis.exte
 
 }  // namespace
 
-std::optional<MatrixProduct> match_matrix_product(const Program& program, const Definition& definition) {
+std::optional<MatrixProduct> match_matrix_product(const Algebra& algebra, const Program& program,
+                                                  const Definition& definition) {
   if (!std::ranges::all_of(definition.axes, is_dense)) return std::nullopt;
-  const auto sum = open_sum(Algebra(program), definition);
+  const auto sum = open_sum(algebra, definition);
   // A BLAS does not read what it multiplies by 0, and so would lose a NaN.
   if (!sum || sum->coefficient == 0 || sum->product.factors.size() != 2 ||
       rounds(sum->scope, definition) < kSmallestProduct)
@@ -131,9 +131,10 @@ std::optional<MatrixProduct> match_matrix_product(const Program& program, const 
 }
 
 ProductTensors product_tensors(const Program& program) {
+  const Algebra algebra(program);
   ProductTensors tensors;
   for (const Definition& definition : program.definitions) {
-    const auto product = match_matrix_product(program, definition);
+    const auto product = match_matrix_product(algebra, program, definition);
     if (!product) continue;
     tensors.results.insert(definition.name);
     tensors.row_major.insert(definition.name);

@@ -4,12 +4,14 @@
 #include <string>
 
 #include "compiler/fuse/fuse.h"
+#include "compiler/rewrite/algebra.h"
 
 namespace moxie {
 
 /// The definition as one matrix product, if it is one and large enough for a library to be faster than a kernel of our
-/// own.
-std::optional<MatrixProduct> match_matrix_product(const Program& program, const Definition& definition);
+/// own. `algebra` is the one of `program`.
+std::optional<MatrixProduct> match_matrix_product(const Algebra& algebra, const Program& program,
+                                                  const Definition& definition);
 
 /// What the matrix products of a program write and read.
 struct ProductTensors {
