@@ -21,7 +21,7 @@ constexpr std::array kCommands = {
     Command{"dump", "Show what the compiler makes of a formula, stage by stage", add_dump},
     Command{"aot", "Make a library with a plain C interface of formulas", add_aot},
     Command{"export", "Make a library with a plain C interface of a trained model", add_export},
-    Command{"bench", "Measure the benchmark cases", add_bench},
+    Command{"bench", "Measure formulas and the benchmark cases", add_bench},
     Command{"doctor", "Show what this machine offers, what is missing and how to get it", add_doctor},
 };
 

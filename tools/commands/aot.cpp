@@ -24,7 +24,7 @@ struct AotOptions {
 
 /// The function's name: the formula's, in letters that C takes.
 std::string function_name(const std::string& source) {
-  const bool is_file = source.ends_with(".mox") || source.find('/') != source.npos;
+  const bool is_file = is_file_name(source);
   return aot::c_name(is_file ? fs::path(source).stem().string() : source);
 }
 

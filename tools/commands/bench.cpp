@@ -1,13 +1,15 @@
-// moxie bench: the benchmark cases, as a table or JSON.
+// moxie bench: times of the benchmark cases and of any formula, as a table or JSON.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "runtime/session.h"
+#include "ops/catalogue.h"
+#include "runtime/plan.h"
 #include "tools/commands/bench_cases.h"
+#include "tools/commands/bench_formulas.h"
+#include "tools/commands/bench_measure.h"
 #include "tools/commands/bench_yardsticks.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
@@ -17,178 +19,180 @@ namespace moxie {
 namespace {
 
 struct BenchOptions {
-  std::vector<std::string> cases, dims;
+  std::vector<std::string> names, dims, grad, wrt;
   DeviceChoice device;
-  std::string dtype = "f32";
-  std::string precision = "strict";
+  std::string dtype, precision;
   bool json = false;
 };
 
-struct Measurement {
-  std::string device;  // that `auto` stands for
-  double seconds = 0;  // median of a run
-  double compile_s = 0;
-  std::int64_t workspace_bytes = 0, input_bytes = 0, output_bytes = 0;
-};
-
 struct Result {
-  std::string name;
-  DimValues dims;
-  Measurement forward, forward_backward;
-  std::optional<Measurement> step;
+  BenchSubject subject;
+  Measurement forward;
+  std::optional<Measurement> forward_backward, step;
   std::optional<double> floor, products;  // seconds: to move the least bytes, for the matrix products alone
+
+  const Measurement& gradients() const { return forward_backward ? *forward_backward : forward; }
+  const Measurement& largest() const { return step ? *step : gradients(); }
+  const Program& program() const { return subject.programs.forward; }
 };
-
-using Clock = std::chrono::steady_clock;
-double seconds_from(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-void run_to_end(Session& session) {
-  session.run();
-  session.wait();
-}
-
-/// Of at least 21 runs, and of more while they are short.
-double median_seconds(Session& session) {
-  constexpr int kWarmUp = 5;
-  constexpr std::size_t kFewest = 21, kMost = 2001;
-  constexpr double kEnough = 1.0;
-  for (int i = 0; i < kWarmUp; ++i) run_to_end(session);
-  std::vector<double> times;
-  const auto begin = Clock::now();
-  while (times.size() < kFewest || (times.size() < kMost && seconds_from(begin) < kEnough)) {
-    const auto start = Clock::now();
-    run_to_end(session);
-    times.push_back(seconds_from(start));
-  }
-  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
-  return times[times.size() / 2];
-}
-
-std::int64_t bytes_of(const Program& program, const std::string& tensor, const DimValues& dims) {
-  return element_count(extents_of(program, tensor, dims)) *
-         static_cast<std::int64_t>(size_of(program.dtype_of(tensor)));
-}
-
-Measurement measure(const Program& program, const BenchPrograms& made, const DimValues& given,
-                    const BenchOptions& options) {
-  const DimValues dims = choose_dims(program, given);
-  DeviceChoice device = options.device;
-  device.cache_directory = "0";  // so that compiling is measured too
-  const auto start = Clock::now();
-  const auto opened = open_chosen_device(device);
-  Session session(program, dims, opened);
-  Measurement measured;
-  measured.device = opened->name();
-  for (const InputDecl& input : session.plan().program.inputs) {
-    session.set(input.name,
-                make_host_tensor(input.dtype, extents_of(program, input.name, dims), made.inputs.at(input.name)));
-    measured.input_bytes += bytes_of(program, input.name, dims);
-  }
-  run_to_end(session);
-  const double first = seconds_from(start);
-  for (const auto& [output, input] : made.feedback) {
-    if (program.find_definition(output)) session.feed_back(output, input);
-  }
-  measured.seconds = median_seconds(session);
-  measured.compile_s = first - measured.seconds;
-  measured.workspace_bytes = session.workspace_bytes();
-  for (const Definition& definition : program.definitions) {
-    if (definition.output) measured.output_bytes += bytes_of(program, definition.name, dims);
-  }
-  return measured;
-}
-
-/// The time of the case's matrix products alone.
-double products_seconds(const Program& program, const DimValues& given, const BenchOptions& options) {
-  const Program specialised = specialise(program, choose_dims(program, given));
-  const Program alone = products_alone(make_plan(specialised), given);
-  BenchPrograms made{alone, alone, {}, {}, sample_inputs(alone, {}, 1)};
-  return measure(alone, made, {}, options).seconds;
-}
 
 int threads_of(const BenchOptions& options) {
   return options.device.threads > 0 ? options.device.threads
                                     : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-void measure_yardsticks(const BenchCase& bench, const Program& program, const BenchOptions& options, Result& result) {
-  if (bench.least_bytes)
-    result.floor = static_cast<double>(bench.least_bytes(result.dims)) / copy_bandwidth(threads_of(options));
-  if (bench.has_products) result.products = products_seconds(program, result.dims, options);
+/// In single and strict precision unless the options say otherwise.
+BenchSubject case_subject(const BenchCase& bench, const BenchOptions& options) {
+  if (!options.grad.empty() || !options.wrt.empty())
+    throw UsageError(
+        fmt::format("--grad and --wrt are options of formulas; the case {} has fixed gradients", bench.name));
+  BenchSubject subject{std::string(bench.name), {}, {}, bench.outputs, bench.wrt, {}, &bench};
+  Program known;
+  known.name = bench.name;
+  for (const auto& [name, value] : bench.dims) known.dims.push_back({std::string(name), value, false});
+  subject.dims = parse_dims(options.dims, known);
+  for (const auto& [name, value] : bench.dims) subject.dims.emplace(name, value);
+  subject.programs = bench.make(bench, subject.dims);
+  const ProgramChoice choice{
+      "", {}, options.dtype.empty() ? "f32" : options.dtype, options.precision.empty() ? "strict" : options.precision};
+  BenchPrograms& programs = subject.programs;
+  programs.forward = as_chosen(programs.forward, choice);
+  for (std::optional<Program>* program : {&programs.forward_backward, &programs.step}) {
+    if (*program) *program = as_chosen(**program, choice);
+  }
+  return subject;
 }
 
-Result run_case(const BenchCase& bench, const BenchOptions& options) {
-  Result result{std::string(bench.name), {}, {}, {}, {}, {}, {}};
-  for (const auto& [name, value] : bench.dims) result.dims[std::string(name)] = value;
-  Program known;
-  for (const auto& [name, value] : bench.dims) known.dims.push_back({std::string(name), value, false});
-  known.name = bench.name;
-  for (const auto& [name, value] : parse_dims(options.dims, known)) result.dims[name] = value;
-  const BenchPrograms made = bench.make(bench, result.dims);
-  const ProgramChoice choice{"", {}, options.dtype, options.precision};
-  result.forward_backward = measure(as_chosen(made.forward_backward, choice), made, result.dims, options);
-  result.forward = measure(as_chosen(made.forward, choice), made, result.dims, options);
-  if (made.step) result.step = measure(as_chosen(*made.step, choice), made, result.dims, options);
-  measure_yardsticks(bench, as_chosen(made.forward_backward, choice), options, result);
+/// A case goes before an operation of the same name.
+BenchSubject find_subject(const std::string& name, const BenchOptions& options) {
+  if (const BenchCase* bench = find_bench_case(name)) return case_subject(*bench, options);
+  if (is_file_name(name) || find_op(name))
+    return bench_formula({name, options.dims, options.dtype, options.precision}, options.grad, options.wrt);
+  std::vector<std::string_view> names;
+  for (const BenchCase& bench : bench_cases()) names.push_back(bench.name);
+  throw UsageError(
+      fmt::format("'{}' is no benchmark case, no built-in formula (`moxie ops` lists them) and no .mox file; the cases "
+                  "are {}",
+                  name, fmt::join(names, ", ")));
+}
+
+/// The time of the matrix products alone.
+double products_seconds(const Program& program, const DimValues& given, const BenchOptions& options) {
+  const Program specialised = specialise(program, choose_dims(program, given));
+  const Program alone = products_alone(make_plan(specialised), given);
+  return measure(alone, {{}, {sample_inputs(alone, {}, 1)}}, options.device).seconds;
+}
+
+void measure_yardsticks(const BenchCase& bench, const BenchOptions& options, Result& result) {
+  const DimValues& dims = result.subject.dims;
+  if (bench.least_bytes)
+    result.floor = static_cast<double>(bench.least_bytes(dims)) / copy_bandwidth(threads_of(options));
+  if (bench.has_products) result.products = products_seconds(*result.subject.programs.forward_backward, dims, options);
+}
+
+/// All programs of a subject are measured with the same inputs: those that its largest takes.
+Result run_subject(const BenchSubject& subject, const BenchOptions& options) {
+  Result result{subject, {}, {}, {}, {}, {}};
+  const BenchPrograms& programs = subject.programs;
+  Workload workload{subject.dims, programs.inputs, programs.feedback};
+  const auto measure_one = [&](const Program& program) {
+    Measurement measured = measure(program, workload, options.device);
+    workload.inputs = {workload.inputs[measured.inputs]};
+    return measured;
+  };
+  if (programs.step) result.step = measure_one(*programs.step);
+  if (programs.forward_backward) result.forward_backward = measure_one(*programs.forward_backward);
+  result.forward = measure_one(programs.forward);
+  if (subject.bench) measure_yardsticks(*subject.bench, options, result);
   return result;
 }
 
 nlohmann::json as_json(const Result& result, const BenchOptions& options, int threads) {
-  const Measurement& largest = result.step ? *result.step : result.forward_backward;
-  nlohmann::json entry = {{"case", result.name},
+  const Measurement& largest = result.largest();
+  nlohmann::json entry = {{"case", result.subject.name},
                           {"device", largest.device},
-                          {"dtype", options.dtype},
-                          {"precision", options.precision},
+                          {"dtype", to_string(result.program().default_dtype)},
+                          {"precision", to_string(result.program().precision)},
                           {"threads", threads},
                           {"tuned", options.device.tune},
-                          {"dims", result.dims},
+                          {"dims", result.subject.dims},
+                          {"grad", result.subject.outputs},
+                          {"wrt", result.subject.wrt},
                           {"forward_s", result.forward.seconds},
-                          {"forward_backward_s", result.forward_backward.seconds},
-                          {"compile_s", result.forward_backward.compile_s},
+                          {"forward_backward_s", nullptr},
+                          {"compile_s", result.gradients().compile_s},
+                          {"forward_launches", result.forward.launches},
+                          {"forward_backward_launches", nullptr},
+                          {"finite", largest.finite},
                           {"peak_bytes", largest.workspace_bytes + largest.output_bytes},
                           {"workspace_bytes", largest.workspace_bytes},
                           {"input_bytes", largest.input_bytes}};
+  if (result.forward_backward)
+    entry.update({{"forward_backward_s", result.forward_backward->seconds},
+                  {"forward_backward_launches", result.forward_backward->launches}});
+  else
+    entry["no_gradient"] = result.subject.no_gradient;
   if (result.step) entry.update({{"step_s", result.step->seconds}, {"step_compile_s", result.step->compile_s}});
   if (result.floor) entry["floor_s"] = *result.floor;
   if (result.products) entry["products_s"] = *result.products;
   return entry;
 }
 
-void print_row(const Result& result) {
-  const Measurement& largest = result.step ? *result.step : result.forward_backward;
-  std::string dims;
-  for (const auto& [name, value] : result.dims) dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", name, value);
-  fmt::print("{:32}{:22}{:>10.3f}{:>10.3f}{:>10}{:>10.0f}{:>12.1f}{:>12.1f}\n", result.name, dims,
-             result.forward.seconds * 1e3, result.forward_backward.seconds * 1e3,
-             result.step ? fmt::format("{:.3f}", result.step->seconds * 1e3) : "-",
-             result.forward_backward.compile_s * 1e3, static_cast<double>(largest.workspace_bytes) / 1024,
-             static_cast<double>(largest.input_bytes) / 1024);
+std::string milliseconds(const std::optional<Measurement>& measured) {
+  return measured ? fmt::format("{:.3f}", measured->seconds * 1e3) : "-";
+}
+
+std::string launches(const Result& result) {
+  std::string text = std::to_string(result.forward.launches);
+  if (result.forward_backward) text += fmt::format("/{}", result.forward_backward->launches);
+  return text;
+}
+
+void print_notes(const Result& result) {
+  if (!result.subject.no_gradient.empty()) fmt::print("  no gradient: {}\n", result.subject.no_gradient);
+  if (!result.largest().finite)
+    fmt::print("  some outputs are infinite or NaN with the made-up inputs; declared signs (>= 0, > 0) guide them\n");
   if (result.floor)
     fmt::print(
         "  forward, then backward alone at least {:.3f} ms of moving bytes; both in one take {:.2f} times as long\n",
-        *result.floor * 1e3, result.forward_backward.seconds / *result.floor);
+        *result.floor * 1e3, result.forward_backward->seconds / *result.floor);
   if (result.products)
     fmt::print("  matrix products alone {:.3f} ms; outside of them {:.1f} % of the time\n", *result.products * 1e3,
-               100 * (1 - *result.products / result.forward_backward.seconds));
+               100 * (1 - *result.products / result.forward_backward->seconds));
+}
+
+void print_row(const Result& result) {
+  const Measurement& largest = result.largest();
+  std::vector<std::string> dims;
+  for (const auto& [name, value] : result.subject.dims) dims.push_back(fmt::format("{}={}", name, value));
+  fmt::print("{:31} {:37} {:6} {:>10} {:>10} {:>9} {:>9.0f} {:>9} {:>11.1f} {:>11.1f}\n", result.subject.name,
+             fmt::to_string(fmt::join(dims, " ")), to_string(result.program().default_dtype),
+             milliseconds(result.forward), milliseconds(result.forward_backward), milliseconds(result.step),
+             result.gradients().compile_s * 1e3, launches(result), static_cast<double>(largest.workspace_bytes) / 1024,
+             static_cast<double>(largest.input_bytes) / 1024);
+  print_notes(result);
   std::fflush(stdout);
 }
 
+void print_header(const BenchOptions& options, int threads) {
+  fmt::print("device {}{}, {} thread{}; milliseconds (medians), KiB\n", options.device.name,
+             options.precision.empty() ? "" : fmt::format(", {} precision", options.precision), threads,
+             threads == 1 ? "" : "s");
+  fmt::print("{:31} {:37} {:6} {:>10} {:>10} {:>9} {:>9} {:>9} {:>11} {:>11}\n", "case", "dims", "dtype", "forward",
+             "+backward", "step", "compile", "launches", "workspace", "inputs");
+}
+
 int bench(const BenchOptions& options) {
-  std::vector<const BenchCase*> chosen;
-  for (const std::string& name : options.cases) chosen.push_back(&find_bench_case(name));
-  if (chosen.empty()) {
-    for (const BenchCase& known : bench_cases()) chosen.push_back(&known);
+  std::vector<std::string> names = options.names;
+  if (names.empty()) {
+    for (const BenchCase& known : bench_cases()) names.emplace_back(known.name);
   }
   const int threads = threads_of(options);
-  if (!options.json) {
-    fmt::print("device {}, {}, {} precision, {} thread{}; milliseconds (medians), KiB\n", options.device.name,
-               options.dtype, options.precision, threads, threads == 1 ? "" : "s");
-    fmt::print("{:32}{:22}{:>10}{:>10}{:>10}{:>10}{:>12}{:>12}\n", "case", "dims", "forward", "+backward", "step",
-               "compile", "workspace", "inputs");
-  }
   nlohmann::json results = nlohmann::json::array();
-  for (const BenchCase* known : chosen) {
-    const Result result = run_case(*known, options);
+  for (const std::string& name : names) {
+    const BenchSubject subject = find_subject(name, options);
+    if (!options.json && name == names.front()) print_header(options, threads);
+    const Result result = run_subject(subject, options);
     if (options.json)
       results.push_back(as_json(result, options, threads));
     else
@@ -199,7 +203,9 @@ int bench(const BenchOptions& options) {
 }
 
 std::string case_list() {
-  std::string text = "the cases to measure, all if not given:";
+  std::string text =
+      "what to measure: .mox files, built-in formulas (see `moxie ops`), benchmark cases; all cases if not given, "
+      "which are:";
   for (const BenchCase& known : bench_cases()) text += fmt::format("\n  {}: {}", known.name, known.summary);
   return text;
 }
@@ -209,9 +215,21 @@ std::string case_list() {
 Work add_bench(OptionParser& parser) {
   auto options = std::make_shared<BenchOptions>();
   options->device.threads = 1;
-  parser.add_option("case", options->cases, case_list());
-  parser.add_option("--dims,--dim", options->dims, "other extents, such as S=64,N=512").comma_separated();
-  parser.add_option("--dtype", options->dtype, "f32 or f64").one_of({"f32", "f64"}).show_default();
+  parser.add_option("case", options->names, case_list());
+  parser
+      .add_option("--dims,--dim", options->dims,
+                  "extents, such as S=64,N=512; a formula needs all that its text leaves open")
+      .comma_separated();
+  parser.add_option("--grad", options->grad, "of a formula, the outputs y1,y2 to differentiate, or `all` (the default)")
+      .comma_separated();
+  parser
+      .add_option(
+          "--wrt", options->wrt,
+          "of a formula, the inputs x1,x2 to differentiate with respect to; all differentiable ones if not given")
+      .comma_separated();
+  parser
+      .add_option("--dtype", options->dtype, "the default dtype of the formula: f32 or f64; f32 for cases if not given")
+      .one_of({"f32", "f64"});
   add_precision_option(parser, options->precision);
   add_device_option(parser, options->device);
   add_threads_option(parser, options->device);

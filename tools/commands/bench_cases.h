@@ -15,10 +15,10 @@ namespace moxie {
 /// What is measured of a case: the same inputs, more and more work.
 struct BenchPrograms {
   Program forward;                                            // outputs only
-  Program forward_backward;                                   // outputs and gradients, as one Program
+  std::optional<Program> forward_backward;                    // outputs and gradients, as one Program
   std::optional<Program> step;                                // with the optimiser's update
   std::vector<std::pair<std::string, std::string>> feedback;  // outputs of a step that become inputs
-  TensorValues inputs;
+  std::vector<TensorValues> inputs;                           // the first that the formula takes is used
 };
 
 struct BenchCase {
@@ -34,8 +34,18 @@ struct BenchCase {
   bool has_products = false;  // whose time is measured by itself
 };
 
+/// A case or a formula, ready to be measured.
+struct BenchSubject {
+  std::string name;  // of the case or operation; a file's is without its folder and ending
+  DimValues dims;
+  BenchPrograms programs;
+  std::vector<std::string> outputs, wrt;  // what is differentiated with respect to what; empty for training steps
+  std::string no_gradient = {};           // the reason, where there is no gradient
+  const BenchCase* bench = nullptr;       // null for a formula
+};
+
 std::span<const BenchCase> bench_cases();
-/// Throws UsageError for an unknown name, with the list of those there are.
-const BenchCase& find_bench_case(std::string_view name);
+/// The case, or nullptr.
+const BenchCase* find_bench_case(std::string_view name);
 
 }  // namespace moxie

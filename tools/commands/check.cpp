@@ -63,10 +63,10 @@ struct Row {
   // Of a gradient: elements to compare with differences, those compared, those whose differences contradict each other.
   std::size_t asked = 0, compared = 0, uncertain = 0;
 };
-using Table = std::map<std::string, Row>;
+using ErrorTable = std::map<std::string, Row>;
 
 /// A candidate whose device this machine has.
-struct Column {
+struct DeviceColumn {
   Candidate candidate;
   std::shared_ptr<Device> device;
 };
@@ -88,8 +88,8 @@ std::optional<double> beyond_single(const Sample& sample) {
 
 /// The first device is the reference, without which nothing can be said; of any other it is said why it is missing.
 /// Single precision is left out where the formula overflows it.
-std::vector<Column> open_columns(const DeviceChoice& choice, const Sample& sample) {
-  std::vector<Column> columns;
+std::vector<DeviceColumn> open_columns(const DeviceChoice& choice, const Sample& sample) {
+  std::vector<DeviceColumn> columns;
   std::string missing;
   const auto large = beyond_single(sample);
   if (large) fmt::print("without f32: {} has the number {:g}, which overflows there\n", sample.program.name, *large);
@@ -106,7 +106,7 @@ std::vector<Column> open_columns(const DeviceChoice& choice, const Sample& sampl
   return columns;
 }
 
-void run_column(const Sample& sample, const Column& column, Table& table) {
+void run_column(const Sample& sample, const DeviceColumn& column, ErrorTable& table) {
   Session session(with_dtype(sample.gradient, column.candidate.dtype), sample.dims, column.device);
   for (const InputDecl& input : session.plan().program.inputs) {
     session.set(input.name, make_host_tensor(input.dtype, extents_of(sample.gradient, input.name, sample.dims),
@@ -120,7 +120,7 @@ void run_column(const Sample& sample, const Column& column, Table& table) {
 
 /// The worst error among some elements of each gradient. Where the differences are uncertain, at kinks and jumps, an
 /// error is what exceeds the uncertainty.
-void run_differences(const CheckOptions& options, const Sample& sample, Table& table) {
+void run_differences(const CheckOptions& options, const Sample& sample, ErrorTable& table) {
   for (const std::string& name : sample.wrt) {
     Row& row = table["grad." + name];
     row.asked = std::min(options.elements, sample.inputs.at(name).size());
@@ -158,12 +158,12 @@ double tolerance_of(const Row& row, const Candidate& candidate) {
 }
 
 /// Prints the table; gives whether every error is within its tolerance.
-bool report(const Sample& sample, const std::vector<Column>& columns, const Table& table) {
+bool report(const Sample& sample, const std::vector<DeviceColumn>& columns, const ErrorTable& table) {
   fmt::print("{} with{}", sample.program.name, sample.dims.empty() ? " no dims" : "");
   for (const auto& [name, value] : sample.dims) fmt::print(" {}={}", name, value);
   fmt::print("; largest differences by tensor\n{:24}{:>12}", "tensor", "max |value|");
   std::vector<double> tolerances;
-  for (const Column& column : columns) {
+  for (const DeviceColumn& column : columns) {
     fmt::print("{:>12}", column.candidate.column);
     tolerances.push_back(column.candidate.tolerance);
   }
@@ -202,14 +202,14 @@ int check(const CheckOptions& options) {
   const Sample sample = make_sample(program, parse_dims(options.program.dims, program), wrt, options.seed);
   const auto sensitivity = sensitivities(sample);
   const auto single = single_tensors(sample.gradient);
-  Table table;
+  ErrorTable table;
   for (const std::string& name : outputs_of(sample.gradient)) {
     for (const double value : sample.wanted.at(name)) table[name].scale = std::max(table[name].scale, std::abs(value));
     table[name].sensitivity = sensitivity.at(name);
     table[name].single = single.contains(name);
   }
   const auto columns = open_columns(options.device, sample);
-  for (const Column& column : columns) run_column(sample, column, table);
+  for (const DeviceColumn& column : columns) run_column(sample, column, table);
   run_differences(options, sample, table);
   return report(sample, columns, table) ? 0 : 1;
 }

@@ -21,32 +21,10 @@ namespace {
 /// Of all evaluations of one check: about ten seconds.
 constexpr std::uint64_t kOperations = 500'000'000;
 
-bool is_square(const InputDecl& input) {
-  const std::size_t rank = input.shape.size();
-  return rank >= 2 && input.shape[rank - 1] == input.shape[rank - 2];
-}
-
 bool all_finite(const TensorValues& tensors) {
   return std::ranges::all_of(tensors, [](const auto& tensor) {
     return std::ranges::all_of(tensor.second, [](double value) { return std::isfinite(value); });
   });
-}
-
-/// The element across the diagonal of the last two axes, of extent `size`.
-std::size_t mirrored(std::size_t element, std::size_t size) {
-  const std::size_t matrix = element / (size * size), row = element / size % size, column = element % size;
-  return (matrix * size + column) * size + row;
-}
-
-/// Every matrix A of a batch becomes A A^T / size + 1/2.
-void make_covariances(std::vector<double>& values, std::size_t size) {
-  const std::vector<double> from = values;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t row = i - i % size, other = mirrored(i, size) - mirrored(i, size) % size;
-    double sum = row == other ? static_cast<double>(size) / 2 : 0;
-    for (std::size_t k = 0; k < size; ++k) sum += from[row + k] * from[other + k];
-    values[i] = static_cast<double>(static_cast<float>(sum / static_cast<double>(size)));
-  }
 }
 
 std::size_t size_of_matrix(const Sample& sample, const std::string& input) {
@@ -63,11 +41,7 @@ void draw_inputs(Sample& sample, std::uint64_t seed) {
   std::string problem = "a value is not finite";
   for (std::uint64_t trial = 0; trial < kTrials; ++trial) {
     sample.inputs = sample_inputs(sample.gradient, sample.dims, seed + kSeeds * trial);
-    for (const InputDecl& input : sample.program.inputs) {
-      if (trial == 0 || !is_square(input)) continue;
-      make_covariances(sample.inputs.at(input.name), size_of_matrix(sample, input.name));
-      sample.symmetric.insert(input.name);
-    }
+    if (trial > 0) sample.symmetric = make_covariances(sample.program, sample.dims, sample.inputs);
     try {
       sample.wanted = evaluated(sample, sample.gradient, sample.inputs);
       if (all_finite(sample.wanted)) return;

@@ -14,11 +14,8 @@
 #include "tools/commands/command.h"
 
 namespace moxie {
-namespace {
 
 bool is_file_name(std::string_view source) { return source.ends_with(".mox") || source.find('/') != source.npos; }
-
-}  // namespace
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

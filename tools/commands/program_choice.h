@@ -1,6 +1,7 @@
 #pragma once
 // Naming a Program, its dims and its gradients on a command line.
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/ir/program.h"
@@ -17,6 +18,8 @@ struct ProgramChoice {
 };
 void add_program_options(OptionParser& parser, ProgramChoice& choice);
 
+/// Whether the name is that of a file: it ends in .mox or holds a slash.
+bool is_file_name(std::string_view source);
 /// A file if the name ends in .mox or holds a slash, else a built-in operation; in the chosen dtype and precision.
 Program load_program(const ProgramChoice& choice);
 /// As --dtype and --precision say.

@@ -6,6 +6,25 @@
 #include "runtime/plan.h"
 
 namespace moxie {
+namespace {
+
+bool is_square(const InputDecl& input) {
+  const std::size_t rank = input.shape.size();
+  return rank >= 2 && input.shape[rank - 1] == input.shape[rank - 2];
+}
+
+/// Every matrix of a batch.
+void make_covariances(std::vector<double>& values, std::size_t size) {
+  const std::vector<double> from = values;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t row = i - i % size, other = mirrored(i, size) - mirrored(i, size) % size;
+    double sum = row == other ? static_cast<double>(size) / 2 : 0;
+    for (std::size_t k = 0; k < size; ++k) sum += from[row + k] * from[other + k];
+    values[i] = static_cast<double>(static_cast<float>(sum / static_cast<double>(size)));
+  }
+}
+
+}  // namespace
 
 DimValues choose_dims(const Program& program, const DimValues& given) {
   constexpr std::int64_t kSamples = 7;
@@ -53,6 +72,22 @@ TensorValues sample_inputs(const Program& program, const DimValues& dims, std::u
     inputs[input.name] = sample_values(input.domain, count, seed++);
   }
   return inputs;
+}
+
+std::size_t mirrored(std::size_t element, std::size_t size) {
+  const std::size_t matrix = element / (size * size), row = element / size % size, column = element % size;
+  return (matrix * size + column) * size + row;
+}
+
+std::set<std::string> make_covariances(const Program& program, const DimValues& dims, TensorValues& inputs) {
+  std::set<std::string> made;
+  for (const InputDecl& input : program.inputs) {
+    if (!is_square(input)) continue;
+    const auto size = static_cast<std::size_t>(extents_of(program, input.name, dims).back());
+    make_covariances(inputs.at(input.name), size);
+    made.insert(input.name);
+  }
+  return made;
 }
 
 }  // namespace moxie

@@ -1,0 +1,160 @@
+#include "tools/commands/bench_measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "compiler/support/error.h"
+#include "runtime/session.h"
+#include "tools/commands/sample_inputs.h"
+
+namespace moxie {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_from(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Seconds of one run.
+double run_to_end(Session& session) {
+  const auto start = Clock::now();
+  session.run();
+  session.wait();
+  return seconds_from(start);
+}
+
+/// Of at least 21 runs, and of more while they are short. Runs of seconds are fewer.
+double median_seconds(Session& session) {
+  constexpr int kWarmUp = 5;
+  constexpr std::size_t kMinRuns = 3, kEnoughRuns = 21, kMaxRuns = 2001;
+  constexpr double kWarmUpSeconds = 1, kMinSeconds = 1, kMaxSeconds = 10;
+  const auto begin = Clock::now();
+  for (int i = 0; i < kWarmUp && seconds_from(begin) < kWarmUpSeconds; ++i) run_to_end(session);
+  std::vector<double> times;
+  double sum = 0;
+  const auto wants_more = [&] {
+    if (times.size() < kMinRuns) return true;
+    if (times.size() < kEnoughRuns) return sum < kMaxSeconds;
+    return times.size() < kMaxRuns && sum < kMinSeconds;
+  };
+  while (wants_more()) sum += times.emplace_back(run_to_end(session));
+  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
+  return times[times.size() / 2];
+}
+
+std::int64_t bytes_of(const Program& program, const std::string& tensor, const DimValues& dims) {
+  return element_count(extents_of(program, tensor, dims)) *
+         static_cast<std::int64_t>(size_of(program.dtype_of(tensor)));
+}
+
+std::int64_t launches_of(const Plan& plan, const DimValues& dims) {
+  std::int64_t launches = 0;
+  for (const PlanStep& step : plan.steps) {
+    const auto* scan = std::get_if<LoweredScan>(&step);
+    launches += scan ? evaluate(scan->extent, dims) * static_cast<std::int64_t>(scan->steps.size()) : 1;
+  }
+  return launches;
+}
+
+bool all_finite(const Program& program, const Session& session) {
+  return std::ranges::all_of(program.definitions, [&](const Definition& definition) {
+    if (!definition.output) return true;
+    const std::vector<double> values = to_doubles(session.get(definition.name));
+    return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
+  });
+}
+
+/// The first runs of a session, to find inputs that the formula takes.
+class Trial {
+ public:
+  Trial(const Program& program, const Workload& workload, Session& session)
+      : program_(program), workload_(workload), session_(session) {
+    if (find_finite()) return;
+    finite_ = false;
+    if (!first_defined_)
+      throw DeviceError(
+          fmt::format("{}: made-up inputs are not in the formula's domain ({}); declare the signs of its "
+                      "inputs (>= 0, > 0)",
+                      program.name, problem_));
+    run(*first_defined_);
+  }
+
+  std::size_t inputs() const { return inputs_; }
+  bool finite() const { return finite_; }
+  int runs() const { return runs_; }
+  double seconds() const { return seconds_; }
+
+ private:
+  bool find_finite() {
+    for (std::size_t k = 0; k < workload_.inputs.size(); ++k) {
+      if (!run(k)) continue;
+      if (all_finite(program_, session_)) return true;
+      if (!first_defined_) first_defined_ = k;
+    }
+    return false;
+  }
+
+  /// False for inputs outside the formula's domain.
+  bool run(std::size_t inputs) {
+    inputs_ = inputs;
+    for (const InputDecl& input : session_.plan().program.inputs) {
+      session_.set(input.name, make_host_tensor(input.dtype, extents_of(program_, input.name, workload_.dims),
+                                                workload_.inputs[inputs].at(input.name)));
+    }
+    ++runs_;
+    bool defined = true;
+    const auto start = Clock::now();
+    try {
+      run_to_end(session_);
+    } catch (const DeviceError& error) {
+      problem_ = error.what();
+      defined = false;
+    }
+    seconds_ += seconds_from(start);
+    return defined;
+  }
+
+  const Program& program_;
+  const Workload& workload_;
+  Session& session_;
+  std::size_t inputs_ = 0;
+  std::optional<std::size_t> first_defined_;
+  std::string problem_;
+  bool finite_ = true;
+  int runs_ = 0;
+  double seconds_ = 0;
+};
+
+}  // namespace
+
+Measurement measure(const Program& program, const Workload& workload, const DeviceChoice& choice) {
+  const DimValues dims = choose_dims(program, workload.dims);
+  DeviceChoice device = choice;
+  device.cache_directory = "0";  // so that compiling is measured too
+  const auto start = Clock::now();
+  const auto opened = open_chosen_device(device);
+  Session session(program, dims, opened);
+  const double planning = seconds_from(start);
+  const Workload all{dims, workload.inputs, workload.feedback};
+  const Trial trial(program, all, session);
+  for (const auto& [output, input] : workload.feedback) {
+    if (program.find_definition(output)) session.feed_back(output, input);
+  }
+  Measurement measured;
+  measured.device = opened->name();
+  measured.inputs = trial.inputs();
+  measured.finite = trial.finite();
+  measured.seconds = median_seconds(session);
+  measured.compile_s = std::max(planning + trial.seconds() - trial.runs() * measured.seconds, 0.0);
+  measured.launches = launches_of(session.plan(), dims);
+  measured.workspace_bytes = session.workspace_bytes();
+  for (const InputDecl& input : session.plan().program.inputs)
+    measured.input_bytes += bytes_of(program, input.name, dims);
+  for (const Definition& definition : program.definitions) {
+    if (definition.output) measured.output_bytes += bytes_of(program, definition.name, dims);
+  }
+  return measured;
+}
+
+}  // namespace moxie
