@@ -3,11 +3,12 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "compiler/support/error.h"
+#include "runtime/cpu/product_tiles.h"
 
 namespace moxie {
 namespace {
@@ -58,46 +59,44 @@ int to_int(std::int64_t value) {
   return static_cast<int>(value);
 }
 
+/// One tile, by the calling thread.
 template <class T>
-void multiply(Gemm<T> f, const ProductCall& call, double alpha, const void* left, const void* right, void* out) {
-  const int m = to_int(call.rows);
-  const int n = to_int(call.columns);
-  const int k = to_int(call.depth);
-  if (m == 0 || n == 0) return;
-  f(kRowMajor, call.left_transposed ? kTranspose : kNoTranspose, call.right_transposed ? kTranspose : kNoTranspose, m,
-    n, k, static_cast<T>(alpha), static_cast<const T*>(left), call.left_transposed ? m : std::max(k, 1),
-    static_cast<const T*>(right), call.right_transposed ? std::max(k, 1) : n, T(0), static_cast<T*>(out), n);
+void multiply(Gemm<T> f, const ProductCall& call, const ProductTile& tile, double alpha, const void* left,
+              const void* right, void* out) {
+  const int left_stride = to_int(call.left_transposed ? call.rows : std::max<std::int64_t>(call.depth, 1));
+  const int right_stride = to_int(call.right_transposed ? std::max<std::int64_t>(call.depth, 1) : call.columns);
+  const T* left_tile = static_cast<const T*>(left) + tile.row * (call.left_transposed ? 1 : left_stride);
+  const T* right_tile = static_cast<const T*>(right) + tile.column * (call.right_transposed ? right_stride : 1);
+  T* out_tile = static_cast<T*>(out) + tile.row * call.columns + tile.column;
+  f(kRowMajor, call.left_transposed ? kTranspose : kNoTranspose, call.right_transposed ? kTranspose : kNoTranspose,
+    to_int(tile.rows), to_int(tile.columns), to_int(call.depth), static_cast<T>(alpha), left_tile, left_stride,
+    right_tile, right_stride, T(0), out_tile, to_int(call.columns));
 }
 
-/// The library's number of threads while this lives. There is one number for the whole process, and it belongs to the
-/// host program, whose own products may use the same library: it is as it was when the last product ends. Products with
-/// the same number run at once, others take turns.
-class BorrowedThreads {
+/// While this lives, the library computes each product on the thread that asks for it. There is one number of threads
+/// for the whole process, and it belongs to the host program, whose own products may use the same library: it is as it
+/// was when the last product ends.
+class OneThreadEach {
  public:
-  explicit BorrowedThreads(int threads) : borrows_(threads > 0 && blas().set_threads && blas().threads) {
-    if (!borrows_) return;
-    std::unique_lock lock(mutex);
-    free.wait(lock, [&] { return users == 0 || chosen == threads; });
-    if (users++ > 0) return;
-    chosen = threads;
-    owners = blas().threads();
-    if (owners != chosen) blas().set_threads(chosen);
-  }
-  ~BorrowedThreads() {
-    if (!borrows_) return;
+  OneThreadEach() {
+    if (!is_possible()) return;
     const std::scoped_lock lock(mutex);
-    if (--users > 0) return;
-    if (owners != chosen) blas().set_threads(owners);
-    free.notify_all();
+    if (users++ > 0) return;
+    owners = blas().threads();
+    if (owners != 1) blas().set_threads(1);
   }
-  BorrowedThreads(const BorrowedThreads&) = delete;
-  BorrowedThreads& operator=(const BorrowedThreads&) = delete;
+  ~OneThreadEach() {
+    if (!is_possible()) return;
+    const std::scoped_lock lock(mutex);
+    if (--users == 0 && owners != 1) blas().set_threads(owners);
+  }
+  OneThreadEach(const OneThreadEach&) = delete;
+  OneThreadEach& operator=(const OneThreadEach&) = delete;
 
  private:
-  bool borrows_;
+  static bool is_possible() { return blas().set_threads && blas().threads; }
   static inline std::mutex mutex;
-  static inline std::condition_variable free;
-  static inline int users = 0, chosen = 0, owners = 0;
+  static inline int users = 0, owners = 0;
 };
 
 }  // namespace
@@ -106,13 +105,17 @@ void prepare_blas() { blas(); }
 
 std::string blas_kernels() { return blas().kernels; }
 
-void gemm(DType dtype, const ProductCall& call, double alpha, const void* left, const void* right, void* out,
-          int threads) {
-  const BorrowedThreads borrowed(threads);
-  if (dtype == DType::f32)
-    multiply(blas().sgemm, call, alpha, left, right, out);
-  else
-    multiply(blas().dgemm, call, alpha, left, right, out);
+void gemm(ThreadPool& pool, DType dtype, const ProductCall& call, double alpha, const void* left, const void* right,
+          void* out) {
+  const OneThreadEach borrowed;
+  const std::vector<ProductTile> tiles = product_tiles(call.rows, call.columns, call.depth);
+  pool.run(static_cast<std::int64_t>(tiles.size()), [&](std::int64_t piece, int) {
+    const ProductTile& tile = tiles[static_cast<std::size_t>(piece)];
+    if (dtype == DType::f32)
+      multiply(blas().sgemm, call, tile, alpha, left, right, out);
+    else
+      multiply(blas().dgemm, call, tile, alpha, left, right, out);
+  });
 }
 
 }  // namespace moxie

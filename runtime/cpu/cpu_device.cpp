@@ -346,9 +346,8 @@ class CpuExecutable : public Executable {
 
   void run_step(const MatrixProduct& product, const Run& run, std::int64_t scan_step) {
     const ProductCall call = product_call(*plan_, product, dims_, scan_step);
-    gemm(product.definition.dtype, call, product.alpha, memory_at(product.left, run, call.left),
-         memory_at(product.right, run, call.right), memory_at(product.definition.name, run, call.out),
-         resources_.pool.threads());
+    gemm(resources_.pool, product.definition.dtype, call, product.alpha, memory_at(product.left, run, call.left),
+         memory_at(product.right, run, call.right), memory_at(product.definition.name, run, call.out));
   }
 
   std::shared_ptr<const Plan> plan_;

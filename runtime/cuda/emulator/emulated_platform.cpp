@@ -22,8 +22,10 @@ void multiply(const MatrixProductCall& call, Stream stream) {
     const auto* right = matrix(call.right, call.depth, call.columns);
     auto* out = matrix(call.out, call.rows, call.columns);
     const ProductCall shape{call.left_transposed, call.right_transposed, call.rows, call.columns, call.depth};
-    emulator::enqueue(stream,
-                      [=, dtype = call.dtype, alpha = call.alpha] { gemm(dtype, shape, alpha, left, right, out); });
+    emulator::enqueue(stream, [=, dtype = call.dtype, alpha = call.alpha] {
+      ThreadPool caller(1);
+      gemm(caller, dtype, shape, alpha, left, right, out);
+    });
   } catch (const emulator::DriverError& error) {
     throw DeviceError(error.what());
   }
