@@ -147,32 +147,6 @@ void KernelWriter::write(const stmt::StoreArray& s) {
   memory_.store(place, value, in_row ? active() : std::nullopt);
 }
 
-/// Loops are written with the test at the end, so that what does not vary can be moved out of them without a copy of
-/// the test.
-void KernelWriter::write(const stmt::For& s) {
-  const auto trips = constant_trip_count(s.range);
-  if (trips == 0) return;
-  const Val first = addressing_.first(s.range), last = addressing_.last(s.range);
-  const LoopLabels labels{ir_.fresh("before"), ir_.fresh("body"), ir_.fresh("latch"), ir_.fresh("after")};
-  jump(labels.before);
-  label(labels.before);
-  if (trips) {
-    jump(labels.body);
-  } else {
-    branch(ir_.icmp("sle", first, last), labels.body, labels.after);
-  }
-  label(labels.body);
-  const std::string next = "%" + ir_.fresh("next");
-  const Val index = ir_.raw(
-      Scalar::i64, 1, fmt::format("phi i64 [ {}, %{} ], [ {}, %{} ]", first.text, labels.before, next, labels.latch));
-  write_rounds(s, index, last);
-  jump(labels.latch);
-  label(labels.latch);
-  ir_.line(fmt::format("{} = add nsw i64 {}, {}", next, index.text, lanes_of(s.vector)));
-  branch(ir_.icmp("sle", {Scalar::i64, 1, next}, last), labels.body, labels.after);
-  label(labels.after);
-}
-
 namespace {
 
 /// Pieces of the vector loop begin at a multiple of the lanes.
@@ -184,15 +158,95 @@ bool begins_at_lanes(const Range& range) {
   return range.lows[0].value == Affine(0) || is_piece(range.lows[0].value);
 }
 
+std::size_t count_statements(const Block& block) {
+  std::size_t count = block.size();
+  for (const Statement& statement : block)
+    if (const auto* loop = std::get_if<stmt::For>(&statement)) count += count_statements(loop->body);
+  return count;
+}
+
+/// Longer bodies of vector loops are written once: a second copy costs compile time, and masks are little of their
+/// work.
+constexpr std::size_t kMaxStatementsTwice = 24;
+
+/// Whether the first `count` lanes are active, and no others.
+Val first_lanes(int lanes, std::int64_t count) {
+  std::string text;
+  for (int lane = 0; lane < lanes; ++lane)
+    text += fmt::format("{}i1 {}", lane == 0 ? "" : ", ", lane < count ? "true" : "false");
+  return {Scalar::i1, lanes, "<" + text + ">"};
+}
+
 }  // namespace
 
-void KernelWriter::write_rounds(const stmt::For& s, const Val& index, const Val& last) {
-  if (s.vector) round_ = Round{s.variable, active_lanes(s, index, last), begins_at_lanes(s.range)};
+void KernelWriter::write(const stmt::For& s) {
+  const auto trips = constant_trip_count(s.range);
+  if (trips == 0) return;
+  const Val first = addressing_.first(s.range), last = addressing_.last(s.range);
+  if (s.vector) return write_groups(s, first, last);
+  repeat({first, last, trips.has_value()}, 1, [&](const Val& index) { write_iteration(s, index); });
+}
+
+/// Loops are written with the test at the end, so that what does not vary can be moved out of them without a copy of
+/// the test.
+Val KernelWriter::repeat(const LoopBounds& bounds, std::int64_t step, const std::function<void(const Val&)>& body) {
+  const LoopLabels labels{ir_.fresh("before"), ir_.fresh("body"), ir_.fresh("latch"), ir_.fresh("after")};
+  jump(labels.before);
+  label(labels.before);
+  if (bounds.runs) {
+    jump(labels.body);
+  } else {
+    branch(ir_.icmp("sle", bounds.first, bounds.last), labels.body, labels.after);
+  }
+  label(labels.body);
+  const Val next{Scalar::i64, 1, "%" + ir_.fresh("next")};
+  const std::string ends =
+      fmt::format("phi i64 [ {}, %{} ], [ {}, %{} ]", bounds.first.text, labels.before, next.text, labels.latch);
+  const Val index = ir_.raw(Scalar::i64, 1, ends);
+  body(index);
+  jump(labels.latch);
+  label(labels.latch);
+  ir_.line(fmt::format("{} = add nsw i64 {}, {}", next.text, index.text, step));
+  branch(ir_.icmp("sle", next, bounds.last), labels.body, labels.after);
+  label(labels.after);
+  return bounds.runs ? next : ir_.raw(Scalar::i64, 1, ends);
+}
+
+/// A vector loop takes whole groups of lanes without masks, then one iteration with those lanes active that are left.
+void KernelWriter::write_groups(const stmt::For& s, const Val& first, const Val& last) {
+  const std::int64_t lanes = plan_.lanes;
+  const auto trips = constant_trip_count(s.range);
+  const auto write_group = [&](const Val& index, std::optional<Val> active) {
+    round_ = Round{s.variable, std::move(active), begins_at_lanes(s.range)};
+    write_iteration(s, index);
+    round_.reset();
+  };
+  const auto write_masked = [&](const Val& index) { write_group(index, active_lanes(index, last)); };
+  const bool has_tail = lanes > 1 && (!trips || *trips % lanes != 0);
+  if (has_tail && count_statements(s.body) > kMaxStatementsTwice) {
+    repeat({first, last, trips.has_value()}, lanes, write_masked);
+    return;
+  }
+  Val rest = first;
+  if (!trips || *trips >= lanes) {
+    const Val last_whole = ir_.binary("sub nsw", last, integer(lanes - 1));
+    rest = repeat({first, last_whole, trips.has_value()}, lanes, [&](const Val& i) { write_group(i, std::nullopt); });
+  }
+  if (!has_tail) return;
+  if (trips) return write_group(rest, first_lanes(plan_.lanes, *trips % lanes));
+  const std::string tail = ir_.fresh("tail"), after = ir_.fresh("after");
+  branch(ir_.icmp("sle", rest, last), tail, after);
+  label(tail);
+  write_masked(rest);
+  jump(after);
+  label(after);
+}
+
+void KernelWriter::write_iteration(const stmt::For& s, const Val& index) {
   addressing_.open(s.variable, index);
   if (round_ && !s.vector && !constant_trip_count(s.range)) prefetch_rows(s);
   write(s.body);
   addressing_.close();
-  if (s.vector) round_.reset();
 }
 
 namespace {
@@ -229,9 +283,7 @@ void KernelWriter::prefetch_rows(const stmt::For& s) {
   }
 }
 
-std::optional<Val> KernelWriter::active_lanes(const stmt::For& s, const Val& index, const Val& last) {
-  const auto trips = constant_trip_count(s.range);
-  if (trips && *trips % plan_.lanes == 0) return std::nullopt;
+Val KernelWriter::active_lanes(const Val& index, const Val& last) {
   const Val beyond = ir_.binary("sub nsw", last, index), most = integer(plan_.lanes - 1);
   const Val highest = ir_.select(ir_.icmp("slt", beyond, most), beyond, most);
   const Val lanes = ir_.splat(ir_.extend(highest, Scalar::i32, true), plan_.lanes);

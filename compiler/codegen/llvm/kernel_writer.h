@@ -1,5 +1,6 @@
 #pragma once
 // KernelWriter: writes the statements of a LoopProgram as LLVM instructions.
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,11 +28,15 @@ class KernelWriter {
   /// The vector loop around the current statement.
   struct Round {
     Symbol variable;
-    std::optional<Val> active;  // absent: every lane of every round
+    std::optional<Val> active;  // absent: every lane
     bool whole = false;         // the first lane is a multiple of the lanes
   };
   struct LoopLabels {
     std::string before, body, latch, after;
+  };
+  struct LoopBounds {
+    Val first, last;
+    bool runs;  // at least once
   };
 
   void allocate_vars();
@@ -44,10 +49,12 @@ class KernelWriter {
   void write(const stmt::StoreArray& s);
   void write(const stmt::For& s);
   void write(const stmt::Check& s);
-  void write_rounds(const stmt::For& s, const Val& index, const Val& last);
+  Val repeat(const LoopBounds& bounds, std::int64_t step, const std::function<void(const Val&)>& body);
+  void write_groups(const stmt::For& s, const Val& first, const Val& last);
+  void write_iteration(const stmt::For& s, const Val& index);
   void record_failure(const stmt::Check& s, const Val& bad);
   void prefetch_rows(const stmt::For& s);
-  std::optional<Val> active_lanes(const stmt::For& s, const Val& index, const Val& last);
+  Val active_lanes(const Val& index, const Val& last);
 
   // ---- operations (emit_operation.cpp) ----
   Val emit(const Value& value, const op::Constant& o);
