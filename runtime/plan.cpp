@@ -266,7 +266,7 @@ DimValues dims_from_shapes(const Program& program, const std::map<std::string, s
   return known;
 }
 
-// ---- Schedules ----
+// ---- Partitions ----
 
 namespace {
 
@@ -288,17 +288,17 @@ std::int64_t rounds_of(const SplitLoop& loop, const DimValues& dims, int lanes) 
 
 }  // namespace
 
-Schedule choose_schedule(const LoweredKernel& kernel, const DimValues& dims, int lanes) {
-  Schedule schedule;
+Partition choose_partition(const LoweredKernel& kernel, const DimValues& dims, int lanes) {
+  Partition partition;
   const std::int64_t narrowest = kernel.threads ? kRoundsOfARow : 1;
   if (kernel.tiles)
-    schedule.tiles = std::clamp<std::int64_t>(rounds_of(*kernel.tiles, dims, lanes) / narrowest, 1, kMostTiles);
+    partition.tiles = std::clamp<std::int64_t>(rounds_of(*kernel.tiles, dims, lanes) / narrowest, 1, kMostTiles);
   if (kernel.chunks) {
     const std::int64_t rows = extent_of(*kernel.chunks, dims);
-    schedule.chunks = std::clamp<std::int64_t>(rows / kernel.chunks->least_rows, 1, kMostChunks);
-    schedule.reason = fmt::format("{} rows in chunks of at least {}", rows, kernel.chunks->least_rows);
+    partition.chunks = std::clamp<std::int64_t>(rows / kernel.chunks->least_rows, 1, kMostChunks);
+    partition.reason = fmt::format("{} rows in chunks of at least {}", rows, kernel.chunks->least_rows);
   }
-  return schedule;
+  return partition;
 }
 
 Piece piece_of(const SplitLoop& loop, const DimValues& dims, std::int64_t index, std::int64_t count, int lanes) {

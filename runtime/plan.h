@@ -29,18 +29,18 @@ struct Plan {
 Plan make_plan(const Program& program, const Checks& checks = {}, Products products = Products::library);
 std::string print(const Plan& plan);
 
-/// How one kernel is shared out for given extents. It depends on shapes only, never on the number of threads, so that
-/// results do not either.
-struct Schedule {
+/// How the work of one kernel is split for given extents. It depends on shapes only, never on the number of threads, so
+/// that results do not either.
+struct Partition {
   std::int64_t tiles = 1;   // independent pieces
   std::int64_t chunks = 1;  // pieces with partial results of their own
   std::string reason;
-  bool operator==(const Schedule&) const = default;
+  bool operator==(const Partition&) const = default;
 };
 /// Enough for any number of cores of one machine, few enough that partial results stay small.
 inline constexpr std::int64_t kMostChunks = 16;
 /// `chunks` does not depend on `lanes` either, so that memory can be planned before any kernel is compiled.
-Schedule choose_schedule(const LoweredKernel& kernel, const DimValues& dims, int lanes);
+Partition choose_partition(const LoweredKernel& kernel, const DimValues& dims, int lanes);
 
 /// A range of a split loop: piece `index` of `count`.
 struct Piece {

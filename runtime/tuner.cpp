@@ -48,8 +48,8 @@ double fastest_run(const Trial& trial) {
 
 }  // namespace
 
-std::vector<Schedule> candidate_schedules(const LoweredKernel& kernel, const DimValues& dims, int lanes) {
-  std::vector<Schedule> candidates = {choose_schedule(kernel, dims, lanes)};
+std::vector<Partition> candidate_partitions(const LoweredKernel& kernel, const DimValues& dims, int lanes) {
+  std::vector<Partition> candidates = {choose_partition(kernel, dims, lanes)};
   if (kernel.in_scan) return candidates;
   const std::int64_t most_tiles = most_pieces(kernel.tiles, dims, lanes);
   const std::int64_t most_chunks = most_pieces(kernel.chunks, dims, lanes);
@@ -63,16 +63,17 @@ std::vector<Schedule> candidate_schedules(const LoweredKernel& kernel, const Dim
   return candidates;
 }
 
-std::vector<std::string> records_of(const std::vector<Schedule>& schedules) {
+std::vector<std::string> records_of(const std::vector<Partition>& partitions) {
   std::vector<std::string> records;
-  for (const Schedule& schedule : schedules) records.push_back(fmt::format("{} {}", schedule.tiles, schedule.chunks));
+  for (const Partition& partition : partitions)
+    records.push_back(fmt::format("{} {}", partition.tiles, partition.chunks));
   return records;
 }
 
 std::string processor_of(int threads) { return fmt::format("{}\n{} threads", processor_model(), threads); }
 
 std::string tuning_key(std::string_view kernel_key, const DimValues& dims, std::string_view machine) {
-  std::string key = fmt::format("schedule 1\n{}\n", machine);
+  std::string key = fmt::format("partition 1\n{}\n", machine);
   for (const auto& [name, value] : dims) key += fmt::format("{} = {}\n", name, value);
   return key.append(kernel_key);
 }

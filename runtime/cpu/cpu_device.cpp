@@ -59,7 +59,7 @@ struct PreparedKernel {
   std::size_t step = 0;  // of the plan
   const LoweredKernel* lowered = nullptr;
   CpuKernel::Ptr code;
-  Schedule schedule;
+  Partition partition;
   std::vector<std::int64_t> arguments;  // per call, one after the other
   std::vector<void*> buffers;           // of a call; inputs and outputs are filled in at each run
   std::vector<std::size_t> outside;     // buffers that are inputs or outputs
@@ -72,9 +72,9 @@ struct PreparedKernel {
   };
   std::vector<Combination> combinations;
   std::vector<std::size_t> slices;       // buffers that are filled in at each step of a scan
-  std::vector<HostMemory> own_partials;  // where a measured schedule has other chunks than the memory plan knows
+  std::vector<HostMemory> own_partials;  // where a measured partition has other chunks than the memory plan knows
   std::int64_t own_bytes = 0;            // of these
-  std::string tuning_key;                // empty unless schedules are to be measured
+  std::string tuning_key;                // empty unless partitions are to be measured
 };
 
 /// What all executables of a device share.
@@ -93,13 +93,13 @@ std::vector<std::int64_t> chunks_of(const Plan& plan, const DimValues& dims) {
   for (const PlanStep& step : plan.steps) {
     chunks.push_back(1);
     for (const LoweredKernel* kernel : kernels_of(step))
-      chunks.back() = std::max(chunks.back(), choose_schedule(*kernel, dims, 1).chunks);
+      chunks.back() = std::max(chunks.back(), choose_partition(*kernel, dims, 1).chunks);
   }
   return chunks;
 }
 
-Schedule tuned_schedule(const std::vector<Schedule>& candidates, const Tuned& tuned) {
-  const Schedule& fastest = candidates.at(tuned.way);
+Partition tuned_partition(const std::vector<Partition>& candidates, const Tuned& tuned) {
+  const Partition& fastest = candidates.at(tuned.way);
   return {fastest.tiles, fastest.chunks, tuned.reason};
 }
 
@@ -157,24 +157,24 @@ class CpuExecutable : public Executable {
     kernel.step = step;
     kernel.lowered = &lowered;
     kernel.code = std::move(code);
-    Schedule schedule = choose_schedule(lowered, dims_, kernel.code->lanes());
-    const auto candidates = candidate_schedules(lowered, dims_, kernel.code->lanes());
+    Partition partition = choose_partition(lowered, dims_, kernel.code->lanes());
+    const auto candidates = candidate_partitions(lowered, dims_, kernel.code->lanes());
     if (resources_.tune && candidates.size() > 1) {
       const std::string kernel_key = cpu_cache_key(resources_.cache, kernel.code->source(), resources_.machine);
       const std::string key = tuning_key(kernel_key, dims_, processor_of(resources_.pool.threads()));
       const auto tuned = find_tuned(resources_.cache, key, records_of(candidates));
-      if (tuned) schedule = tuned_schedule(candidates, *tuned);
+      if (tuned) partition = tuned_partition(candidates, *tuned);
       if (!tuned) kernel.tuning_key = key;
     }
-    use_schedule(kernel, schedule);
+    use_partition(kernel, partition);
     return kernel;
   }
 
-  void use_schedule(PreparedKernel& kernel, const Schedule& schedule) const {
-    kernel.schedule = schedule;
+  void use_partition(PreparedKernel& kernel, const Partition& partition) const {
+    kernel.partition = partition;
     kernel.arguments.clear();
-    for (std::int64_t piece = 0; piece < schedule.tiles * schedule.chunks; ++piece) {
-      const Launch launch{piece / schedule.chunks, schedule.tiles, piece % schedule.chunks, schedule.chunks};
+    for (std::int64_t piece = 0; piece < partition.tiles * partition.chunks; ++piece) {
+      const Launch launch{piece / partition.chunks, partition.tiles, piece % partition.chunks, partition.chunks};
       const auto arguments = launch_arguments(*kernel.lowered, dims_, launch, kernel.code->lanes(), 0, 0);
       kernel.arguments.insert(kernel.arguments.end(), arguments.begin(), arguments.end());
     }
@@ -190,12 +190,12 @@ class CpuExecutable : public Executable {
   void place_buffer(PreparedKernel& kernel, std::size_t b) const {
     const BufferUse& use = kernel.lowered->uses[b];
     void* memory = inside(use.tensor);
-    if (use.partial && kernel.schedule.chunks > 1) {
+    if (use.partial && kernel.partition.chunks > 1) {
       const DType dtype = plan_->fused.program.dtype_of(use.tensor);
       const std::int64_t count = written_elements(*kernel.lowered, use.tensor);
       kernel.combinations.push_back({b, *use.partial, dtype, count, has_gaps(plan_->fused.program, use.tensor)});
       memory = partial_memory(kernel, use.tensor,
-                              kernel.schedule.chunks * count * static_cast<std::int64_t>(size_of(dtype)));
+                              kernel.partition.chunks * count * static_cast<std::int64_t>(size_of(dtype)));
     } else if (use.partial && kernel.lowered->in_scan) {
       kernel.slices.push_back(b);
     } else if (!memory) {
@@ -215,9 +215,9 @@ class CpuExecutable : public Executable {
 
   /// A kernel may run any number of times: nothing that it reads lies where it writes.
   void tune(PreparedKernel& kernel, const Run& run) {
-    const auto candidates = candidate_schedules(*kernel.lowered, dims_, kernel.code->lanes());
-    const auto use = [&](const Schedule& schedule) {
-      use_schedule(kernel, schedule);
+    const auto candidates = candidate_partitions(*kernel.lowered, dims_, kernel.code->lanes());
+    const auto use = [&](const Partition& partition) {
+      use_partition(kernel, partition);
       start_run(kernel, run);
     };
     const auto timed_launch = [&] {
@@ -226,15 +226,15 @@ class CpuExecutable : public Executable {
       return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     };
     const Trial trial{[&](std::size_t way) { use(candidates[way]); }, timed_launch};
-    use(tuned_schedule(candidates, measure(resources_.cache, kernel.tuning_key, records_of(candidates), trial)));
+    use(tuned_partition(candidates, measure(resources_.cache, kernel.tuning_key, records_of(candidates), trial)));
     kernel.tuning_key.clear();
     log_info(LogChannel::Runtime, "tuned {}", describe(kernel));
   }
 
   static std::string describe(const PreparedKernel& kernel) {
-    const Schedule& schedule = kernel.schedule;
+    const Partition& partition = kernel.partition;
     return fmt::format("{}: {} lanes, {} tiles, {} chunks{}{}", kernel.code->name(), kernel.code->lanes(),
-                       schedule.tiles, schedule.chunks, schedule.reason.empty() ? "" : ": ", schedule.reason);
+                       partition.tiles, partition.chunks, partition.reason.empty() ? "" : ": ", partition.reason);
   }
 
   void log_plan() const {
@@ -313,7 +313,7 @@ class CpuExecutable : public Executable {
     for (const std::size_t b : kernel.slices) kernel.buffers[b] = written_at(lowered, b, run, scan_step);
     for (const auto& combination : kernel.combinations) clear_gaps(combination, kernel);
     const std::size_t stride = lowered.program.arguments.size();
-    const std::int64_t pieces = kernel.schedule.tiles * kernel.schedule.chunks;
+    const std::int64_t pieces = kernel.partition.tiles * kernel.partition.chunks;
     LaunchObserver* observer = resources_.observer.get();
     if (observer) observer->before(lowered, *plan_, kernel.buffers, kernel.arguments);
     resources_.pool.run(pieces, [&](std::int64_t piece, int thread) {
@@ -331,13 +331,13 @@ class CpuExecutable : public Executable {
   /// Partial results lie where other tensors did.
   static void clear_gaps(const PreparedKernel::Combination& c, const PreparedKernel& kernel) {
     if (!c.has_gaps) return;
-    const auto bytes = static_cast<std::size_t>(kernel.schedule.chunks * c.count) * size_of(c.dtype);
+    const auto bytes = static_cast<std::size_t>(kernel.partition.chunks * c.count) * size_of(c.dtype);
     std::fill_n(static_cast<std::byte*>(kernel.buffers[c.buffer]), bytes, std::byte{0});
   }
 
   static void combine(const PreparedKernel::Combination& c, const PreparedKernel& kernel, void* out) {
     const void* partials = kernel.buffers[c.buffer];
-    const std::int64_t chunks = kernel.schedule.chunks;
+    const std::int64_t chunks = kernel.partition.chunks;
     if (c.dtype == DType::f32)
       combine_chunks(c.kind, static_cast<const float*>(partials), chunks, c.count, static_cast<float*>(out));
     else

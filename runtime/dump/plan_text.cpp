@@ -50,9 +50,9 @@ std::string describe(const ScanLoop& scan) {
 std::string cpu_schedule(const LoweredKernel& kernel, const DimValues& dims) {
   const int lanes = lanes_for(kernel.program, host_machine());
   try {
-    const Schedule schedule = choose_schedule(kernel, dims, lanes);
-    return fmt::format("{} lanes, {} tiles, {} chunks{}{}", lanes, schedule.tiles, schedule.chunks,
-                       schedule.reason.empty() ? "" : ": ", schedule.reason);
+    const Partition partition = choose_partition(kernel, dims, lanes);
+    return fmt::format("{} lanes, {} tiles, {} chunks{}{}", lanes, partition.tiles, partition.chunks,
+                       partition.reason.empty() ? "" : ": ", partition.reason);
   } catch (const ShapeError&) {
     return fmt::format("{} lanes; tiles and chunks depend on dynamic dims (give them with --dim)", lanes);
   }

@@ -62,7 +62,7 @@ TEST_CASE("costly rows are shared out more finely") {
     std::int64_t chunks = 1;
     for (const PlanStep& step : plan.steps) {
       for (const LoweredKernel* kernel : kernels_of(step))
-        chunks = std::max(chunks, choose_schedule(*kernel, {{"S", 128}}, 16).chunks);
+        chunks = std::max(chunks, choose_partition(*kernel, {{"S", 128}}, 16).chunks);
     }
     return chunks;
   };

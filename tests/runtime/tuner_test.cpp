@@ -32,10 +32,10 @@ TEST_CASE("candidates surround the default and fit the extents") {
   for (const PlanStep& step : plan.steps) {
     const LoweredKernel& kernel = std::get<LoweredKernel>(step);
     const DimValues dims = {{"S", 2000}, {"N", 50}};
-    const auto candidates = candidate_schedules(kernel, dims, 16);
-    CHECK(candidates.front() == choose_schedule(kernel, dims, 16));
+    const auto candidates = candidate_partitions(kernel, dims, 16);
+    CHECK(candidates.front() == choose_partition(kernel, dims, 16));
     CHECK(candidates.size() > 1);
-    for (const Schedule& candidate : candidates) {
+    for (const Partition& candidate : candidates) {
       CHECK((candidate.tiles == 1 || kernel.tiles));
       CHECK((candidate.chunks == 1 || kernel.chunks));
       CHECK(candidate.tiles * candidate.chunks <= 4 * 16);  // pieces of 50 columns by 16 lanes

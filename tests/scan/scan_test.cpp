@@ -263,7 +263,7 @@ TEST_CASE("sums over many samples within a step are shared out in chunks") {
   std::int64_t chunks = 0;
   for (const PlanStep& step : plan.steps) {
     for (const LoweredKernel* kernel : kernels_of(step)) {
-      if (kernel->in_scan) chunks = std::max(chunks, choose_schedule(*kernel, dims_of(gradient, 5, 3, 200), 8).chunks);
+      if (kernel->in_scan) chunks = std::max(chunks, choose_partition(*kernel, dims_of(gradient, 5, 3, 200), 8).chunks);
     }
   }
   CHECK(chunks == 3);
