@@ -19,7 +19,8 @@ namespace moxie {
 struct LoopIndex {
   Symbol symbol;  // Free
   Range range;
-  std::string name;  // for printed text
+  std::string name;    // for printed text
+  bool lanes = false;  // its iterations are lanes of a vector
   bool operator==(const LoopIndex&) const = default;
 };
 

@@ -68,9 +68,7 @@ class KernelLowering {
     result_.in_scan = kernel_.roots.front().definition.scan.has_value();
     std::set<std::string> read;
     for (const KernelRoot& root : kernel_.roots) {
-      const std::string line = root.definition.line > 0 ? "line " + std::to_string(root.definition.line) + ": " : "";
-      program.comments.push_back(line + root.definition.name + " = " +
-                                 print(root.definition.body, fused_.program, root.definition.axes));
+      program.comments.push_back(definition_comment(root.definition, fused_.program));
       visit(root.body, [&](const Expr& e) {
         if (e->kind == NodeKind::Access) read.insert(e->tensor);
       });
@@ -190,7 +188,8 @@ class KernelLowering {
   void lower_in_rows(NestBuilder& nest) {
     row_ = kernel_.vector;
     if (!is_short(row_->range)) row_->range = split(nest, *kernel_.vector, false, true);
-    nest.run_rows_in_lanes();
+    nest.choose_lanes();
+    row_->lanes = true;
     LoopIndex sample = *kernel_.sample;
     sample.range = split(nest, *kernel_.sample, true, false);
     std::vector<Work> works;
@@ -333,6 +332,11 @@ std::vector<std::string> kernel_arguments(const Program& program, bool in_scan) 
 
 std::string cite(const Definition& definition) {
   return definition.line > 0 ? definition.name + " (line " + std::to_string(definition.line) + ")" : definition.name;
+}
+
+std::string definition_comment(const Definition& definition, const Program& program) {
+  const std::string line = definition.line > 0 ? "line " + std::to_string(definition.line) + ": " : "";
+  return line + definition.name + " = " + print(definition.body, program, definition.axes);
 }
 
 std::string kernel_name(std::string name) {

@@ -80,6 +80,8 @@ inline constexpr const char* kStep = "%step";
 std::vector<std::string> kernel_arguments(const Program& program, bool in_scan);
 /// "mean (line 4)": a definition and where it stands, for comments.
 std::string cite(const Definition& definition);
+/// "line 4: mean = sum[n](x[n])/N", for LoopProgram::comments.
+std::string definition_comment(const Definition& definition, const Program& program);
 /// A name that every code generator's language takes.
 std::string kernel_name(std::string name);
 /// A tensor as a buffer that is read.

@@ -161,7 +161,10 @@ void NestBuilder::collect_reductions(const Work& work, std::vector<Reduction>& f
   walk(work.body, work.type, !work.loops.empty());
 }
 
-bool NestBuilder::is_row(const Work& work) const { return rows_in_lanes_ && work.loops.size() == 1; }
+bool NestBuilder::reduces_in_lanes() const {
+  return reduction_depth_ + 1 == lanes_depth_ &&
+         std::ranges::none_of(frames_, [](const Frame& frame) { return frame.traits.vector; });
+}
 
 bool NestBuilder::waits_for(const Expr& expr, const std::vector<Reduction>& pending) const {
   bool waits = false;
@@ -190,10 +193,11 @@ void NestBuilder::build(std::vector<Work> works) {
     }
     // Reductions first: works that wait for them can then share later loops.
     const Range range = ready.empty() ? ready_works.front()->loops.front().range : ready.front().expr->range;
-    const bool vector = ready.empty() && is_row(*ready_works.front());
+    const bool vector = ready.empty() ? ready_works.front()->loops.front().lanes : reduces_in_lanes();
     std::erase_if(ready, [&](const Reduction& r) { return r.expr->range != range; });
-    std::erase_if(ready_works,
-                  [&](const Work* work) { return work->loops.front().range != range || is_row(*work) != vector; });
+    std::erase_if(ready_works, [&](const Work* work) {
+      return work->loops.front().range != range || work->loops.front().lanes != vector;
+    });
     run_group(range, vector, ready, ready_works);
     std::erase_if(pending, [&](const Reduction& p) { return find_value(p.expr, p.type).has_value(); });
     std::erase_if(looping, [&](const Work* work) { return std::ranges::find(ready_works, work) != ready_works.end(); });
@@ -247,7 +251,7 @@ void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reducti
   std::vector<Work> inner;
   std::vector<VarId> vars;
   for (const Reduction& r : reductions) {
-    const VarId var = new_var(r.type, is_varying(r.expr));
+    const VarId var = new_var(r.type, vector || is_varying(r.expr));
     append(stmt::SetVar{var, neutral(r.expr->reduce, r.type)});
     vars.push_back(var);
     const Expr body = substitute(r.expr->args[0], {{Symbol::bound(r.expr->height), index}});
@@ -257,7 +261,7 @@ void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reducti
   const bool parallel =
       reductions.empty() && std::ranges::all_of(inner, [&](const Work& work) { return tells_apart(work, index); });
   // With lanes in an inner loop there is nothing to gain.
-  const std::optional<Range> pairs = parallel || rows_in_lanes_ ? std::nullopt : range_of_pairs(range, inner, index);
+  const std::optional<Range> pairs = parallel || lanes_are_chosen_ ? std::nullopt : range_of_pairs(range, inner, index);
   if (pairs) {
     const Symbol pair = Symbol::fresh();
     inner = in_pairs(inner, index, pair);
@@ -268,14 +272,22 @@ void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reducti
   stage(inner, index);
   open_loop(index, pairs.value_or(range), works.empty() ? std::string() : works.front()->loops.front().name,
             {.vector = vector, .parallel = parallel, .comment = comment_on(reductions, works)});
+  if (!reductions.empty()) ++reduction_depth_;
   build(std::move(inner));
+  if (!reductions.empty()) --reduction_depth_;
   close_loop();
   stages_.erase(stages_.begin() + static_cast<std::ptrdiff_t>(outer_stages), stages_.end());
   for (std::size_t i = 0; i < reductions.size(); ++i) {
-    const ValueId id = emit_operation(op::ReadVar{vars[i]}, reductions[i].type, program_.vars[vars[i]].varying);
     alive_.push_back(reductions[i].expr);
-    frames_.back().values[{reductions[i].expr.get(), reductions[i].type}] = id;
+    frames_.back().values[{reductions[i].expr.get(), reductions[i].type}] =
+        reduced_value(reductions[i], vars[i], vector);
   }
+}
+
+ValueId NestBuilder::reduced_value(const Reduction& reduction, VarId var, bool combines_lanes) {
+  const ValueId held = emit_operation(op::ReadVar{var}, reduction.type, program_.vars[var].varying);
+  if (!combines_lanes) return held;
+  return emit_operation(op::CombineLanes{reduction.expr->reduce, held}, reduction.type, false);
 }
 
 ValueId NestBuilder::neutral(ReduceKind kind, ValueType type) {

@@ -45,8 +45,11 @@ class NestBuilder {
   void count_factors(const Expr& expr);
   /// Loops over `piece` run through a part of `whole`.
   void know_piece(const Range& piece, const Range& whole) { pieces_.emplace_back(piece, whole); }
-  /// The innermost loop of every work that build() is given is a vector loop.
-  void run_rows_in_lanes() { rows_in_lanes_ = true; }
+  /// Loops and reductions say which of them are vector loops; serial loops are not jammed in pairs then.
+  void choose_lanes() { lanes_are_chosen_ = true; }
+  /// Reductions that `depth` loops of reductions enclose, itself included, are vector loops unless one is open already:
+  /// every lane reduces a part of the range, then the lanes are combined.
+  void reduce_in_lanes(int depth) { lanes_depth_ = depth; }
   void build(std::vector<Work> works);
 
   // ---- loops and statements at the current place ----
@@ -112,7 +115,8 @@ class NestBuilder {
   ValueId emit_condition(const Expr& expr, ValueType type);
 
   void collect_reductions(const Work& work, std::vector<Reduction>& found) const;
-  bool is_row(const Work& work) const;
+  bool reduces_in_lanes() const;
+  ValueId reduced_value(const Reduction& reduction, VarId var, bool combines_lanes);
   /// Of a sum or a product.
   struct Operand {
     ValueId id;
@@ -133,7 +137,9 @@ class NestBuilder {
   const std::map<std::string, BufferId>& buffers_;
   const Program& source_;
   std::vector<std::pair<Range, Range>> pieces_;
-  bool rows_in_lanes_ = false;
+  bool lanes_are_chosen_ = false;
+  int lanes_depth_ = 0;
+  int reduction_depth_ = 0;  // loops of reductions that are open
   std::vector<Frame> frames_;
   std::vector<std::size_t> value_depth_;
   std::vector<Stage> stages_;

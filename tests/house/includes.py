@@ -5,7 +5,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-PIPELINE = [f"compiler/{room}" for room in ("support", "ir", "diff", "rewrite", "fuse", "schedule", "loop", "codegen")]
+PIPELINE = [f"compiler/{room}" for room in ("support", "ir", "diff", "rewrite", "fuse", "loop", "schedule", "codegen")]
 BELOW = {room: PIPELINE[: position + 1] for position, room in enumerate(PIPELINE)}
 BELOW["codegen_templates"] = ["codegen_templates", "compiler/support"]
 BELOW["compiler/codegen"].append("codegen_templates")

@@ -1,0 +1,236 @@
+#include "compiler/schedule/lower_nest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/loop/guards.h"
+#include "compiler/loop/nest_builder.h"
+#include "compiler/rewrite/scope.h"
+#include "compiler/schedule/box.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+/// A definition's loops and body in symbols of this kernel, before register tiles are unrolled.
+struct OpenRoot {
+  const NestRoot* root = nullptr;
+  std::vector<Affine> subscripts;
+  std::vector<LoopIndex> loops;  // one per loop of the root
+  Expr body;
+};
+
+/// Reads of other definitions of the kernel are replaced by what these compute: the values are computed once where the
+/// loops that they need are shared.
+Expr read_in_place(const Expr& expr, std::span<const NestRoot> earlier) {
+  return rewrite_bottom_up(expr, {}, [&](const Expr& e, const Scope&) -> Expr {
+    if (e->kind != NodeKind::Access) return e;
+    const auto producer =
+        std::ranges::find_if(earlier, [&](const NestRoot& root) { return root.definition.name == e->tensor; });
+    if (producer == earlier.end()) return e;
+    Replacement elements;
+    for (std::uint32_t axis = 0; axis < e->subscripts.size(); ++axis)
+      elements.emplace_back(Symbol::axis(axis), e->subscripts[axis]);
+    return substitute(producer->definition.body, elements);
+  });
+}
+
+class NestLowering {
+ public:
+  NestLowering(const FusedProgram& fused, const Nest& nest) : fused_(fused), nest_(nest) {}
+
+  LoweredKernel run() {
+    std::vector<OpenRoot> roots;
+    for (std::size_t k = 0; k < nest_.roots.size(); ++k) roots.push_back(open_root(k));
+    declare(roots);
+    NestBuilder builder(result_.program, read_, fused_.program);
+    builder.choose_lanes();
+    builder.reduce_in_lanes(nest_.lanes_depth);
+    std::vector<Work> works;
+    for (OpenRoot& root : roots) {
+      split(builder, root);
+      root.body = guarded(root);
+      unroll(root, 0, {}, {}, works);
+    }
+    builder.build(std::move(works));
+    verify(result_.program);
+    return std::move(result_);
+  }
+
+ private:
+  OpenRoot open_root(std::size_t k) const {
+    const NestRoot& root = nest_.roots[k];
+    OpenRoot open{&root, {}, {}, read_in_place(root.definition.body, std::span(nest_.roots).first(k))};
+    std::vector<Affine> symbols(root.definition.axes.size());
+    const auto lookup = [&](Symbol symbol) {
+      return symbol.kind() == Symbol::Kind::Axis ? &symbols.at(symbol.number()) : nullptr;
+    };
+    // Outer loops get their symbols first: outer symbols sort first.
+    for (const NestLoop& loop : root.loops) {
+      const AxisDecl& axis = root.definition.axes[loop.axis];
+      const Symbol symbol = Symbol::fresh();
+      symbols[loop.axis] = Affine(symbol);
+      open.loops.push_back({symbol, axis.range.substitute(lookup), axis.name, loop.lanes});
+    }
+    Replacement replacement;
+    for (std::uint32_t axis = 0; axis < symbols.size(); ++axis)
+      replacement.emplace_back(Symbol::axis(axis), symbols[axis]);
+    open.subscripts = symbols;
+    open.body = substitute(open.body, replacement);
+    for (const LoopIndex& loop : open.loops) {
+      if (loop.lanes) open.body = boxed(open, loop);
+    }
+    return open;
+  }
+
+  Expr boxed(const OpenRoot& open, const LoopIndex& lanes) const {
+    const auto result = box_reductions(open.body, lanes.symbol, lanes.range);
+    if (!result)
+      throw CompileError(fmt::format("kernel {}: the range of a reduction has no box over the lanes of {}",
+                                     open.root->definition.name, lanes.name));
+    return *result;
+  }
+
+  void declare(const std::vector<OpenRoot>& roots) {
+    LoopProgram& program = result_.program;
+    program.name = kernel_name(nest_.roots.front().definition.name);
+    program.precision = fused_.program.precision;
+    std::set<std::string> read;
+    for (const OpenRoot& open : roots) {
+      program.comments.push_back(definition_comment(open.root->definition, fused_.program));
+      visit(open.body, [&](const Expr& e) {
+        if (e->kind == NodeKind::Access) read.insert(e->tensor);
+      });
+    }
+    for (const std::string& name : read) read_[name] = add_buffer(name, nullptr);
+    for (const OpenRoot& open : roots)
+      written_[open.root->definition.name] = add_buffer(open.root->definition.name, &open.root->definition);
+    program.arguments = kernel_arguments(fused_.program, /*in_scan=*/false);
+  }
+
+  BufferId add_buffer(const std::string& tensor, const Definition* writer) {
+    result_.program.buffers.push_back(declare_buffer(fused_, tensor));
+    result_.program.buffers.back().written = writer != nullptr;
+    result_.uses.push_back({tensor, writer != nullptr, std::nullopt, writer ? cite(*writer) : ""});
+    return static_cast<BufferId>(result_.uses.size() - 1);
+  }
+
+  /// The range of the loop that is split over threads becomes the one of a tile. Of a register tile the loop over tiles
+  /// is split.
+  void split(NestBuilder& builder, OpenRoot& open) {
+    for (std::size_t k = 0; k < open.loops.size(); ++k) {
+      const NestLoop& loop = open.root->loops[k];
+      if (!loop.parallel) continue;
+      Range& range = open.loops[k].range;
+      const Range whole = loop.unroll > 1 ? tiles_of(range, loop.unroll) : range;
+      result_.tiles = SplitLoop{whole, argument::kTileLow, argument::kTileHigh, loop.lanes};
+      const Range piece = Range::half_open(Symbol::dim(argument::kTileLow), Symbol::dim(argument::kTileHigh));
+      builder.know_piece(piece, whole);
+
+      if (loop.unroll == 1) range = piece;
+    }
+  }
+
+  static Range tiles_of(const Range& range, std::int64_t factor) {
+    const Affine last = *range.as_extent() - Affine(1);
+    return {{{1, Affine(0)}}, {{factor, last}}};
+  }
+
+  Expr guarded(const OpenRoot& open) const {
+    IndexDomain domain({});
+    for (std::size_t k = 0; k < open.loops.size(); ++k) {
+      const bool is_split = open.root->loops[k].parallel && open.root->loops[k].unroll == 1;
+      domain.add_range(open.loops[k].symbol, is_split ? result_.tiles->range : open.loops[k].range);
+    }
+    return guard_accesses(open.body, fused_.program, domain);
+  }
+
+  /// Opens the loops from number k on: a register tile becomes a loop over tiles with a copy of the work for every
+  /// iteration inside; NestBuilder shares loops and values between the copies.
+  void unroll(const OpenRoot& open, std::size_t k, std::vector<LoopIndex> loops, const Replacement& elements,
+              std::vector<Work>& works) const {
+    if (k == open.loops.size()) {
+      works.push_back(work_of(open, std::move(loops), elements));
+      return;
+    }
+    const NestLoop& plan = open.root->loops[k];
+    LoopIndex loop = open.loops[k];
+    loop.range = loop.range.substitute(lookup_in(elements));
+    if (plan.unroll == 1) {
+      loops.push_back(loop);
+      unroll(open, k + 1, std::move(loops), elements, works);
+      return;
+    }
+    const Affine extent = *loop.range.as_extent();
+    const std::int64_t factor = plan.unroll;
+    if (extent.is_constant() && extent.constant() <= factor && !plan.parallel) {
+      copies(open, k, loops, elements, Affine(0), extent.constant(), works);
+      return;
+    }
+    const Symbol tile = Symbol::fresh();
+    Range tiles = tiles_of(loop.range, factor);
+    if (plan.parallel) tiles = Range::half_open(Symbol::dim(argument::kTileLow), Symbol::dim(argument::kTileHigh));
+    loops.push_back({tile, tiles, ""});
+    const Affine first = Affine(tile) * factor;
+    if (extent.is_constant() && extent.constant() % factor == 0) {
+      copies(open, k, loops, elements, first, factor, works);
+      return;
+    }
+    // One of two loops runs, once: `full` where the tile lies inside the range, `partial` where it does not.
+    const Affine rest = extent - first - Affine(factor);
+    const LoopIndex full{Symbol::fresh(), {{{1, Affine(0)}}, {{1, Affine(0)}, {factor, rest}}}, ""};
+    const LoopIndex partial{Symbol::fresh(), {{{1, Affine(0)}, {factor, rest + Affine(1)}}, {{1, Affine(0)}}}, ""};
+    std::vector<LoopIndex> inside = loops;
+    inside.push_back(full);
+    copies(open, k, inside, elements, first, factor, works);
+    loops.push_back(partial);
+    loop.range = Range::half_open(first, extent);
+    loops.push_back(loop);
+    unroll(open, k + 1, std::move(loops), elements, works);
+  }
+
+  void copies(const OpenRoot& open, std::size_t k, const std::vector<LoopIndex>& loops, const Replacement& elements,
+              const Affine& first, std::int64_t count, std::vector<Work>& works) const {
+    for (std::int64_t copy = 0; copy < count; ++copy) {
+      Replacement more = elements;
+      more.emplace_back(open.loops[k].symbol, first + Affine(copy));
+      unroll(open, k + 1, loops, more, works);
+    }
+  }
+
+  static std::function<const Affine*(Symbol)> lookup_in(const Replacement& elements) {
+    return [&elements](Symbol symbol) -> const Affine* {
+      const auto it = std::ranges::find(elements, symbol, &std::pair<Symbol, Affine>::first);
+      return it == elements.end() ? nullptr : &it->second;
+    };
+  }
+
+  Work work_of(const OpenRoot& open, std::vector<LoopIndex> loops, const Replacement& elements) const {
+    const Definition& definition = open.root->definition;
+    Work work{Work::Target::Buffer,
+              written_.at(definition.name),
+              {},
+              std::nullopt,
+              value_type(definition.dtype),
+              substitute(open.body, elements),
+              std::move(loops),
+              cite(definition)};
+    for (const Affine& subscript : open.subscripts)
+      work.subscripts.push_back(subscript.substitute(lookup_in(elements)));
+    return work;
+  }
+
+  const FusedProgram& fused_;
+  const Nest& nest_;
+  LoweredKernel result_;
+
+  std::map<std::string, BufferId> read_, written_;
+};
+
+}  // namespace
+
+LoweredKernel lower(const FusedProgram& fused, const Nest& nest) { return NestLowering(fused, nest).run(); }
+
+}  // namespace moxie

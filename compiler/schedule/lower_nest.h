@@ -1,0 +1,12 @@
+#pragma once
+// A scheduled nest becomes a LoopProgram.
+#include "compiler/fuse/fuse.h"
+#include "compiler/loop/lower.h"
+#include "compiler/schedule/nest.h"
+
+namespace moxie {
+
+/// Throws CompileError where a step cannot be carried out (a box that no affine expression bounds).
+LoweredKernel lower(const FusedProgram& fused, const Nest& nest);
+
+}  // namespace moxie

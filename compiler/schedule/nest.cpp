@@ -1,0 +1,147 @@
+#include "compiler/schedule/nest.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/rewrite/scope.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+/// Axes that share a name are told apart by their positions.
+std::string loop_name(const Definition& definition, std::uint32_t axis) {
+  const std::string& name = definition.axes[axis].name;
+  const auto same = std::ranges::count(definition.axes, name, &AxisDecl::name);
+  return name.empty() || same > 1 ? fmt::format("axis{}", axis) : name;
+}
+
+[[noreturn]] void refuse(const ScheduleStep& step, const Nest& nest, const std::string& reason) {
+  throw CompileError(
+      fmt::format("schedule step `{}` of kernel {}: {}", print(step), nest.roots.front().definition.name, reason));
+}
+
+const Range& range_of(const NestRoot& root, const NestLoop& loop) { return root.definition.axes[loop.axis].range; }
+
+/// From 0 to an end that no other index moves.
+bool has_fixed_extent(const Range& range) {
+  const auto extent = range.as_extent();
+  return extent && std::ranges::all_of(extent->terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
+}
+
+/// Calls change(root, loop) for each loop of that name.
+template <class Change>
+void for_loops_named(const ScheduleStep& step, const std::string& name, Nest& nest, const Change& change) {
+  std::set<std::string> known;
+  bool found = false;
+  for (NestRoot& root : nest.roots) {
+    for (NestLoop& loop : root.loops) {
+      known.insert(loop.name);
+      if (loop.name != name) continue;
+      change(root, loop);
+      found = true;
+    }
+  }
+  if (!found) refuse(step, nest, fmt::format("there is no loop `{}`; loops: {}", name, fmt::join(known, ", ")));
+}
+
+Nest reorder(const ScheduleStep& step, Nest nest) {
+  for (const std::string& name : step.loops) for_loops_named(step, name, nest, [](NestRoot&, NestLoop&) {});
+  for (NestRoot& root : nest.roots) {
+    const auto position = [&](const NestLoop& loop) {
+      return std::ranges::find(step.loops, loop.name) - step.loops.begin();
+    };
+    std::ranges::stable_sort(root.loops, {}, position);
+    for (std::size_t k = 0; k < root.loops.size(); ++k) {
+      if (position(root.loops[k]) == std::ssize(step.loops))
+        refuse(step, nest, fmt::format("does not name loop `{}`", root.loops[k].name));
+      for (std::size_t inner = k + 1; inner < root.loops.size(); ++inner) {
+        if (mentions(range_of(root, root.loops[k]), Symbol::axis(root.loops[inner].axis)))
+          refuse(step, nest,
+                 fmt::format("`{}` bounds the range of `{}` and must stand outside it", root.loops[inner].name,
+                             root.loops[k].name));
+      }
+    }
+  }
+  return nest;
+}
+
+Nest unroll(const ScheduleStep& step, Nest nest) {
+  for_loops_named(step, step.loops.front(), nest, [&](const NestRoot& root, NestLoop& loop) {
+    if (loop.lanes) refuse(step, nest, fmt::format("`{}` runs over lanes", loop.name));
+    if (!has_fixed_extent(range_of(root, loop)))
+      refuse(step, nest, fmt::format("the range of `{}` depends on other loops", loop.name));
+    loop.unroll = step.factor;
+  });
+  return nest;
+}
+
+/// "sum.sum": 2; 0 where the name is an axis.
+int reduction_depth(std::string_view name) {
+  int depth = 0;
+  for (; name.starts_with("sum"); ++depth) {
+    name.remove_prefix(3);
+    if (name.empty()) return depth + 1;
+    if (!name.starts_with(".")) return 0;
+    name.remove_prefix(1);
+  }
+  return 0;
+}
+
+Nest lanes(const ScheduleStep& step, Nest nest) {
+  const std::string& name = step.loops.front();
+  if (const int depth = reduction_depth(name)) {
+    nest.lanes_depth = depth;
+    return nest;
+  }
+  for_loops_named(step, name, nest, [&](const NestRoot& root, NestLoop& loop) {
+    if (loop.unroll > 1) refuse(step, nest, fmt::format("`{}` is unrolled", name));
+    for (const NestLoop& other : root.loops) {
+      if (other.lanes) refuse(step, nest, fmt::format("`{}` runs over lanes already", other.name));
+      if (mentions(range_of(root, other), Symbol::axis(loop.axis)))
+        refuse(step, nest, fmt::format("`{}` bounds the range of the loop `{}`", name, other.name));
+    }
+    loop.lanes = true;
+  });
+  return nest;
+}
+
+Nest parallel(const ScheduleStep& step, Nest nest) {
+  for_loops_named(step, step.loops.front(), nest, [&](const NestRoot& root, NestLoop& loop) {
+    if (!has_fixed_extent(range_of(root, loop)))
+      refuse(step, nest, fmt::format("the range of `{}` depends on other loops", loop.name));
+    for (const NestLoop& other : root.loops) {
+      if (other.parallel) refuse(step, nest, fmt::format("`{}` is split over threads already", other.name));
+    }
+    loop.parallel = true;
+  });
+  return nest;
+}
+
+}  // namespace
+
+Nest plain_nest(std::span<const Definition> definitions) {
+  Nest nest;
+  for (const Definition& definition : definitions) {
+    NestRoot root{definition, {}};
+    for (std::uint32_t axis = 0; axis < definition.axes.size(); ++axis)
+      root.loops.push_back({axis, loop_name(definition, axis)});
+    nest.roots.push_back(std::move(root));
+  }
+  return nest;
+}
+
+Nest apply(const ScheduleStep& step, Nest nest) {
+  static constexpr Nest (*kSteps[])(const ScheduleStep&, Nest) = {reorder, unroll, lanes, parallel};
+  return kSteps[static_cast<std::size_t>(step.kind)](step, std::move(nest));
+}
+
+Nest apply(const Schedule& schedule, Nest nest) {
+  for (const ScheduleStep& step : schedule.steps) nest = apply(step, std::move(nest));
+  return nest;
+}
+
+}  // namespace moxie

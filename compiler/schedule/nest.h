@@ -1,0 +1,43 @@
+#pragma once
+// Nest: the loops around the definitions of one kernel, and the schedule steps as functions from nest to nest.
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/program.h"
+#include "compiler/schedule/schedule.h"
+
+namespace moxie {
+
+/// The loop over one axis of a definition.
+struct NestLoop {
+  std::uint32_t axis = 0;
+  std::string name;
+  std::int64_t unroll = 1;
+  bool lanes = false;
+  bool parallel = false;
+  bool operator==(const NestLoop&) const = default;
+};
+
+/// One definition that a kernel computes, with its loops, outermost first.
+struct NestRoot {
+  Definition definition;
+  std::vector<NestLoop> loops;
+  bool operator==(const NestRoot&) const = default;
+};
+
+struct Nest {
+  std::vector<NestRoot> roots;
+  int lanes_depth = 0;  // reductions at this depth are vector loops: 1 directly inside the axes' loops; 0: none
+  bool operator==(const Nest&) const = default;
+};
+
+/// The loops in the order of the axes, all of them serial.
+Nest plain_nest(std::span<const Definition> definitions);
+/// Throws CompileError where the step names a loop that is not there or is not legal: the message names the step, the
+/// kernel and what is legal there.
+Nest apply(const ScheduleStep& step, Nest nest);
+Nest apply(const Schedule& schedule, Nest nest);
+
+}  // namespace moxie
