@@ -119,7 +119,9 @@ nlohmann::json as_json(const Result& result, const BenchOptions& options, int th
                           {"grad", result.subject.outputs},
                           {"wrt", result.subject.wrt},
                           {"forward_s", result.forward.seconds},
+                          {"forward_cpu_s", result.forward.cpu_seconds},
                           {"forward_backward_s", nullptr},
+                          {"forward_backward_cpu_s", nullptr},
                           {"compile_s", result.gradients().compile_s},
                           {"forward_launches", result.forward.launches},
                           {"forward_backward_launches", nullptr},
@@ -129,6 +131,7 @@ nlohmann::json as_json(const Result& result, const BenchOptions& options, int th
                           {"input_bytes", largest.input_bytes}};
   if (result.forward_backward)
     entry.update({{"forward_backward_s", result.forward_backward->seconds},
+                  {"forward_backward_cpu_s", result.forward_backward->cpu_seconds},
                   {"forward_backward_launches", result.forward_backward->launches}});
   else
     entry["no_gradient"] = result.subject.no_gradient;

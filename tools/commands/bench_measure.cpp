@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 
 #include "compiler/support/error.h"
 #include "runtime/session.h"
@@ -16,31 +17,50 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_from(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Seconds of one run.
-double run_to_end(Session& session) {
-  const auto start = Clock::now();
+/// Of this process so far.
+double processor_seconds() {
+  std::timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+void run_to_end(Session& session) {
   session.run();
   session.wait();
-  return seconds_from(start);
+}
+
+struct Times {
+  double elapsed = 0, processor = 0;  // seconds, medians
+};
+
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
 }
 
 /// Of at least 21 runs, and of more while they are short. Runs of seconds are fewer.
-double median_seconds(Session& session) {
+Times take_times(Session& session) {
   constexpr int kWarmUp = 5;
   constexpr std::size_t kMinRuns = 3, kEnoughRuns = 21, kMaxRuns = 2001;
   constexpr double kWarmUpSeconds = 1, kMinSeconds = 1, kMaxSeconds = 10;
   const auto begin = Clock::now();
   for (int i = 0; i < kWarmUp && seconds_from(begin) < kWarmUpSeconds; ++i) run_to_end(session);
-  std::vector<double> times;
+  std::vector<double> elapsed, processor;
   double sum = 0;
   const auto wants_more = [&] {
-    if (times.size() < kMinRuns) return true;
-    if (times.size() < kEnoughRuns) return sum < kMaxSeconds;
-    return times.size() < kMaxRuns && sum < kMinSeconds;
+    if (elapsed.size() < kMinRuns) return true;
+    if (elapsed.size() < kEnoughRuns) return sum < kMaxSeconds;
+    return elapsed.size() < kMaxRuns && sum < kMinSeconds;
   };
-  while (wants_more()) sum += times.emplace_back(run_to_end(session));
-  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
-  return times[times.size() / 2];
+  while (wants_more()) {
+    const double processor_start = processor_seconds();
+    const auto start = Clock::now();
+    run_to_end(session);
+    sum += elapsed.emplace_back(seconds_from(start));
+    processor.push_back(processor_seconds() - processor_start);
+  }
+  return {median(elapsed), median(processor)};
 }
 
 std::int64_t bytes_of(const Program& program, const std::string& tensor, const DimValues& dims) {
@@ -145,7 +165,9 @@ Measurement measure(const Program& program, const Workload& workload, const Devi
   measured.device = opened->name();
   measured.inputs = trial.inputs();
   measured.finite = trial.finite();
-  measured.seconds = median_seconds(session);
+  const Times times = take_times(session);
+  measured.seconds = times.elapsed;
+  measured.cpu_seconds = times.processor;
   measured.compile_s = std::max(planning + trial.seconds() - trial.runs() * measured.seconds, 0.0);
   measured.launches = launches_of(session.plan(), dims);
   measured.workspace_bytes = session.workspace_bytes();

@@ -14,6 +14,7 @@ namespace moxie {
 struct Measurement {
   std::string device;         // the device that `auto` stands for
   double seconds = 0;         // median of the runs
+  double cpu_seconds = 0;     // median of their processor time, of all threads, which other work hardly changes
   double compile_s = 0;       // from the Program to the end of the first run, without the time of a run
   std::int64_t launches = 0;  // kernels and library calls of one run; a scan's count once per step
   std::int64_t workspace_bytes = 0, input_bytes = 0, output_bytes = 0;

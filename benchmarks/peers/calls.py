@@ -1,0 +1,71 @@
+"""What the peers run, on one thread: forward(..) and gradients(..) make calls that give the outputs, and the outputs with the gradients by name."""
+import os
+
+
+def one_cpu_client():
+    """JAX sizes its pool by the processors that it may use at the start: one, which may be any of them afterwards."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    import jax
+
+    jax.devices()
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), allowed)
+    return jax
+
+
+class Jax:
+    name, key = "JAX", "jax"
+
+    def __init__(self):
+        self.jax = one_cpu_client()
+
+    def forward(self, function, inputs):
+        arrays, run = self.jax.device_put(inputs), self.jax.jit(lambda arrays: function(**arrays))
+        return lambda: self.jax.block_until_ready(run(arrays))
+
+    def gradients(self, function, inputs, cotangents, wrt, chosen):
+        arrays, weights = self.jax.device_put((inputs, cotangents))
+        params, rest = {name: arrays[name] for name in wrt}, {name: arrays[name] for name in arrays if name not in wrt}
+
+        def both(params, rest, weights):
+            def split(params):
+                outputs = function(**params, **rest)
+                return tuple(outputs[i] for i in chosen), outputs
+
+            _, pullback, outputs = self.jax.vjp(split, params, has_aux=True)
+            return outputs, pullback(weights)[0]
+
+        run = self.jax.jit(both)
+        return lambda: self.jax.block_until_ready(run(params, rest, weights))
+
+
+class Torch:
+    name, key = "PyTorch", "torch"
+
+    def __init__(self):
+        import torch
+
+        torch.set_num_threads(1)
+        self.torch = torch
+
+    def forward(self, function, inputs):
+        arrays = {name: self.torch.from_numpy(array) for name, array in inputs.items()}
+
+        def run():
+            with self.torch.inference_mode():
+                return function(**arrays)
+
+        return run
+
+    def gradients(self, function, inputs, cotangents, wrt, chosen):
+        arrays = {name: self.torch.from_numpy(array) for name, array in inputs.items()}
+        weights = [self.torch.from_numpy(array) for array in cotangents]
+        params = {name: arrays[name].clone().requires_grad_() for name in wrt}
+
+        def run():
+            outputs = function(**(arrays | params))
+            found = self.torch.autograd.grad([outputs[i] for i in chosen], list(params.values()), weights)
+            return [output.detach() for output in outputs], dict(zip(params, found))
+
+        return run

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Times moxie beside JAX (jit) and PyTorch (eager), one thread, single precision, on the formulas of rows.py.
+
+    python benchmarks/peers/compare.py --formulas DIR [--moxie build/bin/moxie] [--rows NAME ..] [--rounds 3] [--json FILE]
+
+First the values and gradients of all three are compared; rows that differ are named and not timed. In every round each of the three takes a
+median of processor time, one after the other; the table has the smallest of the rounds. (On one thread processor time is the time of an idle
+machine, and other work disturbs it least.) It comes as Markdown, in milliseconds, forward / forward + backward.
+"""
+import argparse
+import json
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOLERANCE = 1e-3  # of the largest element; of a gradient at least a thousandth of the largest of all gradients
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    # Large tensors are kept instead of being given back to the system after every operation.
+    "GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=30000000000:glibc.malloc.trim_threshold=30000000000:glibc.malloc.mmap_max=0",
+    "JAX_PLATFORMS": "cpu",
+}
+MISLEADING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")  # they choose slower kernels than the processor has
+
+
+def restart_on_one_thread():
+    """Libraries read these variables when they are loaded, the allocator before that."""
+    if os.environ.get("GLIBC_TUNABLES") == ONE_THREAD["GLIBC_TUNABLES"]:
+        return
+    environment = {name: value for name, value in os.environ.items() if name not in MISLEADING} | ONE_THREAD
+    if "avx512f" in pathlib.Path("/proc/cpuinfo").read_text():
+        environment["ATEN_CPU_CAPABILITY"] = "avx512"
+    os.execve(sys.executable, [sys.executable, *sys.argv], environment)
+
+
+class Moxie:
+    name = "moxie"
+
+    def __init__(self, program):
+        self.program = program
+        self.environment = {name: value for name, value in os.environ.items() if name not in ONE_THREAD}
+
+    def run(self, *arguments):
+        done = subprocess.run([self.program, *map(str, arguments), "--threads", "1"], env=self.environment, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip())
+        return done.stdout
+
+    def gradient_options(self, row, text):
+        return ["--grad", row.grad or ",".join(text.outputs), *(["--wrt", row.wrt] if row.wrt else [])]
+
+    def values(self, row, text, inputs, cotangents):
+        from safetensors.numpy import load_file, save_file
+
+        with tempfile.TemporaryDirectory() as folder:
+            given, results = f"{folder}/in.safetensors", f"{folder}/out.safetensors"
+            save_file(inputs | cotangents, given)
+            self.run("run", text.path, "--in", given, "--out", results, *text.dim_option(), *self.gradient_options(row, text))
+            return load_file(results)
+
+    def seconds(self, row, text):
+        [figures] = json.loads(self.run("bench", text.path, "--json", *text.dim_option(), *self.gradient_options(row, text)))
+        return figures["forward_cpu_s"], figures["forward_backward_cpu_s"]
+
+
+def median_seconds(call):
+    """Processor time, of at least 11 runs, and of more while they are short. Runs of seconds are fewer."""
+    times, begin = [], time.process_time()
+    while not times or (spent := time.process_time() - begin) < 5 and (len(times) < 11 or spent < 0.5):
+        start = time.process_time()
+        call()
+        times.append(time.process_time() - start)
+    return statistics.median(times)
+
+
+def error(found, expected, scale):
+    import numpy
+
+    found, expected = numpy.asarray(found, numpy.float64), numpy.asarray(expected, numpy.float64)
+    difference = numpy.abs(found.reshape(expected.shape) - expected).max(initial=0)
+    return math.inf if math.isnan(difference) else difference / max(numpy.abs(expected).max(initial=0), scale, 1e-30)
+
+
+def worst_error(values, outputs, gradients, text):
+    import numpy
+
+    scale = 1e-3 * max(numpy.abs(numpy.asarray(gradient)).max(initial=0) for gradient in gradients.values())
+    errors = [error(values[name], output, 0) for name, output in zip(text.outputs, outputs)]
+    return max(errors + [error(values[f"grad.{name}"], gradient, scale) for name, gradient in gradients.items()])
+
+
+def prepare(row, text, moxie, peers):
+    """The calls of the peers, once their values are those of moxie; else what is wrong."""
+    import numpy
+
+    random = numpy.random.default_rng(1)
+    inputs = text.draw(random, row.values)
+    chosen = [text.outputs.index(name) for name in (row.grad.split(",") if row.grad else text.outputs)]
+    wrt = row.wrt.split(",") if row.wrt else list(text.inputs)
+    forward = {peer.name: peer.forward(getattr(row, peer.key), inputs) for peer in peers}
+    shapes = [output.shape for output in forward[peers[0].name]()]
+    cotangents = tuple(numpy.asarray(random.standard_normal(shapes[i]), numpy.float32) for i in chosen)
+    both = {peer.name: peer.gradients(getattr(row, peer.key), inputs, cotangents, wrt, chosen) for peer in peers}
+    values = moxie.values(row, text, inputs, {f"cot.{text.outputs[i]}": cotangent for i, cotangent in zip(chosen, cotangents)})
+    for name, call in both.items():
+        worst = worst_error(values, *call(), text)
+        if not worst <= TOLERANCE:
+            raise RuntimeError(f"moxie and {name} differ by {worst:.2g} of the largest element")
+    return {name: (forward[name], both[name]) for name in both}
+
+
+def measure(row, text, moxie, peers, rounds):
+    calls = prepare(row, text, moxie, peers)
+    best = {}
+    for _ in range(rounds):
+        taken = {"moxie": moxie.seconds(row, text)}
+        for name, (forward, both) in calls.items():
+            taken[name] = (median_seconds(forward), median_seconds(both))
+        best = {name: tuple(map(min, times, best.get(name, times))) for name, times in taken.items()}
+    return best
+
+
+def ratios(times):
+    """Of moxie to the faster peer, forward and with gradients."""
+    return tuple(times["moxie"][k] / min(pair[k] for name, pair in times.items() if name != "moxie") for k in range(2))
+
+
+def milliseconds(pair):
+    return " / ".join(f"{1e3 * seconds:.3g}" for seconds in pair)
+
+
+def print_means(measured):
+    for k, what in enumerate(("forward", "forward + backward")):
+        list_of = [ratios(times)[k] for times in measured]
+        mean = math.exp(sum(map(math.log, list_of)) / len(list_of))
+        print(f"{what}: moxie takes {mean:.2f} times as long as the best peer (geometric mean), and is ahead in "
+              f"{sum(ratio <= 1 for ratio in list_of)} of {len(list_of)} rows")
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--formulas", type=pathlib.Path, action="append", default=[], help="a folder of .mox texts; may be given several times")
+    options.add_argument("--moxie", default=HERE.parents[1] / "build" / "bin" / "moxie", help="the program")
+    options.add_argument("--rows", nargs="+", default=[], help="the formulas to measure, all if not given")
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--json", type=pathlib.Path, help="where the seconds go, too")
+    given = options.parse_args()
+    restart_on_one_thread()
+
+    sys.path.append(str(HERE.parent))
+    import calls
+    import rows
+    import texts
+
+    peers = [calls.Jax(), calls.Torch()]
+    moxie = Moxie(given.moxie)
+    print("| formula | extents | moxie | " + " | ".join(peer.name for peer in peers) + " | moxie / best |")
+    print("| --- " * (4 + len(peers)) + "|")
+    measured, records = [], []
+    for row in rows.ROWS:
+        if given.rows and row.formula not in given.rows:
+            continue
+        text = texts.Text(row.formula, [*given.formulas, HERE], row.dims)
+        try:
+            times = measure(row, text, moxie, peers, given.rounds)
+        except RuntimeError as problem:
+            print(f"| {row.formula} | {row.dims} | {problem} |", flush=True)
+            continue
+        measured.append(times)
+        records.append({"formula": row.formula, "dims": row.dims, "seconds": times})
+        where = f"{row.dims}{f' (wrt {row.wrt})' if row.wrt else ''}"
+        cells = [milliseconds(times[name]) for name in ("moxie", *(peer.name for peer in peers))]
+        print(f"| {row.formula} | {where} | {' | '.join(cells)} | {' / '.join(f'{ratio:.2f}' for ratio in ratios(times))} |", flush=True)
+        if given.json:
+            given.json.write_text(json.dumps(records, indent=1) + "\n")
+    if measured:
+        print()
+        print_means(measured)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""What is compared: a text, its extents, the inputs to differentiate with respect to, and the same in JAX and in PyTorch."""
+import functools
+from dataclasses import dataclass, field
+from typing import Callable
+
+import numpy
+
+import in_jax
+import in_torch
+
+
+@dataclass(frozen=True)
+class Row:
+    formula: str  # the file's name without .mox
+    dims: str
+    jax: Callable
+    torch: Callable
+    wrt: str = ""  # all inputs if empty
+    grad: str = ""  # all outputs if empty
+    values: dict = field(default_factory=dict)  # of an input: a number, or a function of the random array
+
+
+def same(formula, dims, function, **options):
+    return Row(formula, dims, getattr(in_jax, function), getattr(in_torch, function), **options)
+
+
+def dominant(matrix):
+    """Elimination without pivots is stable for it."""
+    return matrix + len(matrix) * numpy.eye(len(matrix), dtype=matrix.dtype)
+
+
+GMM = {"wrt": "alpha,mu,q,L", "values": {"q": lambda q: q / 8, "L": lambda L: L / 8}}
+NEIGHBOURS = {"jax": functools.partial(in_jax.argkmin, K=5), "torch": functools.partial(in_torch.argkmin, K=5)}
+
+ROWS = (
+    same("tc_batch_matmul", "B=500 N=26 M=72 K=26", "batch_matmul"),
+    same("tc_convolution", "N=32 C=4 F=4 KH=3 KW=3 OH=54 OW=54", "convolution"),
+    same("tc_group_convolution", "N=32 G=32 C=4 F=4 KH=3 KW=3 OH=54 OW=54", "group_convolution"),
+    same("tc_group_normalization_2", "N=4 G=32 D=16 H=48 W=48", "group_normalization"),
+    same("tc_kronecker3", "M=256 D0=32 D1=32 D2=32 N0=16 N1=16 N2=16", "kronecker3"),
+    same("tc_mlp1", "B=128 M=2000 N=128", "mlp1"),
+    same("tc_maxpool2x2", "B=32 C=16 H=28 W=28", "maxpool2x2"),
+    same("ko_attention", "B=1 H=8 S=512 D=64", "attention"),
+    same("ko_attention_full", "B=1 H=8 S=512 D=64", "attention_full"),
+    Row("ko_argkmin", "M=300 N=1000 D=3 K=5", **NEIGHBOURS, wrt="x,y", grad="distance"),
+    same("ad_gmm_square", "D=10 K=25 N=1000", "gmm_square", **GMM),
+    same("ad_gmm_square", "D=64 K=25 N=1000", "gmm_square", **GMM),
+    same("ad_gmm_expanded", "D=10 K=25 N=1000", "gmm_expanded", **GMM),
+    same("ad_gmm_expanded", "D=64 K=25 N=1000", "gmm_expanded", **GMM),
+    same("ad_lstm", "C=1024 B=14", "lstm", wrt="w1,w2,extra"),
+    same("en_nbody_forces", "N=2000", "nbody_forces", wrt="x,mass"),
+    same("en_nbody", "N=300", "nbody", wrt="x0,v0,mass", values={"dt": 0.01}),
+    same("en_gp_marginal", "N=300 D=8", "gp_marginal"),
+    same("en_dft", "N=256 B=64", "dft"),
+    same("en_brusselator", "N=256", "brusselator", wrt="u,v", values={"h": 0.5}),
+    same("taco_mttkrp", "I=100 J=32 K=100 L=100", "mttkrp"),
+    same("taco_tucker", "A=16 B=16 C=16 I=64 J=64 K=64", "tucker"),
+    same("taco_sddmm", "I=512 J=512 K=64", "sddmm"),
+    same("pb_covariance", "N=2000 M=200", "covariance"),
+    same("pb_gramschmidt", "M=120 N=100", "gramschmidt"),
+    same("pb_lu", "N=100", "lu", values={"A": dominant}),
+    same("pb_deriche", "H=500 W=500", "deriche", values={"b1": 0.5, "b2": -0.25}),
+    same("softmax", "S=1024 N=1000", "softmax"),
+)

@@ -1,0 +1,37 @@
+"""What a comparison needs of a .mox text: the shapes of the inputs, and the names of the outputs."""
+import re
+from pathlib import Path
+
+import numpy
+
+INPUT = re.compile(r"(\w+)(?:\[([^\]]*)\])?\s*([<>]=?\s*[-\d.]+)?")
+
+
+class Text:
+    def __init__(self, formula, folders, dims):
+        found = [folder / f"{formula}.mox" for folder in folders if (folder / f"{formula}.mox").exists()]
+        if not found:
+            raise SystemExit(f"no {formula}.mox in {', '.join(map(str, folders))}; name its folder with --formulas")
+        self.path = found[0]
+        self.dims = {name: int(value) for name, value in (pair.split("=") for pair in dims.split())}
+        lines = [line.split("#")[0].strip() for line in self.path.read_text().splitlines()]
+        fixed = re.findall(r"(\w+) *= *(\d+)", " ".join(line for line in lines if line.startswith("dim ")))
+        extents = {name: int(value) for name, value in fixed} | self.dims
+        self.outputs = [re.match(r"output (\w+)", line)[1] for line in lines if line.startswith("output ")]
+        self.inputs = {}  # the shape, and whether only positive values are allowed
+        for line in lines:
+            if line.startswith("input "):
+                for name, shape, domain in INPUT.findall(line.removeprefix("input ")):
+                    self.inputs[name] = (tuple(eval(f"[{shape}]", {}, extents)), bool(domain))
+
+    def dim_option(self):
+        return ["--dim", ",".join(f"{name}={value}" for name, value in self.dims.items())]
+
+    def draw(self, random, values):
+        """An array for every input; `values` has a number or a function of the array for some of them."""
+        arrays = {}
+        for name, (shape, positive) in self.inputs.items():
+            array = (random.uniform(0.5, 1.5, shape) if positive else random.standard_normal(shape)).astype(numpy.float32)
+            change = values.get(name, lambda same: same)
+            arrays[name] = numpy.asarray(change(array) if callable(change) else numpy.full(shape, change), numpy.float32)
+        return arrays
