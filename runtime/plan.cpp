@@ -120,16 +120,6 @@ std::vector<std::string> tensors_of(const PlanStep& step) {
   return names;
 }
 
-std::int64_t evaluate(const Affine& affine, const DimValues& dims) {
-  return affine.evaluate([&](Symbol symbol) {
-    const auto it = dims.find(symbol.name());
-    if (it == dims.end())
-      throw ShapeError("dim " + symbol.name() + " has no value: no input shows it; give it (--dim " + symbol.name() +
-                       "=...)");
-    return it->second;
-  });
-}
-
 std::vector<std::int64_t> extents_of(const Program& program, std::string_view tensor, const DimValues& dims) {
   std::vector<std::int64_t> extents;
   for (const Affine& extent : program.shape_of(tensor))
@@ -268,41 +258,17 @@ DimValues dims_from_shapes(const Program& program, const std::map<std::string, s
 
 // ---- Partitions ----
 
-namespace {
-
-constexpr std::int64_t kMostTiles = 64;
-/// Vectors of one row that a piece reads one after the other, where it walks along rows: a kilobyte.
-constexpr std::int64_t kRoundsOfARow = 16;
-
-/// Shared loops run from 0.
-std::int64_t extent_of(const SplitLoop& loop, const DimValues& dims) {
-  std::int64_t end = evaluate(loop.range.highs.front().value, dims) + 1;
-  for (const Bound& bound : loop.range.highs)
-    end = std::min(end, floor_div(evaluate(bound.value, dims), bound.divisor) + 1);
-  return std::max<std::int64_t>(end, 0);
-}
-
-std::int64_t rounds_of(const SplitLoop& loop, const DimValues& dims, int lanes) {
-  return ceil_div(extent_of(loop, dims), loop.over_lanes ? lanes : 1);
-}
-
-}  // namespace
-
 Partition choose_partition(const LoweredKernel& kernel, const DimValues& dims, int lanes) {
-  Partition partition;
-  const std::int64_t narrowest = kernel.threads ? kRoundsOfARow : 1;
-  if (kernel.tiles)
-    partition.tiles = std::clamp<std::int64_t>(rounds_of(*kernel.tiles, dims, lanes) / narrowest, 1, kMostTiles);
-  if (kernel.chunks) {
-    const std::int64_t rows = extent_of(*kernel.chunks, dims);
-    partition.chunks = std::clamp<std::int64_t>(rows / kernel.chunks->least_rows, 1, kMostChunks);
-    partition.reason = fmt::format("{} rows in chunks of at least {}", rows, kernel.chunks->least_rows);
-  }
+  const PieceCounts counts = count_pieces(kernel, dims, lanes);
+  Partition partition{counts.tiles, counts.chunks, ""};
+  if (kernel.chunks)
+    partition.reason =
+        fmt::format("{} rows in chunks of at least {}", extent_of(*kernel.chunks, dims), kernel.chunks->least_rows);
   return partition;
 }
 
 Piece piece_of(const SplitLoop& loop, const DimValues& dims, std::int64_t index, std::int64_t count, int lanes) {
-  const std::int64_t rounds = rounds_of(loop, dims, lanes);
+  const std::int64_t rounds = vector_extent_of(loop, dims, lanes);
   const std::int64_t unit = loop.over_lanes ? lanes : 1;
   const auto boundary = [&](std::int64_t k) { return std::min(rounds * k / count * unit, extent_of(loop, dims)); };
   return {boundary(index), boundary(index + 1)};

@@ -9,6 +9,7 @@
 #include "compiler/fuse/fuse.h"
 #include "compiler/loop/instrument.h"
 #include "compiler/loop/lower.h"
+#include "compiler/schedule/pieces.h"
 
 namespace moxie {
 
@@ -37,8 +38,6 @@ struct Partition {
   std::string reason;
   bool operator==(const Partition&) const = default;
 };
-/// Enough for any number of cores of one machine, few enough that partial results stay small.
-inline constexpr std::int64_t kMostChunks = 16;
 /// `chunks` does not depend on `lanes` either, so that memory can be planned before any kernel is compiled.
 Partition choose_partition(const LoweredKernel& kernel, const DimValues& dims, int lanes);
 
@@ -86,7 +85,6 @@ bool has_gaps(const Program& program, std::string_view tensor);
 /// Extents of a tensor of the plan. One such as S-2 is 0 where S is 1.
 std::vector<std::int64_t> extents_of(const Program& program, std::string_view tensor, const DimValues& dims);
 std::int64_t count_elements(const Program& program, const std::string& tensor, const DimValues& dims);
-std::int64_t evaluate(const Affine& affine, const DimValues& dims);
 
 /// Values of the dims that the shapes of inputs show. Throws ShapeError where shapes contradict each other, a rank is
 /// wrong or an input is missing.

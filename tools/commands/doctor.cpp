@@ -20,6 +20,7 @@
 #include "runtime/session.h"
 #include "runtime/switches.h"
 #include "tools/commands/command.h"
+#include "tools/commands/doctor_estimates.h"
 
 namespace moxie {
 namespace {
@@ -209,12 +210,39 @@ Json as_json(const std::vector<Finding>& findings) {
   return report;
 }
 
+/// The table of the widest level that this processor runs.
+Machine host_table() {
+  for (const MachineLevel& level : machine_levels()) {
+    if (host_supports(level.name)) return default_machine(level.name);
+  }
+  throw CompileError("moxie compiles CPU kernels for x86-64 and aarch64 only; this processor is neither");
+}
+
+int report_estimates(const EstimateOptions& options, bool json) {
+  Machine machine = host_table();
+  machine.cores = 1;
+  const std::vector<EstimatedKernel> kernels = compare_estimates(options, machine);
+  fmt::print("{}", json ? estimates_json(kernels, machine) : estimates_table(kernels, machine));
+  return 0;
+}
+
 }  // namespace
 
 Work add_doctor(OptionParser& parser) {
   auto json = std::make_shared<bool>(false);
+  auto estimates = std::make_shared<EstimateOptions>();
   parser.add_flag("--json", *json, "the findings as JSON");
-  return [json] {
+  parser
+      .add_option("--estimates", estimates->sources,
+                  "instead, compare estimated with measured times of the kernels of these .mox files, folders of them "
+                  "and built-in formulas, on one thread")
+      .comma_separated();
+  parser
+      .add_option("--extents", estimates->extents,
+                  "with --estimates: the extents of all dims that a formula leaves open")
+      .comma_separated();
+  return [json, estimates] {
+    if (!estimates->sources.empty()) return report_estimates(*estimates, *json);
     const std::vector<Finding> findings = examine();
     if (*json)
       fmt::print("{}\n", as_json(findings).dump(1));

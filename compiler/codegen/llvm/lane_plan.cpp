@@ -1,7 +1,8 @@
 #include "compiler/codegen/llvm/lane_plan.h"
 
-#include <algorithm>
 #include <optional>
+
+#include "compiler/loop/lane_count.h"
 
 namespace moxie {
 namespace llvm_ir {
@@ -39,9 +40,6 @@ class Survey {
   }
 
   Uses vars, arrays;
-  int narrowest_bits = 64;  // of the values that vary between lanes
-  bool has_vector_loop = false;
-  bool draws = false;  // in lanes
 
  private:
   void block(const Block& statements, Position place) {
@@ -49,17 +47,12 @@ class Survey {
   }
   void visit(const stmt::Let& s, Position place) {
     const Value& value = program_.values.at(s.id);
-    if (place != 0 && value.varying && value.type == ValueType::f32) narrowest_bits = 32;
-    draws = draws || (value.varying && std::holds_alternative<op::Random>(value.operation));
     if (const auto* read = std::get_if<op::ReadVar>(&value.operation)) vars.note(read->var, place);
     if (const auto* load = std::get_if<op::LoadArray>(&value.operation)) arrays.note(load->array, place);
   }
   void visit(const stmt::SetVar& s, Position place) { vars.note(s.var, place); }
   void visit(const stmt::StoreArray& s, Position place) { arrays.note(s.array, place); }
-  void visit(const stmt::For& s, Position place) {
-    has_vector_loop |= s.vector;
-    block(s.body, s.vector ? ++loops_ : place);
-  }
+  void visit(const stmt::For& s, Position place) { block(s.body, s.vector ? ++loops_ : place); }
   void visit(const stmt::Store&, Position) {}
   void visit(const stmt::Check&, Position) {}
 
@@ -79,8 +72,7 @@ LanePlan lane_plan(const LoopProgram& program, const VectorMachine& machine) {
   const Survey survey(program);
   LanePlan plan;
   plan.avx512 = machine.features.find("+avx512f") != std::string::npos;
-  plan.lanes = survey.has_vector_loop ? std::max(1, machine.vector_bits / survey.narrowest_bits) : 1;
-  if (survey.draws && plan.avx512) plan.lanes *= kRegistersPerDraw;
+  plan.lanes = lane_count(program, machine.vector_bits, plan.avx512 ? kRegistersPerDraw : 1);
   plan.var_outlives_round = survey.vars.in_many_places();
   plan.array_outlives_round = survey.arrays.in_many_places();
   for (const ArrayDecl& array : program.arrays) {

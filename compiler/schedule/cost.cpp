@@ -1,0 +1,173 @@
+#include "compiler/schedule/cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "compiler/loop/lane_count.h"
+#include "compiler/loop/operands.h"
+#include "compiler/schedule/latency.h"
+#include "compiler/schedule/loop_tree.h"
+#include "compiler/schedule/operations.h"
+#include "compiler/schedule/pieces.h"
+#include "compiler/schedule/traffic.h"
+
+namespace moxie {
+namespace {
+
+/// Adds up the operations of a kernel, weighted by the number of executions.
+class OperationCounter {
+ public:
+  OperationCounter(const LoopTree& tree, const Machine& machine, Cost& cost)
+      : tree_(tree), program_(tree.program()), machine_(machine), operations_(tree, machine), cost_(cost) {}
+
+  void run() { count(program_.body, tree_.calls()); }
+
+ private:
+  void add(OperationClass operation, double count) {
+    cost_.operations.at(static_cast<std::size_t>(operation)) += count;
+  }
+
+  void count(const Block& block, double executions) {
+    for (const Statement& statement : block) {
+      for (const OperationCount& part : operations_.of(statement)) add(part.operation, part.count * executions);
+      const auto* loop = std::get_if<stmt::For>(&statement);
+      if (!loop) continue;
+      const CountedLoop& counted = tree_.loops()[tree_.index_of(*loop)];
+      add(OperationClass::LoopEntry, counted.executions);
+      add(OperationClass::Iteration, counted.body_executions());
+      count(loop->body, counted.body_executions());
+      if (is_innermost(*loop)) count_registers(loop->body, counted.body_executions());
+    }
+  }
+
+  static bool is_innermost(const stmt::For& loop) {
+    return std::ranges::none_of(loop.body, [](const Statement& s) { return std::holds_alternative<stmt::For>(s); });
+  }
+
+  /// Values from outside and vars stay in registers during the loop; values of its own from their definition to their
+  /// last use.
+  void count_registers(const Block& body, double executions) {
+    std::set<VarId> vars;
+    std::set<ValueId> computed, outside;
+    std::map<ValueId, std::size_t> last_use;
+    for (std::size_t k = 0; k < body.size(); ++k) {
+      for (const ValueId id : operands(program_, body[k])) {
+        if (!computed.contains(id) && !is_constant(id)) outside.insert(id);
+        last_use[id] = k;
+      }
+      if (const auto* let = std::get_if<stmt::Let>(&body[k])) computed.insert(let->id);
+      if (const auto* set = std::get_if<stmt::SetVar>(&body[k]); set && program_.vars.at(set->var).varying)
+        vars.insert(set->var);
+    }
+    double kept = 0;
+    for (const ValueId id : outside) kept += operations_.registers(id);
+    for (const VarId var : vars) kept += registers_of(var);
+    double live = 0, fullest = 0;
+    for (std::size_t k = 0; k < body.size(); ++k) {
+      if (const auto* let = std::get_if<stmt::Let>(&body[k]); let && holds_register(let->id))
+        live += operations_.registers(let->id);
+      fullest = std::max(fullest, live);
+      for (const ValueId id : operands_of(body[k])) {
+        if (computed.contains(id) && last_use[id] == k && holds_register(id)) live -= operations_.registers(id);
+      }
+    }
+    const double needed = kept + fullest;
+    cost_.live_registers = std::max(cost_.live_registers, needed);
+    add(OperationClass::Spill, std::max(0.0, needed - machine_.registers) * executions);
+  }
+
+  std::set<ValueId> operands_of(const Statement& statement) const {
+    const std::vector<ValueId> ids = operands(program_, statement);
+    return {ids.begin(), ids.end()};
+  }
+  bool is_constant(ValueId id) const { return std::holds_alternative<op::Constant>(program_.values.at(id).operation); }
+  /// A var's value is in the var's register, and a constant in memory.
+  bool holds_register(ValueId id) const {
+    return !is_constant(id) && !std::holds_alternative<op::ReadVar>(program_.values.at(id).operation);
+  }
+  double registers_of(VarId var) const {
+    const double bits = program_.vars.at(var).type == ValueType::f64 ? 64 : 32;
+    return std::ceil(tree_.lanes() * bits / machine_.vector_bits);
+  }
+
+  const LoopTree& tree_;
+  const LoopProgram& program_;
+  const Machine& machine_;
+  Operations operations_;
+  Cost& cost_;
+};
+
+/// Elements of the partial results of one chunk.
+double partial_elements(const LoweredKernel& kernel, const LoopTree& tree) {
+  double sum = 0;
+  for (std::size_t b = 0; b < kernel.uses.size(); ++b) {
+    if (!kernel.uses[b].partial) continue;
+    double elements = 1;
+    for (const Affine& extent : kernel.program.buffers.at(b).shape) elements *= std::max(0.0, tree.value(extent));
+    sum += elements;  // the first axis of the buffer counts the chunks
+  }
+  return sum;
+}
+
+std::array<double, kPorts> occupy_ports(const std::array<double, kOperationClasses>& operations,
+                                        const Machine& machine) {
+  std::array<double, kPorts> ports{};
+  for (std::size_t k = 0; k < kOperationClasses; ++k) {
+    const OperationCycles& cycles = machine.operations.at(k);
+    ports.at(static_cast<std::size_t>(cycles.port)) += operations[k] * cycles.cycles;
+    ports.at(static_cast<std::size_t>(Port::Issue)) += operations[k] * cycles.issue;
+  }
+  return ports;
+}
+
+std::string seconds_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
+  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3g} s", seconds);
+}
+
+}  // namespace
+
+Cost estimate(const LoweredKernel& kernel, const DimValues& dims, const Machine& machine) {
+  Cost cost;
+  cost.lanes =
+      lane_count(kernel.program, static_cast<int>(machine.vector_bits), static_cast<int>(machine.registers_per_draw));
+  const PieceCounts pieces = count_pieces(kernel, dims, cost.lanes);
+  cost.pieces = pieces.tiles * pieces.chunks;
+  const LoopTree tree(kernel, dims, pieces, cost.lanes);
+  OperationCounter(tree, machine, cost).run();
+  cost.ports = occupy_ports(cost.operations, machine);
+  cost.bytes = count_traffic(tree, machine);
+  const double cycle = 1e-9 / machine.gigahertz;
+  const double cores = std::min(static_cast<double>(cost.pieces), machine.cores);
+  cost.compute = *std::ranges::max_element(cost.ports) * cycle;
+  cost.latency = count_latency(tree, machine) * cycle;
+  cost.launch = machine.launch_seconds + static_cast<double>(cost.pieces) * machine.piece_seconds;
+  if (cores > 1) cost.launch += machine.wake_seconds;
+  if (pieces.chunks > 1) cost.combine = partial_elements(kernel, tree) * machine.partial_cycles * cycle;
+  double busiest = std::max(cost.compute, cost.latency) / cores;
+  for (std::size_t k = 0; k < machine.levels.size(); ++k) {
+    const CacheLevel& level = machine.levels[k];
+    cost.levels.push_back(cost.bytes[k] / level.bytes_per_cycle * cycle);
+    busiest = std::max({busiest, cost.levels[k] / cores, cost.bytes[k] / level.shared_bytes_per_cycle * cycle});
+  }
+  cost.seconds = busiest + cost.combine + cost.launch;
+  return cost;
+}
+
+std::string describe(const Cost& cost, const Machine& machine) {
+  const auto busiest = static_cast<Port>(std::ranges::max_element(cost.ports) - cost.ports.begin());
+  std::string text =
+      fmt::format("{}: compute {} ({})", seconds_text(cost.seconds), seconds_text(cost.compute), to_string(busiest));
+  for (std::size_t k = 0; k < cost.levels.size(); ++k) {
+    if (cost.levels[k] > 0) text += fmt::format(", {} {}", machine.levels.at(k).name, seconds_text(cost.levels[k]));
+  }
+  text += fmt::format(", latency {}", seconds_text(cost.latency));
+  if (cost.combine > 0) text += fmt::format(", partial results {}", seconds_text(cost.combine));
+  return text + fmt::format(", launch {}; {} lanes, {} pieces", seconds_text(cost.launch), cost.lanes, cost.pieces);
+}
+
+}  // namespace moxie

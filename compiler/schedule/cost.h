@@ -1,0 +1,43 @@
+#pragma once
+// Cost: how long a kernel takes on a machine, estimated from the loops that will be compiled.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/program.h"
+#include "compiler/loop/lower.h"
+#include "compiler/schedule/machine.h"
+
+namespace moxie {
+
+/// The estimate for one launch, and what it is made of. `seconds` is the largest of `compute`, `latency` and `levels`,
+/// divided among the cores, plus `combine` and `launch`.
+struct Cost {
+  double seconds = 0;
+
+  // Seconds of one core.
+  double compute = 0;          // of the busiest port
+  double latency = 0;          // of the longest chain of operations that wait for each other
+  std::vector<double> levels;  // to move `bytes`, by level of the machine
+  double combine = 0;          // to add the partial results of the chunks
+  double launch = 0;           // of the kernel and of its pieces
+
+  std::int64_t pieces = 1;  // that can run at the same time
+  int lanes = 1;
+  std::array<double, kOperationClasses> operations{};  // by OperationClass
+  std::array<double, kPorts> ports{};                  // cycles, by Port
+  std::vector<double> bytes;                           // between each level of the machine and the next one outwards
+  double live_registers = 0;                           // vector registers that the fullest innermost loop needs
+
+  double count(OperationClass operation) const { return operations.at(static_cast<std::size_t>(operation)); }
+  bool operator==(const Cost&) const = default;
+};
+
+/// The cost of one launch for these extents, with buffers in the innermost cache level in which they all fit. A step of
+/// a scan is one launch. Throws ShapeError where a dim has no value.
+Cost estimate(const LoweredKernel& kernel, const DimValues& dims, const Machine& machine);
+
+/// "12.3 us: compute 10.1 us (arithmetic), L1 3.2 us, latency 8 us, launch 1 us; 16 lanes, 64 pieces"
+std::string describe(const Cost& cost, const Machine& machine);
+
+}  // namespace moxie

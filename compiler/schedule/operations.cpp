@@ -1,0 +1,283 @@
+#include "compiler/schedule/operations.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <string_view>
+
+#include "compiler/ir/functions.h"
+#include "compiler/loop/operands.h"
+#include "compiler/schedule/traffic.h"
+
+namespace moxie {
+namespace {
+
+/// Instructions of functions that need no polynomial. Signs become part of the additions that read them.
+struct ShortFunction {
+  std::string_view name;
+  double instructions;
+};
+constexpr std::array kShort = {
+    ShortFunction{"neg", 0},   ShortFunction{"abs", 1}, ShortFunction{"sign", 4}, ShortFunction{"floor", 1},
+    ShortFunction{"min", 3},   ShortFunction{"max", 3}, ShortFunction{"relu", 1}, ShortFunction{"<", 1},
+    ShortFunction{"<=", 1},    ShortFunction{">", 1},   ShortFunction{">=", 1},   ShortFunction{"==", 1},
+    ShortFunction{"!=", 1},    ShortFunction{"and", 1}, ShortFunction{"or", 1},   ShortFunction{"not", 1},
+    ShortFunction{"where", 1}, ShortFunction{"f32", 1}, ShortFunction{"f64", 1}};
+
+/// Averages of trip counts are rounded to this fraction, which takes away what dividing them by pieces added.
+constexpr double kTripFractions = 1024;
+/// Powers up to this one are multiplied out.
+constexpr double kMaxMultiplied = 16;
+
+/// Multiplications of x^n by squaring.
+double squarings(double exponent) {
+  const auto n = static_cast<unsigned>(exponent);
+  return n < 2 ? 0 : std::bit_width(n) - 1 + std::popcount(n) - 1;
+}
+
+bool is_multiplied_out(double exponent) {
+  return exponent == std::floor(exponent) && std::abs(exponent) <= kMaxMultiplied;
+}
+
+double bits_of(ValueType type) { return type == ValueType::f64 ? 64 : 32; }
+ValueType value_type(DType dtype) { return dtype == DType::f32 ? ValueType::f32 : ValueType::f64; }
+
+}  // namespace
+
+Operations::Operations(const LoopTree& tree, const Machine& machine)
+    : tree_(tree),
+      program_(tree.program()),
+      machine_(machine),
+      fused_(program_.values.size()),
+      latencies_(program_.values.size()) {
+  for (const BufferDecl& buffer : program_.buffers) strides_.push_back(strides_of(tree, buffer));
+  find_fused(program_.body);
+  count(program_.body);
+}
+
+/// Each addition of a sum takes in one factor pair: a product that nothing else reads.
+void Operations::find_fused(const Block& block) {
+  std::vector<int> uses(program_.values.size());
+  std::vector<const op::Call*> sums;
+  const auto visit = [&](const auto& self, const Block& statements) -> void {
+    for (const Statement& statement : statements) {
+      for (const ValueId id : operands(program_, statement)) ++uses[id];
+      if (const auto* loop = std::get_if<stmt::For>(&statement)) self(self, loop->body);
+      const auto* let = std::get_if<stmt::Let>(&statement);
+      const auto* call = let ? std::get_if<op::Call>(&program_.values.at(let->id).operation) : nullptr;
+      if (call && call->function->name == "+") sums.push_back(call);
+    }
+  };
+  visit(visit, block);
+  for (const op::Call* sum : sums) {
+    auto additions = static_cast<double>(sum->args.size()) - 1;
+    for (const ValueId arg : sum->args) {
+      const auto* product = std::get_if<op::Call>(&program_.values.at(arg).operation);
+      const bool fuses =
+          product && uses[arg] == 1 && (product->function->name == "*" || product->function->name == "pow");
+      if (fuses && additions-- > 0) fused_[arg] = 1;
+    }
+  }
+}
+
+void Operations::count(const Block& block) {
+  for (const Statement& statement : block) {
+    counts_[&statement] = std::visit([&](const auto& s) { return count(s); }, statement);
+    const auto* loop = std::get_if<stmt::For>(&statement);
+    if (!loop) continue;
+    if (loop->vector) lanes_ = Lanes{loop->variable, masked_fraction(*loop)};
+    count(loop->body);
+    if (loop->vector) lanes_.reset();
+  }
+}
+
+/// Only the last iteration of a loop can be partial, and only that of the last piece.
+double Operations::masked_fraction(const stmt::For& loop) const {
+  const CountedLoop& counted = tree_.loops()[tree_.index_of(loop)];
+  const double trips = std::round(counted.trips * counted.pieces * kTripFractions) / kTripFractions;
+  const bool partial = std::fmod(trips, tree_.lanes()) != 0;
+  return partial ? 1 / std::max(1.0, counted.iterations * counted.pieces) : 0;
+}
+
+Operations::Counts Operations::access(OperationClass whole, OperationClass masked, double registers) const {
+  const double fraction = lanes_ ? lanes_->masked : 0;
+  return {{whole, registers * (1 - fraction)}, {masked, registers * fraction}};
+}
+
+double Operations::instructions(const Statement& statement) const {
+  double sum = 0;
+  for (const OperationCount& part : of(statement)) sum += part.count;
+  return sum;
+}
+
+double Operations::registers(ValueType type) const {
+  return std::ceil(tree_.lanes() * bits_of(type) / machine_.vector_bits);
+}
+
+double Operations::registers(ValueId id) const {
+  const Value& value = program_.values.at(id);
+  return value.varying && value.type != ValueType::truth ? registers(value.type) : 0;
+}
+
+/// Registers of the result, or one single number.
+double Operations::width(const Value& value) const { return value.varying ? registers(value.type) : 1; }
+
+// ---- statements ----
+
+Operations::Counts Operations::count(const stmt::Let& s) {
+  const Value& value = program_.values.at(s.id);
+  Counts counts = std::visit([&](const auto& o) { return count(value, o); }, value.operation);
+  if (fused_[s.id] > 0 && !counts.empty()) counts[0].count -= width(value);
+  latencies_[s.id] = latency(value, counts);
+  return counts;
+}
+
+Operations::Counts Operations::count(const stmt::SetVar&) const { return {}; }
+
+Operations::Counts Operations::count(const stmt::Store& s) const {
+  if (!lanes_ || tree_.lanes() == 1) return {{OperationClass::Store, 1}};
+  const double stride = stride_along(s.subscripts, strides_.at(s.buffer), lanes_->variable);
+  if (std::abs(stride) != 1) return {{OperationClass::Scatter, static_cast<double>(tree_.lanes())}};
+  const double width = registers(value_type(program_.buffers.at(s.buffer).dtype));
+  return access(OperationClass::Store, OperationClass::MaskedStore, width);
+}
+
+Operations::Counts Operations::count(const stmt::StoreArray& s) const {
+  const ArrayDecl& array = program_.arrays.at(s.array);
+  const bool in_row =
+      lanes_ && std::ranges::any_of(s.subscripts, [&](const Affine& a) { return a.mentions(lanes_->variable); });
+  if (!array.varying && !in_row) return {{OperationClass::Store, 1}};
+  const double width = registers(value_type(array.dtype));
+  if (!in_row) return {{OperationClass::Store, width}};
+  return access(OperationClass::Store, OperationClass::MaskedStore, width);
+}
+
+Operations::Counts Operations::count(const stmt::Check&) const { return {{OperationClass::Select, 2}}; }
+
+// ---- values ----
+
+Operations::Counts Operations::count(const Value&, const op::Constant&) const { return {}; }
+Operations::Counts Operations::count(const Value&, const op::ReadVar&) const { return {}; }
+
+Operations::Counts Operations::count(const Value& value, const op::Number&) const {
+  return {{OperationClass::Select, value.varying ? 2 * width(value) : 1}};
+}
+
+Operations::Counts Operations::count(const Value& value, const op::Load& o) const {
+  const BufferDecl& buffer = program_.buffers.at(o.buffer);
+  const ValueType stored = value_type(buffer.dtype);
+  Counts counts;
+  const double stride =
+      value.varying && lanes_ ? stride_along(o.subscripts, strides_.at(o.buffer), lanes_->variable) : 0;
+  if (!value.varying || tree_.lanes() == 1 || stride == 0) {
+    counts = {{OperationClass::Load, 1}};
+  } else if (stride == 1) {
+    const OperationClass whole = o.guard ? OperationClass::MaskedLoad : OperationClass::Load;
+    counts = access(whole, OperationClass::MaskedLoad, registers(stored));
+  } else {
+    counts = {{OperationClass::Gather, static_cast<double>(tree_.lanes())}};
+  }
+  if (stored != value.type) counts.push_back({OperationClass::Select, width(value)});
+  return counts;
+}
+
+Operations::Counts Operations::count(const Value& value, const op::LoadArray& o) const {
+  const ArrayDecl& array = program_.arrays.at(o.array);
+  const ValueType stored = value_type(array.dtype);
+  Counts counts = {{OperationClass::Load, value.varying ? registers(stored) : 1}};
+  if (stored != value.type) counts.push_back({OperationClass::Select, width(value)});
+  return counts;
+}
+
+Operations::Counts Operations::count(const Value& value, const op::Call& o) const {
+  const std::string_view name = o.function->name;
+  const auto args = static_cast<double>(o.args.size());
+  // A truth value is computed from numbers, whose registers count.
+  const double width = value.varying ? registers(program_.values.at(o.args.back()).type) : 1;
+  if (name == "+" || name == "*") return {{OperationClass::Arithmetic, (args - 1) * width}};
+  if (name == "/") return divisions(value, 1);
+  if (name == "sqrt") return roots(value);
+  if (name == "pow") {
+    const auto* exponent = std::get_if<op::Constant>(&program_.values.at(o.args[1]).operation);
+    if (exponent && (is_multiplied_out(exponent->value) || std::abs(exponent->value) == 0.5))
+      return power(value, exponent->value);
+  }
+  if (name == "rsqrt") return power(value, -0.5);
+  const auto row = std::ranges::find(kShort, name, &ShortFunction::name);
+  if (row != kShort.end())
+    return {{OperationClass::Select, row->instructions * std::max(1.0, o.function->arity < 0 ? args - 1 : 1) * width}};
+  return {{OperationClass::Function, o.function->cost * width}};
+}
+
+Operations::Counts Operations::power(const Value& value, double exponent) const {
+  Counts counts;
+  if (std::abs(exponent) == 0.5)
+    counts = roots(value);
+  else
+    counts = {{OperationClass::Arithmetic, squarings(std::abs(exponent)) * width(value)}};
+  if (exponent < 0) counts.push_back(divisions(value, 1).front());
+  return counts;
+}
+
+Operations::Counts Operations::divisions(const Value& value, double count) const {
+  if (!value.varying || tree_.lanes() == 1) return {{OperationClass::DivideScalar, count}};
+  const bool single = value.type == ValueType::f32;
+  return {{single ? OperationClass::DivideF32 : OperationClass::DivideF64, count * width(value)}};
+}
+
+Operations::Counts Operations::roots(const Value& value) const {
+  if (!value.varying || tree_.lanes() == 1) return {{OperationClass::DivideScalar, 1}};
+  return {{value.type == ValueType::f32 ? OperationClass::RootF32 : OperationClass::RootF64, width(value)}};
+}
+
+Operations::Counts Operations::count(const Value& value, const op::Convert& o) const {
+  return {{OperationClass::Select, std::max(width(value), width(program_.values.at(o.value)))}};
+}
+
+Operations::Counts Operations::count(const Value& value, const op::Random&) const {
+  return {{OperationClass::Random, width(value)}};
+}
+
+Operations::Counts Operations::count(const Value&, const op::CombineLanes& o) const {
+  if (!program_.values.at(o.value).varying) return {};
+  return {{OperationClass::Combine, std::log2(static_cast<double>(tree_.lanes()))}};
+}
+
+/// The classes of an operation follow each other; its registers do not.
+double Operations::latency(const Value& value, const Counts& counts) const {
+  double cycles = 0;
+  bool loads = false;
+  for (const auto& [operation, count] : counts) {
+    switch (operation) {
+      case OperationClass::Arithmetic:
+        cycles += machine_.arithmetic_latency * std::max(1.0, count / width(value));
+        break;
+      case OperationClass::Select:
+        cycles += count > 0 ? machine_.select_latency : 0;
+        break;
+      case OperationClass::Function:
+        cycles += machine_.function_latency * count / width(value);
+        break;
+      case OperationClass::Random:
+        cycles += machine_.of(operation).cycles;
+        break;
+      case OperationClass::Combine:
+        cycles += machine_.combine_latency * count;
+        break;
+      case OperationClass::DivideF32:
+      case OperationClass::DivideF64:
+      case OperationClass::RootF32:
+      case OperationClass::RootF64:
+      case OperationClass::DivideScalar:
+        cycles += machine_.divide_latency;
+        break;
+      default:
+        loads = true;
+        break;
+    }
+  }
+  return loads ? cycles + machine_.load_latency : cycles;
+}
+
+}  // namespace moxie
