@@ -15,14 +15,16 @@ class Text:
         self.path = found[0]
         self.dims = {name: int(value) for name, value in (pair.split("=") for pair in dims.split())}
         lines = [line.split("#")[0].strip() for line in self.path.read_text().splitlines()]
-        fixed = re.findall(r"(\w+) *= *(\d+)", " ".join(line for line in lines if line.startswith("dim ")))
-        extents = {name: int(value) for name, value in fixed} | self.dims
+        declared = ",".join(line.removeprefix("dim ") for line in lines if line.startswith("dim "))
+        self.extents = {}  # of all dims, in the order of the text
+        for name, value in re.findall(r"(\w+)(?: dynamic)?(?: *= *(\d+))?", declared):
+            self.extents[name] = self.dims[name] if name in self.dims else int(value)
         self.outputs = [re.match(r"output (\w+)", line)[1] for line in lines if line.startswith("output ")]
         self.inputs = {}  # the shape, and whether only positive values are allowed
         for line in lines:
             if line.startswith("input "):
                 for name, shape, domain in INPUT.findall(line.removeprefix("input ")):
-                    self.inputs[name] = (tuple(eval(f"[{shape}]", {}, extents)), bool(domain))
+                    self.inputs[name] = (tuple(eval(f"[{shape}]", {}, self.extents)), bool(domain))
 
     def dim_option(self):
         return ["--dim", ",".join(f"{name}={value}" for name, value in self.dims.items())]

@@ -13,12 +13,12 @@ import math
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+from moxie_program import MISLEADING, Moxie, distance  # noqa: E402
 TOLERANCE = 1e-3  # of the largest element; of a gradient at least a thousandth of the largest of all gradients
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -29,7 +29,6 @@ ONE_THREAD = {
     "GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=30000000000:glibc.malloc.trim_threshold=30000000000:glibc.malloc.mmap_max=0",
     "JAX_PLATFORMS": "cpu",
 }
-MISLEADING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")  # they choose slower kernels than the processor has
 
 
 def restart_on_one_thread():
@@ -42,36 +41,6 @@ def restart_on_one_thread():
     os.execve(sys.executable, [sys.executable, *sys.argv], environment)
 
 
-class Moxie:
-    name = "moxie"
-
-    def __init__(self, program):
-        self.program = program
-        self.environment = {name: value for name, value in os.environ.items() if name not in ONE_THREAD}
-
-    def run(self, *arguments):
-        done = subprocess.run([self.program, *map(str, arguments), "--threads", "1"], env=self.environment, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(done.stderr.strip())
-        return done.stdout
-
-    def gradient_options(self, row, text):
-        return ["--grad", row.grad or ",".join(text.outputs), *(["--wrt", row.wrt] if row.wrt else [])]
-
-    def values(self, row, text, inputs, cotangents):
-        from safetensors.numpy import load_file, save_file
-
-        with tempfile.TemporaryDirectory() as folder:
-            given, results = f"{folder}/in.safetensors", f"{folder}/out.safetensors"
-            save_file(inputs | cotangents, given)
-            self.run("run", text.path, "--in", given, "--out", results, *text.dim_option(), *self.gradient_options(row, text))
-            return load_file(results)
-
-    def seconds(self, row, text):
-        [figures] = json.loads(self.run("bench", text.path, "--json", *text.dim_option(), *self.gradient_options(row, text)))
-        return figures["forward_cpu_s"], figures["forward_backward_cpu_s"]
-
-
 def median_seconds(call):
     """Processor time, of at least 11 runs, and of more while they are short. Runs of seconds are fewer."""
     times, begin = [], time.process_time()
@@ -82,20 +51,12 @@ def median_seconds(call):
     return statistics.median(times)
 
 
-def error(found, expected, scale):
-    import numpy
-
-    found, expected = numpy.asarray(found, numpy.float64), numpy.asarray(expected, numpy.float64)
-    difference = numpy.abs(found.reshape(expected.shape) - expected).max(initial=0)
-    return math.inf if math.isnan(difference) else difference / max(numpy.abs(expected).max(initial=0), scale, 1e-30)
-
-
 def worst_error(values, outputs, gradients, text):
     import numpy
 
     scale = 1e-3 * max(numpy.abs(numpy.asarray(gradient)).max(initial=0) for gradient in gradients.values())
-    errors = [error(values[name], output, 0) for name, output in zip(text.outputs, outputs)]
-    return max(errors + [error(values[f"grad.{name}"], gradient, scale) for name, gradient in gradients.items()])
+    errors = [distance(values[name], output, 0) for name, output in zip(text.outputs, outputs)]
+    return max(errors + [distance(values[f"grad.{name}"], gradient, scale) for name, gradient in gradients.items()])
 
 
 def prepare(row, text, moxie, peers):
@@ -110,7 +71,8 @@ def prepare(row, text, moxie, peers):
     shapes = [output.shape for output in forward[peers[0].name]()]
     cotangents = tuple(numpy.asarray(random.standard_normal(shapes[i]), numpy.float32) for i in chosen)
     both = {peer.name: peer.gradients(getattr(row, peer.key), inputs, cotangents, wrt, chosen) for peer in peers}
-    values = moxie.values(row, text, inputs, {f"cot.{text.outputs[i]}": cotangent for i, cotangent in zip(chosen, cotangents)})
+    weights = {f"cot.{text.outputs[i]}": cotangent for i, cotangent in zip(chosen, cotangents)}
+    values = moxie.values(text, inputs | weights, row.grad, row.wrt)
     for name, call in both.items():
         worst = worst_error(values, *call(), text)
         if not worst <= TOLERANCE:
@@ -122,7 +84,7 @@ def measure(row, text, moxie, peers, rounds):
     calls = prepare(row, text, moxie, peers)
     best = {}
     for _ in range(rounds):
-        taken = {"moxie": moxie.seconds(row, text)}
+        taken = {"moxie": moxie.seconds(text, row.grad, row.wrt)}
         for name, (forward, both) in calls.items():
             taken[name] = (median_seconds(forward), median_seconds(both))
         best = {name: tuple(map(min, times, best.get(name, times))) for name, times in taken.items()}
@@ -156,13 +118,12 @@ def main():
     given = options.parse_args()
     restart_on_one_thread()
 
-    sys.path.append(str(HERE.parent))
     import calls
     import rows
     import texts
 
     peers = [calls.Jax(), calls.Torch()]
-    moxie = Moxie(given.moxie)
+    moxie = Moxie(given.moxie, (*ONE_THREAD, *MISLEADING))
     print("| formula | extents | moxie | " + " | ".join(peer.name for peer in peers) + " | moxie / best |")
     print("| --- " * (4 + len(peers)) + "|")
     measured, records = [], []

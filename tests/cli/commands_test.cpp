@@ -282,7 +282,9 @@ TEST_CASE("bench gives the fields that others read") {
                  "cases are gpn_layer_variance, "));
   const Outcome gradient = shop.moxie({"bench", "gpn_kappa", "--grad", "kappa"});
   CHECK(gradient.code == 2);
-  CHECK(gradient.err == "moxie: --grad and --wrt are options of formulas; the case gpn_kappa has fixed gradients\n");
+  CHECK(gradient.err ==
+        "moxie: --grad, --wrt and --in are options of formulas; the case gpn_kappa has gradients and inputs of its "
+        "own\n");
 }
 
 TEST_CASE("bench measures any formula") {
@@ -318,6 +320,14 @@ TEST_CASE("bench measures any formula") {
   CHECK(chosen.at("grad") == nlohmann::json{"total"});
   CHECK(chosen.at("wrt") == nlohmann::json{"point"});
   CHECK(chosen.at("input_bytes") == 8 * (8 + 3 + 1));
+
+  TensorFile given;
+  given.tensors["x"] = make_host_tensor(DType::f32, {4}, std::vector<double>{1, 2, 3, 4});
+  write_safetensors(shop.path("in.st"), given);
+  CHECK(bench({"--in", "in.st"}).err == "moxie: in.st: input point of density is missing; the file holds x\n");
+  given.tensors["point"] = make_host_tensor(DType::f32, {2}, std::vector<double>{1, 2});
+  write_safetensors(shop.path("in.st"), given);
+  CHECK(entry_of(bench({"--in", "in.st"})).at("dims") == nlohmann::json{{"S", 4}, {"R", 2}, {"K", 2}});
 
   const Outcome missing = bench({"--dim", "K=3"});
   CHECK(missing.code == 2);

@@ -21,7 +21,7 @@ namespace {
 struct BenchOptions {
   std::vector<std::string> names, dims, grad, wrt;
   DeviceChoice device;
-  std::string dtype, precision;
+  std::string input, dtype, precision;
   bool json = false;
 };
 
@@ -43,9 +43,9 @@ int threads_of(const BenchOptions& options) {
 
 /// In single and strict precision unless the options say otherwise.
 BenchSubject case_subject(const BenchCase& bench, const BenchOptions& options) {
-  if (!options.grad.empty() || !options.wrt.empty())
-    throw UsageError(
-        fmt::format("--grad and --wrt are options of formulas; the case {} has fixed gradients", bench.name));
+  if (!options.grad.empty() || !options.wrt.empty() || !options.input.empty())
+    throw UsageError(fmt::format(
+        "--grad, --wrt and --in are options of formulas; the case {} has gradients and inputs of its own", bench.name));
   BenchSubject subject{std::string(bench.name), {}, {}, bench.outputs, bench.wrt, {}, &bench};
   Program known;
   known.name = bench.name;
@@ -67,7 +67,8 @@ BenchSubject case_subject(const BenchCase& bench, const BenchOptions& options) {
 BenchSubject find_subject(const std::string& name, const BenchOptions& options) {
   if (const BenchCase* bench = find_bench_case(name)) return case_subject(*bench, options);
   if (is_file_name(name) || find_op(name))
-    return bench_formula({name, options.dims, options.dtype, options.precision}, options.grad, options.wrt);
+    return bench_formula({name, options.dims, options.dtype, options.precision}, options.input, options.grad,
+                         options.wrt);
   std::vector<std::string_view> names;
   for (const BenchCase& bench : bench_cases()) names.push_back(bench.name);
   throw UsageError(
@@ -230,6 +231,9 @@ Work add_bench(OptionParser& parser) {
           "--wrt", options->wrt,
           "of a formula, the inputs x1,x2 to differentiate with respect to; all differentiable ones if not given")
       .comma_separated();
+  parser.add_option(
+      "--in", options->input,
+      "the inputs of a formula by name, a safetensors file; made up within the declared domains if not given");
   parser
       .add_option("--dtype", options->dtype, "the default dtype of the formula: f32 or f64; f32 for cases if not given")
       .one_of({"f32", "f64"});

@@ -9,6 +9,7 @@
 #include "ops/catalogue.h"
 #include "tools/commands/check_sample.h"
 #include "tools/commands/command.h"
+#include "tools/commands/input_file.h"
 #include "tools/commands/sample_inputs.h"
 
 namespace moxie {
@@ -51,24 +52,32 @@ void add_gradient(BenchSubject& formula, bool asked) {
   }
 }
 
+/// Tensors that are not known are made up; where none is known, covariances are the second candidate.
+std::vector<TensorValues> candidate_inputs(const BenchSubject& formula, const InputTensors& known) {
+  const Program& forward = formula.programs.forward;
+  TensorValues inputs = sample_inputs(formula.programs.forward_backward.value_or(forward), formula.dims, 1);
+  for (const auto& [name, tensor] : known) inputs[name] = to_doubles(tensor);
+  if (!known.empty()) return {inputs};
+  TensorValues covariances = inputs;
+  if (make_covariances(forward, formula.dims, covariances).empty()) return {inputs};
+  return {inputs, covariances};
+}
+
 }  // namespace
 
-BenchSubject bench_formula(const ProgramChoice& choice, const std::vector<std::string>& grad,
+BenchSubject bench_formula(const ProgramChoice& choice, const std::string& file, const std::vector<std::string>& grad,
                            const std::vector<std::string>& wrt) {
   const Program program = load_program(choice);
+  const InputTensors known = file.empty() ? InputTensors{} : read_inputs(file, program);
+  const DimValues given = parse_dims(choice.dims, program);
   BenchSubject formula;
   formula.name = is_file_name(choice.source) ? std::filesystem::path(choice.source).stem().string() : choice.source;
-  formula.dims = all_dims(program, parse_dims(choice.dims, program));
+  formula.dims = file.empty() ? all_dims(program, given) : dims_of(program, known, given);
   formula.programs.forward = program;
   formula.outputs = chosen_outputs(program, grad);
   formula.wrt = chosen_inputs(program, choice.source, wrt);
   add_gradient(formula, !grad.empty() || !wrt.empty());
-  const Program& largest = formula.programs.forward_backward.value_or(program);
-  const TensorValues any = sample_inputs(largest, formula.dims, 1);
-  TensorValues covariances = any;
-  formula.programs.inputs = {any};
-  if (!make_covariances(program, formula.dims, covariances).empty())
-    formula.programs.inputs.push_back(std::move(covariances));
+  formula.programs.inputs = candidate_inputs(formula, known);
   return formula;
 }
 

@@ -11,7 +11,8 @@ namespace moxie {
 /// Differentiates `grad` (all outputs if it is empty or `all`) with respect to `wrt` (all differentiable inputs if it
 /// is empty). Throws UsageError for a dim without a value, and what load_program() and differentiate() throw; a formula
 /// that cannot be differentiated is an error only if `grad` or `wrt` asks for it.
-BenchSubject bench_formula(const ProgramChoice& choice, const std::vector<std::string>& grad,
+/// Inputs are made up unless a safetensors file has them.
+BenchSubject bench_formula(const ProgramChoice& choice, const std::string& file, const std::vector<std::string>& grad,
                            const std::vector<std::string>& wrt);
 
 }  // namespace moxie

@@ -1,18 +1,14 @@
 // moxie run: any Program on tensors from a file.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "runtime/cpu/plugin.h"
-#include "runtime/domain_check.h"
 #include "runtime/safetensors.h"
 #include "runtime/session.h"
-#include "runtime/switches.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
+#include "tools/commands/input_file.h"
 
 namespace moxie {
 namespace {
@@ -26,67 +22,6 @@ struct RunOptions {
   bool stats = false;
 };
 
-using Tensors = std::map<std::string, HostTensor>;
-
-std::string names_of(const Tensors& tensors) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : tensors) names.push_back(name);
-  return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
-}
-
-/// Throws DataError for a value that is not finite or that the input's declaration forbids.
-void check_values(InputDecl input, const HostTensor& tensor, const std::string& file) {
-  input.dtype = tensor.dtype;
-  if (checks_inputs()) {
-    const std::string problem = domain_violation(input, tensor.shape, tensor.data);
-    if (!problem.empty()) throw DataError(fmt::format("{}: {}", file, problem));
-  }
-  const std::vector<double> values = to_doubles(tensor);
-  const auto bad = std::ranges::find_if(values, [](double value) { return !std::isfinite(value); });
-  if (bad == values.end()) return;
-  const auto place = static_cast<std::size_t>(bad - values.begin());
-  throw DataError(fmt::format("{}: {}{} = {}, but a finite number is expected", file, input.name,
-                              element_text(place, tensor.shape), *bad));
-}
-
-std::string input_names(const Program& program) {
-  std::vector<std::string> names;
-  for (const InputDecl& input : program.inputs) names.push_back(input.name);
-  return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
-}
-
-/// The file's tensors, all of them inputs of the program or cotangents of its definitions.
-Tensors read_inputs(const RunOptions& options, const Program& program) {
-  Tensors tensors = read_safetensors(options.input).tensors;
-  for (const auto& [name, tensor] : tensors) {
-    const InputDecl* input = program.find_input(name);
-    const bool cotangent = name.starts_with("cot.") && program.find_definition(name.substr(4));
-    if (!input && !cotangent) {
-      throw DataError(fmt::format("{}: {} has no input '{}'; it reads {}", options.input, program.name, name,
-                                  input_names(program)));
-    }
-    check_values(input ? *input : InputDecl{name, tensor.dtype, {}}, tensor, options.input);
-  }
-  for (const InputDecl& input : program.inputs) {
-    if (tensors.contains(input.name)) continue;
-    throw DataError(fmt::format("{}: input {} of {} is missing; the file holds {}", options.input, input.name,
-                                program.name, names_of(tensors)));
-  }
-  return tensors;
-}
-
-DimValues dims_of(const Program& program, const Tensors& tensors, const DimValues& given) {
-  std::map<std::string, std::vector<std::int64_t>> shapes;
-  for (const InputDecl& input : program.inputs) shapes[input.name] = tensors.at(input.name).shape;
-  DimValues dims = dims_from_shapes(program, shapes, given);
-  for (const DimDecl& dim : program.dims) {
-    if (dim.dynamic || dims.at(dim.name) > 0) continue;
-    throw DataError(
-        fmt::format("{} = 0, but of the dims of {} only dynamic ones may be empty", dim.name, program.name));
-  }
-  return dims;
-}
-
 HostTensor ones(DType dtype, std::vector<std::int64_t> shape) {
   const std::vector<double> values(static_cast<std::size_t>(element_count(shape)), 1.0);
   return make_host_tensor(dtype, std::move(shape), values);
@@ -99,7 +34,7 @@ double milliseconds(std::chrono::steady_clock::time_point from) {
 int run(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const Program program = load_program(options.program);
-  const Tensors inputs = read_inputs(options, program);
+  const InputTensors inputs = read_inputs(options.input, program);
   const DimValues dims = dims_of(program, inputs, parse_dims(options.program.dims, program));
   const Program task = with_gradients(program, options.program.source, options.grad, options.wrt);
 

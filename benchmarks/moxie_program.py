@@ -1,0 +1,51 @@
+"""The program moxie on one thread: values of a text for given inputs, and times for the same inputs."""
+import json
+import os
+import subprocess
+import tempfile
+
+# They choose slower matrix products than the processor has.
+MISLEADING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
+
+class Moxie:
+    def __init__(self, program, hidden=MISLEADING):
+        self.program = program
+        self.environment = {name: value for name, value in os.environ.items() if name not in hidden}
+        self.folder = tempfile.TemporaryDirectory()
+
+    def run(self, *arguments):
+        command = [self.program, *map(str, arguments), "--threads", "1"]
+        try:
+            done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=600)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"moxie {arguments[0]} takes more than ten minutes") from None
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip().replace("\n", " "))
+        return done.stdout
+
+    def options(self, text, grad, wrt):
+        return [*text.dim_option(), "--grad", grad or ",".join(text.outputs), *(["--wrt", wrt] if wrt else [])]
+
+    def values(self, text, tensors, grad="", wrt="", device="cpu"):
+        """Outputs and gradients for these inputs and cotangents, which seconds() takes, too."""
+        from safetensors.numpy import load_file, save_file
+
+        self.inputs, results = f"{self.folder.name}/in.safetensors", f"{self.folder.name}/out.safetensors"
+        save_file(tensors, self.inputs)
+        self.run("run", text.path, "--in", self.inputs, "--out", results, "--device", device, *self.options(text, grad, wrt))
+        return load_file(results)
+
+    def seconds(self, text, grad="", wrt=""):
+        """Medians of processor time, forward and with gradients."""
+        [figures] = json.loads(self.run("bench", text.path, "--in", self.inputs, "--json", *self.options(text, grad, wrt)))
+        return figures["forward_cpu_s"], figures["forward_backward_cpu_s"]
+
+
+def distance(found, expected, scale=0):
+    """The largest difference, relative to the largest element or to `scale` if that is larger."""
+    import numpy
+
+    found, expected = numpy.asarray(found, numpy.float64), numpy.asarray(expected, numpy.float64)
+    difference = numpy.abs(found.reshape(expected.shape) - expected).max(initial=0)
+    return numpy.inf if numpy.isnan(difference) else difference / max(numpy.abs(expected).max(initial=0), scale, 1e-30)

@@ -1,0 +1,78 @@
+#include "tools/commands/input_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/support/error.h"
+#include "runtime/domain_check.h"
+#include "runtime/plan.h"
+#include "runtime/safetensors.h"
+#include "runtime/switches.h"
+
+namespace moxie {
+namespace {
+
+std::string names_of(const InputTensors& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors) names.push_back(name);
+  return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// Throws DataError for a value that is not finite or that the input's declaration forbids.
+void check_values(InputDecl input, const HostTensor& tensor, const std::string& file) {
+  input.dtype = tensor.dtype;
+  if (checks_inputs()) {
+    const std::string problem = domain_violation(input, tensor.shape, tensor.data);
+    if (!problem.empty()) throw DataError(fmt::format("{}: {}", file, problem));
+  }
+  const std::vector<double> values = to_doubles(tensor);
+  const auto bad = std::ranges::find_if(values, [](double value) { return !std::isfinite(value); });
+  if (bad == values.end()) return;
+  const auto place = static_cast<std::size_t>(bad - values.begin());
+  throw DataError(fmt::format("{}: {}{} = {}, but a finite number is expected", file, input.name,
+                              element_text(place, tensor.shape), *bad));
+}
+
+std::string input_names(const Program& program) {
+  std::vector<std::string> names;
+  for (const InputDecl& input : program.inputs) names.push_back(input.name);
+  return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+InputTensors read_inputs(const std::string& file, const Program& program) {
+  InputTensors tensors = read_safetensors(file).tensors;
+  for (const auto& [name, tensor] : tensors) {
+    const InputDecl* input = program.find_input(name);
+    const bool cotangent = name.starts_with("cot.") && program.find_definition(name.substr(4));
+    if (!input && !cotangent) {
+      throw DataError(
+          fmt::format("{}: {} has no input '{}'; it reads {}", file, program.name, name, input_names(program)));
+    }
+    check_values(input ? *input : InputDecl{name, tensor.dtype, {}}, tensor, file);
+  }
+  for (const InputDecl& input : program.inputs) {
+    if (tensors.contains(input.name)) continue;
+    throw DataError(fmt::format("{}: input {} of {} is missing; the file holds {}", file, input.name, program.name,
+                                names_of(tensors)));
+  }
+  return tensors;
+}
+
+DimValues dims_of(const Program& program, const InputTensors& tensors, const DimValues& given) {
+  std::map<std::string, std::vector<std::int64_t>> shapes;
+  for (const InputDecl& input : program.inputs) shapes[input.name] = tensors.at(input.name).shape;
+  DimValues dims = dims_from_shapes(program, shapes, given);
+  for (const DimDecl& dim : program.dims) {
+    if (dim.dynamic || dims.at(dim.name) > 0) continue;
+    throw DataError(
+        fmt::format("{} = 0, but of the dims of {} only dynamic ones may be empty", dim.name, program.name));
+  }
+  return dims;
+}
+
+}  // namespace moxie
