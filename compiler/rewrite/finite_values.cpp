@@ -48,6 +48,11 @@ bool FiniteValues::holds(const Expr& expr) {
   return result;
 }
 
+bool FiniteValues::shows_domain_of(const Definition& definition) {
+  return definition.domain == ValueDomain::Any ||
+         (holds(definition.body) && says_all_of(sign_of(definition.body), definition.domain));
+}
+
 bool FiniteValues::compute(const Expr& expr) {
   switch (expr->kind) {
     case NodeKind::Constant:

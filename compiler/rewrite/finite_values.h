@@ -19,6 +19,8 @@ class FiniteValues {
 
   bool holds(const Expr& expr);
   Sign sign_of(const Expr& expr) { return signs_.of(expr); }
+  /// Whether the formula of a definition shows what proofs take from its declared domain: finite values, of this sign.
+  bool shows_domain_of(const Definition& definition);
 
  private:
   bool compute(const Expr& expr);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/finite_values.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 
@@ -122,11 +123,26 @@ std::map<std::string, Reads> reads_of(const Expr& body) {
   return reads;
 }
 
+/// Definitions whose declared domains say more than their formulas show, such as that max(x, 0) is a finite number.
+/// Strict precision proves with them while bodies read them, and no longer once the formula stands in their place. Only
+/// those that are cheap: the other inlining takes them in wherever they are read then.
+std::set<std::string> unproved_promises(const Program& program) {
+  std::set<std::string> names;
+  if (program.precision == Precision::Fast) return names;
+  FiniteValues known(program);
+  for (const Definition& definition : program.definitions) {
+    if (cost(definition.body) <= kTrivialCost && !known.shows_domain_of(definition)) names.insert(definition.name);
+  }
+  return names;
+}
+
 class Inliner {
  public:
-  explicit Inliner(const Program& program)
+  /// Definitions in `kept` are not inlined.
+  Inliner(const Program& program, std::set<std::string> kept)
       : room_(std::max(kRoomFactor * largest_tensor(program), largest_kept(program))),
-        converted_(read_converted(program)) {}
+        converted_(read_converted(program)),
+        kept_(std::move(kept)) {}
 
   /// What one use does not take in is in memory, and so read by all: until that is found out, again from the start.
   Program run(const Program& program) {
@@ -148,7 +164,7 @@ class Inliner {
       added_length_ = 0;
       const auto inline_access = [this](const Expr& expr, const Scope& scope) { return replaced(expr, scope); };
       definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), inline_access);
-      if (is_element_wise(definition.body) && !is_carried(program, definition))
+      if (is_element_wise(definition.body) && !is_carried(program, definition) && !kept_.contains(definition.name))
         candidates_.emplace(definition.name, definition);
     }
     return program;
@@ -210,6 +226,7 @@ class Inliner {
 
   double room_;
   std::set<std::string> converted_;  // in memory anyway, if they have no long axis
+  const std::set<std::string> kept_;
   std::set<std::string> stored_, refused_;
   const Definition* consumer_ = nullptr;
   std::map<std::string, Reads> reads_;      // by the consumer
@@ -220,7 +237,11 @@ class Inliner {
 
 }  // namespace
 
-Program inline_definitions(const Program& program) { return drop_unused(Inliner(program).run(program)); }
+Program inline_proved(const Program& program) {
+  return drop_unused(Inliner(program, unproved_promises(program)).run(program));
+}
+
+Program inline_definitions(const Program& program) { return drop_unused(Inliner(program, {}).run(program)); }
 
 Program drop_unused(const Program& program) {
   std::set<std::string> needed;

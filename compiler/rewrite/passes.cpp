@@ -48,7 +48,10 @@ std::span<const Pass> passes() {
       Pass{"lift-linear-algebra", "every linear algebra node becomes a definition of its own", lift_linear_algebra},
       Pass{"expand-logsumexp", "log-sum-exp is shifted by the maximum", expand_logsumexp},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
-      Pass{"inline", "element-wise definitions go into the bodies that use them", inline_definitions},
+      Pass{"inline-proved",
+           "element-wise definitions go into the bodies that use them, but for those with a promise that only their "
+           "declaration shows",
+           inline_proved},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"split-exponentials", "factors that do not change in a long loop leave the exponential", split_exponentials},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},

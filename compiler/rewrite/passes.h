@@ -28,6 +28,7 @@ Program unroll_scans(const Program& program);         // short recurrences of si
 Program lift_linear_algebra(const Program& program);  // every linear algebra node becomes a definition of its own
 Program expand_logsumexp(const Program& program);     // shifted by the maximum
 Program normalise_bodies(const Program& program);     // sums of products in normal form, sums over products factored
+Program inline_proved(const Program& program);        // as inline_definitions, but what is declared and not shown stays
 Program inline_definitions(const Program& program);   // element-wise definitions go into the bodies that use them
 Program split_exponentials(const Program& program);  // exp(a+b) -> exp(a)*exp(b) where b does not change in a long loop
 Program fold_double_sums(

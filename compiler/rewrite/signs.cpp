@@ -62,6 +62,11 @@ Sign declared_sign(const ValueDomain& declared) {
 bool is_non_negative(Sign sign) { return sign == Sign::NonNegative || sign == Sign::Positive || sign == Sign::Zero; }
 bool is_non_positive(Sign sign) { return sign == Sign::NonPositive || sign == Sign::Negative || sign == Sign::Zero; }
 
+bool says_all_of(Sign sign, const ValueDomain& declared) {
+  const Sign wanted = declared_sign(declared);
+  return wanted == Sign::Unknown || sign == wanted || (wanted == Sign::NonNegative && is_non_negative(sign));
+}
+
 Sign sign_of(const Expr& expr, const Program& program) { return Signs(program).of(expr); }
 
 Sign Signs::of(const Expr& expr) {

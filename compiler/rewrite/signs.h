@@ -35,5 +35,7 @@ class Signs {
 Sign sign_of(const Expr& expr, const Program& program);
 bool is_non_negative(Sign sign);
 bool is_non_positive(Sign sign);
+/// Whether a sign says all that the declared domain says of the sign.
+bool says_all_of(Sign sign, const ValueDomain& declared);
 
 }  // namespace moxie

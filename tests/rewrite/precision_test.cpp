@@ -172,6 +172,18 @@ TEST_CASE("a proof follows domains through functions") {
   CHECK(reduced("x[n]/x[n]") != "1");
 }
 
+TEST_CASE("what a definition promises holds for its readers, also once its formula stands in them") {
+  const auto reduced = [](const std::string& domain) {
+    return optimised("input x[N]\nlet v[n]" + domain + " = max(x[n], 0)\nlet p[n] = 1 + v[n]\nlet a[n] = 2*p[n]",
+                     "a[n]/p[n]", Precision::Strict);
+  };
+  CHECK(reduced(" >= 0") == "2");
+  CHECK(reduced("") != "2");
+  // A formula that shows what it promises is inlined as it is.
+  CHECK(optimised("input x[N] >= 0\nlet v[n] >= 0 = 2*x[n]", "v[n] + 1", Precision::Strict) == "2*x[n] + 1");
+  CHECK(optimised("input x[N]\nlet v[n] >= 0 = max(x[n], 0)", "v[n] + 1", Precision::Strict) == "max(x[n], 0) + 1");
+}
+
 TEST_CASE("a sum is split where no more digits can cancel than before") {
   const auto split = [](const std::string& declarations, const std::string& body) {
     const std::string text = optimised(declarations, body, Precision::Strict);
