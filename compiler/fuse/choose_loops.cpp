@@ -6,6 +6,7 @@
 #include "compiler/fuse/fuse.h"
 #include "compiler/fuse/matrix_product.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {

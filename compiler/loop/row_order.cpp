@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {

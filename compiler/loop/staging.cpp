@@ -5,6 +5,7 @@
 
 #include "compiler/ir/functions.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/cost.h"
 
 namespace moxie {
 namespace {

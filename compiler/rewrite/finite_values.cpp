@@ -6,6 +6,7 @@
 
 #include "compiler/ir/functions.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/scope.h"
 
 namespace moxie {
 namespace {
@@ -27,11 +28,6 @@ constexpr std::array<std::string_view, 2> kOfNonNegative = {"sqrt", "log1p"};
 constexpr std::array<std::string_view, 3> kExponentials = {"exp", "exp2", "expm1"};
 
 bool is_never_zero(Sign sign) { return sign == Sign::Positive || sign == Sign::Negative; }
-
-bool has_iterations(const Range& range) {
-  const auto extent = range.as_extent();
-  return extent && extent->is_constant() && extent->constant() > 0;
-}
 
 /// x^n is finite for the signs of x that a constant n allows.
 bool admits_base(double exponent, Sign base) {

@@ -3,6 +3,7 @@
 
 #include "compiler/ir/functions.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"

@@ -4,7 +4,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/finite_values.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
