@@ -288,17 +288,6 @@ CacheUsage KernelCache::usage() const {
   return {static_cast<std::int64_t>(files.size()), total_size(files), none ? 0 : rebuilt};
 }
 
-std::int64_t KernelCache::clear() {
-  std::int64_t removed = 0;
-  if (!directory_.empty()) {
-    for (const StoredFile& file : list_entries(directory_)) removed += remove_entry(directory_, file.place) ? 1 : 0;
-  }
-  const std::scoped_lock lock(mutex_);
-  in_memory_.clear();
-  bytes_.reset();
-  return removed;
-}
-
 fs::path default_cache_dir() {
   if (const std::string chosen = switch_value("MOXIE_CACHE_DIR"); !chosen.empty())
     return chosen == "0" ? fs::path() : fs::path(chosen);

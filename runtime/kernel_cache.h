@@ -58,8 +58,6 @@ class KernelCache {
 
   CacheStats stats() const;
   CacheUsage usage() const;
-  /// Deletes every entry; gives their number.
-  std::int64_t clear();
   /// Where the entry of `key` lies, whether or not it exists.
   std::filesystem::path path_of(std::string_view key) const;
   const std::filesystem::path& directory() const { return directory_; }
