@@ -1,16 +1,13 @@
 #include "compiler/diff/guards.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 
+#include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
 
 namespace moxie {
 namespace {
-
-/// Integers up to here are exact as doubles.
-constexpr double kExactIntegers = 9007199254740992.0;
 
 std::optional<Affine> affine_sum(const std::vector<Expr>& args) {
   Affine sum;
@@ -99,8 +96,8 @@ Expr is_nonnegative(const Affine& row) {
 std::optional<Affine> as_affine(const Expr& expr) {
   if (expr->kind == NodeKind::IndexValue) return expr->affine;
   if (expr->kind == NodeKind::Constant) {
-    const bool whole = std::nearbyint(expr->value) == expr->value && std::abs(expr->value) <= kExactIntegers;
-    return whole ? std::optional(Affine(static_cast<std::int64_t>(expr->value))) : std::nullopt;
+    const auto integer = exact_integer(expr->value);
+    return integer ? std::optional(Affine(*integer)) : std::nullopt;
   }
   if (expr->kind != NodeKind::Call) return std::nullopt;
   const std::string_view name = expr->function->name;

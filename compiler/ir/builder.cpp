@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ranges>
 #include <unordered_set>
 
+#include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/names.h"
 #include "compiler/ir/scans.h"
@@ -19,12 +19,6 @@ std::vector<Affine> to_affine(const std::vector<Expr>& exprs) {
   std::vector<Affine> result;
   for (const Expr& expr : exprs) result.push_back(to_affine(expr));
   return result;
-}
-
-bool is_integer(const Expr& expr) {
-  constexpr double kExactlyRepresented = 9007199254740992;  // 2^53
-  return expr->kind == NodeKind::Constant && std::trunc(expr->value) == expr->value &&
-         std::abs(expr->value) <= kExactlyRepresented;
 }
 
 std::optional<Affine> affine_of(const Expr& expr);
@@ -51,8 +45,9 @@ std::optional<Affine> affine_call(const Node& node) {
 
 std::optional<Affine> affine_of(const Expr& expr) {
   if (expr->kind == NodeKind::IndexValue) return expr->affine;
-  if (is_integer(expr)) return Affine(static_cast<std::int64_t>(expr->value));
   if (expr->kind == NodeKind::Call) return affine_call(*expr);
+  const auto integer = expr->kind == NodeKind::Constant ? exact_integer(expr->value) : std::nullopt;
+  if (integer) return Affine(*integer);
   return std::nullopt;
 }
 

@@ -7,14 +7,11 @@
 #include <charconv>
 #include <limits>
 
+#include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
 
 namespace moxie {
 namespace {
-
-// Integers up to here are exact in double. Larger ones are numbers like others, so that sums with indices cannot
-// overflow.
-constexpr std::int64_t kLargestExactInteger = std::int64_t{1} << 53;
 
 constexpr std::array<std::string_view, 6> kComparisonSymbols = {"<", "<=", ">", ">=", "==", "!="};
 
@@ -189,7 +186,7 @@ Operand ExprParser::primary() {
     const Token token = tokens_.next();
     Operand number{constant(*value), std::nullopt};
     const auto integer = token.kind == TokenKind::Integer ? integer_value(token) : std::nullopt;
-    if (integer && *integer <= kLargestExactInteger) number.affine = *integer;
+    if (integer && *integer <= kMaxExactInteger) number.affine = *integer;
     return number;
   }
   if (tokens_.at_name()) return named();

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
 
+#include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
 
 namespace moxie {
@@ -147,11 +147,10 @@ Proof prove(const std::vector<Affine>& system, const Affine& goal) {
 // ---- Conditions ----
 
 std::optional<Affine> affine_value(const Expr& expr) {
-  constexpr double kExact = 9007199254740992.0;  // 2^53: integers up to here are exact in double
   if (expr->kind == NodeKind::IndexValue) return expr->affine;
   if (expr->kind != NodeKind::Constant) return std::nullopt;
-  const bool integer = std::trunc(expr->value) == expr->value && std::fabs(expr->value) <= kExact;
-  return integer ? std::optional(Affine(static_cast<std::int64_t>(expr->value))) : std::nullopt;
+  const auto integer = exact_integer(expr->value);
+  return integer ? std::optional(Affine(*integer)) : std::nullopt;
 }
 
 struct Comparison {
