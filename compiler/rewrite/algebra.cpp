@@ -34,7 +34,7 @@ bool Algebra::is_finite_product(const Product& product) const {
   });
 }
 
-/// Finite or NaN. x*(r - 1) is then x*r - x: with an infinite x that would be NaN for all r.
+/// x*(r - 1) is then x*r - x, and 3*x - x is 2*x: with an infinite x the longer forms would be NaN.
 bool Algebra::is_never_infinite(const Product& product) const {
   if (is_finite_product(product)) return true;
   return std::ranges::all_of(product.factors, [this](const Factor& factor) {
@@ -43,6 +43,8 @@ bool Algebra::is_never_infinite(const Product& product) const {
     return factor.power > 0 ? lies_between || is_finite(factor.base) : is_finite_and_not_zero(factor.base);
   });
 }
+
+bool Algebra::is_never_infinite(const Expr& expr) const { return is_never_infinite(product_of(expr)); }
 
 bool Algebra::is_non_negative(const Expr& expr) const {
   return has_all_laws() || moxie::is_non_negative(finite_->sign_of(expr));

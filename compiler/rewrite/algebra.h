@@ -86,7 +86,9 @@ class Algebra {
   void add_terms(std::vector<Term>& terms, const Expr& expr, double coefficient, Parentheses opened) const;
   bool may_distribute(double factor, const Expr& sum) const;
   bool is_finite_product(const Product& product) const;
+  /// Finite or NaN.
   bool is_never_infinite(const Product& product) const;
+  bool is_never_infinite(const Expr& expr) const;
   Expr plain_sum(Symbol index, const Range& range, const Expr& body, const Surroundings* around) const;
   std::pair<Product, Product> split_by_index(const Product& product, Symbol index, const Range& range,
                                              const Surroundings* around) const;

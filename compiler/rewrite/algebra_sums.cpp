@@ -84,7 +84,8 @@ std::vector<Term> Algebra::terms_of(const Expr& expr) const {
   return has_opposites(terms) ? terms_with(Parentheses::OfIndices) : terms;
 }
 
-/// x - x is 0 only if x is finite; else terms that are taken away stay apart from those that are added.
+/// 3*x - x is 2*x unless x is infinite: then terms that are taken away stay apart from those that are added. x - x is 0
+/// only if x is finite; a NaN stays in 0*x.
 Expr Algebra::make_sum(std::vector<Term> terms) const {
   const auto is_taken_away = [](const Term& term) { return term.coefficient < 0; };
   std::ranges::sort(terms, [&](const Term& a, const Term& b) {
@@ -93,7 +94,7 @@ Expr Algebra::make_sum(std::vector<Term> terms) const {
   std::vector<Term> joined;
   for (const Term& term : terms) {
     const bool joins = !joined.empty() && joined.back().product == term.product &&
-                       (is_taken_away(joined.back()) == is_taken_away(term) || is_finite(term.product));
+                       (is_taken_away(joined.back()) == is_taken_away(term) || is_never_infinite(term.product));
     if (joins)
       joined.back().coefficient += term.coefficient;
     else

@@ -172,6 +172,15 @@ TEST_CASE("a proof follows domains through functions") {
   CHECK(reduced("x[n]/x[n]") != "1");
 }
 
+TEST_CASE("like terms of opposite signs join where minima and maxima exclude infinities, and keep NaN") {
+  const auto reduced = [](const std::string& body) { return optimised("input x[N]", body, Precision::Strict); };
+  const std::string clamped = "max(min(x[n], 1), -1)";
+  CHECK(reduced("3*" + clamped + " - " + clamped) == "2*" + clamped);
+  CHECK(reduced("0*" + clamped + " - 6*" + clamped) == "-6*" + clamped);
+  CHECK(reduced(clamped + " - " + clamped) != "0");
+  CHECK(reduced("0*max(x[n], 1) - 6*max(x[n], 1)") != "-6*max(x[n], 1)");
+}
+
 TEST_CASE("what a definition promises holds for its readers, also once its formula stands in them") {
   const auto reduced = [](const std::string& domain) {
     return optimised("input x[N]\nlet v[n]" + domain + " = max(x[n], 0)\nlet p[n] = 1 + v[n]\nlet a[n] = 2*p[n]",
