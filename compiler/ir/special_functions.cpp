@@ -57,7 +57,10 @@ double digamma(double x) {
     return part == 0 ? kNaN : digamma(1 - x) - std::numbers::pi / std::tan(std::numbers::pi * part);
   }
   double shift = 0;
-  for (; x < kAsymptotic; ++x) shift -= 1 / x;
+  while (x < kAsymptotic) {  // psi(x) = psi(x + 1) - 1/x
+    shift -= 1 / x;
+    x += 1;
+  }
   const double y = 1 / (x * x);
   const double tail =
       y * (1. / 12 - y * (1. / 120 - y * (1. / 252 - y * (1. / 240 - y * (1. / 132 - y * (691. / 32760 - y / 12))))));
@@ -70,7 +73,10 @@ double trigamma(double x) {
     return inverse_sine * inverse_sine - trigamma(1 - x);
   }
   double shift = 0;
-  for (; x < kAsymptotic; ++x) shift += 1 / (x * x);
+  while (x < kAsymptotic) {  // psi'(x) = psi'(x + 1) + 1/x^2
+    shift += 1 / (x * x);
+    x += 1;
+  }
   const double y = 1 / (x * x);
   const double tail =
       y * (1. / 6 - y * (1. / 30 - y * (1. / 42 - y * (1. / 30 - y * (5. / 66 - y * (691. / 2730 - y * 7 / 6))))));
