@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 """Times moxie beside C++ written by hand, one thread, single precision: the formulas NAME.mox of this folder with NAME.cpp.
 
-    python benchmarks/hand/compare.py [--moxie build/bin/moxie] [--rows NAME ..] [--rounds 3] [--compiler g++] [--json FILE]
+    python benchmarks/hand/compare.py [--moxie build/bin/moxie] [--rows NAME ..] [--rounds 3] [--compilers g++ ..] [--json FILE]
 
 The values and gradients by hand are compared with moxie's interpreter at small extents, and with its kernels at those that are timed. In every
-round both take a median of processor time, one after the other; the table has the smallest of the rounds. It comes as Markdown, in
-milliseconds, forward / forward + backward.
+round all take a median of processor time, one after the other; the table has the smallest of the rounds, by hand of all compilers. It comes as
+Markdown, in milliseconds, forward / forward + backward.
 """
 import argparse
 import ctypes
 import json
 import math
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -61,7 +62,7 @@ class ByHand:
     """A formula's library, with memory for one set of inputs."""
 
     def __init__(self, row, compiler, folder):
-        library = pathlib.Path(folder) / f"{row.formula}.so"
+        library = pathlib.Path(folder) / f"{row.formula}-{pathlib.Path(compiler).name}.so"
         subprocess.run([compiler, *FLAGS, HERE / f"{row.formula}.cpp", HERE / "timer.cpp", "-o", library], check=True)
         self.library = ctypes.CDLL(str(library))
         self.library.median_seconds.restype = ctypes.c_double
@@ -103,14 +104,19 @@ def check(row, text, hand, moxie, device):
                 raise RuntimeError(f"{name} by hand and on {device} differ by {apart:.2g} of the largest element at {text.dims}")
 
 
+def smallest(pairs):
+    return tuple(min(pair[k] for pair in pairs) for k in range(2))
+
+
 def measure(row, options, moxie, folder):
     """Seconds by hand and of moxie, forward and with gradients."""
-    hand = ByHand(row, options.compiler, folder)
-    check(row, Text(row.formula, [HERE], row.small), hand, moxie, "interp")
+    by_hand = [ByHand(row, compiler, folder) for compiler in options.compilers]
     text = Text(row.formula, [HERE], options.dims or row.dims)
-    check(row, text, hand, moxie, "cpu")
-    rounds = [(hand.seconds(), moxie.seconds(text, wrt=row.wrt)) for _ in range(options.rounds)]
-    return [tuple(min(taken[who][k] for taken in rounds) for k in range(2)) for who in range(2)]
+    for hand in by_hand:
+        check(row, Text(row.formula, [HERE], row.small), hand, moxie, "interp")
+        check(row, text, hand, moxie, "cpu")
+    rounds = [([hand.seconds() for hand in by_hand], moxie.seconds(text, wrt=row.wrt)) for _ in range(options.rounds)]
+    return [smallest([pair for hands, _ in rounds for pair in hands]), smallest([pair for _, pair in rounds])]
 
 
 def milliseconds(pair):
@@ -123,7 +129,8 @@ def main():
     parser.add_argument("--rows", nargs="+", default=[], help="the formulas to measure, all if not given")
     parser.add_argument("--dims", default="", help='other extents for them, such as "N=1000"')
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--compiler", default="g++")
+    found = [compiler for compiler in ("g++", "clang++-19", "clang++") if shutil.which(compiler)][:2]
+    parser.add_argument("--compilers", nargs="+", default=found, help="the first two of g++, clang++-19 and clang++ if not given")
     parser.add_argument("--json", type=pathlib.Path, help="where the seconds go, too")
     options = parser.parse_args()
     moxie, records = Moxie(options.moxie), []

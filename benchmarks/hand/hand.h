@@ -23,10 +23,13 @@ inline constexpr int kLanes = 16;
 inline constexpr int kLanes = 8;
 #endif
 using Vec = float __attribute__((vector_size(4 * kLanes)));
-using Unaligned = float __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 
-inline Vec load(const float* p) { return *reinterpret_cast<const Unaligned*>(p); }
-inline void store(float* p, Vec v) { *reinterpret_cast<Unaligned*>(p) = v; }
+inline Vec load(const float* p) {
+  Vec v;
+  std::memcpy(&v, p, sizeof(v));
+  return v;
+}
+inline void store(float* p, Vec v) { std::memcpy(p, &v, sizeof(v)); }
 inline Vec all(float x) { return Vec{} + x; }
 inline float sum(Vec v) {
 #ifdef __AVX512F__
