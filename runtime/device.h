@@ -39,6 +39,8 @@ class Device {
   virtual void wait() {}
   /// What its kernel cache has done so far; nothing where there is no cache.
   virtual CacheStats cache_stats() const { return {}; }
+  /// The processor whose cost decides about schedules; none where fusion alone arranges the loops, as for GPUs.
+  virtual const Machine* machine() const { return nullptr; }
   /// The GPU that its kernels run on, or seem to run on.
   virtual std::optional<GpuModel> gpu() const { return std::nullopt; }
   /// Kernels that came from files of MOXIE_KERNEL_OVERRIDE so far.

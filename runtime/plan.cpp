@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -72,23 +73,58 @@ Program with_declared_outputs(Program program) {
 
 }  // namespace
 
-Plan make_plan(const Program& program, const Checks& checks, Products products) {
+namespace {
+
+/// A value for every dim, those that are known as they are.
+DimValues typical_extents(const Program& program, DimValues known) {
+  for (const DimDecl& dim : program.dims)
+    known.emplace(dim.name, dim.value.value_or(static_cast<std::int64_t>(kAssumedExtent)));
+  return known;
+}
+
+std::vector<PlanStep> lower_all(const FusedProgram& fused) {
+  std::vector<PlanStep> steps;
+  for (const Step& step : fused.steps) {
+    if (const auto* kernel = std::get_if<Kernel>(&step))
+      steps.emplace_back(lower(fused, *kernel));
+    else if (const auto* scan = std::get_if<ScanLoop>(&step))
+      steps.emplace_back(lower(fused, *scan));
+    else
+      steps.emplace_back(std::get<MatrixProduct>(step));
+  }
+  return steps;
+}
+
+}  // namespace
+
+Plan make_plan(const Program& program, const Checks& checks, const PlanTarget& target) {
   verify(program);
-  Plan plan{program, fuse(optimise(checks.negvar ? with_declared_outputs(program) : program), products), {}};
+  const Program optimised = optimise(checks.negvar ? with_declared_outputs(program) : program);
+  Plan plan{program, {}, {}};
+  if (target.machine) {
+    ScheduledProgram scheduled =
+        schedule(optimised, target.products, typical_extents(program, target.extents), *target.machine);
+    plan = {program, std::move(scheduled.fused), std::move(scheduled.steps), std::move(scheduled.choices)};
+  } else {
+    plan.fused = fuse(optimised, target.products);
+    plan.steps = lower_all(plan.fused);
+  }
   for (Definition& definition : plan.fused.program.definitions) {  // the caller reads those of the program as given
     const Definition* given = program.find_definition(definition.name);
     definition.output = given && given->output;
   }
-  for (const Step& step : plan.fused.steps) {
-    if (const auto* kernel = std::get_if<Kernel>(&step))
-      plan.steps.emplace_back(lower(plan.fused, *kernel));
-    else if (const auto* scan = std::get_if<ScanLoop>(&step))
-      plan.steps.emplace_back(lower(plan.fused, *scan));
-    else
-      plan.steps.emplace_back(std::get<MatrixProduct>(step));
-  }
   if (checks.any()) plan.steps = StepChecker(plan.fused, checks).run(plan.steps);
   return plan;
+}
+
+DimValues extent_classes(const DimValues& dims) {
+  DimValues classes;
+  for (const auto& [name, value] : dims) {
+    std::int64_t nearest = 1;
+    while (nearest * 2 < value) nearest *= 4;
+    classes[name] = nearest;
+  }
+  return classes;
 }
 
 namespace {

@@ -9,11 +9,12 @@
 #include "compiler/fuse/fuse.h"
 #include "compiler/loop/instrument.h"
 #include "compiler/loop/lower.h"
+#include "compiler/schedule/choose.h"
 #include "compiler/schedule/pieces.h"
 
 namespace moxie {
 
-using PlanStep = std::variant<LoweredKernel, MatrixProduct, LoweredScan>;
+using PlanStep = LoweredStep;
 /// Those of a scan, or the step itself.
 std::vector<const LoweredKernel*> kernels_of(const PlanStep& step);
 std::vector<const MatrixProduct*> products_of(const PlanStep& step);
@@ -24,10 +25,23 @@ struct Plan {
   Program program;  // as given: its inputs and outputs are the plan's
   FusedProgram fused;
   std::vector<PlanStep> steps;
+  std::vector<ScheduleChoice> choices = {};  // empty where fusion alone arranges the loops
 };
 
-/// Optimises, fuses and lowers a specialised Program. Its kernels check what they compute as far as that is wanted.
-Plan make_plan(const Program& program, const Checks& checks = {}, Products products = Products::library);
+/// What a Plan is made for.
+struct PlanTarget {
+  Products products = Products::library;
+  /// The processor whose cost decides about schedules; none: fusion alone arranges the loops, as GPUs want them.
+  const Machine* machine = nullptr;
+  /// Typical values of dynamic dims; kAssumedExtent where there is none.
+  DimValues extents = {};
+};
+
+/// Optimises, fuses, schedules and lowers a specialised Program. Its kernels check what they compute as far as that is
+/// wanted.
+Plan make_plan(const Program& program, const Checks& checks = {}, const PlanTarget& target = {});
+/// Extents in classes that share a Plan: the nearest powers of four.
+DimValues extent_classes(const DimValues& dims);
 std::string print(const Plan& plan);
 
 /// How the work of one kernel is split for given extents. It depends on shapes only, never on the number of threads, so

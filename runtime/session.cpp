@@ -25,7 +25,9 @@ struct SessionTensor {
 }  // namespace
 
 struct Session::State {
-  std::shared_ptr<const Plan> plan;
+  std::shared_ptr<const Plan> plan;                        // the one that ran last
+  std::map<DimValues, std::shared_ptr<const Plan>> plans;  // by classes of extents, where the device has schedules
+  Checks checks;
   std::optional<Program> right_for_some;  // as written, where accesses are inside their tensors for some dims only
   DimValues given;
   std::shared_ptr<Device> device;
@@ -64,10 +66,22 @@ struct Session::State {
     auto& executable = executables[dims];
     if (!executable) {
       if (right_for_some) verify_for(*right_for_some, dims);
-      executable = device->prepare(plan, dims);
+      executable = device->prepare(plan_for(dims), dims);
     }
     current = executable.get();
     shapes_changed = false;
+  }
+
+  /// The plan for extents of this class: extents that are close to each other share their code.
+  const std::shared_ptr<const Plan>& plan_for(const DimValues& dims) {
+    if (!device->machine()) return plan;
+    const DimValues classes = extent_classes(dims);
+    auto& scheduled = plans[classes];
+    if (!scheduled)
+      scheduled = std::make_shared<const Plan>(
+          make_plan(plan->program, checks, {.machine = device->machine(), .extents = classes}));
+    plan = scheduled;
+    return scheduled;
   }
 
   SessionTensor& find(const std::string& name) {
@@ -129,7 +143,8 @@ bool has_checks(const Plan& plan) {
 Session::Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device)
     : state_(std::make_unique<State>()) {
   Program specialised = specialise(program, dims);
-  state_->plan = std::make_shared<const Plan>(make_plan(specialised, chosen_checks()));
+  state_->checks = chosen_checks();
+  state_->plan = std::make_shared<const Plan>(make_plan(specialised, state_->checks));
   if (!is_right_for_all_dims(specialised)) state_->right_for_some = std::move(specialised);
   state_->given = dims;
   state_->device = std::move(device);

@@ -31,12 +31,6 @@ Stride stride_in(const Expr& access, Symbol index) {
   return stride;
 }
 
-/// Shared loops run from 0 to an end that no other index moves.
-bool has_fixed_extent(const Range& range) {
-  const auto extent = range.as_extent();
-  return extent && std::ranges::all_of(extent->terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
-}
-
 /// Votes of consumers: the cost of reading a tensor when an axis other than this one is the fastest.
 using Votes = std::map<std::string, std::map<std::size_t, double>>;
 

@@ -242,10 +242,10 @@ std::vector<Part*> parts_of(AnyStep& step) {
 
 class Fuser {
  public:
-  Fuser(const Program& program, ProductTensors products)
+  Fuser(const Program& program, ProductTensors products, Layouts layouts)
       : products_(std::move(products)),
         choices_(choose_loops(program, products_)),
-        fused_{transpose_gathers(program, products_, choices_), {}, {}},
+        fused_{layouts == Layouts::chosen ? transpose_gathers(program, products_, choices_) : program, {}, {}},
         algebra_(fused_.program) {}
 
   FusedProgram run() {
@@ -425,8 +425,12 @@ class Fuser {
 std::vector<const Kernel*> kernels_of(const Step& step) { return parts_of<const Kernel>(step); }
 std::vector<const MatrixProduct*> products_of(const Step& step) { return parts_of<const MatrixProduct>(step); }
 
-FusedProgram fuse(const Program& optimised, Products products) {
-  return Fuser(optimised, products == Products::library ? product_tensors(optimised) : ProductTensors{}).run();
+FusedProgram fuse(const Program& optimised, Products products, Layouts layouts) {
+  ProductTensors tensors = products == Products::library ? product_tensors(optimised) : ProductTensors{};
+  if (layouts == Layouts::row_major) {
+    for (const Definition& definition : optimised.definitions) tensors.row_major.insert(definition.name);
+  }
+  return Fuser(optimised, std::move(tensors), layouts).run();
 }
 
 }  // namespace moxie

@@ -84,7 +84,11 @@ struct FusedProgram {
 /// What computes large matrix products: a BLAS, or kernels like any other, where none is to be needed.
 enum class Products : std::uint8_t { library, kernels };
 
-FusedProgram fuse(const Program& optimised, Products products = Products::library);
+/// How intermediates lie in memory: as the loops of their kernels want them, with copies of what these would gather, or
+/// row by row, without copies.
+enum class Layouts : std::uint8_t { chosen, row_major };
+
+FusedProgram fuse(const Program& optimised, Products products = Products::library, Layouts layouts = Layouts::chosen);
 /// Those of a scan, or the step itself.
 std::vector<const Kernel*> kernels_of(const Step& step);
 std::vector<const MatrixProduct*> products_of(const Step& step);

@@ -2,6 +2,8 @@
 
 namespace moxie {
 
+ValueType value_type(DType dtype) { return dtype == DType::f32 ? ValueType::f32 : ValueType::f64; }
+
 bool stmt::For::operator==(const For&) const = default;
 
 }  // namespace moxie

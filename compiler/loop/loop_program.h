@@ -22,6 +22,7 @@ namespace moxie {
 struct ScalarFunction;
 
 enum class ValueType : std::uint8_t { f32, f64, truth };
+ValueType value_type(DType dtype);
 
 using ValueId = std::uint32_t;  // each is assigned exactly once, in the block where it is used or one around it
 using VarId = std::uint32_t;    // accumulators: assigned any number of times

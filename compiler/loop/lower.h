@@ -58,6 +58,9 @@ struct LoweredScan {
   bool operator==(const LoweredScan&) const = default;
 };
 
+/// What a device runs, one after the other.
+using LoweredStep = std::variant<LoweredKernel, MatrixProduct, LoweredScan>;
+
 /// The kernel with the program for threads as its only one.
 LoweredKernel for_threads(LoweredKernel kernel);
 /// What for_threads(kernel).tiles is.

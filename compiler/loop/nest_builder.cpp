@@ -7,11 +7,10 @@
 #include "compiler/loop/paired_rounds.h"
 #include "compiler/loop/staging.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
-
-ValueType value_type(DType dtype) { return dtype == DType::f32 ? ValueType::f32 : ValueType::f64; }
 
 NestBuilder::NestBuilder(LoopProgram& program, const std::map<std::string, BufferId>& buffers, const Program& source)
     : program_(program), buffers_(buffers), source_(source) {
@@ -64,7 +63,9 @@ void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
       if (std::ranges::any_of(stages_, same) || !is_safe_everywhere(staged)) continue;
       const ArrayId array = new_array("stage", staged.type, {staged.extent}, is_varying(staged.expr));
       open_loop(staged.placeholder, Range::extent(staged.extent), {},
-                {.parallel = true, .comment = "beforehand, for " + work.source});
+                {.vector = lanes_are_chosen_ && !has_vector_loop(),
+                 .parallel = true,
+                 .comment = "beforehand, for " + work.source});
       count_factors(staged.expr);
       const ValueId value = emit(staged.expr, staged.type);
       append(stmt::StoreArray{array, {resolve(staged.placeholder)}, value});
@@ -137,6 +138,18 @@ bool NestBuilder::is_varying(const Affine& affine) const {
 
 // ---- Reductions and works ----
 
+namespace {
+
+/// Whether the reduction's index moves the bounds of a reduction inside it: these would differ between lanes.
+bool moves_inner_range(const Expr& reduction) {
+  const Symbol index = Symbol::bound(reduction->height);
+  bool moves = false;
+  visit(reduction->args[0], [&](const Expr& e) { moves |= e->kind == NodeKind::Reduce && mentions(e->range, index); });
+  return moves;
+}
+
+}  // namespace
+
 bool NestBuilder::is_available(const Expr& expr) const {
   return std::ranges::all_of(expr->free_symbols, [this](Symbol symbol) { return is_known(symbol); });
 }
@@ -161,9 +174,12 @@ void NestBuilder::collect_reductions(const Work& work, std::vector<Reduction>& f
   walk(work.body, work.type, !work.loops.empty());
 }
 
-bool NestBuilder::reduces_in_lanes() const {
-  return reduction_depth_ + 1 == lanes_depth_ &&
-         std::ranges::none_of(frames_, [](const Frame& frame) { return frame.traits.vector; });
+bool NestBuilder::has_vector_loop() const {
+  return std::ranges::any_of(frames_, [](const Frame& frame) { return frame.traits.vector; });
+}
+
+bool NestBuilder::reduces_in_lanes(const Reduction& reduction) const {
+  return reduction_depth_ + 1 == lanes_depth_ && !has_vector_loop() && !moves_inner_range(reduction.expr);
 }
 
 bool NestBuilder::waits_for(const Expr& expr, const std::vector<Reduction>& pending) const {
@@ -193,8 +209,8 @@ void NestBuilder::build(std::vector<Work> works) {
     }
     // Reductions first: works that wait for them can then share later loops.
     const Range range = ready.empty() ? ready_works.front()->loops.front().range : ready.front().expr->range;
-    const bool vector = ready.empty() ? ready_works.front()->loops.front().lanes : reduces_in_lanes();
-    std::erase_if(ready, [&](const Reduction& r) { return r.expr->range != range; });
+    const bool vector = ready.empty() ? ready_works.front()->loops.front().lanes : reduces_in_lanes(ready.front());
+    std::erase_if(ready, [&](const Reduction& r) { return r.expr->range != range || reduces_in_lanes(r) != vector; });
     std::erase_if(ready_works, [&](const Work* work) {
       return work->loops.front().range != range || work->loops.front().lanes != vector;
     });

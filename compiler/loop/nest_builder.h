@@ -115,7 +115,8 @@ class NestBuilder {
   ValueId emit_condition(const Expr& expr, ValueType type);
 
   void collect_reductions(const Work& work, std::vector<Reduction>& found) const;
-  bool reduces_in_lanes() const;
+  bool has_vector_loop() const;
+  bool reduces_in_lanes(const Reduction& reduction) const;
   ValueId reduced_value(const Reduction& reduction, VarId var, bool combines_lanes);
   /// Of a sum or a product.
   struct Operand {
@@ -149,7 +150,5 @@ class NestBuilder {
   std::vector<Expr> alive_;                                   // keys of the maps above
   std::uint32_t next_variable_ = 0;
 };
-
-ValueType value_type(DType dtype);
 
 }  // namespace moxie

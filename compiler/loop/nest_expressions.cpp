@@ -98,9 +98,8 @@ std::optional<ValueId> NestBuilder::read_staged(const Expr& expr, ValueType type
   for (std::size_t depth = frames_.size(); depth-- > 1;) {
     const auto it = frames_[depth].staged.find({expr.get(), type});
     if (it == frames_[depth].staged.end()) continue;
-    return place(
-        {type, program_.arrays[it->second].varying, op::LoadArray{it->second, {Affine(frames_[depth].variable)}}},
-        depth);
+    const bool varying = program_.arrays[it->second].varying || frames_[depth].traits.vector;
+    return place({type, varying, op::LoadArray{it->second, {Affine(frames_[depth].variable)}}}, depth);
   }
   return std::nullopt;
 }

@@ -78,6 +78,11 @@ bool mentions(const Range& range, Symbol symbol) {
   return std::ranges::any_of(range.lows, in) || std::ranges::any_of(range.highs, in);
 }
 
+bool has_fixed_extent(const Range& range) {
+  const auto extent = range.as_extent();
+  return extent && std::ranges::all_of(extent->terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
+}
+
 double assumed_extent(const Range& range) {
   if (const auto extent = known_extent(range)) return static_cast<double>(*extent);
   if (mentions_dim(range)) return kAssumedExtent;

@@ -37,6 +37,8 @@ bool has_iterations(const Range& range);
 bool is_long(const Range& range);
 /// Whether the symbol moves an end of the range.
 bool mentions(const Range& range, Symbol symbol);
+/// Whether the range goes from 0 to an end that no other index moves.
+bool has_fixed_extent(const Range& range);
 /// Rounds for the cost model.
 double assumed_extent(const Range& range);
 /// Elements of a tensor with these axes, for the cost model.

@@ -80,17 +80,28 @@ class NestLowering {
     open.subscripts = symbols;
     open.body = substitute(open.body, replacement);
     for (const LoopIndex& loop : open.loops) {
-      if (loop.lanes) open.body = boxed(open, loop);
+      if (loop.lanes) open.body = boxed(open.body, loop.symbol, loop.range);
     }
+    open.body = boxed_inside(open.body, nest_.lanes_depth);
     return open;
   }
 
-  Expr boxed(const OpenRoot& open, const LoopIndex& lanes) const {
-    const auto result = box_reductions(open.body, lanes.symbol, lanes.range);
+  Expr boxed(const Expr& body, Symbol lanes, const Range& range) const {
+    const auto result = box_reductions(body, lanes, range);
     if (!result)
-      throw CompileError(fmt::format("kernel {}: the range of a reduction has no box over the lanes of {}",
-                                     open.root->definition.name, lanes.name));
+      throw CompileError("kernel " + nest_.roots.front().definition.name +
+                         ": the range of a reduction has no box over the lanes that move it");
     return *result;
+  }
+
+  /// The reductions inside those at `depth`, which may be vector loops, as boxes.
+  Expr boxed_inside(const Expr& expr, int depth) const {
+    if (depth == 0) return expr;
+    if (expr->kind != NodeKind::Reduce)
+      return map_children(expr, [&](const Expr& child) { return boxed_inside(child, depth); });
+    const OpenedReduce opened = moxie::open(expr);
+    const Expr body = depth > 1 ? boxed_inside(opened.body, depth - 1) : boxed(opened.body, opened.index, opened.range);
+    return reduce(expr->reduce, opened.index, opened.range, body);
   }
 
   void declare(const std::vector<OpenRoot>& roots) {

@@ -26,12 +26,6 @@ std::string loop_name(const Definition& definition, std::uint32_t axis) {
 
 const Range& range_of(const NestRoot& root, const NestLoop& loop) { return root.definition.axes[loop.axis].range; }
 
-/// From 0 to an end that no other index moves.
-bool has_fixed_extent(const Range& range) {
-  const auto extent = range.as_extent();
-  return extent && std::ranges::all_of(extent->terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
-}
-
 /// Calls change(root, loop) for each loop of that name.
 template <class Change>
 void for_loops_named(const ScheduleStep& step, const std::string& name, Nest& nest, const Change& change) {

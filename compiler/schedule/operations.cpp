@@ -41,7 +41,6 @@ bool is_multiplied_out(double exponent) {
 }
 
 double bits_of(ValueType type) { return type == ValueType::f64 ? 64 : 32; }
-ValueType stored_type(DType dtype) { return dtype == DType::f32 ? ValueType::f32 : ValueType::f64; }
 
 }  // namespace
 
@@ -139,7 +138,7 @@ Operations::Counts Operations::count(const stmt::Store& s) const {
   if (!lanes_ || tree_.lanes() == 1) return {{OperationClass::Store, 1}};
   const double stride = stride_along(s.subscripts, strides_.at(s.buffer), lanes_->variable);
   if (std::abs(stride) != 1) return {{OperationClass::Scatter, static_cast<double>(tree_.lanes())}};
-  const double width = registers(stored_type(program_.buffers.at(s.buffer).dtype));
+  const double width = registers(value_type(program_.buffers.at(s.buffer).dtype));
   return access(OperationClass::Store, OperationClass::MaskedStore, width);
 }
 
@@ -148,7 +147,7 @@ Operations::Counts Operations::count(const stmt::StoreArray& s) const {
   const bool in_row =
       lanes_ && std::ranges::any_of(s.subscripts, [&](const Affine& a) { return a.mentions(lanes_->variable); });
   if (!array.varying && !in_row) return {{OperationClass::Store, 1}};
-  const double width = registers(stored_type(array.dtype));
+  const double width = registers(value_type(array.dtype));
   if (!in_row) return {{OperationClass::Store, width}};
   return access(OperationClass::Store, OperationClass::MaskedStore, width);
 }
@@ -166,7 +165,7 @@ Operations::Counts Operations::count(const Value& value, const op::Number&) cons
 
 Operations::Counts Operations::count(const Value& value, const op::Load& o) const {
   const BufferDecl& buffer = program_.buffers.at(o.buffer);
-  const ValueType stored = stored_type(buffer.dtype);
+  const ValueType stored = value_type(buffer.dtype);
   Counts counts;
   const double stride =
       value.varying && lanes_ ? stride_along(o.subscripts, strides_.at(o.buffer), lanes_->variable) : 0;
@@ -184,7 +183,7 @@ Operations::Counts Operations::count(const Value& value, const op::Load& o) cons
 
 Operations::Counts Operations::count(const Value& value, const op::LoadArray& o) const {
   const ArrayDecl& array = program_.arrays.at(o.array);
-  const ValueType stored = stored_type(array.dtype);
+  const ValueType stored = value_type(array.dtype);
   Counts counts = {{OperationClass::Load, value.varying ? registers(stored) : 1}};
   if (stored != value.type) counts.push_back({OperationClass::Select, width(value)});
   return counts;

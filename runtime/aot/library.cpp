@@ -48,7 +48,7 @@ std::vector<PlannedFunction> plan_functions(const LibraryRequest& request) {
   std::vector<PlannedFunction> planned;
   for (const Function& function : request.functions) {
     require_values(function.program, request.dims, function.name);
-    Plan plan = make_plan(specialise(function.program, request.dims), {}, Products::kernels);
+    Plan plan = make_plan(specialise(function.program, request.dims), {}, {.products = Products::kernels});
     Interface interface = interface_of(plan, function.name);
     planned.push_back({std::move(interface), std::move(plan)});
   }

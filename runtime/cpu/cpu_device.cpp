@@ -1,6 +1,7 @@
 #include "runtime/cpu/cpu_device.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,6 +11,7 @@
 #include "compiler/support/error.h"
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/cpu_kernel.h"
+#include "runtime/cpu/host.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/host_memory.h"
 #include "runtime/host_tensor.h"
@@ -253,6 +255,10 @@ class CpuExecutable : public Executable {
       for (const LoweredKernel* kernel : kernels_of(plan_->steps[k]))
         write_log(LogChannel::Runtime, fmt::format("  step {} kernel {}", k, describe(kernels_.at(kernel))));
     }
+    for (const ScheduleChoice& choice : plan_->choices)
+      write_log(LogChannel::Runtime,
+                fmt::format("  schedule of {}: {} ({:.3g} us by estimate); instead of {}", choice.kernel, choice.chosen,
+                            choice.seconds * 1e6, fmt::join(choice.alternatives, "; ")));
     for (const auto& [tensor, slot] : memory_.tensors)
       log_debug(LogChannel::Runtime, "  tensor {}: {} bytes at {}", tensor, slot.bytes, slot.offset);
   }
@@ -360,6 +366,12 @@ class CpuExecutable : public Executable {
   std::int64_t scratch_bytes_ = 0;
 };
 
+/// The table of costs of the level that kernels are compiled for.
+const Machine& cost_machine(const VectorMachine& machine) {
+  const auto level = std::ranges::find(machine_levels(), machine, &MachineLevel::machine);
+  return default_machine(level == machine_levels().end() ? "x86-64" : level->name);
+}
+
 class CpuDevice : public Device {
  public:
   CpuDevice(const DeviceOptions& options, const VectorMachine& machine)
@@ -368,9 +380,11 @@ class CpuDevice : public Device {
                    KernelOverrides(switch_value("MOXIE_KERNEL_OVERRIDE")),
                    ThreadPool(chosen_threads(options.threads)),
                    options.tune,
-                   options.observer} {}
+                   options.observer},
+        machine_(cost_machine(machine)) {}
 
   std::string name() const override { return "cpu"; }
+  const Machine* machine() const override { return &machine_; }
   CacheStats cache_stats() const override { return resources_.cache.stats(); }
   std::size_t overridden_kernels() const override { return resources_.overrides.count(); }
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
@@ -379,6 +393,7 @@ class CpuDevice : public Device {
 
  private:
   CpuResources resources_;
+  const Machine& machine_;
 };
 
 }  // namespace

@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 aot::Interface interface_of(const CCall& call, const DimValues& dims) {
-  return aot::interface_of(make_plan(specialise(call.program, dims), {}, Products::kernels), call.function);
+  return aot::interface_of(make_plan(specialise(call.program, dims), {}, {.products = Products::kernels}),
+                           call.function);
 }
 
 constexpr const char* kHead = R"(#include <stdio.h>

@@ -101,7 +101,8 @@ class GpuCall {
  public:
   GpuCall(const CCall& call, const aot::LibraryRequest& request)
       : call_(call),
-        interface_(aot::interface_of(make_plan(specialise(call.program, request.dims), {}, Products::kernels), "f")) {
+        interface_(aot::interface_of(
+            make_plan(specialise(call.program, request.dims), {}, {.products = Products::kernels}), "f")) {
     for (const auto& dim : interface_.dims) arguments_.push_back(call.dims.at(dim.name));
     for (const auto& tensor : interface_.tensors) add(tensor);
     if (interface_.random)

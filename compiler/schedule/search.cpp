@@ -1,0 +1,185 @@
+#include "compiler/schedule/search.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "compiler/schedule/lower_nest.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+using StepKind = ScheduleStep::Kind;
+
+/// Schedules whose register tiles are tried: the best without tiles.
+constexpr std::size_t kBeamWidth = 3;
+/// Loops of a nest that register tiles are tried for, from the innermost outwards.
+constexpr std::size_t kTiledLoops = 3;
+constexpr std::int64_t kTileFactors[] = {2, 4, 8};
+/// Loops that are tiled at once.
+constexpr std::size_t kTiles = 2;
+
+/// Of reductions that do not depend on the axis.
+int reduction_depth(const Expr& expr, std::optional<Symbol> axis) {
+  int depth = 0;
+  for (const Expr& arg : expr->args) depth = std::max(depth, reduction_depth(arg, axis));
+  return expr->kind == NodeKind::Reduce && !(axis && expr->depends_on(*axis)) ? depth + 1 : depth;
+}
+
+class Search {
+ public:
+  Search(const FusedProgram& fused, std::span<const Definition> definitions, const DimValues& extents,
+         const Machine& machine)
+      : fused_(fused), plain_(plain_nest(definitions)), extents_(extents), machine_(machine) {}
+
+  std::vector<Candidate> run() {
+    for (const std::string& lanes : lane_loops()) {
+      const int depth = free_depth(lanes);
+      for (int k = 0; k <= depth; ++k) consider(without_tiles(lanes, k));
+    }
+    for (std::size_t tiled = 0; tiled < kTiles; ++tiled) {
+      std::vector<Schedule> beam;
+      for (const Candidate& candidate : best(kBeamWidth)) {
+        if (gains_by_tiles(candidate.cost)) beam.push_back(candidate.schedule);
+      }
+      for (const Schedule& schedule : beam) consider_tiles(schedule);
+    }
+    return best(tried_.size());
+  }
+
+ private:
+  /// Names of loops, outermost first; of the root with the most loops, whose names the others share or have apart.
+  const std::vector<NestLoop>& loops() const {
+    return std::ranges::max_element(plain_.roots, {}, [](const NestRoot& root) { return root.loops.size(); })->loops;
+  }
+
+  /// How deep reductions are nested that do not depend on the loop: others lie inside its lanes and stay serial.
+  int free_depth(const std::string& lanes) const {
+    int depth = 0;
+    for (const NestRoot& root : plain_.roots) {
+      const auto loop = std::ranges::find(root.loops, lanes, &NestLoop::name);
+      const std::optional<Symbol> axis =
+          loop == root.loops.end() ? std::nullopt : std::optional(Symbol::axis(loop->axis));
+      depth = std::max(depth, reduction_depth(root.definition.body, axis));
+    }
+    return depth;
+  }
+
+  /// Tiles save loads, loop overhead and waiting; not arithmetic, and no traffic between caches that lanes cause.
+  static bool gains_by_tiles(const Cost& cost) {
+    const auto cycles_of = [&](Port port) { return cost.ports.at(static_cast<std::size_t>(port)); };
+    const double busiest = std::ranges::max(cost.ports);
+    const double arithmetic = std::max(cycles_of(Port::Arithmetic), cycles_of(Port::Divider));
+    constexpr double kWorthATile = 1.1;
+    return cost.latency > cost.compute || busiest > kWorthATile * arithmetic;
+  }
+
+  std::vector<std::string> lane_loops() const {
+    std::vector<std::string> names = {""};
+    for (const NestLoop& loop : loops()) names.push_back(loop.name);
+    return names;
+  }
+
+  double extent_of(const NestLoop& loop, const NestRoot& root) const {
+    const auto extent = root.definition.axes[loop.axis].range.as_extent();
+    if (!extent) return 0;
+    double value = static_cast<double>(extent->constant());
+    for (const auto& [symbol, coefficient] : extent->terms()) {
+      if (!symbol.is_dim()) return 0;
+      value += static_cast<double>(coefficient * extents_.at(symbol.name()));
+    }
+    return value;
+  }
+
+  /// `lanes` innermost, or reductions at a depth in lanes, or both; the outermost loop that has enough iterations for
+  /// all cores is split over threads.
+  Schedule without_tiles(const std::string& lanes, int depth) const {
+    Schedule schedule;
+    std::vector<std::string> order;
+    for (const NestLoop& loop : loops()) order.push_back(loop.name);
+    if (!lanes.empty()) {
+      std::erase(order, lanes);
+      order.push_back(lanes);
+      if (order.size() > 1) schedule.steps.push_back({StepKind::Reorder, order});
+      schedule.steps.push_back({StepKind::Lanes, {lanes}});
+    }
+    if (depth > 0) {
+      std::string name = "sum";
+      for (int k = 1; k < depth; ++k) name += ".sum";
+      schedule.steps.push_back({StepKind::Lanes, {name}});
+    }
+    if (const auto split = parallel_loop(lanes)) schedule.steps.push_back({StepKind::Parallel, {*split}});
+    return schedule;
+  }
+
+  /// The one with the most iterations; outer ones first, once there are several for each core.
+  std::optional<std::string> parallel_loop(const std::string& lanes) const {
+    const NestRoot& root =
+        *std::ranges::max_element(plain_.roots, {}, [](const NestRoot& r) { return r.loops.size(); });
+    std::optional<std::string> chosen;
+    double most = 0;
+    for (const NestLoop& loop : root.loops) {
+      constexpr double kPiecesPerCore = 4;
+      const double iterations = extent_of(loop, root) / (loop.name == lanes ? machine_.vector_bits / 32 : 1);
+      const double useful = std::min(iterations, kPiecesPerCore * machine_.cores);
+      if (useful <= most) continue;
+      most = useful;
+      chosen = loop.name;
+    }
+    return chosen;
+  }
+
+  /// One more loop of the schedule as a register tile.
+  void consider_tiles(const Schedule& schedule) {
+    const auto names_loop = [&](StepKind kind, const std::string& name) {
+      return std::ranges::any_of(
+          schedule.steps, [&](const ScheduleStep& step) { return step.kind == kind && step.loops.front() == name; });
+    };
+    std::size_t tiled = 0;
+    for (auto loop = loops().rbegin(); loop != loops().rend() && tiled < kTiledLoops; ++loop) {
+      if (names_loop(StepKind::Lanes, loop->name) || names_loop(StepKind::Unroll, loop->name)) continue;
+      ++tiled;
+      for (const std::int64_t factor : kTileFactors) {
+        Schedule more = schedule;
+        more.steps.insert(more.steps.begin(), {StepKind::Unroll, {loop->name}, factor});
+        consider(std::move(more));
+      }
+    }
+  }
+
+  /// What is not legal here is no candidate.
+  void consider(Schedule schedule) {
+    if (!seen_.insert(print(schedule)).second) return;
+    try {
+      LoweredKernel kernel = lower(fused_, apply(schedule, plain_));
+      Cost cost = estimate(kernel, extents_, machine_);
+      tried_.push_back({std::move(schedule), std::move(kernel), std::move(cost)});
+    } catch (const CompileError&) {
+      return;
+    }
+  }
+
+  std::vector<Candidate> best(std::size_t count) const {
+    std::vector<Candidate> sorted = tried_;
+    std::ranges::stable_sort(sorted, {}, [](const Candidate& candidate) { return candidate.cost.seconds; });
+    sorted.resize(std::min(count, sorted.size()));
+    return sorted;
+  }
+
+  const FusedProgram& fused_;
+  const Nest plain_;
+  const DimValues& extents_;
+  const Machine& machine_;
+  std::set<std::string> seen_;
+  std::vector<Candidate> tried_;
+};
+
+}  // namespace
+
+std::vector<Candidate> search(const FusedProgram& fused, std::span<const Definition> definitions,
+                              const DimValues& extents, const Machine& machine) {
+  return Search(fused, definitions, extents, machine).run();
+}
+
+}  // namespace moxie
