@@ -9,9 +9,10 @@ ROOT, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 TOPS = ("benchmarks", "codegen_templates", "compiler", "examples", "ops", "runtime", "tests", "tools")
 LONGEST = 700
 SOURCES = (".h", ".cpp", ".py", ".mox", ".cmake")
-# Tests are described by their names, and those of tests/integration are projects of their own; benchmarks/hand/compare.py builds what lies beside it.
 INCLUDE = re.compile(r'^#include "(.*)"', re.MULTILINE)
+# Tests are described by their names.
 WITHOUT_README = ("tests/",)
+# Projects of their own, and what benchmarks/hand/compare.py builds.
 NOT_BUILT_HERE = ("tests/integration/", "benchmarks/hand/")
 
 
