@@ -266,12 +266,15 @@ void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reducti
   Symbol index = Symbol::fresh();
   std::vector<Work> inner;
   std::vector<VarId> vars;
+  std::vector<bool> in_lanes;  // of each reduction, whether its lanes are combined after the loop
   for (const Reduction& r : reductions) {
-    const VarId var = new_var(r.type, vector || is_varying(r.expr));
-    append(stmt::SetVar{var, neutral(r.expr->reduce, r.type)});
-    vars.push_back(var);
     const Expr body = substitute(r.expr->args[0], {{Symbol::bound(r.expr->height), index}});
-    inner.push_back({Work::Target::Var, var, {}, r.expr->reduce, r.type, body, {}, r.source});
+    inner.push_back({Work::Target::Var, 0, {}, r.expr->reduce, r.type, body, {}, r.source});
+    in_lanes.push_back(vector || open_sums_to_lanes(inner.back()));
+    const VarId var = new_var(r.type, in_lanes.back() || is_varying(r.expr));
+    append(stmt::SetVar{var, neutral(r.expr->reduce, r.type)});
+    inner.back().id = var;
+    vars.push_back(var);
   }
   for (const Work* work : works) inner.push_back(inside_first_loop(*work, index));
   const bool parallel =
@@ -296,8 +299,25 @@ void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reducti
   for (std::size_t i = 0; i < reductions.size(); ++i) {
     alive_.push_back(reductions[i].expr);
     frames_.back().values[{reductions[i].expr.get(), reductions[i].type}] =
-        reduced_value(reductions[i], vars[i], vector);
+        reduced_value(reductions[i], vars[i], in_lanes[i]);
   }
+}
+
+/// Reductions of one kind that are nested down to one in lanes accumulate in one var: the lanes are combined once, after
+/// the outermost loop. Their loops become the work's own.
+bool NestBuilder::open_sums_to_lanes(Work& work) const {
+  if (lanes_depth_ <= reduction_depth_ + 1 || has_vector_loop()) return false;
+  Work opened = work;
+  for (int depth = reduction_depth_ + 2; depth <= lanes_depth_; ++depth) {
+    if (opened.body->kind != NodeKind::Reduce || opened.body->reduce != *work.accumulate) return false;
+    const bool lanes = depth == lanes_depth_;
+    if (lanes && moves_inner_range(opened.body)) return false;
+    const OpenedReduce reduce = open(opened.body);
+    opened.loops.push_back({reduce.index, reduce.range, "", lanes});
+    opened.body = reduce.body;
+  }
+  work = std::move(opened);
+  return true;
 }
 
 ValueId NestBuilder::reduced_value(const Reduction& reduction, VarId var, bool combines_lanes) {

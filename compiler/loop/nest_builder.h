@@ -117,6 +117,7 @@ class NestBuilder {
   void collect_reductions(const Work& work, std::vector<Reduction>& found) const;
   bool has_vector_loop() const;
   bool reduces_in_lanes(const Reduction& reduction) const;
+  bool open_sums_to_lanes(Work& work) const;
   ValueId reduced_value(const Reduction& reduction, VarId var, bool combines_lanes);
   /// Of a sum or a product.
   struct Operand {

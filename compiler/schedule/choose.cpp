@@ -14,8 +14,8 @@ namespace {
 struct Kernels {
   std::vector<LoweredKernel> kernels;
   std::vector<ScheduleChoice> choices;
-  double seconds = 0;
-  double least = 0;  // seconds that no other loops save
+  double objective = 0;
+  double least = 0;  // of this, what no other loops save
 };
 
 constexpr std::size_t kShownAlternatives = 3;
@@ -23,18 +23,19 @@ constexpr std::size_t kShownAlternatives = 3;
 /// a third against each other (moxie doctor --estimates).
 constexpr double kEstimateError = 0.75;
 
-/// Launches and the arithmetic of vectors on all cores: other loops do not save them. A kernel without lanes has no
-/// such bound.
+/// Launches and the arithmetic of vectors, in the measure of objective(): other loops do not save them. A kernel without
+/// lanes has no such bound.
 double least_seconds(const Cost& cost, const Machine& machine) {
   if (cost.lanes == 1) return cost.launch;
   const auto cycles_of = [&](Port port) { return cost.ports.at(static_cast<std::size_t>(port)); };
   const double arithmetic = std::max(cycles_of(Port::Arithmetic), cycles_of(Port::Divider));
   const double cycle = 1e-9 / machine.gigahertz;
-  return cost.launch + arithmetic * cycle / std::min(static_cast<double>(cost.pieces), machine.cores);
+  const double cores = std::min(static_cast<double>(cost.pieces), machine.cores);
+  return cost.launch + arithmetic * cycle * (1 / cores + 1 / machine.cores);
 }
 
-std::string text_of(const Candidate& candidate) {
-  return fmt::format("{} ({:.3g} us)", print(candidate.schedule), candidate.cost.seconds * 1e6);
+std::string text_of(const Candidate& candidate, const Machine& machine) {
+  return fmt::format("{}: {}", print(candidate.schedule), describe(candidate.cost, machine));
 }
 
 class Choosing {
@@ -58,13 +59,13 @@ class Choosing {
   void add(ScheduledProgram& result, const Kernel& kernel, bool with_nests) const {
     Kernels chosen = shared_loops(result.fused, kernel);
     result.least += chosen.least;
-    if (with_nests && is_nest(kernel) && chosen.least < kEstimateError * chosen.seconds) {
+    if (with_nests && is_nest(kernel) && chosen.least < kEstimateError * chosen.objective) {
       auto nests = in_nests(result.fused, kernel);
-      if (nests && nests->seconds < kEstimateError * chosen.seconds) chosen = std::move(*nests);
+      if (nests && nests->objective < kEstimateError * chosen.objective) chosen = std::move(*nests);
     }
     for (LoweredKernel& lowered : chosen.kernels) result.steps.emplace_back(std::move(lowered));
     result.choices.insert(result.choices.end(), chosen.choices.begin(), chosen.choices.end());
-    result.seconds += chosen.seconds;
+    result.objective += chosen.objective;
   }
 
   void add(ScheduledProgram& result, const ScanLoop& scan) const {
@@ -74,8 +75,8 @@ class Choosing {
     const auto steps = static_cast<double>(evaluate(scan.extent, extents_));
     for (const LoweredScanStep& step : lowered.steps) {
       if (const auto* kernel = std::get_if<LoweredKernel>(&step)) {
-        const double seconds = steps * estimate(*kernel, at_step, machine_).seconds;
-        result.seconds += seconds;
+        const double seconds = steps * objective(estimate(*kernel, at_step, machine_), machine_);
+        result.objective += seconds;
         result.least += seconds;
       }
     }
@@ -87,7 +88,7 @@ class Choosing {
     LoweredKernel lowered = lower(fused, kernel);
     const Cost cost = estimate(lowered, extents_, machine_);
     Kernels result{
-        {}, {{lowered.program.name, "shared loops", cost.seconds, {}}}, cost.seconds, least_seconds(cost, machine_)};
+        {}, {{lowered.program.name, "shared loops", cost.seconds, {}}}, objective(cost, machine_), least_seconds(cost, machine_)};
     result.kernels.push_back(std::move(lowered));
     return result;
   }
@@ -99,10 +100,10 @@ class Choosing {
       const std::vector<Candidate> candidates = search(fused, std::span(&definition, 1), extents_, machine_);
       if (candidates.empty()) return std::nullopt;
       const Candidate& best = candidates.front();
-      ScheduleChoice choice{best.kernel.program.name, print(best.schedule), best.cost.seconds, {}};
+      ScheduleChoice choice{best.kernel.program.name, text_of(best, machine_), best.cost.seconds, {}};
       for (std::size_t k = 1; k < std::min(candidates.size(), kShownAlternatives + 1); ++k)
-        choice.alternatives.push_back(text_of(candidates[k]));
-      result.seconds += best.cost.seconds;
+        choice.alternatives.push_back(text_of(candidates[k], machine_));
+      result.objective += objective(best.cost, machine_);
       result.kernels.push_back(best.kernel);
       result.choices.push_back(std::move(choice));
     }
@@ -119,9 +120,9 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
                           const Machine& machine) {
   const Choosing choosing(extents, machine);
   ScheduledProgram best = choosing.run(fuse(optimised, products), /*with_nests=*/false);
-  if (best.least > kEstimateError * best.seconds) return best;
+  if (best.least > kEstimateError * best.objective) return best;
   ScheduledProgram row_major = choosing.run(fuse(optimised, products, Layouts::row_major), /*with_nests=*/true);
-  return row_major.seconds < kEstimateError * best.seconds ? std::move(row_major) : std::move(best);
+  return row_major.objective < kEstimateError * best.objective ? std::move(row_major) : std::move(best);
 }
 
 }  // namespace moxie

@@ -20,8 +20,8 @@ struct ScheduledProgram {
   FusedProgram fused;
   std::vector<LoweredStep> steps;
   std::vector<ScheduleChoice> choices;
-  double seconds = 0;  // of all kernels, by estimate
-  double least = 0;    // of these, seconds that no other loops save
+  double objective = 0;  // of all kernels, by estimate
+  double least = 0;      // of this, what no other loops save
 };
 
 /// A deterministic choice: of the layouts that fusion wants and of plain row-major ones, and for each kernel of the

@@ -162,7 +162,8 @@ class Search {
 
   std::vector<Candidate> best(std::size_t count) const {
     std::vector<Candidate> sorted = tried_;
-    std::ranges::stable_sort(sorted, {}, [](const Candidate& candidate) { return candidate.cost.seconds; });
+    std::ranges::stable_sort(sorted, {},
+                             [&](const Candidate& candidate) { return objective(candidate.cost, machine_); });
     sorted.resize(std::min(count, sorted.size()));
     return sorted;
   }
@@ -176,6 +177,11 @@ class Search {
 };
 
 }  // namespace
+
+double objective(const Cost& cost, const Machine& machine) {
+  const double moving = cost.levels.empty() ? 0 : std::ranges::max(cost.levels);
+  return cost.seconds + (std::max(cost.compute, cost.latency) + moving) / machine.cores;
+}
 
 std::vector<Candidate> search(const FusedProgram& fused, std::span<const Definition> definitions,
                               const DimValues& extents, const Machine& machine) {

@@ -13,6 +13,12 @@ struct Candidate {
   Cost cost;
 };
 
+/// What candidates are compared by: seconds with all cores that the machine is assumed to have, plus the work of one
+/// core, computing and moving bytes one after the other, divided among them. The second part tells candidates apart
+/// that the memory makes equally fast on all cores: on fewer cores, and where moving does not hide all of it, the one
+/// that computes less is faster.
+double objective(const Cost& cost, const Machine& machine);
+
 /// The candidates that were tried for one kernel that computes these definitions, cheapest first; the same for the same
 /// arguments. Empty if no loops of these kinds can compute them. `extents` has a value for every dim.
 std::vector<Candidate> search(const FusedProgram& fused, std::span<const Definition> definitions,

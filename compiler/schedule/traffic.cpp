@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace moxie {
 namespace {
@@ -19,7 +20,7 @@ struct AccessGroup {
   std::size_t object = 0;
   std::vector<std::size_t> loops;  // around them, from the outermost inwards
   std::vector<double> distances;   // between iterations of these, in bytes
-  double lowest = 0, highest = 0;  // constants, in bytes
+  std::set<double> offsets;        // the constants, in bytes
   bool stored = false;
 };
 
@@ -94,12 +95,11 @@ class TrafficCounter {
       constant += object.element_bytes * object.strides[axis] * static_cast<double>(subscripts[axis].constant());
     for (AccessGroup& group : groups_) {
       if (group.object != object_id || group.loops != path_ || group.distances != distances) continue;
-      group.lowest = std::min(group.lowest, constant);
-      group.highest = std::max(group.highest, constant);
+      group.offsets.insert(constant);
       group.stored |= stored;
       return;
     }
-    groups_.push_back({object_id, path_, std::move(distances), constant, constant, stored});
+    groups_.push_back({object_id, path_, std::move(distances), {constant}, stored});
   }
 
   enum class Extent : std::uint8_t { piece, whole };
@@ -119,16 +119,23 @@ class TrafficCounter {
     const Object& object = objects_[group.object];
     double run = object.element_bytes;  // bytes that lie side by side, or within lines of each other
     double runs = 1;
-    const double spread = group.highest - group.lowest;
-    if (spread <= machine_.line_bytes) run += spread;
     for (const auto& [distance, trips] : steps) {
       if (distance <= std::max(run, machine_.line_bytes))
         run += distance * std::max(0.0, trips - 1);
       else
         runs *= trips;
     }
-    if (spread > machine_.line_bytes && spread <= run) run += spread;
-    if (spread > machine_.line_bytes && spread > run) runs *= 2;
+    // Accesses that differ by a constant share what lies between them, if their runs meet.
+    double between = 0, apart = 1;
+    for (auto offset = group.offsets.begin(); std::next(offset) != group.offsets.end(); ++offset) {
+      const double gap = *std::next(offset) - *offset;
+      if (gap <= std::max(run, machine_.line_bytes))
+        between += gap;
+      else
+        ++apart;
+    }
+    runs *= apart;
+    run += between / apart;
     if (runs > 1) run = std::max(run, machine_.line_bytes);
     return std::min(runs * run, object.bytes);
   }
