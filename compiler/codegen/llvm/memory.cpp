@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <vector>
+
 namespace moxie::llvm_ir {
 namespace {
 
@@ -9,6 +14,14 @@ int bytes_of(Scalar type) { return type == Scalar::f64 || type == Scalar::i64 ? 
 
 /// "v16f32": how the names of overloaded intrinsics spell a vector type.
 std::string suffix(Scalar type, int lanes) { return fmt::format("v{}{}", lanes, type == Scalar::f64 ? "f64" : "f32"); }
+
+/// Longer strides are gathered: of every cache line few elements are read.
+constexpr std::int64_t kMaxShuffledStride = 4;
+
+/// Whether the lanes read all cache lines that they span, in another order than that of memory.
+bool is_short(const Coefficient& step) {
+  return step.terms.empty() && !step.is(0) && !step.is(1) && std::abs(step.constant) <= kMaxShuffledStride;
+}
 
 }  // namespace
 
@@ -25,6 +38,12 @@ std::string Memory::element(const Place& place) {
   ir_.line(fmt::format("{} = getelementptr {}, ptr {}, {}", name, type_name(place.type, 1), place.pointer,
                        typed(place.at.first)));
   return name;
+}
+
+Val Memory::load_vector(const Place& place, const std::string& pointer) {
+  return ir_.raw(
+      place.type, lanes_,
+      fmt::format("load {}, ptr {}, align {}", type_name(place.type, lanes_), pointer, bytes_of(place.type)));
 }
 
 std::string Memory::element_of_each_lane(const Place& place) {
@@ -76,6 +95,40 @@ Val Memory::load_broadcast(const Place& place, const std::optional<Val>& guard, 
   return ir_.select(read, value, ir_.number(place.type, lanes_, 0));
 }
 
+/// Loads all elements from that of the first lane to that of the last, in as many vectors as the stride is long. The
+/// last vector ends with the last element, so that nothing else is read. Shuffles pick the elements of the lanes.
+Val Memory::load_strided(const Place& place) {
+  const std::int64_t step = place.at.step.constant, stride = std::abs(step), last = stride * (lanes_ - 1);
+  const std::string first = element(place);
+  const std::int64_t lowest = step < 0 ? -last : 0;
+  const auto begin_of = [&](std::int64_t k) { return std::min(k * lanes_, last + 1 - lanes_); };
+  const auto vector = [&](std::int64_t k) {
+    const std::string pointer = "%" + ir_.fresh("p");
+    ir_.line(fmt::format("{} = getelementptr {}, ptr {}, i64 {}", pointer, type_name(place.type, 1), first,
+                         lowest + begin_of(k)));
+    return load_vector(place, pointer);
+  };
+  // Of the vectors up to number k: lane by lane what is found in number k, and else what was picked before.
+  const auto picks = [&](std::int64_t k) {
+    std::vector<int> from;
+    for (int lane = 0; lane < lanes_; ++lane) {
+      const std::int64_t element = step * lane - lowest, at = element - begin_of(k);
+      const bool found = element / lanes_ >= k && at < lanes_;
+      const std::int64_t before = k == 1 ? element % lanes_ : lane;
+      from.push_back(static_cast<int>(found ? lanes_ + at : before));
+    }
+    return from;
+  };
+  Val picked = vector(0);
+  if (stride == 1) {
+    std::vector<int> backwards(static_cast<std::size_t>(lanes_));
+    std::iota(backwards.rbegin(), backwards.rend(), 0);
+    return ir_.shuffle(picked, backwards);
+  }
+  for (std::int64_t k = 1; k < stride; ++k) picked = ir_.shuffle(picked, vector(k), picks(k));
+  return picked;
+}
+
 Val Memory::load(const Place& place, bool varying, const std::optional<Val>& guard, const std::optional<Val>& active) {
   if (!varying || lanes_ == 1) return load_uniform(place, guard);
   if (place.at.step.is(0)) return load_broadcast(place, guard, active);
@@ -83,6 +136,7 @@ Val Memory::load(const Place& place, bool varying, const std::optional<Val>& gua
   const int align = bytes_of(place.type);
   std::optional<Val> mask = both(active, guard);
   if (mask) mask = ir_.splat(*mask, lanes_);
+  if (!mask && is_short(place.at.step)) return load_strided(place);
   if (!place.at.step.is(1)) {
     const std::string pointers = element_of_each_lane(place);
     return ir_.raw(
@@ -91,7 +145,7 @@ Val Memory::load(const Place& place, bool varying, const std::optional<Val>& gua
                     name, lanes_, pointers, align, mask_text(mask)));
   }
   const std::string pointer = element(place);
-  if (!mask) return ir_.raw(place.type, lanes_, fmt::format("load {}, ptr {}, align {}", type, pointer, align));
+  if (!mask) return load_vector(place, pointer);
   return ir_.raw(place.type, lanes_,
                  fmt::format("call {0} @llvm.masked.load.{1}.p0(ptr {2}, i32 {3}, {4}, {0} zeroinitializer)", type,
                              name, pointer, align, mask_text(mask)));

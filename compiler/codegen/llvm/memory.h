@@ -39,6 +39,8 @@ class Memory {
  private:
   Val load_uniform(const Place& place, const std::optional<Val>& guard);
   Val load_broadcast(const Place& place, const std::optional<Val>& guard, const std::optional<Val>& active);
+  Val load_vector(const Place& place, const std::string& pointer);
+  Val load_strided(const Place& place);
   std::string element(const Place& place);
   std::string element_of_each_lane(const Place& place);
   std::string mask_text(const std::optional<Val>& mask) const;
