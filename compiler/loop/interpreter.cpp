@@ -71,12 +71,12 @@ Storage storage(std::string name, Integers shape, const std::vector<std::uint32_
   return result;
 }
 
-using Step = std::function<void(Frame&)>;
+using Action = std::function<void(Frame&)>;
 using Evaluation = std::function<double(Frame&)>;
-using Steps = std::vector<Step>;
+using Actions = std::vector<Action>;
 
-void run(const Steps& steps, Frame& frame) {
-  for (const Step& step : steps) step(frame);
+void run(const Actions& steps, Frame& frame) {
+  for (const Action& step : steps) step(frame);
 }
 
 class Compiler {
@@ -101,7 +101,7 @@ class Compiler {
     }
   }
 
-  Steps compile() { return compile(program_.body); }
+  Actions compile() { return compile(program_.body); }
 
   /// Call after compile(): only then is the depth of the loops known.
   Frame frame() const {
@@ -224,29 +224,29 @@ class Compiler {
   }
 
   // ---- statements ----
-  Step step(const stmt::Let& s) const {
+  Action step(const stmt::Let& s) const {
     const Evaluation compute =
         std::visit([&](const auto& o) { return evaluation(o); }, program_.values[s.id].operation);
     return [compute, id = s.id](Frame& frame) { frame.values[id] = compute(frame); };
   }
-  Step step(const stmt::SetVar& s) const {
+  Action step(const stmt::SetVar& s) const {
     return [var = s.var, value = s.value](Frame& frame) { frame.vars.set(var, frame.values[value]); };
   }
-  Step step(const stmt::Store& s) const {
+  Action step(const stmt::Store& s) const {
     return [data = data_[s.buffer].data(), value = s.value, offset = element(buffers_[s.buffer], s.subscripts)](
                Frame& frame) { data[offset(frame)] = frame.values[value]; };
   }
-  Step step(const stmt::StoreArray& s) const {
+  Action step(const stmt::StoreArray& s) const {
     return [array = s.array, value = s.value, offset = element(arrays_[s.array], s.subscripts)](Frame& frame) {
       frame.arrays[array].set(offset(frame), frame.values[value]);
     };
   }
-  Step step(const stmt::For& s) {
+  Action step(const stmt::For& s) {
     const std::size_t depth = loops_.size();
     const auto lows = quotients(s.range.lows), highs = quotients(s.range.highs);
     loops_.push_back(s.variable);
     deepest_ = std::max(deepest_, loops_.size());
-    Steps body = compile(s.body);
+    Actions body = compile(s.body);
     loops_.pop_back();
     // Rounds said to be independent run backwards: a loop wrongly marked shows in its results.
     return [depth, lows, highs, backwards = s.parallel, body = std::move(body)](Frame& frame) {
@@ -259,7 +259,7 @@ class Compiler {
       }
     };
   }
-  Step step(const stmt::Check& s) const {
+  Action step(const stmt::Check& s) const {
     return [bad = s.bad, value = s.value, check = s.check, coordinates = linears(s.coordinates)](Frame& frame) {
       if (frame.status.failed || frame.values[bad] == 0) return;
       frame.status.failed = 1;
@@ -269,8 +269,8 @@ class Compiler {
     };
   }
 
-  Steps compile(const Block& block) {
-    Steps steps;
+  Actions compile(const Block& block) {
+    Actions steps;
     for (const Statement& statement : block) {
       current_ = &statement;
       steps.push_back(std::visit([&](const auto& s) { return step(s); }, statement));
@@ -293,7 +293,7 @@ KernelStatus interpret(const LoopProgram& program, std::span<const std::span<dou
                        std::span<const std::int64_t> arguments) {
   verify(program);
   Compiler compiler(program, buffers, arguments);
-  const Steps steps = compiler.compile();
+  const Actions steps = compiler.compile();
   Frame frame = compiler.frame();
   run(steps, frame);
   return frame.status;

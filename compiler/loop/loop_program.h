@@ -163,6 +163,11 @@ struct For {
   /// marked: code generators know it by its bounds.
   bool parallel = false;
   std::string comment = {};  // what its rounds compute, for printed text only; may be empty
+  /// Iterations (of a vector loop: groups of lanes) that are taken together, so that one need not wait for the other:
+  /// every var that the loop accumulates (compiler/loop/accumulations.h) has as many partial results, which are
+  /// combined after the loop in a fixed order. A loop around other loops has 1. It changes nothing but rounding, and
+  /// whoever runs a loop may ignore it, as the interpreter and GPUs do.
+  int interleave = 1;
   bool operator==(const For&) const;
 };
 /// Records the first failure in the call's status: which check, the coordinates of the first bad lane, and the

@@ -165,11 +165,10 @@ std::string LoopText::line(const Statement& statement) const {
                         [&](const stmt::For& s) {
                           LoopText inside = *this;
                           inside.enter(s);
-                          return fmt::format("{}for {} in {} {{",
-                                             s.vector     ? "vector "
-                                             : s.parallel ? "parallel "
-                                                          : "",
-                                             inside.symbol(s.variable), range(s.range));
+                          const std::string kind = s.vector ? "vector " : s.parallel ? "parallel " : "";
+                          const std::string taken = s.interleave > 1 ? fmt::format(", {} at once", s.interleave) : "";
+                          return fmt::format("{}for {} in {}{} {{", kind, inside.symbol(s.variable), range(s.range),
+                                             taken);
                         },
                         [&](const stmt::Check& s) {
                           return fmt::format("check {}: fail if {} at {} with {}", s.check, value(s.bad),

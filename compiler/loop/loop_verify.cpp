@@ -205,6 +205,10 @@ class Verifier {
             s.variable.name());
     require(!(s.vector && vector_loop_), "a vector loop inside a vector loop");
     require(!s.range.lows.empty() && !s.range.highs.empty(), "a loop without bounds");
+    require(s.interleave >= 1, "a loop takes {} iterations at once", s.interleave);
+    const auto is_loop = [](const Statement& inner) { return std::holds_alternative<stmt::For>(inner); };
+    require(s.interleave == 1 || std::ranges::none_of(s.body, is_loop),
+            "a loop around another takes {} iterations at once", s.interleave);
     for (const auto& ends : {s.range.lows, s.range.highs})
       for (const Bound& bound : ends) {
         require(bound.divisor > 0, "a loop bound with the divisor {}", bound.divisor);

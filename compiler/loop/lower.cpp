@@ -7,6 +7,7 @@
 #include "compiler/fuse/shared_factor.h"
 #include "compiler/loop/chunk_rows.h"
 #include "compiler/loop/guards.h"
+#include "compiler/loop/interleave.h"
 #include "compiler/loop/lower_algebra.h"
 #include "compiler/loop/nest_builder.h"
 #include "compiler/loop/row_order.h"
@@ -356,9 +357,11 @@ BufferDecl declare_buffer(const FusedProgram& fused, const std::string& tensor) 
 
 LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) {
   LoweredKernel lowered = KernelLowering(fused, kernel).run();
+  interleave(lowered.program);
   const auto walk = in_rows(kernel);
   if (!walk) return lowered;
   LoweredKernel in_rows = KernelLowering(fused, *walk).run_in_rows();
+  interleave(in_rows.program);
   in_rows.threads = LoweredKernel::ForThreads{std::move(lowered.program), std::move(lowered.tiles)};
   return in_rows;
 }

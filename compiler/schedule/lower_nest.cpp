@@ -6,6 +6,7 @@
 #include <set>
 
 #include "compiler/loop/guards.h"
+#include "compiler/loop/interleave.h"
 #include "compiler/loop/nest_builder.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/schedule/box.h"
@@ -55,6 +56,7 @@ class NestLowering {
       unroll(root, 0, {}, {}, works);
     }
     builder.build(std::move(works));
+    interleave(result_.program);
     verify(result_.program);
     return std::move(result_);
   }

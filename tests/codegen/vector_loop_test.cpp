@@ -1,5 +1,7 @@
 // Vector loops of every trip count around multiples of the lanes, against the interpreter.
 #include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 #include <limits>
@@ -27,7 +29,7 @@ constexpr std::array<Kind, 4> kKinds{{{ReduceKind::Sum, "+", 0},
 
 /// For every row s: y[s,kind] = kind[k](x[s,k]) and z[s,k] = 2*x[s,k] + 1, in one vector loop over k. `padding` makes
 /// its body longer by that many statements that change nothing.
-LoopProgram rows(DType dtype, const Affine& extent, int padding = 0) {
+LoopProgram rows(DType dtype, const Affine& extent, int interleave = 1, int padding = 0) {
   Builder b;
   b.type = dtype == DType::f32 ? ValueType::f32 : ValueType::f64;
   b.program.name = "rows";
@@ -47,6 +49,7 @@ LoopProgram rows(DType dtype, const Affine& extent, int padding = 0) {
   element.push_back(stmt::Store{2, {s, k}, b.call(element, "+", {twice, b.constant(element, 1)})});
   stmt::For lanes = loop(i1(), Range::extent(extent), element, "k");
   lanes.vector = true;
+  lanes.interleave = interleave;
   row.push_back(lanes);
   for (VarId i = 0; i < kKinds.size(); ++i) {
     b.varying = true;
@@ -85,39 +88,127 @@ void check(const LoopProgram& program, const Buffers& got, std::int64_t extent) 
     CHECK(std::abs(got[2][i] - expected[2][i]) <= tolerance * expected[2][i]);
 }
 
-std::int64_t most_trips(const LoopProgram& program, const VectorMachine& machine) {
-  return 3 * lanes_for(program, machine) + 1;
+/// Every path through the loop: several groups at once, single ones, and the tail.
+std::int64_t most_trips(const LoopProgram& program, const VectorMachine& machine, int interleave = 1) {
+  return (interleave + 2) * lanes_for(program, machine) + 1;
 }
 
 constexpr std::array kDTypes{DType::f32, DType::f64};
+
+/// Numbers between two pages that nobody may read: right behind the first or right before the second one.
+class Fenced {
+ public:
+  Fenced(DType dtype, const std::vector<double>& values, bool at_end) {
+    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), width = dtype == DType::f32 ? 4 : 8;
+    const std::size_t bytes = values.size() * width, room = (bytes / page + 1) * page;
+    size_ = room + 2 * page;
+    base_ = static_cast<std::byte*>(mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    REQUIRE(mprotect(base_ + page, room, PROT_READ | PROT_WRITE) == 0);
+    data_ = base_ + page + (at_end ? room - bytes : 0);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto single = static_cast<float>(values[i]);
+      std::memcpy(data_ + i * width, dtype == DType::f32 ? static_cast<const void*>(&single) : &values[i], width);
+    }
+  }
+  Fenced(const Fenced&) = delete;
+  Fenced& operator=(const Fenced&) = delete;
+  ~Fenced() { munmap(base_, size_); }
+  void* data() { return data_; }
+
+ private:
+  std::byte *base_, *data_;
+  std::size_t size_;
+};
+
+/// y[i] = x[subscript] over lanes, i in 0..N.
+LoopProgram copy(DType dtype, const Affine& subscript, const Affine& size) {
+  Builder b;
+  b.type = dtype == DType::f32 ? ValueType::f32 : ValueType::f64;
+  b.varying = true;
+  b.program.name = "copy";
+  b.program.arguments = {"N"};
+  b.program.buffers = {input("x", {size}), output("y", {Symbol::dim("N")})};
+  for (BufferDecl& buffer : b.program.buffers) buffer.dtype = dtype;
+  Block block;
+  block.push_back(stmt::Store{1, {i0()}, b.let(block, op::Load{0, {subscript}, {}})});
+  stmt::For lanes = loop(i0(), Range::extent(Symbol::dim("N")), block);
+  lanes.vector = true;
+  b.program.body = {lanes};
+  return b.program;
+}
 
 }  // namespace
 
 TEST_CASE("reductions and maps over any number of elements, known at run time") {
   for (const DType dtype : kDTypes) {
-    const LoopProgram program = rows(dtype, Symbol::dim("K"));
-    for (const TestMachine& test : test_machines()) {
-      CAPTURE(test.name);
-      const auto kernel = CpuKernel::build(program, test.machine, nullptr);
-      for (std::int64_t extent = 0; extent <= most_trips(program, test.machine); ++extent)
-        check(program, run(program, *kernel, extent), extent);
+    for (const int interleave : {1, 2, 3, 4}) {
+      CAPTURE(interleave);
+      const LoopProgram program = rows(dtype, Symbol::dim("K"), interleave);
+      for (const TestMachine& test : test_machines()) {
+        CAPTURE(test.name);
+        const auto kernel = CpuKernel::build(program, test.machine, nullptr);
+        const std::int64_t most = most_trips(program, test.machine, interleave);
+        for (std::int64_t extent = 0; extent <= most; ++extent) check(program, run(program, *kernel, extent), extent);
+      }
     }
   }
 }
 
 TEST_CASE("reductions and maps over a constant number of elements") {
   for (const DType dtype : kDTypes) {
-    const std::int64_t most = most_trips(rows(dtype, 1), host_machine());
-    for (std::int64_t extent = 0; extent <= most; ++extent) {
-      const LoopProgram program = rows(dtype, extent);
-      check(program, run(program, *CpuKernel::build(program, host_machine(), nullptr), extent), extent);
+    for (const int interleave : {1, 2}) {
+      CAPTURE(interleave);
+      const std::int64_t most = most_trips(rows(dtype, 1), host_machine(), interleave);
+      for (std::int64_t extent = 0; extent <= most; ++extent) {
+        const LoopProgram program = rows(dtype, extent, interleave);
+        check(program, run(program, *CpuKernel::build(program, host_machine(), nullptr), extent), extent);
+      }
     }
+  }
+}
+
+TEST_CASE("serial sums inside a vector loop, several iterations at once") {
+  for (const int interleave : {2, 4}) {
+    LoopProgram program = column_squares();
+    auto& serial = std::get<stmt::For>(std::get<stmt::For>(program.body[0]).body[2]);
+    serial.interleave = interleave;
+    for (std::int64_t rows = 0; rows <= 11; ++rows) {
+      CAPTURE(rows);
+      serial.range = Range::extent(rows);
+      program.buffers[0].shape[0] = rows;
+      check_against_interpreter(program, {numbers(static_cast<std::size_t>(rows * 37)), std::vector<double>(37, -1)},
+                                {37, 2, 35}, 2e-6);
+    }
+  }
+}
+
+TEST_CASE("what iterations hand on besides is handed on in order") {
+  Builder b;
+  b.type = ValueType::f32;
+  b.program.name = "running";
+  b.program.arguments = {"K"};
+  const Affine k = i0(), extent = Symbol::dim("K");
+  b.program.buffers = {input("x", {extent}), output("y", {extent})};
+  for (BufferDecl& buffer : b.program.buffers) buffer.dtype = DType::f32;
+  b.program.vars = {{b.type, false}};
+  Block element;
+  b.program.body.push_back(stmt::SetVar{0, b.constant(b.program.body, 0)});
+  const ValueId half = b.call(element, "*", {b.let(element, op::ReadVar{0}), b.constant(element, 0.5)});
+  const ValueId next = b.call(element, "+", {half, b.let(element, op::Load{0, {k}, {}})});
+  element.push_back(stmt::SetVar{0, next});
+  element.push_back(stmt::Store{1, {k}, next});
+  stmt::For serial = loop(i0(), Range::extent(extent), element, "k");
+  serial.interleave = 4;
+  b.program.body.push_back(serial);
+  for (std::int64_t count = 0; count <= 9; ++count) {
+    const auto size = static_cast<std::size_t>(count);
+    check_against_interpreter(b.program, {numbers(size), std::vector<double>(size, -1)}, {count}, 1e-6);
   }
 }
 
 TEST_CASE("a long body, which is written once with masks, gives the bits of one with a tail of its own") {
   for (const DType dtype : kDTypes) {
-    const LoopProgram with_tail = rows(dtype, Symbol::dim("K")), masked = rows(dtype, Symbol::dim("K"), 30);
+    const LoopProgram with_tail = rows(dtype, Symbol::dim("K")), masked = rows(dtype, Symbol::dim("K"), 1, 30);
     const auto short_kernel = CpuKernel::build(with_tail, host_machine(), nullptr);
     const auto long_kernel = CpuKernel::build(masked, host_machine(), nullptr);
     CHECK(long_kernel->source().find("tail") == std::string::npos);
@@ -125,6 +216,38 @@ TEST_CASE("a long body, which is written once with masks, gives the bits of one 
     for (std::int64_t extent = 0; extent <= most_trips(with_tail, host_machine()); ++extent) {
       CAPTURE(extent);
       CHECK(run(with_tail, *short_kernel, extent) == run(masked, *long_kernel, extent));
+    }
+  }
+}
+
+TEST_CASE("elements at a short stride are read in whole vectors, and nothing beyond the first and last of them") {
+  const Affine i = i0(), n = Symbol::dim("N");
+  for (const DType dtype : kDTypes) {
+    for (const std::int64_t stride : {-5, -4, -3, -2, -1, 2, 3, 4, 5}) {
+      CAPTURE(stride);
+      const std::int64_t distance = std::abs(stride);
+      // Elements 0, distance, ..., distance*(N-1): the buffer begins with the first and ends with the last.
+      const Affine size = n * distance - Affine(distance - 1);
+      const Affine subscript = stride > 0 ? i * stride : i * stride + n * distance - Affine(distance);
+      const LoopProgram program = copy(dtype, subscript, size);
+      for (const TestMachine& test : test_machines()) {
+        CAPTURE(test.name);
+        const auto kernel = CpuKernel::build(program, test.machine, nullptr);
+        for (std::int64_t count = 1; count <= most_trips(program, test.machine); ++count) {
+          CAPTURE(count);
+          Buffers expected{numbers(static_cast<std::size_t>(distance * (count - 1) + 1)),
+                           std::vector<double>(static_cast<std::size_t>(count), -7)};
+          for (const bool at_end : {false, true}) {
+            Fenced x(dtype, expected[0], at_end), y(dtype, expected[1], at_end);
+            const std::array<void*, 2> pointers{x.data(), y.data()};
+            KernelStatus status;
+            kernel->run(pointers.data(), &count, nullptr, &status);
+            run_interpreter(program, expected, {count});
+            CHECK(std::memcmp(y.data(), Fenced(dtype, expected[1], at_end).data(),
+                              expected[1].size() * (dtype == DType::f32 ? 4 : 8)) == 0);
+          }
+        }
+      }
     }
   }
 }

@@ -43,6 +43,16 @@ TEST_CASE("loops without a name, several bounds and divisors") {
 )");
 }
 
+TEST_CASE("loops say how many iterations they take at once") {
+  Builder b;
+  b.program.name = "interleaved";
+  stmt::For lanes = loop(i0(), Range::extent(9), {});
+  lanes.vector = true;
+  lanes.interleave = 4;
+  b.program.body = {lanes};
+  CHECK(print(b.program) == "kernel interleaved() {\n  vector for i0 in 0..9, 4 at once {\n  }\n}\n");
+}
+
 TEST_CASE("nested loops of one name are told apart, loops side by side keep it") {
   Builder b;
   b.program.name = "names";

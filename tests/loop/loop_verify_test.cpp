@@ -87,6 +87,8 @@ TEST_CASE("names, ranks and ranges") {
        [](auto& p) { std::get<op::Load>(p.values[1].operation).subscripts[0] = Symbol::bound(7); }},
       {"M is not an argument", [](auto& p) { inner(p).range = Range::extent(Symbol::dim("M")); }},
       {"a loop without bounds", [](auto& p) { inner(p).range.highs.clear(); }},
+      {"a loop takes 0 iterations at once", [](auto& p) { inner(p).interleave = 0; }},
+      {"a loop around another takes 2 iterations at once", [](auto& p) { outer(p).interleave = 2; }},
       {"a loop bound with the divisor 0", [](auto& p) { inner(p).range.highs[0].divisor = 0; }},
       {"a loop around this has the same variable", [](auto& p) { inner(p).variable = i0(); }},
       {"axis3 cannot be a loop variable", [](auto& p) { inner(p).variable = Symbol::axis(3); }},

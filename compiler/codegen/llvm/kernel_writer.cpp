@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <numeric>
 
+#include "compiler/ir/reductions.h"
 #include "compiler/loop/lower.h"
 #include "compiler/support/error.h"
 
@@ -25,6 +26,10 @@ BufferDecl as_buffer(const ArrayDecl& array, int lanes) {
   buffer.layout.resize(buffer.shape.size());
   std::iota(buffer.layout.begin(), buffer.layout.end(), 0U);
   return buffer;
+}
+
+std::string var_name(VarId var, int copy) {
+  return copy == 0 ? fmt::format("%var{}", var) : fmt::format("%var{}.{}", var, copy);
 }
 
 }  // namespace
@@ -60,9 +65,10 @@ std::string KernelWriter::write() {
 }
 
 void KernelWriter::allocate_vars() {
-  for (std::size_t i = 0; i < program_.vars.size(); ++i) {
+  for (VarId i = 0; i < program_.vars.size(); ++i) {
     const VarDecl& var = program_.vars[i];
-    ir_.line(fmt::format("%var{} = alloca {}", i, type_name(scalar_of(var.type), lanes_of(var.varying))));
+    for (int copy = 0; copy < plan_.var_copies.at(i); ++copy)
+      ir_.line(fmt::format("{} = alloca {}", var_name(i, copy), type_name(scalar_of(var.type), lanes_of(var.varying))));
   }
 }
 
@@ -94,7 +100,15 @@ Val KernelWriter::read_var(VarId var) {
   const VarDecl& decl = program_.vars.at(var);
   const Scalar type = scalar_of(decl.type);
   const int lanes = lanes_of(decl.varying);
-  return ir_.raw(type, lanes, fmt::format("load {}, ptr %var{}", type_name(type, lanes), var));
+  return ir_.raw(type, lanes, fmt::format("load {}, ptr {}", type_name(type, lanes), var_name(var, copy_of(var))));
+}
+
+void KernelWriter::set_var(VarId var, const Val& value) {
+  ir_.line(fmt::format("store {}, ptr {}", typed(value), var_name(var, copy_of(var))));
+}
+
+int KernelWriter::copy_of(VarId var) const {
+  return std::ranges::count(partials_, var, &Accumulation::var) > 0 ? copy_ : 0;
 }
 
 void KernelWriter::jump(const std::string& label) { ir_.line("br label %" + label); }
@@ -125,7 +139,7 @@ void KernelWriter::write(const stmt::SetVar& s) {
   Val value = ir_.splat(operand(s.value), lanes_of(program_.vars.at(s.var).varying));
   const bool keeps_inactive = plan_.var_outlives_round.at(s.var) && value.lanes > 1;
   if (keeps_inactive && active()) value = ir_.select(*active(), value, read_var(s.var));
-  ir_.line(fmt::format("store {}, ptr %var{}", typed(value), s.var));
+  set_var(s.var, value);
 }
 
 void KernelWriter::write(const stmt::Store& s) {
@@ -183,70 +197,111 @@ void KernelWriter::write(const stmt::For& s) {
   const auto trips = constant_trip_count(s.range);
   if (trips == 0) return;
   const Val first = addressing_.first(s.range), last = addressing_.last(s.range);
-  if (s.vector) return write_groups(s, first, last);
-  repeat({first, last, trips.has_value()}, 1, [&](const Val& index) { write_iteration(s, index); });
-}
-
-/// Loops are written with the test at the end, so that what does not vary can be moved out of them without a copy of
-/// the test.
-Val KernelWriter::repeat(const LoopBounds& bounds, std::int64_t step, const std::function<void(const Val&)>& body) {
-  const LoopLabels labels{ir_.fresh("before"), ir_.fresh("body"), ir_.fresh("latch"), ir_.fresh("after")};
-  jump(labels.before);
-  label(labels.before);
-  if (bounds.runs) {
-    jump(labels.body);
-  } else {
-    branch(ir_.icmp("sle", bounds.first, bounds.last), labels.body, labels.after);
-  }
-  label(labels.body);
-  const Val next{Scalar::i64, 1, "%" + ir_.fresh("next")};
-  const std::string ends =
-      fmt::format("phi i64 [ {}, %{} ], [ {}, %{} ]", bounds.first.text, labels.before, next.text, labels.latch);
-  const Val index = ir_.raw(Scalar::i64, 1, ends);
-  body(index);
-  jump(labels.latch);
-  label(labels.latch);
-  ir_.line(fmt::format("{} = add nsw i64 {}, {}", next.text, index.text, step));
-  branch(ir_.icmp("sle", next, bounds.last), labels.body, labels.after);
-  label(labels.after);
-  return bounds.runs ? next : ir_.raw(Scalar::i64, 1, ends);
-}
-
-/// A vector loop takes whole groups of lanes without masks, then one iteration with those lanes active that are left.
-void KernelWriter::write_groups(const stmt::For& s, const Val& first, const Val& last) {
-  const std::int64_t lanes = plan_.lanes;
-  const auto trips = constant_trip_count(s.range);
-  const auto write_group = [&](const Val& index, std::optional<Val> active) {
-    round_ = Round{s.variable, std::move(active), begins_at_lanes(s.range)};
-    write_iteration(s, index);
-    round_.reset();
-  };
-  const auto write_masked = [&](const Val& index) { write_group(index, active_lanes(index, last)); };
+  const std::int64_t lanes = lanes_of(s.vector);
   const bool has_tail = lanes > 1 && (!trips || *trips % lanes != 0);
-  if (has_tail && count_statements(s.body) > kMaxStatementsTwice) {
-    repeat({first, last, trips.has_value()}, lanes, write_masked);
+  if (has_tail && s.interleave == 1 && count_statements(s.body) > kMaxStatementsTwice) {
+    const Val end = ir_.binary("add nsw", last, integer(lanes - 1));
+    const auto steps = trips ? std::optional(ceil_div(*trips, lanes)) : std::nullopt;
+    repeat({first, end, lanes, steps}, [&](const Val& i) { write_iteration(s, i, active_lanes(i, last)); });
     return;
   }
-  Val rest = first;
-  if (!trips || *trips >= lanes) {
-    const Val last_whole = ir_.binary("sub nsw", last, integer(lanes - 1));
-    rest = repeat({first, last_whole, trips.has_value()}, lanes, [&](const Val& i) { write_group(i, std::nullopt); });
-  }
+  const Val rest = write_whole(s, {first, last, lanes, trips ? std::optional(*trips / lanes) : std::nullopt});
   if (!has_tail) return;
-  if (trips) return write_group(rest, first_lanes(plan_.lanes, *trips % lanes));
+  if (trips) return write_iteration(s, rest, first_lanes(plan_.lanes, *trips % lanes));
   const std::string tail = ir_.fresh("tail"), after = ir_.fresh("after");
   branch(ir_.icmp("sle", rest, last), tail, after);
   label(tail);
-  write_masked(rest);
+  write_iteration(s, rest, active_lanes(rest, last));
   jump(after);
   label(after);
 }
 
-void KernelWriter::write_iteration(const stmt::For& s, const Val& index) {
+/// The iterations that need no masks: as many at once as the loop says, then one by one. Returns the index after them.
+Val KernelWriter::write_whole(const stmt::For& s, const Steps& steps) {
+  const auto write_one = [&](const Val& index) { write_iteration(s, index, std::nullopt); };
+  if (s.interleave == 1) return repeat(steps, write_one);
+  const auto write_copies = [&](const Val& index) {
+    for (copy_ = 0; copy_ < s.interleave; ++copy_)
+      write_one(copy_ == 0 ? index : ir_.binary("add nsw", index, integer(copy_ * steps.width)));
+    copy_ = 0;
+  };
+  const auto count = [&](std::int64_t number) { return steps.count ? std::optional(number) : std::nullopt; };
+  const std::int64_t known = steps.count.value_or(0);
+  partials_ = accumulations(program_, s.body);
+  const Val rest = repeat(
+      {steps.first, steps.last, s.interleave * steps.width, count(known / s.interleave)}, write_copies,
+      [&] { start_partials(s.interleave); }, [&] { combine_partials(s.interleave); });
+  partials_.clear();
+  return repeat({rest, steps.last, steps.width, count(known % s.interleave)}, write_one);
+}
+
+void KernelWriter::start_partials(int count) {
+  for (const Accumulation& partial : partials_) {
+    const VarDecl& var = program_.vars.at(partial.var);
+    const Val neutral = ir_.number(scalar_of(var.type), lanes_of(var.varying), neutral_value(partial.kind));
+    for (copy_ = 1; copy_ < count; ++copy_) set_var(partial.var, neutral);
+  }
+  copy_ = 0;
+}
+
+/// Halves the number of partial results until one is left.
+void KernelWriter::combine_partials(int count) {
+  for (const Accumulation& partial : partials_) {
+    std::vector<Val> values;
+    for (copy_ = 0; copy_ < count; ++copy_) values.push_back(read_var(partial.var));
+    copy_ = 0;
+    for (; values.size() > 1; values.resize((values.size() + 1) / 2))
+      for (std::size_t low = 0, high = (values.size() + 1) / 2; high < values.size(); ++low, ++high)
+        values[low] = emit_function(ir_, folding_function(partial.kind), {values[low], values[high]});
+    set_var(partial.var, values[0]);
+  }
+}
+
+/// Loops are written with the test at the end, so that what does not vary can be moved out of them without a copy of
+/// the test. `enter` and `leave` write what is done once before and after if there are iterations. Returns the index
+/// after them.
+Val KernelWriter::repeat(const Steps& steps, const std::function<void(const Val&)>& body,
+                         const std::function<void()>& enter, const std::function<void()>& leave) {
+  if (steps.count == 0) return steps.first;
+  const Val last = steps.width == 1 ? steps.last : ir_.binary("sub nsw", steps.last, integer(steps.width - 1));
+  const LoopLabels labels{ir_.fresh("before"), ir_.fresh("enter"), ir_.fresh("body"),
+                          ir_.fresh("latch"),  ir_.fresh("leave"), ir_.fresh("after")};
+  jump(labels.before);
+  label(labels.before);
+  if (steps.count) {
+    jump(labels.enter);
+  } else {
+    branch(ir_.icmp("sle", steps.first, last), labels.enter, labels.after);
+  }
+  label(labels.enter);
+  enter();
+  jump(labels.body);
+  label(labels.body);
+  const Val next{Scalar::i64, 1, "%" + ir_.fresh("next")};
+  const auto index_from = [&](const std::string& first, const std::string& later) {
+    return ir_.raw(Scalar::i64, 1,
+                   fmt::format("phi i64 [ {}, %{} ], [ {}, %{} ]", steps.first.text, first, next.text, later));
+  };
+  const Val index = index_from(labels.enter, labels.latch);
+  body(index);
+  jump(labels.latch);
+  label(labels.latch);
+  ir_.line(fmt::format("{} = add nsw i64 {}, {}", next.text, index.text, steps.width));
+  branch(ir_.icmp("sle", next, last), labels.body, labels.leave);
+  label(labels.leave);
+  leave();
+  jump(labels.after);
+  label(labels.after);
+  return steps.count ? next : index_from(labels.before, labels.leave);
+}
+
+void KernelWriter::write_iteration(const stmt::For& s, const Val& index, std::optional<Val> active) {
+  if (s.vector) round_ = Round{s.variable, std::move(active), begins_at_lanes(s.range)};
   addressing_.open(s.variable, index);
   if (round_ && !s.vector && !constant_trip_count(s.range)) prefetch_rows(s);
   write(s.body);
   addressing_.close();
+  if (s.vector) round_.reset();
 }
 
 namespace {
@@ -283,6 +338,7 @@ void KernelWriter::prefetch_rows(const stmt::For& s) {
   }
 }
 
+/// The lanes up to the index `last`, which is not before that of the first lane.
 Val KernelWriter::active_lanes(const Val& index, const Val& last) {
   const Val beyond = ir_.binary("sub nsw", last, index), most = integer(plan_.lanes - 1);
   const Val highest = ir_.select(ir_.icmp("slt", beyond, most), beyond, most);

@@ -8,6 +8,7 @@
 #include "compiler/codegen/llvm/addressing.h"
 #include "compiler/codegen/llvm/lane_plan.h"
 #include "compiler/codegen/llvm/memory.h"
+#include "compiler/loop/accumulations.h"
 #include "compiler/loop/statement_lines.h"
 
 namespace moxie::llvm_ir {
@@ -32,11 +33,13 @@ class KernelWriter {
     bool whole = false;         // the first lane is a multiple of the lanes
   };
   struct LoopLabels {
-    std::string before, body, latch, after;
+    std::string before, enter, body, latch, leave, after;
   };
-  struct LoopBounds {
+  /// Steps of `width` from `first` on, as long as all of a step lies within `last`.
+  struct Steps {
     Val first, last;
-    bool runs;  // at least once
+    std::int64_t width;
+    std::optional<std::int64_t> count;  // if known
   };
 
   void allocate_vars();
@@ -49,9 +52,13 @@ class KernelWriter {
   void write(const stmt::StoreArray& s);
   void write(const stmt::For& s);
   void write(const stmt::Check& s);
-  Val repeat(const LoopBounds& bounds, std::int64_t step, const std::function<void(const Val&)>& body);
-  void write_groups(const stmt::For& s, const Val& first, const Val& last);
-  void write_iteration(const stmt::For& s, const Val& index);
+  Val repeat(
+      const Steps& steps, const std::function<void(const Val&)>& body, const std::function<void()>& enter = [] {},
+      const std::function<void()>& leave = [] {});
+  Val write_whole(const stmt::For& s, const Steps& steps);
+  void write_iteration(const stmt::For& s, const Val& index, std::optional<Val> active);
+  void start_partials(int count);
+  void combine_partials(int count);
   void record_failure(const stmt::Check& s, const Val& bad);
   void prefetch_rows(const stmt::For& s);
   Val active_lanes(const Val& index, const Val& last);
@@ -80,6 +87,8 @@ class KernelWriter {
   Val integer(std::int64_t value) { return ir_.integer(Scalar::i64, 1, value); }
   const Val& operand(ValueId id) const;
   Val read_var(VarId var);
+  void set_var(VarId var, const Val& value);
+  int copy_of(VarId var) const;
   std::int64_t lane_step(const Affine& affine) const { return round_ ? affine.coefficient(round_->variable) : 0; }
   std::optional<Symbol> lane_variable() const;
   std::optional<Val> active() const { return round_ ? round_->active : std::nullopt; }
@@ -97,6 +106,8 @@ class KernelWriter {
   std::vector<std::vector<Coefficient>> buffer_strides_, array_strides_;
   std::vector<std::optional<Val>> values_;
   std::optional<Round> round_;
+  std::vector<Accumulation> partials_;  // of the loop whose iterations are written several at once
+  int copy_ = 0;                        // which of them is being written
   StatementLines lines_;
   LineMarks marks_;
 };

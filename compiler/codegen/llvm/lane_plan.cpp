@@ -1,7 +1,9 @@
 #include "compiler/codegen/llvm/lane_plan.h"
 
+#include <algorithm>
 #include <optional>
 
+#include "compiler/loop/accumulations.h"
 #include "compiler/loop/lane_count.h"
 
 namespace moxie {
@@ -35,11 +37,15 @@ class Uses {
 class Survey {
  public:
   explicit Survey(const LoopProgram& program)
-      : vars(program.vars.size()), arrays(program.arrays.size()), program_(program) {
+      : vars(program.vars.size()),
+        arrays(program.arrays.size()),
+        var_copies(program.vars.size(), 1),
+        program_(program) {
     block(program.body, 0);
   }
 
   Uses vars, arrays;
+  std::vector<int> var_copies;
 
  private:
   void block(const Block& statements, Position place) {
@@ -52,7 +58,12 @@ class Survey {
   }
   void visit(const stmt::SetVar& s, Position place) { vars.note(s.var, place); }
   void visit(const stmt::StoreArray& s, Position place) { arrays.note(s.array, place); }
-  void visit(const stmt::For& s, Position place) { block(s.body, s.vector ? ++loops_ : place); }
+  void visit(const stmt::For& s, Position place) {
+    if (s.interleave > 1)
+      for (const auto& [var, kind] : accumulations(program_, s.body))
+        var_copies.at(var) = std::max(var_copies.at(var), s.interleave);
+    block(s.body, s.vector ? ++loops_ : place);
+  }
   void visit(const stmt::Store&, Position) {}
   void visit(const stmt::Check&, Position) {}
 
@@ -75,6 +86,7 @@ LanePlan lane_plan(const LoopProgram& program, const VectorMachine& machine) {
   plan.lanes = lane_count(program, machine.vector_bits, plan.avx512 ? kRegistersPerDraw : 1);
   plan.var_outlives_round = survey.vars.in_many_places();
   plan.array_outlives_round = survey.arrays.in_many_places();
+  plan.var_copies = survey.var_copies;
   for (const ArrayDecl& array : program.arrays) {
     plan.array_offsets.push_back(plan.scratch_bytes);
     const std::int64_t end = checked_add(plan.scratch_bytes, bytes_of(array, plan.lanes));

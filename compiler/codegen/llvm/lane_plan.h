@@ -17,6 +17,7 @@ struct LanePlan {
   // it unchanged.
   std::vector<bool> var_outlives_round;
   std::vector<bool> array_outlives_round;
+  std::vector<int> var_copies;  // how many partial results of each var there are at most
 };
 
 LanePlan lane_plan(const LoopProgram& program, const VectorMachine& machine);

@@ -1,0 +1,20 @@
+#pragma once
+// Which vars a loop accumulates, so that code generators may keep several partial results of each.
+#include <vector>
+
+#include "compiler/loop/loop_program.h"
+
+namespace moxie {
+
+/// A var that the iterations of a loop set once, to what it held combined with a value of their own, and that nothing
+/// else in the loop reads.
+struct Accumulation {
+  VarId var;
+  ReduceKind kind;  // Sum, Product, Max or Min
+  bool operator==(const Accumulation&) const = default;
+};
+
+/// In the order of their statements; none if the loop contains another.
+std::vector<Accumulation> accumulations(const LoopProgram& program, const Block& body);
+
+}  // namespace moxie

@@ -1,0 +1,106 @@
+#include "compiler/loop/interleave.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "compiler/ir/functions.h"
+#include "compiler/loop/accumulations.h"
+
+namespace moxie {
+namespace {
+
+// Of a processor: the operations and the loads that it begins in a cycle, and how many cycles an addition takes.
+constexpr double kOperationsPerCycle = 2, kLoadsPerCycle = 2, kLatency = 4;
+/// More gain nothing: with four partial sums the loads are what a sum waits for.
+constexpr int kMaxInterleave = 4;
+/// Partial results that registers have room for, beside what an iteration computes; AVX2 has sixteen registers.
+constexpr int kMaxPartials = 8;
+/// Loops that are known to be shorter gain less than starting and combining partial results costs, in compile time too.
+constexpr double kMinTrips = 16;
+
+/// The cycles of one iteration if none waited for another.
+double cycles(const LoopProgram& program, const Block& body) {
+  double operations = 0, loads = 0;
+  for (const Statement& statement : body) {
+    const auto* let = std::get_if<stmt::Let>(&statement);
+    if (!let) continue;
+    const Operation& operation = program.values.at(let->id).operation;
+    if (const auto* call = std::get_if<op::Call>(&operation))
+      operations += call->function->cost * std::max<double>(1, static_cast<double>(call->args.size()) - 1);
+    loads += std::holds_alternative<op::Load>(operation) || std::holds_alternative<op::LoadArray>(operation) ? 1 : 0;
+  }
+  return std::max(operations / kOperationsPerCycle, loads / kLoadsPerCycle);
+}
+
+/// The values that loop variables take at most, of the loops around, where constants bound them.
+struct ValueRange {
+  double low, high;
+};
+using KnownValues = std::map<Symbol, ValueRange>;
+
+std::optional<ValueRange> values_of(const Affine& affine, const KnownValues& known) {
+  ValueRange sum{static_cast<double>(affine.constant()), static_cast<double>(affine.constant())};
+  for (const auto& [symbol, factor] : affine.terms()) {
+    const auto found = known.find(symbol);
+    if (found == known.end()) return std::nullopt;
+    const auto [low, high] = found->second;
+    sum.low += static_cast<double>(factor) * (factor > 0 ? low : high);
+    sum.high += static_cast<double>(factor) * (factor > 0 ? high : low);
+  }
+  return sum;
+}
+
+std::optional<ValueRange> values_of(const Range& range, const KnownValues& known) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  ValueRange values{-kInfinity, kInfinity};
+  for (const auto& [divisor, value] : range.lows)
+    if (const auto bound = values_of(value, known))
+      values.low = std::max(values.low, std::ceil(bound->low / static_cast<double>(divisor)));
+  for (const auto& [divisor, value] : range.highs)
+    if (const auto bound = values_of(value, known))
+      values.high = std::min(values.high, std::floor(bound->high / static_cast<double>(divisor)));
+  return std::isfinite(values.high - values.low) ? std::optional(values) : std::nullopt;
+}
+
+/// Whether other loops move a bound: on average, the loop then makes half of the iterations that it makes at most.
+bool is_moved(const Range& range) {
+  const auto moves = [](const Bound& bound) {
+    return std::ranges::any_of(bound.value.terms(), [](const auto& term) { return !term.first.is_dim(); });
+  };
+  return std::ranges::any_of(range.lows, moves) || std::ranges::any_of(range.highs, moves);
+}
+
+bool is_short_loop(const Range& range, const KnownValues& known) {
+  const auto values = values_of(range, known);
+  return values && (values->high - values->low + 1) / (is_moved(range) ? 2 : 1) < kMinTrips;
+}
+
+int iterations_at_once(const LoopProgram& program, const Block& body) {
+  const auto count = static_cast<int>(accumulations(program, body).size());
+  if (count == 0) return 1;
+  const double waits = std::ceil(kLatency / std::max(cycles(program, body), 1.0));
+  const auto hiding = std::bit_ceil(static_cast<unsigned>(waits));
+  const auto room = std::bit_floor(static_cast<unsigned>(std::max(1, kMaxPartials / count)));
+  return std::min({static_cast<int>(hiding), static_cast<int>(room), kMaxInterleave});
+}
+
+void interleave_loops(const LoopProgram& program, Block& block, KnownValues known) {
+  for (Statement& statement : block) {
+    auto* loop = std::get_if<stmt::For>(&statement);
+    if (!loop) continue;
+    loop->interleave = is_short_loop(loop->range, known) ? 1 : iterations_at_once(program, loop->body);
+    if (const auto values = values_of(loop->range, known)) known.insert_or_assign(loop->variable, *values);
+    interleave_loops(program, loop->body, known);
+    known.erase(loop->variable);
+  }
+}
+
+}  // namespace
+
+void interleave(LoopProgram& program) { interleave_loops(program, program.body, {}); }
+
+}  // namespace moxie
