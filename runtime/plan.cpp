@@ -149,7 +149,7 @@ std::vector<const MatrixProduct*> products_of(const PlanStep& step) { return par
 std::vector<std::string> tensors_of(const PlanStep& step) {
   std::vector<std::string> names;
   for (const MatrixProduct* product : products_of(step))
-    names.insert(names.end(), {product->left, product->right, product->definition.name});
+    names.insert(names.end(), {product->left.tensor, product->right.tensor, product->out.tensor});
   for (const LoweredKernel* kernel : kernels_of(step)) {
     for (const BufferUse& use : kernel->uses) names.push_back(use.tensor);
   }
@@ -175,16 +175,9 @@ bool has_gaps(const Program& program, std::string_view tensor) {
                                            [](const AxisDecl& axis) { return axis.range.as_extent() != axis.extent; });
 }
 
-// ---- Matrix products ----
+// ---- Scans ----
 
 namespace {
-
-/// Whether a matrix whose place in memory is the compiler's choice lies column by column. Operands with more axes lie
-/// row by row.
-bool lies_transposed(const Plan& plan, const std::string& tensor) {
-  const auto it = plan.fused.layouts.find(tensor);
-  return it != plan.fused.layouts.end() && it->second == std::vector<std::uint32_t>{1, 0};
-}
 
 std::int64_t product_of(const std::vector<Affine>& extents, const DimValues& dims) {
   std::int64_t product = 1;
@@ -208,24 +201,6 @@ bool keeps_one_step(const Program& program, const std::string& tensor) {
 std::int64_t slice_place(const Program& program, const std::string& tensor, const DimValues& dims,
                          std::int64_t scan_step) {
   return keeps_one_step(program, tensor) ? 0 : checked_mul(scan_step, slice_elements(program, tensor, dims));
-}
-
-ProductCall product_call(const Plan& plan, const MatrixProduct& product, const DimValues& dims,
-                         std::int64_t scan_step) {
-  DimValues at_step = dims;
-  at_step[kScanStep] = scan_step;
-  const auto place = [&](const std::string& tensor, const std::optional<Affine>& step) {
-    return step ? checked_mul(evaluate(*step, at_step), slice_elements(plan.fused.program, tensor, dims)) : 0;
-  };
-  const std::string& result = product.definition.name;
-  return {product.left_transposed != lies_transposed(plan, product.left),
-          product.right_transposed != lies_transposed(plan, product.right),
-          product_of(product.rows, dims),
-          product_of(product.columns, dims),
-          product_of(product.depth, dims),
-          place(product.left, product.left_step),
-          place(product.right, product.right_step),
-          product.definition.scan ? slice_place(plan.fused.program, result, dims, scan_step) : 0};
 }
 
 // ---- Dims ----
@@ -390,8 +365,7 @@ MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const 
 namespace {
 
 std::string describe(const MatrixProduct& product, int& number) {
-  return fmt::format("{:3} matrix product {} = {} x {}\n", number++, product.definition.name, product.left,
-                     product.right);
+  return fmt::format("{:3} matrix product {}\n", number++, product_text(product));
 }
 
 std::string describe(const LoweredKernel& kernel, int& number) {

@@ -75,16 +75,6 @@ struct MemoryPlan {
 /// `chunks` is the number of copies of its partial results that each step writes: 1 where it writes none.
 MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const std::int64_t> chunks);
 
-/// A matrix product for given extents: what a BLAS wants to know, row-major, with the operands' places in their tensors
-/// in elements.
-struct ProductCall {
-  bool left_transposed = false, right_transposed = false;
-  std::int64_t rows = 0, columns = 0, depth = 0;
-  std::int64_t left = 0, right = 0, out = 0;
-};
-ProductCall product_call(const Plan& plan, const MatrixProduct& product, const DimValues& dims,
-                         std::int64_t scan_step = 0);
-
 /// Elements of one step of a tensor of a scan.
 std::int64_t slice_elements(const Program& program, const std::string& tensor, const DimValues& dims);
 /// Whether there is room for one step of it only.

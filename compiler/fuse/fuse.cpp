@@ -399,7 +399,7 @@ class Fuser {
   void mark_stored() {
     Names read;
     for (const Step& step : fused_.steps) {
-      for (const MatrixProduct* product : products_of(step)) read.insert({product->left, product->right});
+      for (const MatrixProduct* product : products_of(step)) read.insert({product->left.tensor, product->right.tensor});
       for (const Kernel* kernel : kernels_of(step)) {
         for (const KernelRoot& root : kernel->roots) read.merge(tensors_read(root.body));
       }

@@ -44,18 +44,28 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
-/// out[i,j] = alpha * sum_k left[i,k] * right[k,j] by BLAS; `transposed` says how an operand lies in memory. Each of i,
-/// j and k may stand for several axes next to each other, whose extents `rows`, `columns` and `depth` list. Of an
-/// operand with a step only the slice there (of its first axis) is read; in a scan the result is the slice at the step.
+/// A matrix, or one for every element of a batch, in a tensor: which of its axes, by number, are rows and columns. Axes
+/// next to each other are one index of the matrix.
+struct ProductOperand {
+  std::string tensor;
+  std::vector<std::uint32_t> rows, columns;
+  std::vector<std::optional<std::uint32_t>> batch;  // none: the same matrix along this axis of the batch
+  std::optional<Affine> step = {};                  // only the slice there, of the first axis, is read
+  bool operator==(const ProductOperand&) const = default;
+};
+
+/// out[b,i,j] = alpha * sum_k left[b,i,k] * right[b,k,j] by BLAS, for every element b of the batch. Each of i, j and k
+/// may stand for several axes, whose extents `rows`, `columns` and `depth` list, as `batch` does those of b. In a scan
+/// the result is the slice at the step.
 struct MatrixProduct {
   Definition definition;
-  std::string left, right;
-  bool left_transposed = false, right_transposed = false;
-  std::vector<Affine> rows, columns, depth;
+  ProductOperand left, right, out;
+  std::vector<Affine> batch, rows, columns, depth;
   double alpha = 1;
-  std::optional<Affine> left_step = {}, right_step = {};
   bool operator==(const MatrixProduct&) const = default;
 };
+/// "y = x x w", with the extents of the batch if there is one.
+std::string product_text(const MatrixProduct& product);
 
 /// The argument that holds the step of a scan.
 inline constexpr const char* kScanStep = "%t";

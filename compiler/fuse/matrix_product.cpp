@@ -1,8 +1,10 @@
 #include "compiler/fuse/matrix_product.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/product_form.h"
 
 namespace moxie {
 namespace {
@@ -30,49 +32,13 @@ std::optional<SumOfProduct> open_sum(const Algebra& algebra, const Definition& d
   return sum.summed.empty() ? std::nullopt : std::optional(std::move(sum));
 }
 
-/// An access as a matrix: `outer` axes of the result and `inner`, summed indices, each next to each other, and before
-/// them perhaps the step of a slice.
-struct Operand {
-  std::string tensor;
-  std::vector<Symbol> outer, inner;
-  bool transposed = false;  // lies as [inner, outer]
-  std::optional<Affine> step;
-};
-
-/// The first subscript, if it is the same for all elements of the result.
-std::optional<Affine> slice_of(const Expr& access, const Definition& definition) {
-  if (access->subscripts.size() < 3) return std::nullopt;
-  const Affine step(Symbol::dim(kScanStep));
-  const auto at_step = [&](Symbol symbol) { return definition.scan && symbol == Symbol::axis(0) ? &step : nullptr; };
-  const Affine first = access->subscripts[0].substitute(at_step);
-  const bool fixed = std::ranges::all_of(first.terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
-  return fixed ? std::optional(first) : std::nullopt;
-}
-
-std::optional<Operand> as_matrix(const Program& program, const Factor& factor, const Definition& definition,
-                                 const SumOfProduct& sum) {
+/// The axes of an operand in the dtype of the result.
+std::optional<OperandAxes> axes_of(const Program& program, const Factor& factor, const Definition& definition,
+                                   const SumOfProduct& sum) {
   const Expr& access = factor.base;
   if (factor.power != 1 || access->kind != NodeKind::Access || program.dtype_of(access->tensor) != definition.dtype)
     return std::nullopt;
-  Operand operand{access->tensor, {}, {}, false, slice_of(access, definition)};
-  const std::vector<Affine> shape = program.shape_of(access->tensor);
-  bool last_is_inner = false;
-  int changes = 0;
-  const std::size_t first = operand.step ? 1 : 0;
-  for (std::size_t k = first; k < access->subscripts.size(); ++k) {
-    const auto symbol = access->subscripts[k].as_symbol();
-    const Range* range = symbol ? sum.scope.find(*symbol) : nullptr;
-    if (!range || range->as_extent() != shape[k])
-      return std::nullopt;  // covers the tensor, so that rows lie densely one after the other
-    const bool is_inner = std::ranges::find(sum.summed, *symbol) != sum.summed.end();
-    if (k == first)
-      operand.transposed = is_inner;
-    else if (is_inner != last_is_inner)
-      ++changes;
-    last_is_inner = is_inner;
-    (is_inner ? operand.inner : operand.outer).push_back(*symbol);
-  }
-  return changes == 1 ? std::optional(std::move(operand)) : std::nullopt;
+  return operand_axes(program, access, sum.scope, definition.scan.has_value());
 }
 
 /// The axes that one step of a scan computes, or all.
@@ -82,52 +48,87 @@ std::vector<Symbol> computed_axes(const Definition& definition) {
   return axes;
 }
 
-double rounds(const Scope& scope, const Definition& definition) {
-  double total = 1;
-  for (const auto& [symbol, range] : scope.open) {
-    if (!definition.scan || symbol != Symbol::axis(0)) total *= assumed_extent(range);
-  }
-  return total;
-}
-
 std::vector<Affine> extents_of(const std::vector<Symbol>& symbols, const Scope& scope) {
   std::vector<Affine> extents;
   for (const Symbol symbol : symbols) extents.push_back(*scope.find(symbol)->as_extent());
   return extents;
 }
 
+std::vector<std::uint32_t> positions_of(const std::vector<Symbol>& symbols, const OperandAxes& axes) {
+  std::vector<std::uint32_t> positions;
+  for (const Symbol symbol : symbols) {
+    const auto axis = std::ranges::find(axes, symbol, &OperandAxis::symbol);
+    positions.push_back(static_cast<std::uint32_t>(axis - axes.begin()));
+  }
+  return positions;
+}
+
+ProductOperand operand_in(const std::string& tensor, const OperandAxes& axes, const std::vector<Symbol>& batch,
+                          const std::vector<Symbol>& rows, const std::vector<Symbol>& columns) {
+  ProductOperand operand{tensor, positions_of(rows, axes), positions_of(columns, axes), {}};
+  for (const Symbol symbol : batch) {
+    const bool has_axis = std::ranges::find(axes, symbol, &OperandAxis::symbol) != axes.end();
+    operand.batch.push_back(has_axis ? std::optional(positions_of({symbol}, axes)[0]) : std::nullopt);
+  }
+  return operand;
+}
+
+/// The step of the slice that is read, where the first axis is fixed.
+std::optional<Affine> step_of(const Expr& access, const OperandAxes& axes, const Definition& definition) {
+  if (axes.front().symbol) return std::nullopt;
+  const Affine step(Symbol::dim(kScanStep));
+  const auto at_step = [&](Symbol symbol) { return definition.scan && symbol == Symbol::axis(0) ? &step : nullptr; };
+  return access->subscripts[0].substitute(at_step);
+}
+
+OperandAxes result_axes(const Definition& definition) {
+  OperandAxes axes = operand_axes(computed_axes(definition));
+  if (definition.scan) axes.insert(axes.begin(), OperandAxis{});
+  return axes;
+}
+
 bool is_dense(const AxisDecl& axis) { return axis.range.as_extent() == axis.extent; }
 
 }  // namespace
+
+std::string product_text(const MatrixProduct& product) {
+  std::string text = fmt::format("{} = {} x {}", product.definition.name, product.left.tensor, product.right.tensor);
+  for (std::size_t k = 0; k < product.batch.size(); ++k)
+    text += fmt::format("{}{}", k == 0 ? ", batch " : "*", print(product.batch[k]));
+  return text;
+}
 
 std::optional<MatrixProduct> match_matrix_product(const Algebra& algebra, const Program& program,
                                                   const Definition& definition) {
   if (!std::ranges::all_of(definition.axes, is_dense)) return std::nullopt;
   const auto sum = open_sum(algebra, definition);
   // A BLAS does not read what it multiplies by 0, and so would lose a NaN.
-  if (!sum || sum->coefficient == 0 || sum->product.factors.size() != 2 ||
-      rounds(sum->scope, definition) < kSmallestProduct)
-    return std::nullopt;
-  auto left = as_matrix(program, sum->product.factors[0], definition, *sum);
-  auto right = as_matrix(program, sum->product.factors[1], definition, *sum);
-  if (!left || !right) return std::nullopt;
-  const std::vector<Symbol> axes = computed_axes(definition);
-  if (right->outer.front() == axes.front()) std::swap(left, right);
-  std::vector<Symbol> outer = left->outer;
-  outer.insert(outer.end(), right->outer.begin(), right->outer.end());
-  if (outer != axes || left->inner != right->inner || left->inner.size() != sum->summed.size()) return std::nullopt;
-  // As operands lie as [outer, inner] where not transposed, BLAS wants the right one as [inner, outer].
-  return MatrixProduct{definition,
-                       left->tensor,
-                       right->tensor,
-                       left->transposed,
-                       !right->transposed,
-                       extents_of(left->outer, sum->scope),
-                       extents_of(right->outer, sum->scope),
-                       extents_of(left->inner, sum->scope),
-                       sum->coefficient,
-                       left->step,
-                       right->step};
+  if (!sum || sum->coefficient == 0 || sum->product.factors.size() != 2) return std::nullopt;
+  const Factor* left = &sum->product.factors[0];
+  const Factor* right = &sum->product.factors[1];
+  auto left_axes = axes_of(program, *left, definition, *sum);
+  auto right_axes = axes_of(program, *right, definition, *sum);
+  if (!left_axes || !right_axes) return std::nullopt;
+  const auto form = product_form(computed_axes(definition), sum->summed, *left_axes, *right_axes, sum->scope);
+  if (!form || !suits_library(*form, sum->scope)) return std::nullopt;
+  if (form->swapped) {
+    std::swap(left, right);
+    std::swap(left_axes, right_axes);
+  }
+  const auto& [batch, rows, columns, depth, swapped] = *form;
+  MatrixProduct product{definition,
+                        operand_in(left->base->tensor, *left_axes, batch, rows, depth),
+                        operand_in(right->base->tensor, *right_axes, batch, depth, columns),
+                        operand_in(definition.name, result_axes(definition), batch, rows, columns),
+                        extents_of(batch, sum->scope),
+                        extents_of(rows, sum->scope),
+                        extents_of(columns, sum->scope),
+                        extents_of(depth, sum->scope),
+                        sum->coefficient};
+  product.left.step = step_of(left->base, *left_axes, definition);
+  product.right.step = step_of(right->base, *right_axes, definition);
+  if (definition.scan) product.out.step = Affine(Symbol::dim(kScanStep));
+  return product;
 }
 
 ProductTensors product_tensors(const Program& program) {
@@ -138,7 +139,7 @@ ProductTensors product_tensors(const Program& program) {
     if (!product) continue;
     tensors.results.insert(definition.name);
     tensors.row_major.insert(definition.name);
-    for (const std::string& operand : {product->left, product->right}) {
+    for (const std::string& operand : {product->left.tensor, product->right.tensor}) {
       tensors.operands.insert(operand);
       if (program.shape_of(operand).size() > 2) tensors.row_major.insert(operand);
     }

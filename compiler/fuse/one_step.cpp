@@ -34,8 +34,8 @@ void drop_kept(Names& names, const Step& reader, bool is_own_scan) {
     if (!is_own_scan || !step || *step != scan_step()) names.erase(tensor);
   };
   for (const MatrixProduct* product : products_of(reader)) {
-    see(product->left, product->left_step ? &*product->left_step : nullptr);
-    see(product->right, product->right_step ? &*product->right_step : nullptr);
+    for (const ProductOperand* operand : {&product->left, &product->right})
+      see(operand->tensor, operand->step ? &*operand->step : nullptr);
   }
   for (const Kernel* kernel : kernels_of(reader)) {
     for (const KernelRoot& root : kernel->roots) {
@@ -63,8 +63,9 @@ void keep_one_step(Kernel& kernel, const Names& names) {
 }
 
 void keep_one_step(MatrixProduct& product, const Names& names) {
-  if (names.contains(product.left)) product.left_step = Affine(0);
-  if (names.contains(product.right)) product.right_step = Affine(0);
+  for (ProductOperand* operand : {&product.left, &product.right, &product.out}) {
+    if (names.contains(operand->tensor)) operand->step = Affine(0);
+  }
 }
 
 }  // namespace

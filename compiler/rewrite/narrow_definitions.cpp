@@ -29,10 +29,33 @@ std::vector<Affine> all_axes(const Definition& definition) {
   return subscripts;
 }
 
+/// Whether the definition is a large sum of products whose factors see at most one of the two axes: a library computes
+/// all of such a matrix product sooner than a kernel computes half of it (split_products).
+bool is_large_product(const Algebra& algebra, const Definition& definition, Symbol a, Symbol b) {
+  constexpr double kMinExtent = 32;  // as operands that are made for a batch must be used
+  Scope scope = Scope::of(definition);
+  Expr body = definition.body;
+  while (body->kind == NodeKind::Reduce && body->reduce == ReduceKind::Sum) {
+    const OpenedReduce opened = open(body);
+    scope = scope.with(opened.index, opened.range);
+    body = opened.body;
+  }
+  double iterations = 1;
+  for (const auto& [symbol, range] : scope.open) {
+    if (!range.as_extent()) return false;
+    iterations *= assumed_extent(range);
+  }
+  if (iterations < kSmallestProduct || assumed_extent(*scope.find(a)) < kMinExtent) return false;
+  return std::ranges::none_of(algebra.product_of(body).factors, [&](const Factor& factor) {
+    return factor.base->depends_on(a) && factor.base->depends_on(b);
+  });
+}
+
 /// Elements (a,b) and (b,a) are equal: keeps b >= a, and reads the other half from it.
 std::optional<Definition> keep_triangle(const Algebra& algebra, Definition& definition, const std::string& name) {
-  const auto pair =
-      find_pair(definition, [&](Symbol a, Symbol b) { return is_symmetric(algebra, definition.body, a, b); });
+  const auto pair = find_pair(definition, [&](Symbol a, Symbol b) {
+    return is_symmetric(algebra, definition.body, a, b) && !is_large_product(algebra, definition, a, b);
+  });
   if (!pair) return std::nullopt;
   const Symbol a = Symbol::axis(pair->a);
   const Symbol b = Symbol::axis(pair->b);

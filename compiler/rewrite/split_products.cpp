@@ -1,15 +1,18 @@
 #include <algorithm>
+#include <iterator>
 
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/product_form.h"
 
 namespace moxie {
 namespace {
 
-/// An operand is worth its place in memory if every element of it is used about this often.
-constexpr double kLeastReuse = 16;
+/// An operand is worth its place in memory if every element of it is used about this often: more often in a batch,
+/// since a library is less of a gain for small matrices.
+constexpr double kMinReuse = 16;
+constexpr double kMinReuseInBatch = 32;
 
 /// A sum over one index or several.
 struct OpenedSum {
@@ -45,17 +48,25 @@ std::vector<Symbol> order_in_memory(const OpenedSum& sum) {
   return order;
 }
 
-/// One factor of a matrix product: a matrix over axes of the result and the summed indices, in a scan one for every
-/// step.
+/// An operand of a matrix product is made where it is at most this many times as large as the largest input or output,
+/// or has at most kSmallOperand elements.
+constexpr double kRoomForOperand = 16;
+constexpr double kSmallOperand = 1 << 24;
+
+/// One factor of a matrix product, over these axes of the result and the summed indices, in a scan one for every step.
 struct Side {
   std::vector<Symbol> axes;
   Product factors;
 };
 
-double rounds(const std::vector<Symbol>& symbols, const Scope& scope) {
-  double total = 1;
-  for (const Symbol symbol : symbols) total *= assumed_extent(*scope.find(symbol));
-  return total;
+/// A tensor that can be an operand: one that is there, or a new one over these symbols.
+struct Operand {
+  OperandAxes axes;
+  std::vector<Symbol> symbols = {};  // of a new one
+};
+
+bool is_among(const std::vector<Symbol>& symbols, Symbol symbol) {
+  return std::ranges::find(symbols, symbol) != symbols.end();
 }
 
 bool depends_on_any(const Expr& expr, const std::vector<Symbol>& symbols) {
@@ -65,7 +76,11 @@ bool depends_on_any(const Expr& expr, const std::vector<Symbol>& symbols) {
 class ProductSplitter {
  public:
   ProductSplitter(Program& names, std::vector<Definition>& parts, const Definition& user)
-      : program_(names), algebra_(names), parts_(parts), user_(user) {}
+      : program_(names),
+        algebra_(names),
+        parts_(parts),
+        user_(user),
+        room_(std::max(kRoomForOperand * largest_tensor(names), kSmallOperand)) {}
 
   Expr run() {
     return rewrite_top_down(user_.body, Scope::of(user_),
@@ -90,10 +105,8 @@ class ProductSplitter {
     dtype_ = around.dtype;
     std::vector<Symbol> axes = open_symbols_of(expr, around);
     if (user_.scan) std::erase(axes, Symbol::axis(0));
-    const bool is_large = rounds(axes, sum.scope) * rounds(sum.summed, sum.scope) >= kSmallestProduct;
-    if (!is_large ||
-        !std::ranges::all_of(sum.scope.open, [](const auto& entry) { return entry.second.as_extent().has_value(); }))
-      return std::nullopt;
+    const bool is_large = assumed_extent(axes, sum.scope) * assumed_extent(sum.summed, sum.scope) >= kSmallestProduct;
+    if (!is_large || !is_box(sum.scope)) return std::nullopt;
     const std::vector<Term> terms = algebra_.terms_of(sum.body);
     const Product whole = algebra_.product_of(user_.body);
     const bool is_body =
@@ -126,15 +139,24 @@ class ProductSplitter {
     return term;
   }
 
-  /// The sum of one product, with both operands as tensors.
+  /// The sum of one product, with both operands as tensors: those that are there if possible.
   std::optional<Expr> matrix_product(const OpenedSum& sum, const std::vector<Symbol>& axes, const Expr& product) {
-    auto sides = sides_of(sum, axes, algebra_.product_of(product));
+    const Product factors = algebra_.product_of(product);
+    auto sides = sides_of(sum, axes, factors);
+    if (!sides) sides = sides_of_batch(axes, factors);
     if (!sides) return std::nullopt;
+    const auto& [left, right] = *sides;
     const std::vector<Symbol> order = order_in_memory(sum);
-    const auto left = operand(sum, order, sides->first, rounds(sides->second.axes, sum.scope));
-    const auto right = left ? operand(sum, order, sides->second, rounds(sides->first.axes, sum.scope)) : std::nullopt;
-    if (!right) return std::nullopt;
-    return summed(sum, algebra_.times(*left, *right));
+    for (const Operand& a : operands(sum, order, left, right)) {
+      for (const Operand& b : operands(sum, order, right, left)) {
+        const auto form = product_form(axes, sum.summed, a.axes, b.axes, sum.scope);
+        if (!form || !suits_library(*form, sum.scope)) continue;
+        const auto first = tensor_of(sum, left, a);
+        const auto second = first ? tensor_of(sum, right, b) : std::nullopt;
+        return second ? std::optional(summed(sum, algebra_.times(*first, *second))) : std::nullopt;
+      }
+    }
+    return std::nullopt;
   }
 
   /// The factors shared out to the first and the last of the axes.
@@ -143,7 +165,7 @@ class ProductSplitter {
     for (auto middle = axes.begin() + (axes.empty() ? 0 : 1); middle != axes.end(); ++middle) {
       Side left{{axes.begin(), middle}, {product.coefficient, {}}};
       Side right{{middle, axes.end()}, {1, {}}};
-      const bool right_is_smaller = rounds(right.axes, sum.scope) < rounds(left.axes, sum.scope);
+      const bool right_is_smaller = assumed_extent(right.axes, sum.scope) < assumed_extent(left.axes, sum.scope);
       bool fits = true;
       for (const Factor& factor : product.factors) {
         const bool in_left = depends_on_any(factor.base, left.axes);
@@ -157,32 +179,54 @@ class ProductSplitter {
     return std::nullopt;
   }
 
-  /// The side as an access: of a tensor that is there, or of a new one if that is worth it.
-  std::optional<Expr> operand(const OpenedSum& sum, const std::vector<Symbol>& order, const Side& side, double reuse) {
+  /// The factors that see the last axis, and the others. Axes of both are a batch.
+  static std::optional<std::pair<Side, Side>> sides_of_batch(const std::vector<Symbol>& axes, const Product& product) {
+    if (axes.empty()) return std::nullopt;
+    Side left{{}, {product.coefficient, {}}};
+    Side right{{}, {1, {}}};
+    for (const Factor& factor : product.factors)
+      (factor.base->depends_on(axes.back()) ? right : left).factors.factors.push_back(factor);
+    for (const Symbol axis : axes) {
+      for (Side* side : {&left, &right}) {
+        const auto sees_axis = [&](const Factor& factor) { return factor.base->depends_on(axis); };
+        if (std::ranges::any_of(side->factors.factors, sees_axis)) side->axes.push_back(axis);
+      }
+    }
+    return std::pair(std::move(left), std::move(right));
+  }
+
+  /// What may be the operand for this side: a tensor that is there, or a new one if that is worth it.
+  std::vector<Operand> operands(const OpenedSum& sum, const std::vector<Symbol>& order, const Side& side,
+                                const Side& other) const {
+    std::vector<Operand> result;
     const Expr expr = algebra_.make_product(side.factors);
-    std::vector<Symbol> wanted = side.axes;
-    wanted.insert(wanted.end(), order.begin(), order.end());
-    if (!std::ranges::all_of(wanted, [&](Symbol symbol) { return expr->depends_on(symbol); })) return std::nullopt;
-    std::vector<Symbol> other = order;
-    other.insert(other.end(), side.axes.begin(), side.axes.end());
-    if (is_whole_tensor(sum.scope, expr, wanted) || is_whole_tensor(sum.scope, expr, other)) return expr;
-    if (reuse < kLeastReuse || !has_one_dtype(expr)) return std::nullopt;
+    if (!std::ranges::all_of(order, [&](Symbol symbol) { return expr->depends_on(symbol); })) return result;
+    const bool is_tensor = expr->kind == NodeKind::Access && program_.dtype_of(expr->tensor) == dtype_;
+    if (const auto axes = operand_axes(program_, expr, sum.scope, user_.scan.has_value()); axes && is_tensor)
+      result.push_back({*axes});
+    std::vector<Symbol> batch, own, reused;
+    for (const Symbol axis : side.axes) (is_among(other.axes, axis) ? batch : own).push_back(axis);
+    for (const Symbol axis : other.axes) {
+      if (!is_among(side.axes, axis)) reused.push_back(axis);
+    }
+    const bool by_own = lies_by(expr, own);
+    std::vector<Symbol> symbols = batch;
+    std::ranges::copy(by_own ? order : own, std::back_inserter(symbols));
+    std::ranges::copy(by_own ? own : order, std::back_inserter(symbols));
+    if (assumed_extent(reused, sum.scope) >= (batch.empty() ? kMinReuse : kMinReuseInBatch) && has_one_dtype(expr) &&
+        assumed_extent(symbols, sum.scope) <= room_)
+      result.push_back({operand_axes(symbols), symbols});
+    return result;
+  }
+
+  std::optional<Expr> tensor_of(const OpenedSum& sum, const Side& side, const Operand& operand) {
+    const Expr expr = algebra_.make_product(side.factors);
+    if (operand.symbols.empty()) return expr;
     Scope scope;
     const auto open_axis = [&](Symbol symbol) { scope = scope.with(symbol, *sum.scope.find(symbol)); };
     if (user_.scan) open_axis(Symbol::axis(0));
-    std::ranges::for_each(lies_by(expr, side.axes) ? other : wanted, open_axis);
+    std::ranges::for_each(operand.symbols, open_axis);
     return define(scope, expr, ".operand");
-  }
-
-  bool is_whole_tensor(const Scope& scope, const Expr& expr, std::vector<Symbol> symbols) const {
-    if (expr->kind != NodeKind::Access || program_.dtype_of(expr->tensor) != dtype_) return false;
-    if (user_.scan && expr->depends_on(Symbol::axis(0))) symbols.insert(symbols.begin(), Symbol::axis(0));
-    const std::vector<Affine> shape = program_.shape_of(expr->tensor);
-    if (expr->subscripts != std::vector<Affine>(symbols.begin(), symbols.end())) return false;
-    for (std::size_t k = 0; k < symbols.size(); ++k) {
-      if (scope.find(symbols[k])->as_extent() != shape[k]) return false;
-    }
-    return true;
   }
 
   /// Whether what the operand is made of lies with one of the axes fastest.
@@ -220,6 +264,7 @@ class ProductSplitter {
   const Algebra algebra_;
   std::vector<Definition>& parts_;
   const Definition& user_;
+  const double room_;         // elements of an operand
   DType dtype_ = DType::f32;  // in which the sum is computed
 };
 

@@ -59,18 +59,32 @@ int to_int(std::int64_t value) {
   return static_cast<int>(value);
 }
 
-/// One tile, by the calling thread.
 template <class T>
-void multiply(Gemm<T> f, const ProductCall& call, const ProductTile& tile, double alpha, const void* left,
-              const void* right, void* out) {
-  const int left_stride = to_int(call.left_transposed ? call.rows : std::max<std::int64_t>(call.depth, 1));
-  const int right_stride = to_int(call.right_transposed ? std::max<std::int64_t>(call.depth, 1) : call.columns);
-  const T* left_tile = static_cast<const T*>(left) + tile.row * (call.left_transposed ? 1 : left_stride);
-  const T* right_tile = static_cast<const T*>(right) + tile.column * (call.right_transposed ? right_stride : 1);
-  T* out_tile = static_cast<T*>(out) + tile.row * call.columns + tile.column;
-  f(kRowMajor, call.left_transposed ? kTranspose : kNoTranspose, call.right_transposed ? kTranspose : kNoTranspose,
-    to_int(tile.rows), to_int(tile.columns), to_int(call.depth), static_cast<T>(alpha), left_tile, left_stride,
-    right_tile, right_stride, T(0), out_tile, to_int(call.columns));
+struct Matrix {
+  const T* first;  // of the tile
+  int transposition, stride;
+};
+
+/// The part of an operand that a tile needs, from this row and column on.
+template <class T>
+Matrix<T> matrix_at(const void* tensor, const ProductMatrix& matrix, std::int64_t offset, std::int64_t row,
+                    std::int64_t column, std::int64_t stride) {
+  const std::int64_t first = matrix.first + offset + row * matrix.row_stride + column * matrix.column_stride;
+  return {static_cast<const T*>(tensor) + first, is_transposed(matrix) ? kTranspose : kNoTranspose, to_int(stride)};
+}
+
+/// One tile of one product of the batch, by the calling thread.
+template <class T>
+void multiply(Gemm<T> f, const ProductCall& call, const ProductOffset& offset, const ProductTile& tile, double alpha,
+              const void* left, const void* right, void* out) {
+  const auto a =
+      matrix_at<T>(left, call.left, offset.left, tile.row, 0, leading_dimension(call.left, call.rows, call.depth));
+  const auto b = matrix_at<T>(right, call.right, offset.right, 0, tile.column,
+                              leading_dimension(call.right, call.depth, call.columns));
+  T* c = static_cast<T*>(out) + call.out.first + offset.out + tile.row * call.out.row_stride + tile.column;
+  f(kRowMajor, a.transposition, b.transposition, to_int(tile.rows), to_int(tile.columns), to_int(call.depth),
+    static_cast<T>(alpha), a.first, a.stride, b.first, b.stride, T(0), c,
+    to_int(leading_dimension(call.out, call.rows, call.columns)));
 }
 
 /// While this lives, the library computes each product on the thread that asks for it. There is one number of threads
@@ -108,13 +122,20 @@ std::string blas_kernels() { return blas().kernels; }
 void gemm(ThreadPool& pool, DType dtype, const ProductCall& call, double alpha, const void* left, const void* right,
           void* out) {
   const OneThreadEach borrowed;
-  const std::vector<ProductTile> tiles = product_tiles(call.rows, call.columns, call.depth);
-  pool.run(static_cast<std::int64_t>(tiles.size()), [&](std::int64_t piece, int) {
-    const ProductTile& tile = tiles[static_cast<std::size_t>(piece)];
-    if (dtype == DType::f32)
-      multiply(blas().sgemm, call, tile, alpha, left, right, out);
-    else
-      multiply(blas().dgemm, call, tile, alpha, left, right, out);
+  const std::int64_t products = batch_count(call);
+  const std::vector<ProductTile> tiles = product_tiles(call.rows, call.columns, call.depth, products);
+  const auto per_product = static_cast<std::int64_t>(tiles.size());
+  const std::int64_t total = products * per_product;
+  const std::int64_t grain = product_grain(call.rows, call.columns, call.depth, total);
+  pool.run((total + grain - 1) / grain, [&](std::int64_t piece, int) {
+    for (std::int64_t k = piece * grain; k < std::min((piece + 1) * grain, total); ++k) {
+      const ProductOffset offset = offset_of(call, k / per_product);
+      const ProductTile& tile = tiles[static_cast<std::size_t>(k % per_product)];
+      if (dtype == DType::f32)
+        multiply(blas().sgemm, call, offset, tile, alpha, left, right, out);
+      else
+        multiply(blas().dgemm, call, offset, tile, alpha, left, right, out);
+    }
   });
 }
 

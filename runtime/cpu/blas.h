@@ -3,12 +3,12 @@
 #include <string>
 
 #include "runtime/cpu/thread_pool.h"
-#include "runtime/plan.h"
+#include "runtime/product_call.h"
 
 namespace moxie {
 
-/// out = alpha * left * right, row-major, at these addresses. The tiles of the product are computed on the threads of
-/// the pool, each by the library on one thread: the same bits for any number of threads.
+/// out = alpha * left * right for the whole batch, of tensors at these addresses. The tiles of the products are
+/// computed on the threads of the pool, each by the library on one thread: the same bits for any number of threads.
 /// Throws DeviceError if no BLAS can be loaded.
 void gemm(ThreadPool& pool, DType dtype, const ProductCall& call, double alpha, const void* left, const void* right,
           void* out);

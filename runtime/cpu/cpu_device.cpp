@@ -250,8 +250,7 @@ class CpuExecutable : public Executable {
                     scratch_bytes_, resources_.pool.threads()));
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
       for (const MatrixProduct* product : products_of(plan_->steps[k]))
-        write_log(LogChannel::Runtime, fmt::format("  step {} matrix product {} = {} x {}", k, product->definition.name,
-                                                   product->left, product->right));
+        write_log(LogChannel::Runtime, fmt::format("  step {} matrix product {}", k, product_text(*product)));
       for (const LoweredKernel* kernel : kernels_of(plan_->steps[k]))
         write_log(LogChannel::Runtime, fmt::format("  step {} kernel {}", k, describe(kernels_.at(kernel))));
     }
@@ -283,11 +282,15 @@ class CpuExecutable : public Executable {
     set_argument(kernel, argument::kStep, static_cast<std::int64_t>(run.step));
   }
 
+  std::byte* memory_of(const std::string& tensor, const Run& run) const {
+    void* own = inside(tensor);
+    return static_cast<std::byte*>(own ? own : run.address(tensor));
+  }
+
   /// A tensor from its element `first` on.
   std::byte* memory_at(const std::string& tensor, const Run& run, std::int64_t first) const {
-    void* own = inside(tensor);
     const auto bytes = static_cast<std::int64_t>(size_of(plan_->fused.program.dtype_of(tensor)));
-    return static_cast<std::byte*>(own ? own : run.address(tensor)) + first * bytes;
+    return memory_of(tensor, run) + first * bytes;
   }
 
   /// Where a launch leaves a combined tensor: in a scan, at the step's slice.
@@ -352,8 +355,8 @@ class CpuExecutable : public Executable {
 
   void run_step(const MatrixProduct& product, const Run& run, std::int64_t scan_step) {
     const ProductCall call = product_call(*plan_, product, dims_, scan_step);
-    gemm(resources_.pool, product.definition.dtype, call, product.alpha, memory_at(product.left, run, call.left),
-         memory_at(product.right, run, call.right), memory_at(product.definition.name, run, call.out));
+    gemm(resources_.pool, product.definition.dtype, call, product.alpha, memory_of(product.left.tensor, run),
+         memory_of(product.right.tensor, run), memory_of(product.out.tensor, run));
   }
 
   std::shared_ptr<const Plan> plan_;

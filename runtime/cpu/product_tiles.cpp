@@ -1,6 +1,7 @@
 #include "runtime/cpu/product_tiles.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace moxie {
 namespace {
@@ -26,14 +27,18 @@ double packing(const Grid& grid, std::int64_t rows, std::int64_t columns) {
          static_cast<double>(grid.columns - 1) / static_cast<double>(columns);
 }
 
-Grid choose_grid(std::int64_t rows, std::int64_t columns, std::int64_t depth) {
-  const double work = static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth);
+double work_of(std::int64_t rows, std::int64_t columns, std::int64_t depth) {
+  return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth);
+}
+
+Grid choose_grid(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t max_tiles) {
+  const double work = work_of(rows, columns, depth);
   Grid grid;
   while (true) {
     Grid next = grid;
     (rows / grid.rows >= columns / grid.columns ? next.rows : next.columns) *= 2;
     const std::int64_t tiles = next.rows * next.columns;
-    if (tiles > kMaxTiles || work < kMinWork * static_cast<double>(tiles) || packing(next, rows, columns) > kMaxPacking)
+    if (tiles > max_tiles || work < kMinWork * static_cast<double>(tiles) || packing(next, rows, columns) > kMaxPacking)
       return grid;
     grid = next;
   }
@@ -47,10 +52,11 @@ std::int64_t tile_extent(std::int64_t extent, std::int64_t tiles) {
 
 }  // namespace
 
-std::vector<ProductTile> product_tiles(std::int64_t rows, std::int64_t columns, std::int64_t depth) {
+std::vector<ProductTile> product_tiles(std::int64_t rows, std::int64_t columns, std::int64_t depth,
+                                       std::int64_t batch) {
   std::vector<ProductTile> tiles;
-  if (rows == 0 || columns == 0) return tiles;
-  const Grid grid = choose_grid(rows, columns, depth);
+  if (rows == 0 || columns == 0 || batch == 0) return tiles;
+  const Grid grid = choose_grid(rows, columns, depth, kMaxTiles / batch);
   const std::int64_t height = tile_extent(rows, grid.rows);
   const std::int64_t width = tile_extent(columns, grid.columns);
   for (std::int64_t row = 0; row < rows; row += height) {
@@ -58,6 +64,12 @@ std::vector<ProductTile> product_tiles(std::int64_t rows, std::int64_t columns, 
       tiles.push_back({row, column, std::min(height, rows - row), std::min(width, columns - column)});
   }
   return tiles;
+}
+
+std::int64_t product_grain(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t total) {
+  const double work = std::max(work_of(rows, columns, depth), 1.0);
+  const std::int64_t fewest = (total + kMaxTiles - 1) / kMaxTiles;  // no more pieces than needed
+  return std::max<std::int64_t>(1, std::min(fewest, static_cast<std::int64_t>(std::ceil(kMinWork / work))));
 }
 
 }  // namespace moxie

@@ -15,7 +15,10 @@ struct ProductTile {
 
 /// Tiles that cover the result of a [rows,depth] x [depth,columns] product once, none empty. A BLAS packs both operands
 /// again for every tile, so few tiles are made where that costs as much as the multiplications, and none of small
-/// products.
-std::vector<ProductTile> product_tiles(std::int64_t rows, std::int64_t columns, std::int64_t depth);
+/// products. Of a batch of that many products, each is split into fewer.
+std::vector<ProductTile> product_tiles(std::int64_t rows, std::int64_t columns, std::int64_t depth,
+                                       std::int64_t batch = 1);
+/// How many of `total` tiles of small products one thread takes at a time.
+std::int64_t product_grain(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t total);
 
 }  // namespace moxie

@@ -9,6 +9,7 @@
 
 #include "compiler/support/error.h"
 #include "runtime/cuda/nvidia_driver.h"
+#include "runtime/host_tensor.h"
 
 namespace moxie::cuda {
 namespace {
@@ -30,6 +31,18 @@ template <class T>
 using Gemm = Status (*)(Handle handle, int left, int right, int m, int n, int k, const T* alpha, const T* a, int lda,
                         const T* b, int ldb, const T* beta, T* c, int ldc);
 
+template <class T>
+using StridedGemm = Status (*)(Handle handle, int left, int right, int m, int n, int k, const T* alpha, const T* a,
+                               int lda, long long step_a, const T* b, int ldb, long long step_b, const T* beta, T* c,
+                               int ldc, long long step_c, int count);
+
+/// For one dtype.
+template <class T>
+struct Gemms {
+  Gemm<T> single = nullptr;
+  StridedGemm<T> strided = nullptr;
+};
+
 struct Library {
   SharedLibrary library;
   Status (*create)(Handle* handle) = nullptr;
@@ -39,8 +52,8 @@ struct Library {
   Status (*set_math_mode)(Handle handle, int mode) = nullptr;
   Status (*get_property)(int property, int* value) = nullptr;
   const char* (*status_text)(Status status) = nullptr;
-  Gemm<float> sgemm = nullptr;
-  Gemm<double> dgemm = nullptr;
+  Gemms<float> f32;
+  Gemms<double> f64;
 
   explicit Library(std::vector<std::filesystem::path> directories)
       : library({"cuBLAS",
@@ -55,8 +68,10 @@ struct Library {
     library.resolve(set_math_mode, "cublasSetMathMode");
     library.resolve(get_property, "cublasGetProperty");
     library.resolve(status_text, "cublasGetStatusString");
-    library.resolve(sgemm, "cublasSgemm_v2");
-    library.resolve(dgemm, "cublasDgemm_v2");
+    library.resolve(f32.single, "cublasSgemm_v2");
+    library.resolve(f64.single, "cublasDgemm_v2");
+    library.resolve(f32.strided, "cublasSgemmStridedBatched");
+    library.resolve(f64.strided, "cublasDgemmStridedBatched");
   }
 
   void check(Status status, const std::string& what) const {
@@ -110,14 +125,19 @@ int to_int(std::int64_t value) {
 }
 
 template <class T>
-Status multiply(Gemm<T> gemm, Handle handle, const MatrixProductCall& call) {
-  const GemmArguments g = gemm_arguments(call);
-  const T alpha = static_cast<T>(call.alpha);
+Status multiply(const Gemms<T>& gemms, Handle handle, const GemmArguments& g, double factor) {
+  const T alpha = static_cast<T>(factor);
   const T beta = 0;
   const auto matrix = [](DevicePointer pointer) { return reinterpret_cast<T*>(pointer); };
-  return gemm(handle, g.first_transposed ? kTranspose : kNoTranspose, g.second_transposed ? kTranspose : kNoTranspose,
-              g.m, g.n, g.k, &alpha, matrix(g.first), g.first_stride, matrix(g.second), g.second_stride, &beta,
-              matrix(g.out), g.out_stride);
+  const int first = g.first_transposed ? kTranspose : kNoTranspose;
+  const int second = g.second_transposed ? kTranspose : kNoTranspose;
+  if (g.count == 1) {
+    return gemms.single(handle, first, second, g.m, g.n, g.k, &alpha, matrix(g.first), g.first_stride, matrix(g.second),
+                        g.second_stride, &beta, matrix(g.out), g.out_stride);
+  }
+  return gemms.strided(handle, first, second, g.m, g.n, g.k, &alpha, matrix(g.first), g.first_stride, g.first_step,
+                       matrix(g.second), g.second_stride, g.second_step, &beta, matrix(g.out), g.out_stride, g.out_step,
+                       g.count);
 }
 
 class Multiplier {
@@ -126,16 +146,19 @@ class Multiplier {
       : driver_(driver), directories_(std::move(directories)) {}
 
   void operator()(const MatrixProductCall& call, Stream stream) {
-    if (call.rows == 0 || call.columns == 0) return;
+    if (call.shape.rows == 0 || call.shape.columns == 0) return;
     const std::scoped_lock lock(mutex_);
     if (!library_) library_ = std::make_unique<const Library>(directories_);
     const Handle handle = handle_of(stream);
-    const Status status =
-        call.dtype == DType::f32 ? multiply(library_->sgemm, handle, call) : multiply(library_->dgemm, handle, call);
-    if (status == 0) return;
-    throw DeviceError(fmt::format("{}: a product of [{},{}] and [{},{}] in {} failed: {}", library_->version(),
-                                  call.rows, call.depth, call.depth, call.columns, to_string(call.dtype),
-                                  library_->status_text(status)));
+    for (const GemmArguments& g : gemm_arguments(call)) {
+      const Status status = call.dtype == DType::f32 ? multiply(library_->f32, handle, g, call.alpha)
+                                                     : multiply(library_->f64, handle, g, call.alpha);
+      if (status == 0) continue;
+      const auto& [rows, columns, depth, left, right, out, batch] = call.shape;
+      throw DeviceError(fmt::format("{}: {} products of [{},{}] and [{},{}] in {} failed: {}", library_->version(),
+                                    g.count, rows, depth, depth, columns, to_string(call.dtype),
+                                    library_->status_text(status)));
+    }
   }
 
  private:
@@ -158,22 +181,32 @@ class Multiplier {
 
 }  // namespace
 
-GemmArguments gemm_arguments(const MatrixProductCall& call) {
-  const int rows = to_int(call.rows);
-  const int columns = to_int(call.columns);
-  const int depth = to_int(call.depth);
-  const int depth_stride = std::max(depth, 1);
-  return {call.right_transposed,
-          call.left_transposed,
-          columns,
-          rows,
-          depth,
-          call.right,
-          call.left,
-          call.out,
-          call.right_transposed ? depth_stride : columns,
-          call.left_transposed ? rows : depth_stride,
-          columns};
+std::vector<GemmArguments> gemm_arguments(const MatrixProductCall& call) {
+  ProductCall shape = call.shape;
+  ProductBatch together;
+  if (!shape.batch.empty()) {
+    const auto longest = std::ranges::max_element(shape.batch, {}, &ProductBatch::count);
+    together = *longest;
+    shape.batch.erase(longest);
+  }
+  if (together.count == 0) return {};
+  const auto stride = [](const ProductMatrix& matrix, std::int64_t rows, std::int64_t columns) {
+    return to_int(leading_dimension(matrix, rows, columns));
+  };
+  const auto address = [&](DevicePointer tensor, const ProductMatrix& matrix, std::int64_t offset) {
+    return tensor + static_cast<DevicePointer>(matrix.first + offset) * size_of(call.dtype);
+  };
+  std::vector<GemmArguments> calls;
+  for (std::int64_t number = 0; number < batch_count(shape); ++number) {
+    const ProductOffset offset = offset_of(shape, number);
+    calls.push_back({is_transposed(shape.right), is_transposed(shape.left), to_int(shape.columns), to_int(shape.rows),
+                     to_int(shape.depth), address(call.right, shape.right, offset.right),
+                     address(call.left, shape.left, offset.left), address(call.out, shape.out, offset.out),
+                     stride(shape.right, shape.depth, shape.columns), stride(shape.left, shape.rows, shape.depth),
+                     stride(shape.out, shape.rows, shape.columns), to_int(together.count), together.right,
+                     together.left, together.out});
+  }
+  return calls;
 }
 
 Multiply cublas_multiply(const Driver& driver, std::vector<std::filesystem::path> directories) {

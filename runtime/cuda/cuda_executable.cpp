@@ -220,18 +220,12 @@ void CudaExecutable::combine(const Launchable& kernel, const Way& way, std::int6
 }
 
 void CudaExecutable::enqueue(const MatrixProduct& product, std::int64_t scan_step) const {
-  const ProductCall shape = product_call(*plan_, product, dims_, scan_step);
-  MatrixProductCall call;
-  call.dtype = product.definition.dtype;
-  call.left_transposed = shape.left_transposed;
-  call.right_transposed = shape.right_transposed;
-  call.rows = shape.rows;
-  call.columns = shape.columns;
-  call.depth = shape.depth;
-  call.alpha = product.alpha;
-  call.left = place_of(product.left, shape.left);
-  call.right = place_of(product.right, shape.right);
-  call.out = place_of(product.definition.name, shape.out);
+  const MatrixProductCall call{product.definition.dtype,
+                               product_call(*plan_, product, dims_, scan_step),
+                               product.alpha,
+                               place_of(product.left.tensor, 0),
+                               place_of(product.right.tensor, 0),
+                               place_of(product.out.tensor, 0)};
   multiply_(call, gpu_->stream());
 }
 

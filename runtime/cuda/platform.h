@@ -9,6 +9,7 @@
 #include "compiler/ir/expr.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/product_call.h"
 
 namespace moxie::cuda {
 
@@ -21,12 +22,11 @@ struct Compiler {
   std::string file = {};  // tells this library or program from others of its version; part of every cache key
 };
 
-/// out[rows,columns] = alpha * left[rows,depth] * right[depth,columns], row by row in memory; a transposed operand lies
-/// column by column. The product is enqueued on `stream`, in strict precision.
+/// out = alpha * left * right for the whole batch, of tensors at these addresses. The products are enqueued on
+/// `stream`, in strict precision.
 struct MatrixProductCall {
   DType dtype = DType::f32;
-  bool left_transposed = false, right_transposed = false;
-  std::int64_t rows = 0, columns = 0, depth = 0;
+  ProductCall shape;
   double alpha = 1;
   DevicePointer left = 0, right = 0, out = 0;
 };

@@ -36,9 +36,7 @@ std::string describe(const Kernel& kernel) {
   return text;
 }
 
-std::string describe(const MatrixProduct& product) {
-  return fmt::format("matrix product {} = {} x {}\n", product.definition.name, product.left, product.right);
-}
+std::string describe(const MatrixProduct& product) { return fmt::format("matrix product {}\n", product_text(product)); }
 
 std::string describe(const ScanLoop& scan) {
   std::string text =

@@ -4,6 +4,7 @@
 
 #include "compiler/loop/interpreter.h"
 #include "runtime/launch.h"
+#include "runtime/product_call.h"
 
 namespace moxie {
 namespace {
@@ -91,18 +92,23 @@ class InterpExecutable : public Executable {
 
   void run_step(const MatrixProduct& product, std::int64_t scan_step, const RandomState& /*random*/) {
     const ProductCall call = product_call(*plan_, product, dims_, scan_step);
-    const auto& left = tensors_.at(product.left);
-    const auto& right = tensors_.at(product.right);
-    auto& out = tensors_.at(product.definition.name);
+    for (std::int64_t number = 0; number < batch_count(call); ++number)
+      multiply(product, call, offset_of(call, number));
+  }
+
+  void multiply(const MatrixProduct& product, const ProductCall& call, const ProductOffset& offset) {
+    const auto& left = tensors_.at(product.left.tensor);
+    const auto& right = tensors_.at(product.right.tensor);
+    auto& out = tensors_.at(product.out.tensor);
+    const auto place = [](const ProductMatrix& matrix, std::int64_t first, std::int64_t row, std::int64_t column) {
+      return static_cast<std::size_t>(matrix.first + first + row * matrix.row_stride + column * matrix.column_stride);
+    };
     for (std::int64_t i = 0; i < call.rows; ++i) {
       for (std::int64_t j = 0; j < call.columns; ++j) {
         double sum = 0;
-        for (std::int64_t k = 0; k < call.depth; ++k) {
-          const std::int64_t l = call.left + (call.left_transposed ? k * call.rows + i : i * call.depth + k);
-          const std::int64_t r = call.right + (call.right_transposed ? j * call.depth + k : k * call.columns + j);
-          sum += left[static_cast<std::size_t>(l)] * right[static_cast<std::size_t>(r)];
-        }
-        out[static_cast<std::size_t>(call.out + i * call.columns + j)] = product.alpha * sum;
+        for (std::int64_t k = 0; k < call.depth; ++k)
+          sum += left[place(call.left, offset.left, i, k)] * right[place(call.right, offset.right, k, j)];
+        out[place(call.out, offset.out, i, j)] = product.alpha * sum;
       }
     }
   }

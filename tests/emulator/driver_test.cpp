@@ -147,18 +147,23 @@ TEST_CASE("without a compiler there is a reason and a remedy") {
 
 TEST_CASE("matrix products, in order with the stream") {
   const DeviceArray<float> left({1, 2, 3, 4}), right({5, 6, 7, 8}), out({0, 0, 0, 0});
-  MatrixProductCall call{.rows = 2,
-                         .columns = 2,
-                         .depth = 2,
+  MatrixProductCall call{.shape = moxie::single_product(2, 2, 2),
                          .alpha = 2,
                          .left = left.pointer(),
                          .right = right.pointer(),
                          .out = out.pointer()};
   emulated().multiply(call, nullptr);
   CHECK(out.values() == std::vector<float>{38, 44, 86, 100});
-  call.right_transposed = true;
+  call.shape = moxie::single_product(2, 2, 2, false, true);
   emulated().multiply(call, nullptr);
   CHECK(out.values() == std::vector<float>{34, 46, 78, 106});
-  call.rows = 3;
+  // Two products of rows with the one matrix.
+  call.shape = moxie::single_product(1, 2, 2);
+  call.shape.batch = {{.count = 2, .left = 2, .right = 0, .out = 2}};
+  emulated().multiply(call, nullptr);
+  CHECK(out.values() == std::vector<float>{38, 44, 86, 100});
+  call.shape.batch[0].count = 3;
+  CHECK_THROWS_AS(emulated().multiply(call, nullptr), moxie::DeviceError);
+  call.shape = moxie::single_product(3, 2, 2);
   CHECK_THROWS_AS(emulated().multiply(call, nullptr), moxie::DeviceError);
 }

@@ -39,6 +39,72 @@ output y[s,n] = sum[k](x[s,k]*w[k,n])
 )")) == 1);
 }
 
+TEST_CASE("products with batch axes go to the library in one call, wherever the axes lie") {
+  const auto only_product = [](const std::string& text, const DimValues& dims = {}) {
+    const FusedProgram program = fused(text, dims);
+    REQUIRE(program.steps.size() == 1);
+    REQUIRE(std::holds_alternative<MatrixProduct>(program.steps[0]));
+    return std::get<MatrixProduct>(program.steps[0]);
+  };
+  const MatrixProduct small = only_product(R"(dim B dynamic, N = 26, M = 72, K = 26
+index b:B, n:N, m:M, k:K
+input x[B,N,M], y[B,M,K]
+output z[b,n,k] = sum[m](x[b,n,m]*y[b,m,k])
+)");
+  CHECK(small.batch == std::vector<Affine>{Symbol::dim("B")});
+  CHECK(small.depth == std::vector<Affine>{72});
+  const MatrixProduct scores = only_product(R"(dim B dynamic, H = 8, S = 128, D = 64
+index b:B, h:H, i:S, j:S, d:D
+input q[B,S,H,D], k[B,H,S,D]
+output score[b,h,i,j] = sum[d](q[b,i,h,d]*k[b,h,j,d])/sqrt(D)
+)");
+  CHECK(scores.batch == std::vector<Affine>{Symbol::dim("B"), 8});
+  CHECK(scores.alpha == 0.125);
+  CHECK(scores.left.batch == std::vector<std::optional<std::uint32_t>>{0, 2});
+  CHECK(scores.right.batch == std::vector<std::optional<std::uint32_t>>{0, 1});
+  const MatrixProduct middle = only_product(R"(dim M dynamic, N = 16, P = 64, D = 32
+index m:M, p:P, n:N, d:D
+input x[M,N,P], w[D,N]
+output y[m,d,p] = sum[n](x[m,n,p]*w[d,n])
+)");
+  CHECK(middle.left.tensor == "w");
+  CHECK(middle.left.batch == std::vector<std::optional<std::uint32_t>>{std::nullopt});
+}
+
+TEST_CASE("batches of matrices that are too small for a library stay in kernels, as do vectors") {
+  CHECK(count_products(fused(R"(dim B dynamic, N = 4, M = 512
+index b:B, n:N, k:N, m:M
+input x[B,N,M], y[B,M,N]
+output z[b,n,k] = sum[m](x[b,n,m]*y[b,m,k])
+)")) == 0);
+  CHECK(count_products(fused(R"(dim B dynamic, M = 512, K = 512
+index b:B, m:M, k:K
+input x[B,M], y[B,M,K]
+output z[b,k] = sum[m](x[b,m]*y[b,m,k])
+)")) == 0);
+}
+
+TEST_CASE("softmax attention is two products with a kernel of exponentials between them") {
+  const FusedProgram program = fused(R"(dim B dynamic, H = 8, S = 128, D = 64
+index b:B, h:H, i:S, j:S, d:D
+input q[B,H,S,D], k[B,H,S,D], v[B,H,S,D]
+let score[b,h,i,j] = sum[d](q[b,h,i,d]*k[b,h,j,d])/sqrt(D)
+let z[b,h,i] = logsumexp[j](score[b,h,i,j])
+output o[b,h,i,d] = sum[j](exp(score[b,h,i,j] - z[b,h,i])*v[b,h,j,d])
+)");
+  CHECK(count_products(program) == 2);
+}
+
+TEST_CASE("no operand is made that is far larger than all inputs and outputs") {
+  const std::string text = R"(dim I, J, E = 3, D = 64
+index i:I, j:J, e:E, d:D
+input x[I,E], z[J,E], b[J,D]
+output y[i,d] = sum[j](exp(-sum[e]((x[i,e]-z[j,e])^2))*b[j,d])
+)";
+  CHECK(count_products(fused(text, {{"I", 2000}, {"J", 2000}})) == 1);
+  CHECK(count_products(fused(text, {{"I", 100000}, {"J", 100000}})) == 0);
+}
+
 TEST_CASE("what one axis does not move is summed once beside a product") {
   const FusedProgram program = fused(R"(dim S dynamic, N = 128, M = 256
 index s:S, n:N, m:M
@@ -53,17 +119,17 @@ output y[s,n] = sum[m](U[n,m]*x[s,m]^2 + 0.1*W[n,m]^2)
   CHECK(row_sum->axes[0].extent == Affine(128));
 }
 
-TEST_CASE("a product of parts of matrices is one of copies, where that pays") {
-  CHECK(count_products(fused(R"(dim S dynamic, N = 128, K = 128
-index s:S, n:N, k:K
-input x[K,2*S], w[K,N]
-output y[s,n] = sum[k](x[k,s]*w[k,n])
-)")) == 1);
-  CHECK(count_products(fused(R"(dim S dynamic, N = 8, K = 4096
-index s:S, n:N, k:K
-input x[K,2*S], w[K,N]
-output y[s,n] = sum[k](x[k,s]*w[k,n])
-)")) == 0);
+TEST_CASE("a product of parts of matrices reads them as they lie, or copies where that pays") {
+  const auto products = [](const std::string& extents, const std::string& element) {
+    const FusedProgram program = fused("dim S dynamic, " + extents +
+                                       "\nindex s:S, n:N, k:K\ninput x[K,2*S], w[K,N]\n"
+                                       "output y[s,n] = sum[k](" +
+                                       element + "*w[k,n])\n");
+    return std::pair(count_products(program), std::ssize(program.steps));
+  };
+  CHECK(products("N = 128, K = 128", "x[k,s]") == std::pair<std::ptrdiff_t, std::ptrdiff_t>(1, 1));
+  CHECK(products("N = 128, K = 128", "x[k,2*s]") == std::pair<std::ptrdiff_t, std::ptrdiff_t>(1, 2));
+  CHECK(products("N = 8, K = 4096", "x[k,2*s]").first == 0);
 }
 
 TEST_CASE("a product of a matrix that is made, with rows as long as a page, goes to the library") {

@@ -31,35 +31,55 @@ std::vector<T> values(std::int64_t count, double seed) {
   return result;
 }
 
+/// Elements from a tensor's first to behind the last that the products use.
+std::int64_t reach(const ProductMatrix& matrix, std::int64_t rows, std::int64_t columns, const ProductCall& call,
+                   std::int64_t ProductBatch::* stride) {
+  if (rows == 0 || columns == 0 || batch_count(call) == 0) return 0;
+  std::int64_t last = matrix.first + (rows - 1) * matrix.row_stride + (columns - 1) * matrix.column_stride;
+  for (const ProductBatch& loop : call.batch) last += (loop.count - 1) * (loop.*stride);
+  return last + 1;
+}
+
+template <class T>
+std::vector<T> left_of(const ProductCall& call) {
+  return values<T>(reach(call.left, call.rows, call.depth, call, &ProductBatch::left), 1);
+}
+
+template <class T>
+std::vector<T> right_of(const ProductCall& call) {
+  return values<T>(reach(call.right, call.depth, call.columns, call, &ProductBatch::right), 2);
+}
+
 template <class T>
 std::vector<T> product(ThreadPool& pool, DType dtype, const ProductCall& call) {
-  const auto left = values<T>(call.rows * call.depth, 1);
-  const auto right = values<T>(call.depth * call.columns, 2);
-  std::vector<T> out(static_cast<std::size_t>(call.rows * call.columns), T(-7));
+  const auto left = left_of<T>(call);
+  const auto right = right_of<T>(call);
+  const std::int64_t elements = reach(call.out, call.rows, call.columns, call, &ProductBatch::out);
+  std::vector<T> out(static_cast<std::size_t>(elements), T(-7));
   gemm(pool, dtype, call, 0.5, left.data(), right.data(), out.data());
   return out;
 }
 
 template <class T>
-double element(const ProductCall& call, const std::vector<T>& left, const std::vector<T>& right, std::int64_t i,
-               std::int64_t j) {
-  double sum = 0;
-  for (std::int64_t k = 0; k < call.depth; ++k) {
-    const auto a = static_cast<std::size_t>(call.left_transposed ? k * call.rows + i : i * call.depth + k);
-    const auto b = static_cast<std::size_t>(call.right_transposed ? j * call.depth + k : k * call.columns + j);
-    sum += static_cast<double>(left[a]) * static_cast<double>(right[b]);
-  }
-  return 0.5 * sum;
+double at(const std::vector<T>& tensor, const ProductMatrix& matrix, std::int64_t first, std::int64_t row,
+          std::int64_t column) {
+  const std::int64_t place = matrix.first + first + row * matrix.row_stride + column * matrix.column_stride;
+  return static_cast<double>(tensor.at(static_cast<std::size_t>(place)));
 }
 
 template <class T>
 bool is_right(const ProductCall& call, const std::vector<T>& out, double tolerance) {
-  const auto left = values<T>(call.rows * call.depth, 1);
-  const auto right = values<T>(call.depth * call.columns, 2);
+  const auto left = left_of<T>(call);
+  const auto right = right_of<T>(call);
+  const std::int64_t elements = call.rows * call.columns;
   // A prime stride visits elements of all tiles.
-  for (std::int64_t at = 0; at < call.rows * call.columns; at += 97) {
-    const double expected = element(call, left, right, at / call.columns, at % call.columns);
-    if (std::abs(static_cast<double>(out[static_cast<std::size_t>(at)]) - expected) > tolerance) return false;
+  for (std::int64_t k = 0; k < elements * batch_count(call); k += 97) {
+    const ProductOffset offset = offset_of(call, k / elements);
+    const std::int64_t i = k % elements / call.columns, j = k % call.columns;
+    double sum = 0;
+    for (std::int64_t d = 0; d < call.depth; ++d)
+      sum += at(left, call.left, offset.left, i, d) * at(right, call.right, offset.right, d, j);
+    if (std::abs(at(out, call.out, offset.out, i, j) - 0.5 * sum) > tolerance) return false;
   }
   return true;
 }
@@ -69,19 +89,36 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
+/// The same product for each element of a batch of [3, 5]: the left matrix depends on the first axis of it, which lies
+/// between its rows and columns; the right one on both; results lie apart.
+ProductCall batched(const Extents& extents) {
+  const auto [m, n, k] = extents;
+  ProductCall call{m, n, k, {2, 3 * k, 1}, {0, 1, k}, {1, n + 4, 1}};
+  call.batch = {{3, k, 5 * n * k, 5 * m * (n + 4)}, {5, 0, n * k, m * (n + 4)}};
+  return call;
+}
+
+template <class T>
+void check_product(DType dtype, const ProductCall& call, double tolerance) {
+  ThreadPool one(1), two(2), three(3);
+  const auto expected = product<T>(one, dtype, call);
+  CHECK(is_right(call, expected, tolerance));
+  CHECK(same_bits(product<T>(two, dtype, call), expected));
+  CHECK(same_bits(product<T>(three, dtype, call), expected));
+}
+
 template <class T>
 void check_products(DType dtype, double tolerance) {
-  ThreadPool one(1), two(2), three(3);
-  for (const auto& [rows, columns, depth] : kShapes) {
+  for (const Extents& extents : kShapes) {
+    const auto& [rows, columns, depth] = extents;
     for (const int transposed : {0, 1, 2, 3}) {
       CAPTURE(fmt::format("{} x {} x {}, transposed {}", rows, columns, depth, transposed));
-      const ProductCall call{(transposed & 1) != 0, (transposed & 2) != 0, rows, columns, depth};
-      const auto expected = product<T>(one, dtype, call);
-      CHECK(is_right(call, expected, tolerance));
-      CHECK(same_bits(product<T>(two, dtype, call), expected));
-      CHECK(same_bits(product<T>(three, dtype, call), expected));
+      check_product<T>(dtype, single_product(rows, columns, depth, (transposed & 1) != 0, (transposed & 2) != 0),
+                       tolerance);
     }
+    if (rows * columns * depth < 1000000) check_product<T>(dtype, batched(extents), tolerance);
   }
+  check_product<T>(dtype, batched({26, 26, 72}), tolerance);
 }
 
 bool covers_once(const std::vector<ProductTile>& tiles, const Extents& extents) {
@@ -113,4 +150,7 @@ TEST_CASE("the tiles of a product cover its result once, and are many only where
         std::vector<ProductTile>{{0, 0, 256, 256}, {0, 256, 256, 256}, {256, 0, 256, 256}, {256, 256, 256, 256}});
   CHECK(product_tiles(2048, 2048, 2048).size() == 16);
   CHECK(product_tiles(60000, 50, 784).size() == 32);
+  CHECK(product_tiles(60000, 50, 784, 8).size() == 4);  // of each of a batch
+  CHECK(product_grain(26, 26, 72, 500) == 16);
+  CHECK(product_grain(512, 512, 64, 8) == 1);
 }

@@ -200,41 +200,68 @@ TEST_CASE("tensors that are prefetched are waited for once") {
   CHECK(to_doubles(f.session.get("p")) == std::vector<double>{2, 2, 2});
 }
 
-TEST_CASE("a product is asked of cuBLAS transposed, since it counts column by column") {
-  const std::int64_t rows = 2, columns = 3, depth = 4;
-  for (int flags = 0; flags < 4; ++flags) {
-    CAPTURE(flags);
-    const bool left_transposed = (flags & 1) != 0, right_transposed = (flags & 2) != 0;
-    std::vector<double> left(8), right(12), got(6), want(6);
-    std::iota(left.begin(), left.end(), 1);
-    std::iota(right.begin(), right.end(), -5);
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < columns; ++j) {
-        for (std::int64_t k = 0; k < depth; ++k) {
-          const double l = left[static_cast<std::size_t>(left_transposed ? k * rows + i : i * depth + k)];
-          const double r = right[static_cast<std::size_t>(right_transposed ? j * depth + k : k * columns + j)];
-          want[static_cast<std::size_t>(i * columns + j)] += l * r;
-        }
-      }
-    }
-    const auto address = [](auto& values) { return reinterpret_cast<cuda::DevicePointer>(values.data()); };
-    const cuda::GemmArguments g = cuda::gemm_arguments({DType::f64, left_transposed, right_transposed, rows, columns,
-                                                        depth, 1, address(left), address(right), address(got)});
-    // What cuBLAS documents: column by column, out[m,n] = op(first)[m,k] * op(second)[k,n].
-    const auto element = [](cuda::DevicePointer matrix, int row, int column, int stride) -> double& {
-      return reinterpret_cast<double*>(matrix)[column * stride + row];
-    };
+namespace {
+
+/// What cuBLAS documents: column by column, out[m,n] = op(first)[m,k] * op(second)[k,n], `count` times.
+void multiply_as_documented(const cuda::GemmArguments& g) {
+  const auto element = [](cuda::DevicePointer matrix, std::int64_t place) -> double& {
+    return reinterpret_cast<double*>(matrix)[place];
+  };
+  for (int number = 0; number < g.count; ++number) {
     for (int i = 0; i < g.m; ++i) {
       for (int j = 0; j < g.n; ++j) {
+        double sum = 0;
         for (int k = 0; k < g.k; ++k) {
           const auto [a, b] = g.first_transposed ? std::pair(k, i) : std::pair(i, k);
           const auto [c, d] = g.second_transposed ? std::pair(j, k) : std::pair(k, j);
-          element(g.out, i, j, g.out_stride) +=
-              element(g.first, a, b, g.first_stride) * element(g.second, c, d, g.second_stride);
+          sum += element(g.first, number * g.first_step + b * g.first_stride + a) *
+                 element(g.second, number * g.second_step + d * g.second_stride + c);
         }
+        element(g.out, number * g.out_step + j * g.out_stride + i) = sum;
       }
     }
-    CHECK(got == want);
+  }
+}
+
+/// Row by row, as moxie defines it.
+std::vector<double> product_of(const ProductCall& call, const std::vector<double>& left,
+                               const std::vector<double>& right, std::size_t elements) {
+  std::vector<double> out(elements, -1);
+  const auto place = [](const ProductMatrix& matrix, std::int64_t offset, std::int64_t row, std::int64_t column) {
+    return static_cast<std::size_t>(matrix.first + offset + row * matrix.row_stride + column * matrix.column_stride);
+  };
+  for (std::int64_t number = 0; number < batch_count(call); ++number) {
+    const ProductOffset offset = offset_of(call, number);
+    for (std::int64_t i = 0; i < call.rows; ++i) {
+      for (std::int64_t j = 0; j < call.columns; ++j) {
+        double& sum = out[place(call.out, offset.out, i, j)] = 0;
+        for (std::int64_t k = 0; k < call.depth; ++k)
+          sum += left[place(call.left, offset.left, i, k)] * right[place(call.right, offset.right, k, j)];
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("products are asked of cuBLAS transposed, since it counts column by column, the longest loop in one call") {
+  for (int flags = 0; flags < 4; ++flags) {
+    for (const bool batched : {false, true}) {
+      CAPTURE(flags);
+      CAPTURE(batched);
+      ProductCall call = single_product(2, 3, 4, (flags & 1) != 0, (flags & 2) != 0);
+      if (batched) call.batch = {{2, 8, 0, 30}, {5, 0, 12, 6}};
+      std::vector<double> left(16), right(60), got(60, -1);
+      std::iota(left.begin(), left.end(), 1);
+      std::iota(right.begin(), right.end(), -5);
+      const auto address = [](auto& values) { return reinterpret_cast<cuda::DevicePointer>(values.data()); };
+      const auto calls = cuda::gemm_arguments({DType::f64, call, 1, address(left), address(right), address(got)});
+      CHECK(calls.size() == (batched ? 2 : 1));
+      CHECK(calls.front().count == (batched ? 5 : 1));
+      std::ranges::for_each(calls, multiply_as_documented);
+      CHECK(got == product_of(call, left, right, got.size()));
+    }
   }
 }
 

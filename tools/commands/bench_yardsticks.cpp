@@ -33,18 +33,19 @@ std::int64_t extent_of(const std::vector<Affine>& axes, const DimValues& dims) {
   return extent;
 }
 
-void add_product(Program& program, std::int64_t rows, std::int64_t columns, std::int64_t depth) {
+void add_product(Program& program, std::int64_t batch, std::int64_t rows, std::int64_t columns, std::int64_t depth) {
   const std::string number = std::to_string(program.definitions.size());
   const std::string left = "left" + number, right = "right" + number;
-  program.inputs.push_back({left, program.default_dtype, {rows, depth}});
-  program.inputs.push_back({right, program.default_dtype, {depth, columns}});
-  const Symbol k = Symbol::fresh();
-  const Expr product = tensor_access(left, {Symbol::axis(0), k}) * tensor_access(right, {k, Symbol::axis(1)});
-  program.definitions.push_back({"product" + number,
-                                 program.default_dtype,
-                                 {{"i", rows, Range::extent(rows)}, {"j", columns, Range::extent(columns)}},
-                                 reduce(ReduceKind::Sum, k, Range::extent(depth), product),
-                                 true});
+  program.inputs.push_back({left, program.default_dtype, {batch, rows, depth}});
+  program.inputs.push_back({right, program.default_dtype, {batch, depth, columns}});
+  const Symbol b = Symbol::axis(0), i = Symbol::axis(1), j = Symbol::axis(2), k = Symbol::fresh();
+  const Expr product = tensor_access(left, {b, i, k}) * tensor_access(right, {b, k, j});
+  program.definitions.push_back(
+      {"product" + number,
+       program.default_dtype,
+       {{"b", batch, Range::extent(batch)}, {"i", rows, Range::extent(rows)}, {"j", columns, Range::extent(columns)}},
+       reduce(ReduceKind::Sum, k, Range::extent(depth), product),
+       true});
 }
 
 }  // namespace
@@ -62,8 +63,8 @@ Program products_alone(const Plan& plan, const DimValues& dims) {
   program.default_dtype = plan.program.default_dtype;
   for (const PlanStep& step : plan.steps) {
     for (const MatrixProduct* product : products_of(step)) {
-      add_product(program, extent_of(product->rows, dims), extent_of(product->columns, dims),
-                  extent_of(product->depth, dims));
+      add_product(program, extent_of(product->batch, dims), extent_of(product->rows, dims),
+                  extent_of(product->columns, dims), extent_of(product->depth, dims));
     }
   }
   return program;

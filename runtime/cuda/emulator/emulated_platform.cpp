@@ -10,19 +10,29 @@
 namespace moxie::cuda {
 namespace {
 
+/// Elements from a tensor's first to behind the last that the products use.
+std::int64_t reach(const ProductMatrix& matrix, std::int64_t rows, std::int64_t columns,
+                   const std::vector<ProductBatch>& batch, std::int64_t ProductBatch::* stride) {
+  std::int64_t last = matrix.first + (rows - 1) * matrix.row_stride + (columns - 1) * matrix.column_stride;
+  for (const ProductBatch& loop : batch) last += (loop.count - 1) * (loop.*stride);
+  return last + 1;
+}
+
 /// Checks the operands now, and multiplies when the stream does.
 void multiply(const MatrixProductCall& call, Stream stream) {
-  const auto matrix = [&](DevicePointer pointer, std::int64_t rows, std::int64_t columns) {
-    return emulator::device_range(
-        pointer, static_cast<std::size_t>(rows * columns) * (call.dtype == DType::f32 ? sizeof(float) : sizeof(double)),
-        "matrix product");
+  const auto& [rows, columns, depth, left_matrix, right_matrix, out_matrix, batch] = call.shape;
+  if (rows == 0 || columns == 0 || batch_count(call.shape) == 0) return;
+  const auto tensor = [&](DevicePointer pointer, std::int64_t elements) {
+    const std::size_t size = call.dtype == DType::f32 ? sizeof(float) : sizeof(double);
+    return emulator::device_range(pointer, static_cast<std::size_t>(elements) * size, "matrix product");
   };
   try {
-    const auto* left = matrix(call.left, call.rows, call.depth);
-    const auto* right = matrix(call.right, call.depth, call.columns);
-    auto* out = matrix(call.out, call.rows, call.columns);
-    const ProductCall shape{call.left_transposed, call.right_transposed, call.rows, call.columns, call.depth};
-    emulator::enqueue(stream, [=, dtype = call.dtype, alpha = call.alpha] {
+    const auto* left =
+        depth == 0 ? nullptr : tensor(call.left, reach(left_matrix, rows, depth, batch, &ProductBatch::left));
+    const auto* right =
+        depth == 0 ? nullptr : tensor(call.right, reach(right_matrix, depth, columns, batch, &ProductBatch::right));
+    auto* out = tensor(call.out, reach(out_matrix, rows, columns, batch, &ProductBatch::out));
+    emulator::enqueue(stream, [=, dtype = call.dtype, alpha = call.alpha, shape = call.shape] {
       ThreadPool caller(1);
       gemm(caller, dtype, shape, alpha, left, right, out);
     });

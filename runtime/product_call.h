@@ -1,0 +1,50 @@
+#pragma once
+// A matrix product for given extents: the numbers that a BLAS is given.
+#include <cstdint>
+#include <vector>
+
+#include "compiler/fuse/fuse.h"
+
+namespace moxie {
+
+struct Plan;
+
+/// A matrix in memory. One of its strides is 1, or the matrix has one row or column only.
+struct ProductMatrix {
+  std::int64_t first = 0;  // element of the tensor
+  std::int64_t row_stride = 0, column_stride = 0;
+  bool operator==(const ProductMatrix&) const = default;
+};
+/// Whether it lies column by column.
+bool is_transposed(const ProductMatrix& matrix);
+/// From row to row, or from column to column of a transposed matrix: at least the length of one, as a BLAS wants it.
+std::int64_t leading_dimension(const ProductMatrix& matrix, std::int64_t rows, std::int64_t columns);
+
+/// One loop over products: how many there are, and the elements from one to the next.
+struct ProductBatch {
+  std::int64_t count = 1;
+  std::int64_t left = 0, right = 0, out = 0;
+  bool operator==(const ProductBatch&) const = default;
+};
+
+struct ProductCall {
+  std::int64_t rows = 0, columns = 0, depth = 0;
+  ProductMatrix left, right, out;
+  std::vector<ProductBatch> batch = {};  // outermost first; loops that are one are merged, loops of one step left out
+  bool operator==(const ProductCall&) const = default;
+};
+ProductCall product_call(const Plan& plan, const MatrixProduct& product, const DimValues& dims,
+                         std::int64_t scan_step = 0);
+/// One product of whole matrices that lie row by row, or column by column where transposed.
+ProductCall single_product(std::int64_t rows, std::int64_t columns, std::int64_t depth, bool left_transposed = false,
+                           bool right_transposed = false);
+
+/// How many products the batch has, 1 without one.
+std::int64_t batch_count(const ProductCall& call);
+/// Where the product with this number begins, counted from the first of the batch.
+struct ProductOffset {
+  std::int64_t left = 0, right = 0, out = 0;
+};
+ProductOffset offset_of(const ProductCall& call, std::int64_t number);
+
+}  // namespace moxie

@@ -1,0 +1,86 @@
+// Matrix products, single and in batches, on every device.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/diff/differentiate.h"
+#include "compiler/ir/evaluate.h"
+#include "runtime/plan.h"
+#include "tests/devices.h"
+
+using namespace moxie;
+
+namespace {
+
+TensorValues inputs_of(const Program& program, const DimValues& dims) {
+  TensorValues inputs;
+  for (const InputDecl& input : program.inputs) {
+    std::vector<double>& values = inputs[input.name];
+    for (std::int64_t k = 0; k < count_elements(program, input.name, dims); ++k)
+      values.push_back(static_cast<float>(std::sin(1 + 0.37 * static_cast<double>(k))));
+  }
+  return inputs;
+}
+
+std::size_t count_products(const Program& program) {
+  std::size_t count = 0;
+  for (const PlanStep& step : make_plan(program).steps) count += products_of(step).size();
+  return count;
+}
+
+/// The formula, which has that many library products, has the evaluator's values on every device.
+void check_products(const Program& formula, const DimValues& dims, std::size_t products) {
+  const Program program = specialise(formula, dims);
+  CHECK(count_products(program) == products);
+  const TensorValues inputs = inputs_of(program, dims);
+  const TensorValues expected = evaluate(program, dims, inputs);
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    for (const auto& [name, values] : test::run_on(device, program, dims, inputs)) {
+      CAPTURE(name);
+      double worst = 0, largest = 1;
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        worst = std::max(worst, std::abs(values[k] - expected.at(name)[k]));
+        largest = std::max(largest, std::abs(values[k]));
+      }
+      CHECK(worst <= 1e-5 * largest);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("batches whose axes stand first, between rows and columns, or in one operand only") {
+  const DimValues dims = {{"B", 3}};
+  check_products(parse(R"(dim B dynamic, H = 8, I = 24, J = 40, D = 32
+index b:B, h:H, i:I, j:J, d:D
+input q[B,I,H,D], k[B,H,J,D], w[H,D,J], v[D,B,J]
+output score[b,h,i,j] = sum[d](q[b,i,h,d]*k[b,h,j,d])/sqrt(D)
+output across[b,i,h,j] = sum[d](q[b,i,h,d]*w[h,d,j])
+output one[b,i,h,j] = sum[d](q[b,i,h,d]*v[d,b,j])
+)"),
+                 dims, 3);
+}
+
+TEST_CASE("batches of parts of tensors, and of a batch without elements") {
+  const Program parts = parse(R"(dim B dynamic, I = 32, J = 40, D = 32
+index b:B, i:I, j:J, d:D
+input x[2*B,D,I+3], y[B+1,J,D]
+output z[b,i,j] = sum[d](x[b,d,i]*y[b,j,d])
+)");
+  check_products(parts, {{"B", 4}}, 1);
+  check_products(parts, {{"B", 0}}, 1);
+}
+
+TEST_CASE("attention and its gradient are products around kernels") {
+  const Program attention = parse(R"(dim B dynamic, H = 2, S = 64, D = 32
+index b:B, h:H, i:S, j:S, d:D
+input Q[B,H,S,D], K[B,H,S,D], V[B,H,S,D]
+let score[b,h,i,j] = sum[d](Q[b,h,i,d]*K[b,h,j,d])/sqrt(D)
+let z[b,h,i] = logsumexp[j](score[b,h,i,j])
+output O[b,h,i,d] = sum[j](exp(score[b,h,i,j] - z[b,h,i])*V[b,h,j,d])
+)");
+  check_products(attention, {{"B", 2}}, 2);
+  check_products(differentiate(attention, {"O"}, {"Q", "K", "V"}), {{"B", 1}}, 6);
+}
