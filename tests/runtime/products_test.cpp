@@ -84,3 +84,12 @@ output O[b,h,i,d] = sum[j](exp(score[b,h,i,j] - z[b,h,i])*V[b,h,j,d])
   check_products(attention, {{"B", 2}}, 2);
   check_products(differentiate(attention, {"O"}, {"Q", "K", "V"}), {{"B", 1}}, 6);
 }
+
+TEST_CASE("a product in one sum of several tensors") {
+  check_products(parse(R"(dim M dynamic, D = 16, N = 8
+index m:M, d0:D, d1:D, d2:D, n0:N, n1:N, n2:N
+input W0[D,N], W1[D,N], W2[D,N], X[M,N,N,N]
+output Y[m,d0,d1,d2] = sum[n0,n1,n2](W0[d0,n0]*W1[d1,n1]*W2[d2,n2]*X[m,n0,n1,n2])
+)"),
+                 {{"M", 2}}, 2);
+}

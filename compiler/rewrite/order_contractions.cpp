@@ -1,0 +1,254 @@
+#include <algorithm>
+
+#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/contraction_path.h"
+#include "compiler/rewrite/extract.h"
+#include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/product_form.h"
+
+namespace moxie {
+namespace {
+
+/// Intermediate results are worth their memory where they save at least this much of the work.
+constexpr double kMinGain = 2;
+/// An intermediate result has at most as many elements as this times the largest input or output, or kSmallResult.
+constexpr double kRoomForResult = 4;
+constexpr double kSmallResult = 1 << 20;
+
+/// A sum of a product, written flat: factors that are sums themselves are opened.
+struct FlatSum {
+  Scope scope;  // around it, and its own indices
+  std::vector<Symbol> summed;
+  double coefficient = 1;
+  std::vector<Factor> factors;
+};
+
+bool is_sum(const Expr& expr) { return expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Sum; }
+
+void flatten(const Algebra& algebra, const Expr& expr, FlatSum& flat) {
+  if (is_sum(expr)) {
+    const OpenedReduce opened = open(expr);
+    flat.scope = flat.scope.with(opened.index, opened.range);
+    flat.summed.push_back(opened.index);
+    flatten(algebra, opened.body, flat);
+    return;
+  }
+  const Product product = algebra.product_of(expr);
+  flat.coefficient *= product.coefficient;
+  for (const Factor& factor : product.factors) {
+    if (factor.power == 1 && is_sum(factor.base))
+      flatten(algebra, factor.base, flat);
+    else
+      flat.factors.push_back(factor);
+  }
+}
+
+/// Whether a table is made of the sum before the loops around it (hoist_tables).
+bool is_hoisted(const Expr& expr, const Scope& scope) {
+  bool varies_less = false;
+  for (const auto& [symbol, range] : scope.open) {
+    if (!expr->depends_on(symbol))
+      varies_less |= is_long(range);
+    else if (is_long(range) && !known_extent(range))
+      return false;
+  }
+  return varies_less;
+}
+
+/// Multiply-adds of the sums in an expression as they are written.
+double cost_as_written(const Algebra& algebra, const Expr& expr, const Scope& scope) {
+  double total = 0;
+  for (const Factor& factor : algebra.product_of(expr).factors) {
+    if (!is_sum(factor.base)) continue;
+    const bool hoisted = is_hoisted(factor.base, scope);
+    const OpenedReduce opened = open(factor.base);
+    const Scope inner = scope.with(opened.index, opened.range);
+    double iterations = assumed_extent(opened.range);
+    for (const auto& [symbol, range] : scope.open) {
+      if (!hoisted || factor.base->depends_on(symbol)) iterations *= assumed_extent(range);
+    }
+    total += iterations + cost_as_written(algebra, opened.body, inner);
+  }
+  return total;
+}
+
+class ContractionOrder {
+ public:
+  ContractionOrder(Program& names, std::vector<Definition>& parts, const Definition& user)
+      : program_(names),
+        algebra_(names),
+        parts_(parts),
+        user_(user),
+        room_(std::max(kRoomForResult * largest_tensor(names), kSmallResult)) {}
+
+  Expr run() {
+    return rewrite_top_down(user_.body, Scope::of(user_),
+                            [this](const Expr& e, const Scope& scope) -> std::optional<Expr> {
+                              const bool is_outermost = scope.open.size() == user_.axes.size();
+                              return is_outermost && is_sum(e) ? ordered(e, scope) : std::nullopt;
+                            });
+  }
+
+ private:
+  std::optional<Expr> ordered(const Expr& sum, const Scope& around) {
+    const double written = cost_as_written(algebra_, sum, around);
+    if (written < kSmallestProduct) return std::nullopt;
+    FlatSum flat{around, {}, 1, {}};
+    flatten(algebra_, sum, flat);
+    if (flat.scope.open.size() > 64 || !is_box(flat.scope)) return std::nullopt;
+    dtype_ = around.dtype;
+    operands_ = operands_in(flat);
+    const Contraction contraction = contraction_of(flat);
+    if (contraction.factors.size() < 3) return std::nullopt;
+    const auto path = cheapest_path(contraction, room_);
+    if (!path || path->cost * kMinGain > written) return std::nullopt;
+    return follow(*path, contraction, flat);
+  }
+
+  /// An operand of the path: an expression over these symbols.
+  struct Operand {
+    Expr expr;
+    std::vector<Symbol> symbols;
+  };
+
+  /// The factors; those over the same symbols, or fewer than another has, are one with it.
+  std::vector<Operand> operands_in(const FlatSum& flat) const {
+    std::vector<Operand> operands;
+    for (const Factor& factor : flat.factors) {
+      const Expr expr = algebra_.make_product({1, {factor}});
+      operands.push_back({expr, symbols_in_order(expr, flat.scope)});
+    }
+    std::ranges::stable_sort(operands, std::ranges::greater{}, [](const Operand& o) { return o.symbols.size(); });
+    std::vector<Operand> merged;
+    for (const Operand& operand : operands) {
+      const auto wider = std::ranges::find_if(merged, [&](const Operand& other) {
+        return std::ranges::all_of(operand.symbols, [&](Symbol s) { return other.expr->depends_on(s); });
+      });
+      if (wider == merged.end())
+        merged.push_back(operand);
+      else
+        wider->expr = algebra_.times(wider->expr, operand.expr);
+    }
+    return merged;
+  }
+
+  /// Of a plain access in the order of its subscripts, in which it lies in memory.
+  static std::vector<Symbol> symbols_in_order(const Expr& expr, const Scope& scope) {
+    std::vector<Symbol> symbols = open_symbols_of(expr, scope);
+    if (expr->kind != NodeKind::Access) return symbols;
+    const auto place = [&](Symbol symbol) {
+      return std::ranges::find_if(expr->subscripts, [&](const Affine& s) { return s.mentions(symbol); });
+    };
+    std::ranges::stable_sort(symbols, {}, place);
+    return symbols;
+  }
+
+  static IndexSet set_of(const std::vector<Symbol>& symbols, const Scope& scope) {
+    IndexSet set = 0;
+    for (std::size_t k = 0; k < scope.open.size(); ++k) {
+      if (std::ranges::find(symbols, scope.open[k].first) != symbols.end()) set |= IndexSet{1} << k;
+    }
+    return set;
+  }
+
+  Contraction contraction_of(const FlatSum& flat) const {
+    Contraction contraction;
+    for (const auto& [symbol, range] : flat.scope.open) {
+      const bool is_step = user_.scan && symbol == Symbol::axis(0);  // fixed while a step is computed
+      contraction.extents.push_back(is_step ? 1 : assumed_extent(range));
+    }
+    for (const Operand& operand : operands_) contraction.factors.push_back(set_of(operand.symbols, flat.scope));
+    for (std::size_t k = 0; k < user_.axes.size(); ++k) contraction.result |= IndexSet{1} << k;
+    return contraction;
+  }
+
+  std::optional<Expr> follow(const ContractionPath& path, const Contraction& contraction, const FlatSum& flat) {
+    const std::size_t known_names = program_.definitions.size();
+    const std::size_t known_parts = parts_.size();
+    const std::vector<IndexSet> sets = operands_of(contraction, path);
+    for (const auto& [first, second] : path.steps) {
+      const bool is_last = operands_.size() + 1 == sets.size();
+      auto product = multiplied(operands_[first], operands_[second], sets[operands_.size()], is_last, flat);
+      if (!product) {
+        program_.definitions.resize(known_names);
+        parts_.resize(known_parts);
+        return std::nullopt;
+      }
+      operands_.push_back(std::move(*product));
+    }
+    return algebra_.scaled(operands_.back().expr, flat.coefficient);
+  }
+
+  /// The sum of the product of two operands over what is not kept; a definition, unless it is the whole or no sum.
+  std::optional<Operand> multiplied(const Operand& first, const Operand& second, IndexSet kept, bool is_last,
+                                    const FlatSum& flat) {
+    const bool first_is_larger = first.symbols.size() >= second.symbols.size();
+    const Operand& larger = first_is_larger ? first : second;
+    const Operand& smaller = first_is_larger ? second : first;
+    const auto is_kept = [&](Symbol symbol) { return (set_of({symbol}, flat.scope) & kept) != 0; };
+    Operand result{algebra_.times(first.expr, second.expr), {}};
+    std::vector<Symbol> added;
+    for (const Symbol symbol : smaller.symbols) {
+      if (is_kept(symbol) && std::ranges::find(larger.symbols, symbol) == larger.symbols.end()) added.push_back(symbol);
+    }
+    // The new symbols take the place of the first that is summed over: so most products are of matrices as they lie.
+    std::vector<Symbol> gone;
+    for (const Symbol symbol : larger.symbols) {
+      if (is_kept(symbol)) {
+        result.symbols.push_back(symbol);
+        continue;
+      }
+      if (gone.empty()) std::ranges::copy(added, std::back_inserter(result.symbols));
+      gone.push_back(symbol);
+    }
+    if (gone.empty()) std::ranges::copy(added, std::back_inserter(result.symbols));
+    for (const Symbol symbol : smaller.symbols) {
+      const bool is_new = !is_kept(symbol) && std::ranges::find(gone, symbol) == gone.end();
+      if (is_new) gone.push_back(symbol);
+    }
+    for (auto symbol = gone.rbegin(); symbol != gone.rend(); ++symbol)
+      result.expr = reduce(ReduceKind::Sum, *symbol, *flat.scope.find(*symbol), result.expr);
+    if (is_last || gone.empty()) return result;
+    Scope scope;
+    const auto open_axis = [&](Symbol symbol) { scope = scope.with(symbol, *flat.scope.find(symbol)); };
+    const Symbol step = Symbol::axis(0);
+    if (user_.scan) open_axis(step);
+    for (const Symbol symbol : result.symbols) {
+      if (!user_.scan || symbol != step) open_axis(symbol);
+    }
+    auto part = extract(program_, scope, result.expr, user_.name + ".contraction", dtype_);
+    if (!part) return std::nullopt;
+    part->definition.line = user_.line;
+    join_scan(part.value(), user_);
+    program_.definitions.push_back(part->definition);
+    parts_.push_back(std::move(part->definition));
+    result.expr = part->read;
+    return result;
+  }
+
+  Program& program_;
+  const Algebra algebra_;
+  std::vector<Definition>& parts_;
+  const Definition& user_;
+  const double room_;  // elements of an intermediate result
+  DType dtype_ = DType::f32;
+  std::vector<Operand> operands_;
+};
+
+}  // namespace
+
+Program order_contractions(const Program& program) {
+  Program result = program;
+  result.definitions.clear();
+  Program names = program;  // for unused names
+  for (Definition definition : program.definitions) {
+    std::vector<Definition> parts;
+    if (definition.body->kind != NodeKind::LinearAlgebra)
+      definition.body = ContractionOrder(names, parts, definition).run();
+    std::ranges::move(parts, std::back_inserter(result.definitions));
+    result.definitions.push_back(std::move(definition));
+  }
+  return leave_scans(result);
+}
+
+}  // namespace moxie
