@@ -140,7 +140,7 @@ Cost estimate(const LoweredKernel& kernel, const DimValues& dims, const Machine&
   const LoopTree tree(kernel, dims, pieces, cost.lanes);
   OperationCounter(tree, machine, cost).run();
   cost.ports = occupy_ports(cost.operations, machine);
-  cost.bytes = count_traffic(tree, machine);
+  cost.traffic = count_traffic(tree, machine);
   const double cycle = 1e-9 / machine.gigahertz;
   const double cores = std::min(static_cast<double>(cost.pieces), machine.cores);
   cost.compute = *std::ranges::max_element(cost.ports) * cycle;
@@ -151,8 +151,9 @@ Cost estimate(const LoweredKernel& kernel, const DimValues& dims, const Machine&
   double busiest = std::max(cost.compute, cost.latency) / cores;
   for (std::size_t k = 0; k < machine.levels.size(); ++k) {
     const CacheLevel& level = machine.levels[k];
-    cost.levels.push_back(cost.bytes[k] / level.bytes_per_cycle * cycle);
-    busiest = std::max({busiest, cost.levels[k] / cores, cost.bytes[k] / level.shared_bytes_per_cycle * cycle});
+    const double bytes = cost.traffic[k].bytes + (machine.scattered_factor - 1) * cost.traffic[k].scattered;
+    cost.levels.push_back(bytes / level.bytes_per_cycle * cycle);
+    busiest = std::max({busiest, cost.levels[k] / cores, bytes / level.shared_bytes_per_cycle * cycle});
   }
   cost.seconds = busiest + cost.combine + cost.launch;
   return cost;

@@ -7,6 +7,7 @@
 #include "compiler/ir/program.h"
 #include "compiler/loop/lower.h"
 #include "compiler/schedule/machine.h"
+#include "compiler/schedule/traffic.h"
 
 namespace moxie {
 
@@ -18,7 +19,7 @@ struct Cost {
   // Seconds of one core.
   double compute = 0;          // of the busiest port
   double latency = 0;          // of the longest chain of operations that wait for each other
-  std::vector<double> levels;  // to move `bytes`, by level of the machine
+  std::vector<double> levels;  // to move `traffic`, by level of the machine
   double combine = 0;          // to add the partial results of the chunks
   double launch = 0;           // of the kernel and of its pieces
 
@@ -26,7 +27,7 @@ struct Cost {
   int lanes = 1;
   std::array<double, kOperationClasses> operations{};  // by OperationClass
   std::array<double, kPorts> ports{};                  // cycles, by Port
-  std::vector<double> bytes;                           // between each level of the machine and the next one outwards
+  std::vector<Traffic> traffic;                        // between each level of the machine and the next one outwards
   double live_registers = 0;                           // vector registers that the fullest innermost loop needs
 
   double count(OperationClass operation) const { return operations.at(static_cast<std::size_t>(operation)); }

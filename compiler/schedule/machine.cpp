@@ -24,6 +24,7 @@ constexpr std::array kFigures = {
     MachineFigure{"gigahertz", &Machine::gigahertz},
     MachineFigure{"cores", &Machine::cores},
     MachineFigure{"line_bytes", &Machine::line_bytes},
+    MachineFigure{"scattered_factor", &Machine::scattered_factor},
     MachineFigure{"instructions_in_flight", &Machine::instructions_in_flight},
     MachineFigure{"arithmetic_latency", &Machine::arithmetic_latency},
     MachineFigure{"select_latency", &Machine::select_latency},
@@ -38,6 +39,8 @@ constexpr std::array kFigures = {
     MachineFigure{"partial_cycles", &Machine::partial_cycles},
 };
 
+/// The first level's sets are chosen by the address within a page.
+constexpr double kPage = 4096;
 /// Six instructions are issued in a cycle.
 constexpr double kIssue = 1.0 / 6;
 
@@ -54,13 +57,13 @@ std::vector<OperationCycles> operations_of_x86(double divide, double gather, dou
   set(OperationClass::RootF32, Port::Divider, 0.8 * divide, kIssue);
   set(OperationClass::RootF64, Port::Divider, 1.5 * divide, kIssue);
   set(OperationClass::DivideScalar, Port::Divider, 4, kIssue);
-  set(OperationClass::Random, Port::Arithmetic, 60, 120 * kIssue);
+  set(OperationClass::Random, Port::Arithmetic, 20, 60 * kIssue);
   set(OperationClass::Load, Port::Load, 0.5, kIssue);
   set(OperationClass::MaskedLoad, Port::Load, 0.6, 2 * kIssue);
   set(OperationClass::Store, Port::Store, 1, kIssue);
   set(OperationClass::MaskedStore, Port::Store, masked_store, 2 * kIssue);
-  set(OperationClass::Gather, Port::Load, gather, 2 * kIssue);
-  set(OperationClass::Scatter, Port::Store, 2 * gather, 3 * kIssue);
+  set(OperationClass::Gather, Port::Load, gather, 0.6 * gather);
+  set(OperationClass::Scatter, Port::Store, 1.2 * gather, 0.8 * gather);
   set(OperationClass::Combine, Port::Arithmetic, 1.5, 2 * kIssue);
   set(OperationClass::Iteration, Port::Issue, 0, 0.5);
   set(OperationClass::LoopEntry, Port::Issue, 0, 4);
@@ -75,22 +78,24 @@ Machine x86_64_v4() {
   machine.vector_bits = 512;
   machine.registers = 32;
   machine.registers_per_draw = 2;
-  machine.gigahertz = 3.5;
+  machine.gigahertz = 4;
   machine.cores = 8;
+  machine.scattered_factor = 2;
   machine.instructions_in_flight = 320;
-  machine.arithmetic_latency = 4;
+  machine.arithmetic_latency = 3;
   machine.select_latency = 2;
-  machine.function_latency = 3;
-  machine.divide_latency = 14;
+  machine.function_latency = 35;
+  machine.divide_latency = 12;
   machine.load_latency = 6;
-  machine.forward_latency = 8;
+  machine.forward_latency = 7;
   machine.combine_latency = 6;
   machine.launch_seconds = 3e-8;
   machine.wake_seconds = 3e-6;
-  machine.piece_seconds = 1e-8;
+  machine.piece_seconds = 4e-9;
   machine.partial_cycles = 1;
-  machine.operations = operations_of_x86(/*divide=*/10, /*gather=*/1, /*masked_store=*/1);
-  machine.levels = {{"L1", 32 << 10, 32, 8 * 32}, {"L2", 1 << 20, 12, 8 * 12}, {"L3", 16 << 20, 6, 40}};
+  machine.operations = operations_of_x86(/*divide=*/8, /*gather=*/1, /*masked_store=*/1);
+  machine.levels = {
+      {"L1", 48 << 10, 80, 8 * 80, kPage}, {"L2", 1 << 20, 35, 8 * 35, 16 * kPage}, {"L3", 24 << 20, 15, 60, 0}};
   return machine;
 }
 
@@ -103,7 +108,8 @@ Machine x86_64_v3() {
   machine.registers_per_draw = 1;
   machine.instructions_in_flight = 224;
   machine.operations = operations_of_x86(/*divide=*/6, /*gather=*/1.2, /*masked_store=*/2);
-  machine.levels = {{"L1", 32 << 10, 24, 8 * 24}, {"L2", 512 << 10, 10, 8 * 10}, {"L3", 16 << 20, 6, 40}};
+  machine.levels = {
+      {"L1", 32 << 10, 60, 8 * 60, kPage}, {"L2", 512 << 10, 25, 8 * 25, 16 * kPage}, {"L3", 16 << 20, 10, 40, 0}};
   return machine;
 }
 
@@ -126,7 +132,8 @@ Machine aarch64() {
   for (const OperationClass operation :
        {OperationClass::Arithmetic, OperationClass::Select, OperationClass::Function, OperationClass::Random})
     machine.operations[static_cast<std::size_t>(operation)].cycles /= 2;
-  machine.levels = {{"L1", 64 << 10, 24, 8 * 24}, {"L2", 1 << 20, 12, 8 * 12}, {"L3", 16 << 20, 6, 40}};
+  machine.levels = {
+      {"L1", 64 << 10, 50, 8 * 50, 4 * kPage}, {"L2", 1 << 20, 25, 8 * 25, 32 * kPage}, {"L3", 16 << 20, 10, 48, 0}};
   return machine;
 }
 

@@ -19,7 +19,7 @@ enum class OperationClass : std::uint8_t {
   RootF32,  // square roots of a vector register
   RootF64,
   DivideScalar,  // divisions and square roots of a single number
-  Random,        // random numbers: a register of them
+  Random,        // uniform random numbers: a register of them; a normal one counts as two
   Load,
   MaskedLoad,
   Store,
@@ -52,6 +52,7 @@ struct CacheLevel {
   double bytes = 0;                   // that one core can use
   double bytes_per_cycle = 0;         // that one core moves between this level and the next one outwards
   double shared_bytes_per_cycle = 0;  // that all cores move together
+  double way_bytes = 0;               // addresses this far apart compete for the same few lines; 0: none do
   bool operator==(const CacheLevel&) const = default;
 };
 
@@ -63,10 +64,11 @@ struct Machine {
   double gigahertz = 0;
   double cores = 0;  // assumed, whatever number of threads runs: a choice must not depend on it
   double line_bytes = 64;
+  double scattered_factor = 0;        // how much longer lines take to move that are not neighbours in memory
   double instructions_in_flight = 0;  // that are executed out of order
   double arithmetic_latency = 0;      // cycles until the result of an addition can be used
   double select_latency = 0;          // the same of comparisons and selections
-  double function_latency = 0;        // the same for each unit of ScalarFunction::cost
+  double function_latency = 0;        // the same of a function, besides the cycles that it occupies its port
   double divide_latency = 0;          // of divisions and roots
   double load_latency = 0;            // from the first cache level
   double forward_latency = 0;         // from a store to the load of what it stored

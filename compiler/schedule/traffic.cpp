@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
+#include <numeric>
 #include <set>
+#include <span>
+#include <utility>
 
 namespace moxie {
 namespace {
@@ -47,17 +51,15 @@ class TrafficCounter {
       objects_.push_back(std::move(object));
     }
     collect(program.body);
-    weigh_loops();
   }
 
-  std::vector<double> run() const {
-    std::vector<double> traffic;
+  std::vector<Traffic> run() const {
+    std::vector<Traffic> traffic;
     for (const CacheLevel& level : machine_.levels) {
-      double bytes = 0;
-      if (whole_ > level.bytes) {
-        for (const AccessGroup& group : groups_) bytes += (group.stored ? 2 : 1) * moved(group, level.bytes);
-      }
-      traffic.push_back(bytes);
+      traffic.emplace_back();
+      if (whole() <= level.bytes) continue;
+      const std::vector<double> sets = iteration_sets(level);
+      for (const AccessGroup& group : groups_) add(group, sets, level, traffic.back());
     }
     return traffic;
   }
@@ -102,71 +104,100 @@ class TrafficCounter {
     groups_.push_back({object_id, path_, std::move(distances), {constant}, stored});
   }
 
-  enum class Extent : std::uint8_t { piece, whole };
+  /// What a group touches: lines, or longer pieces of memory, that lie apart.
+  struct Footprint {
+    double runs = 1;
+    double run_bytes = 0;
+    std::vector<std::pair<double, double>> steps;  // distances between runs, and their numbers
+    double bytes() const { return runs * run_bytes; }
+  };
 
-  /// Bytes that the group touches in one execution of its loops from number `outermost` of its path on, in all lanes;
-  /// or in all pieces of them.
-  double footprint(const AccessGroup& group, std::size_t outermost, Extent extent = Extent::piece) const {
+  /// Of one execution of the group's loops from number `outermost` of its path on, in all lanes.
+  Footprint footprint(const AccessGroup& group, std::size_t outermost) const {
     std::vector<std::pair<double, double>> steps;  // distances and trips
     for (std::size_t k = 0; k < group.loops.size(); ++k) {
       const CountedLoop& loop = tree_.loops()[group.loops[k]];
       if (group.distances[k] == 0 || (k < outermost && !loop.statement->vector)) continue;
-      const double all = extent == Extent::whole ? loop.trips * loop.pieces : loop.trips;
-      const double trips = k < outermost ? std::min<double>(tree_.lanes(), loop.trips) : all;
-      steps.emplace_back(std::abs(group.distances[k]), trips);
+      const double trips = k < outermost ? std::min<double>(tree_.lanes(), loop.trips) : loop.trips;
+      if (trips > 1) steps.emplace_back(std::abs(group.distances[k]), trips);
     }
     std::ranges::sort(steps);
-    const Object& object = objects_[group.object];
-    double run = object.element_bytes;  // bytes that lie side by side, or within lines of each other
-    double runs = 1;
+    Footprint result;
+    result.run_bytes = objects_[group.object].element_bytes;
     for (const auto& [distance, trips] : steps) {
-      if (distance <= std::max(run, machine_.line_bytes))
-        run += distance * std::max(0.0, trips - 1);
-      else
-        runs *= trips;
+      if (distance <= std::max(result.run_bytes, machine_.line_bytes)) {
+        result.run_bytes += distance * (trips - 1);
+      } else {
+        result.runs *= trips;
+        result.steps.emplace_back(distance, trips);
+      }
     }
     // Accesses that differ by a constant share what lies between them, if their runs meet.
-    double between = 0, apart = 1;
+    double between = 0, apart = 1, last_gap = 0;
     for (auto offset = group.offsets.begin(); std::next(offset) != group.offsets.end(); ++offset) {
       const double gap = *std::next(offset) - *offset;
-      if (gap <= std::max(run, machine_.line_bytes))
+      if (gap <= std::max(result.run_bytes, machine_.line_bytes)) {
         between += gap;
-      else
+      } else {
         ++apart;
+        last_gap = gap;
+      }
     }
-    runs *= apart;
-    run += between / apart;
-    if (runs > 1) run = std::max(run, machine_.line_bytes);
-    return std::min(runs * run, object.bytes);
+    result.runs *= apart;
+    if (apart > 1) result.steps.emplace_back(last_gap, apart);
+    result.run_bytes += between / apart;
+    if (result.runs > 1) result.run_bytes = std::max(result.run_bytes, machine_.line_bytes);
+    return result;
   }
 
-  /// The bytes that one execution of each loop touches.
-  void weigh_loops() {
-    std::vector<std::map<std::size_t, double>> touched(tree_.loops().size());
-    std::map<std::size_t, double> everything;
+  /// The bytes of a cache that must be free for a footprint to stay. Runs at distances that share a factor with the
+  /// size of a way meet in few of its sets, and leave the others empty.
+  double occupied_bytes(const AccessGroup& group, std::size_t outermost, const CacheLevel& level) const {
+    const Footprint touched = footprint(group, outermost);
+    const double bytes = std::min(touched.bytes(), objects_[group.object].bytes);
+    if (level.way_bytes == 0) return bytes;
+    double places = 1;  // for runs, in a way
+    for (const auto& [distance, trips] : touched.steps) {
+      const auto apart = static_cast<std::int64_t>(distance), way = static_cast<std::int64_t>(level.way_bytes);
+      places *= std::min(trips, level.way_bytes / static_cast<double>(std::gcd(apart, way)));
+    }
+    places = std::min(places, level.way_bytes / touched.run_bytes);
+    return places < 1 ? bytes : std::max(bytes, touched.runs / places * level.way_bytes);
+  }
+
+  /// The bytes of the level that one iteration of each loop occupies.
+  std::vector<double> iteration_sets(const CacheLevel& level) const {
+    std::vector<std::map<std::size_t, double>> occupied(tree_.loops().size());
     for (const AccessGroup& group : groups_) {
-      for (std::size_t k = 0; k < group.loops.size(); ++k) touched[group.loops[k]][group.object] += footprint(group, k);
-      everything[group.object] += footprint(group, 0, Extent::whole);
+      for (std::size_t k = 0; k < group.loops.size(); ++k)
+        occupied[group.loops[k]][group.object] += occupied_bytes(group, k + 1, level);
     }
-    for (const auto& objects : touched) working_sets_.push_back(total(objects));
-    whole_ = total(everything);
+    std::vector<double> sets;
+    for (const auto& objects : occupied) {
+      sets.push_back(0);
+      for (const auto& [object, bytes] : objects) sets.back() += bytes;
+    }
+    return sets;
   }
 
-  double total(const std::map<std::size_t, double>& bytes_by_object) const {
-    double sum = 0;
-    for (const auto& [object, bytes] : bytes_by_object) sum += std::min(bytes, objects_[object].bytes);
-    return sum;
+  /// Of all tensors and arrays that the kernel uses: a level holds what earlier launches left there.
+  double whole() const {
+    std::set<std::size_t> used;
+    for (const AccessGroup& group : groups_) used.insert(group.object);
+    double bytes = 0;
+    for (const std::size_t object : used) bytes += objects_[object].bytes;
+    return bytes;
   }
 
-  /// Bytes that the group moves into a cache of this size. Loops from `kept` on fit: an execution moves what it touches
-  /// once. The loop around them moves only what is new in each of its iterations, and nothing if it does not move the
-  /// group. Loops around that one move everything again, if anything inside them does.
-  double moved(const AccessGroup& group, double capacity) const {
-    std::size_t kept = group.loops.size();
-    while (kept > 0 && working_sets_[group.loops[kept - 1]] <= capacity) --kept;
-    const std::size_t from = kept > 0 ? kept - 1 : 0;
-    double bytes = footprint(group, from);
-    bool moves = kept == 0 || group.distances[from] != 0;
+  /// What the group moves into a cache. If an iteration of a loop fits, the loop moves only what is new in each of its
+  /// iterations, and nothing if it does not move the group. Loops around that one move everything again, if anything
+  /// inside them does. What is stored is fetched first.
+  void add(const AccessGroup& group, std::span<const double> sets, const CacheLevel& level, Traffic& traffic) const {
+    std::size_t from = group.loops.size();
+    while (from > 0 && sets[group.loops[from - 1]] <= level.bytes) --from;
+    const Footprint touched = footprint(group, from);
+    double bytes = std::min(touched.bytes(), objects_[group.object].bytes) * (group.stored ? 2 : 1);
+    bool moves = from == group.loops.size() || from == 0 || group.distances[from] != 0;
     for (std::size_t k = from; k-- > 0;) {
       moves |= group.distances[k] != 0;
       if (moves) bytes *= tree_.loops()[group.loops[k]].iterations;
@@ -176,7 +207,8 @@ class TrafficCounter {
       moves |= pieces > 1 && group.distances[k] != 0;
       if (moves) bytes *= pieces;
     }
-    return bytes;
+    traffic.bytes += bytes;
+    if (touched.runs > 1 && touched.run_bytes <= machine_.line_bytes) traffic.scattered += bytes;
   }
 
   const LoopTree& tree_;
@@ -184,8 +216,6 @@ class TrafficCounter {
   std::vector<Object> objects_;  // buffers, then arrays
   std::vector<AccessGroup> groups_;
   std::vector<std::size_t> path_;
-  std::vector<double> working_sets_;
-  double whole_ = 0;
 };
 
 }  // namespace
@@ -207,7 +237,7 @@ double stride_along(const std::vector<Affine>& subscripts, const std::vector<dou
   return stride;
 }
 
-std::vector<double> count_traffic(const LoopTree& tree, const Machine& machine) {
+std::vector<Traffic> count_traffic(const LoopTree& tree, const Machine& machine) {
   return TrafficCounter(tree, machine).run();
 }
 

@@ -7,10 +7,16 @@
 
 namespace moxie {
 
-/// Bytes between each level of the machine and the next one outwards. What fits in a level lies there when the kernel
+struct Traffic {
+  double bytes = 0;
+  double scattered = 0;  // of these, in lines that are not neighbours in memory
+  bool operator==(const Traffic&) const = default;
+};
+
+/// Between each level of the machine and the next one outwards. What fits in a level lies there when the kernel
 /// begins, and stays; of a larger kernel, what the outermost loops that fit touch is moved for each of their
 /// executions.
-std::vector<double> count_traffic(const LoopTree& tree, const Machine& machine);
+std::vector<Traffic> count_traffic(const LoopTree& tree, const Machine& machine);
 
 /// The strides of a buffer's axes, in elements.
 std::vector<double> strides_of(const LoopTree& tree, const BufferDecl& buffer);

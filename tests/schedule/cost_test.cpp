@@ -25,7 +25,7 @@ Kernels kernels_of(const std::string& text, const DimValues& dims) {
 /// 16 lanes of f32, and caches that hold everything.
 Machine simple_machine() {
   Machine machine = default_machine("x86-64-v4");
-  machine.levels = {{"L1", 1 << 10, 64, 64}, {"L2", 1 << 20, 16, 32}};
+  machine.levels = {{"L1", 1 << 10, 64, 64, 0}, {"L2", 1 << 20, 16, 32, 0}};
   return machine;
 }
 
@@ -50,8 +50,8 @@ TEST_CASE("lanes, pieces, masks and fused operations of an element by element fo
   CHECK(cost.count(OperationClass::Store) == doctest::Approx(62));
   CHECK(cost.count(OperationClass::MaskedStore) == doctest::Approx(1));
   CHECK(cost.count(OperationClass::Gather) == 0);
-  CHECK(cost.bytes[0] == doctest::Approx(4000 + 2 * 4000));  // what is stored is fetched first
-  CHECK(cost.bytes[1] == 0);                                 // and all of it fits in the second level
+  CHECK(cost.traffic[0].bytes == doctest::Approx(4000 + 2 * 4000));  // what is stored is fetched first
+  CHECK(cost.traffic[1].bytes == 0);                                 // and all of it fits in the second level
 }
 
 TEST_CASE("whole vectors need no masks") {
@@ -60,7 +60,7 @@ TEST_CASE("whole vectors need no masks") {
   CHECK(cost.count(OperationClass::MaskedStore) == 0);
   CHECK(cost.count(OperationClass::DivideF32) == doctest::Approx(4));
   CHECK(cost.count(OperationClass::Function) == doctest::Approx(40));  // ten multiply-adds each
-  CHECK(cost.bytes == std::vector<double>{0, 0});
+  CHECK(cost.traffic == std::vector<Traffic>{{}, {}});
 }
 
 TEST_CASE("doubles take twice the registers in lanes of single numbers, and half the lanes otherwise") {
@@ -104,7 +104,7 @@ const Affine kI = samples::i0(), kJ = samples::i1();
 struct Nest {
   samples::Builder b;
   Block inner;
-  std::vector<VarId> vars;
+  Machine machine = simple_machine();
 
   explicit Nest(const std::vector<Affine>& shape) {
     b.type = ValueType::f32;
@@ -128,7 +128,7 @@ struct Nest {
     kernel.program = b.program;
     kernel.program.body = {i};
     verify(kernel.program);
-    return estimate(kernel, {}, simple_machine());
+    return estimate(kernel, {}, machine);
   }
 };
 
@@ -202,14 +202,27 @@ TEST_CASE("what fits in a cache is moved once, what does not as often as it is r
   rows.add(rows.load({kI, kJ}));
   rows.add(rows.load({Affine(0), kJ}));  // one row again and again
   const Cost by_rows = rows.cost(Range::extent(1000), Range::extent(1000));
-  CHECK(by_rows.bytes[0] == doctest::Approx(2 * 4e6));     // 1 KiB holds no row
-  CHECK(by_rows.bytes[1] == doctest::Approx(4e6 + 4000));  // 1 MiB holds the row, and one of the matrix
+  CHECK(by_rows.traffic[0].bytes == doctest::Approx(2 * 4e6));     // 1 KiB holds no row
+  CHECK(by_rows.traffic[1].bytes == doctest::Approx(4e6 + 4000));  // 1 MiB holds the row, and one of the matrix
 
   Nest columns({1000, 1000});
   columns.add(columns.load({kJ, kI}));
   const Cost by_columns = columns.cost(Range::extent(1000), Range::extent(1000));
-  CHECK(by_columns.bytes[0] == doctest::Approx(64e6));  // a line for each element
-  CHECK(by_columns.bytes[1] == doctest::Approx(4e6));   // the lines of a column stay until the next column
+  CHECK(by_columns.traffic[0].bytes == doctest::Approx(64e6));  // a line for each element
+  CHECK(by_columns.traffic[0].scattered == by_columns.traffic[0].bytes);
+  CHECK(by_rows.traffic[1].scattered == 0);
+  CHECK(by_columns.traffic[1].bytes == doctest::Approx(4e6));  // the lines of a column stay until the next column
+}
+
+TEST_CASE("columns of a matrix whose rows are pages meet in the same lines of a cache") {
+  const auto moved = [](std::int64_t columns) {
+    Nest nest({64, columns});
+    nest.add(nest.load({kJ, kI}));
+    nest.machine.levels = {{"L1", 32 << 10, 64, 64, 4096}};
+    return nest.cost(Range::extent(columns), Range::extent(64)).traffic[0].bytes;
+  };
+  CHECK(moved(1024) == doctest::Approx(64.0 * 64 * 1024));  // 8 of 64 lines fit: each element fetches its line again
+  CHECK(moved(1024 + 16) == doctest::Approx(4.0 * 64 * (1024 + 16)));  // the same lines until the next column
 }
 
 TEST_CASE("sums beyond the registers are spilled") {
