@@ -17,6 +17,7 @@
 #include "runtime/host_tensor.h"
 #include "runtime/launch.h"
 #include "runtime/log.h"
+#include "runtime/machine_file.h"
 #include "runtime/switches.h"
 #include "runtime/tuner.h"
 
@@ -370,9 +371,10 @@ class CpuExecutable : public Executable {
 };
 
 /// The table of costs of the level that kernels are compiled for.
-const Machine& cost_machine(const VectorMachine& machine) {
+Machine cost_machine(const VectorMachine& machine, const DeviceOptions& options) {
   const auto level = std::ranges::find(machine_levels(), machine, &MachineLevel::machine);
-  return default_machine(level == machine_levels().end() ? "x86-64" : level->name);
+  return level == machine_levels().end() ? default_machine("x86-64")
+                                         : load_machine(level->name, cache_directory(options));
 }
 
 class CpuDevice : public Device {
@@ -384,7 +386,7 @@ class CpuDevice : public Device {
                    ThreadPool(chosen_threads(options.threads)),
                    options.tune,
                    options.observer},
-        machine_(cost_machine(machine)) {}
+        machine_(cost_machine(machine, options)) {}
 
   std::string name() const override { return "cpu"; }
   const Machine* machine() const override { return &machine_; }
@@ -396,7 +398,7 @@ class CpuDevice : public Device {
 
  private:
   CpuResources resources_;
-  const Machine& machine_;
+  Machine machine_;
 };
 
 }  // namespace

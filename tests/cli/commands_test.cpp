@@ -380,6 +380,34 @@ TEST_CASE("doctor names every part, as text and as JSON") {
   CHECK(report.back().at("hits") == 1);
 }
 
+TEST_CASE("doctor measures this processor's table and keeps it beside the cache, and compares estimates with times") {
+  const Workshop shop;
+  const Outcome table = shop.moxie({"doctor", "--calibrate", "--json"});
+  REQUIRE_MESSAGE(table.code == 0, table.err);
+  auto measured = nlohmann::json::parse(table.out);
+  CHECK(measured.at("gigahertz") > 0.2);
+  CHECK(measured.at("gigahertz") < 10);
+  for (const auto& level : measured.at("levels")) CHECK(level.at("bytes_per_cycle") > 0.01);
+  const auto file = shop.path("cache") / ("machine-" + measured.at("name").get<std::string>() + ".json");
+  auto kept = nlohmann::json::parse(test::read_file(file));
+  CHECK(!kept.at("processor").get<std::string>().empty());
+  kept.erase("processor");
+  CHECK(kept == measured);
+  CHECK(nlohmann::json::parse(shop.moxie({"doctor", "--json"}).out).at(0).at("calibrated") == true);
+
+  shop.write("sums.mox", "dim N dynamic\nindex n:N\ninput x[N]\noutput y = sum[n](exp(-x[n]^2))\n");
+  const Outcome outcome = shop.moxie({"doctor", "--estimates", "./sums.mox", "--extents", "64,4096", "--json"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const auto report = nlohmann::json::parse(outcome.out);
+  CHECK(report.at("rank_correlation") <= 1);
+  REQUIRE(report.at("kernels").size() >= 2);
+  for (const auto& kernel : report.at("kernels")) {
+    CHECK(kernel.at("measured_s") > 0);
+    CHECK(kernel.at("estimated_s") > 0);
+  }
+  CHECK(contains(shop.moxie({"doctor", "--estimates", "./sums.mox", "--extents", "64"}).out, "rank correlation"));
+}
+
 TEST_CASE("switches are checked") {
   const Workshop shop;
   const Outcome unknown = shop.moxie({"ops"}, "MOXIE_CASH_DIR=x ");

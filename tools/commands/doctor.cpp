@@ -16,10 +16,12 @@
 #include "runtime/cuda/nvidia_driver.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/machine_file.h"
 #include "runtime/private_file.h"
 #include "runtime/session.h"
 #include "runtime/switches.h"
 #include "tools/commands/command.h"
+#include "tools/commands/doctor_calibrate.h"
 #include "tools/commands/doctor_estimates.h"
 
 namespace moxie {
@@ -41,11 +43,14 @@ Finding find_processor() {
   for (const MachineLevel& level : machine_levels()) {
     if (!host_supports(level.name)) continue;
     const unsigned threads = std::thread::hardware_concurrency();
-    finding.state = fmt::format("{}, {}-bit vectors, {} threads", level.name, level.machine.vector_bits, threads);
+    const bool calibrated = host_table() != default_machine(level.name);
+    finding.state = fmt::format("{}, {}-bit vectors, {} threads{}", level.name, level.machine.vector_bits, threads,
+                                calibrated ? ", costs calibrated" : "");
     finding.details = {{"level", level.name},
                        {"vector_bits", level.machine.vector_bits},
                        {"features", level.machine.features},
-                       {"threads", threads}};
+                       {"threads", threads},
+                       {"calibrated", calibrated}};
     return finding;
   }
   return {"processor",
@@ -210,14 +215,6 @@ Json as_json(const std::vector<Finding>& findings) {
   return report;
 }
 
-/// The table of the widest level that this processor runs.
-Machine host_table() {
-  for (const MachineLevel& level : machine_levels()) {
-    if (host_supports(level.name)) return default_machine(level.name);
-  }
-  throw CompileError("moxie compiles CPU kernels for x86-64 and aarch64 only; this processor is neither");
-}
-
 int report_estimates(const EstimateOptions& options, bool json) {
   Machine machine = host_table();
   machine.cores = 1;
@@ -226,12 +223,33 @@ int report_estimates(const EstimateOptions& options, bool json) {
   return 0;
 }
 
+/// Measures the table of this processor and keeps it beside the kernel cache, where there is one.
+int report_calibration(bool json) {
+  const Machine& known = default_machine(host_level());
+  const Machine measured = calibrate(known);
+  const std::filesystem::path folder = default_cache_dir();
+  if (!folder.empty()) save_machine(measured, folder);
+  if (json) {
+    fmt::print("{}", to_json(measured));
+    return 0;
+  }
+  fmt::print("{}", comparison_table(known, measured));
+  fmt::print("{}\n", folder.empty() ? "not kept: there is no cache folder (set MOXIE_CACHE_DIR)"
+                                    : "kept in " + machine_file(folder, measured.name).string());
+  return 0;
+}
+
 }  // namespace
 
 Work add_doctor(OptionParser& parser) {
   auto json = std::make_shared<bool>(false);
+  auto calibrates = std::make_shared<bool>(false);
   auto estimates = std::make_shared<EstimateOptions>();
   parser.add_flag("--json", *json, "the findings as JSON");
+  parser.add_flag(
+      "--calibrate", *calibrates,
+      "instead, measure the figures of this processor that the costs of kernels are computed with, and keep "
+      "them beside the kernel cache");
   parser
       .add_option("--estimates", estimates->sources,
                   "instead, compare estimated with measured times of the kernels of these .mox files, folders of them "
@@ -241,7 +259,8 @@ Work add_doctor(OptionParser& parser) {
       .add_option("--extents", estimates->extents,
                   "with --estimates: the extents of all dims that a formula leaves open")
       .comma_separated();
-  return [json, estimates] {
+  return [json, calibrates, estimates] {
+    if (*calibrates) return report_calibration(*json);
     if (!estimates->sources.empty()) return report_estimates(*estimates, *json);
     const std::vector<Finding> findings = examine();
     if (*json)
