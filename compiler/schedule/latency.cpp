@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <vector>
 
 #include "compiler/loop/operands.h"
 #include "compiler/loop/overload.h"
@@ -26,19 +27,13 @@ struct BlockSummary {
   std::set<ArrayId> arrays;  // that it reads
 };
 
-/// When results are there.
+/// When results are there, by their numbers.
 struct Times {
-  std::map<ValueId, double> values;
-  std::map<VarId, double> vars;
-  std::map<ArrayId, double> arrays;
+  explicit Times(const LoopProgram& program)
+      : values(program.values.size()), vars(program.vars.size()), arrays(program.arrays.size()) {}
+  std::vector<double> values, vars, arrays;
   double end = 0;
 };
-
-template <class Key>
-double time_of(const std::map<Key, double>& times, Key key) {
-  const auto known = times.find(key);
-  return known == times.end() ? 0 : known->second;
-}
 
 class LatencyCounter {
  public:
@@ -53,19 +48,16 @@ class LatencyCounter {
     BlockSummary summary;
     std::set<ValueId> computed;
     for (const Statement& statement : block) note(statement, summary, computed);
-    Times once;
+    Times once(program_);
     advance(block, once);
     summary.cycles = once.end;
     if (!loop || iterations <= 1) return summary;
     // Two more iterations that begin with what the first one hands on: what they add is what is carried.
-    Times carried;
-    keep_carried(block, *loop, once, carried);
-    Times second = carried;
+    Times second = carried(block, *loop, once);
     advance(block, second);
-    keep_carried(block, *loop, second, carried);
-    Times third = carried;
+    Times third = carried(block, *loop, second);
     advance(block, third);
-    summary.chain = std::max({0.0, latest_carried(summary, third) - latest_carried(summary, second)});
+    summary.chain = std::max(0.0, latest_carried(summary, third) - latest_carried(summary, second));
     const double overlapped = std::max(1.0, machine_.instructions_in_flight / std::max(1.0, summary.instructions));
     const double each = std::max(summary.chain, once.end / overlapped);
     summary.cycles = once.end + (iterations - 1) * each;
@@ -110,12 +102,14 @@ class LatencyCounter {
   }
 
   /// Vars hand on what they hold. So do arrays, unless each iteration has elements of its own.
-  void keep_carried(const Block& block, const stmt::For& loop, const Times& times, Times& carried) const {
-    carried = {};
-    carried.vars = times.vars;
-    for (const auto& [array, time] : times.arrays) {
-      if (!separates(block, array, loop.variable)) carried.arrays[array] = time;
+  Times carried(const Block& block, const stmt::For& loop, const Times& times) const {
+    Times result(program_);
+    result.vars = times.vars;
+    for (ArrayId array = 0; array < times.arrays.size(); ++array) {
+      if (times.arrays[array] > 0 && !separates(block, array, loop.variable))
+        result.arrays[array] = times.arrays[array];
     }
+    return result;
   }
 
   /// Whether all subscripts of the array in the block move with `variable` alike, so that no iteration reads what
@@ -152,10 +146,10 @@ class LatencyCounter {
   static double latest_carried(const BlockSummary& summary, const Times& times) {
     double latest = 0;
     for (const VarId var : summary.vars) {
-      if (summary.sets.contains(var)) latest = std::max(latest, time_of(times.vars, var));
+      if (summary.sets.contains(var)) latest = std::max(latest, times.vars[var]);
     }
     for (const ArrayId array : summary.arrays) {
-      if (summary.stores.contains(array)) latest = std::max(latest, time_of(times.arrays, array));
+      if (summary.stores.contains(array)) latest = std::max(latest, times.arrays[array]);
     }
     return latest;
   }
@@ -166,7 +160,7 @@ class LatencyCounter {
 
   double operands_ready(std::span<const ValueId> ids, const Times& times) const {
     double ready = 0;
-    for (const ValueId id : ids) ready = std::max(ready, time_of(times.values, id));
+    for (const ValueId id : ids) ready = std::max(ready, times.values[id]);
     return ready;
   }
 
@@ -175,30 +169,30 @@ class LatencyCounter {
   void advance(const stmt::Let& s, Times& times) const {
     const Operation& operation = program_.values.at(s.id).operation;
     double ready = operands_ready(operands(operation), times);
-    if (const auto* read = std::get_if<op::ReadVar>(&operation)) ready = time_of(times.vars, read->var);
+    if (const auto* read = std::get_if<op::ReadVar>(&operation)) ready = times.vars[read->var];
     if (const auto* load = std::get_if<op::LoadArray>(&operation)) {
-      const double stored = time_of(times.arrays, load->array);
+      const double stored = times.arrays[load->array];
       ready = std::max(ready, stored > 0 ? stored + machine_.forward_latency - machine_.load_latency : 0);
     }
     times.values[s.id] = ready + operations_.latency(s.id);
     finish(times.values[s.id], times);
   }
-  void advance(const stmt::SetVar& s, Times& times) const { times.vars[s.var] = time_of(times.values, s.value); }
+  void advance(const stmt::SetVar& s, Times& times) const { times.vars[s.var] = times.values[s.value]; }
   void advance(const stmt::Store&, Times&) const {}
   void advance(const stmt::StoreArray& s, Times& times) const {
     double& stored = times.arrays[s.array];
-    stored = std::max(stored, time_of(times.values, s.value));
+    stored = std::max(stored, times.values[s.value]);
   }
   void advance(const stmt::Check&, Times&) const {}
   void advance(const stmt::For& s, Times& times) const {
     const BlockSummary& inner = summaries_.at(&s);
     double start = 0;
-    for (const ValueId id : inner.values) start = std::max(start, time_of(times.values, id));
+    for (const ValueId id : inner.values) start = std::max(start, times.values[id]);
     for (const VarId var : inner.vars) {
-      if (!inner.sets.contains(var)) start = std::max(start, time_of(times.vars, var));
+      if (!inner.sets.contains(var)) start = std::max(start, times.vars[var]);
     }
     for (const ArrayId array : inner.arrays) {
-      if (!inner.stores.contains(array)) start = std::max(start, time_of(times.arrays, array));
+      if (!inner.stores.contains(array)) start = std::max(start, times.arrays[array]);
     }
     for (const VarId var : inner.sets) {
       double& ready = times.vars[var];
