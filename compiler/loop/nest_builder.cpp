@@ -37,7 +37,11 @@ void NestBuilder::open_loop(Symbol index, const Range& range, const std::string&
   const IndexDomain domain = domain_at(frames_.size() - 1);
   if (domain.prove_nonnegative(index) != Proof::Holds) return;
   for (const Stage& stage : stages_) {
-    if (domain.prove_nonnegative(Affine(stage.staged.extent - 1) - Affine(index)) != Proof::Holds) continue;
+    const Staged& staged = stage.staged;
+    const bool is_box = staged.range == Range::extent(staged.extent);
+    if (range != staged.range &&
+        !(is_box && domain.prove_nonnegative(Affine(staged.extent - 1) - Affine(index)) == Proof::Holds))
+      continue;
     const Expr here = substitute(stage.staged.expr, {{stage.staged.placeholder, index}});
     alive_.push_back(here);
     frames_.back().staged[{here.get(), stage.staged.type}] = stage.array;
@@ -47,22 +51,47 @@ void NestBuilder::open_loop(Symbol index, const Range& range, const std::string&
 /// Whether all loads stay inside their tensors for the whole extent, which inner loops need not run through.
 bool NestBuilder::is_safe_everywhere(const Staged& staged) const {
   IndexDomain domain = domain_at(frames_.size() - 1);
-  domain.add_range(staged.placeholder, Range::extent(staged.extent));
+  domain.add_range(staged.placeholder, staged.range);
   return InsideProof(source_, Inside::Storage).holds_within(staged.expr, domain);
+}
+
+/// Scratch that stays in the nearest cache: of values that differ between lanes, and of others.
+std::int64_t NestBuilder::longest_stage() const {
+  constexpr std::int64_t kLongestVarying = 128, kLongestUniform = 4096;
+  return lanes_are_chosen_ && !has_vector_loop() ? kLongestUniform : kLongestVarying;
+}
+
+/// With every loop variable where it makes the expression largest; nothing where dims or several bounds decide.
+std::optional<std::int64_t> NestBuilder::largest_value(const Affine& affine) const {
+  for (const auto& [symbol, coefficient] : affine.terms()) {
+    const auto frame = std::ranges::find(frames_, symbol, &Frame::index);
+    if (symbol.is_dim() || frame == frames_.end()) return std::nullopt;
+    const auto piece = std::ranges::find(pieces_, frame->range, &std::pair<Range, Range>::first);
+    const Range& range = piece == pieces_.end() ? frame->range : piece->second;
+    const std::vector<Bound>& ends = coefficient > 0 ? range.highs : range.lows;
+    if (ends.size() != 1 || ends.front().divisor != 1) return std::nullopt;
+    const Affine& end = ends.front().value;
+    return largest_value(affine.substitute([&](Symbol s) { return s == symbol ? &end : nullptr; }));
+  }
+  return affine.constant();
 }
 
 /// Computes beforehand what inner loops would compute again in every round of a loop over `index`.
 void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
-  const std::function<bool(Symbol)> known = [this](Symbol symbol) { return is_known(symbol); };
+  const StageScope scope{[this](Symbol symbol) { return is_known(symbol); },
+                         [this](const Affine& affine) { return largest_value(affine); }, longest_stage()};
   for (const Work& work : works) {
-    for (Staged& staged : find_staged(work.body, work.type, index, known)) {
+    for (Staged& staged : find_staged(work.body, work.type, index, scope)) {
       const auto same = [&](const Stage& stage) {
-        return stage.staged.type == staged.type && stage.staged.extent >= staged.extent &&
+        const bool covers =
+            stage.staged.range == staged.range ||
+            (stage.staged.range == Range::extent(stage.staged.extent) && stage.staged.extent >= staged.extent);
+        return stage.staged.type == staged.type && covers &&
                substitute(stage.staged.expr, {{stage.staged.placeholder, staged.placeholder}}) == staged.expr;
       };
       if (std::ranges::any_of(stages_, same) || !is_safe_everywhere(staged)) continue;
       const ArrayId array = new_array("stage", staged.type, {staged.extent}, is_varying(staged.expr));
-      open_loop(staged.placeholder, Range::extent(staged.extent), {},
+      open_loop(staged.placeholder, staged.range, {},
                 {.vector = lanes_are_chosen_ && !has_vector_loop(),
                  .parallel = true,
                  .comment = "beforehand, for " + work.source});
@@ -303,8 +332,8 @@ void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reducti
   }
 }
 
-/// Reductions of one kind that are nested down to one in lanes accumulate in one var: the lanes are combined once, after
-/// the outermost loop. Their loops become the work's own.
+/// Reductions of one kind that are nested down to one in lanes accumulate in one var: the lanes are combined once,
+/// after the outermost loop. Their loops become the work's own.
 bool NestBuilder::open_sums_to_lanes(Work& work) const {
   if (lanes_depth_ <= reduction_depth_ + 1 || has_vector_loop()) return false;
   Work opened = work;

@@ -98,6 +98,8 @@ class NestBuilder {
   bool is_available(const Expr& expr) const;
   bool is_known(Symbol symbol) const;
   bool is_safe_everywhere(const Staged& staged) const;
+  std::int64_t longest_stage() const;
+  std::optional<std::int64_t> largest_value(const Affine& affine) const;
   void stage(const std::vector<Work>& works, Symbol index);
   std::optional<ValueId> read_staged(const Expr& expr, ValueType type);
   std::size_t depth_of(const Expr& expr, ValueType type);

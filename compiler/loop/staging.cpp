@@ -12,18 +12,6 @@ namespace {
 
 /// From about half an exponential on, a load is cheaper.
 constexpr double kWorthStaging = 6;
-/// More would leave the nearest cache.
-constexpr std::int64_t kLongestStage = 128;
-
-std::optional<std::int64_t> box_extent(const Range& range) {
-  for (const Bound& bound : range.highs) {
-    if (bound.divisor != 1 || !bound.value.is_constant()) continue;
-    const std::int64_t extent = bound.value.constant() + 1;
-    if (extent > 0 && extent <= kLongestStage) return extent;
-  }
-  return std::nullopt;
-}
-
 bool has_loops(const Expr& expr) {
   bool found = false;
   visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce || e->kind == NodeKind::LinearAlgebra; });
@@ -32,8 +20,7 @@ bool has_loops(const Expr& expr) {
 
 class StageFinder {
  public:
-  StageFinder(Symbol index, const std::function<bool(Symbol)>& is_available)
-      : index_(index), is_available_(is_available) {}
+  StageFinder(Symbol index, const StageScope& scope) : index_(index), scope_(scope) {}
 
   std::vector<Staged> found;
 
@@ -41,39 +28,60 @@ class StageFinder {
     // What does not depend on the index is computed before its loop as a whole.
     if (expr->height == 0 || !expr->depends_on(index_) || !seen_.insert({expr.get(), type}).second) return;
     if (expr->kind == NodeKind::Reduce) {
-      if (const auto extent = box_extent(expr->range))
-        collect(expr->args[0], type, Symbol::bound(expr->height), *extent);
+      if (const auto extent = box_extent(expr->range)) collect(expr->args[0], type, expr, *extent);
     }
     for (const Expr& arg : expr->args) search(arg, argument_type(expr, type));
   }
 
  private:
-  /// The largest subexpressions of a reduction's body that depend on its own index and on nothing else that is unknown
-  /// before the loop.
-  void collect(const Expr& expr, ValueType type, Symbol bound, std::int64_t extent) {
-    if (!expr->depends_on(bound)) return;
-    const bool known = !expr->depends_on(index_) && std::ranges::all_of(expr->free_symbols, [&](Symbol s) {
-      return s == bound || is_available_(s);
-    });
-    const bool number = expr->kind != NodeKind::Call || expr->function->result == ResultType::Number;
-    if (known && number && !has_loops(expr) && cost(expr) >= kWorthStaging) return add(expr, type, bound, extent);
-    if (expr->kind == NodeKind::Reduce) return;
-    for (const Expr& arg : expr->args) collect(arg, argument_type(expr, type), bound, extent);
+  std::optional<std::int64_t> box_extent(const Range& range) const {
+    std::optional<std::int64_t> least;
+    for (const Bound& bound : range.highs) {
+      const auto last = bound.divisor == 1 ? scope_.largest(bound.value) : std::nullopt;
+      if (last && *last >= 0 && *last < scope_.longest) least = std::min(least.value_or(*last + 1), *last + 1);
+    }
+    return least;
   }
 
-  void add(const Expr& expr, ValueType type, Symbol bound, std::int64_t extent) {
+  /// The largest subexpressions of a reduction's body that depend on its own index and on nothing else that is unknown
+  /// before the loop.
+  void collect(const Expr& expr, ValueType type, const Expr& reduction, std::int64_t extent) {
+    const Symbol bound = Symbol::bound(reduction->height);
+    if (!expr->depends_on(bound)) return;
+    const bool known = !expr->depends_on(index_) && std::ranges::all_of(expr->free_symbols, [&](Symbol s) {
+      return s == bound || scope_.is_available(s);
+    });
+    const bool number = expr->kind != NodeKind::Call || expr->function->result == ResultType::Number;
+    if (known && number && !has_loops(expr) && cost(expr) >= kWorthStaging) return add(expr, type, reduction, extent);
+    if (expr->kind == NodeKind::Reduce) return;
+    for (const Expr& arg : expr->args) collect(arg, argument_type(expr, type), reduction, extent);
+  }
+
+  void add(const Expr& expr, ValueType type, const Expr& reduction, std::int64_t extent) {
     const Symbol placeholder = Symbol::fresh();
-    const Expr general = substitute(expr, {{bound, placeholder}});
+    const Expr general = substitute(expr, {{Symbol::bound(reduction->height), placeholder}});
+    const Range range = is_known(reduction->range) ? reduction->range : Range::extent(extent);
     for (Staged& other : found) {
       if (other.type != type || substitute(other.expr, {{other.placeholder, placeholder}}) != general) continue;
       other.extent = std::max(other.extent, extent);
+      if (other.range != range) other.range = Range::extent(other.extent);
       return;
     }
-    found.push_back({general, placeholder, extent, type});
+    found.push_back({general, placeholder, extent, type, range});
+  }
+
+  /// Whether the bounds are known before the loop, and not negative.
+  bool is_known(const Range& range) const {
+    const auto available = [&](const Bound& bound) {
+      return std::ranges::all_of(bound.value.terms(),
+                                 [&](const auto& term) { return scope_.is_available(term.first); });
+    };
+    const bool from_zero = range.lows.size() == 1 && range.lows.front() == Bound{1, Affine(0)};
+    return from_zero && std::ranges::all_of(range.highs, available);
   }
 
   Symbol index_;
-  const std::function<bool(Symbol)>& is_available_;
+  const StageScope& scope_;
   std::set<std::pair<const Node*, ValueType>> seen_;
 };
 
@@ -92,9 +100,8 @@ ValueType argument_type(const Expr& expr, ValueType type) {
   return type;
 }
 
-std::vector<Staged> find_staged(const Expr& body, ValueType type, Symbol index,
-                                const std::function<bool(Symbol)>& is_available) {
-  StageFinder finder(index, is_available);
+std::vector<Staged> find_staged(const Expr& body, ValueType type, Symbol index, const StageScope& scope) {
+  StageFinder finder(index, scope);
   finder.search(body, type);
   return std::move(finder.found);
 }

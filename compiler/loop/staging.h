@@ -10,18 +10,27 @@
 
 namespace moxie {
 
-/// An expression in one index, `placeholder`, that is worth computing beforehand for 0 <= placeholder < extent.
+/// An expression in one index, `placeholder`, that is worth computing beforehand for all of `range`, which lies within
+/// 0
+/// <= placeholder < extent.
 struct Staged {
   Expr expr;
   Symbol placeholder;
   std::int64_t extent;
   ValueType type;
+  Range range;  // 0 <= placeholder < extent, where several loops read different parts
 };
 
-/// What `body`, which runs in a loop over `index`, computes in inner loops without depending on `index`. `is_available`
-/// tells whether an expression's symbols are known before the loop.
-std::vector<Staged> find_staged(const Expr& body, ValueType type, Symbol index,
-                                const std::function<bool(Symbol)>& is_available);
+/// What is known before a loop.
+struct StageScope {
+  std::function<bool(Symbol)> is_available;
+  /// The largest value of an affine expression, if that is a known number.
+  std::function<std::optional<std::int64_t>(const Affine&)> largest;
+  std::int64_t longest;  // extent that scratch has room for
+};
+
+/// What `body`, which runs in a loop over `index`, computes in inner loops without depending on `index`.
+std::vector<Staged> find_staged(const Expr& body, ValueType type, Symbol index, const StageScope& scope);
 
 /// The precision in which the arguments of a node are evaluated.
 ValueType argument_type(const Expr& expr, ValueType type);

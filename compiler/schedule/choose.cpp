@@ -59,9 +59,12 @@ class Choosing {
   void add(ScheduledProgram& result, const Kernel& kernel, bool with_nests) const {
     Kernels chosen = shared_loops(result.fused, kernel);
     result.least += chosen.least;
-    if (with_nests && is_nest(kernel) && chosen.least < kEstimateError * chosen.objective) {
+    if (with_nests && is_nest(kernel) && (chosen.least < kEstimateError * chosen.objective || is_small(kernel))) {
       auto nests = in_nests(result.fused, kernel);
-      if (nests && nests->objective < kEstimateError * chosen.objective) chosen = std::move(*nests);
+      if (nests && nests->objective < kEstimateError * chosen.objective)
+        chosen = std::move(*nests);
+      else if (nests)
+        for (const ScheduleChoice& nest : nests->choices) chosen.choices.front().alternatives.push_back(nest.chosen);
     }
     for (LoweredKernel& lowered : chosen.kernels) result.steps.emplace_back(std::move(lowered));
     result.choices.insert(result.choices.end(), chosen.choices.begin(), chosen.choices.end());
@@ -81,6 +84,15 @@ class Choosing {
       }
     }
     result.steps.emplace_back(std::move(lowered));
+  }
+
+  /// A kernel at the bound of its arithmetic gains only from loops that compute less. These are looked for where a search
+  /// takes a few milliseconds.
+  static bool is_small(const Kernel& kernel) {
+    constexpr std::size_t kMaxNodes = 48;
+    std::size_t nodes = 0;
+    for (const KernelRoot& root : kernel.roots) visit(root.body, [&](const Expr&) { ++nodes; });
+    return nodes <= kMaxNodes;
   }
 
   /// The loops that fusion arranged.
