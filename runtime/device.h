@@ -39,8 +39,8 @@ class Device {
   virtual void wait() {}
   /// What its kernel cache has done so far; nothing where there is no cache.
   virtual CacheStats cache_stats() const { return {}; }
-  /// The processor whose cost decides about schedules; none where fusion alone arranges the loops, as for GPUs.
-  virtual const Machine* machine() const { return nullptr; }
+  /// What its plans are made for, but for extents. Without a machine, fusion alone arranges the loops, as for GPUs.
+  virtual PlanTarget plan_target() const { return {}; }
   /// The GPU that its kernels run on, or seem to run on.
   virtual std::optional<GpuModel> gpu() const { return std::nullopt; }
   /// Kernels that came from files of MOXIE_KERNEL_OVERRIDE so far.
@@ -52,7 +52,7 @@ struct DeviceOptions {
   std::string cache_directory;  // empty: the default; "0": no cache on disk
   bool tune = false;  // schedules by measurement, kept in the cache; the order of sums may differ from the default
   std::function<void(const std::string& reason)> on_fallback = {};  // called if `auto` takes the CPU
-  std::string schedule = {};                      // of GPU kernels, as in MOXIE_SCHEDULE, which counts if this is empty
+  std::string schedule = {};                      // of kernels, as in MOXIE_SCHEDULE, which counts if this is empty
   std::shared_ptr<LaunchObserver> observer = {};  // called by the device `cpu`
 };
 /// The folder of its kernel cache; empty for no cache on disk.

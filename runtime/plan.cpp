@@ -103,7 +103,7 @@ Plan make_plan(const Program& program, const Checks& checks, const PlanTarget& t
   Plan plan{program, {}, {}};
   if (target.machine) {
     ScheduledProgram scheduled =
-        schedule(optimised, target.products, typical_extents(program, target.extents), *target.machine);
+        schedule(optimised, target.products, typical_extents(program, target.extents), *target.machine, target.given);
     plan = {program, std::move(scheduled.fused), std::move(scheduled.steps), std::move(scheduled.choices)};
   } else {
     plan.fused = fuse(optimised, target.products);

@@ -33,6 +33,8 @@ struct PlanTarget {
   Products products = Products::library;
   /// The processor whose cost decides about schedules; none: fusion alone arranges the loops, as GPUs want them.
   const Machine* machine = nullptr;
+  /// Schedules to take whatever they cost; for GPUs there are none.
+  GivenSchedules given = {};
   /// Typical values of dynamic dims; kAssumedExtent where there is none.
   DimValues extents = {};
 };

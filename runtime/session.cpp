@@ -74,12 +74,11 @@ struct Session::State {
 
   /// The plan for extents of this class: extents that are close to each other share their code.
   const std::shared_ptr<const Plan>& plan_for(const DimValues& dims) {
-    if (!device->machine()) return plan;
-    const DimValues classes = extent_classes(dims);
-    auto& scheduled = plans[classes];
-    if (!scheduled)
-      scheduled = std::make_shared<const Plan>(
-          make_plan(plan->program, checks, {.machine = device->machine(), .extents = classes}));
+    PlanTarget target = device->plan_target();
+    if (!target.machine) return plan;
+    target.extents = extent_classes(dims);
+    auto& scheduled = plans[target.extents];
+    if (!scheduled) scheduled = std::make_shared<const Plan>(make_plan(plan->program, checks, target));
     plan = scheduled;
     return scheduled;
   }

@@ -12,11 +12,11 @@
 #include <regex>
 #include <vector>
 
-#include "compiler/codegen/cuda/cuda_preference.h"
 #include "compiler/support/error.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/device.h"
 #include "runtime/dump/stages.h"
+#include "runtime/given_schedules.h"
 #include "runtime/log.h"
 
 namespace moxie {
@@ -86,9 +86,9 @@ std::string log_levels(std::string_view value) {
 
 std::string schedules(std::string_view value) {
   try {
-    parse_cuda_preferences(value);
+    parse_given_schedules(value);
     return {};
-  } catch (const TypeError& error) {
+  } catch (const Error& error) {
     return error.what();
   }
 }
@@ -106,7 +106,8 @@ constexpr std::array kSwitches = {
     Switch{"MOXIE_KERNEL_OVERRIDE", "DIR", "kernels are taken from this folder's files where it has them", folder},
     Switch{"MOXIE_LOG", "LIST", "says more on stderr: cache, codegen, runtime; cache:debug for all", log_levels},
     Switch{"MOXIE_PLUGIN_DIR", "DIR", "where the LLVM plugin is looked for first", any_text},
-    Switch{"MOXIE_SCHEDULE", "LIST", "of GPU kernels: team=32,threads=256,width=4,blocks=8, or k_y:team=1;...",
+    Switch{"MOXIE_SCHEDULE", "LIST|@FILE",
+           "schedules of kernels: y: lanes(n) parallel(s); on GPUs: team=32,threads=256,width=4,blocks=8 or k_y:team=1",
            schedules, true},
     Switch{"MOXIE_SYMBOLS", "LIST", "kernels of the CPU have names there: perf, gdb", symbol_consumer_names, true},
     Switch{"MOXIE_THREADS", "N", "the threads of commands without --threads; 0: all processors", thread_count},

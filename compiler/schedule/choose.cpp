@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "compiler/schedule/definitions_of.h"
+#include "compiler/schedule/lower_nest.h"
 #include "compiler/schedule/pieces.h"
+#include "compiler/support/error.h"
 
 namespace moxie {
 namespace {
@@ -23,8 +25,8 @@ constexpr std::size_t kShownAlternatives = 3;
 /// a third against each other (moxie doctor --estimates).
 constexpr double kEstimateError = 0.75;
 
-/// Launches and the arithmetic of vectors, in the measure of objective(): other loops do not save them. A kernel without
-/// lanes has no such bound.
+/// Launches and the arithmetic of vectors, in the measure of objective(): other loops do not save them. A kernel
+/// without lanes has no such bound.
 double least_seconds(const Cost& cost, const Machine& machine) {
   if (cost.lanes == 1) return cost.launch;
   const auto cycles_of = [&](Port port) { return cost.ports.at(static_cast<std::size_t>(port)); };
@@ -38,56 +40,88 @@ std::string text_of(const Candidate& candidate, const Machine& machine) {
   return fmt::format("{}: {}", print(candidate.schedule), describe(candidate.cost, machine));
 }
 
+/// All choices in one text: those of a kernel that was split.
+std::string text_of(const Kernels& kernels) {
+  std::string text;
+  for (const ScheduleChoice& choice : kernels.choices)
+    text += fmt::format("{}{}: {} ({:.3g} us)", text.empty() ? "" : ", ", choice.kernel, choice.chosen,
+                        choice.seconds * 1e6);
+  return text;
+}
+
+const Schedule* find_given(const GivenSchedules& given, const std::string& definition) {
+  const auto found = given.find(definition);
+  const auto by_kernel = found == given.end() ? given.find(kernel_name(definition)) : found;
+  return by_kernel == given.end() ? nullptr : &by_kernel->second;
+}
+
+/// Throws CompileError where a schedule is given for a definition whose loops are not a nest.
+void refuse_given(const GivenSchedules& given, const std::string& definition, std::string_view what) {
+  if (find_given(given, definition))
+    throw CompileError(fmt::format("no schedule can be given for {}: it is computed by {}", definition, what));
+}
+
 class Choosing {
  public:
-  Choosing(const DimValues& extents, const Machine& machine) : extents_(extents), machine_(machine) {}
+  Choosing(const DimValues& extents, const Machine& machine, const GivenSchedules& given)
+      : extents_(extents), machine_(machine), given_(given) {}
 
   ScheduledProgram run(FusedProgram fused, bool with_nests) const {
     ScheduledProgram result{std::move(fused), {}, {}, 0};
-    for (const Step& step : result.fused.steps) {
-      if (const auto* kernel = std::get_if<Kernel>(&step))
-        add(result, *kernel, with_nests);
-      else if (const auto* scan = std::get_if<ScanLoop>(&step))
-        add(result, *scan);
-      else
-        result.steps.emplace_back(std::get<MatrixProduct>(step));
-    }
+    for (const Step& step : result.fused.steps)
+      std::visit([&](const auto& part) { add(result, part, with_nests); }, step);
     return result;
   }
 
  private:
+  void add(ScheduledProgram& result, const MatrixProduct& product, bool) const {
+    refuse_given(given_, product.definition.name, "a product of matrices");
+    result.steps.emplace_back(product);
+  }
+
   void add(ScheduledProgram& result, const Kernel& kernel, bool with_nests) const {
     Kernels chosen = shared_loops(result.fused, kernel);
     result.least += chosen.least;
-    if (with_nests && is_nest(kernel) && (chosen.least < kEstimateError * chosen.objective || is_small(kernel))) {
+    if (with_nests && is_given(result.fused, kernel)) {
+      chosen = in_given_nests(result.fused, kernel);
+    } else if (with_nests && is_nest(kernel) &&
+               (chosen.least < kEstimateError * chosen.objective || is_small(kernel))) {
       auto nests = in_nests(result.fused, kernel);
       if (nests && nests->objective < kEstimateError * chosen.objective)
         chosen = std::move(*nests);
       else if (nests)
-        for (const ScheduleChoice& nest : nests->choices) chosen.choices.front().alternatives.push_back(nest.chosen);
+        chosen.choices.front().alternatives.push_back(text_of(*nests));
     }
     for (LoweredKernel& lowered : chosen.kernels) result.steps.emplace_back(std::move(lowered));
     result.choices.insert(result.choices.end(), chosen.choices.begin(), chosen.choices.end());
     result.objective += chosen.objective;
   }
 
-  void add(ScheduledProgram& result, const ScanLoop& scan) const {
+  void add(ScheduledProgram& result, const ScanLoop& scan, bool) const {
+    for (const ScanStep& step : scan.steps) {
+      const auto* kernel = std::get_if<Kernel>(&step);
+      if (!kernel) continue;
+      for (const KernelRoot& root : kernel->roots) refuse_given(given_, root.definition.name, "a scan");
+    }
     LoweredScan lowered = lower(result.fused, scan);
     DimValues at_step = extents_;
     at_step[kScanStep] = 0;
     const auto steps = static_cast<double>(evaluate(scan.extent, extents_));
     for (const LoweredScanStep& step : lowered.steps) {
       if (const auto* kernel = std::get_if<LoweredKernel>(&step)) {
-        const double seconds = steps * objective(estimate(*kernel, at_step, machine_), machine_);
-        result.objective += seconds;
-        result.least += seconds;
+        const Cost cost = estimate(*kernel, at_step, machine_);
+        result.choices.push_back(
+            {kernel->program.name, "loops of a scan", cost.seconds, describe(cost, machine_) + "; one step", {}});
+        const double at_all_steps = steps * objective(cost, machine_);
+        result.objective += at_all_steps;
+        result.least += at_all_steps;
       }
     }
     result.steps.emplace_back(std::move(lowered));
   }
 
-  /// A kernel at the bound of its arithmetic gains only from loops that compute less. These are looked for where a search
-  /// takes a few milliseconds.
+  /// A kernel at the bound of its arithmetic gains only from loops that compute less. These are looked for where a
+  /// search takes a few milliseconds.
   static bool is_small(const Kernel& kernel) {
     constexpr std::size_t kMaxNodes = 48;
     std::size_t nodes = 0;
@@ -99,8 +133,10 @@ class Choosing {
   Kernels shared_loops(const FusedProgram& fused, const Kernel& kernel) const {
     LoweredKernel lowered = lower(fused, kernel);
     const Cost cost = estimate(lowered, extents_, machine_);
-    Kernels result{
-        {}, {{lowered.program.name, "shared loops", cost.seconds, {}}}, objective(cost, machine_), least_seconds(cost, machine_)};
+    Kernels result{{},
+                   {{lowered.program.name, "shared loops", cost.seconds, describe(cost, machine_), {}}},
+                   objective(cost, machine_),
+                   least_seconds(cost, machine_)};
     result.kernels.push_back(std::move(lowered));
     return result;
   }
@@ -109,32 +145,104 @@ class Choosing {
   std::optional<Kernels> in_nests(const FusedProgram& fused, const Kernel& kernel) const {
     Kernels result;
     for (const Definition& definition : definitions_of(fused, kernel)) {
-      const std::vector<Candidate> candidates = search(fused, std::span(&definition, 1), extents_, machine_);
-      if (candidates.empty()) return std::nullopt;
-      const Candidate& best = candidates.front();
-      ScheduleChoice choice{best.kernel.program.name, text_of(best, machine_), best.cost.seconds, {}};
-      for (std::size_t k = 1; k < std::min(candidates.size(), kShownAlternatives + 1); ++k)
-        choice.alternatives.push_back(text_of(candidates[k], machine_));
-      result.objective += objective(best.cost, machine_);
-      result.kernels.push_back(best.kernel);
-      result.choices.push_back(std::move(choice));
+      if (!add_nest(fused, definition, result)) return std::nullopt;
     }
     return result;
   }
 
+  /// Whether there is one.
+  bool add_nest(const FusedProgram& fused, const Definition& definition, Kernels& result) const {
+    const std::vector<Candidate> candidates = search(fused, std::span(&definition, 1), extents_, machine_);
+    if (candidates.empty()) return false;
+    const Candidate& best = candidates.front();
+    std::vector<std::string> alternatives;
+    for (std::size_t k = 1; k < std::min(candidates.size(), kShownAlternatives + 1); ++k)
+      alternatives.push_back(text_of(candidates[k], machine_));
+    add_nest(best, describe(best.cost, machine_), std::move(alternatives), result);
+    return true;
+  }
+
+  void add_nest(const Candidate& nest, std::string reason, std::vector<std::string> alternatives,
+                Kernels& result) const {
+    result.objective += objective(nest.cost, machine_);
+    result.kernels.push_back(nest.kernel);
+    result.choices.push_back({nest.kernel.program.name, print(nest.schedule), nest.cost.seconds, std::move(reason),
+                              std::move(alternatives)});
+  }
+
+  bool is_given(const FusedProgram& fused, const Kernel& kernel) const {
+    return !given_.empty() && std::ranges::any_of(definitions_of(fused, kernel), [&](const Definition& definition) {
+      return find_given(given_, definition.name) != nullptr;
+    });
+  }
+
+  /// A nest for each definition, with the given schedules where there are some.
+  Kernels in_given_nests(const FusedProgram& fused, const Kernel& kernel) const {
+    Kernels result;
+    for (const Definition& definition : definitions_of(fused, kernel)) {
+      if (!is_nest(kernel)) refuse_given(given_, definition.name, "linear algebra");
+      if (const Schedule* schedule = find_given(given_, definition.name)) {
+        const Candidate nest = given_nest(fused, definition, *schedule);
+        add_nest(nest, "given; " + describe(nest.cost, machine_), {}, result);
+      } else if (!add_nest(fused, definition, result)) {
+        throw CompileError(
+            fmt::format("no schedule can be given for a definition of kernel {}: {}, which it computes "
+                        "too, is no nest of loops",
+                        kernel.name, definition.name));
+      }
+    }
+    return result;
+  }
+
+  Candidate given_nest(const FusedProgram& fused, const Definition& definition, const Schedule& schedule) const {
+    try {
+      LoweredKernel kernel = lower(fused, apply(schedule, plain_nest(std::span(&definition, 1))));
+      Cost cost = estimate(kernel, extents_, machine_);
+      return {schedule, std::move(kernel), std::move(cost)};
+    } catch (const CompileError& error) {
+      throw CompileError(fmt::format("the schedule given for {}, `{}`, is not legal: {}", definition.name,
+                                     print(schedule), error.what()));
+    }
+  }
+
   const DimValues& extents_;
   const Machine& machine_;
+  const GivenSchedules& given_;
 };
+
+/// What other kernels would have taken, for those that were chosen for all that they compute together.
+void add_alternatives(std::vector<ScheduleChoice>& choices, const std::vector<ScheduleChoice>& others) {
+  if (choices.size() != others.size()) return;  // kernels of one name do not compute the same
+  for (ScheduleChoice& choice : choices) {
+    const auto other = std::ranges::find(others, choice.kernel, &ScheduleChoice::kernel);
+    if (other == others.end() || other->chosen == choice.chosen) continue;
+    choice.alternatives.push_back(fmt::format("{}: {}", other->chosen, other->reason));
+    std::ranges::copy(other->alternatives, std::back_inserter(choice.alternatives));
+    choice.alternatives.resize(std::min(choice.alternatives.size(), kShownAlternatives));
+  }
+}
 
 }  // namespace
 
-ScheduledProgram schedule(const Program& optimised, Products products, const DimValues& extents,
-                          const Machine& machine) {
-  const Choosing choosing(extents, machine);
+ScheduledProgram schedule(const Program& optimised, Products products, const DimValues& extents, const Machine& machine,
+                          const GivenSchedules& given) {
+  const Choosing choosing(extents, machine, given);
+  const auto row_major = [&] {
+    return choosing.run(fuse(optimised, products, Layouts::row_major), /*with_nests=*/true);
+  };
+  if (std::ranges::any_of(optimised.definitions,
+                          [&](const Definition& definition) { return find_given(given, definition.name) != nullptr; }))
+    return row_major();
   ScheduledProgram best = choosing.run(fuse(optimised, products), /*with_nests=*/false);
-  if (best.least > kEstimateError * best.objective) return best;
-  ScheduledProgram row_major = choosing.run(fuse(optimised, products, Layouts::row_major), /*with_nests=*/true);
-  return row_major.objective < kEstimateError * best.objective ? std::move(row_major) : std::move(best);
+  if (best.least > kEstimateError * best.objective) {
+    for (ScheduleChoice& choice : best.choices)
+      choice.reason += "; no other loops were tried: the arithmetic of vectors and launches are most of it";
+    return best;
+  }
+  ScheduledProgram nests = row_major();
+  if (nests.objective < kEstimateError * best.objective) return nests;
+  add_alternatives(best.choices, nests.choices);
+  return best;
 }
 
 }  // namespace moxie

@@ -13,6 +13,7 @@
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/thread_pool.h"
+#include "runtime/given_schedules.h"
 #include "runtime/host_memory.h"
 #include "runtime/host_tensor.h"
 #include "runtime/launch.h"
@@ -370,13 +371,6 @@ class CpuExecutable : public Executable {
   std::int64_t scratch_bytes_ = 0;
 };
 
-/// The table of costs of the level that kernels are compiled for.
-Machine cost_machine(const VectorMachine& machine, const DeviceOptions& options) {
-  const auto level = std::ranges::find(machine_levels(), machine, &MachineLevel::machine);
-  return level == machine_levels().end() ? default_machine("x86-64")
-                                         : load_machine(level->name, cache_directory(options));
-}
-
 class CpuDevice : public Device {
  public:
   CpuDevice(const DeviceOptions& options, const VectorMachine& machine)
@@ -386,10 +380,11 @@ class CpuDevice : public Device {
                    ThreadPool(chosen_threads(options.threads)),
                    options.tune,
                    options.observer},
-        machine_(cost_machine(machine, options)) {}
+        machine_(cpu_machine(machine, options)),
+        given_(given_schedules(options.schedule).nests) {}
 
   std::string name() const override { return "cpu"; }
-  const Machine* machine() const override { return &machine_; }
+  PlanTarget plan_target() const override { return {.machine = &machine_, .given = given_}; }
   CacheStats cache_stats() const override { return resources_.cache.stats(); }
   std::size_t overridden_kernels() const override { return resources_.overrides.count(); }
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
@@ -398,10 +393,17 @@ class CpuDevice : public Device {
 
  private:
   CpuResources resources_;
-  Machine machine_;
+  const Machine machine_;
+  const GivenSchedules given_;
 };
 
 }  // namespace
+
+Machine cpu_machine(const VectorMachine& machine, const DeviceOptions& options) {
+  const auto level = std::ranges::find(machine_levels(), machine, &MachineLevel::machine);
+  return level == machine_levels().end() ? default_machine("x86-64")
+                                         : load_machine(level->name, cache_directory(options));
+}
 
 std::shared_ptr<Device> make_cpu_device(const DeviceOptions& options, const VectorMachine& machine) {
   return std::make_shared<CpuDevice>(options, machine);

@@ -2,14 +2,11 @@
 
 #include "runtime/cuda/cuda_buffer.h"
 #include "runtime/cuda/cuda_executable.h"
+#include "runtime/given_schedules.h"
 #include "runtime/switches.h"
 
 namespace moxie {
 namespace {
-
-CudaPreferences chosen_preferences(const DeviceOptions& options) {
-  return parse_cuda_preferences(options.schedule.empty() ? switch_value("MOXIE_SCHEDULE") : options.schedule);
-}
 
 class CudaDevice : public Device {
  public:
@@ -17,8 +14,8 @@ class CudaDevice : public Device {
       : gpu_(std::make_shared<cuda::Gpu>(platform.driver, platform.name)),
         cache_(cache_directory(options)),
         overrides_(switch_value("MOXIE_KERNEL_OVERRIDE")),
-        builder_{std::move(platform.compiler), gpu_->architecture(), cache_, overrides_,
-                 chosen_preferences(options),  options.tune},
+        builder_{std::move(platform.compiler),          gpu_->architecture(), cache_, overrides_,
+                 given_schedules(options.schedule).gpu, options.tune},
         multiply_(std::move(platform.multiply)) {}
   ~CudaDevice() override { gpu_->settle(); }
 

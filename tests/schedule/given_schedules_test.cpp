@@ -1,0 +1,84 @@
+// Schedules that a user gives for kernels on the CPU: they are taken, or refused with what is wrong.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "compiler/support/error.h"
+#include "runtime/atomic_file.h"
+#include "runtime/given_schedules.h"
+#include "runtime/plan.h"
+#include "runtime/temporary_folder.h"
+
+using namespace moxie;
+
+namespace {
+
+constexpr const char* kProgram =
+    "dim S = 40, N = 30\nindex s:S, n:N, m:N\ninput x[S,N]\n"
+    "output y[s,n] = exp(x[s,n])\noutput z[s] = sum[m](exp(x[s,m]))\noutput t[s] = sum[m in 0..s+1](1 + s)\n";
+
+Plan plan_with(const std::string& schedules, const char* text = kProgram) {
+  return make_plan(specialise(parse(text), {}), {},
+                   {.machine = &default_machine("x86-64-v4"), .given = parse_given_schedules(schedules).nests});
+}
+
+const ScheduleChoice& choice_of(const Plan& plan, const std::string& kernel) {
+  const auto found = std::ranges::find(plan.choices, kernel, &ScheduleChoice::kernel);
+  REQUIRE(found != plan.choices.end());
+  return *found;
+}
+
+std::string error_of(const std::string& schedules, const char* text = kProgram) {
+  try {
+    plan_with(schedules, text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("parts with steps are for CPUs, the others for GPUs") {
+  const GivenByUser given = parse_given_schedules("threads=128; y: unroll(s, 4)  lanes(n); k_y: team=1 ;");
+  CHECK(given.nests == GivenSchedules{{"y", parse_schedule("unroll(s, 4) lanes(n)")}});
+  CHECK(given.gpu.all.threads == 128);
+  CHECK(given.gpu.of("k_y").team == 1);
+  CHECK(parse_given_schedules("").nests.empty());
+}
+
+TEST_CASE("schedules come from a file, with comments") {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "schedules").string();
+  write_text_file(file, "# of y; and not of z\ny: lanes(n)  # along rows\n\nthreads=64\n");
+  const GivenByUser given = parse_given_schedules("@" + file);
+  CHECK(given.nests == GivenSchedules{{"y", parse_schedule("lanes(n)")}});
+  CHECK(given.gpu.all.threads == 64);
+  CHECK_THROWS_AS(parse_given_schedules("@" + file + ".absent"), DataError);
+}
+
+TEST_CASE("a given schedule is taken, whatever it costs, and splits the kernel that computes more") {
+  CHECK(contains(choice_of(plan_with(""), "k_y").reason, "compute"));
+  for (const char* name : {"y", "k_y"}) {
+    const Plan plan = plan_with(std::string(name) + ": reorder(n, s) unroll(n, 3)");
+    CHECK(choice_of(plan, "k_y").chosen == "reorder(n, s) unroll(n, 3)");
+    CHECK(choice_of(plan, "k_y").reason.starts_with("given; "));
+    CHECK(plan.steps.size() == plan.choices.size());
+  }
+  CHECK(choice_of(plan_with("z: lanes(sum) parallel(s); y: lanes(s)"), "k_z").chosen == "lanes(sum) parallel(s)");
+  CHECK(plan_with("absent: lanes(n)").choices == plan_with("").choices);
+}
+
+TEST_CASE("what is wrong with a schedule is said with the step, the kernel and what is legal") {
+  CHECK(contains(error_of("y: frobnicate(s)"), "y: schedule step `frobnicate(s)`: unknown step; known steps: reorder"));
+  CHECK(contains(error_of("lanes(n)"), "write NAME: lanes(n)"));
+  CHECK(contains(error_of("y: lanes(k)"), "step `lanes(k)` of kernel y: there is no loop `k`; loops: n, s"));
+  CHECK(contains(error_of("y: lanes(n) unroll(n, 4)"), "step `unroll(n, 4)` of kernel y: `n` runs over lanes"));
+  const char* scan =
+      "dim T = 9\nindex t:T\ninput x[T]\nscan t {\n  output h[t] = where(t == 0, 0, h[t-1]/2) + x[t]\n}\n";
+  CHECK(contains(error_of("h: lanes(t)", scan), "no schedule can be given for h: it is computed by a scan"));
+  const char* inverse = "dim N = 3\nindex n:N, m:N\ninput a[N,N]\noutput b[n,m] = inverse[n,m](a[n,m])\n";
+  CHECK(contains(error_of("b: lanes(m)", inverse), "no schedule can be given for b: it is computed by linear algebra"));
+}
