@@ -16,6 +16,8 @@
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/device.h"
 #include "runtime/dump/line_parsers.h"
+#include "runtime/dump/plan_text.h"
+#include "runtime/given_schedules.h"
 #include "runtime/parallel.h"
 #include "runtime/process.h"
 #include "runtime/temporary_folder.h"
@@ -97,21 +99,49 @@ int preamble_lines(const CudaKernel& kernel) {
   return count_lines(std::string_view(kernel.text).substr(0, kernel.own_begin));
 }
 
-/// Stands in the text of the loops before those of a GPU, where these differ from those of a processor.
-constexpr const char* kOnGpu = "# on a GPU\n";
+/// The loops of a kernel as text: those of a GPU follow where they differ from those of the processor.
+class LoopTexts {
+ public:
+  explicit LoopTexts(const DumpedKernel& kernel) {
+    if (kernel.cpu) parts_.push_back({*kernel.cpu, print(kernel.cpu->program)});
+    if (!kernel.gpu) return;
+    Part on_gpu{kernel.gpu->threads ? for_threads(*kernel.gpu) : *kernel.gpu, {}};
+    on_gpu.text = print(on_gpu.kernel.program);
+    if (parts_.empty() || parts_.front().text != on_gpu.text) parts_.push_back(std::move(on_gpu));
+  }
 
-StageText cuda_stage(const cuda::CompiledKernel& compiled, const GpuTools& tools) {
+  /// Lines before those of a GPU.
+  int lines_before_gpu() const { return parts_.size() > 1 ? count_lines(parts_.front().text + kOnGpu) : 0; }
+
+  StageText stage(const OptimisedText& optimised) const {
+    StageText stage{"loop", "loop", ".txt"};
+    stage.origin = optimised.title;
+    for (const Part& part : parts_) {
+      if (!stage.text.empty()) stage.text += kOnGpu, stage.lines.emplace_back();
+      stage.text += part.text;
+      std::ranges::move(lines_of_definitions(part.text, definition_lines(part.kernel), optimised.text),
+                        std::back_inserter(stage.lines));
+    }
+    return stage;
+  }
+
+ private:
+  struct Part {
+    LoweredKernel kernel;
+    std::string text;
+  };
+  std::vector<Part> parts_;
+};
+
+StageText cuda_stage(const cuda::CompiledKernel& compiled, int lines_before, const GpuTools& tools) {
   const CudaKernel& kernel = compiled.kernel;
   StageText stage{"cuda", "cuda", ".cu"};
   stage.preamble = kernel.text.substr(0, kernel.own_begin);
   stage.text = kernel.own_text();
   stage.origin = "loop";
   stage.lines.assign(kernel.lines.begin() + preamble_lines(kernel), kernel.lines.end());
-  if (compiled.lowered->threads) {
-    const int before = count_lines(print(compiled.lowered->program) + kOnGpu);
-    for (auto& origins : stage.lines) {
-      for (int& line : origins) line += before;
-    }
+  for (auto& origins : stage.lines) {
+    for (int& line : origins) line += lines_before;
   }
   if (tools.nvrtc) stage.file = cuda::cuda_kernel_file(kernel, cuda::nvrtc_compiler(tools.nvrtc), tools.architecture);
   return stage;
@@ -150,9 +180,9 @@ StageText llvm_output(std::string name, std::string extension, const LlvmModule&
   }
 }
 
-void add_gpu_stages(KernelDump& dump, const cuda::CompiledKernel& compiled, const GpuTools& tools, KernelCache& cache,
-                    const DumpOptions& options) {
-  if (is_wanted(options, "cuda")) dump.stages.push_back(cuda_stage(compiled, tools));
+void add_gpu_stages(KernelDump& dump, const cuda::CompiledKernel& compiled, int lines_before, const GpuTools& tools,
+                    KernelCache& cache, const DumpOptions& options) {
+  if (is_wanted(options, "cuda")) dump.stages.push_back(cuda_stage(compiled, lines_before, tools));
   const bool has_code = !compiled.code.object.empty();
   if (is_wanted(options, "ptx")) {
     dump.stages.push_back(
@@ -164,28 +194,19 @@ void add_gpu_stages(KernelDump& dump, const cuda::CompiledKernel& compiled, cons
                                    : missing("sass", ".txt", tools.no_nvrtc));
 }
 
-StageText loop_stage(const LoweredKernel& kernel, const OptimisedText& optimised) {
-  StageText stage{"loop", "loop", ".txt"};
-  stage.text = print(kernel.program);
-  stage.origin = optimised.title;
-  stage.lines = lines_of_definitions(stage.text, definition_lines(kernel), optimised.text);
-  if (!kernel.threads) return stage;
-  const LoweredKernel threads = for_threads(kernel);
-  const std::string text = print(threads.program);
-  const LineTable lines = lines_of_definitions(text, definition_lines(threads), optimised.text);
-  stage.text += kOnGpu + text;
-  stage.lines.emplace_back();
-  stage.lines.insert(stage.lines.end(), lines.begin(), lines.end());
-  return stage;
+/// The stages of the other device, for a kernel that one device has alone.
+void add_missing_stages(KernelDump& dump, Stage::Of device, const std::string& why, const DumpOptions& options) {
+  for (const Stage& stage : dump_stages()) {
+    if (stage.of == device && is_wanted(options, stage.name))
+      dump.stages.push_back(missing(std::string(stage.name), ".txt", why));
+  }
 }
 
-KernelFigures figures_of(const cuda::CompiledKernel& compiled, const GpuTools& tools, const GpuModel& model,
-                         const DimValues& dims) {
-  KernelFigures figures;
+void add_gpu_figures(KernelFigures& figures, const cuda::CompiledKernel& compiled, const GpuTools& tools,
+                     const GpuModel& model, const DimValues& dims) {
   figures.block_threads = compiled.schedule.lanes * compiled.schedule.rows;
   figures.counts = count_operations(*compiled.lowered, dims);
   figures.gpu_roofline_seconds = gpu_roofline(figures.counts, model);
-  figures.cpu_roofline_seconds = cpu_roofline(figures.counts, cpu_roof());
   const auto report = cuda::resource_report(compiled.code.log);
   const auto found = report.find(compiled.kernel.entry);
   if (found == report.end()) {
@@ -194,7 +215,15 @@ KernelFigures figures_of(const cuda::CompiledKernel& compiled, const GpuTools& t
     figures.resources = found->second;
     figures.occupancy = occupancy(model, figures.block_threads, found->second.registers, found->second.shared_bytes);
   }
-  return figures;
+}
+
+void add_cpu_figures(KernelFigures& figures, const LoweredKernel& kernel, const Plan& plan, const DimValues& dims) {
+  figures.counts = count_operations(kernel, dims);
+  figures.cpu_roofline_seconds = cpu_roofline(figures.counts, cpu_roof());
+  const auto choice = std::ranges::find(plan.choices, kernel.program.name, &ScheduleChoice::kernel);
+  if (choice == plan.choices.end()) return;
+  figures.schedule = choice->chosen;
+  figures.estimated_seconds = choice->seconds;
 }
 
 bool wants_any(const DumpOptions& options, std::initializer_list<std::string_view> stages) {
@@ -241,27 +270,51 @@ std::vector<StageText> cpu_stages(const std::string& kernel, const LlvmModule& m
   return stages;
 }
 
-std::vector<KernelDump> dump_kernels(const Plan& plan, const std::vector<const LoweredKernel*>& kernels,
+std::vector<KernelDump> dump_kernels(const Compilation& compilation, const std::vector<DumpedKernel>& kernels,
                                      const OptimisedText& optimised, const DimValues& dims,
                                      const DumpOptions& options) {
   KernelCache cache(cache_directory({.cache_directory = options.cache_directory}));
   const GpuTools tools = find_gpu_tools(options.gpu, options.no_gpu_code);
-  const CudaPreferences wanted = parse_cuda_preferences(options.schedule);
+  const CudaPreferences wanted = given_schedules(options.schedule).gpu;
   std::vector<cuda::KernelRequest> requests;
-  for (const LoweredKernel* kernel : kernels)
-    requests.push_back(
-        {kernel, limits_of(options.gpu), wanted.of(kernel->program.name), cuda::needs_wide_index(plan, *kernel, dims)});
+  std::vector<std::size_t> request_of(kernels.size());
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    const LoweredKernel* kernel = kernels[k].gpu;
+    if (!kernel) continue;
+    request_of[k] = requests.size();
+    requests.push_back({kernel, limits_of(options.gpu), wanted.of(kernels[k].name),
+                        cuda::needs_wide_index(*compilation.gpu, *kernel, dims)});
+  }
   const std::vector<cuda::CompiledKernel> on_gpu = gpu_kernels(requests, tools, cache);
 
   std::vector<KernelDump> dumps(kernels.size());
   in_parallel(kernels.size(), [&](std::size_t k) {
-    dumps[k].name = kernels[k]->program.name;
-    if (is_wanted(options, "loop")) dumps[k].stages.push_back(loop_stage(*kernels[k], optimised));
-    add_gpu_stages(dumps[k], on_gpu[k], tools, cache, options);
-    if (wants_any(options, {"llvm", "llvm-opt", "asm"}))
-      std::ranges::move(cpu_stages(dumps[k].name, llvm_module(kernels[k]->program, host_machine()), cache, options),
-                        std::back_inserter(dumps[k].stages));
-    dumps[k].figures = figures_of(on_gpu[k], tools, options.gpu, dims);
+    const DumpedKernel& kernel = kernels[k];
+    KernelDump& dump = dumps[k];
+    dump.name = kernel.name;
+    const LoopTexts loops(kernel);
+    if (is_wanted(options, "loop")) dump.stages.push_back(loops.stage(optimised));
+    if (kernel.gpu) {
+      const cuda::CompiledKernel& compiled = on_gpu[request_of[k]];
+      add_gpu_stages(dump, compiled, loops.lines_before_gpu(), tools, cache, options);
+      add_gpu_figures(dump.figures, compiled, tools, options.gpu, dims);
+    } else {
+      const char* why =
+          compilation.gpu ? "GPUs run other kernels, whose loops fusion arranges" : "the dump is for the device cpu";
+      add_missing_stages(dump, Stage::Of::gpu, why, options);
+      dump.figures.no_resources = why;
+    }
+    if (kernel.cpu) {
+      if (wants_any(options, {"llvm", "llvm-opt", "asm"}))
+        std::ranges::move(cpu_stages(dump.name, llvm_module(kernel.cpu->program, host_machine()), cache, options),
+                          std::back_inserter(dump.stages));
+      add_cpu_figures(dump.figures, *kernel.cpu, *compilation.cpu, dims);
+    } else {
+      add_missing_stages(
+          dump, Stage::Of::cpu,
+          compilation.cpu ? "this processor runs other kernels, by their estimated cost" : "the dump is for GPUs",
+          options);
+    }
   });
   return dumps;
 }

@@ -12,8 +12,14 @@ namespace moxie {
 struct OptimisedText {
   std::string text, title;
 };
-/// Of these kernels of the plan, which several threads compile; `stages` and figures that nobody wants are left out.
-std::vector<KernelDump> dump_kernels(const Plan& plan, const std::vector<const LoweredKernel*>& kernels,
+/// A kernel of the plan for the CPU, of the plan for GPUs, or one of the same name in both.
+struct DumpedKernel {
+  std::string name;
+  const LoweredKernel* cpu = nullptr;
+  const LoweredKernel* gpu = nullptr;
+};
+/// Of these kernels, which several threads compile; stages and figures that nobody wants are left out.
+std::vector<KernelDump> dump_kernels(const Compilation& compilation, const std::vector<DumpedKernel>& kernels,
                                      const OptimisedText& optimised, const DimValues& dims, const DumpOptions& options);
 
 /// LLVM IR and what becomes of it, as far as it is wanted.

@@ -7,10 +7,13 @@
 
 #include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
+#include "runtime/cpu/cpu_device.h"
 #include "runtime/dump/code_stages.h"
 #include "runtime/dump/line_parsers.h"
 #include "runtime/dump/plan_text.h"
 #include "runtime/dump/text_diff.h"
+#include "runtime/given_schedules.h"
+#include "runtime/switches.h"
 
 namespace moxie {
 namespace {
@@ -55,7 +58,7 @@ StageText plain_stage(const std::string& name, std::string text) {
 /// Dims that are known, and those that are assumed.
 DimValues complete_dims(const Compilation& compilation, std::vector<std::string>& assumed) {
   DimValues dims = compilation.dims;
-  for (const DimDecl& dim : compilation.plan.fused.program.dims) {
+  for (const DimDecl& dim : compilation.task.dims) {
     if (dims.contains(dim.name)) continue;
     if (!dim.dynamic && dim.value) continue;
     dims[dim.name] = kAssumedExtent;
@@ -64,13 +67,21 @@ DimValues complete_dims(const Compilation& compilation, std::vector<std::string>
   return dims;
 }
 
-std::vector<const LoweredKernel*> chosen_kernels(const Plan& plan, const std::string& filter) {
-  std::vector<const LoweredKernel*> kernels;
-  for (const PlanStep& step : plan.steps) {
-    for (const LoweredKernel* kernel : kernels_of(step)) {
-      if (matches(kernel->program.name, filter)) kernels.push_back(kernel);
+/// The kernels of both plans by their names: those of the processor in its order, and then those that only a GPU has.
+std::vector<DumpedKernel> chosen_kernels(const Compilation& compilation, const std::string& filter) {
+  std::vector<DumpedKernel> kernels;
+  const auto add = [&](const std::optional<Plan>& plan, const LoweredKernel* DumpedKernel::* device) {
+    for (const PlanStep& step : plan ? std::span(plan->steps) : std::span<const PlanStep>()) {
+      for (const LoweredKernel* kernel : kernels_of(step)) {
+        const std::string& name = kernel->program.name;
+        if (!matches(name, filter)) continue;
+        const auto known = std::ranges::find(kernels, name, &DumpedKernel::name);
+        (known == kernels.end() ? kernels.emplace_back(DumpedKernel{name}) : *known).*device = kernel;
+      }
     }
-  }
+  };
+  add(compilation.cpu, &DumpedKernel::cpu);
+  add(compilation.gpu, &DumpedKernel::gpu);
   return kernels;
 }
 
@@ -93,6 +104,21 @@ const StageText* find_stage(const std::vector<StageText>& stages, std::string_vi
   return found == stages.end() ? nullptr : &*found;
 }
 
+Compilation compile_for(const DumpedDevices& devices, Program source, Program task, DimValues dims,
+                        const DumpOptions& options) {
+  Compilation compilation{std::move(source), std::move(task), {}, {}, std::move(dims)};
+  const Checks checks = chosen_checks();
+  if (devices.cpu) {
+    const Machine machine = cpu_machine(host_machine(), {.cache_directory = options.cache_directory});
+    compilation.cpu = make_plan(compilation.task, checks,
+                                {.machine = &machine,
+                                 .given = given_schedules(options.schedule).nests,
+                                 .extents = extent_classes(compilation.dims)});
+  }
+  if (devices.gpu) compilation.gpu = make_plan(compilation.task, checks);
+  return compilation;
+}
+
 Dump make_dump(const Compilation& compilation, const DumpOptions& options) {
   Dump dump;
   dump.name = compilation.source.name;
@@ -104,13 +130,13 @@ Dump make_dump(const Compilation& compilation, const DumpOptions& options) {
   texts[1].lines = lines_by_name(texts[1].text, texts[0].text);
   std::ranges::move(rewrite_stages(compilation.task, texts[1]), std::back_inserter(texts));
   const std::string optimised = texts.back().text, title = texts.back().title;
-  texts.push_back(plain_stage("fuse", fuse_text(compilation.plan)));
-  texts.push_back(plain_stage("schedule", schedule_text(compilation.plan, dump.dims, limits_of(options.gpu),
-                                                        parse_cuda_preferences(options.schedule))));
+  const GivenByUser given = given_schedules(options.schedule);
+  texts.push_back(plain_stage("fuse", fuse_text(compilation)));
+  texts.push_back(plain_stage("schedule", schedule_text(compilation, dump.dims, limits_of(options.gpu), given)));
   std::ranges::copy_if(texts, std::back_inserter(dump.program),
                        [&](const StageText& text) { return is_wanted(options, text.stage); });
-  dump.kernels = dump_kernels(compilation.plan, chosen_kernels(compilation.plan, options.kernels), {optimised, title},
-                              dump.dims, options);
+  dump.kernels =
+      dump_kernels(compilation, chosen_kernels(compilation, options.kernels), {optimised, title}, dump.dims, options);
   return dump;
 }
 

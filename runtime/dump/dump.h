@@ -8,16 +8,18 @@
 #include "compiler/ir/program.h"
 #include "compiler/support/line_table.h"
 #include "runtime/dump/figures.h"
+#include "runtime/dump/stages.h"
 #include "runtime/plan.h"
 
 namespace moxie {
 
 /// What is dumped.
 struct Compilation {
-  Program source;  // as written
-  Program task;    // with gradients where they were asked for; specialised
-  Plan plan;
-  DimValues dims;  // dynamic dims may be missing
+  Program source;           // as written
+  Program task;             // with gradients where they were asked for; specialised
+  std::optional<Plan> cpu;  // what the device `cpu` runs for these dims, where it is to be shown
+  std::optional<Plan> gpu;  // what GPUs run, where it is to be shown
+  DimValues dims;           // dynamic dims may be missing
 };
 
 /// One text of a stage.
@@ -59,10 +61,13 @@ struct DumpOptions {
   GpuModel gpu = gpu_model("H200");
   bool gpu_is_assumed = true;        // no driver was asked for its limits
   std::string no_gpu_code = {};      // why kernels are not compiled for the GPU; empty: they are
-  std::string schedule = {};         // of GPU kernels, as in MOXIE_SCHEDULE
+  std::string schedule = {};         // as in DeviceOptions
   std::string cache_directory = {};  // as in DeviceOptions
 };
 
+/// The plans for these devices, those of Sessions on them.
+Compilation compile_for(const DumpedDevices& devices, Program source, Program task, DimValues dims,
+                        const DumpOptions& options);
 Dump make_dump(const Compilation& compilation, const DumpOptions& options = {});
 
 bool is_wanted(const DumpOptions& options, std::string_view stage);

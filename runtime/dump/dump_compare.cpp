@@ -38,6 +38,7 @@ constexpr Figure kComparedFigures[] = {
     {"bytes read", count<&KernelCounts::bytes_read>},
     {"bytes written", count<&KernelCounts::bytes_written>},
     {"roofline on the GPU", [](const KernelFigures& f) { return f.gpu_roofline_seconds; }},
+    {"estimated seconds", [](const KernelFigures& f) { return f.estimated_seconds.value_or(0); }},
     {"measured seconds", [](const KernelFigures& f) { return f.measured_seconds.value_or(0); }},
 };
 

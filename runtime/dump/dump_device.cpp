@@ -46,10 +46,11 @@ class DumpDevice : public Device {
   std::size_t overridden_kernels() const override { return device_->overridden_kernels(); }
   std::unique_ptr<Buffer> make_buffer() override { return device_->make_buffer(); }
   void wait() override { device_->wait(); }
+  PlanTarget plan_target() const override { return device_->plan_target(); }
 
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
     // Written first, so that what fails to compile can be looked at.
-    const Dump dump = make_dump({plan->program, plan->program, *plan, dims}, options_);
+    const Dump dump = make_dump(compilation_of(*plan, dims), options_);
     if (!dump.kernels.empty() || options_.kernels.empty()) {
       written_.push_back({next_folder(plan->program.name), plan, dump});
       write_dump(dump, written_.back().folder);
@@ -58,6 +59,21 @@ class DumpDevice : public Device {
   }
 
  private:
+  /// The plan that is to run, and the one for the other kind of device where somebody named stages of that.
+  Compilation compilation_of(const Plan& plan, const DimValues& dims) const {
+    const bool on_cpu = device_->plan_target().machine != nullptr;
+    const bool named = !options_.stages.empty();
+    const auto names = [&](Stage::Of device) {
+      return named && std::ranges::any_of(dump_stages(), [&](const Stage& stage) {
+               return stage.of == device && is_wanted(options_, stage.name);
+             });
+    };
+    const DumpedDevices others{!on_cpu && names(Stage::Of::cpu), on_cpu && names(Stage::Of::gpu)};
+    Compilation compilation = compile_for(others, plan.program, plan.program, dims, options_);
+    (on_cpu ? compilation.cpu : compilation.gpu) = plan;
+    return compilation;
+  }
+
   fs::path next_folder(const std::string& program) const {
     static std::atomic<int> number = 0;  // one count for all devices of a process
     std::string name = fmt::format("{:02}_{}", number++, program);
@@ -92,7 +108,7 @@ std::shared_ptr<Device> open_dumping(const std::function<std::shared_ptr<Device>
   dump.kernels = switch_value("MOXIE_DUMP_FILTER");
   dump.stages = split_list(switch_value("MOXIE_DUMP_STAGES"));
   dump.cache_directory = options.cache_directory;
-  dump.schedule = options.schedule.empty() ? switch_value("MOXIE_SCHEDULE") : options.schedule;
+  dump.schedule = options.schedule;
   const auto timer = std::make_shared<LaunchTimer>();
   if (!options.observer) options.observer = timer;
   std::shared_ptr<Device> device = open(options);

@@ -98,8 +98,11 @@ Json figures_to_json(const KernelFigures& figures) {
   json["flops"] = figures.counts.f32_ops + figures.counts.f64_ops;
   visit_counts(figures.counts, [&](const char* name, const double& value) { json[name] = value; });
   json["intensity"] = intensity(figures.counts);
-  json["gpu_roofline_s"] = figures.gpu_roofline_seconds;
-  json["cpu_roofline_s"] = figures.cpu_roofline_seconds;
+  const auto time = [](double seconds) { return seconds > 0 ? Json(seconds) : Json(nullptr); };
+  json["gpu_roofline_s"] = time(figures.gpu_roofline_seconds);
+  json["cpu_roofline_s"] = time(figures.cpu_roofline_seconds);
+  json["schedule"] = figures.schedule.empty() ? Json(nullptr) : Json(figures.schedule);
+  json["estimate_s"] = figures.estimated_seconds ? Json(*figures.estimated_seconds) : Json(nullptr);
   json["measured_s"] = figures.measured_seconds ? Json(*figures.measured_seconds) : Json(nullptr);
   return json;
 }
@@ -116,9 +119,15 @@ KernelFigures figures_from_json(const Json& json) {
     figures.occupancy =
         Occupancy{json.at("blocks_per_multiprocessor"), json.at("occupancy"), json.at("occupancy_limit")};
   visit_counts(figures.counts, [&](const char* name, double& value) { value = json.at(name); });
-  figures.gpu_roofline_seconds = json.at("gpu_roofline_s");
-  figures.cpu_roofline_seconds = json.at("cpu_roofline_s");
-  if (!json.at("measured_s").is_null()) figures.measured_seconds = json.at("measured_s").get<double>();
+  const auto time = [&](const char* name) -> std::optional<double> {
+    const Json value = json.value(name, Json());
+    return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+  };
+  figures.gpu_roofline_seconds = time("gpu_roofline_s").value_or(0);
+  figures.cpu_roofline_seconds = time("cpu_roofline_s").value_or(0);
+  figures.estimated_seconds = time("estimate_s");
+  if (const Json schedule = json.value("schedule", Json()); !schedule.is_null()) figures.schedule = schedule;
+  figures.measured_seconds = time("measured_s");
   return figures;
 }
 

@@ -43,7 +43,9 @@ double copied_bytes_per_second() {
   return best;
 }
 
+/// A dash for 0: there is no such time.
 std::string seconds_text(double seconds) {
+  if (seconds == 0) return "-";
   if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
   return seconds < 1 ? fmt::format("{:.2f} ms", seconds * 1e3) : fmt::format("{:.2f} s", seconds);
 }
@@ -90,16 +92,16 @@ double cpu_roofline(const KernelCounts& counts, const CpuRoof& roof) {
 
 std::string figures_table(const Dump& dump) {
   std::string text =
-      fmt::format("{:32} {:>5} {:>7} {:>6} {:>6} {:>6} {:>10} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10} {:>10}\n",
+      fmt::format("{:32} {:>5} {:>7} {:>6} {:>6} {:>6} {:>10} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10} {:>10} {:>10}\n",
                   "kernel", "regs", "shared", "stack", "spills", "occup.", "operations", "special", "read", "written",
-                  "ops/byte", "on GPU", "on this", "measured");
+                  "ops/byte", "on GPU", "on this", "estimate", "measured");
   for (const KernelDump& kernel : dump.kernels) {
     const KernelFigures& f = kernel.figures;
-    text +=
-        fmt::format("{:32} {} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>8.3g} {:>10} {:>10} {:>10}\n", kernel.name,
-                    resource_cells(f), f.counts.f32_ops + f.counts.f64_ops, f.counts.special_ops, f.counts.bytes_read,
-                    f.counts.bytes_written, intensity(f.counts), seconds_text(f.gpu_roofline_seconds),
-                    seconds_text(f.cpu_roofline_seconds), f.measured_seconds ? seconds_text(*f.measured_seconds) : "-");
+    text += fmt::format("{:32} {} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>8.3g} {:>10} {:>10} {:>10} {:>10}\n",
+                        kernel.name, resource_cells(f), f.counts.f32_ops + f.counts.f64_ops, f.counts.special_ops,
+                        f.counts.bytes_read, f.counts.bytes_written, intensity(f.counts),
+                        seconds_text(f.gpu_roofline_seconds), seconds_text(f.cpu_roofline_seconds),
+                        seconds_text(f.estimated_seconds.value_or(0)), seconds_text(f.measured_seconds.value_or(0)));
   }
   return text + fmt::format("GPU: {}{}\n", dump.gpu, dump.gpu_is_assumed ? ", assumed: figures of its data sheet" : "");
 }

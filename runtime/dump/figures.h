@@ -14,10 +14,12 @@ struct KernelFigures {
   std::string no_resources;                        // why there are none
   int block_threads = 0;
   std::optional<Occupancy> occupancy;
-  KernelCounts counts;
-  double gpu_roofline_seconds = 0;         // no launch on the GPU takes less
-  double cpu_roofline_seconds = 0;         // on all cores of this processor
-  std::optional<double> measured_seconds;  // the least of what was measured where it ran
+  KernelCounts counts;                      // on the CPU where it runs the kernel, else on the GPU
+  double gpu_roofline_seconds = 0;          // no launch on the GPU takes less; 0 for kernels that GPUs do not run
+  double cpu_roofline_seconds = 0;          // on all cores of this processor; 0 for kernels that it does not run
+  std::string schedule;                     // on the CPU
+  std::optional<double> estimated_seconds;  // that the schedule was chosen by
+  std::optional<double> measured_seconds;   // the least of what was measured where it ran
   bool operator==(const KernelFigures&) const = default;
 };
 

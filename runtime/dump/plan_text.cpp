@@ -45,7 +45,7 @@ std::string describe(const ScanLoop& scan) {
   return text;
 }
 
-std::string cpu_schedule(const LoweredKernel& kernel, const DimValues& dims) {
+std::string cpu_partition(const LoweredKernel& kernel, const DimValues& dims) {
   const int lanes = lanes_for(kernel.program, host_machine());
   try {
     const Partition partition = choose_partition(kernel, dims, lanes);
@@ -56,7 +56,47 @@ std::string cpu_schedule(const LoweredKernel& kernel, const DimValues& dims) {
   }
 }
 
-}  // namespace
+std::string describe(const ScheduleChoice& choice) {
+  std::string text = fmt::format("{}: {}\n  estimate: {}\n", choice.kernel, choice.chosen, choice.reason);
+  for (const std::string& alternative : choice.alternatives) text += fmt::format("  instead of: {}\n", alternative);
+  return text;
+}
+
+bool computes(const Plan& plan, const std::string& name) {
+  const auto writes = [&](const BufferUse& use) { return use.written && use.tensor == name; };
+  return std::ranges::any_of(plan.steps, [&](const PlanStep& step) {
+    return std::ranges::any_of(kernels_of(step), [&](const LoweredKernel* kernel) {
+      return kernel->program.name == name || std::ranges::any_of(kernel->uses, writes);
+    });
+  });
+}
+
+std::string cpu_schedule(const Plan& plan, const DimValues& dims, const GivenSchedules& given) {
+  std::string text = print(plan);
+  for (const PlanStep& step : plan.steps) {
+    for (const LoweredKernel* kernel : kernels_of(step)) {
+      const auto choice = std::ranges::find(plan.choices, kernel->program.name, &ScheduleChoice::kernel);
+      text += choice == plan.choices.end() ? kernel->program.name + ":\n" : describe(*choice);
+      text += fmt::format("  partition: {}\n", cpu_partition(*kernel, dims));
+    }
+  }
+  for (const auto& [name, schedule] : given) {
+    if (!computes(plan, name))
+      text += fmt::format("the schedule given for {} is not used: no kernel stores it\n", name);
+  }
+  return text;
+}
+
+std::string gpu_schedule(const Plan& plan, const GpuLimits& limits, const CudaPreferences& wanted) {
+  std::string text = print(plan);
+  for (const PlanStep& step : plan.steps) {
+    for (const LoweredKernel* kernel : kernels_of(step)) {
+      text += fmt::format("{} on a GPU: {}\n", kernel->program.name,
+                          print(choose_cuda_schedule(*kernel, limits, wanted.of(kernel->program.name))));
+    }
+  }
+  return text;
+}
 
 std::string fuse_text(const Plan& plan) {
   std::string text;
@@ -66,17 +106,21 @@ std::string fuse_text(const Plan& plan) {
   return text;
 }
 
-std::string schedule_text(const Plan& plan, const DimValues& dims, const GpuLimits& limits,
-                          const CudaPreferences& wanted) {
-  std::string text = print(plan);
-  for (const PlanStep& step : plan.steps) {
-    for (const LoweredKernel* kernel : kernels_of(step)) {
-      text += fmt::format("{}: {}\n", kernel->program.name, cpu_schedule(*kernel, dims));
-      text += fmt::format("{} on a GPU: {}\n", kernel->program.name,
-                          print(choose_cuda_schedule(*kernel, limits, wanted.of(kernel->program.name))));
-    }
-  }
-  return text;
+std::string join(const std::string& cpu, const std::string& gpu) {
+  if (cpu.empty() || cpu == gpu) return gpu;
+  return gpu.empty() ? cpu : cpu + kOnGpu + gpu;
+}
+
+}  // namespace
+
+std::string fuse_text(const Compilation& compilation) {
+  return join(compilation.cpu ? fuse_text(*compilation.cpu) : "", compilation.gpu ? fuse_text(*compilation.gpu) : "");
+}
+
+std::string schedule_text(const Compilation& compilation, const DimValues& dims, const GpuLimits& limits,
+                          const GivenByUser& given) {
+  return join(compilation.cpu ? cpu_schedule(*compilation.cpu, dims, given.nests) : "",
+              compilation.gpu ? gpu_schedule(*compilation.gpu, limits, given.gpu) : "");
 }
 
 }  // namespace moxie

@@ -57,9 +57,15 @@ TEST_CASE("a dump is a folder with a manifest of all stages, their line tables a
   for (const Json& kernel : manifest.at("kernels")) {
     for (const char* title : {"loop", "cuda", "llvm", "llvm-opt", "asm"}) {
       const Json& stage = stage_of(kernel, title);
+      if (stage.contains("missing")) {  // a kernel that one device has alone
+        CHECK(contains(stage.at("missing"), "other kernels"));
+        continue;
+      }
       CHECK(std::filesystem::exists(shop.path("d") / stage.at("file").get<std::string>()));
       CHECK_MESSAGE(traced_lines(stage) > 0, kernel.at("name"), " ", title);
     }
+    CHECK(kernel.at("schedule").is_string() == kernel.at("estimate_s").is_number());
+    CHECK(kernel.at("schedule").is_string() != stage_of(kernel, "llvm").contains("missing"));
     for (const char* figure : {"registers", "shared_bytes", "stack_bytes", "spill_store_bytes", "spill_load_bytes"})
       CHECK(kernel.contains(figure));
     for (const char* figure : {"flops", "special_ops", "bytes_read", "bytes_written"}) CHECK(kernel.at(figure) >= 0);
@@ -294,7 +300,9 @@ TEST_CASE("a kernel is run again alone, with what it read in a run") {
 TEST_CASE("kernels are measured where they run") {
   const Workshop shop;
   const Json json = Json::parse(shop.moxie(with(kDump, {"--json", "--measure"})).out);
-  for (const Json& kernel : json.at("kernels")) CHECK(kernel.at("measured_s") > 0);
+  for (const Json& kernel : json.at("kernels")) {
+    if (kernel.at("schedule").is_string()) CHECK(kernel.at("measured_s") > 0);
+  }
   REQUIRE(shop.moxie({"check", "gpn.kappa", "--dim", "N=2,R=3"}, "MOXIE_DUMP=d MOXIE_DUMP_STAGES=loop ").code == 0);
   std::size_t measured = 0;
   for (const auto& folder : std::filesystem::directory_iterator(shop.path("d"))) {
@@ -316,4 +324,52 @@ TEST_CASE("the GPU of a dump is the device's, or said to be assumed") {
   }
   CHECK(assumed == std::map<std::string, bool>{{"H200", true}, {"moxie emulator (sm_90 on the CPU)", false}});
   CHECK(contains(shop.moxie(kDump).out, "GPU: H200, assumed: figures of its data sheet"));
+}
+
+TEST_CASE("a dump of the CPU shows the kernels that run there, one of GPUs those that fusion arranges") {
+  const Workshop shop;
+  shop.write(
+      "softmax.mox",
+      "dim S = 512, N = 300\nindex s:S, n:N, m:N\ninput x[S,N]\noutput y[s,n] = exp(x[s,n])/sum[m](exp(x[s,m]))\n");
+  REQUIRE(shop.moxie({"check", "softmax.mox"}, "MOXIE_DUMP=ran MOXIE_DUMP_STAGES=llvm ").code == 0);
+  REQUIRE(shop.moxie({"dump", "softmax.mox", "--device", "cpu", "-o", "cpu"}).code == 0);
+  REQUIRE(shop.moxie({"dump", "softmax.mox", "--device", "cuda", "-o", "gpu"}).code == 0);
+  const Json cpu = Json::parse(read_file(shop.path("cpu") / "manifest.json"));
+  const Json gpu = Json::parse(read_file(shop.path("gpu") / "manifest.json"));
+  // Files of LLVM IR are named after their text: the same name means the same code.
+  for (const Json& kernel : cpu.at("kernels")) {
+    const std::string file = stage_of(kernel, "llvm").at("file");
+    CHECK_MESSAGE(!shop.shell("ls ran/*/" + file).out.empty(), file);
+    CHECK(stage_of(kernel, "cuda").contains("missing"));
+    CHECK(kernel.at("gpu_roofline_s").is_null());
+  }
+  for (const Json& kernel : gpu.at("kernels")) {
+    CHECK(stage_of(kernel, "asm").contains("missing"));
+    CHECK_FALSE(stage_of(kernel, "cuda").contains("missing"));
+    CHECK(kernel.at("schedule").is_null());
+  }
+  CHECK(shop.moxie({"dump", "softmax.mox", "--device", "cuda", "--measure"}).code == 2);
+  CHECK(shop.moxie({"dump", "softmax.mox", "--device", "tpu"}).code == 2);
+}
+
+TEST_CASE("stage schedule says why, and what was not taken; a given schedule is taken or refused") {
+  const Workshop shop;
+  shop.write("y.mox", "dim S = 512, N = 300\nindex s:S, n:N\ninput x[S,N]\noutput y[s] = sum[n](exp(x[s,n]))\n");
+  const std::vector<std::string> dump = {"dump", "y.mox", "--stage", "schedule", "--device", "cpu"};
+  const std::string text = shop.moxie(dump).out;
+  for (const char* part : {"k_y: ", "  estimate: ", "compute ", " lanes, ", "  partition: "})
+    CHECK_MESSAGE(contains(text, part), text);
+  CHECK_FALSE(contains(text, "on a GPU"));
+  const std::string both = shop.moxie({"dump", "y.mox", "--stage", "schedule"}, "MOXIE_SCHEDULE='y: lanes(s)' ").out;
+  CHECK_MESSAGE(contains(both, "k_y: lanes(s)\n  estimate: given; "), both);
+  CHECK(contains(both, "k_y on a GPU: "));
+  CHECK(contains(shop.moxie(dump, "MOXIE_SCHEDULE='absent: lanes(s)' ").out, "given for absent is not used"));
+  const Outcome ran = shop.moxie({"check", "y.mox"}, "MOXIE_SCHEDULE='y: unroll(s, 4) lanes(sum) parallel(s)' ");
+  CHECK_MESSAGE(ran.code == 0, ran.out, ran.err);
+  for (const char* command : {"dump", "check"}) {
+    const Outcome refused = shop.moxie({command, "y.mox"}, "MOXIE_SCHEDULE='y: unroll(k, 4)' ");
+    CHECK(refused.code != 0);
+    CHECK_MESSAGE(contains(refused.out + refused.err, "there is no loop `k`; loops: s"), refused.out, refused.err);
+  }
+  CHECK(shop.moxie(dump, "MOXIE_SCHEDULE='y: frobnicate(s)' ").code == 2);
 }

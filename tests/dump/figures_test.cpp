@@ -78,7 +78,7 @@ TEST_CASE("the emulated GPU gives the figures of the one that it stands for") {
 TEST_CASE("dumped kernels have the subscripts of those that run") {
   const Program program = parse("dim N dynamic\nindex n:N\ninput x[N]\noutput y[n] = 2*x[n]\n");
   for (const auto& [extent, index] : {std::pair{100L, "int"}, std::pair{3000000000L, "long long"}}) {
-    const Dump dump = make_dump({program, program, make_plan(program), {{"N", extent}}},
+    const Dump dump = make_dump({program, program, {}, make_plan(program), {{"N", extent}}},
                                 {.stages = {"cuda"}, .no_gpu_code = "no need"});
     CHECK(dump.kernels.at(0).stages.at(0).preamble.starts_with(fmt::format("typedef {} Index;", index)));
   }

@@ -58,8 +58,14 @@ std::string why_no_gpu_code(const DumpCommand& command) {
 }
 
 const Compilation& needs_run(const DumpInput& input, std::string_view option) {
-  if (input.compilation) return *input.compilation;
-  throw UsageError(fmt::format("{} runs kernels: it needs a formula or the folder of a run", option));
+  if (!input.compilation)
+    throw UsageError(fmt::format("{} runs kernels: it needs a formula or the folder of a run", option));
+  if (!input.compilation->cpu)
+    throw UsageError(
+        fmt::format("{} runs kernels on this processor: leave out --device cuda, or name a stage of the "
+                    "CPU as well",
+                    option));
+  return *input.compilation;
 }
 
 int run_dump(const DumpCommand& command) {
@@ -68,7 +74,6 @@ int run_dump(const DumpCommand& command) {
         "name what to dump: a .mox file, a built-in formula, the folder of a run, a dump, or an entry of the kernel "
         "cache");
   DumpOptions options = command.options;
-  options.schedule = switch_value("MOXIE_SCHEDULE");
   options.no_gpu_code = why_no_gpu_code(command);
   DumpInput input = load_dump_input(command.source, options);
   if (!command.repro.empty()) {

@@ -43,6 +43,14 @@ void run_once(Session& session, const Program& program, const DimValues& dims, c
   }
 }
 
+std::vector<std::string> names_of_kernels(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlanStep& step : plan.steps) {
+    for (const LoweredKernel* kernel : kernels_of(step)) names.push_back(kernel->program.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 void measure_kernels(const Compilation& compilation, Dump& dump) {
@@ -56,10 +64,9 @@ void measure_kernels(const Compilation& compilation, Dump& dump) {
 
 void write_kernel_repro(const Compilation& compilation, const Dump& dump, const std::string& kernel,
                         const std::filesystem::path& folder) {
+  const std::vector<std::string> names = names_of_kernels(*compilation.cpu);
   const auto known = std::ranges::find(dump.kernels, kernel, &KernelDump::name);
-  if (known == dump.kernels.end()) {
-    std::vector<std::string> names;
-    for (const KernelDump& other : dump.kernels) names.push_back(other.name);
+  if (known == dump.kernels.end() || std::ranges::find(names, kernel) == names.end()) {
     throw UsageError(fmt::format("--repro: there is no kernel '{}'; choose from: {}", kernel, fmt::join(names, ", ")));
   }
   const auto capture = std::make_shared<LaunchCapture>(kernel);

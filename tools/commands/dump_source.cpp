@@ -27,7 +27,7 @@ Dump selected(Dump dump, const DumpOptions& options) {
 }
 
 /// The step of a training run, compiled as it was there.
-Compilation training_step_of(const fs::path& run) {
+Compilation training_step_of(const fs::path& run, const DumpedDevices& devices, const DumpOptions& options) {
   const SavedModel model = load_model(run / "model.safetensors");
   const Network network = make_network(model.config, model.encoding);
   const StepProgram step = make_step(model.config, network);
@@ -36,14 +36,14 @@ Compilation training_step_of(const fs::path& run) {
   for (const DimDecl& dim : task.dims) {
     if (dim.dynamic) dims[dim.name] = static_cast<std::int64_t>(model.config.batch);
   }
-  return {network.train, task, make_plan(task, chosen_checks()), dims};
+  return compile_for(devices, network.train, task, dims, options);
 }
 
-Compilation formula(const DumpSource& source) {
+Compilation formula(const DumpSource& source, const DumpedDevices& devices, const DumpOptions& options) {
   const Program written = load_program(source.program);
   const DimValues dims = parse_dims(source.program.dims, written);
   const Program task = specialise(with_gradients(written, source.program.source, source.grad, source.wrt), dims);
-  return {written, task, make_plan(task, chosen_checks()), dims};
+  return compile_for(devices, written, task, dims, options);
 }
 
 void refuse_program_options(const DumpSource& source, std::string_view what) {
@@ -63,12 +63,18 @@ DumpInput dumped(Compilation compilation, const DumpOptions& options) {
 void add_dump_source_options(OptionParser& parser, DumpSource& source) {
   add_program_options(parser, source.program);
   add_gradient_options(parser, source.grad, source.wrt);
+  parser
+      .add_option("--device", source.device,
+                  "show the kernels of this device alone (default: of both, or of the one whose stages are asked for)")
+      .one_of({"cpu", "cuda"});
 }
 
 /// The name of a built-in formula goes first, whatever files there are: `./NAME` names a file.
 DumpInput load_dump_input(const DumpSource& source, const DumpOptions& options) {
   const fs::path path = source.program.source;
-  if (find_op(source.program.source)) return dumped(formula(source), options);
+  const DumpedDevices devices = source.device.empty() ? devices_of(options.stages)
+                                                      : DumpedDevices{source.device == "cpu", source.device == "cuda"};
+  if (find_op(source.program.source)) return dumped(formula(source, devices, options), options);
   if (is_dump_folder(path)) {
     refuse_program_options(source, "a dump");
     return {{}, selected(read_dump(path), options)};
@@ -78,9 +84,9 @@ DumpInput load_dump_input(const DumpSource& source, const DumpOptions& options) 
     return {{}, selected(dump_of_cached_kernel(path), options)};
   }
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return dumped(formula(source), options);
+  if (!fs::is_directory(path, ignored)) return dumped(formula(source, devices, options), options);
   refuse_program_options(source, "a folder of a run");
-  return dumped(training_step_of(path), options);
+  return dumped(training_step_of(path, devices, options), options);
 }
 
 }  // namespace moxie
