@@ -24,7 +24,8 @@ namespace {
 /// A function of the library with what it is made from.
 struct PlannedFunction {
   Interface interface;
-  Plan plan;
+  Plan plan;  // of GPUs
+  DimValues typical;
 };
 
 /// A module that becomes one object of the archive.
@@ -50,7 +51,9 @@ std::vector<PlannedFunction> plan_functions(const LibraryRequest& request) {
     require_values(function.program, request.dims, function.name);
     Plan plan = make_plan(specialise(function.program, request.dims), {}, {.products = Products::kernels});
     Interface interface = interface_of(plan, function.name);
-    planned.push_back({std::move(interface), std::move(plan)});
+    DimValues typical = function.typical;
+    typical.insert(request.dims.begin(), request.dims.end());
+    planned.push_back({std::move(interface), std::move(plan), std::move(typical)});
   }
   return planned;
 }
@@ -82,17 +85,27 @@ std::vector<GpuTarget> gpu_targets(const std::vector<Target>& targets) {
   return result;
 }
 
-/// The kernels of a function for a level, and behind them what calls them.
+/// The plan for a level, with the schedules that suit a typical processor of it: the one that a Session on such a
+/// processor runs for the typical extents.
+Plan plan_for_level(const PlannedFunction& function, const MachineLevel& level) {
+  return make_plan(function.plan.program, {},
+                   {.products = Products::kernels,
+                    .machine = &default_machine(level.name),
+                    .extents = extent_classes(function.typical)});
+}
+
+/// The kernels of a function for a level, and after them what calls them.
 void add_level(std::vector<ModuleSource>& modules, const PlannedFunction& function, const MachineLevel& level) {
   const std::string prefix = level_prefix(function.interface.name, level.name);
-  const auto kernels = kernel_codes(function.plan, level.machine, prefix);
+  const Plan plan = plan_for_level(function, level);
+  const auto kernels = kernel_codes(plan, level.machine, prefix);
   for (const CpuKernelCode& kernel : kernels) {
     LoopProgram program = kernel.lowered->program;
     program.name = kernel.symbol;
     modules.push_back({kernel.symbol + ".o", llvm_text(program, level.machine), level.machine, {kernel.symbol}});
   }
   ModuleText driver;
-  add_cpu_driver(driver, function.plan, function.interface, kernels, prefix);
+  add_cpu_driver(driver, plan, function.interface, kernels, prefix);
   modules.push_back({prefix + ".o",
                      driver.print(level.machine.triple),
                      base_machine(level.machine),

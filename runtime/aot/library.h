@@ -25,12 +25,13 @@ std::vector<std::string> known_targets();
 struct Function {
   std::string name;
   Program program;
+  DimValues typical = {};  // extents of dynamic dims that the schedules on CPUs are chosen for
 };
 
 struct LibraryRequest {
   std::string name;  // of the files and of the manifest
   std::vector<Function> functions;
-  DimValues dims;  // of static dims
+  DimValues dims;  // of static dims; typical values of dynamic ones, for functions that have none
   std::vector<Target> targets;
   std::function<GpuCompilers(const std::vector<GpuTarget>&)> gpu_compilers = nvrtc_compilers;
 };

@@ -49,7 +49,7 @@ const std::vector<std::string_view> kInDouble = {"activation.softmax",
 
 aot::LibraryRequest library_of(const std::vector<CCall>& calls, const std::vector<std::string>& targets) {
   aot::LibraryRequest request{"catalogue", {}, {}, {}};
-  for (const CCall& call : calls) request.functions.push_back({call.function, call.program});
+  for (const CCall& call : calls) request.functions.push_back({call.function, call.program, call.dims});
   for (const std::string& target : targets) request.targets.push_back(aot::parse_target(target));
   return request;
 }
@@ -109,7 +109,7 @@ TEST_CASE("every formula of the catalogue gives the bits of the CPU device") {
 
 TEST_CASE("a library for several levels takes the widest that the processor has") {
   const CCall call = sample_call("cell", load_op("gpn.response_mean"));
-  aot::LibraryRequest request{"levels", {{"cell", call.program}}, static_dims(call), {}};
+  aot::LibraryRequest request{"levels", {{"cell", call.program, call.dims}}, static_dims(call), {}};
   for (const MachineLevel& level : machine_levels()) {
     if (level.machine.triple == host_machine().triple)
       request.targets.push_back({aot::Target::Kind::cpu, std::string(level.name)});
@@ -123,7 +123,7 @@ TEST_CASE("a library for several levels takes the widest that the processor has"
 TEST_CASE("sums in chunks, random numbers, recurrences and gaps") {
   const CCall call = call_of(kManyKinds, {{"S", 1000}, {"N", 5}});
   const aot::LibraryRequest request{
-      "many", {{"f", call.program}}, static_dims(call), {aot::parse_target(host_target())}};
+      "many", {{"f", call.program, call.dims}}, static_dims(call), {aot::parse_target(host_target())}};
   const TemporaryFolder folder;
   const auto results = call_from_c(folder.path(), request, {call});
   CHECK_EQ(results[0].message, "");

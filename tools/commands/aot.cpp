@@ -140,7 +140,11 @@ Work add_aot(OptionParser& parser, const ProgramSource& source) {
           fmt::format("what the code is for, one or several of a kind: {}", fmt::join(aot::known_targets(), ", ")))
       .comma_separated();
   parser.add_option("--name", options->name, "of the library; that of the first formula if not given");
-  parser.add_option("--dim", options->dims, "values of static dims, such as N=5,R=14").comma_separated();
+  parser
+      .add_option(
+          "--dim", options->dims,
+          "values of static dims, such as N=5,R=14, and typical values of dynamic ones, which the loops are chosen for")
+      .comma_separated();
   parser.add_option("--dtype", options->dtype, "the default dtype of the formulas: f32 or f64").one_of({"f32", "f64"});
   add_precision_option(parser, options->precision);
   add_gradient_options(parser, options->grad, options->wrt);
