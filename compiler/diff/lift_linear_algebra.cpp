@@ -77,8 +77,8 @@ class Lifting {
     if (expr->kind == NodeKind::LinearAlgebra) return lifted(with_lifted_operands(expr, domain), domain);
     if (expr->kind == NodeKind::Reduce) {
       const OpenedReduce opened = open(expr);
-      return reduce(expr->reduce, opened.index, opened.range,
-                    rewritten(opened.body, extended(domain, opened.index, opened.range)));
+      const IterationDomain inside = extended(domain, opened.index, opened.range);
+      return map_opened(expr, opened, [&](const Expr& child) { return rewritten(child, inside); });
     }
     return map_children(expr, [&](const Expr& child) { return rewritten(child, domain); });
   }

@@ -49,7 +49,10 @@ class SafeReads {
     if (expr->kind == NodeKind::Reduce) {
       IndexDomain inner = domain_;
       inner.add_range(Symbol::bound(expr->height), expr->range);
-      return with_args(expr, {SafeReads(program_, std::move(inner)).apply(expr->args[0])});
+      SafeReads reads(program_, std::move(inner));
+      std::vector<Expr> inside;
+      for (const Expr& arg : expr->args) inside.push_back(reads.apply(arg));
+      return with_args(expr, std::move(inside));
     }
     std::vector<Expr> args;
     const bool branches = expr->kind == NodeKind::Call && expr->function->name == "where";

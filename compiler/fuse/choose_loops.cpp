@@ -5,6 +5,7 @@
 
 #include "compiler/fuse/fuse.h"
 #include "compiler/fuse/matrix_product.h"
+#include "compiler/ir/reductions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/scope.h"
@@ -57,9 +58,10 @@ class Estimator {
   double reduction(const Expr& expr, const Scope& scope) {
     const OpenedReduce opened = open(expr);
     if (mentions(opened.range, vector_)) return HUGE_VAL;
-    kept_.push_back(opened.body);  // its nodes must outlive done_
+    kept_.insert(kept_.end(), {opened.body, opened.position});  // their nodes must outlive done_
     const Scope inner = scope.with(opened.index, opened.range);
-    return operations(opened.body, inner) + times_evaluated(opened.body, inner);
+    const double position = opened.position ? operations(opened.position, inner) : 0;
+    return operations(opened.body, inner) + position + times_evaluated(opened.body, inner);
   }
 
   double linear_algebra(const Expr& expr, const Scope& scope) {
@@ -153,7 +155,8 @@ OpenedDefinition open_definition(const Definition& definition) {
     element.emplace_back(Symbol::axis(k));
   }
   opened.element = tensor_access(definition.name, element);
-  if (opened.body->kind == NodeKind::Reduce && is_long(opened.body->range) && keeps_known_sums(definition)) {
+  const bool combines = opened.body->kind == NodeKind::Reduce && !extremum_of(opened.body->reduce);
+  if (combines && is_long(opened.body->range) && keeps_known_sums(definition)) {
     const OpenedReduce reduce = open(opened.body);
     opened.scope = opened.scope.with(reduce.index, reduce.range);
     opened.body = reduce.body;

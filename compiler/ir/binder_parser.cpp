@@ -5,6 +5,7 @@
 
 #include "compiler/ir/algebra_form.h"
 #include "compiler/ir/expr_parser.h"
+#include "compiler/ir/reductions.h"
 
 namespace moxie {
 
@@ -21,6 +22,7 @@ Binding ExprParser::parse_binder(TokenStream& tokens, const Program& program, co
 }
 
 Operand ExprParser::reduction(ReduceKind kind) {
+  const Token opening = tokens_.peek();
   tokens_.expect("[");
   std::vector<Binding> bound;
   do {
@@ -28,15 +30,24 @@ Operand ExprParser::reduction(ReduceKind kind) {
     names_.bind(bound.back());
   } while (tokens_.accept(","));
   tokens_.expect("]", "write sum[r,t](...) or sum[t in low..high](...)");
+  if (extremum_of(kind) && bound.size() > 1) {
+    tokens_.fail<TypeError>(
+        opening, fmt::format("`{}` is over one index, but {} stand here", to_string(kind), bound.size()),
+        fmt::format("write {0}[i](e[i], position of i), where e[i] may be an extremum over the other "
+                    "indices",
+                    to_string(kind)));
+  }
   tokens_.expect("(", "the body of a reduction stands in parentheses");
   Operand result = disjunction();
+  const Operand position = extremum_of(kind) && tokens_.accept(",") ? disjunction() : Operand{{}, {}, 0};
   tokens_.expect(")");
   names_.unbind(bound.size());
+  result.depth = std::max(result.depth, position.depth);
   result.depth += static_cast<int>(bound.size());
   tokens_.check_depth(result.depth);
   result.affine.reset();
   for (auto it = bound.rbegin(); it != bound.rend(); ++it)
-    result.expr = reduce(kind, it->symbol, it->range, result.expr);
+    result.expr = reduce(kind, it->symbol, it->range, result.expr, position.expr);
   return result;
 }
 

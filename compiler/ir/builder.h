@@ -181,6 +181,10 @@ inline Expr prod(const Index& index, const Expr& body) { return reduce(ReduceKin
 inline Expr max(const Index& index, const Expr& body) { return reduce(ReduceKind::Max, {index}, body); }
 inline Expr min(const Index& index, const Expr& body) { return reduce(ReduceKind::Min, {index}, body); }
 inline Expr logsumexp(const Index& index, const Expr& body) { return reduce(ReduceKind::LogSumExp, {index}, body); }
+/// The index of the largest (smallest) element, the first of equal ones; infinite if there is no element. Derivatives
+/// take it for constant.
+inline Expr argmax(const Index& index, const Expr& body) { return reduce(ReduceKind::ArgMax, {index}, body); }
+inline Expr argmin(const Index& index, const Expr& body) { return reduce(ReduceKind::ArgMin, {index}, body); }
 inline Expr sum(std::initializer_list<Index> indices, const Expr& body) {
   return reduce(ReduceKind::Sum, indices, body);
 }

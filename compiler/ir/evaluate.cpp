@@ -188,6 +188,7 @@ class BodyEvaluator {
 
   double reduction(const EvaluationStep& step) {
     if (step.node->reduce == ReduceKind::LogSumExp) return log_sum_exp(step);
+    if (extremum_of(step.node->reduce)) return position_of_extremum(step);
     double result = neutral_value(step.node->reduce);
     for_each_term(step, [&](double term) { result = combine(step.node->reduce, result, term, step.dtype); });
     return result;
@@ -203,6 +204,13 @@ class BodyEvaluator {
     }
   }
 
+  double position_of_extremum(const EvaluationStep& step) {
+    const ReduceKind kind = step.node->reduce;
+    PlacedValue best = no_element(kind);
+    for_each_term(step, [&](double term) { best = moxie::combine(kind, best, {term, value(step.args[1])}); });
+    return best.position;
+  }
+
   double combine(ReduceKind kind, double so_far, double term, DType dtype) const {
     switch (kind) {
       case ReduceKind::Sum:
@@ -213,8 +221,8 @@ class BodyEvaluator {
         return maximum(so_far, term);
       case ReduceKind::Min:
         return minimum(so_far, term);
-      case ReduceKind::LogSumExp:
-        break;  // needs the largest term first
+      default:
+        break;  // a log-sum-exp needs the largest term first
     }
     throw InternalError("unknown kind of reduction");
   }

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/functions.h"
+#include "compiler/ir/reductions.h"
 #include "compiler/support/error.h"
 #include "compiler/support/hash.h"
 
@@ -14,7 +15,7 @@ namespace moxie {
 
 const char* to_string(DType dtype) { return dtype == DType::f32 ? "f32" : "f64"; }
 const char* to_string(ReduceKind kind) {
-  static constexpr const char* names[] = {"sum", "prod", "max", "min", "logsumexp"};
+  static constexpr const char* names[] = {"sum", "prod", "max", "min", "logsumexp", "argmax", "argmin"};
   return names[static_cast<int>(kind)];
 }
 const char* to_string(LinearAlgebraKind kind) {
@@ -215,12 +216,14 @@ Expr call(const ScalarFunction& f, std::vector<Expr> args) {
 
 Expr call(std::string_view name, std::vector<Expr> args) { return call(function(name), std::move(args)); }
 
-Expr reduce(ReduceKind kind, Symbol index, const Range& range, const Expr& body) {
+Expr reduce(ReduceKind kind, Symbol index, const Range& range, const Expr& body, const Expr& position) {
   Node node = blank(NodeKind::Reduce);
-  node.height = body->height + 1;
   node.reduce = kind;
   node.range = range;
-  node.args = {substitute(body, {{index, Symbol::bound(node.height)}})};
+  node.args = {body};
+  if (extremum_of(kind)) node.args.push_back(position ? position : index_value(index));
+  node.height = max_height(node.args) + 1;
+  for (Expr& arg : node.args) arg = substitute(arg, {{index, Symbol::bound(node.height)}});
   return finish(std::move(node));
 }
 
@@ -254,7 +257,16 @@ Expr operator-(const Expr& a, const Expr& b) { return a + (-b); }
 
 OpenedReduce open(const Expr& reduction) {
   const Symbol index = Symbol::fresh();
-  return {index, reduction->range, substitute(reduction->args[0], {{Symbol::bound(reduction->height), index}})};
+  const Replacement opened = {{Symbol::bound(reduction->height), index}};
+  return {index, reduction->range, substitute(reduction->args[0], opened),
+          reduction->args.size() > 1 ? substitute(reduction->args[1], opened) : Expr()};
+}
+
+Expr map_opened(const Expr& reduction, const OpenedReduce& opened, const std::function<Expr(const Expr&)>& f) {
+  const Expr body = f(opened.body);
+  const Expr position = opened.position ? f(opened.position) : Expr();
+  if (body == opened.body && position == opened.position) return reduction;
+  return reduce(reduction->reduce, opened.index, opened.range, body, position);
 }
 
 OpenedLinearAlgebra open_algebra(const Expr& algebra) {
@@ -326,11 +338,7 @@ Expr with_args(const Expr& expr, std::vector<Expr> args) {
 }
 
 Expr map_children(const Expr& expr, const std::function<Expr(const Expr&)>& f) {
-  if (expr->kind == NodeKind::Reduce) {
-    const OpenedReduce opened = open(expr);
-    const Expr body = f(opened.body);
-    return body == opened.body ? expr : reduce(expr->reduce, opened.index, opened.range, body);
-  }
+  if (expr->kind == NodeKind::Reduce) return map_opened(expr, open(expr), f);
   if (expr->kind == NodeKind::LinearAlgebra) {
     const OpenedLinearAlgebra opened = open_algebra(expr);
     const Expr matrix = f(opened.matrix);

@@ -15,14 +15,17 @@ enum class DType : std::uint8_t { f32, f64 };
 const char* to_string(DType dtype);
 
 enum class NodeKind : std::uint8_t { Constant, IndexValue, Access, Call, Reduce, LinearAlgebra, Random };
-enum class ReduceKind : std::uint8_t { Sum, Product, Max, Min, LogSumExp };
+/// ArgMax and ArgMin give the position of the largest (smallest) element: of elements that are equal, or of all that
+/// are NaN if one is, the smallest position. Of no elements it is infinite.
+enum class ReduceKind : std::uint8_t { Sum, Product, Max, Min, LogSumExp, ArgMax, ArgMin };
+inline constexpr ReduceKind kLastReduceKind = ReduceKind::ArgMin;
 /// Over a matrix A[row,col]. Inverse, LogDet and Solve need A symmetric positive definite and read its lower triangle
 /// (row >= col); Cholesky gives L (lower, zero above the diagonal) with L L^T = A; TriSolve solves L x = b and
 /// TriSolveTransposed L^T x = b, both reading the lower triangle only.
 enum class LinearAlgebraKind : std::uint8_t { Cholesky, Inverse, LogDet, Solve, TriSolve, TriSolveTransposed };
 enum class RandomKind : std::uint8_t { Normal, Uniform };
 
-const char* to_string(ReduceKind kind);         // as spelled in .mox text: "sum", "prod", "max", "min", "logsumexp"
+const char* to_string(ReduceKind kind);         // as spelled in .mox text: "sum", "prod", "max", ...
 const char* to_string(LinearAlgebraKind kind);  // "cholesky", ...
 const char* to_string(RandomKind kind);         // "randn", "randu"
 
@@ -55,7 +58,8 @@ struct Node {
   std::string tensor;              // Access: the tensor's name
   std::vector<Affine> subscripts;  // Access: per axis; LinearAlgebra: element of the result; Random: coordinates
   const ScalarFunction* function = nullptr;                 // Call
-  ReduceKind reduce = ReduceKind::Sum;                      // Reduce: over Bound(height) in `range`
+  ReduceKind reduce = ReduceKind::Sum;                      // Reduce: of args[0] over Bound(height) in `range`;
+                                                            // args[1] of ArgMax and ArgMin is the position
   Range range;                                              // Reduce
   LinearAlgebraKind algebra = LinearAlgebraKind::Cholesky;  // LinearAlgebra: args[0] is A over row = Bound(height), col
                                                             // = Bound(height-1); args[1] (solves) is b over row
@@ -79,8 +83,9 @@ Expr index_value(Affine value);
 Expr tensor_access(std::string tensor, std::vector<Affine> subscripts);
 Expr call(const ScalarFunction& function, std::vector<Expr> args);
 Expr call(std::string_view function, std::vector<Expr> args);
-/// Reduces `body` over `index` (a Free or Axis symbol), which is bound by the new node.
-Expr reduce(ReduceKind kind, Symbol index, const Range& range, const Expr& body);
+/// Reduces `body` over `index` (a Free or Axis symbol), which is bound by the new node. Of ArgMax and ArgMin,
+/// `position` is the position of each element; without one it is the index.
+Expr reduce(ReduceKind kind, Symbol index, const Range& range, const Expr& body, const Expr& position = {});
 /// Element `element` of the operation on the matrix `matrix` (an expression in `row` and `col`) of `size` rows; `rhs`
 /// is an expression in `row`. `element` holds two subscripts for Cholesky and Inverse, none for LogDet, one for the
 /// solves.
@@ -101,8 +106,11 @@ struct OpenedReduce {
   Symbol index;
   Range range;
   Expr body;
+  Expr position;  // of ArgMax and ArgMin, empty for other kinds
 };
 OpenedReduce open(const Expr& reduction);
+/// The reduction with what stands inside its loop, which `opened` holds, changed by `f`.
+Expr map_opened(const Expr& reduction, const OpenedReduce& opened, const std::function<Expr(const Expr&)>& f);
 struct OpenedLinearAlgebra {
   Symbol row, col;
   Expr matrix, rhs;  // rhs is empty where the operation has none

@@ -204,14 +204,14 @@ Operand ExprParser::named() {
   if (called && name.text == to_string(RandomKind::Uniform)) return random(name, RandomKind::Uniform);
   if (called) return function_call(name);
   if (!tokens_.at("[")) return bare_name(name);
-  if (const auto kind = kind_named(name.text, ReduceKind::LogSumExp)) return reduction(*kind);
+  if (const auto kind = kind_named(name.text, kLastReduceKind)) return reduction(*kind);
   if (const auto kind = kind_named(name.text, LinearAlgebraKind::TriSolveTransposed)) return linear_algebra(*kind);
   return access(name);
 }
 
 void ExprParser::fail_no_function(const Token& name) const {
   const bool binds =
-      kind_named(name.text, ReduceKind::LogSumExp) || kind_named(name.text, LinearAlgebraKind::TriSolveTransposed);
+      kind_named(name.text, kLastReduceKind) || kind_named(name.text, LinearAlgebraKind::TriSolveTransposed);
   if (binds) {
     tokens_.fail<ParseError>(name, fmt::format("`{}` needs its index", name.text),
                              fmt::format("write {}[index](...)", name.text));

@@ -9,6 +9,7 @@
 #include "compiler/ir/algebra_form.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/names.h"
+#include "compiler/ir/reductions.h"
 
 namespace moxie {
 namespace {
@@ -206,10 +207,13 @@ std::string ExprPrinter::reduction(const Node& node) {
     binders += (count++ == 0 ? "" : ",") + binder(choose_name(innermost->range), innermost->range);
     enter(Symbol::bound(innermost->height), innermost->range);
     const Node& body = *innermost->args[0];
-    if (body.kind != NodeKind::Reduce || body.reduce != node.reduce) break;
+    if (extremum_of(node.reduce) || body.kind != NodeKind::Reduce || body.reduce != node.reduce) break;
     innermost = &body;
   }
-  std::string text = fmt::format("{}[{}]({})", to_string(node.reduce), binders, print(innermost->args[0], kAny));
+  std::string text = fmt::format("{}[{}]({}", to_string(node.reduce), binders, print(innermost->args[0], kAny));
+  if (extremum_of(node.reduce) && node.args[1] != index_value(Symbol::bound(node.height)))
+    text += ", " + print(node.args[1], kAny);
+  text += ")";
   scope_.erase(scope_.end() - static_cast<std::ptrdiff_t>(count), scope_.end());
   return text;
 }

@@ -46,7 +46,7 @@ bool InsideProof::holds_at(const Expr& expr, Place& place) const {
   if (expr->kind == NodeKind::Reduce) {
     Place inner{place.domain};
     inner.domain.add_range(Symbol::bound(expr->height), expr->range);
-    return holds_at(expr->args[0], inner);
+    return std::ranges::all_of(expr->args, [&](const Expr& arg) { return holds_at(arg, inner); });
   }
   if (expr->kind == NodeKind::Call && expr->function->name == "where" && heeds_condition(expr)) {
     if (holds_unguarded(expr, place)) return true;
@@ -67,7 +67,7 @@ bool InsideProof::holds_unguarded(const Expr& expr, Place& place) const {
   } else if (expr->kind == NodeKind::Reduce) {
     Place inner{place.domain};
     inner.domain.add_range(Symbol::bound(expr->height), expr->range);
-    result = holds_unguarded(expr->args[0], inner);
+    result = std::ranges::all_of(expr->args, [&](const Expr& arg) { return holds_unguarded(arg, inner); });
   } else {
     result = std::ranges::all_of(expr->args, [&](const Expr& arg) { return holds_unguarded(arg, place); });
   }

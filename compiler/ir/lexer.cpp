@@ -156,7 +156,7 @@ std::set<std::string_view> reserved_words() {
                                       "in",   "of",    "and",   "or",   "not",       "inf",      "nan",
                                       "ceil", "f32",   "f64",   "scan", "backwards", "recompute"};
   for (const ScalarFunction& row : scalar_functions()) words.insert(row.name);
-  for (int kind = 0; kind <= static_cast<int>(ReduceKind::LogSumExp); ++kind)
+  for (int kind = 0; kind <= static_cast<int>(kLastReduceKind); ++kind)
     words.insert(to_string(static_cast<ReduceKind>(kind)));
   for (int kind = 0; kind <= static_cast<int>(LinearAlgebraKind::TriSolveTransposed); ++kind) {
     words.insert(to_string(static_cast<LinearAlgebraKind>(kind)));

@@ -1,6 +1,9 @@
 #include "compiler/ir/reductions.h"
 
+#include <cmath>
 #include <limits>
+
+#include "compiler/support/error.h"
 
 namespace moxie {
 
@@ -12,12 +15,39 @@ double neutral_value(ReduceKind kind) {
     case ReduceKind::Product:
       return 1;
     case ReduceKind::Min:
+    case ReduceKind::ArgMax:
+    case ReduceKind::ArgMin:
       return infinity;
     case ReduceKind::Max:
     case ReduceKind::LogSumExp:
       break;
   }
   return -infinity;
+}
+
+std::optional<ReduceKind> extremum_of(ReduceKind kind) {
+  if (kind == ReduceKind::ArgMax) return ReduceKind::Max;
+  if (kind == ReduceKind::ArgMin) return ReduceKind::Min;
+  return std::nullopt;
+}
+
+std::optional<ReduceKind> position_of(ReduceKind kind) {
+  if (kind == ReduceKind::Max) return ReduceKind::ArgMax;
+  if (kind == ReduceKind::Min) return ReduceKind::ArgMin;
+  return std::nullopt;
+}
+
+PlacedValue no_element(ReduceKind kind) {
+  const auto extremum = extremum_of(kind);
+  if (!extremum) throw InternalError(std::string("the value of ") + to_string(kind) + " is no position");
+  return {neutral_value(*extremum), neutral_value(kind)};
+}
+
+PlacedValue combine(ReduceKind kind, const PlacedValue& a, const PlacedValue& b) {
+  const bool nan_a = std::isnan(a.value), nan_b = std::isnan(b.value);
+  if (nan_a != nan_b) return nan_a ? a : b;
+  if (nan_a || a.value == b.value) return a.position <= b.position ? a : b;
+  return (a.value > b.value) == (kind == ReduceKind::ArgMax) ? a : b;
 }
 
 }  // namespace moxie

@@ -1,10 +1,27 @@
 #pragma once
 // The kinds of reductions.
+#include <optional>
+
 #include "compiler/ir/expr.h"
 
 namespace moxie {
 
 /// What a reduction without iterations gives; it changes nothing that it is combined with.
 double neutral_value(ReduceKind kind);
+
+/// Max of ArgMax, Min of ArgMin; empty for kinds whose value is no position.
+std::optional<ReduceKind> extremum_of(ReduceKind kind);
+/// ArgMax of Max, ArgMin of Min; empty for other kinds.
+std::optional<ReduceKind> position_of(ReduceKind kind);
+
+/// What a search for the position of an extremum holds: the best element so far, and where it stands.
+struct PlacedValue {
+  double value, position;
+};
+/// The neutral element of combine().
+PlacedValue no_element(ReduceKind kind);
+/// The better of two elements: NaN before numbers, then the larger (ArgMin: smaller) one, then the smaller position.
+/// The result is the same in any order.
+PlacedValue combine(ReduceKind kind, const PlacedValue& a, const PlacedValue& b);
 
 }  // namespace moxie

@@ -226,7 +226,7 @@ class DefinitionVerifier {
     } else if (expr->kind == NodeKind::Reduce) {
       Place body = place.inside(place.domain);
       body.bind(Symbol::bound(expr->height), expr->range);
-      result = is_inside_unguarded(expr->args[0], body);
+      result = std::ranges::all_of(expr->args, [&](const Expr& arg) { return is_inside_unguarded(arg, body); });
     } else if (expr->kind != NodeKind::LinearAlgebra) {
       result = std::ranges::all_of(expr->args, is_inside);
     }
@@ -252,7 +252,7 @@ class DefinitionVerifier {
     check_range(expr->range, place);
     Place body = place.inside(place.domain);
     body.bind(Symbol::bound(expr->height), expr->range);
-    check_number(expr->args[0], body);
+    for (const Expr& arg : expr->args) check_number(arg, body);
   }
 
   /// Matrices are read in their lower triangle only.

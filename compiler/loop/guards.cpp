@@ -30,8 +30,8 @@ class Guarding {
     const OpenedReduce opened = open(expr);
     IndexDomain inner = domain_;
     inner.add_range(opened.index, opened.range);
-    return reduce(expr->reduce, opened.index, opened.range,
-                  Guarding(program_, std::move(inner), condition_).apply(opened.body));
+    Guarding inside(program_, std::move(inner), condition_);
+    return map_opened(expr, opened, [&](const Expr& child) { return inside.apply(child); });
   }
 
   Expr guarded_where(const Expr& expr) {

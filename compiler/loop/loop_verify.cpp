@@ -146,7 +146,8 @@ class Verifier {
   bool verify_operation(const Value& v, const op::CombineLanes& o) const {
     number_wanted(v);
     require(!vector_loop_, "lanes are combined inside the vector loop");
-    require(o.kind != ReduceKind::LogSumExp, "lanes are combined by log-sum-exp, which is expanded before lowering");
+    require(o.kind < ReduceKind::LogSumExp, "lanes are combined by {}, which takes more than one step",
+            to_string(o.kind));
     require(use(o.value, v.type).varying, "v{} is uniform and has no lanes to combine", o.value);
     return false;
   }

@@ -173,7 +173,7 @@ namespace {
 bool moves_inner_range(const Expr& reduction) {
   const Symbol index = Symbol::bound(reduction->height);
   bool moves = false;
-  visit(reduction->args[0], [&](const Expr& e) { moves |= e->kind == NodeKind::Reduce && mentions(e->range, index); });
+  visit(reduction, [&](const Expr& e) { moves |= e->kind == NodeKind::Reduce && mentions(e->range, index); });
   return moves;
 }
 
@@ -201,6 +201,7 @@ void NestBuilder::collect_reductions(const Work& work, std::vector<Reduction>& f
     if (!known) found.push_back({e, t, work.source});
   };
   walk(work.body, work.type, !work.loops.empty());
+  if (work.position) walk(work.position->expr, work.position->type, false);
 }
 
 bool NestBuilder::has_vector_loop() const {
@@ -230,7 +231,8 @@ void NestBuilder::build(std::vector<Work> works) {
   while (!pending.empty() || !looping.empty()) {
     std::vector<Reduction> ready;
     for (const Reduction& r : pending) {
-      if (!waits_for(r.expr->args[0], pending)) ready.push_back(r);
+      if (std::ranges::none_of(r.expr->args, [&](const Expr& arg) { return waits_for(arg, pending); }))
+        ready.push_back(r);
     }
     std::vector<Work*> ready_works;
     for (Work* work : looping) {
@@ -275,7 +277,8 @@ Work inside_first_loop(Work work, Symbol index) {
 
 /// "sum for mean (line 4), variance (line 5)"
 std::string NestBuilder::comment_on(const std::vector<Reduction>& reductions, const std::vector<Work*>& works) {
-  static constexpr const char* kNames[] = {"sum", "product", "maximum", "minimum"};
+  static constexpr const char* kNames[] = {
+      "sum", "product", "maximum", "minimum", "log-sum-exp", "position of the maximum", "position of the minimum"};
   constexpr std::size_t kMost = 3;
   std::string text =
       reductions.empty() ? "" : kNames[static_cast<int>(reductions.front().expr->reduce)] + std::string(" for ");
@@ -294,16 +297,15 @@ void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reducti
                             std::vector<Work*> works) {
   Symbol index = Symbol::fresh();
   std::vector<Work> inner;
-  std::vector<VarId> vars;
+  std::vector<Work> started;
   std::vector<bool> in_lanes;  // of each reduction, whether its lanes are combined after the loop
+  drop_extrema_of_searches(reductions);
   for (const Reduction& r : reductions) {
-    const Expr body = substitute(r.expr->args[0], {{Symbol::bound(r.expr->height), index}});
-    inner.push_back({Work::Target::Var, 0, {}, r.expr->reduce, r.type, body, {}, r.source});
-    in_lanes.push_back(vector || open_sums_to_lanes(inner.back()));
-    const VarId var = new_var(r.type, in_lanes.back() || is_varying(r.expr));
-    append(stmt::SetVar{var, neutral(r.expr->reduce, r.type)});
-    inner.back().id = var;
-    vars.push_back(var);
+    Work work = work_of(r, index);
+    in_lanes.push_back(vector || open_sums_to_lanes(work));
+    set_neutral(work, in_lanes.back() || is_varying(r.expr));
+    started.push_back(work);
+    inner.push_back(std::move(work));
   }
   for (const Work* work : works) inner.push_back(inside_first_loop(*work, index));
   const bool parallel =
@@ -325,17 +327,97 @@ void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reducti
   if (!reductions.empty()) --reduction_depth_;
   close_loop();
   stages_.erase(stages_.begin() + static_cast<std::ptrdiff_t>(outer_stages), stages_.end());
-  for (std::size_t i = 0; i < reductions.size(); ++i) {
-    alive_.push_back(reductions[i].expr);
-    frames_.back().values[{reductions[i].expr.get(), reductions[i].type}] =
-        reduced_value(reductions[i], vars[i], in_lanes[i]);
+  for (std::size_t i = 0; i < reductions.size(); ++i) note_results(reductions[i], started[i], in_lanes[i]);
+}
+
+namespace {
+
+/// The element that a search for a position compares, in the type that f32(...) or f64(...) gives it. A single element
+/// is compared in single: positions are often computed in double.
+std::pair<Expr, ValueType> compared(const Program& source, const Expr& search, ValueType type) {
+  const Expr& value = search->args[0];
+  if (value->kind == NodeKind::Access && source.dtype_of(value->tensor) == DType::f32) return {value, ValueType::f32};
+  const bool cast = is_call(value, "f32") || is_call(value, "f64");
+  return {cast ? value->args[0] : value, cast ? argument_type(value, type) : type};
+}
+
+/// The extremum that a search finds along with its position.
+Expr extremum_of_search(const Expr& search, const Expr& value) {
+  const Symbol index = Symbol::fresh();
+  return reduce(*extremum_of(search->reduce), index, search->range,
+                substitute(value, {{Symbol::bound(search->height), index}}));
+}
+
+}  // namespace
+
+void NestBuilder::drop_extrema_of_searches(std::vector<Reduction>& reductions) const {
+  std::vector<std::pair<Expr, ValueType>> found;
+  for (const Reduction& r : reductions) {
+    if (!extremum_of(r.expr->reduce)) continue;
+    const auto [value, type] = compared(source_, r.expr, r.type);
+    found.emplace_back(extremum_of_search(r.expr, value), type);
   }
+  std::erase_if(reductions,
+                [&](const Reduction& r) { return std::ranges::find(found, std::pair(r.expr, r.type)) != found.end(); });
+}
+
+/// What each iteration of the reduction does, with vars that are still to be made.
+Work NestBuilder::work_of(const Reduction& reduction, Symbol index) const {
+  const Expr& expr = reduction.expr;
+  const Replacement inside = {{Symbol::bound(expr->height), index}};
+  const bool searches = extremum_of(expr->reduce).has_value();
+  const auto [value, type] =
+      searches ? compared(source_, expr, reduction.type) : std::pair(expr->args[0], reduction.type);
+  Work work{Work::Target::Var, 0, {}, expr->reduce, type, substitute(value, inside), {}, reduction.source};
+  if (searches) work.position = {0, reduction.type, substitute(expr->args[1], inside)};
+  return work;
+}
+
+/// Makes the vars of a reduction, and sets them to its neutral element.
+void NestBuilder::set_neutral(Work& work, bool varying) {
+  const auto start = [&](ReduceKind kind, ValueType type) {
+    const VarId var = new_var(type, varying);
+    append(stmt::SetVar{var, neutral(kind, type)});
+    return var;
+  };
+  work.id = start(extremum_of(*work.accumulate).value_or(*work.accumulate), work.type);
+  if (work.position) work.position->var = start(*work.accumulate, work.position->type);
+}
+
+/// The values of the reduction after its loop; of one in lanes, of all lanes together.
+void NestBuilder::note_results(const Reduction& reduction, const Work& work, bool in_lanes) {
+  const auto held = [&](VarId var, ValueType type) {
+    return emit_operation(op::ReadVar{var}, type, program_.vars[var].varying);
+  };
+  const auto combined = [&](ReduceKind kind, ValueId value) {
+    return in_lanes ? emit_operation(op::CombineLanes{kind, value}, program_.values[value].type, false) : value;
+  };
+  const auto note = [&](const Expr& expr, ValueId value) {
+    alive_.push_back(expr);
+    frames_.back().values[{expr.get(), program_.values[value].type}] = value;
+  };
+  const Expr& expr = reduction.expr;
+  const ValueId best = held(work.id, work.type);
+  if (!work.position) return note(expr, combined(expr->reduce, best));
+  const ValueId extremum = combined(*extremum_of(expr->reduce), best);
+  note(extremum_of_search(expr, compared(source_, expr, reduction.type).first), extremum);
+  const ValueId position = held(work.position->var, work.position->type);
+  if (!in_lanes) return note(expr, position);
+  // The smallest position of the lanes that hold the extremum.
+  const ValueId none = neutral(expr->reduce, work.position->type);
+  note(expr, combined(ReduceKind::Min, emit_call("where", {are_same(best, extremum), position, none})));
+}
+
+/// Equal, or both NaN.
+ValueId NestBuilder::are_same(ValueId a, ValueId b) {
+  const ValueId are_nan = emit_call("and", {emit_call("!=", {a, a}), emit_call("!=", {b, b})});
+  return emit_call("or", {emit_call("==", {a, b}), are_nan});
 }
 
 /// Reductions of one kind that are nested down to one in lanes accumulate in one var: the lanes are combined once,
 /// after the outermost loop. Their loops become the work's own.
 bool NestBuilder::open_sums_to_lanes(Work& work) const {
-  if (lanes_depth_ <= reduction_depth_ + 1 || has_vector_loop()) return false;
+  if (work.position || lanes_depth_ <= reduction_depth_ + 1 || has_vector_loop()) return false;
   Work opened = work;
   for (int depth = reduction_depth_ + 2; depth <= lanes_depth_; ++depth) {
     if (opened.body->kind != NodeKind::Reduce || opened.body->reduce != *work.accumulate) return false;
@@ -347,12 +429,6 @@ bool NestBuilder::open_sums_to_lanes(Work& work) const {
   }
   work = std::move(opened);
   return true;
-}
-
-ValueId NestBuilder::reduced_value(const Reduction& reduction, VarId var, bool combines_lanes) {
-  const ValueId held = emit_operation(op::ReadVar{var}, reduction.type, program_.vars[var].varying);
-  if (!combines_lanes) return held;
-  return emit_operation(op::CombineLanes{reduction.expr->reduce, held}, reduction.type, false);
 }
 
 ValueId NestBuilder::neutral(ReduceKind kind, ValueType type) {
@@ -368,7 +444,25 @@ ValueId NestBuilder::combine(ReduceKind kind, ValueId a, ValueId b) {
   return place({type, varying, op::Call{&function(functions[static_cast<int>(kind)]), {a, b}}}, frames_.size() - 1);
 }
 
+/// moxie::combine() of what is held and the element of this iteration.
+void NestBuilder::finish_search(const Work& work) {
+  const Work::Position& position = *work.position;
+  const ValueId value = emit(work.body, work.type);
+  const ValueId at = emit(position.expr, position.type);
+  const ValueId held = emit_operation(op::ReadVar{work.id}, work.type, program_.vars[work.id].varying);
+  const ValueId held_at = emit_operation(op::ReadVar{position.var}, position.type, program_.vars[position.var].varying);
+  const bool largest = work.accumulate == ReduceKind::ArgMax;
+  const ValueId held_number = emit_call("==", {held, held});
+  const ValueId is_better =
+      emit_call("and", {emit_call("not", {emit_call(largest ? ">=" : "<=", {held, value})}), held_number});
+  const ValueId replaces =
+      emit_call("or", {is_better, emit_call("and", {are_same(held, value), emit_call("<", {at, held_at})})});
+  append(stmt::SetVar{work.id, emit_call("where", {replaces, value, held})});
+  append(stmt::SetVar{position.var, emit_call("where", {replaces, at, held_at})});
+}
+
 void NestBuilder::finish_work(const Work& work) {
+  if (work.position) return finish_search(work);
   ValueId value = emit(work.body, work.type);
   std::vector<Affine> subscripts;
   for (const Affine& subscript : work.subscripts) subscripts.push_back(resolve(subscript));

@@ -22,11 +22,18 @@ struct Work {
   Target target = Target::Buffer;
   std::uint32_t id = 0;  // of the buffer, array or var
   std::vector<Affine> subscripts;
+  /// Of a search for the position of an extremum, whose best element the var `id` holds: where that stands.
+  struct Position {
+    VarId var;
+    ValueType type;
+    Expr expr;
+  };
   std::optional<ReduceKind> accumulate;  // combine with what the array or var holds
   ValueType type = ValueType::f32;
   Expr body;
   std::vector<LoopIndex> loops;
   std::string source = {};  // what it belongs to, for comments
+  std::optional<Position> position = {};
 };
 
 /// See stmt::For.
@@ -120,7 +127,6 @@ class NestBuilder {
   bool has_vector_loop() const;
   bool reduces_in_lanes(const Reduction& reduction) const;
   bool open_sums_to_lanes(Work& work) const;
-  ValueId reduced_value(const Reduction& reduction, VarId var, bool combines_lanes);
   /// Of a sum or a product.
   struct Operand {
     ValueId id;
@@ -133,8 +139,14 @@ class NestBuilder {
   void order_factors(std::span<Operand> factors) const;
   bool waits_for(const Expr& expr, const std::vector<Reduction>& pending) const;
   void finish_work(const Work& work);
+  void finish_search(const Work& work);
   static std::string comment_on(const std::vector<Reduction>& reductions, const std::vector<Work*>& works);
   void run_group(const Range& range, bool vector, std::vector<Reduction> reductions, std::vector<Work*> works);
+  Work work_of(const Reduction& reduction, Symbol index) const;
+  void set_neutral(Work& work, bool varying);
+  void note_results(const Reduction& reduction, const Work& work, bool in_lanes);
+  ValueId are_same(ValueId a, ValueId b);
+  void drop_extrema_of_searches(std::vector<Reduction>& reductions) const;
   ValueId combine(ReduceKind kind, ValueId a, ValueId b);
 
   LoopProgram& program_;

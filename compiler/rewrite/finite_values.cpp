@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "compiler/ir/functions.h"
+#include "compiler/ir/reductions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
 
@@ -61,6 +62,7 @@ bool FiniteValues::compute(const Expr& expr) {
     case NodeKind::Call:
       return compute_call(expr);
     case NodeKind::Reduce: {
+      if (extremum_of(expr->reduce)) return holds(expr->args[1]) && has_iterations(expr->range);
       const bool empty_is_finite = expr->reduce == ReduceKind::Sum || expr->reduce == ReduceKind::Product;
       return holds(expr->args[0]) && (empty_is_finite || has_iterations(expr->range));
     }

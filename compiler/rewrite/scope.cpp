@@ -127,8 +127,8 @@ Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function
     Expr rebuilt;
     if (e->kind == NodeKind::Reduce) {
       const OpenedReduce opened = open(e);
-      rebuilt = reduce(e->reduce, opened.index, opened.range,
-                       rewrite_bottom_up(opened.body, scope.with(opened.index, opened.range), f));
+      const Scope inside = scope.with(opened.index, opened.range);
+      rebuilt = map_opened(e, opened, [&](const Expr& child) { return rewrite_bottom_up(child, inside, f); });
     } else if (const auto dtype = cast_of(e); dtype && dtype != scope.dtype) {
       rebuilt = with_args(e, {rewrite_bottom_up(e->args[0], scope.in(*dtype), f)});
     } else {
@@ -190,8 +190,8 @@ Expr rewrite_top_down(const Expr& expr, const Scope& scope,
       result = *replaced;
     } else if (e->kind == NodeKind::Reduce) {
       const OpenedReduce opened = open(e);
-      result = reduce(e->reduce, opened.index, opened.range,
-                      rewrite_top_down(opened.body, scope.with(opened.index, opened.range), f));
+      const Scope inside = scope.with(opened.index, opened.range);
+      result = map_opened(e, opened, [&](const Expr& child) { return rewrite_top_down(child, inside, f); });
     } else if (const auto dtype = cast_of(e); dtype && dtype != scope.dtype) {
       result = with_args(e, {rewrite_top_down(e->args[0], scope.in(*dtype), f)});
     } else if (is_guard(e)) {

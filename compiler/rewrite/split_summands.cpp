@@ -42,7 +42,7 @@ class SummandSplitter {
       join_scan(*part, definition);
       names_.definitions.push_back(part->definition);
       made.push_back(std::move(part->definition));
-      return reduce(expr->reduce, opened.index, opened.range, part->read);
+      return reduce(expr->reduce, opened.index, opened.range, part->read, opened.position);
     };
     definition.body = rewrite_top_down(definition.body, Scope::of(definition), split);
     made.push_back(std::move(definition));

@@ -204,7 +204,7 @@ class ScanUnroller {
     if (!picks) {
       IndexDomain inside = domain;
       inside.add_range(opened.index, opened.range);
-      return reduce(sum->reduce, opened.index, opened.range, expanded(opened.body, inside));
+      return map_opened(sum, opened, [&](const Expr& child) { return expanded(child, inside); });
     }
     Expr total = constant(0);
     for (std::int64_t k = 0; k < *few_steps(sum->range); ++k) {

@@ -25,10 +25,14 @@ class Boxing {
     if (!expr->depends_on(index_)) return expr;
     if (expr->kind != NodeKind::Reduce) return map_children(expr, [&](const Expr& child) { return apply(child); });
     const OpenedReduce opened = open(expr);
-    const Expr body = apply(opened.body);
-    if (!mentions(opened.range, index_)) return reduce(expr->reduce, opened.index, opened.range, body);
-    const Expr masked = call("where", {inside(opened), body, constant(neutral_value(expr->reduce))});
-    return reduce(expr->reduce, opened.index, box_of(opened.range), masked);
+    if (!mentions(opened.range, index_))
+      return map_opened(expr, opened, [&](const Expr& child) { return apply(child); });
+    const auto masked = [&](const Expr& child, ReduceKind kind) {
+      return call("where", {inside(opened), apply(child), constant(neutral_value(kind))});
+    };
+    const Expr body = masked(opened.body, extremum_of(expr->reduce).value_or(expr->reduce));
+    const Expr position = opened.position ? masked(opened.position, expr->reduce) : Expr();
+    return reduce(expr->reduce, opened.index, box_of(opened.range), body, position);
   }
 
   bool is_bounded = true;

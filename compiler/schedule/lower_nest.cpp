@@ -102,8 +102,9 @@ class NestLowering {
     if (expr->kind != NodeKind::Reduce)
       return map_children(expr, [&](const Expr& child) { return boxed_inside(child, depth); });
     const OpenedReduce opened = moxie::open(expr);
-    const Expr body = depth > 1 ? boxed_inside(opened.body, depth - 1) : boxed(opened.body, opened.index, opened.range);
-    return reduce(expr->reduce, opened.index, opened.range, body);
+    return map_opened(expr, opened, [&](const Expr& child) {
+      return depth > 1 ? boxed_inside(child, depth - 1) : boxed(child, opened.index, opened.range);
+    });
   }
 
   void declare(const std::vector<OpenRoot>& roots) {

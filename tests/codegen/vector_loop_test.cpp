@@ -6,6 +6,9 @@
 #include <array>
 #include <limits>
 
+#include "compiler/ir/evaluate.h"
+#include "compiler/rewrite/passes.h"
+#include "compiler/schedule/lower_nest.h"
 #include "tests/loop/sample_programs.h"
 #include "tests/runtime/kernel_harness.h"
 
@@ -248,6 +251,32 @@ TEST_CASE("elements at a short stride are read in whole vectors, and nothing bey
           }
         }
       }
+    }
+  }
+}
+
+TEST_CASE("lanes that search for the position of an extremum find the first of equal elements") {
+  const Program program = optimise(parse(R"(dim K dynamic
+index s in 0..3, k:K
+input x[3,K]
+output y[s] = argmax[k](x[s,k]) + 100*argmin[k](x[s,k])
+)"));
+  const FusedProgram fused = fuse(program);
+  const LoweredKernel lowered =
+      lower(fused, apply(parse_schedule("lanes(sum)"), plain_nest(fused.program.definitions)));
+  CHECK(lanes_for(lowered.program, host_machine()) > 1);
+  for (const TestMachine& test : test_machines()) {
+    CAPTURE(test.name);
+    const auto kernel = CpuKernel::build(lowered.program, test.machine, nullptr);
+    for (std::int64_t extent = 1; extent <= most_trips(lowered.program, test.machine); ++extent) {
+      CAPTURE(extent);
+      const auto count = static_cast<std::size_t>(extent);
+      std::vector<double> x(3 * count, -kInfinity);  // the first row holds ties, the second nothing else
+      for (std::size_t k = 0; k < count; ++k) x[k] = static_cast<double>((7 * k) % 5);
+      for (std::size_t k = 0; k < count; ++k) x[2 * count + k] = k % 6 == 4 ? std::nan("") : static_cast<double>(k);
+      Buffers data{x, {-7, -7, -7}};
+      run_kernel(*kernel, lowered.program, data, {extent, 0, 1, 0, 0, 0, 0, 0, 0});
+      CHECK(data[1] == evaluate(program, {{"K", extent}}, {{"x", x}}).at("y"));
     }
   }
 }

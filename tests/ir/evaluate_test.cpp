@@ -71,6 +71,23 @@ TEST_CASE("reductions over nothing") {
   CHECK(results.at("d")[0] == -std::numeric_limits<double>::infinity());
 }
 
+TEST_CASE("positions of extrema") {
+  const auto places = [](const std::vector<double>& x) {
+    const std::string text =
+        "dim N\nindex i:N\ninput x[N]\noutput y = argmax[i](x[i])\noutput z = argmin[i](x[i])\n"
+        "output w = argmax[i](x[i], -i)\n";
+    const TensorValues results = evaluate(parse(text), {{"N", static_cast<std::int64_t>(x.size())}}, {{"x", x}});
+    return std::vector{results.at("y")[0], results.at("z")[0], results.at("w")[0]};
+  };
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  CHECK(places({1, 3, 1, 3}) == std::vector<double>{1, 0, -3});
+  CHECK(places({-kInf, -kInf}) == std::vector<double>{0, 0, -1});
+  CHECK(places({kInf, kInf}) == std::vector<double>{0, 0, -1});
+  CHECK(places({5, kNaN, kInf, kNaN}) == std::vector<double>{1, 1, -3});
+  CHECK(places({}) == std::vector<double>{kInf, kInf, kInf});
+}
+
 TEST_CASE("logsumexp does not overflow") {
   const std::string text = "dim N\nindex i:N\ninput x[N]\noutput y = logsumexp[i](x[i])\n";
   CHECK(run(text, {{"N", 2}}, {{"x", {1000, 1000}}}, "y")[0] == doctest::Approx(1000 + std::log(2)));

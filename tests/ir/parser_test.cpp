@@ -119,6 +119,19 @@ TEST_CASE("reductions bind, subscripts are affine, ranges are half open") {
   CHECK(body_of("randn(3)") == random(RandomKind::Normal, 3, {s, n}));
 }
 
+TEST_CASE("positions of extrema are over one index") {
+  const Symbol m = Symbol::fresh();
+  const Affine N = Symbol::dim("N");
+  const Expr value = tensor_access("mu", {m});
+  CHECK(body_of("argmax[m](mu[m])") == reduce(ReduceKind::ArgMax, m, Range::extent(N), value));
+  CHECK(body_of("argmin[m](mu[m], m)") == body_of("argmin[m](mu[m])"));
+  CHECK(body_of("argmin[m](mu[m], 2*m+n)") ==
+        reduce(ReduceKind::ArgMin, m, Range::extent(N), value, index_value(Affine(m) * 2 + n)));
+  check_body_fails<TypeError>("argmax[m, q in 0..3](mu[m])", {"`argmax` is over one index, but 2 stand here"});
+  check_body_fails<ParseError>("max[m](mu[m], m)", {"`)` expected"});
+  check_body_fails<ParseError>("argmin(w)", {"`argmin` needs its index"});
+}
+
 TEST_CASE("linear algebra takes its element from the indices around it or from a suffix") {
   const Symbol r = Symbol::fresh();
   const Symbol c = Symbol::fresh();

@@ -42,6 +42,7 @@ let a[r] = sum[t in r..N](upper[r,t]) + sum[t in 0..r+1](lower[r,t])
 let b[r] = sum[i in max(0, r-2)..min(N, r+3, M)](y[r,i] + i)
 let c[r] = sum[i in ceil((r-2)/3)..floor(r/2)+1](where(i >= 0 and i < N, y[r,i], 0))
 let e[p in 0..N] = sum[k](x[2*p+k]) + sum[j](x[j-1])
+let place[r] = argmax[t](y[r,t]) + argmin[i in r..N](argmax[t](y[i,t]), argmin[j](x[j-1], N*i+j))
 output o = sum[r,t in r..N, k](upper[r,t]*k) + prod[r](a[r]) + max[r](b[r]) - min[r](c[r]) + logsumexp[r](e[r])
 )",
     // linear algebra

@@ -35,7 +35,7 @@ std::vector<Expr> simpler(const Expr& expr) {
     for (const Bound& low : opened.range.lows) result.push_back(substitute(opened.body, {{opened.index, low.value}}));
     for (const Bound& high : opened.range.highs)
       result.push_back(substitute(opened.body, {{opened.index, high.value}}));
-    result.push_back(reduce(expr->reduce, opened.index, Range::half_open(0, 2), opened.body));
+    result.push_back(reduce(expr->reduce, opened.index, Range::half_open(0, 2), opened.body, opened.position));
     if (expr->reduce != ReduceKind::Sum)
       result.push_back(reduce(ReduceKind::Sum, opened.index, opened.range, opened.body));
   } else if (expr->kind == NodeKind::LinearAlgebra) {

@@ -271,13 +271,20 @@ Expr RandomExpr::reduction(const Place& place, int depth) {
   if (place.rounds * size_of(size) > kMostRounds) return unary(place, depth);
   // An empty maximum is infinite.
   const ReduceKind kind =
-      size_of(size) > 0 ? random_.pick<ReduceKind>({Sum, Sum, Sum, Sum, Sum, Product, Max, Min, LogSumExp}) : Sum;
+      size_of(size) > 0
+          ? random_.pick<ReduceKind>({Sum, Sum, Sum, Sum, Sum, Product, Max, Min, LogSumExp, ArgMax, ArgMin})
+          : Sum;
   const Range over = range(place, size, kind != Sum && kind != Product);
   const Symbol index = Symbol::fresh();
   const Place inner = place.with(index, size, over, size_of(size));
   Expr body = random_.chance(70) ? number(inner, depth - 1) * read(inner, index) : number(inner, depth - 1);
   if (kind == Product) body = Expr(1) + call("sin", {body}) * Expr(0.125);
-  if (kind == Max || kind == Min) body = body + number_of(index) * Expr(kTieBreaker);
+  const bool position = kind == ArgMax || kind == ArgMin;
+  if (kind == Max || kind == Min || position) body = body + number_of(index) * Expr(kTieBreaker);
+  if (position) {
+    const Expr at = random_.chance(50) ? Expr() : number_of(Affine(index) * random_.between(-1, 2) + Affine(1));
+    return reduce(kind, index, over, body, at) * Expr(0.125);
+  }
   if (kind == Sum && random_.chance(35)) body = call("tanh", {body});
   return reduce(kind, index, over, body);
 }

@@ -62,10 +62,10 @@ std::string combination_name(ReduceKind kind) {
       return "Max";
     case ReduceKind::Min:
       return "Min";
-    case ReduceKind::LogSumExp:
+    default:
       break;
   }
-  throw InternalError("logsumexp must be expanded before code is generated");
+  throw InternalError(std::string("lanes cannot be combined by ") + to_string(kind));
 }
 
 std::string CudaWriter::operand(ValueId id) const {

@@ -144,7 +144,7 @@ std::string_view folding_function(ReduceKind kind) {
       return "max";
     case ReduceKind::Min:
       return "min";
-    case ReduceKind::LogSumExp:
+    default:
       break;
   }
   throw InternalError(fmt::format("values cannot be combined by {} in one step", to_string(kind)));
