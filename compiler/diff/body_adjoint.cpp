@@ -148,11 +148,39 @@ class BodyAdjoint {
   }
 
   void pass_reduction(const Expr& node, std::size_t scope, const Expr& adjoint) {
-    const OpenedReduce opened = open(node);
-    const Scope inner{extended(scopes_[scope].domain, opened.index, opened.range), scopes_[scope].axes};
-    const Expr value = node->reduce == ReduceKind::LogSumExp ? computed_once(value_of(node), scope) : node;
-    const Expr once = computed_once(adjoint, scope);
-    send(opened.body, scope_number(inner), chain(reduction_derivative(node->reduce, value, opened), once));
+    const Scope around = scopes_[scope];
+    const ReductionDerivative local = differentiate_reduction(
+        node, {around.domain, builder_.program().dims, definition_.dtype,
+               [&](const Expr& value, DType dtype) { return stored(value, around.domain, dtype); },
+               [&] { return stored(value_of(node), around.domain, definition_.dtype); }});
+    // What a sum of sums multiplies is left to the rewrites, which factor it.
+    const Expr once = node->reduce == ReduceKind::Sum ? computed_once(adjoint, scope)
+                                                      : stored(adjoint, around.domain, definition_.dtype);
+    Scope inner = around;
+    for (const SumLoop& loop : local.loops) inner.domain = extended(inner.domain, loop.index, loop.range);
+    send(local.body, scope_number(inner), chain(local.derivative, once));
+  }
+
+  /// An expression with reductions in a definition over those open indices that it depends on, where these have bounds
+  /// in dims; else over all of them, or as it is.
+  Expr stored(const Expr& expr, const IterationDomain& domain, DType dtype) {
+    if (expr->height == 0) return expr;
+    IterationDomain own;
+    const auto is_own = [&](Symbol variable) { return expr->depends_on(variable) || variable == step_; };
+    std::ranges::copy_if(domain.variables, std::back_inserter(own.variables), is_own);
+    const auto is_apart = [&](const Affine& row) {
+      return std::ranges::all_of(domain.variables, [&](Symbol v) { return !row.mentions(v) || is_own(v); });
+    };
+    std::ranges::copy_if(domain.nonnegative, std::back_inserter(own.nonnegative), is_apart);
+    std::ranges::copy_if(domain.zero, std::back_inserter(own.zero), is_apart);
+    for (const IterationDomain& candidate : {own, domain}) {
+      const auto boxes = boxes_for(candidate, candidate.variables);
+      if (boxes) {
+        const Expr body = gather(project(candidate, candidate.variables, *boxes), expr);
+        return let(candidate.variables, *boxes, body, dtype);
+      }
+    }
+    return expr;
   }
 
   /// The value of the whole body stands in the definition itself. (A body that ignores an axis may be passed without
@@ -221,9 +249,13 @@ class BodyAdjoint {
   }
 
   Expr let(const std::vector<Symbol>& indices, const std::vector<IndexBox>& boxes, const Expr& body) {
+    return let(indices, boxes, body, definition_.dtype);
+  }
+
+  Expr let(const std::vector<Symbol>& indices, const std::vector<IndexBox>& boxes, const Expr& body, DType dtype) {
     const std::string name = "adj." + definition_.name + "." + std::to_string(++lets_);
     const bool steps = !indices.empty() && indices[0] == step_;
-    return builder_.add_let({name, definition_.dtype, definition_.line, steps ? definition_.scan : std::nullopt},
+    return builder_.add_let({name, dtype, definition_.line, steps ? definition_.scan : std::nullopt},
                             as_axes(builder_, indices, boxes, names_), body);
   }
 

@@ -17,8 +17,9 @@ namespace moxie {
 /// scans.
 ///
 /// Every gradient gathers: it is a definition in index notation like any other. At a kink (abs, relu) the derivative is
-/// 0; of equal arguments of min and max, and of equal rounds of such reductions, the first takes the whole gradient;
-/// random numbers are constants.
+/// 0; of equal arguments of min and max, and of equal iterations of such reductions, the first takes the whole
+/// gradient; random numbers and positions (argmax, argmin) are constants. A reduction costs as much again in its
+/// gradient.
 Program differentiate(const Program& program, const std::vector<std::string>& outputs,
                       const std::vector<std::string>& wrt, bool keep_outputs = true);
 

@@ -1,12 +1,41 @@
 #pragma once
-// Derivatives of reductions with respect to one round of their body.
-#include "compiler/ir/expr.h"
+// Derivatives of reductions with respect to one iteration of their body.
+#include <functional>
+#include <vector>
+
+#include "compiler/diff/inversion.h"
+#include "compiler/ir/program.h"
 
 namespace moxie {
 
-/// d reduction / d body at `opened.index`; `value` is the value of the reduction. Of equal largest (smallest) rounds of
-/// Max (Min) the first takes the whole gradient. The derivative of a product never divides, so that it is right where
-/// factors are zero.
-Expr reduction_derivative(ReduceKind kind, const Expr& value, const OpenedReduce& opened);
+/// The place of a reduction that is differentiated.
+struct ReductionPlace {
+  const IterationDomain& domain;  // of the open indices around the reduction
+  const std::vector<DimDecl>& dims;
+  DType dtype;  // in which the reduction is computed
+  /// A value in the indices of `domain` that all iterations read, in a definition of this dtype.
+  std::function<Expr(const Expr& value, DType dtype)> store;
+  /// The value of the reduction itself.
+  std::function<Expr()> value;
+};
+
+/// d reduction / d body at one iteration of `loops`. Directly nested extrema (products) are one over a list of indices.
+struct ReductionDerivative {
+  std::vector<SumLoop> loops;  // outermost first
+  Expr body, derivative;
+};
+
+/// Linear in the size of the reduction.
+///
+/// Of the iterations of Max (Min) that give the largest (smallest) value, or NaN, the first takes the whole gradient:
+/// the derivative is 1 at its position, which is stored, and 0 elsewhere. Elements are compared nowhere else, as a
+/// value that is computed twice may differ in its last bit: so exactly one iteration is the one, whatever rewrites do
+/// to the body.
+///
+/// Of a product, the two factors that are furthest from 1, in proportion, are set apart: NaN, then zeros, then infinite
+/// ones, then the largest or smallest. With x1 and x2 for these, and Q for the product of all others, the derivatives
+/// are x2*Q, x1*Q, and x1*x2*Q/f for every other factor f. So nothing is divided by zero where one factor or two are
+/// zero, in second derivatives too. All is computed in double: with factors in single, no product leaves its range.
+ReductionDerivative differentiate_reduction(const Expr& reduction, const ReductionPlace& place);
 
 }  // namespace moxie

@@ -259,7 +259,8 @@ TEST_CASE("lanes that search for the position of an extremum find the first of e
   const Program program = optimise(parse(R"(dim K dynamic
 index s in 0..3, k:K
 input x[3,K]
-output y[s] = argmax[k](x[s,k]) + 100*argmin[k](x[s,k])
+output y[s] = argmax[k](x[s,k])
+output z[s] = argmin[k](x[s,k])
 )"));
   const FusedProgram fused = fuse(program);
   const LoweredKernel lowered =
@@ -274,9 +275,11 @@ output y[s] = argmax[k](x[s,k]) + 100*argmin[k](x[s,k])
       std::vector<double> x(3 * count, -kInfinity);  // the first row holds ties, the second nothing else
       for (std::size_t k = 0; k < count; ++k) x[k] = static_cast<double>((7 * k) % 5);
       for (std::size_t k = 0; k < count; ++k) x[2 * count + k] = k % 6 == 4 ? std::nan("") : static_cast<double>(k);
-      Buffers data{x, {-7, -7, -7}};
+      Buffers data{x, {-7, -7, -7}, {-7, -7, -7}};
       run_kernel(*kernel, lowered.program, data, {extent, 0, 1, 0, 0, 0, 0, 0, 0});
-      CHECK(data[1] == evaluate(program, {{"K", extent}}, {{"x", x}}).at("y"));
+      const TensorValues expected = evaluate(program, {{"K", extent}}, {{"x", x}});
+      CHECK(data[1] == expected.at("y"));
+      CHECK(data[2] == expected.at("z"));
     }
   }
 }
