@@ -27,6 +27,7 @@ struct SessionTensor {
 struct Session::State {
   std::shared_ptr<const Plan> plan;                        // the one that ran last
   std::map<DimValues, std::shared_ptr<const Plan>> plans;  // by classes of extents, where the device has schedules
+  std::shared_ptr<const Plan> first_plan;                  // before extents were known: callers may refer to it
   Checks checks;
   std::optional<Program> right_for_some;  // as written, where accesses are inside their tensors for some dims only
   DimValues given;
@@ -79,6 +80,7 @@ struct Session::State {
     target.extents = extent_classes(dims);
     auto& scheduled = plans[target.extents];
     if (!scheduled) scheduled = std::make_shared<const Plan>(make_plan(plan->program, checks, target));
+    if (!first_plan) first_plan = plan;
     plan = scheduled;
     return scheduled;
   }

@@ -48,6 +48,7 @@ class Session {
   /// The key and the counter of all random numbers; the step grows by one with each run.
   void set_random_state(std::uint64_t seed, std::uint64_t step);
   std::uint64_t step() const;
+  /// The plan that ran last; before the first run, one that no extents are known for. Valid as long as the session.
   const Plan& plan() const;
   /// Bytes held besides inputs, outputs and parameters, after the first run.
   std::int64_t workspace_bytes() const;

@@ -86,6 +86,22 @@ TEST_CASE("parameters go from run to run, and batches may change their size") {
   }
 }
 
+TEST_CASE("a plan that was asked for stays valid when batches of another class need a new one") {
+  for (const auto& device : test::test_devices()) {
+    Session session(step_program(), {}, device);
+    const Plan& before = session.plan();
+    const std::string text = print(before.program);
+    for (const std::int64_t batch : {2, 3, 100, 1000}) {
+      session.set("p", tensor({2}, {1, 2}));
+      session.set("x", tensor({batch, 2}, Values(static_cast<std::size_t>(2 * batch), 0.5)));
+      session.set("moved", tensor({}, {0}));
+      session.run();
+      CHECK(print(before.program) == text);
+      CHECK(print(session.plan().program) == text);
+    }
+  }
+}
+
 TEST_CASE("what no loop writes of a sum in chunks stays zero, whatever lay there before") {
   const Program program = parse(R"(
 dim S dynamic, N = 3
