@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "compiler/support/error.h"
+#include "compiler/support/trim.h"
 #include "runtime/private_file.h"
 #include "runtime/switches.h"
 
@@ -14,12 +15,6 @@ namespace moxie {
 namespace {
 
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 std::string read_schedules(const std::string& file) {
   std::string text;

@@ -8,17 +8,12 @@
 #include <charconv>
 
 #include "compiler/support/error.h"
+#include "compiler/support/trim.h"
 
 namespace moxie {
 namespace {
 
 constexpr std::array<std::string_view, 4> kStepNames = {"reorder", "unroll", "lanes", "parallel"};
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
 
 [[noreturn]] void refuse(std::string_view step, const std::string& reason) {
   throw ParseError(fmt::format("schedule step `{}`: {}", step, reason));

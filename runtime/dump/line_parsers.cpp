@@ -11,7 +11,7 @@
 namespace moxie {
 namespace {
 
-std::string_view trimmed(std::string_view line) {
+std::string_view without_indent(std::string_view line) {
   const std::size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
   return line.substr(begin);
 }
@@ -43,7 +43,7 @@ std::string_view leading_name(std::string_view text) {
 }
 
 std::vector<std::string_view> names_in(std::string_view line) {
-  line = trimmed(line);
+  line = without_indent(line);
   for (const std::string_view word : {"let ", "output "}) {
     if (line.starts_with(word)) return {leading_name(line.substr(word.size()))};
   }
@@ -55,7 +55,7 @@ std::vector<std::string_view> names_in(std::string_view line) {
     std::size_t end = 0;
     while (end < line.size() && (depth > 0 || line[end] != ','))
       depth += (line[end] == '[') - (line[end] == ']'), ++end;
-    line = trimmed(line.substr(std::min(end + 1, line.size())));
+    line = without_indent(line.substr(std::min(end + 1, line.size())));
   }
   return names;
 }
@@ -253,13 +253,13 @@ TracedText trace_assembly(std::string_view assembly) {
   bool is_debug = false;
   int origin = 0;
   for (const std::string_view line : split_lines(assembly)) {
-    const std::string_view word = trimmed(line);
+    const std::string_view word = without_indent(line);
     if (word.starts_with(".section")) is_debug = word.find(".debug") != word.npos;
     if (word == ".text") is_debug = false;
     if (word.starts_with(".loc")) {
       const std::size_t file_end =
           word.find_first_of(" \t", std::min<std::size_t>(word.find_first_not_of(" \t", 4), word.size()));
-      origin = file_end == word.npos ? 0 : leading_number(trimmed(word.substr(file_end))).value_or(0);
+      origin = file_end == word.npos ? 0 : leading_number(without_indent(word.substr(file_end))).value_or(0);
     } else if (!is_debug && !word.starts_with(".file") && !word.starts_with(".Ltmp") && !word.starts_with(".Lfunc_") &&
                !word.starts_with(".cfi")) {
       const bool is_code = line.starts_with("\t") && !word.starts_with(".");
@@ -292,7 +292,7 @@ PtxPlace ptx_place(std::string_view loc) {
   std::ranges::replace(words, '\t', ' ');
   const std::string_view text = words;
   PtxPlace place;
-  place.own = line_and_column(trimmed(text.substr(4)));
+  place.own = line_and_column(without_indent(text.substr(4)));
   const std::size_t inlined = text.find("inlined_at ");
   if (inlined != text.npos) place.caller = line_and_column(text.substr(inlined + 11));
   return place;
@@ -325,7 +325,7 @@ TracedText trace_ptx(std::string_view ptx, int skipped) {
   int origin = 0;
   bool is_debug = false;
   for (const std::string_view line : split_lines(ptx)) {
-    const std::string_view word = trimmed(line);
+    const std::string_view word = without_indent(line);
     if (word.starts_with(".section")) is_debug = true;
     if (word.starts_with(".loc")) {
       const PtxPlace place = ptx_place(word);
@@ -344,7 +344,7 @@ TracedText trace_sass(std::string_view disassembly, int skipped) {
   TracedText traced;
   int origin = 0;
   for (const std::string_view line : split_lines(disassembly)) {
-    const std::string_view word = trimmed(line);
+    const std::string_view word = without_indent(line);
     if (word.starts_with("//## File")) {
       // One line for each call that was inlined, the innermost first.
       const int number = number_after(word, ", line ").value_or(0),

@@ -27,7 +27,7 @@ def run(command, **options):
 
 
 def syntax(script):
-    is_python = "python" in script.read_text().partition("\n")[0]
+    is_python = script.suffix == ".py" or "python" in script.read_text().partition("\n")[0]
     return run([sys.executable, "-c", f"compile(open({str(script)!r}).read(), 'script', 'exec')"] if is_python else ["bash", "-n", script])
 
 
@@ -83,7 +83,9 @@ class Checker:
             known = {preset["name"] for preset in self.presets[f"{kind}Presets"]}
             named = [arguments[position + 1] for position, word in enumerate(arguments) if word == "--preset"]
             return next((f"there is no {kind} preset {name}" for name in named if name not in known), None)
-        if program in ("git", "cd"):
+        if program == "python" and arguments[0].endswith(".py"):
+            return syntax(self.options.root / arguments[0])
+        if program in ("git", "cd", "pip") or (program == "python" and arguments[:2] == ["-m", "venv"]):
             return None
         return "no command that this check knows"
 

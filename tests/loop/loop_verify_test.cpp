@@ -122,7 +122,7 @@ TEST_CASE("nothing that varies between lanes stands where a uniform value must")
        }},
       {"lanes are combined inside the vector loop",
        [](auto& p) { add(p, outer(p).body, ValueType::f32, false, op::CombineLanes{ReduceKind::Sum, 0}); }},
-      {"lanes are combined by log-sum-exp, which is expanded before lowering",
+      {"lanes are combined by logsumexp, which takes more than one step",
        [](auto& p) { add(p, p.body, ValueType::f32, false, op::CombineLanes{ReduceKind::LogSumExp, 0}); }},
       {"K is uniform and v0 varies between lanes",
        [](auto& p) {

@@ -23,8 +23,10 @@ struct Folder : TemporaryFolder {
   void write(const std::string& text) const { std::ofstream(file()) << text; }
 };
 
+/// Everywhere: a loop may be written more than once.
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  text.replace(text.find(from), from.size(), to);
+  for (auto at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
   return text;
 }
 
