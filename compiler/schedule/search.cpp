@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "compiler/schedule/lower_nest.h"
 #include "compiler/support/error.h"
@@ -39,13 +40,15 @@ class Search {
       for (int k = 0; k <= depth; ++k) consider(without_tiles(lanes, k));
     }
     for (std::size_t tiled = 0; tiled < kTiles; ++tiled) {
+      sort();
       std::vector<Schedule> beam;
-      for (const Candidate& candidate : best(kBeamWidth)) {
+      for (const Candidate& candidate : std::span(tried_).first(std::min(kBeamWidth, tried_.size()))) {
         if (gains_by_tiles(candidate.cost)) beam.push_back(candidate.schedule);
       }
       for (const Schedule& schedule : beam) consider_tiles(schedule);
     }
-    return best(tried_.size());
+    sort();
+    return std::move(tried_);
   }
 
  private:
@@ -160,12 +163,10 @@ class Search {
     }
   }
 
-  std::vector<Candidate> best(std::size_t count) const {
-    std::vector<Candidate> sorted = tried_;
-    std::ranges::stable_sort(sorted, {},
+  /// The cheapest first.
+  void sort() {
+    std::ranges::stable_sort(tried_, {},
                              [&](const Candidate& candidate) { return objective(candidate.cost, machine_); });
-    sorted.resize(std::min(count, sorted.size()));
-    return sorted;
   }
 
   const FusedProgram& fused_;
