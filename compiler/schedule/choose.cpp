@@ -152,7 +152,7 @@ class Choosing {
 
   /// Whether there is one.
   bool add_nest(const FusedProgram& fused, const Definition& definition, Kernels& result) const {
-    const std::vector<Candidate> candidates = search(fused, std::span(&definition, 1), extents_, machine_);
+    const std::vector<Candidate> candidates = search(fused, definition, extents_, machine_);
     if (candidates.empty()) return false;
     const Candidate& best = candidates.front();
     std::vector<std::string> alternatives;

@@ -30,9 +30,8 @@ int reduction_depth(const Expr& expr, std::optional<Symbol> axis) {
 
 class Search {
  public:
-  Search(const FusedProgram& fused, std::span<const Definition> definitions, const DimValues& extents,
-         const Machine& machine)
-      : fused_(fused), plain_(plain_nest(definitions)), extents_(extents), machine_(machine) {}
+  Search(const FusedProgram& fused, const Definition& definition, const DimValues& extents, const Machine& machine)
+      : fused_(fused), plain_(plain_nest(std::span(&definition, 1))), extents_(extents), machine_(machine) {}
 
   std::vector<Candidate> run() {
     for (const std::string& lanes : lane_loops()) {
@@ -52,21 +51,14 @@ class Search {
   }
 
  private:
-  /// Names of loops, outermost first; of the root with the most loops, whose names the others share or have apart.
-  const std::vector<NestLoop>& loops() const {
-    return std::ranges::max_element(plain_.roots, {}, [](const NestRoot& root) { return root.loops.size(); })->loops;
-  }
+  const NestRoot& root() const { return plain_.roots.front(); }
+  const std::vector<NestLoop>& loops() const { return root().loops; }
 
   /// How deep reductions are nested that do not depend on the loop: others lie inside its lanes and stay serial.
   int free_depth(const std::string& lanes) const {
-    int depth = 0;
-    for (const NestRoot& root : plain_.roots) {
-      const auto loop = std::ranges::find(root.loops, lanes, &NestLoop::name);
-      const std::optional<Symbol> axis =
-          loop == root.loops.end() ? std::nullopt : std::optional(Symbol::axis(loop->axis));
-      depth = std::max(depth, reduction_depth(root.definition.body, axis));
-    }
-    return depth;
+    const auto loop = std::ranges::find(loops(), lanes, &NestLoop::name);
+    const auto axis = loop == loops().end() ? std::nullopt : std::optional(Symbol::axis(loop->axis));
+    return reduction_depth(root().definition.body, axis);
   }
 
   /// Tiles save loads, loop overhead and waiting; not arithmetic, and no traffic between caches that lanes cause.
@@ -84,8 +76,8 @@ class Search {
     return names;
   }
 
-  double extent_of(const NestLoop& loop, const NestRoot& root) const {
-    const auto extent = root.definition.axes[loop.axis].range.as_extent();
+  double extent_of(const NestLoop& loop) const {
+    const auto extent = root().definition.axes[loop.axis].range.as_extent();
     if (!extent) return 0;
     double value = static_cast<double>(extent->constant());
     for (const auto& [symbol, coefficient] : extent->terms()) {
@@ -118,13 +110,11 @@ class Search {
 
   /// The one with the most iterations; outer ones first, once there are several for each core.
   std::optional<std::string> parallel_loop(const std::string& lanes) const {
-    const NestRoot& root =
-        *std::ranges::max_element(plain_.roots, {}, [](const NestRoot& r) { return r.loops.size(); });
     std::optional<std::string> chosen;
     double most = 0;
-    for (const NestLoop& loop : root.loops) {
+    for (const NestLoop& loop : loops()) {
       constexpr double kPiecesPerCore = 4;
-      const double iterations = extent_of(loop, root) / (loop.name == lanes ? machine_.vector_bits / 32 : 1);
+      const double iterations = extent_of(loop) / (loop.name == lanes ? machine_.vector_bits / 32 : 1);
       const double useful = std::min(iterations, kPiecesPerCore * machine_.cores);
       if (useful <= most) continue;
       most = useful;
@@ -184,9 +174,9 @@ double objective(const Cost& cost, const Machine& machine) {
   return cost.seconds + (std::max(cost.compute, cost.latency) + moving) / machine.cores;
 }
 
-std::vector<Candidate> search(const FusedProgram& fused, std::span<const Definition> definitions,
-                              const DimValues& extents, const Machine& machine) {
-  return Search(fused, definitions, extents, machine).run();
+std::vector<Candidate> search(const FusedProgram& fused, const Definition& definition, const DimValues& extents,
+                              const Machine& machine) {
+  return Search(fused, definition, extents, machine).run();
 }
 
 }  // namespace moxie

@@ -19,9 +19,9 @@ struct Candidate {
 /// that computes less is faster.
 double objective(const Cost& cost, const Machine& machine);
 
-/// The candidates that were tried for one kernel that computes these definitions, cheapest first; the same for the same
-/// arguments. Empty if no loops of these kinds can compute them. `extents` has a value for every dim.
-std::vector<Candidate> search(const FusedProgram& fused, std::span<const Definition> definitions,
-                              const DimValues& extents, const Machine& machine);
+/// The candidates that were tried for a kernel that computes the definition, cheapest first; the same for the same
+/// arguments. Empty if no loops of these kinds can compute it. `extents` has a value for every dim.
+std::vector<Candidate> search(const FusedProgram& fused, const Definition& definition, const DimValues& extents,
+                              const Machine& machine);
 
 }  // namespace moxie
