@@ -86,13 +86,10 @@ class KernelLowering {
     BufferUse use{tensor, buffer.written, std::nullopt, writer ? cite(writer->definition) : ""};
     if (writer && writer->accumulate) {
       use.partial = writer->accumulate;
-      const Affine chunks(Symbol::dim(argument::kChunks));
       if (result_.in_scan) {  // the chunks take the place of the steps
-        buffer.shape.front() = chunks;
+        buffer.shape.front() = Symbol::dim(argument::kChunks);
       } else {
-        buffer.shape.insert(buffer.shape.begin(), chunks);
-        for (std::uint32_t& axis : buffer.layout) ++axis;
-        buffer.layout.insert(buffer.layout.begin(), 0);
+        add_chunk_axis(buffer);
       }
     }
     result_.program.buffers.push_back(std::move(buffer));
@@ -353,6 +350,12 @@ BufferDecl declare_buffer(const FusedProgram& fused, const std::string& tensor) 
   for (std::uint32_t k = 0; k < buffer.shape.size(); ++k)
     buffer.layout.push_back(layout == fused.layouts.end() ? k : layout->second[k]);
   return buffer;
+}
+
+void add_chunk_axis(BufferDecl& buffer) {
+  buffer.shape.insert(buffer.shape.begin(), Symbol::dim(argument::kChunks));
+  for (std::uint32_t& axis : buffer.layout) ++axis;
+  buffer.layout.insert(buffer.layout.begin(), 0);
 }
 
 LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) {

@@ -10,12 +10,16 @@
 
 namespace moxie {
 
+/// Enough for any number of cores of one machine, few enough that partial results stay small.
+inline constexpr std::int64_t kMostChunks = 16;
+
 /// A loop whose bounds are arguments, so that calls can share it out.
 struct SplitLoop {
   Range range;  // the whole loop, affine in dims
   std::string low_argument, high_argument;
-  bool over_lanes = false;      // pieces start at multiples of the lanes
-  std::int64_t least_rows = 1;  // that a piece should have
+  bool over_lanes = false;                 // pieces start at multiples of the lanes
+  std::int64_t least_rows = 1;             // that a piece should have
+  std::int64_t most_pieces = kMostChunks;  // of chunks
   bool operator==(const SplitLoop&) const = default;
 };
 
@@ -89,6 +93,8 @@ std::string definition_comment(const Definition& definition, const Program& prog
 std::string kernel_name(std::string name);
 /// A tensor as a buffer that is read.
 BufferDecl declare_buffer(const FusedProgram& fused, const std::string& tensor);
+/// Room for the partial results of every chunk: the slowest axis of the buffer counts the chunks.
+void add_chunk_axis(BufferDecl& buffer);
 
 LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel);
 LoweredScan lower(const FusedProgram& fused, const ScanLoop& scan);

@@ -53,6 +53,7 @@ class NestLowering {
     for (OpenRoot& root : roots) {
       split(builder, root);
       root.body = guarded(root);
+      if (nest_.chunks_depth > 0) root.body = in_chunks(builder, root.body, nest_.chunks_depth);
       unroll(root, 0, {}, {}, works);
     }
     builder.build(std::move(works));
@@ -125,9 +126,15 @@ class NestLowering {
   }
 
   BufferId add_buffer(const std::string& tensor, const Definition* writer) {
-    result_.program.buffers.push_back(declare_buffer(fused_, tensor));
-    result_.program.buffers.back().written = writer != nullptr;
-    result_.uses.push_back({tensor, writer != nullptr, std::nullopt, writer ? cite(*writer) : ""});
+    BufferDecl buffer = declare_buffer(fused_, tensor);
+    buffer.written = writer != nullptr;
+    BufferUse use{tensor, buffer.written, std::nullopt, writer ? cite(*writer) : ""};
+    if (writer && nest_.chunks_depth > 0) {
+      use.partial = writer->body->reduce;
+      add_chunk_axis(buffer);
+    }
+    result_.program.buffers.push_back(std::move(buffer));
+    result_.uses.push_back(std::move(use));
     return static_cast<BufferId>(result_.uses.size() - 1);
   }
 
@@ -145,6 +152,18 @@ class NestLowering {
 
       if (loop.unroll == 1) range = piece;
     }
+  }
+
+  /// The reduction at this depth runs over the range of one chunk: what is stored are partial results.
+  Expr in_chunks(NestBuilder& builder, const Expr& body, int depth) {
+    const OpenedReduce opened = moxie::open(body);
+    if (depth > 1)
+      return map_opened(body, opened, [&](const Expr& child) { return in_chunks(builder, child, depth - 1); });
+    const bool over_lanes = nest_.lanes_depth == nest_.chunks_depth;
+    result_.chunks = SplitLoop{opened.range, argument::kChunkLow, argument::kChunkHigh, over_lanes, 1, nest_.chunks};
+    const Range piece = Range::half_open(Symbol::dim(argument::kChunkLow), Symbol::dim(argument::kChunkHigh));
+    builder.know_piece(piece, opened.range);
+    return reduce(body->reduce, opened.index, piece, opened.body);
   }
 
   static Range tiles_of(const Range& range, std::int64_t factor) {
@@ -233,6 +252,7 @@ class NestLowering {
               cite(definition)};
     for (const Affine& subscript : open.subscripts)
       work.subscripts.push_back(subscript.substitute(lookup_in(elements)));
+    if (nest_.chunks_depth > 0) work.subscripts.insert(work.subscripts.begin(), Symbol::dim(argument::kChunk));
     return work;
   }
 

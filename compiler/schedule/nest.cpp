@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/ir/reductions.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
 
@@ -115,6 +116,39 @@ Nest parallel(const ScheduleStep& step, Nest nest) {
   return nest;
 }
 
+/// The reduction that `depth` reductions of one kind enclose, itself included, the outermost of which is the whole
+/// body. Throws CompileError where there is none.
+Expr reduction_at(const ScheduleStep& step, const Nest& nest, const NestRoot& root, int depth) {
+  Expr expr = root.definition.body;
+  for (int k = 1;; ++k) {
+    if (expr->kind != NodeKind::Reduce)
+      refuse(step, nest,
+             k == 1 ? "the definition is no reduction, but an expression of other values"
+                    : fmt::format("{} reductions stand directly inside each other", k - 1));
+    if (extremum_of(expr->reduce)) refuse(step, nest, "positions of extrema have no partial results");
+    if (k == depth) return expr;
+    const Expr inner = expr->args[0];
+    if (inner->kind == NodeKind::Reduce && inner->reduce != expr->reduce)
+      refuse(step, nest, "the reductions around it are of another kind");
+    expr = inner;
+  }
+}
+
+Nest rfactor(const ScheduleStep& step, Nest nest) {
+  const int depth = reduction_depth(step.loops.front());
+  if (depth == 0) refuse(step, nest, fmt::format("`{}` is no reduction; reductions: sum, sum.sum", step.loops.front()));
+  if (nest.chunks_depth > 0) refuse(step, nest, "a reduction is split into chunks already");
+  const Range range = reduction_at(step, nest, nest.roots.front(), depth)->range;
+  if (!has_fixed_extent(range)) refuse(step, nest, "the range of the reduction depends on other loops");
+  for (const NestRoot& root : nest.roots) {
+    if (reduction_at(step, nest, root, depth)->range != range)
+      refuse(step, nest, "the definitions of the kernel reduce over different ranges");
+  }
+  nest.chunks_depth = depth;
+  nest.chunks = step.factor;
+  return nest;
+}
+
 }  // namespace
 
 Nest plain_nest(std::span<const Definition> definitions) {
@@ -129,7 +163,7 @@ Nest plain_nest(std::span<const Definition> definitions) {
 }
 
 Nest apply(const ScheduleStep& step, Nest nest) {
-  static constexpr Nest (*kSteps[])(const ScheduleStep&, Nest) = {reorder, unroll, lanes, parallel};
+  static constexpr Nest (*kSteps[])(const ScheduleStep&, Nest) = {reorder, unroll, lanes, parallel, rfactor};
   return kSteps[static_cast<std::size_t>(step.kind)](step, std::move(nest));
 }
 

@@ -29,7 +29,9 @@ struct NestRoot {
 
 struct Nest {
   std::vector<NestRoot> roots;
-  int lanes_depth = 0;  // reductions at this depth are vector loops: 1 directly inside the axes' loops; 0: none
+  int lanes_depth = 0;      // reductions at this depth are vector loops: 1 directly inside the axes' loops; 0: none
+  int chunks_depth = 0;     // the reduction at this depth is split into chunks with partial results; 0: none
+  std::int64_t chunks = 1;  // at most; one for each iteration where there are fewer
   bool operator==(const Nest&) const = default;
 };
 

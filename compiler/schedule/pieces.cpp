@@ -40,8 +40,8 @@ PieceCounts count_pieces(const LoweredKernel& kernel, const DimValues& dims, int
   if (kernel.tiles)
     counts.tiles = std::clamp<std::int64_t>(vector_extent_of(*kernel.tiles, dims, lanes) / narrowest, 1, kMostTiles);
   if (kernel.chunks)
-    counts.chunks =
-        std::clamp<std::int64_t>(extent_of(*kernel.chunks, dims) / kernel.chunks->least_rows, 1, kMostChunks);
+    counts.chunks = std::clamp<std::int64_t>(extent_of(*kernel.chunks, dims) / kernel.chunks->least_rows, 1,
+                                             kernel.chunks->most_pieces);
   return counts;
 }
 

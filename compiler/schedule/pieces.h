@@ -5,9 +5,6 @@
 
 namespace moxie {
 
-/// Enough for any number of cores of one machine, few enough that partial results stay small.
-inline constexpr std::int64_t kMostChunks = 16;
-
 struct PieceCounts {
   std::int64_t tiles = 1;   // independent pieces
   std::int64_t chunks = 1;  // pieces with partial results of their own

@@ -13,7 +13,11 @@
 namespace moxie {
 namespace {
 
-constexpr std::array<std::string_view, 4> kStepNames = {"reorder", "unroll", "lanes", "parallel"};
+constexpr std::array<std::string_view, 5> kStepNames = {"reorder", "unroll", "lanes", "parallel", "rfactor"};
+
+bool has_factor(ScheduleStep::Kind kind) {
+  return kind == ScheduleStep::Kind::Unroll || kind == ScheduleStep::Kind::Rfactor;
+}
 
 [[noreturn]] void refuse(std::string_view step, const std::string& reason) {
   throw ParseError(fmt::format("schedule step `{}`: {}", step, reason));
@@ -41,8 +45,9 @@ ScheduleStep parse_step(std::string_view step) {
     result.loops.emplace_back(trimmed(rest.substr(0, comma)));
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
   }
-  if (result.kind == ScheduleStep::Kind::Unroll) {
-    if (result.loops.size() != 2) refuse(step, "expected a loop and a factor, for example unroll(i, 4)");
+  if (has_factor(result.kind)) {
+    if (result.loops.size() != 2)
+      refuse(step, "expected a loop and a factor, for example unroll(i, 4) or rfactor(sum, 16)");
     result.factor = parse_factor(step, result.loops.back());
     result.loops.pop_back();
   }
@@ -54,7 +59,7 @@ ScheduleStep parse_step(std::string_view step) {
 }  // namespace
 
 std::string print(const ScheduleStep& step) {
-  const std::string factor = step.kind == ScheduleStep::Kind::Unroll ? fmt::format(", {}", step.factor) : "";
+  const std::string factor = has_factor(step.kind) ? fmt::format(", {}", step.factor) : "";
   return fmt::format("{}({}{})", kStepNames.at(static_cast<std::size_t>(step.kind)), fmt::join(step.loops, ", "),
                      factor);
 }

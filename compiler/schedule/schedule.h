@@ -15,10 +15,11 @@ struct ScheduleStep {
     Unroll,    // unroll(i, 4): unroll-and-jam, a register tile; the last, partial tile runs one iteration at a time
     Lanes,     // lanes(i): vector lanes; ranges that i moves become their bounding boxes and predicates
     Parallel,  // parallel(i): iterations are split over threads
+    Rfactor,   // rfactor(sum, 16): the reduction is split into 16 chunks with partial results, combined in their order
   };
   Kind kind = Kind::Reorder;
   std::vector<std::string> loops;
-  std::int64_t factor = 1;  // of Unroll
+  std::int64_t factor = 1;  // of Unroll; the number of chunks of Rfactor
   bool operator==(const ScheduleStep&) const = default;
 };
 

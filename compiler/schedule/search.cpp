@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 
+#include "compiler/rewrite/scope.h"
 #include "compiler/schedule/lower_nest.h"
 #include "compiler/support/error.h"
 
@@ -18,6 +19,8 @@ constexpr std::size_t kBeamWidth = 3;
 /// Loops of a nest that register tiles are tried for, from the innermost outwards.
 constexpr std::size_t kTiledLoops = 3;
 constexpr std::int64_t kTileFactors[] = {2, 4, 8};
+/// Iterations that are worth splitting over threads: of a loop for each core, and of a reduction for each chunk.
+constexpr double kPiecesPerCore = 4, kIterationsPerChunk = 4;
 /// Loops that are tiled at once.
 constexpr std::size_t kTiles = 2;
 
@@ -36,7 +39,10 @@ class Search {
   std::vector<Candidate> run() {
     for (const std::string& lanes : lane_loops()) {
       const int depth = free_depth(lanes);
-      for (int k = 0; k <= depth; ++k) consider(without_tiles(lanes, k));
+      for (int k = 0; k <= depth; ++k) {
+        consider(without_tiles(lanes, k));
+        if (needs_chunks(lanes)) consider(in_chunks(lanes, k));
+      }
     }
     for (std::size_t tiled = 0; tiled < kTiles; ++tiled) {
       sort();
@@ -78,13 +84,34 @@ class Search {
 
   double extent_of(const NestLoop& loop) const {
     const auto extent = root().definition.axes[loop.axis].range.as_extent();
-    if (!extent) return 0;
-    double value = static_cast<double>(extent->constant());
-    for (const auto& [symbol, coefficient] : extent->terms()) {
+    return extent ? value_of(*extent) : 0;
+  }
+
+  /// 0 where it depends on more than dims.
+  double value_of(const Affine& extent) const {
+    double value = static_cast<double>(extent.constant());
+    for (const auto& [symbol, coefficient] : extent.terms()) {
       if (!symbol.is_dim()) return 0;
       value += static_cast<double>(coefficient * extents_.at(symbol.name()));
     }
     return value;
+  }
+
+  static std::string reduction_name(int depth) {
+    std::string name = "sum";
+    for (int k = 1; k < depth; ++k) name += ".sum";
+    return name;
+  }
+
+  double iterations_of(const NestLoop& loop, const std::string& lanes) const {
+    return extent_of(loop) / (loop.name == lanes ? machine_.vector_bits / 32 : 1);
+  }
+
+  /// Whether no loop has enough iterations to split it over threads.
+  bool needs_chunks(const std::string& lanes) const {
+    return root().definition.body->kind == NodeKind::Reduce && std::ranges::all_of(loops(), [&](const NestLoop& loop) {
+             return iterations_of(loop, lanes) < kPiecesPerCore * machine_.cores;
+           });
   }
 
   /// `lanes` innermost, or reductions at a depth in lanes, or both; the outermost loop that has enough iterations for
@@ -99,12 +126,23 @@ class Search {
       if (order.size() > 1) schedule.steps.push_back({StepKind::Reorder, order});
       schedule.steps.push_back({StepKind::Lanes, {lanes}});
     }
-    if (depth > 0) {
-      std::string name = "sum";
-      for (int k = 1; k < depth; ++k) name += ".sum";
-      schedule.steps.push_back({StepKind::Lanes, {name}});
-    }
+    if (depth > 0) schedule.steps.push_back({StepKind::Lanes, {reduction_name(depth)}});
     if (const auto split = parallel_loop(lanes)) schedule.steps.push_back({StepKind::Parallel, {*split}});
+    return schedule;
+  }
+
+  /// The same with a reduction split over threads in the place of a loop: the outermost one with enough iterations.
+  Schedule in_chunks(const std::string& lanes, int depth) const {
+    Schedule schedule = without_tiles(lanes, depth);
+    std::erase_if(schedule.steps, [](const ScheduleStep& step) { return step.kind == StepKind::Parallel; });
+    int split = 1;
+    const Expr* inner = &root().definition.body;
+    for (int k = 1; (*inner)->kind == NodeKind::Reduce; ++k, inner = &(*inner)->args[0]) {
+      if (!has_fixed_extent((*inner)->range)) break;
+      split = k;
+      if (value_of(*(*inner)->range.as_extent()) >= kIterationsPerChunk * kMostChunks) break;
+    }
+    schedule.steps.push_back({StepKind::Rfactor, {reduction_name(split)}, kMostChunks});
     return schedule;
   }
 
@@ -113,9 +151,7 @@ class Search {
     std::optional<std::string> chosen;
     double most = 0;
     for (const NestLoop& loop : loops()) {
-      constexpr double kPiecesPerCore = 4;
-      const double iterations = extent_of(loop) / (loop.name == lanes ? machine_.vector_bits / 32 : 1);
-      const double useful = std::min(iterations, kPiecesPerCore * machine_.cores);
+      const double useful = std::min(iterations_of(loop, lanes), kPiecesPerCore * machine_.cores);
       if (useful <= most) continue;
       most = useful;
       chosen = loop.name;

@@ -49,7 +49,7 @@ Val DimMath::rounds(const SplitLoop& loop) {
 
 Val DimMath::chunks(const SplitLoop& rows) {
   const Val wanted = w_.divide(rounds(rows), w_.integer(rows.least_rows));
-  return w_.smaller(w_.larger(wanted, w_.integer(1)), w_.integer(kMostChunks));
+  return w_.smaller(w_.larger(wanted, w_.integer(1)), w_.integer(rows.most_pieces));
 }
 
 Val DimMath::boundary(const SplitLoop& loop, const Val& rounds, const Val& index, const Val& count, int lanes) {

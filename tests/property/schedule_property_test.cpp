@@ -21,7 +21,8 @@ using Kind = ScheduleStep::Kind;
 ScheduleStep random_step(Random& random, const Nest& nest) {
   std::vector<std::string> loops;
   for (const NestLoop& loop : nest.roots.front().loops) loops.push_back(loop.name);
-  const auto kind = static_cast<Kind>(random.between(0, 3));
+  const auto kind = static_cast<Kind>(random.between(0, 4));
+  if (kind == Kind::Rfactor) return {kind, {random.chance(70) ? "sum" : "sum.sum"}, random.between(1, 5)};
   if (kind == Kind::Lanes && (loops.empty() || random.chance(40)))
     return {kind, {random.chance(70) ? "sum" : "sum.sum"}};
   if (loops.empty()) return {kind, {"none"}};

@@ -76,6 +76,12 @@ TEST_CASE("what is wrong with a schedule is said with the step, the kernel and w
   CHECK(contains(error_of("lanes(n)"), "write NAME: lanes(n)"));
   CHECK(contains(error_of("y: lanes(k)"), "step `lanes(k)` of kernel y: there is no loop `k`; loops: n, s"));
   CHECK(contains(error_of("y: lanes(n) unroll(n, 4)"), "step `unroll(n, 4)` of kernel y: `n` runs over lanes"));
+  CHECK(contains(error_of("z: rfactor(sum)"), "step `rfactor(sum)`: expected a loop and a factor, for example"));
+  CHECK(contains(error_of("z: rfactor(m, 4)"), "`m` is no reduction; reductions: sum, sum.sum"));
+  CHECK(contains(error_of("z: rfactor(sum.sum, 4)"), "1 reductions stand directly inside each other"));
+  CHECK(contains(error_of("z: rfactor(sum, 4) rfactor(sum, 2)"), "a reduction is split into chunks already"));
+  CHECK(contains(error_of("y: rfactor(sum, 4)"), "the definition is no reduction, but an expression of other values"));
+  CHECK(contains(error_of("t: rfactor(sum, 4)"), "the range of the reduction depends on other loops"));
   const char* scan =
       "dim T = 9\nindex t:T\ninput x[T]\nscan t {\n  output h[t] = where(t == 0, 0, h[t-1]/2) + x[t]\n}\n";
   CHECK(contains(error_of("h: lanes(t)", scan), "no schedule can be given for h: it is computed by a scan"));
