@@ -35,6 +35,8 @@ class Device {
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) = 0;
   /// Empty memory for a tensor, on the device if it has memory of its own.
   virtual std::unique_ptr<Buffer> make_buffer() { return make_host_buffer(); }
+  /// Whether kernels work in such memory alone, and never in other memory of the host.
+  virtual bool has_own_memory() const { return false; }
   /// Waits for all runs so far. Throws DeviceError if one of them failed.
   virtual void wait() {}
   /// What its kernel cache has done so far; nothing where there is no cache.

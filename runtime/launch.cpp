@@ -38,7 +38,7 @@ void throw_if_failed(const LoweredKernel& kernel, const KernelStatus& status) {
   }
   const double value =
       std::isnan(status.value) ? std::abs(status.value) : status.value;  // the sign of a NaN means nothing
-  throw DeviceError(
+  throw DomainError(
       fmt::format("{}{} (value {}){}{}", check.message, where, value, check.advice.empty() ? "" : "; ", check.advice));
 }
 

@@ -15,7 +15,7 @@ struct Launch {
 std::vector<std::int64_t> launch_arguments(const LoweredKernel& kernel, const DimValues& dims, const Launch& launch,
                                            int lanes, std::uint64_t seed, std::uint64_t step);
 
-/// Throws DeviceError if the status reports a failed check.
+/// Throws DomainError if the status reports a failed check.
 void throw_if_failed(const LoweredKernel& kernel, const KernelStatus& status);
 
 }  // namespace moxie

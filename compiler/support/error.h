@@ -35,6 +35,11 @@ class DeviceError : public Error {
  public:
   using Error::Error;
 };
+/// Values outside of a formula's domain, met while it runs.
+class DomainError : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
 /// A data file that is missing, damaged or does not hold what it should.
 class DataError : public Error {
  public:

@@ -24,6 +24,7 @@ class CudaDevice : public Device {
   std::optional<GpuModel> gpu() const override { return gpu_->model(); }
   std::size_t overridden_kernels() const override { return overrides_.count(); }
   std::unique_ptr<Buffer> make_buffer() override { return std::make_unique<cuda::CudaBuffer>(gpu_); }
+  bool has_own_memory() const override { return true; }
   void wait() override {
     gpu_->enter();
     gpu_->synchronize();

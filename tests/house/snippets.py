@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the documentation shows works: every fenced snippet is compiled (cpp, c), parsed (mox) or run (sh)."""
+"""What the documentation shows works: every fenced snippet is compiled (cpp, c), parsed (mox) or run (sh, python)."""
 import argparse
 import itertools
 import json
@@ -15,6 +15,8 @@ import tempfile
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASSIGNMENT = re.compile(r"[A-Z_]+=")
 SECONDS = 120
+IMPORT = re.compile(r"^import (.*)$", re.MULTILINE)
+OPTIONAL = ("jax", "sklearn", "torch")
 
 
 def run(command, **options):
@@ -90,6 +92,22 @@ class Checker:
         return "no command that this check knows"
 
 
+def modules_missing(text, python):
+    """Of those that a snippet imports."""
+    names = sorted({name for line in IMPORT.findall(text) for name in re.findall(r"[a-z_]+", line.replace(" as np", "")) if name in OPTIONAL})
+    return [name for name in names if run([python, "-c", f"import {name}"])]
+
+
+def python_problems(options, folder, environment):
+    """The snippets of a document run one after the other in one process, but for those of libraries that are not here."""
+    for document in documents(options.root):
+        blocks = [text for language, text in FENCE.findall(document.read_text()) if language == "python"]
+        program = "".join(block for block in blocks if not modules_missing(block, options.python))
+        problem = run([options.python, "-c", program], cwd=folder, env=environment | {"PYTHONPATH": str(options.package)}) if program else None
+        if problem:
+            yield f"{document.relative_to(options.root)}: python snippets: {problem}"
+
+
 def documents(root):
     skipped = {".git", "build"}
     return [path for path in sorted(root.rglob("*.md")) if not skipped & set(path.relative_to(root).parts)]
@@ -108,6 +126,8 @@ def parse_options():
     parser = argparse.ArgumentParser()
     for name in ("root", "compiler", "parser", "moxie"):
         parser.add_argument(f"--{name}", type=lambda text: pathlib.Path(text).absolute(), required=True)
+    for name, meaning in (("python", "an interpreter for which the Python package is built"), ("package", "the folder of that package")):
+        parser.add_argument(f"--{name}", type=pathlib.Path, help=meaning)
     return parser.parse_args()
 
 
@@ -122,6 +142,8 @@ def main():
             if problem:
                 problems.append(f"{place}: {language} snippet: {problem}")
             count += language in checks
+        if options.python:
+            problems += python_problems(options, folder, checker.environment)
     print("\n".join(problems) or f"{count} snippets work")
     return 1 if problems or not count else 0
 

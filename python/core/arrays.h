@@ -1,0 +1,55 @@
+#pragma once
+// Arrays of Python as memory that kernels read and write: the buffer protocol on the way in, numpy on the way out.
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/program.h"
+
+namespace moxie::python {
+
+/// An argument of a call, held for as long as kernels may read it. Needs the GIL, but for address() and shape().
+class InputArray {
+ public:
+  /// Throws PythonError (InputError, DtypeError) for an object that is neither an array of f32 or f64 nor a number.
+  InputArray(const InputDecl& declared, nanobind::handle value);
+  ~InputArray();
+  InputArray(InputArray&&) noexcept;
+  InputArray(const InputArray&) = delete;
+  InputArray& operator=(const InputArray&) = delete;
+
+  /// The array's dtype. A number of Python has none: it takes any.
+  std::optional<DType> dtype() const { return dtype_; }
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+  /// Makes the values lie in memory row by row, as elements of `dtype`; copies only where they do not yet.
+  void prepare(DType dtype);
+  const void* address() const { return address_; }
+
+ private:
+  Py_buffer view_{};
+  bool has_view_ = false;
+  std::optional<DType> dtype_;
+  std::vector<std::int64_t> shape_;
+  double number_ = 0;            // of Python
+  float single_ = 0;             // the same
+  std::vector<std::byte> copy_;  // of an array with another layout
+  const void* address_ = nullptr;
+};
+
+/// A new numpy array and its memory.
+struct OutputArray {
+  nanobind::object array;
+  void* address;
+};
+OutputArray make_array(DType dtype, const std::vector<std::int64_t>& shape);
+
+/// "float32"
+const char* numpy_name(DType dtype);
+/// The dtype that numpy calls so; nothing for others.
+std::optional<DType> dtype_named(std::string_view name);
+/// "[3,4]"
+std::string text_of_shape(const std::vector<std::int64_t>& shape);
+
+}  // namespace moxie::python

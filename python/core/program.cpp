@@ -1,0 +1,72 @@
+#include "python/core/program.h"
+
+#include <algorithm>
+
+#include "compiler/support/error.h"
+#include "ops/catalogue.h"
+#include "python/core/arrays.h"
+#include "python/core/errors.h"
+
+namespace moxie::python {
+namespace {
+
+TensorInfo describe(const Program& program, const std::string& name) {
+  TensorInfo info{name, numpy_name(program.dtype_of(name)), {}, to_string(program.domain_of(name))};
+  for (const Affine& extent : program.shape_of(name)) info.shape.push_back(print(extent));
+  return info;
+}
+
+}  // namespace
+
+Program parse_formula(const std::string& text, const std::string& file, const std::string& name) {
+  try {
+    Program program = parse(text, file);
+    program.name = name;
+    verify(program);
+    return program;
+  } catch (const Error& error) {
+    throw PythonError("FormulaError", error.what());
+  }
+}
+
+Program catalogue_formula(const std::string& name) { return load_op(name); }
+
+std::vector<std::string> catalogue_names() {
+  std::vector<std::string> names;
+  for (const Op& op : catalogue()) names.emplace_back(op.name);
+  return names;
+}
+
+std::vector<TensorInfo> inputs_of(const Program& program) {
+  std::vector<TensorInfo> infos;
+  for (const InputDecl& input : program.inputs) infos.push_back(describe(program, input.name));
+  return infos;
+}
+
+std::vector<TensorInfo> outputs_of(const Program& program) {
+  std::vector<TensorInfo> infos;
+  for (const Definition& definition : program.definitions) {
+    if (definition.output) infos.push_back(describe(program, definition.name));
+  }
+  return infos;
+}
+
+bool is_random(const Program& program) {
+  bool found = false;
+  for (const Definition& definition : program.definitions)
+    visit(definition.body, [&](const Expr& e) { found |= e->kind == NodeKind::Random; });
+  return found;
+}
+
+Program with_unit_input(Program program, const std::string& name) {
+  const auto input = std::ranges::find(program.inputs, name, &InputDecl::name);
+  if (input == program.inputs.end()) throw TypeError("the program has no input '" + name + "'");
+  Definition ones{.name = name, .dtype = input->dtype, .axes = {}, .body = constant(1)};
+  for (std::size_t axis = 0; axis < input->shape.size(); ++axis)
+    ones.axes.push_back({"u" + std::to_string(axis), input->shape[axis], Range::extent(input->shape[axis])});
+  program.inputs.erase(input);
+  program.definitions.insert(program.definitions.begin(), std::move(ones));
+  return program;
+}
+
+}  // namespace moxie::python

@@ -1,0 +1,99 @@
+"""Arrays of other libraries as numpy arrays, without a copy, and results as the arrays of that library again."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from .errors import DeviceError, DtypeError, InputError
+
+PLAIN = frozenset({np.ndarray, float, int, np.float32, np.float64})
+
+
+def library_of(value: Any) -> str | None:
+    """"torch" or "jax" where the value is an array of that library."""
+    torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return "torch"
+    if jax is not None and isinstance(value, jax.Array):
+        return "jax"
+    return None
+
+
+def is_tracked(value: Any, library: str) -> bool:
+    """Whether the library takes gradients through the value or traces it, so that it must see the call itself."""
+    if library == "torch":
+        return value.requires_grad and sys.modules["torch"].is_grad_enabled()
+    return isinstance(value, sys.modules["jax"].core.Tracer)
+
+
+def as_numpy(name: str, value: Any, sequence_dtype: Any) -> Any:
+    """The value as a numpy array that shares its memory where that is possible; a number stays one."""
+    if type(value) in PLAIN or isinstance(value, (np.ndarray, np.generic)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return _from_sequence(name, value, sequence_dtype)
+    library = library_of(value)
+    if library == "torch":
+        return _from_torch(name, value)
+    if library == "jax":
+        return np.asarray(value)
+    if hasattr(value, "__dlpack__"):
+        return _from_dlpack(name, value)
+    if hasattr(value, "__array__"):
+        return np.asarray(value)
+    return value
+
+
+def all_as_numpy(names: Sequence[str], values: Sequence[Any], dtype: Any) -> list[Any]:
+    """Lists become arrays of `dtype` or, where that is None, of the dtype of the first array."""
+    if dtype is None:
+        dtypes = (str(getattr(value, "dtype", "")).removeprefix("torch.") for value in values)
+        dtype = next((found for found in dtypes if found in ("float32", "float64")), "float64")
+    return [as_numpy(name, value, dtype) for name, value in zip(names, values)]
+
+
+def _from_torch(name: str, value: Any) -> np.ndarray:
+    if value.device.type != "cpu":
+        raise DeviceError(f"input {name}: the tensor lies on {value.device}, but the formula runs in the memory of the host; "
+                          "move it there: x.cpu()")
+    if value.layout is not sys.modules["torch"].strided:
+        raise InputError(f"input {name}: expected a dense tensor, found layout {value.layout}; convert it: x.to_dense()")
+    if str(value.dtype) not in ("torch.float32", "torch.float64"):
+        raise DtypeError(f"input {name}: expected float32 or float64, found {value.dtype}; convert it: x.float()")
+    return value.detach().numpy()
+
+
+def _from_sequence(name: str, value: Sequence, dtype: Any) -> np.ndarray:
+    try:
+        return np.asarray(value, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"input {name}: expected an array, found a {type(value).__name__} that is none: {error}") from None
+
+
+def _from_dlpack(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise DeviceError(f"input {name}: the {type(value).__name__} cannot be read from the memory of the host: {error}; "
+                          "move it there") from None
+
+
+def wrapper_for(library: str | None) -> Callable[[np.ndarray], Any]:
+    """What makes a result an array of the library."""
+    if library == "torch":
+        return sys.modules["torch"].from_numpy
+    if library == "jax":
+        return sys.modules["jax"].numpy.asarray
+    return lambda array: array
+
+
+def common_library(names: Sequence[str], values: Sequence[Any]) -> str | None:
+    """The library that arrays are of, if they are of one besides numpy. Raises InputError where they are of two."""
+    found = {library: name for name, library in zip(names, map(library_of, values)) if library}
+    if len(found) > 1:
+        (first, one), (second, other) = found.items()
+        raise InputError(f"input {one} is an array of {first}, but input {other} is one of {second}; give arrays of one library")
+    return next(iter(found), None)

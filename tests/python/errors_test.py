@@ -1,0 +1,139 @@
+"""What bad input gets: typed errors that say what was expected, where, and what to do."""
+import unittest
+
+import bumps
+import moxie
+import numpy as np
+
+
+class Errors(unittest.TestCase):
+    def raises(self, kind, *fragments):
+        """A context that wants an exception of this type with these fragments in its message."""
+        test = self
+
+        class Context:
+            def __enter__(self):
+                return self
+
+            def __exit__(self, found, error, _):
+                test.assertIsNotNone(found, f"nothing was raised, {kind.__name__} expected")
+                test.assertTrue(issubclass(found, kind), f"{found.__name__}: {error}")
+                test.assertTrue(issubclass(found, moxie.Error))
+                for fragment in fragments:
+                    test.assertIn(fragment, str(error))
+                self.error = error
+                return True
+
+        return Context()
+
+    def setUp(self):
+        self.formula, self.arrays = moxie.formula(bumps.TEXT), bumps.inputs()
+
+    def call(self, **changed):
+        return self.formula(**{**self.arrays, **changed})
+
+    def tearDown(self):
+        np.testing.assert_allclose(self.call(), bumps.values(**self.arrays), rtol=1e-12)
+
+    def test_texts(self):
+        with self.raises(moxie.FormulaError, "`q` is not declared", "output y[s] = x[q]", "             ^") as caught:
+            moxie.formula("dim S\nindex s:S\ninput x[S]\noutput y[s] = x[q]\n", file="my.mox")
+        error = caught.error
+        self.assertEqual((error.file, error.line, error.column), ("my.mox", 4, 17))
+        self.assertEqual(error.problem, "`q` is not declared")
+        with self.raises(moxie.FormulaError, "guard the access") as caught:
+            moxie.formula("dim S\nindex s:S\ninput x[S]\noutput y[s] = x[s+1]\n")
+        self.assertEqual(caught.error.line, 4)
+        with self.raises(moxie.FormulaError):
+            moxie.formula("\0")
+        self.assertTrue(issubclass(moxie.FormulaError, ValueError))
+
+    def test_names(self):
+        with self.raises(moxie.InputError, "missing inputs: c[R]"):
+            self.formula(x=self.arrays["x"], w=self.arrays["w"])
+        with self.raises(moxie.InputError, "there is no input weights", "x, w, c"):
+            self.call(weights=1)
+        with self.raises(moxie.InputError, "input x is given twice"):
+            self.formula(self.arrays["x"], x=self.arrays["x"], w=1)
+        with self.raises(moxie.InputError, "has 3 inputs (x, w, c), found 4 arrays"):
+            self.formula(1, 2, 3, 4)
+        with self.raises(moxie.InputError, "there is no output z"):
+            self.formula.grad("z")
+        with self.raises(moxie.InputError, "there is no input ww; did you mean w?"):
+            self.formula.grad("y", wrt=["ww"])
+        with self.raises(moxie.InputError, "there is no dim T"):
+            moxie.formula(bumps.TEXT, dims={"T": 3})
+        with self.raises(moxie.InputError, "gpn.response_mean"):
+            moxie.op("gpn.response_man")
+        with self.raises(moxie.InputError, "there is no output with cotangents z"):
+            self.formula.grad()(**self.arrays, cotangents={"z": 1})
+
+    def test_shapes(self):
+        with self.raises(moxie.ShapeError, "axis 0 of c has 4 elements", "R = 3"):
+            self.call(c=np.ones(4))
+        with self.raises(moxie.ShapeError, "input x", "axes"):
+            self.call(x=np.ones((7, 1)))
+        with self.raises(moxie.ShapeError, "input w", "axes"):
+            self.call(w=1.0)
+        with self.raises(moxie.ShapeError, "cot.y"):
+            self.formula.grad()(**self.arrays, cotangents=np.ones(3))
+        with self.raises(moxie.ShapeError, "N"):
+            moxie.formula("dim N\nindex n:N\noutput y[n] = n\n")()
+
+    def test_dtypes(self):
+        with self.raises(moxie.DtypeError, "input x", "int64", "astype"):
+            self.call(x=np.arange(7))
+        with self.raises(moxie.DtypeError, "input x", "expected float32 or float64, found >f8", "byte order"):
+            self.call(x=self.arrays["x"].astype(">f8"))
+        with self.raises(moxie.DtypeError, "input w is float32, but input x is float64"):
+            self.call(w=self.arrays["w"].astype(np.float32))
+        for dtype in (np.float16, np.complex128, bool, object, "S3"):
+            with self.raises(moxie.DtypeError, "input c"):
+                self.call(c=np.zeros(3, dtype))
+        single = moxie.formula(bumps.TEXT, dtype=np.float32)
+        with self.raises(moxie.DtypeError, "input x: expected float32, found float64"):
+            single(**self.arrays)
+        declared = moxie.formula("input a: f64, b\noutput y = a + b\n")
+        with self.raises(moxie.DtypeError, "input a: expected float64, found float32"):
+            declared(a=np.float32(1), b=np.float32(1))
+        with self.raises(moxie.DtypeError, "float16"):
+            moxie.formula(bumps.TEXT, dtype=np.float16)
+
+    def test_things_that_are_no_arrays(self):
+        for thing in (None, "text", {"a": 1}, object(), lambda: 0, bumps):
+            with self.raises(moxie.InputError, "input c"):
+                self.call(c=thing)
+        with self.raises(moxie.InputError, "input c", "list"):
+            self.call(c=[1, [2, 3]])
+        with self.raises(moxie.DtypeError, "input c"):
+            self.call(c=b"bytes")
+
+    def test_domains(self):
+        f = moxie.formula("dim N\nindex n:N\ninput v[N] > 0\noutput y[n] = log(v[n])\n")
+        with self.raises(moxie.DomainError, "v[1] = -2, but v is declared > 0"):
+            f(v=np.array([1.0, -2.0]))
+        g = moxie.formula("dim N = 1\nindex n:N, m:N\ninput a\noutput y = logdet[n,m](where(n == m, a, 0))\n")
+        with self.raises(moxie.DomainError, "value -1"):
+            g(a=-1.0)
+        self.assertAlmostEqual(float(g(a=4.0)), float(np.log(4)))
+
+    def test_devices(self):
+        with self.raises(moxie.DeviceError, "there is no device 'gpu'; choose one of: cpu, interp, cuda"):
+            moxie.formula(bumps.TEXT, device="gpu")
+        with self.raises(moxie.InputError, "threads"):
+            moxie.device("cpu", threads=-1)
+
+    def test_objects_that_refuse_their_memory(self):
+        class Refusing:
+            def __dlpack__(self, **_):
+                raise BufferError("it lies on a GPU")
+
+            def __dlpack_device__(self):
+                return (2, 0)
+
+        with self.raises(moxie.DeviceError, "input x: the Refusing cannot be read", "it lies on a GPU"):
+            self.call(x=Refusing())
+
+
+if __name__ == "__main__":
+    unittest.main()

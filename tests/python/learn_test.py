@@ -1,0 +1,110 @@
+"""Networks as estimators."""
+import pickle
+import unittest
+
+import moxie
+import numpy as np
+from moxie import learn
+
+
+def rows(count=200):
+    random = np.random.default_rng(5)
+    X = random.normal(size=(count, 2))
+    return X, X[:, 0] * X[:, 1] + 0.05 * random.normal(size=count)
+
+
+SETTINGS = {"layers": [6], "epochs": 30, "seed": 3}
+
+
+class Estimators(unittest.TestCase):
+    def test_a_regressor_predicts_means_and_deviations(self):
+        X, y = rows()
+        model = moxie.train("gpn", X, y, **SETTINGS)
+        self.assertIsInstance(model, learn.Regressor)
+        mean, deviation = model.predict(X, return_std=True)
+        self.assertEqual((mean.shape, deviation.shape), ((200,), (200,)))
+        self.assertTrue((deviation > 0).all())
+        np.testing.assert_array_equal(model.predict(X), mean)
+        residual = ((y - mean) ** 2).mean() / y.var()
+        self.assertAlmostEqual(model.score(X, y), 1 - residual, places=10)
+        self.assertEqual(model.predict(X[:3]).tolist(), mean[:3].tolist())
+        self.assertIn("epoch", model.log_)
+
+    def test_several_targets(self):
+        X, y = rows(60)
+        model = moxie.train("gpn", X, np.stack([y, 2 * y], axis=1), **{**SETTINGS, "epochs": 2})
+        self.assertEqual(model.predict(X).shape, (60, 2))
+        self.assertIsInstance(model.score(X, np.stack([y, 2 * y], axis=1)), float)
+
+    def test_a_classifier_keeps_the_names_of_classes(self):
+        X, y = rows()
+        for names in (np.array(["under", "over"]), np.array([10, 2]), np.array([False, True])):
+            classes = names[(X[:, 0] > 0).astype(int)]
+            model = moxie.train("mlp", X, classes, **SETTINGS)
+            self.assertEqual(model.classes_.tolist(), sorted(names.tolist()))
+            probability = model.predict_proba(X)
+            np.testing.assert_allclose(probability.sum(axis=1), 1, atol=1e-6)
+            self.assertGreater(model.score(X, classes), 0.9)
+
+    def test_columns_of_probabilities_are_in_the_order_of_classes(self):
+        random = np.random.default_rng(1)
+        classes = np.arange(600) % 12
+        X = np.eye(12)[classes] + 0.01 * random.normal(size=(600, 12))
+        model = moxie.train("mlp", X, classes, layers=[20], epochs=60)
+        self.assertGreater(model.score(X, classes), 0.95)
+
+    def test_fitted_models_are_pickled(self):
+        X, y = rows(60)
+        model = moxie.train("gpn", X, y, **{**SETTINGS, "epochs": 2})
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+    def test_parameters(self):
+        model = learn.Regressor("gpn", layers=[4], rate=0.1)
+        self.assertEqual(model.get_params(), {"model": "gpn", "verbose": False, "layers": [4], "rate": 0.1})
+        self.assertEqual(model.set_params(rate=0.2, epochs=3).get_params()["epochs"], 3)
+        self.assertEqual(repr(model), "Regressor(model='gpn', layers=[4], rate=0.2, epochs=3)")
+
+    def test_errors(self):
+        X, y = rows(40)
+        with self.assertRaisesRegex(moxie.InputError, "--layer_sizes|--layer-sizes"):
+            moxie.train("gpn", X, y, layer_sizes=[3])
+        with self.assertRaisesRegex(moxie.InputError, "svm"):
+            moxie.train("svm", X, y, layers=[3])
+        with self.assertRaisesRegex(moxie.ShapeError, "X has 40 rows, but y has 39"):
+            moxie.train("gpn", X, y[:39], layers=[3])
+        with self.assertRaisesRegex(moxie.ShapeError, r"X.reshape\(-1, 1\)"):
+            moxie.train("gpn", y, y, layers=[3])
+        with self.assertRaisesRegex(moxie.InputError, "expected numbers"):
+            moxie.train("gpn", [["a"], ["b"]], y[:2], layers=[3])
+        with self.assertRaisesRegex(moxie.ShapeError, "two classes"):
+            moxie.train("gpn", X, np.zeros(40, int), layers=[3])
+        with self.assertRaisesRegex(moxie.InputError, "expected task"):
+            moxie.train("gpn", X, y, task="rank")
+        with self.assertRaisesRegex(Exception, "call fit first"):
+            learn.Regressor().predict(X)
+        model = moxie.train("gpn", X, y, **{**SETTINGS, "epochs": 1})
+        with self.assertRaisesRegex(moxie.ShapeError, "X has 1 columns, but 2 were trained with"):
+            model.predict(X[:, :1])
+
+
+class ScikitLearn(unittest.TestCase):
+    def setUp(self):
+        try:
+            import sklearn  # noqa: F401
+        except ImportError:
+            self.skipTest("scikit-learn is not installed")
+
+    def test_pipelines_and_grid_searches(self):
+        from sklearn.model_selection import GridSearchCV
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        X, y = rows(120)
+        pipeline = make_pipeline(StandardScaler(), learn.Regressor("mlp", layers=[8], epochs=20))
+        search = GridSearchCV(pipeline, {"regressor__rate": [0.05, 1e-6]}, cv=2).fit(X, y)
+        self.assertEqual(search.best_params_, {"regressor__rate": 0.05})
+        self.assertEqual(search.predict(X).shape, (120,))
+
+
+if __name__ == "__main__":
+    unittest.main()

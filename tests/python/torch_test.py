@@ -1,0 +1,103 @@
+"""Formulas under torch.autograd."""
+import unittest
+
+import bumps
+import moxie
+import moxie.torch
+import numpy as np
+import torch
+
+
+def tensors(dtype=torch.float64, **requires_grad):
+    return {name: torch.tensor(value, dtype=dtype, requires_grad=requires_grad.get(name, False))
+            for name, value in bumps.inputs().items()}
+
+
+def reference(x, w, c):
+    return torch.exp(-(x[:, None] - c[None, :]) ** 2) @ w
+
+
+class Bridge(unittest.TestCase):
+    def setUp(self):
+        self.formula = moxie.formula(bumps.TEXT)
+        self.layer = moxie.torch.Function(self.formula)
+
+    def test_values_are_tensors(self):
+        for dtype in (torch.float32, torch.float64):
+            given = tensors(dtype)
+            for y in (self.layer(**given), self.formula(**given)):
+                self.assertEqual(y.dtype, dtype)
+                torch.testing.assert_close(y, reference(**given))
+
+    def test_gradients_of_first_and_second_order(self):
+        given = tensors(x=True, w=True, c=True)
+        for function in (lambda *v: self.layer(*v), lambda *v: self.formula(*v)):
+            self.assertTrue(torch.autograd.gradcheck(function, tuple(given.values())))
+            self.assertTrue(torch.autograd.gradgradcheck(function, tuple(given.values())))
+
+    def test_only_what_is_needed_is_differentiated(self):
+        given = tensors(w=True)
+        self.layer(**given).sum().backward()
+        torch.testing.assert_close(given["w"].grad, torch.autograd.grad(reference(**given).sum(), given["w"])[0])
+        self.assertIsNone(given["x"].grad)
+        with torch.no_grad():
+            self.assertFalse(self.formula(**given).requires_grad)
+
+    def test_several_outputs_and_numbers(self):
+        f = moxie.formula("dim N\nindex n:N\ninput x[N], a\noutput y[n] = a*x[n]^2\noutput z = sum[n](x[n])\n")
+        x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+        result = moxie.torch.Function(f)(x, 2.0)
+        self.assertEqual(result._fields, ("y", "z"))
+        (slope,) = torch.autograd.grad(result.y.sum(), x)
+        torch.testing.assert_close(slope, 4 * torch.ones(3, dtype=torch.float64))
+
+    def test_random_numbers_stay_in_the_backward_pass(self):
+        f = moxie.formula("dim N\nindex n:N\ninput x[N]\noutput y[n] = x[n]*randn(1)\n")
+        x = torch.ones(4, dtype=torch.float64, requires_grad=True)
+        y = moxie.torch.Function(f)(x)
+        y.sum().backward()
+        torch.testing.assert_close(x.grad, y.detach())
+
+    def test_a_module_trains(self):
+        layer = self.layer
+
+        class Bumps(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = torch.nn.Parameter(torch.full((5,), 0.1))
+                self.c = torch.nn.Parameter(torch.linspace(-2, 2, 5))
+
+            def forward(self, x):
+                return layer(x=x, w=self.w, c=self.c)
+
+        torch.manual_seed(0)
+        module, x = Bumps(), torch.linspace(-2, 2, 64)
+        target, losses = torch.sin(2 * x), []
+        optimiser = torch.optim.Adam(module.parameters(), lr=0.05)
+        for _ in range(200):
+            optimiser.zero_grad()
+            loss = ((module(x) - target) ** 2).mean()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+        self.assertLess(losses[-1], 0.05 * losses[0])
+
+    def test_results_share_no_memory_with_inputs(self):
+        f = moxie.formula("dim N\nindex n:N\ninput x[N]\noutput y[n] = x[n]\n")
+        x = torch.ones(3)
+        y = f(x=x)
+        x.add_(1)
+        self.assertEqual(y.tolist(), [1, 1, 1])
+
+    def test_errors(self):
+        given = tensors()
+        with self.assertRaisesRegex(moxie.DtypeError, "found torch.float16"):
+            self.layer(**{**given, "x": given["x"].half()})
+        with self.assertRaisesRegex(moxie.DeviceError, "lies on meta"):
+            self.layer(**{**given, "x": given["x"].to("meta")})
+        with self.assertRaisesRegex(moxie.InputError, "to_dense"):
+            self.layer(**{**given, "w": given["w"].to_sparse()})
+
+
+if __name__ == "__main__":
+    unittest.main()
