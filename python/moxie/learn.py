@@ -205,7 +205,9 @@ class Classifier(ClassifierMixin, _Network):
         self.classes_, numbers = np.unique(np.asarray(y), return_inverse=True)
         if len(self.classes_) < 2:
             raise ShapeError("y: expected at least two classes, found one")
-        self._train(_rows(X), numbers.reshape(-1).astype(np.float64))
+        # The program sorts classes as texts: numbers of as many digits stay in order.
+        first = 10 ** len(str(len(self.classes_)))
+        self._train(_rows(X), first + numbers.reshape(-1).astype(np.float64))
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:

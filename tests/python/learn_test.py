@@ -40,7 +40,7 @@ class Estimators(unittest.TestCase):
         X, y = rows()
         for names in (np.array(["under", "over"]), np.array([10, 2]), np.array([False, True])):
             classes = names[(X[:, 0] > 0).astype(int)]
-            model = moxie.train("mlp", X, classes, **SETTINGS)
+            model = moxie.train("mlp", X, classes, batch=32, **SETTINGS)
             self.assertEqual(model.classes_.tolist(), sorted(names.tolist()))
             probability = model.predict_proba(X)
             np.testing.assert_allclose(probability.sum(axis=1), 1, atol=1e-6)
@@ -50,7 +50,7 @@ class Estimators(unittest.TestCase):
         random = np.random.default_rng(1)
         classes = np.arange(600) % 12
         X = np.eye(12)[classes] + 0.01 * random.normal(size=(600, 12))
-        model = moxie.train("mlp", X, classes, layers=[20], epochs=60)
+        model = moxie.train("mlp", X, classes, layers=[20], epochs=40, batch=32)
         self.assertGreater(model.score(X, classes), 0.95)
 
     def test_fitted_models_are_pickled(self):
@@ -100,7 +100,7 @@ class ScikitLearn(unittest.TestCase):
         from sklearn.preprocessing import StandardScaler
 
         X, y = rows(120)
-        pipeline = make_pipeline(StandardScaler(), learn.Regressor("mlp", layers=[8], epochs=20))
+        pipeline = make_pipeline(StandardScaler(), learn.Regressor("mlp", layers=[8], epochs=40, batch=16, lowest_rate=1e-9))
         search = GridSearchCV(pipeline, {"regressor__rate": [0.05, 1e-6]}, cv=2).fit(X, y)
         self.assertEqual(search.best_params_, {"regressor__rate": 0.05})
         self.assertEqual(search.predict(X).shape, (120,))
