@@ -5,6 +5,8 @@ import pathlib
 import pickle
 import tempfile
 import threading
+import time
+import timeit
 import unittest
 import weakref
 
@@ -145,6 +147,15 @@ class Calls(unittest.TestCase):
                 os._exit(code)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         np.testing.assert_array_equal(f(**arrays), expected)
+
+    def test_a_call_of_small_arrays_costs_at_most_15_microseconds(self):
+        f = moxie.formula(bumps.TEXT, device=moxie.device("cpu", threads=1))
+        arrays = bumps.inputs()
+        f(**arrays)
+        calls = 2000
+        # Other programs on this machine do not count: the least of the processor time of some repetitions.
+        seconds = min(timeit.repeat(lambda: f(**arrays), number=calls, repeat=10, timer=time.process_time)) / calls
+        self.assertLess(seconds, 15e-6)
 
     def test_nothing_is_held_that_nobody_uses(self):
         f = moxie.formula(bumps.TEXT)

@@ -16,7 +16,7 @@ SOURCE, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 SKIPPED = 77
 
 PROGRAM = """
-import pathlib, sys
+import pathlib, subprocess, sys
 import moxie, numpy as np
 
 def loaded(name):
@@ -30,6 +30,9 @@ y, grads = f.grad("y", wrt=["w"])(x=np.zeros(3), w=np.ones(2))
 assert y.tolist() == [2, 2, 2] and grads["w"].tolist() == [3, 3], (y, grads)
 assert all(here in pathlib.Path(path).resolve().parents for path in loaded("libmoxie_llvm")), "the plugin is another one"
 assert bool(loaded("libmoxie_llvm")) == WITH_LLVM
+command = pathlib.Path(sys.prefix) / "bin" / "moxie"
+if moxie._program.PATH.exists():
+    assert "gpn.response_mean" in subprocess.run([command, "ops"], capture_output=True, text=True, check=True).stdout
 print("the wheel works")
 """
 
