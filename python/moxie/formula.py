@@ -168,7 +168,7 @@ class Formula:
 
     # ---- Calls ----
 
-    def __call__(self, *args: Any, **arrays: Any) -> Any:
+    def __call__(self, /, *args: Any, **arrays: Any) -> Any:
         """The values of the outputs; see the class."""
         values = self._ordered(args, arrays)
         return self._pack(self._evaluate(values, self._seed, self._next_step()))
@@ -267,13 +267,16 @@ class Formula:
         for name in outputs:
             if name not in self._output_names:
                 raise _unknown("output", name, self._output_names)
-        for name in inputs:
-            if name not in self._input_names:
-                raise _unknown("input", name, self._input_names)
+        self._check_inputs(inputs)
         key = (tuple(outputs), tuple(inputs), keep_outputs)
         if key not in self._derivatives:
             self._derivatives[key] = self._with(self._program.differentiate(outputs, inputs, keep_outputs))
         return self._derivatives[key]
+
+    def _check_inputs(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._input_names:
+                raise _unknown("input", name, self._input_names)
 
     def _with(self, program: _core.Program) -> Formula:
         return Formula(program, dims=self._dims, dtype=self._dtype, device=self._device, seed=self._seed)
@@ -306,6 +309,7 @@ class Formula:
         dims  values of dims; small ones where none is given
         wrt   the inputs to differentiate with respect to; none: all
         """
+        self._check_inputs(_names(wrt))
         arguments = [f"--dim={name}={int(value)}" for name, value in (self._dims | dict(dims or {})).items()]
         arguments += [f"--wrt={','.join(_names(wrt))}"] if wrt else []
         with tempfile.TemporaryDirectory(prefix="moxie-") as folder:
@@ -349,7 +353,7 @@ class Gradient:
     def __repr__(self) -> str:
         return f"<moxie.Gradient of {', '.join(self.of)} with respect to {', '.join(self.wrt)}>"
 
-    def __call__(self, *args: Any, cotangents: Any = None, **arrays: Any) -> tuple[Any, Any]:
+    def __call__(self, /, *args: Any, cotangents: Any = None, **arrays: Any) -> tuple[Any, Any]:
         """Values and gradients. `cotangents` is an array of the output's shape, or a dict of them where `of` has
         several; None: ones."""
         values = self._formula._ordered(args, arrays)

@@ -31,6 +31,8 @@ def is_tracked(value: Any, library: str) -> bool:
 
 def as_numpy(name: str, value: Any, sequence_dtype: Any) -> Any:
     """The value as a numpy array that shares its memory where that is possible; a number stays one."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputError(f"input {name}: a masked array has elements without values; give it some: x.filled(0)")
     if type(value) in PLAIN or isinstance(value, (np.ndarray, np.generic)):
         return value
     if isinstance(value, (list, tuple)):

@@ -31,7 +31,7 @@ class Function:
         return f"moxie.torch.Function({self.formula!r})"
 
     @torch.compiler.disable
-    def __call__(self, *args: Any, **tensors: Any) -> Any:
+    def __call__(self, /, *args: Any, **tensors: Any) -> Any:
         formula = self.formula
         values = formula._match(args, tensors)
         return formula._pack(evaluate(formula, values, formula._seed, formula._next_step()))

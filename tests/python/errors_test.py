@@ -1,4 +1,7 @@
 """What bad input gets: typed errors that say what was expected, where, and what to do."""
+import array
+import os
+import pathlib
 import unittest
 
 import bumps
@@ -107,6 +110,40 @@ class Errors(unittest.TestCase):
             self.call(c=[1, [2, 3]])
         with self.raises(moxie.DtypeError, "input c"):
             self.call(c=b"bytes")
+        with self.raises(moxie.InputError, "input c", "x.filled(0)"):
+            self.call(c=np.ma.masked_array(np.ones(3), [True, False, False]))
+
+    def test_memory_is_given_back_after_calls_and_after_errors(self):
+        x, c = array.array("d", [1, 2, 3]), array.array("f", [1, 2, 3])
+        self.formula(x=x, w=np.ones(2), c=np.ones(2))
+        for wrong in ({"w": np.ones(3)}, {"w": None}, {"w": np.ones(2, int)}, {"c": c}):
+            with self.raises(moxie.Error):
+                self.formula(**{"x": x, "w": np.ones(2), "c": np.ones(2), **wrong})
+        x.append(4), c.append(4)  # a BufferError while somebody holds the memory
+        self.assertEqual(self.formula(x=x, w=np.ones(2), c=np.ones(2)).shape, (4,))
+
+    def test_memory_does_not_grow(self):
+        def resident():
+            return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        def use():
+            self.call(x=np.ones(20000))
+            for wrong in ({"c": np.ones(4)}, {"c": None}, {"c": np.ones(3, int)}):
+                try:
+                    self.call(**wrong)
+                except moxie.Error:
+                    pass
+            try:
+                moxie.formula("output y = q")
+            except moxie.FormulaError:
+                pass
+
+        for _ in range(200):
+            use()
+        before = resident()
+        for _ in range(2000):
+            use()
+        self.assertLess(resident() - before, 8 << 20)
 
     def test_domains(self):
         f = moxie.formula("dim N\nindex n:N\ninput v[N] > 0\noutput y[n] = log(v[n])\n")

@@ -132,6 +132,23 @@ class Calls(unittest.TestCase):
             thread.join()
         self.assertEqual(problems, [])
 
+    def test_other_threads_run_while_a_kernel_does(self):
+        f = moxie.formula(bumps.TEXT, device=moxie.device("cpu", threads=1))
+        arrays = bumps.inputs(20000, 2000)
+        f(**arrays)
+        thread = threading.Thread(target=f, kwargs=arrays)
+        thread.start()
+        turns = 0
+        while thread.is_alive():
+            time.sleep(0)
+            turns += 1
+        self.assertGreater(turns, 100)
+
+    def test_inputs_may_have_any_name(self):
+        f = moxie.formula("input self, args, cotangents\noutput y = self + 2*args + 3*cotangents\n")
+        self.assertEqual(f(self=1, args=10, cotangents=100), 321)
+        self.assertEqual(f.grad(wrt="args")(1, 10, 100)[1], 2)
+
     def test_a_forked_process_opens_its_own_device(self):
         f = moxie.formula(bumps.TEXT, device=moxie.device("cpu", threads=3))
         arrays = bumps.inputs(5000)
