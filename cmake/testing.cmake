@@ -10,5 +10,6 @@ endfunction()
 
 # moxie_skipped_test(NAME reason): a test that cannot run on this machine, so that the log says so.
 function(moxie_skipped_test name reason)
-  moxie_add_test(NAME ${name} COMMAND sh -c "echo 'skipped: ${reason}'; exit 77")
+  # Without a semicolon, which would end an argument here.
+  moxie_add_test(NAME ${name} COMMAND sh -c "echo 'skipped: ${reason}' && exit 77")
 endfunction()

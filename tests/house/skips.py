@@ -44,10 +44,20 @@ def without_cases(tests):
                 yield f"{test['name']}: no test case passes {' '.join(command[1:])}"
 
 
+def unskipped(tests):
+    """Entries that only say why they are skipped must be skipped."""
+    for test in tests:
+        command = test.get("command", [])
+        if any(argument.startswith("echo 'skipped:") for argument in command):
+            code = subprocess.run(command, capture_output=True).returncode
+            if code != SKIPPED:
+                yield f"{test['name']}: ends with exit code {code}, expected {SKIPPED}"
+
+
 def main():
     listing = subprocess.run([CTEST, "--show-only=json-v1"], cwd=BUILD, capture_output=True, text=True, check=True).stdout
     tests = json.loads(listing)["tests"]
-    problems = [*wrong_exit_codes(), *messages_instead_of_skips(), *without_limits(tests), *without_cases(tests)]
+    problems = [*wrong_exit_codes(), *messages_instead_of_skips(), *without_limits(tests), *without_cases(tests), *unskipped(tests)]
     print("\n".join(problems) or f"{len(tests)} tests")
     return 1 if problems or not tests else 0
 

@@ -134,7 +134,7 @@ class Calls(unittest.TestCase):
 
     def test_other_threads_run_while_a_kernel_does(self):
         f = moxie.formula(bumps.TEXT, device=moxie.device("cpu", threads=1))
-        arrays = bumps.inputs(20000, 2000)
+        arrays = bumps.inputs(40000, 2000)
         f(**arrays)
         thread = threading.Thread(target=f, kwargs=arrays)
         thread.start()
@@ -142,7 +142,7 @@ class Calls(unittest.TestCase):
         while thread.is_alive():
             time.sleep(0)
             turns += 1
-        self.assertGreater(turns, 100)
+        self.assertGreater(turns, 10)  # 2 or 3 if the kernel kept the GIL
 
     def test_inputs_may_have_any_name(self):
         f = moxie.formula("input self, args, cotangents\noutput y = self + 2*args + 3*cotangents\n")
