@@ -9,6 +9,7 @@
 
 #include "compiler/fuse/matrix_product.h"
 #include "compiler/fuse/one_step.h"
+#include "compiler/fuse/prefix_blocks.h"
 #include "compiler/fuse/shared_factor.h"
 #include "compiler/fuse/shared_loops.h"
 #include "compiler/fuse/transpose_gathers.h"
@@ -73,6 +74,12 @@ Names tensors_read(const Expr& expr) {
   visit(expr, [&](const Expr& e) {
     if (e->kind == NodeKind::Access) names.insert(e->tensor);
   });
+  return names;
+}
+
+Names tensors_read(const KernelRoot& root) {
+  Names names = tensors_read(root.body);
+  if (root.prefix) names.merge(tensors_read(root.prefix->start));
   return names;
 }
 
@@ -198,12 +205,17 @@ std::vector<Group> ordered(std::vector<Unit> units) {
   return order;
 }
 
-std::vector<Group> in_fusing_order(const Program& program, const ProductTensors& products) {
+std::vector<Group> in_fusing_order(const Program& program, const ProductTensors& products,
+                                   const PrefixPlans& prefixes) {
   const std::vector<Group> groups = groups_of(program);
   double longest = 0;
   for (const Group& group : groups) longest = std::max(longest, longest_loop(group));
   std::vector<Unit> units;
-  for (const Group& group : groups) units.push_back({group, tensors_read(group), rank_of(group, products, longest)});
+  for (const Group& group : groups) {
+    units.push_back({group, tensors_read(group), rank_of(group, products, longest)});
+    const auto prefix = prefixes.find(group[0].name);
+    if (prefix != prefixes.end() && prefix->second.blocks) units.back().reads.insert(prefix->second.tensor_of_blocks());
+  }
   return ordered(std::move(units));
 }
 
@@ -242,14 +254,15 @@ std::vector<Part*> parts_of(AnyStep& step) {
 
 class Fuser {
  public:
-  Fuser(const Program& program, ProductTensors products, Layouts layouts)
+  Fuser(const Program& program, ProductTensors products, PrefixPlans prefixes, Layouts layouts)
       : products_(std::move(products)),
-        choices_(choose_loops(program, products_)),
+        prefixes_(std::move(prefixes)),
+        choices_(chosen_loops(program, products_, prefixes_)),
         fused_{layouts == Layouts::chosen ? transpose_gathers(program, products_, choices_) : program, {}, {}},
         algebra_(fused_.program) {}
 
   FusedProgram run() {
-    for (const Group& group : in_fusing_order(fused_.program, products_)) {
+    for (const Group& group : in_fusing_order(fused_.program, products_, prefixes_)) {
       if (group[0].scan)
         add_scan(group);
       else
@@ -261,6 +274,14 @@ class Fuser {
   }
 
  private:
+  /// Prefix reductions have loops of their own.
+  static std::map<std::string, LoopChoice> chosen_loops(const Program& program, const ProductTensors& products,
+                                                        const PrefixPlans& prefixes) {
+    std::map<std::string, LoopChoice> choices = choose_loops(program, products);
+    for (const auto& [name, plan] : prefixes) choices[name] = {};
+    return choices;
+  }
+
   std::optional<MatrixProduct> library_product(const Definition& definition) const {
     if (!products_.results.contains(definition.name)) return std::nullopt;
     return match_matrix_product(algebra_, fused_.program, definition);
@@ -270,6 +291,11 @@ class Fuser {
     if (auto product = library_product(definition)) {
       where_[definition.name] = fused_.steps.size();
       fused_.steps.emplace_back(std::move(*product));
+      return;
+    }
+    if (const auto prefix = prefixes_.find(definition.name); prefix != prefixes_.end()) {
+      where_[definition.name] = fused_.steps.size();
+      fused_.steps.emplace_back(prefix_kernel(definition, prefix->second));
       return;
     }
     const Placed placed = place(algebra_, definition, choices_.at(definition.name));
@@ -287,6 +313,15 @@ class Fuser {
     }
     where_[definition.name] = fused_.steps.size();
     fused_.steps.emplace_back(new_kernel(placed));
+  }
+
+  static Kernel prefix_kernel(const Definition& definition, const PrefixPlan& plan) {
+    Kernel kernel;
+    kernel.name = definition.name;
+    kernel.roots = {prefix_root(definition, plan)};
+    kernel.reason = fmt::format("one pass along {}", definition.axes[plan.reduction.axis].name);
+    if (plan.blocks) kernel.reason += fmt::format(", in blocks of {}", plan.blocks->length);
+    return kernel;
   }
 
   static Kernel new_kernel(const Placed& placed) {
@@ -401,7 +436,7 @@ class Fuser {
     for (const Step& step : fused_.steps) {
       for (const MatrixProduct* product : products_of(step)) read.insert({product->left.tensor, product->right.tensor});
       for (const Kernel* kernel : kernels_of(step)) {
-        for (const KernelRoot& root : kernel->roots) read.merge(tensors_read(root.body));
+        for (const KernelRoot& root : kernel->roots) read.merge(tensors_read(root));
       }
     }
     for (Step& step : fused_.steps) {
@@ -414,6 +449,7 @@ class Fuser {
   }
 
   const ProductTensors products_;
+  const PrefixPlans prefixes_;
   std::map<std::string, LoopChoice> choices_;
   FusedProgram fused_;
   const Algebra algebra_;
@@ -426,11 +462,13 @@ std::vector<const Kernel*> kernels_of(const Step& step) { return parts_of<const 
 std::vector<const MatrixProduct*> products_of(const Step& step) { return parts_of<const MatrixProduct>(step); }
 
 FusedProgram fuse(const Program& optimised, Products products, Layouts layouts) {
-  ProductTensors tensors = products == Products::library ? product_tensors(optimised) : ProductTensors{};
+  PrefixPlans prefixes;
+  const Program program = with_block_sums(optimised, prefixes);
+  ProductTensors tensors = products == Products::library ? product_tensors(program) : ProductTensors{};
   if (layouts == Layouts::row_major) {
-    for (const Definition& definition : optimised.definitions) tensors.row_major.insert(definition.name);
+    for (const Definition& definition : program.definitions) tensors.row_major.insert(definition.name);
   }
-  return Fuser(optimised, std::move(tensors), layouts).run();
+  return Fuser(program, std::move(tensors), std::move(prefixes), layouts).run();
 }
 
 }  // namespace moxie

@@ -24,13 +24,23 @@ struct LoopIndex {
   bool operator==(const LoopIndex&) const = default;
 };
 
+/// Of a root whose elements continue each other: see PrefixReduction of compiler/rewrite/prefix_reduction.h.
+struct PrefixLoops {
+  ReduceKind kind = ReduceKind::Sum;
+  LoopIndex position;              // within the block; each combines what precedes it with the body of the root
+  std::optional<LoopIndex> block;  // blocks do not wait for each other
+  Expr start;                      // what precedes the first position (of the block)
+  bool operator==(const PrefixLoops&) const = default;
+};
+
 struct KernelRoot {
   Definition definition;           // as in the optimised Program
   std::vector<Affine> subscripts;  // of the element that is computed, in loop symbols
   std::vector<LoopIndex> locals;   // loops of this root alone, outermost first
   Expr body;                       // in loop symbols; of an accumulating root: the summand
   std::optional<ReduceKind> accumulate;
-  bool stored = true;  // false: used inside this kernel only
+  bool stored = true;                      // false: used inside this kernel only
+  std::optional<PrefixLoops> prefix = {};  // such a root is alone in its kernel, and its body what each position adds
   bool operator==(const KernelRoot&) const = default;
 };
 

@@ -223,6 +223,9 @@ class Compiler {
     return [value = o.value](Frame& frame) { return frame.values[value]; };
   }
 
+  Evaluation evaluation(const op::PrefixLanes& o) const { return evaluation(op::CombineLanes{o.kind, o.value}); }
+  Evaluation evaluation(const op::LastLane& o) const { return evaluation(op::CombineLanes{ReduceKind::Sum, o.value}); }
+
   // ---- statements ----
   Action step(const stmt::Let& s) const {
     const Evaluation compute =

@@ -110,9 +110,21 @@ struct CombineLanes {
   ValueId value;
   bool operator==(const CombineLanes&) const = default;
 };
+/// Combines, in every lane, the lanes from the first one to this one. Stands directly inside the vector loop; in a
+/// partial iteration, lanes outside the range add nothing. Only for programs that run on vectors of a processor.
+struct PrefixLanes {
+  ReduceKind kind;
+  ValueId value;
+  bool operator==(const PrefixLanes&) const = default;
+};
+/// The last lane of a varying value, inside the vector loop: of PrefixLanes, all lanes combined.
+struct LastLane {
+  ValueId value;
+  bool operator==(const LastLane&) const = default;
+};
 }  // namespace op
 using Operation = std::variant<op::Constant, op::Number, op::Load, op::LoadArray, op::ReadVar, op::Call, op::Convert,
-                               op::Random, op::CombineLanes>;
+                               op::Random, op::CombineLanes, op::PrefixLanes, op::LastLane>;
 
 struct Value {
   ValueType type = ValueType::f32;
@@ -154,7 +166,7 @@ struct StoreArray {
 };
 struct For {
   Symbol variable;
-  Range range;  // affine in dims and outer loop variables (not in the vector loop's, unless guarded by op::Load::guard)
+  Range range;  // affine in dims and outer loop variables; in that of the vector loop, each lane has its own iterations
   bool vector = false;
   Block body;
   std::string name = {};  // of the index, for printed text only; may be empty

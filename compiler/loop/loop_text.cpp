@@ -142,6 +142,10 @@ std::string LoopText::operation(const Value& result) const {
             return fmt::format("{}(stream {} at {})", to_string(o.kind), o.stream, list(o.coordinates));
           },
           [&](const op::CombineLanes& o) { return fmt::format("{}[lanes]({})", to_string(o.kind), value(o.value)); },
+          [&](const op::PrefixLanes& o) {
+            return fmt::format("{}[lanes so far]({})", to_string(o.kind), value(o.value));
+          },
+          [&](const op::LastLane& o) { return fmt::format("last[lanes]({})", value(o.value)); },
       },
       result.operation);
 }

@@ -152,6 +152,22 @@ class Verifier {
     return false;
   }
 
+  bool verify_operation(const Value& v, const op::PrefixLanes& o) const {
+    number_wanted(v);
+    require(vector_loop_ && loops_.back() == *vector_loop_,
+            "a prefix over lanes does not stand directly in their loop");
+    require(o.kind < ReduceKind::LogSumExp, "lanes are combined by {}, which takes more than one step",
+            to_string(o.kind));
+    use(o.value, v.type);
+    return true;
+  }
+  bool verify_operation(const Value& v, const op::LastLane& o) const {
+    number_wanted(v);
+    require(vector_loop_.has_value(), "the last lane outside the vector loop");
+    require(use(o.value, v.type).varying, "v{} is uniform and has no last lane", o.value);
+    return false;
+  }
+
   void verify_call_types(const Value& v, const op::Call& o) const {
     const ScalarFunction& f = *o.function;
     const bool fits = f.arity < 0 ? o.args.size() >= 2 : o.args.size() == static_cast<std::size_t>(f.arity);
@@ -213,7 +229,7 @@ class Verifier {
     for (const auto& ends : {s.range.lows, s.range.highs})
       for (const Bound& bound : ends) {
         require(bound.divisor > 0, "a loop bound with the divisor {}", bound.divisor);
-        require(!affine(bound.value), "a loop bound that varies between lanes");
+        affine(bound.value);
       }
     if (s.vector) vector_loop_ = s.variable;
     loops_.push_back(s.variable);

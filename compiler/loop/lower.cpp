@@ -9,6 +9,7 @@
 #include "compiler/loop/guards.h"
 #include "compiler/loop/interleave.h"
 #include "compiler/loop/lower_algebra.h"
+#include "compiler/loop/lower_prefix.h"
 #include "compiler/loop/nest_builder.h"
 #include "compiler/loop/row_order.h"
 #include "compiler/rewrite/scope.h"
@@ -359,6 +360,7 @@ void add_chunk_axis(BufferDecl& buffer) {
 }
 
 LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) {
+  if (kernel.roots.front().prefix) return lower_prefix(fused, kernel);
   LoweredKernel lowered = KernelLowering(fused, kernel).run();
   interleave(lowered.program);
   const auto walk = in_rows(kernel);

@@ -444,6 +444,21 @@ ValueId NestBuilder::combine(ReduceKind kind, ValueId a, ValueId b) {
   return place({type, varying, op::Call{&function(functions[static_cast<int>(kind)]), {a, b}}}, frames_.size() - 1);
 }
 
+/// What the var holds, combined with the value: so far.
+ValueId NestBuilder::continued(const Work::Running& running, ValueId value) {
+  const VarDecl var = program_.vars[running.var];
+  const ValueId held = emit_operation(op::ReadVar{running.var}, var.type, var.varying);
+  if (!frames_.back().traits.vector || var.varying) {
+    const ValueId sum = combine(running.kind, held, value);
+    append(stmt::SetVar{running.var, sum});
+    return sum;
+  }
+  const ValueId prefix = emit_operation(op::PrefixLanes{running.kind, value}, var.type, true);
+  const ValueId all = emit_operation(op::LastLane{prefix}, var.type, false);
+  append(stmt::SetVar{running.var, combine(running.kind, held, all)});
+  return combine(running.kind, held, prefix);
+}
+
 /// moxie::combine() of what is held and the element of this iteration.
 void NestBuilder::finish_search(const Work& work) {
   const Work::Position& position = *work.position;
@@ -466,6 +481,7 @@ void NestBuilder::finish_work(const Work& work) {
   ValueId value = emit(work.body, work.type);
   std::vector<Affine> subscripts;
   for (const Affine& subscript : work.subscripts) subscripts.push_back(resolve(subscript));
+  if (work.running) value = continued(*work.running, value);
   if (work.target == Work::Target::Buffer) {
     append(stmt::Store{work.id, std::move(subscripts), value});
     return;

@@ -34,6 +34,13 @@ struct Work {
   std::vector<LoopIndex> loops;
   std::string source = {};  // what it belongs to, for comments
   std::optional<Position> position = {};
+  /// Of elements that continue each other: the var holds all before this one, and is combined with it before that is
+  /// stored. In lanes the var is uniform, and every lane continues the one before it.
+  struct Running {
+    VarId var;
+    ReduceKind kind;
+  };
+  std::optional<Running> running = {};
 };
 
 /// See stmt::For.
@@ -148,6 +155,7 @@ class NestBuilder {
   ValueId are_same(ValueId a, ValueId b);
   void drop_extrema_of_searches(std::vector<Reduction>& reductions) const;
   ValueId combine(ReduceKind kind, ValueId a, ValueId b);
+  ValueId continued(const Work::Running& running, ValueId value);
 
   LoopProgram& program_;
   const std::map<std::string, BufferId>& buffers_;

@@ -10,6 +10,8 @@ std::vector<ValueId> operands(const Operation& operation) {
                [](const op::Call& o) { return o.args; },
                [](const op::Convert& o) { return std::vector<ValueId>{o.value}; },
                [](const op::CombineLanes& o) { return std::vector<ValueId>{o.value}; },
+               [](const op::PrefixLanes& o) { return std::vector<ValueId>{o.value}; },
+               [](const op::LastLane& o) { return std::vector<ValueId>{o.value}; },
                [](const auto&) { return std::vector<ValueId>{}; }},
       operation);
 }

@@ -61,6 +61,8 @@ std::span<const Pass> passes() {
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"split-reductions", "sums over long ranges become definitions of their own", split_reductions},
       Pass{"split-summands", "costly summands of short sums become definitions of their own", split_summands},
+      Pass{"split-prefixes", "prefix sums, and costly elements of theirs, become definitions of their own",
+           split_prefixes},
       Pass{"share", "equal definitions become one", share_definitions},
       Pass{"narrow", "symmetric tensors keep one triangle, tensors that see only r+t one axis", narrow_definitions},
       Pass{"inline", "element-wise definitions go into the bodies that use them", inline_definitions},

@@ -35,6 +35,7 @@ Program fold_double_sums(
     const Program& program);  // symmetric double sums to triangles; dependence on r+t only to one sum
 Program split_reductions(const Program& program);    // sums over long ranges become definitions of their own
 Program split_summands(const Program& program);      // costly summands of short sums become definitions of their own
+Program split_prefixes(const Program& program);      // prefix sums become definitions of their own
 Program share_definitions(const Program& program);   // equal definitions become one
 Program narrow_definitions(const Program& program);  // symmetric tensors keep one triangle; tensors in r+t one axis
 Program order_contractions(const Program& program);  // sums of several factors, two at a time in the cheapest order

@@ -134,7 +134,11 @@ class Choosing {
     LoweredKernel lowered = lower(fused, kernel);
     const Cost cost = estimate(lowered, extents_, machine_);
     Kernels result{{},
-                   {{lowered.program.name, "shared loops", cost.seconds, describe(cost, machine_), {}}},
+                   {{lowered.program.name,
+                     kernel.roots.front().prefix ? kernel.reason : "shared loops",
+                     cost.seconds,
+                     describe(cost, machine_),
+                     {}}},
                    objective(cost, machine_),
                    least_seconds(cost, machine_)};
     result.kernels.push_back(std::move(lowered));
@@ -180,7 +184,8 @@ class Choosing {
   Kernels in_given_nests(const FusedProgram& fused, const Kernel& kernel) const {
     Kernels result;
     for (const Definition& definition : definitions_of(fused, kernel)) {
-      if (!is_nest(kernel)) refuse_given(given_, definition.name, "linear algebra");
+      if (!is_nest(kernel))
+        refuse_given(given_, definition.name, kernel.roots.front().prefix ? "one pass of a scan" : "linear algebra");
       if (const Schedule* schedule = find_given(given_, definition.name)) {
         const Candidate nest = given_nest(fused, definition, *schedule);
         add_nest(nest, "given; " + describe(nest.cost, machine_), {}, result);

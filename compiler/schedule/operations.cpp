@@ -271,6 +271,15 @@ Operations::Counts Operations::count(const Value&, const op::CombineLanes& o) co
   return {{OperationClass::Combine, std::log2(static_cast<double>(tree_.lanes()))}};
 }
 
+Operations::Counts Operations::count(const Value& value, const op::PrefixLanes&) const {
+  const double steps = std::log2(static_cast<double>(tree_.lanes())) * width(value);
+  return {{OperationClass::Arithmetic, steps}, {OperationClass::Select, steps}};
+}
+
+Operations::Counts Operations::count(const Value&, const op::LastLane&) const {
+  return {{OperationClass::Select, tree_.lanes() > 1 ? 2.0 : 0.0}};
+}
+
 /// The classes of an operation follow each other; its registers do not.
 double Operations::latency(const Value& value, const Counts& counts) const {
   double cycles = 0;

@@ -51,6 +51,8 @@ class Operations {
   Counts count(const Value& value, const op::Convert& o) const;
   Counts count(const Value& value, const op::Random& o) const;
   Counts count(const Value& value, const op::CombineLanes& o) const;
+  Counts count(const Value& value, const op::PrefixLanes& o) const;
+  Counts count(const Value& value, const op::LastLane& o) const;
   /// Accesses of `registers` registers that lie side by side.
   Counts access(OperationClass whole, OperationClass masked, double registers) const;
   Counts power(const Value& value, double exponent) const;

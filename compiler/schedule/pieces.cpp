@@ -36,7 +36,7 @@ std::int64_t vector_extent_of(const SplitLoop& loop, const DimValues& dims, int 
 
 PieceCounts count_pieces(const LoweredKernel& kernel, const DimValues& dims, int lanes) {
   PieceCounts counts;
-  const std::int64_t narrowest = kernel.threads ? kVectorsOfARow : 1;
+  const std::int64_t narrowest = kernel.threads && kernel.tiles && kernel.tiles->over_lanes ? kVectorsOfARow : 1;
   if (kernel.tiles)
     counts.tiles = std::clamp<std::int64_t>(vector_extent_of(*kernel.tiles, dims, lanes) / narrowest, 1, kMostTiles);
   if (kernel.chunks)

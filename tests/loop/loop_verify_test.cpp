@@ -112,7 +112,6 @@ TEST_CASE("nothing that varies between lanes stands where a uniform value must")
       {"a vector loop inside a vector loop", [](auto& p) { inner(p).vector = true; }},
       {"v1 is uniform but its operation varies between lanes", [](auto& p) { p.values[1].varying = false; }},
       {"acc0 is uniform and v0 varies between lanes", [](auto& p) { p.vars[0].varying = false; }},
-      {"a loop bound that varies between lanes", [](auto& p) { inner(p).range = Range::extent(i0()); }},
       {"all lanes store to one element of y",
        [](auto& p) { std::get<stmt::Store>(outer(p).body.back()).subscripts = {0}; }},
       {"v6 varies between lanes and is stored outside the vector loop",

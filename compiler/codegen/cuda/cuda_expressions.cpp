@@ -166,6 +166,14 @@ std::string CudaWriter::text(const Value& value, const op::CombineLanes& o) {
   return schedule_.lanes == 1 ? operand(o.value) : combined_over_lanes(o.kind, value.type, number_operand(o.value));
 }
 
+std::string CudaWriter::text(const Value&, const op::PrefixLanes&) {
+  throw InternalError("kernel " + program().name + ": a prefix over lanes, which are threads here");
+}
+
+std::string CudaWriter::text(const Value&, const op::LastLane&) {
+  throw InternalError("kernel " + program().name + ": the last of lanes, which are threads here");
+}
+
 std::string CudaWriter::combined_over_lanes(ReduceKind kind, ValueType type, const std::string& value) const {
   if (schedule_.lanes == 32) return fmt::format("combine_warp<{}>({})", combination_name(kind), value);
   return fmt::format("combine_lanes<{}, {}>({}, lanes_{})", combination_name(kind), schedule_.lanes, value,

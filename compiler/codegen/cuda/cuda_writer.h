@@ -110,6 +110,8 @@ class CudaWriter {
   std::string text(const Value& value, const op::Convert& o);
   std::string text(const Value& value, const op::Random& o);
   std::string text(const Value& value, const op::CombineLanes& o);
+  std::string text(const Value& value, const op::PrefixLanes& o);
+  std::string text(const Value& value, const op::LastLane& o);
   std::string combined_over_lanes(ReduceKind kind, ValueType type, const std::string& value) const;
   std::string operand(ValueId id) const;
   std::string number_operand(ValueId id) const;

@@ -8,6 +8,7 @@
 #include "compiler/codegen/llvm/kernel_writer.h"
 #include "compiler/codegen/llvm/vector_math.h"
 #include "compiler/ir/functions.h"
+#include "compiler/ir/reductions.h"
 #include "compiler/support/error.h"
 
 namespace moxie::llvm_ir {
@@ -85,6 +86,27 @@ Val KernelWriter::fold_lanes(std::string_view function, Val value) {
 Val KernelWriter::emit(const Value&, const op::CombineLanes& o) {
   const Val& value = operand(o.value);
   return value.lanes == 1 ? value : fold_lanes(folding_function(o.kind), value);
+}
+
+/// The vector is combined with itself, shifted by one lane, two, four, ...
+Val KernelWriter::emit(const Value& value, const op::PrefixLanes& o) {
+  const int lanes = plan_.lanes;
+  Val sum = ir_.splat(operand(o.value), lanes);
+  if (lanes == 1) return sum;
+  const Val neutral = ir_.number(scalar_of(value.type), lanes, neutral_value(o.kind));
+  if (active()) sum = ir_.select(*active(), sum, neutral);
+  for (int shift = 1; shift < lanes; shift *= 2) {
+    std::vector<int> from;  // lanes of neutral come first
+    for (int lane = 0; lane < lanes; ++lane) from.push_back(lane < shift ? lane : lanes + lane - shift);
+    sum = emit_function(ir_, folding_function(o.kind), {ir_.shuffle(neutral, sum, from), sum});
+  }
+  return sum;
+}
+
+Val KernelWriter::emit(const Value&, const op::LastLane& o) {
+  const Val& value = operand(o.value);
+  if (value.lanes == 1) return value;
+  return ir_.raw(value.type, 1, fmt::format("extractelement {}, i64 {}", typed(value), value.lanes - 1));
 }
 
 }  // namespace moxie::llvm_ir

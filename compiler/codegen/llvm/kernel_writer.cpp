@@ -137,7 +137,7 @@ void KernelWriter::write(const stmt::Let& s) {
 
 void KernelWriter::write(const stmt::SetVar& s) {
   Val value = ir_.splat(operand(s.value), lanes_of(program_.vars.at(s.var).varying));
-  const bool keeps_inactive = plan_.var_outlives_round.at(s.var) && value.lanes > 1;
+  const bool keeps_inactive = (plan_.var_outlives_round.at(s.var) || divergent_ > 0) && value.lanes > 1;
   if (keeps_inactive && active()) value = ir_.select(*active(), value, read_var(s.var));
   set_var(s.var, value);
 }
@@ -156,7 +156,8 @@ void KernelWriter::write(const stmt::StoreArray& s) {
       std::ranges::any_of(s.subscripts, [&](const Affine& subscript) { return lane_step(subscript) != 0; });
   const bool varying = program_.arrays.at(s.array).varying;
   Val value = ir_.splat(ir_.convert(operand(s.value), place.type), lanes_of(in_row || varying));
-  if (varying && !in_row && plan_.array_outlives_round.at(s.array) && active() && value.lanes > 1)
+  const bool keeps_inactive = plan_.array_outlives_round.at(s.array) || divergent_ > 0;
+  if (varying && !in_row && keeps_inactive && active() && value.lanes > 1)
     value = ir_.select(*active(), value, memory_.load(place, true, std::nullopt, std::nullopt));
   memory_.store(place, value, in_row ? active() : std::nullopt);
 }
@@ -172,17 +173,6 @@ bool begins_at_lanes(const Range& range) {
   return range.lows[0].value == Affine(0) || is_piece(range.lows[0].value);
 }
 
-std::size_t count_statements(const Block& block) {
-  std::size_t count = block.size();
-  for (const Statement& statement : block)
-    if (const auto* loop = std::get_if<stmt::For>(&statement)) count += count_statements(loop->body);
-  return count;
-}
-
-/// Longer bodies of vector loops are written once: a second copy costs compile time, and masks are little of their
-/// work.
-constexpr std::size_t kMaxStatementsTwice = 24;
-
 /// Whether the first `count` lanes are active, and no others.
 Val first_lanes(int lanes, std::int64_t count) {
   std::string text;
@@ -193,7 +183,15 @@ Val first_lanes(int lanes, std::int64_t count) {
 
 }  // namespace
 
+std::size_t count_statements(const Block& block) {
+  std::size_t count = block.size();
+  for (const Statement& statement : block)
+    if (const auto* loop = std::get_if<stmt::For>(&statement)) count += count_statements(loop->body);
+  return count;
+}
+
 void KernelWriter::write(const stmt::For& s) {
+  if (is_divergent(s)) return write_divergent(s);
   const auto trips = constant_trip_count(s.range);
   if (trips == 0) return;
   const Val first = addressing_.first(s.range), last = addressing_.last(s.range);
@@ -202,16 +200,17 @@ void KernelWriter::write(const stmt::For& s) {
   if (has_tail && s.interleave == 1 && count_statements(s.body) > kMaxStatementsTwice) {
     const Val end = ir_.binary("add nsw", last, integer(lanes - 1));
     const auto steps = trips ? std::optional(ceil_div(*trips, lanes)) : std::nullopt;
-    repeat({first, end, lanes, steps}, [&](const Val& i) { write_iteration(s, i, active_lanes(i, last)); });
+    repeat({first, end, lanes, steps},
+           [&](const Val& i) { write_iteration(s, i, Partial{active_lanes(i, last), last}); });
     return;
   }
   const Val rest = write_whole(s, {first, last, lanes, trips ? std::optional(*trips / lanes) : std::nullopt});
   if (!has_tail) return;
-  if (trips) return write_iteration(s, rest, first_lanes(plan_.lanes, *trips % lanes));
+  if (trips) return write_iteration(s, rest, Partial{first_lanes(plan_.lanes, *trips % lanes), last});
   const std::string tail = ir_.fresh("tail"), after = ir_.fresh("after");
   branch(ir_.icmp("sle", rest, last), tail, after);
   label(tail);
-  write_iteration(s, rest, active_lanes(rest, last));
+  write_iteration(s, rest, Partial{active_lanes(rest, last), last});
   jump(after);
   label(after);
 }
@@ -295,12 +294,21 @@ Val KernelWriter::repeat(const Steps& steps, const std::function<void(const Val&
   return steps.count ? next : index_from(labels.before, labels.leave);
 }
 
-void KernelWriter::write_iteration(const stmt::For& s, const Val& index, std::optional<Val> active) {
-  if (s.vector) round_ = Round{s.variable, std::move(active), begins_at_lanes(s.range)};
+void KernelWriter::write_iteration(const stmt::For& s, const Val& index, const std::optional<Partial>& partial) {
+  const bool diverges = s.vector && has_divergent_loops(s.body, s.variable);
+  if (s.vector)
+    round_ = Round{s.variable, partial ? std::optional(partial->active) : std::nullopt, begins_at_lanes(s.range), {}};
+  if (diverges) {
+    Val last = ir_.binary("add nsw", index, integer(plan_.lanes - 1));
+    if (partial) last = ir_.select(ir_.icmp("slt", last, partial->last), last, partial->last);
+    round_->last_lane = Symbol::fresh();
+    addressing_.open(*round_->last_lane, last);
+  }
   addressing_.open(s.variable, index);
   if (round_ && !s.vector && !constant_trip_count(s.range)) prefetch_rows(s);
   write(s.body);
   addressing_.close();
+  if (diverges) addressing_.close();
   if (s.vector) round_.reset();
 }
 

@@ -29,8 +29,9 @@ class KernelWriter {
   /// The vector loop around the current statement.
   struct Round {
     Symbol variable;
-    std::optional<Val> active;  // absent: every lane
-    bool whole = false;         // the first lane is a multiple of the lanes
+    std::optional<Val> active;             // absent: every lane
+    bool whole = false;                    // the first lane is a multiple of the lanes
+    std::optional<Symbol> last_lane = {};  // the value of the variable in the last active lane, where a loop needs it
   };
   struct LoopLabels {
     std::string before, enter, body, latch, leave, after;
@@ -56,7 +57,16 @@ class KernelWriter {
       const Steps& steps, const std::function<void(const Val&)>& body, const std::function<void()>& enter = [] {},
       const std::function<void()>& leave = [] {});
   Val write_whole(const stmt::For& s, const Steps& steps);
-  void write_iteration(const stmt::For& s, const Val& index, std::optional<Val> active);
+  /// The active lanes of a partial iteration of the vector loop, and the last index of the loop.
+  struct Partial {
+    Val active, last;
+  };
+  void write_iteration(const stmt::For& s, const Val& index, const std::optional<Partial>& partial);
+  bool has_divergent_loops(const Block& block, Symbol lanes) const;
+  bool is_divergent(const stmt::For& s) const;
+  void write_divergent(const stmt::For& s);
+  Range iterations_of_lanes(Range range, bool any) const;
+  Val lanes_inside(const Range& range, const Val& index);
   void start_partials(int count);
   void combine_partials(int count);
   void record_failure(const stmt::Check& s, const Val& bad);
@@ -73,6 +83,8 @@ class KernelWriter {
   Val emit(const Value& value, const op::Convert& o);
   Val emit(const Value& value, const op::Random& o);
   Val emit(const Value& value, const op::CombineLanes& o);
+  Val emit(const Value& value, const op::PrefixLanes& o);
+  Val emit(const Value& value, const op::LastLane& o);
   Val fold_lanes(std::string_view function, Val value);
 
   // ---- random numbers (emit_random.cpp) ----
@@ -106,6 +118,7 @@ class KernelWriter {
   std::vector<std::vector<Coefficient>> buffer_strides_, array_strides_;
   std::vector<std::optional<Val>> values_;
   std::optional<Round> round_;
+  int divergent_ = 0;                   // loops around the statement that run for some of the active lanes
   std::vector<Accumulation> partials_;  // of the loop whose iterations are written several at once
   int copy_ = 0;                        // which of them is being written
   StatementLines lines_;
@@ -114,5 +127,11 @@ class KernelWriter {
 
 Scalar scalar_of(ValueType type);
 Scalar scalar_of(DType dtype);
+
+/// Longer bodies of vector loops are written once: a second copy costs compile time, and masks are little of their
+/// work.
+inline constexpr std::size_t kMaxStatementsTwice = 24;
+/// Those of inner loops included.
+std::size_t count_statements(const Block& block);
 
 }  // namespace moxie::llvm_ir

@@ -23,6 +23,12 @@ bool is_short(const Coefficient& step) {
   return step.terms.empty() && !step.is(0) && !step.is(1) && std::abs(step.constant) <= kMaxShuffledStride;
 }
 
+std::vector<int> backwards(int lanes) {
+  std::vector<int> order(static_cast<std::size_t>(lanes));
+  std::iota(order.rbegin(), order.rend(), 0);
+  return order;
+}
+
 }  // namespace
 
 Val lane_numbers(Scalar type, int lanes, std::int64_t factor) {
@@ -120,13 +126,16 @@ Val Memory::load_strided(const Place& place) {
     return from;
   };
   Val picked = vector(0);
-  if (stride == 1) {
-    std::vector<int> backwards(static_cast<std::size_t>(lanes_));
-    std::iota(backwards.rbegin(), backwards.rend(), 0);
-    return ir_.shuffle(picked, backwards);
-  }
+  if (stride == 1) return ir_.shuffle(picked, backwards(lanes_));
   for (std::int64_t k = 1; k < stride; ++k) picked = ir_.shuffle(picked, vector(k), picks(k));
   return picked;
+}
+
+/// The place of the last lane, where lanes follow each other backwards in memory.
+std::string Memory::lowest_element(const Place& place) {
+  const std::string first = element(place), name = "%" + ir_.fresh("p");
+  ir_.line(fmt::format("{} = getelementptr {}, ptr {}, i64 {}", name, type_name(place.type, 1), first, 1 - lanes_));
+  return name;
 }
 
 Val Memory::load(const Place& place, bool varying, const std::optional<Val>& guard, const std::optional<Val>& active) {
@@ -137,6 +146,13 @@ Val Memory::load(const Place& place, bool varying, const std::optional<Val>& gua
   std::optional<Val> mask = both(active, guard);
   if (mask) mask = ir_.splat(*mask, lanes_);
   if (!mask && is_short(place.at.step)) return load_strided(place);
+  if (place.at.step.is(-1)) {
+    const Val reversed =
+        ir_.raw(place.type, lanes_,
+                fmt::format("call {0} @llvm.masked.load.{1}.p0(ptr {2}, i32 {3}, {4}, {0} zeroinitializer)", type, name,
+                            lowest_element(place), align, typed(ir_.shuffle(*mask, backwards(lanes_)))));
+    return ir_.shuffle(reversed, backwards(lanes_));
+  }
   if (!place.at.step.is(1)) {
     const std::string pointers = element_of_each_lane(place);
     return ir_.raw(
@@ -154,6 +170,7 @@ Val Memory::load(const Place& place, bool varying, const std::optional<Val>& gua
 void Memory::store(const Place& place, const Val& value, const std::optional<Val>& active) {
   const int align = bytes_of(place.type);
   const bool contiguous = place.at.step.is(1);
+  if (value.lanes > 1 && place.at.step.is(-1)) return store_backwards(place, value, active);
   if (value.lanes == 1 || (contiguous && !active)) {
     ir_.line(fmt::format("store {}, ptr {}, align {}", typed(value), element(place), align));
   } else if (contiguous) {
@@ -164,6 +181,17 @@ void Memory::store(const Place& place, const Val& value, const std::optional<Val
     ir_.line(fmt::format("call void @llvm.masked.scatter.{}.v{}p0({}, <{} x ptr> {}, i32 {}, {})",
                          suffix(place.type, lanes_), lanes_, typed(value), lanes_, pointers, align, mask_text(active)));
   }
+}
+
+void Memory::store_backwards(const Place& place, const Val& value, const std::optional<Val>& active) {
+  const Val reversed = ir_.shuffle(value, backwards(lanes_));
+  const std::string pointer = lowest_element(place);
+  const int align = bytes_of(place.type);
+  if (!active)
+    ir_.line(fmt::format("store {}, ptr {}, align {}", typed(reversed), pointer, align));
+  else
+    ir_.line(fmt::format("call void @llvm.masked.store.{}.p0({}, ptr {}, i32 {}, {})", suffix(place.type, lanes_),
+                         typed(reversed), pointer, align, typed(ir_.shuffle(*active, backwards(lanes_)))));
 }
 
 void Memory::prefetch(const Place& place, bool for_writing) {

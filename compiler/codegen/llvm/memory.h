@@ -43,6 +43,8 @@ class Memory {
   Val load_strided(const Place& place);
   std::string element(const Place& place);
   std::string element_of_each_lane(const Place& place);
+  std::string lowest_element(const Place& place);
+  void store_backwards(const Place& place, const Val& value, const std::optional<Val>& active);
   std::string mask_text(const std::optional<Val>& mask) const;
   std::optional<Val> both(const std::optional<Val>& a, const std::optional<Val>& b);
 
