@@ -1,10 +1,12 @@
 #include "compiler/ir/expr.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "compiler/ir/functions.h"
 #include "compiler/ir/reductions.h"
@@ -37,15 +39,15 @@ class InternTable {
  public:
   Expr intern(Node&& node) {
     const std::lock_guard lock(mutex_);
-    const auto [first, last] = nodes_.equal_range(node.hash);
-    for (auto it = first; it != last; ++it) {
-      if (!same(*it->second.raw, node)) continue;
-      if (auto alive = it->second.weak.lock()) return Expr(std::move(alive));
+    for (const Interned* known = bucket_of(node.hash); known; known = known->next) {
+      if (known->hash != node.hash || !same(*known, node)) continue;
+      if (auto alive = known->weak_from_this().lock()) return Expr(std::move(alive));
     }
-    const auto* raw = new Node(std::move(node));
-    std::shared_ptr<const Node> shared(raw, [](const Node* dying) { table().forget(dying); });
-    nodes_.emplace(raw->hash, Entry{raw, shared});
-    return Expr(std::move(shared));
+    if (count_ == buckets_.size()) grow();
+    const auto fresh = std::make_shared<Interned>(std::move(node));
+    insert(fresh.get());
+    ++count_;
+    return Expr(fresh);
   }
   /// Never destroyed: expressions in static storage may outlive any order of destruction.
   static InternTable& table() {
@@ -54,18 +56,34 @@ class InternTable {
   }
 
  private:
-  struct Entry {
-    const Node* raw;
-    std::weak_ptr<const Node> weak;
+  /// A node in a list of the table. It leaves the list when its last Expr goes; its children die after that, outside
+  /// the lock, since their own deaths take it again.
+  struct Interned : Node, std::enable_shared_from_this<Interned> {
+    explicit Interned(Node&& node) : Node(std::move(node)) {}
+    Interned(const Interned&) = delete;
+    Interned& operator=(const Interned&) = delete;
+    ~Interned() { table().forget(this); }
+    Interned* next = nullptr;
   };
-  /// Children die outside the lock, since their own deaths take it again.
-  void forget(const Node* dying) {
-    {
-      const std::lock_guard lock(mutex_);
-      const auto [first, last] = nodes_.equal_range(dying->hash);
-      nodes_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second.raw == dying; }));
+
+  Interned*& bucket_of(std::uint64_t hash) { return buckets_[hash & (buckets_.size() - 1)]; }
+  void insert(Interned* node) {
+    Interned*& first = bucket_of(node->hash);
+    node->next = first;
+    first = node;
+  }
+  void grow() {
+    const std::vector<Interned*> before = std::exchange(buckets_, std::vector<Interned*>(2 * buckets_.size()));
+    for (Interned* node : before) {
+      while (node) insert(std::exchange(node, node->next));
     }
-    delete dying;
+  }
+  void forget(const Interned* dying) {
+    const std::lock_guard lock(mutex_);
+    Interned** link = &bucket_of(dying->hash);
+    while (*link != dying) link = &(*link)->next;
+    *link = dying->next;
+    --count_;
   }
   static bool same(const Node& a, const Node& b) {
     const bool same_value = std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value);
@@ -75,8 +93,11 @@ class InternTable {
            a.size == b.size && a.height == b.height;
   }
 
+  static constexpr std::size_t kFirstBuckets = 1024;  // always a power of two
+
   std::mutex mutex_;
-  std::unordered_multimap<std::uint64_t, Entry> nodes_;
+  std::vector<Interned*> buckets_ = std::vector<Interned*>(kFirstBuckets);
+  std::size_t count_ = 0;
 };
 
 bool is_anonymous(Symbol symbol) { return symbol.kind() == Symbol::Kind::Bound || symbol.kind() == Symbol::Kind::Free; }
@@ -134,8 +155,16 @@ bool binds(const Node& node, Symbol symbol) {
   return false;
 }
 
+std::size_t most_symbols(const Node& node) {
+  std::size_t count = node.affine.terms().size() + node.size.terms().size();
+  for (const Expr& arg : node.args) count += arg->free_symbols.size();
+  for (const Affine& subscript : node.subscripts) count += subscript.terms().size();
+  return count;
+}
+
 /// Fills in the derived fields and interns.
 Expr finish(Node&& node) {
+  node.free_symbols.reserve(most_symbols(node));
   for (const Expr& arg : node.args) {
     for (const Symbol symbol : arg->free_symbols) {
       if (!binds(node, symbol)) node.free_symbols.push_back(symbol);
@@ -352,14 +381,41 @@ Expr map_children(const Expr& expr, const std::function<Expr(const Expr&)>& f) {
   return with_args(expr, std::move(args));
 }
 
+namespace {
+
+/// Addresses of nodes. A short list is searched; only long ones get a table.
+class NodeSet {
+ public:
+  /// Whether it was not there.
+  bool insert(const Node* node) {
+    if (!table_.empty()) return table_.insert(node).second;
+    const auto end = list_.begin() + size_;
+    if (std::find(list_.begin(), end, node) != end) return false;
+    if (size_ == std::ssize(list_)) {
+      table_.insert(list_.begin(), end);
+      return table_.insert(node).second;
+    }
+    list_[static_cast<std::size_t>(size_++)] = node;
+    return true;
+  }
+
+ private:
+  std::array<const Node*, 24> list_{};
+  std::ptrdiff_t size_ = 0;
+  std::unordered_set<const Node*> table_;
+};
+
+void visit(const Expr& expr, const std::function<void(const Expr&)>& f, NodeSet& seen) {
+  if (!seen.insert(expr.get())) return;
+  for (const Expr& arg : expr->args) visit(arg, f, seen);
+  f(expr);
+}
+
+}  // namespace
+
 void visit(const Expr& expr, const std::function<void(const Expr&)>& f) {
-  std::unordered_set<const Node*> seen;
-  const std::function<void(const Expr&)> walk = [&](const Expr& e) {
-    if (!seen.insert(e.get()).second) return;
-    for (const Expr& arg : e->args) walk(arg);
-    f(e);
-  };
-  walk(expr);
+  NodeSet seen;
+  visit(expr, f, seen);
 }
 
 namespace {

@@ -23,7 +23,7 @@ class Constraints {
   void add(const Affine& affine) {
     std::int64_t divisor = 0;
     for (const auto& term : affine.terms()) divisor = std::gcd(divisor, term.second);
-    std::vector<Affine::Term> terms = affine.terms();
+    Terms terms = affine.terms();
     for (auto& term : terms) term.second /= std::max<std::int64_t>(divisor, 1);
     const std::int64_t constant = divisor > 1 ? floor_div(affine.constant(), divisor) : affine.constant();
     if (terms.empty()) {
@@ -52,8 +52,13 @@ class Constraints {
   void eliminate(Predicate chosen) {
     while (!contradictory_ && !gave_up_) {
       std::optional<Symbol> cheapest;
+      std::size_t least = 0;
       for (const Symbol symbol : symbols()) {
-        if (chosen(symbol) && (!cheapest || cost(symbol) < cost(*cheapest))) cheapest = symbol;
+        if (!chosen(symbol)) continue;
+        const std::size_t price = cost(symbol);
+        if (cheapest && price >= least) continue;
+        cheapest = symbol;
+        least = price;
       }
       if (!cheapest) return;
       eliminate_symbol(*cheapest);
@@ -82,9 +87,9 @@ class Constraints {
     std::size_t lows = 0;
     std::size_t highs = 0;
     for (const auto& bound : bounds_) {
-      const std::int64_t coefficient = affine(bound).coefficient(symbol);
-      lows += coefficient > 0;
-      highs += coefficient < 0;
+      const auto term = std::ranges::find(bound.first, symbol, &Affine::Term::first);
+      if (term == bound.first.end()) continue;
+      ++(term->second > 0 ? lows : highs);
     }
     return lows * highs;
   }
