@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "compiler/schedule/definitions_of.h"
-#include "compiler/schedule/lower_nest.h"
+#include "compiler/schedule/pattern.h"
 #include "compiler/schedule/pieces.h"
 #include "compiler/support/error.h"
 
@@ -18,6 +18,7 @@ struct Kernels {
   std::vector<ScheduleChoice> choices;
   double objective = 0;
   double least = 0;  // of this, what no other loops save
+  std::size_t candidates = 0;
 };
 
 constexpr std::size_t kShownAlternatives = 3;
@@ -82,11 +83,14 @@ class Choosing {
   void add(ScheduledProgram& result, const Kernel& kernel, bool with_nests) const {
     Kernels chosen = shared_loops(result.fused, kernel);
     result.least += chosen.least;
+    result.candidates += chosen.candidates;
     if (with_nests && is_given(result.fused, kernel)) {
       chosen = in_given_nests(result.fused, kernel);
+      result.candidates += chosen.candidates;
     } else if (with_nests && is_nest(kernel) &&
                (chosen.least < kEstimateError * chosen.objective || is_small(kernel))) {
       auto nests = in_nests(result.fused, kernel);
+      if (nests) result.candidates += nests->candidates;
       if (nests && nests->objective < kEstimateError * chosen.objective)
         chosen = std::move(*nests);
       else if (nests)
@@ -110,6 +114,7 @@ class Choosing {
     for (const LoweredScanStep& step : lowered.steps) {
       if (const auto* kernel = std::get_if<LoweredKernel>(&step)) {
         const Cost cost = estimate(*kernel, at_step, machine_);
+        ++result.candidates;
         result.choices.push_back(
             {kernel->program.name, "loops of a scan", cost.seconds, describe(cost, machine_) + "; one step", {}});
         const double at_all_steps = steps * objective(cost, machine_);
@@ -140,7 +145,8 @@ class Choosing {
                      describe(cost, machine_),
                      {}}},
                    objective(cost, machine_),
-                   least_seconds(cost, machine_)};
+                   least_seconds(cost, machine_),
+                   1};
     result.kernels.push_back(std::move(lowered));
     return result;
   }
@@ -156,14 +162,28 @@ class Choosing {
 
   /// Whether there is one.
   bool add_nest(const FusedProgram& fused, const Definition& definition, Kernels& result) const {
+    const Pattern pattern = pattern_of(fused, definition);
+    const auto known = std::ranges::find(found_, pattern, &Found::pattern);
+    if (known != found_.end() && known->schedule) {
+      const Candidate again = candidate(fused, definition, *known->schedule, extents_, machine_);
+      ++result.candidates;
+      add_nest(again, describe(again.cost, machine_) + "; as the best for " + known->definition, known->alternatives,
+               result);
+      return true;
+    }
+    if (known != found_.end()) return false;
     const std::vector<Candidate> candidates = search(fused, definition, extents_, machine_);
-    if (candidates.empty()) return false;
-    const Candidate& best = candidates.front();
-    std::vector<std::string> alternatives;
+    result.candidates += candidates.size();
+    Found found{pattern, definition.name, {}, {}};
     for (std::size_t k = 1; k < std::min(candidates.size(), kShownAlternatives + 1); ++k)
-      alternatives.push_back(text_of(candidates[k], machine_));
-    add_nest(best, describe(best.cost, machine_), std::move(alternatives), result);
-    return true;
+      found.alternatives.push_back(text_of(candidates[k], machine_));
+    if (!candidates.empty()) {
+      const Candidate& best = candidates.front();
+      found.schedule = best.schedule;
+      add_nest(best, describe(best.cost, machine_), found.alternatives, result);
+    }
+    found_.push_back(std::move(found));
+    return !candidates.empty();
   }
 
   void add_nest(const Candidate& nest, std::string reason, std::vector<std::string> alternatives,
@@ -201,18 +221,25 @@ class Choosing {
 
   Candidate given_nest(const FusedProgram& fused, const Definition& definition, const Schedule& schedule) const {
     try {
-      LoweredKernel kernel = lower(fused, apply(schedule, plain_nest(std::span(&definition, 1))));
-      Cost cost = estimate(kernel, extents_, machine_);
-      return {schedule, std::move(kernel), std::move(cost)};
+      return candidate(fused, definition, schedule, extents_, machine_);
     } catch (const CompileError& error) {
       throw CompileError(fmt::format("the schedule given for {}, `{}`, is not legal: {}", definition.name,
                                      print(schedule), error.what()));
     }
   }
 
+  /// What a search found: no schedule where no loops can compute the definition.
+  struct Found {
+    Pattern pattern;
+    std::string definition;
+    std::optional<Schedule> schedule;
+    std::vector<std::string> alternatives;
+  };
+
   const DimValues& extents_;
   const Machine& machine_;
   const GivenSchedules& given_;
+  mutable std::vector<Found> found_;  // for every pattern that was met
 };
 
 /// What other kernels would have taken, for those that were chosen for all that they compute together.
@@ -245,6 +272,7 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
     return best;
   }
   ScheduledProgram nests = row_major();
+  nests.candidates = best.candidates += nests.candidates;
   if (nests.objective < kEstimateError * best.objective) return nests;
   add_alternatives(best.choices, nests.choices);
   return best;

@@ -25,8 +25,9 @@ struct ScheduledProgram {
   FusedProgram fused;
   std::vector<LoweredStep> steps;
   std::vector<ScheduleChoice> choices;
-  double objective = 0;  // of all kernels, by estimate
-  double least = 0;      // of this, what no other loops save
+  double objective = 0;        // of all kernels, by estimate
+  double least = 0;            // of this, what no other loops save
+  std::size_t candidates = 0;  // loops that were lowered to choose among
 };
 
 /// A deterministic choice: of the layouts that fusion wants and of plain row-major ones, and for each kernel of the

@@ -1,8 +1,8 @@
 #include "compiler/schedule/search.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
-#include <set>
 #include <span>
 
 #include "compiler/rewrite/scope.h"
@@ -159,8 +159,10 @@ class Search {
     return chosen;
   }
 
-  /// One more loop of the schedule as a register tile.
+  /// One more loop of the schedule as a register tile. Where half a tile costs clearly more than a quarter of it, the
+  /// whole one costs still more: it is not tried.
   void consider_tiles(const Schedule& schedule) {
+    constexpr double kClearly = 1.1;
     const auto names_loop = [&](StepKind kind, const std::string& name) {
       return std::ranges::any_of(
           schedule.steps, [&](const ScheduleStep& step) { return step.kind == kind && step.loops.front() == name; });
@@ -169,24 +171,30 @@ class Search {
     for (auto loop = loops().rbegin(); loop != loops().rend() && tiled < kTiledLoops; ++loop) {
       if (names_loop(StepKind::Lanes, loop->name) || names_loop(StepKind::Unroll, loop->name)) continue;
       ++tiled;
+      std::optional<double> smaller = consider(schedule);
       for (const std::int64_t factor : kTileFactors) {
         Schedule more = schedule;
         more.steps.insert(more.steps.begin(), {StepKind::Unroll, {loop->name}, factor});
-        consider(std::move(more));
+        const std::optional<double> cost = consider(std::move(more));
+        if (cost && smaller && *cost > kClearly * *smaller) break;
+        smaller = cost;
       }
     }
   }
 
-  /// What is not legal here is no candidate.
-  void consider(Schedule schedule) {
-    if (!seen_.insert(print(schedule)).second) return;
+  /// Its objective(). What is not legal here is no candidate.
+  std::optional<double> consider(Schedule schedule) {
+    const auto [seen, is_new] = seen_.try_emplace(print(schedule));
+    if (!is_new) return seen->second;
     try {
       LoweredKernel kernel = lower(fused_, apply(schedule, plain_));
       Cost cost = estimate(kernel, extents_, machine_);
+      seen->second = objective(cost, machine_);
       tried_.push_back({std::move(schedule), std::move(kernel), std::move(cost)});
     } catch (const CompileError&) {
-      return;
+      return std::nullopt;
     }
+    return seen->second;
   }
 
   /// The cheapest first.
@@ -199,7 +207,7 @@ class Search {
   const Nest plain_;
   const DimValues& extents_;
   const Machine& machine_;
-  std::set<std::string> seen_;
+  std::map<std::string, std::optional<double>> seen_;  // schedules that were tried, and what they cost
   std::vector<Candidate> tried_;
 };
 
@@ -208,6 +216,13 @@ class Search {
 double objective(const Cost& cost, const Machine& machine) {
   const double moving = cost.levels.empty() ? 0 : std::ranges::max(cost.levels);
   return cost.seconds + (std::max(cost.compute, cost.latency) + moving) / machine.cores;
+}
+
+Candidate candidate(const FusedProgram& fused, const Definition& definition, const Schedule& schedule,
+                    const DimValues& extents, const Machine& machine) {
+  LoweredKernel kernel = lower(fused, apply(schedule, plain_nest(std::span(&definition, 1))));
+  Cost cost = estimate(kernel, extents, machine);
+  return {schedule, std::move(kernel), std::move(cost)};
 }
 
 std::vector<Candidate> search(const FusedProgram& fused, const Definition& definition, const DimValues& extents,

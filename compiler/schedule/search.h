@@ -19,6 +19,10 @@ struct Candidate {
 /// that computes less is faster.
 double objective(const Cost& cost, const Machine& machine);
 
+/// One schedule for the definition. Throws CompileError where it is not legal.
+Candidate candidate(const FusedProgram& fused, const Definition& definition, const Schedule& schedule,
+                    const DimValues& extents, const Machine& machine);
+
 /// The candidates that were tried for a kernel that computes the definition, cheapest first; the same for the same
 /// arguments. Empty if no loops of these kinds can compute it. `extents` has a value for every dim.
 std::vector<Candidate> search(const FusedProgram& fused, const Definition& definition, const DimValues& extents,
