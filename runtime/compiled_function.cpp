@@ -10,6 +10,7 @@
 #include "compiler/support/error.h"
 #include "runtime/domain_check.h"
 #include "runtime/host_tensor.h"
+#include "runtime/plan_cache.h"
 #include "runtime/recently_used.h"
 #include "runtime/switches.h"
 
@@ -167,7 +168,9 @@ struct CompiledFunction::State {
     const Program specialised = plan ? plan->program : specialise(program, statics);
     if (!is_right_for_all_dims(specialised)) verify_for(specialised, dims);
     if (!plan) {
-      plan = std::make_shared<const Plan>(make_plan(specialised, chosen_checks(), target));
+      Planner planner(specialised, chosen_checks());
+      PlanningCounts uncounted;
+      plan = find_or_make_plan(device->plan_cache(), planner, target, uncounted);
       plans.insert(key, plan);
     }
     return plan;

@@ -43,6 +43,8 @@ class Device {
   virtual CacheStats cache_stats() const { return {}; }
   /// What its plans are made for, but for extents. Without a machine, fusion alone arranges the loops, as for GPUs.
   virtual PlanTarget plan_target() const { return {}; }
+  /// Where plans for it are kept; null: nowhere.
+  virtual KernelCache* plan_cache() { return nullptr; }
   /// The GPU that its kernels run on, or seem to run on.
   virtual std::optional<GpuModel> gpu() const { return std::nullopt; }
   /// Kernels that came from files of MOXIE_KERNEL_OVERRIDE so far.

@@ -36,12 +36,12 @@ ForwardPass::ForwardPass(const Program& program, std::shared_ptr<Device> device,
 
 void ForwardPass::set(const std::map<std::string, HostTensor>& tensors) {
   for (const auto& [name, tensor] : tensors) {
-    if (session_.plan().program.find_input(name)) session_.set(name, tensor);
+    if (session_.program().find_input(name)) session_.set(name, tensor);
   }
 }
 
 std::map<std::string, RowValues> ForwardPass::run(const SampleRows& data) {
-  const Program& program = session_.plan().program;
+  const Program& program = session_.program();
   std::map<std::string, RowValues> results;
   for (const char* input : kRowInputs) {
     if (program.find_input(input)) check_rows(program, input, rows_of(data, input), data.rows);

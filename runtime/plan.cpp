@@ -97,24 +97,32 @@ std::vector<PlanStep> lower_all(const FusedProgram& fused) {
 
 }  // namespace
 
-Plan make_plan(const Program& program, const Checks& checks, const PlanTarget& target) {
-  verify(program);
-  const Program optimised = optimise(checks.negvar ? with_declared_outputs(program) : program);
-  Plan plan{program, {}, {}};
+Planner::Planner(Program program, const Checks& checks) : program_(std::move(program)), checks_(checks) {
+  verify(program_);
+}
+
+Plan Planner::plan(const PlanTarget& target) {
+  if (!optimised_) optimised_ = optimise(checks_.negvar ? with_declared_outputs(program_) : program_);
+  Plan plan{program_, {}, {}};
   if (target.machine) {
-    ScheduledProgram scheduled =
-        schedule(optimised, target.products, typical_extents(program, target.extents), *target.machine, target.given);
-    plan = {program, std::move(scheduled.fused), std::move(scheduled.steps), std::move(scheduled.choices)};
+    ScheduledProgram scheduled = schedule(*optimised_, target.products, typical_extents(program_, target.extents),
+                                          *target.machine, target.given);
+    plan = {program_, std::move(scheduled.fused), std::move(scheduled.steps), std::move(scheduled.choices),
+            scheduled.candidates};
   } else {
-    plan.fused = fuse(optimised, target.products);
+    plan.fused = fuse(*optimised_, target.products);
     plan.steps = lower_all(plan.fused);
   }
   for (Definition& definition : plan.fused.program.definitions) {  // the caller reads those of the program as given
-    const Definition* given = program.find_definition(definition.name);
+    const Definition* given = program_.find_definition(definition.name);
     definition.output = given && given->output;
   }
-  if (checks.any()) plan.steps = StepChecker(plan.fused, checks).run(plan.steps);
+  if (checks_.any()) plan.steps = StepChecker(plan.fused, checks_).run(plan.steps);
   return plan;
+}
+
+Plan make_plan(const Program& program, const Checks& checks, const PlanTarget& target) {
+  return Planner(program, checks).plan(target);
 }
 
 DimValues extent_classes(const DimValues& dims) {

@@ -1,6 +1,7 @@
 #pragma once
 // Plan: what a device runs for a Program: kernels and library calls in order, as data.
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -26,6 +27,7 @@ struct Plan {
   FusedProgram fused;
   std::vector<PlanStep> steps;
   std::vector<ScheduleChoice> choices = {};  // empty where fusion alone arranges the loops
+  std::size_t candidates = 0;                // loops that were lowered to choose among; of a plan from the cache: none
 };
 
 /// What a Plan is made for.
@@ -39,8 +41,22 @@ struct PlanTarget {
   DimValues extents = {};
 };
 
-/// Optimises, fuses, schedules and lowers a specialised Program. Its kernels check what they compute as far as that is
-/// wanted.
+/// Makes the plans of one specialised Program, which is verified and rewritten once, however many targets there are.
+/// One thread may use it at a time.
+class Planner {
+ public:
+  explicit Planner(Program program, const Checks& checks = {});
+  const Program& program() const { return program_; }
+  const Checks& checks() const { return checks_; }
+  /// Optimises, fuses, schedules and lowers the Program. Its kernels check what they compute as far as that is wanted.
+  Plan plan(const PlanTarget& target = {});
+
+ private:
+  Program program_;
+  Checks checks_;
+  std::optional<Program> optimised_;
+};
+/// The plan for one target only.
 Plan make_plan(const Program& program, const Checks& checks = {}, const PlanTarget& target = {});
 /// Extents in classes that share a Plan: the nearest powers of four.
 DimValues extent_classes(const DimValues& dims);

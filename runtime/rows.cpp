@@ -44,7 +44,7 @@ void check_rows(const Program& program, const std::string& input, std::span<cons
 }
 
 void make_room(Session& session, const std::string& input, std::size_t rows) {
-  const Program& program = session.plan().program;
+  const Program& program = session.program();
   std::vector<std::int64_t> shape = row_shape(program, input);
   shape.insert(shape.begin(), static_cast<std::int64_t>(rows));
   session.resize(input, std::move(shape));

@@ -22,14 +22,25 @@ struct SessionTensor {
   std::unique_ptr<Buffer> buffer;
 };
 
+/// Whether a run can fail without the device itself being lost.
+bool has_checks(const Plan& plan) {
+  return std::ranges::any_of(plan.steps, [](const PlanStep& step) {
+    return std::ranges::any_of(kernels_of(step),
+                               [](const LoweredKernel* kernel) { return !kernel->program.checks.empty(); });
+  });
+}
+
 }  // namespace
 
 struct Session::State {
-  std::shared_ptr<const Plan> plan;                        // the one that ran last
+  State(Program specialised, const Checks& checks) : planner(std::move(specialised), checks) {}
+
+  Planner planner;
+  PlanningCounts planning;
   std::map<DimValues, std::shared_ptr<const Plan>> plans;  // by classes of extents, where the device has schedules
-  std::shared_ptr<const Plan> first_plan;                  // before extents were known: callers may refer to it
-  Checks checks;
-  std::optional<Program> right_for_some;  // as written, where accesses are inside their tensors for some dims only
+  std::shared_ptr<const Plan> plan;                        // the one that ran last
+  std::shared_ptr<const Plan> plan_for_all;                // for no extents in particular, if it was asked for
+  bool right_for_all = true;                               // dims; else accesses are inside their tensors for some only
   DimValues given;
   std::shared_ptr<Device> device;
   std::map<DimValues, std::unique_ptr<Executable>> executables;  // by the values of the dynamic dims
@@ -59,30 +70,40 @@ struct Session::State {
   void bind_shapes() {
     std::map<std::string, std::vector<std::int64_t>> shapes;
     for (const auto& [name, tensor] : tensors) shapes[name] = tensor.shape;
-    const DimValues dims = dims_from_shapes(plan->program, shapes, given);
-    for (const Definition& definition : plan->program.definitions) {
-      if (definition.output)
-        resize(definition.name, definition.dtype, extents_of(plan->program, definition.name, dims));
+    const DimValues dims = dims_from_shapes(program(), shapes, given);
+    for (const Definition& definition : program().definitions) {
+      if (definition.output) resize(definition.name, definition.dtype, extents_of(program(), definition.name, dims));
     }
     auto& executable = executables[dims];
     if (!executable) {
-      if (right_for_some) verify_for(*right_for_some, dims);
-      executable = device->prepare(plan_for(dims), dims);
+      if (!right_for_all) verify_for(program(), dims);
+      plan = plan_for(dims);
+      can_fail |= has_checks(*plan);
+      executable = device->prepare(plan, dims);
     }
     current = executable.get();
     shapes_changed = false;
   }
 
+  const Program& program() const { return planner.program(); }
+
   /// The plan for extents of this class: extents that are close to each other share their code.
-  const std::shared_ptr<const Plan>& plan_for(const DimValues& dims) {
+  std::shared_ptr<const Plan> plan_for(const DimValues& dims) {
     PlanTarget target = device->plan_target();
-    if (!target.machine) return plan;
+    if (!target.machine) return unscheduled_plan();
     target.extents = extent_classes(dims);
     auto& scheduled = plans[target.extents];
-    if (!scheduled) scheduled = std::make_shared<const Plan>(make_plan(plan->program, checks, target));
-    if (!first_plan) first_plan = plan;
-    plan = scheduled;
+    if (!scheduled) scheduled = find_or_make(target);
     return scheduled;
+  }
+
+  std::shared_ptr<const Plan> unscheduled_plan() {
+    if (!plan_for_all) plan_for_all = find_or_make({});
+    return plan_for_all;
+  }
+
+  std::shared_ptr<const Plan> find_or_make(const PlanTarget& target) {
+    return find_or_make_plan(device->plan_cache(), planner, target, planning);
   }
 
   SessionTensor& find(const std::string& name) {
@@ -92,8 +113,8 @@ struct Session::State {
   }
 
   const InputDecl& declared(const std::string& input) const {
-    const InputDecl* found = plan->program.find_input(input);
-    if (!found) throw TypeError("program " + plan->program.name + " has no input '" + input + "'");
+    const InputDecl* found = program().find_input(input);
+    if (!found) throw TypeError("program " + program().name + " has no input '" + input + "'");
     return *found;
   }
 
@@ -133,23 +154,11 @@ struct Session::State {
   }
 };
 
-/// Whether a run can fail without the device itself being lost.
-bool has_checks(const Plan& plan) {
-  return std::ranges::any_of(plan.steps, [](const PlanStep& step) {
-    return std::ranges::any_of(kernels_of(step),
-                               [](const LoweredKernel* kernel) { return !kernel->program.checks.empty(); });
-  });
-}
-
 Session::Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device)
-    : state_(std::make_unique<State>()) {
-  Program specialised = specialise(program, dims);
-  state_->checks = chosen_checks();
-  state_->plan = std::make_shared<const Plan>(make_plan(specialised, state_->checks));
-  if (!is_right_for_all_dims(specialised)) state_->right_for_some = std::move(specialised);
+    : state_(std::make_unique<State>(specialise(program, dims), chosen_checks())) {
+  state_->right_for_all = is_right_for_all_dims(state_->program());
   state_->given = dims;
   state_->device = std::move(device);
-  state_->can_fail = has_checks(*state_->plan);
   state_->checks_inputs = moxie::checks_inputs();
 }
 
@@ -179,7 +188,7 @@ void Session::resize(const std::string& input, std::vector<std::int64_t> shape) 
 }
 
 void Session::feed_back(const std::string& output, const std::string& input) {
-  const Program& program = state_->plan->program;
+  const Program& program = state_->program();
   if (program.shape_of(output) != program.shape_of(input) || program.dtype_of(output) != program.dtype_of(input)) {
     throw ShapeError("output " + output + " cannot become input " + input + ": shapes or dtypes differ");
   }
@@ -196,7 +205,7 @@ void Session::run() {
   if (state.shapes_changed) state.bind_shapes();
   const auto address = [&](const std::string& name) {
     Buffer& buffer = *state.tensors.at(name).buffer;
-    return state.plan->program.find_input(name) ? buffer.kernel_input() : buffer.kernel_output();
+    return state.program().find_input(name) ? buffer.kernel_input() : buffer.kernel_output();
   };
   state.current->run(address, state.seed, state.step);
   ++state.step;
@@ -243,7 +252,9 @@ void Session::set_random_state(std::uint64_t seed, std::uint64_t step) {
 }
 
 std::uint64_t Session::step() const { return state_->step; }
-const Plan& Session::plan() const { return *state_->plan; }
+const Program& Session::program() const { return state_->program(); }
+const Plan& Session::plan() const { return state_->plan ? *state_->plan : *state_->unscheduled_plan(); }
+const PlanningCounts& Session::planning() const { return state_->planning; }
 std::int64_t Session::workspace_bytes() const { return state_->current ? state_->current->workspace_bytes() : 0; }
 
 }  // namespace moxie

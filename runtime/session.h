@@ -6,6 +6,7 @@
 
 #include "runtime/device.h"
 #include "runtime/host_tensor.h"
+#include "runtime/plan_cache.h"
 
 namespace moxie {
 
@@ -48,8 +49,12 @@ class Session {
   /// The key and the counter of all random numbers; the step grows by one with each run.
   void set_random_state(std::uint64_t seed, std::uint64_t step);
   std::uint64_t step() const;
-  /// The plan that ran last; before the first run, one that no extents are known for. Valid as long as the session.
+  /// The Program with the values of its static dims.
+  const Program& program() const;
+  /// The plan that ran last; before the first run, one that no extents are known for, which is made when it is asked
+  /// for. Valid as long as the session.
   const Plan& plan() const;
+  const PlanningCounts& planning() const;
   /// Bytes held besides inputs, outputs and parameters, after the first run.
   std::int64_t workspace_bytes() const;
 

@@ -380,11 +380,13 @@ class CpuDevice : public Device {
                    ThreadPool(chosen_threads(options.threads)),
                    options.tune,
                    options.observer},
+        plan_cache_(cache_directory(options)),
         machine_(cpu_machine(machine, options)),
         given_(given_schedules(options.schedule).nests) {}
 
   std::string name() const override { return "cpu"; }
   PlanTarget plan_target() const override { return {.machine = &machine_, .given = given_}; }
+  KernelCache* plan_cache() override { return &plan_cache_; }
   CacheStats cache_stats() const override { return resources_.cache.stats(); }
   std::size_t overridden_kernels() const override { return resources_.overrides.count(); }
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
@@ -393,6 +395,7 @@ class CpuDevice : public Device {
 
  private:
   CpuResources resources_;
+  KernelCache plan_cache_;  // in the same folder, with counts of its own
   const Machine machine_;
   const GivenSchedules given_;
 };

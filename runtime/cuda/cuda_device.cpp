@@ -13,6 +13,7 @@ class CudaDevice : public Device {
   CudaDevice(cuda::Platform platform, const DeviceOptions& options)
       : gpu_(std::make_shared<cuda::Gpu>(platform.driver, platform.name)),
         cache_(cache_directory(options)),
+        plan_cache_(cache_directory(options)),
         overrides_(switch_value("MOXIE_KERNEL_OVERRIDE")),
         builder_{std::move(platform.compiler),          gpu_->architecture(), cache_, overrides_,
                  given_schedules(options.schedule).gpu, options.tune},
@@ -20,6 +21,7 @@ class CudaDevice : public Device {
   ~CudaDevice() override { gpu_->settle(); }
 
   std::string name() const override { return gpu_->name(); }
+  KernelCache* plan_cache() override { return &plan_cache_; }
   CacheStats cache_stats() const override { return cache_.stats(); }
   std::optional<GpuModel> gpu() const override { return gpu_->model(); }
   std::size_t overridden_kernels() const override { return overrides_.count(); }
@@ -37,6 +39,7 @@ class CudaDevice : public Device {
  private:
   std::shared_ptr<cuda::Gpu> gpu_;
   KernelCache cache_;
+  KernelCache plan_cache_;  // in the same folder, with counts of its own
   KernelOverrides overrides_;
   cuda::KernelBuilder builder_;
   cuda::Multiply multiply_;  // goes before the Gpu that it has made things on

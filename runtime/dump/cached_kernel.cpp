@@ -6,6 +6,7 @@
 #include "runtime/cache_file.h"
 #include "runtime/cuda/resource_report.h"
 #include "runtime/dump/code_stages.h"
+#include "runtime/plan_cache.h"
 #include "runtime/private_file.h"
 
 namespace moxie {
@@ -55,6 +56,10 @@ Dump dump_of_cached_kernel(const std::filesystem::path& file) {
     dump.kernels[0].stages = cpu_stages(dump.kernels[0].name, {entry.source, {}}, cache, {});
   } else if (entry.source.find("__global__") != entry.source.npos) {
     dump.kernels.push_back(gpu_kernel(entry, cache));
+  } else if (entry.source.starts_with(kPlanMark)) {
+    StageText plan{"schedule", "schedule", ".txt"};
+    plan.text = entry.source;
+    dump.program.push_back(std::move(plan));
   } else {
     throw DataError(
         fmt::format("{} holds no kernel: it keeps measurements, or what a dump had compiled", file.string()));

@@ -115,18 +115,19 @@ TEST_CASE("where there is no GPU, device cuda fails with the reason and auto tak
   CHECK(std::ranges::count(automatic.err, '\n') == 1);
 }
 
-TEST_CASE("a warm start compiles nothing") {
+TEST_CASE("a warm start plans and compiles nothing") {
   const Workshop shop;
   write_inputs(shop);
   const auto arguments = with(kRun, {"--grad", "y,z", "--stats"});
   const Outcome cold = shop.moxie(arguments);
   REQUIRE_MESSAGE(cold.code == 0, cold.err);
+  CHECK(cold.err.find("plans made 1,") != std::string::npos);
   CHECK(cold.err.find("LLVM compilations 0") == std::string::npos);
   const std::string result = read_file(shop.path("out.st"));
   double fastest = 1e9;
   for (int i = 0; i < 5; ++i) {
     const Outcome warm = shop.moxie(arguments);
-    CHECK(warm.err.find("LLVM compilations 0") != std::string::npos);
+    CHECK(warm.err.find("plans made 0, loops tried 0, LLVM compilations 0,") != std::string::npos);
     CHECK(read_file(shop.path("out.st")) == result);
     fastest = std::min(fastest, warm.seconds);
   }

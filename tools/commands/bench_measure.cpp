@@ -118,7 +118,7 @@ class Trial {
   /// False for inputs outside the formula's domain.
   bool run(std::size_t inputs) {
     inputs_ = inputs;
-    for (const InputDecl& input : session_.plan().program.inputs) {
+    for (const InputDecl& input : session_.program().inputs) {
       session_.set(input.name, make_host_tensor(input.dtype, extents_of(program_, input.name, workload_.dims),
                                                 workload_.inputs[inputs].at(input.name)));
     }
@@ -171,8 +171,7 @@ Measurement measure(const Program& program, const Workload& workload, const Devi
   measured.compile_s = std::max(planning + trial.seconds() - trial.runs() * measured.seconds, 0.0);
   measured.launches = launches_of(session.plan(), dims);
   measured.workspace_bytes = session.workspace_bytes();
-  for (const InputDecl& input : session.plan().program.inputs)
-    measured.input_bytes += bytes_of(program, input.name, dims);
+  for (const InputDecl& input : session.program().inputs) measured.input_bytes += bytes_of(program, input.name, dims);
   for (const Definition& definition : program.definitions) {
     if (definition.output) measured.output_bytes += bytes_of(program, definition.name, dims);
   }

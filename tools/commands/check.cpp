@@ -108,7 +108,7 @@ std::vector<DeviceColumn> open_columns(const DeviceChoice& choice, const Sample&
 
 void run_column(const Sample& sample, const DeviceColumn& column, ErrorTable& table) {
   Session session(with_dtype(sample.gradient, column.candidate.dtype), sample.dims, column.device);
-  for (const InputDecl& input : session.plan().program.inputs) {
+  for (const InputDecl& input : session.program().inputs) {
     session.set(input.name, make_host_tensor(input.dtype, extents_of(sample.gradient, input.name, sample.dims),
                                              sample.inputs.at(input.name)));
   }

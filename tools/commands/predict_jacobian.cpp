@@ -58,7 +58,7 @@ std::vector<double> jacobians(const Program& program, const std::string& output,
                               const std::shared_ptr<Device>& device) {
   Session session(differentiate(program, {output}, {"x"}), {}, device);
   for (const auto& [name, value] : settings) {
-    if (session.plan().program.find_input(name)) session.set(name, value);
+    if (session.program().find_input(name)) session.set(name, value);
   }
   const std::size_t features = data.x.size() / data.rows;
   const auto outputs = static_cast<std::size_t>(

@@ -40,7 +40,7 @@ int run(const RunOptions& options) {
 
   const auto device = open_chosen_device(options.device);
   Session session(task, dims, device);
-  const double planned = milliseconds(start);
+  const double differentiated = milliseconds(start);
   for (const InputDecl& input : task.inputs) {
     const auto found = inputs.find(input.name);
     session.set(input.name,
@@ -56,11 +56,12 @@ int run(const RunOptions& options) {
   }
   write_safetensors(options.output, results);
   if (options.stats) {
-    fmt::print(stderr,
-               "steps {}, LLVM compilations {}, overridden kernels {}, workspace {} bytes, planned after {:.1f} ms, "
-               "done after {:.1f} ms\n",
-               session.plan().steps.size(), llvm_compilations(), device->overridden_kernels(),
-               session.workspace_bytes(), planned, milliseconds(start));
+    fmt::print(
+        stderr,
+        "steps {}, plans made {}, loops tried {}, LLVM compilations {}, overridden kernels {}, workspace {} bytes, "
+        "differentiated after {:.1f} ms, done after {:.1f} ms\n",
+        session.plan().steps.size(), session.planning().made, session.planning().candidates, llvm_compilations(),
+        device->overridden_kernels(), session.workspace_bytes(), differentiated, milliseconds(start));
   }
   return 0;
 }

@@ -74,7 +74,8 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, const s
       start_(Clock::now()),
       saved_(start_) {
   for (const auto& [name, tensor] : initial_) trainer_.set(name, tensor);
-  for (const auto& [name, tensor] : zeros_of(plan().program, trainer_.renewals(), initial_)) trainer_.set(name, tensor);
+  for (const auto& [name, tensor] : zeros_of(trainer_.session().program(), trainer_.renewals(), initial_))
+    trainer_.set(name, tensor);
   state_.plateau.rate = config.rate;
   trainer_.set_rate(state_.plateau.rate);
   trainer_.warm_up();

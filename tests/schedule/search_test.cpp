@@ -1,0 +1,73 @@
+// How much is tried to find the loops of a kernel: counts, which no other program on the machine changes.
+#include <doctest/doctest.h>
+
+#include "compiler/schedule/pattern.h"
+#include "compiler/schedule/search.h"
+#include "runtime/plan.h"
+
+using namespace moxie;
+
+namespace {
+
+const Machine& machine() { return default_machine("x86-64-v4"); }
+
+/// Sums over the rows of triangles, which shared loops have no lanes for.
+std::string triangles(int outputs) {
+  std::string text = "dim I = 300\nindex i:I, j:I\n";
+  for (int n = 0; n < outputs; ++n) {
+    const std::string number = std::to_string(n);
+    text += "input x" + number + "[I,I]\noutput y" + number + "[i] = sum[j in 0..i+1](x" + number + "[i,j])\n";
+  }
+  return text;
+}
+
+Plan plan_of(const std::string& text) { return make_plan(specialise(parse(text), {}), {}, {.machine = &machine()}); }
+
+FusedProgram fused(const std::string& text) {
+  return fuse(specialise(parse(text), {}), Products::kernels, Layouts::row_major);
+}
+
+}  // namespace
+
+TEST_CASE("a definition with two loops takes some dozen candidates at most") {
+  const Plan plan = plan_of(triangles(1));
+  CHECK(plan.candidates > 2);
+  CHECK(plan.candidates < 24);
+}
+
+TEST_CASE("definitions that differ in names only are searched once") {
+  const std::size_t one = plan_of(triangles(1)).candidates, three = plan_of(triangles(3)).candidates;
+  CHECK(three > one);
+  CHECK(three <=
+        one + 2 * 3);  // of each further one the shared loops, in both layouts, and what was found for the first
+}
+
+TEST_CASE("patterns leave out names of tensors and nothing else") {
+  const FusedProgram program = fused(R"(dim N = 8, M = 9
+index n:N, m:M, k:N
+input a[N,M], b[N,M], c[N,N], d[N,M]: f64
+output y[n,m] = a[n,m]*exp(b[n,m])
+output same[n,m] = exp(d[n,m])*exp(a[n,m])*a[n,m] + b[n,m]
+output also_same[n,m] = exp(d[n,m])*exp(b[n,m])*b[n,m] + a[n,m]
+output twice[n,m] = a[n,m]*exp(a[n,m])
+output wide[n,m] = a[n,m]*exp(d[n,m])
+output square[n,k] = c[n,k]*exp(c[k,n])
+output straight[n,k] = c[n,k]*exp(c[n,k])
+)");
+  const auto pattern = [&](const char* name) { return pattern_of(program, *program.program.find_definition(name)); };
+  CHECK(pattern("same") == pattern("also_same"));
+  for (const char* other : {"twice", "wide", "square"}) CHECK(pattern("y") != pattern(other));
+  CHECK(pattern("square") != pattern("straight"));
+}
+
+TEST_CASE("the same candidates are tried every time") {
+  const FusedProgram program = fused(triangles(1));
+  const Definition& definition = *program.program.find_definition("y0");
+  const auto schedules = [&] {
+    std::vector<std::string> texts;
+    for (const Candidate& tried : search(program, definition, {{"I", 300}}, machine()))
+      texts.push_back(print(tried.schedule));
+    return texts;
+  };
+  CHECK(schedules() == schedules());
+}
