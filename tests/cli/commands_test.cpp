@@ -86,6 +86,15 @@ TEST_CASE("check looks closer where kinks lie within a difference, and tells the
   CHECK_MESSAGE(steep.code == 0, steep.out);
 }
 
+TEST_CASE("check takes formulas whose definitions hold infinities, such as masked scores") {
+  const Workshop shop;
+  shop.write("masked.mox",
+             "dim T\nindex t:T, u:T\ninput x[T,T]\nlet s[t,u] = where(u <= t, x[t,u], -inf)\n"
+             "let m[t] = max[u](s[t,u])\noutput y[t] = sum[u](exp(s[t,u] - m[t]))\n");
+  const Outcome outcome = shop.moxie({"check", "masked.mox"});
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+}
+
 TEST_CASE("check ends with an error where a formula has too many iterations to be evaluated") {
   const Workshop shop;
   shop.write("long.mox", "input x\noutput y = sum[k in 0..66666666666666](where(k < 5, x, 0))\n");
