@@ -1,8 +1,10 @@
 #include "compiler/rewrite/extract.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "compiler/ir/inside_proof.h"
+#include "compiler/ir/scans.h"
 
 namespace moxie {
 namespace {
@@ -98,6 +100,9 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
   return Extraction{std::move(definition), read};
 }
 
+namespace {
+
+/// Makes the part step along with what it was taken out of.
 void join_scan(Extraction& part, const Definition& user) {
   Definition& definition = part.definition;
   definition.scan = user.scan;
@@ -108,6 +113,27 @@ void join_scan(Extraction& part, const Definition& user) {
   const auto same = std::ranges::find(definition.axes, step, &AxisDecl::name);
   if (same != definition.axes.end()) same->name = definition.axes[0].name;
   definition.axes[0].name = step;
+}
+
+}  // namespace
+
+Expr add_part(Program& program, Extraction part, const Definition& user) {
+  part.definition.line = user.line;
+  join_scan(part, user);
+  program.definitions.push_back(std::move(part.definition));
+  return part.read;
+}
+
+Program split_bodies(const Program& program, const BodySplitter& split) {
+  Program known = program, result = program;
+  result.definitions.clear();
+  for (Definition definition : program.definitions) {
+    const auto parts = static_cast<std::ptrdiff_t>(known.definitions.size());
+    definition.body = split(known, definition);
+    std::copy(known.definitions.begin() + parts, known.definitions.end(), std::back_inserter(result.definitions));
+    result.definitions.push_back(std::move(definition));
+  }
+  return leave_scans(result);
 }
 
 }  // namespace moxie

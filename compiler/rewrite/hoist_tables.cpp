@@ -19,8 +19,8 @@ constexpr std::int64_t kLargestTable = std::int64_t{1} << 22;
 
 class TableHoister {
  public:
-  TableHoister(Program& names, std::map<std::string, std::string>& converted, std::vector<Definition>& tables)
-      : program_(names), converted_(converted), tables_(tables) {}
+  TableHoister(Program& known, std::map<std::string, std::string>& converted)
+      : program_(known), converted_(converted) {}
 
   Expr run(const Definition& definition) {
     user_ = &definition;
@@ -98,8 +98,7 @@ class TableHoister {
       std::vector<Affine> element;
       for (std::uint32_t k = 0; k < producer.axes.size(); ++k) element.emplace_back(Symbol::axis(k));
       copy.body = tensor_access(access->tensor, std::move(element));
-      program_.definitions.push_back(copy);
-      tables_.push_back(std::move(copy));
+      program_.definitions.push_back(std::move(copy));
     }
     return tensor_access(name, access->subscripts);
   }
@@ -112,34 +111,22 @@ class TableHoister {
     bool in_double = false;
     visit(expr, [&](const Expr& e) { in_double |= e->kind == NodeKind::Access && needs_conversion(e, scope); });
     if (in_double && expr->kind != NodeKind::Access) table->definition.body = call("f64", {table->definition.body});
-    table->definition.line = user_->line;
-    join_scan(*table, *user_);
-    program_.definitions.push_back(table->definition);
-    tables_.push_back(std::move(table->definition));
-    return table->read;
+    return add_part(program_, std::move(*table), *user_);
   }
 
   Program& program_;
   std::map<std::string, std::string>& converted_;  // tensors in double to their copies in single
-  std::vector<Definition>& tables_;
   const Definition* user_ = nullptr;
 };
 
 }  // namespace
 
 Program hoist_tables(const Program& program) {
-  Program result = program;
-  result.definitions.clear();
-  Program names = program;
   std::map<std::string, std::string> converted;
-  for (Definition definition : program.definitions) {
-    std::vector<Definition> tables;
-    if (definition.body->kind != NodeKind::LinearAlgebra)
-      definition.body = TableHoister(names, converted, tables).run(definition);
-    for (Definition& table : tables) result.definitions.push_back(std::move(table));
-    result.definitions.push_back(std::move(definition));
-  }
-  return leave_scans(result);
+  return split_bodies(program, [&](Program& known, const Definition& definition) {
+    const bool is_algebra = definition.body->kind == NodeKind::LinearAlgebra;
+    return is_algebra ? definition.body : TableHoister(known, converted).run(definition);
+  });
 }
 
 }  // namespace moxie

@@ -74,12 +74,11 @@ double cost_as_written(const Algebra& algebra, const Expr& expr, const Scope& sc
 
 class ContractionOrder {
  public:
-  ContractionOrder(Program& names, std::vector<Definition>& parts, const Definition& user)
-      : program_(names),
-        algebra_(names),
-        parts_(parts),
+  ContractionOrder(Program& known, const Definition& user)
+      : program_(known),
+        algebra_(known),
         user_(user),
-        room_(std::max(kRoomForResult * largest_tensor(names), kSmallResult)) {}
+        room_(std::max(kRoomForResult * largest_tensor(known), kSmallResult)) {}
 
   Expr run() {
     return rewrite_top_down(user_.body, Scope::of(user_),
@@ -164,14 +163,12 @@ class ContractionOrder {
 
   std::optional<Expr> follow(const ContractionPath& path, const Contraction& contraction, const FlatSum& flat) {
     const std::size_t known_names = program_.definitions.size();
-    const std::size_t known_parts = parts_.size();
     const std::vector<IndexSet> sets = operands_of(contraction, path);
     for (const auto& [first, second] : path.steps) {
       const bool is_last = operands_.size() + 1 == sets.size();
       auto product = multiplied(operands_[first], operands_[second], sets[operands_.size()], is_last, flat);
       if (!product) {
         program_.definitions.resize(known_names);
-        parts_.resize(known_parts);
         return std::nullopt;
       }
       operands_.push_back(std::move(*product));
@@ -218,17 +215,12 @@ class ContractionOrder {
     }
     auto part = extract(program_, scope, result.expr, user_.name + ".contraction", dtype_);
     if (!part) return std::nullopt;
-    part->definition.line = user_.line;
-    join_scan(part.value(), user_);
-    program_.definitions.push_back(part->definition);
-    parts_.push_back(std::move(part->definition));
-    result.expr = part->read;
+    result.expr = add_part(program_, std::move(*part), user_);
     return result;
   }
 
   Program& program_;
   const Algebra algebra_;
-  std::vector<Definition>& parts_;
   const Definition& user_;
   const double room_;  // elements of an intermediate result
   DType dtype_ = DType::f32;
@@ -238,17 +230,8 @@ class ContractionOrder {
 }  // namespace
 
 Program order_contractions(const Program& program) {
-  Program result = program;
-  result.definitions.clear();
-  Program names = program;  // for unused names
-  for (Definition definition : program.definitions) {
-    std::vector<Definition> parts;
-    if (definition.body->kind != NodeKind::LinearAlgebra)
-      definition.body = ContractionOrder(names, parts, definition).run();
-    std::ranges::move(parts, std::back_inserter(result.definitions));
-    result.definitions.push_back(std::move(definition));
-  }
-  return leave_scans(result);
+  return split_bodies(
+      program, [](Program& known, const Definition& definition) { return ContractionOrder(known, definition).run(); });
 }
 
 }  // namespace moxie

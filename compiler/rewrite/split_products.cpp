@@ -75,12 +75,11 @@ bool depends_on_any(const Expr& expr, const std::vector<Symbol>& symbols) {
 
 class ProductSplitter {
  public:
-  ProductSplitter(Program& names, std::vector<Definition>& parts, const Definition& user)
-      : program_(names),
-        algebra_(names),
-        parts_(parts),
+  ProductSplitter(Program& known, const Definition& user)
+      : program_(known),
+        algebra_(known),
         user_(user),
-        room_(std::max(kRoomForOperand * largest_tensor(names), kSmallOperand)) {}
+        room_(std::max(kRoomForOperand * largest_tensor(known), kSmallOperand)) {}
 
   Expr run() {
     return rewrite_top_down(user_.body, Scope::of(user_),
@@ -89,11 +88,9 @@ class ProductSplitter {
                               if (!is_outermost || e->kind != NodeKind::Reduce || e->reduce != ReduceKind::Sum)
                                 return std::nullopt;
                               const std::size_t known_names = program_.definitions.size();
-                              const std::size_t known_parts = parts_.size();
                               const auto result = split(e, scope);
                               if (result) return result;
                               program_.definitions.resize(known_names);
-                              parts_.resize(known_parts);
                               return std::nullopt;
                             });
   }
@@ -253,16 +250,11 @@ class ProductSplitter {
   std::optional<Expr> define(const Scope& scope, const Expr& expr, const char* suffix) {
     auto part = extract(program_, scope, expr, user_.name + suffix, dtype_);
     if (!part) return std::nullopt;
-    part->definition.line = user_.line;
-    join_scan(*part, user_);
-    program_.definitions.push_back(part->definition);
-    parts_.push_back(std::move(part->definition));
-    return part->read;
+    return add_part(program_, std::move(*part), user_);
   }
 
   Program& program_;
   const Algebra algebra_;
-  std::vector<Definition>& parts_;
   const Definition& user_;
   const double room_;         // elements of an operand
   DType dtype_ = DType::f32;  // in which the sum is computed
@@ -271,17 +263,8 @@ class ProductSplitter {
 }  // namespace
 
 Program split_products(const Program& program) {
-  Program result = program;
-  result.definitions.clear();
-  Program names = program;  // for unused names
-  for (Definition definition : program.definitions) {
-    std::vector<Definition> parts;
-    if (definition.body->kind != NodeKind::LinearAlgebra)
-      definition.body = ProductSplitter(names, parts, definition).run();
-    std::ranges::move(parts, std::back_inserter(result.definitions));
-    result.definitions.push_back(std::move(definition));
-  }
-  return leave_scans(result);
+  return split_bodies(
+      program, [](Program& known, const Definition& definition) { return ProductSplitter(known, definition).run(); });
 }
 
 }  // namespace moxie

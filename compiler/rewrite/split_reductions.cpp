@@ -45,34 +45,22 @@ const Expr& summand_of(const Expr& expr) {
 }  // namespace
 
 Program split_reductions(const Program& program) {
-  Program result = program;
   const Algebra algebra(program);
-  result.definitions.clear();
-  Program names = program;  // for unused names
-  for (Definition definition : program.definitions) {
-    std::vector<Definition> before;
-    definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), [&](const Expr& expr, const Scope&) {
+  return split_bodies(program, [&](Program& known, const Definition& definition) {
+    const Expr root = rewrite_bottom_up(definition.body, Scope::of(definition), [&](const Expr& expr, const Scope&) {
       return long_sum_first(algebra, expr).value_or(expr);
     });
-    const Expr root = definition.body;
     const std::uint32_t inside = summand_of(root)->height;
     const auto split = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
       const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside &&
                           is_long(expr->range) && fits_in_memory(definition, expr, scope);
       if (!splits) return std::nullopt;
-      auto part = extract(names, scope, with_guards(expr, scope), definition.name + ".sum", scope.dtype);
+      auto part = extract(known, scope, with_guards(expr, scope), definition.name + ".sum", scope.dtype);
       if (!part) return std::nullopt;
-      part->definition.line = definition.line;
-      join_scan(*part, definition);
-      names.definitions.push_back(part->definition);
-      before.push_back(std::move(part->definition));
-      return part->read;
+      return add_part(known, std::move(*part), definition);
     };
-    definition.body = rewrite_top_down(definition.body, Scope::of(definition), split);
-    for (Definition& part : before) result.definitions.push_back(std::move(part));
-    result.definitions.push_back(std::move(definition));
-  }
-  return leave_scans(result);
+    return rewrite_top_down(root, Scope::of(definition), split);
+  });
 }
 
 }  // namespace moxie

@@ -23,51 +23,32 @@ bool is_moved(const Range& range, const Scope& scope) {
   return std::ranges::any_of(scope.open, [&](const auto& entry) { return mentions(range, entry.first); });
 }
 
-class SummandSplitter {
- public:
-  explicit SummandSplitter(const Program& program) : names_(program), room_(largest_tensor(program)) {}
+bool has_long_axis(const Definition& definition) {
+  return std::ranges::any_of(definition.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
+}
 
-  /// The summands that were split off, then the definition.
-  std::vector<Definition> run(Definition definition) {
-    std::vector<Definition> made;
-    const auto split = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
-      const bool splits = expr->kind == NodeKind::Reduce && is_moved(expr->range, scope) && holds_sums(expr->args[0]) &&
-                          cost(expr->args[0]) >= kWorthAPlace;
-      if (!splits) return std::nullopt;
-      const OpenedReduce opened = open(expr);
-      auto part = extract(names_, scope.with(opened.index, opened.range), opened.body, definition.name + ".summand",
-                          scope.dtype);
-      if (!part || !has_long_axis(part->definition) || assumed_size(part->definition.axes) > room_) return std::nullopt;
-      part->definition.line = definition.line;
-      join_scan(*part, definition);
-      names_.definitions.push_back(part->definition);
-      made.push_back(std::move(part->definition));
-      return reduce(expr->reduce, opened.index, opened.range, part->read, opened.position);
-    };
-    definition.body = rewrite_top_down(definition.body, Scope::of(definition), split);
-    made.push_back(std::move(definition));
-    return made;
-  }
-
- private:
-  static bool has_long_axis(const Definition& definition) {
-    return std::ranges::any_of(definition.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
-  }
-
-  Program names_;  // for unused names
-  double room_;
-};
+/// What is left of the body once costly summands are definitions of at most `room` elements.
+Expr split_body(Program& known, const Definition& definition, double room) {
+  const auto split = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
+    const bool splits = expr->kind == NodeKind::Reduce && is_moved(expr->range, scope) && holds_sums(expr->args[0]) &&
+                        cost(expr->args[0]) >= kWorthAPlace;
+    if (!splits) return std::nullopt;
+    const OpenedReduce opened = open(expr);
+    auto part =
+        extract(known, scope.with(opened.index, opened.range), opened.body, definition.name + ".summand", scope.dtype);
+    if (!part || !has_long_axis(part->definition) || assumed_size(part->definition.axes) > room) return std::nullopt;
+    const Expr read = add_part(known, std::move(*part), definition);
+    return reduce(expr->reduce, opened.index, opened.range, read, opened.position);
+  };
+  return rewrite_top_down(definition.body, Scope::of(definition), split);
+}
 
 }  // namespace
 
 Program split_summands(const Program& program) {
-  Program result = program;
-  result.definitions.clear();
-  SummandSplitter splitter(program);
-  for (const Definition& definition : program.definitions) {
-    for (Definition& part : splitter.run(definition)) result.definitions.push_back(std::move(part));
-  }
-  return leave_scans(result);
+  const double room = largest_tensor(program);
+  return split_bodies(
+      program, [&](Program& known, const Definition& definition) { return split_body(known, definition, room); });
 }
 
 }  // namespace moxie
