@@ -168,7 +168,7 @@ struct CompiledFunction::State {
     const Program specialised = plan ? plan->program : specialise(program, statics);
     if (!is_right_for_all_dims(specialised)) verify_for(specialised, dims);
     if (!plan) {
-      Planner planner(specialised, chosen_checks());
+      Planner planner(specialised, chosen_checks(), disabled_passes());
       PlanningCounts uncounted;
       plan = find_or_make_plan(device->plan_cache(), planner, target, uncounted);
       plans.insert(key, plan);

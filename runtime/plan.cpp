@@ -97,12 +97,13 @@ std::vector<PlanStep> lower_all(const FusedProgram& fused) {
 
 }  // namespace
 
-Planner::Planner(Program program, const Checks& checks) : program_(std::move(program)), checks_(checks) {
+Planner::Planner(Program program, const Checks& checks, std::vector<std::string> without)
+    : program_(std::move(program)), checks_(checks), without_(std::move(without)) {
   verify(program_);
 }
 
 Plan Planner::plan(const PlanTarget& target) {
-  if (!optimised_) optimised_ = optimise(checks_.negvar ? with_declared_outputs(program_) : program_);
+  if (!optimised_) optimised_ = optimise(checks_.negvar ? with_declared_outputs(program_) : program_, {}, without_);
   Plan plan{program_, {}, {}};
   if (target.machine) {
     ScheduledProgram scheduled = schedule(*optimised_, target.products, typical_extents(program_, target.extents),
@@ -121,8 +122,9 @@ Plan Planner::plan(const PlanTarget& target) {
   return plan;
 }
 
-Plan make_plan(const Program& program, const Checks& checks, const PlanTarget& target) {
-  return Planner(program, checks).plan(target);
+Plan make_plan(const Program& program, const Checks& checks, const PlanTarget& target,
+               std::vector<std::string> without) {
+  return Planner(program, checks, std::move(without)).plan(target);
 }
 
 DimValues extent_classes(const DimValues& dims) {

@@ -45,7 +45,8 @@ struct PlanTarget {
 /// One thread may use it at a time.
 class Planner {
  public:
-  explicit Planner(Program program, const Checks& checks = {});
+  /// `without` names rewrite passes to leave out, to find the one in which a fault lies.
+  explicit Planner(Program program, const Checks& checks = {}, std::vector<std::string> without = {});
   const Program& program() const { return program_; }
   const Checks& checks() const { return checks_; }
   /// Optimises, fuses, schedules and lowers the Program. Its kernels check what they compute as far as that is wanted.
@@ -54,10 +55,12 @@ class Planner {
  private:
   Program program_;
   Checks checks_;
+  std::vector<std::string> without_;
   std::optional<Program> optimised_;
 };
 /// The plan for one target only.
-Plan make_plan(const Program& program, const Checks& checks = {}, const PlanTarget& target = {});
+Plan make_plan(const Program& program, const Checks& checks = {}, const PlanTarget& target = {},
+               std::vector<std::string> without = {});
 /// Extents in classes that share a Plan: the nearest powers of four.
 DimValues extent_classes(const DimValues& dims);
 std::string print(const Plan& plan);

@@ -33,7 +33,7 @@ bool has_checks(const Plan& plan) {
 }  // namespace
 
 struct Session::State {
-  State(Program specialised, const Checks& checks) : planner(std::move(specialised), checks) {}
+  explicit State(Program specialised) : planner(std::move(specialised), chosen_checks(), disabled_passes()) {}
 
   Planner planner;
   PlanningCounts planning;
@@ -155,7 +155,7 @@ struct Session::State {
 };
 
 Session::Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device)
-    : state_(std::make_unique<State>(specialise(program, dims), chosen_checks())) {
+    : state_(std::make_unique<State>(specialise(program, dims))) {
   state_->right_for_all = is_right_for_all_dims(state_->program());
   state_->given = dims;
   state_->device = std::move(device);

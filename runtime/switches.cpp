@@ -12,6 +12,7 @@
 #include <regex>
 #include <vector>
 
+#include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/device.h"
@@ -62,6 +63,7 @@ std::string words_of(std::span<const std::string_view> known, std::string_view v
 }
 
 std::string check_names(std::string_view value) { return words_of(kCheckNames, value); }
+std::string pass_names(std::string_view value) { return words_of(optional_passes(), value); }
 std::string stages_to_dump(std::string_view value) {
   std::vector<std::string_view> known;
   for (const Stage& stage : dump_stages()) known.push_back(stage.name);
@@ -100,6 +102,8 @@ constexpr std::array kSwitches = {
            on_or_off},
     Switch{"MOXIE_DEVICE", "NAME", "the device of commands without --device: cpu, interp, cuda, cuda-emu or auto",
            device_name},
+    Switch{"MOXIE_DISABLE", "LIST", "passes to leave out, to find the one that makes a fault: fold-double-sums, ...",
+           pass_names, true},
     Switch{"MOXIE_DUMP", "DIR", "writes every stage of everything that is compiled into this folder", any_text},
     Switch{"MOXIE_DUMP_FILTER", "REGEX", "MOXIE_DUMP writes kernels with such names only", regular_expression},
     Switch{"MOXIE_DUMP_STAGES", "LIST", "MOXIE_DUMP writes these stages only: ir, loop, llvm, ...", stages_to_dump},
@@ -157,6 +161,7 @@ std::string switch_value(std::string_view name) {
 }
 
 bool checks_inputs() { return switch_value("MOXIE_CHECK_INPUTS") != "off"; }
+std::vector<std::string> disabled_passes() { return split_list(switch_value("MOXIE_DISABLE")); }
 Checks chosen_checks() { return checks_named(split_list(switch_value("MOXIE_CHECK"))); }
 
 std::vector<std::string> split_list(std::string_view text) {

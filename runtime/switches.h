@@ -27,6 +27,8 @@ std::string switches_help();
 void check_switches();
 /// The value, or an empty string if it is not set. Throws TypeError for a value that is not allowed.
 std::string switch_value(std::string_view name);
+/// The passes that MOXIE_DISABLE names.
+std::vector<std::string> disabled_passes();
 /// What MOXIE_CHECK asks for.
 Checks chosen_checks();
 /// Whether values of inputs must lie in their declared domains: MOXIE_CHECK_INPUTS is not `off`.

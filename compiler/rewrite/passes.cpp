@@ -1,5 +1,6 @@
 #include "compiler/rewrite/passes.h"
 
+#include <algorithm>
 #include <array>
 
 #include "compiler/rewrite/algebra.h"
@@ -45,8 +46,9 @@ std::span<const Pass> passes() {
   static constexpr std::array list = {
       Pass{"leave-scans", "definitions that take no part in a recurrence leave their scans", leave_scans},
       Pass{"unroll-scans", "short recurrences of single elements become straight-line code", unroll_scans},
-      Pass{"lift-linear-algebra", "every linear algebra node becomes a definition of its own", lift_linear_algebra},
-      Pass{"expand-logsumexp", "log-sum-exp is shifted by the maximum", expand_logsumexp},
+      Pass{"lift-linear-algebra", "every linear algebra node becomes a definition of its own", lift_linear_algebra,
+           true},
+      Pass{"expand-logsumexp", "log-sum-exp is shifted by the maximum", expand_logsumexp, true},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"inline-proved",
            "element-wise definitions go into the bodies that use them, but for those with a promise that only their "
@@ -80,9 +82,18 @@ std::span<const Pass> passes() {
   return list;
 }
 
-Program optimise(const Program& program, const PassObserver& observe) {
+std::vector<std::string_view> optional_passes() {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : passes()) {
+    if (!pass.needed && std::ranges::find(names, pass.name) == names.end()) names.push_back(pass.name);
+  }
+  return names;
+}
+
+Program optimise(const Program& program, const PassObserver& observe, std::span<const std::string> without) {
   Program current = program;
   for (const Pass& pass : passes()) {
+    if (!pass.needed && std::ranges::find(without, pass.name) != without.end()) continue;
     Program next = pass.run(current);
     if (next != current) verify(next);
     current = std::move(next);

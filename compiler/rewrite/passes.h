@@ -3,7 +3,9 @@
 // value.
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "compiler/ir/program.h"
 #include "compiler/ir/scans.h"
@@ -14,14 +16,19 @@ struct Pass {
   std::string_view name;
   std::string_view purpose;
   Program (*run)(const Program&);
+  /// Whether kernels can only be made of what it leaves, so that it cannot be left out.
+  bool needed = false;
 };
 
 std::span<const Pass> passes();
+/// Their names, each once; those that can be left out.
+std::vector<std::string_view> optional_passes();
 
 /// Called with each pass and its result, for dumps and timings.
 using PassObserver = std::function<void(const Pass&, const Program& result)>;
-/// Runs all passes on a specialised Program; verifies between them.
-Program optimise(const Program& program, const PassObserver& observe = {});
+/// Runs the passes on a specialised Program; verifies between them. `without` names optional passes to leave out, which
+/// shows in which of them a fault lies; other names have no effect.
+Program optimise(const Program& program, const PassObserver& observe = {}, std::span<const std::string> without = {});
 
 // One file each:
 Program unroll_scans(const Program& program);         // short recurrences of single elements become straight-line code

@@ -33,19 +33,22 @@ std::vector<StageText> rewrite_stages(const Program& task, const StageText& befo
   Program before = task;
   const StageText* previous = &before_all;
   int number = 0;
-  optimise(task, [&](const Pass& pass, const Program& result) {
-    ++number;
-    if (result == before) return;
-    StageText stage{"rewrite", fmt::format("rewrite.{:02}_{}", number, pass.name), ".mox"};
-    stage.preamble = fmt::format("# {}: {}\n", pass.name, pass.purpose);
-    stage.text = print(result);
-    stage.origin = previous->title;
-    stage.lines = lines_by_name(stage.text, previous->text);
-    stage.diff = text_diff(previous->text, stage.text, 0);
-    stages.push_back(std::move(stage));
-    before = result;
-    previous = &stages.back();
-  });
+  optimise(
+      task,
+      [&](const Pass& pass, const Program& result) {
+        ++number;
+        if (result == before) return;
+        StageText stage{"rewrite", fmt::format("rewrite.{:02}_{}", number, pass.name), ".mox"};
+        stage.preamble = fmt::format("# {}: {}\n", pass.name, pass.purpose);
+        stage.text = print(result);
+        stage.origin = previous->title;
+        stage.lines = lines_by_name(stage.text, previous->text);
+        stage.diff = text_diff(previous->text, stage.text, 0);
+        stages.push_back(std::move(stage));
+        before = result;
+        previous = &stages.back();
+      },
+      disabled_passes());
   return stages;
 }
 
@@ -113,9 +116,10 @@ Compilation compile_for(const DumpedDevices& devices, Program source, Program ta
     compilation.cpu = make_plan(compilation.task, checks,
                                 {.machine = &machine,
                                  .given = given_schedules(options.schedule).nests,
-                                 .extents = extent_classes(compilation.dims)});
+                                 .extents = extent_classes(compilation.dims)},
+                                disabled_passes());
   }
-  if (devices.gpu) compilation.gpu = make_plan(compilation.task, checks);
+  if (devices.gpu) compilation.gpu = make_plan(compilation.task, checks, {}, disabled_passes());
   return compilation;
 }
 

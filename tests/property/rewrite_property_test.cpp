@@ -63,6 +63,19 @@ TEST_CASE("all passes together keep values") {
   });
 }
 
+TEST_CASE("each pass can be left out") {
+  check_property(60, [](const Sample& sample) -> Finding {
+    const auto want = reference(sample);
+    if (!want) return std::nullopt;
+    for (const std::string_view pass : optional_passes()) {
+      const std::string without(pass);
+      const Program rewritten = optimise(want->program, {}, std::span(&without, 1));
+      if (auto finding = same_values(*want, rewritten, sample.dims, "all but " + without)) return finding;
+    }
+    return std::nullopt;
+  });
+}
+
 TEST_CASE("all passes together keep the values of gradient programs") {
   check_property(100, [](const Sample& sample) -> Finding {
     const auto want = gradient_reference(sample);

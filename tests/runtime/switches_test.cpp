@@ -42,12 +42,14 @@ TEST_CASE("bad values of every switch are refused with what is wanted") {
   struct Case {
     const char *name, *value, *message;
   };
-  for (const Case& bad : {Case{"MOXIE_DUMP_FILTER", "(", "it is no regular expression"},
-                          Case{"MOXIE_CHECK_INPUTS", "yes", "choose from: on, off"},
-                          Case{"MOXIE_DUMP_STAGES", "ir,lop", "'lop' is unknown; choose from: ir, diff, rewrite"},
-                          Case{"MOXIE_KERNEL_OVERRIDE", "/no/such/folder", "there is no such folder"},
-                          Case{"MOXIE_LOG", "all", "'all' is no channel; choose from: cache, codegen, runtime"},
-                          Case{"MOXIE_THREADS", "-1", "expected a number from 0 (all processors) to "}}) {
+  for (const Case& bad :
+       {Case{"MOXIE_DUMP_FILTER", "(", "it is no regular expression"},
+        Case{"MOXIE_CHECK_INPUTS", "yes", "choose from: on, off"},
+        Case{"MOXIE_DISABLE", "share,fuse", "'fuse' is unknown; choose from: leave-scans, unroll-scans"},
+        Case{"MOXIE_DUMP_STAGES", "ir,lop", "'lop' is unknown; choose from: ir, diff, rewrite"},
+        Case{"MOXIE_KERNEL_OVERRIDE", "/no/such/folder", "there is no such folder"},
+        Case{"MOXIE_LOG", "all", "'all' is no channel; choose from: cache, codegen, runtime"},
+        Case{"MOXIE_THREADS", "-1", "expected a number from 0 (all processors) to "}}) {
     ::setenv(bad.name, bad.value, 1);
     try {
       check_switches();
@@ -62,8 +64,8 @@ TEST_CASE("bad values of every switch are refused with what is wanted") {
 
 TEST_CASE("the keys of kernels change with every switch that changes code, and with no other") {
   const std::map<std::string_view, const char*> values = {
-      {"MOXIE_CHECK", "nan"},           {"MOXIE_DEVICE", "interp"}, {"MOXIE_DUMP_STAGES", "ir"}, {"MOXIE_LOG", "cache"},
-      {"MOXIE_SCHEDULE", "threads=64"}, {"MOXIE_SYMBOLS", "gdb"},   {"MOXIE_THREADS", "1"}};
+      {"MOXIE_CHECK", "nan"}, {"MOXIE_DISABLE", "share"},       {"MOXIE_DEVICE", "interp"}, {"MOXIE_DUMP_STAGES", "ir"},
+      {"MOXIE_LOG", "cache"}, {"MOXIE_SCHEDULE", "threads=64"}, {"MOXIE_SYMBOLS", "gdb"},   {"MOXIE_THREADS", "1"}};
   for (const Switch& known : switches()) {
     CAPTURE(known.name);
     const auto value = values.find(known.name);
