@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 from typing import Callable, Sequence
@@ -27,14 +28,14 @@ def _existing() -> pathlib.Path:
 
 
 def run(arguments: Sequence[str], failure: type[Error], on_line: Callable[[str], None] = lambda line: None) -> str:
-    """Runs a command and returns what it prints, of which `on_line` gets every line as it comes. Ctrl-C reaches the
-    command too, which then ends in order.
+    """Runs a command and returns what it prints, of which `on_line` gets every line as it comes. Ctrl-C ends the command
+    in order, once, and then raises KeyboardInterrupt.
 
     Raises InputError where the command was used in a wrong way, and `failure` where its work failed.
     """
     command = [str(_existing()), *arguments]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          errors="replace", env=environment()) as process:
+                          errors="replace", env=environment(), start_new_session=True) as process:
         printed = []
         try:
             for line in process.stdout:
@@ -42,7 +43,9 @@ def run(arguments: Sequence[str], failure: type[Error], on_line: Callable[[str],
                 on_line(line.rstrip("\n"))
             problem = process.stderr.read().strip()
         except KeyboardInterrupt:
-            process.wait()
+            # A terminal would send it to the command as well, a notebook would not: in a session of its own it gets one.
+            process.send_signal(signal.SIGINT)
+            process.communicate()
             raise
     if process.returncode:
         kind = InputError if process.returncode == 2 else failure

@@ -29,19 +29,26 @@ def is_tracked(value: Any, library: str) -> bool:
     return isinstance(value, sys.modules["jax"].core.Tracer)
 
 
-def as_numpy(name: str, value: Any, sequence_dtype: Any) -> Any:
-    """The value as a numpy array that shares its memory where that is possible; a number stays one."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise InputError(f"input {name}: a masked array has elements without values; give it some: x.filled(0)")
-    if type(value) in PLAIN or isinstance(value, (np.ndarray, np.generic)):
-        return value
-    if isinstance(value, (list, tuple)):
-        return _from_sequence(name, value, sequence_dtype)
+def all_as_numpy(names: Sequence[str], values: Sequence[Any], dtype: Any) -> list[Any]:
+    """The values as numpy arrays that share their memory where that is possible; numbers stay numbers.
+
+    Lists become arrays of `dtype` or, where that is None, of the dtype of the first array.
+    """
+    return [value if type(value) in PLAIN else _as_numpy(name, value, values, dtype) for name, value in zip(names, values)]
+
+
+def _as_numpy(name: str, value: Any, values: Sequence[Any], dtype: Any) -> Any:
     library = library_of(value)
     if library == "torch":
         return _from_torch(name, value)
+    if isinstance(value, (list, tuple)):
+        return _from_sequence(name, value, dtype or _first_dtype(values))
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputError(f"input {name}: a masked array has elements without values; give it some: x.filled(0)")
     if library == "jax":
         return np.asarray(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value
     if hasattr(value, "__dlpack__"):
         return _from_dlpack(name, value)
     if hasattr(value, "__array__"):
@@ -49,23 +56,27 @@ def as_numpy(name: str, value: Any, sequence_dtype: Any) -> Any:
     return value
 
 
-def all_as_numpy(names: Sequence[str], values: Sequence[Any], dtype: Any) -> list[Any]:
-    """Lists become arrays of `dtype` or, where that is None, of the dtype of the first array."""
-    if dtype is None:
-        dtypes = (str(getattr(value, "dtype", "")).removeprefix("torch.") for value in values)
-        dtype = next((found for found in dtypes if found in ("float32", "float64")), "float64")
-    return [as_numpy(name, value, dtype) for name, value in zip(names, values)]
+def _first_dtype(values: Sequence[Any]) -> str:
+    dtypes = (str(getattr(value, "dtype", "")).removeprefix("torch.") for value in values)
+    return next((found for found in dtypes if found in ("float32", "float64")), "float64")
 
 
 def _from_torch(name: str, value: Any) -> np.ndarray:
+    try:
+        array = value.detach().numpy()
+        if array.dtype.char in "fd":
+            return array
+    except (RuntimeError, TypeError):
+        pass  # what is wrong is said below
+    torch = sys.modules["torch"]
     if value.device.type != "cpu":
         raise DeviceError(f"input {name}: the tensor lies on {value.device}, but the formula runs in the memory of the host; "
                           "move it there: x.cpu()")
-    if value.layout is not sys.modules["torch"].strided:
+    if value.layout is not torch.strided:
         raise InputError(f"input {name}: expected a dense tensor, found layout {value.layout}; convert it: x.to_dense()")
-    if str(value.dtype) not in ("torch.float32", "torch.float64"):
+    if value.dtype not in (torch.float32, torch.float64):
         raise DtypeError(f"input {name}: expected float32 or float64, found {value.dtype}; convert it: x.float()")
-    return value.detach().numpy()
+    return value.detach().resolve_conj().resolve_neg().numpy()
 
 
 def _from_sequence(name: str, value: Sequence, dtype: Any) -> np.ndarray:

@@ -5,7 +5,8 @@
 
 `Regressor` and `Classifier` have fit, predict, predict_proba, score, get_params and set_params, and work in a Pipeline and
 in GridSearchCV where scikit-learn is installed. They train by the program `moxie` inside the package: options are those of
-`moxie train` with underscores (`learning rate`: rate=0.01), which `moxie train --help` describes.
+`moxie train` with underscores (lowest_rate=1e-6), which `moxie train --help` describes. Ctrl-C ends training after the
+step; the estimator then has the best network so far.
 """
 
 from __future__ import annotations
@@ -100,10 +101,14 @@ class _Network(BaseEstimator):
             arguments = ["train", self.model, f"--data=npz:{work / 'rows.npz'}", f"--test-file={work / 'test.npz'}",
                          f"--task={self._task}", f"--out={work / 'run'}"]
             log: list[str] = []
-            _program.run([*arguments, *self._arguments()], TrainingError, self._listener(log))
-            self.network_ = (work / "run" / "model.safetensors").read_bytes()
-        self.log_ = "\n".join(log)
-        self.n_features_in_ = X.shape[1]
+            try:
+                _program.run([*arguments, *self._arguments()], TrainingError, self._listener(log))
+            finally:  # after Ctrl-C, too
+                trained = work / "run" / "model.safetensors"
+                if trained.exists():
+                    self.network_ = trained.read_bytes()
+                    self.log_ = "\n".join(log)
+                    self.n_features_in_ = X.shape[1]
 
     def _arguments(self) -> list[str]:
         arguments = []

@@ -38,8 +38,15 @@ class Function:
 
 
 def evaluate(formula: Formula, values: Sequence[Any], seed: int, step: int) -> Sequence[torch.Tensor]:
-    """One tensor for each output of the formula, known to autograd."""
-    return _Evaluation.apply(formula, (seed, step), *values)
+    """One tensor for each output of the formula, known to autograd where that is enabled."""
+    if torch.is_grad_enabled():
+        return _Evaluation.apply(formula, (seed, step), *values)
+    return _values(formula, values, seed, step)
+
+
+def _values(formula: Formula, values: Sequence[Any], seed: int, step: int) -> tuple[torch.Tensor, ...]:
+    arrays = interop.all_as_numpy(formula._input_names, values, formula._dtype)
+    return tuple(torch.from_numpy(result) for result in formula._call(arrays, seed, step))
 
 
 class _Evaluation(torch.autograd.Function):
@@ -51,8 +58,7 @@ class _Evaluation(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.numbers = [None if isinstance(value, torch.Tensor) else value for value in values]
         ctx.save_for_backward(*(value for value in values if isinstance(value, torch.Tensor)))
-        arrays = interop.all_as_numpy(formula._input_names, values, formula._dtype)
-        return tuple(torch.from_numpy(result) for result in formula._call(arrays, *random_state))
+        return _values(formula, values, *random_state)
 
     @staticmethod
     def backward(ctx, *cotangents: torch.Tensor | None):

@@ -1,5 +1,8 @@
 """Networks as estimators."""
+import os
 import pickle
+import signal
+import threading
 import unittest
 
 import moxie
@@ -63,6 +66,21 @@ class Estimators(unittest.TestCase):
         self.assertEqual(model.get_params(), {"model": "gpn", "verbose": False, "layers": [4], "rate": 0.1})
         self.assertEqual(model.set_params(rate=0.2, epochs=3).get_params()["epochs"], 3)
         self.assertEqual(repr(model), "Regressor(model='gpn', layers=[4], rate=0.2, epochs=3)")
+
+    def test_ctrl_c_ends_training_in_order_and_keeps_the_best_network(self):
+        X, y = rows()
+        model = learn.Regressor("gpn", layers=[6], epochs=10**6, patience=10**6)
+        started = threading.Event()
+        model._listener = lambda log: lambda line: line.startswith("epoch") and started.set()
+
+        def interrupt():
+            started.wait(60)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=interrupt).start()
+        with self.assertRaises(KeyboardInterrupt):
+            model.fit(X, y)
+        self.assertEqual(model.predict(X).shape, (200,))
 
     def test_errors(self):
         X, y = rows(40)
