@@ -208,6 +208,7 @@ void include(Program& into, const Program& given, const Inclusion& how) {
   for (Definition definition : op.definitions) {
     if (definition.scan) definition.scan->number += scans;
     definition.output = how.outputs.contains(definition.name);
+    definition.role = OutputRole::Value;
     definition.name = names.find(definition.name)->second;
     if (definition.dtype == op.default_dtype) definition.dtype = into.default_dtype;
     definition.line = 0;

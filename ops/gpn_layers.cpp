@@ -244,7 +244,7 @@ void GpnLayers::bind_posterior(Inclusion& how, std::size_t layer, const Program&
   const std::string& p = how.prefix;
   const std::vector<Affine> matrix = {NetworkBuilder::width(layer), NetworkBuilder::dim("R"), NetworkBuilder::dim("R")};
   const bool random = options_.targets == GpnOptions::Targets::Normal;
-  const Initialiser white = random ? Initialiser{Kind::Normal} : Initialiser{Kind::Constant};
+  const Initialiser white = random ? Initialiser::normal(1) : Initialiser{Kind::Constant};
   Inclusion posterior{p + "posterior.", {{"V", observations_.points}, {"lambda", how.inputs["lambda"]}}};
   if (!builder_.program().find_definition("jitter")) builder_.define("jitter", {}, options_.jitter);
   posterior.inputs["jitter"] = "jitter";
@@ -274,7 +274,7 @@ std::vector<Affine> GpnLayers::per_point(std::size_t layer) {
 
 /// How targets that are parameters start.
 Initialiser GpnLayers::targets() const {
-  if (options_.targets == GpnOptions::Targets::Normal) return {Kind::Normal};
+  if (options_.targets == GpnOptions::Targets::Normal) return Initialiser::normal(1);
   constexpr Kind kKinds[] = {Kind::Normal, Kind::Linspace, Kind::Tanh, Kind::Relu};
   return {kKinds[static_cast<std::size_t>(options_.targets)], options_.lowest_point, options_.highest_point};
 }

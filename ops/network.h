@@ -10,25 +10,6 @@
 
 namespace moxie {
 
-/// How a parameter starts.
-struct Initialiser {
-  enum class Kind : std::uint8_t {
-    Constant,  // `low`
-    Linspace,  // equally spaced from `low` to `high` along the first axis
-    Tanh,      // tanh of these
-    Relu,      // max(0, these)
-    Normal,    // standard normal
-    Glorot,    // uniform in [-r, r], r = sqrt(6 / (rows + columns))
-    He,        // uniform in [-r, r], r = sqrt(6 / rows), all axes but the last being rows
-    Values     // `values`
-  };
-  Kind kind = Kind::Constant;
-  double low = 0;
-  double high = 0;
-  std::vector<double> values = {};
-  bool operator==(const Initialiser&) const = default;
-};
-
 /// An input that keeps its value from step to step. Those that are not trainable are settings of the model and are
 /// saved with it.
 struct Parameter {

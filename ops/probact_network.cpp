@@ -194,7 +194,7 @@ class ProbActBuilder {
   void start_layer() { prefix_ = fmt::format("layer{}.", ++layer_); }
 
   void embed(std::int64_t channels) {
-    builder_.parameter("embedding.E", {options_.vocabulary, channels}, {Kind::Normal});
+    builder_.parameter("embedding.E", {options_.vocabulary, channels}, Initialiser::normal(1));
     builder_.apply("text.embedding", {"embedding.", {{"x", x_}, {"E", "embedding.E"}}});
     x_ = "embedding.y";
     shape_.emplace_back(channels);

@@ -147,8 +147,8 @@ class SpGruBuilder {
         const std::string input = std::string(name) + gate;
         parameter(prefix + input, shape, kind_.weights, kind_.positive ? positive : any, input, inputs);
       };
-      weights("U", {n, m}, {{Kind::Glorot}}, {{Kind::Normal}, typical});
-      weights("W", {n, n}, {{Kind::Glorot}}, {{Kind::Normal}, typical});
+      weights("U", {n, m}, {{Kind::Glorot}}, {Initialiser::normal(1), typical});
+      weights("W", {n, n}, {{Kind::Glorot}}, {Initialiser::normal(1), typical});
       weights("b", {n}, {{Kind::Constant, 0}}, {{Kind::Constant, 0}, kPositiveOffset});
     }
     if (!kind_.has_variances()) inputs["rate"] = constant_input(prefix + "rate", options_.dropout);

@@ -180,7 +180,10 @@ Program differentiate(const Program& program, const std::vector<std::string>& ou
   check_names(program, outputs, names_of(program.definitions), "definition");
   check_names(program, wrt, names_of(program.inputs), "input");
   Program lifted = lift_linear_algebra(leave_scans(program));
-  for (Definition& definition : lifted.definitions) definition.output = definition.output && keep_outputs;
+  for (Definition& definition : lifted.definitions) {
+    definition.output = definition.output && keep_outputs;
+    if (!definition.output) definition.role = OutputRole::Value;
+  }
   return Differentiation(lifted, outputs, wrt.empty() ? names_of(program.inputs) : wrt).run();
 }
 

@@ -184,9 +184,19 @@ Definition& append_definition(Program& program, const std::string& name, const s
 }
 
 Tensor add_definition(Program& program, const std::string& name, const std::vector<Index>& axes, const Expr& body,
-                      const Declared& declared, bool output) {
-  change_verified(program, [&](Program& changed) { append_definition(changed, name, axes, body, declared, output); });
+                      const Declared& declared, bool output, OutputRole role = OutputRole::Value) {
+  change_verified(
+      program, [&](Program& changed) { append_definition(changed, name, axes, body, declared, output).role = role; });
   return {name, axes.size()};
+}
+
+Tensor add_starting(Program& program, const std::string& name, const std::vector<Expr>& shape, const Initialiser& start,
+                    std::optional<DType> dtype, InputRole role) {
+  change_verified(program, [&](Program& changed) {
+    const DType type = dtype.value_or(program.default_dtype);
+    changed.inputs.push_back({name, type, to_affine(shape), ValueDomain::Any, role, start});
+  });
+  return {name, shape.size()};
 }
 
 Expr matrix_element(LinearAlgebraKind kind, const Index& row, const Index& col, const Expr& matrix, const Expr& rhs,
@@ -251,6 +261,30 @@ Tensor Program::let(const std::string& tensor, const std::vector<Index>& axes, c
 Tensor Program::output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
                        const Declared& declared) {
   return add_definition(*this, tensor, axes, body, declared, true);
+}
+
+Tensor Program::parameter(const std::string& input_name, const std::vector<Expr>& shape, const Initialiser& start,
+                          std::optional<DType> dtype) {
+  return add_starting(*this, input_name, shape, start, dtype, InputRole::Parameter);
+}
+
+Tensor Program::state(const std::string& input_name, const std::vector<Expr>& shape, const Initialiser& start,
+                      std::optional<DType> dtype) {
+  return add_starting(*this, input_name, shape, start, dtype, InputRole::State);
+}
+
+Tensor Program::next(const Tensor& state, const std::vector<Index>& axes, const Expr& body) {
+  return add_definition(*this, std::string(kNextPrefix) + state.name(), axes, body, dtype_of(state.name()), true,
+                        OutputRole::Next);
+}
+
+Tensor Program::predict(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                        const Declared& declared) {
+  return add_definition(*this, tensor, axes, body, declared, true, OutputRole::Prediction);
+}
+
+Tensor Program::loss(const std::string& tensor, const Expr& body, const Declared& declared) {
+  return add_definition(*this, tensor, {}, body, declared, true, OutputRole::Loss);
 }
 
 Definition& ScanBody::add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,

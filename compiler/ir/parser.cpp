@@ -1,11 +1,12 @@
 // Reads the statements of a .mox text.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "compiler/ir/expr_parser.h"
+#include "compiler/ir/role_parser.h"
 #include "compiler/ir/scans.h"
 
 namespace moxie {
@@ -34,21 +35,27 @@ class ProgramParser {
     if (tokens_.at("recompute"))
       tokens_.fail<ParseError>(tokens_.peek(), "`recompute` stands outside of a scan",
                                "here write let; in scans, what is recomputed is not kept from step to step");
-    static constexpr std::array<Statement, 8> statements = {{{"dim", &ProgramParser::dims},
-                                                             {"index", &ProgramParser::indices},
-                                                             {"input", &ProgramParser::inputs},
-                                                             {"let", &ProgramParser::let},
-                                                             {"output", &ProgramParser::output},
-                                                             {"scan", &ProgramParser::scan},
-                                                             {"dtype", &ProgramParser::default_dtype},
-                                                             {"precision", &ProgramParser::precision}}};
+    static constexpr auto statements = std::to_array<Statement>({{"dim", &ProgramParser::dims},
+                                                                 {"index", &ProgramParser::indices},
+                                                                 {"input", &ProgramParser::inputs},
+                                                                 {"parameter", &ProgramParser::parameters},
+                                                                 {"state", &ProgramParser::states},
+                                                                 {"let", &ProgramParser::let},
+                                                                 {"output", &ProgramParser::output},
+                                                                 {"predict", &ProgramParser::predict},
+                                                                 {"loss", &ProgramParser::loss},
+                                                                 {"next", &ProgramParser::next},
+                                                                 {"scan", &ProgramParser::scan},
+                                                                 {"dtype", &ProgramParser::default_dtype},
+                                                                 {"precision", &ProgramParser::precision}});
     const auto it = std::ranges::find_if(statements, [&](const Statement& s) { return tokens_.at(s.word); });
     if (it == statements.end()) {
-      const std::string similar =
-          did_you_mean(tokens_.peek().text, {"dim", "index", "input", "let", "output", "scan", "dtype", "precision"});
-      tokens_.fail_expected(
-          "a statement",
-          similar.empty() ? "a line starts with dim, index, input, let, output, scan, dtype or precision" : similar);
+      std::vector<std::string> words;
+      for (const Statement& known : statements) words.emplace_back(known.word);
+      const std::string similar = did_you_mean(tokens_.peek().text, words);
+      tokens_.fail_expected("a statement", similar.empty()
+                                               ? fmt::format("a line starts with one of: {}", fmt::join(words, ", "))
+                                               : similar);
     }
     tokens_.next();
     (this->*it->read)();
@@ -125,13 +132,103 @@ class ProgramParser {
 
   void inputs() {
     list([&] {
-      InputDecl input;
-      input.name = new_name("an input").text;
-      if (tokens_.accept("[")) input.shape = parse_affine_list(tokens_, dim_resolver());
-      input.dtype = optional_dtype();
+      InputDecl input = declared("an input");
       input.domain = value_domain();
       program_.inputs.push_back(std::move(input));
     });
+  }
+
+  /// Name, shape and dtype.
+  InputDecl declared(const std::string& what) {
+    InputDecl input;
+    input.name = new_name(what).text;
+    if (tokens_.accept("[")) input.shape = parse_affine_list(tokens_, dim_resolver());
+    input.dtype = optional_dtype();
+    return input;
+  }
+
+  // ---- What makes a model ----
+
+  void parameters() {
+    list([&] { starting("parameter", InputRole::Parameter); });
+  }
+  void states() {
+    list([&] { starting("state", InputRole::State); });
+  }
+
+  void starting(const std::string& word, InputRole role) {
+    InputDecl input = declared("a " + word);
+    const Token relation = tokens_.peek();
+    if (value_domain() != ValueDomain::Any)
+      tokens_.fail<TypeError>(relation, fmt::format("a {} takes any value: training moves it freely", word),
+                              fmt::format("leave the domain out, and where a sign is needed write softplus({0}) or "
+                                          "exp({0})",
+                                          input.name));
+    input.role = role;
+    input.start = parse_initialiser(tokens_, program_, names_, word, input);
+    program_.inputs.push_back(std::move(input));
+  }
+
+  void predict() { output_with_role(OutputRole::Prediction); }
+
+  void loss() {
+    const auto before = std::ranges::find(program_.definitions, OutputRole::Loss, &Definition::role);
+    if (before != program_.definitions.end())
+      tokens_.fail<TypeError>(tokens_.peek(), fmt::format("there is a loss already: `{}`", before->name),
+                              "training minimises one number: add the terms up in one loss, and write let for each");
+    const Token name = tokens_.peek();
+    output_with_role(OutputRole::Loss);
+    const Definition& loss = *program_.find_definition(name.text);
+    if (!loss.axes.empty())
+      tokens_.fail<ShapeError>(
+          name, fmt::format("the loss `{}` is not a scalar: it has {} axes", name.text, loss.axes.size()),
+          fmt::format("training minimises one number: write loss {} = sum[{}](...)/{}", name.text, loss.axes[0].name,
+                      print(loss.axes[0].extent)));
+  }
+
+  void output_with_role(OutputRole role) {
+    const Token name = tokens_.peek();
+    output();
+    Definition& definition = *program_.find_definition(name.text);
+    if (definition.scan)
+      tokens_.fail<TypeError>(
+          name, fmt::format("`{}` belongs to a scan", name.text),
+          "predict and loss stand outside of scans, and read what a scan holds: predict y[..] = h[..]");
+    definition.role = role;
+  }
+
+  void next() {
+    const Token name = tokens_.expect_name("the name of a state");
+    const InputDecl* state = program_.find_input(name.text);
+    if (!state || state->role != InputRole::State)
+      tokens_.fail<TypeError>(name, fmt::format("`{}` is no state", name.text),
+                              fmt::format("declare it above: state {}[...] init zeros", name.text));
+    const std::string target = std::string(kNextPrefix) + std::string(name.text);
+    if (program_.find_definition(target))
+      tokens_.fail<TypeError>(name, fmt::format("the next value of `{}` is defined already", name.text),
+                              "one `next` for each state");
+    Definition definition = head(name, true);
+    definition.body = body(definition);
+    definition.name = target;
+    definition.role = OutputRole::Next;
+    if (definition.dtype != state->dtype || shape_of(definition) != state->shape)
+      tokens_.fail<ShapeError>(
+          name, fmt::format("the next value of `{}` is of another shape or dtype than the state", name.text),
+          fmt::format("the state was declared as {}", print_input(*state)));
+    program_.definitions.push_back(std::move(definition));
+  }
+
+  static std::vector<Affine> shape_of(const Definition& definition) {
+    std::vector<Affine> shape;
+    for (const AxisDecl& axis : definition.axes) shape.push_back(axis.extent);
+    return shape;
+  }
+
+  static std::string print_input(const InputDecl& input) {
+    std::vector<std::string> extents;
+    for (const Affine& extent : input.shape) extents.push_back(print(extent));
+    const std::string axes = extents.empty() ? "" : fmt::format("[{}]", fmt::join(extents, ","));
+    return fmt::format("{}{}: {}", input.name, axes, to_string(input.dtype));
   }
 
   ValueDomain value_domain() {
@@ -139,12 +236,8 @@ class ProgramParser {
         std::ranges::find_if(value_relations(), [&](ValueDomain::Relation r) { return tokens_.at(comparison(r)); });
     if (relation == value_relations().end()) return ValueDomain::Any;
     tokens_.next();
-    const Token first = tokens_.peek();
-    const Expr bound = ExprParser(tokens_, program_, names_, 0).disjunction().expr;
-    if (bound->kind != NodeKind::Constant || !std::isfinite(bound->value))
-      tokens_.fail<ParseError>(first, "this is no number",
-                               "a tensor may be declared `> 0`, `>= 0` or `< 0`, or so with another number");
-    return {*relation, bound->value};
+    return {*relation, parse_number(tokens_, program_, names_,
+                                    "a tensor may be declared `> 0`, `>= 0` or `< 0`, or so with another number")};
   }
 
   void let() { definition(new_name("a definition"), false); }

@@ -44,17 +44,46 @@ std::string input_text(const InputDecl& input, const Program& program) {
   std::string text = input.name;
   if (!input.shape.empty())
     text += "[" + affine_list_text(input.shape, [](Symbol symbol) { return symbol.name(); }) + "]";
-  return text + declared_text(input.dtype, input.domain, program);
+  text += declared_text(input.dtype, input.domain, program);
+  return input.role == InputRole::Data ? text : text + " init " + to_string(input.start);
+}
+
+const char* keyword(InputRole role) {
+  return role == InputRole::Data ? "input" : role == InputRole::Parameter ? "parameter" : "state";
+}
+
+/// In the order of the program: inputs of one role that follow each other are one list.
+void append_inputs(std::string& text, const Program& program) {
+  for (std::size_t first = 0; first < program.inputs.size();) {
+    const InputRole role = program.inputs[first].role;
+    std::vector<std::string> items;
+    for (; first < program.inputs.size() && program.inputs[first].role == role; ++first)
+      items.push_back(input_text(program.inputs[first], program));
+    append_list(text, keyword(role), items);
+  }
 }
 
 const char* keyword(const Definition& definition) {
   if (definition.recomputed) return "recompute";
-  return definition.output ? "output" : "let";
+  if (!definition.output) return "let";
+  switch (definition.role) {
+    case OutputRole::Value:
+      return "output";
+    case OutputRole::Prediction:
+      return "predict";
+    case OutputRole::Loss:
+      return "loss";
+    case OutputRole::Next:
+      return "next";
+  }
+  return "output";
 }
 
 std::string definition_text(const Definition& definition, const Program& program) {
   ExprPrinter printer(program, definition.axes);
-  std::string text = fmt::format("{} {}", keyword(definition), definition.name);
+  const bool is_next = definition.output && definition.role == OutputRole::Next;
+  std::string text =
+      fmt::format("{} {}", keyword(definition), definition.name.substr(is_next ? kNextPrefix.size() : 0));
   if (!definition.axes.empty()) {
     std::vector<std::string> axes;
     for (std::size_t k = 0; k < definition.axes.size(); ++k) axes.push_back(printer.axis(k));
@@ -88,7 +117,7 @@ std::string print(const Program& program) {
   if (program.precision != Precision::Strict) text += fmt::format("precision {}\n", to_string(program.precision));
   append_list(text, "dim", texts(program.dims, dim_text));
   append_list(text, "index", texts(program.indices, index_text));
-  append_list(text, "input", texts(program.inputs, [&](const InputDecl& input) { return input_text(input, program); }));
+  append_inputs(text, program);
   for (const auto& group : groups_of(program)) text += group_text(group, program);
   return text;
 }

@@ -7,6 +7,7 @@
 
 #include "compiler/ir/expr.h"
 #include "compiler/ir/precision.h"
+#include "compiler/ir/roles.h"
 #include "compiler/ir/value_domain.h"
 
 namespace moxie {
@@ -32,6 +33,8 @@ struct InputDecl {
   DType dtype = DType::f32;
   std::vector<Affine> shape;  // affine in dims
   ValueDomain domain = ValueDomain::Any;
+  InputRole role = InputRole::Data;
+  Initialiser start = {};  // of parameters and states
   bool operator==(const InputDecl&) const = default;
 };
 
@@ -63,6 +66,7 @@ struct Definition {
   std::optional<Scan> scan = {};
   bool recomputed = false;  // within a scan: not kept from step to step, derivatives compute it again
   ValueDomain domain = {};  // what the author promises of the values; nothing proves it, MOXIE_CHECK=negvar checks it
+  OutputRole role = {};     // of outputs that are not in a scan
   bool operator==(const Definition&) const = default;
 };
 
@@ -126,6 +130,20 @@ struct Program {
              const Declared& declared = {});
   Tensor output(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
                 const Declared& declared = {});
+  // ---- What makes a model of a Program; docs/models.md has the rules. ----
+  /// An input that training changes, and how it starts.
+  Tensor parameter(const std::string& input_name, const std::vector<Expr>& shape, const Initialiser& start,
+                   std::optional<DType> dtype = {});
+  /// An input that keeps its value from step to step; next() says what it becomes.
+  Tensor state(const std::string& input_name, const std::vector<Expr>& shape, const Initialiser& start,
+               std::optional<DType> dtype = {});
+  /// Defines `next.NAME`, the value of the state after a step.
+  Tensor next(const Tensor& state, const std::vector<Index>& axes, const Expr& body);
+  /// An output that the trained model is asked for, and that other definitions may read.
+  Tensor predict(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
+                 const Declared& declared = {});
+  /// The scalar output that training minimises: a mean over samples.
+  Tensor loss(const std::string& tensor, const Expr& body, const Declared& declared = {});
   /// A recurrence over `steps`; `write` is called once and defines what steps together.
   void scan(const Index& steps, const std::function<void(ScanBody&)>& write);
   void scan(const Index& steps, Backwards, const std::function<void(ScanBody&)>& write);

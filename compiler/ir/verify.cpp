@@ -91,6 +91,40 @@ void check_scans(const Program& program) {
   }
 }
 
+void check_role(const Program& program, const Definition& definition) {
+  if (definition.role == OutputRole::Value) return;
+  const std::string where = fmt::format("definition `{}`", definition.name);
+  if (!definition.output || definition.scan)
+    throw TypeError(where + " has a role in training, but is no output outside of scans");
+  if (definition.role == OutputRole::Loss && !definition.axes.empty())
+    throw ShapeError(fmt::format("the loss `{}` is not a scalar: it has {} axes; add its elements up", definition.name,
+                                 definition.axes.size()));
+  if (definition.role != OutputRole::Next) return;
+  const std::string state = definition.name.starts_with(kNextPrefix) ? definition.name.substr(kNextPrefix.size()) : "";
+  const InputDecl* input = program.find_input(state);
+  if (!input || input->role != InputRole::State || input->shape != program.shape_of(definition.name) ||
+      input->dtype != definition.dtype)
+    throw TypeError(where + " is the next value of no state of its shape and dtype");
+}
+
+/// Parameters and states, predictions and the loss.
+void check_roles(const Program& program) {
+  for (const InputDecl& input : program.inputs) {
+    if (input.role == InputRole::Data) continue;
+    if (const std::string problem = problem_of(input.start, input.shape.size()); !problem.empty())
+      throw TypeError(fmt::format("`{}` cannot start as {}: {}", input.name, to_string(input.start), problem));
+  }
+  std::string loss;
+  for (const Definition& definition : program.definitions) {
+    check_role(program, definition);
+    if (definition.role != OutputRole::Loss) continue;
+    if (!loss.empty())
+      throw TypeError(
+          fmt::format("`{}` and `{}` are both the loss; add them up in one definition", loss, definition.name));
+    loss = definition.name;
+  }
+}
+
 }  // namespace
 
 void verify(const Program& program) {
@@ -104,6 +138,7 @@ void verify(const Program& program) {
     check_domain(input.domain, input.name);
   }
   check_scans(program);
+  check_roles(program);
   for (std::size_t k = 0; k < program.definitions.size(); ++k) {
     check_shape(program, program.shape_of(program.definitions[k].name), program.definitions[k].name);
     check_domain(program.definitions[k].domain, program.definitions[k].name);

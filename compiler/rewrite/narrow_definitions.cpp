@@ -62,6 +62,7 @@ std::optional<Definition> keep_triangle(const Algebra& algebra, Definition& defi
   Definition triangle = definition;
   triangle.name = name;
   triangle.output = false;
+  triangle.role = OutputRole::Value;
   triangle.axes[pair->b].range = Range::half_open(a, definition.axes[pair->b].extent);
   std::vector<Affine> upper = all_axes(definition);
   std::vector<Affine> lower = upper;
@@ -83,6 +84,7 @@ std::optional<Definition> keep_diagonals(const Algebra& algebra, const Program& 
   Definition narrow = definition;
   narrow.name = name;
   narrow.output = false;
+  narrow.role = OutputRole::Value;
   AxisDecl& merged = narrow.axes[pair->a];
   merged.extent = clamped_extent(merged.extent * 2 - Affine(1));
   merged.range = Range::extent(merged.extent);

@@ -92,6 +92,22 @@ let shifted[s,n] = where(s == 0, 0, h[s-1,n]) + where(s+1 < S, h[s+1,n], 0) + h[
 output grad.x[s,n] = sum[m](cot.y[s,m]*W[n,m]) + shifted[s,n]
 output count = sum[s,n](1)
 )",
+    // a model: parameters and states with their starts, predictions, a loss
+    R"(dim S dynamic, I, H = 3
+index s:S, i:I, h:H
+input x[S,I]
+parameter W[H,I] init glorot, b[H]: f64 init constant(-0.5), u[H] init normal(0.1), c init normal(1, 0.5)
+input target[S]
+parameter V[H,I] init he, g[H] init values(1, -2, 1e-3), k[H] init linspace(-2, 2), q init ones
+state average[H] init zeros, count init uniform(0, 1)
+let z[s,h] = tanh(sum[i](W[h,i]*V[h,i]*x[s,i]) + b[h])*g[h] - average[h] - k[h]
+predict mean[s] = sum[h](u[h]*z[s,h]) + c*q
+let unused = 0
+output extra[s] = mean[s] + 1
+loss l = sum[s]((target[s] - mean[s])^2)/S
+next average[h] = 0.9*average[h] + 0.1*sum[s](z[s,h])/S
+next count = count + 1
+)",
 };
 
 /// Printing keeps everything but comments and lines.

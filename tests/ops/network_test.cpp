@@ -131,7 +131,7 @@ TEST_CASE("parameters start and are trained as the options say") {
     return *it;
   };
   CHECK(find("layer1.W") == Parameter{"layer1.W", {4, 6}, {Initialiser::Kind::Glorot}});
-  CHECK(find("layer1.U") == Parameter{"layer1.U", {14, 6}, {Initialiser::Kind::Normal}});
+  CHECK(find("layer1.U") == Parameter{"layer1.U", {14, 6}, Initialiser::normal(1)});
   CHECK(find("layer1.h").initialiser.low == doctest::Approx(4.0 / 13));
   CHECK_FALSE(find("layer1.V0").trainable);
   CHECK_FALSE(find("layer1.log_sigma").trainable);
