@@ -9,10 +9,10 @@
 namespace moxie {
 namespace {
 
-float scalar(const Session& session, const std::string& tensor) {
-  float value = 0;
-  std::memcpy(&value, session.read(tensor).data(), sizeof value);
-  return value;
+double scalar(const Session& session, const std::string& tensor) {
+  std::vector<double> value;
+  append_doubles(session.plan().program.dtype_of(tensor), session.read(tensor), value);
+  return value.at(0);
 }
 
 bool all_finite(const HostTensor& tensor) {
@@ -30,8 +30,8 @@ Trainer::Trainer(const StepProgram& step, std::shared_ptr<Device> device, const 
       data_(data),
       seed_(options.seed),
       order_(data.rows, options.batch, options.seed) {
-  check_rows(step.program, "x", data.x, data.rows);
-  check_rows(step.program, "target", data.target, data.rows);
+  if (reads("x")) check_rows(step.program, "x", data.x, data.rows);
+  if (reads("target")) check_rows(step.program, "target", data.target, data.rows);
   for (const auto& [output, input] : renewals_) session_.feed_back(output, input);
   session_.set_random_state(seed_, 0);
 }
@@ -53,8 +53,8 @@ StepResult Trainer::step() {
   const std::span<const std::uint32_t> samples = order_.next();
   const bool resizes = samples.size() != rows_;
   rows_ = 0;  // until both inputs have the size of this batch
-  load("x", data_.x, samples, resizes);
-  load("target", data_.target, samples, resizes);
+  if (reads("x")) load("x", data_.x, samples, resizes);
+  if (reads("target")) load("target", data_.target, samples, resizes);
   rows_ = samples.size();
   session_.run();
   for (const char* scalar : {"loss", "gradient_norm"}) session_.prefetch(scalar);
@@ -80,6 +80,8 @@ void Trainer::seek(const TrainerPosition& position) {
   order_.seek(position.data);
   session_.set_random_state(seed_, position.step);
 }
+
+bool Trainer::reads(const std::string& input) const { return session_.plan().program.find_input(input) != nullptr; }
 
 void Trainer::load(const std::string& input, std::span<const float> values, std::span<const std::uint32_t> samples,
                    bool resizes) {

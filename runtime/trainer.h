@@ -16,7 +16,7 @@ namespace moxie {
 
 using NamedTensors = std::map<std::string, HostTensor>;
 
-/// A Program that reads x[S,..], target[S,..] and the scalar initial_rate, puts out the scalars `loss` and
+/// A Program that reads x[S,..], perhaps target[S,..], and the scalar initial_rate, puts out the scalars `loss` and
 /// `gradient_norm`, and renews tensors: each pair is an output and the input whose next value it is.
 struct StepProgram {
   Program program;
@@ -73,6 +73,7 @@ class Trainer {
   const Session& session() const { return session_; }
 
  private:
+  bool reads(const std::string& input) const;
   void load(const std::string& input, std::span<const float> values, std::span<const std::uint32_t> samples,
             bool resizes);
 

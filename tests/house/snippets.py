@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the documentation shows works: every fenced snippet is compiled (cpp, c), parsed (mox) or run (sh, python)."""
+"""What the documentation shows works: every fenced snippet is compiled (cpp, c), parsed (mox) or run (sh, on the table of csv; python)."""
 import argparse
 import itertools
 import json
@@ -64,10 +64,21 @@ class Checker:
     def sh(self, text):
         for line in text.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
+            self.give_model(words)
             problem = self.command(words) if words else None
             if problem:
                 return f"`{line}`: {problem}"
         return None
+
+    def give_model(self, words):
+        """A file NAME.mox that a command names is the formula that was shown before it."""
+        for word in words:
+            if word.endswith(".mox") and "/" not in word and not (self.folder / word).exists():
+                (self.folder / word).write_text((self.folder / "snippet.mox").read_text())
+
+    def csv(self, text):
+        """The table of the commands that follow."""
+        (self.folder / "table.csv").write_text(text)
 
     def command(self, words):
         """moxie itself runs; of everything that builds or tests, the parts it names must exist."""
@@ -136,7 +147,7 @@ def main():
     problems, count = [], 0
     with tempfile.TemporaryDirectory() as folder:
         checker = Checker(options, pathlib.Path(folder))
-        checks = {"cpp": checker.cpp, "mox": checker.mox, "c": checker.c, "sh": checker.sh}
+        checks = {"cpp": checker.cpp, "mox": checker.mox, "c": checker.c, "csv": checker.csv, "sh": checker.sh}
         for place, language, text in snippets(options.root):
             problem = checks[language](text) if language in checks else None
             if problem:

@@ -1,8 +1,10 @@
 // moxie train and moxie predict as a user runs them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <tuple>
 
 #include "runtime/safetensors.h"
 #include "tests/cli/process.h"
@@ -73,6 +75,48 @@ TEST_CASE("a table is learnt and predicted") {
                 "predictions are written as .csv or .npz");
   check_refused(shop.moxie({"predict", "run"}), 2, "add --data 'csv:t.csv'");
   CHECK(shop.moxie({"predict", "run", "--data", "csv:t.csv"}).code == 0);
+}
+
+TEST_CASE("predict scores the rows that were not trained on, and says which rows it scored") {
+  const Workshop shop;
+  std::string table = "a,b,y\n", tests = "a,b,y\n";
+  for (int k = 0; k < 60; ++k) {
+    const std::string row =
+        std::to_string(k % 7) + "," + std::to_string(k % 5) + "," + std::to_string(k % 7 * 2.5) + "\n";
+    (k < 50 ? table : tests) += row;
+  }
+  shop.write("t.csv", table);
+  shop.write("test.csv", tests);
+  const std::vector<std::string> predict = {"predict", "run", "--json", "--data"};
+  REQUIRE(shop.moxie(with(kTrain, {"--data", "csv:t.csv", "--out", "run"})).code == 0);
+  nlohmann::json metrics = last_metrics(shop, "run");
+  for (const auto& [rows, count, metric] :
+       {std::tuple{"test", 10, "test_rmse"}, std::tuple{"validation", 4, "validation_rmse"},
+        std::tuple{"train", 36, "train_rmse"}}) {
+    const auto scores = nlohmann::json::parse(shop.moxie(with(predict, {"csv:t.csv", "--rows", rows})).out);
+    CHECK(scores.at("samples") == count);
+    CHECK(scores.at("rmse") == metrics.at(metric));
+  }
+  // The same file by another name.
+  const auto scores = nlohmann::json::parse(shop.moxie(with(predict, {"csv:./t.csv"})).out);
+  CHECK(scores.at("rows") == "10 test rows of csv:./t.csv; --rows all is for all of them");
+  CHECK(scores.at("rmse") == metrics.at("test_rmse"));
+  const Outcome all = shop.moxie({"predict", "run", "--data", "csv:t.csv", "--rows", "all", "--out", "p.csv"});
+  CHECK(all.out.starts_with("rows         all 50 rows of csv:t.csv, the training rows among them\n"));
+  const std::string predictions = read_file(shop.path("p.csv"));
+  CHECK(std::ranges::count(predictions, '\n') == 51);
+  CHECK(shop.moxie({"predict", "run", "--data", "csv:test.csv"})
+            .out.starts_with("rows         all 10 rows of csv:test.csv\n"));
+  check_refused(shop.moxie({"predict", "run", "--data", "csv:test.csv", "--rows", "test"}), 2,
+                "its rows are not divided");
+
+  REQUIRE(shop.moxie(with(kTrain, {"--data", "csv:t.csv", "--test-file", "test.csv", "--out", "other"})).code == 0);
+  check_refused(shop.moxie({"predict", "other", "--data", "csv:t.csv"}), 2,
+                "those are in test.csv; add --data 'csv:test.csv'");
+  metrics = last_metrics(shop, "other");
+  const auto tested = nlohmann::json::parse(shop.moxie({"predict", "other", "--json", "--data", "csv:test.csv"}).out);
+  CHECK(tested.at("rmse") == metrics.at("test_rmse"));
+  CHECK(shop.moxie({"predict", "other", "--data", "csv:t.csv", "--rows", "all"}).code == 0);
 }
 
 TEST_CASE("arrays are learnt and predicted") {
@@ -218,6 +262,18 @@ TEST_CASE("noise, variances and samples out of range are refused before anything
   check_refused(shop.moxie({"train", "sp-gru", "--data", "moving-mnist", "--frame-noise", "-1"}), 1,
                 "moving-mnist: the noise is -1, but must be 0 or positive");
   CHECK_FALSE(std::filesystem::exists(shop.path("runs")));
+}
+
+TEST_CASE("folders without a name are numbered, and misspelt options are understood") {
+  const Workshop shop;
+  for (const char* folder : {"runs/mlp-synthetic-1", "runs/mlp-synthetic-1-2", "runs/mlp-synthetic-1-3"}) {
+    const Outcome trained = shop.moxie({"train", "mlp", "--layers", "2", "--epochs", "1", "--threads", "1"});
+    CHECK(trained.out.find(std::string("run       ") + folder + " ") != std::string::npos);
+    CHECK(std::filesystem::exists(shop.path(folder) / "model.safetensors"));
+  }
+  check_refused(shop.moxie({"train", "mlp", "--epoch", "1"}), 2, "--epoch: did you mean `--epochs`?");
+  check_refused(shop.moxie({"train", "mlp", "--lerning-rate=1"}), 2, "--lerning-rate=1");
+  check_refused(shop.moxie({"tarin", "mlp"}), 2, "there is no command 'tarin'; did you mean `train`?");
 }
 
 TEST_CASE("a run is never overwritten, and stays the same run when it goes on") {

@@ -1,18 +1,17 @@
 // moxie predict: what a trained model says of a data set, and how good that is.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
-#include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
 #include "tools/commands/predict_calibration.h"
 #include "tools/commands/predict_jacobian.h"
+#include "tools/commands/predict_rows.h"
+#include "tools/commands/predict_write.h"
 #include "tools/commands/train_model.h"
-#include "tools/data/npy.h"
 
 namespace moxie {
 namespace {
@@ -21,78 +20,11 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 struct PredictOptions {
-  std::string run, data, data_dir, out, diagnose;
+  std::string run, out, diagnose;
+  RowChoice rows;
   DeviceChoice device;
   bool json = false;
 };
-
-double entropy(std::span<const double> probability) {
-  double sum = 0;
-  for (const double p : probability) sum -= p > 0 ? p * std::log(p) : 0;
-  return sum;
-}
-
-std::span<const double> row_of(const std::vector<double>& values, std::size_t row, std::size_t columns) {
-  return {values.data() + row * columns, columns};
-}
-
-/// A field of a CSV file; quoted where it must be.
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == text.npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
-std::string classes_csv(const Prediction& p, const Encoding& encoding) {
-  std::string text = field(encoding.class_column) + ",probability,entropy";
-  for (const std::string& name : encoding.classes) text += ",p_" + field(name);
-  for (std::size_t row = 0; row < p.rows; ++row) {
-    const auto probability = row_of(p.probability, row, p.columns);
-    const std::size_t top = top_class(p, row);
-    text += fmt::format("\n{},{:.6g},{:.6g}", field(encoding.classes[top]), probability[top], entropy(probability));
-    for (const double value : probability) text += fmt::format(",{:.6g}", value);
-  }
-  return text + "\n";
-}
-
-std::string values_csv(const Prediction& p, const Encoding& encoding) {
-  constexpr double kHalfWidth95 = 1.9599639845400545;
-  std::string text;
-  for (const TargetEncoding& target : encoding.targets) {
-    const std::string name = field(target.column);
-    text += fmt::format("{}{},{}_sd,{}_low95,{}_high95", text.empty() ? "" : ",", name, name, name, name);
-  }
-  for (std::size_t i = 0; i < p.mean.size(); ++i) {
-    const double sd = std::sqrt(p.variance[i]);
-    text += fmt::format("{}{:.8g},{:.6g},{:.8g},{:.8g}", i % p.columns == 0 ? "\n" : ",", p.mean[i], sd,
-                        p.mean[i] - kHalfWidth95 * sd, p.mean[i] + kHalfWidth95 * sd);
-  }
-  return text + "\n";
-}
-
-std::string arrays_npz(const Prediction& p) {
-  const std::vector<std::size_t> shape = {p.rows, p.columns};
-  NpyArrays arrays;
-  if (p.task == Task::Classification) {
-    arrays["probability"] = make_npy_array<double>(shape, p.probability);
-  } else {
-    arrays["mean"] = make_npy_array<double>(shape, p.mean);
-    arrays["variance"] = make_npy_array<double>(shape, p.variance);
-  }
-  return print_npz(arrays);
-}
-
-void write(const fs::path& file, const Prediction& p, const Encoding& encoding) {
-  const bool classes = p.task == Task::Classification;
-  if (file.extension() == ".npz") {
-    atomic_write(file, arrays_npz(p));
-  } else if (file.extension() == ".csv") {
-    atomic_write(file, classes ? classes_csv(p, encoding) : values_csv(p, encoding));
-  } else {
-    throw UsageError(fmt::format("--out {}: predictions are written as .csv or .npz", file.string()));
-  }
-}
 
 Json calibration_json(const Prediction& prediction, const Samples& samples, const Encoding& encoding) {
   constexpr std::size_t kBins = 20;
@@ -104,16 +36,16 @@ Json calibration_json(const Prediction& prediction, const Samples& samples, cons
   return json;
 }
 
-void print_scores(const Prediction& prediction, const Samples& samples, const Encoding& encoding, bool json) {
-  const Scores scores = score(prediction, samples.y, encoding);
+void print_scores(const Prediction& prediction, const ChosenRows& rows, const Encoding& encoding, bool json) {
+  const Scores scores = score(prediction, rows.samples.y, encoding);
   if (json) {
-    Json result = {{"samples", prediction.rows}};
+    Json result = {{"samples", prediction.rows}, {"rows", rows.description}};
     for (const Score& s : scores) result[s.name] = s.value;
-    result.update(calibration_json(prediction, samples, encoding));
+    result.update(calibration_json(prediction, rows.samples, encoding));
     fmt::print("{}\n", result.dump(2));
     return;
   }
-  fmt::print("{:<12} {}\n", "samples", prediction.rows);
+  fmt::print("{:<12} {}\n", "rows", rows.description);
   for (const Score& s : scores) fmt::print("{:<12} {:.6g}\n", s.name, s.value);
 }
 
@@ -121,7 +53,8 @@ void print_scores(const Prediction& prediction, const Samples& samples, const En
 void diagnose_jacobian(const SavedModel& model, const Samples& samples, const std::shared_ptr<Device>& device,
                        bool json) {
   const Program program = make_network(model.config, model.encoding).predict;
-  const char* output = model.encoding.task == Task::Classification ? "logit_mean" : "mean";
+  const bool classes = model.encoding.task == Task::Classification;
+  const char* output = !classes ? "mean" : program.find_definition("logit_mean") ? "logit_mean" : "probability";
   const SampleRows rows = rows_of(samples);
   const std::size_t outputs = model.encoding.target_count(), features = samples.x.columns;
   const std::vector<double> all = jacobians(program, output, model.parameters, rows, device);
@@ -146,29 +79,10 @@ void diagnose_jacobian(const SavedModel& model, const Samples& samples, const st
     fmt::print("{:>5} {:>12.4g} {:>12.4g} {:>12.4g}\n", k + 1, lines[k].low, lines[k].median, lines[k].high);
 }
 
-/// A model can come from somebody else and name any file. Throws UsageError for one that only the model names, and says
-/// which option opens it.
-void require_named_by_user(const PredictOptions& options, const TrainConfig& config) {
-  constexpr const char* kRule = "predict opens nothing that only a model names";
-  if (options.data.empty() && names_file(config.data))
-    throw UsageError(fmt::format("{0} was trained on {1}, and {2}; to read that file, add --data '{1}'", options.run,
-                                 config.data, kRule));
-  const std::string& data = options.data.empty() ? config.data : options.data;
-  if (options.data_dir.empty() && reads_data_folder(data) && config.data_dir != TrainConfig().data_dir)
-    throw UsageError(
-        fmt::format("{0} was trained on files in the folder {1}, and {2}; to read {3} there, add --data-dir '{1}'",
-                    options.run, config.data_dir, kRule, data));
-}
-
 int predict(const PredictOptions& options) {
   const SavedModel model = load_model(fs::path(options.run) / "model.safetensors");
-  require_named_by_user(options, model.config);
-  const std::string data = options.data.empty() ? model.config.data : options.data;
-  LoadOptions loading = load_options(model.config);
-  loading.encoding = &model.encoding;
-  if (!options.data_dir.empty()) loading.data_dir = options.data_dir;
-  loading.test_file.clear();  // named by the model, and for training only
-  const Samples samples = load_for_prediction(data, loading);
+  const ChosenRows rows = choose_rows(options.rows, model, options.run);
+  const Samples& samples = rows.samples;
   check_features(make_network(model.config, model.encoding), samples.x, model.encoding);
   const std::shared_ptr<Device> device = open_chosen_device(options.device);
   if (!options.diagnose.empty()) {
@@ -179,13 +93,14 @@ int predict(const PredictOptions& options) {
   }
   Evaluator evaluator(model.config, model.encoding, device);
   evaluator.set_parameters(model.parameters);
-  const Prediction prediction = evaluator.predict(rows_of(samples), model.variance_scale);
-  if (!options.out.empty()) write(options.out, prediction, model.encoding);
+  Prediction prediction = evaluator.predict(rows_of(samples), model.variance_scale);
+  if (!is_own_model(model.config)) prediction.others.clear();  // intermediate values of moxie's own networks
+  if (!options.out.empty()) write_predictions(options.out, prediction, model.encoding);
   if (samples.y.columns > 0) {
-    print_scores(prediction, samples, model.encoding, options.json);
+    print_scores(prediction, rows, model.encoding, options.json);
   } else if (options.out.empty()) {
-    throw UsageError(
-        fmt::format("{} has no targets to compare with: name a file for the predictions, --out FILE.csv", data));
+    throw UsageError(fmt::format("{} has no targets to compare with: name a file for the predictions, --out FILE.csv",
+                                 options.rows.data));
   }
   return 0;
 }
@@ -195,10 +110,15 @@ int predict(const PredictOptions& options) {
 Work add_predict(OptionParser& parser) {
   auto options = std::make_shared<PredictOptions>();
   parser.add_option("run", options->run, "the folder of a run of `moxie train`").required();
-  parser.add_option("--data", options->data,
-                    "the rows: a file as --data of `moxie train` names it (csv:FILE, ...), or the test rows of a set; "
-                    "those of the run's set if not given");
-  parser.add_option("--data-dir", options->data_dir,
+  parser.add_option("--data", options->rows.data,
+                    "the rows: a file as --data of `moxie train` names it (csv:FILE, ...), or a set; the run's set if "
+                    "not given");
+  parser
+      .add_option("--rows", options->rows.rows,
+                  "which rows of the set that the run was trained on: test, validation, train, or all of a file; test "
+                  "if not given. Of another file all rows are taken")
+      .one_of({"test", "validation", "train", "all"});
+  parser.add_option("--data-dir", options->rows.data_dir,
                     "where the data sets lie; needed if the run had them elsewhere than in data/");
   parser.add_option("--out", options->out, "where the predictions go: FILE.csv or FILE.npz");
   parser

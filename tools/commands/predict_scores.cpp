@@ -97,14 +97,16 @@ Scores score_values(const Prediction& p, const Matrix& targets, const Encoding& 
 Prediction make_prediction(std::map<std::string, RowValues> outputs, const Encoding& encoding, double variance_scale) {
   Prediction p{encoding.task, 0, encoding.target_count(), {}, {}, {}};
   if (p.task == Task::Classification) {
-    p.probability = std::move(outputs.at("probability").values);
+    p.probability = std::move(outputs.extract("probability").mapped().values);
     p.rows = p.probability.size() / p.columns;
+    p.others = std::move(outputs);
     return p;
   }
-  p.mean = std::move(outputs.at("mean").values);
+  p.mean = std::move(outputs.extract("mean").mapped().values);
   p.rows = p.mean.size() / p.columns;
-  const auto variance = outputs.find("variance");
-  p.variance = variance != outputs.end() ? std::move(variance->second.values) : std::vector<double>(p.mean.size(), 1);
+  const auto variance = outputs.extract("variance");
+  p.variance = variance ? std::move(variance.mapped().values) : std::vector<double>(p.mean.size(), 1);
+  p.others = std::move(outputs);
   for (std::size_t i = 0; i < p.mean.size(); ++i) {
     const TargetEncoding& target = encoding.targets[i % p.columns];
     p.mean[i] = p.mean[i] * target.sd + target.mean;

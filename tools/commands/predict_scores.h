@@ -1,6 +1,7 @@
 #pragma once
 // How good predictions are, and how well their uncertainties are calibrated.
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct Prediction {
   std::size_t rows = 0, columns = 0;
   std::vector<double> probability;
   std::vector<double> mean, variance;
+  std::map<std::string, RowValues> others = {};  // further outputs, as the model computes them
 };
 
 /// From the outputs of a network's `predict`, with its variances times `variance_scale`; a model without variances has

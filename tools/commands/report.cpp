@@ -131,11 +131,19 @@ std::string score_table(const FinalReport& report) {
 std::string settings(const TrainConfig& config) {
   std::string rows;
   const SortedJson json = SortedJson::parse(to_json(config));
-  for (const auto& [name, value] : json.items())
+  for (const auto& [name, value] : json.items()) {
+    if (name == "formula") continue;
     rows += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escaped(name),
                         escaped(value.is_string() ? value.get<std::string>() : value.dump()));
+  }
   return fmt::format("<details><summary>Settings</summary><div class=\"scroll\"><table>{}</table></div></details>\n",
                      rows);
+}
+
+/// The text of a model of the user's own.
+std::string formula(const TrainConfig& config) {
+  if (config.formula.empty()) return {};
+  return fmt::format("<h2>Model</h2>\n<div class=\"scroll\"><pre>{}</pre></div>\n", escaped(config.formula));
 }
 
 std::string frames(const Prediction& prediction, const Samples& samples, const Encoding& encoding) {
@@ -236,7 +244,7 @@ std::string report_html(const TrainConfig& config, const FinalReport& report, Tr
                   "Learned functions of the first units of each layer, with a standard deviation on both sides, and "
                   "their virtual observations.",
                   function_charts(run.functions(activations), activations), " small");
-  return page + settings(config) + "</body></html>\n";
+  return page + formula(config) + settings(config) + "</body></html>\n";
 }
 
 }  // namespace moxie

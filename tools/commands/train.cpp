@@ -11,8 +11,10 @@
 #include <map>
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
+#include "tools/commands/program_choice.h"
 #include "tools/commands/report.h"
 #include "tools/commands/train_config.h"
+#include "tools/commands/train_file.h"
 #include "tools/commands/train_report.h"
 #include "tools/commands/train_run.h"
 #include "tools/commands/train_stop.h"
@@ -50,16 +52,23 @@ void add_option(OptionParser& parser, TrainOptions& options, const char* group, 
   if (std::is_same_v<decltype(value), std::vector<std::int64_t>&> ||
       std::is_same_v<decltype(value), std::vector<double>&>)
     option.delimiter(',');
+  if (name == "dim") option.comma_separated();
   if (std::is_unsigned_v<std::remove_reference_t<decltype(value)>>) option.check(without_sign);
   options.options.emplace(name, std::pair{group, option});
 }
 
+/// What the text of a user's own model says of itself.
+constexpr std::array<std::string_view, 3> kSaidByText = {"layers", "activation", "sigma"};
+
 /// Throws UsageError for options of another model.
 void check_groups(const TrainOptions& options) {
-  const std::string own = "Model: " + options.config.model;
+  const bool is_own = is_own_model(options.config);
+  const std::string own = is_own ? option_group::kOwn : "Model: " + options.config.model;
   for (const auto& [name, option] : options.options) {
     const std::string_view group = option.first;
-    if (group.starts_with("Model: ") && group != own && option.second.given())
+    const bool is_others = group.starts_with("Model: ") && group != own;
+    const bool is_said = is_own && std::ranges::find(kSaidByText, name) != kSaidByText.end();
+    if ((is_others || is_said) && option.second.given())
       throw UsageError(fmt::format("--{} is not for the model {}", name, options.config.model));
   }
 }
@@ -89,7 +98,15 @@ std::string command_line(const TrainOptions& options, const std::string& model_o
 
 fs::path default_folder(const TrainConfig& config) {
   const std::string data = fs::path(config.data.substr(config.data.find(':') + 1)).stem().string();
-  return fs::path("runs") / fmt::format("{}-{}-{}", config.model, data, config.seed);
+  return fs::path("runs") / fmt::format("{}-{}-{}", fs::path(config.model).stem().string(), data, config.seed);
+}
+
+/// The folder, or the first of FOLDER-2, FOLDER-3, ... that there is not.
+fs::path first_free(const fs::path& folder) {
+  fs::path path = folder;
+  std::error_code error;
+  for (int number = 2; fs::exists(path, error); ++number) path = fmt::format("{}-{}", folder.string(), number);
+  return path;
 }
 
 /// predict opens no file that only the model names.
@@ -132,14 +149,27 @@ TrainingRun prepare(const TrainConfig& config, const DeviceChoice& device, const
   return run;
 }
 
+/// Messages about a model of the user's own show the place in its text.
+TrainingRun prepare_own(const TrainConfig& config, const ModelText& text, const DeviceChoice& device,
+                        const Dataset& data) {
+  try {
+    return prepare(config, device, data);
+  } catch (const ModelError& error) {
+    fail_in_text(error, text);
+  }
+}
+
 int start(const TrainOptions& options) {
-  const TrainConfig& config = options.config;
+  TrainConfig config = options.config;
   check_groups(options);
+  ModelText text;
+  if (is_own_model(config)) text = read_model(config, options.options.at("precision").second.given());
   check(config);
-  const fs::path path = options.out.empty() ? default_folder(config) : fs::path(options.out);
+  const fs::path path = options.out.empty() ? first_free(default_folder(config)) : fs::path(options.out);
   RunFolder::require_free(path);
   const Dataset data = load_dataset(config.data, load_options(config));
-  TrainingRun run = prepare(config, options.device, data);
+  TrainingRun run =
+      is_own_model(config) ? prepare_own(config, text, options.device, data) : prepare(config, options.device, data);
   const RunFolder folder = RunFolder::create(path, config, command_line(options, config.model));
   return run_to_end(config, data, run, folder);
 }
@@ -164,12 +194,12 @@ int resume(const TrainOptions& options) {
 Work add_train(OptionParser& parser) {
   auto options = std::make_shared<TrainOptions>();
   TrainConfig& config = options->config;
-  const Option model = parser.add_option("model", config.model,
-                                         "gpn (Gaussian process neurons), probact (noisy activations), sp-gru "
-                                         "(recurrent, of means and variances) or "
-                                         "mlp (fixed activations)");
-  model.one_of({"gpn", "mlp", "probact", "sp-gru"});
-  parser.add_option("--out", options->out, "the run folder; runs/MODEL-DATA-SEED if not given");
+  const Option model =
+      parser.add_option("model", config.model,
+                        "FILE.mox (a model of your own, see docs/models.md), gpn (Gaussian process neurons), probact "
+                        "(noisy activations), sp-gru (recurrent, of means and variances) or mlp (fixed activations)");
+  parser.add_option("--out", options->out,
+                    "the run folder; runs/MODEL-DATA-SEED if not given, with a number behind it where that exists");
   parser.add_option("--resume", options->resume,
                     "the folder of a run to go on with, exactly as if it had never stopped");
   add_device_option(parser, options->device);
@@ -182,7 +212,8 @@ Work add_train(OptionParser& parser) {
     if (!options->resume.empty()) return resume(*options);
     if (!model.given())
       throw UsageError(
-          "which model? `moxie train gpn`, `moxie train mlp`, `moxie train probact` or `moxie train sp-gru`");
+          "which model? `moxie train FILE.mox`, `moxie train gpn`, `moxie train mlp`, `moxie train probact` or `moxie "
+          "train sp-gru`");
     return start(*options);
   };
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "tools/commands/command.h"
+#include "tools/commands/train_file.h"
 
 namespace moxie {
 namespace {
@@ -247,10 +248,34 @@ using MakeNetwork = Network (*)(const TrainConfig&, std::vector<std::int64_t>, c
 const Choices<MakeNetwork> kModel = {
     {"gpn", make_gpn}, {"mlp", make_mlp}, {"probact", make_probact}, {"sp-gru", make_sp_gru}};
 
+std::string known_models() {
+  std::string text;
+  for (const auto& [name, make] : kModel) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+/// One of the families of networks that moxie composes.
+Network make_known(const TrainConfig& config, const Encoding& encoding) {
+  std::vector<std::int64_t> sizes;
+  if (!is_convolutional(config)) sizes = hidden_layers(config);
+  sizes.insert(sizes.begin(), static_cast<std::int64_t>(encoding.feature_count()));
+  sizes.push_back(static_cast<std::int64_t>(encoding.target_count()));
+  return choose("model", kModel, config.model)(config, std::move(sizes), encoding);
+}
+
+bool draws(const Program& program) {
+  bool found = false;
+  for (const Definition& definition : program.definitions)
+    visit(definition.body, [&](const Expr& expr) { found = found || expr->kind == NodeKind::Random; });
+  return found;
+}
+
 }  // namespace
 
 void check(const TrainConfig& c) {
-  choose("model", kModel, c.model);
+  if (!is_own_model(c) && !kModel.contains(c.model))
+    throw UsageError(
+        fmt::format("there is no model '{}'; known: {}, or FILE.mox for one of your own", c.model, known_models()));
   choose("--propagate", kPropagate, c.propagate);
   GpnOptions options;
   set_covariance(options, c.covariance);
@@ -298,6 +323,7 @@ void check_file(const TrainConfig& config, const std::string& file) {
 std::string to_json(const TrainConfig& config) {
   Json json;
   json["model"] = config.model;
+  if (!config.formula.empty()) json["formula"] = config.formula;
   visit_fields(config, [&](const char*, const char* name, const auto& value, const char*) { json[name] = value; });
   return json.dump(2) + "\n";
 }
@@ -309,7 +335,9 @@ TrainConfig config_from_json(std::string_view text, const std::string& file) {
     const Json json = Json::parse(text);
     member = "model";
     json.at(member).get_to(config.model);
-    std::set<std::string> known = {"model", "moxie"};
+    member = "formula";
+    if (json.contains(member) || is_own_model(config)) json.at(member).get_to(config.formula);
+    std::set<std::string> known = {"model", "formula", "moxie"};
     visit_fields(config, [&](const char*, const char* name, auto& value, const char*) {
       member = name;
       known.insert(member);
@@ -376,26 +404,25 @@ std::vector<std::int64_t> hidden_layers(const TrainConfig& config) {
 }
 
 Network make_network(const TrainConfig& config, const Encoding& encoding) {
-  const bool reads_text = config.model == "probact" && config.network == "text-cnn";
+  const bool reads_text = is_own_model(config) || (config.model == "probact" && config.network == "text-cnn");
   if (!encoding.vocabulary.empty() && !reads_text)
     throw UsageError("texts are for `moxie train probact --network text-cnn`: elsewhere numbers of words mean nothing");
-  std::vector<std::int64_t> sizes;
-  if (!is_convolutional(config)) sizes = hidden_layers(config);
-  sizes.insert(sizes.begin(), static_cast<std::int64_t>(encoding.feature_count()));
-  sizes.push_back(static_cast<std::int64_t>(encoding.target_count()));
-  Network network = choose("model", kModel, config.model)(config, std::move(sizes), encoding);
+  Network network = is_own_model(config) ? make_own_network(config, encoding) : make_known(config, encoding);
   const Precision precision = choose("--precision", kPrecision, config.precision);
   for (Program* program : {&network.train, &network.predict, &network.functions, &network.validate})
     program->precision = precision;
   return network;
 }
 
+bool is_own_model(const TrainConfig& config) { return config.model.ends_with(".mox"); }
+
 bool is_convolutional(const TrainConfig& config) { return config.model == "probact" && config.network != "dense"; }
 
-std::size_t ensemble_size(const TrainConfig& config) {
+std::size_t ensemble_size(const TrainConfig& config, const Network& network) {
+  if (is_own_model(config)) return draws(network.predict) ? config.samples : 1;
   const bool drops = config.model == "sp-gru" && config.cell == "mc-lstm";
-  const bool draws = config.model == "probact" && config.evaluation == "ensemble" && config.sigma != "none";
-  return drops || draws ? config.samples : 1;
+  const bool is_noisy = config.model == "probact" && config.evaluation == "ensemble" && config.sigma != "none";
+  return drops || is_noisy ? config.samples : 1;
 }
 
 OptimiserOptions optimiser_options(const TrainConfig& config) {

@@ -13,7 +13,9 @@
 namespace moxie {
 
 struct TrainConfig {
-  std::string model = "gpn";
+  std::string model = "gpn";      // or the name of a .mox file
+  std::string formula;            // its text, as print() writes it; empty for the other models
+  std::vector<std::string> dims;  // values of its dims, as in H=32
 
   std::string data = "synthetic";
   std::string data_dir = "data";
@@ -98,6 +100,7 @@ struct TrainConfig {
 namespace option_group {
 inline constexpr const char* kData = "Data";
 inline constexpr const char* kModel = "Model";
+inline constexpr const char* kOwn = "Model: a .mox file";
 inline constexpr const char* kGpn = "Model: gpn";
 inline constexpr const char* kMlp = "Model: mlp";
 inline constexpr const char* kProbAct = "Model: probact";
@@ -131,6 +134,7 @@ void visit_fields(Config& c, Visit&& visit) {
       option_group::kModel, "sigma", c.sigma,
       "gpn: standard deviation of the output noise at the start (0.1); probact: that of the activations: a number, or "
       "trained and the same for all units (single), for a channel (channel), for none (element, the default), or none");
+  visit(option_group::kOwn, "dim", c.dims, "values of dims that neither the text nor the data shows, such as H=32,K=4");
   visit(option_group::kGpn, "inference", c.inference,
         "of the virtual observations' targets: ml (maximum likelihood) or vb (variational Bayes)");
   visit(option_group::kGpn, "posterior", c.posterior, "vb: covariance of their posterior, full or diagonal");
@@ -154,8 +158,6 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kGpn, "likelihood", c.likelihood,
         "regression: maximise the expected log likelihood, or that of the predictive distribution: expected or "
         "predictive");
-  visit(option_group::kGpn, "recalibrate", c.recalibrate,
-        "regression: scale the predicted variances by what fits the validation rows");
   visit(option_group::kGpn, "input-variance", c.input_variance,
         "variance of each (scaled) feature, or one value for all; none if not given");
   visit(option_group::kGpn, "input-connected", c.input_connected, "every layer sees the input as well");
@@ -195,6 +197,8 @@ void visit_fields(Config& c, Visit&& visit) {
         "how far the noise of a sequence may lie from it");
   visit(option_group::kText, "vocabulary", c.vocabulary, "most words that are told apart; all others are one");
   visit(option_group::kText, "text-length", c.text_length, "most words of a text; what is behind them is left out");
+  visit(option_group::kModel, "recalibrate", c.recalibrate,
+        "regression: scale the predicted variances by what fits the validation rows");
   visit(option_group::kTraining, "seed", c.seed, "of initial values, validation rows, order of samples, and noise");
   visit(option_group::kTraining, "batch", c.batch, "samples per step");
   visit(option_group::kTraining, "optimiser", c.optimiser,
@@ -237,11 +241,13 @@ LoadOptions load_options(const TrainConfig& config);
 /// The layers, or what suits the data set where none are given.
 std::vector<std::int64_t> hidden_layers(const TrainConfig& config);
 
+/// Whether the model is a .mox file of the user's own.
+bool is_own_model(const TrainConfig& config);
 /// The network for data of the given widths.
 Network make_network(const TrainConfig& config, const Encoding& encoding);
 bool is_convolutional(const TrainConfig& config);
-/// How many stochastic passes make one prediction.
-std::size_t ensemble_size(const TrainConfig& config);
+/// How many stochastic passes make one prediction, of the config's network where that is a file's.
+std::size_t ensemble_size(const TrainConfig& config, const Network& network = {});
 OptimiserOptions optimiser_options(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 PlateauOptions plateau_options(const TrainConfig& config);

@@ -71,6 +71,7 @@ RunFolder RunFolder::create(const fs::path& path, const TrainConfig& config, std
   if (error) throw DataError(fmt::format("cannot make the folder {}: {}", path.string(), error.message()));
   RunFolder folder(path);
   folder.write_config(config, command);
+  if (is_own_model(config)) atomic_write(path / "model.mox", config.formula);
   return folder;
 }
 

@@ -34,7 +34,7 @@ class RunFolder {
  public:
   /// Throws DataError if there is anything at `path` already.
   static void require_free(const std::filesystem::path& path);
-  /// Makes the folder, which must not exist, and its config.json.
+  /// Makes the folder, which must not exist, and its config.json; and model.mox, the text of a model of the user's own.
   static RunFolder create(const std::filesystem::path& path, const TrainConfig& config, std::string_view command);
   /// Throws DataError if no run can be taken up there.
   static RunFolder open(const std::filesystem::path& path);

@@ -37,7 +37,9 @@ double initial_value(const Parameter& parameter, std::size_t element, std::size_
     case Initialiser::Kind::Constant:
       return start.low;
     case Initialiser::Kind::Normal:
-      return normal_from_words(words[0], words[1]);
+      return start.low + start.high * normal_from_words(words[0], words[1]);
+    case Initialiser::Kind::Uniform:
+      return start.low + (start.high - start.low) * uniform_from_word(words[0]);
     case Initialiser::Kind::Linspace:
       return equally_spaced(parameter, element / per_row);
     case Initialiser::Kind::Tanh:
@@ -159,7 +161,7 @@ Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, const std::sh
                      const Network& network)
     : encoding_(std::move(encoding)),
       recalibrate_(config.recalibrate),
-      passes_(ensemble_size(config)),
+      passes_(ensemble_size(config, network)),
       seed_(config.seed),
       loss_(network.validate.definitions.empty() ? network.train : network.validate, device, rows_at_once(config)),
       predict_(network.predict, device, rows_at_once(config)) {}
