@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "compiler/ir/source_text.h"
 #include "runtime/switches.h"
 #include "tools/commands/command.h"
 #include "tools/commands/command_line.h"
@@ -25,8 +26,8 @@ constexpr std::array kCommands = {
     Command{"doctor", "Show what this machine offers, what is missing and how to get it", add_doctor},
 };
 
-std::vector<std::string_view> command_names() {
-  std::vector<std::string_view> names;
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
   for (const Command& command : kCommands) names.emplace_back(command.name);
   return names;
 }
@@ -35,8 +36,9 @@ std::vector<std::string_view> command_names() {
 void explain_unknown_command(const OptionParser& parser) {
   const auto unknown = parser.unknown_arguments();
   if (parser.subcommand_parsed() || unknown.empty() || unknown[0].starts_with('-')) return;
-  throw UsageError(
-      fmt::format("there is no command '{}'; choose from: {}", unknown[0], fmt::join(command_names(), ", ")));
+  const std::string similar = did_you_mean(unknown[0], command_names());
+  throw UsageError(fmt::format("there is no command '{}'; {}choose from: {}", unknown[0],
+                               similar.empty() ? "" : similar + " ", fmt::join(command_names(), ", ")));
 }
 
 int run(int argc, char** argv) {

@@ -18,7 +18,7 @@
 namespace moxie {
 namespace {
 
-/// Where a dynamic dim has no value, figures are for this one.
+/// Where a dim has no value, this one is taken.
 constexpr std::int64_t kAssumedExtent = 256;
 
 StageText program_stage(const std::string& stage, const Program& program) {
@@ -61,6 +61,8 @@ StageText plain_stage(const std::string& name, std::string text) {
 /// Dims that are known, and those that are assumed.
 DimValues complete_dims(const Compilation& compilation, std::vector<std::string>& assumed) {
   DimValues dims = compilation.dims;
+  assumed = compilation.assumed;
+  for (const std::string& name : assumed) dims[name] = kAssumedExtent;
   for (const DimDecl& dim : compilation.task.dims) {
     if (dims.contains(dim.name)) continue;
     if (!dim.dynamic && dim.value) continue;
@@ -107,9 +109,17 @@ const StageText* find_stage(const std::vector<StageText>& stages, std::string_vi
   return found == stages.end() ? nullptr : &*found;
 }
 
+DimValues with_assumed_dims(const Program& program, DimValues dims, std::vector<std::string>& assumed) {
+  for (const DimDecl& dim : program.dims) {
+    if (dim.dynamic || dim.value || !dims.try_emplace(dim.name, kAssumedExtent).second) continue;
+    assumed.push_back(dim.name);
+  }
+  return dims;
+}
+
 Compilation compile_for(const DumpedDevices& devices, Program source, Program task, DimValues dims,
                         const DumpOptions& options) {
-  Compilation compilation{std::move(source), std::move(task), {}, {}, std::move(dims)};
+  Compilation compilation{std::move(source), std::move(task), {}, {}, std::move(dims), {}};
   const Checks checks = chosen_checks();
   if (devices.cpu) {
     const Machine machine = cpu_machine(host_machine(), {.cache_directory = options.cache_directory});

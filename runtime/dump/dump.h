@@ -15,11 +15,12 @@ namespace moxie {
 
 /// What is dumped.
 struct Compilation {
-  Program source;           // as written
-  Program task;             // with gradients where they were asked for; specialised
-  std::optional<Plan> cpu;  // what the device `cpu` runs for these dims, where it is to be shown
-  std::optional<Plan> gpu;  // what GPUs run, where it is to be shown
-  DimValues dims;           // dynamic dims may be missing
+  Program source;                         // as written
+  Program task;                           // with gradients where they were asked for; specialised
+  std::optional<Plan> cpu;                // what the device `cpu` runs for these dims, where it is to be shown
+  std::optional<Plan> gpu;                // what GPUs run, where it is to be shown
+  DimValues dims;                         // dynamic dims may be missing
+  std::vector<std::string> assumed = {};  // static dims of `task` whose values nobody gave
 };
 
 /// One text of a stage.
@@ -65,6 +66,8 @@ struct DumpOptions {
   std::string cache_directory = {};  // as in DeviceOptions
 };
 
+/// A value for every static dim that neither the Program nor `dims` gives one; `assumed` gets their names.
+DimValues with_assumed_dims(const Program& program, DimValues dims, std::vector<std::string>& assumed);
 /// The plans for these devices, those of Sessions on them.
 Compilation compile_for(const DumpedDevices& devices, Program source, Program task, DimValues dims,
                         const DumpOptions& options);

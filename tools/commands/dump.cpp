@@ -1,5 +1,6 @@
 // moxie dump: what the compiler makes of a Program, stage by stage.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -8,6 +9,7 @@
 #include "runtime/dump/dump_folder.h"
 #include "runtime/dump/dump_html.h"
 #include "runtime/dump/stages.h"
+#include "runtime/dump/summary.h"
 #include "runtime/switches.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
@@ -24,6 +26,9 @@ struct DumpCommand {
   std::string repro;
   bool json = false, measure = false;
 };
+
+/// The name of --stage that stands for every stage.
+constexpr const char* kAllStages = "all";
 
 void print_stage(const StageText& text, const std::string& kernel, bool with_head) {
   const std::string name = kernel.empty() ? text.title : fmt::format("{} of {}", text.title, kernel);
@@ -48,13 +53,51 @@ void print_stages(const Dump& dump, const DumpOptions& options) {
   if (with_head) fmt::print("# ======== figures\n{}", figures_table(dump));
 }
 
+/// Dims without a value are taken for some: whoever gives them sees other kernels.
+std::string how_to_give_dims(const std::vector<std::string>& assumed, const DimValues& dims) {
+  if (assumed.empty()) return "";
+  std::vector<std::string> options;
+  for (const std::string& name : assumed) options.push_back(name + "=..");
+  return fmt::format("no value was given for {}, and {} was taken; give others with --dim {}", fmt::join(assumed, ", "),
+                     dims.at(assumed.front()), fmt::join(options, ","));
+}
+
+void print_summary(const Dump& dump) {
+  fmt::print("{}\n", summary_text(dump));
+  if (const std::string note = how_to_give_dims(dump.assumed, dump.dims); !note.empty()) fmt::print("{}\n", note);
+  fmt::print(
+      "all stages: --stage all; some of them: --stage schedule,loop,asm; as a page for a browser: --html page.html\n");
+}
+
+/// With every stage where `all` is named.
+DumpOptions shown(DumpOptions options) {
+  if (std::ranges::find(options.stages, kAllStages) != options.stages.end()) options.stages.clear();
+  return options;
+}
+
+/// Without any choice of what to show, it is the short form, of the device `cpu` unless another one is named.
+bool wants_summary(const DumpCommand& command) {
+  return command.options.stages.empty() && command.folder.empty() && command.page.empty() && command.repro.empty() &&
+         !command.json && is_compiled(command.source);
+}
+
 /// Kernels are compiled for the GPU where somebody looks at the code, or at what it takes.
 std::string why_no_gpu_code(const DumpCommand& command) {
   const bool prints_stages =
       !command.json && command.folder.empty() && command.page.empty() && !command.options.stages.empty();
-  const bool wants_code = std::ranges::any_of(
-      command.options.stages, [](const std::string& stage) { return stage == "ptx" || stage == "sass"; });
+  const bool wants_code = std::ranges::any_of(command.options.stages, [](const std::string& stage) {
+    return stage == "ptx" || stage == "sass" || stage == kAllStages;
+  });
   return prints_stages && !wants_code ? "nobody asked for it" : "";
+}
+
+DumpInput load(const DumpCommand& command, bool is_short) {
+  DumpSource source = command.source;
+  DumpOptions options = shown(command.options);
+  options.no_gpu_code = is_short ? "nobody asked for it" : why_no_gpu_code(command);
+  if (is_short) options.stages = {"ir"};
+  if (is_short && source.device.empty()) source.device = "cpu";
+  return load_dump_input(source, options);
 }
 
 const Compilation& needs_run(const DumpInput& input, std::string_view option) {
@@ -73,9 +116,8 @@ int run_dump(const DumpCommand& command) {
     throw UsageError(
         "name what to dump: a .mox file, a built-in formula, the folder of a run, a dump, or an entry of the kernel "
         "cache");
-  DumpOptions options = command.options;
-  options.no_gpu_code = why_no_gpu_code(command);
-  DumpInput input = load_dump_input(command.source, options);
+  const bool is_short = wants_summary(command);
+  DumpInput input = load(command, is_short);
   if (!command.repro.empty()) {
     const std::string folder = command.folder.empty() ? command.repro + ".repro" : command.folder;
     write_kernel_repro(needs_run(input, "--repro"), input.dump, command.repro, folder);
@@ -86,8 +128,14 @@ int run_dump(const DumpCommand& command) {
   const Dump& dump = input.dump;
   if (!command.folder.empty()) write_dump(dump, command.folder);
   if (!command.page.empty()) atomic_write(command.page, dump_html(dump));
-  if (command.json) fmt::print("{}", dump_json(dump, !options.stages.empty()));
-  if (command.folder.empty() && command.page.empty() && !command.json) print_stages(dump, options);
+  if (command.json) fmt::print("{}", dump_json(dump, !command.options.stages.empty()));
+  if (is_short) {
+    print_summary(dump);
+    return 0;
+  }
+  const auto assumed = input.compilation ? input.compilation->assumed : std::vector<std::string>();
+  if (!assumed.empty()) fmt::print(stderr, "moxie: {}\n", how_to_give_dims(assumed, dump.dims));
+  if (command.folder.empty() && command.page.empty() && !command.json) print_stages(dump, shown(command.options));
   return 0;
 }
 
@@ -98,14 +146,14 @@ struct CompareCommand {
 
 /// 1 where the dumps differ, as diff does.
 int run_compare(const CompareCommand& command) {
-  const std::string text = compare_dumps(read_dump(command.before), read_dump(command.after), command.options);
+  const std::string text = compare_dumps(read_dump(command.before), read_dump(command.after), shown(command.options));
   fmt::print("{}", text);
   return text.empty() ? 0 : 1;
 }
 
 void add_stage_option(OptionParser& parser, std::vector<std::string>& stages) {
-  std::vector<std::string> names;
-  std::string help = "which stages to show, all if not given:";
+  std::vector<std::string> names = {kAllStages};
+  std::string help = "which stages to show, or all; if not given, the formula and what its kernels take:";
   for (const Stage& stage : dump_stages()) {
     names.emplace_back(stage.name);
     help += fmt::format("\n  {}: {}", stage.name, stage.purpose);

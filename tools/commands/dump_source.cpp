@@ -41,9 +41,13 @@ Compilation training_step_of(const fs::path& run, const DumpedDevices& devices, 
 
 Compilation formula(const DumpSource& source, const DumpedDevices& devices, const DumpOptions& options) {
   const Program written = load_program(source.program);
-  const DimValues dims = parse_dims(source.program.dims, written);
+  std::vector<std::string> assumed;
+  const DimValues given = parse_dims(source.program.dims, written);
+  const DimValues dims = with_assumed_dims(written, given, assumed);
   const Program task = specialise(with_gradients(written, source.program.source, source.grad, source.wrt), dims);
-  return compile_for(devices, written, task, dims, options);
+  Compilation compilation = compile_for(devices, written, task, given, options);
+  compilation.assumed = std::move(assumed);
+  return compilation;
 }
 
 void refuse_program_options(const DumpSource& source, std::string_view what) {
@@ -67,6 +71,11 @@ void add_dump_source_options(OptionParser& parser, DumpSource& source) {
       .add_option("--device", source.device,
                   "show the kernels of this device alone (default: of both, or of the one whose stages are asked for)")
       .one_of({"cpu", "cuda"});
+}
+
+bool is_compiled(const DumpSource& source) {
+  const fs::path path = source.program.source;
+  return find_op(source.program.source) || (!is_dump_folder(path) && path.extension() != ".kernel");
 }
 
 /// The name of a built-in formula goes first, whatever files there are: `./NAME` names a file.

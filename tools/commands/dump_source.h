@@ -18,6 +18,8 @@ struct DumpInput {
   std::optional<Compilation> compilation;  // of what can run
   Dump dump;
 };
+/// Whether the source is compiled to be dumped: a formula or a run, not a dump or an entry of the kernel cache.
+bool is_compiled(const DumpSource& source);
 DumpInput load_dump_input(const DumpSource& source, const DumpOptions& options);
 
 }  // namespace moxie

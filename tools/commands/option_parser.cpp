@@ -1,14 +1,35 @@
 #include "tools/commands/option_parser.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 
+#include "compiler/ir/source_text.h"
 #include "tools/commands/command.h"
 
 namespace moxie {
 namespace {
 
 std::vector<std::string> list_of(std::span<const std::string> names) { return {names.begin(), names.end()}; }
+
+/// The innermost command that was named.
+const CLI::App& parsed_command(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? app : parsed_command(*commands.front());
+}
+
+/// Which option was meant, by those of the command; empty where none is alike or no option is unknown.
+std::string similar_option(const CLI::App& app) {
+  const std::vector<std::string> unknown = app.remaining(true);
+  const auto option = std::ranges::find_if(unknown, [](const std::string& word) { return word.starts_with("--"); });
+  if (option == unknown.end()) return "";
+  std::vector<std::string> known;
+  for (const CLI::Option* each : parsed_command(app).get_options()) {
+    for (const std::string& name : each->get_lnames()) known.push_back("--" + name);
+  }
+  const std::string similar = did_you_mean(option->substr(0, option->find('=')), known);
+  return similar.empty() ? "" : "\n" + *option + ": " + similar;
+}
 
 }  // namespace
 
@@ -85,6 +106,8 @@ void OptionParser::on_parsed(const std::function<void()>& function) { app_->call
 bool OptionParser::parse(int argc, const char* const* argv) {
   try {
     app_->parse(argc, argv);
+  } catch (const CLI::ExtrasError& error) {
+    throw UsageError(std::string(error.what()) + similar_option(*app_) + "\nRun with --help for more information.");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success))
       throw UsageError(std::string(error.what()) + "\nRun with --help for more information.");
