@@ -212,6 +212,11 @@ void check_task(const Program& model, const SampleShape& rows) {
     throw ModelError(std::string(classes ? kMean : kProbability),
                      fmt::format("the data set's targets are {}", classes ? "classes" : "values"),
                      classes ? "predict probability[s,c] for its classes" : "predict mean[s], or give --task classify");
+}
+
+/// A number for each target or class.
+void check_widths(const Program& model, const SampleShape& rows) {
+  const bool classes = rows.task == Task::Classification;
   for (const std::string_view name : {kMean, kVariance, kProbability}) {
     if (!predicts(model, name) || (name == kProbability) != classes) continue;
     std::int64_t columns = 1;
@@ -288,8 +293,9 @@ void check_model(const Program& model) {
 Network model_network(const Program& given, const SampleShape& rows, const DimValues& dims) {
   check_model(given);
   Program model = given;
-  bind_dims(model, rows, dims);
   check_task(model, rows);
+  bind_dims(model, rows, dims);
+  check_widths(model, rows);
   const std::string loss = loss_of(model);
   const TensorNames names = names_in_training(model, loss);
   std::vector<std::string> trained = names_with(model, OutputRole::Next);

@@ -6,9 +6,9 @@
 namespace moxie {
 namespace {
 
-class Renaming {
+class TensorRenaming {
  public:
-  explicit Renaming(const TensorNames& names) : names_(names) {}
+  explicit TensorRenaming(const TensorNames& names) : names_(names) {}
 
   Expr operator()(const Expr& expr) {
     if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second;
@@ -63,7 +63,7 @@ Program slice(const Program& program, const std::vector<std::string>& outputs) {
 }
 
 Program renamed(Program program, const TensorNames& names) {
-  Renaming rename(names);
+  TensorRenaming rename(names);
   for (Definition& definition : program.definitions) {
     if (const auto name = names.find(definition.name); name != names.end()) definition.name = name->second;
     definition.body = rename(definition.body);

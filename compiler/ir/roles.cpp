@@ -12,8 +12,6 @@
 namespace moxie {
 namespace {
 
-using Kind = Initialiser::Kind;
-
 constexpr std::size_t kManyValues = 1'000'000;
 
 constexpr std::array kForms = std::to_array<InitialiserForm>({
@@ -34,7 +32,9 @@ std::string with_numbers(std::string_view name, const std::vector<double>& numbe
   return fmt::format("{}({})", name, fmt::join(numbers, ", "));
 }
 
-bool is_spaced(Kind kind) { return kind == Kind::Linspace || kind == Kind::Tanh || kind == Kind::Relu; }
+bool is_spaced(Initialiser::Kind kind) {
+  return kind == Initialiser::Kind::Linspace || kind == Initialiser::Kind::Tanh || kind == Initialiser::Kind::Relu;
+}
 
 }  // namespace
 
@@ -47,37 +47,37 @@ Initialiser make_initialiser(std::string_view form, std::vector<double> numbers)
   if (form == "constant") return Initialiser::constant(at(0));
   if (form == "normal" && numbers.empty()) return Initialiser::normal(1);
   if (form == "normal" && numbers.size() == 1) return Initialiser::normal(at(0));
-  if (form == "normal") return {Kind::Normal, at(0), at(1), {}};
+  if (form == "normal") return {Initialiser::Kind::Normal, at(0), at(1), {}};
   if (form == "uniform") return Initialiser::uniform(at(0), at(1));
   if (form == "glorot") return Initialiser::glorot();
   if (form == "he") return Initialiser::he();
   if (form == "linspace") return Initialiser::linspace(at(0), at(1));
-  if (form == "tanh") return {Kind::Tanh, at(0), at(1), {}};
-  if (form == "relu") return {Kind::Relu, at(0), at(1), {}};
+  if (form == "tanh") return {Initialiser::Kind::Tanh, at(0), at(1), {}};
+  if (form == "relu") return {Initialiser::Kind::Relu, at(0), at(1), {}};
   if (form == "values") return Initialiser::of(std::move(numbers));
   throw InternalError(fmt::format("there is no initialiser '{}'", form));
 }
 
 std::string to_string(const Initialiser& start) {
   switch (start.kind) {
-    case Kind::Constant:
+    case Initialiser::Kind::Constant:
       if (start.low == 1) return "ones";
       return start.low == 0 && !std::signbit(start.low) ? "zeros" : with_numbers("constant", {start.low});
-    case Kind::Normal:
+    case Initialiser::Kind::Normal:
       return start.low == 0 ? with_numbers("normal", {start.high}) : with_numbers("normal", {start.low, start.high});
-    case Kind::Uniform:
+    case Initialiser::Kind::Uniform:
       return with_numbers("uniform", {start.low, start.high});
-    case Kind::Linspace:
+    case Initialiser::Kind::Linspace:
       return with_numbers("linspace", {start.low, start.high});
-    case Kind::Tanh:
+    case Initialiser::Kind::Tanh:
       return with_numbers("tanh", {start.low, start.high});
-    case Kind::Relu:
+    case Initialiser::Kind::Relu:
       return with_numbers("relu", {start.low, start.high});
-    case Kind::Glorot:
+    case Initialiser::Kind::Glorot:
       return "glorot";
-    case Kind::He:
+    case Initialiser::Kind::He:
       return "he";
-    case Kind::Values:
+    case Initialiser::Kind::Values:
       return with_numbers("values", start.values);
   }
   throw InternalError("an initialiser is of no known kind");
@@ -87,10 +87,11 @@ std::string problem_of(const Initialiser& start, std::size_t axes) {
   const bool finite = std::isfinite(start.low) && std::isfinite(start.high) &&
                       std::ranges::all_of(start.values, [](double value) { return std::isfinite(value); });
   if (!finite) return "its numbers are not finite";
-  if (start.kind == Kind::Normal && start.high < 0) return "a standard deviation is not negative";
-  if (start.kind == Kind::Uniform && start.low > start.high) return "the lower end is above the upper end";
-  if (start.kind == Kind::Values && start.values.empty()) return "it has no values";
-  const bool needs_axis = is_spaced(start.kind) || start.kind == Kind::Glorot || start.kind == Kind::He;
+  if (start.kind == Initialiser::Kind::Normal && start.high < 0) return "a standard deviation is not negative";
+  if (start.kind == Initialiser::Kind::Uniform && start.low > start.high) return "the lower end is above the upper end";
+  if (start.kind == Initialiser::Kind::Values && start.values.empty()) return "it has no values";
+  const bool needs_axis =
+      is_spaced(start.kind) || start.kind == Initialiser::Kind::Glorot || start.kind == Initialiser::Kind::He;
   return needs_axis && axes == 0 ? "it depends on extents, and a scalar has none" : "";
 }
 

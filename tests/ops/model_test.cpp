@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <cmath>
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/ir/evaluate.h"

@@ -41,7 +41,7 @@ class Draws {
 };
 
 /// A smooth function of two numbers, with some noise.
-std::string smooth_table(int rows = 200) {
+std::string smooth_table(int rows = 500) {
   Draws draw;
   std::string table = "a,b,price\n";
   for (int k = 0; k < rows; ++k) {
@@ -123,13 +123,14 @@ TEST_CASE("a file is trained, predicts, resumes and exports like any model") {
   shop.write("t.csv", smooth_table());
   shop.write("my_model.mox", kModel);
   const Outcome trained =
-      train(shop, "my_model.mox", {"--data", "csv:t.csv", "--target", "price", "--epochs", "80", "--batch", "32"});
+      train(shop, "my_model.mox",
+            {"--data", "csv:t.csv", "--target", "price", "--epochs", "400", "--batch", "32", "--rate", "0.03"});
   CAPTURE(trained.err);
   REQUIRE(trained.code == 0);
   const auto metrics = metrics_of(shop, "run");
   // A constant prediction has the deviation of the targets, 1.0, as its error, and a loss of 0.5.
-  CHECK(metrics.back().at("rmse").get<double>() < 0.5);
-  CHECK(metrics.back().at("validation_loss").get<double>() < metrics.front().at("validation_loss").get<double>() - 0.3);
+  CHECK(metrics.back().at("rmse").get<double>() < 0.3);
+  CHECK(metrics.back().at("validation_loss").get<double>() < -0.8);
   CHECK(read_file(shop.path("run/report.html")).find("<pre># my_model\ndim S dynamic, I, H = 8\n") !=
         std::string::npos);
   CHECK(read_file(shop.path("run/model.mox")).find("parameter W[H,I] init glorot, ") != std::string::npos);
@@ -142,10 +143,10 @@ TEST_CASE("a file is trained, predicts, resumes and exports like any model") {
   CHECK(read_file(shop.path("p.csv")).starts_with("price,price_sd,price_low95,price_high95\n"));
   const auto scores = nlohmann::json::parse(shop.moxie({"predict", "run", "--data", "csv:t.csv", "--json"}).out);
   CHECK(scores.at("rmse") == metrics.back().at("test_rmse"));
-  const Outcome resumed = shop.moxie({"train", "--resume", "run", "--epochs", "82"});
+  const Outcome resumed = shop.moxie({"train", "--resume", "run", "--epochs", "402"});
   CAPTURE(resumed.err);
   CHECK(resumed.code == 0);
-  CHECK(metrics_of(shop, "run").back().at("epoch") == 82);
+  CHECK(metrics_of(shop, "run").back().at("epoch") == 402);
   const Outcome exported = shop.moxie({"export", "run", "-o", "c", "--target", "cpu:x86-64"});
   CAPTURE(exported.err);
   CHECK(exported.code == 0);
@@ -169,7 +170,7 @@ TEST_CASE("dims come from the text, the data or the command line") {
 TEST_CASE("parameters are inputs and predictions are outputs for the other commands") {
   const Workshop shop;
   shop.write("m.mox", kModel);
-  const Outcome checked = shop.moxie({"check", "m.mox", "--device", "interp"});
+  const Outcome checked = shop.moxie({"check", "m.mox"});
   CAPTURE(checked.err);
   CAPTURE(checked.out);
   CHECK(checked.code == 0);
@@ -182,20 +183,22 @@ TEST_CASE("a layer with moments by quadrature learns, deviations and all") {
   const Workshop shop;
   shop.write("t.csv", smooth_table());
   copy_example(shop, "quadrature.mox");
-  const Outcome trained = train(shop, "quadrature.mox", {"--data", "csv:t.csv", "--epochs", "80", "--batch", "32"});
+  const Outcome trained =
+      train(shop, "quadrature.mox", {"--data", "csv:t.csv", "--epochs", "400", "--batch", "32", "--rate", "0.03"});
   CAPTURE(trained.err);
   REQUIRE(trained.code == 0);
   const auto last = metrics_of(shop, "run").back();
   // That of a constant Gaussian is 0.5.
-  CHECK(last.at("validation_loss").get<double>() < 0);
-  CHECK(last.at("rmse").get<double>() < 0.4);
+  CHECK(last.at("validation_loss").get<double>() < -0.8);
+  CHECK(last.at("rmse").get<double>() < 0.3);
 }
 
 TEST_CASE("a mixture density finds two branches where a Gaussian finds their mean") {
   const Workshop shop;
   shop.write("t.csv", two_lines());
   copy_example(shop, "mixture.mox");
-  const Outcome trained = train(shop, "mixture.mox", {"--data", "csv:t.csv", "--epochs", "60", "--batch", "32"});
+  const Outcome trained =
+      train(shop, "mixture.mox", {"--data", "csv:t.csv", "--epochs", "100", "--batch", "32", "--rate", "0.02"});
   CAPTURE(trained.err);
   REQUIRE(trained.code == 0);
   // A Gaussian of standardised targets has log(2 pi)/2 + 1/2 = 1.42.
@@ -209,7 +212,8 @@ TEST_CASE("attention by distance tells rings apart") {
   const Workshop shop;
   shop.write("t.csv", rings());
   copy_example(shop, "attention.mox");
-  const Outcome trained = train(shop, "attention.mox", {"--data", "csv:t.csv", "--epochs", "60", "--batch", "32"});
+  const Outcome trained =
+      train(shop, "attention.mox", {"--data", "csv:t.csv", "--epochs", "100", "--batch", "32", "--rate", "0.02"});
   CAPTURE(trained.err);
   REQUIRE(trained.code == 0);
   // Constant probabilities have log(3) = 1.1.
@@ -238,10 +242,10 @@ loss error = sum[s]((target[s] - sum[i](w[i]*(x[s,i] - now[i])) - c)^2)/S
   CHECK(shop.moxie({"predict", "run", "--data", "csv:t.csv", "--out", "p.csv"}).code == 0);
   const std::string predictions = read_file(shop.path("p.csv"));
   CHECK(predictions.starts_with("price,price_sd,price_low95,price_high95,seen\n"));
-  // 144 training rows make 5 steps an epoch; the best epoch is one of the three.
+  // 360 training rows make 12 steps an epoch; the best epoch is one of the three.
   const std::string first = predictions.substr(predictions.find('\n') + 1);
   const std::string seen = first.substr(0, first.find('\n'));
-  CHECK_MESSAGE((seen.ends_with(",5") || seen.ends_with(",10") || seen.ends_with(",15")), seen);
+  CHECK_MESSAGE((seen.ends_with(",12") || seen.ends_with(",24") || seen.ends_with(",36")), seen);
 }
 
 TEST_CASE("what is wrong with a model is shown in its text") {
@@ -249,18 +253,20 @@ TEST_CASE("what is wrong with a model is shown in its text") {
                 {"m.mox:4:1: the model has no loss", "predict mean[s] = 0", "loss error = sum[s](...)/S"});
   check_refused(replaced(kModel, "loss nll = sum[s](", "loss nll[s] = ("),
                 {"m.mox:8:6: the loss `nll` is not a scalar: it has 1 axes", "^"});
-  check_refused(replaced(kModel, " init zeros", ""), {"m.mox:4:34: `init` expected", "say how it starts"});
-  check_refused(replaced(kModel, "init zeros", "init zero"), {"m.mox:4:40: `zero` is no way to start", "`zeros`"});
+  check_refused(replaced(kModel, " init zeros", ""), {"m.mox:4:35: `init` expected", "say how it starts"});
+  check_refused(replaced(kModel, "init zeros", "init zero"), {"m.mox:4:41: `zero` is no way to start", "`zeros`"});
   check_refused(replaced(kModel, "target[S]", "target[S], price[S]"),
                 {"m.mox:3:26: `price` is no input that a data set has", "parameter price init"});
-  check_refused(replaced(kModel, "target[S]", "target[S,2]"), {"m.mox:", "subscripts"});
+  check_refused(replaced(kModel, "target[S]", "target[S,2]"), {"m.mox:8:20: `target` has the shape [S,2]"});
   check_refused(replaced(replaced(kModel, "target[S]", "target[S,2]"), "target[s]", "target[s,0]"),
                 {"m.mox:3:15: `target` has 2 numbers for each sample, but the data has 1 targets"});
   check_refused(replaced(kModel, "predict mean[s] = sum[h](v[h]*z[s,h])", "predict mean[s] = target[s] + v[0]*z[s,0]"),
                 {"m.mox:6:9: `mean` reads the target", "a prediction knows x"});
   check_refused(replaced(kModel, "predict variance", "predict mean[s] = 1\npredict variance"),
                 {"m.mox:7:9: `mean` cannot name", "choose another"});
-  check_refused(replaced(kModel, "predict variance[s] =", "predict variance ="), {"m.mox:7:9: "});
+  check_refused(
+      replaced(replaced(kModel, "predict variance[s] =", "predict variance ="), "2*variance[s]", "2*variance"),
+      {"m.mox:7:9: `variance` has no row for each sample"});
   check_refused(replaced(kModel, "H = 8", "H = 8, Q dynamic"), {"m.mox:1:", "dim `Q` is dynamic"});
   check_refused(replaced(kModel, "dim S dynamic, I,", "dim S dynamic, I = 5,"),
                 {"m.mox:1:16: dim `I` is 5 here, but the data has 2 features", "dim I"});
