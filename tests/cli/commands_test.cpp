@@ -132,7 +132,7 @@ TEST_CASE("dump shows every stage") {
   CHECK(shop.moxie(one).code == 2);
   const Outcome open = shop.moxie({"dump", "gpn.response_mean", "--stage", "loop"});
   CHECK(open.code == 0);
-  CHECK(contains(open.err, "no value was given for N, and 256 was taken; give others with --dim N=.."));
+  CHECK(contains(open.err, "no value was given for N, R, and 256 was taken; give others with --dim N=..,R=.."));
 }
 
 TEST_CASE("dump is short unless stages are asked for, and takes a formula as the README shows it") {

@@ -110,7 +110,9 @@ TEST_CASE("predict scores the rows that were not trained on, and says which rows
   check_refused(shop.moxie({"predict", "run", "--data", "csv:test.csv", "--rows", "test"}), 2,
                 "its rows are not divided");
 
-  REQUIRE(shop.moxie(with(kTrain, {"--data", "csv:t.csv", "--test-file", "test.csv", "--out", "other"})).code == 0);
+  const Outcome tried = shop.moxie(with(kTrain, {"--data", "csv:t.csv", "--test-file", "test.csv", "--out", "other"}));
+  REQUIRE(tried.code == 0);
+  CHECK(tried.out.find("moxie predict other --data csv:test.csv)") != std::string::npos);
   check_refused(shop.moxie({"predict", "other", "--data", "csv:t.csv"}), 2,
                 "those are in test.csv; add --data 'csv:test.csv'");
   metrics = last_metrics(shop, "other");
@@ -273,7 +275,7 @@ TEST_CASE("folders without a name are numbered, and misspelt options are underst
   }
   check_refused(shop.moxie({"train", "mlp", "--epoch", "1"}), 2, "--epoch: did you mean `--epochs`?");
   check_refused(shop.moxie({"train", "mlp", "--lerning-rate=1"}), 2, "--lerning-rate=1");
-  check_refused(shop.moxie({"tarin", "mlp"}), 2, "there is no command 'tarin'; did you mean `train`?");
+  check_refused(shop.moxie({"trains", "mlp"}), 2, "there is no command 'trains'; did you mean `train`?");
 }
 
 TEST_CASE("a run is never overwritten, and stays the same run when it goes on") {

@@ -112,7 +112,9 @@ fs::path first_free(const fs::path& folder) {
 /// predict opens no file that only the model names.
 std::string predict_command(const TrainConfig& config, const Dataset& data, const std::string& path) {
   const bool needs_folder = reads_data_folder(data.name) && config.data_dir != TrainConfig().data_dir;
-  return fmt::format("moxie predict {} --data {}{}", path, data.name,
+  const std::string kind = data.name.substr(0, data.name.find(':') + 1);
+  return fmt::format("moxie predict {} --data {}{}", path,
+                     config.test_file.empty() ? data.name : kind + config.test_file,
                      needs_folder ? " --data-dir " + config.data_dir : "");
 }
 
