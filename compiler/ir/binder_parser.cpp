@@ -39,10 +39,11 @@ Operand ExprParser::reduction(ReduceKind kind) {
   }
   tokens_.expect("(", "the body of a reduction stands in parentheses");
   Operand result = disjunction();
-  const Operand position = extremum_of(kind) && tokens_.accept(",") ? disjunction() : Operand{{}, {}, 0};
+  const Operand position = extremum_of(kind) && tokens_.accept(",") ? disjunction() : Operand{{}, {}, 0, 0};
   tokens_.expect(")");
   names_.unbind(bound.size());
   result.depth = std::max(result.depth, position.depth);
+  result.size += position.size + static_cast<double>(bound.size());
   result.depth += static_cast<int>(bound.size());
   tokens_.check_depth(result.depth);
   result.affine.reset();
@@ -82,7 +83,7 @@ ExprParser::MatrixNames ExprParser::matrix_names() {
   return {row_token, col_token, std::move(row), std::move(col), *rows};
 }
 
-Expr ExprParser::right_hand_side(const MatrixNames& matrix, int& depth) {
+Expr ExprParser::right_hand_side(const MatrixNames& matrix, Operand& whole) {
   tokens_.expect(",", "a solve takes a matrix and a right-hand side: solve[r,t](A, b)");
   const Operand rhs = disjunction();
   if (rhs.expr->depends_on(matrix.col.symbol)) {
@@ -90,7 +91,8 @@ Expr ExprParser::right_hand_side(const MatrixNames& matrix, int& depth) {
                             fmt::format("the right-hand side is a vector over `{}` and must not mention `{}`",
                                         matrix.row.name, matrix.col.name));
   }
-  depth = std::max(depth, rhs.depth);
+  whole.depth = std::max(whole.depth, rhs.depth);
+  whole.size += rhs.size;
   return rhs.expr;
 }
 
@@ -130,7 +132,7 @@ Operand ExprParser::linear_algebra(LinearAlgebraKind kind) {
   names_.bind(matrix.col);
   tokens_.expect("(");
   Operand result = disjunction();
-  const Expr rhs = algebra_form(kind).has_rhs ? right_hand_side(matrix, result.depth) : Expr();
+  const Expr rhs = algebra_form(kind).has_rhs ? right_hand_side(matrix, result) : Expr();
   tokens_.expect(")");
   names_.unbind(2);
   tokens_.check_depth(++result.depth);

@@ -67,6 +67,7 @@ Operand ExprParser::make_call(std::string_view function, std::vector<Operand> ar
   std::vector<Expr> exprs;
   for (Operand& arg : args) {
     result.depth = std::max(result.depth, arg.depth + 1);
+    result.size += arg.size;
     exprs.push_back(std::move(arg.expr));
   }
   tokens_.check_depth(result.depth);
@@ -220,17 +221,29 @@ void ExprParser::fail_no_function(const Token& name) const {
     tokens_.fail<TypeError>(name, fmt::format("`{}` is a tensor and cannot be called", name.text),
                             fmt::format("subscripts stand in brackets: {}[...]", name.text));
   }
-  const std::string similar = did_you_mean(name.text, function_names());
-  tokens_.fail<TypeError>(
-      name, fmt::format("there is no function `{}`", name.text),
-      similar.empty() ? fmt::format("the functions are {}", fmt::join(function_names(), " ")) : similar);
+  std::vector<std::string> known = function_names();
+  if (const TextFunctions* defined = names_.functions()) {
+    if (name.text == defined->being_defined)
+      tokens_.fail<TypeError>(name, fmt::format("function `{}` calls itself", name.text),
+                              "functions do not recurse; a recurrence over an index is a scan");
+    std::ranges::move(defined->names(), std::back_inserter(known));
+  }
+  if (tokens_.is_defined_below(name.text))
+    tokens_.fail<TypeError>(name, fmt::format("function `{}` is defined further down", name.text),
+                            "move its `def` above this line");
+  const std::string similar = did_you_mean(name.text, known);
+  tokens_.fail<TypeError>(name, fmt::format("there is no function `{}`", name.text),
+                          similar.empty() ? fmt::format("the functions are {}; define others: def {}(x) = ...",
+                                                        fmt::join(known, " "), name.text)
+                                          : similar);
 }
 
 Operand ExprParser::function_call(const Token& name) {
+  if (const TextFunction* defined = names_.find_function(name.text)) return text_function_call(name, *defined);
   const ScalarFunction* function = find_function(name.text);
   if (!function) fail_no_function(name);
-  std::vector<Operand> args;
   tokens_.expect("(");
+  std::vector<Operand> args;
   do args.push_back(disjunction());
   while (tokens_.accept(","));
   tokens_.expect(")");
@@ -249,6 +262,7 @@ bool ExprParser::is_tensor(std::string_view name) const {
 }
 
 Operand ExprParser::access(const Token& name) {
+  if (const Argument* argument = names_.find_argument(name.text)) return element_of(name, *argument);
   if (!is_tensor(name.text)) {
     if (names_.find(name.text) || program_.find_dim(name.text)) {
       tokens_.fail<TypeError>(name, fmt::format("`{}` is a number, not a tensor, and takes no subscripts", name.text));
@@ -268,7 +282,12 @@ Operand ExprParser::access(const Token& name) {
 }
 
 Operand ExprParser::bare_name(const Token& name) {
-  if (is_tensor(name.text)) {
+  if (const Argument* argument = names_.find_argument(name.text)) {
+    if (!argument->is_tensor) return argument->value;
+    tokens_.fail<ShapeError>(
+        name, fmt::format("parameter `{}` is a tensor and needs {} subscript(s) here", name.text, argument->open));
+  }
+  if (is_tensor(name.text) && !names_.find(name.text)) {
     const std::vector<Affine> shape = program_.shape_of(name.text);
     if (shape.empty()) return {tensor_access(std::string(name.text), {}), std::nullopt};
     tokens_.fail<ShapeError>(

@@ -5,14 +5,6 @@
 
 namespace moxie {
 
-/// An expression that was read. `affine` is set for an integer literal, an index or dim, and for a sum or product of
-/// such that was folded into one IndexValue; parentheses clear it, so that `(i) + 1` keeps its sum.
-struct Operand {
-  Expr expr;
-  std::optional<Affine> affine;
-  int depth = 1;
-};
-
 class ExprParser {
  public:
   /// `axes` is the number of axes of the definition, which are in scope in `names`.
@@ -36,6 +28,17 @@ class ExprParser {
 
   Operand named();
   Operand function_call(const Token& name);
+  // compiler/ir/function_parser.cpp
+  Operand text_function_call(const Token& name, const TextFunction& function);
+  Argument argument(const Token& call, const TextFunction& function, const Parameter& parameter);
+  Argument tensor_argument(const Token& call, const TextFunction& function, const Parameter& parameter);
+  Operand expand(const Token& call, const TextFunction& function, std::vector<Argument> arguments);
+  Operand read_body(const Token& call, const TextFunction& function, std::vector<Argument> arguments);
+  Operand element_of(const Token& name, const Argument& tensor);
+  /// The tensor's access with `given` in the place of its open subscripts.
+  static Expr with_subscripts(const Argument& tensor, const std::vector<Affine>& given);
+  [[noreturn]] void fail_call(const Token& call, const TextFunction& function, const std::string& message,
+                              const std::string& hint = "") const;
   [[noreturn]] void fail_no_function(const Token& name) const;
   bool is_tensor(std::string_view name) const;
   Operand reduction(ReduceKind kind);
@@ -53,12 +56,15 @@ class ExprParser {
   MatrixNames matrix_names();
   Binding matrix_binder();
   std::vector<Affine> matrix_element(LinearAlgebraKind kind, const MatrixNames& matrix);
-  Expr right_hand_side(const MatrixNames& matrix, int& depth);
+  /// Its depth and size are added to those of the `whole`.
+  Expr right_hand_side(const MatrixNames& matrix, Operand& whole);
 
   Operand make_call(std::string_view function, std::vector<Operand> args);
   /// One call of an associative operator, or the IndexValue that it folds to.
   Operand make_chain(std::string_view function, std::vector<Operand> args, const std::optional<Affine>& folded);
   std::optional<double> literal() const;
+  /// Throws ParseError where an expression is too large to be written out.
+  void check_size(const Token& at, const Operand& operand) const;
   NameResolver index_resolver() const;
 
   TokenStream& tokens_;
@@ -66,5 +72,8 @@ class ExprParser {
   Names& names_;
   std::size_t axes_;
 };
+
+/// Checks the body of a function once, for arguments of any kind, and adds the function to `functions`.
+void define_function(const Program& program, TextFunctions& functions, TextFunction function);
 
 }  // namespace moxie

@@ -53,7 +53,9 @@ std::optional<Affine> axis_extent(const Program& program, std::string_view name,
 }
 
 void Names::check_new(const Program& program, const Token& name, std::string_view what) const {
-  const std::string kind = kind_of(program, name.text);
+  std::string kind = kind_of(program, name.text);
+  const TextFunction* function = functions_ ? functions_->find(name.text) : nullptr;
+  if (function && !functions_->is_prelude(*function)) kind = "a function";
   if (kind.empty()) return;
   tokens_.fail<TypeError>(name, fmt::format("`{}` cannot name {}: it is already {}", name.text, what, kind),
                           "one name names one thing; choose another");
@@ -64,7 +66,18 @@ void Names::check_bindable(const Program& program, const Token& name) const {
     tokens_.fail<TypeError>(name, fmt::format("index `{}` is already in scope here and would be shadowed", name.text),
                             fmt::format("use another index: declare one, or write [{}2 in low..high]", name.text));
   }
-  if (!find_index(program, name.text)) check_new(program, name, "an index");
+  if (find_argument(name.text)) {
+    tokens_.fail<TypeError>(name, fmt::format("`{}` is a parameter here and would be shadowed", name.text),
+                            fmt::format("use another index: declare one, or write [{}2 in low..high]", name.text));
+  }
+  // What a body binds was checked when the function was defined; a later tensor of that name is another thing.
+  const bool is_checked = body_ && body_->number < functions_->next_number();
+  if (!is_checked && !find_index(program, name.text)) check_new(program, name, "an index");
+}
+
+const Argument* Names::find_argument(std::string_view name) const {
+  const auto it = std::ranges::find(arguments_, name, &Argument::name);
+  return it == arguments_.end() ? nullptr : &*it;
 }
 
 const Binding* Names::find(std::string_view name) const {
@@ -85,6 +98,7 @@ Affine Names::resolve_dim(const Program& program, const Token& name) const {
 
 Affine Names::resolve_index(const Program& program, const Token& name) const {
   if (const Binding* binding = find(name.text)) return binding->symbol;
+  if (const Argument* argument = find_argument(name.text)) return affine_argument(*argument, name);
   if (program.find_dim(name.text)) return Symbol::dim(name.text);
   if (program.find_input(name.text) || program.find_definition(name.text)) {
     tokens_.fail<TypeError>(name,
@@ -92,6 +106,16 @@ Affine Names::resolve_index(const Program& program, const Token& name) const {
                             "subscripts and bounds are affine in indices; to select by value, reduce with where(...)");
   }
   fail_unknown(program, name);
+}
+
+const Affine& Names::affine_argument(const Argument& argument, const Token& name) const {
+  if (argument.value.affine) return *argument.value.affine;
+  tokens_.fail<TypeError>(
+      name, argument.is_tensor
+                ? fmt::format("parameter `{}` is a tensor; only indices, dims and integers may stand here", name.text)
+                : fmt::format("parameter `{}` stands in a subscript or range, but the argument is no "
+                              "combination of indices, dims and integers",
+                              name.text));
 }
 
 void Names::fail_unknown(const Program& program, const Token& name) const {
@@ -107,6 +131,7 @@ void Names::fail_unknown(const Program& program, const Token& name) const {
   for (const InputDecl& input : program.inputs) known.push_back(input.name);
   for (const Definition& definition : program.definitions) known.push_back(definition.name);
   for (const Binding& binding : scope_) known.push_back(binding.name);
+  for (const Argument& argument : arguments_) known.emplace_back(argument.name);
   const std::string similar = did_you_mean(name.text, known);
   tokens_.fail<TypeError>(name, fmt::format("`{}` is not declared", name.text),
                           similar.empty()

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/ir/program.h"
+#include "compiler/ir/text_function.h"
 #include "compiler/ir/token_stream.h"
 
 namespace moxie {
@@ -27,6 +28,18 @@ std::optional<Affine> axis_extent(const Program& program, std::string_view name,
 class Names {
  public:
   explicit Names(const TokenStream& tokens) : tokens_(tokens) {}
+  Names(const TokenStream& tokens, TextFunctions& functions) : tokens_(tokens), functions_(&functions) {}
+  /// Inside the body of a function: its arguments, no index in scope.
+  Names(const TokenStream& tokens, TextFunctions& functions, const TextFunction& body, std::vector<Argument> arguments)
+      : tokens_(tokens), functions_(&functions), body_(&body), arguments_(std::move(arguments)) {}
+
+  /// The functions that the text defines. None where expressions are read that call none.
+  TextFunctions* functions() const { return functions_; }
+  const TextFunction* find_function(std::string_view name) const {
+    return functions_ ? functions_->find(name, body_) : nullptr;
+  }
+  /// The argument in the place of a parameter of this name, or nullptr.
+  const Argument* find_argument(std::string_view name) const;
 
   /// Throws TypeError unless the name is free in the whole program; `what` is what it shall name.
   void check_new(const Program& program, const Token& name, std::string_view what) const;
@@ -47,7 +60,12 @@ class Names {
   [[noreturn]] void fail_unknown(const Program& program, const Token& name) const;
 
  private:
+  const Affine& affine_argument(const Argument& argument, const Token& name) const;
+
   const TokenStream& tokens_;
+  TextFunctions* functions_ = nullptr;
+  const TextFunction* body_ = nullptr;
+  std::vector<Argument> arguments_;
   std::vector<Binding> scope_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 class ProgramParser {
  public:
-  explicit ProgramParser(TokenStream& tokens) : tokens_(tokens), names_(tokens) {}
+  explicit ProgramParser(TokenStream& tokens) : tokens_(tokens), names_(tokens, functions_) {}
 
   Program run() {
     while (tokens_.peek().kind != TokenKind::End) {
@@ -46,6 +46,7 @@ class ProgramParser {
                                                                  {"loss", &ProgramParser::loss},
                                                                  {"next", &ProgramParser::next},
                                                                  {"scan", &ProgramParser::scan},
+                                                                 {"def", &ProgramParser::def},
                                                                  {"dtype", &ProgramParser::default_dtype},
                                                                  {"precision", &ProgramParser::precision}});
     const auto it = std::ranges::find_if(statements, [&](const Statement& s) { return tokens_.at(s.word); });
@@ -240,6 +241,11 @@ class ProgramParser {
                                     "a tensor may be declared `> 0`, `>= 0` or `< 0`, or so with another number")};
   }
 
+  void def() {
+    names_.check_new(program_, tokens_.peek(), "a function");
+    define_function(program_, functions_, read_signature(tokens_));
+  }
+
   void let() { definition(new_name("a definition"), false); }
 
   void output() {
@@ -356,6 +362,7 @@ class ProgramParser {
   }
 
   TokenStream& tokens_;
+  TextFunctions functions_;
   Names names_;
   Program program_;
 };

@@ -41,6 +41,14 @@ std::int64_t TokenStream::expect_integer(const std::string& what) {
   return *value;
 }
 
+bool TokenStream::is_defined_below(std::string_view name) const {
+  for (std::size_t k = position_; k + 2 < tokens_.size(); ++k) {
+    if (tokens_[k].kind == TokenKind::Newline && tokens_[k + 1].text == "def" && tokens_[k + 2].text == name)
+      return true;
+  }
+  return false;
+}
+
 void TokenStream::fail_expected(const std::string& what, const std::string& hint) const {
   fail<ParseError>(peek(), fmt::format("{} expected, but found {}", what, spelled(peek())), hint);
 }

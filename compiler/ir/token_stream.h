@@ -22,6 +22,13 @@ class TokenStream {
   bool at_name() const { return peek().kind == TokenKind::Name; }
 
   std::size_t position() const { return position_; }
+  /// Whether a `def` of this name follows.
+  bool is_defined_below(std::string_view name) const;
+
+  /// How deep the text nests here. A body that is read for a call nests as deep as the call.
+  int depth() const { return depth_; }
+  void set_depth(int depth) { depth_ = depth; }
+
   /// Back (or on) to a position that was seen before.
   void seek(std::size_t position) { position_ = position; }
 

@@ -1,0 +1,136 @@
+// Functions that a text defines: what calls stand for, and messages that show call and definition.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "compiler/ir/evaluate.h"
+#include "compiler/ir/program.h"
+#include "compiler/support/error.h"
+
+using namespace moxie;
+
+namespace {
+
+const std::string kHead = "dim S, N, R\nindex s:S, n:N, r:R, t:R\ninput x[S,N], V[R,N], w\n";
+
+Expr last_body(const std::string& text) { return parse(kHead + text).definitions.back().body; }
+
+/// Without the lines of the text that it came from.
+Program without_lines(Program program) {
+  for (Definition& definition : program.definitions) definition.line = 0;
+  return program;
+}
+
+/// The function's calls are the same nodes as what is written out.
+void check_same(const std::string& with_functions, const std::string& written_out) {
+  const Program program = parse(kHead + with_functions);
+  CHECK(program.definitions.back().body == last_body(written_out));
+  CHECK(without_lines(parse(print(program))) == without_lines(program));
+  verify(program);
+}
+
+std::string message_of(const std::string& text) {
+  try {
+    parse(text, "test.mox");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void check_message(const std::string& text, const std::vector<std::string>& fragments) {
+  const std::string message = message_of(kHead + text);
+  for (const std::string& fragment : fragments) {
+    CAPTURE(fragment);
+    CHECK_MESSAGE(message.find(fragment) != std::string::npos, message);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a call is its body with the arguments in the place of the parameters") {
+  check_same("def rbf(x, z, l) = exp(-(x - z)^2/(2*l^2))\noutput y[s,r,n] = rbf(x[s,n], V[r,n], w)\n",
+             "output y[s,r,n] = exp(-(x[s,n] - V[r,n])^2/(2*w^2))\n");
+  check_same("def g(a) = a/(1 + a)\ndef f(a) = g(2*a) + w\noutput y[s,n] = f(x[s,n])*f(x[s,n])\n",
+             "output y[s,n] = (2*x[s,n]/(1 + 2*x[s,n]) + w)*(2*x[s,n]/(1 + 2*x[s,n]) + w)\n");
+  check_same("def half() = 1/2\noutput y = half()*w\n", "output y = 1/2*w\n");
+  check_same("output y = clamp(w, -1, 1)\n", "output y = min(max(w, -1), 1)\n");
+}
+
+TEST_CASE("an argument that is an index may stand in subscripts, ranges and guards") {
+  check_same(
+      "def gap(r, t, n) = (V[r,n] - V[t,n])^2\noutput y[r,t,n] = gap(r, t, n) + where(t >= 1, gap(r, t-1, n), 0)\n",
+      "output y[r,t,n] = (V[r,n] - V[t,n])^2 + where(t >= 1, (V[r,n] - V[t-1,n])^2, 0)\n");
+  check_same("def before(k, n) = sum[q in 0..k+1](V[q,n])\noutput y[r,n] = before(r, n)\n",
+             "output y[r,n] = sum[q in 0..r+1](V[q,n])\n");
+  check_same("def at_zero(i, a) = where(i + 1 == 1, a, 0)\noutput y[s,n] = at_zero(n, x[s,n])\n",
+             "output y[s,n] = where(n + 1 == 1, x[s,n], 0)\n");
+}
+
+TEST_CASE("what a body binds captures nothing of the arguments") {
+  check_same("def total(a) = sum[t](a*V[t,0])\noutput y[t,n] = total(V[t,n])\n",
+             "index k:R\noutput y[t,n] = sum[k](V[t,n]*V[k,0])\n");
+  check_same("def twice(a) = sum[t](a + V[t,0])\noutput y[n] = sum[t](twice(twice(V[t,n])))\n",
+             "index k:R, l:R\noutput y[n] = sum[t](sum[k](sum[l](V[t,n] + V[l,0]) + V[k,0]))\n");
+  check_same("def pick(r) = sum[q in 0..2](q*r)\ninput q\noutput y = pick(q)\n",
+             "input q\noutput y = sum[k in 0..2](k*q)\n");
+}
+
+TEST_CASE("a parameter may be a tensor of which the body gives subscripts") {
+  check_same("def rbf(a[:], b[:]) = exp(-sum[n]((a[n] - b[n])^2))\noutput y[s,r] = rbf(x[s,:], V[r,:])\n",
+             "output y[s,r] = exp(-sum[n]((x[s,n] - V[r,n])^2))\n");
+  check_same("def rows(a[s,d], k) = sum[n](a[k,n])\ndef both(a[:,:]) = rows(a, 0) + rows(a, 1)\noutput y = both(V)\n",
+             "output y = sum[n](V[0,n]) + sum[n](V[1,n])\n");
+  check_same("def inner(a[:]) = sum[r](a[r])\ndef outer(a[:,:], n) = inner(a[:,n])\noutput y[n] = outer(V, n)\n",
+             "output y[n] = sum[r](V[r,n])\n");
+}
+
+TEST_CASE("functions and tensors have names of their own, and texts may take those of the prelude") {
+  check_same("input gelu[N]\noutput y[n] = gelu(gelu[n])\n",
+             "input gelu[N]\noutput y[n] = gelu[n]*normal_cdf(gelu[n])\n");
+  check_same("def silu(x) = 2*x\noutput y = silu(w)\n", "output y = 2*w\n");
+  check_same("def f(x, n) = x + n\noutput y[n] = f(w, n)\n", "output y[n] = w + n\n");
+}
+
+TEST_CASE("messages show the call and the definition") {
+  check_message("def f(a, b) = a + b\nlet y = f(w)\n",
+                {"test.mox:5:9: `f` takes 2 argument(s), but 1 were given", "let y = f(w)\n          ^",
+                 "write f(a, b)", "test.mox:4:5: `f` is defined here"});
+  check_message("def f(a) = a + b\n", {"test.mox:4:16: `b` is not declared"});
+  check_message("def f(a) = f(a)\n", {"test.mox:4:12: function `f` calls itself", "do not recurse"});
+  check_message("let y = f(w)\ndef f(a) = a\n", {"`f` is defined further down", "above this line"});
+  check_message("def f(k) = V[k,0]\nlet y = f(w)\n",
+                {"test.mox:4:14: parameter `k` stands in a subscript", "test.mox:5:9: in this call of `f`"});
+  check_message("def f(a) = a\ndef f(a) = a\n", {"`f` cannot name a function: it is already a function"});
+  check_message("def f(a, a) = a\n", {"two parameters are called `a`"});
+  check_message("def exp(a) = a\n", {"`exp` cannot name a function"});
+  check_message("def f(exp) = 1\n", {"`exp` is a word of the language"});
+  check_message("def f(a[:]) = sum[n](a[n])\nlet y = f(2*w)\n",
+                {"parameter `a` of `f` is a tensor, but none", "defined here"});
+  check_message("def f(a[:]) = sum[n](a[n])\nlet y = f(V)\n", {"leaves 2 open here, but parameter `a` of `f` has 1"});
+  check_message("def f(a[:]) = sum[n](a[n,n])\n", {"parameter `a` takes 1 subscript(s), but 2"});
+  check_message("def f(a) = sum[n](a[n])\n", {"parameter `a` is a number and takes no subscripts", "write a[:]"});
+  check_message("def f(a[:]) = a\n", {"parameter `a` is a tensor and needs 1 subscript(s)"});
+  check_message("def f(n) = sum[n](x[0,n])\n", {"`n` is a parameter here"});
+  check_message("def f a = a\n", {"`(` expected"});
+  check_message("def f(a) = a )\n", {"closes nothing"});
+  check_message("let y = nosuch(w)\n", {"there is no function `nosuch`"});
+  check_message("let y = clmp(w, 0, 1)\n", {"did you mean `clamp`?"});
+  check_message("let y = clamp(w)\n", {"`clamp` takes 3 argument(s), but 1 were given", "write clamp(x, low, high)"});
+}
+
+TEST_CASE("texts that grow without bound are refused") {
+  std::string doubling = "def g0(a) = a*a\n";
+  std::string adding = "def g0(a) = exp(a)\n";
+  for (int k = 1; k < 40; ++k) {
+    const std::string before = "g" + std::to_string(k - 1);
+    const std::string head = "def g" + std::to_string(k) + "(a) = ";
+    doubling += head + before + "(a)*" + before + "(a)\n";
+    adding += head + before + "(a) + " + before + "(2*a)\n";
+  }
+  check_message(doubling, {"has more than 1000000 operations"});
+  check_message(adding, {"`let`"});
+  std::string chain = "def g0(a) = a\n";
+  for (int k = 1; k < 400; ++k) chain += "def g" + std::to_string(k) + "(a) = g" + std::to_string(k - 1) + "(-a)\n";
+  check_message(chain, {"nests more than"});
+}
