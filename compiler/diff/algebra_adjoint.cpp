@@ -13,10 +13,11 @@ namespace {
 class AlgebraAdjoint {
  public:
   AlgebraAdjoint(ProgramBuilder& builder, const Definition& definition, const Expr& adjoint,
-                 Contributions& contributions)
+                 Contributions& contributions, Gates* gates)
       : builder_(builder),
         definition_(definition),
         contributions_(contributions),
+        gates_(gates),
         open_(open_definition(definition)),
         size_(definition.body->size),
         operands_(open_algebra(open_.body)),
@@ -149,13 +150,16 @@ class AlgebraAdjoint {
   Expr let(const std::vector<Symbol>& indices, const Expr& body) {
     const IterationDomain domain = domain_over(indices);
     const std::string name = "adj." + definition_.name + "." + std::to_string(++lets_);
-    return builder_.add_let({name, definition_.dtype, definition_.line, definition_.scan},
-                            as_axes(builder_, domain.variables, *boxes_of(domain, domain.variables), names_), body);
+    const Expr read =
+        builder_.add_let({name, definition_.dtype, definition_.line, definition_.scan},
+                         as_axes(builder_, domain.variables, *boxes_of(domain, domain.variables), names_), body);
+    if (gates_ && gates_->may_be_zero(body)) gates_->add(read->tensor);
+    return read;
   }
 
   void right_hand_side(const Expr& bbar, Symbol r) {
     contributions_.add(builder_.program(), domain_over({r}), substitute(operands_.rhs, {{operands_.row, r}}), bbar,
-                       definition_.dtype);
+                       definition_.dtype, gates_ != nullptr);
   }
 
   struct Triangle {
@@ -167,7 +171,8 @@ class AlgebraAdjoint {
     domain.nonnegative.insert(domain.nonnegative.end(), triangle.nonnegative.begin(), triangle.nonnegative.end());
     domain.zero = triangle.zero;
     contributions_.add(builder_.program(), domain,
-                       substitute(operands_.matrix, {{operands_.row, r}, {operands_.col, t}}), g, definition_.dtype);
+                       substitute(operands_.matrix, {{operands_.row, r}, {operands_.col, t}}), g, definition_.dtype,
+                       gates_ != nullptr);
   }
 
   void symmetric_matrix(const Expr& g, Symbol r, Symbol t) {
@@ -178,6 +183,7 @@ class AlgebraAdjoint {
   ProgramBuilder& builder_;
   const Definition& definition_;
   Contributions& contributions_;
+  Gates* gates_;
   OpenDefinition open_;
   Affine size_;
   OpenedLinearAlgebra operands_;
@@ -190,8 +196,8 @@ class AlgebraAdjoint {
 }  // namespace
 
 void differentiate_algebra(ProgramBuilder& builder, const Definition& definition, const Expr& adjoint,
-                           Contributions& contributions) {
-  AlgebraAdjoint(builder, definition, adjoint, contributions).run();
+                           Contributions& contributions, Gates* gates) {
+  AlgebraAdjoint(builder, definition, adjoint, contributions, gates).run();
 }
 
 }  // namespace moxie

@@ -43,10 +43,10 @@ void add_missing(std::vector<Affine>& rows, const std::vector<Affine>& more) {
 class BodyAdjoint {
  public:
   BodyAdjoint(ProgramBuilder& builder, const Definition& definition, const ActiveTensors& active,
-              Contributions& contributions)
-      : builder_(builder), definition_(definition), active_(active), contributions_(contributions) {}
+              Contributions& contributions, Gates& gates)
+      : builder_(builder), definition_(definition), active_(active), contributions_(contributions), gates_(gates) {}
 
-  void run(const Expr& adjoint) {
+  void run(const Expr& adjoint, bool gated) {
     const OpenDefinition open = open_definition(definition_);
     if (definition_.scan) step_ = open.domain.variables.at(0);
     for (std::size_t k = 0; k < definition_.axes.size(); ++k) {
@@ -54,11 +54,11 @@ class BodyAdjoint {
     }
     root_ = open.body;
     root_value_ = substitute(tensor_access(definition_.name, own_axes(definition_.axes.size())), open.opening);
-    send(open.body, scope_number({open.domain, definition_.axes.size()}), substitute(adjoint, open.opening));
+    send(open.body, scope_number({open.domain, definition_.axes.size()}), substitute(adjoint, open.opening), gated);
     while (!queue_.empty()) {
       const std::size_t next = std::get<2>(queue_.top());
       queue_.pop();
-      process(pending_[next].node, pending_[next].scope, pending_[next].adjoint);
+      process(pending_[next]);
     }
   }
 
@@ -67,19 +67,22 @@ class BodyAdjoint {
     Expr node;
     std::size_t scope;
     Expr adjoint;
+    bool gated;  // all of it passed a `where`
   };
 
   // ---- The queue: a node is reached after all that use it, and in inner scopes before outer ones ----
 
-  void send(const Expr& node, std::size_t scope, const Expr& adjoint) {
+  void send(const Expr& node, std::size_t scope, const Expr& adjoint, bool gated) {
     if (adjoint->is_constant(0) || facts(node).active_reads.empty()) return;
     const auto [it, first] = index_of_.try_emplace({node.get(), scope}, pending_.size());
     if (!first) {
-      pending_[it->second].adjoint = accumulate(pending_[it->second].adjoint, adjoint);
+      Pending& known = pending_[it->second];
+      known.adjoint = accumulate(known.adjoint, adjoint);
+      known.gated = known.gated && gated;
       return;
     }
     queue_.emplace(facts(node).depth, scopes_[scope].domain.variables.size(), pending_.size());
-    pending_.push_back({node, scope, adjoint});
+    pending_.push_back({node, scope, adjoint, gated});
   }
 
   std::size_t scope_number(const Scope& scope) {
@@ -106,17 +109,18 @@ class BodyAdjoint {
 
   // ---- One node ----
 
-  void process(const Expr& node, std::size_t scope, const Expr& adjoint) {
+  void process(const Pending& pending) {
+    const auto& [node, scope, adjoint, gated] = pending;
     if (node->kind == NodeKind::Access) {
-      contributions_.add(builder_.program(), scopes_[scope].domain, node, adjoint, definition_.dtype);
+      contributions_.add(builder_.program(), scopes_[scope].domain, node, adjoint, definition_.dtype, gated);
       return;
     }
-    if (close(node, scope, adjoint)) return;
+    if (close(pending)) return;
     switch (node->kind) {
       case NodeKind::Call:
-        return pass_call(node, scope, adjoint);
+        return pass_call(pending);
       case NodeKind::Reduce:
-        return pass_reduction(node, scope, adjoint);
+        return pass_reduction(pending);
       case NodeKind::LinearAlgebra:
         throw InternalError("linear algebra inside an expression was not lifted before differentiation");
       default:
@@ -124,7 +128,8 @@ class BodyAdjoint {
     }
   }
 
-  void pass_call(const Expr& node, std::size_t scope, const Expr& adjoint) {
+  void pass_call(const Pending& pending) {
+    const auto& [node, scope, adjoint, gated] = pending;
     if (node->function->name == "where") {
       pass_branch(node->args[0], true, node->args[1], scope, adjoint);
       pass_branch(node->args[0], false, node->args[2], scope, adjoint);
@@ -133,8 +138,13 @@ class BodyAdjoint {
     if (node->function->result == ResultType::Truth) return;
     for (std::size_t i = 0; i < node->args.size(); ++i) {
       if (facts(node->args[i]).active_reads.empty()) continue;
-      send(node->args[i], scope, chain(node->function->derivative(node->args, value_of(node), i), adjoint));
+      send(node->args[i], scope, pass_on(node->function->derivative(node->args, value_of(node), i), adjoint, gated),
+           gated);
     }
+  }
+
+  Expr pass_on(const Expr& local, const Expr& adjoint, bool gated) {
+    return gated ? gates_.chain(local, adjoint) : chain(local, adjoint);
   }
 
   /// Conditions on indices narrow the scope; any other guards the adjoint.
@@ -144,10 +154,11 @@ class BodyAdjoint {
     Scope narrowed = scopes_[scope];
     add_missing(narrowed.domain.nonnegative, condition.nonnegative);
     add_missing(narrowed.domain.zero, condition.zero);
-    send(branch, scope_number(narrowed), guarded(condition.rest, adjoint));
+    send(branch, scope_number(narrowed), guarded(condition.rest, adjoint), true);
   }
 
-  void pass_reduction(const Expr& node, std::size_t scope, const Expr& adjoint) {
+  void pass_reduction(const Pending& pending) {
+    const auto& [node, scope, adjoint, gated] = pending;
     const Scope around = scopes_[scope];
     const ReductionDerivative local = differentiate_reduction(
         node, {around.domain, builder_.program().dims, definition_.dtype,
@@ -158,7 +169,7 @@ class BodyAdjoint {
                                                       : stored(adjoint, around.domain, definition_.dtype);
     Scope inner = around;
     for (const SumLoop& loop : local.loops) inner.domain = extended(inner.domain, loop.index, loop.range);
-    send(local.body, scope_number(inner), chain(local.derivative, once));
+    send(local.body, scope_number(inner), pass_on(local.derivative, once, gated), gated);
   }
 
   /// An expression with reductions in a definition over those open indices that it depends on, where these have bounds
@@ -202,7 +213,8 @@ class BodyAdjoint {
   // ---- Closing: summing an adjoint over the open indices that the node does not depend on ----
 
   /// True if the adjoint was summed over some indices and sent again; it meets others of the same node there.
-  bool close(const Expr& node, std::size_t scope, const Expr& adjoint) {
+  bool close(const Pending& pending) {
+    const auto& [node, scope, adjoint, gated] = pending;
     const Scope& open = scopes_[scope];
     std::vector<Symbol> kept, kept_with_axes;
     for (std::size_t k = 0; k < open.domain.variables.size(); ++k) {
@@ -210,30 +222,30 @@ class BodyAdjoint {
       if (node->depends_on(variable)) kept.push_back(variable);
       if (node->depends_on(variable) || k < open.axes) kept_with_axes.push_back(variable);
     }
-    if (kept_with_axes.size() < open.domain.variables.size())
-      return close_reductions(node, open, kept_with_axes, adjoint);
+    if (kept_with_axes.size() < open.domain.variables.size()) return close_reductions(pending, open, kept_with_axes);
     // A single access below sums over everything by itself; a tensor of its own would be shared by nobody.
     const bool is_shared = facts(node).active_reads.size() > 1;
-    return kept.size() < open.domain.variables.size() && is_shared && close_axes(node, open, kept, adjoint);
+    return kept.size() < open.domain.variables.size() && is_shared && close_axes(pending, open, kept);
   }
 
-  bool close_reductions(const Expr& node, const Scope& open, const std::vector<Symbol>& kept, const Expr& adjoint) {
+  bool close_reductions(const Pending& pending, const Scope& open, const std::vector<Symbol>& kept) {
     const auto boxes = boxes_for(open.domain, kept);
     if (!boxes) return false;
     const Preimage dropped = project(open.domain, kept, *boxes);
     if (!is_defined_everywhere(dropped)) return false;
-    send(node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), open.axes}),
-         sum_over(dropped, adjoint));
+    send(pending.node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), open.axes}),
+         sum_over(dropped, pending.adjoint), pending.gated);
     return true;
   }
 
-  bool close_axes(const Expr& node, const Scope& open, const std::vector<Symbol>& kept, const Expr& adjoint) {
+  bool close_axes(const Pending& pending, const Scope& open, const std::vector<Symbol>& kept) {
     const auto boxes = boxes_for(open.domain, kept);
     if (!boxes) return false;
     const Preimage dropped = project(open.domain, kept, *boxes);
     if (!is_defined_everywhere(dropped)) return false;
-    const Expr read = let(kept, *boxes, gather(dropped, adjoint));
-    send(node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), kept.size()}), read);
+    const Expr read = let(kept, *boxes, gather(dropped, pending.adjoint));
+    send(pending.node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), kept.size()}), read,
+         pending.gated);
     return true;
   }
 
@@ -255,8 +267,10 @@ class BodyAdjoint {
   Expr let(const std::vector<Symbol>& indices, const std::vector<IndexBox>& boxes, const Expr& body, DType dtype) {
     const std::string name = "adj." + definition_.name + "." + std::to_string(++lets_);
     const bool steps = !indices.empty() && indices[0] == step_;
-    return builder_.add_let({name, dtype, definition_.line, steps ? definition_.scan : std::nullopt},
-                            as_axes(builder_, indices, boxes, names_), body);
+    const Expr read = builder_.add_let({name, dtype, definition_.line, steps ? definition_.scan : std::nullopt},
+                                       as_axes(builder_, indices, boxes, names_), body);
+    if (gates_.may_be_zero(body)) gates_.add(read->tensor);
+    return read;
   }
 
   Preimage project(const IterationDomain& domain, const std::vector<Symbol>& kept,
@@ -297,6 +311,7 @@ class BodyAdjoint {
   const Definition& definition_;
   const ActiveTensors& active_;
   Contributions& contributions_;
+  Gates& gates_;
   std::vector<std::pair<Symbol, std::string>> names_;
   std::optional<Symbol> step_;  // the first axis, if the definition is part of a scan
   Expr root_, root_value_;
@@ -311,8 +326,8 @@ class BodyAdjoint {
 }  // namespace
 
 void differentiate_body(ProgramBuilder& builder, const Definition& definition, const Expr& adjoint,
-                        const ActiveTensors& active, Contributions& contributions) {
-  BodyAdjoint(builder, definition, active, contributions).run(adjoint);
+                        const ActiveTensors& active, Contributions& contributions, Gates& gates, bool gated) {
+  BodyAdjoint(builder, definition, active, contributions, gates).run(adjoint, gated);
 }
 
 }  // namespace moxie

@@ -18,7 +18,7 @@ std::vector<Range> axis_ranges(const Program& program, const std::string& tensor
 }  // namespace
 
 void Contributions::add(const Program& program, const IterationDomain& domain, const Expr& read, const Expr& adjoint,
-                        DType dtype) {
+                        DType dtype, bool gated) {
   if (adjoint->is_constant(0)) return;
   const std::vector<Affine> shape = program.shape_of(read->tensor);
   const KnownRanges known = known_inside(program, shape, axis_ranges(program, read->tensor, shape));
@@ -30,6 +30,8 @@ void Contributions::add(const Program& program, const IterationDomain& domain, c
   if (dtype != program.dtype_of(read->tensor)) contribution = call(to_string(dtype), {contribution});
   const auto [it, first] = sums_.emplace(read->tensor, contribution);
   if (!first) it->second = accumulate(it->second, contribution);
+  bool& all_gated = gated_.try_emplace(read->tensor, true).first->second;
+  all_gated = all_gated && gated && gates_.may_be_zero(contribution);
 }
 
 Expr Contributions::to(const std::string& tensor) const {

@@ -60,7 +60,12 @@ ActiveTensors active_tensors(const Program& program, const std::vector<std::stri
 class Differentiation {
  public:
   Differentiation(const Program& lifted, const std::vector<std::string>& outputs, const std::vector<std::string>& wrt)
-      : builder_(lifted), source_(lifted), wrt_(wrt), active_(active_tensors(lifted, wrt)) {
+      : builder_(lifted),
+        source_(lifted),
+        wrt_(wrt),
+        active_(active_tensors(lifted, wrt)),
+        gates_(builder_.program()),
+        contributions_(gates_) {
     for (const std::string& output : outputs) {
       const std::string name = builder_.free_name("cot." + output);
       builder_.add_input({name, lifted.dtype_of(output), lifted.shape_of(output), ValueDomain::Any});
@@ -108,8 +113,14 @@ class Differentiation {
                              definition.line};
       adjoint = tensor_access(named.name, own_axes(definition.axes.size()));
       builder_.add_definition(named);
+      if (is_gated(definition)) gates_.add(named.name);
     }
-    send_down(definition, adjoint);
+    send_down(definition, adjoint, is_gated(definition));
+  }
+
+  /// Whether all of the definition's adjoint passed a `where`.
+  bool is_gated(const Definition& definition) const {
+    return !cotangents_.contains(definition.name) && contributions_.is_gated(definition.name);
   }
 
   /// The adjoints of a scan form a scan in the other direction. They depend on each other, so each has its name first
@@ -123,7 +134,10 @@ class Differentiation {
       member.scan = scan;
       names.push_back(builder_.free_name("adj." + member.name));
       builder_.add_definition({names.back(), member.dtype, member.axes, 0, false, member.line, scan});
-      send_down(member, tensor_access(names.back(), own_axes(member.axes.size())));
+      // What only the steps of the scan read is read through the choice of its first step.
+      const bool gated = is_gated(member) || total_adjoint(member)->is_constant(0);
+      if (gated) gates_.add(names.back());
+      send_down(member, tensor_access(names.back(), own_axes(member.axes.size())), gated);
     }
     for (std::size_t k = 0; k < reached.size(); ++k) builder_.set_body(names[k], total_adjoint(reached[k]));
     builder_.move_behind_scans(first);
@@ -153,11 +167,11 @@ class Differentiation {
     return source_.find_definition(definition.name) - source_.definitions.data();
   }
 
-  void send_down(const Definition& definition, const Expr& adjoint) {
+  void send_down(const Definition& definition, const Expr& adjoint, bool gated) {
     if (definition.body->kind == NodeKind::LinearAlgebra)
-      differentiate_algebra(builder_, definition, adjoint, contributions_);
+      differentiate_algebra(builder_, definition, adjoint, contributions_, gated ? &gates_ : nullptr);
     else
-      differentiate_body(builder_, definition, adjoint, active_, contributions_);
+      differentiate_body(builder_, definition, adjoint, active_, contributions_, gates_, gated);
   }
 
   void add_gradient(const InputDecl& input) {
@@ -170,6 +184,7 @@ class Differentiation {
   const std::vector<std::string> wrt_;
   const ActiveTensors active_;
   std::map<std::string, std::string> cotangents_, gradients_;
+  Gates gates_;
   Contributions contributions_;
 };
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "compiler/ir/program.h"
-#include "compiler/rewrite/signs.h"
+#include "compiler/ir/signs.h"
 
 namespace moxie {
 

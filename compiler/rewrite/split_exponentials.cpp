@@ -3,7 +3,7 @@
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
-#include "compiler/rewrite/signs.h"
+#include "compiler/ir/signs.h"
 
 namespace moxie {
 namespace {

@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/rewrite/signs.h"
+#include "compiler/ir/signs.h"
 #include "runtime/plan.h"
 
 using namespace moxie;

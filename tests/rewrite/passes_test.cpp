@@ -8,7 +8,7 @@
 #include "compiler/ir/evaluate.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
-#include "compiler/rewrite/signs.h"
+#include "compiler/ir/signs.h"
 
 using namespace moxie;
 

@@ -1,14 +1,17 @@
-#include "compiler/rewrite/signs.h"
+#include "compiler/ir/signs.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "compiler/ir/functions.h"
-#include "compiler/rewrite/algebra.h"
 
 namespace moxie {
 namespace {
+
+bool is_call(const Expr& expr, std::string_view name) {
+  return expr->kind == NodeKind::Call && expr->function->name == name;
+}
 
 Sign negated(Sign sign) {
   switch (sign) {

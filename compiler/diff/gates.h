@@ -1,0 +1,31 @@
+#pragma once
+// Adjoints that are exactly zero because a `where` took another branch. There the formula may have no finite slope
+// (sqrt at 0, exp where it overflows), and 0 times infinity would be NaN: the derivative is 0 instead.
+#include <set>
+#include <string>
+
+#include "compiler/diff/finite_slopes.h"
+
+namespace moxie {
+
+class Gates {
+ public:
+  /// The program, to which definitions may be added, must outlive this.
+  explicit Gates(const Program& program) : slopes_(program) {}
+
+  /// Says that all that arrives at the adjoint `tensor` passed a `where`.
+  void add(const std::string& tensor) { tensors_.insert(tensor); }
+  /// Whether the value of an adjoint may be zero because of what a `where` chose: it is a choice, or reads such.
+  bool may_be_zero(const Expr& adjoint) const;
+  /// local * adjoint, which is 0 where the adjoint is: a choice stays outermost, and elsewhere an infinite or undefined
+  /// local derivative counts only if the adjoint is not zero. Just the product where the local derivative is finite.
+  Expr chain(const Expr& local, const Expr& adjoint);
+
+ private:
+  Expr chain_singular(const Expr& local, const Expr& adjoint) const;
+
+  std::set<std::string, std::less<>> tensors_;
+  FiniteSlopes slopes_;
+};
+
+}  // namespace moxie
