@@ -101,6 +101,16 @@ const Op& get_op(std::string_view name) {
                               name, fmt::join(closest_names(name), ", ")));
 }
 
+TextLibrary catalogue_library() {
+  TextLibrary library;
+  library.formula = [](std::string_view name) -> std::optional<Program> {
+    if (!find_op(name)) return std::nullopt;
+    return load_op(name);
+  };
+  for (const Op& op : catalogue()) library.formula_names.emplace_back(op.name);
+  return library;
+}
+
 Program load_op(std::string_view name) {
   const Op& op = get_op(name);
   Program program = parse(op.text, fmt::format("{}.mox", op.name));

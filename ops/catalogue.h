@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/ir/program.h"
+#include "compiler/ir/text_library.h"
 
 namespace moxie {
 
@@ -27,6 +27,8 @@ std::span<const Op> catalogue();
 const Op* find_op(std::string_view name);
 /// The operation; throws TypeError with the closest names when there is none.
 const Op& get_op(std::string_view name);
+/// What texts find in the catalogue by `use`; they include no files.
+TextLibrary catalogue_library();
 /// The operation's Program, named after it; throws TypeError as get_op does.
 Program load_op(std::string_view name);
 /// The names of the inputs of `program` that `op` does not hold constant, in the program's order.

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/compose.h"
+#include "compiler/ir/compose.h"
 #include "ops/network.h"
 
 namespace moxie {

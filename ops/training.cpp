@@ -10,7 +10,7 @@
 
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
-#include "ops/compose.h"
+#include "compiler/ir/compose.h"
 #include "ops/network_builder.h"
 #include "ops/unfold.h"
 

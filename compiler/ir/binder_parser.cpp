@@ -21,33 +21,44 @@ Binding ExprParser::parse_binder(TokenStream& tokens, const Program& program, co
                          fmt::format("declare it (index {0}:N) or give it a range: [{0} in 0..N]", name.text));
 }
 
-Operand ExprParser::reduction(ReduceKind kind) {
-  const Token opening = tokens_.peek();
+std::vector<Binding> ExprParser::binders(const std::string& hint) {
   tokens_.expect("[");
   std::vector<Binding> bound;
   do {
     bound.push_back(parse_binder(tokens_, program_, names_, Symbol::fresh()));
     names_.bind(bound.back());
   } while (tokens_.accept(","));
-  tokens_.expect("]", "write sum[r,t](...) or sum[t in low..high](...)");
-  if (extremum_of(kind) && bound.size() > 1) {
+  tokens_.expect("]", hint);
+  names_.unbind(bound.size());
+  return bound;
+}
+
+Operand ExprParser::reduction(ReduceKind kind) {
+  const Token opening = tokens_.peek();
+  const std::vector<Binding> loops = binders("write sum[r,t](...) or sum[t in low..high](...)");
+  if (extremum_of(kind) && loops.size() > 1) {
     tokens_.fail<TypeError>(
-        opening, fmt::format("`{}` is over one index, but {} stand here", to_string(kind), bound.size()),
+        opening, fmt::format("`{}` is over one index, but {} stand here", to_string(kind), loops.size()),
         fmt::format("write {0}[i](e[i], position of i), where e[i] may be an extremum over the other "
                     "indices",
                     to_string(kind)));
   }
+  return reduction_body(kind, loops);
+}
+
+Operand ExprParser::reduction_body(ReduceKind kind, const std::vector<Binding>& loops) {
+  for (const Binding& loop : loops) names_.bind(loop);
   tokens_.expect("(", "the body of a reduction stands in parentheses");
   Operand result = disjunction();
   const Operand position = extremum_of(kind) && tokens_.accept(",") ? disjunction() : Operand{{}, {}, 0, 0};
   tokens_.expect(")");
-  names_.unbind(bound.size());
+  names_.unbind(loops.size());
   result.depth = std::max(result.depth, position.depth);
-  result.size += position.size + static_cast<double>(bound.size());
-  result.depth += static_cast<int>(bound.size());
+  result.size += position.size + static_cast<double>(loops.size());
+  result.depth += static_cast<int>(loops.size());
   tokens_.check_depth(result.depth);
   result.affine.reset();
-  for (auto it = bound.rbegin(); it != bound.rend(); ++it)
+  for (auto it = loops.rbegin(); it != loops.rend(); ++it)
     result.expr = reduce(kind, it->symbol, it->range, result.expr, position.expr);
   return result;
 }

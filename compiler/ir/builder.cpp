@@ -9,6 +9,7 @@
 #include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/names.h"
+#include "compiler/ir/reductions.h"
 #include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
 
@@ -348,6 +349,29 @@ Expr reduce(ReduceKind kind, std::initializer_list<Index> indices, const Expr& b
   for (const Index& index : std::views::reverse(indices)) result = reduce(kind, index.symbol(), index.range(), result);
   return result;
 }
+
+Expr mean(std::initializer_list<Index> indices, const Expr& body) {
+  std::vector<std::pair<Symbol, Range>> loops;
+  for (const Index& index : indices) loops.emplace_back(index.symbol(), index.range());
+  return reduce(ReduceKind::Sum, indices, body) / count_iterations(loops);
+}
+
+// ---- Compositions ----
+
+Expr log1mexp(const Expr& x) { return where(x < -0.6931471805599453, log1p(-exp(x)), log(-expm1(x))); }
+
+Expr round(const Expr& x) {
+  const Expr floored = floor(x);
+  const Expr rest = x - floored;
+  return where(rest < 0.5, floored, where(rest > 0.5, floored + 1, Expr(2) * floor((floored + 1) / 2)));
+}
+
+namespace {
+Expr twice_sinh(const Expr& x) { return expm1(x) - expm1(-x); }
+}  // namespace
+
+Expr sinh(const Expr& x) { return twice_sinh(x / 2) * 0.5 * (exp(x / 2) + exp(-x / 2)); }
+Expr cosh(const Expr& x) { return 1 + Expr(0.5) * twice_sinh(x / 2) * twice_sinh(x / 2); }
 
 Expr cholesky(const Index& row, const Index& col, const Expr& matrix) {
   return matrix_element(LinearAlgebraKind::Cholesky, row, col, matrix, {}, {row.symbol(), col.symbol()});

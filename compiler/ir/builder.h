@@ -172,6 +172,22 @@ inline Expr f64(const Expr& x) { return call("f64", {x}); }
 inline Expr min(const Expr& a, const Expr& b) { return call("min", {a, b}); }
 inline Expr max(const Expr& a, const Expr& b) { return call("max", {a, b}); }
 
+// ---- Compositions of these, as the text form has them. ----
+
+inline Expr clamp(const Expr& x, const Expr& low, const Expr& high) { return min(max(x, low), high); }
+inline Expr log_sigmoid(const Expr& x) { return -softplus(-x); }
+inline Expr silu(const Expr& x) { return x * sigmoid(x); }
+/// x times the normal distribution function of x.
+inline Expr gelu(const Expr& x) { return x * normal_cdf(x); }
+/// log(1 - e^x), for x < 0.
+Expr log1mexp(const Expr& x);
+/// To the nearest whole number, halves to even ones. Its derivative is 0.
+Expr round(const Expr& x);
+inline Expr log10(const Expr& x) { return log(x) / 2.302585092994046; }
+inline Expr tan(const Expr& x) { return sin(x) / cos(x); }
+Expr sinh(const Expr& x);
+Expr cosh(const Expr& x);
+
 // ---- Reductions over one index or several, the first outermost. ----
 
 Expr reduce(ReduceKind kind, std::initializer_list<Index> indices, const Expr& body);
@@ -200,6 +216,13 @@ inline Expr min(std::initializer_list<Index> indices, const Expr& body) {
 inline Expr logsumexp(std::initializer_list<Index> indices, const Expr& body) {
   return reduce(ReduceKind::LogSumExp, indices, body);
 }
+
+/// The sum divided by the number of iterations.
+Expr mean(std::initializer_list<Index> indices, const Expr& body);
+inline Expr mean(const Index& index, const Expr& body) { return mean({index}, body); }
+/// exp(body - logsumexp(index, body)) at the index of the same name around it, and its logarithm. Nothing overflows.
+inline Expr log_softmax(const Index& index, const Expr& body) { return body - logsumexp(index, body); }
+inline Expr softmax(const Index& index, const Expr& body) { return exp(log_softmax(index, body)); }
 
 // ---- Linear algebra on matrix[row,col]. As in the text form, the result is the element at the indices of the same
 // names around it: inverse(r, t, K(n, r, t)) is element [r,t]; of the solves, with the right-hand side over `row`, it

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include <numbers>
 
 #include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
@@ -136,7 +137,10 @@ Operand ExprParser::product() {
     return make_chain("*", std::move(factors), folded);
   };
   while (true) {
+    const Token mark = tokens_.peek();
     if (tokens_.accept("*")) {
+      if (tokens_.at("*") && tokens_.peek().offset == mark.offset + 1)
+        tokens_.fail<ParseError>(mark, "`**` is no operator", "a power is written x^2");
       factors.push_back(unary());
     } else if (tokens_.accept("/")) {
       Operand numerator = collapse();
@@ -191,6 +195,7 @@ Operand ExprParser::primary() {
     return number;
   }
   if (tokens_.at_name()) return named();
+  if (tokens_.at("[")) return table(tokens_.next());
   if (!tokens_.accept("(")) tokens_.fail_expected("an expression");
   Operand inner = disjunction();
   tokens_.expect(")");
@@ -205,6 +210,7 @@ Operand ExprParser::named() {
   if (called && name.text == to_string(RandomKind::Uniform)) return random(name, RandomKind::Uniform);
   if (called) return function_call(name);
   if (!tokens_.at("[")) return bare_name(name);
+  if (std::optional<Operand> form = named_form(name)) return *form;
   if (const auto kind = kind_named(name.text, kLastReduceKind)) return reduction(*kind);
   if (const auto kind = kind_named(name.text, LinearAlgebraKind::TriSolveTransposed)) return linear_algebra(*kind);
   return access(name);
@@ -228,6 +234,7 @@ void ExprParser::fail_no_function(const Token& name) const {
                               "functions do not recurse; a recurrence over an index is a scan");
     std::ranges::move(defined->names(), std::back_inserter(known));
   }
+  constant_named(name);  // if (x > 0) ...
   if (tokens_.is_defined_below(name.text))
     tokens_.fail<TypeError>(name, fmt::format("function `{}` is defined further down", name.text),
                             "move its `def` above this line");
@@ -281,6 +288,14 @@ Operand ExprParser::access(const Token& name) {
   return {tensor_access(std::string(name.text), std::move(subscripts)), std::nullopt};
 }
 
+/// `pi`, unless something else is called so, and what other languages have at this place.
+std::optional<Operand> ExprParser::constant_named(const Token& name) const {
+  if (name.text == "pi") return Operand{constant(std::numbers::pi), std::nullopt};
+  if (name.text == "if")
+    tokens_.fail<ParseError>(name, "there is no `if`", "a choice is written where(condition, a, b)");
+  return std::nullopt;
+}
+
 Operand ExprParser::bare_name(const Token& name) {
   if (const Argument* argument = names_.find_argument(name.text)) {
     if (!argument->is_tensor) return argument->value;
@@ -294,6 +309,8 @@ Operand ExprParser::bare_name(const Token& name) {
         name, fmt::format("`{}` has the shape {} and needs subscripts here", name.text, shape_text(shape)),
         "give one subscript per axis");
   }
+  if (const std::optional<Operand> known = names_.knows(program_, name.text) ? std::nullopt : constant_named(name))
+    return *known;
   const Affine value = names_.resolve_index(program_, name);
   return {index_value(value), value};
 }

@@ -1,5 +1,7 @@
 #pragma once
 // Reads expressions: operators, calls, accesses, reductions, linear algebra and random draws.
+#include <span>
+
 #include "compiler/ir/affine_parser.h"
 #include "compiler/ir/names.h"
 
@@ -42,10 +44,23 @@ class ExprParser {
   [[noreturn]] void fail_no_function(const Token& name) const;
   bool is_tensor(std::string_view name) const;
   Operand reduction(ReduceKind kind);
+  /// `[r,t in low..high]`: the loops, which are not yet in scope.
+  std::vector<Binding> binders(const std::string& hint);
+  /// `(e)` inside these loops.
+  Operand reduction_body(ReduceKind kind, const std::vector<Binding>& loops);
+  // compiler/ir/named_forms_parser.cpp
+  std::optional<Operand> named_form(const Token& name);
+  Operand mean(const Token& name);
+  Operand softmax(const Token& name);
+  Binding loop_or_axis();
+  Operand table(const Token& opening);
+  Operand choose_element(std::span<Operand> elements, std::int64_t first, const Affine& at);
+  bool is_inside_table(const Affine& at, std::size_t size) const;
   Operand linear_algebra(LinearAlgebraKind kind);
   Operand random(const Token& name, RandomKind kind);
   Operand access(const Token& name);
   Operand bare_name(const Token& name);
+  std::optional<Operand> constant_named(const Token& name) const;
 
   /// The two index names of a matrix: `[r,t]`.
   struct MatrixNames {

@@ -21,8 +21,9 @@ constexpr std::array<std::string_view, 21> kMarks = {"..", "<=", ">=", "==", "!=
                                                      "+",  "-",  "*",  "/",  "^",  "<", ">", "=", "{", "}"};
 
 /// What people write out of habit, and its spelling here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kForeign = {
-    {{"&", "write `and`"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kForeign = {
+    {{"?", "a choice is written where(condition, a, b)"},
+     {"&", "write `and`"},
      {"|", "write `or`"},
      {"!", "write `not` or `!=`"},
      {";", "end a statement with a new line"},
@@ -61,9 +62,23 @@ class Lexer {
       name();
     } else if (is_digit(c) || (c == '.' && is_digit(at(position_ + 1)))) {
       number();
+    } else if (c == '"' && at_file_name()) {
+      file_name();
     } else {
       mark();
     }
+  }
+
+  /// Behind the word `include` at the start of a line.
+  bool at_file_name() const {
+    if (tokens_.empty() || tokens_.back().text != "include") return false;
+    return tokens_.size() == 1 || tokens_[tokens_.size() - 2].kind == TokenKind::Newline;
+  }
+
+  void file_name() {
+    const std::size_t end = text_.find_first_of("\"\n", position_ + 1);
+    if (end == std::string_view::npos || text_[end] == '\n') fail(position_, "this name of a file is never closed");
+    push(TokenKind::String, end + 1);
   }
 
   void end_statement() {

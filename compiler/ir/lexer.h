@@ -9,9 +9,9 @@
 
 namespace moxie {
 
-/// Integer is a number without point and exponent, Mark an operator or bracket, Newline the end of a statement (never
-/// inside brackets).
-enum class TokenKind : std::uint8_t { Name, Integer, Number, Mark, Newline, End };
+/// Integer is a number without point and exponent, Mark an operator or bracket, String the file behind `include`,
+/// Newline the end of a statement (never inside brackets).
+enum class TokenKind : std::uint8_t { Name, Integer, Number, Mark, String, Newline, End };
 
 struct Token {
   TokenKind kind;

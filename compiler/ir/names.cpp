@@ -86,6 +86,11 @@ const Binding* Names::find(std::string_view name) const {
   return it == scope_.rend() ? nullptr : &*it;
 }
 
+bool Names::knows(const Program& program, std::string_view name) const {
+  return find(name) || find_argument(name) || program.find_dim(name) || find_index(program, name) ||
+         program.find_input(name) || program.find_definition(name);
+}
+
 Affine Names::resolve_dim(const Program& program, const Token& name) const {
   if (program.find_dim(name.text)) return Symbol::dim(name.text);
   const std::string kind = kind_of(program, name.text);

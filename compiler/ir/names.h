@@ -48,9 +48,12 @@ class Names {
 
   void bind(Binding binding) { scope_.push_back(std::move(binding)); }
   void unbind(std::size_t count) { scope_.erase(scope_.end() - static_cast<std::ptrdiff_t>(count), scope_.end()); }
+  const std::vector<Binding>& scope() const { return scope_; }
   /// The innermost binding of the name, or nullptr.
   const Binding* find(std::string_view name) const;
 
+  /// Whether the name stands for something here: an index, dim, tensor or argument.
+  bool knows(const Program& program, std::string_view name) const;
   /// A dim, for shapes and the ranges of declared indices.
   Affine resolve_dim(const Program& program, const Token& name) const;
   /// An index in scope or a dim.

@@ -4,25 +4,51 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <set>
 
 #include "compiler/ir/expr_parser.h"
 #include "compiler/ir/role_parser.h"
 #include "compiler/ir/scans.h"
+#include "compiler/ir/text_library.h"
+#include "compiler/ir/use_parser.h"
 
 namespace moxie {
 namespace {
 
+/// A text that was opened; functions that it defines are read again as long as the Program grows.
+struct OpenText {
+  OpenText(std::string given, std::string_view file) : text(std::move(given)), source(text, file), tokens(source) {}
+  std::string text;
+  SourceText source;
+  TokenStream tokens;
+};
+
+/// What a text shares with those that it includes.
+struct Reading {
+  const TextLibrary& library;
+  Program program;
+  TextFunctions functions;
+  std::vector<IncludedFile> chain;               // from the outermost file to the one that is read
+  std::set<std::filesystem::path> done;          // a file is included once
+  std::vector<std::unique_ptr<OpenText>> texts;  // included ones
+};
+
 class ProgramParser {
  public:
-  explicit ProgramParser(TokenStream& tokens) : tokens_(tokens), names_(tokens, functions_) {}
+  ProgramParser(TokenStream& tokens, Reading& reading)
+      : tokens_(tokens),
+        reading_(reading),
+        program_(reading.program),
+        functions_(reading.functions),
+        names_(tokens, functions_) {}
 
-  Program run() {
+  void run() {
     while (tokens_.peek().kind != TokenKind::End) {
       statement();
       if (tokens_.peek().kind != TokenKind::Newline) tokens_.fail_expected("the end of the statement");
       tokens_.next();
     }
-    return std::move(program_);
   }
 
  private:
@@ -47,6 +73,8 @@ class ProgramParser {
                                                                  {"next", &ProgramParser::next},
                                                                  {"scan", &ProgramParser::scan},
                                                                  {"def", &ProgramParser::def},
+                                                                 {"use", &ProgramParser::use},
+                                                                 {"include", &ProgramParser::include},
                                                                  {"dtype", &ProgramParser::default_dtype},
                                                                  {"precision", &ProgramParser::precision}});
     const auto it = std::ranges::find_if(statements, [&](const Statement& s) { return tokens_.at(s.word); });
@@ -246,6 +274,59 @@ class ProgramParser {
     define_function(program_, functions_, read_signature(tokens_));
   }
 
+  void use() { parse_use(tokens_, program_, names_, reading_.library); }
+
+  // ---- Included files: their statements stand as if they were written here ----
+
+  void include() {
+    const Token name = tokens_.peek();
+    if (name.kind != TokenKind::String) tokens_.fail_expected("the name of a file", "write include \"file.mox\"");
+    tokens_.next();
+    if (!reading_.library.includes_files)
+      tokens_.fail<ParseError>(name, "this text is read without its folder, so it includes no files");
+    const IncludedFile file = found(name);
+    check_cycle(name, file);
+    if (!reading_.done.insert(file.path).second) return;
+    try {
+      reading_.texts.push_back(std::make_unique<OpenText>(file.text, file.shown));
+      reading_.chain.push_back({file.path, file.shown, ""});
+      ProgramParser(reading_.texts.back()->tokens, reading_).run();
+      reading_.chain.pop_back();
+    } catch (const ParseError& error) {
+      throw ParseError(included_from(name, error));
+    } catch (const TypeError& error) {
+      throw TypeError(included_from(name, error));
+    } catch (const ShapeError& error) {
+      throw ShapeError(included_from(name, error));
+    }
+  }
+
+  IncludedFile found(const Token& name) const {
+    try {
+      return read_included(reading_.chain.back().shown, name.text.substr(1, name.text.size() - 2),
+                           reading_.library.folders);
+    } catch (const DataError& error) {
+      tokens_.fail<ParseError>(name, error.what(),
+                               "files are included from the folder of this file and below, and from those that "
+                               "`--include FOLDER` names");
+    }
+  }
+
+  void check_cycle(const Token& name, const IncludedFile& file) const {
+    constexpr std::size_t kMaxChain = 32;
+    const auto first = std::ranges::find(reading_.chain, file.path, &IncludedFile::path);
+    std::string chain;
+    for (auto link = first; link != reading_.chain.end(); ++link) chain += link->shown + " -> ";
+    if (first != reading_.chain.end())
+      tokens_.fail<ParseError>(name, fmt::format("`{}` includes itself: {}{}", first->shown, chain, file.shown));
+    if (reading_.chain.size() >= kMaxChain)
+      tokens_.fail<ParseError>(name, fmt::format("files include each other more than {} deep", kMaxChain));
+  }
+
+  std::string included_from(const Token& name, const Error& error) const {
+    return error.what() + ("\n" + tokens_.source().describe(name.offset, "included from here", ""));
+  }
+
   void let() { definition(new_name("a definition"), false); }
 
   void output() {
@@ -362,9 +443,10 @@ class ProgramParser {
   }
 
   TokenStream& tokens_;
-  TextFunctions functions_;
+  Reading& reading_;
+  Program& program_;
+  TextFunctions& functions_;
   Names names_;
-  Program program_;
 };
 
 /// `models/gpn.mox` -> `gpn`; no name for text that is not from a .mox file.
@@ -377,13 +459,18 @@ std::string program_name(std::string_view file) {
 
 }  // namespace
 
-Program parse(std::string_view text, std::string_view file) {
+Program parse(std::string_view text, std::string_view file) { return parse(text, file, TextLibrary()); }
+
+Program parse(std::string_view text, std::string_view file, const TextLibrary& library) {
   const SourceText source(text, file);
   TokenStream tokens(source);
+  Reading reading{library, {}, {}, {}, {}, {}};
+  std::error_code unknown;
+  reading.chain.push_back({std::filesystem::weakly_canonical(file, unknown), std::string(file), ""});
   try {
-    Program program = ProgramParser(tokens).run();
-    program.name = program_name(file);
-    return program;
+    ProgramParser(tokens, reading).run();
+    reading.program.name = program_name(file);
+    return std::move(reading.program);
   } catch (const CompileError& overflow) {
     tokens.fail<ParseError>(tokens.peek(), overflow.what());
   }

@@ -1,6 +1,8 @@
 #pragma once
 // The kinds of reductions.
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "compiler/ir/expr.h"
 
@@ -13,6 +15,10 @@ double neutral_value(ReduceKind kind);
 std::optional<ReduceKind> extremum_of(ReduceKind kind);
 /// ArgMax of Max, ArgMin of Min; empty for other kinds.
 std::optional<ReduceKind> position_of(ReduceKind kind);
+
+/// The number of iterations of nested loops, the outermost first: the product of extents and of constant lengths, or
+/// else a sum of ones.
+Expr count_iterations(const std::vector<std::pair<Symbol, Range>>& loops);
 
 /// What a search for the position of an extremum holds: the best element so far, and where it stands.
 struct PlacedValue {

@@ -41,6 +41,16 @@ std::int64_t TokenStream::expect_integer(const std::string& what) {
   return *value;
 }
 
+bool TokenStream::at_call_after_brackets() const {
+  if (!at("[")) return false;
+  int open = 0;
+  for (std::size_t k = position_; k + 1 < tokens_.size(); ++k) {
+    if (tokens_[k].text == "[") ++open;
+    if (tokens_[k].text == "]" && --open == 0) return tokens_[k + 1].text == "(";
+  }
+  return false;
+}
+
 bool TokenStream::is_defined_below(std::string_view name) const {
   for (std::size_t k = position_; k + 2 < tokens_.size(); ++k) {
     if (tokens_[k].kind == TokenKind::Newline && tokens_[k + 1].text == "def" && tokens_[k + 2].text == name)

@@ -22,6 +22,8 @@ class TokenStream {
   bool at_name() const { return peek().kind == TokenKind::Name; }
 
   std::size_t position() const { return position_; }
+  /// Whether the bracket that stands here is followed by a parenthesis: `[i](`.
+  bool at_call_after_brackets() const;
   /// Whether a `def` of this name follows.
   bool is_defined_below(std::string_view name) const;
 

@@ -240,6 +240,34 @@ TEST_CASE("scalar functions of the C++ form are the rows of the table") {
   CHECK(min(x, 3) == call("min", {x, 3}));
 }
 
+TEST_CASE("compositions of the C++ form are those of the text form") {
+  Program p("p");
+  const Dim N = p.dim("N");
+  const Index n(N), k(N);
+  const Tensor x = p.input("x", {N});
+  const Expr at = x(n);
+  const std::vector<std::pair<Expr, std::string>> compositions = {{clamp(at, -1, 2), "clamp(x[n], -1, 2)"},
+                                                                  {log_sigmoid(at), "log_sigmoid(x[n])"},
+                                                                  {silu(at), "silu(x[n])"},
+                                                                  {gelu(at), "gelu(x[n])"},
+                                                                  {log1mexp(at), "log1mexp(x[n])"},
+                                                                  {round(at), "round(x[n])"},
+                                                                  {log10(at), "log10(x[n])"},
+                                                                  {tan(at), "tan(x[n])"},
+                                                                  {sinh(at), "sinh(x[n])"},
+                                                                  {cosh(at), "cosh(x[n])"},
+                                                                  {softmax(n, at), "softmax[n](x[n])"},
+                                                                  {log_softmax(n, at), "log_softmax[n](x[n])"},
+                                                                  {mean(k, x(k)) * at, "mean[k](x[k])*x[n]"}};
+  for (const auto& [expr, text] : compositions) {
+    CAPTURE(text);
+    Program built = p;
+    built.output("y", {n}, expr);
+    const Program read = parse("dim N\nindex n:N, k:N\ninput x[N]\noutput y[n] = " + text + "\n");
+    CHECK(built.definitions[0].body == read.definitions[0].body);
+  }
+}
+
 TEST_CASE("what would make a program wrong is refused and changes nothing") {
   check_rejects<TypeError>([](Program& p) { p.dim("mu"); }, "`mu`: one name names one thing");
   check_rejects<TypeError>([](Program& p) { p.input("sum"); }, "`sum`: this is a word of the language");

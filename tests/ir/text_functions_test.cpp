@@ -5,6 +5,7 @@
 
 #include "compiler/ir/evaluate.h"
 #include "compiler/ir/program.h"
+#include "compiler/ir/text_library.h"
 #include "compiler/support/error.h"
 
 using namespace moxie;
@@ -24,6 +25,7 @@ Program without_lines(Program program) {
 /// The function's calls are the same nodes as what is written out.
 void check_same(const std::string& with_functions, const std::string& written_out) {
   const Program program = parse(kHead + with_functions);
+  CAPTURE(print(program));
   CHECK(program.definitions.back().body == last_body(written_out));
   CHECK(without_lines(parse(print(program))) == without_lines(program));
   verify(program);
@@ -133,4 +135,55 @@ TEST_CASE("texts that grow without bound are refused") {
   std::string chain = "def g0(a) = a\n";
   for (int k = 1; k < 400; ++k) chain += "def g" + std::to_string(k) + "(a) = g" + std::to_string(k - 1) + "(-a)\n";
   check_message(chain, {"nests more than"});
+}
+
+TEST_CASE("means, softmax, tables and pi are made of other forms") {
+  check_same("output y[s] = mean[n](x[s,n])\n", "output y[s] = sum[n](x[s,n])/N\n");
+  check_same("output y = mean[r,n](V[r,n]^2)\n", "output y = sum[r,n](V[r,n]^2)/((R)*N)\n");
+  check_same("output y[r] = mean[t in r..r+3](where(t < R, V[t,0], 0))\n",
+             "output y[r] = sum[t in r..r+3](where(t < R, V[t,0], 0))/3\n");
+  check_same("output y[r] = mean[t in 0..r](V[t,0])\n", "output y[r] = sum[t in 0..r](V[t,0])/r\n");
+  check_same("output y[r] = mean[t in 1..r](V[t,0])\n", "output y[r] = sum[t in 1..r](V[t,0])/sum[t in 1..r](1)\n");
+  check_same("output p[s,n] = softmax[n](x[s,n])\n", "index k:N\noutput p[s,n] = exp(x[s,n] - logsumexp[k](x[s,k]))\n");
+  check_same("output p[s,n] = log_softmax[n](2*x[s,n])\n",
+             "index k:N\noutput p[s,n] = 2*x[s,n] - logsumexp[k](2*x[s,k])\n");
+  check_same("output p[s] = softmax[n](x[s,n])[0]\n", "output p[s] = exp(x[s,0] - logsumexp[n](x[s,n]))\n");
+  check_same("output y = 2*pi*w\n", "output y = 2*3.141592653589793*w\n");
+  check_same("input pi[N], mean[N]\noutput y[n] = pi[n] + mean[n]*mean[t](w)\n",
+             "input pi[N], mean[N]\noutput y[n] = pi[n] + mean[n]*(sum[t](w)/R)\n");
+  check_same("index k in 0..3\noutput y[k] = [1, w, 3][k]\n",
+             "index k in 0..3\noutput y[k] = where(k < 1, 1, where(k < 2, w, 3))\n");
+  check_same("output y[n] = [1, 2][n]\n", "output y[n] = where((n) >= 0 and (n) < 2, where(n < 1, 1, 2), nan)\n");
+  check_same("output y = [1, 2][1]*w\n", "output y = 2*w\n");
+}
+
+TEST_CASE("what other languages write is answered with what it is here") {
+  check_message("let y = w ** 2\n", {"`**` is no operator", "a power is written x^2", "let y = w ** 2\n            ^"});
+  check_message("let y = if w > 0 then 1 else 0\n", {"there is no `if`", "where(condition, a, b)"});
+  check_message("let y = if(w > 0, 1, 0)\n", {"there is no `if`", "where(condition, a, b)"});
+  check_message("let y = w > 0 ? 1 : 0\n", {"unexpected character `?`", "where(condition, a, b)"});
+  check_message("let y = [1, 2]\n", {"a table of numbers needs a subscript"});
+  check_message("let y = [1, 2][2]\n", {"subscript 2 leaves the table, which has 2 elements"});
+  check_message("let y = [1, 2][0,1]\n", {"a table has one subscript, but 2"});
+  check_message("let y[s] = softmax[n](x[s,n])\n", {"`softmax` over `n` has one subscript, but no element is chosen"});
+  check_message("let y[s] = softmax[n](x[s,n])[0,1]\n", {"`softmax` over `n` has one subscript"});
+  check_message("let y = mean(w)\n", {"there is no function `mean`"});
+}
+
+TEST_CASE("what verification finds is shown in the text, with what to do") {
+  const auto message = [](const std::string& line) {
+    const std::string text = kHead + line + "\n";
+    try {
+      verify_text(parse(text), text, "test.mox");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string outside = message("output y[s,n] = 2*x[s,n] + x[s, n + 1]");
+  CHECK(outside.starts_with("test.mox:4:28: subscript n+1 of `x[s,n+1]` can leave 0..N"));
+  CHECK(outside.find("output y[s,n] = 2*x[s,n] + x[s, n + 1]\n                             ^\n  guard the access") !=
+        std::string::npos);
+  CHECK(message("output y = where(w, 1, 0)").starts_with("test.mox:4:18: `w` is a number, but a condition is wanted"));
+  CHECK(message("output y[n] = x[0,n]").empty());
 }

@@ -1,4 +1,4 @@
-#include "ops/compose.h"
+#include "compiler/ir/compose.h"
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 
 #include "compiler/ir/builder.h"
 #include "compiler/support/error.h"
-#include "ops/compose.h"
+#include "compiler/ir/compose.h"
 
 namespace moxie {
 namespace {

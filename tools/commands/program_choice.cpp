@@ -34,6 +34,10 @@ void add_program_options(OptionParser& parser, ProgramChoice& choice) {
       .comma_separated();
   parser.add_option("--dtype", choice.dtype, "the default dtype of the formula: f32 or f64").one_of({"f32", "f64"});
   add_precision_option(parser, choice.precision);
+  parser
+      .add_option("--include", choice.folders,
+                  "folders of files that the .mox file includes, besides its own folder and those below")
+      .comma_separated();
 }
 
 void add_precision_option(OptionParser& parser, std::string& precision) {
@@ -49,9 +53,18 @@ Program in_precision(Program program, const std::string& precision) {
   return program;
 }
 
+Program read_program(const std::string& path, const std::vector<std::string>& folders) {
+  TextLibrary library = catalogue_library();
+  library.includes_files = true;
+  library.folders.assign(folders.begin(), folders.end());
+  const std::string text = read_text(path);
+  Program program = parse(text, path, library);
+  verify_text(program, text, path);
+  return program;
+}
+
 Program load_program(const ProgramChoice& choice) {
-  Program program =
-      is_file_name(choice.source) ? parse(read_text(choice.source), choice.source) : load_op(choice.source);
+  Program program = is_file_name(choice.source) ? read_program(choice.source, choice.folders) : load_op(choice.source);
   if (program.name.empty()) program.name = choice.source;
   return as_chosen(std::move(program), choice);
 }

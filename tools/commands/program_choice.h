@@ -9,17 +9,20 @@
 
 namespace moxie {
 
-/// The argument FILE.mox|OP and the options --dim, --dtype and --precision.
+/// The argument FILE.mox|OP and the options --dim, --dtype, --precision and --include.
 struct ProgramChoice {
   std::string source;
   std::vector<std::string> dims;
   std::string dtype;
   std::string precision = {};
+  std::vector<std::string> folders = {};
 };
 void add_program_options(OptionParser& parser, ProgramChoice& choice);
 
 /// Whether the name is that of a file: it ends in .mox or holds a slash.
 bool is_file_name(std::string_view source);
+/// The .mox file, which may include files from its folder and `folders`, and use formulas of the catalogue.
+Program read_program(const std::string& path, const std::vector<std::string>& folders = {});
 /// A file if the name ends in .mox or holds a slash, else a built-in operation; in the chosen dtype and precision.
 Program load_program(const ProgramChoice& choice);
 /// As --dtype and --precision say.

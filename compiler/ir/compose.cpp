@@ -1,4 +1,4 @@
-#include "ops/compose.h"
+#include "compiler/ir/compose.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 namespace moxie {
 namespace {
 
-using Names = std::map<std::string, std::string, std::less<>>;
+using TensorNames = std::map<std::string, std::string, std::less<>>;
 
 std::string shape_text(const std::vector<Affine>& shape) {
   std::string text = "[";
@@ -98,8 +98,8 @@ Replacement match_dims(const Program& into, const Program& op, const Inclusion& 
   return dims.replacement();
 }
 
-Names rename_tensors(const Program& into, const Program& op, const Inclusion& how) {
-  Names names = how.inputs;
+TensorNames rename_tensors(const Program& into, const Program& op, const Inclusion& how) {
+  TensorNames names = how.inputs;
   for (const auto& [name, tensor] : how.inputs) {
     if (!op.find_input(name))
       throw TypeError(fmt::format("'{}' has no input '{}' to be bound to '{}'", op.name, name, tensor));
@@ -172,7 +172,7 @@ std::int64_t next_stream(const Program& program) {
 /// Renames tensors and moves random streams. Binders keep their bound symbols, since the structure does not change.
 class Renaming {
  public:
-  Renaming(const Names& names, std::int64_t first_stream) : names_(names), first_stream_(first_stream) {}
+  Renaming(const TensorNames& names, std::int64_t first_stream) : names_(names), first_stream_(first_stream) {}
 
   Expr operator()(const Expr& expr) {
     if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second;
@@ -188,7 +188,7 @@ class Renaming {
     return with_args(expr, std::move(args));
   }
 
-  const Names& names_;
+  const TensorNames& names_;
   std::int64_t first_stream_;
   std::unordered_map<const Node*, Expr> done_;
 };
@@ -198,7 +198,7 @@ class Renaming {
 void include(Program& into, const Program& given, const Inclusion& how) {
   const Program op = with_bound_definitions(given, how);
   const Replacement dims = match_dims(into, op, how);
-  const Names names = rename_tensors(into, op, how);
+  const TensorNames names = rename_tensors(into, op, how);
   Renaming rename(names, next_stream(into));
   const auto lookup = [&](Symbol symbol) -> const Affine* {
     const auto it = std::ranges::find(dims, symbol, &std::pair<Symbol, Affine>::first);

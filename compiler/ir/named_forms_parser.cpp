@@ -1,0 +1,144 @@
+// The part of ExprParser that reads forms made of others: means, softmax, tables of numbers. Their names are not taken:
+// `mean[i](e)` is told from a tensor `mean[i]` by what follows the bracket.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "compiler/ir/expr_parser.h"
+#include "compiler/ir/index_domain.h"
+#include "compiler/ir/reductions.h"
+
+namespace moxie {
+namespace {
+
+constexpr std::size_t kMaxTable = 256;
+
+Operand number(const Affine& value) {
+  return {value.is_constant() ? constant(static_cast<double>(value.constant())) : index_value(value), std::nullopt};
+}
+
+}  // namespace
+
+std::optional<Operand> ExprParser::named_form(const Token& name) {
+  struct Form {
+    std::string_view name;
+    Operand (ExprParser::*read)(const Token&);
+  };
+  static constexpr std::array<Form, 3> forms = {
+      {{"mean", &ExprParser::mean}, {"softmax", &ExprParser::softmax}, {"log_softmax", &ExprParser::softmax}}};
+  const auto form = std::ranges::find(forms, name.text, &Form::name);
+  if (form == forms.end() || !tokens_.at_call_after_brackets()) return std::nullopt;
+  Operand result = (this->*form->read)(name);
+  check_size(name, result);
+  return result;
+}
+
+/// The sum divided by the number of iterations: NaN of none.
+Operand ExprParser::mean(const Token&) {
+  const std::vector<Binding> loops = binders("write mean[i](...) or mean[i in low..high](...)");
+  Operand total = reduction_body(ReduceKind::Sum, loops);
+  std::vector<std::pair<Symbol, Range>> ranges;
+  for (const Binding& loop : loops) ranges.emplace_back(loop.symbol, loop.range);
+  Operand count{count_iterations(ranges), std::nullopt, static_cast<int>(loops.size()) + 1};
+  return make_call("/", {std::move(total), std::move(count)});
+}
+
+/// exp(e - logsumexp[k](e)), at the axis k or at the element that follows: nothing overflows.
+Operand ExprParser::softmax(const Token& name) {
+  tokens_.expect("[");
+  const Token index = tokens_.peek();
+  const Binding loop = loop_or_axis();
+  tokens_.expect("]", fmt::format("`{}` is over one index", name.text));
+  const Binding* axis = names_.find(loop.name);
+  const std::optional<Symbol> outer = axis ? std::optional(axis->symbol) : std::nullopt;
+  names_.bind(loop);
+  tokens_.expect("(");
+  Operand body = disjunction();
+  tokens_.expect(")");
+  names_.unbind(1);
+  std::vector<Affine> element;
+  if (tokens_.accept("["))
+    element = parse_affine_list(tokens_, index_resolver());
+  else if (outer)
+    element = {*outer};
+  if (element.size() != 1) {
+    tokens_.fail<TypeError>(
+        index, fmt::format("`{}` over `{}` has one subscript, but no element is chosen", name.text, index.text),
+        fmt::format("make `{1}` an axis, or choose an element: {0}[{1}](...)[0]", name.text, index.text));
+  }
+  body.affine.reset();
+  Operand total = body;
+  total.expr = reduce(ReduceKind::LogSumExp, loop.symbol, loop.range, body.expr);
+  total.depth += 1;
+  body.expr = substitute(body.expr, {{loop.symbol, element[0]}});
+  Operand difference = make_call("+", {std::move(body), make_call("neg", {std::move(total)})});
+  return name.text == "softmax" ? make_call("exp", {std::move(difference)}) : difference;
+}
+
+/// An index for a loop over its range; of an index in scope, over its range too.
+Binding ExprParser::loop_or_axis() {
+  const Token name = tokens_.peek();
+  const Binding* outer = tokens_.at_name() && tokens_.peek_second().text != "in" ? names_.find(name.text) : nullptr;
+  if (!outer) return parse_binder(tokens_, program_, names_, Symbol::fresh());
+  tokens_.next();
+  return {outer->name, Symbol::fresh(), outer->range};
+}
+
+/// `[0.1, 0.2, 0.7][k]`; NaN beyond the table.
+Operand ExprParser::table(const Token& opening) {
+  std::vector<Operand> elements;
+  do elements.push_back(disjunction());
+  while (tokens_.accept(","));
+  tokens_.expect("]");
+  if (!tokens_.accept("["))
+    tokens_.fail<ParseError>(opening, "a table of numbers needs a subscript", "write [0.1, 0.2, 0.7][k]");
+  const Token first = tokens_.peek();
+  const std::vector<Affine> subscripts = parse_affine_list(tokens_, index_resolver());
+  if (subscripts.size() != 1)
+    tokens_.fail<ShapeError>(first, fmt::format("a table has one subscript, but {} stand here", subscripts.size()));
+  if (elements.size() > kMaxTable)
+    tokens_.fail<ShapeError>(opening,
+                             fmt::format("this table has {} elements, more than {}", elements.size(), kMaxTable),
+                             "make it an input");
+  const Affine& at = subscripts[0];
+  if (at.is_constant() && (at.constant() < 0 || at.constant() >= static_cast<std::int64_t>(elements.size())))
+    tokens_.fail<ShapeError>(
+        first, fmt::format("subscript {} leaves the table, which has {} elements", at.constant(), elements.size()));
+  for (Operand& element : elements) element.affine.reset();
+  if (at.is_constant()) return elements[static_cast<std::size_t>(at.constant())];
+  const auto size = static_cast<std::int64_t>(elements.size());
+  const bool is_inside = is_inside_table(at, elements.size());
+  Operand element = choose_element(elements, 0, at);
+  if (is_inside) return element;
+  Operand is_in =
+      make_call("and", {make_call(">=", {number(at), number(0)}), make_call("<", {number(at), number(size)})});
+  const Operand outside{constant(std::numeric_limits<double>::quiet_NaN()), std::nullopt};
+  return make_call("where", {std::move(is_in), std::move(element), outside});
+}
+
+/// Whether the subscript stays inside 0 <= at < size, by the ranges of the indices in scope.
+bool ExprParser::is_inside_table(const Affine& at, std::size_t size) const {
+  Replacement known;
+  for (const DimDecl& dim : program_.dims) {
+    if (dim.value && !dim.dynamic) known.emplace_back(Symbol::dim(dim.name), Affine(*dim.value));
+  }
+  IndexDomain domain(known);
+  for (const Binding& binding : names_.scope()) domain.add_range(binding.symbol, binding.range);
+  const Affine last(static_cast<std::int64_t>(size) - 1);
+  return domain.prove_nonnegative(at) == Proof::Holds && domain.prove_nonnegative(last - at) == Proof::Holds;
+}
+
+/// A tree of choices, so that a table of n elements nests log n deep.
+Operand ExprParser::choose_element(std::span<Operand> elements, std::int64_t first, const Affine& at) {
+  if (elements.size() == 1) return std::move(elements[0]);
+  const std::size_t half = elements.size() / 2;
+  const auto middle = first + static_cast<std::int64_t>(half);
+  Operand is_before = make_call("<", {number(at), number(middle)});
+  Operand low = choose_element(elements.first(half), first, at);
+  Operand high = choose_element(elements.subspan(half), middle, at);
+  return make_call("where", {std::move(is_before), std::move(low), std::move(high)});
+}
+
+}  // namespace moxie
