@@ -8,9 +8,9 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "compiler/ir/compose.h"
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
-#include "compiler/ir/compose.h"
 #include "ops/network_builder.h"
 #include "ops/unfold.h"
 

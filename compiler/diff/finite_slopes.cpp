@@ -1,7 +1,6 @@
 #include "compiler/diff/finite_slopes.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 
@@ -9,19 +8,6 @@
 
 namespace moxie {
 namespace {
-
-template <std::size_t n>
-bool is_one_of(std::string_view name, const std::array<std::string_view, n>& names) {
-  return std::ranges::find(names, name) != names.end();
-}
-
-/// Finite for every finite argument.
-constexpr std::array<std::string_view, 21> kTotal = {
-    "+",        "*",   "neg",  "min", "max",  "abs",        "relu",       "sign",           "floor",
-    "sin",      "cos", "tanh", "erf", "erfc", "normal_cdf", "normal_pdf", "log_normal_cdf", "sigmoid",
-    "softplus", "f32", "f64"};
-constexpr std::array<std::string_view, 3> kExponentials = {"exp", "exp2", "expm1"};
-constexpr std::array<std::string_view, 2> kOfNonNegative = {"sqrt", "log1p"};
 
 bool reads_tensors(const Expr& expr) {
   bool reads = false;
@@ -66,12 +52,12 @@ bool FiniteSlopes::of_call(const Expr& expr) {
   if (name == "where") return holds(expr->args[1]) && holds(expr->args[2]);
   if (expr->function->result == ResultType::Truth) return true;
   if (!std::ranges::all_of(expr->args, [this](const Expr& arg) { return holds(arg); })) return false;
-  if (is_one_of(name, kTotal)) return true;
-  if (name == "/") return is_never_zero(expr->args[1]);
+  const FiniteFor arguments = finite_for(name);
+  if (arguments == FiniteFor::AllNumbers) return true;
   const Sign first = signs_.of(expr->args[0]);
-  if (is_one_of(name, kExponentials)) return is_non_positive(first);
-  if (is_one_of(name, kOfNonNegative)) return is_non_negative(first);
-  if (name != "pow") return first == Sign::Positive;
+  if (arguments != FiniteFor::Unknown) return admits(arguments, first);
+  if (name == "/") return is_never_zero(expr->args[1]);
+  if (name != "pow") return false;
   const Expr& exponent = expr->args[1];
   if (exponent->kind != NodeKind::Constant) return first == Sign::Positive;
   const bool is_whole = std::nearbyint(exponent->value) == exponent->value;

@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "compiler/ir/names.h"
 #include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
 
@@ -13,12 +14,6 @@ namespace moxie {
 namespace {
 
 using TensorNames = std::map<std::string, std::string, std::less<>>;
-
-std::string shape_text(const std::vector<Affine>& shape) {
-  std::string text = "[";
-  for (const Affine& extent : shape) text += (text.size() > 1 ? "," : "") + print(extent);
-  return text + "]";
-}
 
 const std::string& bound_tensor(const Program& op, const InputDecl& input, const Inclusion& how) {
   const auto it = how.inputs.find(input.name);

@@ -51,12 +51,6 @@ std::vector<std::string> function_names() {
   return names;
 }
 
-std::string shape_text(const std::vector<Affine>& shape) {
-  std::string text;
-  for (const Affine& extent : shape) text += (text.empty() ? "" : ",") + print(extent);
-  return "[" + text + "]";
-}
-
 }  // namespace
 
 NameResolver ExprParser::index_resolver() const {

@@ -40,6 +40,12 @@ const IndexDecl* find_index(const Program& program, std::string_view name) {
   return it == program.indices.end() ? nullptr : &*it;
 }
 
+std::string shape_text(const std::vector<Affine>& shape) {
+  std::string text;
+  for (const Affine& extent : shape) text += (text.empty() ? "" : ",") + print(extent);
+  return "[" + text + "]";
+}
+
 std::optional<Affine> index_extent(const Program& program, std::string_view name, const Range* in_scope) {
   if (const IndexDecl* index = find_index(program, name)) return index->range.as_extent();
   return in_scope ? in_scope->as_extent() : std::nullopt;

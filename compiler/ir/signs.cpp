@@ -65,6 +65,37 @@ Sign declared_sign(const ValueDomain& declared) {
 bool is_non_negative(Sign sign) { return sign == Sign::NonNegative || sign == Sign::Positive || sign == Sign::Zero; }
 bool is_non_positive(Sign sign) { return sign == Sign::NonPositive || sign == Sign::Negative || sign == Sign::Zero; }
 
+FiniteFor finite_for(std::string_view function) {
+  constexpr std::array<std::string_view, 21> total = {
+      "+",        "*",   "neg",  "min", "max",  "abs",        "relu",       "sign",           "floor",
+      "sin",      "cos", "tanh", "erf", "erfc", "normal_cdf", "normal_pdf", "log_normal_cdf", "sigmoid",
+      "softplus", "f32", "f64"};
+  constexpr std::array<std::string_view, 6> of_positive = {"log", "log2", "rsqrt", "lgamma", "digamma", "trigamma"};
+  constexpr std::array<std::string_view, 2> of_non_negative = {"sqrt", "log1p"};
+  constexpr std::array<std::string_view, 3> exponentials = {"exp", "exp2", "expm1"};  // overflow is soon reached
+  const auto is_one_of = [&](const auto& names) { return std::ranges::find(names, function) != names.end(); };
+  if (is_one_of(total)) return FiniteFor::AllNumbers;
+  if (is_one_of(of_positive)) return FiniteFor::Positive;
+  if (is_one_of(of_non_negative)) return FiniteFor::NonNegative;
+  return is_one_of(exponentials) ? FiniteFor::NonPositive : FiniteFor::Unknown;
+}
+
+bool admits(FiniteFor arguments, Sign sign) {
+  switch (arguments) {
+    case FiniteFor::AllNumbers:
+      return true;
+    case FiniteFor::NonPositive:
+      return is_non_positive(sign);
+    case FiniteFor::NonNegative:
+      return is_non_negative(sign);
+    case FiniteFor::Positive:
+      return sign == Sign::Positive;
+    case FiniteFor::Unknown:
+      break;
+  }
+  return false;
+}
+
 bool says_all_of(Sign sign, const ValueDomain& declared) {
   const Sign wanted = declared_sign(declared);
   return wanted == Sign::Unknown || sign == wanted || (wanted == Sign::NonNegative && is_non_negative(sign));

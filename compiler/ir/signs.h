@@ -2,6 +2,7 @@
 // What is known of an expression's sign, from the declared domains of inputs and definitions.
 #include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "compiler/ir/program.h"
@@ -9,6 +10,13 @@
 namespace moxie {
 
 enum class Sign : std::uint8_t { Unknown, NonNegative, Positive, NonPositive, Negative, Zero };
+
+/// The finite arguments for which a function is certainly finite, overflow of sums and products aside. Unknown: for
+/// none that a sign tells, or the function has rules of its own (division, pow).
+enum class FiniteFor : std::uint8_t { AllNumbers, NonPositive, NonNegative, Positive, Unknown };
+FiniteFor finite_for(std::string_view function);
+/// Whether a number of that sign is such an argument.
+bool admits(FiniteFor arguments, Sign sign);
 
 /// Signs in one Program, which must outlive this. Each node and each definition is looked into once, however often it
 /// is asked for: bodies that read a definition twice would otherwise take time exponential in the length of the chain.

@@ -1,7 +1,6 @@
 #include "compiler/rewrite/finite_values.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "compiler/ir/functions.h"
@@ -11,22 +10,6 @@
 
 namespace moxie {
 namespace {
-
-bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
-  return std::ranges::find(names, name) != names.end();
-}
-
-/// Finite for every finite argument.
-constexpr std::array<std::string_view, 21> kTotal = {
-    "+",        "*",   "neg",  "min", "max",  "abs",        "relu",       "sign",           "floor",
-    "sin",      "cos", "tanh", "erf", "erfc", "normal_cdf", "normal_pdf", "log_normal_cdf", "sigmoid",
-    "softplus", "f32", "f64"};
-/// Finite for every finite argument that is positive.
-constexpr std::array<std::string_view, 6> kOfPositive = {"log", "log2", "rsqrt", "lgamma", "digamma", "trigamma"};
-/// Finite for every finite argument that is not negative.
-constexpr std::array<std::string_view, 2> kOfNonNegative = {"sqrt", "log1p"};
-/// Overflow from arguments that are soon reached.
-constexpr std::array<std::string_view, 3> kExponentials = {"exp", "exp2", "expm1"};
 
 bool is_never_zero(Sign sign) { return sign == Sign::Positive || sign == Sign::Negative; }
 
@@ -89,11 +72,10 @@ bool FiniteValues::compute_call(const Expr& expr) {
   if (name == "where") return holds(expr->args[1]) && holds(expr->args[2]);
   if (expr->function->result == ResultType::Truth) return true;
   if (!all_of(expr->args)) return false;
-  if (is_one_of(name, kTotal)) return true;
+  const FiniteFor arguments = finite_for(name);
+  if (arguments == FiniteFor::AllNumbers) return true;
   const Sign first = sign_of(expr->args[0]);
-  if (is_one_of(name, kOfPositive)) return first == Sign::Positive;
-  if (is_one_of(name, kOfNonNegative)) return is_non_negative(first);
-  if (is_one_of(name, kExponentials)) return is_non_positive(first);
+  if (arguments != FiniteFor::Unknown) return admits(arguments, first);
   if (name == "/") return is_never_zero(sign_of(expr->args[1]));
   if (name == "pow" && expr->args[1]->kind == NodeKind::Constant) return admits_base(expr->args[1]->value, first);
   return false;

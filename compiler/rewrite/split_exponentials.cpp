@@ -1,9 +1,9 @@
 #include <algorithm>
 
+#include "compiler/ir/signs.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
-#include "compiler/ir/signs.h"
 
 namespace moxie {
 namespace {

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "compiler/ir/evaluate.h"
+#include "compiler/ir/signs.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
-#include "compiler/ir/signs.h"
 
 using namespace moxie;
 

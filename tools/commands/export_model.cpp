@@ -1,8 +1,8 @@
 #include "tools/commands/export_model.h"
 
 #include "compiler/ir/builder.h"
-#include "compiler/support/error.h"
 #include "compiler/ir/compose.h"
+#include "compiler/support/error.h"
 
 namespace moxie {
 namespace {
