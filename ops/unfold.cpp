@@ -57,7 +57,7 @@ class Unfolding {
   }
 
   Expr unfold(const Expr& e) const {
-    if (e->kind == NodeKind::Access) return tensor_access(e->tensor, subscripts(e->subscripts));
+    if (e->kind == NodeKind::Access && e->args.empty()) return tensor_access(e->tensor, subscripts(e->subscripts));
     if (e->kind == NodeKind::Random) return random(e->random, e->stream, subscripts(e->subscripts));
     require(e->kind == NodeKind::Constant || e->kind == NodeKind::Call);
     std::vector<Expr> args;

@@ -66,7 +66,9 @@ std::optional<Found> first_outside(const ValueDomain& domain, std::span<const st
     case ValueDomain::Relation::Above:
       return first_outside(bytes, bound, [](Element x, Element low) { return x > low && x <= largest; });
     case ValueDomain::Relation::Below:
-      return first_outside(bytes, bound, [](Element x, Element high) { return x < high && x >= -largest; });
+      return first_outside(bytes, bound, [](Element x, Element high) {
+        return x < high && x >= std::numeric_limits<Element>::lowest();
+      });
   }
   return std::nullopt;
 }
@@ -82,8 +84,9 @@ std::string element_text(std::size_t place, std::span<const std::int64_t> shape)
 
 std::string domain_violation(const InputDecl& input, std::span<const std::int64_t> shape,
                              std::span<const std::byte> values) {
-  const auto found = input.dtype == DType::f32 ? first_outside<float>(input.domain, values)
-                                               : first_outside<double>(input.domain, values);
+  const auto found = input.dtype == DType::f32   ? first_outside<float>(input.domain, values)
+                     : input.dtype == DType::i32 ? first_outside<std::int32_t>(input.domain, values)
+                                                 : first_outside<double>(input.domain, values);
   if (!found) return {};
   const std::string value =
       input.dtype == DType::f32 ? fmt::format("{}", static_cast<float>(found->value)) : fmt::format("{}", found->value);

@@ -26,9 +26,19 @@ void append_as(std::span<const std::byte> bytes, std::vector<double>& values) {
   }
 }
 
+void check_integers(std::span<const double> values) {
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    if (as_integer(values[k]) == values[k]) continue;
+    throw DataError(
+        fmt::format("element {} is {}, but an i32 tensor holds integers from -2147483648 to 2147483647; "
+                    "round the values, or declare another dtype",
+                    k, values[k]));
+  }
+}
+
 }  // namespace
 
-std::size_t size_of(DType dtype) { return dtype == DType::f32 ? sizeof(float) : sizeof(double); }
+std::size_t size_of(DType dtype) { return static_cast<std::size_t>(bytes_of(dtype)); }
 
 std::int64_t element_count(std::span<const std::int64_t> shape) {
   std::int64_t count = 1;
@@ -43,7 +53,16 @@ std::int64_t element_count(std::span<const std::int64_t> shape) {
 HostTensor make_host_tensor(DType dtype, std::vector<std::int64_t> shape, std::span<const double> values) {
   if (static_cast<std::uint64_t>(element_count(shape)) != values.size())
     throw DataError(fmt::format("{} values do not fill a tensor of shape [{}]", values.size(), fmt::join(shape, ", ")));
-  return {dtype, std::move(shape), dtype == DType::f32 ? stored_as<float>(values) : stored_as<double>(values)};
+  switch (dtype) {
+    case DType::f32:
+      return {dtype, std::move(shape), stored_as<float>(values)};
+    case DType::f64:
+      return {dtype, std::move(shape), stored_as<double>(values)};
+    case DType::i32:
+      check_integers(values);
+      return {dtype, std::move(shape), stored_as<std::int32_t>(values)};
+  }
+  throw InternalError("unknown dtype");
 }
 
 std::vector<double> to_doubles(const HostTensor& tensor) {
@@ -56,6 +75,8 @@ std::vector<double> to_doubles(const HostTensor& tensor) {
 void append_doubles(DType dtype, std::span<const std::byte> elements, std::vector<double>& values) {
   if (dtype == DType::f32)
     append_as<float>(elements, values);
+  else if (dtype == DType::i32)
+    append_as<std::int32_t>(elements, values);
   else
     append_as<double>(elements, values);
 }

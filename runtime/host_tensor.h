@@ -19,7 +19,7 @@ struct HostTensor {
 std::size_t size_of(DType dtype);
 /// Throws DataError for a negative extent or a product beyond 63 bits.
 std::int64_t element_count(std::span<const std::int64_t> shape);
-/// Throws DataError unless `values` fill the shape.
+/// Throws DataError unless `values` fill the shape and, as i32, are integers of that range.
 HostTensor make_host_tensor(DType dtype, std::vector<std::int64_t> shape, std::span<const double> values);
 std::vector<double> to_doubles(const HostTensor& tensor);
 /// Appends elements of this type, as they lie in memory.

@@ -299,12 +299,10 @@ Piece piece_of(const SplitLoop& loop, const DimValues& dims, std::int64_t index,
 
 namespace {
 
-std::int64_t bytes_of(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
-
 std::int64_t bytes_of(const Program& program, const std::string& tensor, const DimValues& dims) {
   std::int64_t count = 1;
   for (const std::int64_t extent : extents_of(program, tensor, dims)) count = checked_mul(count, extent);
-  return checked_mul(count, bytes_of(program.dtype_of(tensor)));
+  return checked_mul(count, moxie::bytes_of(program.dtype_of(tensor)));
 }
 
 std::int64_t slice_bytes(const Program& program, const std::string& tensor, const DimValues& dims) {

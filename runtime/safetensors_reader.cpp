@@ -46,7 +46,7 @@ constexpr StoredType kStoredTypes[] = {
     {"F32", 4, DType::f32, copied},
     {"F64", 8, DType::f64, copied},
     {"I64", 8, DType::f64, converted<std::int64_t, double>},
-    {"I32", 4, DType::f64, converted<std::int32_t, double>},
+    {"I32", 4, DType::i32, copied},
     {"U8", 1, DType::f32, converted<std::uint8_t, float>},
     {"BOOL", 1, DType::f32, converted<std::uint8_t, float>},
 };

@@ -165,13 +165,26 @@ Session::Session(const Program& program, const DimValues& dims, std::shared_ptr<
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
+namespace {
+
+/// As the tensor is declared.
+HostTensor convert(const std::string& input, const HostTensor& tensor, DType dtype) {
+  try {
+    return make_host_tensor(dtype, tensor.shape, to_doubles(tensor));
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("input {}: {}", input, error.what()));
+  }
+}
+
+}  // namespace
+
 void Session::set(const std::string& input, const HostTensor& tensor) {
   const InputDecl& declared = state_->declared(input);
   if (tensor.data.size() != static_cast<std::size_t>(element_count(tensor.shape)) * size_of(tensor.dtype))
     throw ShapeError(fmt::format("{} bytes do not fill input {} of shape [{}]", tensor.data.size(), input,
                                  fmt::join(tensor.shape, ",")));
   HostTensor converted;
-  if (tensor.dtype != declared.dtype) converted = make_host_tensor(declared.dtype, tensor.shape, to_doubles(tensor));
+  if (tensor.dtype != declared.dtype) converted = convert(input, tensor, declared.dtype);
   const HostTensor& values = tensor.dtype == declared.dtype ? tensor : converted;
   if (state_->checks_inputs) check_domain(declared, values.shape, values.data);
   const auto known = state_->tensors.find(input);

@@ -22,6 +22,18 @@ struct Vector<float, 4> {
   static __device__ __forceinline__ float4 pack(const Wide<float, 4>& w) { return make_float4(w[0], w[1], w[2], w[3]); }
 };
 template <>
+struct Vector<int, 2> {
+  using Type = int2;
+  static __device__ __forceinline__ Wide<int, 2> unpack(int2 v) { return {{v.x, v.y}}; }
+  static __device__ __forceinline__ int2 pack(const Wide<int, 2>& w) { return make_int2(w[0], w[1]); }
+};
+template <>
+struct Vector<int, 4> {
+  using Type = int4;
+  static __device__ __forceinline__ Wide<int, 4> unpack(int4 v) { return {{v.x, v.y, v.z, v.w}}; }
+  static __device__ __forceinline__ int4 pack(const Wide<int, 4>& w) { return make_int4(w[0], w[1], w[2], w[3]); }
+};
+template <>
 struct Vector<double, 2> {
   using Type = double2;
   static __device__ __forceinline__ Wide<double, 2> unpack(double2 v) { return {{v.x, v.y}}; }

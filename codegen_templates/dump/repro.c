@@ -8,7 +8,7 @@
 struct buffer {
   const char *tensor, *file;
   size_t bytes;
-  int written, is_double;
+  int written, dtype; /* 0: float, 1: double, 2: int */
 };
 #include "launch.h"
 
@@ -35,16 +35,19 @@ static void read_bytes(const char *file, const char *suffix, void *to, size_t by
   fclose(f);
 }
 
-static double element(const void *memory, size_t k, int is_double) { return is_double ? ((const double *)memory)[k] : ((const float *)memory)[k]; }
+static double element(const void *memory, size_t k, int dtype) {
+  if (dtype == 2) return ((const int *)memory)[k];
+  return dtype == 1 ? ((const double *)memory)[k] : ((const float *)memory)[k];
+}
 
 /* Gives 1 if the buffer is not what the run left. */
 static int compare(const struct buffer *b, const void *memory) {
   char *wanted = aligned(b->bytes);
   read_bytes(b->file, "after", wanted, b->bytes);
-  size_t count = b->bytes / (b->is_double ? 8 : 4), first = count;
+  size_t count = b->bytes / (b->dtype == 1 ? 8 : 4), first = count;
   double worst = 0;
   for (size_t k = 0; k < count; ++k) {
-    double difference = fabs(element(memory, k, b->is_double) - element(wanted, k, b->is_double));
+    double difference = fabs(element(memory, k, b->dtype) - element(wanted, k, b->dtype));
     if (difference > worst) worst = difference;
     if (first == count && difference != 0) first = k;
   }

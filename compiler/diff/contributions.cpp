@@ -1,6 +1,7 @@
 #include "compiler/diff/contributions.h"
 
 #include "compiler/diff/chain.h"
+#include "compiler/diff/guards.h"
 
 namespace moxie {
 namespace {
@@ -15,6 +16,15 @@ std::vector<Range> axis_ranges(const Program& program, const std::string& tensor
   return ranges;
 }
 
+/// Whether the subscript is the element of the axis: `value == axis - offset` where one value stands in it.
+Expr reads_element(const Expr& read, std::uint32_t axis) {
+  const Affine& subscript = read->subscripts[axis];
+  const Affine wanted = Symbol::axis(axis);
+  if (read->args.size() == 1 && subscript.coefficient(Symbol::value(0)) == 1)
+    return call("==", {read->args[0], index_value(wanted - (subscript - Affine(Symbol::value(0))))});
+  return call("==", {subscript_value(read, axis), index_value(wanted)});
+}
+
 }  // namespace
 
 void Contributions::add(const Program& program, const IterationDomain& domain, const Expr& read, const Expr& adjoint,
@@ -23,10 +33,14 @@ void Contributions::add(const Program& program, const IterationDomain& domain, c
   const std::vector<Affine> shape = program.shape_of(read->tensor);
   const KnownRanges known = known_inside(program, shape, axis_ranges(program, read->tensor, shape));
   std::vector<Equation> equations;
-  for (const Affine& subscript : read->subscripts) {
-    equations.push_back({subscript, Symbol::axis(static_cast<std::uint32_t>(equations.size()))});
+  std::vector<Expr> conditions;  // of subscripts that depend on values
+  for (std::uint32_t k = 0; k < read->subscripts.size(); ++k) {
+    if (read->subscripts[k].mentions_value())
+      conditions.push_back(reads_element(read, k));
+    else
+      equations.push_back({read->subscripts[k], Symbol::axis(k)});
   }
-  Expr contribution = gather(invert(domain, equations, known), adjoint);
+  Expr contribution = gather(invert(domain, equations, known), guarded(conditions, adjoint));
   if (dtype != program.dtype_of(read->tensor)) contribution = call(to_string(dtype), {contribution});
   const auto [it, first] = sums_.emplace(read->tensor, contribution);
   if (!first) it->second = accumulate(it->second, contribution);

@@ -25,6 +25,14 @@ std::vector<std::string> names_of(const Items& items) {
   return names;
 }
 
+std::vector<std::string> real_inputs(const Program& program) {
+  std::vector<std::string> names;
+  for (const InputDecl& input : program.inputs) {
+    if (input.dtype != DType::i32) names.push_back(input.name);
+  }
+  return names;
+}
+
 /// Throws unless every wanted name is known and stands once.
 void check_names(const Program& program, const std::vector<std::string>& wanted, const std::vector<std::string>& known,
                  const char* what) {
@@ -37,6 +45,10 @@ void check_names(const Program& program, const std::vector<std::string>& wanted,
       throw TypeError(
           fmt::format("cannot differentiate program {}: {} '{}' is asked for twice", program.name, what, name));
     }
+    if (program.dtype_of(name) == DType::i32) {
+      throw TypeError(fmt::format("cannot differentiate program {}: {} '{}' holds integers, which have no derivative",
+                                  program.name, what, name));
+    }
   }
 }
 
@@ -44,6 +56,7 @@ void check_names(const Program& program, const std::vector<std::string>& wanted,
 void add_readers(const Program& program, ActiveTensors& active) {
   const std::size_t size = active.size();
   for (const Definition& definition : program.definitions) {
+    if (definition.dtype == DType::i32) continue;  // integers are constants
     visit(definition.body, [&](const Expr& node) {
       if (node->kind == NodeKind::Access && active.contains(node->tensor)) active.insert(definition.name);
     });
@@ -199,7 +212,7 @@ Program differentiate(const Program& program, const std::vector<std::string>& ou
     definition.output = definition.output && keep_outputs;
     if (!definition.output) definition.role = OutputRole::Value;
   }
-  return Differentiation(lifted, outputs, wrt.empty() ? names_of(program.inputs) : wrt).run();
+  return Differentiation(lifted, outputs, wrt.empty() ? real_inputs(program) : wrt).run();
 }
 
 }  // namespace moxie

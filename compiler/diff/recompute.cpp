@@ -49,7 +49,7 @@ class Copying {
     const bool at_step = reader && expr->subscripts[0] == Affine(Symbol::axis(0));
     const std::string& name =
         at_step ? copy(*original, reader, here) : copy(*original, {}, behind_[original->scan->number]);
-    return tensor_access(name, expr->subscripts);
+    return access_to(name, map_children(expr, [&](const Expr& value) { return reading_copies(value, reader, here); }));
   }
 
   const std::string& copy(const Definition& original, const std::optional<Scan>& scan, Copies& place) {

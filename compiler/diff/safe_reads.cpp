@@ -8,7 +8,7 @@
 namespace moxie {
 namespace {
 
-/// The comparisons that `access` needs and `domain` refutes.
+/// The comparisons that `access`, with what its subscripts read, needs and `domain` refutes.
 std::vector<Expr> missing_tests(const Program& program, const Expr& access, const IndexDomain& domain) {
   std::vector<Expr> tests;
   const auto require = [&](const Affine& high, const Affine& low) {
@@ -20,7 +20,11 @@ std::vector<Expr> missing_tests(const Program& program, const Expr& access, cons
   const auto element = [&](Symbol symbol) {
     return symbol.kind() == Symbol::Kind::Axis ? &access->subscripts[symbol.number()] : nullptr;
   };
+  for (const Expr& value : access->args) {
+    for (Expr& test : missing_tests(program, value, domain)) tests.push_back(std::move(test));
+  }
   for (std::size_t k = 0; k < shape.size(); ++k) {
+    if (access->subscripts[k].mentions_value()) continue;
     const Range range = definition ? definition->axes[k].range.substitute(element) : Range::extent(shape[k]);
     for (const Bound& low : range.lows) require(access->subscripts[k] * low.divisor, low.value);
     for (const Bound& high : range.highs) require(high.value, access->subscripts[k] * high.divisor);

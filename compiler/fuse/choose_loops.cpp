@@ -8,6 +8,7 @@
 #include "compiler/ir/reductions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/cost.h"
+#include "compiler/rewrite/scatter_sum.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -29,7 +30,8 @@ Stride stride_in(const Expr& access, Symbol index) {
     stride = axis + 1 == access->subscripts.size() && coefficient == 1 && stride == Stride::Fixed ? Stride::Unit
                                                                                                   : Stride::Far;
   }
-  return stride;
+  const bool by_value = std::ranges::any_of(access->args, [&](const Expr& value) { return value->depends_on(index); });
+  return by_value ? Stride::Far : stride;
 }
 
 /// Votes of consumers: the cost of reading a tensor when an axis other than this one is the fastest.
@@ -155,7 +157,9 @@ OpenedDefinition open_definition(const Definition& definition) {
     element.emplace_back(Symbol::axis(k));
   }
   opened.element = tensor_access(definition.name, element);
-  const bool combines = opened.body->kind == NodeKind::Reduce && !extremum_of(opened.body->reduce);
+  // Integers are rounded once, when all is summed.
+  const bool combines =
+      opened.body->kind == NodeKind::Reduce && !extremum_of(opened.body->reduce) && definition.dtype != DType::i32;
   if (combines && is_long(opened.body->range) && keeps_known_sums(definition)) {
     const OpenedReduce reduce = open(opened.body);
     opened.scope = opened.scope.with(reduce.index, reduce.range);
@@ -323,13 +327,32 @@ class PairOrientation {
   std::vector<Total> totals_;
 };
 
+/// The sample loop along the longest target, and lanes along the last axis that is none.
+LoopChoice loops_of_scatter(const Definition& definition, const ScatterSum& sum) {
+  LoopChoice choice;
+  double longest = 0;
+  for (std::size_t k = 0; k < definition.axes.size(); ++k) {
+    const Range& range = definition.axes[k].range;
+    const Symbol axis = Symbol::axis(static_cast<std::uint32_t>(k));
+    const bool is_target = std::ranges::any_of(sum.targets, [&](const auto& target) { return target.axis == axis; });
+    if (is_target && assumed_extent(range) > longest) {
+      longest = assumed_extent(range);
+      choice.sample = static_cast<int>(k);
+    }
+    if (!is_target && has_fixed_extent(range)) choice.vector = choice.fastest = static_cast<int>(k);
+  }
+  return choice;
+}
+
 }  // namespace
 
 std::map<std::string, LoopChoice> choose_loops(const Program& program, const ProductTensors& fixed) {
   std::map<std::string, Costs> costs;
+  std::map<std::string, LoopChoice> scatters;
   Votes votes;
   for (auto it = program.definitions.rbegin(); it != program.definitions.rend(); ++it) {
-    if (fixed.results.contains(it->name)) {
+    if (const auto sum = scatter_sum(program, *it)) scatters.emplace(it->name, loops_of_scatter(*it, *sum));
+    if (fixed.results.contains(it->name) || scatters.contains(it->name)) {
       costs.emplace(it->name, Costs{});
       continue;
     }
@@ -346,10 +369,10 @@ std::map<std::string, LoopChoice> choose_loops(const Program& program, const Pro
   for (const auto& [name, cost] : costs) {
     if (is_possible(cost)) add_votes(final_votes, cost.votes[orientation.vector_of(cost)]);
   }
-  std::map<std::string, LoopChoice> choices;
+  std::map<std::string, LoopChoice> choices = std::move(scatters);
   for (const auto& [name, cost] : costs) {
     if (!is_possible(cost)) {
-      choices[name] = LoopChoice{};
+      choices.try_emplace(name);
       continue;
     }
     const std::size_t vector = orientation.vector_of(cost);

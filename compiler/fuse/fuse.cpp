@@ -15,6 +15,7 @@
 #include "compiler/fuse/transpose_gathers.h"
 #include "compiler/ir/scans.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/scatter_sum.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -122,8 +123,8 @@ std::optional<Expr> read_in_place(const Kernel& kernel, const Expr& body) {
     if (e->kind != NodeKind::Access) return e;
     const KernelRoot* producer = find_root(kernel, e->tensor);
     if (!producer || is_other_step(*producer, e)) return e;
-    const bool same_element =
-        !producer->accumulate && producer->subscripts == e->subscripts && !is_linear_algebra(*producer);
+    const bool same_element = !producer->accumulate && producer->definition.dtype != DType::i32 &&
+                              producer->subscripts == e->subscripts && !is_linear_algebra(*producer);
     possible &= same_element;
     return same_element ? producer->body : e;
   });
@@ -379,6 +380,7 @@ class Fuser {
   }
 
   bool join(Kernel& kernel, const Placed& placed) const {
+    if (is_scatter(kernel.roots.front()) || is_scatter(placed.root)) return false;
     if (!same_loop(kernel.vector, placed.vector) || !same_loop(kernel.sample, placed.sample)) return false;
     // Sums over lanes and sums over samples are kept in different places.
     if (placed.choice.vector == LoopChoice::kReduced && sums_over(kernel, kernel.sample)) return false;
@@ -395,6 +397,9 @@ class Fuser {
     kernel.roots.push_back(std::move(root));
     return true;
   }
+
+  /// Terms that are added to elements which they name are added by nobody else.
+  bool is_scatter(const KernelRoot& root) const { return scatter_sum(fused_.program, root.definition).has_value(); }
 
   static bool join_factor(Kernel& kernel, const Placed& placed) {
     KernelRoot root = adopt(kernel, placed);
@@ -423,7 +428,7 @@ class Fuser {
   static void pad_rows(Definition& definition, std::uint32_t fastest) {
     constexpr std::int64_t kPage = 4096, kLine = 64;
     Affine& extent = definition.axes[fastest].extent;
-    const auto bytes = static_cast<std::int64_t>(definition.dtype == DType::f32 ? 4 : 8);
+    const auto bytes = bytes_of(definition.dtype);
     if (definition.scan || extent == Affine(0) || (extent.is_constant() && extent.constant() * bytes % kPage != 0))
       return;
     extent += Affine(kLine / bytes);

@@ -36,7 +36,8 @@ std::optional<SumOfProduct> open_sum(const Algebra& algebra, const Definition& d
 std::optional<OperandAxes> axes_of(const Program& program, const Factor& factor, const Definition& definition,
                                    const SumOfProduct& sum) {
   const Expr& access = factor.base;
-  if (factor.power != 1 || access->kind != NodeKind::Access || program.dtype_of(access->tensor) != definition.dtype)
+  if (factor.power != 1 || access->kind != NodeKind::Access || program.dtype_of(access->tensor) != definition.dtype ||
+      definition.dtype == DType::i32)
     return std::nullopt;
   return operand_axes(program, access, sum.scope, definition.scan.has_value());
 }

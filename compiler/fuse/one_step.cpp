@@ -51,7 +51,7 @@ Expr at_only_step(const Expr& body, const Names& names) {
     if (e->kind != NodeKind::Access || !names.contains(e->tensor)) return e;
     std::vector<Affine> subscripts = e->subscripts;
     subscripts[0] = 0;
-    return tensor_access(e->tensor, std::move(subscripts));
+    return tensor_access(e->tensor, std::move(subscripts), e->args);
   });
 }
 

@@ -84,7 +84,7 @@ class Transposer {
     std::vector<Affine> subscripts = access->subscripts;
     std::rotate(subscripts.begin() + static_cast<std::ptrdiff_t>(axis),
                 subscripts.begin() + static_cast<std::ptrdiff_t>(axis) + 1, subscripts.end());
-    return tensor_access(copy_of(reader, access->tensor, axis), std::move(subscripts));
+    return tensor_access(copy_of(reader, access->tensor, axis), std::move(subscripts), access->args);
   }
 
   std::string copy_of(const Definition& reader, const std::string& tensor, std::size_t axis) {

@@ -29,6 +29,10 @@ std::int64_t Affine::coefficient(Symbol symbol) const {
   return it != terms_.end() && it->first == symbol ? it->second : 0;
 }
 
+bool Affine::mentions_value() const {
+  return std::ranges::any_of(terms_, [](const Term& term) { return term.first.is_value(); });
+}
+
 std::optional<Symbol> Affine::as_symbol() const {
   if (constant_ == 0 && terms_.size() == 1 && terms_[0].second == 1) return terms_[0].first;
   return std::nullopt;

@@ -32,6 +32,8 @@ class Affine {
   /// The symbol, if the expression is exactly one symbol.
   std::optional<Symbol> as_symbol() const;
   bool mentions(Symbol symbol) const { return coefficient(symbol) != 0; }
+  /// Whether it depends on a value that is read from a tensor.
+  bool mentions_value() const;
 
   Affine& operator+=(const Affine& other);
   Affine& operator*=(std::int64_t factor);

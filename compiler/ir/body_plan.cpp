@@ -17,7 +17,7 @@ BodyPlan::BodyPlan(const Definition& definition, const DimValues& dims,
       dims_(dims),
       tensors_(tensors) {
   for (const AxisDecl& axis : definition.axes) axes_.push_back(compile(axis.range));
-  compile(definition.body, definition.dtype);
+  compile(definition.body, computed_dtype(definition.dtype));
 }
 
 std::size_t BodyPlan::slot(Symbol symbol) const {
@@ -37,6 +37,10 @@ std::size_t BodyPlan::slot(Symbol symbol) const {
 SlotAffine BodyPlan::compile(const Affine& affine) const {
   SlotAffine result{affine.constant(), {}};
   for (const auto& [symbol, coefficient] : affine.terms()) {
+    if (symbol.is_value()) {
+      result.values.emplace_back(symbol.number(), coefficient);
+      continue;
+    }
     if (!symbol.is_dim()) {
       result.terms.emplace_back(slot(symbol), coefficient);
       continue;
@@ -67,21 +71,24 @@ const TensorData* BodyPlan::find_tensor(const Node& node) const {
   return &found->second;
 }
 
-namespace {
+bool BodyPlan::is_integer(const Expr& expr) const {
+  if (expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Constant) return true;
+  if (expr->kind == NodeKind::Access) return find_tensor(*expr)->dtype == DType::i32;
+  return expr->kind == NodeKind::Call && keeps_integers(*expr->function) &&
+         std::ranges::all_of(expr->args, [&](const Expr& arg) { return is_integer(arg); });
+}
 
 /// The dtype in which the arguments of a node are computed that is itself computed in `dtype`.
-DType argument_dtype(const Expr& expr, DType dtype) {
+DType BodyPlan::argument_dtype(const Expr& expr, DType dtype) const {
+  if (expr->kind == NodeKind::Access) return DType::f64;
   if (expr->kind != NodeKind::Call) return dtype;
   for (const DType cast : {DType::f32, DType::f64}) {
     if (expr->function->name == to_string(cast)) return cast;
   }
-  const auto is_index = [](const Expr& e) { return e->kind == NodeKind::IndexValue || e->kind == NodeKind::Constant; };
-  const bool compares_indices =
-      expr->function->result == ResultType::Truth && std::ranges::all_of(expr->args, is_index);
-  return compares_indices ? DType::f64 : dtype;
+  const bool compares_integers = expr->function->result == ResultType::Truth &&
+                                 std::ranges::all_of(expr->args, [&](const Expr& arg) { return is_integer(arg); });
+  return compares_integers ? DType::f64 : dtype;
 }
-
-}  // namespace
 
 std::size_t BodyPlan::compile(const Expr& expr, DType dtype) {
   if (const auto it = index_of_.find({expr.get(), dtype}); it != index_of_.end()) return it->second;

@@ -15,12 +15,14 @@ using Coordinates = std::vector<std::int64_t>;
 struct TensorData {
   Coordinates shape;
   std::vector<double> values;
+  DType dtype = DType::f32;
 };
 
-/// An affine expression over slots of the evaluator's index values.
+/// An affine expression over slots of the evaluator's index values and, in subscripts, over arguments of the access.
 struct SlotAffine {
   std::int64_t constant = 0;
   std::vector<std::pair<std::size_t, std::int64_t>> terms;
+  std::vector<std::pair<std::size_t, std::int64_t>> values = {};
 };
 
 struct SlotRange {
@@ -55,6 +57,8 @@ class BodyPlan {
   SlotAffine compile(const Affine& affine) const;
   SlotRange compile(const Range& range) const;
   std::size_t compile(const Expr& expr, DType dtype);
+  DType argument_dtype(const Expr& expr, DType dtype) const;
+  bool is_integer(const Expr& expr) const;
   const TensorData* find_tensor(const Node& node) const;
   std::vector<std::size_t> operand_slots(const EvaluationStep& step) const;
 

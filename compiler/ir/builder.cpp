@@ -22,12 +22,13 @@ std::vector<Affine> to_affine(const std::vector<Expr>& exprs) {
   return result;
 }
 
-std::optional<Affine> affine_of(const Expr& expr);
+/// Elements of tensors are added to `values`, where that is given.
+std::optional<Affine> affine_of(const Expr& expr, std::vector<Expr>* values = nullptr);
 
-std::optional<Affine> affine_call(const Node& node) {
+std::optional<Affine> affine_call(const Node& node, std::vector<Expr>* values) {
   std::optional<Affine> result;
   for (const Expr& arg : node.args) {
-    const std::optional<Affine> operand = affine_of(arg);
+    const std::optional<Affine> operand = affine_of(arg, values);
     if (!operand) return std::nullopt;
     if (node.function->name == "neg") return -*operand;
     if (!result)
@@ -44,9 +45,13 @@ std::optional<Affine> affine_call(const Node& node) {
   return result;
 }
 
-std::optional<Affine> affine_of(const Expr& expr) {
+std::optional<Affine> affine_of(const Expr& expr, std::vector<Expr>* values) {
   if (expr->kind == NodeKind::IndexValue) return expr->affine;
-  if (expr->kind == NodeKind::Call) return affine_call(*expr);
+  if (expr->kind == NodeKind::Call) return affine_call(*expr, values);
+  if (expr->kind == NodeKind::Access && values) {
+    values->push_back(expr);
+    return Affine(Symbol::value(static_cast<std::uint32_t>(values->size() - 1)));
+  }
   const auto integer = expr->kind == NodeKind::Constant ? exact_integer(expr->value) : std::nullopt;
   if (integer) return Affine(*integer);
   return std::nullopt;
@@ -211,11 +216,25 @@ Expr matrix_element(LinearAlgebraKind kind, const Index& row, const Index& col, 
 
 }  // namespace
 
-Affine to_affine(const Expr& expr) {
-  if (const std::optional<Affine> affine = affine_of(expr)) return *affine;
+namespace {
+
+[[noreturn]] void fail_not_affine(const Expr& expr) {
   throw TypeError(fmt::format(
       "`{}` is not affine in indices and dims with integer coefficients, as subscripts, shapes and ranges must be",
       print(expr, Program(), {})));
+}
+
+Affine to_subscript(const Expr& expr, std::vector<Expr>& values) {
+  const std::optional<Affine> affine = affine_of(expr, &values);
+  if (!affine) fail_not_affine(expr);
+  return *affine;
+}
+
+}  // namespace
+
+Affine to_affine(const Expr& expr) {
+  if (const std::optional<Affine> affine = affine_of(expr)) return *affine;
+  fail_not_affine(expr);
 }
 
 Condition compare(const char* comparison, const Expr& a, const Expr& b) {
@@ -239,7 +258,10 @@ Expr Tensor::at(const std::vector<Expr>& subscripts) const {
   if (subscripts.size() != rank_) {
     throw ShapeError(fmt::format("`{}` has {} axes, but {} subscripts were given", name_, rank_, subscripts.size()));
   }
-  return tensor_access(name_, to_affine(subscripts));
+  std::vector<Expr> values;
+  std::vector<Affine> affine;
+  for (const Expr& subscript : subscripts) affine.push_back(to_subscript(subscript, values));
+  return tensor_access(name_, std::move(affine), std::move(values));
 }
 
 Dim Program::dim(const std::string& dim_name) { return add_dim(*this, {dim_name, std::nullopt, false}); }

@@ -176,10 +176,11 @@ class Renaming {
 
  private:
   Expr rebuild(const Expr& expr) {
-    if (expr->kind == NodeKind::Access) return tensor_access(names_.find(expr->tensor)->second, expr->subscripts);
     if (expr->kind == NodeKind::Random) return random(expr->random, expr->stream + first_stream_, expr->subscripts);
     std::vector<Expr> args;
     for (const Expr& arg : expr->args) args.push_back((*this)(arg));
+    if (expr->kind == NodeKind::Access)
+      return tensor_access(names_.find(expr->tensor)->second, expr->subscripts, std::move(args));
     return with_args(expr, std::move(args));
   }
 

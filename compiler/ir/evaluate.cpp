@@ -88,6 +88,16 @@ class BodyEvaluator {
     return result;
   }
 
+  /// Of an access, whose subscripts may depend on values.
+  Coordinates element_read(const EvaluationStep& access) {
+    Coordinates result = at(access.subscripts);
+    for (std::size_t k = 0; k < result.size(); ++k) {
+      for (const auto& [argument, coefficient] : access.subscripts[k].values)
+        result[k] += coefficient * static_cast<std::int64_t>(value(access.args[argument]));
+    }
+    return result;
+  }
+
   std::pair<std::int64_t, std::int64_t> at(const SlotRange& range) const {
     if (range.lows.empty() || range.highs.empty())
       throw ShapeError("definition " + definition_.name + " has a range without an end");
@@ -155,15 +165,16 @@ class BodyEvaluator {
     throw InternalError("unknown kind of node");
   }
 
-  double load(const EvaluationStep& step) const {
+  double load(const EvaluationStep& step) {
+    const Coordinates element = element_read(step);
     std::int64_t offset = 0;
-    for (std::size_t k = 0; k < step.subscripts.size(); ++k) {
-      const std::int64_t i = at(step.subscripts[k]);
+    for (std::size_t k = 0; k < element.size(); ++k) {
+      const std::int64_t i = element[k];
       const std::int64_t extent = step.tensor->shape[k];
       if (i < 0 || i >= extent) {
         throw ShapeError(fmt::format("definition {} at [{}] reads {}[{}], outside its shape [{}]", definition_.name,
-                                     fmt::join(element_now(), ","), step.node->tensor,
-                                     fmt::join(at(step.subscripts), ","), fmt::join(step.tensor->shape, ",")));
+                                     fmt::join(element_now(), ","), step.node->tensor, fmt::join(element, ","),
+                                     fmt::join(step.tensor->shape, ",")));
       }
       offset = offset * extent + i;
     }
@@ -329,13 +340,13 @@ TensorData input_tensor(const InputDecl& input, const DimValues& dims, const Ten
     throw ShapeError(fmt::format("input {} has {} elements, but its shape [{}] needs {}", input.name,
                                  given->second.size(), fmt::join(shape, ","), element_count(shape)));
   }
-  return {std::move(shape), given->second};
+  return {std::move(shape), given->second, input.dtype};
 }
 
 TensorData empty_tensor(const Definition& definition, const DimValues& dims) {
   std::vector<Affine> extents;
   for (const AxisDecl& axis : definition.axes) extents.push_back(axis.extent);
-  TensorData result{shape_values(extents, dims), {}};
+  TensorData result{shape_values(extents, dims), {}, definition.dtype};
   result.values.resize(element_count(result.shape));
   return result;
 }
@@ -346,7 +357,7 @@ void store(const Definition& definition, const Coordinates& element, double valu
     throw ShapeError(fmt::format("definition {} has element [{}] outside its box [{}]", definition.name,
                                  fmt::join(element, ","), fmt::join(tensor.shape, ",")));
   }
-  tensor.values[offset_of(element, tensor.shape)] = value;
+  tensor.values[offset_of(element, tensor.shape)] = definition.dtype == DType::i32 ? as_integer(value) : value;
 }
 
 /// The definitions of one scan take every step together; a definition by itself takes one.

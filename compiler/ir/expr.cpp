@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -15,7 +18,15 @@
 
 namespace moxie {
 
-const char* to_string(DType dtype) { return dtype == DType::f32 ? "f32" : "f64"; }
+const char* to_string(DType dtype) {
+  static constexpr const char* names[] = {"f32", "f64", "i32"};
+  return names[static_cast<int>(dtype)];
+}
+std::int64_t bytes_of(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
+double as_integer(double value) {
+  constexpr double low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
+  return value > low ? std::min(std::nearbyint(value), high) : low;  // NaN compares false
+}
 const char* to_string(ReduceKind kind) {
   static constexpr const char* names[] = {"sum", "prod", "max", "min", "logsumexp", "argmax", "argmin"};
   return names[static_cast<int>(kind)];
@@ -165,6 +176,8 @@ std::size_t most_symbols(const Node& node) {
 /// Fills in the derived fields and interns.
 Expr finish(Node&& node) {
   node.free_symbols.reserve(most_symbols(node));
+  node.gathers = (node.kind == NodeKind::Access && !node.args.empty()) ||
+                 std::ranges::any_of(node.args, [](const Expr& arg) { return arg->gathers; });
   for (const Expr& arg : node.args) {
     for (const Symbol symbol : arg->free_symbols) {
       if (!binds(node, symbol)) node.free_symbols.push_back(symbol);
@@ -176,6 +189,7 @@ Expr finish(Node&& node) {
   add_symbols(node.free_symbols, node.range);
   add_symbols(node.free_symbols, node.size);
   for (const Affine& subscript : node.subscripts) add_symbols(node.free_symbols, subscript);
+  std::erase_if(node.free_symbols, [](Symbol symbol) { return symbol.is_value(); });  // the arguments speak for them
   std::ranges::sort(node.free_symbols);
   const auto repeated = std::ranges::unique(node.free_symbols);
   node.free_symbols.erase(repeated.begin(), repeated.end());
@@ -227,11 +241,60 @@ Expr index_value(Affine value) {
   return finish(std::move(node));
 }
 
-Expr tensor_access(std::string tensor, std::vector<Affine> subscripts) {
+namespace {
+
+/// Numbers the values that subscripts depend on by where they stand in the text, equal ones alike, so that an access is
+/// one node however it came about.
+void number_values(Node& access) {
+  std::vector<Expr> values;
+  std::vector<std::optional<Affine>> numbers(access.args.size());
+  const auto note = [&](const Affine& subscript, bool negative) {
+    for (const auto& [symbol, coefficient] : subscript.terms()) {
+      if (!symbol.is_value() || (coefficient < 0) != negative || numbers.at(symbol.number())) continue;
+      const auto known = std::ranges::find(values, access.args[symbol.number()]);
+      numbers[symbol.number()] = Symbol::value(static_cast<std::uint32_t>(known - values.begin()));
+      if (known == values.end()) values.push_back(access.args[symbol.number()]);
+    }
+  };
+  for (const Affine& subscript : access.subscripts) {
+    note(subscript, false);
+    note(subscript, true);
+  }
+  for (Affine& subscript : access.subscripts) {
+    subscript = subscript.substitute(
+        [&](Symbol symbol) { return symbol.is_value() ? &*numbers.at(symbol.number()) : nullptr; });
+  }
+  access.args = std::move(values);
+}
+
+}  // namespace
+
+Expr tensor_access(std::string tensor, std::vector<Affine> subscripts, std::vector<Expr> values) {
   Node node = blank(NodeKind::Access);
   node.tensor = std::move(tensor);
   node.subscripts = std::move(subscripts);
+  node.args = std::move(values);
+  if (!node.args.empty()) number_values(node);
   return finish(std::move(node));
+}
+
+Expr access_to(std::string tensor, const Expr& access) {
+  return tensor_access(std::move(tensor), access->subscripts, access->args);
+}
+
+Expr subscript_value(const Expr& access, std::size_t axis) {
+  Affine known = access->subscripts.at(axis);
+  std::vector<Expr> terms;
+  for (const auto& [symbol, coefficient] : access->subscripts[axis].terms()) {
+    if (!symbol.is_value()) continue;
+    known += Affine(symbol) * -coefficient;
+    const Expr& value = access->args.at(symbol.number());
+    terms.push_back(coefficient == 1 ? value : Expr(static_cast<double>(coefficient)) * value);
+  }
+  if (terms.empty()) return index_value(known);
+  if (known != Affine(0))
+    terms.push_back(known.is_constant() ? Expr(static_cast<double>(known.constant())) : index_value(known));
+  return terms.size() == 1 ? terms[0] : call("+", std::move(terms));
 }
 
 Expr call(const ScalarFunction& f, std::vector<Expr> args) {
@@ -332,6 +395,7 @@ class Substitution {
     // Heights do not change, since no replacement brings in a reduction.
     if (expr->kind == NodeKind::Reduce || expr->kind == NodeKind::LinearAlgebra) node.height = expr->height;
     for (const Expr& arg : expr->args) node.args.push_back(apply(arg));
+    if (reads_by_value(expr)) number_values(node);
     return done_[expr.get()] = finish(std::move(node));
   }
 
@@ -362,6 +426,7 @@ Expr with_args(const Expr& expr, std::vector<Expr> args) {
   Node node = *expr;
   node.free_symbols.clear();
   node.args = std::move(args);
+  if (reads_by_value(expr)) number_values(node);
   if (node.kind != NodeKind::Reduce && node.kind != NodeKind::LinearAlgebra) node.height = 0;
   return finish(std::move(node));
 }

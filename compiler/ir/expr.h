@@ -11,8 +11,15 @@
 
 namespace moxie {
 
-enum class DType : std::uint8_t { f32, f64 };
+enum class DType : std::uint8_t { f32, f64, i32 };
 const char* to_string(DType dtype);
+/// Of one element.
+std::int64_t bytes_of(DType dtype);
+/// The dtype in which an element of a tensor is computed: integers are exact in f64.
+inline DType computed_dtype(DType stored) { return stored == DType::i32 ? DType::f64 : stored; }
+/// What an i32 tensor stores of a number: the nearest integer (of two, the even one), at the ends of the range the
+/// smallest and largest, of NaN the smallest.
+double as_integer(double value);
 
 enum class NodeKind : std::uint8_t { Constant, IndexValue, Access, Call, Reduce, LinearAlgebra, Random };
 /// ArgMax and ArgMin give the position of the largest (smallest) element: of elements that are equal, or of all that
@@ -56,7 +63,8 @@ struct Node {
   double value = 0;                // Constant
   Affine affine;                   // IndexValue
   std::string tensor;              // Access: the tensor's name
-  std::vector<Affine> subscripts;  // Access: per axis; LinearAlgebra: element of the result; Random: coordinates
+  std::vector<Affine> subscripts;  // Access: per axis, where Value(k) is the integer args[k]; LinearAlgebra: element of
+                                   // the result; Random: coordinates
   const ScalarFunction* function = nullptr;                 // Call
   ReduceKind reduce = ReduceKind::Sum;                      // Reduce: of args[0] over Bound(height) in `range`;
                                                             // args[1] of ArgMax and ArgMin is the position
@@ -68,6 +76,7 @@ struct Node {
   std::int64_t stream = 0;                                  // Random
   std::vector<Expr> args;
 
+  bool gathers = false;              // whether some access in this expression has subscripts that depend on values
   std::uint32_t height = 0;          // largest bound index in this expression, itself included
   std::vector<Symbol> free_symbols;  // sorted; axes, free indices, dims and bound indices whose reduction lies outside
   std::uint64_t hash = 0;            // of the content; the same in every process
@@ -80,7 +89,14 @@ struct Node {
 // ---- Making expressions. None of these simplifies: what is written is what is kept. ----
 Expr constant(double value);
 Expr index_value(Affine value);
-Expr tensor_access(std::string tensor, std::vector<Affine> subscripts);
+/// In the subscripts, Symbol::value(k) stands for the integer `values[k]`, an access to an i32 tensor.
+Expr tensor_access(std::string tensor, std::vector<Affine> subscripts, std::vector<Expr> values = {});
+/// The same element of another tensor.
+Expr access_to(std::string tensor, const Expr& access);
+/// Whether a subscript depends on a value that is read from a tensor.
+inline bool reads_by_value(const Expr& access) { return access->kind == NodeKind::Access && !access->args.empty(); }
+/// The subscript at `axis` as a number.
+Expr subscript_value(const Expr& access, std::size_t axis);
 Expr call(const ScalarFunction& function, std::vector<Expr> args);
 Expr call(std::string_view function, std::vector<Expr> args);
 /// Reduces `body` over `index` (a Free or Axis symbol), which is bound by the new node. Of ArgMax and ArgMin,

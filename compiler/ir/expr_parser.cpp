@@ -271,7 +271,8 @@ Operand ExprParser::access(const Token& name) {
     names_.fail_unknown(program_, name);
   }
   tokens_.expect("[");
-  std::vector<Affine> subscripts = parse_affine_list(tokens_, index_resolver());
+  std::vector<Expr> values;
+  std::vector<Affine> subscripts = parse_affine_list(tokens_, subscript_resolver(values));
   const std::vector<Affine> shape = program_.shape_of(name.text);
   if (subscripts.size() != shape.size()) {
     tokens_.fail<ShapeError>(name,
@@ -279,7 +280,25 @@ Operand ExprParser::access(const Token& name) {
                                          shape_text(shape), subscripts.size()),
                              "give one subscript per axis");
   }
-  return {tensor_access(std::string(name.text), std::move(subscripts)), std::nullopt};
+  return {tensor_access(std::string(name.text), std::move(subscripts), std::move(values)), std::nullopt};
+}
+
+NameResolver ExprParser::subscript_resolver(std::vector<Expr>& values) {
+  return [this, &values](const Token& name) -> Affine {
+    if (names_.find(name.text) || !is_tensor(name.text)) return names_.resolve_index(program_, name);
+    values.push_back(integer_element(name));
+    return Symbol::value(static_cast<std::uint32_t>(values.size() - 1));
+  };
+}
+
+Expr ExprParser::integer_element(const Token& name) {
+  if (program_.dtype_of(name.text) != DType::i32) {
+    tokens_.fail<TypeError>(name,
+                            fmt::format("`{}` holds numbers of dtype {}; a subscript is an integer", name.text,
+                                        to_string(program_.dtype_of(name.text))),
+                            fmt::format("declare it as integers: {}: i32", name.text));
+  }
+  return (tokens_.at("[") ? access(name) : bare_name(name)).expr;
 }
 
 /// `pi`, unless something else is called so, and what other languages have at this place.

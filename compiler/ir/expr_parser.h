@@ -81,6 +81,9 @@ class ExprParser {
   /// Throws ParseError where an expression is too large to be written out.
   void check_size(const Token& at, const Operand& operand) const;
   NameResolver index_resolver() const;
+  /// For subscripts, in which elements of integer tensors may stand; these are added to `values`.
+  NameResolver subscript_resolver(std::vector<Expr>& values);
+  Expr integer_element(const Token& name);
 
   TokenStream& tokens_;
   const Program& program_;

@@ -107,9 +107,7 @@ std::string ExprPrinter::bare(const Node& node) {
     case NodeKind::IndexValue:
       return print(node.affine);
     case NodeKind::Access:
-      return node.subscripts.empty()
-                 ? node.tensor
-                 : fmt::format("{}[{}]", node.tensor, affine_list_text(node.subscripts, spelling()));
+      return access(node);
     case NodeKind::Call:
       return call(node);
     case NodeKind::Reduce:
@@ -120,6 +118,15 @@ std::string ExprPrinter::bare(const Node& node) {
       break;
   }
   return random(node);
+}
+
+std::string ExprPrinter::access(const Node& node) {
+  if (node.subscripts.empty()) return node.tensor;
+  const SymbolSpelling index = spelling();
+  const SymbolSpelling spell = [&](Symbol symbol) {
+    return symbol.is_value() && symbol.number() < node.args.size() ? print(node.args[symbol.number()]) : index(symbol);
+  };
+  return fmt::format("{}[{}]", node.tensor, affine_list_text(node.subscripts, spell));
 }
 
 std::string ExprPrinter::call(const Node& node) {

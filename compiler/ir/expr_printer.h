@@ -30,6 +30,7 @@ class ExprPrinter {
   /// The text, in parentheses if it binds weaker than `strength`.
   std::string print(const Expr& expr, int strength);
   std::string bare(const Node& node);
+  std::string access(const Node& node);
   std::string call(const Node& node);
   std::string infix(const Node& node, const char* separator, int first, int others);
   std::string sum(const Node& node);

@@ -275,6 +275,10 @@ const std::vector<ScalarFunction>& table() {
 
 }  // namespace
 
+bool keeps_integers(const ScalarFunction& function) {
+  return function.name == "+" || function.name == "*" || function.name == "neg";
+}
+
 std::span<const ScalarFunction> scalar_functions() { return table(); }
 
 const ScalarFunction* find_function(std::string_view name) {

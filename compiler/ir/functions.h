@@ -32,6 +32,9 @@ struct ScalarFunction {
   ResultType result = ResultType::Number;
 };
 
+/// Whether the function of integers is one: sums, products and their signs.
+bool keeps_integers(const ScalarFunction& function);
+
 std::span<const ScalarFunction> scalar_functions();
 /// The row, or nullptr.
 const ScalarFunction* find_function(std::string_view name);

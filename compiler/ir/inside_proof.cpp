@@ -15,6 +15,7 @@ bool InsideProof::holds(const Expr& access, const IndexDomain& domain) const {
   for (std::size_t k = 0; k < shape.size(); ++k) {
     const Range range = definition ? definition->axes[k].range.substitute(element) : Range::extent(shape[k]);
     const Affine& at = access->subscripts[k];
+    if (at.mentions_value()) continue;
     const auto above = [&](const Bound& low) {
       return domain.prove_nonnegative(at * low.divisor - low.value) == Proof::Holds;
     };
@@ -42,7 +43,7 @@ bool InsideProof::holds_unguarded(const Expr& expr, const IndexDomain& domain) c
 
 bool InsideProof::holds_at(const Expr& expr, Place& place) const {
   if (!place.done.insert(expr.get()).second) return true;
-  if (expr->kind == NodeKind::Access) return holds(expr, place.domain);
+  if (expr->kind == NodeKind::Access && !holds(expr, place.domain)) return false;
   if (expr->kind == NodeKind::Reduce) {
     Place inner{place.domain};
     inner.domain.add_range(Symbol::bound(expr->height), expr->range);
@@ -62,8 +63,8 @@ bool InsideProof::holds_at(const Expr& expr, Place& place) const {
 bool InsideProof::holds_unguarded(const Expr& expr, Place& place) const {
   if (const auto known = place.unguarded.find(expr.get()); known != place.unguarded.end()) return known->second;
   bool result = false;
-  if (expr->kind == NodeKind::Access) {
-    result = holds(expr, place.domain);
+  if (expr->kind == NodeKind::Access && !holds(expr, place.domain)) {
+    result = false;
   } else if (expr->kind == NodeKind::Reduce) {
     Place inner{place.domain};
     inner.domain.add_range(Symbol::bound(expr->height), expr->range);

@@ -10,7 +10,8 @@ namespace moxie {
 
 /// Where an access has to lie: at an element that exists, or only somewhere in the tensor's storage, which is a box.
 /// The latter is what generated code needs; it computes both branches of a condition, and heeds the condition only
-/// where it guards an access directly: where(c, x[i], 0).
+/// where it guards an access directly: where(c, x[i], 0). Subscripts that depend on values count as inside: they are
+/// checked or clamped when they are read.
 enum class Inside : std::uint8_t { Element, Storage };
 
 class InsideProof {

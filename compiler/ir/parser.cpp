@@ -117,7 +117,11 @@ class ProgramParser {
 
   void default_dtype() {
     check_first("dtype");
+    const Token token = tokens_.peek();
     program_.default_dtype = dtype();
+    if (program_.default_dtype == DType::i32)
+      tokens_.fail<TypeError>(token, "the default dtype is a floating-point number",
+                              "declare tensors of integers one by one: input index[S]: i32");
   }
 
   void precision() {
@@ -131,7 +135,8 @@ class ProgramParser {
   DType dtype() {
     if (tokens_.accept("f32")) return DType::f32;
     if (tokens_.accept("f64")) return DType::f64;
-    tokens_.fail_expected("`f32` or `f64`");
+    if (tokens_.accept("i32")) return DType::i32;
+    tokens_.fail_expected("`f32`, `f64` or `i32`");
   }
 
   DType optional_dtype() { return tokens_.accept(":") ? dtype() : program_.default_dtype; }

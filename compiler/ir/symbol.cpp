@@ -56,6 +56,8 @@ std::string Symbol::name() const {
       return "bound" + std::to_string(number_);
     case Kind::Free:
       return "free" + std::to_string(number_);
+    case Kind::Value:
+      return "value" + std::to_string(number_);
   }
   return {};
 }

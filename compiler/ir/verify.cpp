@@ -60,7 +60,11 @@ void check_shape(const Program& program, const std::vector<Affine>& shape, const
     check_extent(program, shape[k], fmt::format("axis {} of `{}`", k, tensor));
 }
 
-void check_domain(const ValueDomain& domain, const std::string& tensor) {
+void check_domain(const ValueDomain& domain, const std::string& tensor, DType dtype) {
+  if (dtype == DType::i32 && domain.bound != as_integer(domain.bound)) {
+    throw TypeError(fmt::format("`{}` is declared {}, but the bound of integers is one; write another bound", tensor,
+                                to_string(domain)));
+  }
   if (std::isfinite(domain.bound)) return;
   throw TypeError(
       fmt::format("`{}` is declared {}, but the bound of a domain is a finite number", tensor, to_string(domain)));
@@ -206,13 +210,13 @@ void verify(const Program& program) {
   for (const IndexDecl& index : program.indices) check_index(program, index);
   for (const InputDecl& input : program.inputs) {
     check_shape(program, input.shape, input.name);
-    check_domain(input.domain, input.name);
+    check_domain(input.domain, input.name, input.dtype);
   }
   check_scans(program);
   check_roles(program);
   for (std::size_t k = 0; k < program.definitions.size(); ++k) {
     check_shape(program, program.shape_of(program.definitions[k].name), program.definitions[k].name);
-    check_domain(program.definitions[k].domain, program.definitions[k].name);
+    check_domain(program.definitions[k].domain, program.definitions[k].name, program.definitions[k].dtype);
     verify_definition(program, k);
     check_recomputed(program, program.definitions[k]);
   }

@@ -115,6 +115,8 @@ class DefinitionVerifier {
         return symbol.number() < axes_in_scope_;
       case Symbol::Kind::Bound:
         return place.binds(symbol);
+      case Symbol::Kind::Value:
+        return true;  // of an access, which check_access() looks at
       case Symbol::Kind::Free:
         break;
     }
@@ -240,6 +242,7 @@ class DefinitionVerifier {
     const std::vector<Range> ranges = ranges_of(expr);
     for (std::size_t k = 0; k < ranges.size(); ++k) {
       const Affine& subscript = expr->subscripts[k];
+      if (subscript.mentions_value()) continue;
       const auto holds = [&](const Affine& affine) { return place.domain.prove_nonnegative(affine) == Proof::Holds; };
       const auto above = [&](const Bound& low) { return holds(subscript * low.divisor - low.value); };
       const auto below = [&](const Bound& high) { return holds(high.value - subscript * high.divisor); };
@@ -319,6 +322,7 @@ class DefinitionVerifier {
 
   void check_access(const Expr& expr, const Place& place) const {
     check_readable(expr);
+    for (const Expr& value : expr->args) check_subscript_value(value, place);
     const std::vector<Affine> shape = program_.shape_of(expr->tensor);
     if (expr->subscripts.size() != shape.size()) {
       throw ShapeError(where() + fmt::format("`{}` has {} axes, but {} subscripts were given", text(expr, place),
@@ -344,11 +348,38 @@ class DefinitionVerifier {
     return ranges;
   }
 
+  void check_subscript_value(const Expr& value, const Place& place) const {
+    if (value->kind != NodeKind::Access)
+      throw TypeError(where() + fmt::format("`{}` stands in a subscript, where only indices, dims and elements of i32 "
+                                            "tensors may; define it: let position[..]: i32 = ..",
+                                            text(value, place)));
+    check_access(value, place);
+    const DType dtype = program_.dtype_of(value->tensor);
+    if (dtype != DType::i32)
+      throw TypeError(where() +
+                      fmt::format("`{}` stands in a subscript, but `{}` holds numbers of dtype {}; declare it "
+                                  "as integers: {}: i32",
+                                  text(value, place), value->tensor, to_string(dtype), value->tensor));
+  }
+
+  /// Where a subscript depends on values it is checked when it is read; but there must be something to read.
   void check_inside(const Expr& expr, const Affine& subscript, const Range& range, const Place& place) const {
     check_affine(subscript, place);
+    if (subscript.mentions_value()) return check_has_elements(expr, range, place);
     const auto message = [&] { return outside_text(expr, subscript, range, place); };
     for (const Bound& low : range.lows) require(place, subscript * low.divisor - low.value, message);
     for (const Bound& high : range.highs) require(place, high.value - subscript * high.divisor, message);
+  }
+
+  void check_has_elements(const Expr& expr, const Range& range, const Place& place) const {
+    const auto extent = range.as_extent();
+    const auto is_dim = [](const Affine::Term& term) { return term.first.is_dim(); };
+    if (!extent || !std::ranges::all_of(extent->terms(), is_dim))
+      throw TypeError(where() + fmt::format("`{}` is read by value along an axis that runs over {}; such an axis must "
+                                            "run from 0 to an extent in dims",
+                                            text(expr, place), printer(place).print(range)));
+    require(place, *extent - Affine(1),
+            [&] { return fmt::format("`{}` is read by value, but the axis may have no elements", text(expr, place)); });
   }
 
   std::string outside_text(const Expr& expr, const Affine& subscript, const Range& range, const Place& place) const {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "compiler/ir/functions.h"
+#include "compiler/loop/operands.h"
 #include "compiler/rewrite/extract.h"
 
 namespace moxie {
@@ -57,9 +58,15 @@ std::optional<ValueId> CheckWriter::check_subscripts(Block& out, const Place& pl
                                                      const std::vector<Affine>& subscripts,
                                                      std::optional<ValueId> guard) {
   std::vector<std::string> names;
-  for (std::size_t axis = 0; axis < subscripts.size(); ++axis) names.push_back(fmt::format("subscript {}", axis));
+  std::vector<Affine> known;  // what depends on values is checked where it is read
+  for (std::size_t axis = 0; axis < subscripts.size(); ++axis) {
+    if (subscripts[axis].mentions_value()) continue;
+    names.push_back(fmt::format("subscript {}", axis));
+    known.push_back(subscripts[axis]);
+  }
   std::optional<ValueId> anywhere;
   for (std::size_t axis = 0; axis < subscripts.size(); ++axis) {
+    if (subscripts[axis].mentions_value()) continue;
     const ValueId subscript = number(out, subscripts[axis]);
     const ValueId below = call(out, "<", {subscript, constant(out, 0, ValueType::f64)});
     const ValueId above = call(out, ">=", {subscript, number(out, place.extents[axis])});
@@ -68,10 +75,23 @@ std::optional<ValueId> CheckWriter::check_subscripts(Block& out, const Place& pl
     fail_if(out, outside,
             {fmt::format("{}: subscript {} lies outside the tensor", place.name, axis), names,
              fmt::format("the extent of this axis is {}", print(place.extents[axis]))},
-            subscripts, subscript);
+            known, subscript);
     anywhere = anywhere ? call(out, "or", {*anywhere, outside}) : outside;
   }
   return anywhere;
+}
+
+void CheckWriter::check_subscript(Block& out, const Place& place, const op::Subscript& subscript) {
+  const ValueId at = number(out, subscript.value);
+  const ValueId below = call(out, "<", {at, constant(out, 0, ValueType::f64)});
+  const ValueId above = call(out, ">=", {at, number(out, place.extents.at(subscript.axis))});
+  ValueId outside = call(out, "or", {below, above});
+  if (subscript.guard) outside = call(out, "and", {*subscript.guard, outside});
+  fail_if(out, outside,
+          {fmt::format("{}: subscript {}, which is read from a tensor, lies outside", place.name, subscript.axis),
+           {},
+           fmt::format("the extent of this axis is {}", print(place.extents[subscript.axis]))},
+          {}, at);
 }
 
 std::optional<ValueId> CheckWriter::check_load(Block& out, const Place& place, const std::vector<Affine>& subscripts,
@@ -91,7 +111,8 @@ ValueId CheckWriter::emit(Block& out, ValueType type, bool varying, Operation op
 
 /// In double: exact for every subscript.
 ValueId CheckWriter::number(Block& out, const Affine& value) {
-  return emit(out, ValueType::f64, lanes && value.mentions(*lanes), op::Number{value});
+  const bool varying = (lanes && value.mentions(*lanes)) || mentions_varying(program_, value);
+  return emit(out, ValueType::f64, varying, op::Number{value});
 }
 
 ValueId CheckWriter::call(Block& out, std::string_view name, std::vector<ValueId> args) {

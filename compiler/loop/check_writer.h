@@ -27,6 +27,8 @@ class CheckWriter {
   /// Checks subscripts where `guard` holds; gives whether any of them lies outside, nothing for a scalar.
   std::optional<ValueId> check_subscripts(Block& out, const Place& place, const std::vector<Affine>& subscripts,
                                           std::optional<ValueId> guard);
+  /// Checks a subscript that depends on values, where its guard holds.
+  void check_subscript(Block& out, const Place& place, const op::Subscript& subscript);
   /// The same for a load; gives the guard behind which it reads nothing outside.
   std::optional<ValueId> check_load(Block& out, const Place& place, const std::vector<Affine>& subscripts,
                                     std::optional<ValueId> guard);

@@ -23,6 +23,7 @@ class Guarding {
 
  private:
   Expr guarded(const Expr& expr) {
+    // The guard of an access is one of what its subscripts read.
     if (expr->kind == NodeKind::Access)
       return condition_ && !is_inside(expr) ? call("where", {condition_, expr, constant(0)}) : expr;
     if (is_call(expr, "where")) return guarded_where(expr);
@@ -46,9 +47,12 @@ class Guarding {
   }
 
   bool is_inside_everywhere(const Expr& expr) const {
-    return InsideProof(program_, Inside::Storage).holds_unguarded(expr, domain_);
+    return !expr->gathers && InsideProof(program_, Inside::Storage).holds_unguarded(expr, domain_);
   }
-  bool is_inside(const Expr& access) const { return InsideProof(program_, Inside::Storage).holds(access, domain_); }
+  /// What a subscript by value reads nobody knows before.
+  bool is_inside(const Expr& access) const {
+    return !reads_by_value(access) && InsideProof(program_, Inside::Storage).holds(access, domain_);
+  }
 
   const Program& program_;
   IndexDomain domain_;

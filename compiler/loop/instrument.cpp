@@ -48,6 +48,8 @@ class Instrumentation {
       Operation operation = kernel_.program.values[s.id].operation;
       if (auto* load = std::get_if<op::Load>(&operation)) {
         load->guard = writer_.check_load(out, buffer(load->buffer), load->subscripts, load->guard);
+      } else if (const auto* subscript = std::get_if<op::Subscript>(&operation)) {
+        writer_.check_subscript(out, buffer(subscript->buffer), *subscript);
       } else if (const auto* from_array = std::get_if<op::LoadArray>(&operation)) {
         writer_.check_subscripts(out, array(from_array->array), from_array->subscripts, std::nullopt);
       }
@@ -111,7 +113,7 @@ LoweredKernel inspect(const FusedProgram& fused, const std::string& tensor, cons
   program.buffers = {declare_buffer(fused, tensor)};
   kernel.uses = {{tensor, false, std::nullopt}};
 
-  const ValueType type = fused.program.dtype_of(tensor) == DType::f32 ? ValueType::f32 : ValueType::f64;
+  const ValueType type = value_type(fused.program.dtype_of(tensor));
   const std::vector<AxisDecl> axes = axes_of(fused.program, tensor);
   std::vector<Affine> element;
   for (std::uint32_t k = 0; k < axes.size(); ++k) element.emplace_back(Symbol::bound(k));

@@ -41,10 +41,12 @@ struct Frame {
 struct Linear {
   std::int64_t constant = 0;
   std::vector<std::pair<std::size_t, std::int64_t>> terms;  // depth of the loop, coefficient
+  std::vector<std::pair<ValueId, std::int64_t>> values = {};
 
   std::int64_t operator()(const Frame& frame) const {
     std::int64_t sum = constant;
     for (const auto& [depth, coefficient] : terms) sum += coefficient * frame.loops[depth];
+    for (const auto& [id, coefficient] : values) sum += coefficient * static_cast<std::int64_t>(frame.values[id]);
     return sum;
   }
 };
@@ -127,7 +129,9 @@ class Compiler {
   Linear linear(const Affine& affine) const {
     Linear result{affine.constant(), {}};
     for (const auto& [symbol, coefficient] : affine.terms()) {
-      if (symbol.is_dim())
+      if (symbol.is_value())
+        result.values.emplace_back(symbol.number(), coefficient);
+      else if (symbol.is_dim())
         result.constant = checked_add(result.constant, checked_mul(coefficient, argument(symbol.name())));
       else
         result.terms.emplace_back(static_cast<std::size_t>(std::ranges::find(loops_, symbol) - loops_.begin()),
@@ -181,6 +185,19 @@ class Compiler {
                           Frame& frame) { return data[offset(frame)]; };
     if (!o.guard) return load;
     return [load, guard = *o.guard](Frame& frame) { return frame.values[guard] != 0 ? load(frame) : 0.0; };
+  }
+  Evaluation evaluation(const op::Subscript& o) const {
+    const Storage& where = buffers_[o.buffer];
+    return [this, &where, axis = o.axis, value = linear(o.value), guard = o.guard, statement = current_](Frame& frame) {
+      const std::int64_t at = value(frame), extent = where.shape[axis];
+      if ((!guard || frame.values[*guard] != 0) && (at < 0 || at >= extent)) {
+        throw DataError(
+            fmt::format("`{}` is read at {} along axis {}, which has the extent {}, in `{}` of {}; give other "
+                        "values, or guard the read with where(...)",
+                        where.name, at, axis, extent, describe(program_, *statement), program_.name));
+      }
+      return static_cast<double>(std::max<std::int64_t>(std::min(at, extent - 1), 0));
+    };
   }
   Evaluation evaluation(const op::LoadArray& o) const {
     const Storage& where = arrays_[o.array];
@@ -236,8 +253,10 @@ class Compiler {
     return [var = s.var, value = s.value](Frame& frame) { frame.vars.set(var, frame.values[value]); };
   }
   Action step(const stmt::Store& s) const {
-    return [data = data_[s.buffer].data(), value = s.value, offset = element(buffers_[s.buffer], s.subscripts)](
-               Frame& frame) { data[offset(frame)] = frame.values[value]; };
+    return [data = data_[s.buffer].data(), value = s.value, offset = element(buffers_[s.buffer], s.subscripts),
+            integer = program_.buffers[s.buffer].dtype == DType::i32](Frame& frame) {
+      data[offset(frame)] = integer ? as_integer(frame.values[value]) : frame.values[value];
+    };
   }
   Action step(const stmt::StoreArray& s) const {
     return [array = s.array, value = s.value, offset = element(arrays_[s.array], s.subscripts)](Frame& frame) {

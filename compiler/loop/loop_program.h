@@ -21,7 +21,10 @@ namespace moxie {
 
 struct ScalarFunction;
 
-enum class ValueType : std::uint8_t { f32, f64, truth };
+/// An `index` is an integer of 64 bits that subscripts may mention, as Symbol::value() of its number; only op::Load and
+/// op::Subscript give one.
+enum class ValueType : std::uint8_t { f32, f64, truth, index };
+/// In which elements of the dtype are computed.
 ValueType value_type(DType dtype);
 
 using ValueId = std::uint32_t;  // each is assigned exactly once, in the block where it is used or one around it
@@ -68,12 +71,21 @@ struct Number {
   bool operator==(const Number&) const = default;
 };
 /// Reads an element. Where `guard` (a truth value) is false nothing is read and the result is zero. Converts to the
-/// value's type.
+/// value's type; an index is read from a tensor of integers.
 struct Load {
   BufferId buffer;
   std::vector<Affine> subscripts;
   std::optional<ValueId> guard;
   bool operator==(const Load&) const = default;
+};
+/// A subscript that depends on values, moved into the tensor where it lies outside, so that reading there is safe. The
+/// interpreter throws DataError instead, unless `guard` (a truth value) is false.
+struct Subscript {
+  BufferId buffer;
+  std::uint32_t axis;
+  Affine value;
+  std::optional<ValueId> guard;
+  bool operator==(const Subscript&) const = default;
 };
 struct LoadArray {
   ArrayId array;
@@ -123,8 +135,8 @@ struct LastLane {
   bool operator==(const LastLane&) const = default;
 };
 }  // namespace op
-using Operation = std::variant<op::Constant, op::Number, op::Load, op::LoadArray, op::ReadVar, op::Call, op::Convert,
-                               op::Random, op::CombineLanes, op::PrefixLanes, op::LastLane>;
+using Operation = std::variant<op::Constant, op::Number, op::Load, op::Subscript, op::LoadArray, op::ReadVar, op::Call,
+                               op::Convert, op::Random, op::CombineLanes, op::PrefixLanes, op::LastLane>;
 
 struct Value {
   ValueType type = ValueType::f32;
@@ -149,7 +161,7 @@ struct SetVar {
   bool operator==(const SetVar&) const = default;
 };
 /// In the vector loop's last, partial round only the lanes inside its range store. A uniform store inside the vector
-/// loop does not occur.
+/// loop does not occur. A tensor of integers stores as_integer() of the value, which is an f64.
 struct Store {
   BufferId buffer;
   std::vector<Affine> subscripts;

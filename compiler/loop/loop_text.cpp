@@ -20,6 +20,8 @@ std::string scalar_name(ValueType type) {
       return "f64";
     case ValueType::truth:
       return "truth";
+    case ValueType::index:
+      return "index";
   }
   return "?";
 }
@@ -71,6 +73,7 @@ void LoopText::enter(const stmt::For& loop) {
 }
 
 std::string LoopText::symbol(Symbol symbol) const {
+  if (symbol.is_value()) return value(symbol.number());
   const auto found = names_.find(symbol);
   return found == names_.end() ? symbol.name() : found->second;
 }
@@ -133,6 +136,11 @@ std::string LoopText::operation(const Value& result) const {
           [&](const op::Load& o) {
             const std::string element = name_in(program_.buffers, o.buffer, "buffer") + list(o.subscripts);
             return o.guard ? fmt::format("{} if {} else 0", element, value(*o.guard)) : element;
+          },
+          [&](const op::Subscript& o) {
+            const std::string guard = o.guard ? fmt::format(" if {}", value(*o.guard)) : "";
+            return fmt::format("subscript {} of {}: {}{}", o.axis, name_in(program_.buffers, o.buffer, "buffer"),
+                               affine(o.value), guard);
           },
           [&](const op::LoadArray& o) { return name_in(program_.arrays, o.array, "array") + list(o.subscripts); },
           [](const op::ReadVar& o) { return fmt::format("acc{}", o.var); },

@@ -12,7 +12,7 @@
 namespace moxie {
 namespace {
 
-ValueType type_of(DType dtype) { return dtype == DType::f32 ? ValueType::f32 : ValueType::f64; }
+ValueType type_of(DType dtype) { return value_type(dtype); }
 
 class Verifier {
  public:
@@ -59,13 +59,16 @@ class Verifier {
 
   // ---- symbols; each returns whether the result varies between lanes ----
   bool affine(const Affine& value) const {
+    bool varying = false;
     for (const auto& [symbol, coefficient] : value.terms()) {
-      if (symbol.is_dim())
+      if (symbol.is_value())
+        varying |= use(symbol.number(), ValueType::index).varying;
+      else if (symbol.is_dim())
         require(std::ranges::count(program_.arguments, symbol.name()) > 0, "{} is not an argument", symbol.name());
       else
         require(std::ranges::count(loops_, symbol) > 0, "{} is not the variable of a loop around this", symbol.name());
     }
-    return vector_loop_ && value.mentions(*vector_loop_);
+    return varying || (vector_loop_ && value.mentions(*vector_loop_));
   }
   bool affines(const std::vector<Affine>& values) const {
     bool varying = false;
@@ -97,22 +100,32 @@ class Verifier {
   }
   const Value& use_number(ValueId id) const {
     const Value& value = use(id);
-    require(value.type != ValueType::truth, "v{} is a truth value where a number is needed", id);
+    require(is_number(value.type), "v{} is {} where a number is needed", id, type_text(value.type, false));
     return value;
   }
 
   // ---- operations; each returns whether the result varies between lanes ----
+  static bool is_number(ValueType type) { return type == ValueType::f32 || type == ValueType::f64; }
   void number_wanted(const Value& v) const {
-    require(v.type != ValueType::truth, "this operation gives a number, not a truth value");
+    require(is_number(v.type), "this operation gives a number, not a value of type {}", type_text(v.type, false));
   }
   bool verify_operation(const Value&, const op::Constant&) const { return false; }
   bool verify_operation(const Value& v, const op::Number& o) const {
     number_wanted(v);
     return affine(o.value);
   }
-  bool verify_operation(const Value& v, const op::Load& o) const {
-    number_wanted(v);
+  bool verify_operation(const Value& v, const op::Subscript& o) const {
+    require(v.type == ValueType::index, "a subscript is an index, not a value of type {}", type_text(v.type, false));
     const BufferDecl& buffer = declared(program_.buffers, o.buffer, "buffer");
+    require(o.axis < buffer.shape.size(), "{} has no axis {}", buffer.name, o.axis);
+    const bool varying = affine(o.value);
+    return (o.guard && use(*o.guard, ValueType::truth).varying) || varying;
+  }
+  bool verify_operation(const Value& v, const op::Load& o) const {
+    const BufferDecl& buffer = declared(program_.buffers, o.buffer, "buffer");
+    if (v.type != ValueType::index) number_wanted(v);
+    require(v.type != ValueType::index || buffer.dtype == DType::i32, "an index is read from {}, which holds {}",
+            buffer.name, to_string(buffer.dtype));
     const bool varying = subscripts(o.subscripts, buffer.shape.size(), buffer.name);
     return (o.guard && use(*o.guard, ValueType::truth).varying) || varying;
   }

@@ -10,6 +10,7 @@
 #include "compiler/loop/interleave.h"
 #include "compiler/loop/lower_algebra.h"
 #include "compiler/loop/lower_prefix.h"
+#include "compiler/loop/lower_scatter.h"
 #include "compiler/loop/nest_builder.h"
 #include "compiler/loop/row_order.h"
 #include "compiler/rewrite/scope.h"
@@ -45,6 +46,20 @@ class KernelLowering {
       lower_reducing_vector(nest);
     else
       lower_along_vector(nest);
+    return finished();
+  }
+
+  /// Of a kernel with one root, which is such a sum.
+  LoweredKernel run_scatter(const ScatterSum& sum) {
+    declare();
+    const KernelRoot& root = kernel_.roots.front();
+    const BufferId out = written_.at(root.definition.name);
+    read_[root.definition.name] = out;
+    NestBuilder nest(result_.program, read_, fused_.program);
+    ScatterLoops loops{kernel_.vector, *kernel_.sample, root.locals};
+    if (loops.vector) loops.vector->range = split(nest, *kernel_.vector, false, true);
+    loops.rows.range = split(nest, *kernel_.sample, true, false);
+    lower_scatter(nest, root, out, sum, loops);
     return finished();
   }
 
@@ -363,6 +378,11 @@ LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) {
   if (kernel.roots.front().prefix) return lower_prefix(fused, kernel);
   LoweredKernel lowered = KernelLowering(fused, kernel).run();
   interleave(lowered.program);
+  if (const auto sum = scatter_sum(fused.program, kernel)) {
+    LoweredKernel scatter = KernelLowering(fused, kernel).run_scatter(*sum);
+    scatter.threads = LoweredKernel::ForThreads{std::move(lowered.program), std::move(lowered.tiles)};
+    return scatter;
+  }
   const auto walk = in_rows(kernel);
   if (!walk) return lowered;
   LoweredKernel in_rows = KernelLowering(fused, *walk).run_in_rows();

@@ -79,7 +79,7 @@ std::optional<std::int64_t> NestBuilder::largest_value(const Affine& affine) con
 /// Computes beforehand what inner loops would compute again in every round of a loop over `index`.
 void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
   const StageScope scope{[this](Symbol symbol) { return is_known(symbol); },
-                         [this](const Affine& affine) { return largest_value(affine); }, longest_stage()};
+                         [this](const Affine& affine) { return largest_value(affine); }, longest_stage(), source_};
   for (const Work& work : works) {
     for (Staged& staged : find_staged(work.body, work.type, index, scope)) {
       const auto same = [&](const Stage& stage) {
@@ -150,7 +150,8 @@ Affine NestBuilder::resolve(const Affine& affine) const {
     for (const Frame& frame : frames_) {
       if (frame.index == symbol) return &replacements.emplace_back(frame.variable);
     }
-    if (!symbol.is_dim()) throw InternalError("an index is used outside its loop: " + symbol.name());
+    if (!symbol.is_dim() && !symbol.is_value())
+      throw InternalError("an index is used outside its loop: " + symbol.name());
     return nullptr;
   });
 }
@@ -195,7 +196,7 @@ void NestBuilder::collect_reductions(const Work& work, std::vector<Reduction>& f
   std::set<std::pair<Key, bool>> seen;
   const std::function<void(const Expr&, ValueType, bool)> walk = [&](const Expr& e, ValueType t, bool inside) {
     if (e->height == 0 || !seen.insert({{e.get(), t}, inside}).second || find_value(e, t)) return;
-    for (const Expr& arg : e->args) walk(arg, argument_type(e, t), inside || e->kind == NodeKind::Reduce);
+    for (const Expr& arg : e->args) walk(arg, argument_type(e, t, source_), inside || e->kind == NodeKind::Reduce);
     if (e->kind != NodeKind::Reduce || !is_available(e) || (inside && !proof.holds_within(e, here))) return;
     const bool known = std::ranges::any_of(found, [&](const Reduction& r) { return r.expr == e && r.type == t; });
     if (!known) found.push_back({e, t, work.source});
@@ -338,7 +339,7 @@ std::pair<Expr, ValueType> compared(const Program& source, const Expr& search, V
   const Expr& value = search->args[0];
   if (value->kind == NodeKind::Access && source.dtype_of(value->tensor) == DType::f32) return {value, ValueType::f32};
   const bool cast = is_call(value, "f32") || is_call(value, "f64");
-  return {cast ? value->args[0] : value, cast ? argument_type(value, type) : type};
+  return {cast ? value->args[0] : value, cast ? argument_type(value, type, source) : type};
 }
 
 /// The extremum that a search finds along with its position.

@@ -123,7 +123,10 @@ class NestBuilder {
   ValueId emit_node(const Expr& expr, ValueType type);
   ValueId emit_access(const Expr& access, ValueType type);
   ValueId emit_guarded_access(const Expr& access, ValueType type, const Expr& condition, ValueId guard);
-  ValueId place_load(const Expr& access, ValueType type, std::size_t depth, std::optional<ValueId> guard);
+  ValueId place_load(const Expr& access, ValueType type, std::size_t depth, const Expr& condition,
+                     std::optional<ValueId> guard);
+  Affine emit_subscript(const Expr& access, BufferId buffer, std::uint32_t axis, const Expr& condition,
+                        std::optional<ValueId> guard);
   IndexDomain domain_at(std::size_t depth) const;
   ValueId emit_call_node(const Expr& expr, ValueType type);
   std::optional<ValueId> emit_progression(const Expr& exponential, ValueType type);

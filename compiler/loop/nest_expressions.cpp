@@ -6,6 +6,7 @@
 
 #include "compiler/ir/functions.h"
 #include "compiler/loop/nest_builder.h"
+#include "compiler/loop/operands.h"
 #include "compiler/loop/progression.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/support/error.h"
@@ -48,7 +49,7 @@ std::size_t NestBuilder::depth_of(const Expr& expr, ValueType type) {
     if (expr->depends_on(frames_[d].index)) depth = d;
   }
   if (expr->kind == NodeKind::Reduce) return depth;
-  for (const Expr& arg : expr->args) depth = std::max(depth, depth_of(arg, argument_type(expr, type)));
+  for (const Expr& arg : expr->args) depth = std::max(depth, depth_of(arg, argument_type(expr, type, source_)));
   return depth;
 }
 
@@ -147,27 +148,50 @@ ValueId NestBuilder::emit_access(const Expr& access, ValueType type) {
   std::size_t depth = depth_of(access, type);
   const InsideProof proof(source_, Inside::Storage);
   while (depth + 1 < frames_.size() && !proof.holds(access, domain_at(depth))) ++depth;
-  return place_load(access, type, depth, std::nullopt);
+  return place_load(access, type, depth, {}, std::nullopt);
 }
 
 ValueId NestBuilder::emit_guarded_access(const Expr& access, ValueType type, const Expr& condition, ValueId guard) {
   std::size_t depth = std::max(depth_of(access, type), value_depth_[guard]);
   const InsideProof proof(source_, Inside::Storage);
   while (depth + 1 < frames_.size() && !proof.holds(access, domain_at(depth).where(condition, true))) ++depth;
-  return place_load(access, type, depth, guard);
+  return place_load(access, type, depth, condition, guard);
 }
 
-ValueId NestBuilder::place_load(const Expr& access, ValueType type, std::size_t depth, std::optional<ValueId> guard) {
+ValueId NestBuilder::place_load(const Expr& access, ValueType type, std::size_t depth, const Expr& condition,
+                                std::optional<ValueId> guard) {
   const auto buffer = buffers_.find(access->tensor);
   if (buffer == buffers_.end()) throw InternalError("no buffer for tensor " + access->tensor);
   op::Load load{buffer->second, {}, guard};
-  for (const Affine& subscript : access->subscripts) load.subscripts.push_back(resolve(subscript));
+  for (std::uint32_t axis = 0; axis < access->subscripts.size(); ++axis)
+    load.subscripts.push_back(emit_subscript(access, buffer->second, axis, condition, guard));
+  for (const ValueId id : operands(Operation(load))) depth = std::max(depth, value_depth_[id]);
   const bool varying = is_varying(access) || (guard && program_.values[*guard].varying);
   return place({type, varying, std::move(load)}, depth);
 }
 
+/// The subscript in loop variables, or the one value that it is when it depends on values.
+Affine NestBuilder::emit_subscript(const Expr& access, BufferId buffer, std::uint32_t axis, const Expr& condition,
+                                   std::optional<ValueId> guard) {
+  const Affine& subscript = access->subscripts[axis];
+  if (!subscript.mentions_value()) return resolve(subscript);
+  std::vector<Affine> numbers;  // of the access's arguments, as values of the loop program
+  std::size_t depth = std::max(depth_of(subscript), guard ? value_depth_[*guard] : 0);
+  bool varying = is_varying(subscript) || (guard && program_.values[*guard].varying);
+  for (const Expr& value : access->args) {
+    const ValueId id =
+        guard ? emit_guarded_access(value, ValueType::index, condition, *guard) : emit(value, ValueType::index);
+    numbers.emplace_back(Symbol::value(id));
+    depth = std::max(depth, value_depth_[id]);
+    varying |= program_.values[id].varying;
+  }
+  const Affine known =
+      subscript.substitute([&](Symbol symbol) { return symbol.is_value() ? &numbers.at(symbol.number()) : nullptr; });
+  return Symbol::value(place({ValueType::index, varying, op::Subscript{buffer, axis, resolve(known), guard}}, depth));
+}
+
 ValueId NestBuilder::emit_call_node(const Expr& expr, ValueType type) {
-  const ValueType inner = argument_type(expr, type);
+  const ValueType inner = argument_type(expr, type, source_);
   if (is_call(expr, "f32") || is_call(expr, "f64")) {
     const ValueId value = emit(expr->args[0], inner);
     return inner == type ? value
@@ -199,7 +223,7 @@ ValueId NestBuilder::emit_call_node(const Expr& expr, ValueType type) {
 }
 
 ValueId NestBuilder::emit_condition(const Expr& expr, ValueType type) {
-  const ValueType inner = argument_type(expr, type);
+  const ValueType inner = argument_type(expr, type, source_);
   std::vector<ValueId> args;
   for (const Expr& arg : expr->args) args.push_back(is_truth(arg) ? emit_condition(arg, type) : emit(arg, inner));
   return place_call(*expr->function, std::move(args), inner);

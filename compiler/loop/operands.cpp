@@ -1,19 +1,49 @@
 #include "compiler/loop/operands.h"
 
+#include <algorithm>
+#include <span>
+
 #include "compiler/loop/overload.h"
 
 namespace moxie {
 
+namespace {
+
+void add_values(std::vector<ValueId>& ids, std::span<const Affine> affines) {
+  for (const Affine& affine : affines) {
+    for (const auto& [symbol, coefficient] : affine.terms()) {
+      if (symbol.is_value()) ids.push_back(symbol.number());
+    }
+  }
+}
+
+std::vector<ValueId> with_values(const std::optional<ValueId>& guard, std::span<const Affine> affines) {
+  std::vector<ValueId> ids;
+  if (guard) ids.push_back(*guard);
+  add_values(ids, affines);
+  return ids;
+}
+
+std::span<const Affine> affines_of(const Operation& operation) {
+  return std::visit(Overload{[](const op::Load& o) { return std::span<const Affine>(o.subscripts); },
+                             [](const op::Subscript& o) { return std::span(&o.value, 1); },
+                             [](const auto&) { return std::span<const Affine>(); }},
+                    operation);
+}
+
+}  // namespace
+
 std::vector<ValueId> operands(const Operation& operation) {
-  return std::visit(
-      Overload{[](const op::Load& o) { return o.guard ? std::vector<ValueId>{*o.guard} : std::vector<ValueId>{}; },
-               [](const op::Call& o) { return o.args; },
-               [](const op::Convert& o) { return std::vector<ValueId>{o.value}; },
-               [](const op::CombineLanes& o) { return std::vector<ValueId>{o.value}; },
-               [](const op::PrefixLanes& o) { return std::vector<ValueId>{o.value}; },
-               [](const op::LastLane& o) { return std::vector<ValueId>{o.value}; },
-               [](const auto&) { return std::vector<ValueId>{}; }},
-      operation);
+  return std::visit(Overload{[](const op::Load& o) { return with_values(o.guard, o.subscripts); },
+                             [](const op::Subscript& o) { return with_values(o.guard, std::span(&o.value, 1)); },
+                             [](const op::Number& o) { return with_values({}, std::span(&o.value, 1)); },
+                             [](const op::Call& o) { return o.args; },
+                             [](const op::Convert& o) { return std::vector<ValueId>{o.value}; },
+                             [](const op::CombineLanes& o) { return std::vector<ValueId>{o.value}; },
+                             [](const op::PrefixLanes& o) { return std::vector<ValueId>{o.value}; },
+                             [](const op::LastLane& o) { return std::vector<ValueId>{o.value}; },
+                             [](const auto&) { return std::vector<ValueId>{}; }},
+                    operation);
 }
 
 std::vector<ValueId> operands(const LoopProgram& program, const Statement& statement) {
@@ -22,6 +52,20 @@ std::vector<ValueId> operands(const LoopProgram& program, const Statement& state
                              [](const stmt::Check& s) { return std::vector<ValueId>{s.bad, s.value}; },
                              [](const auto& s) { return std::vector<ValueId>{s.value}; }},
                     static_cast<const Statement::variant&>(statement));
+}
+
+bool moves_with(const LoopProgram& program, const Affine& affine, Symbol variable) {
+  return std::ranges::any_of(affine.terms(), [&](const Affine::Term& term) {
+    if (!term.first.is_value()) return term.first == variable;
+    return std::ranges::any_of(affines_of(program.values.at(term.first.number()).operation),
+                               [&](const Affine& inner) { return moves_with(program, inner, variable); });
+  });
+}
+
+bool mentions_varying(const LoopProgram& program, const Affine& affine) {
+  return std::ranges::any_of(affine.terms(), [&](const Affine::Term& term) {
+    return term.first.is_value() && program.values.at(term.first.number()).varying;
+  });
 }
 
 }  // namespace moxie

@@ -9,5 +9,9 @@ namespace moxie {
 /// The values that a statement or an operation reads itself.
 std::vector<ValueId> operands(const Operation& operation);
 std::vector<ValueId> operands(const LoopProgram& program, const Statement& statement);
+/// Whether the expression changes with the loop variable, by itself or by the values that it mentions.
+bool moves_with(const LoopProgram& program, const Affine& affine, Symbol variable);
+/// Whether the expression mentions a value that varies between lanes.
+bool mentions_varying(const LoopProgram& program, const Affine& affine);
 
 }  // namespace moxie

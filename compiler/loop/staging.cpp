@@ -30,7 +30,7 @@ class StageFinder {
     if (expr->kind == NodeKind::Reduce) {
       if (const auto extent = box_extent(expr->range)) collect(expr->args[0], type, expr, *extent);
     }
-    for (const Expr& arg : expr->args) search(arg, argument_type(expr, type));
+    for (const Expr& arg : expr->args) search(arg, argument_type(expr, type, scope_.source));
   }
 
  private:
@@ -51,10 +51,11 @@ class StageFinder {
     const bool known = !expr->depends_on(index_) && std::ranges::all_of(expr->free_symbols, [&](Symbol s) {
       return s == bound || scope_.is_available(s);
     });
-    const bool number = expr->kind != NodeKind::Call || expr->function->result == ResultType::Number;
+    const bool number =
+        type != ValueType::index && (expr->kind != NodeKind::Call || expr->function->result == ResultType::Number);
     if (known && number && !has_loops(expr) && cost(expr) >= kWorthStaging) return add(expr, type, reduction, extent);
     if (expr->kind == NodeKind::Reduce) return;
-    for (const Expr& arg : expr->args) collect(arg, argument_type(expr, type), reduction, extent);
+    for (const Expr& arg : expr->args) collect(arg, argument_type(expr, type, scope_.source), reduction, extent);
   }
 
   void add(const Expr& expr, ValueType type, const Expr& reduction, std::int64_t extent) {
@@ -85,17 +86,23 @@ class StageFinder {
   std::set<std::pair<const Node*, ValueType>> seen_;
 };
 
+bool is_integer(const Expr& expr, const Program& source) {
+  if (expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Constant) return true;
+  if (expr->kind == NodeKind::Access) return source.dtype_of(expr->tensor) == DType::i32;
+  return expr->kind == NodeKind::Call && keeps_integers(*expr->function) &&
+         std::ranges::all_of(expr->args, [&](const Expr& arg) { return is_integer(arg, source); });
+}
+
 }  // namespace
 
-ValueType argument_type(const Expr& expr, ValueType type) {
+ValueType argument_type(const Expr& expr, ValueType type, const Program& source) {
+  if (expr->kind == NodeKind::Access) return ValueType::index;
   if (is_call(expr, "f32")) return ValueType::f32;
   if (is_call(expr, "f64")) return ValueType::f64;
   if (expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth) {
-    // Index arithmetic stays exact in double.
-    const auto is_index = [](const Expr& e) {
-      return e->kind == NodeKind::IndexValue || e->kind == NodeKind::Constant;
-    };
-    if (std::ranges::all_of(expr->args, is_index)) return ValueType::f64;
+    // Comparisons of integers stay exact in double.
+    if (std::ranges::all_of(expr->args, [&](const Expr& arg) { return is_integer(arg, source); }))
+      return ValueType::f64;
   }
   return type;
 }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/ir/expr.h"
+#include "compiler/ir/program.h"
 #include "compiler/loop/loop_program.h"
 
 namespace moxie {
@@ -27,12 +27,13 @@ struct StageScope {
   /// The largest value of an affine expression, if that is a known number.
   std::function<std::optional<std::int64_t>(const Affine&)> largest;
   std::int64_t longest;  // extent that scratch has room for
+  const Program& source;
 };
 
 /// What `body`, which runs in a loop over `index`, computes in inner loops without depending on `index`.
 std::vector<Staged> find_staged(const Expr& body, ValueType type, Symbol index, const StageScope& scope);
 
-/// The precision in which the arguments of a node are evaluated.
-ValueType argument_type(const Expr& expr, ValueType type);
+/// The type in which the arguments of a node are evaluated.
+ValueType argument_type(const Expr& expr, ValueType type, const Program& source);
 
 }  // namespace moxie

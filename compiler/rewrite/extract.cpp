@@ -76,6 +76,8 @@ std::string axis_name(const Program& program, const std::vector<AxisDecl>& axes,
 
 std::optional<Extraction> extract(const Program& program, const Scope& scope, const Expr& expr, const std::string& stem,
                                   DType dtype) {
+  // Its conditions would stay behind: the subscripts that they admit are not known.
+  if (expr->gathers && !scope.conditions.empty()) return std::nullopt;
   const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
   const auto becomes_axis = [&](Symbol symbol) { return std::ranges::find(symbols, symbol) != symbols.end(); };
   Replacement to_axes;

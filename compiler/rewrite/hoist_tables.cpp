@@ -100,7 +100,7 @@ class TableHoister {
       copy.body = tensor_access(access->tensor, std::move(element));
       program_.definitions.push_back(std::move(copy));
     }
-    return tensor_access(name, access->subscripts);
+    return access_to(name, access);
   }
 
   std::optional<Expr> make_table(const Expr& expr, const Scope& scope) {

@@ -164,7 +164,8 @@ class Inliner {
       added_length_ = 0;
       const auto inline_access = [this](const Expr& expr, const Scope& scope) { return replaced(expr, scope); };
       definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), inline_access);
-      if (is_element_wise(definition.body) && !is_carried(program, definition) && !kept_.contains(definition.name))
+      if (definition.dtype != DType::i32 && is_element_wise(definition.body) && !is_carried(program, definition) &&
+          !kept_.contains(definition.name))
         candidates_.emplace(definition.name, definition);
     }
     return program;
@@ -175,6 +176,10 @@ class Inliner {
     const auto found = candidates_.find(expr->tensor);
     if (found == candidates_.end()) return expr;
     const Definition& producer = found->second;
+    if (reads_by_value(expr)) {
+      refused_.insert(producer.name);
+      return expr;
+    }
     // What a scan has computed is read by others, not computed again.
     const bool is_read = producer.scan && producer.scan != consumer_->scan;
     if (is_read || !worth_inlining(producer, expr, scope) || !is_affordable(producer)) {
@@ -185,7 +190,7 @@ class Inliner {
     for (std::uint32_t k = 0; k < expr->subscripts.size(); ++k)
       replacement.emplace_back(Symbol::axis(k), expr->subscripts[k]);
     const Expr body = substitute(producer.body, replacement);
-    return producer.dtype == consumer_->dtype ? body : call(to_string(producer.dtype), {body});
+    return producer.dtype == computed_dtype(consumer_->dtype) ? body : call(to_string(producer.dtype), {body});
   }
 
   /// Whether the reader stays of bounded length and cost.

@@ -33,7 +33,8 @@ Program normalise_bodies(const Program& program) {
   Program result = program;
   const Algebra algebra(program);
   for (Definition& definition : result.definitions) {
-    if (has_casts(definition.body)) definition.body = drop_idle_casts(program, definition.body, definition.dtype);
+    if (has_casts(definition.body))
+      definition.body = drop_idle_casts(program, definition.body, computed_dtype(definition.dtype));
     Surroundings around{program, IndexDomain({})};
     for (std::uint32_t k = 0; k < definition.axes.size(); ++k)
       around.domain.add_range(Symbol::axis(k), definition.axes[k].range);

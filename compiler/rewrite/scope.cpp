@@ -9,7 +9,7 @@ namespace moxie {
 
 Scope Scope::of(const Definition& definition) {
   Scope scope;
-  scope.dtype = definition.dtype;
+  scope.dtype = computed_dtype(definition.dtype);
   for (std::uint32_t k = 0; k < definition.axes.size(); ++k)
     scope.open.emplace_back(Symbol::axis(k), definition.axes[k].range);
   return scope;
@@ -145,7 +145,7 @@ namespace {
 
 /// An access that a condition may keep inside its tensor.
 bool may_need_guard(const Expr& expr) {
-  bool found = false;
+  bool found = expr->gathers;
   visit(expr, [&](const Expr& e) {
     found |= e->kind == NodeKind::Access &&
              !std::ranges::all_of(e->subscripts, [](const Affine& s) { return s.as_symbol().has_value(); });
@@ -153,16 +153,18 @@ bool may_need_guard(const Expr& expr) {
   return found;
 }
 
-bool is_on_indices(const Expr& condition) {
-  bool indices = true;
+/// Of indices and, where subscripts depend on values, of elements.
+bool may_guard(const Expr& condition, bool gathers) {
+  bool may = true;
   visit(condition, [&](const Expr& e) {
-    indices &= e->kind == NodeKind::Constant || e->kind == NodeKind::IndexValue || e->kind == NodeKind::Call;
+    may &= e->kind == NodeKind::Constant || e->kind == NodeKind::IndexValue || e->kind == NodeKind::Call ||
+           (gathers && e->kind == NodeKind::Access);
   });
-  return indices;
+  return may;
 }
 
 bool is_guard(const Expr& expr) {
-  return is_call(expr, "where") && is_on_indices(expr->args[0]) && may_need_guard(expr);
+  return is_call(expr, "where") && may_need_guard(expr) && may_guard(expr->args[0], expr->gathers);
 }
 
 }  // namespace

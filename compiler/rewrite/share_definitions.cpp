@@ -26,7 +26,7 @@ Expr rename_accesses(const Expr& expr, const std::map<std::string, std::string>&
   return rewrite_bottom_up(expr, {}, [&](const Expr& e, const Scope&) {
     if (e->kind != NodeKind::Access) return e;
     const auto it = names.find(e->tensor);
-    return it == names.end() ? e : tensor_access(it->second, e->subscripts);
+    return it == names.end() ? e : access_to(it->second, e);
   });
 }
 

@@ -69,7 +69,8 @@ Program split_row_sums(const Program& program) {
       }
       const OpenedReduce& loop = sum.loops[*row];
       const Scope scope = Scope::of(definition).with(loop.index, loop.range);
-      if (auto part = extract(program, scope, columns, definition.name + ".columns", definition.dtype)) {
+      if (auto part =
+              extract(program, scope, columns, definition.name + ".columns", computed_dtype(definition.dtype))) {
         part->definition.line = definition.line;
         definition.body = reduce(ReduceKind::Sum, loop.index, loop.range, part->read);
         result.definitions.push_back(std::move(part->definition));

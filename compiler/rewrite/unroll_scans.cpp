@@ -50,6 +50,10 @@ bool picks_known_steps(const Expr& expr, const Unrolled& unrolled) {
     visit(expr, [&](const Expr& e) { reads |= e->kind == NodeKind::Access && unrolled.contains(e->tensor); });
     return !reads;
   }
+  if (reads_by_value(expr)) {
+    const auto found = unrolled.find(expr->tensor);
+    if (found != unrolled.end() && expr->subscripts[found->second].mentions_value()) return false;
+  }
   if (expr->kind != NodeKind::Reduce)
     return std::ranges::all_of(expr->args, [&](const Expr& arg) { return picks_known_steps(arg, unrolled); });
   const OpenedReduce opened = open(expr);
@@ -170,7 +174,8 @@ class ScanUnroller {
   /// Reads of one step each; sums over steps term by term. What a condition never admits may read steps that do not
   /// exist, such as the one before the first, and goes.
   Expr expanded(const Expr& expr, const IndexDomain& domain) {
-    if (expr->kind == NodeKind::Access) return read_step(expr);
+    if (expr->kind == NodeKind::Access)
+      return read_step(map_children(expr, [&](const Expr& value) { return expanded(value, domain); }));
     if (expr->kind == NodeKind::Reduce) return expanded_sum(expr, domain);
     if (is_call(expr, "where")) return expanded_where(expr, domain);
     return map_children(expr, [&](const Expr& child) { return expanded(child, domain); });
@@ -191,7 +196,7 @@ class ScanUnroller {
     std::vector<Affine> subscripts = access->subscripts;
     const std::int64_t step = subscripts[found->second].constant();
     subscripts.erase(subscripts.begin() + static_cast<std::ptrdiff_t>(found->second));
-    return tensor_access(step_name(access->tensor, step), std::move(subscripts));
+    return tensor_access(step_name(access->tensor, step), std::move(subscripts), access->args);
   }
 
   Expr expanded_sum(const Expr& sum, const IndexDomain& domain) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/loop/lower_scatter.h"
 #include "compiler/schedule/definitions_of.h"
 #include "compiler/schedule/pattern.h"
 #include "compiler/schedule/pieces.h"
@@ -87,7 +88,7 @@ class Choosing {
     if (with_nests && is_given(result.fused, kernel)) {
       chosen = in_given_nests(result.fused, kernel);
       result.candidates += chosen.candidates;
-    } else if (with_nests && is_nest(kernel) &&
+    } else if (with_nests && is_nest(kernel) && !scatter_sum(result.fused.program, kernel) &&
                (chosen.least < kEstimateError * chosen.objective || is_small(kernel))) {
       auto nests = in_nests(result.fused, kernel);
       if (nests) result.candidates += nests->candidates;

@@ -77,6 +77,7 @@ void LoopTree::set(Symbol symbol, double value) {
 double LoopTree::value(const Affine& affine) const {
   auto result = static_cast<double>(affine.constant());
   for (const auto& [symbol, coefficient] : affine.terms()) {
+    if (symbol.is_value()) continue;  // nothing is known of it
     const auto known = std::ranges::find(symbols_, symbol, &std::pair<Symbol, double>::first);
     if (known == symbols_.end()) return static_cast<double>(evaluate(Affine(symbol), {}));  // throws: no such dim
     result += static_cast<double>(coefficient) * known->second;

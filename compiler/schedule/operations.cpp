@@ -68,7 +68,7 @@ bool is_multiplied_out(double exponent) {
   return exponent == std::floor(exponent) && std::abs(exponent) <= kMaxMultiplied;
 }
 
-double bits_of(ValueType type) { return type == ValueType::f64 ? 64 : 32; }
+double bits_of(ValueType type) { return type == ValueType::f64 || type == ValueType::index ? 64 : 32; }
 
 }  // namespace
 
@@ -197,7 +197,11 @@ Operations::Counts Operations::count(const Value& value, const op::Load& o) cons
   Counts counts;
   const double stride =
       value.varying && lanes_ ? stride_along(o.subscripts, strides_.at(o.buffer), lanes_->variable) : 0;
-  if (!value.varying || tree_.lanes() == 1 || stride == 0) {
+  const bool gathers =
+      std::ranges::any_of(o.subscripts, [&](const Affine& subscript) { return mentions_varying(program_, subscript); });
+  if (value.varying && tree_.lanes() > 1 && gathers) {
+    counts = {{OperationClass::Gather, static_cast<double>(tree_.lanes())}};
+  } else if (!value.varying || tree_.lanes() == 1 || stride == 0) {
     counts = {{OperationClass::Load, 1}};
   } else if (stride == 1) {
     const OperationClass whole = o.guard ? OperationClass::MaskedLoad : OperationClass::Load;
@@ -207,6 +211,11 @@ Operations::Counts Operations::count(const Value& value, const op::Load& o) cons
   }
   if (stored != value.type) counts.push_back({OperationClass::Select, width(value)});
   return counts;
+}
+
+/// Two comparisons and two selections.
+Operations::Counts Operations::count(const Value& value, const op::Subscript&) const {
+  return {{OperationClass::Select, 2 * width(value)}};
 }
 
 Operations::Counts Operations::count(const Value& value, const op::LoadArray& o) const {

@@ -45,6 +45,7 @@ class Operations {
   Counts count(const Value& value, const op::Constant& o) const;
   Counts count(const Value& value, const op::Number& o) const;
   Counts count(const Value& value, const op::Load& o) const;
+  Counts count(const Value& value, const op::Subscript& o) const;
   Counts count(const Value& value, const op::LoadArray& o) const;
   Counts count(const Value& value, const op::ReadVar& o) const;
   Counts count(const Value& value, const op::Call& o) const;

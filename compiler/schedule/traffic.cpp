@@ -9,6 +9,8 @@
 #include <span>
 #include <utility>
 
+#include "compiler/loop/operands.h"
+
 namespace moxie {
 namespace {
 
@@ -28,19 +30,18 @@ struct AccessGroup {
   bool stored = false;
 };
 
-double bytes_of(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
-
 class TrafficCounter {
  public:
   TrafficCounter(const LoopTree& tree, const Machine& machine) : tree_(tree), machine_(machine) {
     const LoopProgram& program = tree.program();
     for (const BufferDecl& buffer : program.buffers) {
-      Object object{bytes_of(buffer.dtype), bytes_of(buffer.dtype), strides_of(tree, buffer)};
+      const auto element = static_cast<double>(bytes_of(buffer.dtype));
+      Object object{element, element, strides_of(tree, buffer)};
       for (const Affine& extent : buffer.shape) object.bytes *= std::max(0.0, tree.value(extent));
       objects_.push_back(std::move(object));
     }
     for (const ArrayDecl& array : program.arrays) {
-      const double element = bytes_of(array.dtype) * (array.varying ? tree.lanes() : 1);
+      const double element = static_cast<double>(bytes_of(array.dtype)) * (array.varying ? tree.lanes() : 1);
       Object object{element, element, std::vector<double>(array.extents.size())};
       double stride = 1;
       for (std::size_t axis = array.extents.size(); axis-- > 0;) {
@@ -85,12 +86,23 @@ class TrafficCounter {
 
   std::size_t array(ArrayId id) const { return tree_.program().buffers.size() + id; }
 
+  /// Subscripts that depend on values jump: each iteration touches a line of its own.
+  double jump(const Object& object, const std::vector<Affine>& subscripts, Symbol variable) const {
+    double distance = 0;
+    for (std::size_t axis = 0; axis < subscripts.size(); ++axis) {
+      if (!subscripts[axis].mentions_value() || !moves_with(tree_.program(), subscripts[axis], variable)) continue;
+      distance = std::max({distance, machine_.line_bytes, object.element_bytes * object.strides[axis]});
+    }
+    return distance;
+  }
+
   void note(std::size_t object_id, const std::vector<Affine>& subscripts, bool stored) {
     const Object& object = objects_.at(object_id);
     std::vector<double> distances;
     for (const std::size_t loop : path_) {
       const Symbol variable = tree_.loops()[loop].statement->variable;
-      distances.push_back(object.element_bytes * stride_along(subscripts, object.strides, variable));
+      distances.push_back(object.element_bytes * stride_along(subscripts, object.strides, variable) +
+                          jump(object, subscripts, variable));
     }
     double constant = 0;
     for (std::size_t axis = 0; axis < subscripts.size(); ++axis)

@@ -14,10 +14,7 @@ using Json = nlohmann::ordered_json;
 Json to_json(const TensorArgument& tensor) {
   Json shape = Json::array();
   for (const Affine& extent : tensor.shape) shape.push_back(print(extent));
-  return {{"name", tensor.name},
-          {"field", tensor.field},
-          {"dtype", tensor.dtype == DType::f32 ? "f32" : "f64"},
-          {"shape", shape}};
+  return {{"name", tensor.name}, {"field", tensor.field}, {"dtype", to_string(tensor.dtype)}, {"shape", shape}};
 }
 
 Json to_json(const FunctionEntry& entry) {

@@ -49,7 +49,8 @@ class Counter {
   }
 
   std::int64_t value(const Affine& affine) const {
-    return affine.evaluate([&](Symbol symbol) { return symbols_.at(symbol); });
+    // Nothing is known of values that are read from tensors.
+    return affine.evaluate([&](Symbol symbol) { return symbol.is_value() ? 0 : symbols_.at(symbol); });
   }
 
   std::int64_t low(const Range& range) const {

@@ -35,7 +35,7 @@ std::string buffer_rows(const CapturedLaunch& launch) {
   for (std::size_t k = 0; k < launch.buffers.size(); ++k) {
     const CapturedLaunch::Memory& memory = launch.buffers[k];
     rows += fmt::format("  {{\"{}\", \"buffer{}\", {}, {}, {}}},\n", memory.name, k, memory.before.size(),
-                        memory.written ? 1 : 0, memory.dtype == DType::f64 ? 1 : 0);
+                        memory.written ? 1 : 0, static_cast<int>(memory.dtype));
   }
   return rows;
 }

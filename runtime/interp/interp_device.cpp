@@ -51,6 +51,8 @@ class InterpExecutable : public Executable {
   static void load(DType dtype, const void* from, std::vector<double>& to) {
     if (dtype == DType::f32)
       std::copy_n(static_cast<const float*>(from), to.size(), to.begin());
+    else if (dtype == DType::i32)
+      std::copy_n(static_cast<const std::int32_t*>(from), to.size(), to.begin());
     else
       std::copy_n(static_cast<const double*>(from), to.size(), to.begin());
   }
@@ -58,6 +60,9 @@ class InterpExecutable : public Executable {
   static void store(DType dtype, const std::vector<double>& from, void* to) {
     if (dtype == DType::f32)
       std::ranges::transform(from, static_cast<float*>(to), [](double v) { return static_cast<float>(v); });
+    else if (dtype == DType::i32)
+      std::ranges::transform(from, static_cast<std::int32_t*>(to),
+                             [](double v) { return static_cast<std::int32_t>(v); });
     else
       std::ranges::copy(from, static_cast<double*>(to));
   }

@@ -167,7 +167,7 @@ TEST_CASE("malformed text") {
   check_fails<ParseError>("dim N = 99999999999999999999", {"does not fit 64 bits"});
   check_fails<ParseError>("dim N = -1", {"the number of elements expected, but found `-`"});
   check_fails<ParseError>("dim N\ndtype f64", {"2:7", "must be the first statement"});
-  check_fails<ParseError>("dtype f16", {"`f32` or `f64` expected, but found `f16`"});
+  check_fails<ParseError>("dtype f16", {"`f32`, `f64` or `i32` expected, but found `f16`"});
   check_fails<ParseError>("index n", {"`:` or `in` expected", "n:N or n in 0..N"});
   check_fails<ParseError>("input x > inf", {"this is no number", "> 0"});
   check_fails<ParseError>("dim N\ninput x >= N", {"this is no number", ">= 0"});
@@ -229,7 +229,7 @@ TEST_CASE("names that mean something else, or nothing") {
   check_body_fails<TypeError>("y[s,n]", {"`y` is not declared"});
   check_body_fails<TypeError>("m", {"index `m` is not bound here", "sum[m](...)"});
   check_body_fails<TypeError>("x[s,m]", {"index `m` is not bound here"});
-  check_body_fails<TypeError>("x[s,mu]", {"`mu` is a tensor; only indices, dims and integers"});
+  check_body_fails<TypeError>("x[s,mu]", {"`mu` holds numbers of dtype f32; a subscript is an integer"});
   check_body_fails<TypeError>("x[s,s*n]", {"a product of two indices is not affine"});
   check_body_fails<ParseError>("x[s,n/2]", {"`]` expected, but found `/`", "affine"});
   check_body_fails<TypeError>("s[0]", {"`s` is a number, not a tensor"});

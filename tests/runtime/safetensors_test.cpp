@@ -77,7 +77,7 @@ TEST_CASE("data and header are aligned, and the header's spelling is the format'
   CHECK(bytes.size() == 8 + 56 + 8);
 }
 
-TEST_CASE("whole numbers and truth values are read as floating point") {
+TEST_CASE("integers keep their type where there is one, and are floating-point numbers else, as truth values are") {
   const Bytes bytes = file_of(
       R"({"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},"b":{"dtype":"I32","shape":[1],"data_offsets":[8,12]},)"
       R"("c":{"dtype":"U8","shape":[2],"data_offsets":[12,14]},"d":{"dtype":"BOOL","shape":[],"data_offsets":[1,1]}})",
@@ -93,7 +93,9 @@ TEST_CASE("whole numbers and truth values are read as floating point") {
   CHECK(to_doubles(file.tensors.at("b")) == std::vector<double>{0x0B0A0908});
   CHECK(to_doubles(file.tensors.at("c")) == std::vector<double>{12, 13});
   CHECK(file.tensors.at("a").dtype == DType::f64);
+  CHECK(file.tensors.at("b").dtype == DType::i32);
   CHECK(file.tensors.at("d").dtype == DType::f32);
+  CHECK(parse_safetensors(format_safetensors(file), "a") == file);
 }
 
 TEST_CASE("bytes behind the last tensor and spaces behind the header are ignored") {

@@ -25,8 +25,7 @@ std::string tensors_text(const aot::Interface& interface, bool outputs) {
   for (const aot::TensorArgument& tensor : interface.tensors) {
     if (tensor.output != outputs) continue;
     text += fmt::format("\n  {} {}{}: {}", outputs ? "output" : "input ", tensor.name,
-                        tensor.shape.empty() ? "" : aot::shape_text(tensor.shape),
-                        tensor.dtype == DType::f32 ? "f32" : "f64");
+                        tensor.shape.empty() ? "" : aot::shape_text(tensor.shape), to_string(tensor.dtype));
     if (tensor.domain != ValueDomain::Any) text += " " + to_string(tensor.domain);
   }
   return text;

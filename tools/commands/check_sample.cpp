@@ -58,7 +58,8 @@ void draw_inputs(Sample& sample, std::uint64_t seed) {
 std::vector<std::string> outputs_from(const Program& program, const std::string& input) {
   const std::set<std::string> reached = reached_from(program, {input});
   std::vector<std::string> names = outputs_of(program);
-  std::erase_if(names, [&](const std::string& name) { return !reached.contains(name); });
+  std::erase_if(
+      names, [&](const std::string& name) { return !reached.contains(name) || program.dtype_of(name) == DType::i32; });
   return names;
 }
 
@@ -157,6 +158,7 @@ std::map<std::string, double> sensitivities(const Sample& sample) {
   TensorValues moved = sample.inputs;
   std::mt19937_64 random(7);
   for (auto& [name, values] : moved) {
+    if (sample.gradient.dtype_of(name) == DType::i32) continue;
     for (double& value : values) value *= 1 + (random() % 2 == 0 ? kStep : -kStep);
   }
   std::map<std::string, double> result;
@@ -178,10 +180,14 @@ Sample make_sample(const Program& program, const DimValues& dims, const std::vec
   sample.program = specialise(with_dtype(program, DType::f64), sample.dims);
   sample.wrt = wrt;
   if (wrt.empty()) {
-    for (const InputDecl& input : program.inputs) sample.wrt.push_back(input.name);
+    for (const InputDecl& input : program.inputs) {
+      if (input.dtype != DType::i32) sample.wrt.push_back(input.name);
+    }
   }
-  sample.gradient =
-      sample.wrt.empty() ? sample.program : differentiate(sample.program, outputs_of(sample.program), sample.wrt);
+  std::vector<std::string> outputs = outputs_of(sample.program);
+  std::erase_if(outputs, [&](const std::string& name) { return program.dtype_of(name) == DType::i32; });
+  const bool has_gradient = !sample.wrt.empty() && !outputs.empty();
+  sample.gradient = has_gradient ? differentiate(sample.program, outputs, sample.wrt) : sample.program;
   draw_inputs(sample, seed);
   return sample;
 }

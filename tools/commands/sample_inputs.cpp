@@ -1,5 +1,7 @@
 #include "tools/commands/sample_inputs.h"
 
+#include <algorithm>
+#include <limits>
 #include <random>
 
 #include "runtime/host_tensor.h"
@@ -65,11 +67,46 @@ std::vector<double> sample_values(const ValueDomain& domain, std::size_t count, 
   return values;
 }
 
+namespace {
+
+/// Integers that every subscript they stand in alone admits; from 0 to 3, or from the declared bound on, where none
+/// says more.
+std::vector<double> sample_integers(const Program& program, const InputDecl& input, const DimValues& dims,
+                                    std::size_t count, std::uint64_t seed) {
+  const bool bounded = input.domain.relation != ValueDomain::Relation::None;
+  const bool from_below = input.domain.relation != ValueDomain::Relation::Below;
+  std::int64_t low = bounded && from_below ? static_cast<std::int64_t>(input.domain.bound) + 1 : 0, high = low + 3;
+  if (input.domain.relation == ValueDomain::Relation::AtLeast) --low;
+  if (!from_below) high = static_cast<std::int64_t>(input.domain.bound) - 1, low = high - 3;
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (const Definition& definition : program.definitions) {
+    visit(definition.body, [&](const Expr& e) {
+      if (!reads_by_value(e) || e->args.size() > 1 || e->args[0]->tensor != input.name) return;
+      const std::vector<std::int64_t> extents = extents_of(program, e->tensor, dims);
+      for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+        const Affine offset = e->subscripts[axis] - Affine(Symbol::value(0));
+        if (!e->subscripts[axis].mentions_value() || !offset.is_constant()) continue;
+        most = std::min(most, extents[axis] - 1 - offset.constant());
+        low = std::max(low, -offset.constant());
+      }
+    });
+  }
+  if (most != std::numeric_limits<std::int64_t>::max()) high = most;
+  std::mt19937_64 random(seed);
+  std::uniform_int_distribution<std::int64_t> within(low, std::max(low, high));
+  std::vector<double> values(count);
+  for (double& value : values) value = static_cast<double>(within(random));
+  return values;
+}
+
+}  // namespace
+
 TensorValues sample_inputs(const Program& program, const DimValues& dims, std::uint64_t seed) {
   TensorValues inputs;
   for (const InputDecl& input : program.inputs) {
     const auto count = static_cast<std::size_t>(element_count(extents_of(program, input.name, dims)));
-    inputs[input.name] = sample_values(input.domain, count, seed++);
+    inputs[input.name] = input.dtype == DType::i32 ? sample_integers(program, input, dims, count, seed++)
+                                                   : sample_values(input.domain, count, seed++);
   }
   return inputs;
 }
@@ -82,7 +119,7 @@ std::size_t mirrored(std::size_t element, std::size_t size) {
 std::set<std::string> make_covariances(const Program& program, const DimValues& dims, TensorValues& inputs) {
   std::set<std::string> made;
   for (const InputDecl& input : program.inputs) {
-    if (!is_square(input)) continue;
+    if (!is_square(input) || input.dtype == DType::i32) continue;
     const auto size = static_cast<std::size_t>(extents_of(program, input.name, dims).back());
     make_covariances(inputs.at(input.name), size);
     made.insert(input.name);

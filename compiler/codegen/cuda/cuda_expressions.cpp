@@ -17,6 +17,7 @@ constexpr double kMostMultiplied = 8;
 
 /// A literal. The value is rounded first: a double may be infinite in single precision.
 std::string number(double exact, ValueType type) {
+  if (type == ValueType::index) return fmt::format("{}", static_cast<std::int64_t>(exact));
   const char* name = type == ValueType::f32 ? "float" : "double";
   const double value = type == ValueType::f32 ? static_cast<double>(static_cast<float>(exact)) : exact;
   if (std::isinf(value)) return fmt::format("{}infinity<{}>()", value < 0 ? "-" : "", name);
@@ -41,16 +42,20 @@ std::string spelled(std::string_view spelling, const std::vector<std::string>& a
 
 /// An element as a value of another type.
 std::string converted(const std::string& text, DType from, ValueType to) {
-  return scalar_type(from) == to ? text : fmt::format("{}({})", type_name(to), text);
+  return to == ValueType::index || type_name(from) == type_name(to) ? text : fmt::format("{}({})", type_name(to), text);
 }
 
 }  // namespace
 
-ValueType scalar_type(DType dtype) { return dtype == DType::f32 ? ValueType::f32 : ValueType::f64; }
+/// What is read from a tensor may be moved beyond the range of Index before it is a subscript.
 std::string type_name(ValueType type) {
-  return type == ValueType::truth ? "bool" : type == ValueType::f32 ? "float" : "double";
+  static constexpr const char* names[] = {"float", "double", "bool", "long long"};
+  return names[static_cast<int>(type)];
 }
-std::string type_name(DType dtype) { return type_name(scalar_type(dtype)); }
+std::string type_name(DType dtype) {
+  static constexpr const char* names[] = {"float", "double", "int"};
+  return names[static_cast<int>(dtype)];
+}
 
 std::string combination_name(ReduceKind kind) {
   switch (kind) {
@@ -96,6 +101,11 @@ std::string CudaWriter::text(const Value& value, const op::Load& o) {
                                             : table_element(o.buffer, o.subscripts);
   text = converted(text, buffer.dtype, value.type);
   return o.guard ? fmt::format("({} ? {} : {})", operand(*o.guard), text, number(0, value.type)) : text;
+}
+
+std::string CudaWriter::text(const Value&, const op::Subscript& o) {
+  const Affine& extent = program().buffers.at(o.buffer).shape.at(o.axis);
+  return fmt::format("inside_extent({}, {})", affine(o.value), affine(extent));
 }
 
 std::string CudaWriter::text(const Value& value, const op::LoadArray& o) {
@@ -185,7 +195,7 @@ std::string CudaWriter::combined_over_lanes(ReduceKind kind, ValueType type, con
 std::string CudaWriter::affine(const Affine& value) const {
   std::string text;
   for (const auto& [symbol, coefficient] : value.terms()) {
-    const std::string& name = names_.symbol(symbol);
+    const std::string name = symbol.is_value() ? operand(symbol.number()) : names_.symbol(symbol);
     const std::int64_t size = std::abs(coefficient);
     const std::string term = size == 1 ? name : fmt::format("{} * {}", size, name);
     text += text.empty() ? (coefficient < 0 ? "-" : "") + term : (coefficient < 0 ? " - " : " + ") + term;

@@ -60,7 +60,7 @@ void CudaWriter::declare_arrays() {
     }
     line(fmt::format("const auto {} = slice<{}>(workspace, block_byte + {}, {});", names_.array(a), type, offset,
                      count));
-    const std::int64_t bytes = count * (array.dtype == DType::f32 ? 4 : 8);
+    const std::int64_t bytes = count * bytes_of(array.dtype);
     offset += (bytes + 15) / 16 * 16;
   }
 }

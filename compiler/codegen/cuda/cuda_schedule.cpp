@@ -41,7 +41,7 @@ constexpr std::int64_t kMostInstructions = 5000;
 /// Blocks per multiprocessor that fill it, where each leaves sums of its own.
 constexpr int kReducingBlocks = 2;
 
-std::int64_t element_bytes(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
+std::int64_t element_bytes(DType dtype) { return bytes_of(dtype); }
 
 std::int64_t extents_product(const ArrayDecl& array) {
   return std::accumulate(array.extents.begin(), array.extents.end(), std::int64_t{1}, std::multiplies<>());

@@ -67,7 +67,7 @@ void CudaWriter::write_wide_run(std::span<const Statement> run, const std::set<V
     const Traced traced(*this, statement);
     const auto* let = std::get_if<stmt::Let>(&statement);
     if (const auto* store = std::get_if<stmt::Store>(&statement))
-      line(fmt::format("{}[{}] = {};", wide_stores_.at(store), neighbour_, without_parentheses(operand(store->value))));
+      line(fmt::format("{}[{}] = {};", wide_stores_.at(store), neighbour_, stored_text(*store)));
     else if (!let || program().values.at(let->id).varying)
       std::visit([&](const auto& s) { write(s); }, static_cast<const Statement::variant&>(statement));
   }

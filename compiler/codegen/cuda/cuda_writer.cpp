@@ -233,9 +233,14 @@ void CudaWriter::write(const stmt::SetVar& s) {
                    without_parentheses(operand(s.value))));
 }
 
+std::string CudaWriter::stored_text(const stmt::Store& store) const {
+  const std::string value = without_parentheses(operand(store.value));
+  return program().buffers.at(store.buffer).dtype == DType::i32 ? fmt::format("nearest_integer({})", value) : value;
+}
+
 void CudaWriter::write(const stmt::Store& s) {
   const BufferDecl& buffer = program().buffers.at(s.buffer);
-  std::string value = without_parentheses(operand(s.value));
+  std::string value = stored_text(s);
   const auto& partial = kernel_.uses.at(s.buffer).partial;
   if (partial && shape_.combines_rows() && schedule_.rows > 1) {
     const std::string name = names_.fresh(buffer.name + "_all");

@@ -104,6 +104,7 @@ class CudaWriter {
   std::string text(const Value& value, const op::Constant& o);
   std::string text(const Value& value, const op::Number& o);
   std::string text(const Value& value, const op::Load& o);
+  std::string text(const Value& value, const op::Subscript& o);
   std::string text(const Value& value, const op::LoadArray& o);
   std::string text(const Value& value, const op::ReadVar& o);
   std::string text(const Value& value, const op::Call& o);
@@ -114,6 +115,8 @@ class CudaWriter {
   std::string text(const Value& value, const op::LastLane& o);
   std::string combined_over_lanes(ReduceKind kind, ValueType type, const std::string& value) const;
   std::string operand(ValueId id) const;
+  /// The value as the tensor holds it.
+  std::string stored_text(const stmt::Store& store) const;
   std::string number_operand(ValueId id) const;
   bool is_negated(ValueId id) const;
   std::string affine(const Affine& value) const;
@@ -157,6 +160,5 @@ std::string without_parentheses(std::string text);
 std::string type_name(ValueType type);
 std::string type_name(DType dtype);
 std::string combination_name(ReduceKind kind);
-ValueType scalar_type(DType dtype);
 
 }  // namespace moxie::cuda_text

@@ -56,8 +56,9 @@ void Inlining::choose(const Block& block) {
           std::holds_alternative<op::Constant>(operation) || std::holds_alternative<op::Number>(operation);
       const auto use = used_at.find(let->id);
       const bool once = uses_[let->id] == 1 && use != used_at.end() && may_move(block, k, use->second);
-      inlined_[let->id] = literal || once;
-      if (once) place = use->second;
+      // Subscripts are names.
+      inlined_[let->id] = program_.values.at(let->id).type != ValueType::index && (literal || once);
+      if (once && inlined_[let->id]) place = use->second;
     }
     for (const ValueId id : operands(program_, block[k])) used_at[id] = place;
     if (const auto* loop = std::get_if<stmt::For>(&block[k])) choose(loop->body);

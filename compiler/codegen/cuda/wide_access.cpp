@@ -12,7 +12,7 @@ constexpr int kWidestBytes = 16;
 /// Of one element: a quarter of a Philox block, and Box and Muller's transform.
 constexpr double kRandomCost = 25;
 
-int element_bytes(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
+int element_bytes(DType dtype) { return static_cast<int>(bytes_of(dtype)); }
 
 /// Calls visitor(buffer, subscripts, is_store) for every access to a tensor in the block.
 template <class Visitor>
@@ -44,7 +44,8 @@ bool is_wide(const BufferDecl& buffer, const std::vector<Affine>& subscripts, Sy
   const std::uint32_t fastest = buffer.layout.back();
   const Affine& extent = buffer.shape[fastest];
   if (subscripts[fastest] != Affine(vector) || !extent.is_constant() || extent.constant() % width != 0) return false;
-  return std::ranges::count_if(subscripts, [&](const Affine& s) { return s.mentions(vector); }) == 1;
+  return std::ranges::none_of(subscripts, &Affine::mentions_value) &&
+         std::ranges::count_if(subscripts, [&](const Affine& s) { return s.mentions(vector); }) == 1;
 }
 
 int widest_access(const LoweredKernel& kernel, const KernelShape& shape) {

@@ -100,13 +100,35 @@ Offset Addressing::offset(const std::vector<Affine>& subscripts, const std::vect
   }
   for (const Affine& subscript : subscripts) {
     for (const auto& [symbol, coefficient] : subscript.terms()) {
+      if (symbol.is_value()) continue;
       const auto known = [&s = symbol](const auto& entry) { return entry.first == s; };
       if (std::ranges::none_of(scope_, known))
         throw InternalError("a subscript uses '" + symbol.name() + "', which no loop or argument defines");
     }
   }
   sum = add(sum, materialise(total([](const Affine& a) { return a.constant(); })));
-  return {sum, lane_variable ? total([&](const Affine& a) { return a.coefficient(*lane_variable); }) : Coefficient{}};
+  Offset offset{sum,
+                lane_variable ? total([&](const Affine& a) { return a.coefficient(*lane_variable); }) : Coefficient{}};
+  add_values(offset, subscripts, strides);
+  return offset;
+}
+
+void Addressing::add_values(Offset& offset, const std::vector<Affine>& subscripts,
+                            const std::vector<Coefficient>& strides) {
+  for (std::size_t axis = 0; axis < subscripts.size(); ++axis) {
+    for (const auto& [symbol, coefficient] : subscripts[axis].terms()) {
+      if (!symbol.is_value()) continue;
+      const Val& number = values_.at(symbol);
+      const Val factor = materialise(scaled(strides.at(axis), coefficient));
+      if (number.lanes == 1) {
+        offset.first = add(offset.first, multiply(number, factor));
+        continue;
+      }
+      const Val scattered =
+          is_literal(factor, "1") ? number : ir_.binary("mul nsw", number, ir_.splat(factor, number.lanes));
+      offset.scattered = offset.scattered ? ir_.binary("add nsw", *offset.scattered, scattered) : scattered;
+    }
+  }
 }
 
 Val Addressing::floor_divide(const Val& dividend, std::int64_t divisor) {

@@ -1,5 +1,6 @@
 #pragma once
 // Index arithmetic of a kernel: affine expressions, loop bounds and element offsets as 64-bit integers.
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,10 +18,12 @@ struct Coefficient {
   bool is(std::int64_t number) const { return terms.empty() && constant == number; }
 };
 
-/// The element offset of the first lane, and how much further each lane is than the one before it.
+/// The element offset of the first lane, and how much further each lane is than the one before it; to which values that
+/// vary between lanes add `scattered`.
 struct Offset {
   Val first;
   Coefficient step;
+  std::optional<Val> scattered = {};
 };
 
 /// Number of values of a range whose bounds are constants.
@@ -34,7 +37,10 @@ class Addressing {
   /// sums are written in that order, so that what an outer loop adds is invariant in the inner ones.
   void open(Symbol symbol, Val value) { scope_.emplace_back(symbol, std::move(value)); }
   void close() { scope_.pop_back(); }
+  /// Gives a value that subscripts may mention its number, in all lanes or, with several lanes, in each.
+  void set(Symbol value, Val number) { values_.insert_or_assign(value, std::move(number)); }
 
+  /// Of an expression that does not vary between lanes, or in the first lane.
   Val value(const Affine& affine);
   /// The first and last value of a loop variable; the last is below the first when the range is empty.
   Val first(const Range& range);
@@ -55,8 +61,11 @@ class Addressing {
   Val rounded(const Bound& bound, bool round_up);
   Val extreme(const std::vector<Bound>& bounds, bool is_low);
 
+  void add_values(Offset& offset, const std::vector<Affine>& subscripts, const std::vector<Coefficient>& strides);
+
   TextBuilder& ir_;
   std::vector<std::pair<Symbol, Val>> scope_;
+  std::map<Symbol, Val> values_;
 };
 
 }  // namespace moxie::llvm_ir

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 
@@ -32,6 +33,7 @@ Val KernelWriter::emit(const Value& value, const op::Constant& o) {
 }
 
 Val KernelWriter::emit(const Value& value, const op::Number& o) {
+  if (o.value.mentions_value()) return ir_.convert(integer_value(o.value), scalar_of(value.type));
   const Val first = addressing_.value(o.value);
   const Scalar type = scalar_of(value.type);
   const std::int64_t step = lane_step(o.value);
@@ -45,6 +47,34 @@ Val KernelWriter::emit(const Value& value, const op::Load& o) {
   const auto guard = o.guard ? std::optional(operand(*o.guard)) : std::nullopt;
   const Val loaded = memory_.load(buffer_place(o.buffer, o.subscripts), value.varying, guard, active());
   return ir_.convert(loaded, scalar_of(value.type));
+}
+
+Val KernelWriter::integer_value(const Affine& affine) {
+  Coefficient one;
+  one.constant = 1;
+  const Offset offset = addressing_.offset({affine}, {one}, lane_variable());
+  if (plan_.lanes == 1 || (offset.step.is(0) && !offset.scattered)) return offset.first;
+  Val lanes = ir_.splat(offset.first, plan_.lanes);
+  if (!offset.step.is(0))
+    lanes = ir_.binary("add nsw", lanes, lane_numbers(Scalar::i64, plan_.lanes, offset.step.constant));
+  return offset.scattered ? ir_.binary("add nsw", lanes, *offset.scattered) : lanes;
+}
+
+/// The last element first: a tensor has elements where it is read.
+Val KernelWriter::emit(const Value& value, const op::Subscript& o) {
+  const Val at = ir_.splat(integer_value(o.value), lanes_of(value.varying));
+  const Val last = ir_.splat(addressing_.value(program_.buffers.at(o.buffer).shape.at(o.axis) - Affine(1)), at.lanes);
+  const Val first = ir_.integer(Scalar::i64, at.lanes, 0);
+  const Val below = ir_.select(ir_.icmp("slt", at, last), at, last);
+  return ir_.select(ir_.icmp("sgt", below, first), below, first);
+}
+
+Val KernelWriter::rounded_integer(const Val& number) {
+  const Val value = ir_.convert(number, Scalar::f64);
+  const auto bound = [&](double v) { return ir_.number(Scalar::f64, value.lanes, as_integer(v)); };
+  const Val low = bound(-HUGE_VAL), high = bound(HUGE_VAL), nearest = ir_.unary_intrinsic("rint", value);
+  const Val capped = ir_.select(ir_.fcmp("olt", nearest, high), nearest, high);
+  return ir_.convert(ir_.select(ir_.fcmp("ogt", value, low), capped, low), Scalar::i32);
 }
 
 Val KernelWriter::emit(const Value& value, const op::LoadArray& o) {

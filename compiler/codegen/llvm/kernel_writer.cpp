@@ -34,10 +34,14 @@ std::string var_name(VarId var, int copy) {
 
 }  // namespace
 
-Scalar scalar_of(DType dtype) { return dtype == DType::f32 ? Scalar::f32 : Scalar::f64; }
+Scalar scalar_of(DType dtype) {
+  if (dtype == DType::i32) return Scalar::i32;
+  return dtype == DType::f32 ? Scalar::f32 : Scalar::f64;
+}
 
 Scalar scalar_of(ValueType type) {
   if (type == ValueType::truth) return Scalar::i1;
+  if (type == ValueType::index) return Scalar::i64;
   return type == ValueType::f32 ? Scalar::f32 : Scalar::f64;
 }
 
@@ -133,6 +137,7 @@ void KernelWriter::write(const stmt::Let& s) {
   const Value& value = program_.values.at(s.id);
   const Val result = std::visit([&](const auto& o) { return emit(value, o); }, value.operation);
   values_[s.id] = ir_.splat(result, lanes_of(value.varying));
+  if (value.type == ValueType::index) addressing_.set(Symbol::value(s.id), *values_[s.id]);
 }
 
 void KernelWriter::write(const stmt::SetVar& s) {
@@ -144,7 +149,8 @@ void KernelWriter::write(const stmt::SetVar& s) {
 
 void KernelWriter::write(const stmt::Store& s) {
   const Place place = buffer_place(s.buffer, s.subscripts);
-  const Val value = ir_.convert(operand(s.value), place.type);
+  const Val value =
+      place.type == Scalar::i32 ? rounded_integer(operand(s.value)) : ir_.convert(operand(s.value), place.type);
   memory_.store(place, ir_.splat(value, lanes_of(round_.has_value())), active());
 }
 
@@ -328,9 +334,10 @@ void KernelWriter::prefetch_rows(const stmt::For& s) {
     const BufferDecl& buffer = program_.buffers.at(id);
     Coefficient step;
     for (std::size_t axis = 0; axis < subscripts.size(); ++axis) {
+      if (subscripts[axis].mentions_value()) return;  // nobody knows the next row
       if (subscripts[axis].mentions(s.variable)) step = buffer_strides_.at(id).at(axis);
     }
-    const std::int64_t bytes = step.constant * (buffer.dtype == DType::f32 ? 4 : 8);
+    const std::int64_t bytes = step.constant * bytes_of(buffer.dtype);
     if (!step.terms.empty() || bytes < kFarBytes) return;
     std::vector<Affine> ahead = subscripts;
     const Affine later = Affine(s.variable) + Affine(kRowsAhead);

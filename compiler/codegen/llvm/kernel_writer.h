@@ -77,6 +77,7 @@ class KernelWriter {
   Val emit(const Value& value, const op::Constant& o);
   Val emit(const Value& value, const op::Number& o);
   Val emit(const Value& value, const op::Load& o);
+  Val emit(const Value& value, const op::Subscript& o);
   Val emit(const Value& value, const op::LoadArray& o);
   Val emit(const Value& value, const op::ReadVar& o);
   Val emit(const Value& value, const op::Call& o);
@@ -95,6 +96,10 @@ class KernelWriter {
   Val draw_in_place(const op::Random& o, Scalar type, int lanes);
 
   // ---- helpers ----
+  /// As an i64: one for all lanes, or one for each.
+  Val integer_value(const Affine& affine);
+  /// as_integer() as an i32.
+  Val rounded_integer(const Val& number);
   int lanes_of(bool varying) const { return varying ? plan_.lanes : 1; }
   Val integer(std::int64_t value) { return ir_.integer(Scalar::i64, 1, value); }
   const Val& operand(ValueId id) const;

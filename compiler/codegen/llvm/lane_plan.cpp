@@ -72,7 +72,7 @@ class Survey {
 };
 
 std::int64_t bytes_of(const ArrayDecl& array, int lanes) {
-  std::int64_t bytes = array.dtype == DType::f32 ? 4 : 8;
+  std::int64_t bytes = bytes_of(array.dtype);
   for (const std::int64_t extent : array.extents) bytes = checked_mul(bytes, extent);
   return array.varying ? checked_mul(bytes, lanes) : bytes;
 }

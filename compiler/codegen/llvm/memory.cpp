@@ -13,7 +13,13 @@ namespace {
 int bytes_of(Scalar type) { return type == Scalar::f64 || type == Scalar::i64 ? 8 : 4; }
 
 /// "v16f32": how the names of overloaded intrinsics spell a vector type.
-std::string suffix(Scalar type, int lanes) { return fmt::format("v{}{}", lanes, type == Scalar::f64 ? "f64" : "f32"); }
+std::string suffix(Scalar type, int lanes) {
+  return fmt::format("v{}{}", lanes, type == Scalar::f64 ? "f64" : type == Scalar::i32 ? "i32" : "f32");
+}
+
+Val zero(TextBuilder& ir, Scalar type, int lanes) {
+  return type == Scalar::i32 ? ir.integer(type, lanes, 0) : ir.number(type, lanes, 0);
+}
 
 /// Longer strides are gathered: of every cache line few elements are read.
 constexpr std::int64_t kMaxShuffledStride = 4;
@@ -59,6 +65,7 @@ std::string Memory::element_of_each_lane(const Place& place) {
     const Val factor = ir_.splat(addressing_.materialise(step), lanes_);
     distance = ir_.binary("mul nsw", lane_numbers(Scalar::i64, lanes_), factor);
   }
+  if (place.at.scattered) distance = ir_.binary("add nsw", distance, *place.at.scattered);
   const std::string first = element(place), name = "%" + ir_.fresh("p");
   ir_.line(fmt::format("{} = getelementptr {}, ptr {}, {}", name, type_name(place.type, 1), first, typed(distance)));
   return name;
@@ -98,7 +105,7 @@ Val Memory::load_broadcast(const Place& place, const std::optional<Val>& guard, 
   if (!guard || guard->lanes == 1) return ir_.splat(load_uniform(place, guard), lanes_);
   const Val read = *both(guard, active);
   const Val value = ir_.splat(load_uniform(place, ir_.any(read)), lanes_);
-  return ir_.select(read, value, ir_.number(place.type, lanes_, 0));
+  return ir_.select(read, value, zero(ir_, place.type, lanes_));
 }
 
 /// Loads all elements from that of the first lane to that of the last, in as many vectors as the stride is long. The
@@ -140,20 +147,21 @@ std::string Memory::lowest_element(const Place& place) {
 
 Val Memory::load(const Place& place, bool varying, const std::optional<Val>& guard, const std::optional<Val>& active) {
   if (!varying || lanes_ == 1) return load_uniform(place, guard);
-  if (place.at.step.is(0)) return load_broadcast(place, guard, active);
+  const bool scattered = place.at.scattered.has_value();
+  if (place.at.step.is(0) && !scattered) return load_broadcast(place, guard, active);
   const std::string type = type_name(place.type, lanes_), name = suffix(place.type, lanes_);
   const int align = bytes_of(place.type);
   std::optional<Val> mask = both(active, guard);
   if (mask) mask = ir_.splat(*mask, lanes_);
-  if (!mask && is_short(place.at.step)) return load_strided(place);
-  if (place.at.step.is(-1)) {
+  if (!mask && !scattered && is_short(place.at.step)) return load_strided(place);
+  if (place.at.step.is(-1) && !scattered) {
     const Val reversed =
         ir_.raw(place.type, lanes_,
                 fmt::format("call {0} @llvm.masked.load.{1}.p0(ptr {2}, i32 {3}, {4}, {0} zeroinitializer)", type, name,
                             lowest_element(place), align, typed(ir_.shuffle(*mask, backwards(lanes_)))));
     return ir_.shuffle(reversed, backwards(lanes_));
   }
-  if (!place.at.step.is(1)) {
+  if (!place.at.step.is(1) || scattered) {
     const std::string pointers = element_of_each_lane(place);
     return ir_.raw(
         place.type, lanes_,

@@ -1,0 +1,129 @@
+#include "compiler/loop/lower_scatter.h"
+
+#include <algorithm>
+
+#include "compiler/loop/lower.h"
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+namespace {
+
+class ScatterLowering {
+ public:
+  ScatterLowering(NestBuilder& nest, const KernelRoot& root, BufferId out, const ScatterSum& sum,
+                  const ScatterLoops& loops)
+      : nest_(nest), root_(root), out_(out), sum_(sum), loops_(loops), type_(value_type(root.definition.dtype)) {}
+
+  void run() {
+    if (loops_.vector)
+      nest_.open_loop(loops_.vector->symbol, loops_.vector->range, loops_.vector->name, {.vector = true});
+    set_to_zero();
+    add_terms();
+    if (loops_.vector) nest_.close_loop();
+  }
+
+ private:
+  void open(const LoopIndex& loop, const std::string& comment = {}) {
+    nest_.open_loop(loop.symbol, loop.range, loop.name, {.parallel = true, .comment = comment});
+  }
+
+  void set_to_zero() {
+    const ValueId zero = nest_.neutral(ReduceKind::Sum, type_);
+    open(loops_.rows, "sums start: " + cite(root_.definition));
+    for (const LoopIndex& loop : loops_.others) open(loop);
+    std::vector<Affine> element;
+    for (const Affine& subscript : root_.subscripts) element.push_back(nest_.resolve(subscript));
+    nest_.append(stmt::Store{out_, std::move(element), zero});
+    for (std::size_t k = 0; k <= loops_.others.size(); ++k) nest_.close_loop();
+  }
+
+  bool is_target(Symbol axis) const {
+    return std::ranges::any_of(sum_.targets, [&](const ScatterSum::Target& target) { return target.axis == axis; });
+  }
+
+  /// The loops up to the one that settles which element a term goes to, then, if that is one of this call's, the
+  /// others.
+  void add_terms() {
+    for (const LoopIndex& loop : loops_.others) {
+      if (!is_target(loop.symbol)) open_counted(loop.symbol, loop.range, true);
+    }
+    for (const OpenedReduce& loop : sum_.loops) open_counted(loop.index, loop.range, false);
+    const std::vector<Affine> written = open_once();
+    add_term(written);
+    for (; opened_ > 0; --opened_) nest_.close_loop();
+  }
+
+  void open_counted(Symbol index, const Range& range, bool parallel) {
+    nest_.open_loop(index, range, {}, {.parallel = parallel, .comment = opened_ == 0 ? cite(root_.definition) : ""});
+    ++opened_;
+  }
+
+  /// A loop that has one iteration, 0, if the element is one of this call's, and none else. Gives the element.
+  std::vector<Affine> open_once() {
+    std::vector<Affine> values, element = root_.subscripts;
+    for (const Expr& value : sum_.values) values.emplace_back(Symbol::value(nest_.emit(value, ValueType::index)));
+    Range range{{{1, Affine(0)}}, {{1, Affine(0)}}};
+    for (const ScatterSum::Target& target : sum_.targets) {
+      const Affine at = target.element.substitute(
+          [&](Symbol symbol) { return symbol.is_value() ? &values.at(symbol.number()) : nullptr; });
+      const Range rows = range_of(target.axis);
+      for (const Bound& low : rows.lows) range.lows.push_back({1, low.value - at});
+      for (const Bound& high : rows.highs) range.highs.push_back({1, high.value - at});
+      std::ranges::replace(element, Affine(target.axis), at);
+    }
+    open_counted(once_, range, false);
+    return element;
+  }
+
+  /// What the element holds and what the term computes depend on the variable of the loop that may have no iteration,
+  /// so that they stay inside.
+  void add_term(const std::vector<Affine>& written) {
+    std::vector<Affine> read = root_.subscripts;
+    for (const ScatterSum::Target& target : sum_.targets)
+      std::ranges::replace(read, Affine(target.axis), target.element + Affine(once_));
+    Replacement here;
+    for (const OpenedReduce& loop : sum_.loops) here.emplace_back(loop.index, Affine(loop.index) + Affine(once_));
+    const Expr held = tensor_access(root_.definition.name, std::move(read), sum_.values);
+    const Expr term = nest_.guarded(substitute(sum_.term, here));
+    nest_.count_factors(term);
+    nest_.build(
+        {Work{Work::Target::Buffer, out_, written, std::nullopt, type_, held + term, {}, cite(root_.definition)}});
+  }
+
+  const Range& range_of(Symbol axis) const {
+    if (loops_.rows.symbol == axis) return loops_.rows.range;
+    return std::ranges::find(loops_.others, axis, &LoopIndex::symbol)->range;
+  }
+
+  NestBuilder& nest_;
+  const KernelRoot& root_;
+  const BufferId out_;
+  const ScatterSum& sum_;
+  const ScatterLoops& loops_;
+  const ValueType type_;
+  const Symbol once_ = Symbol::fresh();
+  std::size_t opened_ = 0;  // loops
+};
+
+}  // namespace
+
+std::optional<ScatterSum> scatter_sum(const Program& program, const Kernel& kernel) {
+  const KernelRoot& root = kernel.roots.front();
+  if (kernel.roots.size() != 1 || root.accumulate || root.definition.scan || !kernel.sample ||
+      root.definition.dtype == DType::i32)
+    return std::nullopt;
+  std::vector<Symbol> axes = {kernel.sample->symbol};
+  for (const LoopIndex& loop : root.locals) {
+    if (has_fixed_extent(loop.range)) axes.push_back(loop.symbol);
+  }
+  auto sum = scatter_sum(program, root.body, axes);
+  const auto is_rows = [&](const ScatterSum::Target& target) { return target.axis == kernel.sample->symbol; };
+  return sum && std::ranges::any_of(sum->targets, is_rows) ? std::move(sum) : std::nullopt;
+}
+
+void lower_scatter(NestBuilder& nest, const KernelRoot& root, BufferId out, const ScatterSum& sum,
+                   const ScatterLoops& loops) {
+  ScatterLowering(nest, root, out, sum, loops).run();
+}
+
+}  // namespace moxie

@@ -1,0 +1,136 @@
+#include "compiler/rewrite/scatter_sum.h"
+
+#include <algorithm>
+
+#include "compiler/ir/exact_integer.h"
+#include "compiler/ir/functions.h"
+#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+namespace {
+
+/// An integer combination of indices and of elements of integer tensors, which are added to `values`.
+std::optional<Affine> integer_of(const Program& program, const Expr& expr, std::vector<Expr>& values) {
+  if (expr->kind == NodeKind::IndexValue) return expr->affine;
+  if (expr->kind == NodeKind::Constant) {
+    const auto integer = exact_integer(expr->value);
+    return integer ? std::optional(Affine(*integer)) : std::nullopt;
+  }
+  if (expr->kind == NodeKind::Access && program.dtype_of(expr->tensor) == DType::i32) {
+    values.push_back(expr);
+    return Affine(Symbol::value(static_cast<std::uint32_t>(values.size() - 1)));
+  }
+  if (expr->kind != NodeKind::Call || !keeps_integers(*expr->function)) return std::nullopt;
+  std::optional<Affine> result;
+  for (const Expr& arg : expr->args) {
+    const auto operand = integer_of(program, arg, values);
+    if (!operand) return std::nullopt;
+    if (is_call(expr, "neg")) return -*operand;
+    if (!result)
+      result = operand;
+    else if (is_call(expr, "+"))
+      *result += *operand;
+    else if (operand->is_constant())
+      *result *= operand->constant();
+    else if (result->is_constant())
+      result = *operand * result->constant();
+    else
+      return std::nullopt;
+  }
+  return result;
+}
+
+class Finder {
+ public:
+  Finder(const Program& program, std::span<const Symbol> axes) : program_(program), axes_(axes) {}
+
+  std::optional<ScatterSum> run(Expr body) {
+    while (body->kind == NodeKind::Reduce && body->reduce == ReduceKind::Sum) {
+      found_.loops.push_back(open(body));
+      body = found_.loops.back().body;
+    }
+    if (found_.loops.empty()) return std::nullopt;
+    found_.term = without_targets(body);
+    for (const Expr& condition : conditions_) found_.term = call("where", {condition, found_.term, constant(0)});
+    const bool gathers = std::ranges::any_of(
+        found_.targets, [](const ScatterSum::Target& target) { return target.element.mentions_value(); });
+    if (!gathers || std::ranges::any_of(found_.targets, [&](const auto& target) { return stays(target.axis); }))
+      return std::nullopt;
+    return std::move(found_);
+  }
+
+ private:
+  /// What is left of the summand; its conditions become targets, or are kept.
+  Expr without_targets(const Expr& expr) {
+    if (is_call(expr, "where") && expr->args[2]->is_constant(0)) {
+      take(expr->args[0]);
+      return without_targets(expr->args[1]);
+    }
+    if (!is_call(expr, "*") && !is_call(expr, "neg")) return expr;
+    std::vector<Expr> args;
+    for (const Expr& arg : expr->args) args.push_back(without_targets(arg));
+    return with_args(expr, std::move(args));
+  }
+
+  void take(const Expr& condition) {
+    if (is_call(condition, "and")) {
+      for (const Expr& part : condition->args) take(part);
+    } else if (!is_call(condition, "==") || !take_target(condition)) {
+      conditions_.push_back(condition);
+    }
+  }
+
+  bool take_target(const Expr& equation) {
+    const std::size_t known = found_.values.size();
+    const auto left = integer_of(program_, equation->args[0], found_.values);
+    const auto right = integer_of(program_, equation->args[1], found_.values);
+    if (left && right) {
+      const Affine difference = *left - *right;
+      for (const Symbol axis : axes_) {
+        const std::int64_t coefficient = difference.coefficient(axis);
+        if ((coefficient != 1 && coefficient != -1) || is_target(axis) || !difference.mentions_value()) continue;
+        found_.targets.push_back({axis, (difference - Affine(axis) * coefficient) * -coefficient});
+        return true;
+      }
+    }
+    found_.values.resize(known);
+    return false;
+  }
+
+  bool is_target(Symbol axis) const {
+    return std::ranges::any_of(found_.targets, [&](const ScatterSum::Target& t) { return t.axis == axis; });
+  }
+
+  /// Whether anything but the target depends on its axis.
+  bool stays(Symbol axis) const {
+    const auto in_loop = [&](const OpenedReduce& loop) { return mentions(loop.range, axis); };
+    const auto in_element = [&](const ScatterSum::Target& t) { return t.element.mentions(axis); };
+    const auto in_value = [&](const Expr& value) { return value->depends_on(axis); };
+    return found_.term->depends_on(axis) || std::ranges::any_of(found_.loops, in_loop) ||
+           std::ranges::any_of(found_.targets, in_element) || std::ranges::any_of(found_.values, in_value);
+  }
+
+  const Program& program_;
+  std::span<const Symbol> axes_;
+  ScatterSum found_;
+  std::vector<Expr> conditions_;
+};
+
+}  // namespace
+
+std::optional<ScatterSum> scatter_sum(const Program& program, const Expr& body, std::span<const Symbol> axes) {
+  return Finder(program, axes).run(body);
+}
+
+std::optional<ScatterSum> scatter_sum(const Program& program, const Definition& definition) {
+  if (definition.scan || definition.dtype == DType::i32) return std::nullopt;
+  std::vector<Symbol> axes;
+  for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
+    const AxisDecl& axis = definition.axes[k];
+    if (axis.range == Range::extent(axis.extent)) axes.push_back(Symbol::axis(k));
+  }
+  return scatter_sum(program, definition.body, axes);
+}
+
+}  // namespace moxie

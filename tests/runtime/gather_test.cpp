@@ -1,0 +1,324 @@
+// Integers, and elements read by value, on every device: against numpy, the evaluator and finite differences.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "compiler/diff/differentiate.h"
+#include "compiler/ir/builder.h"
+#include "compiler/ir/evaluate.h"
+#include "compiler/support/error.h"
+#include "runtime/session.h"
+#include "tests/devices.h"
+#include "tests/diff/gradient_check.h"
+
+using namespace moxie;
+using Values = std::vector<double>;
+
+namespace {
+
+/// An environment variable for the duration of a scope.
+class Setting {
+ public:
+  Setting(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Setting() { ::unsetenv(name_); }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  const char* name_;
+};
+
+constexpr const char* kEmbedding = R"(
+dim S dynamic, V, N
+index s:S, n:N
+input x[V,N], idx[S]: i32 >= 0
+output y[s,n] = x[idx[s],n]
+)";
+
+/// numpy: np.array([[((v*3+n)*5)%11-4+0.25*n for n in range(3)] for v in range(5)])
+Values table() {
+  Values values;
+  for (int v = 0; v < 5; ++v)
+    for (int n = 0; n < 3; ++n) values.push_back(((v * 3 + n) * 5) % 11 - 4 + 0.25 * n);
+  return values;
+}
+
+/// numpy: np.array([[s-2*n+0.5 for n in range(3)] for s in range(S)])
+Values cotangent(int rows) {
+  Values values;
+  for (int s = 0; s < rows; ++s)
+    for (int n = 0; n < 3; ++n) values.push_back(s - 2 * n + 0.5);
+  return values;
+}
+
+const Values kIndices = {3, 0, 4, 3, 3, 1, 0};
+
+void check_close(const Values& found, const Values& expected, double tolerance) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t k = 0; k < found.size(); ++k) {
+    CAPTURE(k);
+    CHECK(found[k] == doctest::Approx(expected[k]).epsilon(tolerance).scale(1));
+  }
+}
+
+/// On every device in both precisions; the evaluator too.
+void check_everywhere(const std::string& text, const DimValues& dims, const TensorValues& inputs,
+                      const TensorValues& expected, const std::vector<std::string>& outputs = {},
+                      const std::vector<std::string>& wrt = {}) {
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    Program program = with_dtype(parse(text), dtype);
+    if (!outputs.empty()) program = differentiate(program, outputs, wrt);
+    CHECK(parse(print(program)) == parse(print(parse(print(program)))));
+    CAPTURE(to_string(dtype));
+    const double tolerance = dtype == DType::f64 ? 1e-12 : 2e-6;
+    const TensorValues reference = evaluate(program, dims, inputs);
+    for (const auto& [name, values] : expected) check_close(reference.at(name), values, 1e-12);
+    for (const auto& device : test::test_devices()) {
+      CAPTURE(device->name());
+      const TensorValues found = test::run_on(device, program, dims, inputs);
+      for (const auto& [name, values] : expected) {
+        CAPTURE(name);
+        check_close(found.at(name), values, tolerance);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("an embedding reads rows by value, and its gradient adds to them") {
+  const Values y = {-3.0, 2.25, -3.5, -4.0, 1.25, 6.5,  1.0,  6.25, 0.5,  -3.0, 2.25,
+                    -3.5, -3.0, 2.25, -3.5, 0.0,  5.25, -0.5, -4.0, 1.25, 6.5};
+  const Values gradient = {8.0, 4.0, 0.0, 5.5, 3.5, 1.5, 0.0, 0.0, 0.0, 8.5, 2.5, -3.5, 2.5, 0.5, -1.5};
+  const DimValues dims = {{"S", 7}, {"V", 5}, {"N", 3}};
+  check_everywhere(kEmbedding, dims, {{"x", table()}, {"idx", kIndices}}, {{"y", y}});
+  check_everywhere(kEmbedding, dims, {{"x", table()}, {"idx", kIndices}, {"cot.y", cotangent(7)}},
+                   {{"y", y}, {"grad.x", gradient}}, {"y"}, {"x"});
+}
+
+TEST_CASE("cross entropy by class index") {
+  constexpr const char* kText = R"(
+    dim S dynamic, K
+    index s:S, k:K
+    input logits[S,K], label[S]: i32 >= 0
+    output loss = sum[s](logsumexp[k](logits[s,k]) - logits[s,label[s]])/S
+  )";
+  Values logits;
+  for (int s = 0; s < 3; ++s)
+    for (int k = 0; k < 4; ++k) logits.push_back(std::sin(1 + 3 * s + k));
+  check_everywhere(kText, {{"S", 3}, {"K", 4}}, {{"logits", logits}, {"label", {2, 0, 3}}, {"cot.loss", {1}}},
+                   {{"loss", {2.0621679783921327}},
+                    {"grad.logits",
+                     {0.12038753245284418, 0.12883627580628257, -0.27357163260621103, 0.024347824347084268,
+                      -0.2891267635028455, 0.03611656547034151, 0.07125467377545258, 0.1817555242570514,
+                      0.09584136041638802, 0.13362882273020843, 0.07502536193083192, -0.3044955450774283}}},
+                   {"loss"}, {"logits"});
+}
+
+TEST_CASE("a graph convolution over a list of edges") {
+  constexpr const char* kText = R"(
+    dim I, E dynamic, N
+    index i:I, e:E, n:N
+    input h[I,N], from[E]: i32, into[E]: i32, w[E]
+    output y[i,n] = sum[e](where(into[e] == i, w[e]*h[from[e],n], 0))
+  )";
+  Values h = table();
+  h.resize(12);
+  check_everywhere(kText, {{"I", 4}, {"E", 6}, {"N", 3}},
+                   {{"h", h},
+                    {"from", {0, 1, 1, 2, 3, 3}},
+                    {"into", {1, 0, 2, 3, 1, 0}},
+                    {"w", {.5, -1, 2, 1.5, .25, 3}},
+                    {"cot.y", cotangent(4)}},
+                   {{"y", {-9.0, 1.5, -10.0, -2.75, 1.1875, 2.375, 0.0, 10.5, -1.0, 6.0, -2.625, 5.25}},
+                    {"grad.h", {0.75, -0.25, -1.25, 4.5, 2.5, 0.5, 5.25, 2.25, -0.75, 1.875, -4.625, -11.125}},
+                    {"grad.w", {-22.875, -6.125, 3.375, 9.625, 3.125, 7.375}}},
+                   {"y"}, {"h", "w"});
+}
+
+TEST_CASE("integers are computed, rounded, compared and read by each other") {
+  constexpr const char* kText = R"(
+    dim S dynamic, K, N
+    index s:S, k:K, n:N
+    input l[S,K], x[K,N], j[S]: i32
+    let best[s]: i32 = argmax[k](l[s,k])
+    let half[s]: i32 = best[s]/2 + 0.25
+    output nested[s,n] = x[best[j[s]],n] + x[half[s]+1,n] + x[2-half[s],0]*n
+    output same[s] = where(best[s] == best[j[s]] and half[s] < 2, best[s], -1)
+    output rounded[s]: i32 = 1.5*j[s] - 1
+    output large: i32 = 3e9 + sum[s](j[s])
+  )";
+  // numpy: best = l.argmax(1) = [2, 0, 3, 1], half = np.rint(best/2 + 0.25) = [1, 0, 2, 1]
+  const Values l = {0, 1, 5, 2, 9, 1, 2, 3, 0, 0, 1, 4, 0, 7, 7, 1};
+  const Values x = {1, 2, 10, 20, 100, 200, 1000, 2000};
+  check_everywhere(kText, {{"S", 4}, {"K", 4}, {"N", 2}}, {{"l", l}, {"x", x}, {"j", {3, 3, 0, 2}}},
+                   {{"nested", {110, 230, 20, 140, 1100, 2201, 1100, 2210}},
+                    {"same", {-1, -1, -1, -1}},
+                    {"rounded", {4, 4, -1, 2}},
+                    {"large", {2147483647}}});
+}
+
+TEST_CASE("gradients of what is read by value agree with finite differences") {
+  const struct {
+    const char* text;
+    DimValues dims;
+    TensorValues indices;
+  } cases[] = {
+      {"dim S dynamic, V, N\nindex s:S, n:N, m:N\ninput x[V,N], w[N,N], i[S]: i32, j[S]: i32\n"
+       "output y[s,m] = tanh(sum[n](x[i[j[s]]+1,n]*w[n,m])) * x[i[s],m]",
+       {{"S", 4}, {"V", 5}, {"N", 3}},
+       {{"i", {0, 3, 3, 1}}, {"j", {1, 0, 1, 2}}}},
+      {"dim B dynamic, T, V, N\nindex b:B, t:T, n:N\ninput x[V,N], i[B,T]: i32\n"
+       "output y[b,n] = sum[t](where(i[b,t] >= 0, x[i[b,t],n]*x[i[b,t],n]*t, 0))",
+       {{"B", 3}, {"T", 4}, {"V", 4}, {"N", 2}},
+       {{"i", {0, 3, -1, -1, 2, 2, 0, -1, 1, 1, 1, 3}}}},
+      {"dim S dynamic, V\nindex s:S\ninput x[V,V], i[S]: i32, j[S]: i32\noutput y = sum[s](exp(x[i[s],j[s]-i[s]+2]))",
+       {{"S", 5}, {"V", 4}},
+       {{"i", {0, 3, 3, 1, 2}}, {"j", {1, 3, 1, 2, 0}}}},
+  };
+  for (const auto& [text, dims, indices] : cases) {
+    CAPTURE(text);
+    const Program program = parse(text);
+    TensorValues inputs = test::random_inputs(program, dims, 7);
+    for (const auto& [name, values] : indices) inputs[name] = values;
+    std::vector<std::string> wrt;
+    for (const InputDecl& input : program.inputs)
+      if (input.dtype != DType::i32) wrt.push_back(input.name);
+    CHECK(test::worst_gradient_error(program, {"y"}, wrt, dims, inputs) < 1e-6);
+    const Program gradient = differentiate(program, {"y"}, wrt);
+    TensorValues all = test::random_inputs(gradient, dims, 8);
+    for (const auto& [name, values] : inputs) all[name] = values;
+    TensorValues expected;
+    for (const std::string& name : wrt) expected["grad." + name] = evaluate(gradient, dims, all).at("grad." + name);
+    check_everywhere(text, dims, all, expected, {"y"}, wrt);
+  }
+}
+
+TEST_CASE("long rows and many of them, in lanes of either axis") {
+  for (const auto& [rows, columns] : {std::pair(37, 1), std::pair(5, 130), std::pair(70, 33)}) {
+    const DimValues dims = {{"S", rows}, {"V", 11}, {"N", columns}};
+    Values x(static_cast<std::size_t>(11 * columns)), indices(static_cast<std::size_t>(rows)), y;
+    for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<double>(k % 97) - 40;
+    for (std::size_t k = 0; k < indices.size(); ++k) indices[k] = static_cast<double>(k * k % 11);
+    for (const double i : indices)
+      for (int n = 0; n < columns; ++n) y.push_back(x[static_cast<std::size_t>(i * columns + n)]);
+    check_everywhere(kEmbedding, dims, {{"x", x}, {"idx", indices}}, {{"y", y}});
+  }
+}
+
+TEST_CASE("a value outside is reported where it is checked, and harmless where not") {
+  constexpr const char* kText = R"(
+    dim S dynamic, V, N
+    index s:S, n:N
+    input x[V,N], idx[S]: i32
+    output y[s,n] = x[idx[s]+1,n]
+  )";
+  const DimValues dims = {{"S", 4}, {"V", 3}, {"N", 2}};
+  const TensorValues inputs = {{"x", {1, 2, 3, 4, 5, 6}}, {"idx", {0, 5, -7, 2147483647}}};
+  CHECK_THROWS_WITH_AS(evaluate(parse(kText), dims, inputs),
+                       doctest::Contains("definition y at [1,0] reads x[6,0], outside its shape [3,2]"), ShapeError);
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    if (device->name() == "interp") {
+      CHECK_THROWS_WITH_AS(
+          test::run_on(device, parse(kText), dims, inputs),
+          doctest::Contains("along axis 0, which has the extent 3, in `v1: index = subscript 0 of x: v0 + 1`"),
+          DataError);
+      continue;
+    }
+    check_close(test::run_on(device, parse(kText), dims, inputs).at("y"), {3, 4, 5, 6, 1, 2, 5, 6}, 1e-12);
+    const Setting check("MOXIE_CHECK", "bounds");
+    CHECK_THROWS_WITH(test::run_on(device, parse(kText), dims, inputs),
+                      doctest::Contains("x: subscript 0, which is read from a tensor, lies outside"));
+  }
+}
+
+TEST_CASE("sums by value take a step for each term, and give the same bits for any number of threads") {
+  const struct {
+    const char* text;
+    DimValues dims;
+  } cases[] = {
+      {"dim S dynamic, V, N\nindex s:S, v:V, n:N\ninput i[S]: i32, w[S,N]\n"
+       "output y[v,n] = sum[s](where(i[s] == v, exp(w[s,n])*3, 0))",
+       {{"S", 300}, {"V", 200}, {"N", 35}}},
+      {"dim S dynamic, V\nindex s:S, v:V\ninput i[S]: i32, w[S]\noutput y[v] = sum[s](where(i[s] == v, w[s], 0))",
+       {{"S", 500}, {"V", 170}}},
+      {"dim S dynamic, V, U\nindex s:S, v:V, u:U\ninput i[S]: i32, w[S]\n"
+       "output y[u,v] = sum[s](where(v == i[s] and i[S-1-s] == u, w[s], 0))",
+       {{"S", 200}, {"V", 150}, {"U", 130}}},
+      {"dim B dynamic, T, V, N\nindex b:B, t:T, v:V, n:N\ninput i[B,T]: i32, w[B,T,N]\n"
+       "output y[n,v] = -sum[b,t](where(i[b,t]+1 == v and i[b,t] > 2, w[b,t,n]*2, 0))",
+       {{"B", 20}, {"T", 30}, {"V", 100}, {"N", 3}}},
+      {"dim B dynamic, T, V, N\nindex b:B, t:T, v:V, n:N\ninput i[B,T]: i32, w[B,T,N]\n"
+       "output y[b,v,n] = sum[t](where(v == 2*i[b,t]-t, w[b,t,n]*sum[k in 0..V](where(i[b,t] == k, 1.5, 0)), 0))",
+       {{"B", 5}, {"T", 40}, {"V", 90}, {"N", 20}}},
+  };
+  for (const auto& [text, dims] : cases) {
+    CAPTURE(text);
+    const Program program = parse(text);
+    TensorValues inputs = test::random_inputs(program, dims, 5);
+    for (std::size_t k = 0; k < inputs.at("i").size(); ++k)
+      inputs.at("i")[k] = static_cast<double>((k * k * 7 + 3 * k) % 120) - 10;
+    check_everywhere(text, dims, inputs, {{"y", evaluate(program, dims, inputs).at("y")}});
+    Values first;
+    for (const int threads : {1, 2, 5}) {
+      DeviceOptions options;
+      options.threads = threads;
+      const auto device = test::test_device("cpu", options);
+      if (!device) continue;
+      const Values y = test::run_on(device, program, dims, inputs).at("y");
+      if (first.empty()) first = y;
+      CHECK(y == first);
+    }
+  }
+}
+
+TEST_CASE("conditions keep values inside") {
+  constexpr const char* kText = R"(
+    dim S dynamic, V, N
+    index s:S, n:N
+    input x[V,N], w[N], idx[S]: i32
+    output y[s,n] = where(idx[s] >= 0 and idx[s] < V, 2*x[idx[s],n], -1)
+    output z[s] = where(idx[s] >= 0 and idx[s] < V, sum[n](x[idx[s],n]*w[n]), 0)
+  )";
+  const Setting check("MOXIE_CHECK", "bounds");
+  check_everywhere(kText, {{"S", 4}, {"V", 3}, {"N", 2}},
+                   {{"x", {1, 2, 3, 4, 5, 6}}, {"w", {1, 10}}, {"idx", {2, -1, 3, 0}}},
+                   {{"y", {10, 12, -1, -1, -1, -1, 2, 4}}, {"z", {65, 0, 0, 21}}});
+}
+
+TEST_CASE("the C++ form says the same") {
+  Program p("embedding");
+  const Dim S = p.dim("S", dynamic), V = p.dim("V"), N = p.dim("N");
+  const Index s(S, "s"), n(N, "n");
+  const Tensor x = p.input("x", {V, N});
+  const Tensor idx = p.input("idx", {S}, ValueDomain::NonNegative, DType::i32);
+  p.output("y", {s, n}, x(idx(s), n));
+  Program text = parse(kEmbedding);
+  CHECK(p.definitions[0].body == text.definitions[0].body);
+  CHECK(p.inputs == text.inputs);
+  CHECK_THROWS_WITH_AS(p.output("z", {s}, x(x(idx(s), 0), 0)), doctest::Contains("holds numbers of dtype f32"),
+                       TypeError);
+}
+
+TEST_CASE("what is no integer is refused") {
+  CHECK_THROWS_WITH_AS(parse("dim S\nindex s:S\ninput x[S], i[S]\noutput y[s] = x[i[s]]"),
+                       doctest::Contains("`i` holds numbers of dtype f32; a subscript is an integer"), TypeError);
+  CHECK_THROWS_WITH_AS(verify(parse("dim S\nindex s:S\ninput i[S]: i32 > 0.5\noutput y[s] = i[s]")),
+                       doctest::Contains("the bound of integers is one"), TypeError);
+  CHECK_THROWS_AS(parse("dtype i32\ninput x\noutput y = x"), TypeError);
+  CHECK_THROWS_WITH_AS(make_host_tensor(DType::i32, {2}, Values{1, 2.5}), doctest::Contains("element 1 is 2.5"),
+                       DataError);
+  CHECK_THROWS_AS(make_host_tensor(DType::i32, {1}, Values{3e9}), DataError);
+  CHECK_THROWS_WITH_AS(differentiate(parse(kEmbedding), {"y"}, {"idx"}), doctest::Contains("holds integers"),
+                       TypeError);
+  const auto device = test::test_device("interp");
+  if (!device) return;
+  Session session(parse(kEmbedding), {{"V", 5}, {"N", 3}}, device);
+  CHECK_THROWS_WITH_AS(session.set("idx", make_host_tensor(DType::f32, {2}, Values{1, 0.5})),
+                       doctest::Contains("input idx: element 1 is 0.5"), DataError);
+  CHECK_THROWS_WITH_AS(session.set("idx", make_host_tensor(DType::f64, {2}, Values{1, -1})),
+                       doctest::Contains("idx[1] = -1, but idx is declared >= 0"), DataError);
+}
