@@ -28,7 +28,7 @@ DimValues all_dims(const Program& program, DimValues dims) {
 
 std::vector<std::string> chosen_outputs(const Program& program, const std::vector<std::string>& grad) {
   const bool all = grad.empty() || (grad == std::vector<std::string>{"all"} && !program.find_definition("all"));
-  return all ? outputs_of(program) : grad;
+  return all ? real_outputs_of(program) : grad;
 }
 
 std::vector<std::string> chosen_inputs(const Program& program, const std::string& source,

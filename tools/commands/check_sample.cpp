@@ -57,9 +57,8 @@ void draw_inputs(Sample& sample, std::uint64_t seed) {
 
 std::vector<std::string> outputs_from(const Program& program, const std::string& input) {
   const std::set<std::string> reached = reached_from(program, {input});
-  std::vector<std::string> names = outputs_of(program);
-  std::erase_if(
-      names, [&](const std::string& name) { return !reached.contains(name) || program.dtype_of(name) == DType::i32; });
+  std::vector<std::string> names = real_outputs_of(program);
+  std::erase_if(names, [&](const std::string& name) { return !reached.contains(name); });
   return names;
 }
 
@@ -141,6 +140,12 @@ std::vector<std::string> outputs_of(const Program& program) {
   return names;
 }
 
+std::vector<std::string> real_outputs_of(const Program& program) {
+  std::vector<std::string> names = outputs_of(program);
+  std::erase_if(names, [&](const std::string& name) { return program.dtype_of(name) == DType::i32; });
+  return names;
+}
+
 std::set<std::string> reached_from(const Program& program, std::set<std::string> reached) {
   for (std::size_t known = 0; known != reached.size();) {  // definitions of a scan may read later ones
     known = reached.size();
@@ -184,8 +189,7 @@ Sample make_sample(const Program& program, const DimValues& dims, const std::vec
       if (input.dtype != DType::i32) sample.wrt.push_back(input.name);
     }
   }
-  std::vector<std::string> outputs = outputs_of(sample.program);
-  std::erase_if(outputs, [&](const std::string& name) { return program.dtype_of(name) == DType::i32; });
+  const std::vector<std::string> outputs = real_outputs_of(sample.program);
   const bool has_gradient = !sample.wrt.empty() && !outputs.empty();
   sample.gradient = has_gradient ? differentiate(sample.program, outputs, sample.wrt) : sample.program;
   draw_inputs(sample, seed);

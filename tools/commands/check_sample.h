@@ -24,6 +24,8 @@ struct Sample {
 };
 
 std::vector<std::string> outputs_of(const Program& program);
+/// Those that have a derivative: all but integers.
+std::vector<std::string> real_outputs_of(const Program& program);
 
 /// Differentiates all outputs with respect to `wrt` (all inputs if it is empty). Throws DeviceError if no random point
 /// lies in the formula's domain, BudgetError if its sums are too long to be evaluated element by element.
