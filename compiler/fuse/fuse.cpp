@@ -260,7 +260,8 @@ class Fuser {
         prefixes_(std::move(prefixes)),
         choices_(chosen_loops(program, products_, prefixes_)),
         fused_{layouts == Layouts::chosen ? transpose_gathers(program, products_, choices_) : program, {}, {}},
-        algebra_(fused_.program) {}
+        algebra_(fused_.program),
+        scatters_(scatters_of(fused_.program)) {}
 
   FusedProgram run() {
     for (const Group& group : in_fusing_order(fused_.program, products_, prefixes_)) {
@@ -399,7 +400,15 @@ class Fuser {
   }
 
   /// Terms that are added to elements which they name are added by nobody else.
-  bool is_scatter(const KernelRoot& root) const { return scatter_sum(fused_.program, root.definition).has_value(); }
+  bool is_scatter(const KernelRoot& root) const { return scatters_.contains(root.definition.name); }
+
+  static Names scatters_of(const Program& program) {
+    Names names;
+    for (const Definition& definition : program.definitions) {
+      if (scatter_sum(program, definition)) names.insert(definition.name);
+    }
+    return names;
+  }
 
   static bool join_factor(Kernel& kernel, const Placed& placed) {
     KernelRoot root = adopt(kernel, placed);
@@ -458,6 +467,7 @@ class Fuser {
   std::map<std::string, LoopChoice> choices_;
   FusedProgram fused_;
   const Algebra algebra_;
+  const Names scatters_;
   std::map<std::string, std::size_t> where_;
 };
 

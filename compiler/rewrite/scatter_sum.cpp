@@ -120,6 +120,9 @@ class Finder {
 }  // namespace
 
 std::optional<ScatterSum> scatter_sum(const Program& program, const Expr& body, std::span<const Symbol> axes) {
+  const auto is_integer = [](const auto& tensor) { return tensor.dtype == DType::i32; };
+  if (std::ranges::none_of(program.inputs, is_integer) && std::ranges::none_of(program.definitions, is_integer))
+    return std::nullopt;
   return Finder(program, axes).run(body);
 }
 
