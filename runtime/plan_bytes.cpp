@@ -20,13 +20,15 @@ inline constexpr int kMembers<DimDecl> = 3;
 template <>
 inline constexpr int kMembers<IndexDecl> = 2;
 template <>
-inline constexpr int kMembers<InputDecl> = 4;
+inline constexpr int kMembers<Initialiser> = 4;
+template <>
+inline constexpr int kMembers<InputDecl> = 6;
 template <>
 inline constexpr int kMembers<AxisDecl> = 3;
 template <>
 inline constexpr int kMembers<Scan> = 2;
 template <>
-inline constexpr int kMembers<Definition> = 9;
+inline constexpr int kMembers<Definition> = 10;
 template <>
 inline constexpr int kMembers<Program> = 7;
 template <>
@@ -51,6 +53,8 @@ template <>
 inline constexpr int kMembers<op::Number> = 1;
 template <>
 inline constexpr int kMembers<op::Load> = 3;
+template <>
+inline constexpr int kMembers<op::Subscript> = 4;
 template <>
 inline constexpr int kMembers<op::LoadArray> = 2;
 template <>
@@ -93,9 +97,9 @@ template <>
 inline constexpr int kMembers<ScheduleChoice> = 5;
 
 template <>
-inline constexpr DType kLastValue<DType> = DType::f64;
+inline constexpr DType kLastValue<DType> = DType::i32;
 template <>
-inline constexpr ValueType kLastValue<ValueType> = ValueType::truth;
+inline constexpr ValueType kLastValue<ValueType> = ValueType::index;
 template <>
 inline constexpr Precision kLastValue<Precision> = Precision::Fast;
 template <>
@@ -107,7 +111,13 @@ inline constexpr NodeKind kLastValue<NodeKind> = NodeKind::Random;
 template <>
 inline constexpr LinearAlgebraKind kLastValue<LinearAlgebraKind> = LinearAlgebraKind::TriSolveTransposed;
 template <>
-inline constexpr Symbol::Kind kLastValue<Symbol::Kind> = Symbol::Kind::Free;
+inline constexpr Symbol::Kind kLastValue<Symbol::Kind> = Symbol::Kind::Value;
+template <>
+inline constexpr InputRole kLastValue<InputRole> = InputRole::State;
+template <>
+inline constexpr OutputRole kLastValue<OutputRole> = OutputRole::Next;
+template <>
+inline constexpr Initialiser::Kind kLastValue<Initialiser::Kind> = Initialiser::Kind::Values;
 template <>
 inline constexpr ValueDomain::Relation kLastValue<ValueDomain::Relation> = ValueDomain::Relation::Below;
 
@@ -202,6 +212,7 @@ class PlanReader : public ByteReader<PlanReader> {
     if (kind == Symbol::Kind::Dim) return Symbol::dim(take_value<std::string>());
     const auto number = take_value<std::uint32_t>();
     if (kind == Symbol::Kind::Free) refuse();
+    if (kind == Symbol::Kind::Value) return Symbol::value(number);
     return kind == Symbol::Kind::Axis ? Symbol::axis(number) : Symbol::bound(number);
   }
   void get(Affine& affine) {
@@ -247,7 +258,8 @@ class PlanReader : public ByteReader<PlanReader> {
         return index_value(take_value<Affine>());
       case NodeKind::Access: {
         auto tensor = take_value<std::string>();
-        return tensor_access(std::move(tensor), take_value<std::vector<Affine>>());
+        auto subscripts = take_value<std::vector<Affine>>();
+        return tensor_access(std::move(tensor), std::move(subscripts), std::move(args));
       }
       case NodeKind::Call:
         return call(*take_value<const ScalarFunction*>(), std::move(args));
