@@ -168,18 +168,6 @@ bool NestBuilder::is_varying(const Affine& affine) const {
 
 // ---- Reductions and works ----
 
-namespace {
-
-/// Whether the reduction's index moves the bounds of a reduction inside it: these would differ between lanes.
-bool moves_inner_range(const Expr& reduction) {
-  const Symbol index = Symbol::bound(reduction->height);
-  bool moves = false;
-  visit(reduction, [&](const Expr& e) { moves |= e->kind == NodeKind::Reduce && mentions(e->range, index); });
-  return moves;
-}
-
-}  // namespace
-
 bool NestBuilder::is_available(const Expr& expr) const {
   return std::ranges::all_of(expr->free_symbols, [this](Symbol symbol) { return is_known(symbol); });
 }
@@ -209,9 +197,7 @@ bool NestBuilder::has_vector_loop() const {
   return std::ranges::any_of(frames_, [](const Frame& frame) { return frame.traits.vector; });
 }
 
-bool NestBuilder::reduces_in_lanes(const Reduction& reduction) const {
-  return reduction_depth_ + 1 == lanes_depth_ && !has_vector_loop() && !moves_inner_range(reduction.expr);
-}
+bool NestBuilder::reduces_in_lanes() const { return reduction_depth_ + 1 == lanes_depth_ && !has_vector_loop(); }
 
 bool NestBuilder::waits_for(const Expr& expr, const std::vector<Reduction>& pending) const {
   bool waits = false;
@@ -241,8 +227,8 @@ void NestBuilder::build(std::vector<Work> works) {
     }
     // Reductions first: works that wait for them can then share later loops.
     const Range range = ready.empty() ? ready_works.front()->loops.front().range : ready.front().expr->range;
-    const bool vector = ready.empty() ? ready_works.front()->loops.front().lanes : reduces_in_lanes(ready.front());
-    std::erase_if(ready, [&](const Reduction& r) { return r.expr->range != range || reduces_in_lanes(r) != vector; });
+    const bool vector = ready.empty() ? ready_works.front()->loops.front().lanes : reduces_in_lanes();
+    std::erase_if(ready, [&](const Reduction& r) { return r.expr->range != range; });
     std::erase_if(ready_works, [&](const Work* work) {
       return work->loops.front().range != range || work->loops.front().lanes != vector;
     });
@@ -423,7 +409,6 @@ bool NestBuilder::open_sums_to_lanes(Work& work) const {
   for (int depth = reduction_depth_ + 2; depth <= lanes_depth_; ++depth) {
     if (opened.body->kind != NodeKind::Reduce || opened.body->reduce != *work.accumulate) return false;
     const bool lanes = depth == lanes_depth_;
-    if (lanes && moves_inner_range(opened.body)) return false;
     const OpenedReduce reduce = open(opened.body);
     opened.loops.push_back({reduce.index, reduce.range, "", lanes});
     opened.body = reduce.body;

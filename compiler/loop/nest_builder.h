@@ -135,7 +135,7 @@ class NestBuilder {
 
   void collect_reductions(const Work& work, std::vector<Reduction>& found) const;
   bool has_vector_loop() const;
-  bool reduces_in_lanes(const Reduction& reduction) const;
+  bool reduces_in_lanes() const;
   bool open_sums_to_lanes(Work& work) const;
   /// Of a sum or a product.
   struct Operand {

@@ -1,5 +1,8 @@
 #include "compiler/schedule/box.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "compiler/ir/reductions.h"
 #include "compiler/rewrite/scope.h"
 
@@ -17,6 +20,9 @@ std::optional<Affine> at_extreme(const Affine& affine, Symbol index, const Range
   return affine.substitute([&](Symbol symbol) { return symbol == index ? &end : nullptr; });
 }
 
+/// Boxes of fewer iterations are unrolled; a mask costs more than the iterations that it saves.
+constexpr std::int64_t kShortBox = kLongExtent;
+
 class Boxing {
  public:
   Boxing(Symbol index, const Range& range) : index_(index), range_(range) {}
@@ -25,29 +31,47 @@ class Boxing {
     if (!expr->depends_on(index_)) return expr;
     if (expr->kind != NodeKind::Reduce) return map_children(expr, [&](const Expr& child) { return apply(child); });
     const OpenedReduce opened = open(expr);
-    if (!mentions(opened.range, index_))
-      return map_opened(expr, opened, [&](const Expr& child) { return apply(child); });
+    const auto box = mentions(opened.range, index_) ? short_box(opened.range) : std::nullopt;
+    if (!box) return map_opened(expr, opened, [&](const Expr& child) { return apply(child); });
     const auto masked = [&](const Expr& child, ReduceKind kind) {
       return call("where", {inside(opened), apply(child), constant(neutral_value(kind))});
     };
     const Expr body = masked(opened.body, extremum_of(expr->reduce).value_or(expr->reduce));
     const Expr position = opened.position ? masked(opened.position, expr->reduce) : Expr();
-    return reduce(expr->reduce, opened.index, box_of(opened.range), body, position);
+    return reduce(expr->reduce, opened.index, *box, body, position);
   }
-
-  bool is_bounded = true;
 
  private:
-  Range box_of(Range range) {
-    for (Bound& low : range.lows) widen(low, /*largest=*/false);
-    for (Bound& high : range.highs) widen(high, /*largest=*/true);
-    return range;
+  std::optional<Range> short_box(Range range) const {
+    for (Bound& low : range.lows) {
+      if (!widen(low, /*largest=*/false)) return std::nullopt;
+    }
+    for (Bound& high : range.highs) {
+      if (!widen(high, /*largest=*/true)) return std::nullopt;
+    }
+    const auto extent = longest(range);
+    return extent && *extent < kShortBox ? std::optional(std::move(range)) : std::nullopt;
   }
 
-  void widen(Bound& bound, bool largest) {
+  /// Whether one affine expression bounds it.
+  bool widen(Bound& bound, bool largest) const {
     const auto value = at_extreme(bound.value, index_, range_, largest);
     if (value) bound.value = *value;
-    is_bounded = is_bounded && value;
+    return value.has_value();
+  }
+
+  /// Iterations, by the bounds that are constants.
+  static std::optional<std::int64_t> longest(const Range& range) {
+    std::optional<std::int64_t> result;
+    for (const Bound& low : range.lows) {
+      for (const Bound& high : range.highs) {
+        if (!low.value.is_constant() || !high.value.is_constant()) continue;
+        const std::int64_t extent =
+            floor_div(high.value.constant(), high.divisor) - ceil_div(low.value.constant(), low.divisor) + 1;
+        result = std::min(result.value_or(extent), extent);
+      }
+    }
+    return result;
   }
 
   /// That the reduced index lies between the bounds that `index` moves.
@@ -68,10 +92,6 @@ class Boxing {
 
 }  // namespace
 
-std::optional<Expr> box_reductions(const Expr& expr, Symbol index, const Range& range) {
-  Boxing boxing(index, range);
-  Expr boxed = boxing.apply(expr);
-  return boxing.is_bounded ? std::optional(std::move(boxed)) : std::nullopt;
-}
+Expr box_reductions(const Expr& expr, Symbol index, const Range& range) { return Boxing(index, range).apply(expr); }
 
 }  // namespace moxie

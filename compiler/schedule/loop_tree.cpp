@@ -85,17 +85,26 @@ double LoopTree::value(const Affine& affine) const {
   return result;
 }
 
+/// By how much a bound that differs between lanes admits more in one of them than in their middle.
+double LoopTree::lane_surplus(const Affine& bound, int sign) const {
+  if (!lanes_variable_) return 0;
+  const auto step = static_cast<double>(bound.coefficient(*lanes_variable_) * sign);
+  return std::max(0.0, step) * (lanes_ - 1) / 2;
+}
+
 double LoopTree::first(const Range& range) const {
   double result = -std::numeric_limits<double>::infinity();
   for (const Bound& bound : range.lows)
-    result = std::max(result, rounded_up(value(bound.value), static_cast<double>(bound.divisor)));
+    result = std::max(
+        result, rounded_up(value(bound.value) - lane_surplus(bound.value, -1), static_cast<double>(bound.divisor)));
   return result;
 }
 
 double LoopTree::last(const Range& range) const {
   double result = std::numeric_limits<double>::infinity();
   for (const Bound& bound : range.highs)
-    result = std::min(result, -rounded_up(-value(bound.value), static_cast<double>(bound.divisor)));
+    result = std::min(
+        result, -rounded_up(-value(bound.value) - lane_surplus(bound.value, 1), static_cast<double>(bound.divisor)));
   return result;
 }
 
@@ -113,11 +122,13 @@ void LoopTree::count(const stmt::For& loop, double weight) {
   counted.trips += weight * trips / counted.pieces;
   counted.iterations += weight * iterations;
   const bool shapes = std::ranges::find(shaping_, loop.variable) != shaping_.end();
+  if (loop.vector) lanes_variable_ = loop.variable;
   const double samples = shapes ? std::clamp(std::ceil(trips), 1.0, kSamples) : 1;
   for (double k = 0; k < samples; ++k) {
     set(loop.variable, low + (k + 0.5) * trips / samples - 0.5);
     count(loop.body, weight * iterations / samples);
   }
+  if (loop.vector) lanes_variable_.reset();
 }
 
 }  // namespace moxie

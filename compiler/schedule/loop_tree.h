@@ -44,6 +44,7 @@ class LoopTree {
   void count(const stmt::For& loop, double weight);
   void set(Symbol symbol, double value);
   double pieces_of(const stmt::For& loop) const;
+  double lane_surplus(const Affine& bound, int sign) const;
   double first(const Range& range) const;
   double last(const Range& range) const;
 
@@ -53,7 +54,8 @@ class LoopTree {
   int lanes_;
   std::vector<CountedLoop> loops_;
   std::unordered_map<const stmt::For*, std::size_t> indices_;
-  std::vector<Symbol> shaping_;  // variables that bounds of other loops mention
+  std::optional<Symbol> lanes_variable_;  // of the vector loop that is being counted
+  std::vector<Symbol> shaping_;           // variables that bounds of other loops mention
   std::vector<std::pair<Symbol, double>> symbols_;
 };
 

@@ -10,7 +10,6 @@
 #include "compiler/loop/nest_builder.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/schedule/box.h"
-#include "compiler/support/error.h"
 
 namespace moxie {
 namespace {
@@ -83,28 +82,20 @@ class NestLowering {
     open.subscripts = symbols;
     open.body = substitute(open.body, replacement);
     for (const LoopIndex& loop : open.loops) {
-      if (loop.lanes) open.body = boxed(open.body, loop.symbol, loop.range);
+      if (loop.lanes) open.body = box_reductions(open.body, loop.symbol, loop.range);
     }
     open.body = boxed_inside(open.body, nest_.lanes_depth);
     return open;
   }
 
-  Expr boxed(const Expr& body, Symbol lanes, const Range& range) const {
-    const auto result = box_reductions(body, lanes, range);
-    if (!result)
-      throw CompileError("kernel " + nest_.roots.front().definition.name +
-                         ": the range of a reduction has no box over the lanes that move it");
-    return *result;
-  }
-
-  /// The reductions inside those at `depth`, which may be vector loops, as boxes.
+  /// Short reductions inside those at `depth`, which may be vector loops, as boxes.
   Expr boxed_inside(const Expr& expr, int depth) const {
     if (depth == 0) return expr;
     if (expr->kind != NodeKind::Reduce)
       return map_children(expr, [&](const Expr& child) { return boxed_inside(child, depth); });
     const OpenedReduce opened = moxie::open(expr);
     return map_opened(expr, opened, [&](const Expr& child) {
-      return depth > 1 ? boxed_inside(child, depth - 1) : boxed(child, opened.index, opened.range);
+      return depth > 1 ? boxed_inside(child, depth - 1) : box_reductions(child, opened.index, opened.range);
     });
   }
 

@@ -6,7 +6,6 @@
 
 namespace moxie {
 
-/// Throws CompileError where a step cannot be carried out (a box that no affine expression bounds).
 LoweredKernel lower(const FusedProgram& fused, const Nest& nest);
 
 }  // namespace moxie
