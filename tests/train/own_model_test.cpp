@@ -167,6 +167,18 @@ TEST_CASE("dims come from the text, the data or the command line") {
   CHECK(shop.moxie({"predict", "run", "--data", "csv:t.csv"}).code == 0);
 }
 
+TEST_CASE("a model may include files and define functions; its run holds all of them") {
+  const Workshop shop;
+  shop.write("t.csv", smooth_table(30));
+  shop.write("parts.mox", "def activation(z) = softplus(z)\n");
+  shop.write("m.mox", "include \"parts.mox\"\n" + replaced(kModel, "softplus(", "activation("));
+  const Outcome trained = train(shop, "m.mox", {"--data", "csv:t.csv", "--epochs", "1"});
+  CAPTURE(trained.err);
+  REQUIRE(trained.code == 0);
+  std::filesystem::remove(shop.path("parts.mox"));
+  CHECK(shop.moxie({"predict", "run", "--data", "csv:t.csv"}).code == 0);
+}
+
 TEST_CASE("parameters are inputs and predictions are outputs for the other commands") {
   const Workshop shop;
   shop.write("m.mox", kModel);

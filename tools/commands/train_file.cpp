@@ -28,7 +28,7 @@ Program parse_formula(const TrainConfig& config) { return parse(config.formula, 
 
 ModelText read_model(TrainConfig& config, bool precision_chosen) {
   ModelText model{config.model, read_text(config.model)};
-  const Program program = parse(model.text, model.file);
+  const Program program = read_program(model.file);
   try {
     check_model(program);
   } catch (const ModelError& error) {
