@@ -15,7 +15,7 @@ using moxie::test::Workshop;
 
 namespace {
 
-const std::string kModel = R"(dim S dynamic, I, H = 8
+const std::string kModel = R"(dim S dynamic, I, H = 32
 index s:S, i:I, h:H
 input x[S,I], target[S]
 parameter W[H,I] init glorot, b[H] init zeros, v[H] init normal(0.1), log_sd init constant(-1)
@@ -131,7 +131,7 @@ TEST_CASE("a file is trained, predicts, resumes and exports like any model") {
   // A constant prediction has the deviation of the targets, 1.0, as its error, and a loss of 0.5.
   CHECK(metrics.back().at("rmse").get<double>() < 0.3);
   CHECK(metrics.back().at("validation_loss").get<double>() < -0.8);
-  CHECK(read_file(shop.path("run/report.html")).find("<pre># my_model\ndim S dynamic, I, H = 8\n") !=
+  CHECK(read_file(shop.path("run/report.html")).find("<pre># my_model\ndim S dynamic, I, H = 32\n") !=
         std::string::npos);
   CHECK(read_file(shop.path("run/model.mox")).find("parameter W[H,I] init glorot, ") != std::string::npos);
 
@@ -155,10 +155,10 @@ TEST_CASE("a file is trained, predicts, resumes and exports like any model") {
 TEST_CASE("dims come from the text, the data or the command line") {
   const Workshop shop;
   shop.write("t.csv", smooth_table(30));
-  shop.write("m.mox", replaced(kModel, "H = 8", "H"));
+  shop.write("m.mox", replaced(kModel, "H = 32", "H"));
   const std::vector<std::string> data = {"--data", "csv:t.csv", "--epochs", "1"};
-  check_refused(replaced(kModel, "H = 8", "H"), {"m.mox:1:19: dim `H` has no value: neither x nor target shows it",
-                                                 "dim S dynamic, I, H\n", "write dim H = 32, or give --dim H=32"});
+  check_refused(replaced(kModel, "H = 32", "H"), {"m.mox:1:19: dim `H` has no value: neither x nor target shows it",
+                                                  "dim S dynamic, I, H\n", "write dim H = 32, or give --dim H=32"});
   std::vector<std::string> with_dim = data;
   with_dim.insert(with_dim.end(), {"--dim", "H=5"});
   const Outcome trained = train(shop, "m.mox", with_dim);
@@ -279,7 +279,7 @@ TEST_CASE("what is wrong with a model is shown in its text") {
   check_refused(
       replaced(replaced(kModel, "predict variance[s] =", "predict variance ="), "2*variance[s]", "2*variance"),
       {"m.mox:7:9: `variance` has no row for each sample"});
-  check_refused(replaced(kModel, "H = 8", "H = 8, Q dynamic"), {"m.mox:1:", "dim `Q` is dynamic"});
+  check_refused(replaced(kModel, "H = 32", "H = 32, Q dynamic"), {"m.mox:1:", "dim `Q` is dynamic"});
   check_refused(replaced(kModel, "dim S dynamic, I,", "dim S dynamic, I = 5,"),
                 {"m.mox:1:16: dim `I` is 5 here, but the data has 2 features", "dim I"});
   check_refused(replaced(kModel, "log_sd init", "unused init ones, log_sd init"),
