@@ -17,12 +17,12 @@ class TensorRenaming {
 
  private:
   Expr rebuild(const Expr& expr) {
-    if (expr->kind == NodeKind::Access) {
-      const auto name = names_.find(expr->tensor);
-      return name == names_.end() ? expr : tensor_access(name->second, expr->subscripts);
-    }
     std::vector<Expr> args;
     for (const Expr& arg : expr->args) args.push_back((*this)(arg));
+    if (expr->kind == NodeKind::Access) {
+      const auto name = names_.find(expr->tensor);
+      return tensor_access(name == names_.end() ? expr->tensor : name->second, expr->subscripts, std::move(args));
+    }
     return args.empty() ? expr : with_args(expr, std::move(args));
   }
 

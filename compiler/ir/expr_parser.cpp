@@ -285,18 +285,27 @@ Operand ExprParser::access(const Token& name) {
 
 NameResolver ExprParser::subscript_resolver(std::vector<Expr>& values) {
   return [this, &values](const Token& name) -> Affine {
-    if (names_.find(name.text) || !is_tensor(name.text)) return names_.resolve_index(program_, name);
+    if (!stands_for_element(name)) return names_.resolve_index(program_, name);
     values.push_back(integer_element(name));
     return Symbol::value(static_cast<std::uint32_t>(values.size() - 1));
   };
 }
 
+/// Whether it is a tensor, or a parameter that is one or an element of one.
+bool ExprParser::stands_for_element(const Token& name) const {
+  const Argument* argument = names_.find_argument(name.text);
+  if (argument) return argument->value.expr && argument->value.expr->kind == NodeKind::Access;
+  return !names_.find(name.text) && is_tensor(name.text);
+}
+
 Expr ExprParser::integer_element(const Token& name) {
-  if (program_.dtype_of(name.text) != DType::i32) {
+  const Argument* argument = names_.find_argument(name.text);
+  const std::string tensor = argument ? argument->value.expr->tensor : std::string(name.text);
+  if (program_.dtype_of(tensor) != DType::i32) {
     tokens_.fail<TypeError>(name,
-                            fmt::format("`{}` holds numbers of dtype {}; a subscript is an integer", name.text,
-                                        to_string(program_.dtype_of(name.text))),
-                            fmt::format("declare it as integers: {}: i32", name.text));
+                            fmt::format("`{}` holds numbers of dtype {}; a subscript is an integer", tensor,
+                                        to_string(program_.dtype_of(tensor))),
+                            fmt::format("declare it as integers: {}: i32", tensor));
   }
   return (tokens_.at("[") ? access(name) : bare_name(name)).expr;
 }

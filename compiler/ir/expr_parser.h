@@ -38,7 +38,7 @@ class ExprParser {
   Operand read_body(const Token& call, const TextFunction& function, std::vector<Argument> arguments);
   Operand element_of(const Token& name, const Argument& tensor);
   /// The tensor's access with `given` in the place of its open subscripts.
-  static Expr with_subscripts(const Argument& tensor, const std::vector<Affine>& given);
+  static Expr with_subscripts(const Argument& tensor, const std::vector<Affine>& given, std::vector<Expr> values);
   [[noreturn]] void fail_call(const Token& call, const TextFunction& function, const std::string& message,
                               const std::string& hint = "") const;
   [[noreturn]] void fail_no_function(const Token& name) const;
@@ -83,6 +83,7 @@ class ExprParser {
   NameResolver index_resolver() const;
   /// For subscripts, in which elements of integer tensors may stand; these are added to `values`.
   NameResolver subscript_resolver(std::vector<Expr>& values);
+  bool stands_for_element(const Token& name) const;
   Expr integer_element(const Token& name);
 
   TokenStream& tokens_;

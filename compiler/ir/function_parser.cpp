@@ -114,8 +114,10 @@ Argument ExprParser::tensor_argument(const Token& call, const TextFunction& func
   tokens_.next();
   const std::size_t rank = outer ? outer->open : program_.shape_of(name.text).size();
   std::vector<Affine> subscripts;
+  std::vector<Expr> values = outer ? outer->value.expr->args : std::vector<Expr>();
+  const NameResolver resolver = subscript_resolver(values);
   if (tokens_.accept("[")) {
-    do subscripts.push_back(tokens_.accept(":") ? Affine(open_subscript()) : parse_affine(tokens_, index_resolver()));
+    do subscripts.push_back(tokens_.accept(":") ? Affine(open_subscript()) : parse_affine(tokens_, resolver));
     while (tokens_.accept(","));
     tokens_.expect("]");
   } else {
@@ -129,7 +131,8 @@ Argument ExprParser::tensor_argument(const Token& call, const TextFunction& func
               "give one subscript per axis, and `:` for each that is open");
   }
   Argument result{parameter.name.text, {}, open, true};
-  result.value.expr = outer ? with_subscripts(*outer, subscripts) : tensor_access(std::string(name.text), subscripts);
+  result.value.expr = outer ? with_subscripts(*outer, subscripts, std::move(values))
+                            : tensor_access(std::string(name.text), subscripts, std::move(values));
   return result;
 }
 
@@ -138,20 +141,21 @@ Operand ExprParser::element_of(const Token& name, const Argument& tensor) {
     tokens_.fail<TypeError>(name, fmt::format("parameter `{0}` is a number and takes no subscripts", name.text),
                             fmt::format("where the parameters are named write {}[:] for a tensor", name.text));
   tokens_.expect("[");
-  const std::vector<Affine> subscripts = parse_affine_list(tokens_, index_resolver());
+  std::vector<Expr> values = tensor.value.expr->args;
+  const std::vector<Affine> subscripts = parse_affine_list(tokens_, subscript_resolver(values));
   if (subscripts.size() != tensor.open)
     tokens_.fail<ShapeError>(name, fmt::format("parameter `{}` takes {} subscript(s), but {} were given", name.text,
                                                tensor.open, subscripts.size()));
-  return {with_subscripts(tensor, subscripts), std::nullopt};
+  return {with_subscripts(tensor, subscripts, std::move(values)), std::nullopt};
 }
 
-Expr ExprParser::with_subscripts(const Argument& tensor, const std::vector<Affine>& given) {
+Expr ExprParser::with_subscripts(const Argument& tensor, const std::vector<Affine>& given, std::vector<Expr> values) {
   std::vector<Affine> subscripts = tensor.value.expr->subscripts;
   std::size_t next = 0;
   for (Affine& subscript : subscripts) {
     if (subscript == Affine(open_subscript())) subscript = given[next++];
   }
-  return tensor_access(tensor.value.expr->tensor, std::move(subscripts));
+  return tensor_access(tensor.value.expr->tensor, std::move(subscripts), std::move(values));
 }
 
 Operand ExprParser::expand(const Token& call, const TextFunction& function, std::vector<Argument> arguments) {

@@ -34,7 +34,7 @@ Pattern pattern_of(const FusedProgram& fused, const Definition& definition) {
   });
   // Operands stand in the order of their names, which are others now.
   const Expr body = rewrite_bottom_up(definition.body, {}, [&](const Expr& e, const Scope&) {
-    if (e->kind == NodeKind::Access) return tensor_access(names.at(e->tensor), e->subscripts);
+    if (e->kind == NodeKind::Access) return access_to(names.at(e->tensor), e);
     if (!is_call(e, "+") && !is_call(e, "*")) return e;
     std::vector<Expr> operands = e->args;
     std::ranges::sort(operands, precedes);

@@ -187,3 +187,18 @@ TEST_CASE("what verification finds is shown in the text, with what to do") {
   CHECK(message("output y = where(w, 1, 0)").starts_with("test.mox:4:18: `w` is a number, but a condition is wanted"));
   CHECK(message("output y[n] = x[0,n]").empty());
 }
+
+TEST_CASE("tensors and numbers that functions take may be integers that stand in subscripts") {
+  const std::string declared = "input E[R,N], word[S]: i32, next[S]: i32\n";
+  check_same(declared + "def row(t[:,:], k[:], s, n) = t[k[s],n]\noutput y[s,n] = row(E, word, s, n)\n",
+             declared + "output y[s,n] = E[word[s],n]\n");
+  check_same(declared + "def moved(t[:], k) = t[k+1]\noutput y[s,n] = moved(E[:,n], word[s])\n",
+             declared + "output y[s,n] = E[word[s]+1,n]\n");
+  check_same(declared + "def first(t[:]) = t[0]\noutput y[s] = first(E[next[s],:])\n",
+             declared + "output y[s] = E[next[s],0]\n");
+  check_same(
+      declared + "def both(t[:], k) = t[k]\noutput y[s,n] = both(E[:,n], word[s]) + both(E[word[s],:], next[s])\n",
+      declared + "output y[s,n] = E[word[s],n] + E[word[s],next[s]]\n");
+  check_message("def at(t[:,:], a[:,:]) = t[a[0,0],0]\noutput y = at(x, V)\n",
+                {"`V` holds numbers of dtype f32; a subscript is an integer", "declare it as integers: V: i32"});
+}
