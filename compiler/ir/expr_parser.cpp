@@ -291,17 +291,20 @@ NameResolver ExprParser::subscript_resolver(std::vector<Expr>& values) {
   };
 }
 
-/// Whether it is a tensor, or a parameter that is one or an element of one.
+/// Whether it is a tensor, or a parameter that is one or an integer element of one.
 bool ExprParser::stands_for_element(const Token& name) const {
   const Argument* argument = names_.find_argument(name.text);
-  if (argument) return argument->value.expr && argument->value.expr->kind == NodeKind::Access;
-  return !names_.find(name.text) && is_tensor(name.text);
+  if (!argument) return !names_.find(name.text) && is_tensor(name.text);
+  const Expr& expr = argument->value.expr;
+  return argument->is_tensor || (expr && !argument->value.affine && expr->kind == NodeKind::Access &&
+                                 program_.dtype_of(expr->tensor) == DType::i32);
 }
 
 Expr ExprParser::integer_element(const Token& name) {
   const Argument* argument = names_.find_argument(name.text);
   const std::string tensor = argument ? argument->value.expr->tensor : std::string(name.text);
-  if (program_.dtype_of(tensor) != DType::i32) {
+  const bool is_known = !tensor.empty();  // which tensor a parameter is, calls of the function say
+  if (is_known && program_.dtype_of(tensor) != DType::i32) {
     tokens_.fail<TypeError>(name,
                             fmt::format("`{}` holds numbers of dtype {}; a subscript is an integer", tensor,
                                         to_string(program_.dtype_of(tensor))),
