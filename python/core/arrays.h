@@ -2,6 +2,7 @@
 // Arrays of Python as memory that kernels read and write: the buffer protocol on the way in, numpy on the way out.
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,8 +33,9 @@ class InputArray {
   bool has_view_ = false;
   std::optional<DType> dtype_;
   std::vector<std::int64_t> shape_;
-  double number_ = 0;            // of Python
-  float single_ = 0;             // the same
+  double number_ = 0;  // of Python
+  float single_ = 0;   // the same
+  std::int32_t integer_ = 0;
   std::vector<std::byte> copy_;  // of an array with another layout
   const void* address_ = nullptr;
 };

@@ -25,7 +25,7 @@ DType PythonFunction::dtype_for(const std::vector<std::optional<DType>>& dtypes)
     const InputDecl& input = program_.inputs[i];
     if (!dtypes[i]) continue;
     const bool is_free = follows_arrays_ && input.dtype == program_.default_dtype;
-    if (!is_free && *dtypes[i] != input.dtype)
+    if (*dtypes[i] != input.dtype && (!is_free || *dtypes[i] == DType::i32))
       throw PythonError("DtypeError",
                         fmt::format("input {}: expected {}, found {}; convert it: x.astype(numpy.{})", input.name,
                                     numpy_name(input.dtype), numpy_name(*dtypes[i]), numpy_name(input.dtype)));

@@ -36,7 +36,9 @@ std::vector<std::string> chosen_inputs(const Program& program, const std::string
   if (!wrt.empty()) return wrt;
   if (const Op* op = find_op(source)) return differentiable_inputs(*op, program);
   std::vector<std::string> names;
-  for (const InputDecl& input : program.inputs) names.push_back(input.name);
+  for (const InputDecl& input : program.inputs) {
+    if (input.dtype != DType::i32) names.push_back(input.name);
+  }
   return names;
 }
 
