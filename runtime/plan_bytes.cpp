@@ -259,6 +259,11 @@ class PlanReader : public ByteReader<PlanReader> {
       case NodeKind::Access: {
         auto tensor = take_value<std::string>();
         auto subscripts = take_value<std::vector<Affine>>();
+        for (const Affine& subscript : subscripts) {
+          for (const auto& [symbol, coefficient] : subscript.terms()) {
+            if (symbol.is_value() && symbol.number() >= args.size()) refuse();
+          }
+        }
         return tensor_access(std::move(tensor), std::move(subscripts), std::move(args));
       }
       case NodeKind::Call:
