@@ -67,7 +67,7 @@ class BodyAdjoint {
     Expr node;
     std::size_t scope;
     Expr adjoint;
-    bool gated;  // all of it passed a `where`
+    bool gated;  // all of it passed a `where` that values decide
   };
 
   // ---- The queue: a node is reached after all that use it, and in inner scopes before outer ones ----
@@ -131,8 +131,8 @@ class BodyAdjoint {
   void pass_call(const Pending& pending) {
     const auto& [node, scope, adjoint, gated] = pending;
     if (node->function->name == "where") {
-      pass_branch(node->args[0], true, node->args[1], scope, adjoint);
-      pass_branch(node->args[0], false, node->args[2], scope, adjoint);
+      pass_branch(pending, true, node->args[1]);
+      pass_branch(pending, false, node->args[2]);
       return;
     }
     if (node->function->result == ResultType::Truth) return;
@@ -148,13 +148,15 @@ class BodyAdjoint {
   }
 
   /// Conditions on indices narrow the scope; any other guards the adjoint.
-  void pass_branch(const Expr& truth, bool holds, const Expr& branch, std::size_t scope, const Expr& adjoint) {
+  void pass_branch(const Pending& choice, bool holds, const Expr& branch) {
     if (facts(branch).active_reads.empty()) return;
+    const Expr& truth = choice.node->args[0];
     const IndexCondition condition = conditions_of(truth, holds);
-    Scope narrowed = scopes_[scope];
+    Scope narrowed = scopes_[choice.scope];
     add_missing(narrowed.domain.nonnegative, condition.nonnegative);
     add_missing(narrowed.domain.zero, condition.zero);
-    send(branch, scope_number(narrowed), guarded(condition.rest, adjoint), true);
+    send(branch, scope_number(narrowed), guarded(condition.rest, choice.adjoint),
+         choice.gated || depends_on_values(truth));
   }
 
   void pass_reduction(const Pending& pending) {

@@ -142,13 +142,15 @@ class Differentiation {
     const std::vector<Definition> reached = reached_backwards(members);
     const Scan scan{last_scan(builder_.program()) + 1, !members[0].scan->backwards};
     const std::size_t first = builder_.program().definitions.size();
+    const bool chooses =
+        std::ranges::any_of(reached, [](const Definition& member) { return chooses_by_value(member.body); });
     std::vector<std::string> names;
     for (Definition member : reached) {
       member.scan = scan;
       names.push_back(builder_.free_name("adj." + member.name));
       builder_.add_definition({names.back(), member.dtype, member.axes, 0, false, member.line, scan});
-      // What only the steps of the scan read is read through the choice of its first step.
-      const bool gated = is_gated(member) || total_adjoint(member)->is_constant(0);
+      // What only later steps read may be read through any of the scan's choices.
+      const bool gated = is_gated(member) || (chooses && total_adjoint(member)->is_constant(0));
       if (gated) gates_.add(names.back());
       send_down(member, tensor_access(names.back(), own_axes(member.axes.size())), gated);
     }

@@ -16,6 +16,20 @@ bool is_choice(const Expr& expr) {
 
 }  // namespace
 
+bool depends_on_values(const Expr& expr) {
+  bool found = false;
+  visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::Access || e->kind == NodeKind::Random; });
+  return found;
+}
+
+bool chooses_by_value(const Expr& body) {
+  bool found = false;
+  visit(body, [&](const Expr& e) {
+    found |= e->kind == NodeKind::Call && e->function->name == "where" && depends_on_values(e->args[0]);
+  });
+  return found;
+}
+
 bool Gates::may_be_zero(const Expr& adjoint) const {
   if (adjoint->kind == NodeKind::Constant) return adjoint->value == 0;
   if (adjoint->kind == NodeKind::Access) return tensors_.contains(adjoint->tensor);

@@ -1,12 +1,18 @@
 #pragma once
-// Adjoints that are exactly zero because a `where` took another branch. There the formula may have no finite slope
-// (sqrt at 0, exp where it overflows), and 0 times infinity would be NaN: the derivative is 0 instead.
+// Adjoints that are exactly zero because values made a `where` take another branch. There the formula may have no
+// finite slope (sqrt at 0, exp where it overflows), and 0 times infinity would be NaN: the derivative is 0 instead.
+// Conditions on indices alone need none of this: they part ranges, and no adjoint is computed outside of them.
 #include <set>
 #include <string>
 
 #include "compiler/diff/finite_slopes.h"
 
 namespace moxie {
+
+/// Whether the expression depends on more than indices and dims.
+bool depends_on_values(const Expr& expr);
+/// Whether the body holds a `where` whose condition does.
+bool chooses_by_value(const Expr& body);
 
 class Gates {
  public:
