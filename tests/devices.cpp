@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <string>
 
 #include "compiler/support/error.h"
+#include "runtime/plan.h"
 #include "runtime/session.h"
 #include "runtime/switches.h"
 #include "tests/skip.h"
@@ -48,6 +50,16 @@ std::vector<std::shared_ptr<Device>> test_devices() {
     if (auto device = test_device(name)) found.push_back(std::move(device));
   }
   return found;
+}
+
+TensorValues wave_inputs(const Program& program, const DimValues& dims) {
+  TensorValues inputs;
+  for (const InputDecl& input : program.inputs) {
+    std::vector<double>& values = inputs[input.name];
+    for (std::int64_t k = 0; k < count_elements(program, input.name, dims); ++k)
+      values.push_back(static_cast<float>(std::sin(1 + 0.37 * static_cast<double>(k))));
+  }
+  return inputs;
 }
 
 TensorValues run_on(const std::shared_ptr<Device>& device, const Program& program, const DimValues& dims,

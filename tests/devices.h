@@ -15,6 +15,8 @@ std::shared_ptr<Device> test_device(std::string_view name, DeviceOptions options
 /// All that take part.
 std::vector<std::shared_ptr<Device>> test_devices();
 
+/// Sines for every input, each from the same start: values of both signs that are exact in f32.
+TensorValues wave_inputs(const Program& program, const DimValues& dims);
 /// The values of every output after one run. `dims` may hold more than `program` declares.
 TensorValues run_on(const std::shared_ptr<Device>& device, const Program& program, const DimValues& dims,
                     const TensorValues& inputs);

@@ -5,6 +5,7 @@
 #include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/finite_values.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -41,6 +42,14 @@ std::optional<Affine> integer_of(const Program& program, const Expr& expr, std::
   return result;
 }
 
+bool is_choice(const Expr& expr) { return is_call(expr, "where") && expr->args[2]->is_constant(0); }
+
+/// Whether conditions stand in the factors of a product.
+bool has_choice(const Expr& expr) {
+  if (is_choice(expr)) return true;
+  return (is_call(expr, "*") || is_call(expr, "neg")) && std::ranges::any_of(expr->args, has_choice);
+}
+
 class Finder {
  public:
   Finder(const Program& program, std::span<const Symbol> axes) : program_(program), axes_(axes) {}
@@ -61,16 +70,26 @@ class Finder {
   }
 
  private:
-  /// What is left of the summand; its conditions become targets, or are kept.
+  /// What is left of the summand; its conditions become targets, or are kept. A condition leaves a product only if the
+  /// other factors are known to be finite: infinity times the zero of the other branch is NaN.
   Expr without_targets(const Expr& expr) {
-    if (is_call(expr, "where") && expr->args[2]->is_constant(0)) {
+    if (is_choice(expr)) {
       take(expr->args[0]);
       return without_targets(expr->args[1]);
     }
-    if (!is_call(expr, "*") && !is_call(expr, "neg")) return expr;
+    if (!is_call(expr, "neg") && !(is_call(expr, "*") && may_leave(expr))) return expr;
     std::vector<Expr> args;
     for (const Expr& arg : expr->args) args.push_back(without_targets(arg));
     return with_args(expr, std::move(args));
+  }
+
+  bool may_leave(const Expr& product) const {
+    if (program_.precision == Precision::Fast) return true;
+    FiniteValues finite(program_);
+    return std::ranges::all_of(product->args, [&](const Expr& factor) {
+      const auto is_harmless = [&](const Expr& other) { return other == factor || finite.holds(other); };
+      return !has_choice(factor) || std::ranges::all_of(product->args, is_harmless);
+    });
   }
 
   void take(const Expr& condition) {

@@ -12,23 +12,12 @@
 #include "runtime/session.h"
 #include "tests/devices.h"
 #include "tests/diff/gradient_check.h"
+#include "tests/setting.h"
 
 using namespace moxie;
 using Values = std::vector<double>;
 
 namespace {
-
-/// An environment variable for the duration of a scope.
-class Setting {
- public:
-  Setting(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  ~Setting() { ::unsetenv(name_); }
-  Setting(const Setting&) = delete;
-  Setting& operator=(const Setting&) = delete;
-
- private:
-  const char* name_;
-};
 
 constexpr const char* kEmbedding = R"(
 dim S dynamic, V, N
@@ -272,6 +261,24 @@ TEST_CASE("sums by value take a step for each term, and give the same bits for a
       if (first.empty()) first = y;
       CHECK(y == first);
     }
+  }
+}
+
+TEST_CASE("infinite factors of a sum by value stay as they are written") {
+  const Program program = parse(
+      "dtype f64\ndim S, V\nindex s:S, v:V\ninput x[S], w[S], idx[S]: i32\n"
+      "output y[v] = sum[s](w[s]*where(idx[s] == v, x[s], 0))\n"
+      "output z[v] = sum[s](where(idx[s] == v, w[s]*x[s], 0))\n");
+  const DimValues dims = {{"S", 3}, {"V", 2}};
+  const TensorValues inputs = {
+      {"x", {1, 2, 3}}, {"w", {std::numeric_limits<double>::infinity(), 5, 7}}, {"idx", {0, 1, 1}}};
+  for (const auto& device : test_devices()) {
+    CAPTURE(device->name());
+    const TensorValues got = run_on(device, program, dims, inputs);
+    CHECK(std::isinf(got.at("y")[0]));
+    CHECK(std::isnan(got.at("y")[1]));  // infinity times the zero of the other branch
+    CHECK(std::isinf(got.at("z")[0]));
+    CHECK(got.at("z")[1] == 31);
   }
 }
 

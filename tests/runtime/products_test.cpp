@@ -13,16 +13,6 @@ using namespace moxie;
 
 namespace {
 
-TensorValues inputs_of(const Program& program, const DimValues& dims) {
-  TensorValues inputs;
-  for (const InputDecl& input : program.inputs) {
-    std::vector<double>& values = inputs[input.name];
-    for (std::int64_t k = 0; k < count_elements(program, input.name, dims); ++k)
-      values.push_back(static_cast<float>(std::sin(1 + 0.37 * static_cast<double>(k))));
-  }
-  return inputs;
-}
-
 std::size_t count_products(const Program& program) {
   std::size_t count = 0;
   for (const PlanStep& step : make_plan(program).steps) count += products_of(step).size();
@@ -33,7 +23,7 @@ std::size_t count_products(const Program& program) {
 void check_products(const Program& formula, const DimValues& dims, std::size_t products) {
   const Program program = specialise(formula, dims);
   CHECK(count_products(program) == products);
-  const TensorValues inputs = inputs_of(program, dims);
+  const TensorValues inputs = wave_inputs(program, dims);
   const TensorValues expected = evaluate(program, dims, inputs);
   for (const auto& device : test::test_devices()) {
     CAPTURE(device->name());

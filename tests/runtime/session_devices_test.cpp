@@ -16,6 +16,7 @@
 #include "runtime/session.h"
 #include "runtime/trainer.h"
 #include "tests/devices.h"
+#include "tests/setting.h"
 
 using namespace moxie;
 using Values = std::vector<double>;
@@ -36,18 +37,6 @@ output distance = moved + sum[n](p[n]^2)
 )";
 
 Program step_program() { return parse(kStep, "step"); }
-
-/// An environment variable for the duration of a scope.
-class Setting {
- public:
-  Setting(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  ~Setting() { ::unsetenv(name_); }
-  Setting(const Setting&) = delete;
-  Setting& operator=(const Setting&) = delete;
-
- private:
-  const char* name_;
-};
 
 /// Moves p by x; fails for many reasons, before and after p has its new value in memory.
 constexpr const char* kFragile = R"(
