@@ -220,7 +220,7 @@ class ByteReader {
     rest_.remove_prefix(size);
     return taken;
   }
-  /// Of a list: each element takes a byte at least.
+  /// The length of a list. It is refused if the rest is shorter: each element takes a byte at least.
   std::size_t length() {
     const std::uint64_t size = number();
     if (size > rest_.size()) refuse();

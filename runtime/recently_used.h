@@ -22,6 +22,7 @@ class RecentlyUsed {
     entries_.splice(entries_.begin(), entries_, known->second);
     return known->second->second;
   }
+  /// The key must not be there yet: find() said so.
   void insert(const Key& key, Value value) {
     entries_.emplace_front(key, std::move(value));
     places_[key] = entries_.begin();

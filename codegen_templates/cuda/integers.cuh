@@ -13,7 +13,7 @@ __device__ __forceinline__ Index inside_extent(long long subscript, long long ex
   return Index(greatest(least(subscript, extent - 1), 0ll));
 }
 
-/// Of two integers that are as near the even one; of NaN the smallest.
+/// The nearest integer, halves to the even one, within the range of int; the smallest int for NaN.
 __device__ __forceinline__ int nearest_integer(double value) {
   constexpr int low = -2147483647 - 1, high = 2147483647;
   return value > low ? value < high ? int(rint(value)) : high : low;

@@ -33,7 +33,7 @@ void Contributions::add(const Program& program, const IterationDomain& domain, c
   const std::vector<Affine> shape = program.shape_of(read->tensor);
   const KnownRanges known = known_inside(program, shape, axis_ranges(program, read->tensor, shape));
   std::vector<Equation> equations;
-  std::vector<Expr> conditions;  // of subscripts that depend on values
+  std::vector<Expr> conditions;  // one for each subscript that depends on values
   for (std::uint32_t k = 0; k < read->subscripts.size(); ++k) {
     if (read->subscripts[k].mentions_value())
       conditions.push_back(reads_element(read, k));

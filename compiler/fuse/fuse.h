@@ -24,7 +24,7 @@ struct LoopIndex {
   bool operator==(const LoopIndex&) const = default;
 };
 
-/// Of a root whose elements continue each other: see PrefixReduction of compiler/rewrite/prefix_reduction.h.
+/// The loops of a root whose elements continue each other: see PrefixReduction of compiler/rewrite/prefix_reduction.h.
 struct PrefixLoops {
   ReduceKind kind = ReduceKind::Sum;
   LoopIndex position;              // within the block; each combines what precedes it with the body of the root

@@ -28,8 +28,8 @@ struct PrefixPlan {
 /// The prefix reductions of a Program by the names of their definitions.
 using PrefixPlans = std::map<std::string, PrefixPlan>;
 
-/// The Program with definitions for what blocks add and what precedes them. `plans` gets every prefix reduction, those
-/// of the new definitions included.
+/// The Program with definitions for what blocks add and what precedes them. `plans` gets every prefix reduction,
+/// including those of the new definitions.
 Program with_block_sums(const Program& program, PrefixPlans& plans);
 
 /// The loops and the body of a definition that is a prefix reduction.

@@ -88,7 +88,7 @@ class BodyEvaluator {
     return result;
   }
 
-  /// Of an access, whose subscripts may depend on values.
+  /// Gives the element that an access reads; its subscripts may depend on values.
   Coordinates element_read(const EvaluationStep& access) {
     Coordinates result = at(access.subscripts);
     for (std::size_t k = 0; k < result.size(); ++k) {

@@ -8,18 +8,9 @@
 #include <vector>
 
 #include "compiler/ir/affine.h"
+#include "compiler/ir/dtype.h"
 
 namespace moxie {
-
-enum class DType : std::uint8_t { f32, f64, i32 };
-const char* to_string(DType dtype);
-/// Of one element.
-std::int64_t bytes_of(DType dtype);
-/// The dtype in which an element of a tensor is computed: integers are exact in f64.
-inline DType computed_dtype(DType stored) { return stored == DType::i32 ? DType::f64 : stored; }
-/// What an i32 tensor stores of a number: the nearest integer (of two, the even one), at the ends of the range the
-/// smallest and largest, of NaN the smallest.
-double as_integer(double value);
 
 enum class NodeKind : std::uint8_t { Constant, IndexValue, Access, Call, Reduce, LinearAlgebra, Random };
 /// ArgMax and ArgMin give the position of the largest (smallest) element: of elements that are equal, or of all that

@@ -8,7 +8,7 @@
 namespace moxie {
 namespace {
 
-/// Of 0 <= i < N, and of ranges of a constant length.
+/// The trip count of 0 <= i < N and of ranges of a constant length; none is known of others.
 std::optional<Affine> known_trip_count(const Range& range) {
   if (const std::optional<Affine> extent = range.as_extent()) return extent;
   const bool is_simple =

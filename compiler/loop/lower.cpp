@@ -49,7 +49,7 @@ class KernelLowering {
     return finished();
   }
 
-  /// Of a kernel with one root, which is such a sum.
+  /// Lowers a kernel whose only root is such a sum.
   LoweredKernel run_scatter(const ScatterSum& sum) {
     declare();
     const KernelRoot& root = kernel_.roots.front();

@@ -34,8 +34,8 @@ struct Work {
   std::vector<LoopIndex> loops;
   std::string source = {};  // what it belongs to, for comments
   std::optional<Position> position = {};
-  /// Of elements that continue each other: the var holds all before this one, and is combined with it before that is
-  /// stored. In lanes the var is uniform, and every lane continues the one before it.
+  /// A prefix reduction: the var holds the combination of all elements before this one, and each element is combined
+  /// with it before it is stored. In lanes the var is uniform, and every lane continues the one before it.
   struct Running {
     VarId var;
     ReduceKind kind;

@@ -153,7 +153,7 @@ bool may_need_guard(const Expr& expr) {
   return found;
 }
 
-/// Of indices and, where subscripts depend on values, of elements.
+/// Whether a condition may guard accesses: it compares indices and, where subscripts depend on values, elements.
 bool may_guard(const Expr& condition, bool gathers) {
   bool may = true;
   visit(condition, [&](const Expr& e) {

@@ -9,7 +9,7 @@ namespace {
 using llvm_ir::Scalar;
 using llvm_ir::typed;
 
-/// Of moxie_message in codegen_templates/aot/abi.h.
+/// The size of moxie_message in codegen_templates/aot/abi.h.
 constexpr std::int64_t kMessageBytes = 512;
 /// Larger dims are mistakes, and smaller ones let affine sizes be computed without a thought of overflow.
 constexpr std::int64_t kLargestDim = std::int64_t{1} << 40;

@@ -113,7 +113,8 @@ std::string refusal(std::string_view reason, const fs::path& file) {
 std::vector<fs::path> llvm_plugin_directories() {
   std::vector<fs::path> directories;
   if (const std::string chosen = switch_value("MOXIE_PLUGIN_DIR"); !chosen.empty()) directories.emplace_back(chosen);
-  // Of a library that holds this code, such as Python's module. The loader gives the executable as its caller wrote it.
+  // A library may hold this code, such as Python's module: the plugin lies beside it. The loader gives the executable
+  // as its caller wrote it.
   const fs::path own = file_of(reinterpret_cast<const void*>(&llvm_plugin_directories));
   if (own.is_absolute()) directories.push_back(own.parent_path());
   std::error_code error;

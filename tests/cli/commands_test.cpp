@@ -1,4 +1,4 @@
-// The commands besides run.
+// The commands that have no file of tests of their own.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -35,14 +35,6 @@ TEST_CASE("ops lists the catalogue and prints its files") {
   CHECK(contains(unknown.err, "gpn.kappa"));
 }
 
-TEST_CASE("check accepts a right formula and prints a row per tensor") {
-  const Workshop shop;
-  const Outcome outcome = shop.moxie({"check", "gpn.response_mean", "--dim", "N=2,R=3"});
-  CHECK_MESSAGE(outcome.code == 0, outcome.err, outcome.out);
-  CHECK(contains(outcome.out, "N=2 R=3 S=7"));
-  for (const char* name : {"mean ", "grad.mu ", "grad.noise "}) CHECK(contains(outcome.out, name));
-}
-
 TEST_CASE("every process writes the same text of the same Program") {
   const Workshop shop;
   const std::vector<std::string> dump = {
@@ -52,63 +44,6 @@ TEST_CASE("every process writes the same text of the same Program") {
   // Elsewhere in memory, so that nothing that is ordered by addresses comes out alike.
   for (const char* elsewhere : {"", "MALLOC_ARENA_MAX=1 MALLOC_TOP_PAD_=1000003 ", "LD_BIND_NOW=1 MALLOC_PERTURB_=85 "})
     CHECK(shop.moxie(dump, elsewhere).out == first);
-}
-
-TEST_CASE("check fails where a gradient is not the derivative") {
-  const Workshop shop;
-  // The floor jumps where differences look and is flat where the derivative does.
-  shop.write("jump.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = floor(1e7*x[n])\n");
-  const Outcome outcome = shop.moxie({"check", "jump.mox"});
-  CHECK(outcome.code == 1);
-  CHECK(contains(outcome.out, "beyond tolerance"));
-}
-
-TEST_CASE("check looks closer where kinks lie within a difference, and tells them from wrong gradients") {
-  const Workshop shop;
-  shop.write("kinks.mox", "dtype f64\ndim N\nindex n:N\ninput x[N]\noutput y[n] = abs(sin(3e4*x[n]))\n");
-  const Outcome outcome = shop.moxie({"check", "kinks.mox"});
-  CHECK_MESSAGE(outcome.code == 0, outcome.out);
-  // Differences stay exact beside an output that would swallow their digits.
-  shop.write("huge.mox",
-             "dtype f64\ndim N\nindex n:N\ninput x[N], z[N]\noutput y[n] = x[n]^2\noutput w[n] = 1e30*z[n]\n");
-  const Outcome huge = shop.moxie({"check", "huge.mox"});
-  CHECK_MESSAGE(huge.code == 0, huge.out);
-  shop.write("overflow.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = tanh(x[n]*1e300)\n");
-  const Outcome overflow = shop.moxie({"check", "overflow.mox"});
-  CHECK_MESSAGE(overflow.code == 0, overflow.out);
-  CHECK(contains(overflow.out, "without f32"));
-  // What is declared in single precision is held to it, and what multiplies rounding errors to what it makes of them.
-  shop.write("single.mox",
-             "dtype f64\ndim N\nindex n:N\ninput x[N]\nlet a[n]: f32 = exp(x[n])\noutput y[n] = a[n]/3\n");
-  CHECK(shop.moxie({"check", "single.mox"}).code == 0);
-  shop.write("steep.mox", "dtype f64\ndim N\nindex n:N\ninput x[N]\noutput y[n] = sin(1e6*x[n])\n");
-  const Outcome steep = shop.moxie({"check", "steep.mox"});
-  CHECK_MESSAGE(steep.code == 0, steep.out);
-}
-
-TEST_CASE("check takes formulas whose definitions hold infinities, such as masked scores") {
-  const Workshop shop;
-  shop.write("masked.mox",
-             "dim T\nindex t:T, u:T\ninput x[T,T]\nlet s[t,u] = where(u <= t, x[t,u], -inf)\n"
-             "let m[t] = max[u](s[t,u])\noutput y[t] = sum[u](exp(s[t,u] - m[t]))\n");
-  const Outcome outcome = shop.moxie({"check", "masked.mox"});
-  CHECK_MESSAGE(outcome.code == 0, outcome.err);
-}
-
-TEST_CASE("check ends with an error where a formula has too many iterations to be evaluated") {
-  const Workshop shop;
-  shop.write("long.mox", "input x\noutput y = sum[k in 0..66666666666666](where(k < 5, x, 0))\n");
-  const Outcome outcome = shop.moxie({"check", "long.mox"});
-  CHECK(outcome.code == 1);
-  CHECK(contains(outcome.err, "definition y: evaluating it element by element takes too many operations"));
-}
-
-TEST_CASE("check says when no input suits the formula") {
-  const Workshop shop;
-  shop.write("never.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = sqrt(-1 - x[n]^2)\n");
-  const Outcome outcome = shop.moxie({"check", "never.mox"});
-  CHECK(outcome.code == 1);
-  CHECK(contains(outcome.err, "none of 20 random inputs lies in the formula's domain"));
 }
 
 TEST_CASE("dump shows every stage") {

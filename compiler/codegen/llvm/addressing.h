@@ -40,7 +40,7 @@ class Addressing {
   /// Gives a value that subscripts may mention its number, in all lanes or, with several lanes, in each.
   void set(Symbol value, Val number) { values_.insert_or_assign(value, std::move(number)); }
 
-  /// Of an expression that does not vary between lanes, or in the first lane.
+  /// The value of an expression: in all lanes where it does not vary between them, else in the first.
   Val value(const Affine& affine);
   /// The first and last value of a loop variable; the last is below the first when the range is empty.
   Val first(const Range& range);

@@ -1,0 +1,17 @@
+#pragma once
+// DType: how the elements of a tensor are stored.
+#include <cstdint>
+
+namespace moxie {
+
+enum class DType : std::uint8_t { f32, f64, i32 };
+const char* to_string(DType dtype);
+/// The size of one element.
+std::int64_t bytes_of(DType dtype);
+/// The dtype in which an element of a tensor is computed: integers are exact in f64.
+inline DType computed_dtype(DType stored) { return stored == DType::i32 ? DType::f64 : stored; }
+/// The integer that an i32 tensor stores for a number: the nearest one, halves to the even one; the smallest or largest
+/// of the range where the number lies beyond it, and the smallest for NaN.
+double as_integer(double value);
+
+}  // namespace moxie
