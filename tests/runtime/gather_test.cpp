@@ -218,7 +218,7 @@ TEST_CASE("a value outside is reported where it is checked, and harmless where n
       continue;
     }
     check_close(test::run_on(device, parse(kText), dims, inputs).at("y"), {3, 4, 5, 6, 1, 2, 5, 6}, 1e-12);
-    const Setting check("MOXIE_CHECK", "bounds");
+    const test::Setting check("MOXIE_CHECK", "bounds");
     CHECK_THROWS_WITH(test::run_on(device, parse(kText), dims, inputs),
                       doctest::Contains("x: subscript 0, which is read from a tensor, lies outside"));
   }
@@ -272,9 +272,9 @@ TEST_CASE("infinite factors of a sum by value stay as they are written") {
   const DimValues dims = {{"S", 3}, {"V", 2}};
   const TensorValues inputs = {
       {"x", {1, 2, 3}}, {"w", {std::numeric_limits<double>::infinity(), 5, 7}}, {"idx", {0, 1, 1}}};
-  for (const auto& device : test_devices()) {
+  for (const auto& device : test::test_devices()) {
     CAPTURE(device->name());
-    const TensorValues got = run_on(device, program, dims, inputs);
+    const TensorValues got = test::run_on(device, program, dims, inputs);
     CHECK(std::isinf(got.at("y")[0]));
     CHECK(std::isnan(got.at("y")[1]));  // infinity times the zero of the other branch
     CHECK(std::isinf(got.at("z")[0]));
@@ -290,7 +290,7 @@ TEST_CASE("conditions keep values inside") {
     output y[s,n] = where(idx[s] >= 0 and idx[s] < V, 2*x[idx[s],n], -1)
     output z[s] = where(idx[s] >= 0 and idx[s] < V, sum[n](x[idx[s],n]*w[n]), 0)
   )";
-  const Setting check("MOXIE_CHECK", "bounds");
+  const test::Setting check("MOXIE_CHECK", "bounds");
   check_everywhere(kText, {{"S", 4}, {"V", 3}, {"N", 2}},
                    {{"x", {1, 2, 3, 4, 5, 6}}, {"w", {1, 10}}, {"idx", {2, -1, 3, 0}}},
                    {{"y", {10, 12, -1, -1, -1, -1, 2, 4}}, {"z", {65, 0, 0, 21}}});

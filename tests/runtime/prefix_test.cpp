@@ -40,7 +40,7 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 void check_values(const Program& program, const DimValues& dims) {
-  const TensorValues inputs = wave_inputs(program, dims);
+  const TensorValues inputs = test::wave_inputs(program, dims);
   const TensorValues expected = evaluate(program, dims, inputs);
   for (const auto& device : test::test_devices()) {
     CAPTURE(device->name());
@@ -130,7 +130,7 @@ TEST_CASE("long prefix sums and their gradients run in blocks, with the same bit
       "output e: f64 = sum[i](y[i]^2)/N^3\n");
   const Program program = specialise(differentiate(sums, {"e"}, {"x"}), {{"N", kLength}});
   CHECK(count_passes(program) >= 4);
-  TensorValues inputs = wave_inputs(program, {});
+  TensorValues inputs = test::wave_inputs(program, {});
   inputs["cot.e"] = {1};
   std::vector<double> prefix(kLength), suffix(kLength);
   double sum = 0;
@@ -155,7 +155,7 @@ TEST_CASE("blocks of an axis whose extent is not known when compiling") {
   for (const std::int64_t extent : {0, 1, 1023, 1024, 3000}) {
     CAPTURE(extent);
     const DimValues dims = {{"N", extent}};
-    const TensorValues inputs = wave_inputs(program, dims);
+    const TensorValues inputs = test::wave_inputs(program, dims);
     std::vector<double> want(static_cast<std::size_t>(3 * extent));
     for (std::int64_t d = 0; d < 3; ++d) {
       double sum = 0;

@@ -23,7 +23,7 @@ std::size_t count_products(const Program& program) {
 void check_products(const Program& formula, const DimValues& dims, std::size_t products) {
   const Program program = specialise(formula, dims);
   CHECK(count_products(program) == products);
-  const TensorValues inputs = wave_inputs(program, dims);
+  const TensorValues inputs = test::wave_inputs(program, dims);
   const TensorValues expected = evaluate(program, dims, inputs);
   for (const auto& device : test::test_devices()) {
     CAPTURE(device->name());

@@ -174,7 +174,7 @@ TEST_CASE("a run that leaves a formula's domain feeds nothing back") {
 }
 
 TEST_CASE("a run that threw, wherever it did, feeds nothing, and there is nothing to be taken back") {
-  const Setting setting("MOXIE_CHECK", "nan");
+  const test::Setting setting("MOXIE_CHECK", "nan");
   struct Failure {
     const char* where;
     std::function<void(Session&)> cause, cure;
@@ -251,7 +251,7 @@ TEST_CASE("new values for an input that was fed stay, also when its shape change
 }
 
 TEST_CASE("a training step that threw is not undone into a half-written one") {
-  const Setting setting("MOXIE_CHECK", "nan");
+  const test::Setting setting("MOXIE_CHECK", "nan");
   StepProgram step;
   step.program = parse(R"(
 dim S dynamic, N = 2
@@ -328,7 +328,7 @@ output y[s,n] = x[s,n] + wide + narrow + low + free
   session.resize("low", {});  // zeros
   CHECK_THROWS_WITH_AS(session.run(), doctest::Contains("low = 0, but low is declared < -1"), DataError);
 
-  const Setting setting("MOXIE_CHECK_INPUTS", "off");
+  const test::Setting setting("MOXIE_CHECK_INPUTS", "off");
   Session trusting(program, {}, device);
   trusting.set("x", tensor({1, 2}, {-1, nan}));
   CHECK(to_doubles(trusting.get("x"))[0] == -1);
@@ -370,7 +370,7 @@ output gradient_norm = w
   const char* message = "x[7,1] = -1, but x is declared >= 0";
   CHECK_THROWS_WITH_AS(Trainer(step, device, rows, {4, 1}), doctest::Contains(message), DataError);
   CHECK_THROWS_WITH_AS(pass.run(rows), doctest::Contains(message), DataError);
-  const Setting setting("MOXIE_CHECK_INPUTS", "off");
+  const test::Setting setting("MOXIE_CHECK_INPUTS", "off");
   CHECK_NOTHROW(Trainer(step, device, rows, {4, 1}));
   CHECK_NOTHROW(pass.run(rows));
 }
