@@ -42,12 +42,12 @@ std::optional<Affine> integer_of(const Program& program, const Expr& expr, std::
   return result;
 }
 
-bool is_choice(const Expr& expr) { return is_call(expr, "where") && expr->args[2]->is_constant(0); }
+bool is_masked(const Expr& expr) { return is_call(expr, "where") && expr->args[2]->is_constant(0); }
 
 /// Whether conditions stand in the factors of a product.
-bool has_choice(const Expr& expr) {
-  if (is_choice(expr)) return true;
-  return (is_call(expr, "*") || is_call(expr, "neg")) && std::ranges::any_of(expr->args, has_choice);
+bool has_mask(const Expr& expr) {
+  if (is_masked(expr)) return true;
+  return (is_call(expr, "*") || is_call(expr, "neg")) && std::ranges::any_of(expr->args, has_mask);
 }
 
 class Finder {
@@ -73,7 +73,7 @@ class Finder {
   /// What is left of the summand; its conditions become targets, or are kept. A condition leaves a product only if the
   /// other factors are known to be finite: infinity times the zero of the other branch is NaN.
   Expr without_targets(const Expr& expr) {
-    if (is_choice(expr)) {
+    if (is_masked(expr)) {
       take(expr->args[0]);
       return without_targets(expr->args[1]);
     }
@@ -88,7 +88,7 @@ class Finder {
     FiniteValues finite(program_);
     return std::ranges::all_of(product->args, [&](const Expr& factor) {
       const auto is_harmless = [&](const Expr& other) { return other == factor || finite.holds(other); };
-      return !has_choice(factor) || std::ranges::all_of(product->args, is_harmless);
+      return !has_mask(factor) || std::ranges::all_of(product->args, is_harmless);
     });
   }
 
