@@ -44,7 +44,7 @@ bool Gates::may_be_zero(const Expr& adjoint) const {
 }
 
 Expr Gates::chain(const Expr& local, const Expr& adjoint) {
-  return slopes_.holds(local) ? moxie::chain(local, adjoint) : chain_singular(local, adjoint);
+  return finite_.holds(local) ? moxie::chain(local, adjoint) : chain_singular(local, adjoint);
 }
 
 Expr Gates::chain_singular(const Expr& local, const Expr& adjoint) const {

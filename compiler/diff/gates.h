@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "compiler/diff/finite_slopes.h"
+#include "compiler/ir/finite_values.h"
 
 namespace moxie {
 
@@ -17,7 +17,7 @@ bool chooses_by_value(const Expr& body);
 class Gates {
  public:
   /// The program, to which definitions may be added, must outlive this.
-  explicit Gates(const Program& program) : slopes_(program) {}
+  explicit Gates(const Program& program) : finite_(program, Granted::FiniteInputs) {}
 
   /// Says that all that arrives at the adjoint `tensor` passed a `where`.
   void add(const std::string& tensor) { tensors_.insert(tensor); }
@@ -31,7 +31,7 @@ class Gates {
   Expr chain_singular(const Expr& local, const Expr& adjoint) const;
 
   std::set<std::string, std::less<>> tensors_;
-  FiniteSlopes slopes_;
+  FiniteValues finite_;
 };
 
 }  // namespace moxie

@@ -100,6 +100,11 @@ std::optional<Affine> Range::as_extent() const {
   return highs[0].value + Affine(1);
 }
 
+bool Range::has_iterations() const {
+  const auto extent = as_extent();
+  return extent && extent->is_constant() && extent->constant() > 0;
+}
+
 Range Range::substitute(const std::function<const Affine*(Symbol)>& replacement) const {
   Range result = *this;
   for (auto* bounds : {&result.lows, &result.highs}) {

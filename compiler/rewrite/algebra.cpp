@@ -10,7 +10,7 @@
 #include "compiler/ir/reductions.h"
 #include "compiler/rewrite/algebra_forms.h"
 #include "compiler/rewrite/bounds.h"
-#include "compiler/rewrite/finite_values.h"
+#include "compiler/ir/finite_values.h"
 
 namespace moxie {
 

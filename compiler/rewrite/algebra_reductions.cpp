@@ -26,7 +26,7 @@ bool is_exact(const Expr& product) {
 bool holds_extremum_of_none(const Expr& expr) {
   bool found = false;
   visit(expr, [&](const Expr& e) {
-    found |= e->kind == NodeKind::Reduce && std::isinf(neutral_value(e->reduce)) && !has_iterations(e->range);
+    found |= e->kind == NodeKind::Reduce && std::isinf(neutral_value(e->reduce)) && !e->range.has_iterations();
   });
   return found;
 }
@@ -34,7 +34,7 @@ bool holds_extremum_of_none(const Expr& expr) {
 /// Whether the expression can be evaluated where the loop over `index` stands, even if that has no iterations.
 bool may_leave(const Expr& expr, Symbol index, const Range& range, const Surroundings* around) {
   if (expr->depends_on(index)) return false;
-  if (has_iterations(range)) return true;
+  if (range.has_iterations()) return true;
   if (holds_extremum_of_none(expr)) return false;
   bool reads = false;
   visit(expr, [&](const Expr& e) { reads |= e->kind == NodeKind::Access; });
@@ -97,7 +97,7 @@ Expr Algebra::make_reduction_sum(Symbol index, const Range& range, const Expr& b
     const Expr trips = plain_sum(index, range, one(), around);
     const Expr product = times(make_product(outside), trips);
     // Without iterations the sum is 0, also of what is infinite then, such as exp(-max[s](..)); 0 times it is NaN.
-    return has_iterations(range) ? product : call("where", {call(">", {trips, constant(0)}), product, constant(0)});
+    return range.has_iterations() ? product : call("where", {call(">", {trips, constant(0)}), product, constant(0)});
   }
   return times(make_product(outside), plain_sum(index, range, make_product(inside), around));
 }

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "compiler/rewrite/cost.h"
-#include "compiler/rewrite/finite_values.h"
+#include "compiler/ir/finite_values.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 

@@ -64,11 +64,6 @@ std::int64_t width_guess(const Range& range) {
 
 }  // namespace
 
-bool has_iterations(const Range& range) {
-  const auto extent = range.as_extent();
-  return extent && extent->is_constant() && extent->constant() > 0;
-}
-
 bool is_long(const Range& range) {
   return mentions_dim(range) || (known_extent(range) && *known_extent(range) >= kLongExtent);
 }

@@ -31,8 +31,6 @@ struct Scope {
 /// The largest number of rounds, if it is known: of an extent, or of a range whose bounds are constants once outer
 /// indices take any value of theirs.
 std::optional<std::int64_t> known_extent(const Range& range);
-/// Whether there is at least one iteration, whatever the values of dims and outer indices are.
-bool has_iterations(const Range& range);
 /// A dynamic extent, or one of at least kLongExtent.
 bool is_long(const Range& range);
 /// Whether the symbol moves an end of the range.

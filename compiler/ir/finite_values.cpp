@@ -1,0 +1,102 @@
+#include "compiler/ir/finite_values.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/ir/functions.h"
+#include "compiler/ir/reductions.h"
+
+namespace moxie {
+namespace {
+
+bool reads_tensors(const Expr& expr) {
+  bool reads = false;
+  visit(expr, [&](const Expr& node) { reads = reads || node->kind == NodeKind::Access; });
+  return reads;
+}
+
+}  // namespace
+
+bool FiniteValues::holds(const Expr& expr) {
+  if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second.second;
+  const bool result = compute(expr);
+  done_.emplace(expr.get(), std::pair(expr, result));
+  return result;
+}
+
+bool FiniteValues::shows_domain_of(const Definition& definition) {
+  return definition.domain == ValueDomain::Any ||
+         (holds(definition.body) && says_all_of(sign_of(definition.body), definition.domain));
+}
+
+bool FiniteValues::is_granted(const Expr& expr) const {
+  return granted_ == Granted::FiniteInputs && !reads_tensors(expr);
+}
+
+bool FiniteValues::compute(const Expr& expr) {
+  switch (expr->kind) {
+    case NodeKind::Constant:
+      return std::isfinite(expr->value);
+    case NodeKind::IndexValue:
+    case NodeKind::Random:
+      return true;
+    case NodeKind::Access:
+      return compute_tensor(expr->tensor);
+    case NodeKind::Call:
+      return is_granted(expr) || compute_call(expr);
+    case NodeKind::Reduce:
+      return compute_reduction(expr);
+    case NodeKind::LinearAlgebra:  // a matrix may be singular
+      return granted_ == Granted::FiniteInputs && all_of(expr->args);
+  }
+  return false;
+}
+
+/// What a scan reads of itself is finite if the rest of its formulas is and it starts with finite numbers.
+bool FiniteValues::compute_tensor(const std::string& name) {
+  if (program_.domain_of(name) != ValueDomain::Any) return true;
+  const Definition* definition = program_.find_definition(name);
+  if (!definition) return granted_ == Granted::FiniteInputs;
+  if (definition->scan && granted_ == Granted::Nothing) return false;
+  const auto [known, is_new] = tensors_.emplace(name, true);
+  if (!is_new) return known->second;
+  const bool result = holds(definition->body);
+  return tensors_[name] = result;
+}
+
+bool FiniteValues::compute_reduction(const Expr& expr) {
+  const bool empty_is_finite = expr->reduce == ReduceKind::Sum || expr->reduce == ReduceKind::Product;
+  if (granted_ == Granted::Nothing && !empty_is_finite && !expr->range.has_iterations()) return false;
+  return holds(extremum_of(expr->reduce) ? expr->args[1] : expr->args[0]);
+}
+
+bool FiniteValues::all_of(const std::vector<Expr>& exprs) {
+  return std::ranges::all_of(exprs, [this](const Expr& e) { return holds(e); });
+}
+
+bool FiniteValues::is_never_zero(const Expr& expr) {
+  const Sign sign = sign_of(expr);
+  return sign == Sign::Positive || sign == Sign::Negative || is_granted(expr);
+}
+
+/// x^n is finite for the signs of x that a constant n allows. Other powers may overflow, as exponentials do.
+bool FiniteValues::compute_power(const Expr& base, const Expr& exponent) {
+  const Sign sign = sign_of(base);
+  if (exponent->kind != NodeKind::Constant) return granted_ == Granted::FiniteInputs && sign == Sign::Positive;
+  const bool is_whole = std::nearbyint(exponent->value) == exponent->value;
+  return (is_whole || is_non_negative(sign)) && (exponent->value >= 0 || is_never_zero(base));
+}
+
+bool FiniteValues::compute_call(const Expr& expr) {
+  const std::string_view name = expr->function->name;
+  if (name == "where") return holds(expr->args[1]) && holds(expr->args[2]);
+  if (expr->function->result == ResultType::Truth) return true;
+  if (!all_of(expr->args)) return false;
+  const FiniteFor arguments = finite_for(name);
+  if (arguments == FiniteFor::AllNumbers) return true;
+  if (arguments != FiniteFor::Unknown) return admits(arguments, sign_of(expr->args[0]));
+  if (name == "/") return is_never_zero(expr->args[1]);
+  return name == "pow" && compute_power(expr->args[0], expr->args[1]);
+}
+
+}  // namespace moxie
