@@ -6,11 +6,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "compiler/ir/finite_values.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/rewrite/algebra_forms.h"
 #include "compiler/rewrite/bounds.h"
-#include "compiler/ir/finite_values.h"
 
 namespace moxie {
 

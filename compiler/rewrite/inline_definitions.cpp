@@ -4,8 +4,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "compiler/rewrite/cost.h"
 #include "compiler/ir/finite_values.h"
+#include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 

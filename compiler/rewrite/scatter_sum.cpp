@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "compiler/ir/exact_integer.h"
+#include "compiler/ir/finite_values.h"
 #include "compiler/ir/functions.h"
 #include "compiler/rewrite/algebra.h"
-#include "compiler/ir/finite_values.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
