@@ -78,6 +78,9 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
                                   DType dtype) {
   // Its conditions would stay behind: the subscripts that they admit are not known.
   if (expr->gathers && !scope.conditions.empty()) return std::nullopt;
+  // An index of a matrix that the body holds has no range here; once that is a definition of its own, it is an axis.
+  const auto is_unknown = [&](Symbol symbol) { return symbol.kind() == Symbol::Kind::Free && !scope.find(symbol); };
+  if (std::ranges::any_of(expr->free_symbols, is_unknown)) return std::nullopt;
   const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
   const auto becomes_axis = [&](Symbol symbol) { return std::ranges::find(symbols, symbol) != symbols.end(); };
   Replacement to_axes;

@@ -97,6 +97,24 @@ TEST_CASE("equal definitions become one with the domain that either declares") {
   CHECK(shared(">= 0 ", "> -1 ").definitions.size() == 3);
 }
 
+TEST_CASE("no pass makes a definition of what depends on the indices of a matrix within a body") {
+  const Program program = specialise(parse(R"(dim S dynamic, N
+index s:S
+input x[N]
+output y[s] = s + inverse[i in 0..N, j in 0..N](
+  sum[k in 0..N](tanh(where(k >= 2, x[i], 0))*tanh(where(k >= 2, x[j], 0))) + where(i == j, 3, 0))[0,0]
+)"),
+                                     {{"S", 3}, {"N", 2}});
+  const DimValues dims = {{"S", 3}, {"N", 2}};
+  const TensorValues inputs = inputs_for(program, dims);
+  const TensorValues want = evaluate(program, dims, inputs);
+  for (const Pass& pass : passes()) {
+    CAPTURE(pass.name);
+    const TensorValues got = evaluate(pass.run(program), dims, inputs);
+    for (std::size_t s = 0; s < 3; ++s) CHECK(got.at("y")[s] == doctest::Approx(want.at("y")[s]).epsilon(1e-12));
+  }
+}
+
 TEST_CASE("what a guard protects is not hoisted out of it") {
   const Program result = optimised(R"(dim S dynamic, N = 4
 index s:S, n:N
