@@ -42,25 +42,45 @@ const Expr& summand_of(const Expr& expr) {
   return is_sum ? summand_of(expr->args[0]) : expr;
 }
 
+class ReductionSplitter {
+ public:
+  explicit ReductionSplitter(const Program& program) : algebra_(program) {}
+
+  Expr run(Program& known, const Definition& user) const {
+    const Expr root = rewrite_bottom_up(user.body, Scope::of(user), [&](const Expr& expr, const Scope&) {
+      return long_sum_first(algebra_, expr).value_or(expr);
+    });
+    const std::uint32_t inside = summand_of(root)->height;
+    return rewrite_top_down(root, Scope::of(user), [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
+      const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside &&
+                          is_long(expr->range) && fits_in_memory(user, expr, scope);
+      return splits ? take_out(known, user, expr, scope) : std::nullopt;
+    });
+  }
+
+ private:
+  /// The reduction as a part of its own, and before it those that it holds: a sum of exponentials would else find its
+  /// maximum again for every term.
+  std::optional<Expr> take_out(Program& known, const Definition& user, const Expr& expr, const Scope& scope) const {
+    auto part = extract(known, scope, with_guards(expr, scope), user.name + ".sum", scope.dtype);
+    if (!part) return std::nullopt;
+    const Expr read = add_part(known, std::move(*part), user);
+    Definition added = std::move(known.definitions.back());
+    known.definitions.pop_back();
+    added.body = run(known, added);
+    known.definitions.push_back(std::move(added));
+    return read;
+  }
+
+  const Algebra algebra_;
+};
+
 }  // namespace
 
 Program split_reductions(const Program& program) {
-  const Algebra algebra(program);
-  return split_bodies(program, [&](Program& known, const Definition& definition) {
-    const Expr root = rewrite_bottom_up(definition.body, Scope::of(definition), [&](const Expr& expr, const Scope&) {
-      return long_sum_first(algebra, expr).value_or(expr);
-    });
-    const std::uint32_t inside = summand_of(root)->height;
-    const auto split = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
-      const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside &&
-                          is_long(expr->range) && fits_in_memory(definition, expr, scope);
-      if (!splits) return std::nullopt;
-      auto part = extract(known, scope, with_guards(expr, scope), definition.name + ".sum", scope.dtype);
-      if (!part) return std::nullopt;
-      return add_part(known, std::move(*part), definition);
-    };
-    return rewrite_top_down(root, Scope::of(definition), split);
-  });
+  const ReductionSplitter splitter(program);
+  return split_bodies(program,
+                      [&](Program& known, const Definition& definition) { return splitter.run(known, definition); });
 }
 
 }  // namespace moxie

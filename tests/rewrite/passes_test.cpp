@@ -115,6 +115,20 @@ output y[s] = s + inverse[i in 0..N, j in 0..N](
   }
 }
 
+TEST_CASE("reductions within reductions within reductions are found once each") {
+  const Program result = optimised(R"(dim N
+index i:N, j:N
+input x[N,N]
+output y = sum[i](logsumexp[j](x[i,j]/0.1))
+)",
+                                   {{"N", 300}});
+  for (const Definition& definition : result.definitions) {
+    int reductions = 0;
+    visit(definition.body, [&](const Expr& e) { reductions += e->kind == NodeKind::Reduce; });
+    CHECK_MESSAGE(reductions <= 1, print(result));
+  }
+}
+
 TEST_CASE("what a guard protects is not hoisted out of it") {
   const Program result = optimised(R"(dim S dynamic, N = 4
 index s:S, n:N
