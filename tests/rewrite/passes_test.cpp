@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "compiler/ir/evaluate.h"
 #include "compiler/ir/signs.h"
@@ -126,6 +127,23 @@ output y = sum[i](logsumexp[j](x[i,j]/0.1))
     int reductions = 0;
     visit(definition.body, [&](const Expr& e) { reductions += e->kind == NodeKind::Reduce; });
     CHECK_MESSAGE(reductions <= 1, print(result));
+  }
+}
+
+TEST_CASE("a sum whose end another index moves does not count as short") {
+  // Summed over d last, the product of v and k would be formed for every pair of d and e.
+  const Program result = optimised(R"(dim T, D, E
+index t:T, d:D, e:E
+input q[T,D], k[T,D], v[T,E]
+output y[t,e] = sum[u in 0..t+1](v[u,e]*sum[d](q[t,d]*k[u,d]))
+)",
+                                   {{"T", 70}, {"D", 66}, {"E", 3}});
+  for (const Definition& definition : result.definitions) {
+    std::set<std::string> read;
+    visit(definition.body, [&](const Expr& e) {
+      if (e->kind == NodeKind::Access) read.insert(e->tensor);
+    });
+    CHECK_MESSAGE(!(read.contains("v") && read.contains("k")), print(result));
   }
 }
 
