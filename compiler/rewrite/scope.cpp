@@ -166,11 +166,13 @@ bool is_guard(const Expr& expr) {
 
 Expr with_guards(const Expr& sum, const Scope& scope) {
   std::vector<Expr> own;
-  for (const Expr& condition : scope.conditions) {
+  const std::function<void(const Expr&)> take = [&](const Expr& condition) {
+    if (is_call(condition, "and")) return std::ranges::for_each(condition->args, take), void();
     const bool is_own =
         std::ranges::all_of(condition->free_symbols, [&](Symbol s) { return s.is_dim() || sum->depends_on(s); });
     if (is_own) own.push_back(condition);
-  }
+  };
+  std::ranges::for_each(scope.conditions, take);
   if (own.empty() || sum->reduce != ReduceKind::Sum || !may_need_guard(sum)) return sum;
   const Expr all = own.size() == 1 ? own[0] : call("and", own);
   const OpenedReduce opened = open(sum);

@@ -167,6 +167,18 @@ output y[n] = where(n >= 1, sum[s](x[s,n-1])*z[n], 0)
   CHECK(!contains(print(result), "sum[s](x[s,n-1]"));
 }
 
+TEST_CASE("a sum takes along its part of the condition that guards it") {
+  const Program result = optimised(R"(dim N
+index i:N, j:N, l:N
+input x[N,N], w[N,N]
+output y[i,j] = w[i,j] + where(j == i and i >= 1, sum[l](x[i-1,l]), 0)
+)",
+                                   {{"N", 70}});
+  bool sums_for_each_element = false;
+  visit(result.definitions.back().body, [&](const Expr& e) { sums_for_each_element |= e->kind == NodeKind::Reduce; });
+  CHECK_MESSAGE(!sums_for_each_element, print(result));
+}
+
 TEST_CASE("a table over an index whose range another index moves covers all of its values") {
   const Program result = optimised(R"(dim S dynamic, N = 4
 index s:S, n:N
