@@ -227,7 +227,22 @@ class BodyAdjoint {
     if (kept_with_axes.size() < open.domain.variables.size()) return close_reductions(pending, open, kept_with_axes);
     // A single access below sums over everything by itself; a tensor of its own would be shared by nobody.
     const bool is_shared = facts(node).active_reads.size() > 1;
-    return kept.size() < open.domain.variables.size() && is_shared && close_axes(pending, open, kept);
+    return kept.size() < open.domain.variables.size() && is_shared && !needs_steps(node, kept) &&
+           close_axes(pending, open, kept);
+  }
+
+  /// Whether the node reads steps of its own scan, not by the step alone: adjoints of that scan then need the sum over
+  /// some of the steps before all of them are there.
+  bool needs_steps(const Expr& node, const std::vector<Symbol>& kept) const {
+    if (!step_ || std::ranges::find(kept, *step_) != kept.end()) return false;
+    const Program& program = builder_.program();
+    const std::optional<Scan> scan = program.find_definition(definition_.name)->scan;  // not that of the adjoints
+    bool reads = false;
+    visit(node, [&](const Expr& e) {
+      const Definition* read = e->kind == NodeKind::Access ? program.find_definition(e->tensor) : nullptr;
+      reads |= read && read->scan == scan;
+    });
+    return reads;
   }
 
   bool close_reductions(const Pending& pending, const Scope& open, const std::vector<Symbol>& kept) {

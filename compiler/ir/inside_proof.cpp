@@ -6,8 +6,20 @@
 
 namespace moxie {
 
+Affine AtStep::lag_of(const Expr& access) const {
+  const Affine ago = step - access->subscripts[0];
+  return scan.backwards ? ago * -1 : ago;
+}
+
+bool AtStep::knows_lag_of(const Expr& access, const IndexDomain& domain) const {
+  const Affine lag = lag_of(access);
+  return lag.is_constant() || domain.prove_nonnegative(lag - Affine(1)) == Proof::Holds;
+}
+
 bool InsideProof::holds(const Expr& access, const IndexDomain& domain) const {
-  const Definition* definition = wanted_ == Inside::Element ? program_.find_definition(access->tensor) : nullptr;
+  const Definition* read = program_.find_definition(access->tensor);
+  if (at_ && read && read->scan == at_->scan && !at_->knows_lag_of(access, domain)) return false;
+  const Definition* definition = wanted_ == Inside::Element ? read : nullptr;
   const std::vector<Affine> shape = program_.shape_of(access->tensor);
   const auto element = [&](Symbol symbol) {
     return symbol.kind() == Symbol::Kind::Axis ? &access->subscripts[symbol.number()] : nullptr;

@@ -1,5 +1,6 @@
 #pragma once
 // Proofs that accesses lie inside their tensors.
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -14,9 +15,22 @@ namespace moxie {
 /// checked or clamped when they are read.
 enum class Inside : std::uint8_t { Element, Storage };
 
+/// The step of a scan at which something is computed.
+struct AtStep {
+  Scan scan;
+  Affine step;
+
+  /// How many steps ago the step was that `access` reads, of a tensor of the same scan.
+  Affine lag_of(const Expr& access) const;
+  /// Whether that is one number, or known to be at least 1.
+  bool knows_lag_of(const Expr& access, const IndexDomain& domain) const;
+};
+
 class InsideProof {
  public:
-  InsideProof(const Program& program, Inside wanted) : program_(program), wanted_(wanted) {}
+  /// With a step: what is read of the same scan has to be there when the scan comes to it, too.
+  InsideProof(const Program& program, Inside wanted, std::optional<AtStep> at = {})
+      : program_(program), wanted_(wanted), at_(std::move(at)) {}
 
   bool holds(const Expr& access, const IndexDomain& domain) const;
   /// Whether it holds for every access in `expr`, by the domain and by the ranges and conditions inside the expression.
@@ -36,6 +50,7 @@ class InsideProof {
 
   const Program& program_;
   Inside wanted_;
+  std::optional<AtStep> at_;
 };
 
 }  // namespace moxie

@@ -11,6 +11,7 @@
 #include "compiler/ir/expr_printer.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/index_domain.h"
+#include "compiler/ir/inside_proof.h"
 #include "compiler/ir/lexer.h"
 #include "compiler/ir/philox.h"
 #include "compiler/support/error.h"
@@ -239,6 +240,8 @@ class DefinitionVerifier {
   bool is_access_inside(const Expr& expr, const Place& place) const {
     const bool is_known = program_.find_input(expr->tensor) || program_.find_definition(expr->tensor);
     if (!is_known || program_.shape_of(expr->tensor).size() != expr->subscripts.size()) return false;
+    const Definition* definition = program_.find_definition(expr->tensor);
+    if (definition && is_of_own_scan(*definition) && !own_step().knows_lag_of(expr, place.domain)) return false;
     const std::vector<Range> ranges = ranges_of(expr);
     for (std::size_t k = 0; k < ranges.size(); ++k) {
       const Affine& subscript = expr->subscripts[k];
@@ -289,19 +292,20 @@ class DefinitionVerifier {
     return definition_.scan && definition.scan == definition_.scan;
   }
 
+  AtStep own_step() const { return {*definition_.scan, Affine(Symbol::axis(0))}; }
+
   /// Within a scan: an earlier step, or this one of a definition above.
   void check_step(const Expr& expr, const Definition& read, const Place& place) const {
-    const bool goes_back = definition_.scan->backwards;
-    const Affine lag = (Affine(Symbol::axis(0)) - expr->subscripts[0]) * (goes_back ? -1 : 1);
-    const std::string earlier = definition_.axes[0].name + (goes_back ? "+1" : "-1");
-    if (!lag.is_constant() || lag.constant() < 0) {
+    const Affine lag = own_step().lag_of(expr);
+    const std::string earlier = definition_.axes[0].name + (definition_.scan->backwards ? "+1" : "-1");
+    if (!own_step().knows_lag_of(expr, place.domain) || (lag.is_constant() && lag.constant() < 0)) {
       throw TypeError(where() +
                       fmt::format("`{}` is not computed yet when its scan comes to this step; read `{}` at an "
                                   "earlier step, {}, or outside of the scan",
                                   text(expr, place), expr->tensor, earlier));
     }
     const bool is_above = &read < &definition_;
-    if (lag.constant() > 0 || is_above) return;
+    if (!lag.is_constant() || lag.constant() > 0 || is_above) return;
     throw TypeError(where() +
                     fmt::format("`{}` is computed later in the same step; move `{}` up, or read it at the step "
                                 "before, {}",

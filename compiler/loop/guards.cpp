@@ -10,8 +10,8 @@ namespace {
 /// Guards the accesses below one set of conditions and loops.
 class Guarding {
  public:
-  Guarding(const Program& program, IndexDomain domain, Expr condition)
-      : program_(program), domain_(std::move(domain)), condition_(std::move(condition)) {}
+  Guarding(const InsideProof& proof, IndexDomain domain, Expr condition)
+      : proof_(proof), domain_(std::move(domain)), condition_(std::move(condition)) {}
 
   Expr apply(const Expr& expr) {
     if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second.second;
@@ -31,7 +31,7 @@ class Guarding {
     const OpenedReduce opened = open(expr);
     IndexDomain inner = domain_;
     inner.add_range(opened.index, opened.range);
-    Guarding inside(program_, std::move(inner), condition_);
+    Guarding inside(proof_, std::move(inner), condition_);
     return map_opened(expr, opened, [&](const Expr& child) { return inside.apply(child); });
   }
 
@@ -42,19 +42,15 @@ class Guarding {
     if (is_guard) return call("where", {is_inside(expr->args[1]) ? own : yes, expr->args[1], expr->args[2]});
     const Expr negated = call("not", {own});
     const Expr no = condition_ ? call("and", {condition_, negated}) : negated;
-    return call("where", {own, Guarding(program_, domain_, yes).apply(expr->args[1]),
-                          Guarding(program_, domain_, no).apply(expr->args[2])});
+    return call("where", {own, Guarding(proof_, domain_, yes).apply(expr->args[1]),
+                          Guarding(proof_, domain_, no).apply(expr->args[2])});
   }
 
-  bool is_inside_everywhere(const Expr& expr) const {
-    return !expr->gathers && InsideProof(program_, Inside::Storage).holds_unguarded(expr, domain_);
-  }
+  bool is_inside_everywhere(const Expr& expr) const { return !expr->gathers && proof_.holds_unguarded(expr, domain_); }
   /// What a subscript by value reads nobody knows before.
-  bool is_inside(const Expr& access) const {
-    return !reads_by_value(access) && InsideProof(program_, Inside::Storage).holds(access, domain_);
-  }
+  bool is_inside(const Expr& access) const { return !reads_by_value(access) && proof_.holds(access, domain_); }
 
-  const Program& program_;
+  const InsideProof& proof_;
   IndexDomain domain_;
   Expr condition_;                                               // empty outside all conditions
   std::unordered_map<const Node*, std::pair<Expr, Expr>> done_;  // keeps its keys alive
@@ -62,8 +58,9 @@ class Guarding {
 
 }  // namespace
 
-Expr guard_accesses(const Expr& expr, const Program& program, const IndexDomain& domain) {
-  return Guarding(program, domain, {}).apply(expr);
+Expr guard_accesses(const Expr& expr, const Program& program, const IndexDomain& domain, std::optional<AtStep> at) {
+  const InsideProof proof(program, Inside::Storage, std::move(at));
+  return Guarding(proof, domain, {}).apply(expr);
 }
 
 }  // namespace moxie

@@ -140,7 +140,9 @@ class KernelLowering {
       if (shared) domain.add_range(shared->symbol, shared->range);
     }
     for (const LoopIndex& local : root.locals) domain.add_range(local.symbol, local.range);
-    return guard_accesses(root.body, fused_.program, domain);
+    std::optional<AtStep> at;
+    if (root.definition.scan) at = {*root.definition.scan, Symbol::dim(kScanStep)};
+    return guard_accesses(root.body, fused_.program, domain, std::move(at));
   }
 
   Work map_work(const KernelRoot& root, std::vector<LoopIndex> loops) const {

@@ -49,14 +49,14 @@ Affine room_for(const Range& range, const Scope& scope) {
 }
 
 /// Whether the axes start at 0 or above and every access lies inside its tensor, by the ranges of the axes and what the
-/// body itself says.
-bool stands_alone(const Program& program, const Definition& definition) {
+/// body itself says, and is there at this step.
+bool stands_alone(const Program& program, const Definition& definition, std::optional<AtStep> at) {
   IndexDomain domain({});
   for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
     domain.add_range(Symbol::axis(k), definition.axes[k].range);
     if (domain.prove_nonnegative(Symbol::axis(k)) != Proof::Holds) return false;
   }
-  return InsideProof(program, Inside::Element).holds_within(definition.body, domain);
+  return InsideProof(program, Inside::Element, std::move(at)).holds_within(definition.body, domain);
 }
 
 }  // namespace
@@ -100,7 +100,12 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
     to_axes.emplace_back(symbol, Symbol::axis(static_cast<std::uint32_t>(definition.axes.size() - 1)));
   }
   definition.body = substitute(expr, to_axes);
-  if (!stands_alone(program, definition)) return std::nullopt;
+  std::optional<AtStep> at;
+  if (scope.scan) {
+    const bool steps = !symbols.empty() && symbols[0] == Symbol::axis(0);
+    at = {*scope.scan, steps ? Symbol::axis(0) : Symbol::fresh()};  // what has no steps is there before the first
+  }
+  if (!stands_alone(program, definition, std::move(at))) return std::nullopt;
   const Expr read = tensor_access(definition.name, std::vector<Affine>(symbols.begin(), symbols.end()));
   return Extraction{std::move(definition), read};
 }
@@ -110,9 +115,9 @@ namespace {
 /// Makes the part step along with what it was taken out of.
 void join_scan(Extraction& part, const Definition& user) {
   Definition& definition = part.definition;
-  definition.scan = user.scan;
   const bool steps = user.scan && !definition.axes.empty() && part.read->subscripts[0] == Affine(Symbol::axis(0));
   if (!steps) return;
+  definition.scan = user.scan;
   definition.recomputed = user.recomputed;
   const std::string& step = user.axes[0].name;
   const auto same = std::ranges::find(definition.axes, step, &AxisDecl::name);
@@ -132,11 +137,17 @@ Expr add_part(Program& program, Extraction part, const Definition& user) {
 Program split_bodies(const Program& program, const BodySplitter& split) {
   Program known = program, result = program;
   result.definitions.clear();
-  for (Definition definition : program.definitions) {
-    const auto parts = static_cast<std::ptrdiff_t>(known.definitions.size());
-    definition.body = split(known, definition);
-    std::copy(known.definitions.begin() + parts, known.definitions.end(), std::back_inserter(result.definitions));
-    result.definitions.push_back(std::move(definition));
+  for (const std::span<const Definition> group : groups_of(program)) {
+    std::vector<Definition> members;
+    for (Definition definition : group) {
+      const auto parts = static_cast<std::ptrdiff_t>(known.definitions.size());
+      definition.body = split(known, definition);
+      // Parts that do not step stand before the scan.
+      for (auto part = known.definitions.begin() + parts; part != known.definitions.end(); ++part)
+        (part->scan == definition.scan ? members : result.definitions).push_back(*part);
+      members.push_back(std::move(definition));
+    }
+    std::ranges::move(members, std::back_inserter(result.definitions));
   }
   return leave_scans(result);
 }

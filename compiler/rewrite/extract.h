@@ -19,15 +19,15 @@ struct Extraction {
 std::optional<Extraction> extract(const Program& program, const Scope& scope, const Expr& expr, const std::string& stem,
                                   DType dtype);
 
-/// Adds the part, which was taken out of the body of `user`, to the definitions of `program`. It steps along with
-/// `user`, recomputed if `user` is; what does not depend on the step is there until leave_scans(). Gives what stands
-/// for it.
+/// Adds the part, which was taken out of the body of `user`, to the definitions of `program`. What depends on the step
+/// of a scan steps along with `user`, recomputed if `user` is. Gives what stands for the part.
 Expr add_part(Program& program, Extraction part, const Definition& user);
 
 /// Gives what is left of the body of a definition, after it has added parts to `program`, which has every definition so
 /// far. Taking the last of them away again undoes that.
 using BodySplitter = std::function<Expr(Program& program, const Definition& user)>;
-/// The Program with all bodies split, parts before what they were taken out of.
+/// The Program with all bodies split, parts before what they were taken out of: before the whole scan if they do not
+/// step.
 Program split_bodies(const Program& program, const BodySplitter& split);
 
 /// A name for one more axis: that of a declared index of this extent, or one that nothing else has.

@@ -94,7 +94,6 @@ class TableHoister {
     if (name.empty()) {
       name = unused_name(program_, access->tensor + ".single");
       Definition copy{name, DType::f32, producer.axes, {}, false, producer.line};
-      copy.scan = user_->scan;  // to stand before the scan once that is trimmed, and not to part its definitions
       std::vector<Affine> element;
       for (std::uint32_t k = 0; k < producer.axes.size(); ++k) element.emplace_back(Symbol::axis(k));
       copy.body = tensor_access(access->tensor, std::move(element));

@@ -10,6 +10,7 @@ namespace moxie {
 Scope Scope::of(const Definition& definition) {
   Scope scope;
   scope.dtype = computed_dtype(definition.dtype);
+  scope.scan = definition.scan;
   for (std::uint32_t k = 0; k < definition.axes.size(); ++k)
     scope.open.emplace_back(Symbol::axis(k), definition.axes[k].range);
   return scope;

@@ -20,6 +20,7 @@ struct Scope {
   std::vector<std::pair<Symbol, Range>> open;  // outermost first
   std::vector<Expr> conditions;                // on indices, that hold here
   DType dtype = DType::f32;                    // of the definition, or of the innermost f32(...) or f64(...) around
+  std::optional<Scan> scan;                    // in which the definition steps
 
   static Scope of(const Definition& definition);
   const Range* find(Symbol symbol) const;

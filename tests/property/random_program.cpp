@@ -205,10 +205,28 @@ class ProgramMaker {
         state = reduce(ReduceKind::Sum, j, Range::extent(width),
                        expr_.read(inner, j) * step_before(other, scan, steps, Affine(j)));
       }
+      if (random_.chance(30)) state = over_steps_before(place, other, scan, steps, Affine(i));
       if (k > 0 && random_.chance(60)) state = state * tensor_access(members[k - 1].name, {t, i});
       members[k].body = call("tanh", {state + expr_.number(place, 2)});
     }
     for (Definition& member : members) sample_.program.definitions.push_back(std::move(member));
+  }
+
+  /// A sum over all steps before this one: by its range, or by a condition.
+  Expr over_steps_before(const Place& place, const std::string& member, const Scan& scan, const Affine& steps,
+                         const Affine& element) {
+    const Symbol t = Symbol::axis(0);
+    const Symbol s = Symbol::fresh();
+    const bool by_range = random_.chance(60);
+    const Range before = scan.backwards ? Range::half_open(Affine(t) + Affine(1), steps) : Range::half_open(0, t);
+    const Range range = by_range ? before : Range::extent(steps);
+    const Place inner = place.with(s, steps, range, expr_.size_of(steps));
+    Expr state = tensor_access(member, {s, element});
+    if (!by_range) {
+      const Expr here = number_of(t), there = number_of(s);
+      state = call("where", {call("<", {scan.backwards ? here : there, scan.backwards ? there : here}), state, 0});
+    }
+    return reduce(ReduceKind::Sum, s, range, expr_.read(inner, s) * state);
   }
 
   Expr step_before(const std::string& member, const Scan& scan, const Affine& steps, const Affine& element) {

@@ -116,6 +116,37 @@ scan t backwards {
 }
 output y[n] = sum[t](g[t,n]*x[t,n])
 )"},
+    {"all steps before", R"(dim T dynamic
+input f[T], h
+scan t {
+  output y[t in 0..T] = f[t] + h*sum[u in 0..t](cos(h*(t-u))*sin(y[u]))
+}
+)"},
+    {"backward substitution", R"(dim T dynamic, S dynamic
+index s:S
+input U[T,T], b[T,S]
+scan t backwards {
+  output x[t in 0..T,s] = (b[t,s] - sum[u in t+1..T](U[t,u]*x[u,s]))/(2 + U[t,t]^2)
+}
+)"},
+    {"Cholesky factor by columns", R"(dim T dynamic
+index i:T, l:T
+input x[T,T]
+let a[i,l] = sum[k in 0..T](x[i,k]*x[l,k]) + where(i == l, T, 0)
+scan t {
+  let d[t in 0..T] = sqrt(a[t,t] - sum[u in 0..t](c[u,t]^2))
+  output c[t in 0..T,i] = where(i >= t, (a[i,t] - sum[u in 0..t](c[u,i]*c[u,t]))/d[t], 0)
+}
+)"},
+    {"steps before chosen by a condition", R"(dim T dynamic, N
+index u:T, n:N
+input x[T,N], g
+scan t {
+  let p[t in 0..T,n] = x[t,n] + g*sum[u](where(u < t, q[u,n], 0))
+  let q[t in 0..T,n] = tanh(p[t,n])*sum[u](where(u <= t-2, p[u,n], 0.1))
+}
+output y[n] = sum[t in 0..T](q[t,n]*p[t,n])
+)"},
 };
 
 inline std::string_view recurrence(std::string_view name) {

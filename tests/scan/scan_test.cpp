@@ -307,6 +307,10 @@ TEST_CASE("what a scan may not do") {
   check_refused<TypeError>("scan t backwards {\n  let h[t,n] = where(t > 0, h[t-1,n], 0)\n}\n",
                            "read `h` at an earlier step, t+1");
   check_refused<TypeError>("scan t {\n  let h[t,n] = sum[u](h[u,n])\n}\n", "not computed yet");
+  check_refused<TypeError>("scan t {\n  let h[t,n] = sum[u in 0..t+1](h[u,n])\n}\n", "not computed yet");
+  check_refused<TypeError>("scan t backwards {\n  let h[t,n] = sum[u in 0..t](h[u,n])\n}\n", "not computed yet");
+  check_refused<TypeError>("scan t {\n  let h[t,n] = sum[u in 0..t](where(u == 0, h[T-1-u,n], 0))\n}\n",
+                           "not computed yet");
   check_refused<ShapeError>("scan t {\n  let h[t,n] = h[t-1,n] + x[t,n]\n}\n", "guard the access with where(...)");
   check_refused<ShapeError>("scan t {\n  let h[n,t] = x[t,n]\n}\n", "does not have `t` as its first axis");
   check_refused<ShapeError>("scan t {\n  let a[t] = 1\n  let b[t in 0..2] = 1\n}\n", "first axis");
