@@ -44,10 +44,10 @@ void check_data_input(const Program& model, const InputDecl& input) {
   if (!samples || !model.find_dim(samples->name())->dynamic)
     throw ModelError(input.name, fmt::format("the first axis of `{}` does not count samples", input.name),
                      fmt::format("write dim S dynamic, and input {}[S,..]", input.name));
-  if (input.dtype != DType::f32)
+  if (input.dtype != DType::f32 && input.dtype != DType::f64)
     throw ModelError(input.name,
-                     fmt::format("`{}` is {}, but rows of data are f32", input.name, to_string(input.dtype)),
-                     fmt::format("write input {}[..]: f32; definitions and parameters may be f64", input.name));
+                     fmt::format("`{}` is {}, but rows of data are numbers", input.name, to_string(input.dtype)),
+                     fmt::format("write input {0}[..]: f32, or input {0}[..]: f64", input.name));
 }
 
 void check_inputs(const Program& model) {
@@ -84,10 +84,10 @@ void check_prediction(const Program& model, const Definition& prediction) {
 void check_predictions(const Program& model) {
   const std::vector<std::string> names = names_with(model, OutputRole::Prediction);
   for (const std::string& name : names) check_prediction(model, *model.find_definition(name));
-  if (!predicts(model, kMean) && !predicts(model, kProbability))
-    throw ModelError("", "the model predicts neither `mean` nor `probability`",
+  if (names.empty())
+    throw ModelError("", "the model predicts nothing",
                      "say what it makes of a sample: predict mean[s] = ... for values, predict probability[s,c] = ... "
-                     "for classes");
+                     "for classes, or predict NAME[s,..] = ... for anything else");
   if (predicts(model, kVariance) && !predicts(model, kMean))
     throw ModelError("variance", "the model predicts a variance, but no mean", "add predict mean[s] = ...");
   if (!sources_of(model, names).contains("x"))
@@ -206,9 +206,9 @@ void bind_dims(Program& model, const SampleShape& rows, const DimValues& given) 
 
 /// What the model predicts must be what the data set has.
 void check_task(const Program& model, const SampleShape& rows) {
-  const Task task = task_of(model);
+  const std::optional<Task> task = task_of(model);
   const bool classes = rows.task == Task::Classification;
-  if (task != rows.task)
+  if (task && *task != rows.task)
     throw ModelError(std::string(classes ? kMean : kProbability),
                      fmt::format("the data set's targets are {}", classes ? "classes" : "values"),
                      classes ? "predict probability[s,c] for its classes" : "predict mean[s], or give --task classify");
@@ -281,7 +281,10 @@ Program with_states(Program program, const Program& model) {
 
 }  // namespace
 
-Task task_of(const Program& model) { return predicts(model, kProbability) ? Task::Classification : Task::Regression; }
+std::optional<Task> task_of(const Program& model) {
+  if (predicts(model, kProbability)) return Task::Classification;
+  return predicts(model, kMean) ? std::optional(Task::Regression) : std::nullopt;
+}
 
 void check_model(const Program& model) {
   const std::string loss = loss_of(model);

@@ -33,12 +33,12 @@ class ModelError : public TypeError {
   std::string name_, message_, hint_;
 };
 
-/// What the model says of a sample: classes where it predicts `probability`, values where it predicts `mean`.
-Task task_of(const Program& model);
+/// What the model says of a sample: classes where it predicts `probability`, values where it predicts `mean`; nothing
+/// for a model that predicts something else, which any data set may train.
+std::optional<Task> task_of(const Program& model);
 
-/// Throws ModelError for what no data set could change: without a loss or parameters, without `mean` or `probability`
-/// among the predictions, inputs that are neither x[S,..] nor target[S,..] with a dynamic S, predictions that read the
-/// target, and so on.
+/// Throws ModelError for what no data set could change: without a loss, parameters or predictions, inputs that are
+/// neither x[S,..] nor target[S,..] with a dynamic S, predictions that read the target, and so on.
 void check_model(const Program& model);
 
 /// The model for rows of that shape. Dims without a value take theirs from `dims` or from the shapes of x and target.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "compiler/ir/compose.h"
 #include "compiler/support/error.h"
@@ -160,7 +161,14 @@ class StepBuilder {
       step_.state.push_back({tensor, parameter.shape, {}, false});
       renew(tensor, state, definition.name, how);
     }
+    include_as(step_.program.dtype_of(name), rule, how);
+  }
+
+  /// What the rule computes has the parameter's dtype, since it becomes the parameter.
+  void include_as(DType dtype, const Program& rule, const Inclusion& how) {
+    const DType usual = std::exchange(step_.program.default_dtype, dtype);
     include(step_.program, rule, how);
+    step_.program.default_dtype = usual;
   }
 
   /// The rule's `output` is the next value of its input, which is `tensor` here.

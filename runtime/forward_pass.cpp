@@ -1,7 +1,6 @@
 #include "runtime/forward_pass.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "compiler/support/error.h"
 
@@ -66,8 +65,8 @@ std::map<std::string, RowValues> ForwardPass::run(const SampleRows& data) {
 void ForwardPass::load(const std::string& input, std::span<const float> values, const Batch& batch) {
   if (batch.resizes) make_room(session_, input, batch.rows);
   const std::size_t width = values.size() / batch.all;
-  std::memcpy(session_.write(input, Session::Domain::checked).data(), values.data() + batch.begin * width,
-              batch.rows * width * sizeof(float));
+  copy_as(session_.program().dtype_of(input), values.subspan(batch.begin * width, batch.rows * width),
+          session_.write(input, Session::Domain::checked));
 }
 
 }  // namespace moxie

@@ -30,9 +30,10 @@ std::vector<std::int64_t> row_shape(const Program& program, const std::string& i
 }  // namespace
 
 void check_rows(const Program& program, const std::string& input, std::span<const float> values, std::size_t rows) {
-  if (program.dtype_of(input) != DType::f32)
-    throw ShapeError(fmt::format("{} of program {} is {}, but rows are f32", input, program.name,
-                                 to_string(program.dtype_of(input))));
+  const DType dtype = program.dtype_of(input);
+  if (dtype != DType::f32 && dtype != DType::f64)
+    throw ShapeError(
+        fmt::format("{} of program {} is {}, but rows are f32 or f64", input, program.name, to_string(dtype)));
   const std::int64_t width = element_count(row_shape(program, input));
   if (values.size() != rows * static_cast<std::size_t>(width))
     throw ShapeError(fmt::format("program {} reads {} with {} values per row; {} rows with {} values do not fit",
@@ -40,7 +41,11 @@ void check_rows(const Program& program, const std::string& input, std::span<cons
   if (!checks_inputs()) return;
   std::vector<std::int64_t> shape = row_shape(program, input);
   shape.insert(shape.begin(), static_cast<std::int64_t>(rows));
-  check_domain(*program.find_input(input), shape, std::as_bytes(values));
+  const InputDecl& declared = *program.find_input(input);
+  if (dtype == DType::f32) return check_domain(declared, shape, std::as_bytes(values));
+  std::vector<std::byte> bytes(values.size() * size_of(dtype));
+  copy_as(dtype, values, bytes);
+  check_domain(declared, shape, bytes);
 }
 
 void make_room(Session& session, const std::string& input, std::size_t rows) {
@@ -50,13 +55,25 @@ void make_room(Session& session, const std::string& input, std::size_t rows) {
   session.resize(input, std::move(shape));
 }
 
-void gather(std::span<const float> matrix, std::size_t rows, std::span<const std::uint32_t> chosen,
-            std::span<std::byte> out) {
-  const std::size_t width = matrix.size() / rows;
+void copy_as(DType dtype, std::span<const float> values, std::span<std::byte> out) {
+  if (dtype == DType::f32) {
+    std::memcpy(out.data(), values.data(), values.size_bytes());
+    return;
+  }
   std::byte* at = out.data();
+  for (const double value : values) {
+    std::memcpy(at, &value, sizeof value);
+    at += sizeof value;
+  }
+}
+
+void gather(std::span<const float> matrix, std::size_t rows, std::span<const std::uint32_t> chosen, DType dtype,
+            std::span<std::byte> out) {
+  const std::size_t width = matrix.size() / rows, bytes = width * size_of(dtype);
+  std::size_t begin = 0;
   for (const std::uint32_t row : chosen) {
-    std::memcpy(at, matrix.data() + row * width, width * sizeof(float));
-    at += width * sizeof(float);
+    copy_as(dtype, matrix.subspan(row * width, width), out.subspan(begin, bytes));
+    begin += bytes;
   }
 }
 

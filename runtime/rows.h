@@ -15,15 +15,18 @@ struct SampleRows {
   std::span<const float> x, target;
 };
 
-/// Throws ShapeError unless `values` are as many rows as `rows` of what the Program reads as `input`, an f32 tensor
-/// [S,..] with a dynamic S, and DataError for a value outside the input's declared domain (see Session::set).
+/// Throws ShapeError unless `values` are as many rows as `rows` of what the Program reads as `input`, an f32 or f64
+/// tensor [S,..] with a dynamic S, and DataError for a value outside the input's declared domain (see Session::set).
 void check_rows(const Program& program, const std::string& input, std::span<const float> values, std::size_t rows);
 
 /// Makes an input [S,..] hold `rows` rows.
 void make_room(Session& session, const std::string& input, std::size_t rows);
 
-/// Copies the chosen rows of a matrix of `rows` rows, in their order.
-void gather(std::span<const float> matrix, std::size_t rows, std::span<const std::uint32_t> chosen,
+/// Copies values to elements of a real dtype.
+void copy_as(DType dtype, std::span<const float> values, std::span<std::byte> out);
+
+/// Copies the chosen rows of a matrix of `rows` rows, in their order, to elements of a real dtype.
+void gather(std::span<const float> matrix, std::size_t rows, std::span<const std::uint32_t> chosen, DType dtype,
             std::span<std::byte> out);
 
 }  // namespace moxie

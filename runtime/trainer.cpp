@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "compiler/support/error.h"
 
@@ -86,7 +85,8 @@ bool Trainer::reads(const std::string& input) const { return session_.plan().pro
 void Trainer::load(const std::string& input, std::span<const float> values, std::span<const std::uint32_t> samples,
                    bool resizes) {
   if (resizes) make_room(session_, input, samples.size());
-  gather(values, data_.rows, samples, session_.write(input, Session::Domain::checked));
+  gather(values, data_.rows, samples, session_.program().dtype_of(input),
+         session_.write(input, Session::Domain::checked));
 }
 
 }  // namespace moxie

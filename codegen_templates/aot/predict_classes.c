@@ -1,4 +1,5 @@
-/* Reads the features of samples, separated by spaces, and prints the probability of every class.
+/* Reads the features of samples, separated by spaces, and prints the probability of every class,
+ * and then whatever else the model predicts.
  * cc -std=c99 predict.c -L. -lmodel -o predict */
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,13 +7,14 @@
 #include "model_weights.h"
 
 int main(void) {
-  static float weights[model_weights], x[model_features], probability[model_outputs];
+  static float weights[model_weights], x[model_features], probability[model_outputs], others[model_others + 1];
   FILE *file = fopen("weights.bin", "rb");
   if (!file || fread(weights, sizeof(float), model_weights, file) != model_weights) return 1;
   model_arguments a = {.S = 1};
   a.features.data = x, a.features.count = model_features;
   a.probability.data = probability, a.probability.count = model_outputs;
   model_set_weights(&a, weights);
+  model_set_others(&a, others);
   int64_t bytes = 0;
   moxie_message message = {""};
   if (model_workspace(&a, &bytes, &message) != moxie_ok) return puts(message.text), 1;
@@ -21,7 +23,9 @@ int main(void) {
     if (k < model_features - 1) continue;
     if (model(&a, workspace, bytes, &message) != moxie_ok) return puts(message.text), 1;
     for (int c = 0; c < model_outputs; ++c)
-      printf("%s %.6f%c", model_output_names[c], probability[c], c < model_outputs - 1 ? ' ' : '\n');
+      printf("%s%s %.6f", c > 0 ? " " : "", model_output_names[c], probability[c]);
+    for (int i = 0; i < model_others; ++i) printf(" %s %.6g", model_other_names[i], others[i]);
+    putchar('\n');
   }
   return 0;
 }

@@ -1,4 +1,5 @@
-/* Reads the features of samples, separated by spaces, and prints the mean and the variance of every target.
+/* Reads the features of samples, separated by spaces, and prints the mean and the variance of every target,
+ * and then whatever else the model predicts.
  * cc -std=c99 predict.c -L. -lmodel -o predict */
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 #include "model_weights.h"
 
 int main(void) {
-  static float weights[model_weights], x[model_features], mean[model_outputs], variance[model_outputs];
+  static float weights[model_weights], x[model_features], mean[model_outputs], variance[model_outputs], others[model_others + 1];
   FILE *file = fopen("weights.bin", "rb");
   if (!file || fread(weights, sizeof(float), model_weights, file) != model_weights) return 1;
   model_arguments a = {.S = 1};
@@ -14,6 +15,7 @@ int main(void) {
   a.mean.data = mean, a.mean.count = model_outputs;
   a.variance.data = variance, a.variance.count = model_outputs;
   model_set_weights(&a, weights);
+  model_set_others(&a, others);
   int64_t bytes = 0;
   moxie_message message = {""};
   if (model_workspace(&a, &bytes, &message) != moxie_ok) return puts(message.text), 1;
@@ -22,7 +24,9 @@ int main(void) {
     if (k < model_features - 1) continue;
     if (model(&a, workspace, bytes, &message) != moxie_ok) return puts(message.text), 1;
     for (int c = 0; c < model_outputs; ++c)
-      printf("%s %.6g %.6g%c", model_output_names[c], mean[c], variance[c], c < model_outputs - 1 ? ' ' : '\n');
+      printf("%s%s %.6g %.6g", c > 0 ? " " : "", model_output_names[c], mean[c], variance[c]);
+    for (int i = 0; i < model_others; ++i) printf(" %s %.6g", model_other_names[i], others[i]);
+    putchar('\n');
   }
   return 0;
 }

@@ -93,8 +93,9 @@ std::string function(const HeaderFunction& f) {
 
 }  // namespace
 
-std::string_view prediction_example(bool of_classes) {
-  return template_text(of_classes ? "aot/predict_classes.c" : "aot/predict_values.c");
+std::string_view prediction_example(ExportedKind kind) {
+  if (kind == ExportedKind::Others) return template_text("aot/predict_others.c");
+  return template_text(kind == ExportedKind::Classes ? "aot/predict_classes.c" : "aot/predict_values.c");
 }
 
 std::string c_header(const std::string& library, const std::vector<HeaderFunction>& functions) {

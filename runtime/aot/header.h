@@ -15,8 +15,11 @@ struct HeaderFunction {
   std::int64_t gpu_words = 0;  // of the struct of loaded kernels; 0 where there are none
 };
 
+/// What an exported model predicts first: `probability`, or `mean` and `variance`, or neither.
+enum class ExportedKind : std::uint8_t { Classes, Values, Others };
+
 /// A program in C that predicts with an exported model.
-std::string_view prediction_example(bool of_classes);
+std::string_view prediction_example(ExportedKind kind);
 
 std::string c_header(const std::string& library, const std::vector<HeaderFunction>& functions);
 

@@ -107,6 +107,37 @@ TEST_CASE("an exported classifier predicts the probabilities that `moxie predict
   }
 }
 
+TEST_CASE("all predictions of a model of one's own are exported") {
+  const std::string head =
+      "dim S dynamic, I, K = 2\nindex s:S, i:I, k:K\ninput x[S,I]: f64, target[S]\n"
+      "parameter w[I] init normal(0.1), log_sd: f64 init zeros\n";
+  for (const bool has_mean : {true, false}) {
+    CAPTURE(has_mean);
+    const Workshop shop;
+    shop.write("data.csv", plane(40, [](double a, double b) { return fmt::format("{}", 3 * a - b * b); }));
+    shop.write("m.mox",
+               head + fmt::format("predict {}[s] = sum[i](w[i]*x[s,i])\npredict powers[s,k] = {}[s]^(k + 2)\n"
+                                  "loss e = sum[s]((target[s] - {}[s])^2*exp(-log_sd) + log_sd)/S\n",
+                                  has_mean ? "mean" : "line", has_mean ? "mean" : "line", has_mean ? "mean" : "line"));
+    const Outcome trained = shop.moxie({"train", "m.mox", "--data", "csv:data.csv", "--target", "y", "--epochs", "3",
+                                        "--threads", "1", "--out", "run"});
+    CAPTURE(trained.err);
+    REQUIRE(trained.code == 0);
+    CHECK(shop.moxie({"predict", "run", "--data", "csv:data.csv", "--rows", "all", "--out", "p.csv"}).code == 0);
+    const auto ours = printed_by_export(shop, "1-2");
+    const std::vector<std::string> theirs = lines_of(read_file(shop.path("p.csv")));
+    REQUIRE(ours.size() == 40);
+    for (std::size_t row = 0; row < 40; ++row) {
+      // y MEAN VARIANCE powers_1 POWER powers_2 POWER beside mean, sd, bounds, powers; or line LINE powers_1 ...
+      const std::vector<double> wanted = numbers_in(theirs.at(row + 1));
+      const std::size_t first = has_mean ? 4 : 1, powers = has_mean ? 4 : 1;
+      CHECK(is_near(ours[row].at(1), wanted.at(0)));
+      CHECK(is_near(ours[row].at(first + (has_mean ? 0 : 2)), wanted.at(powers)));
+      CHECK(is_near(ours[row].at(first + (has_mean ? 2 : 4)), wanted.at(powers + 1)));
+    }
+  }
+}
+
 TEST_CASE("an exported network for texts reads the numbers of words that vocabulary.txt has by line") {
   const Workshop shop;
   std::string text;

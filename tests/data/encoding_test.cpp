@@ -32,6 +32,14 @@ TEST_CASE("features: training range to [0, 1], categories one-hot, missing a cat
   CHECK(encode_targets(table, encoding).values == std::vector<float>{0, 1, 1, 0, 0, 1});
 }
 
+TEST_CASE("classes that are numbers stand in the order of their values, before words") {
+  TableOptions options;
+  options.categorical = {"2"};
+  const Table table = parse_table("1,10\n2,9\n3,-1.5\n4,two\n5,10\n6,1e3\n", "t.csv", options);
+  CHECK(table.columns[1].categories == std::vector<std::string>{"-1.5", "9", "10", "1e3", "two"});
+  CHECK(table.columns[1].codes == std::vector<std::uint32_t>{2, 1, 0, 4, 2, 3});
+}
+
 TEST_CASE("a missing number sets a flag, if the column had one") {
   const Table table = parse("?,1,a\n4,2,b\n6,3,a\n");
   const Encoding encoding = classification(table);

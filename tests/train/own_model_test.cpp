@@ -260,9 +260,52 @@ loss error = sum[s]((target[s] - sum[i](w[i]*(x[s,i] - now[i])) - c)^2)/S
   CHECK_MESSAGE((seen.ends_with(",12") || seen.ends_with(",24") || seen.ends_with(",36")), seen);
 }
 
+TEST_CASE("a model in double precision reads rows in double precision") {
+  const Workshop shop;
+  shop.write("t.csv", smooth_table(60));
+  shop.write("m.mox", "dtype f64\n" + kModel);
+  const Outcome trained = train(shop, "m.mox", {"--data", "csv:t.csv", "--epochs", "20", "--rate", "0.03"});
+  CAPTURE(trained.err);
+  REQUIRE(trained.code == 0);
+  CHECK(metrics_of(shop, "run").back().at("validation_loss").get<double>() < 0.5);
+  CHECK(shop.moxie({"predict", "run", "--data", "csv:t.csv"}).code == 0);
+  const Outcome resumed = shop.moxie({"train", "--resume", "run", "--epochs", "21"});
+  CAPTURE(resumed.err);
+  CHECK(resumed.code == 0);
+}
+
+TEST_CASE("a model may predict neither means nor probabilities: its loss is its score, and all predictions are kept") {
+  const Workshop shop;
+  shop.write("t.csv", smooth_table(60));
+  // A quantile is no mean.
+  shop.write("m.mox", R"(dim S dynamic, I, Q = 2
+index s:S, i:I, q:Q
+input x[S,I], target[S]
+parameter w[Q,I] init normal(0.1), c[Q] init zeros
+predict quantile[s,q] = c[q] + sum[i](w[q,i]*x[s,i])
+let level[q] = 0.1 + 0.8*q
+let short[s,q] = target[s] - quantile[s,q]
+loss pinball = sum[s,q](max(level[q]*short[s,q], (level[q] - 1)*short[s,q]))/S
+)");
+  const Outcome trained = train(shop, "m.mox", {"--data", "csv:t.csv", "--epochs", "3"});
+  CAPTURE(trained.err);
+  REQUIRE(trained.code == 0);
+  CHECK(trained.out.find("\ntest      loss 0.") != std::string::npos);
+  CHECK(read_file(shop.path("run/report.html")).ends_with("</body></html>\n"));
+  const Outcome predicted = shop.moxie({"predict", "run", "--data", "csv:t.csv", "--out", "p.csv", "--json"});
+  CAPTURE(predicted.err);
+  REQUIRE(predicted.code == 0);
+  CHECK(nlohmann::json::parse(predicted.out).at("loss") == metrics_of(shop, "run").back().at("test_loss"));
+  CHECK(read_file(shop.path("p.csv")).starts_with("quantile_1,quantile_2\n"));
+  const Outcome jacobian = shop.moxie({"predict", "run", "--data", "csv:t.csv", "--diagnose", "jacobian"});
+  CHECK(jacobian.err.find("the prediction mean, which the model does not have") != std::string::npos);
+}
+
 TEST_CASE("what is wrong with a model is shown in its text") {
   check_refused("dim S dynamic, I\nindex s:S, i:I\ninput x[S,I]\npredict mean[s] = 0\n",
                 {"m.mox:4:1: the model has no loss", "predict mean[s] = 0", "loss error = sum[s](...)/S"});
+  check_refused("dim S dynamic, I\nindex s:S, i:I\ninput x[S,I]\nparameter w init ones\nloss e = sum[s](w*x[s,0])\n",
+                {"m.mox:5:1: the model predicts nothing", "predict mean[s] = ..."});
   check_refused(replaced(kModel, "loss nll = sum[s](", "loss nll[s] = ("),
                 {"m.mox:8:6: the loss `nll` is not a scalar: it has 1 axes", "^"});
   check_refused(replaced(kModel, " init zeros", ""), {"m.mox:4:35: `init` expected", "say how it starts"});

@@ -44,6 +44,26 @@ std::string quoted_names(const std::vector<std::string>& names) {
   return fmt::format("{{{}}}", fmt::join(quoted, ", "));
 }
 
+/// Memory for what a model predicts besides: names of the numbers, and the place of each tensor among them.
+std::string others_of(const ExportedModel& model) {
+  std::string setters;
+  std::vector<std::string> names;
+  for (const auto& [name, columns] : model.others) {
+    const std::string field = aot::c_name(name);
+    setters += fmt::format("  a->{0}.data = others + {1}, a->{0}.count = {2};\n", field, names.size(), columns);
+    for (std::int64_t k = 1; k <= columns; ++k) names.push_back(columns == 1 ? name : fmt::format("{}_{}", name, k));
+  }
+  const std::size_t count = names.size();
+  if (names.empty()) {
+    setters = "  (void)a, (void)others;\n";
+    names.emplace_back();  // C has no empty arrays
+  }
+  return fmt::format(
+      "enum {{ model_others = {} }};\nstatic const char *const model_other_names[] = {};\n\n"
+      "static void model_set_others(model_arguments *a, float *others) {{\n{}}}\n\n",
+      count, quoted_names(names), setters);
+}
+
 /// The place of every weight in the file, and what the columns are called.
 std::string weights_header(const ExportedModel& model) {
   std::string setters;
@@ -59,9 +79,9 @@ std::string weights_header(const ExportedModel& model) {
       "#ifndef MODEL_WEIGHTS_H\n#define MODEL_WEIGHTS_H\n\n#include \"model.h\"\n\n"
       "enum {{ model_weights = {}, model_features = {}, model_outputs = {} }};\n\n"
       "static const char *const model_feature_names[] = {};\nstatic const char *const model_output_names[] = {};\n\n"
-      "static void model_set_weights(model_arguments *a, const float *weights) {{\n{}}}\n\n#endif\n",
+      "static void model_set_weights(model_arguments *a, const float *weights) {{\n{}}}\n\n{}#endif\n",
       next, model.features.size(), model.outputs.size(), quoted_names(model.features), quoted_names(model.outputs),
-      setters);
+      setters, others_of(model));
 }
 
 int export_run(const ExportOptions& options) {
@@ -72,11 +92,14 @@ int export_run(const ExportOptions& options) {
   const fs::path folder = options.folder;
   aot::write_library(aot::make_library(request), folder);
   const bool classes = saved.encoding.task == Task::Classification;
+  const auto kind = !model.has_scores ? aot::ExportedKind::Others
+                    : classes         ? aot::ExportedKind::Classes
+                                      : aot::ExportedKind::Values;
   atomic_write(folder / "weights.bin", weights_file(model));
   atomic_write(folder / "model_weights.h", weights_header(model));
   if (const auto& words = saved.encoding.vocabulary; !words.empty())
     atomic_write(folder / "vocabulary.txt", fmt::format("{}\n", fmt::join(words, "\n")));
-  atomic_write(folder / "predict.c", aot::prediction_example(classes));
+  atomic_write(folder / "predict.c", aot::prediction_example(kind));
   return 0;
 }
 

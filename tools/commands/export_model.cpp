@@ -39,6 +39,11 @@ void add_targets(NamedTensors& weights, const SavedModel& model) {
   weights["variance_scale"] = make_host_tensor(DType::f32, {}, std::vector<double>{model.variance_scale});
 }
 
+/// weights.bin holds numbers of one kind.
+HostTensor single_precision(const HostTensor& tensor) {
+  return tensor.dtype == DType::f32 ? tensor : make_host_tensor(DType::f32, tensor.shape, to_doubles(tensor));
+}
+
 Tensor declare(Program& program, const std::string& name, const HostTensor& tensor,
                ValueDomain domain = ValueDomain::Any) {
   std::vector<Expr> shape;
@@ -64,6 +69,7 @@ class FeatureRow {
     for (const std::int64_t extent : extents_) axes_.emplace_back(constant(static_cast<double>(extent)));
   }
   const std::vector<Index>& axes() const { return axes_; }
+  const std::vector<std::int64_t>& extents() const { return extents_; }
   Expr of(const Tensor& tensor) const { return tensor.at({axes_.begin(), axes_.end()}); }
   /// Where the element lies in the data.
   Expr column() const {
@@ -90,13 +96,15 @@ class Exporter {
   ExportedModel run() {
     add_scaling(weights_, model_.encoding);
     include_network();
-    if (model_.encoding.task == Task::Classification)
-      add_classes();
-    else
-      add_values();
+    const bool classes = model_.encoding.task == Task::Classification;
+    const bool has_scores = network_.predict.find_definition(classes ? "probability" : "mean") != nullptr;
+    if (has_scores && classes) add_classes();
+    if (has_scores && !classes) add_values();
+    if (is_own_model(model_.config)) add_others();
     std::vector<std::string> outputs = model_.encoding.classes;
     for (const TargetEncoding& target : model_.encoding.targets) outputs.push_back(target.column);
-    return {std::move(program_), std::move(weights_), model_.encoding.feature_names(), std::move(outputs)};
+    return {std::move(program_), std::move(weights_), model_.encoding.feature_names(),
+            std::move(outputs),  has_scores,          std::move(others_)};
   }
 
  private:
@@ -106,14 +114,15 @@ class Exporter {
     const Tensor offset = declare(program_, "feature_offset", weights_.at("feature_offset"));
     const Tensor scale = declare(program_, "feature_scale", weights_.at("feature_scale"));
     const FeatureRow row(network_.predict, "x", s_);
-    program_.let("x", row.axes(), (features(s_, row.column()) - offset(row.column())) * scale(row.column()));
+    program_.let("x", row.axes(), (features(s_, row.column()) - offset(row.column())) * scale(row.column()),
+                 network_.predict.dtype_of("x"));
     Inclusion how{kPrefix, {{"x", "x"}}};
     for (const InputDecl& input : network_.predict.inputs) {
       if (input.name == "x") continue;
       const auto parameter = model_.parameters.find(input.name);
       if (parameter == model_.parameters.end())
         throw DataError("the model has no parameter " + input.name + ": its file is damaged, or of another moxie");
-      weights_[input.name] = parameter->second;
+      weights_[input.name] = single_precision(parameter->second);
       declare(program_, input.name, weights_.at(input.name), input.domain);
       how.inputs.emplace(input.name, input.name);
     }
@@ -142,8 +151,20 @@ class Exporter {
     program_.output("variance", row.axes(), variance * scale * sq(sd(o)));
   }
 
+  /// What moxie's own networks put out besides are intermediate values.
+  void add_others() {
+    for (const Definition& definition : network_.predict.definitions) {
+      const std::string& name = definition.name;
+      if (!definition.output || program_.find_definition(name)) continue;
+      const FeatureRow row(network_.predict, name, s_);
+      program_.output(name, row.axes(), row.of(of_network(name.c_str(), row)));
+      others_.emplace_back(name, element_count(row.extents()));
+    }
+  }
+
   const SavedModel& model_;
   const Network network_;
+  std::vector<std::pair<std::string, std::int64_t>> others_;
   Program program_;
   const Dim S_;
   const Index s_;

@@ -36,12 +36,12 @@ Json calibration_json(const Prediction& prediction, const Samples& samples, cons
   return json;
 }
 
-void print_scores(const Prediction& prediction, const ChosenRows& rows, const Encoding& encoding, bool json) {
-  const Scores scores = score(prediction, rows.samples.y, encoding);
+void print_scores(const Prediction& prediction, const Scores& scores, const ChosenRows& rows, const Encoding& encoding,
+                  bool json) {
   if (json) {
     Json result = {{"samples", prediction.rows}, {"rows", rows.description}};
     for (const Score& s : scores) result[s.name] = s.value;
-    result.update(calibration_json(prediction, rows.samples, encoding));
+    if (prediction.has_scores()) result.update(calibration_json(prediction, rows.samples, encoding));
     fmt::print("{}\n", result.dump(2));
     return;
   }
@@ -55,6 +55,9 @@ void diagnose_jacobian(const SavedModel& model, const Samples& samples, const st
   const Program program = make_network(model.config, model.encoding).predict;
   const bool classes = model.encoding.task == Task::Classification;
   const char* output = !classes ? "mean" : program.find_definition("logit_mean") ? "logit_mean" : "probability";
+  if (!program.find_definition(output))
+    throw UsageError(
+        fmt::format("--diagnose jacobian is about the prediction {}, which the model does not have", output));
   const SampleRows rows = rows_of(samples);
   const std::size_t outputs = model.encoding.target_count(), features = samples.x.columns;
   const std::vector<double> all = jacobians(program, output, model.parameters, rows, device);
@@ -97,7 +100,9 @@ int predict(const PredictOptions& options) {
   if (!is_own_model(model.config)) prediction.others.clear();  // intermediate values of moxie's own networks
   if (!options.out.empty()) write_predictions(options.out, prediction, model.encoding);
   if (samples.y.columns > 0) {
-    print_scores(prediction, rows, model.encoding, options.json);
+    Scores scores = score(prediction, samples.y, model.encoding);
+    if (scores.empty()) scores = {{"loss", evaluator.loss(rows_of(samples))}};
+    print_scores(prediction, scores, rows, model.encoding, options.json);
   } else if (options.out.empty()) {
     throw UsageError(fmt::format("{} has no targets to compare with: name a file for the predictions, --out FILE.csv",
                                  options.rows.data));

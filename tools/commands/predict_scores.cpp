@@ -92,18 +92,23 @@ Scores score_values(const Prediction& p, const Matrix& targets, const Encoding& 
   return scores;
 }
 
+std::size_t row_count(const std::map<std::string, RowValues>& outputs) {
+  for (const auto& [name, values] : outputs)
+    if (values.columns > 0) return values.values.size() / values.columns;
+  throw InternalError("a model's predictions have no rows");
+}
+
 }  // namespace
 
 Prediction make_prediction(std::map<std::string, RowValues> outputs, const Encoding& encoding, double variance_scale) {
-  Prediction p{encoding.task, 0, encoding.target_count(), {}, {}, {}};
-  if (p.task == Task::Classification) {
-    p.probability = std::move(outputs.extract("probability").mapped().values);
-    p.rows = p.probability.size() / p.columns;
+  Prediction p{encoding.task, row_count(outputs), encoding.target_count(), {}, {}, {}};
+  auto first = outputs.extract(p.task == Task::Classification ? "probability" : "mean");
+  if (!first || p.task == Task::Classification) {
+    if (first) p.probability = std::move(first.mapped().values);
     p.others = std::move(outputs);
     return p;
   }
-  p.mean = std::move(outputs.extract("mean").mapped().values);
-  p.rows = p.mean.size() / p.columns;
+  p.mean = std::move(first.mapped().values);
   const auto variance = outputs.extract("variance");
   p.variance = variance ? std::move(variance.mapped().values) : std::vector<double>(p.mean.size(), 1);
   p.others = std::move(outputs);
@@ -116,6 +121,7 @@ Prediction make_prediction(std::map<std::string, RowValues> outputs, const Encod
 }
 
 Scores score(const Prediction& prediction, const Matrix& targets, const Encoding& encoding) {
+  if (!prediction.has_scores()) return {};
   return prediction.task == Task::Classification ? score_classes(prediction, targets, encoding)
                                                  : score_values(prediction, targets, encoding);
 }

@@ -11,13 +11,16 @@
 namespace moxie {
 
 /// What a model says of some samples, row-major. Classification: `probability` of each class. Regression: `mean` and
-/// `variance` of each target, in the units of the data.
+/// `variance` of each target, in the units of the data. A model of the user's own may have `others` alone.
 struct Prediction {
   Task task = Task::Classification;
   std::size_t rows = 0, columns = 0;
   std::vector<double> probability;
   std::vector<double> mean, variance;
   std::map<std::string, RowValues> others = {};  // further outputs, as the model computes them
+
+  /// Whether there is a prediction that targets can be compared with.
+  bool has_scores() const { return !probability.empty() || !mean.empty(); }
 };
 
 /// From the outputs of a network's `predict`, with its variances times `variance_scale`; a model without variances has
@@ -38,7 +41,8 @@ using Scores = std::vector<Score>;
 /// of targets inside), pit_ks (largest distance of the probability integral transform from uniform), sharpness (mean
 /// predicted standard deviation), and coverage_50 ... coverage_95 (share of targets inside the central interval of that
 /// probability).
-/// `targets` are those of the data set, one-hot or standardised.
+/// None for predictions that targets cannot be compared with. `targets` are those of the data set, one-hot or
+/// standardised.
 Scores score(const Prediction& prediction, const Matrix& targets, const Encoding& encoding);
 
 /// The value of a score; throws InternalError if it is not there.

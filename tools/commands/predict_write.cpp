@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <functional>
 
 #include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
@@ -29,72 +30,75 @@ std::string field(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string class_names(const Encoding& encoding) {
-  std::string text = field(encoding.class_column) + ",probability,entropy";
-  for (const std::string& name : encoding.classes) text += ",p_" + field(name);
-  return text;
+/// A column of the file: its name, and what it says of a row.
+struct OutputColumn {
+  std::string name;
+  std::function<std::string(std::size_t row)> cell;
+};
+using OutputColumns = std::vector<OutputColumn>;
+
+void append_classes(OutputColumns& columns, const Prediction& p, const Encoding& encoding) {
+  const auto probability = [&p](std::size_t row) { return row_of(p.probability, row, p.columns); };
+  columns.push_back(
+      {encoding.class_column, [&](std::size_t row) { return field(encoding.classes[top_class(p, row)]); }});
+  columns.push_back({"probability", [&p, probability](std::size_t row) {
+                       return fmt::format("{:.6g}", probability(row)[top_class(p, row)]);
+                     }});
+  columns.push_back(
+      {"entropy", [probability](std::size_t row) { return fmt::format("{:.6g}", entropy(probability(row))); }});
+  for (std::size_t c = 0; c < p.columns; ++c)
+    columns.push_back({"p_" + encoding.classes[c],
+                       [probability, c](std::size_t row) { return fmt::format("{:.6g}", probability(row)[c]); }});
 }
 
-std::string classes_of(const Prediction& p, const Encoding& encoding, std::size_t row) {
-  const auto probability = row_of(p.probability, row, p.columns);
-  const std::size_t top = top_class(p, row);
-  std::string text =
-      fmt::format("{},{:.6g},{:.6g}", field(encoding.classes[top]), probability[top], entropy(probability));
-  for (const double value : probability) text += fmt::format(",{:.6g}", value);
-  return text;
-}
-
-std::string value_names(const Encoding& encoding) {
-  std::string text;
-  for (const TargetEncoding& target : encoding.targets) {
-    const std::string name = field(target.column);
-    text += fmt::format("{}{},{}_sd,{}_low95,{}_high95", text.empty() ? "" : ",", name, name, name, name);
-  }
-  return text;
-}
-
-std::string values_of(const Prediction& p, std::size_t row) {
+void append_values(OutputColumns& columns, const Prediction& p, const Encoding& encoding) {
   constexpr double kHalfWidth95 = 1.9599639845400545;
-  std::string text;
-  for (std::size_t i = row * p.columns; i < (row + 1) * p.columns; ++i) {
-    const double sd = std::sqrt(p.variance[i]);
-    text += fmt::format("{}{:.8g},{:.6g},{:.8g},{:.8g}", text.empty() ? "" : ",", p.mean[i], sd,
-                        p.mean[i] - kHalfWidth95 * sd, p.mean[i] + kHalfWidth95 * sd);
+  for (std::size_t k = 0; k < encoding.targets.size(); ++k) {
+    const std::string& name = encoding.targets[k].column;
+    const auto mean = [&p, k](std::size_t row) { return p.mean[row * p.columns + k]; };
+    const auto sd = [&p, k](std::size_t row) { return std::sqrt(p.variance[row * p.columns + k]); };
+    const auto bound = [mean, sd](double width) {
+      return [=](std::size_t row) { return fmt::format("{:.8g}", mean(row) + width * sd(row)); };
+    };
+    columns.push_back({name, [mean](std::size_t row) { return fmt::format("{:.8g}", mean(row)); }});
+    columns.push_back({name + "_sd", [sd](std::size_t row) { return fmt::format("{:.6g}", sd(row)); }});
+    columns.push_back({name + "_low95", bound(-kHalfWidth95)});
+    columns.push_back({name + "_high95", bound(kHalfWidth95)});
   }
-  return text;
 }
 
-std::string other_names(const Prediction& p) {
-  std::string text;
+void append_others(OutputColumns& columns, const Prediction& p) {
   for (const auto& [name, values] : p.others) {
     for (std::size_t k = 0; k < values.columns; ++k)
-      text += values.columns == 1 ? "," + name : fmt::format(",{}_{}", name, k + 1);
+      columns.push_back(
+          {values.columns == 1 ? name : fmt::format("{}_{}", name, k + 1), [&values = values, k](std::size_t row) {
+             return fmt::format("{:.8g}", row_of(values.values, row, values.columns)[k]);
+           }});
   }
-  return text;
-}
-
-std::string others_of(const Prediction& p, std::size_t row) {
-  std::string text;
-  for (const auto& [name, values] : p.others) {
-    for (const double value : row_of(values.values, row, values.columns)) text += fmt::format(",{:.8g}", value);
-  }
-  return text;
 }
 
 std::string print_csv(const Prediction& p, const Encoding& encoding) {
-  const bool classes = p.task == Task::Classification;
-  std::string text = (classes ? class_names(encoding) : value_names(encoding)) + other_names(p) + "\n";
-  for (std::size_t row = 0; row < p.rows; ++row)
-    text += (classes ? classes_of(p, encoding, row) : values_of(p, row)) + others_of(p, row) + "\n";
-  return text;
+  OutputColumns columns;
+  if (!p.probability.empty()) append_classes(columns, p, encoding);
+  if (!p.mean.empty()) append_values(columns, p, encoding);
+  append_others(columns, p);
+  std::string text;
+  for (const OutputColumn& column : columns) text += (text.empty() ? "" : ",") + field(column.name);
+  for (std::size_t row = 0; row < p.rows; ++row) {
+    char separator = '\n';
+    for (const OutputColumn& column : columns) {
+      text += separator + column.cell(row);
+      separator = ',';
+    }
+  }
+  return text + "\n";
 }
 
 std::string arrays_npz(const Prediction& p) {
   const std::vector<std::size_t> shape = {p.rows, p.columns};
   NpyArrays arrays;
-  if (p.task == Task::Classification) {
-    arrays["probability"] = make_npy_array<double>(shape, p.probability);
-  } else {
+  if (!p.probability.empty()) arrays["probability"] = make_npy_array<double>(shape, p.probability);
+  if (!p.mean.empty()) {
     arrays["mean"] = make_npy_array<double>(shape, p.mean);
     arrays["variance"] = make_npy_array<double>(shape, p.variance);
   }

@@ -174,7 +174,8 @@ std::vector<Chart> history_charts(const std::string& metrics) {
   const char* score = classes ? "validation_error" : "validation_rmse";
   Chart quality{classes ? "Validation error" : "Validation RMSE", "epoch", "", {curve(epochs, score, "", 1)}};
   quality.y_limits = settled_limits(quality.series);
-  std::vector<Chart> charts = {loss, rate, quality};
+  std::vector<Chart> charts = {loss, rate};
+  if (!quality.series[0].x.empty()) charts.push_back(quality);
   const Series divergence = curve(epochs, "kl", "", 0);
   if (!divergence.x.empty())
     charts.push_back({"Divergence of the posterior from the prior", "epoch", "nats", {divergence}});
@@ -194,6 +195,7 @@ std::vector<Chart> function_charts(const std::map<std::string, RowValues>& funct
 }
 
 std::vector<Chart> calibration_charts(const Prediction& prediction, const Matrix& targets, const Encoding& encoding) {
+  if (!prediction.has_scores()) return {};
   const bool classes = prediction.task == Task::Classification;
   Series found{classes ? Kind::Points : Kind::Line, "", 0, {}, {}};
   for (const CalibrationPoint& point : reliability(prediction, targets, encoding)) {

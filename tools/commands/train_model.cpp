@@ -191,11 +191,13 @@ Evaluation Evaluator::evaluate(const Samples& samples, std::optional<double> var
   result.loss = losses.at("loss").values[0];
   if (const auto kl = losses.find("kl"); kl != losses.end()) result.kl = kl->second.values[0];
   result.covariance_error = largest_error_bound(outputs);
-  const bool fits = encoding_.task == Task::Regression && (recalibrate_ || !outputs.contains("variance"));
+  const bool has_values = encoding_.task == Task::Regression && outputs.contains("mean");
+  const bool fits = has_values && (recalibrate_ || !outputs.contains("variance"));
   if (fits) result.variance_scale = variance_scale ? *variance_scale : mean_square_error(outputs, samples.y.values);
   result.scores = score(make_prediction(outputs, encoding_, result.variance_scale), samples.y, encoding_);
   // Single draws are less certain than the ensemble, and their losses so noisy that rates fell for no other reason.
-  if (passes_ > 1 && encoding_.task == Task::Classification) result.loss = score_of(result.scores, "nll");
+  if (passes_ > 1 && outputs.contains("probability")) result.loss = score_of(result.scores, "nll");
+  if (result.scores.empty()) result.scores = {{"loss", result.loss}};
   return result;
 }
 

@@ -49,8 +49,8 @@ class Evaluator {
 
   void set_parameters(const NamedTensors& parameters);
   Prediction predict(const SampleRows& rows, double variance_scale);
-  /// Loss and scores. Where no scale of variances is given, it is that which fits these samples, if one is to be
-  /// fitted.
+  /// Loss and scores, which are the loss alone for a model whose predictions have none. Where no scale of variances is
+  /// given, it is that which fits these samples, if one is to be fitted.
   Evaluation evaluate(const Samples& samples, std::optional<double> variance_scale = {});
   double loss(const SampleRows& rows);
 

@@ -36,7 +36,7 @@ std::string grouped(std::size_t number) {
   return text;
 }
 
-/// The score that matters most: the error of classes, the root mean square error of values.
+/// The score that matters most: the error of classes, the root mean square error of values, else the loss.
 std::string headline(const Scores& scores) {
   const Score& first = scores.front();
   return first.name == "error" ? fmt::format("error {:.2f} %", 100 * first.value)

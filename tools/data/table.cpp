@@ -27,6 +27,17 @@ std::optional<double> number_of(std::string_view field) {
   return error == std::errc() ? value : std::numeric_limits<double>::infinity();
 }
 
+/// Numbers come before words, in the order of their values, so that class 2 comes before class 10.
+bool comes_before(const std::string& a, const std::string& b) {
+  const auto value_of = [](const std::string& name) {
+    const std::optional<double> number = number_of(name);
+    return number && std::isfinite(*number) ? number : std::nullopt;
+  };
+  const std::optional<double> first = value_of(a), second = value_of(b);
+  if (first.has_value() != second.has_value()) return first.has_value();
+  return first && *first != *second ? *first < *second : a < b;
+}
+
 bool looks_like_header(const FieldRows& rows) {
   if (rows.rows() < 2) return false;
   bool number_below = false;
@@ -193,12 +204,12 @@ void rename_categories(Column& column, const std::function<std::string(std::stri
   std::vector<std::string> renamed;
   for (const std::string& category : column.categories) renamed.push_back(rename(category));
   std::vector<std::string> sorted = renamed;
-  std::sort(sorted.begin(), sorted.end());
+  std::sort(sorted.begin(), sorted.end(), comes_before);
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   std::vector<std::uint32_t> code_of;
   for (const std::string& name : renamed)
-    code_of.push_back(
-        static_cast<std::uint32_t>(std::lower_bound(sorted.begin(), sorted.end(), name) - sorted.begin()));
+    code_of.push_back(static_cast<std::uint32_t>(std::lower_bound(sorted.begin(), sorted.end(), name, comes_before) -
+                                                 sorted.begin()));
   for (std::uint32_t& code : column.codes) code = code_of[code];
   column.categories = std::move(sorted);
 }

@@ -25,7 +25,7 @@ struct Column {
   ColumnKind kind = ColumnKind::Numeric;
   std::vector<double> numbers;          // finite, or NaN where missing
   std::vector<std::uint32_t> codes;     // into categories
-  std::vector<std::string> categories;  // sorted, distinct; a missing value is the category "?"
+  std::vector<std::string> categories;  // distinct, numbers by value, then words; a missing value is "?"
 };
 
 struct RowOrigin {

@@ -1,0 +1,27 @@
+/* Reads the features of samples, separated by spaces, and prints what the model predicts.
+ * cc -std=c99 predict.c -L. -lmodel -o predict */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model_weights.h"
+
+int main(void) {
+  static float weights[model_weights], x[model_features], others[model_others + 1];
+  FILE *file = fopen("weights.bin", "rb");
+  if (!file || fread(weights, sizeof(float), model_weights, file) != model_weights) return 1;
+  model_arguments a = {.S = 1};
+  a.features.data = x, a.features.count = model_features;
+  model_set_weights(&a, weights);
+  model_set_others(&a, others);
+  int64_t bytes = 0;
+  moxie_message message = {""};
+  if (model_workspace(&a, &bytes, &message) != moxie_ok) return puts(message.text), 1;
+  void *workspace = malloc((size_t)bytes + 1);
+  for (int k = 0; scanf("%f", &x[k]) == 1; k = (k + 1) % model_features) {
+    if (k < model_features - 1) continue;
+    if (model(&a, workspace, bytes, &message) != moxie_ok) return puts(message.text), 1;
+    for (int i = 0; i < model_others; ++i) printf("%s%s %.6g", i > 0 ? " " : "", model_other_names[i], others[i]);
+    putchar('\n');
+  }
+  return 0;
+}
