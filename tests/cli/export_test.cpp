@@ -32,7 +32,9 @@ std::string plane(int rows, const std::function<std::string(double, double)>& ta
 std::vector<double> numbers_in(const std::string& line) {
   std::vector<double> numbers;
   std::istringstream cells(line);
-  for (std::string cell; std::getline(cells, cell, ',');) numbers.push_back(std::atof(cell.c_str()));
+  std::string cell;
+  std::getline(cells, cell, ',');  // the number of the row
+  while (std::getline(cells, cell, ',')) numbers.push_back(std::atof(cell.c_str()));
   return numbers;
 }
 

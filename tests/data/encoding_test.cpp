@@ -47,7 +47,7 @@ TEST_CASE("a missing number sets a flag, if the column had one") {
   CHECK(encode_features(table, encoding).values == std::vector<float>{0, 1, 0, 0, 0, 1, 0, 0, 2});
   const Encoding whole = classification(parse("1,1,a\n2,2,b\n"));
   CHECK(data_error([&] { encode_features(table, whole); }) ==
-        "t.csv:1: column 1: the value is missing, and the column has no place for that");
+        "t.csv:1: column 1: the value is missing, and the training rows had all; --unexpected unknown or skip goes on");
 }
 
 TEST_CASE("standardised features and targets; constant columns become zero") {
@@ -71,7 +71,9 @@ TEST_CASE("several regression targets") {
 TEST_CASE("an encoding meets only what it knows") {
   const Encoding encoding = classification(parse(kPeople));
   const auto error = [&](std::string_view text) { return data_error([&] { encode_features(parse(text), encoding); }); };
-  CHECK(error("age,sex\n1,x\n") == "t.csv:2: column 2 'sex': 'x' is not one of the known values '?' 'f' 'm'");
+  CHECK(
+      error("age,sex\n1,x\n") ==
+      "t.csv:2: column 2 'sex': 'x' is not one of the known values '?' 'f' 'm'; --unexpected unknown or skip goes on");
   CHECK(error("age,s\n1,m\n") == "t.csv: has no column 'sex', which the model needs");
   CHECK(error("age,sex\n1,2\n") == "t.csv: column 2 'sex' holds numbers, but words are wanted");
   CHECK(encode_features(parse("sex,age,more\nm,30,1\n"), encoding).values == std::vector<float>{0.5F, 0, 0, 1});
@@ -85,7 +87,8 @@ TEST_CASE("columns that cannot play their role") {
         "t.csv: target column 3 'column 3' holds numbers; for classes declare it categorical");
   CHECK(data_error([] { classification(parse("1,2,a\n4,5,a\n")); }) ==
         "t.csv: target column 3 'column 3' has 1 different values; classes must be 2 to 1000");
-  CHECK(data_error([] { classification(parse("1,2,a\n4,5,?\n")); }) == "t.csv:2: column 3: the class is missing");
+  CHECK(data_error([] { classification(parse("1,2,a\n4,5,?\n")); }) ==
+        "t.csv:2: column 3: the class is missing; --missing-target skip leaves such rows out");
   CHECK(data_error([] { regression(parse("1 a\n2 b\n")); }) ==
         "t.csv: target column 2 'column 2' holds words ('a'); regression needs numbers");
   std::string names = "1,n0,a\n";

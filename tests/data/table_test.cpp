@@ -94,7 +94,9 @@ TEST_CASE("numbers and categories") {
 
 TEST_CASE("what is no finite number is named with file, line, column and text") {
   CHECK(parse_error("age,n\n1,2\n3,4x\n") ==
-        "t.csv:3: column 2 'n': '4x' is not a number; if the column holds categories, declare it categorical");
+        "t.csv:3: column 2 'n': '4x' is not a number; if it stands for a missing value, say --missing '4x'; if the "
+        "column "
+        "holds categories, say --categorical");
   CHECK(parse_error("1,2\n3,1,5\n") == "t.csv:2: the row has 3 columns, but the one of line 1 has 2");
   for (const std::string text : {"nan", "inf", "-inf", "NaN", "1e999"}) {
     CAPTURE(text);

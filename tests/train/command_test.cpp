@@ -54,7 +54,7 @@ TEST_CASE("a run leaves its folder, and predict reads it") {
   const Outcome predicted = shop.moxie({"predict", "run", "--json", "--out", "p.csv"});
   CHECK(predicted.code == 0);
   CHECK(nlohmann::json::parse(predicted.out).at("error") == metrics.at("test_error"));
-  CHECK(read_file(shop.path("p.csv")).starts_with("class,probability,entropy,p_"));
+  CHECK(read_file(shop.path("p.csv")).starts_with("row,class,probability,entropy,p_"));
 }
 
 TEST_CASE("a table is learnt and predicted") {
@@ -69,7 +69,7 @@ TEST_CASE("a table is learnt and predicted") {
   for (const char* name : {"rmse", "nll", "test_coverage_95"}) CHECK(metrics.at(name).is_number());
   const Outcome predicted = shop.moxie({"predict", "run", "--data", "csv:new.csv", "--out", "p.csv"});
   CHECK(predicted.code == 0);
-  CHECK(read_file(shop.path("p.csv")).starts_with("y,y_sd,y_low95,y_high95\n"));
+  CHECK(read_file(shop.path("p.csv")).starts_with("row,y,y_sd,y_low95,y_high95\n1,"));
   check_refused(shop.moxie({"predict", "run", "--data", "csv:new.csv"}), 2, "has no targets to compare with");
   check_refused(shop.moxie({"predict", "run", "--data", "csv:t.csv", "--out", "p.txt"}), 2,
                 "predictions are written as .csv or .npz");

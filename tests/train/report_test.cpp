@@ -73,7 +73,7 @@ TEST_CASE("the report of a classifier with a posterior") {
   for (const char* part : {"<title>Loss</title>", "<title>Learning rate</title>", "<title>Reliability</title>",
                            "<title>Divergence of the posterior from the prior</title>", "<title>layer2, unit 5</title>",
                            "Method for covariances: exact.", "0.01 is added to the prior covariance of the targets",
-                           "1e-06 is added to the covariance behind the loss", "<td>error</td>"})
+                           "1e-06 is added to the covariance behind the loss", "<tr><td>error</td>"})
     CHECK(count(html, part) == 1);
   CHECK(count(html, "class=\"point c1\"") == 66);  // eleven units with six virtual observations
   CHECK(count(html, "class=\"band c0\"") == 11);

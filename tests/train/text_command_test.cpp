@@ -79,8 +79,8 @@ TEST_CASE("a text file is learnt, and new texts get classes; a run that was stop
     return read_file(shop.path(folder + ".csv"));
   };
   const std::string whole = predictions("whole");
-  CHECK(whole.starts_with("label,probability,entropy,p_first,p_second\nfirst,"));
-  CHECK(whole.find("\nsecond,") != std::string::npos);
+  CHECK(whole.starts_with("row,label,probability,entropy,p_first,p_second\n1,first,"));
+  CHECK(whole.find("\n2,second,") != std::string::npos);
   CHECK(predictions("parts") == whole);
 }
 

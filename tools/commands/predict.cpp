@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
@@ -21,6 +23,7 @@ using Json = nlohmann::ordered_json;
 
 struct PredictOptions {
   std::string run, out, diagnose;
+  std::vector<double> levels = {0.95};
   RowChoice rows;
   DeviceChoice device;
   bool json = false;
@@ -36,8 +39,20 @@ Json calibration_json(const Prediction& prediction, const Samples& samples, cons
   return json;
 }
 
-void print_scores(const Prediction& prediction, const Scores& scores, const ChosenRows& rows, const Encoding& encoding,
+std::vector<std::size_t> rows_with_targets(const Samples& samples) {
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < samples.rows(); ++row) {
+    const auto targets = samples.y.row(row);
+    if (!targets.empty() && std::ranges::none_of(targets, [](float value) { return std::isnan(value); }))
+      rows.push_back(row);
+  }
+  return rows;
+}
+
+void print_scores(const Prediction& prediction, const ChosenRows& rows, Evaluator& evaluator, const Encoding& encoding,
                   bool json) {
+  Scores scores = score(prediction, rows.samples.y, encoding);
+  if (scores.empty()) scores = {{"loss", evaluator.loss(rows.samples)}};
   if (json) {
     Json result = {{"samples", prediction.rows}, {"rows", rows.description}};
     for (const Score& s : scores) result[s.name] = s.value;
@@ -82,6 +97,18 @@ void diagnose_jacobian(const SavedModel& model, const Samples& samples, const st
     fmt::print("{:>5} {:>12.4g} {:>12.4g} {:>12.4g}\n", k + 1, lines[k].low, lines[k].median, lines[k].high);
 }
 
+Unexpected unexpected_named(const std::string& name) {
+  return name == "skip" ? Unexpected::Skip : name == "unknown" ? Unexpected::Unknown : Unexpected::Error;
+}
+
+/// What is wrong with the text of a level, or nothing.
+std::string not_a_probability(const std::string& text) {
+  double level = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), level);
+  const bool right = error == std::errc() && end == text.data() + text.size() && level > 0 && level < 1;
+  return right ? "" : fmt::format("{} is not a probability between 0 and 1", text);
+}
+
 int predict(const PredictOptions& options) {
   const SavedModel model = load_model(fs::path(options.run) / "model.safetensors");
   const ChosenRows rows = choose_rows(options.rows, model, options.run);
@@ -98,11 +125,14 @@ int predict(const PredictOptions& options) {
   evaluator.set_parameters(model.parameters);
   Prediction prediction = evaluator.predict(rows_of(samples), model.variance_scale);
   if (!is_own_model(model.config)) prediction.others.clear();  // intermediate values of moxie's own networks
-  if (!options.out.empty()) write_predictions(options.out, prediction, model.encoding);
-  if (samples.y.columns > 0) {
-    Scores scores = score(prediction, samples.y, model.encoding);
-    if (scores.empty()) scores = {{"loss", evaluator.loss(rows_of(samples))}};
-    print_scores(prediction, scores, rows, model.encoding, options.json);
+  if (!options.out.empty()) write_predictions(options.out, {prediction, samples, model.encoding, options.levels});
+  if (const std::vector<std::size_t> known = rows_with_targets(samples); !known.empty()) {
+    const bool all = known.size() == samples.rows();
+    const ChosenRows scored =
+        all ? rows
+            : ChosenRows{select_rows(samples, known),
+                         fmt::format("{}; {} of them have targets", rows.description, known.size())};
+    print_scores(all ? prediction : prediction.select(known), scored, evaluator, model.encoding, options.json);
   } else if (options.out.empty()) {
     throw UsageError(fmt::format("{} has no targets to compare with: name a file for the predictions, --out FILE.csv",
                                  options.rows.data));
@@ -125,6 +155,22 @@ Work add_predict(OptionParser& parser) {
       .one_of({"test", "validation", "train", "all"});
   parser.add_option("--data-dir", options->rows.data_dir,
                     "where the data sets lie; needed if the run had them elsewhere than in data/");
+  parser
+      .add_option("--keep", options->rows.kept,
+                  "columns of the rows, by name or number, that go to the predictions as they are: keys, for example")
+      .comma_separated();
+  parser
+      .add_option_function(
+          "--unexpected", [options](const std::string& text) { options->rows.unexpected = unexpected_named(text); },
+          "categories that training did not see, and missing values where it had none: error (the default), unknown "
+          "(no category, the mean of the training rows), or skip (the row is left out, and counted)")
+      .one_of({"error", "unknown", "skip"});
+  parser
+      .add_option("--levels", options->levels,
+                  "probabilities of the central intervals that are written, such as 0.5,0.9,0.99")
+      .comma_separated()
+      .show_default()
+      .check(not_a_probability);
   parser.add_option("--out", options->out, "where the predictions go: FILE.csv or FILE.npz");
   parser
       .add_option("--diagnose", options->diagnose,

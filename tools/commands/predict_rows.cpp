@@ -64,6 +64,8 @@ ChosenRows choose_rows(const RowChoice& choice, const SavedModel& model, const s
   options.encoding = &model.encoding;
   if (!choice.data_dir.empty()) options.data_dir = choice.data_dir;
   options.test_file.clear();  // named by the model, and for training only
+  options.kept = choice.kept;
+  options.unexpected = choice.unexpected;
   const bool is_file = names_file(data);
   const bool known_division = !is_file || is_same(data, model.config.data);
   const std::string rows = choice.rows.empty() ? (known_division ? "test" : "all") : choice.rows;
@@ -74,8 +76,11 @@ ChosenRows choose_rows(const RowChoice& choice, const SavedModel& model, const s
         fmt::format("--rows {}: {} is not what {} was trained on, and its rows are not divided", rows, data, run));
   if (rows != "all") return part_of(rows, data, model, options, run);
   ChosenRows chosen{load_for_prediction(data, options), ""};
-  chosen.description = fmt::format("all {} rows of {}", chosen.samples.rows(), data);
+  chosen.description =
+      fmt::format("{}{} rows of {}", chosen.samples.labels.left_out > 0 ? "" : "all ", chosen.samples.rows(), data);
   if (known_division) chosen.description += ", the training rows among them";
+  if (const std::size_t left_out = chosen.samples.labels.left_out; left_out > 0)
+    chosen.description += fmt::format("; {} more are left out, since something in them is unexpected", left_out);
   return chosen;
 }
 

@@ -9,7 +9,9 @@ namespace moxie {
 /// What the user said of the rows. Empty texts: nothing.
 struct RowChoice {
   std::string data, data_dir;
-  std::string rows;  // test, validation, train or all
+  std::string rows;                           // test, validation, train or all
+  std::vector<std::string> kept = {};         // columns to carry along
+  Unexpected unexpected = Unexpected::Error;  // in other files than that of the training
 };
 
 struct ChosenRows {

@@ -98,7 +98,28 @@ std::size_t row_count(const std::map<std::string, RowValues>& outputs) {
   throw InternalError("a model's predictions have no rows");
 }
 
+std::vector<double> select_values(const std::vector<double>& values, std::size_t columns,
+                                  std::span<const std::size_t> rows) {
+  std::vector<double> result;
+  if (values.empty()) return result;
+  for (const std::size_t row : rows) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(row * columns);
+    result.insert(result.end(), begin, begin + static_cast<std::ptrdiff_t>(columns));
+  }
+  return result;
+}
+
 }  // namespace
+
+Prediction Prediction::select(std::span<const std::size_t> some) const {
+  Prediction result{task, some.size(), columns, {}, {}, {}};
+  result.probability = select_values(probability, columns, some);
+  result.mean = select_values(mean, columns, some);
+  result.variance = select_values(variance, columns, some);
+  for (const auto& [name, values] : others)
+    result.others[name] = {values.columns, select_values(values.values, values.columns, some)};
+  return result;
+}
 
 Prediction make_prediction(std::map<std::string, RowValues> outputs, const Encoding& encoding, double variance_scale) {
   Prediction p{encoding.task, row_count(outputs), encoding.target_count(), {}, {}, {}};

@@ -2,6 +2,7 @@
 // How good predictions are, and how well their uncertainties are calibrated.
 #include <cstddef>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct Prediction {
   std::vector<double> mean, variance;
   std::map<std::string, RowValues> others = {};  // further outputs, as the model computes them
 
+  /// That of some of the rows.
+  Prediction select(std::span<const std::size_t> some) const;
   /// Whether there is a prediction that targets can be compared with.
   bool has_scores() const { return !probability.empty() || !mean.empty(); }
 };

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numbers>
 
 #include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
@@ -51,10 +53,13 @@ void append_classes(OutputColumns& columns, const Prediction& p, const Encoding&
                        [probability, c](std::size_t row) { return fmt::format("{:.6g}", probability(row)[c]); }});
 }
 
-void append_values(OutputColumns& columns, const Prediction& p, const Encoding& encoding) {
-  constexpr double kHalfWidth95 = 1.9599639845400545;
-  for (std::size_t k = 0; k < encoding.targets.size(); ++k) {
-    const std::string& name = encoding.targets[k].column;
+/// The percentage in a column's name: low95, low99.9.
+std::string percent(double level) { return fmt::format("{:.6g}", 100 * level); }
+
+void append_values(OutputColumns& columns, const WrittenPredictions& written) {
+  const Prediction& p = written.prediction;
+  for (std::size_t k = 0; k < written.encoding.targets.size(); ++k) {
+    const std::string& name = written.encoding.targets[k].column;
     const auto mean = [&p, k](std::size_t row) { return p.mean[row * p.columns + k]; };
     const auto sd = [&p, k](std::size_t row) { return std::sqrt(p.variance[row * p.columns + k]); };
     const auto bound = [mean, sd](double width) {
@@ -62,9 +67,40 @@ void append_values(OutputColumns& columns, const Prediction& p, const Encoding& 
     };
     columns.push_back({name, [mean](std::size_t row) { return fmt::format("{:.8g}", mean(row)); }});
     columns.push_back({name + "_sd", [sd](std::size_t row) { return fmt::format("{:.6g}", sd(row)); }});
-    columns.push_back({name + "_low95", bound(-kHalfWidth95)});
-    columns.push_back({name + "_high95", bound(kHalfWidth95)});
+    for (const double level : written.levels) {
+      const double width = interval_half_width(level);
+      columns.push_back({name + "_low" + percent(level), bound(-width)});
+      columns.push_back({name + "_high" + percent(level), bound(width)});
+    }
   }
+}
+
+void append_labels(OutputColumns& columns, const RowLabels& labels) {
+  columns.push_back({"row", [&labels](std::size_t row) {
+                       return fmt::format("{}", labels.numbers.empty() ? row + 1 : labels.numbers[row]);
+                     }});
+  for (const auto& [name, texts] : labels.kept)
+    columns.push_back({name, [&texts = texts](std::size_t row) { return field(texts[row]); }});
+}
+
+/// Empty where the target of a row is not known.
+void append_targets(OutputColumns& columns, const Matrix& targets, const Encoding& encoding) {
+  if (targets.columns == 0) return;
+  const auto known = [&targets](std::size_t row) { return !std::isnan(targets(row, 0)); };
+  if (encoding.task == Task::Classification) {
+    columns.push_back({encoding.class_column + "_true", [&, known](std::size_t row) {
+                         const auto hot = targets.row(row);
+                         const auto at = std::ranges::max_element(hot) - hot.begin();
+                         return known(row) ? field(encoding.classes[static_cast<std::size_t>(at)]) : std::string();
+                       }});
+    return;
+  }
+  for (std::size_t k = 0; k < encoding.targets.size(); ++k)
+    columns.push_back({encoding.targets[k].column + "_true", [&, k](std::size_t row) {
+                         const TargetEncoding& target = encoding.targets[k];
+                         const double value = targets(row, k) * target.sd + target.mean;
+                         return std::isnan(value) ? std::string() : fmt::format("{:.7g}", value);
+                       }});
 }
 
 void append_others(OutputColumns& columns, const Prediction& p) {
@@ -77,11 +113,14 @@ void append_others(OutputColumns& columns, const Prediction& p) {
   }
 }
 
-std::string print_csv(const Prediction& p, const Encoding& encoding) {
+std::string print_csv(const WrittenPredictions& written) {
+  const Prediction& p = written.prediction;
   OutputColumns columns;
-  if (!p.probability.empty()) append_classes(columns, p, encoding);
-  if (!p.mean.empty()) append_values(columns, p, encoding);
+  append_labels(columns, written.samples.labels);
+  if (!p.probability.empty()) append_classes(columns, p, written.encoding);
+  if (!p.mean.empty()) append_values(columns, written);
   append_others(columns, p);
+  append_targets(columns, written.samples.y, written.encoding);
   std::string text;
   for (const OutputColumn& column : columns) text += (text.empty() ? "" : ",") + field(column.name);
   for (std::size_t row = 0; row < p.rows; ++row) {
@@ -109,14 +148,24 @@ std::string arrays_npz(const Prediction& p) {
 
 }  // namespace
 
-void write_predictions(const std::filesystem::path& file, const Prediction& prediction, const Encoding& encoding) {
+void write_predictions(const std::filesystem::path& file, const WrittenPredictions& written) {
   if (file.extension() == ".npz") {
-    atomic_write(file, arrays_npz(prediction));
+    atomic_write(file, arrays_npz(written.prediction));
   } else if (file.extension() == ".csv") {
-    atomic_write(file, print_csv(prediction, encoding));
+    atomic_write(file, print_csv(written));
   } else {
     throw UsageError(fmt::format("--out {}: predictions are written as .csv or .npz", file.string()));
   }
+}
+
+double interval_half_width(double probability) {
+  // erf(width / sqrt(2)) = probability, by bisection: erf rises, and is 1 in double from a width of 9 on.
+  double low = 0, high = 9;
+  for (int k = 0; k < 60; ++k) {
+    const double middle = (low + high) / 2;
+    (std::erf(middle / std::numbers::sqrt2) < probability ? low : high) = middle;
+  }
+  return high;
 }
 
 }  // namespace moxie

@@ -50,9 +50,9 @@ void add_option(OptionParser& parser, TrainOptions& options, const char* group, 
   };
   const Option option = add().group(group);
   if (std::is_same_v<decltype(value), std::vector<std::int64_t>&> ||
-      std::is_same_v<decltype(value), std::vector<double>&>)
-    option.delimiter(',');
-  if (name == "dim") option.comma_separated();
+      std::is_same_v<decltype(value), std::vector<double>&> ||
+      std::is_same_v<decltype(value), std::vector<std::string>&>)
+    option.comma_separated();
   if (std::is_unsigned_v<std::remove_reference_t<decltype(value)>>) option.check(without_sign);
   options.options.emplace(name, std::pair{group, option});
 }

@@ -43,6 +43,7 @@ const Choices<GpnOptions::Inference> kPosterior = {{"full", GpnOptions::Inferenc
 const Choices<GpnOptions::SigmaPoints> kSigmaPoints = {{"features", GpnOptions::SigmaPoints::Features},
                                                        {"logits", GpnOptions::SigmaPoints::Logits}};
 const Choices<bool> kDropout = {{"none", false}, {"fast", true}};
+const Choices<bool> kMissingTarget = {{"error", false}, {"skip", true}};
 const Choices<bool> kOnNan = {{"stop", false}, {"skip", true}};
 const Choices<Precision> kPrecision = {{"strict", Precision::Strict}, {"fast", Precision::Fast}};
 const Choices<ProbActOptions::Architecture> kNetwork = {{"dense", ProbActOptions::Architecture::Dense},
@@ -286,6 +287,7 @@ void check(const TrainConfig& c) {
   choose("--init", kInit, c.init);
   choose("--sigma-points", kSigmaPoints, c.sigma_points);
   choose("--dropout", kDropout, c.dropout);
+  choose("--missing-target", kMissingTarget, c.missing_target);
   choose("--on-nan", kOnNan, c.on_nan);
   choose("--precision", kPrecision, c.precision);
   if (c.model == "sp-gru") {
@@ -386,6 +388,9 @@ LoadOptions load_options(const TrainConfig& c) {
   options.ignored = c.ignored;
   options.categorical = c.categorical;
   options.test_file = c.test_file;
+  options.missing = c.missing;
+  options.skips_missing_targets = choose("--missing-target", kMissingTarget, c.missing_target);
+  options.class_weights = c.class_weight;
   options.moving_mnist = {c.sequences,    c.digits, c.frames,       c.side,        c.pooling,           c.angle,
                           c.angle_spread, c.speed,  c.speed_spread, c.frame_noise, c.frame_noise_spread};
   options.text = {c.vocabulary, c.text_length};

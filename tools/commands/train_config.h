@@ -22,7 +22,9 @@ struct TrainConfig {
   std::size_t split = 0;
   double validation_share = 0.1;
   double train_share = 1;
-  std::vector<std::string> targets, ignored, categorical;
+  std::vector<std::string> targets, ignored, categorical, missing;
+  std::string missing_target = "error";
+  std::vector<std::string> class_weight;
   std::string task;
   std::string test_file;
 
@@ -124,6 +126,12 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kData, "ignore", c.ignored, "csv, npz, safetensors: columns that are left out");
   visit(option_group::kData, "categorical", c.categorical,
         "csv, npz, safetensors: columns of categories that look like numbers");
+  visit(option_group::kData, "missing", c.missing,
+        "csv: how missing values are written, besides empty fields: NA,null,- for example; ? if not given");
+  visit(option_group::kData, "missing-target", c.missing_target,
+        "csv, npz, safetensors: rows without a target are an error, or left out: error or skip");
+  visit(option_group::kData, "class-weight", c.class_weight,
+        "how much the loss of each class counts: balanced (inversely to its rows), or CLASS=WEIGHT; 1 if not given");
   visit(option_group::kData, "task", c.task,
         "classify or regress, what the data set is made for if not given; sp-gru: predict or reconstruct");
   visit(option_group::kData, "test-file", c.test_file, "files: test rows, in another file of the same kind");

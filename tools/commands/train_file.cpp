@@ -36,8 +36,8 @@ ModelText read_model(TrainConfig& config, bool precision_chosen) {
   }
   config.formula = print(program);
   if (!precision_chosen) config.precision = to_string(program.precision);
-  if (config.task.empty() && names_file(config.data) && task_of(program) == Task::Classification)
-    config.task = "classify";
+  if (config.task.empty() && names_file(config.data) && task_of(program))
+    config.task = *task_of(program) == Task::Classification ? "classify" : "regress";
   return model;
 }
 

@@ -11,6 +11,7 @@
 #include "compiler/support/error.h"
 #include "runtime/switches.h"
 #include "tools/commands/predict_ensemble.h"
+#include "tools/data/class_weights.h"
 
 namespace moxie {
 namespace {
@@ -187,9 +188,9 @@ Evaluation Evaluator::evaluate(const Samples& samples, std::optional<double> var
   const SampleRows rows = rows_of(samples);
   const auto outputs = run(rows);
   Evaluation result;
-  const auto losses = loss_.run(rows);
-  result.loss = losses.at("loss").values[0];
-  if (const auto kl = losses.find("kl"); kl != losses.end()) result.kl = kl->second.values[0];
+  const auto of_loss = losses(samples);
+  result.loss = of_loss.at("loss").values[0];
+  if (const auto kl = of_loss.find("kl"); kl != of_loss.end()) result.kl = kl->second.values[0];
   result.covariance_error = largest_error_bound(outputs);
   const bool has_values = encoding_.task == Task::Regression && outputs.contains("mean");
   const bool fits = has_values && (recalibrate_ || !outputs.contains("variance"));
@@ -201,6 +202,11 @@ Evaluation Evaluator::evaluate(const Samples& samples, std::optional<double> var
   return result;
 }
 
-double Evaluator::loss(const SampleRows& rows) { return loss_.run(rows).at("loss").values[0]; }
+std::map<std::string, RowValues> Evaluator::losses(const Samples& samples) {
+  const Matrix targets = weighted_targets(samples.y, encoding_);
+  return loss_.run({samples.rows(), samples.x.values, targets.values});
+}
+
+double Evaluator::loss(const Samples& samples) { return losses(samples).at("loss").values[0]; }
 
 }  // namespace moxie

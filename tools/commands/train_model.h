@@ -52,12 +52,14 @@ class Evaluator {
   /// Loss and scores, which are the loss alone for a model whose predictions have none. Where no scale of variances is
   /// given, it is that which fits these samples, if one is to be fitted.
   Evaluation evaluate(const Samples& samples, std::optional<double> variance_scale = {});
-  double loss(const SampleRows& rows);
+  /// With the weights of the classes.
+  double loss(const Samples& samples);
 
  private:
   Evaluator(const TrainConfig& config, Encoding encoding, const std::shared_ptr<Device>& device,
             const Network& network);
   std::map<std::string, RowValues> run(const SampleRows& rows);
+  std::map<std::string, RowValues> losses(const Samples& samples);
 
   Encoding encoding_;
   bool recalibrate_;

@@ -58,8 +58,9 @@ void add(Json& json, const std::string& part, const Evaluation& evaluation) {
 
 std::string describe_data(const Dataset& data) {
   const std::size_t outputs = data.encoding.target_count();
-  return fmt::format("data      {}: {} training, {} validation, {} test samples; {} features, {} {}", data.name,
+  return fmt::format("data      {}: {} training, {} validation, {} test samples{}; {} features, {} {}", data.name,
                      grouped(data.train.rows()), grouped(data.validation.rows()), grouped(data.test.rows()),
+                     data.left_out > 0 ? fmt::format(" ({} rows without a target are left out)", data.left_out) : "",
                      data.encoding.feature_count(), outputs,
                      data.task() == Task::Classification ? "classes" : "target" + std::string(outputs == 1 ? "" : "s"));
 }

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/support/error.h"
+#include "tools/data/class_weights.h"
 
 namespace moxie {
 namespace {
@@ -67,7 +69,9 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, const s
     : config_(config),
       data_(data),
       network_(network_for(config, data)),
-      trainer_(make_step(config, network_), device, rows_of(data.train), {config.batch, config.seed}),
+      targets_(weighted_targets(data.train.y, data.encoding)),
+      trainer_(make_step(config, network_), device, {data.train.rows(), data.train.x.values, targets_.values},
+               {config.batch, config.seed}),
       evaluator_(config, data.encoding, device),
       initial_(starting_values(network_, config.seed, data.train.rows())),
       best_(initial_),
@@ -139,7 +143,7 @@ std::string TrainingRun::undo_and_explain(const StepResult& result) {
   evaluator_.set_parameters(parameters());
   const Samples& all = data_.train;
   for (const std::uint32_t sample : result.samples) {
-    const double loss = evaluator_.loss({1, all.x.row(sample), all.y.row(sample)});
+    const double loss = evaluator_.loss(select_rows(all, std::array{std::size_t{sample}}));
     if (!std::isfinite(loss)) return fmt::format("the loss of training sample {} is {}", sample + 1, loss);
   }
   return fmt::format("the loss is {}, but not that of any single sample", result.loss);

@@ -72,6 +72,7 @@ class TrainingRun {
   const TrainConfig& config_;
   const Dataset& data_;
   Network network_;
+  Matrix targets_;  // of the training rows, as the loss weighs them
   Trainer trainer_;
   Evaluator evaluator_;
   NamedTensors initial_, best_;

@@ -25,16 +25,20 @@ std::size_t share_of(std::size_t count, double share) {
   return std::max<std::size_t>(rows, 1);
 }
 
-Samples gather(const Samples& all, std::span<const std::size_t> rows) {
-  Samples out{Matrix(rows.size(), all.x.columns), Matrix(rows.size(), all.y.columns)};
+}  // namespace
+
+Samples select_rows(const Samples& samples, std::span<const std::size_t> rows) {
+  Samples out{Matrix(rows.size(), samples.x.columns), Matrix(rows.size(), samples.y.columns)};
+  for (const auto& [name, texts] : samples.labels.kept) out.labels.kept.emplace_back(name, std::vector<std::string>());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::ranges::copy(all.x.row(rows[i]), out.x.row(i).begin());
-    std::ranges::copy(all.y.row(rows[i]), out.y.row(i).begin());
+    std::ranges::copy(samples.x.row(rows[i]), out.x.row(i).begin());
+    std::ranges::copy(samples.y.row(rows[i]), out.y.row(i).begin());
+    out.labels.numbers.push_back(samples.labels.numbers.empty() ? rows[i] + 1 : samples.labels.numbers[rows[i]]);
+    for (std::size_t k = 0; k < out.labels.kept.size(); ++k)
+      out.labels.kept[k].second.push_back(samples.labels.kept[k].second[rows[i]]);
   }
   return out;
 }
-
-}  // namespace
 
 std::vector<std::size_t> shuffled(std::size_t count, std::uint64_t seed) {
   std::vector<std::size_t> order(count);
@@ -64,7 +68,7 @@ Samples draw_share(const Samples& samples, double share, std::uint64_t seed) {
   std::vector<std::size_t> rows = shuffled(samples.rows(), seed);
   rows.resize(share_of(samples.rows(), share));
   std::ranges::sort(rows);
-  return gather(samples, rows);
+  return select_rows(samples, rows);
 }
 
 Dataset split_samples(std::string name, const Samples& all, Encoding encoding, const RowSplit& rows,
@@ -82,8 +86,8 @@ Dataset split_samples(std::string name, const Samples& all, Encoding encoding, c
   };
   if (inner.train.empty())
     throw DataError(fmt::format("{}: the validation share {} leaves no rows to train on", name, validation_share));
-  return {std::move(name), gather(all, rows_of(inner.train)), gather(all, rows_of(inner.test)), gather(all, rows.test),
-          std::move(encoding)};
+  return {std::move(name), select_rows(all, rows_of(inner.train)), select_rows(all, rows_of(inner.test)),
+          select_rows(all, rows.test), std::move(encoding)};
 }
 
 }  // namespace moxie

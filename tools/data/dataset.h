@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/data/encoding.h"
@@ -10,9 +11,19 @@
 
 namespace moxie {
 
-/// Features and targets of the same rows. Targets are one-hot classes, or standardised regression values.
+/// What tells rows apart, for those who look at predictions.
+struct RowLabels {
+  std::vector<std::size_t> numbers = {};  // of each row among those of its file or set, from 1; empty: 1, 2, ..
+  std::vector<std::pair<std::string, std::vector<std::string>>> kept = {};  // names of columns, and their texts
+  std::size_t left_out = 0;  // rows of the file that are not there, since something in them was unexpected
+  bool operator==(const RowLabels&) const = default;
+};
+
+/// Features and targets of the same rows. Targets are one-hot classes, or standardised regression values; those of a
+/// row without one are NaN, in rows for prediction only.
 struct Samples {
   Matrix x, y;
+  RowLabels labels = {};
   bool operator==(const Samples&) const = default;
 
   std::size_t rows() const { return x.rows; }
@@ -21,7 +32,8 @@ struct Samples {
 struct Dataset {
   std::string name;
   Samples train, validation, test;
-  Encoding encoding;  // task, names of features and classes, mean and sd of the targets
+  Encoding encoding;         // task, names of features and classes, mean and sd of the targets
+  std::size_t left_out = 0;  // rows without a target
 
   Task task() const { return encoding.task; }
 };
@@ -39,6 +51,9 @@ RowSplit ordered_split(std::size_t count, std::size_t train);
 
 /// The first rows of a shuffle for training, the last `test_share` of them (at least one) for test.
 RowSplit random_split(std::size_t count, double test_share, std::uint64_t seed);
+
+/// Some of the rows, in the order given.
+Samples select_rows(const Samples& samples, std::span<const std::size_t> rows);
 
 /// A share of the rows (at least one), drawn with the seed, in their order.
 Samples draw_share(const Samples& samples, double share, std::uint64_t seed);

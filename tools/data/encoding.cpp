@@ -55,8 +55,8 @@ double reciprocal(double spread, double magnitude) {
 NumericEncoding fit_numeric(const Column& column, Scaling scaling, std::span<const std::size_t> rows) {
   const Statistics s = statistics_of(column, rows);
   const double magnitude = std::max(std::abs(s.min), std::abs(s.max));
-  if (scaling == Scaling::UnitRange) return {s.min, s.max > s.min ? 1 / (s.max - s.min) : 0};
-  return {s.mean, reciprocal(s.sd, magnitude)};
+  if (scaling == Scaling::UnitRange) return {s.min, s.max > s.min ? 1 / (s.max - s.min) : 0, s.mean};
+  return {s.mean, reciprocal(s.sd, magnitude), s.mean};
 }
 
 FeatureEncoding fit_feature(const Table& table, std::size_t index, Scaling scaling, std::span<const std::size_t> rows) {
@@ -85,7 +85,8 @@ void fit_classes(const Table& table, std::size_t index, Encoding& encoding) {
                                 kMostCategories));
   for (std::size_t row = 0; row < table.rows(); ++row)
     if (column.categories[column.codes[row]] == kMissing)
-      throw DataError(fmt::format("{}: the class is missing", table.place(row, index)));
+      throw DataError(
+          fmt::format("{}: the class is missing; --missing-target skip leaves such rows out", table.place(row, index)));
   encoding.class_column = column.name;
   encoding.classes = column.categories;
 }
@@ -127,39 +128,72 @@ void require_kind(const Table& table, std::size_t index, ColumnKind kind) {
                               kind == ColumnKind::Numeric ? "numbers" : "words"));
 }
 
+/// How to go on, for messages about what a file has and the training rows had not.
+constexpr const char* kOtherwise = "; --unexpected unknown or skip goes on";
+
 /// Writes a categorical column as one-hot from feature `begin` on.
-void write_one_hot(const Table& table, std::size_t index, const std::vector<std::string>& names, Matrix& out,
-                   std::size_t begin) {
+void write_one_hot(const Table& table, std::size_t index, const std::vector<std::string>& names, Unexpected unexpected,
+                   Matrix& out, std::size_t begin) {
   require_kind(table, index, ColumnKind::Categorical);
   const Column& column = table.columns[index];
   const auto position = positions(column, names);
+  const auto missing = std::ranges::find(names, kMissing);
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const std::uint32_t code = column.codes[row];
-    if (!position[code])
-      throw DataError(fmt::format("{}: '{}' is not one of the known values{}", table.place(row, index),
-                                  excerpt(column.categories[code]), known_names(names)));
-    out(row, begin + *position[code]) = 1;
+    if (position[code]) {
+      out(row, begin + *position[code]) = 1;
+    } else if (unexpected != Unexpected::Unknown) {
+      throw DataError(fmt::format("{}: '{}' is not one of the known values{}{}", table.place(row, index),
+                                  excerpt(column.categories[code]), known_names(names), kOtherwise));
+    } else if (missing != names.end()) {
+      out(row, begin + static_cast<std::size_t>(missing - names.begin())) = 1;
+    }
   }
 }
 
+float scaled_number(const Table& table, std::size_t row, std::size_t index, const NumericEncoding& numeric) {
+  const double value = table.columns[index].numbers[row];
+  const auto scaled = static_cast<float>((value - numeric.offset) * numeric.scale);
+  if (!std::isfinite(scaled))
+    throw DataError(
+        fmt::format("{}: {} is too far from the training values to be scaled", table.place(row, index), value));
+  return scaled;
+}
+
 /// Writes (value - offset) * scale into feature `at`; a missing value sets the feature beside it.
-void write_numeric(const Table& table, std::size_t index, NumericEncoding numeric, bool missing_flag, Matrix& out,
-                   std::size_t at) {
+void write_numeric(const Table& table, std::size_t index, const NumericEncoding& numeric, bool missing_flag,
+                   Unexpected unexpected, Matrix& out, std::size_t at) {
   require_kind(table, index, ColumnKind::Numeric);
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    const double value = table.columns[index].numbers[row];
-    if (std::isnan(value)) {
-      if (!missing_flag)
-        throw DataError(
-            fmt::format("{}: the value is missing, and the column has no place for that", table.place(row, index)));
+    const double given = table.columns[index].numbers[row];
+    const bool is_missing = std::isnan(given);
+    if (is_missing && missing_flag) {
       out(row, at + 1) = 1;
       continue;
     }
-    const auto scaled = static_cast<float>((value - numeric.offset) * numeric.scale);
-    if (!std::isfinite(scaled))
-      throw DataError(
-          fmt::format("{}: {} is too far from the training values to be scaled", table.place(row, index), value));
-    out(row, at) = scaled;
+    if (is_missing && unexpected != Unexpected::Unknown)
+      throw DataError(fmt::format("{}: the value is missing, and the training rows had all{}", table.place(row, index),
+                                  kOtherwise));
+    out(row, at) = is_missing ? static_cast<float>((numeric.mean - numeric.offset) * numeric.scale)
+                              : scaled_number(table, row, index, numeric);
+  }
+}
+
+void write_classes(const Table& table, std::size_t index, const std::vector<std::string>& classes, bool allow_missing,
+                   Matrix& out) {
+  require_kind(table, index, ColumnKind::Categorical);
+  const Column& column = table.columns[index];
+  const auto position = positions(column, classes);
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const std::uint32_t code = column.codes[row];
+    if (position[code]) {
+      out(row, *position[code]) = 1;
+    } else if (allow_missing && column.categories[code] == kMissing) {
+      for (float& value : out.row(row)) value = std::numeric_limits<float>::quiet_NaN();
+    } else {
+      throw DataError(fmt::format("{}: '{}' is not one of the known values{}", table.place(row, index),
+                                  excerpt(column.categories[code]), known_names(classes)));
+    }
   }
 }
 
@@ -206,7 +240,26 @@ Encoding fit_encoding(const Table& table, const Roles& roles, std::span<const st
   return encoding;
 }
 
-Matrix encode_features(const Table& table, const Encoding& encoding) {
+std::vector<std::size_t> expected_rows(const Table& table, const Encoding& encoding) {
+  std::vector<bool> expected(table.rows(), true);
+  for (const FeatureEncoding& feature : encoding.features) {
+    const Column& column = table.columns[column_of(table, feature.column)];
+    if (column.kind == ColumnKind::Categorical) {
+      const auto known = positions(column, feature.categories);
+      for (std::size_t row = 0; row < table.rows(); ++row)
+        if (!known[column.codes[row]]) expected[row] = false;
+    } else if (!feature.missing_flag) {
+      for (std::size_t row = 0; row < table.rows(); ++row)
+        if (std::isnan(column.numbers[row])) expected[row] = false;
+    }
+  }
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    if (expected[row]) rows.push_back(row);
+  return rows;
+}
+
+Matrix encode_features(const Table& table, const Encoding& encoding, Unexpected unexpected) {
   if (encoding.feature_count() > kMostValues / table.rows())
     throw DataError(fmt::format("{}: {} rows of {} features are too many; leave out columns with many categories",
                                 table.files[0], table.rows(), encoding.feature_count()));
@@ -215,23 +268,32 @@ Matrix encode_features(const Table& table, const Encoding& encoding) {
   for (const FeatureEncoding& feature : encoding.features) {
     const std::size_t column = column_of(table, feature.column);
     if (feature.kind == ColumnKind::Categorical)
-      write_one_hot(table, column, feature.categories, out, at);
+      write_one_hot(table, column, feature.categories, unexpected, out, at);
     else
-      write_numeric(table, column, feature.numeric, feature.missing_flag, out, at);
+      write_numeric(table, column, feature.numeric, feature.missing_flag, unexpected, out, at);
     at += feature.width();
   }
   return out;
 }
 
-Matrix encode_targets(const Table& table, const Encoding& encoding) {
+Matrix encode_targets(const Table& table, const Encoding& encoding, bool allow_missing) {
+  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
   Matrix out(table.rows(), encoding.target_count());
   if (encoding.task == Task::Classification) {
-    write_one_hot(table, column_of(table, encoding.class_column), encoding.classes, out, 0);
+    write_classes(table, column_of(table, encoding.class_column), encoding.classes, allow_missing, out);
     return out;
   }
   for (std::size_t i = 0; i < encoding.targets.size(); ++i) {
     const TargetEncoding& target = encoding.targets[i];
-    write_numeric(table, column_of(table, target.column), {target.mean, 1 / target.sd}, false, out, i);
+    const std::size_t index = column_of(table, target.column);
+    require_kind(table, index, ColumnKind::Numeric);
+    for (std::size_t row = 0; row < table.rows(); ++row) {
+      const double value = table.columns[index].numbers[row];
+      if (std::isnan(value) && !allow_missing)
+        throw DataError(fmt::format("{}: the target is missing; --missing-target skip leaves such rows out",
+                                    table.place(row, index)));
+      out(row, i) = std::isnan(value) ? kNone : scaled_number(table, row, index, {target.mean, 1 / target.sd});
+    }
   }
   return out;
 }

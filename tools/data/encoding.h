@@ -18,9 +18,9 @@ enum class Scaling : std::uint8_t {
 };
 
 /// A numeric column becomes (value - offset) * scale; `scale` is 0 where the training rows are constant, so that such a
-/// column says nothing instead of dividing by zero.
+/// column says nothing instead of dividing by zero. `mean` is that of the training rows.
 struct NumericEncoding {
-  double offset = 0, scale = 1;
+  double offset = 0, scale = 1, mean = 0;
   bool operator==(const NumericEncoding&) const = default;
 };
 
@@ -58,6 +58,7 @@ struct Encoding {
   std::vector<TargetEncoding> targets;  // Regression
   ImageShape image = {};
   std::vector<std::string> vocabulary = {};  // of texts, whose features are the numbers of their words, from 1
+  std::vector<double> class_weights = {};    // of the losses of each class's samples; empty: all 1
   bool operator==(const Encoding&) const = default;
 
   std::size_t feature_count() const;
@@ -76,10 +77,21 @@ struct Roles {
 /// Ranges and means come from the training rows; categories, classes and missing flags from all rows. Throws DataError.
 Encoding fit_encoding(const Table& table, const Roles& roles, std::span<const std::size_t> training_rows);
 
+/// What is done about categories that the training rows did not have, and about missing values where they had none.
+enum class Unexpected : std::uint8_t {
+  Error,
+  Unknown,  // no category (the missing one, if there is such), or the mean of the training rows
+  Skip      // rows are left out
+};
+
 /// Columns are found by name, and only they need to be there. Throws DataError for a category or class that the
-/// encoding does not know, a missing value where it has no place for one, and a result that is not finite.
-Matrix encode_features(const Table& table, const Encoding& encoding);
-Matrix encode_targets(const Table& table, const Encoding& encoding);
+/// encoding does not know, a missing value where it has no place for one (unless `unexpected` is Unknown), and a result
+/// that is not finite.
+Matrix encode_features(const Table& table, const Encoding& encoding, Unexpected unexpected = Unexpected::Error);
+/// With `allow_missing` the targets of a row without one are NaN.
+Matrix encode_targets(const Table& table, const Encoding& encoding, bool allow_missing = false);
+/// The rows without anything unexpected among their features.
+std::vector<std::size_t> expected_rows(const Table& table, const Encoding& encoding);
 
 /// JSON text for run folders; encoding_from_json(to_json(e)) == e. Throws DataError, naming `file`.
 std::string to_json(const Encoding& encoding);

@@ -12,8 +12,20 @@ namespace moxie {
 Dataset make_dataset(std::string_view name, const Table& table, const Roles& roles, const RowSplit& rows,
                      const LoadOptions& options) {
   Encoding encoding = options.encoding ? *options.encoding : fit_encoding(table, roles, rows.train);
-  const Samples all{encode_features(table, encoding), encode_targets(table, encoding)};
+  const Samples all{
+      encode_features(table, encoding), encode_targets(table, encoding), {{}, kept_columns(table, options), 0}};
   return split_samples(std::string(name), all, std::move(encoding), rows, options.validation_share, options.seed);
+}
+
+std::vector<std::pair<std::string, std::vector<std::string>>> kept_columns(const Table& table,
+                                                                           const LoadOptions& options) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> kept;
+  for (const std::string& selector : options.kept) {
+    const Column& column = table.columns[table.find(selector)];
+    auto& texts = kept.emplace_back(column.name, std::vector<std::string>()).second;
+    for (std::size_t row = 0; row < table.rows(); ++row) texts.push_back(text_of(column, row));
+  }
+  return kept;
 }
 
 RowSplit default_split(std::size_t rows, std::size_t split) {

@@ -32,6 +32,10 @@ Samples load_text_for_prediction(const std::filesystem::path& file, const LoadOp
 Dataset make_dataset(std::string_view name, const Table& table, const Roles& roles, const RowSplit& rows,
                      const LoadOptions& options);
 
+/// What `options.kept` names, as RowLabels has it.
+std::vector<std::pair<std::string, std::vector<std::string>>> kept_columns(const Table& table,
+                                                                           const LoadOptions& options);
+
 /// Four fifths of the rows for training, for sets without a published division: the same rows for the same `split`,
 /// whatever the run's seed, so that test errors of different runs can be compared.
 RowSplit default_split(std::size_t rows, std::size_t split);

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "compiler/support/error.h"
+#include "tools/data/class_weights.h"
 #include "tools/data/loaders.h"
 
 namespace moxie {
@@ -77,10 +78,10 @@ void check_options(const Preset& preset, const LoadOptions& options) {
     throw DataError(
         fmt::format("{}: there is no split {}; the set has {}, from 0", preset.name, options.split, preset.splits));
   if (!options.targets.empty() || !options.ignored.empty() || !options.categorical.empty() ||
-      !options.test_file.empty())
+      !options.test_file.empty() || !options.kept.empty())
     throw DataError(
-        fmt::format("{}: target, ignored and categorical columns are for csv:FILE, npz:FILE and safetensors:FILE only, "
-                    "and a test file for these and text:FILE",
+        fmt::format("{}: target, ignored, categorical and kept columns are for csv:FILE, npz:FILE and "
+                    "safetensors:FILE only, and a test file for these and text:FILE",
                     preset.name));
   if (options.task && *options.task != preset.task) {
     const bool classes = preset.task == kClassify;
@@ -96,12 +97,14 @@ const FileKind* file_kind(std::string_view name) {
   return found == kFileKinds.end() ? nullptr : &*found;
 }
 
-/// Leaves out what is not wanted of the training rows.
-Dataset keep_share(Dataset data, const LoadOptions& options) {
+/// Leaves out what is not wanted of the training rows, and weighs classes by the others.
+Dataset finished(Dataset data, const LoadOptions& options) {
   if (!(options.train_share > 0 && options.train_share <= 1))
     throw DataError(fmt::format("{}: the share {} of the training rows is not above 0 and at most 1", data.name,
                                 options.train_share));
   if (options.train_share < 1) data.train = draw_share(data.train, options.train_share, options.seed);
+  if (!options.class_weights.empty() && !options.encoding)
+    data.encoding.class_weights = class_weights(data, options.class_weights);
   return data;
 }
 
@@ -118,10 +121,10 @@ bool reads_data_folder(std::string_view name) {
 
 Dataset load_dataset(std::string_view name, const LoadOptions& options) {
   if (const FileKind* kind = file_kind(name))
-    return keep_share(kind->load(name.substr(kind->prefix.size()), options), options);
+    return finished(kind->load(name.substr(kind->prefix.size()), options), options);
   const Preset& preset = find_preset(name);
   check_options(preset, options);
-  return keep_share(preset.load(preset, options), options);
+  return finished(preset.load(preset, options), options);
 }
 
 Samples load_for_prediction(std::string_view name, const LoadOptions& options) {

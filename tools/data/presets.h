@@ -32,6 +32,12 @@ struct LoadOptions {
   std::vector<std::string> categorical;  // columns of categories that look like numbers
   std::optional<Task> task;              // unset: classification if the target holds words
   std::filesystem::path test_file;       // unset: a fifth of the rows, drawn with `split`
+  std::vector<std::string> missing;      // csv: how missing values are written; empty: as TableOptions::missing says
+  bool skips_missing_targets = false;    // rows without a target are left out instead of refused
+  std::vector<std::string> kept;         // columns whose texts the samples carry
+  Unexpected unexpected = Unexpected::Error;  // in rows for prediction
+
+  std::vector<std::string> class_weights = {};  // of any set: what class_weights() takes; empty: none
 };
 
 struct Preset {

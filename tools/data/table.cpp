@@ -15,8 +15,6 @@
 namespace moxie {
 namespace {
 
-bool is_missing(std::string_view field) { return field.empty() || field == kMissing; }
-
 /// A number as a file spells it: also "nan", "inf" and what overflows, which come back not finite. Empty: not a number.
 std::optional<double> number_of(std::string_view field) {
   if (field.starts_with('+') && !field.starts_with("+-")) field.remove_prefix(1);
@@ -38,11 +36,15 @@ bool comes_before(const std::string& a, const std::string& b) {
   return first && *first != *second ? *first < *second : a < b;
 }
 
-bool looks_like_header(const FieldRows& rows) {
+bool is_missing(std::string_view field, const TableOptions& options) {
+  return field.empty() || std::ranges::find(options.missing, field) != options.missing.end();
+}
+
+bool looks_like_header(const FieldRows& rows, const TableOptions& options) {
   if (rows.rows() < 2) return false;
   bool number_below = false;
   for (std::size_t column = 0; column < rows.columns; ++column) {
-    if (is_missing(rows.at(0, column)) || number_of(rows.at(0, column))) return false;
+    if (is_missing(rows.at(0, column), options) || number_of(rows.at(0, column))) return false;
     number_below = number_below || number_of(rows.at(1, column));
   }
   return number_below;
@@ -51,13 +53,15 @@ bool looks_like_header(const FieldRows& rows) {
 class TableBuilder {
  public:
   TableBuilder(const FieldRows& fields, const std::string& file, const TableOptions& options)
-      : fields_(fields), first_(options.header.value_or(looks_like_header(fields)) ? 1 : 0) {
+      : fields_(fields),
+        options_(options),
+        first_(options.header.value_or(looks_like_header(fields, options)) ? 1 : 0) {
     table_.files = {file};
     if (fields.rows() <= first_) throw DataError(fmt::format("{}: holds no rows", file));
     for (std::size_t row = first_; row < fields.rows(); ++row) table_.origins.push_back({0, fields.lines[row]});
     table_.columns.resize(fields.columns);
     name_columns();
-    choose_kinds(options);
+    choose_kinds();
   }
 
   Table build() {
@@ -81,12 +85,18 @@ class TableBuilder {
     }
   }
 
-  void choose_kinds(const TableOptions& options) {
+  bool is_missing_field(std::string_view text) const { return is_missing(text, options_); }
+
+  void choose_kinds() {
+    std::vector<bool> holds_text(fields_.columns, options_.only_known_numbers);
+    for (const std::string& selector : options_.texts) holds_text[table_.find(selector)] = true;
     for (std::size_t i = 0; i < fields_.columns; ++i) {
-      const auto known = options.kinds.find(table_.columns[i].name);
-      table_.columns[i].kind = known != options.kinds.end() ? known->second : inferred_kind(i);
+      const auto known = options_.kinds.find(table_.columns[i].name);
+      table_.columns[i].kind = known != options_.kinds.end() ? known->second
+                               : holds_text[i]               ? ColumnKind::Categorical
+                                                             : inferred_kind(i);
     }
-    for (const std::string& selector : options.categorical)
+    for (const std::string& selector : options_.categorical)
       table_.columns[table_.find(selector)].kind = ColumnKind::Categorical;
   }
 
@@ -94,7 +104,7 @@ class TableBuilder {
   /// numbers.
   ColumnKind inferred_kind(std::size_t column) const {
     for (std::size_t row = 0; row < table_.rows(); ++row)
-      if (!is_missing(field(row, column)))
+      if (!is_missing_field(field(row, column)))
         return number_of(field(row, column)) ? ColumnKind::Numeric : ColumnKind::Categorical;
     return ColumnKind::Categorical;
   }
@@ -104,7 +114,8 @@ class TableBuilder {
     numbers.reserve(table_.rows());
     for (std::size_t row = 0; row < table_.rows(); ++row) {
       const std::string_view text = field(row, column);
-      numbers.push_back(is_missing(text) ? std::numeric_limits<double>::quiet_NaN() : checked_number(row, column));
+      numbers.push_back(is_missing_field(text) ? std::numeric_limits<double>::quiet_NaN()
+                                               : checked_number(row, column));
     }
   }
 
@@ -112,8 +123,10 @@ class TableBuilder {
     const std::string_view text = field(row, column);
     const std::optional<double> number = number_of(text);
     if (!number)
-      throw DataError(fmt::format("{}: '{}' is not a number; if the column holds categories, declare it categorical",
-                                  table_.place(row, column), excerpt(text)));
+      throw DataError(fmt::format(
+          "{0}: '{1}' is not a number; if it stands for a missing value, say --missing '{1}'; if the column "
+          "holds categories, say --categorical",
+          table_.place(row, column), excerpt(text)));
     if (!std::isfinite(*number))
       throw DataError(fmt::format("{}: '{}' is not a finite number; write {} for a missing value",
                                   table_.place(row, column), excerpt(text), kMissing));
@@ -125,7 +138,7 @@ class TableBuilder {
     Column& target = table_.columns[column];
     target.codes.reserve(table_.rows());
     for (std::size_t row = 0; row < table_.rows(); ++row) {
-      const std::string_view text = is_missing(field(row, column)) ? kMissing : field(row, column);
+      const std::string_view text = is_missing_field(field(row, column)) ? kMissing : field(row, column);
       const auto [entry, added] = code_of.emplace(text, static_cast<std::uint32_t>(target.categories.size()));
       if (added) target.categories.emplace_back(text);
       target.codes.push_back(entry->second);
@@ -134,6 +147,7 @@ class TableBuilder {
   }
 
   const FieldRows& fields_;
+  const TableOptions& options_;
   std::size_t first_;  // row of values
   Table table_;
 };
@@ -198,6 +212,35 @@ Table concatenate(Table above, const Table& below) {
     above.origins.push_back({origin.file + above.files.size(), origin.line});
   above.files.insert(above.files.end(), below.files.begin(), below.files.end());
   return above;
+}
+
+Table select_rows(const Table& table, std::span<const std::size_t> rows) {
+  Table result{table.files, {}, {}, table.targets};
+  for (const std::size_t row : rows) result.origins.push_back(table.origins[row]);
+  for (const Column& column : table.columns) {
+    Column& part = result.columns.emplace_back(Column{column.name, column.kind, {}, {}, {}});
+    constexpr auto kUnused = std::numeric_limits<std::uint32_t>::max();
+    std::vector<std::uint32_t> code_of(column.categories.size(), kUnused);
+    for (const std::size_t row : rows) {
+      if (column.kind == ColumnKind::Numeric) part.numbers.push_back(column.numbers[row]);
+      if (column.kind == ColumnKind::Categorical) code_of[column.codes[row]] = 0;
+    }
+    for (std::size_t code = 0; code < code_of.size(); ++code) {
+      if (code_of[code] == kUnused) continue;
+      code_of[code] = static_cast<std::uint32_t>(part.categories.size());
+      part.categories.push_back(column.categories[code]);
+    }
+    if (column.kind == ColumnKind::Categorical)
+      for (const std::size_t row : rows) part.codes.push_back(code_of[column.codes[row]]);
+  }
+  return result;
+}
+
+std::string text_of(const Column& column, std::size_t row) {
+  if (column.kind == ColumnKind::Numeric)
+    return std::isnan(column.numbers[row]) ? std::string() : fmt::format("{}", column.numbers[row]);
+  const std::string& category = column.categories[column.codes[row]];
+  return category == kMissing ? std::string() : category;
 }
 
 void rename_categories(Column& column, const std::function<std::string(std::string_view)>& rename) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,8 @@ namespace moxie {
 
 enum class ColumnKind : std::uint8_t { Numeric, Categorical };
 
-/// How a missing value is written in a file, and its name as a category. An empty field counts as missing, too.
+/// The name of a missing value as a category, and how it is written in a file unless options say otherwise. An empty
+/// field counts as missing, too.
 inline constexpr std::string_view kMissing = "?";
 
 /// One column; of `numbers` and `codes` the one of its kind is filled.
@@ -51,7 +53,10 @@ struct TableOptions {
   Separator separator = Separator::Auto;
   std::optional<bool> header;  // unset: a first row without numbers above a row with some
   std::string comment_marks = "#";
+  std::vector<std::string> missing = {std::string(kMissing)};  // how missing values are written
   std::vector<std::string> categorical;  // selectors of columns that hold categories though they look like numbers
+  std::vector<std::string> texts;        // selectors of columns that hold any text, unless their kind is known
+  bool only_known_numbers = false;       // columns whose kind is not known hold text
   /// By name, for columns whose kind is known; otherwise a column whose first value is a number is numeric.
   std::map<std::string, ColumnKind, std::less<>> kinds;
 };
@@ -62,6 +67,12 @@ Table read_table(const std::filesystem::path& path, const TableOptions& options 
 
 /// The rows of two tables of the same columns, the second below the first. Throws DataError where they differ.
 Table concatenate(Table above, const Table& below);
+
+/// Some of the rows, in the order given, with the categories that these have.
+Table select_rows(const Table& table, std::span<const std::size_t> rows);
+
+/// What a file says there; empty for a missing value.
+std::string text_of(const Column& column, std::size_t row);
 
 /// Renames the categories of a column; those that get the same name become one.
 void rename_categories(Column& column, const std::function<std::string(std::string_view)>& rename);
