@@ -57,7 +57,7 @@ std::string report_of(const TrainConfig& config, Task task) {
   const RunFolder folder = RunFolder::create(scratch / "run", config, "");
   TrainingRun run = tiny::run(config, data);
   run.train(folder, tiny::never, [&](const EpochReport& report) { folder.append_metrics(metrics_line(report)); });
-  return report_html(config, run.evaluate_best(), run, folder.read_metrics());
+  return report_html(config, run.evaluate_best(), run, folder.read_metrics(), "moxie train <tiny>");
 }
 
 }  // namespace
@@ -85,13 +85,25 @@ TEST_CASE("the report of regression") {
   check_self_contained(html);
   CHECK(count(html, "<title>Probability integral transform</title>") == 1);
   CHECK(count(html, "class=\"bar c0\"") == 20);
+  for (const char* part : {"<title>y: predicted against observed</title>", "<title>y: error against deviation</title>"})
+    CHECK(count(html, part) == 1);
 }
 
 TEST_CASE("the report of a network without Gaussian process neurons") {
   const std::string html = report_of(tiny::config("mlp"), Task::Classification);
   check_nesting(html);
   CHECK(count(html, "Activation functions") == 0);
-  CHECK(count(html, "<svg viewBox=\"0 0 480") == 4);
+  CHECK(count(html, "<svg viewBox=\"0 0 480") == 5);
+  CHECK(count(html, "<title>Samples by confidence</title>") == 1);
+  for (const char* part : {"<h2>Confusion matrix</h2>", "<th class=\"side\">outside</th>", "Target: class.",
+                           "<pre>moxie train &lt;tiny&gt;</pre>", "<th>test, constant</th>",
+                           "always 'inside', as 50 % of the training samples are"})
+    CHECK(count(html, part) == 1);
+  // Charts keep their width however few there are, and what was chosen stands before what is as always.
+  CHECK(count(html, "auto-fit") == 0);
+  const std::size_t chosen = html.find("<h2>Settings</h2>"), usual = html.find("<details>");
+  CHECK(html.substr(chosen, usual - chosen).find("<td>batch</td><td>16</td>") != std::string::npos);
+  CHECK(html.substr(usual).find("<td>optimiser</td><td>adam</td>") != std::string::npos);
 }
 
 TEST_CASE("the report of sequences of frames") {

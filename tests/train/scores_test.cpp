@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "tools/commands/predict_calibration.h"
+#include "tools/commands/predict_classes.h"
 #include "tools/commands/predict_jacobian.h"
 
 namespace {
@@ -35,6 +36,41 @@ TEST_CASE("scores of classes") {
   CHECK(score_of(scores, "brier") == doctest::Approx((0.08 + 0.98 + 0.125) / 3));
   // bins of width 1/15: 0.8 right, and 0.7 wrong apart from 0.75 right
   CHECK(score_of(scores, "ece") == doctest::Approx((0.2 + 0.7 + 0.25) / 3));
+}
+
+TEST_CASE("recall, precision, F1, ROC AUC and the confusion matrix") {
+  const Encoding encoding = classes(3);
+  // Of class 0 one row is taken for class 1; nothing is taken for class 2, which has no rows.
+  const Prediction p = make_prediction(
+      {{"probability", {3, {0.7, 0.2, 0.1, 0.3, 0.6, 0.1, 0.2, 0.7, 0.1, 0.3, 0.6, 0.1}}}}, encoding, 1);
+  const Matrix targets = one_hot({0, 0, 1, 1}, 3);
+  const auto quality = class_quality(p, targets);
+  CHECK(quality[0].recall() == 0.5);
+  CHECK(quality[0].precision() == 1);
+  CHECK(quality[1].precision() == doctest::Approx(2.0 / 3));
+  CHECK(quality[1].f1() == doctest::Approx(0.8));
+  // Pairs of a row of class 0 and another one: 0.7 is above both, 0.3 above 0.2 and equal to 0.3.
+  CHECK(quality[0].auc == doctest::Approx(3.5 / 4));
+  CHECK(std::isnan(quality[2].recall()));
+  CHECK(std::isnan(quality[2].auc));
+  CHECK(confusion_matrix(p, targets) == std::vector<std::vector<std::size_t>>{{1, 1, 0}, {0, 2, 0}, {0, 0, 0}});
+  const Scores scores = score(p, targets, encoding);
+  CHECK(score_of(scores, "recall") == doctest::Approx(0.75));
+  CHECK(score_of(scores, "precision") == doctest::Approx((1 + 2.0 / 3) / 2));
+}
+
+TEST_CASE("a constant prediction has the frequencies of the classes, or mean and variance of the targets") {
+  const Encoding encoding = classes(2);
+  const Prediction p = constant_prediction({Matrix(4, 1), one_hot({0, 0, 0, 1}, 2)}, encoding, 2);
+  CHECK(p.probability == std::vector<double>{0.75, 0.25, 0.75, 0.25});
+  Encoding values;
+  values.task = Task::Regression;
+  values.targets = {{"y", 100, 10}};
+  Samples train{Matrix(2, 1), Matrix(2, 1)};
+  train.y(1, 0) = 2;
+  const Prediction constant = constant_prediction(train, values, 1);
+  CHECK(constant.mean == std::vector<double>{110});
+  CHECK(constant.variance == std::vector<double>{100});
 }
 
 TEST_CASE("scores of values, in the units of the data") {

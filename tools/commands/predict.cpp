@@ -9,8 +9,8 @@
 #include <filesystem>
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
-#include "tools/commands/predict_calibration.h"
 #include "tools/commands/predict_jacobian.h"
+#include "tools/commands/predict_print.h"
 #include "tools/commands/predict_rows.h"
 #include "tools/commands/predict_write.h"
 #include "tools/commands/train_model.h"
@@ -29,16 +29,6 @@ struct PredictOptions {
   bool json = false;
 };
 
-Json calibration_json(const Prediction& prediction, const Samples& samples, const Encoding& encoding) {
-  constexpr std::size_t kBins = 20;
-  Json json;
-  for (const CalibrationPoint& point : reliability(prediction, samples.y, encoding))
-    json["reliability"].push_back({point.promised, point.found, point.count});
-  if (prediction.task == Task::Regression)
-    json["pit"] = histogram(probability_integral_transform(prediction, samples.y, encoding), kBins);
-  return json;
-}
-
 std::vector<std::size_t> rows_with_targets(const Samples& samples) {
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < samples.rows(); ++row) {
@@ -47,21 +37,6 @@ std::vector<std::size_t> rows_with_targets(const Samples& samples) {
       rows.push_back(row);
   }
   return rows;
-}
-
-void print_scores(const Prediction& prediction, const ChosenRows& rows, Evaluator& evaluator, const Encoding& encoding,
-                  bool json) {
-  Scores scores = score(prediction, rows.samples.y, encoding);
-  if (scores.empty()) scores = {{"loss", evaluator.loss(rows.samples)}};
-  if (json) {
-    Json result = {{"samples", prediction.rows}, {"rows", rows.description}};
-    for (const Score& s : scores) result[s.name] = s.value;
-    if (prediction.has_scores()) result.update(calibration_json(prediction, rows.samples, encoding));
-    fmt::print("{}\n", result.dump(2));
-    return;
-  }
-  fmt::print("{:<12} {}\n", "rows", rows.description);
-  for (const Score& s : scores) fmt::print("{:<12} {:.6g}\n", s.name, s.value);
 }
 
 /// The spectrum of the Jacobian of the output's mean. Deep networks that lose their input show ever smaller ratios.
@@ -132,7 +107,9 @@ int predict(const PredictOptions& options) {
         all ? rows
             : ChosenRows{select_rows(samples, known),
                          fmt::format("{}; {} of them have targets", rows.description, known.size())};
-    print_scores(all ? prediction : prediction.select(known), scored, evaluator, model.encoding, options.json);
+    print_scores(
+        all ? prediction : prediction.select(known), scored, model.encoding,
+        [&] { return evaluator.loss(scored.samples); }, options.json);
   } else if (options.out.empty()) {
     throw UsageError(fmt::format("{} has no targets to compare with: name a file for the predictions, --out FILE.csv",
                                  options.rows.data));

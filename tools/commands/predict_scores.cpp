@@ -9,6 +9,7 @@
 
 #include "compiler/support/error.h"
 #include "tools/commands/predict_calibration.h"
+#include "tools/commands/predict_classes.h"
 
 namespace moxie {
 namespace {
@@ -59,11 +60,14 @@ Scores score_classes(const Prediction& p, const Matrix& targets, const Encoding&
     wrong += 1 - targets(row, top_class(p, row));
   }
   const auto rows = static_cast<double>(p.rows);
-  return {{"error", wrong / rows},
-          {"nll", nll / rows},
-          {"brier", brier / rows},
-          {"ece", calibration_error(reliability(p, targets, encoding))},
-          {"sharpness", entropy / rows}};
+  Scores scores = {{"error", wrong / rows},
+                   {"nll", nll / rows},
+                   {"brier", brier / rows},
+                   {"ece", calibration_error(reliability(p, targets, encoding))},
+                   {"sharpness", entropy / rows}};
+  const Scores of_classes = macro_scores(p, targets);
+  scores.insert(scores.end(), of_classes.begin(), of_classes.end());
+  return scores;
 }
 
 Scores score_values(const Prediction& p, const Matrix& targets, const Encoding& encoding) {
@@ -139,6 +143,29 @@ Prediction make_prediction(std::map<std::string, RowValues> outputs, const Encod
     p.variance[i] *= variance_scale * target.sd * target.sd;
   }
   return p;
+}
+
+Prediction constant_prediction(const Samples& train, const Encoding& encoding, std::size_t rows) {
+  const std::size_t columns = train.y.columns;
+  std::vector<double> mean(columns), variance(columns);
+  const auto count = static_cast<double>(train.rows());
+  for (std::size_t i = 0; i < train.y.values.size(); ++i) mean[i % columns] += train.y.values[i] / count;
+  for (std::size_t i = 0; i < train.y.values.size(); ++i) {
+    const double distance = train.y.values[i] - mean[i % columns];
+    variance[i % columns] += distance * distance / count;
+  }
+  std::map<std::string, RowValues> outputs;
+  const bool classes = encoding.task == Task::Classification;
+  RowValues& means = outputs[classes ? "probability" : "mean"];
+  means.columns = columns;
+  for (std::size_t row = 0; row < rows; ++row) means.values.insert(means.values.end(), mean.begin(), mean.end());
+  if (!classes) {
+    RowValues& variances = outputs["variance"];
+    variances.columns = columns;
+    for (std::size_t row = 0; row < rows; ++row)
+      variances.values.insert(variances.values.end(), variance.begin(), variance.end());
+  }
+  return make_prediction(std::move(outputs), encoding, 1);
 }
 
 Scores score(const Prediction& prediction, const Matrix& targets, const Encoding& encoding) {

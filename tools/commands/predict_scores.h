@@ -26,6 +26,10 @@ struct Prediction {
   bool has_scores() const { return !probability.empty() || !mean.empty(); }
 };
 
+/// What a model without any features would say of each of `rows` samples: the fractions of the classes among the
+/// training samples, or the mean and the variance of their targets.
+Prediction constant_prediction(const Samples& train, const Encoding& encoding, std::size_t rows);
+
 /// From the outputs of a network's `predict`, with its variances times `variance_scale`; a model without variances has
 /// 1 (of standardised targets) everywhere.
 Prediction make_prediction(std::map<std::string, RowValues> outputs, const Encoding& encoding, double variance_scale);
@@ -38,7 +42,7 @@ using Scores = std::vector<Score>;
 
 /// Classification: error (share of wrong classes), nll (mean -log probability of the right class), brier (mean squared
 /// distance from the one-hot target), ece (expected calibration error of the top class in 15 bins of equal width),
-/// sharpness (mean entropy of the prediction).
+/// sharpness (mean entropy of the prediction), and macro_scores().
 /// Regression, in the units of the data: rmse, nll (of a Gaussian, mean over targets and samples), mae, crps
 /// (continuous ranked probability score), ece (mean distance between the probability of central intervals and the share
 /// of targets inside), pit_ks (largest distance of the probability integral transform from uniform), sharpness (mean

@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "tools/commands/report_frames.h"
+#include "tools/commands/report_predictions.h"
+#include "tools/commands/train_report.h"
 
 namespace moxie {
 namespace {
@@ -17,7 +19,6 @@ using Kind = Series::Kind;
 
 constexpr std::size_t kUnitsShown = 12;
 constexpr std::size_t kEpochsShown = 400;
-constexpr std::size_t kPitBins = 20;
 
 constexpr const char* kStyle = R"css(
 :root{--ink:#1b1f24;--soft:#667;--line:#d8dbe0;--page:#fff;--c0:#2266bb;--c1:#cc5522;--c2:#228855;--c3:#888}
@@ -26,12 +27,14 @@ constexpr const char* kStyle = R"css(
 body{margin:0 auto;padding:1rem;max-width:75rem;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
 h1{font-size:1.5rem;margin:.2em 0}h2{font-size:1.15rem;margin:1.6em 0 .5em}
 p{margin:.4em 0;color:var(--soft)}
-.charts{display:grid;gap:1rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr))}
+.charts{display:grid;gap:1rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,24rem),1fr))}
 .small{grid-template-columns:repeat(auto-fill,minmax(min(100%,10rem),1fr))}.small text{font-size:14px}
 svg{width:100%;height:auto;display:block}svg svg{width:auto}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse}td,th{padding:.2em .8em .2em 0;text-align:right;border-bottom:1px solid var(--line)}
 td:first-child,th:first-child{text-align:left}
+th.side{font-weight:400;text-align:left}td.hit{font-weight:600}
+.warning{border-left:.25rem solid var(--c1);padding-left:.6rem;color:var(--ink)}
 .frames{width:100%;margin-bottom:1rem}.frames td{border:0}.frames td:first-child{width:6rem;color:var(--soft)}
 .pixels{width:100%;display:block;image-rendering:pixelated}
 text{font:12px system-ui,sans-serif;fill:var(--ink)}
@@ -117,27 +120,44 @@ std::string section(const char* title, const char* explanation, const std::vecto
   return fmt::format("<h2>{}</h2>\n<p>{}</p>\n{}", title, explanation, grid(charts, kind));
 }
 
-std::string score_table(const FinalReport& report) {
-  std::string text =
-      "<div class=\"scroll\"><table><tr><th>score</th><th>training</th><th>validation</th><th>test</th></tr>\n";
+std::string cell(double value) { return std::isnan(value) ? "<td>-</td>" : fmt::format("<td>{:.4g}</td>", value); }
+
+/// Of the network, and of a constant where that has the same scores.
+std::string score_table(const FinalReport& report, const Dataset& data) {
+  const bool compares = report.constant.size() == report.test.scores.size();
+  std::string text = fmt::format(
+      "<div class=\"scroll\"><table><tr><th>score</th><th>training</th><th>validation</th><th>test</th>{}</tr>\n",
+      compares ? "<th>test, constant</th>" : "");
   for (std::size_t k = 0; k < report.test.scores.size(); ++k) {
-    text += fmt::format("<tr><td>{}</td><td>{:.4g}</td><td>{:.4g}</td><td>{:.4g}</td></tr>\n",
-                        escaped(report.test.scores[k].name), report.train.scores[k].value,
-                        report.validation.scores[k].value, report.test.scores[k].value);
+    text += fmt::format("<tr><td>{}</td>{}{}{}{}</tr>\n", escaped(report.test.scores[k].name),
+                        cell(report.train.scores[k].value), cell(report.validation.scores[k].value),
+                        cell(report.test.scores[k].value), compares ? cell(report.constant[k].value) : "");
   }
-  return text + "</table></div>\n";
+  text += "</table></div>\n";
+  return compares ? text + fmt::format("<p>The constant prediction: {}.</p>\n", escaped(describe_constant(data)))
+                  : text;
 }
 
-std::string settings(const TrainConfig& config) {
+std::string settings_table(const SortedJson& settings) {
   std::string rows;
-  const SortedJson json = SortedJson::parse(to_json(config));
-  for (const auto& [name, value] : json.items()) {
-    if (name == "formula") continue;
+  for (const auto& [name, value] : settings.items())
     rows += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escaped(name),
                         escaped(value.is_string() ? value.get<std::string>() : value.dump()));
+  return fmt::format("<div class=\"scroll\"><table>{}</table></div>", rows);
+}
+
+/// Those that differ from the defaults first.
+std::string settings(const TrainConfig& config) {
+  const SortedJson json = SortedJson::parse(to_json(config)), defaults = SortedJson::parse(to_json(TrainConfig()));
+  SortedJson chosen = SortedJson::object(), usual = SortedJson::object();
+  for (const auto& [name, value] : json.items()) {
+    if (name == "formula") continue;
+    const bool differs = name == "model" || name == "data" || !defaults.contains(name) || defaults[name] != value;
+    (differs ? chosen : usual)[name] = value;
   }
-  return fmt::format("<details><summary>Settings</summary><div class=\"scroll\"><table>{}</table></div></details>\n",
-                     rows);
+  return fmt::format(
+      "<h2>Settings</h2>\n{}\n<details><summary>Settings that have their default value</summary>{}</details>\n",
+      settings_table(chosen), settings_table(usual));
 }
 
 /// The text of a model of the user's own.
@@ -150,6 +170,19 @@ std::string frames(const Prediction& prediction, const Samples& samples, const E
   return "<h2>Frames</h2>\n<p>The first test sequences, the mean that is predicted for them, and its standard "
          "deviation: the brighter, the less certain.</p>\n" +
          frame_tables(prediction, samples, encoding);
+}
+
+/// What was learnt from what, how long it took, and what was typed.
+std::string origin(const TrainingRun& run, const std::string& command) {
+  const Dataset& data = run.data();
+  const Encoding& encoding = data.encoding;
+  std::string target = encoding.task == Task::Classification ? encoding.class_column : encoding.targets[0].column;
+  if (encoding.targets.size() > 1) target += fmt::format(" and {} more", encoding.targets.size() - 1);
+  return fmt::format(
+      "<p>Target: {}. {} training, {} validation, {} test samples of {} features. {:.4g} s of training. moxie {}.</p>\n"
+      "<pre>{}</pre>\n",
+      escaped(target), data.train.rows(), data.validation.rows(), data.test.rows(), encoding.feature_count(),
+      run.state().elapsed, MOXIE_VERSION, escaped(command));
 }
 
 /// How covariances were computed, and what was added to them.
@@ -194,34 +227,8 @@ std::vector<Chart> function_charts(const std::map<std::string, RowValues>& funct
   }
 }
 
-std::vector<Chart> calibration_charts(const Prediction& prediction, const Matrix& targets, const Encoding& encoding) {
-  if (!prediction.has_scores()) return {};
-  const bool classes = prediction.task == Task::Classification;
-  Series found{classes ? Kind::Points : Kind::Line, "", 0, {}, {}};
-  for (const CalibrationPoint& point : reliability(prediction, targets, encoding)) {
-    found.x.push_back(point.promised);
-    found.y.push_back(point.found);
-  }
-  const Series ideal{Kind::Line, "", 3, {0, 1}, {0, 1}};
-  Chart reliable{"Reliability",
-                 classes ? "confidence" : "probability of the central interval",
-                 classes ? "share of right ones" : "share inside",
-                 {ideal, found}};
-  reliable.y_limits = {0, 1};
-  if (classes) return {reliable};
-  Series bars{
-      Kind::Bars, "", 0, {}, histogram(probability_integral_transform(prediction, targets, encoding), kPitBins)};
-  for (std::size_t k = 0; k < kPitBins; ++k)
-    bars.x.push_back((static_cast<double>(k) + 0.5) / static_cast<double>(kPitBins));
-  return {reliable,
-          {"Probability integral transform",
-           "predictive distribution at the target",
-           "density",
-           {bars, {Kind::Line, "", 3, {0, 1}, {1, 1}}}}};
-}
-
 std::string report_html(const TrainConfig& config, const FinalReport& report, TrainingRun& run,
-                        const std::string& metrics) {
+                        const std::string& metrics, const std::string& command) {
   const std::string title = escaped(fmt::format("{} on {}", config.model, config.data));
   const RunState& state = run.state();
   std::string page = fmt::format(
@@ -230,15 +237,23 @@ std::string report_html(const TrainConfig& config, const FinalReport& report, Tr
       "content=\"width=device-width,initial-scale=1\">\n<title>{0}</title><style>{1}</style></head>\n"
       "<body><h1>{0}</h1>\n<p>{2}: epoch {3}, step {4}; the best parameters are those after epoch {5}.</p>\n",
       title, kStyle, escaped(state.finished), state.position.data.epoch + 1, state.position.step, state.best_epoch);
-  page += numerics(report) + score_table(report);
-  page += section("Training", "The best validation loss decides about the parameters, and about the rate.",
-                  history_charts(metrics));
+  page += origin(run, command) + numerics(report) + score_table(report, run.data());
+  page +=
+      section("Training",
+              "The parameters with the lowest validation loss are kept; the learning rate drops when it stops falling.",
+              history_charts(metrics));
   const Samples& test = run.data().test;
   const Encoding& encoding = run.data().encoding;
   const Prediction prediction = run.predict(test);
   page += section("Calibration", "Of the test predictions; dashed lines are those of a perfect model.",
                   calibration_charts(prediction, test.y, encoding));
-  if (has_frames(encoding)) page += frames(prediction, test, encoding);
+  if (has_frames(encoding)) {
+    page += frames(prediction, test, encoding);
+  } else {
+    page += section("Errors", "Of the test predictions; dashed lines are those of a perfect model.",
+                    accuracy_charts(prediction, test.y, encoding));
+  }
+  page += class_tables(prediction, test.y, encoding);
   std::vector<double> activations;
   constexpr int kSteps = 120;
   for (int i = 0; i <= kSteps; ++i) activations.push_back(-3.5 + 7.0 * i / kSteps);

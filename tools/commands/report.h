@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/commands/predict_calibration.h"
 #include "tools/commands/report_chart.h"
 #include "tools/commands/train_folder.h"
 #include "tools/commands/train_run.h"
@@ -16,11 +15,9 @@ std::vector<Chart> history_charts(const std::string& metrics);
 /// units of each layer. `functions` are the outputs of a network's `functions` at `activations`.
 std::vector<Chart> function_charts(const std::map<std::string, RowValues>& functions,
                                    const std::vector<double>& activations);
-/// Reliability of test predictions, and for values their probability integral transform.
-std::vector<Chart> calibration_charts(const Prediction& prediction, const Matrix& targets, const Encoding& encoding);
 
-/// The page; `run` has been trained to its end.
+/// The page; `run` has been trained to its end, and `command` is what was typed.
 std::string report_html(const TrainConfig& config, const FinalReport& report, TrainingRun& run,
-                        const std::string& metrics);
+                        const std::string& metrics, const std::string& command);
 
 }  // namespace moxie

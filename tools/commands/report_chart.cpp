@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kLeft = 52, kRight = 10, kTop = 26, kBottom = 38;
 constexpr int kTicks = 5;
+constexpr double kWidestBars = 10;  // so many fill the width
 
 /// From values to positions.
 struct Axis {
@@ -110,7 +111,8 @@ std::string points(const Series& s, const Axis& x, const Axis& y) {
 }
 
 std::string bars(const Series& s, const Axis& x, const Axis& y) {
-  const double width = s.x.size() > 1 ? 0.9 * (x.at(s.x[1]) - x.at(s.x[0])) : 10;
+  double width = 0.9 * (x.end - x.begin) / kWidestBars;
+  for (std::size_t i = 1; i < s.x.size(); ++i) width = std::min(width, 0.9 * (x.at(s.x[i]) - x.at(s.x[i - 1])));
   std::string text;
   each_point(s, x, y, [&](std::size_t i) {
     const double top = y.at(s.y[i]);
@@ -160,6 +162,10 @@ std::pair<Axis, Axis> axes(const Chart& chart) {
   if (chart.y_limits.first < chart.y_limits.second) {
     y.low = y.scaled(chart.y_limits.first);
     y.high = y.scaled(chart.y_limits.second);
+  }
+  if (chart.x_limits.first < chart.x_limits.second) {
+    x.low = x.scaled(chart.x_limits.first);
+    x.high = x.scaled(chart.x_limits.second);
   }
   return {x, y};
 }

@@ -24,7 +24,7 @@ struct Chart {
   std::vector<Series> series;
   bool log_y = false;
   double width = 480, height = 280;
-  std::pair<double, double> y_limits = {0, 0};  // equal: what the series need
+  std::pair<double, double> y_limits = {0, 0}, x_limits = {0, 0};  // equal: what the series need
 };
 
 /// A self-contained element that takes the width of its surroundings. Values that are not finite are left out; a chart

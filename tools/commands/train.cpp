@@ -135,8 +135,8 @@ int run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run,
   }
   const FinalReport report = run.evaluate_best();
   folder.append_metrics(final_metrics_line(report, run.state()));
-  folder.write_report(report_html(config, report, run, folder.read_metrics()));
-  fmt::print("{}\nrun       {} (report.html there; {})\n", describe_end(report, run.state()), path,
+  folder.write_report(report_html(config, report, run, folder.read_metrics(), folder.read_command()));
+  fmt::print("{}\nrun       {} (report.html there; {})\n", describe_end(report, run.state(), data), path,
              predict_command(config, data, path));
   return 0;
 }

@@ -90,6 +90,14 @@ TrainConfig RunFolder::read_config() const {
   return config;
 }
 
+std::string RunFolder::read_command() const {
+  const fs::path file = path_ / "config.json";
+  const Json json = Json::parse(read_whole_file(file), nullptr, false);
+  if (json.is_object() && json.contains("moxie") && json["moxie"].is_object())
+    return json["moxie"].value("command", "");
+  return {};
+}
+
 void RunFolder::write_config(const TrainConfig& config, std::string_view command) const {
   Json json = Json::parse(to_json(config));
   json["moxie"] = {{"version", MOXIE_VERSION}, {"command", command}};

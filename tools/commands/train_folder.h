@@ -42,6 +42,8 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path model_file() const { return path_ / "model.safetensors"; }
   TrainConfig read_config() const;
+  /// What was typed to make the run, or to go on with it.
+  std::string read_command() const;
   void write_config(const TrainConfig& config, std::string_view command) const;
 
   void write_checkpoint(const Checkpoint& checkpoint) const;

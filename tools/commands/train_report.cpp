@@ -88,13 +88,31 @@ std::string describe_plan(const Plan& plan, const std::vector<Parameter>& parame
       compiled == 0 ? "warm: every kernel came from the cache" : fmt::format("cold: LLVM compiled {}", compiled));
 }
 
-std::string describe_end(const FinalReport& report, const RunState& state) {
-  return fmt::format(
+std::string describe_end(const FinalReport& report, const RunState& state, const Dataset& data) {
+  std::string text = fmt::format(
       "finished  {}: epoch {}, step {}, {}\n"
       "best      after epoch {}: validation loss {:.4f}, {}\n"
       "test      {}",
       state.finished, state.position.data.epoch + 1, state.position.step, duration(state.elapsed), state.best_epoch,
       report.validation.loss, headline(report.validation.scores), all_scores(report.test.scores));
+  // Beside the error of a constant, that of unequal classes means something.
+  if (report.test.scores.front().name == report.constant.front().name)
+    text += fmt::format("\nconstant  {}, nll {:.4g}: {}", headline(report.constant), score_of(report.constant, "nll"),
+                        describe_constant(data));
+  return text;
+}
+
+std::string describe_constant(const Dataset& data) {
+  const Prediction constant = constant_prediction(data.train, data.encoding, 1);
+  if (data.task() == Task::Regression)
+    return constant.columns > 1 ? "the means of the training samples"
+                                : fmt::format(
+                                      "the mean of the training samples, {:.6g}, with their standard deviation "
+                                      "{:.4g}",
+                                      constant.mean[0], std::sqrt(constant.variance[0]));
+  const std::size_t top = top_class(constant, 0);
+  return fmt::format("always '{}', as {:.3g} % of the training samples are", data.encoding.classes[top],
+                     100 * constant.probability[top]);
 }
 
 std::string describe_jitter(const std::vector<Jitter>& jitter) {
@@ -121,6 +139,7 @@ std::string final_metrics_line(const FinalReport& report, const RunState& state)
   add(json, "train", report.train);
   add(json, "validation", report.validation);
   add(json, "test", report.test);
+  for (const Score& score : report.constant) json["constant_" + score.name] = score.value;
   if (report.test.scores.front().name == "rmse") {
     for (const char* name : {"rmse", "nll"}) json[name] = score_of(report.test.scores, name);
   }

@@ -13,7 +13,9 @@ std::string describe_plan(const Plan& plan, const std::vector<Parameter>& parame
 /// Everything that is added to a matrix to keep it positive definite: a line for each, or nothing.
 std::string describe_jitter(const std::vector<Jitter>& jitter);
 std::string describe_data(const Dataset& data);
-std::string describe_end(const FinalReport& report, const RunState& state);
+std::string describe_end(const FinalReport& report, const RunState& state, const Dataset& data);
+/// What a constant prediction is, in words: "always 'no', as 90 % of the training samples are".
+std::string describe_constant(const Dataset& data);
 
 std::string metrics_line(const EpochReport& report);
 std::string final_metrics_line(const FinalReport& report, const RunState& state);

@@ -206,8 +206,11 @@ void TrainingRun::save(const RunFolder& folder) {
 FinalReport TrainingRun::evaluate_best() {
   evaluator_.set_parameters(best_);
   const double variance = state_.variance_scale;
-  return {evaluator_.evaluate(data_.train, variance), evaluator_.evaluate(data_.validation, variance),
-          evaluator_.evaluate(data_.test, variance), network_.jitter,
+  return {evaluator_.evaluate(data_.train, variance),
+          evaluator_.evaluate(data_.validation, variance),
+          evaluator_.evaluate(data_.test, variance),
+          score(constant_prediction(data_.train, data_.encoding, data_.test.rows()), data_.test.y, data_.encoding),
+          network_.jitter,
           config_.propagate == "covariance" ? config_.covariance : ""};
 }
 

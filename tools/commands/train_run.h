@@ -25,6 +25,7 @@ struct EpochReport {
 /// How good the best parameters are.
 struct FinalReport {
   Evaluation train, validation, test;
+  Scores constant = {};  // of what constant_prediction() says of the test samples
   std::vector<Jitter> jitter;
   std::string covariance;  // how covariances were computed; empty without them
 };
