@@ -162,7 +162,7 @@ class GpnBuilder {
   }
 
   void regress(const Moments& x) {
-    if (!training_) return;
+    if (!training_) return predict_noise();
     if (options_.propagate == Propagate::Mean) {
       builder_.apply("loss.squared_error", {"loss.", {{"prediction", x.mean}, {"target", "target"}}});
       return;
@@ -176,6 +176,13 @@ class GpnBuilder {
       how.inputs["second_moment"] = second_moment(x, how.inputs["sigma"]);
       builder_.apply("gpn.loss_regression", how);
     }
+  }
+
+  /// The part of the predicted variance that is noise of the targets; the rest is what the network does not know.
+  void predict_noise() {
+    if (options_.propagate == Propagate::Mean) return;
+    const Expr sigma = tensor_access(GpnLayers::prefix(last_layer()) + "sigma", {Symbol::axis(1)});
+    builder_.define("aleatoric", {NetworkBuilder::dim("S"), NetworkBuilder::width(last_layer())}, sigma * sigma, true);
   }
 
   /// Of the outputs without their noise. Not the layer's own: rounding may take that below mean^2, and then training

@@ -34,10 +34,11 @@ struct Jitter {
 /// `train` also reads target[S,..] (models of users need not) and puts out the scalar `loss`; with variational
 /// inference also `kl`, the divergence of the posterior from the prior, of which the loss holds `kl_weight` (a setting
 /// that starts at 1) times as much. `predict` puts out `probability` for classification, `mean` and, where the model
-/// knows it, `variance` for regression. Classifiers put out `logit_mean` and, where variances are propagated,
-/// `logit_var`. `functions` reads activations x[S,1] and puts out, for each GPN layer, what the layer's units make of
-/// them: layerK.mean[S,N] and layerK.spread[S,N] (a variance), and its virtual observations layerK.points[R,N],
-/// layerK.targets[R,N] and layerK.target_variance[R,N]. It is empty for other networks.
+/// knows it, `variance` for regression (and `aleatoric`, the part of it that is noise of the targets). Classifiers put
+/// out `logit_mean` and, where variances are propagated, `logit_var`. `functions` reads activations x[S,1] and puts
+/// out, for each GPN layer, what the layer's units make of them: layerK.mean[S,N] and layerK.spread[S,N] (a variance),
+/// and its virtual observations layerK.points[R,N], layerK.targets[R,N] and layerK.target_variance[R,N]. It is empty
+/// for other networks.
 struct Network {
   Program train;
   Program predict;

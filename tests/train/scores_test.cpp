@@ -7,7 +7,9 @@
 
 #include "tools/commands/predict_calibration.h"
 #include "tools/commands/predict_classes.h"
+#include "tools/commands/predict_ensemble.h"
 #include "tools/commands/predict_jacobian.h"
+#include "tools/commands/predict_warnings.h"
 
 namespace {
 
@@ -103,6 +105,55 @@ TEST_CASE("predicted variances are scaled, and 1 where there are none") {
   CHECK(make_prediction({{"mean", {1, {0, 1}}}}, encoding, 0.5).variance == std::vector<double>{2, 2});
   CHECK(make_prediction({{"mean", {1, {0, 1}}}, {"variance", {1, {1, 3}}}}, encoding, 0.5).variance ==
         std::vector<double>{2, 6});
+}
+
+TEST_CASE("the variance has an aleatoric and an epistemic part where the model tells them apart") {
+  Encoding encoding;
+  encoding.task = Task::Regression;
+  encoding.targets = {{"y", 0, 2}};
+  const Prediction p =
+      make_prediction({{"mean", {1, {0}}}, {"variance", {1, {1}}}, {"aleatoric", {1, {0.75}}}}, encoding, 0.5);
+  CHECK(p.aleatoric == std::vector<double>{1.5});
+  const Scores scores = score(p, Matrix(1, 1), encoding);
+  CHECK(score_of(scores, "aleatoric_sd") == doctest::Approx(std::sqrt(1.5)));
+  CHECK(score_of(scores, "epistemic_sd") == doctest::Approx(std::sqrt(0.5)));
+  // Passes of an ensemble differ by what the model does not know.
+  Ensemble ensemble;
+  for (const double mean : {-1, 1}) ensemble.add({{"mean", {1, {mean}}}, {"variance", {1, {0.25}}}});
+  const auto outputs = ensemble.outputs();
+  CHECK(outputs.at("variance").values == std::vector<double>{1.25});
+  CHECK(outputs.at("aleatoric").values == std::vector<double>{0.25});
+}
+
+TEST_CASE("warnings about deviations that are all the same, and about intervals that hold too little") {
+  Encoding encoding;
+  encoding.task = Task::Regression;
+  encoding.targets = {{"y", 0, 1}};
+  TrainConfig config;
+  const auto warnings = [&](double scale, double variation) {
+    RowValues mean{1, {}}, variance{1, {}};
+    Matrix targets(100, 1);
+    for (std::size_t k = 0; k < 100; ++k) {
+      const double sd = 1 + variation * static_cast<double>(k % 2);
+      mean.values.push_back(0);
+      variance.values.push_back(scale * sd * sd);
+      // Quantiles of a uniform distribution of variance 1 are near enough to those of a normal one.
+      targets(k, 0) = static_cast<float>(sd * std::sqrt(12.0) * (static_cast<double>(k) / 99 - 0.5));
+    }
+    const Prediction p = make_prediction({{"mean", mean}, {"variance", variance}}, encoding, 1);
+    return uncertainty_warnings(p, score(p, targets, encoding), config);
+  };
+  CHECK(warnings(1, 1).empty());
+  REQUIRE(warnings(1, 0).size() == 1);
+  CHECK(
+      warnings(1, 0)[0] ==
+      "the predicted standard deviation hardly varies (1 to 1 for nine samples in ten): it says how large errors are, "
+      "but not where; --likelihood predictive lets it vary");
+  REQUIRE(warnings(0.01, 1).size() == 1);
+  CHECK(warnings(0.01, 1)[0].find("% of the targets: predicted standard deviations are too small") !=
+        std::string::npos);
+  config.recalibrate = false;
+  CHECK(warnings(0.01, 1)[0].ends_with("; --recalibrate scales them"));
 }
 
 TEST_CASE("the probability integral transform and its distance from uniform") {

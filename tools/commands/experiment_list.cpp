@@ -193,6 +193,7 @@ TrainConfig with_method(TrainConfig config, const std::string& row, const std::v
   const auto method = std::ranges::find(kMethods, row, &Method::row);
   if (method == kMethods.end()) throw InternalError(fmt::format("there is no method '{}'", row));
   config.model = method->model;
+  config.recalibrate = false;  // tables say what the models themselves predict
   return with_settings(with_settings(config, method->settings), settings);
 }
 

@@ -108,8 +108,8 @@ int predict(const PredictOptions& options) {
             : ChosenRows{select_rows(samples, known),
                          fmt::format("{}; {} of them have targets", rows.description, known.size())};
     print_scores(
-        all ? prediction : prediction.select(known), scored, model.encoding,
-        [&] { return evaluator.loss(scored.samples); }, options.json);
+        {all ? prediction : prediction.select(known), scored, model}, [&] { return evaluator.loss(scored.samples); },
+        options.json);
   } else if (options.out.empty()) {
     throw UsageError(fmt::format("{} has no targets to compare with: name a file for the predictions, --out FILE.csv",
                                  options.rows.data));

@@ -26,6 +26,9 @@ void Ensemble::add(const std::map<std::string, RowValues>& outputs) {
 std::map<std::string, RowValues> Ensemble::outputs() const {
   std::map<std::string, RowValues> result;
   for (const auto& [name, moments] : moments_) result[name] = moments.mean;
+  const auto own_variance = moments_.find("variance");
+  if (own_variance != moments_.end() && moments_.contains("mean"))
+    result.try_emplace("aleatoric", own_variance->second.mean);
   for (const auto& [name, variance] : kVarianceOf) {
     const auto found = moments_.find(name);
     if (found == moments_.end()) continue;

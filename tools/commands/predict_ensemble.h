@@ -12,7 +12,8 @@ class Ensemble {
   /// The outputs of one pass.
   void add(const std::map<std::string, RowValues>& outputs);
   /// The means of `probability`, `logit_mean` and `mean`, with `probability_variance` and `logit_var` (the variances
-  /// over the passes), and in `variance` that of `mean` plus what the passes said of it themselves.
+  /// over the passes), and in `variance` that of `mean` plus what the passes said of it themselves, which is
+  /// `aleatoric` unless they put that out.
   std::map<std::string, RowValues> outputs() const;
 
  private:

@@ -8,6 +8,7 @@
 
 #include "tools/commands/predict_calibration.h"
 #include "tools/commands/predict_classes.h"
+#include "tools/commands/predict_warnings.h"
 
 namespace moxie {
 namespace {
@@ -67,23 +68,27 @@ void print_classes(const Prediction& prediction, const Matrix& targets, const En
 
 }  // namespace
 
-void print_scores(const Prediction& prediction, const ChosenRows& rows, const Encoding& encoding,
-                  const std::function<double()>& loss, bool json) {
+void print_scores(const PrintedScores& printed, const std::function<double()>& loss, bool json) {
+  const auto& [prediction, rows, model] = printed;
+  const Encoding& encoding = model.encoding;
   const Matrix& targets = rows.samples.y;
   Scores scores = score(prediction, targets, encoding);
   if (scores.empty()) scores = {{"loss", loss()}};
+  const std::vector<std::string> warnings = uncertainty_warnings(prediction, scores, model.config);
   const bool has_classes = !prediction.probability.empty();
   if (json) {
     Json result = {{"samples", prediction.rows}, {"rows", rows.description}};
     for (const Score& s : scores) result[s.name] = s.value;
     if (prediction.has_scores()) result.update(calibration_json(prediction, rows.samples, encoding));
     if (has_classes) result.update(classes_json(prediction, targets, encoding));
+    if (!warnings.empty()) result["warnings"] = warnings;
     fmt::print("{}\n", result.dump(2));
     return;
   }
   fmt::print("{:<12} {}\n", "rows", rows.description);
   for (const Score& s : scores)
     fmt::print("{:<12} {}\n", s.name, std::isnan(s.value) ? "-" : fmt::format("{:.6g}", s.value));
+  for (const std::string& warning : warnings) fmt::print("{:<12} {}\n", "warning", warning);
   if (has_classes) print_classes(prediction, targets, encoding);
 }
 

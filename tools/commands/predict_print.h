@@ -7,9 +7,14 @@
 
 namespace moxie {
 
-/// Prints the scores; of classes also the qualities of each and the confusion matrix. As JSON with the points of the
-/// calibration plots. `loss` stands for scores where the prediction has none.
-void print_scores(const Prediction& prediction, const ChosenRows& rows, const Encoding& encoding,
-                  const std::function<double()>& loss, bool json);
+struct PrintedScores {
+  const Prediction& prediction;
+  const ChosenRows& rows;
+  const SavedModel& model;
+};
+
+/// Prints the scores, with warnings about uncertainties; of classes also the qualities of each and the confusion
+/// matrix. As JSON with the points of the calibration plots. `loss` stands for scores where the prediction has none.
+void print_scores(const PrintedScores& printed, const std::function<double()>& loss, bool json);
 
 }  // namespace moxie

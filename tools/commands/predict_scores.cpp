@@ -93,6 +93,15 @@ Scores score_values(const Prediction& p, const Matrix& targets, const Encoding& 
                    {"pit_ks", uniform_distance(probability_integral_transform(p, targets, encoding))},
                    {"sharpness", deviation / count}};
   for (std::size_t k = 0; k < kIntervals.size(); ++k) scores.push_back({kIntervals[k].name, inside[k] / count});
+  if (!p.aleatoric.empty()) {
+    double noise = 0, all = 0;
+    for (std::size_t i = 0; i < p.mean.size(); ++i) {
+      noise += p.aleatoric[i] / count;
+      all += p.variance[i] / count;
+    }
+    scores.push_back({"aleatoric_sd", std::sqrt(noise)});
+    scores.push_back({"epistemic_sd", std::sqrt(std::max(0.0, all - noise))});
+  }
   return scores;
 }
 
@@ -120,6 +129,7 @@ Prediction Prediction::select(std::span<const std::size_t> some) const {
   result.probability = select_values(probability, columns, some);
   result.mean = select_values(mean, columns, some);
   result.variance = select_values(variance, columns, some);
+  result.aleatoric = select_values(aleatoric, columns, some);
   for (const auto& [name, values] : others)
     result.others[name] = {values.columns, select_values(values.values, values.columns, some)};
   return result;
@@ -136,11 +146,14 @@ Prediction make_prediction(std::map<std::string, RowValues> outputs, const Encod
   p.mean = std::move(first.mapped().values);
   const auto variance = outputs.extract("variance");
   p.variance = variance ? std::move(variance.mapped().values) : std::vector<double>(p.mean.size(), 1);
+  if (const auto noise = outputs.find("aleatoric"); noise != outputs.end() && noise->second.columns == p.columns)
+    p.aleatoric = std::move(outputs.extract(noise).mapped().values);
   p.others = std::move(outputs);
   for (std::size_t i = 0; i < p.mean.size(); ++i) {
     const TargetEncoding& target = encoding.targets[i % p.columns];
     p.mean[i] = p.mean[i] * target.sd + target.mean;
     p.variance[i] *= variance_scale * target.sd * target.sd;
+    if (!p.aleatoric.empty()) p.aleatoric[i] *= variance_scale * target.sd * target.sd;
   }
   return p;
 }

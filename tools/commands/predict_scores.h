@@ -18,6 +18,7 @@ struct Prediction {
   std::size_t rows = 0, columns = 0;
   std::vector<double> probability;
   std::vector<double> mean, variance;
+  std::vector<double> aleatoric = {};  // the part of the variance that is noise of the targets; empty: not known
   std::map<std::string, RowValues> others = {};  // further outputs, as the model computes them
 
   /// That of some of the rows.
@@ -47,7 +48,8 @@ using Scores = std::vector<Score>;
 /// (continuous ranked probability score), ece (mean distance between the probability of central intervals and the share
 /// of targets inside), pit_ks (largest distance of the probability integral transform from uniform), sharpness (mean
 /// predicted standard deviation), and coverage_50 ... coverage_95 (share of targets inside the central interval of that
-/// probability).
+/// probability); where it is known what is noise of the targets, aleatoric_sd and epistemic_sd (roots of the mean
+/// variances of both parts).
 /// None for predictions that targets cannot be compared with. `targets` are those of the data set, one-hot or
 /// standardised.
 Scores score(const Prediction& prediction, const Matrix& targets, const Encoding& encoding);

@@ -67,6 +67,15 @@ void append_values(OutputColumns& columns, const WrittenPredictions& written) {
     };
     columns.push_back({name, [mean](std::size_t row) { return fmt::format("{:.8g}", mean(row)); }});
     columns.push_back({name + "_sd", [sd](std::size_t row) { return fmt::format("{:.6g}", sd(row)); }});
+    if (!p.aleatoric.empty()) {
+      const auto noise = [&p, k](std::size_t row) { return p.aleatoric[row * p.columns + k]; };
+      columns.push_back(
+          {name + "_aleatoric_sd", [noise](std::size_t row) { return fmt::format("{:.6g}", std::sqrt(noise(row))); }});
+      columns.push_back({name + "_epistemic_sd", [noise, sd](std::size_t row) {
+                           const double rest = sd(row) * sd(row) - noise(row);
+                           return fmt::format("{:.6g}", std::sqrt(std::max(0.0, rest)));
+                         }});
+    }
     for (const double level : written.levels) {
       const double width = interval_half_width(level);
       columns.push_back({name + "_low" + percent(level), bound(-width)});
@@ -140,6 +149,7 @@ std::string arrays_npz(const Prediction& p) {
   if (!p.mean.empty()) {
     arrays["mean"] = make_npy_array<double>(shape, p.mean);
     arrays["variance"] = make_npy_array<double>(shape, p.variance);
+    if (!p.aleatoric.empty()) arrays["aleatoric"] = make_npy_array<double>(shape, p.aleatoric);
   }
   for (const auto& [name, values] : p.others)
     arrays[name] = make_npy_array<double>({p.rows, values.columns}, values.values);

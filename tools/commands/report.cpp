@@ -124,14 +124,18 @@ std::string cell(double value) { return std::isnan(value) ? "<td>-</td>" : fmt::
 
 /// Of the network, and of a constant where that has the same scores.
 std::string score_table(const FinalReport& report, const Dataset& data) {
-  const bool compares = report.constant.size() == report.test.scores.size();
+  const bool compares = !report.constant.empty() && report.constant.front().name == report.test.scores.front().name;
+  const auto of_constant = [&](const std::string& name) {
+    const auto found = std::ranges::find(report.constant, name, &Score::name);
+    return cell(found == report.constant.end() ? std::nan("") : found->value);
+  };
   std::string text = fmt::format(
       "<div class=\"scroll\"><table><tr><th>score</th><th>training</th><th>validation</th><th>test</th>{}</tr>\n",
       compares ? "<th>test, constant</th>" : "");
   for (std::size_t k = 0; k < report.test.scores.size(); ++k) {
     text += fmt::format("<tr><td>{}</td>{}{}{}{}</tr>\n", escaped(report.test.scores[k].name),
                         cell(report.train.scores[k].value), cell(report.validation.scores[k].value),
-                        cell(report.test.scores[k].value), compares ? cell(report.constant[k].value) : "");
+                        cell(report.test.scores[k].value), compares ? of_constant(report.test.scores[k].name) : "");
   }
   text += "</table></div>\n";
   return compares ? text + fmt::format("<p>The constant prediction: {}.</p>\n", escaped(describe_constant(data)))
@@ -237,7 +241,10 @@ std::string report_html(const TrainConfig& config, const FinalReport& report, Tr
       "content=\"width=device-width,initial-scale=1\">\n<title>{0}</title><style>{1}</style></head>\n"
       "<body><h1>{0}</h1>\n<p>{2}: epoch {3}, step {4}; the best parameters are those after epoch {5}.</p>\n",
       title, kStyle, escaped(state.finished), state.position.data.epoch + 1, state.position.step, state.best_epoch);
-  page += origin(run, command) + numerics(report) + score_table(report, run.data());
+  page += origin(run, command);
+  for (const std::string& warning : report.warnings)
+    page += fmt::format("<p class=\"warning\">Warning: {}.</p>\n", escaped(warning));
+  page += numerics(report) + score_table(report, run.data());
   page +=
       section("Training",
               "The parameters with the lowest validation loss are kept; the learning rate drops when it stops falling.",

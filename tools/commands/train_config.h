@@ -60,7 +60,7 @@ struct TrainConfig {
   std::string sigma;  // empty: what suits the model
   std::string likelihood = "expected";
   double penalty = 0.1;
-  bool recalibrate = false;
+  bool recalibrate = true;
   std::vector<double> input_variance;
   bool input_connected = false;
   bool train_points = false;
@@ -206,7 +206,7 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kText, "vocabulary", c.vocabulary, "most words that are told apart; all others are one");
   visit(option_group::kText, "text-length", c.text_length, "most words of a text; what is behind them is left out");
   visit(option_group::kModel, "recalibrate", c.recalibrate,
-        "regression: scale the predicted variances by what fits the validation rows");
+        "regression: scale the predicted variances so that they fit the errors on the validation rows");
   visit(option_group::kTraining, "seed", c.seed, "of initial values, validation rows, order of samples, and noise");
   visit(option_group::kTraining, "batch", c.batch, "samples per step");
   visit(option_group::kTraining, "optimiser", c.optimiser,

@@ -95,6 +95,7 @@ std::string describe_end(const FinalReport& report, const RunState& state, const
       "test      {}",
       state.finished, state.position.data.epoch + 1, state.position.step, duration(state.elapsed), state.best_epoch,
       report.validation.loss, headline(report.validation.scores), all_scores(report.test.scores));
+  for (const std::string& warning : report.warnings) text += fmt::format("\nwarning   {}", warning);
   // Beside the error of a constant, that of unequal classes means something.
   if (report.test.scores.front().name == report.constant.front().name)
     text += fmt::format("\nconstant  {}, nll {:.4g}: {}", headline(report.constant), score_of(report.constant, "nll"),
@@ -147,6 +148,7 @@ std::string final_metrics_line(const FinalReport& report, const RunState& state)
   if (report.test.covariance_error) json["covariance_error"] = *report.test.covariance_error;
   if (!report.covariance.empty()) json["covariance"] = report.covariance;
   for (const Jitter& jitter : report.jitter) json["jitter"][jitter.matrix] = jitter.amount;
+  if (!report.warnings.empty()) json["warnings"] = report.warnings;
   json["elapsed_s"] = state.elapsed;
   return json.dump();
 }

@@ -8,6 +8,7 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/support/error.h"
+#include "tools/commands/predict_warnings.h"
 #include "tools/data/class_weights.h"
 
 namespace moxie {
@@ -206,12 +207,16 @@ void TrainingRun::save(const RunFolder& folder) {
 FinalReport TrainingRun::evaluate_best() {
   evaluator_.set_parameters(best_);
   const double variance = state_.variance_scale;
-  return {evaluator_.evaluate(data_.train, variance),
-          evaluator_.evaluate(data_.validation, variance),
-          evaluator_.evaluate(data_.test, variance),
-          score(constant_prediction(data_.train, data_.encoding, data_.test.rows()), data_.test.y, data_.encoding),
-          network_.jitter,
-          config_.propagate == "covariance" ? config_.covariance : ""};
+  FinalReport report{
+      evaluator_.evaluate(data_.train, variance),
+      evaluator_.evaluate(data_.validation, variance),
+      evaluator_.evaluate(data_.test, variance),
+      score(constant_prediction(data_.train, data_.encoding, data_.test.rows()), data_.test.y, data_.encoding),
+      network_.jitter,
+      config_.propagate == "covariance" ? config_.covariance : "",
+      {}};
+  report.warnings = uncertainty_warnings(predict(data_.test), report.test.scores, config_);
+  return report;
 }
 
 Prediction TrainingRun::predict(const Samples& samples) {

@@ -27,7 +27,8 @@ struct FinalReport {
   Evaluation train, validation, test;
   Scores constant = {};  // of what constant_prediction() says of the test samples
   std::vector<Jitter> jitter;
-  std::string covariance;  // how covariances were computed; empty without them
+  std::string covariance;                  // how covariances were computed; empty without them
+  std::vector<std::string> warnings = {};  // about the uncertainties of the test predictions
 };
 
 /// The Program that a run takes its steps with.
