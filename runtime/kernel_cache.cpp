@@ -275,6 +275,20 @@ void KernelCache::evict() {
   bytes_ = total;
 }
 
+void KernelCache::shrink() {
+  if (directory_.empty()) return;
+  const std::scoped_lock turn(evicting_);
+  evict();
+}
+
+std::vector<CachedFile> KernelCache::files() const {
+  std::vector<CachedFile> files;
+  if (directory_.empty()) return files;
+  for (const StoredFile& file : list_entries(directory_))
+    files.push_back({directory_ / file.place.outer / file.place.inner / file.place.file, file.size, file.last_used});
+  return files;
+}
+
 CacheStats KernelCache::stats() const {
   const std::scoped_lock lock(mutex_);
   return stats_;

@@ -6,6 +6,7 @@
 // Nothing here ever fails a caller: entries that cannot be read are compiled again, entries that cannot be written stay
 // in memory, and both are counted. The cache holds code: its folders and files belong to its user alone, no link is
 // followed to them, and an entry that others could have written is deleted.
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace moxie {
 
@@ -41,6 +43,13 @@ struct CacheUsage {
   std::uintmax_t rebuilt = 0;  // damaged entries that processes have come upon so far, and deleted
 };
 
+/// An entry on disk, for `moxie cache ls`.
+struct CachedFile {
+  std::filesystem::path path;
+  std::uintmax_t bytes = 0;
+  std::chrono::system_clock::time_point last_used = {};
+};
+
 /// Any number of threads may call at once; none waits for another's disk or compression.
 class KernelCache {
  public:
@@ -56,8 +65,12 @@ class KernelCache {
   /// Deletes an entry that turned out to be unusable and counts it as damaged.
   void discard(std::string_view key);
 
+  /// Deletes the entries unused for the longest time if all are larger than the limit.
+  void shrink();
+
   CacheStats stats() const;
   CacheUsage usage() const;
+  std::vector<CachedFile> files() const;
   /// Where the entry of `key` lies, whether or not it exists.
   std::filesystem::path path_of(std::string_view key) const;
   const std::filesystem::path& directory() const { return directory_; }

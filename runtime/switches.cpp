@@ -12,6 +12,7 @@
 #include <regex>
 #include <vector>
 
+#include "compiler/ir/source_text.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
 #include "runtime/cpu/thread_pool.h"
@@ -117,17 +118,19 @@ constexpr std::array kSwitches = {
     Switch{"MOXIE_THREADS", "N", "the threads of commands without --threads; 0: all processors", thread_count},
 };
 
-std::vector<std::string_view> names() {
-  std::vector<std::string_view> list;
-  for (const Switch& known : kSwitches) list.push_back(known.name);
-  return list;
+/// Throws TypeError for a misspelt switch. A name that is like none is a variable of another tool.
+void refuse_misspelt(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Switch& each : kSwitches) known.emplace_back(each.name.substr(kPrefix.size()));
+  const std::string similar = did_you_mean(name.substr(kPrefix.size()), known);
+  if (!similar.empty())
+    throw TypeError(fmt::format("there is no switch {}; {} (after {}; `moxie help environment` lists all)", name,
+                                similar, kPrefix));
 }
 
 void check(std::string_view name, std::string_view value) {
   const auto* known = std::ranges::find(kSwitches, name, &Switch::name);
-  if (known == kSwitches.end()) {
-    throw TypeError(fmt::format("there is no switch {}; known are {}", name, fmt::join(names(), ", ")));
-  }
+  if (known == kSwitches.end()) return refuse_misspelt(name);
   const std::string problem = value.empty() ? "" : known->problem(value);
   if (!problem.empty()) throw TypeError(fmt::format("switch {} is '{}': {}", name, value, problem));
 }

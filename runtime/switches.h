@@ -1,5 +1,5 @@
 #pragma once
-// The environment switches of moxie: one prefix, one table. Nothing else reads variables with this prefix.
+// The environment switches of moxie: one prefix, one table. Nothing else in moxie reads variables with this prefix.
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,8 +22,8 @@ struct Switch {
 std::span<const Switch> switches();
 /// The table as text.
 std::string switches_help();
-/// Throws TypeError for a MOXIE_ variable that is not in the table, with the list of those that are, and for a value
-/// that is not allowed.
+/// Throws TypeError for a MOXIE_ variable that is not in the table but spelt much like one that is, and for a value
+/// that is not allowed. Other names belong to other tools.
 void check_switches();
 /// The value, or an empty string if it is not set. Throws TypeError for a value that is not allowed.
 std::string switch_value(std::string_view name);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "compiler/ir/source_text.h"
@@ -15,6 +16,7 @@ namespace {
 constexpr std::array kCommands = {
     Command{"train", "Train a model and leave a run folder behind", add_train},
     Command{"predict", "Apply a trained model, with uncertainties and calibration figures", add_predict},
+    Command{"compare", "Settings and scores of runs side by side", add_compare},
     Command{"experiment", "Repeat an experiment of the paper and write its table", add_experiment},
     Command{"run", "Run a formula on tensors from a file", add_run},
     Command{"check", "Compare devices with the interpreter and gradients with finite differences", add_check},
@@ -23,11 +25,15 @@ constexpr std::array kCommands = {
     Command{"aot", "Make a library with a plain C interface of formulas", add_aot},
     Command{"export", "Make a library with a plain C interface of a trained model", add_export},
     Command{"bench", "Measure formulas and the benchmark cases", add_bench},
+    Command{"cache", "List, measure, shrink or empty the kernel cache", add_cache},
     Command{"doctor", "Show what this machine offers, what is missing and how to get it", add_doctor},
 };
 
+constexpr const char* kHelp = "help";
+constexpr const char* kEnvironment = "environment";
+
 std::vector<std::string> command_names() {
-  std::vector<std::string> names;
+  std::vector<std::string> names = {kHelp};
   for (const Command& command : kCommands) names.emplace_back(command.name);
   return names;
 }
@@ -41,16 +47,36 @@ void explain_unknown_command(const OptionParser& parser) {
                                similar.empty() ? "" : similar + " ", fmt::join(command_names(), ", ")));
 }
 
+int show_help(const OptionParser& parser, const std::string& topic) {
+  std::vector<std::string> topics = command_names();
+  topics.emplace_back(kEnvironment);
+  if (topic == kEnvironment) {
+    fmt::print("{}", switches_help());
+  } else if (topic.empty() || std::ranges::find(topics, topic) != topics.end()) {
+    fmt::print("{}", parser.help(topic));
+  } else {
+    const std::string similar = did_you_mean(topic, topics);
+    throw UsageError(fmt::format("there is nothing to say of '{}'; {}choose from: {}", topic,
+                                 similar.empty() ? "" : similar + " ", fmt::join(topics, ", ")));
+  }
+  return 0;
+}
+
 int run(int argc, char** argv) {
   OptionParser parser("moxie compiles formulas in index notation, and their derivatives, into fused kernels.", "moxie");
   parser.set_version("moxie " MOXIE_VERSION);
-  parser.set_footer(switches_help());
+  parser.set_footer(
+      "`moxie help COMMAND` is about a command, `moxie help environment` about variables of the environment");
   parser.require_subcommand();
   Work work;
   for (const Command& command : kCommands) {
     OptionParser subcommand = parser.add_subcommand(command.name, command.summary);
     subcommand.on_parsed([&work, todo = command.add(subcommand)] { work = todo; });
   }
+  std::string topic;
+  OptionParser help = parser.add_subcommand(kHelp, "Explain a command, or the variables of the environment");
+  help.add_option("topic", topic, "a command, or environment");
+  help.on_parsed([&] { work = [&] { return show_help(parser, topic); }; });
   return run_command_line(parser, argc, argv, work, explain_unknown_command);
 }
 

@@ -157,6 +157,13 @@ std::vector<std::string> known_targets() {
   return targets;
 }
 
+std::string default_target() {
+  for (const MachineLevel& level : machine_levels())
+    if (host_supports(level.name)) return fmt::format("cpu:{}", level.name);
+  throw CompileError(
+      fmt::format("no kernels are known for this processor; known targets are {}", fmt::join(known_targets(), ", ")));
+}
+
 Target parse_target(const std::string& text) {
   const auto known = known_targets();
   if (text.starts_with("cuda:") && is_gpu_name(text.substr(5))) return {Target::Kind::gpu, text.substr(5)};

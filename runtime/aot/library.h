@@ -20,6 +20,8 @@ struct Target {
 Target parse_target(const std::string& text);
 /// All targets, for help texts: those of GPUs as patterns.
 std::vector<std::string> known_targets();
+/// That of the best kernels for this processor.
+std::string default_target();
 
 /// One C function.
 struct Function {

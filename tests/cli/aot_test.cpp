@@ -94,12 +94,24 @@ TEST_CASE("the library of a GPN layer is small, and ready at once") {
   CHECK(best < 5);
 }
 
+TEST_CASE("a formula may come from the standard input, and code is for this processor unless another is named") {
+  const Workshop shop;
+  shop.write("y.mox", "dim N dynamic\nindex n:N\ninput x[N]\noutput y[n] = exp(x[n])\n");
+  const Outcome made = shop.shell("cat y.mox | " MOXIE_PROGRAM " aot - -o lib");
+  CAPTURE(made.err);
+  CHECK(made.code == 0);
+  CHECK(std::filesystem::exists(shop.path("lib/formula.h")));
+  CHECK(shop.shell("cat y.mox | " MOXIE_PROGRAM " check -").code == 0);
+  const Outcome wrong = shop.shell("echo 'output y = z' | " MOXIE_PROGRAM " dump -");
+  CHECK(wrong.code == 1);
+  CHECK(wrong.err.find("stdin:1:12: ") != std::string::npos);
+}
+
 TEST_CASE("what cannot be made or called is refused, and nothing is left behind") {
   const Workshop shop;
   shop.write("density.mox", kDensity);
   shop.write("file", "no folder");
   write_inputs(shop);
-  check_refused(shop.moxie({"aot", "density.mox", "-o", "lib"}), 2, "--target");
   check_refused(shop.moxie({"aot", "--target", kHere, "-o", "lib"}), 2, "name the formulas");
   check_refused(shop.moxie({"aot", "density.mox", "--target", kHere}), 2, "-o DIR");
   check_refused(shop.moxie({"aot", "density.mox", "--target", "cpu:z80", "-o", "lib"}), 1, "unknown target 'cpu:z80'");

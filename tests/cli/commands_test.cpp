@@ -373,12 +373,49 @@ TEST_CASE("switches are checked") {
   const Workshop shop;
   const Outcome unknown = shop.moxie({"ops"}, "MOXIE_CASH_DIR=x ");
   CHECK(unknown.code == 2);
-  CHECK(contains(unknown.err,
-                 "there is no switch MOXIE_CASH_DIR; known are MOXIE_CACHE_DIR, MOXIE_CHECK, MOXIE_CHECK_INPUTS"));
+  CHECK(
+      contains(unknown.err,
+               "there is no switch MOXIE_CASH_DIR; did you mean `CACHE_DIR`? (after MOXIE_; `moxie help environment`"));
+  // Other tools have variables with the same prefix.
+  CHECK(shop.moxie({"ops"}, "MOXIE_ROOT=/x MOXIE_DIR=/x MOXIE_AOT_TOOL=/x/moxie ").code == 0);
   const Outcome bad = shop.moxie({"ops"}, "MOXIE_THREADS=many ");
   CHECK(bad.code == 2);
   CHECK(contains(bad.err, "switch MOXIE_THREADS is 'many': expected a number from 0 (all processors) to "));
   CHECK(shop.moxie({"ops"}, "MOXIE_DEVICE=gpu ").code == 2);
+}
+
+TEST_CASE("help shows what a command, or a model, has, and the environment once") {
+  const Workshop shop;
+  CHECK(contains(shop.moxie({"help", "environment"}).out, "\n  MOXIE_CACHE_DIR=DIR"));
+  CHECK_FALSE(contains(shop.moxie({"--help"}).out, "MOXIE_CACHE_DIR"));
+  const std::string run = shop.moxie({"help", "run"}).out;
+  CHECK(contains(run, "--stats"));
+  CHECK(contains(run, "Examples:\n  moxie run density.mox"));
+  CHECK(run == shop.moxie({"run", "--help"}).out);
+  CHECK(contains(shop.moxie({"help", "trains"}).err, "there is nothing to say of 'trains'; did you mean `train`?"));
+
+  const std::string gpn = shop.moxie({"train", "gpn", "--help"}).out;
+  CHECK(contains(gpn, "--propagate"));
+  CHECK_FALSE(contains(gpn, "--dropout-rate"));
+  CHECK_FALSE(contains(gpn, "--sequences"));
+  const std::string any = shop.moxie({"train", "--help"}).out;
+  CHECK(contains(any, "--patience"));
+  CHECK_FALSE(contains(any, "--propagate"));
+  CHECK(contains(any, "moxie train gpn --help"));
+}
+
+TEST_CASE("the cache is listed, shrunk and emptied") {
+  const Workshop shop;
+  REQUIRE(shop.moxie({"train", "mlp", "--layers", "2", "--epochs", "1", "--threads", "1"}).code == 0);
+  const std::string full = shop.moxie({"cache", "stat"}).out;
+  CHECK_FALSE(contains(full, "\nentries    0\n"));
+  const std::string list = shop.moxie({"cache", "ls"}).out;
+  CHECK(std::ranges::count(list, '\n') >= 2);
+  CHECK(shop.moxie({"cache", "gc", "--limit", "1GiB"}).out.starts_with("0 entries"));
+  CHECK(contains(shop.moxie({"cache", "gc", "--limit", "much"}).err, "much is not a size"));
+  CHECK(shop.moxie({"cache", "clear"}).code == 0);
+  CHECK(contains(shop.moxie({"cache", "stat"}).out, "\nentries    0\n"));
+  CHECK(shop.moxie({"cache", "ls"}).out.empty());
 }
 
 TEST_CASE("output that cannot be written is a failure") {

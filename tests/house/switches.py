@@ -9,7 +9,7 @@ ROOT, MOXIE = pathlib.Path(sys.argv[1]), sys.argv[2]
 
 
 def main():
-    text = subprocess.run([MOXIE, "--help"], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run([MOXIE, "help", "environment"], capture_output=True, text=True, check=True).stdout
     known = set(re.findall(r"^\s*(MOXIE_\w+)=", text, re.MULTILINE))
     documented = set(re.findall(r"^\| `(MOXIE_\w+)=", (ROOT / "docs/switches.md").read_text(), re.MULTILINE))
     for name in sorted(known ^ documented):

@@ -110,6 +110,22 @@ TEST_CASE("what training did not see is refused, taken for unknown or left out")
   check_refused(predict(shop, {"--data", "csv:known.csv", "--keep", "name"}), "has no column 'name'");
 }
 
+TEST_CASE("runs are compared by settings that differ and by scores") {
+  const Workshop shop;
+  for (const char* layers : {"2", "3"})
+    REQUIRE(shop.moxie({"train", "mlp", "--layers", layers, "--epochs", "1", "--threads", "1", "--out", layers}).code ==
+            0);
+  const Outcome compared = shop.moxie({"compare", "2", "3"});
+  CAPTURE(compared.err);
+  REQUIRE(compared.code == 0);
+  CHECK(compared.out.find("\nlayers ") != std::string::npos);
+  CHECK(compared.out.find("\ntest_error ") != std::string::npos);
+  CHECK(compared.out.find("\npatience ") == std::string::npos);
+  const auto json = nlohmann::json::parse(shop.moxie({"compare", "2", "3", "--json"}).out);
+  CHECK(json.at(1).at("settings").at("layers").at(0) == 3);
+  check_refused(shop.moxie({"compare", "2", "4"}), "4 holds no checkpoint.safetensors");
+}
+
 TEST_CASE("a target of zeros and ones asks what it is, and weights move predictions to the rarer class") {
   const Workshop shop;
   std::string table = "a,b,y\n";

@@ -25,6 +25,7 @@ struct AotOptions {
 /// The function's name: the formula's, in letters that C takes.
 std::string function_name(const std::string& source) {
   const bool is_file = is_file_name(source);
+  if (source == kStandardInput) return "formula";
   return aot::c_name(is_file ? fs::path(source).stem().string() : source);
 }
 
@@ -82,6 +83,7 @@ aot::LibraryRequest request_of(const AotOptions& options, const ProgramSource& l
   request.name = options.name.empty() ? request.functions.front().name : aot::c_name(options.name);
   request.dims = dims_of(options, programs);
   for (const std::string& target : options.targets) request.targets.push_back(aot::parse_target(target));
+  if (options.targets.empty()) request.targets.push_back(aot::parse_target(aot::default_target()));
   return request;
 }
 
@@ -114,9 +116,6 @@ std::string list_of_files(const AotOptions& options, const aot::Library& library
 
 int make(const AotOptions& options, const ProgramSource& load) {
   if (options.programs.empty()) throw UsageError("name the formulas: .mox files, or built-in ones (see `moxie ops`)");
-  if (options.targets.empty())
-    throw UsageError(fmt::format("name what the code is for: --target, one or several of a kind: {}",
-                                 fmt::join(aot::known_targets(), ", ")));
   if (options.folder.empty()) throw UsageError("name the folder of the library: -o DIR");
   const aot::Library library = aot::make_library(request_of(options, load));
   if (options.dry_run) {
@@ -135,9 +134,9 @@ Work add_aot(OptionParser& parser, const ProgramSource& source) {
   parser.add_option("program", options->programs, ".mox files, or names of built-in formulas (see `moxie ops`)");
   parser.add_option("-o,--out", options->folder, "the folder of the library; it is made if it is not there");
   parser
-      .add_option(
-          "--target", options->targets,
-          fmt::format("what the code is for, one or several of a kind: {}", fmt::join(aot::known_targets(), ", ")))
+      .add_option("--target", options->targets,
+                  fmt::format("what the code is for, one or several of a kind: {}; {} if not given",
+                              fmt::join(aot::known_targets(), ", "), aot::default_target()))
       .comma_separated();
   parser.add_option("--name", options->name, "of the library; that of the first formula if not given");
   parser

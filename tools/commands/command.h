@@ -26,7 +26,9 @@ class UsageError : public Error {
 
 Work add_aot(OptionParser& parser);
 Work add_bench(OptionParser& parser);
+Work add_cache(OptionParser& parser);
 Work add_check(OptionParser& parser);
+Work add_compare(OptionParser& parser);
 Work add_doctor(OptionParser& parser);
 Work add_dump(OptionParser& parser);
 Work add_experiment(OptionParser& parser);

@@ -100,6 +100,17 @@ void OptionParser::set_version(const std::string& text) { app_->set_version_flag
 
 void OptionParser::set_footer(const std::string& text) { app_->footer(text); }
 
+void OptionParser::before_help(const std::function<void()>& function) {
+  app_->formatter_fn([function](const CLI::App* app, const std::string& name, CLI::AppFormatMode mode) {
+    function();
+    return CLI::Formatter().make_help(app, name, mode);
+  });
+}
+
+std::string OptionParser::help(const std::string& command) const {
+  return command.empty() ? app_->help() : app_->get_subcommand(command)->help(app_->get_name());
+}
+
 void OptionParser::on_parsed(const std::function<void()>& function) { app_->callback(function); }
 
 /// CLI11 has an exit code for each kind of mistake; here every mistake is wrong usage.

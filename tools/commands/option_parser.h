@@ -39,6 +39,8 @@ class Option {
   Option environment(const std::string& variable) const;
   /// The heading in the help text.
   Option group(const std::string& heading) const;
+  /// Leaves the option out of the help text.
+  Option hide() const { return group(""); }
 
   /// After parsing: whether the option was given, and the texts of its values.
   bool given() const;
@@ -67,6 +69,10 @@ class OptionParser {
   void require_subcommand();
   void set_version(const std::string& text);
   void set_footer(const std::string& text);
+  /// Called before a help text of this command is made, when the options before --help are known: to hide options.
+  void before_help(const std::function<void()>& function);
+  /// The help text of this program, or of its command with that name.
+  std::string help(const std::string& command = "") const;
   /// Called at the end of parsing if this subcommand was named.
   void on_parsed(const std::function<void()>& function);
 

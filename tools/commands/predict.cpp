@@ -156,6 +156,10 @@ Work add_predict(OptionParser& parser) {
   parser.add_flag("--json", options->json, "print the scores as JSON, with the points of the calibration plots");
   add_device_option(parser, options->device);
   add_threads_option(parser, options->device);
+  parser.set_footer(
+      "Examples:\n"
+      "  moxie predict run --data csv:table.csv\n"
+      "  moxie predict run --data csv:new.csv --keep id --out prices.csv --levels 0.5,0.95\n");
   return [options] { return predict(*options); };
 }
 

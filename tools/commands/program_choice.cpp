@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 
 #include "compiler/diff/differentiate.h"
@@ -15,11 +16,17 @@
 
 namespace moxie {
 
-bool is_file_name(std::string_view source) { return source.ends_with(".mox") || source.find('/') != source.npos; }
+bool is_file_name(std::string_view source) {
+  return source == kStandardInput || source.ends_with(".mox") || source.find('/') != source.npos;
+}
 
 std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
   std::stringstream text;
+  if (path == kStandardInput) {
+    text << std::cin.rdbuf();
+    return text.str();
+  }
+  std::ifstream file(path, std::ios::binary);
   // A folder opens but cannot be read.
   if (!file || (file.peek(), file.bad()))
     throw DataError(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
@@ -28,7 +35,9 @@ std::string read_text(const std::string& path) {
 }
 
 void add_program_options(OptionParser& parser, ProgramChoice& choice) {
-  parser.add_option("program", choice.source, "a .mox file, or the name of a built-in formula (see `moxie ops`)")
+  parser
+      .add_option("program", choice.source,
+                  "a .mox file, - for one on the standard input, or the name of a built-in formula (see `moxie ops`)")
       .required();
   parser.add_option("--dim", choice.dims, "values of dims, such as S=8,N=5: of those that no input shows")
       .comma_separated();
@@ -57,9 +66,9 @@ Program read_program(const std::string& path, const std::vector<std::string>& fo
   TextLibrary library = catalogue_library();
   library.includes_files = true;
   library.folders.assign(folders.begin(), folders.end());
-  const std::string text = read_text(path);
-  Program program = parse(text, path, library);
-  verify_text(program, text, path);
+  const std::string text = read_text(path), name = path == kStandardInput ? "stdin" : path;
+  Program program = parse(text, name, library);
+  verify_text(program, text, name);
   return program;
 }
 

@@ -19,7 +19,10 @@ struct ProgramChoice {
 };
 void add_program_options(OptionParser& parser, ProgramChoice& choice);
 
-/// Whether the name is that of a file: it ends in .mox or holds a slash.
+/// The name that stands for the standard input.
+inline constexpr std::string_view kStandardInput = "-";
+
+/// Whether the name is that of a file: it ends in .mox, holds a slash, or is that of the standard input.
 bool is_file_name(std::string_view source);
 /// The .mox file, which may include files from its folder and `folders`, and use formulas of the catalogue.
 Program read_program(const std::string& path, const std::vector<std::string>& folders = {});

@@ -82,6 +82,10 @@ Work add_run(OptionParser& parser) {
       .in_range(0, kMaxRandomState)
       .show_default();
   parser.add_flag("--stats", options->stats, "print times and the number of compilations to the standard error");
+  parser.set_footer(
+      "Examples:\n"
+      "  moxie run density.mox --in a.safetensors --out b.safetensors --grad density\n"
+      "  moxie run gpn.response_variance --in a.safetensors --device cuda-emu --stats\n");
   return [options] { return run(*options); };
 }
 

@@ -60,10 +60,15 @@ void add_option(OptionParser& parser, TrainOptions& options, const char* group, 
 /// What the text of a user's own model says of itself.
 constexpr std::array<std::string_view, 3> kSaidByText = {"layers", "activation", "sigma"};
 
+/// The heading of the options that only this model has.
+std::string own_group(const std::string& model) {
+  return model.ends_with(".mox") ? option_group::kOwn : "Model: " + model;
+}
+
 /// Throws UsageError for options of another model.
 void check_groups(const TrainOptions& options) {
   const bool is_own = is_own_model(options.config);
-  const std::string own = is_own ? option_group::kOwn : "Model: " + options.config.model;
+  const std::string own = own_group(options.config.model);
   for (const auto& [name, option] : options.options) {
     const std::string_view group = option.first;
     const bool is_others = group.starts_with("Model: ") && group != own;
@@ -191,6 +196,25 @@ int resume(const TrainOptions& options) {
   return run_to_end(config, data, run, folder);
 }
 
+constexpr const char* kExamples =
+    "Options of a model are shown by `moxie train gpn --help`, `moxie train FILE.mox --help`, ...\n\n"
+    "Examples:\n"
+    "  moxie train gpn --data csv:table.csv --target price --layers 30,15 --out run\n"
+    "  moxie train my_model.mox --data csv:table.csv --target price --epochs 200\n"
+    "  moxie train probact --network vgg-small --data cifar10 --data-dir ~/data\n"
+    "  moxie train --resume run --epochs 4000\n";
+
+/// Leaves the options of other models than the chosen one out of the help text.
+void hide_others(const TrainOptions& options, const std::string& model) {
+  for (const auto& [name, option] : options.options) {
+    const std::string_view group = option.first;
+    const bool is_others = group.starts_with("Model: ") && group != own_group(model);
+    const bool is_frames = group == option_group::kFrames && model != "sp-gru";
+    const bool is_texts = group == option_group::kText && model != "probact" && !model.ends_with(".mox");
+    if (is_others || is_frames || is_texts) option.second.hide();
+  }
+}
+
 }  // namespace
 
 Work add_train(OptionParser& parser) {
@@ -210,6 +234,8 @@ Work add_train(OptionParser& parser) {
   visit_fields(config, [&](const char* group, const char* name, auto& value, const char* help) {
     add_option(parser, *options, group, name, value, help);
   });
+  parser.set_footer(kExamples);
+  parser.before_help([options, model] { hide_others(*options, model.given() ? options->config.model : ""); });
   return [options, model] {
     if (!options->resume.empty()) return resume(*options);
     if (!model.given())
