@@ -27,4 +27,9 @@ write_basic_package_version_file(moxieConfigVersion.cmake COMPATIBILITY SameMajo
 # A build tree serves as a package too, of the component `kernels`.
 configure_file(cmake/moxieKernels.cmake moxieKernels.cmake COPYONLY)
 install(FILES cmake/moxieKernels.cmake ${PROJECT_BINARY_DIR}/moxieConfig.cmake ${PROJECT_BINARY_DIR}/moxieConfigVersion.cmake DESTINATION ${package_dir})
-install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# What the README links to.
+install(FILES LICENSE README.md CONTRIBUTING.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+foreach(room benchmarks ops)
+  install(FILES ${room}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/${room})
+endforeach()

@@ -110,6 +110,25 @@ TEST_CASE("what training did not see is refused, taken for unknown or left out")
   check_refused(predict(shop, {"--data", "csv:known.csv", "--keep", "name"}), "has no column 'name'");
 }
 
+TEST_CASE("settings come from a file, and a dry run leaves nothing") {
+  const Workshop shop;
+  REQUIRE(shop.moxie({"train", "mlp", "--layers", "3", "--epochs", "1", "--threads", "1", "--out", "first"}).code == 0);
+  const Outcome again = shop.moxie({"train", "--config", "first/config.json", "--seed", "2", "--out", "second"});
+  CAPTURE(again.err);
+  REQUIRE(again.code == 0);
+  const auto config = nlohmann::json::parse(read_file(shop.path("second/config.json")));
+  CHECK(config.at("layers").at(0) == 3);
+  CHECK(config.at("epochs") == 1);
+  CHECK(config.at("seed") == 2);
+  shop.write("bad.json", "{\"model\": \"mlp\", \"epoch\": 1}");
+  check_refused(shop.moxie({"train", "--config", "bad.json"}), "bad.json: there is no option 'epoch'");
+  const Outcome dry = shop.moxie({"train", "mlp", "--dry-run", "--out", "third"});
+  CHECK(dry.code == 0);
+  CHECK(dry.out.find("\ncompiled  ") != std::string::npos);
+  CHECK(dry.out.find("third would be made") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(shop.path("third")));
+}
+
 TEST_CASE("runs are compared by settings that differ and by scores") {
   const Workshop shop;
   for (const char* layers : {"2", "3"})

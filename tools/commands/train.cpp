@@ -18,6 +18,7 @@
 #include "tools/commands/train_report.h"
 #include "tools/commands/train_run.h"
 #include "tools/commands/train_stop.h"
+#include "tools/data/file.h"
 
 namespace moxie {
 namespace {
@@ -27,7 +28,8 @@ namespace fs = std::filesystem;
 struct TrainOptions {
   TrainConfig config;
   DeviceChoice device;
-  std::string out, resume;
+  std::string out, resume, config_file;
+  bool dry_run = false;
   std::map<std::string, std::pair<const char*, Option>> options;  // by name: group and option
 };
 
@@ -78,18 +80,32 @@ void check_groups(const TrainOptions& options) {
   }
 }
 
+/// `base` with the options that were given.
+TrainConfig with_given(const TrainOptions& options, const TrainConfig& base, const std::string& file) {
+  auto json = nlohmann::json::parse(to_json(base));
+  const auto now = nlohmann::json::parse(to_json(options.config));
+  for (const auto& [name, option] : options.options)
+    if (option.second.given()) json[name] = now[name];
+  return config_from_json(json.dump(), file);
+}
+
+/// What --config names, such as the config.json of a run. Options on the command line go before it.
+TrainConfig config_of_file(const TrainOptions& options, bool model_given) {
+  const std::string& file = options.config_file;
+  TrainConfig config = with_given(options, config_from_json(read_whole_file(file), file), file);
+  if (model_given) config.model = options.config.model;
+  if (!is_own_model(config)) config.formula.clear();
+  return config;
+}
+
 /// The configuration of the run in the folder, with what was given anew.
 TrainConfig resumed_config(const TrainOptions& options, const RunFolder& folder) {
-  auto json = nlohmann::json::parse(to_json(folder.read_config()));
-  const auto now = nlohmann::json::parse(to_json(options.config));
   for (const auto& [name, option] : options.options) {
-    if (!option.second.given()) continue;
-    if (std::ranges::find(kResumable, name) == kResumable.end())
+    if (option.second.given() && std::ranges::find(kResumable, name) == kResumable.end())
       throw UsageError(
           fmt::format("--{} cannot change when a run is resumed; only --{} can", name, fmt::join(kResumable, ", --")));
-    json[name] = now[name];
   }
-  return config_from_json(json.dump(), folder.path().string());
+  return with_given(options, folder.read_config(), folder.path().string());
 }
 
 /// What was typed, for the run folder.
@@ -177,12 +193,18 @@ int start(const TrainOptions& options) {
   const Dataset data = load_dataset(config.data, load_options(config));
   TrainingRun run =
       is_own_model(config) ? prepare_own(config, text, options.device, data) : prepare(config, options.device, data);
+  if (options.dry_run) {
+    fmt::print("run       {} would be made, and trained for at most {} epochs\n", path.string(), config.epochs);
+    return 0;
+  }
   const RunFolder folder = RunFolder::create(path, config, command_line(options, config.model));
   return run_to_end(config, data, run, folder);
 }
 
 int resume(const TrainOptions& options) {
   if (!options.out.empty()) throw UsageError("--out and --resume do not go together: a run stays in its folder");
+  if (!options.config_file.empty() || options.dry_run)
+    throw UsageError("--resume goes on with the settings of the run: --config and --dry-run are for new ones");
   const RunFolder folder = RunFolder::open(options.resume);
   const TrainConfig config = resumed_config(options, folder);
   check(config);
@@ -202,6 +224,7 @@ constexpr const char* kExamples =
     "  moxie train gpn --data csv:table.csv --target price --layers 30,15 --out run\n"
     "  moxie train my_model.mox --data csv:table.csv --target price --epochs 200\n"
     "  moxie train probact --network vgg-small --data cifar10 --data-dir ~/data\n"
+    "  moxie train --config run/config.json --seed 2\n"
     "  moxie train --resume run --epochs 4000\n";
 
 /// Leaves the options of other models than the chosen one out of the help text.
@@ -228,6 +251,9 @@ Work add_train(OptionParser& parser) {
                     "the run folder; runs/MODEL-DATA-SEED if not given, with a number behind it where that exists");
   parser.add_option("--resume", options->resume,
                     "the folder of a run to go on with, exactly as if it had never stopped");
+  parser.add_option("--config", options->config_file,
+                    "settings from a file, such as the config.json of a run; options on the command line go before it");
+  parser.add_flag("--dry-run", options->dry_run, "read the data, compile, say what would be trained, and stop");
   add_device_option(parser, options->device);
   add_threads_option(parser, options->device);
   add_tune_option(parser, options->device);
@@ -238,7 +264,9 @@ Work add_train(OptionParser& parser) {
   parser.before_help([options, model] { hide_others(*options, model.given() ? options->config.model : ""); });
   return [options, model] {
     if (!options->resume.empty()) return resume(*options);
-    if (!model.given())
+    if (!options->config_file.empty())
+      options->config = config_of_file(*options, model.given());
+    else if (!model.given())
       throw UsageError(
           "which model? `moxie train FILE.mox`, `moxie train gpn`, `moxie train mlp`, `moxie train probact` or `moxie "
           "train sp-gru`");
