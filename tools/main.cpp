@@ -9,6 +9,7 @@
 #include "runtime/switches.h"
 #include "tools/commands/command.h"
 #include "tools/commands/command_line.h"
+#include "tools/commands/completion.h"
 
 namespace moxie {
 namespace {
@@ -30,10 +31,11 @@ constexpr std::array kCommands = {
 };
 
 constexpr const char* kHelp = "help";
+constexpr const char* kCompletion = "completion";
 constexpr const char* kEnvironment = "environment";
 
 std::vector<std::string> command_names() {
-  std::vector<std::string> names = {kHelp};
+  std::vector<std::string> names = {kHelp, kCompletion};
   for (const Command& command : kCommands) names.emplace_back(command.name);
   return names;
 }
@@ -76,6 +78,14 @@ int run(int argc, char** argv) {
   std::string topic;
   OptionParser help = parser.add_subcommand(kHelp, "Explain a command, or the variables of the environment");
   help.add_option("topic", topic, "a command, or environment");
+  OptionParser completion = parser.add_subcommand(
+      kCompletion, "Print a script that completes command lines in bash: source <(moxie completion)");
+  completion.on_parsed([&] {
+    work = [&] {
+      fmt::print("{}", bash_completion(parser, "moxie"));
+      return 0;
+    };
+  });
   help.on_parsed([&] { work = [&] { return show_help(parser, topic); }; });
   return run_command_line(parser, argc, argv, work, explain_unknown_command);
 }

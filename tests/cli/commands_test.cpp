@@ -404,6 +404,20 @@ TEST_CASE("help shows what a command, or a model, has, and the environment once"
   CHECK(contains(any, "moxie train gpn --help"));
 }
 
+TEST_CASE("the shell completes commands, their options and names of files") {
+  const Workshop shop;
+  shop.write("model.mox", "");
+  shop.write("complete.sh", "source <(" MOXIE_PROGRAM
+                            " completion)\n"
+                            "COMP_WORDS=(moxie \"$@\")\nCOMP_CWORD=$#\n_moxie\necho \"${COMPREPLY[@]}\"\n");
+  const auto completed = [&](const std::string& words) { return shop.shell("bash complete.sh " + words).out; };
+  CHECK(completed("tr") == "train\n");
+  CHECK(completed("train gpn --propa") == "--propagate\n");
+  CHECK(completed("train mod") == "model.mox\n");
+  CHECK(completed("aot des") == "describe\n");
+  CHECK(completed("cache gc --li") == "--limit\n");
+}
+
 TEST_CASE("the cache is listed, shrunk and emptied") {
   const Workshop shop;
   REQUIRE(shop.moxie({"train", "mlp", "--layers", "2", "--epochs", "1", "--threads", "1"}).code == 0);

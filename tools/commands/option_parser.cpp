@@ -31,6 +31,14 @@ std::string similar_option(const CLI::App& app) {
   return similar.empty() ? "" : "\n" + *option + ": " + similar;
 }
 
+CommandWords words_of(const CLI::App& app) {
+  CommandWords result{app.get_name(), {}, {}};
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) result.options.push_back("--" + name);
+  for (const CLI::App* command : app.get_subcommands({})) result.commands.push_back(words_of(*command));
+  return result;
+}
+
 }  // namespace
 
 Option Option::required(bool required) const { return Option(option_->required(required)); }
@@ -110,6 +118,8 @@ void OptionParser::before_help(const std::function<void()>& function) {
 std::string OptionParser::help(const std::string& command) const {
   return command.empty() ? app_->help() : app_->get_subcommand(command)->help(app_->get_name());
 }
+
+CommandWords OptionParser::words() const { return words_of(*app_); }
 
 void OptionParser::on_parsed(const std::function<void()>& function) { app_->callback(function); }
 

@@ -50,6 +50,13 @@ class Option {
   CLI::Option* option_;
 };
 
+/// What may stand in a command line after a program or a command.
+struct CommandWords {
+  std::string name;
+  std::vector<std::string> options;  // "--out"
+  std::vector<CommandWords> commands = {};
+};
+
 /// A handle of the options of a program or of one of its subcommands.
 class OptionParser {
  public:
@@ -73,6 +80,7 @@ class OptionParser {
   void before_help(const std::function<void()>& function);
   /// The help text of this program, or of its command with that name.
   std::string help(const std::string& command = "") const;
+  CommandWords words() const;
   /// Called at the end of parsing if this subcommand was named.
   void on_parsed(const std::function<void()>& function);
 

@@ -1,0 +1,48 @@
+#include "tools/commands/completion.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace moxie {
+namespace {
+
+/// Commands are told apart by all words that lead to them: "moxie aot describe".
+constexpr const char* kScript = R"(# Completion of {0} for bash; made by `{0} completion`.
+_{0}() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}} command={0} words next
+  for next in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+    case "$command $next" in
+{1}    esac
+  done
+  case $command in
+{2}  esac
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+  [[ $word == -* ]] || COMPREPLY+=($(compgen -f -- "$word"))
+}}
+complete -o filenames -F _{0} {0}
+)";
+
+struct Cases {
+  std::string commands, words;
+};
+
+void append_cases(const CommandWords& command, const std::string& path, Cases& cases) {
+  std::vector<std::string> words = command.options;
+  for (const CommandWords& below : command.commands) words.push_back(below.name);
+  cases.words += fmt::format("    \"{}\") words=\"{}\" ;;\n", path, fmt::join(words, " "));
+  for (const CommandWords& below : command.commands) {
+    const std::string name = path + " " + below.name;
+    cases.commands += fmt::format("      \"{0}\") command=\"{0}\" ;;\n", name);
+    append_cases(below, name, cases);
+  }
+}
+
+}  // namespace
+
+std::string bash_completion(const OptionParser& parser, const std::string& program) {
+  Cases cases;
+  append_cases(parser.words(), program, cases);
+  return fmt::format(kScript, program, cases.commands, cases.words);
+}
+
+}  // namespace moxie
