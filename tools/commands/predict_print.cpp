@@ -41,8 +41,6 @@ Json classes_json(const Prediction& prediction, const Matrix& targets, const Enc
   return json;
 }
 
-std::string number(double value) { return std::isnan(value) ? "-" : fmt::format("{:.4g}", value); }
-
 /// Not more than fits a screen.
 void print_classes(const Prediction& prediction, const Matrix& targets, const Encoding& encoding) {
   constexpr std::size_t kMost = 12;
@@ -52,8 +50,8 @@ void print_classes(const Prediction& prediction, const Matrix& targets, const En
   fmt::print("\n{:<{}} {:>8} {:>9} {:>9} {:>9} {:>9}\n", "class", width, "samples", "recall", "precision", "f1", "auc");
   for (std::size_t c = 0; c < classes.size(); ++c) {
     const ClassQuality& q = classes[c];
-    fmt::print("{:<{}} {:>8} {:>9} {:>9} {:>9} {:>9}\n", encoding.classes[c], width, q.rows, number(q.recall()),
-               number(q.precision()), number(q.f1()), number(q.auc));
+    fmt::print("{:<{}} {:>8} {:>9} {:>9} {:>9} {:>9}\n", encoding.classes[c], width, q.rows, score_text(q.recall()),
+               score_text(q.precision()), score_text(q.f1()), score_text(q.auc));
   }
   if (classes.size() > kMost) return;
   fmt::print("\nconfusion matrix: a line for each true class, a column for each predicted one\n{:<{}}", "", width);

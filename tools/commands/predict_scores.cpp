@@ -187,6 +187,8 @@ Scores score(const Prediction& prediction, const Matrix& targets, const Encoding
                                                  : score_values(prediction, targets, encoding);
 }
 
+std::string score_text(double value) { return std::isnan(value) ? "-" : fmt::format("{:.4g}", value); }
+
 double score_of(const Scores& scores, const std::string& name) {
   const auto found = std::ranges::find(scores, name, &Score::name);
   if (found == scores.end()) throw InternalError(fmt::format("there is no score '{}'", name));

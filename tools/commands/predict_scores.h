@@ -54,6 +54,8 @@ using Scores = std::vector<Score>;
 /// standardised.
 Scores score(const Prediction& prediction, const Matrix& targets, const Encoding& encoding);
 
+/// Four digits; a dash for a score without a value.
+std::string score_text(double value);
 /// The value of a score; throws InternalError if it is not there.
 double score_of(const Scores& scores, const std::string& name);
 /// The class with the highest probability.

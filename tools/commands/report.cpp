@@ -120,7 +120,7 @@ std::string section(const char* title, const char* explanation, const std::vecto
   return fmt::format("<h2>{}</h2>\n<p>{}</p>\n{}", title, explanation, grid(charts, kind));
 }
 
-std::string cell(double value) { return std::isnan(value) ? "<td>-</td>" : fmt::format("<td>{:.4g}</td>", value); }
+std::string cell(double value) { return fmt::format("<td>{}</td>", score_text(value)); }
 
 /// Of the network, and of a constant where that has the same scores.
 std::string score_table(const FinalReport& report, const Dataset& data) {

@@ -76,15 +76,13 @@ Chart deviation_chart(const OneTarget& target) {
           {{Kind::Line, "", 3, {low, high}, {low, high}}, points}};
 }
 
-std::string number(double value) { return std::isnan(value) ? "-" : fmt::format("{:.4g}", value); }
-
 std::string quality_table(const std::vector<ClassQuality>& classes, const Encoding& encoding) {
   std::string rows;
   for (std::size_t c = 0; c < classes.size(); ++c) {
     const ClassQuality& q = classes[c];
     rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                        escaped(encoding.classes[c]), q.rows, number(q.recall()), number(q.precision()), number(q.f1()),
-                        number(q.auc));
+                        escaped(encoding.classes[c]), q.rows, score_text(q.recall()), score_text(q.precision()),
+                        score_text(q.f1()), score_text(q.auc));
   }
   return fmt::format(
       "<h2>Classes</h2>\n<div class=\"scroll\"><table><tr><th>class</th><th>test samples</th><th>recall</th>"
