@@ -35,8 +35,9 @@ constexpr const char* kCompletion = "completion";
 constexpr const char* kEnvironment = "environment";
 
 std::vector<std::string> command_names() {
-  std::vector<std::string> names = {kHelp, kCompletion};
+  std::vector<std::string> names;
   for (const Command& command : kCommands) names.emplace_back(command.name);
+  for (const char* name : {kHelp, kCompletion}) names.emplace_back(name);
   return names;
 }
 

@@ -45,7 +45,8 @@ std::string headline(const Scores& scores) {
 
 std::string all_scores(const Scores& scores) {
   std::string text = headline(scores);
-  for (std::size_t k = 1; k < scores.size(); ++k) text += fmt::format(", {} {}", scores[k].name, score_text(scores[k].value));
+  for (std::size_t k = 1; k < scores.size(); ++k)
+    text += fmt::format(", {} {}", scores[k].name, score_text(scores[k].value));
   return text;
 }
 
