@@ -327,7 +327,8 @@ class PairOrientation {
   std::vector<Total> totals_;
 };
 
-/// The sample loop along the longest target, and lanes along the last axis that is none.
+/// The sample loop along the longest target, and lanes along the last axis that is none and settles none: all lanes add
+/// to the same rows.
 LoopChoice loops_of_scatter(const Definition& definition, const ScatterSum& sum) {
   LoopChoice choice;
   double longest = 0;
@@ -339,7 +340,8 @@ LoopChoice loops_of_scatter(const Definition& definition, const ScatterSum& sum)
       longest = assumed_extent(range);
       choice.sample = static_cast<int>(k);
     }
-    if (!is_target && has_fixed_extent(range)) choice.vector = choice.fastest = static_cast<int>(k);
+    const bool settles = std::ranges::any_of(sum.values, [&](const Expr& value) { return value->depends_on(axis); });
+    if (!is_target && !settles && has_fixed_extent(range)) choice.vector = choice.fastest = static_cast<int>(k);
   }
   return choice;
 }

@@ -118,7 +118,12 @@ std::optional<ScatterSum> scatter_sum(const Program& program, const Kernel& kern
   }
   auto sum = scatter_sum(program, root.body, axes);
   const auto is_rows = [&](const ScatterSum::Target& target) { return target.axis == kernel.sample->symbol; };
-  return sum && std::ranges::any_of(sum->targets, is_rows) ? std::move(sum) : std::nullopt;
+  const auto differs_in_lanes = [&](const Expr& value) {
+    return kernel.vector && value->depends_on(kernel.vector->symbol);
+  };
+  const bool fits =
+      sum && std::ranges::any_of(sum->targets, is_rows) && std::ranges::none_of(sum->values, differs_in_lanes);
+  return fits ? std::move(sum) : std::nullopt;
 }
 
 void lower_scatter(NestBuilder& nest, const KernelRoot& root, BufferId out, const ScatterSum& sum,

@@ -1,6 +1,7 @@
 // Integers, and elements read by value, on every device: against numpy, the evaluator and finite differences.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -125,6 +126,40 @@ TEST_CASE("a graph convolution over a list of edges") {
                     {"grad.h", {0.75, -0.25, -1.25, 4.5, 2.5, 0.5, 5.25, 2.25, -0.75, 1.875, -4.625, -11.125}},
                     {"grad.w", {-22.875, -6.125, 3.375, 9.625, 3.125, 7.375}}},
                    {"y"}, {"h", "w"});
+}
+
+TEST_CASE("the largest elements of every row, by their ranks") {
+  constexpr const char* kText = R"(
+    dim S dynamic, K
+    index s:S, k:K, j:K
+    input x[S,K]
+    let rank[s,k]: i32 = sum[j](where(x[s,j] > x[s,k] or (x[s,j] == x[s,k] and j < k), 1, 0))
+    output top[s, m in 0..3] = sum[k](where(rank[s,k] == m, x[s,k], 0))
+    output at[s, m in 0..3]: i32 = sum[k](where(rank[s,k] == m, k, 0))
+    output read[s, m in 0..3] = x[s,at[s,m]]
+  )";
+  // numpy: np.sort(x)[:, ::-1][:, :3] of x = [[(s*K+k)*7 % 13 - 0.5*s for k in range(5)] for s in range(9)]
+  Values x, top, at, slopes(45, 0);
+  for (int s = 0; s < 9; ++s) {
+    std::vector<std::pair<double, int>> row;
+    for (int k = 0; k < 5; ++k) {
+      x.push_back((s * 5 + k) * 7 % 13 - 0.5 * s);
+      row.emplace_back(-x.back(), k);
+    }
+    std::ranges::sort(row);
+    for (int m = 0; m < 3; ++m) {
+      slopes[static_cast<std::size_t>(s * 5 + row[static_cast<std::size_t>(m)].second)] = m - 0.25 * s;
+      top.push_back(-row[static_cast<std::size_t>(m)].first);
+      at.push_back(row[static_cast<std::size_t>(m)].second);
+    }
+  }
+  Values cotangents;
+  for (int s = 0; s < 9; ++s)
+    for (int m = 0; m < 3; ++m) cotangents.push_back(m - 0.25 * s);
+  const DimValues dims = {{"S", 9}, {"K", 5}};
+  check_everywhere(kText, dims, {{"x", x}}, {{"top", top}, {"at", at}, {"read", top}});
+  for (const std::string output : {"top", "read"})
+    check_everywhere(kText, dims, {{"x", x}, {"cot." + output, cotangents}}, {{"grad.x", slopes}}, {output}, {"x"});
 }
 
 TEST_CASE("integers are computed, rounded, compared and read by each other") {
