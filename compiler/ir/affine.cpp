@@ -100,9 +100,19 @@ std::optional<Affine> Range::as_extent() const {
   return highs[0].value + Affine(1);
 }
 
+std::optional<Affine> Range::known_trip_count() const {
+  if (const std::optional<Affine> extent = as_extent()) return extent;
+  if (lows.size() != 1 || highs.size() != 1 || lows[0].divisor != highs[0].divisor) return std::nullopt;
+  // Of n*d consecutive integers, n are multiples of d.
+  const Affine between = highs[0].value - lows[0].value + Affine(1);
+  const std::int64_t divisor = lows[0].divisor;
+  const bool is_known = between.is_constant() && between.constant() >= 0 && between.constant() % divisor == 0;
+  return is_known ? std::optional(Affine(between.constant() / divisor)) : std::nullopt;
+}
+
 bool Range::has_iterations() const {
-  const auto extent = as_extent();
-  return extent && extent->is_constant() && extent->constant() > 0;
+  const auto count = known_trip_count();
+  return count && count->is_constant() && count->constant() > 0;
 }
 
 Range Range::substitute(const std::function<const Affine*(Symbol)>& replacement) const {

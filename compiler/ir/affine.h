@@ -76,6 +76,8 @@ struct Range {
   static Range extent(const Affine& size) { return half_open(0, size); }
   /// The size N, if the range is exactly 0 <= i < N.
   std::optional<Affine> as_extent() const;
+  /// The trip count of 0 <= i < N and of ranges of a constant length; none is known of others.
+  std::optional<Affine> known_trip_count() const;
   /// Whether there is at least one iteration, whatever the values of dims and outer indices are.
   bool has_iterations() const;
   Range substitute(const std::function<const Affine*(Symbol)>& replacement) const;

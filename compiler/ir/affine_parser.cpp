@@ -5,9 +5,12 @@
 namespace moxie {
 namespace {
 
+bool at_division(const TokenStream& tokens) { return tokens.at("/") || tokens.at("//") || tokens.at("%"); }
+
 class AffineParser {
  public:
-  AffineParser(TokenStream& tokens, const NameResolver& resolve) : tokens_(tokens), resolve_(resolve) {}
+  AffineParser(TokenStream& tokens, const NameResolver& resolve, const Division* division)
+      : tokens_(tokens), resolve_(resolve), division_(division) {}
 
   Affine sum() {
     Affine result = product();
@@ -33,7 +36,12 @@ class AffineParser {
  private:
   Affine product() {
     Affine result = factor();
-    while (tokens_.at("*")) {
+    while (true) {
+      if (division_ && at_division(tokens_)) {
+        result = quotient(result);
+        continue;
+      }
+      if (!tokens_.at("*")) return result;
       const Token star = tokens_.next();
       const Affine right = factor();
       if (!result.is_constant() && !right.is_constant()) {
@@ -41,7 +49,19 @@ class AffineParser {
       }
       result = result.is_constant() ? right * result.constant() : result * right.constant();
     }
-    return result;
+  }
+
+  Affine quotient(const Affine& value) {
+    const Token mark = tokens_.next();
+    if (value.mentions_value()) {
+      tokens_.fail<TypeError>(mark, "an element of a tensor cannot be divided in a subscript",
+                              "name the quotient: let half[s]: i32 = floor(idx[s]/2)");
+    }
+    const Token at = tokens_.peek();
+    const std::optional<std::int64_t> divisor = division_->divisor(factor());
+    if (!divisor) fail_divisor(tokens_, at);
+    Quotients& quotients = division_->quotients;
+    return mark.text == "%" ? quotients.remainder_of(value, *divisor) : quotients.floor_of(value, *divisor);
   }
 
   Affine factor() {
@@ -67,7 +87,11 @@ class AffineParser {
   }
 
   Bound bound(std::string_view round) {
-    if (!tokens_.accept(round)) return {1, sum()};
+    if (!tokens_.accept(round)) {
+      const Affine whole = sum();
+      refuse_division(tokens_);
+      return {1, whole};
+    }
     tokens_.expect("(");
     const Affine numerator = product();
     tokens_.expect("/", fmt::format("write {}((2*i+1)/3)", round));
@@ -86,18 +110,37 @@ class AffineParser {
 
   TokenStream& tokens_;
   const NameResolver& resolve_;
+  const Division* division_;
 };
 
 }  // namespace
 
-Affine parse_affine(TokenStream& tokens, const NameResolver& resolve) { return AffineParser(tokens, resolve).sum(); }
+void fail_divisor(const TokenStream& tokens, const Token& at) {
+  tokens.fail<TypeError>(at, "an index is divided by a positive integer that the text tells",
+                         "write an integer, or a dim that has a value: dim K = 4");
+}
 
-Range parse_range(TokenStream& tokens, const NameResolver& resolve) { return AffineParser(tokens, resolve).range(); }
+void refuse_division(const TokenStream& tokens) {
+  if (!at_division(tokens)) return;
+  tokens.fail<TypeError>(tokens.peek(), "no quotient may stand here",
+                         "subscripts of tensors and tables divide indices: x[i/2]; shapes are affine, and ends of "
+                         "ranges are written ceil(i/2) and floor(i/2)+1");
+}
 
-std::vector<Affine> parse_affine_list(TokenStream& tokens, const NameResolver& resolve) {
+Affine parse_affine(TokenStream& tokens, const NameResolver& resolve, const Division* division) {
+  const Affine result = AffineParser(tokens, resolve, division).sum();
+  refuse_division(tokens);
+  return result;
+}
+
+Range parse_range(TokenStream& tokens, const NameResolver& resolve) {
+  return AffineParser(tokens, resolve, nullptr).range();
+}
+
+std::vector<Affine> parse_affine_list(TokenStream& tokens, const NameResolver& resolve, const Division* division) {
   std::vector<Affine> result;
   if (tokens.accept("]")) return result;
-  do result.push_back(parse_affine(tokens, resolve));
+  do result.push_back(parse_affine(tokens, resolve, division));
   while (tokens.accept(","));
   tokens.expect("]", "subscripts are affine in indices with integer coefficients, like x[2*i+k-1]");
   return result;

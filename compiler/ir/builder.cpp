@@ -6,9 +6,9 @@
 #include <ranges>
 #include <unordered_set>
 
-#include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/names.h"
+#include "compiler/ir/quotients.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
@@ -20,41 +20,6 @@ std::vector<Affine> to_affine(const std::vector<Expr>& exprs) {
   std::vector<Affine> result;
   for (const Expr& expr : exprs) result.push_back(to_affine(expr));
   return result;
-}
-
-/// Elements of tensors are added to `values`, where that is given.
-std::optional<Affine> affine_of(const Expr& expr, std::vector<Expr>* values = nullptr);
-
-std::optional<Affine> affine_call(const Node& node, std::vector<Expr>* values) {
-  std::optional<Affine> result;
-  for (const Expr& arg : node.args) {
-    const std::optional<Affine> operand = affine_of(arg, values);
-    if (!operand) return std::nullopt;
-    if (node.function->name == "neg") return -*operand;
-    if (!result)
-      result = operand;
-    else if (node.function->name == "+")
-      *result += *operand;
-    else if (node.function->name == "*" && result->is_constant())
-      result = *operand * result->constant();
-    else if (node.function->name == "*" && operand->is_constant())
-      *result *= operand->constant();
-    else
-      return std::nullopt;
-  }
-  return result;
-}
-
-std::optional<Affine> affine_of(const Expr& expr, std::vector<Expr>* values) {
-  if (expr->kind == NodeKind::IndexValue) return expr->affine;
-  if (expr->kind == NodeKind::Call) return affine_call(*expr, values);
-  if (expr->kind == NodeKind::Access && values) {
-    values->push_back(expr);
-    return Affine(Symbol::value(static_cast<std::uint32_t>(values->size() - 1)));
-  }
-  const auto integer = expr->kind == NodeKind::Constant ? exact_integer(expr->value) : std::nullopt;
-  if (integer) return Affine(*integer);
-  return std::nullopt;
 }
 
 // ---- Axes ----
@@ -224,8 +189,8 @@ namespace {
       print(expr, Program(), {})));
 }
 
-Affine to_subscript(const Expr& expr, std::vector<Expr>& values) {
-  const std::optional<Affine> affine = affine_of(expr, &values);
+Affine to_subscript(const Expr& expr, std::vector<Expr>& values, Quotients& quotients) {
+  const std::optional<Affine> affine = affine_of(expr, &values, &quotients);
   if (!affine) fail_not_affine(expr);
   return *affine;
 }
@@ -236,6 +201,21 @@ Affine to_affine(const Expr& expr) {
   if (const std::optional<Affine> affine = affine_of(expr)) return *affine;
   fail_not_affine(expr);
 }
+
+namespace {
+
+Expr divided_index(const char* mark, const Expr& index, std::int64_t divisor) {
+  if (divisor <= 0) throw TypeError(fmt::format("an index is divided by {}; a divisor is a positive integer", divisor));
+  Quotients quotients;
+  const std::optional<Affine> value = affine_of(index, nullptr, &quotients);
+  if (!value) fail_not_affine(index);
+  return quotients.bind(divided(mark, *value, divisor));
+}
+
+}  // namespace
+
+Expr quotient(const Expr& index, std::int64_t divisor) { return divided_index("//", index, divisor); }
+Expr remainder(const Expr& index, std::int64_t divisor) { return divided_index("%", index, divisor); }
 
 Condition compare(const char* comparison, const Expr& a, const Expr& b) {
   const auto as_affine = [](const Expr& expr) {
@@ -260,8 +240,9 @@ Expr Tensor::at(const std::vector<Expr>& subscripts) const {
   }
   std::vector<Expr> values;
   std::vector<Affine> affine;
-  for (const Expr& subscript : subscripts) affine.push_back(to_subscript(subscript, values));
-  return tensor_access(name_, std::move(affine), std::move(values));
+  Quotients quotients;
+  for (const Expr& subscript : subscripts) affine.push_back(to_subscript(subscript, values, quotients));
+  return quotients.bind(tensor_access(name_, std::move(affine), std::move(values)));
 }
 
 Dim Program::dim(const std::string& dim_name) { return add_dim(*this, {dim_name, std::nullopt, false}); }
@@ -379,6 +360,8 @@ Expr mean(std::initializer_list<Index> indices, const Expr& body) {
 }
 
 // ---- Compositions ----
+
+Expr where(const Condition& condition, const Expr& a, const Expr& b) { return choose_by(condition.truth(), a, b); }
 
 Expr log1mexp(const Expr& x) { return where(x < -0.6931471805599453, log1p(-exp(x)), log(-expm1(x))); }
 

@@ -105,6 +105,11 @@ class ScanBody {
 /// The affine expression that `expr` computes. Throws TypeError where it is more than that.
 Affine to_affine(const Expr& expr);
 
+/// floor(index/divisor) and index - divisor*floor(index/divisor), of an affine expression in indices, as a number and
+/// in subscripts: x(quotient(i, 2), remainder(i, 2)). Throws TypeError unless the divisor is positive.
+Expr quotient(const Expr& index, std::int64_t divisor);
+Expr remainder(const Expr& index, std::int64_t divisor);
+
 // ---- Conditions: a type of their own, so that a bool of C++ cannot stand for one by mistake. ----
 
 class Condition {
@@ -133,9 +138,7 @@ inline Condition operator||(const Condition& a, const Condition& b) {
   return Condition(call("or", {a.truth(), b.truth()}));
 }
 inline Condition operator!(const Condition& a) { return Condition(call("not", {a.truth()})); }
-inline Expr where(const Condition& condition, const Expr& a, const Expr& b) {
-  return call("where", {condition.truth(), a, b});
-}
+Expr where(const Condition& condition, const Expr& a, const Expr& b);
 
 // ---- Scalar functions: one for each row of the table in compiler/ir/functions.cpp. ----
 

@@ -140,10 +140,29 @@ Operand ExprParser::product() {
       Operand numerator = collapse();
       Operand quotient = make_call("/", {std::move(numerator), unary()});
       factors = {std::move(quotient)};
+    } else if (tokens_.accept("//") || tokens_.accept("%")) {
+      factors = {divided_index(mark, collapse())};
     } else {
       return collapse();
     }
   }
+}
+
+/// `i//2`, `i%2`
+Operand ExprParser::divided_index(const Token& mark, const Operand& index) {
+  Quotients quotients;
+  const std::optional<Affine> value = affine_of(index.expr, nullptr, &quotients);
+  if (!value) {
+    tokens_.fail<TypeError>(
+        mark, fmt::format("`{}` divides indices, and this is none", mark.text),
+        mark.text == "%" ? "the remainder of numbers is a - b*floor(a/b)" : "the quotient of numbers is floor(a/b)");
+  }
+  const Token at = tokens_.peek();
+  const std::optional<Affine> given = affine_of(unary().expr);
+  const std::optional<std::int64_t> divisor = given ? divisor_value(*given) : std::nullopt;
+  if (!divisor) fail_divisor(tokens_, at);
+  Operand result{divided(mark.text, *value, *divisor), std::nullopt, index.depth + 1, index.size + 1};
+  return bind(quotients, std::move(result));
 }
 
 std::optional<double> ExprParser::literal() const {
@@ -255,7 +274,16 @@ Operand ExprParser::function_call(const Token& name) {
     tokens_.fail<TypeError>(name, fmt::format("`{}` takes {}, but {} were given", name.text, wanted, args.size()),
                             variadic ? fmt::format("to reduce over an index write {}[index](...)", name.text) : "");
   }
+  if (function->name == "where") return choice(std::move(args));
   return make_call(function->name, std::move(args));
+}
+
+/// Its quotients of indices are bound around the whole.
+Operand ExprParser::choice(std::vector<Operand> args) {
+  const std::vector<Expr> given = {args[0].expr, args[1].expr, args[2].expr};
+  Operand result = make_call("where", std::move(args));
+  result.expr = choose_by(given[0], given[1], given[2]);
+  return result;
 }
 
 bool ExprParser::is_tensor(std::string_view name) const {
@@ -263,7 +291,21 @@ bool ExprParser::is_tensor(std::string_view name) const {
 }
 
 Operand ExprParser::access(const Token& name) {
-  if (const Argument* argument = names_.find_argument(name.text)) return element_of(name, *argument);
+  Quotients quotients;
+  const Expr read = element(name, quotients);
+  return bind(quotients, {read, std::nullopt});
+}
+
+Operand ExprParser::bind(const Quotients& quotients, Operand operand) {
+  operand.expr = quotients.bind(operand.expr);
+  operand.depth += quotients.size();
+  operand.size += quotients.size();
+  tokens_.check_depth(operand.depth);
+  return operand;
+}
+
+Expr ExprParser::element(const Token& name, Quotients& quotients) {
+  if (const Argument* argument = names_.find_argument(name.text)) return element_of(name, *argument, quotients);
   if (!is_tensor(name.text)) {
     if (names_.find(name.text) || program_.find_dim(name.text)) {
       tokens_.fail<TypeError>(name, fmt::format("`{}` is a number, not a tensor, and takes no subscripts", name.text));
@@ -272,7 +314,8 @@ Operand ExprParser::access(const Token& name) {
   }
   tokens_.expect("[");
   std::vector<Expr> values;
-  std::vector<Affine> subscripts = parse_affine_list(tokens_, subscript_resolver(values));
+  const Division divides = division(quotients);
+  std::vector<Affine> subscripts = parse_affine_list(tokens_, subscript_resolver(values, &quotients), &divides);
   const std::vector<Affine> shape = program_.shape_of(name.text);
   if (subscripts.size() != shape.size()) {
     tokens_.fail<ShapeError>(name,
@@ -280,13 +323,30 @@ Operand ExprParser::access(const Token& name) {
                                          shape_text(shape), subscripts.size()),
                              "give one subscript per axis");
   }
-  return {tensor_access(std::string(name.text), std::move(subscripts), std::move(values)), std::nullopt};
+  return tensor_access(std::string(name.text), std::move(subscripts), std::move(values));
 }
 
-NameResolver ExprParser::subscript_resolver(std::vector<Expr>& values) {
-  return [this, &values](const Token& name) -> Affine {
+Division ExprParser::division(Quotients& quotients) const {
+  return {quotients, [this](const Affine& divisor) { return divisor_value(divisor); }};
+}
+
+/// Of an integer, or of dims that the text gives values. In the body of a function that is checked without arguments,
+/// parameters may stand for anything.
+std::optional<std::int64_t> ExprParser::divisor_value(const Affine& divisor) const {
+  if (names_.functions() && !names_.functions()->being_defined.empty() && !divisor.is_constant()) return 1;
+  std::int64_t value = divisor.constant();
+  for (const auto& [symbol, coefficient] : divisor.terms()) {
+    const DimDecl* dim = symbol.is_dim() ? program_.find_dim(symbol.name()) : nullptr;
+    if (!dim || !dim->value || dim->dynamic) return std::nullopt;
+    value = checked_add(value, checked_mul(coefficient, *dim->value));
+  }
+  return value > 0 ? std::optional(value) : std::nullopt;
+}
+
+NameResolver ExprParser::subscript_resolver(std::vector<Expr>& values, Quotients* quotients) {
+  return [this, &values, quotients](const Token& name) -> Affine {
     if (!stands_for_element(name)) return names_.resolve_index(program_, name);
-    values.push_back(integer_element(name));
+    values.push_back(integer_element(name, quotients));
     return Symbol::value(static_cast<std::uint32_t>(values.size() - 1));
   };
 }
@@ -300,7 +360,7 @@ bool ExprParser::stands_for_element(const Token& name) const {
                                  program_.dtype_of(expr->tensor) == DType::i32);
 }
 
-Expr ExprParser::integer_element(const Token& name) {
+Expr ExprParser::integer_element(const Token& name, Quotients* quotients) {
   const Argument* argument = names_.find_argument(name.text);
   const std::string tensor = argument ? argument->value.expr->tensor : std::string(name.text);
   const bool is_known = !tensor.empty();  // which tensor a parameter is, calls of the function say
@@ -310,7 +370,13 @@ Expr ExprParser::integer_element(const Token& name) {
                                         to_string(program_.dtype_of(tensor))),
                             fmt::format("declare it as integers: {}: i32", tensor));
   }
-  return (tokens_.at("[") ? access(name) : bare_name(name)).expr;
+  if (!tokens_.at("[")) return bare_name(name).expr;
+  Quotients own;
+  const Token opening = tokens_.peek();
+  const Expr read = element(name, quotients ? *quotients : own);
+  if (!own.empty())
+    tokens_.fail<TypeError>(opening, "no quotient may stand here", "name the element: let j[s]: i32 = idx[s/2]");
+  return read;
 }
 
 /// `pi`, unless something else is called so, and what other languages have at this place.

@@ -30,13 +30,14 @@ class ExprParser {
 
   Operand named();
   Operand function_call(const Token& name);
+  Operand choice(std::vector<Operand> args);
   // compiler/ir/function_parser.cpp
   Operand text_function_call(const Token& name, const TextFunction& function);
   Argument argument(const Token& call, const TextFunction& function, const Parameter& parameter);
   Argument tensor_argument(const Token& call, const TextFunction& function, const Parameter& parameter);
   Operand expand(const Token& call, const TextFunction& function, std::vector<Argument> arguments);
   Operand read_body(const Token& call, const TextFunction& function, std::vector<Argument> arguments);
-  Operand element_of(const Token& name, const Argument& tensor);
+  Expr element_of(const Token& name, const Argument& tensor, Quotients& quotients);
   /// The tensor's access with `given` in the place of its open subscripts.
   static Expr with_subscripts(const Argument& tensor, const std::vector<Affine>& given, std::vector<Expr> values);
   [[noreturn]] void fail_call(const Token& call, const TextFunction& function, const std::string& message,
@@ -55,10 +56,14 @@ class ExprParser {
   Binding loop_or_axis();
   Operand table(const Token& opening);
   Operand choose_element(std::span<Operand> elements, std::int64_t first, const Affine& at);
-  bool is_inside_table(const Affine& at, std::size_t size) const;
+  bool is_inside_table(const Affine& at, const Quotients& quotients, std::size_t size) const;
   Operand linear_algebra(LinearAlgebraKind kind);
   Operand random(const Token& name, RandomKind kind);
   Operand access(const Token& name);
+  Expr element(const Token& name, Quotients& quotients);
+  /// The expression as sums over the quotients that it mentions.
+  Operand bind(const Quotients& quotients, Operand operand);
+  Operand divided_index(const Token& mark, const Operand& index);
   Operand bare_name(const Token& name);
   std::optional<Operand> constant_named(const Token& name) const;
 
@@ -81,10 +86,13 @@ class ExprParser {
   /// Throws ParseError where an expression is too large to be written out.
   void check_size(const Token& at, const Operand& operand) const;
   NameResolver index_resolver() const;
-  /// For subscripts, in which elements of integer tensors may stand; these are added to `values`.
-  NameResolver subscript_resolver(std::vector<Expr>& values);
+  /// For subscripts, in which elements of integer tensors may stand; these are added to `values`. Without `quotients`
+  /// their own subscripts are not divided.
+  NameResolver subscript_resolver(std::vector<Expr>& values, Quotients* quotients);
+  Division division(Quotients& quotients) const;
+  std::optional<std::int64_t> divisor_value(const Affine& divisor) const;
   bool stands_for_element(const Token& name) const;
-  Expr integer_element(const Token& name);
+  Expr integer_element(const Token& name, Quotients* quotients);
 
   TokenStream& tokens_;
   const Program& program_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "compiler/ir/algebra_form.h"
 #include "compiler/ir/functions.h"
@@ -79,10 +80,46 @@ std::string ExprPrinter::axis(std::size_t position) const {
 }
 
 SymbolSpelling ExprPrinter::spelling() const {
-  return [this](Symbol symbol) {
+  return [this](Symbol symbol) -> std::string {
     const InScope* known = find(symbol);
-    return known ? known->name : symbol.name();
+    if (!known) return symbol.name();
+    if (!known->quotient) return known->name;
+    const Quotient& quotient = *known->quotient;
+    std::string text = fmt::format("({}{}{})", dividend_text(quotient.value), quotient_mark_, quotient.divisor);
+    divided_here_.push_back(symbol);
+    return text;
   };
+}
+
+std::string ExprPrinter::dividend_text(const Affine& value) const {
+  const std::string text = print(value);
+  return value.as_symbol() ? text : "(" + text + ")";
+}
+
+std::string ExprPrinter::index_text(const Affine& affine, const SymbolSpelling& spell) const {
+  Affine rest = affine;
+  std::vector<std::pair<Symbol, const InScope*>> remainders;
+  for (const InScope& entry : scope_) {
+    if (!entry.quotient) continue;
+    const auto& [value, divisor] = *entry.quotient;
+    const std::int64_t coefficient = rest.coefficient(entry.symbol);
+    if (coefficient == 0 || coefficient % divisor != 0) continue;
+    const std::int64_t times = -coefficient / divisor;
+    const Affine others = rest - (value - Affine(entry.symbol) * divisor) * times;
+    if (others.terms().size() >= rest.terms().size()) continue;
+    remainders.emplace_back(Symbol::fresh(), &entry);
+    rest = others + Affine(remainders.back().first) * times;
+  }
+  if (remainders.empty()) return affine_text(affine, spell);
+  const bool is_whole = rest == Affine(remainders[0].first);
+  return affine_text(rest, [&](Symbol symbol) -> std::string {
+    const auto found = std::ranges::find(remainders, symbol, &std::pair<Symbol, const InScope*>::first);
+    if (found == remainders.end()) return spell(symbol);
+    const Quotient& quotient = *found->second->quotient;
+    const std::string text = fmt::format("{}%{}", dividend_text(quotient.value), quotient.divisor);
+    divided_here_.push_back(found->second->symbol);
+    return is_whole ? text : "(" + text + ")";
+  });
 }
 
 const ExprPrinter::InScope* ExprPrinter::find(Symbol symbol) const {
@@ -96,6 +133,8 @@ bool ExprPrinter::in_scope(const std::string& name) const {
 }
 
 std::string ExprPrinter::print(const Expr& expr, int strength) {
+  if (const std::optional<Divided> short_form = divided(*expr))
+    return short_form->is_number && strength > kProduct ? "(" + short_form->text + ")" : short_form->text;
   const std::string text = bare(*expr);
   return strength_of(*expr) < strength ? "(" + text + ")" : text;
 }
@@ -126,7 +165,14 @@ std::string ExprPrinter::access(const Node& node) {
   const SymbolSpelling spell = [&](Symbol symbol) {
     return symbol.is_value() && symbol.number() < node.args.size() ? print(node.args[symbol.number()]) : index(symbol);
   };
-  return fmt::format("{}[{}]", node.tensor, affine_list_text(node.subscripts, spell));
+  std::vector<std::string> subscripts;
+  for (const Affine& subscript : node.subscripts) {
+    const std::optional<Symbol> symbol = subscript.as_symbol();
+    const InScope* known = symbol ? find(*symbol) : nullptr;
+    const std::string text = index_text(subscript, spell);
+    subscripts.push_back(known && known->quotient ? text.substr(1, text.size() - 2) : text);
+  }
+  return fmt::format("{}[{}]", node.tensor, fmt::join(subscripts, ","));
 }
 
 std::string ExprPrinter::call(const Node& node) {
@@ -196,7 +242,14 @@ std::string ExprPrinter::choose_name(const Range& range) const {
   }
 }
 
-std::string ExprPrinter::enter(Symbol symbol, const Range& range) {
+void ExprPrinter::enter(Symbol symbol, const Range& range) {
+  if (const std::optional<Quotient> quotient = as_quotient(range))
+    scope_.push_back({symbol, {}, range, quotient});
+  else
+    name_index(symbol, range);
+}
+
+std::string ExprPrinter::name_index(Symbol symbol, const Range& range) {
   scope_.push_back({symbol, choose_name(range), range});
   return scope_.back().name;
 }
@@ -206,15 +259,60 @@ std::string ExprPrinter::binder(const std::string& name, const Range& range) con
   return index && index->range == range ? name : fmt::format("{} in {}", name, print(range));
 }
 
+/// x[i/2], i//2 or i%2, where reading that gives these very sums over quotients, in this order.
+std::optional<ExprPrinter::Divided> ExprPrinter::divided(const Node& node) {
+  const std::size_t outside = scope_.size();
+  const Node* body = &node;
+  std::vector<Symbol> symbols;
+  bool is_readable = true;
+  while (body->kind == NodeKind::Reduce && body->reduce == ReduceKind::Sum) {
+    const std::optional<Quotient> quotient = as_quotient(body->range);
+    if (!quotient) break;
+    Quotients read;
+    read.floor_of(quotient->value, quotient->divisor);
+    is_readable &= !read.empty() && std::ranges::find(scope_, quotient, &InScope::quotient) == scope_.end();
+    symbols.push_back(Symbol::bound(body->height));
+    scope_.push_back({symbols.back(), {}, body->range, quotient});
+    body = body->args[0].get();
+  }
+  std::optional<Divided> result;
+  if (!symbols.empty() && is_readable) {
+    std::vector<Symbol> outer = std::exchange(divided_here_, {});
+    result = divided_body(*body, *scope_.back().quotient, symbols.back());
+    std::vector<Symbol> order;
+    for (const Symbol symbol : divided_here_) {
+      if (std::ranges::find(order, symbol) == order.end()) order.push_back(symbol);
+    }
+    if (order != symbols) result.reset();
+    divided_here_ = std::move(outer);
+  }
+  scope_.erase(scope_.begin() + static_cast<std::ptrdiff_t>(outside), scope_.end());
+  return result;
+}
+
+std::optional<ExprPrinter::Divided> ExprPrinter::divided_body(const Node& body, const Quotient& innermost,
+                                                              Symbol symbol) {
+  if (body.kind == NodeKind::Access) return Divided{access(body), false};
+  if (body.kind != NodeKind::IndexValue) return std::nullopt;
+  const bool is_remainder = body.affine == innermost.value - Affine(symbol) * innermost.divisor;
+  if (!is_remainder && body.affine != Affine(symbol)) return std::nullopt;
+  const char* outer_mark = std::exchange(quotient_mark_, "//");
+  const Divided number{
+      fmt::format("{}{}{}", dividend_text(innermost.value), is_remainder ? "%" : "//", innermost.divisor), true};
+  quotient_mark_ = outer_mark;
+  divided_here_.push_back(symbol);
+  return number;
+}
+
 std::string ExprPrinter::reduction(const Node& node) {
   std::string binders;
   const Node* innermost = &node;
   std::size_t count = 0;
   while (true) {
     binders += (count++ == 0 ? "" : ",") + binder(choose_name(innermost->range), innermost->range);
-    enter(Symbol::bound(innermost->height), innermost->range);
+    name_index(Symbol::bound(innermost->height), innermost->range);
     const Node& body = *innermost->args[0];
-    if (extremum_of(node.reduce) || body.kind != NodeKind::Reduce || body.reduce != node.reduce) break;
+    if (extremum_of(node.reduce) || body.kind != NodeKind::Reduce || body.reduce != node.reduce || divided(body)) break;
     innermost = &body;
   }
   std::string text = fmt::format("{}[{}]({}", to_string(node.reduce), binders, print(innermost->args[0], kAny));
@@ -251,7 +349,7 @@ std::string ExprPrinter::algebra(const Node& node) {
     if (elements == 2) return algebra_at(node, element_index(node.subscripts[0])->name, col);
     return algebra_at(node, choose_name(range), col);
   }
-  const std::string row = enter(Symbol::bound(node.height), range);
+  const std::string row = name_index(Symbol::bound(node.height), range);
   const std::string col = choose_name(range);
   scope_.pop_back();
   const std::string text = algebra_at(node, row, col);

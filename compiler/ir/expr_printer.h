@@ -1,10 +1,12 @@
 #pragma once
 // Writes expressions as .mox text with the fewest parentheses that read back as the same nodes.
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/ir/affine_printer.h"
 #include "compiler/ir/program.h"
+#include "compiler/ir/quotients.h"
 
 namespace moxie {
 
@@ -12,10 +14,11 @@ class ExprPrinter {
  public:
   ExprPrinter(const Program& program, const std::vector<AxisDecl>& axes);
   std::string print(const Expr& expr) { return print(expr, 0); }
-  std::string print(const Affine& affine) const { return affine_text(affine, spelling()); }
+  std::string print(const Affine& affine) const { return index_text(affine, spelling()); }
   std::string print(const Range& range) const { return range_text(range, spelling()); }
-  /// Brings a bound index into scope, so that what stands in its reduction can be printed alone; returns its name.
-  std::string enter(Symbol symbol, const Range& range);
+  /// Brings a bound index into scope, so that what stands in its reduction can be printed alone. One that stands for a
+  /// quotient is printed as that.
+  void enter(Symbol symbol, const Range& range);
   /// `n`, `t in r..R` or `t in 0..2*r+1 of 2*R`.
   std::string axis(std::size_t position) const;
 
@@ -25,6 +28,12 @@ class ExprPrinter {
     Symbol symbol;
     std::string name;
     Range range;
+    std::optional<Quotient> quotient = {};  // printed in the place of the name
+  };
+  /// A sum over quotients that is printed without them.
+  struct Divided {
+    std::string text;
+    bool is_number;  // i//2 or i%2, which bind like a product
   };
 
   /// The text, in parentheses if it binds weaker than `strength`.
@@ -36,6 +45,11 @@ class ExprPrinter {
   std::string sum(const Node& node);
   std::string product(const Node& node);
   std::string negation(const Node& node);
+  std::optional<Divided> divided(const Node& node);
+  std::optional<Divided> divided_body(const Node& body, const Quotient& innermost, Symbol symbol);
+  /// The affine expression, with remainders of the quotients in scope: 2*(i%3)+k.
+  std::string index_text(const Affine& affine, const SymbolSpelling& spell) const;
+  std::string dividend_text(const Affine& value) const;
   std::string reduction(const Node& node);
   std::string algebra(const Node& node);
   std::string algebra_at(const Node& node, const std::string& row, const std::string& col);
@@ -46,6 +60,7 @@ class ExprPrinter {
   /// A name for an index over `range` that is not in scope: that of a declared index, or a new one.
   std::string choose_name(const Range& range) const;
   std::string binder(const std::string& name, const Range& range) const;
+  std::string name_index(Symbol symbol, const Range& range);
   const InScope* find(Symbol symbol) const;
   const InScope* element_index(const Affine& subscript) const;
   bool in_scope(const std::string& name) const;
@@ -54,6 +69,8 @@ class ExprPrinter {
   const Program& program_;
   const std::vector<AxisDecl>& axes_;
   std::vector<InScope> scope_;
+  const char* quotient_mark_ = "/";           // `//` among numbers
+  mutable std::vector<Symbol> divided_here_;  // the quotients that were spelled, in the order of the text
 };
 
 }  // namespace moxie

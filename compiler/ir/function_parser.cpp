@@ -115,7 +115,7 @@ Argument ExprParser::tensor_argument(const Token& call, const TextFunction& func
   const std::size_t rank = outer ? outer->open : program_.shape_of(name.text).size();
   std::vector<Affine> subscripts;
   std::vector<Expr> values = outer ? outer->value.expr->args : std::vector<Expr>();
-  const NameResolver resolver = subscript_resolver(values);
+  const NameResolver resolver = subscript_resolver(values, nullptr);
   if (tokens_.accept("[")) {
     do subscripts.push_back(tokens_.accept(":") ? Affine(open_subscript()) : parse_affine(tokens_, resolver));
     while (tokens_.accept(","));
@@ -136,17 +136,18 @@ Argument ExprParser::tensor_argument(const Token& call, const TextFunction& func
   return result;
 }
 
-Operand ExprParser::element_of(const Token& name, const Argument& tensor) {
+Expr ExprParser::element_of(const Token& name, const Argument& tensor, Quotients& quotients) {
   if (!tensor.is_tensor)
     tokens_.fail<TypeError>(name, fmt::format("parameter `{0}` is a number and takes no subscripts", name.text),
                             fmt::format("where the parameters are named write {}[:] for a tensor", name.text));
   tokens_.expect("[");
   std::vector<Expr> values = tensor.value.expr->args;
-  const std::vector<Affine> subscripts = parse_affine_list(tokens_, subscript_resolver(values));
+  const Division divides = division(quotients);
+  const std::vector<Affine> subscripts = parse_affine_list(tokens_, subscript_resolver(values, &quotients), &divides);
   if (subscripts.size() != tensor.open)
     tokens_.fail<ShapeError>(name, fmt::format("parameter `{}` takes {} subscript(s), but {} were given", name.text,
                                                tensor.open, subscripts.size()));
-  return {with_subscripts(tensor, subscripts, std::move(values)), std::nullopt};
+  return with_subscripts(tensor, subscripts, std::move(values));
 }
 
 Expr ExprParser::with_subscripts(const Argument& tensor, const std::vector<Affine>& given, std::vector<Expr> values) {

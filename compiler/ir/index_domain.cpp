@@ -47,21 +47,22 @@ class Constraints {
     return result;
   }
 
-  /// Eliminates all symbols of which `chosen` is true, cheapest first.
+  /// Eliminates all symbols of which `chosen` is true: those whose elimination loses no integer point first, as what is
+  /// left can then be tightened further, and of these the cheapest.
   template <class Predicate>
   void eliminate(Predicate chosen) {
     while (!contradictory_ && !gave_up_) {
-      std::optional<Symbol> cheapest;
-      std::size_t least = 0;
+      std::optional<Symbol> next;
+      std::pair<bool, std::size_t> least;
       for (const Symbol symbol : symbols()) {
         if (!chosen(symbol)) continue;
-        const std::size_t price = cost(symbol);
-        if (cheapest && price >= least) continue;
-        cheapest = symbol;
+        const std::pair<bool, std::size_t> price = cost(symbol);
+        if (next && price >= least) continue;
+        next = symbol;
         least = price;
       }
-      if (!cheapest) return;
-      eliminate_symbol(*cheapest);
+      if (!next) return;
+      eliminate_symbol(*next);
     }
   }
 
@@ -83,15 +84,20 @@ class Constraints {
     return result;
   }
 
-  std::size_t cost(Symbol symbol) const {
+  /// Whether eliminating the symbol may keep points that stand for no integer point, and the constraints that it makes.
+  std::pair<bool, std::size_t> cost(Symbol symbol) const {
     std::size_t lows = 0;
     std::size_t highs = 0;
+    bool units_below = true;
+    bool units_above = true;
     for (const auto& bound : bounds_) {
       const auto term = std::ranges::find(bound.first, symbol, &Affine::Term::first);
       if (term == bound.first.end()) continue;
       ++(term->second > 0 ? lows : highs);
+      units_below &= term->second < 0 || term->second == 1;
+      units_above &= term->second > 0 || term->second == -1;
     }
-    return lows * highs;
+    return {!units_below && !units_above, lows * highs};
   }
 
   void eliminate_symbol(Symbol symbol) {

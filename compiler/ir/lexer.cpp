@@ -17,18 +17,17 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 bool is_word(char c) { return is_digit(c) || is_letter(c); }
 
 /// Longer marks first, so that `<=` is not read as `<` and `=`.
-constexpr std::array<std::string_view, 21> kMarks = {"..", "<=", ">=", "==", "!=", "(", ")", "[", "]", ",", ":",
-                                                     "+",  "-",  "*",  "/",  "^",  "<", ">", "=", "{", "}"};
+constexpr std::array<std::string_view, 23> kMarks = {"..", "<=", ">=", "==", "!=", "//", "(", ")", "[", "]", ",", ":",
+                                                     "+",  "-",  "*",  "/",  "%",  "^",  "<", ">", "=", "{", "}"};
 
 /// What people write out of habit, and its spelling here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kForeign = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kForeign = {
     {{"?", "a choice is written where(condition, a, b)"},
      {"&", "write `and`"},
      {"|", "write `or`"},
      {"!", "write `not` or `!=`"},
      {";", "end a statement with a new line"},
-     {"\"", "there are no strings; `#` starts a comment"},
-     {"%", "`#` starts a comment"}}};
+     {"\"", "there are no strings; `#` starts a comment"}}};
 
 class Lexer {
  public:

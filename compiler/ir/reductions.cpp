@@ -6,20 +6,6 @@
 #include "compiler/support/error.h"
 
 namespace moxie {
-namespace {
-
-/// The trip count of 0 <= i < N and of ranges of a constant length; none is known of others.
-std::optional<Affine> known_trip_count(const Range& range) {
-  if (const std::optional<Affine> extent = range.as_extent()) return extent;
-  const bool is_simple =
-      range.lows.size() == 1 && range.highs.size() == 1 && range.lows[0].divisor == 1 && range.highs[0].divisor == 1;
-  if (!is_simple) return std::nullopt;
-  const Affine count = range.highs[0].value - range.lows[0].value + Affine(1);
-  return count.is_constant() && count.constant() >= 0 ? std::optional(count) : std::nullopt;
-}
-
-}  // namespace
-
 double neutral_value(ReduceKind kind) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   switch (kind) {
@@ -53,7 +39,7 @@ std::optional<ReduceKind> position_of(ReduceKind kind) {
 Expr count_iterations(const std::vector<std::pair<Symbol, Range>>& loops) {
   std::vector<Expr> counts;
   for (const auto& [symbol, range] : loops) {
-    if (const std::optional<Affine> count = known_trip_count(range))
+    if (const std::optional<Affine> count = range.known_trip_count())
       counts.push_back(count->is_constant() ? constant(static_cast<double>(count->constant())) : index_value(*count));
   }
   if (counts.size() == loops.size()) return counts.size() == 1 ? counts[0] : call("*", std::move(counts));

@@ -14,6 +14,7 @@
 #include "compiler/ir/inside_proof.h"
 #include "compiler/ir/lexer.h"
 #include "compiler/ir/philox.h"
+#include "compiler/ir/quotients.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -389,15 +390,29 @@ class DefinitionVerifier {
   std::string outside_text(const Expr& expr, const Affine& subscript, const Range& range, const Place& place) const {
     const ExprPrinter names = printer(place);
     std::vector<std::string> facts;
-    for (const auto& [symbol, coefficient] : subscript.terms()) {
-      if (symbol.is_dim()) continue;
+    for (const Symbol symbol : indices_of(subscript, place))
       facts.push_back(fmt::format("{} in {}", names.print(Affine(symbol)), names.print(range_of(symbol, place))));
-    }
     for (const auto& [dim, value] : known_dims(program_))
       facts.push_back(fmt::format("{} = {}", dim.name(), print(value)));
     return fmt::format("subscript {} of `{}` can leave {}{}{}; guard the access with where(...) or change the range",
                        names.print(subscript), text(expr, place), names.print(range), facts.empty() ? "" : ", with ",
                        fmt::join(facts, ", "));
+  }
+
+  /// The indices that move the subscript, by quotients too.
+  std::vector<Symbol> indices_of(const Affine& subscript, const Place& place) const {
+    std::vector<Symbol> result;
+    const std::function<void(const Affine&)> collect = [&](const Affine& affine) {
+      for (const auto& [symbol, coefficient] : affine.terms()) {
+        if (symbol.is_dim()) continue;
+        if (const std::optional<Quotient> quotient = as_quotient(range_of(symbol, place)))
+          collect(quotient->value);
+        else if (std::ranges::find(result, symbol) == result.end())
+          result.push_back(symbol);
+      }
+    };
+    collect(subscript);
+    return result;
   }
 
   Range range_of(Symbol symbol, const Place& place) const {

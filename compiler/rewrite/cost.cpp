@@ -11,8 +11,8 @@ namespace moxie {
 namespace {
 
 double extent_of(const Range& range, double unknown) {
-  if (const auto extent = range.as_extent(); extent && extent->is_constant())
-    return static_cast<double>(extent->constant());
+  if (const auto count = range.known_trip_count(); count && count->is_constant())
+    return static_cast<double>(count->constant());
   return unknown;
 }
 

@@ -66,6 +66,8 @@ std::int64_t width_guess(const Range& range) {
 }  // namespace
 
 bool is_long(const Range& range) {
+  if (const auto count = range.known_trip_count(); count && count->is_constant() && count->constant() < kLongExtent)
+    return false;
   return mentions_dim(range) || (known_extent(range) && *known_extent(range) >= kLongExtent);
 }
 
@@ -81,6 +83,8 @@ bool has_fixed_extent(const Range& range) {
 
 double assumed_extent(const Range& range) {
   if (const auto extent = known_extent(range)) return static_cast<double>(*extent);
+  if (const auto count = range.known_trip_count(); count && count->is_constant())
+    return static_cast<double>(count->constant());
   if (mentions_dim(range)) return kAssumedExtent;
   return static_cast<double>(width_guess(range)) * 0.6;  // dependent bounds: a triangle, more or less
 }

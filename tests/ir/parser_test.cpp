@@ -231,7 +231,7 @@ TEST_CASE("names that mean something else, or nothing") {
   check_body_fails<TypeError>("x[s,m]", {"index `m` is not bound here"});
   check_body_fails<TypeError>("x[s,mu]", {"`mu` holds numbers of dtype f32; a subscript is an integer"});
   check_body_fails<TypeError>("x[s,s*n]", {"a product of two indices is not affine"});
-  check_body_fails<ParseError>("x[s,n/2]", {"`]` expected, but found `/`", "affine"});
+  check_body_fails<ParseError>("x[s,n^2]", {"`]` expected, but found `^`", "affine"});
   check_body_fails<TypeError>("s[0]", {"`s` is a number, not a tensor"});
   check_body_fails<TypeError>("mu(n)", {"`mu` is a tensor and cannot be called", "mu[...]"});
   check_body_fails<TypeError>("sqr(w)", {"there is no function `sqr`", "did you mean `sqrt`"});
