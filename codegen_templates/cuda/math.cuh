@@ -143,3 +143,51 @@ __device__ inline T moxie_trigamma(T x) {
                 y * (T(1.0 / 42) - y * (T(1.0 / 30) - y * (T(5.0 / 66) - y * (T(691.0 / 2730) - y * T(7.0 / 6)))))));
   return reflected + sign * (result + (T(1) + T(0.5) / x + series) / x);
 }
+
+/// c[0] + c[1] x + ...
+template <class T, int N>
+__device__ __forceinline__ T polynomial(const double (&c)[N], T x) {
+  T sum = T(c[N - 1]);
+#pragma unroll
+  for (int k = N - 2; k >= 0; --k) sum = sum * x + T(c[k]);
+  return sum;
+}
+
+/// e^-|x| I0(x): the power series (Abramowitz and Stegun 9.6.12), whose terms are positive, and from 8 on a fit of
+/// sqrt(x) e^-x I0(x) in 16/x - 1.
+template <class T>
+__device__ inline T moxie_i0e(T x) {
+  constexpr double tail[] = {
+      0.4021765094450081, 0.003360551983667794, 0.00013621607438968602, 1.1143033797295818e-05,
+      1.4838476731867588e-06, 2.973596823676386e-07, 8.872019391620728e-08, 3.9328087501317295e-08,
+      2.1567632672683722e-08, 7.53893114979958e-09, -6.856580720403126e-09, -1.3341637739078002e-08,
+      -5.014858900164201e-09, 7.368949941920047e-09, 6.512878158356264e-09, -3.1786837418214746e-09,
+      -4.514505130391969e-09, 1.1410426044342332e-09, 2.148353458060219e-09, -2.967521559182637e-10,
+      -6.416756534336231e-10, 3.9495592382247283e-11, 8.95045199432439e-11};
+  const T m = fabs(x);
+  if (!(m < T(8))) return polynomial(tail, T(16) / m - T(1)) / sqrt(m);
+  const T z = T(0.25) * m * m;
+  T series = T(1);
+#pragma unroll
+  for (int k = 23; k > 0; --k) series = T(1) + z * T(1.0 / (k * k)) * series;
+  return exp(-m) * series;
+}
+
+/// e^-|x| I1(x), likewise (9.6.10).
+template <class T>
+__device__ inline T moxie_i1e(T x) {
+  constexpr double tail[] = {
+      0.38939845902587233, -0.009749577193235676, -0.00021923576383161268, -1.5038547206289552e-05,
+      -1.8349102419387814e-06, -3.4838541713005313e-07, -1.0001083906745606e-07, -4.313120210241433e-08,
+      -2.3393619814085578e-08, -8.413523010547288e-09, 6.84612364313135e-09, 1.3973340405921974e-08,
+      5.573821149420011e-09, -7.47591100437623e-09, -6.9435305094370415e-09, 3.129037363594828e-09,
+      4.757910347505462e-09, -1.0939738986010503e-09, -2.254691208182788e-09, 2.7919130300271665e-10,
+      6.726690125141258e-10, -3.674061087396458e-11, -9.38502842584605e-11};
+  const T m = fabs(x);
+  if (!(m < T(8))) return copysign(polynomial(tail, T(16) / m - T(1)) / sqrt(m), x);
+  const T z = T(0.25) * m * m;
+  T series = T(1);
+#pragma unroll
+  for (int k = 23; k > 0; --k) series = T(1) + z * T(1.0 / (k * (k + 1))) * series;
+  return T(0.5) * x * (exp(-m) * series);
+}

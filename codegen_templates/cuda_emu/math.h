@@ -65,6 +65,22 @@ MOXIE_INLINE double normcdf(double x) { return 0.5 * __builtin_erfc(-kMoxieSqrtH
 MOXIE_INLINE float normcdf(float x) { return float(normcdf(double(x))); }
 MOXIE_INLINE float normcdff(float x) { return normcdf(x); }
 
+/// The C library has none: Halley's steps from an approximation by Winitzki.
+MOXIE_INLINE double erfinv(double x) {
+  const double a = __builtin_fabs(x);
+  if (!(a < 1)) return a == 1 ? x * __builtin_inf() : __builtin_nan("");
+  const double l = __builtin_log((1 - a) * (1 + a)), c = 4.33 + l / 2;
+  double y = __builtin_sqrt(__builtin_sqrt(c * c - l / 0.147) - c);
+  for (int k = 0; k < 4; ++k) {
+    const double beyond = a < 0.5 ? __builtin_erf(y) - a : (1 - a) - __builtin_erfc(y);
+    const double step = beyond * 0.88622692545275801365 * __builtin_exp(y * y);
+    y -= step / (1 + y * step);
+  }
+  return __builtin_copysign(y, x);
+}
+MOXIE_INLINE float erfinv(float x) { return float(erfinv(double(x))); }
+MOXIE_INLINE float erfinvf(float x) { return erfinv(x); }
+
 // The C library's lgamma writes a global variable.
 extern "C" double lgamma_r(double, int*);
 extern "C" float lgammaf_r(float, int*);

@@ -169,6 +169,15 @@ inline Expr log_normal_cdf(const Expr& x) { return call("log_normal_cdf", {x}); 
 inline Expr lgamma(const Expr& x) { return call("lgamma", {x}); }
 inline Expr digamma(const Expr& x) { return call("digamma", {x}); }
 inline Expr trigamma(const Expr& x) { return call("trigamma", {x}); }
+inline Expr atan(const Expr& x) { return call("atan", {x}); }
+inline Expr atan2(const Expr& y, const Expr& x) { return call("atan2", {y, x}); }
+inline Expr asin(const Expr& x) { return call("asin", {x}); }
+inline Expr acos(const Expr& x) { return call("acos", {x}); }
+inline Expr erfinv(const Expr& x) { return call("erfinv", {x}); }
+inline Expr i0e(const Expr& x) { return call("i0e", {x}); }
+inline Expr i1e(const Expr& x) { return call("i1e", {x}); }
+/// x, which derivatives take for a constant.
+inline Expr stop_gradient(const Expr& x) { return call("stop_gradient", {x}); }
 inline Expr f32(const Expr& x) { return call("f32", {x}); }
 inline Expr f64(const Expr& x) { return call("f64", {x}); }
 /// Of two numbers. max(i, e) with a bare Index in front is the reduction below; Expr(i) takes the index as a number.

@@ -81,6 +81,23 @@ Expr no_trigamma_derivative(Args, const Expr&, std::size_t) {
       "at most");
 }
 
+Expr atan2_derivative(Args args, const Expr&, std::size_t i) {
+  const auto& [y, x] = std::tie(args[0], args[1]);
+  const Expr square = call("pow", {x, 2}) + call("pow", {y, 2});
+  return i == 0 ? x / square : -(y / square);
+}
+
+/// 1/sqrt(1 - x^2), without cancellation near 1.
+Expr arcsine_slope(const Expr& x) { return call("rsqrt", {(Expr(1) - x) * (Expr(1) + x)}); }
+
+Expr i0e_slope(const Expr& x, const Expr& self) { return call("i1e", {x}) - call("sign", {x}) * self; }
+
+/// I1(x)/x is 1/2 at zero.
+Expr i1e_slope(const Expr& x, const Expr& self) {
+  const Expr beyond = call("i0e", {x}) - self * (call("sign", {x}) + Expr(1) / x);
+  return call("where", {call("==", {x, 0}), 0.5, beyond});
+}
+
 Expr gaussian_slope(double factor, const Expr& x) { return Expr(factor) * call("exp", {-call("pow", {x, 2})}); }
 
 // ---- Rows. The derivative of a function of one argument is given as f'(x, f(x)). ----
@@ -200,6 +217,15 @@ std::vector<ScalarFunction> elementary() {
       unary(
           "cos", kReal, [](const Expr& x, const Expr&) { return -call("sin", {x}); }, std::cos, "cos($0)", 16),
       unary(
+          "atan", kReal, [](const Expr& x, const Expr&) { return Expr(1) / (Expr(1) + call("pow", {x, 2})); },
+          std::atan, "atan($0)", 26),
+      {"atan2", 2, kReal, atan2_derivative, [](Values v) { return std::atan2(v[0], v[1]); }, "atan2($0, $1)", 36},
+      unary(
+          "asin", {-1, 1}, [](const Expr& x, const Expr&) { return arcsine_slope(x); }, std::asin, "asin($0)", 26),
+      unary(
+          "acos", {-1, 1}, [](const Expr& x, const Expr&) { return -arcsine_slope(x); }, std::acos, "acos($0)", 26),
+      {"stop_gradient", 1, kReal, zero_derivative, [](Values v) { return v[0]; }, "($0)", 1},
+      unary(
           "f32", kReal, [](const Expr&, const Expr&) { return Expr(1); }, [](double x) { return x; }, "float($0)", 1),
       unary(
           "f64", kReal, [](const Expr&, const Expr&) { return Expr(1); }, [](double x) { return x; }, "double($0)", 1),
@@ -249,6 +275,19 @@ std::vector<ScalarFunction> sigmoidal() {
   };
 }
 
+std::vector<ScalarFunction> inverse_error_and_bessel() {
+  return {
+      unary(
+          "erfinv", {-1, 1},
+          [](const Expr&, const Expr& self) {
+            return Expr(0.5 / std::numbers::inv_sqrtpi) * call("exp", {call("pow", {self, 2})});
+          },
+          erfinv, "erfinv($0)", 80),
+      unary("i0e", kReal, i0e_slope, i0e, "moxie_i0e($0)", 60),
+      unary("i1e", kReal, i1e_slope, i1e, "moxie_i1e($0)", 60),
+  };
+}
+
 std::vector<ScalarFunction> gamma_family() {
   return {
       unary(
@@ -265,7 +304,8 @@ std::vector<ScalarFunction> gamma_family() {
 const std::vector<ScalarFunction>& table() {
   static const std::vector<ScalarFunction> rows = [] {
     std::vector<ScalarFunction> all;
-    for (const auto& part : {operators(), conditions(), elementary(), piecewise(), sigmoidal(), gamma_family()}) {
+    for (const auto& part : {operators(), conditions(), elementary(), piecewise(), sigmoidal(),
+                             inverse_error_and_bessel(), gamma_family()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

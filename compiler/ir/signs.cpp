@@ -66,10 +66,10 @@ bool is_non_negative(Sign sign) { return sign == Sign::NonNegative || sign == Si
 bool is_non_positive(Sign sign) { return sign == Sign::NonPositive || sign == Sign::Negative || sign == Sign::Zero; }
 
 FiniteFor finite_for(std::string_view function) {
-  constexpr std::array<std::string_view, 21> total = {
-      "+",        "*",   "neg",  "min", "max",  "abs",        "relu",       "sign",           "floor",
-      "sin",      "cos", "tanh", "erf", "erfc", "normal_cdf", "normal_pdf", "log_normal_cdf", "sigmoid",
-      "softplus", "f32", "f64"};
+  constexpr std::array<std::string_view, 26> total = {
+      "+",        "*",   "neg",  "min",  "max",   "abs",        "relu",       "sign",           "floor",
+      "sin",      "cos", "tanh", "erf",  "erfc",  "normal_cdf", "normal_pdf", "log_normal_cdf", "sigmoid",
+      "softplus", "f32", "f64",  "atan", "atan2", "i0e",        "i1e",        "stop_gradient"};
   constexpr std::array<std::string_view, 6> of_positive = {"log", "log2", "rsqrt", "lgamma", "digamma", "trigamma"};
   constexpr std::array<std::string_view, 2> of_non_negative = {"sqrt", "log1p"};
   constexpr std::array<std::string_view, 3> exponentials = {"exp", "exp2", "expm1"};  // overflow is soon reached
@@ -147,14 +147,15 @@ Sign Signs::of_definition(const Definition& definition) {
 
 Sign Signs::of_call(const Expr& expr) {
   constexpr std::array positive = {"exp", "exp2", "normal_pdf", "sigmoid", "softplus", "normal_cdf", "erfc"};
-  constexpr std::array non_negative = {"abs", "relu", "sqrt"};
+  constexpr std::array non_negative = {"abs", "relu", "sqrt", "acos", "i0e"};
+  constexpr std::array same_sign = {"f32", "f64", "rsqrt", "stop_gradient", "atan", "asin", "erfinv"};
   const auto named = [&](const auto& names) { return std::ranges::find(names, expr->function->name) != names.end(); };
   if (named(positive)) return Sign::Positive;
   if (is_call(expr, "sqrt") && of(expr->args[0]) == Sign::Positive) return Sign::Positive;
   if (named(non_negative)) return Sign::NonNegative;
   if (is_call(expr, "pow")) return of_power(expr->args[0], expr->args[1]);
   if (is_call(expr, "neg")) return negated(of(expr->args[0]));
-  if (is_call(expr, "f32") || is_call(expr, "f64") || is_call(expr, "rsqrt")) return of(expr->args[0]);
+  if (named(same_sign)) return of(expr->args[0]);
   if (is_call(expr, "max") || is_call(expr, "min")) return of_extreme(expr);
   return of_sum_or_product(expr);
 }

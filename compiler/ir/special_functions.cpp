@@ -22,6 +22,31 @@ double lower_tail_log_cdf(double x) {
   return -0.5 * x * x - std::log(-x) - kLogSqrtTwoPi + std::log(series);
 }
 
+/// sqrt(x) e^-x I(x) for x >= 30, where the asymptotic series is exact to a rounding error (Abramowitz and
+/// Stegun 9.7.1).
+double bessel_tail(int order, double x) {
+  double series = 1, term = 1;
+  for (int k = 1; std::abs(term) > 1e-18; ++k) {
+    const double odd = 2 * k - 1;
+    term *= (odd * odd - 4 * order * order) / (8 * k * x);
+    series += term;
+  }
+  return series * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+}
+
+/// e^-|x| I(x) for an order of 0 or 1 and x >= 0. Terms of the power series are positive (9.6.10).
+double scaled_bessel(int order, double x) {
+  if (std::isinf(x)) return 0;
+  if (x >= 30) return bessel_tail(order, x) / std::sqrt(x);
+  const double z = 0.25 * x * x;
+  double series = 1, term = 1;
+  for (int k = 1; term > 1e-17 * series; ++k) {
+    term *= z / (static_cast<double>(k) * (k + order));
+    series += term;
+  }
+  return std::exp(-x) * series * (order == 1 ? 0.5 * x : 1);
+}
+
 /// Where the asymptotic series of digamma and trigamma with the terms below are exact to a rounding error.
 constexpr double kAsymptotic = 10;
 
@@ -82,5 +107,23 @@ double trigamma(double x) {
       y * (1. / 6 - y * (1. / 30 - y * (1. / 42 - y * (1. / 30 - y * (5. / 66 - y * (691. / 2730 - y * 7 / 6))))));
   return shift + (1 + 0.5 / x + tail) / x;
 }
+
+/// By steps of Halley's method, from an approximation of S. Winitzki (A handy approximation for the error function and
+/// its inverse, 2008). Near 1 the equation is erfc(y) = 1 - x, whose right side is exact.
+double erfinv(double x) {
+  const double a = std::abs(x);
+  if (!(a < 1)) return a == 1 ? x * std::numeric_limits<double>::infinity() : kNaN;
+  const double logarithm = std::log((1 - a) * (1 + a)), centre = 4.33 + logarithm / 2;
+  double y = std::sqrt(std::sqrt(centre * centre - logarithm / 0.147) - centre);
+  for (int k = 0; k < 4; ++k) {
+    const double beyond = a < 0.5 ? std::erf(y) - a : (1 - a) - std::erfc(y);
+    const double step = beyond / (2 * std::numbers::inv_sqrtpi) * std::exp(y * y);
+    y -= step / (1 + y * step);
+  }
+  return std::copysign(y, x);
+}
+
+double i0e(double x) { return scaled_bessel(0, std::abs(x)); }
+double i1e(double x) { return std::copysign(scaled_bessel(1, std::abs(x)), x); }
 
 }  // namespace moxie

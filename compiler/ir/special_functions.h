@@ -19,5 +19,10 @@ double log_normal_cdf(double x);
 /// The first and second derivative of log(gamma(x)). At negative integers NaN and infinity, at zeros -1/x and infinity.
 double digamma(double x);
 double trigamma(double x);
+/// The inverse of erf: infinite at -1 and 1, NaN beyond.
+double erfinv(double x);
+/// The modified Bessel functions of the first kind, of order 0 and 1, times e^-|x|.
+double i0e(double x);
+double i1e(double x);
 
 }  // namespace moxie

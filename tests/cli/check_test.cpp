@@ -30,6 +30,15 @@ TEST_CASE("check fails where a gradient is not the derivative") {
   CHECK(contains(outcome.out, "beyond tolerance"));
 }
 
+TEST_CASE("check compares no differences with gradients that stop_gradient cuts") {
+  const Workshop shop;
+  shop.write("held.mox",
+             "dim N\nindex n:N\ninput x[N], z[N]\nlet u[n] = x[n]^2\noutput y[n] = stop_gradient(u[n])*z[n] + x[n]\n");
+  const Outcome outcome = shop.moxie({"check", "held.mox"});
+  CHECK_MESSAGE(outcome.code == 0, outcome.out);
+  CHECK(contains(outcome.out, "no differences: stop_gradient"));
+}
+
 TEST_CASE("check looks closer where kinks lie within a difference, and tells them from wrong gradients") {
   const Workshop shop;
   shop.write("kinks.mox", "dtype f64\ndim N\nindex n:N\ninput x[N]\noutput y[n] = abs(sin(3e4*x[n]))\n");

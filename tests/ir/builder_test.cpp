@@ -227,6 +227,13 @@ TEST_CASE("scalar functions of the C++ form are the rows of the table") {
                                                     {lgamma(x), "lgamma"},
                                                     {digamma(x), "digamma"},
                                                     {trigamma(x), "trigamma"},
+                                                    {atan(x), "atan"},
+                                                    {asin(x), "asin"},
+                                                    {acos(x), "acos"},
+                                                    {erfinv(x), "erfinv"},
+                                                    {i0e(x), "i0e"},
+                                                    {i1e(x), "i1e"},
+                                                    {stop_gradient(x), "stop_gradient"},
                                                     {f32(x), "f32"},
                                                     {f64(x), "f64"}};
   for (const auto& [expr, name] : functions) CHECK(expr == call(name, {x}));
@@ -236,6 +243,7 @@ TEST_CASE("scalar functions of the C++ form are the rows of the table") {
     CHECK(std::ranges::any_of(functions, [&](const auto& function) { return function.second == row.name; }));
   }
   CHECK(pow(x, 3) == call("pow", {x, 3}));
+  CHECK(atan2(x, 3) == call("atan2", {x, 3}));
   CHECK(max(x, 3) == call("max", {x, 3}));
   CHECK(min(x, 3) == call("min", {x, 3}));
 }
@@ -246,19 +254,20 @@ TEST_CASE("compositions of the C++ form are those of the text form") {
   const Index n(N), k(N);
   const Tensor x = p.input("x", {N});
   const Expr at = x(n);
-  const std::vector<std::pair<Expr, std::string>> compositions = {{clamp(at, -1, 2), "clamp(x[n], -1, 2)"},
-                                                                  {log_sigmoid(at), "log_sigmoid(x[n])"},
-                                                                  {silu(at), "silu(x[n])"},
-                                                                  {gelu(at), "gelu(x[n])"},
-                                                                  {log1mexp(at), "log1mexp(x[n])"},
-                                                                  {round(at), "round(x[n])"},
-                                                                  {log10(at), "log10(x[n])"},
-                                                                  {tan(at), "tan(x[n])"},
-                                                                  {sinh(at), "sinh(x[n])"},
-                                                                  {cosh(at), "cosh(x[n])"},
-                                                                  {softmax(n, at), "softmax[n](x[n])"},
-                                                                  {log_softmax(n, at), "log_softmax[n](x[n])"},
-                                                                  {mean(k, x(k)) * at, "mean[k](x[k])*x[n]"}};
+  const std::vector<std::pair<Expr, std::string>> compositions = {
+      {clamp(at, -1, 2), "clamp(x[n], -1, 2)"},
+      {log_sigmoid(at), "log_sigmoid(x[n])"},
+      {silu(at), "silu(x[n])"},
+      {gelu(at), "gelu(x[n])"},
+      {log1mexp(at), "log1mexp(x[n])"},
+      {round(at), "round(x[n])"},
+      {log10(at), "log10(x[n])"},
+      {tan(at), "tan(x[n])"},
+      {sinh(at), "sinh(x[n])"},
+      {cosh(at), "cosh(x[n])"},
+      {softmax(n, at), "softmax[n](x[n])"},
+      {log_softmax(n, at), "log_softmax[n](x[n])"},
+      {mean(k, x(k)) * at, "mean[k](x[k])*x[n]"}};
   for (const auto& [expr, text] : compositions) {
     CAPTURE(text);
     Program built = p;

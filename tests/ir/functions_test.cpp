@@ -59,7 +59,9 @@ double derivative(std::string_view name, const std::vector<double>& at, std::siz
   return value(self->function->derivative(self->args, self, k), at);
 }
 
-bool has_derivative(const ScalarFunction& row) { return row.derivative && row.name != "trigamma"; }
+bool has_derivative(const ScalarFunction& row) {
+  return row.derivative && row.name != "trigamma" && row.name != "stop_gradient";
+}
 
 }  // namespace
 
@@ -119,6 +121,13 @@ TEST_CASE("ties and kinks") {
   CHECK(derivative("relu", {0}, 0) == 0);
   CHECK(derivative("abs", {0}, 0) == 0);
   CHECK(derivative("floor", {1}, 0) == 0);
+}
+
+TEST_CASE("slopes where formulas have 0/0, and of what is held constant") {
+  CHECK(derivative("i1e", {0}, 0) == 0.5);
+  CHECK(derivative("i0e", {0}, 0) == 0);
+  CHECK(derivative("stop_gradient", {3}, 0) == 0);
+  CHECK(derivative("atan2", {0, -2}, 0) == -0.5);
 }
 
 TEST_CASE("NaN passes through extrema and signs, and takes their gradient") {

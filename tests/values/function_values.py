@@ -115,6 +115,31 @@ def trigamma(x):
     return inf if is_pole(x) else psi(1, x)
 
 
+def within_one(f):
+    """f on [-1, 1], NaN beyond."""
+    return lambda x: f(x) if abs(x) <= 1 else nan
+
+
+def erfinv(x):
+    return mp.sign(x) * inf if abs(x) == 1 else mp.erfinv(x)
+
+
+def bessel(order):
+    """e^-|x| I(x)."""
+    def value(x):
+        m = abs(x)
+        if m > 500:  # Abramowitz and Stegun 9.7.1
+            term = total = mpf(1)
+            for k in range(1, 40):
+                term *= -(4 * order**2 - (2 * k - 1) ** 2) / (8 * k * m)
+                total += term
+            scaled = total / mp.sqrt(2 * mp.pi * m)
+        else:
+            scaled = mp.exp(-m) * mp.besseli(order, m)
+        return -scaled if order == 1 and x < 0 else scaled
+    return value
+
+
 SIGNED_ZERO = {0.0: 0.0, -0.0: -0.0}
 
 
@@ -156,12 +181,27 @@ UNARY = {
     "lgamma": (lgamma, at(inf, inf, inf, inf)),
     "digamma": (digamma, at(-inf, inf, inf, nan)),
     "trigamma": (trigamma, at(inf, inf, 0.0, nan)),
+    "atan": (mp.atan, at(0.0, -0.0, mp.pi / 2, -mp.pi / 2)),
+    "asin": (within_one(mp.asin), at(0.0, -0.0, nan, nan)),
+    "acos": (within_one(mp.acos), at(mp.pi / 2, mp.pi / 2, nan, nan)),
+    "erfinv": (within_one(erfinv), at(0.0, -0.0, nan, nan)),
+    "i0e": (bessel(0), at(1, 1, 0.0, 0.0)),
+    "i1e": (bessel(1), at(0.0, -0.0, 0.0, -0.0)),
+    "stop_gradient": (lambda x: x, at(0.0, -0.0, inf, -inf)),
 }
 
 NEAR_INTEGERS = [math.nextafter(n, s) for n in (-1.0, -2.0, -3.0, -10.0, -33.0) for s in (0, -100)]
 GAMMA_ARGUMENTS = [-n - 0.5 for n in range(12)] + [-2.457024738220801, 1.4616321449683622, -0.5040830082644554, -2.75, -40.1, -170.625,
                                                    -171.5, -1000.3, -99999.5, -2.0**40 - 0.5] + NEAR_INTEGERS
+NEAR_ONE = [s * (1 - e) for e in (0.3, 0.1, 0.03, 1e-3, 0.00096, 2.0**-10, 2.0**-20, 1.2e-7, 2.0**-24, 1e-9, 2.0**-40, 1e-15, 2.0**-53)
+            for s in (1, -1)]
 EXTRA = {
+    "atan": [math.sqrt(2) - 1, math.sqrt(2) + 1, single(math.sqrt(2) - 1), single(math.sqrt(2) + 1), -0.41, -2.42],
+    "asin": NEAR_ONE + [0.5000001, -0.49999, single(0.51)],
+    "acos": NEAR_ONE + [0.5000001, -0.49999, single(0.51)],
+    "erfinv": NEAR_ONE + [0.99903, -0.999, single(0.9991)],
+    "i0e": [7.999, 8.0, -8.001, 29.99, 30.0, -35.5],
+    "i1e": [7.999, 8.0, -8.001, 29.99, 30.0, -35.5],
     "floor": [2.0**51 + 0.5, -(2.0**51) - 0.5, 2.0**22 + 0.5, -(2.0**22) - 0.5, math.nextafter(3, 0), math.nextafter(-3, 0)],
     "exp": [709.782712893384, 88.72283, -87.33655, -708.3964185322641, -745.1332191019411],
     "exp2": [1024.0, 1023.999, -1022.0, -1074.0, 128.0, -126.0, -149.0, 127.9999],
@@ -236,6 +276,19 @@ def power(x, y):
     return sign * bounded_exp(mpf(y) * mp.log(abs(mpf(x))))
 
 
+ANGLES = [0.0, -0.0, 1.0, -1.0, 0.3, -2.5, 4.0, 1.75, 1e-20, -1e30, 2.0**-149, MAX_SINGLE, math.inf, -math.inf, math.nan]
+
+
+def angle(y, x):
+    """As C's atan2."""
+    if math.isnan(x) or math.isnan(y):
+        return nan
+    if all(v != 0 and math.isfinite(v) for v in (x, y)):
+        return mp.atan2(mpf(y), mpf(x))
+    quarters = round(math.atan2(y, x) / (math.pi / 4))
+    return math.atan2(y, x) if quarters == 0 else quarters * mp.pi / 4
+
+
 def extreme(choose):
     return lambda *args: nan if any(map(math.isnan, args)) else choose(args)
 
@@ -264,6 +317,7 @@ SEVERAL = {
     "or": (truth(lambda *args: any(args)), lists([0.0, 1.0], 3)),
     "not": (truth(lambda x: not x), lists([0.0, 1.0], 1)),
     "where": (lambda c, x, y: x if c else y, [(c, x, y) for c in (0.0, 1.0) for x, y in lists([0.0, -0.0, 5e-324, MAX, math.inf, math.nan], 2)]),
+    "atan2": (angle, lists(ANGLES, 2)),
     "min": (extreme(min), lists(TRIPLES, 3)),
     "max": (extreme(max), lists(TRIPLES, 3)),
 }
@@ -306,7 +360,7 @@ def rows_of_unary(name):
     f, special = UNARY[name]
     for x in arguments(*EXTRA.get(name, [])):
         value = unary_value(f, special, x)
-        smooth = name not in ("floor", "sign", "f32", "f64", "neg", "abs", "relu") and math.isfinite(x) and x != 0
+        smooth = name not in ("floor", "sign", "f32", "f64", "neg", "abs", "relu", "stop_gradient") and math.isfinite(x) and x != 0
         yield row([x], value, slack_of(f, [x], value) if smooth else mpf(0))
 
 

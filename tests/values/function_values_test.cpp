@@ -49,6 +49,13 @@ constexpr Bound kBounds[] = {
     {"lgamma", 6, 9},
     {"digamma", 8, 14},
     {"trigamma", 8, 9},
+    {"atan", 2.5, 2.5},
+    {"atan2", 3.5, 3.5},
+    {"asin", 3.5, 3.5},
+    {"acos", 3.5, 3.5},
+    {"erfinv", 3, 6},
+    {"i0e", 6, 9},
+    {"i1e", 6, 9},
 };
 constexpr double kExact = 0.5;
 

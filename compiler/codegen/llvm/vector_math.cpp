@@ -86,6 +86,14 @@ constexpr Lowering kLowerings[] = {
     {"rsqrt", 1, unary<rsqrt>},
     {"sin", 1, unary<sin>},
     {"cos", 1, unary<cos>},
+    {"atan", 1, unary<atan>},
+    {"atan2", 2, [](Args args) { return atan2(args[0], args[1]); }},
+    {"asin", 1, unary<asin>},
+    {"acos", 1, unary<acos>},
+    {"erfinv", 1, unary<erfinv>},
+    {"i0e", 1, unary<i0e>},
+    {"i1e", 1, unary<i1e>},
+    {"stop_gradient", 1, unary<identity>},
     {"f32", 1, unary<identity>},
     {"f64", 1, unary<identity>},
     {"abs", 1, unary<abs>},
@@ -116,7 +124,9 @@ constexpr Accuracy kAccuracies[] = {
     {"softplus", 2.5, 2.5}, {"erf", 2.5, 2},           {"erfc", 1, 6},
     {"normal_cdf", 1, 6},   {"normal_pdf", 2.5, 3},    {"log_normal_cdf", 1, 10},
     {"lgamma", 1, 9},       {"digamma", 1, 14, 2e-15}, {"trigamma", 1, 9},
-    {"pow", 1, 2},
+    {"pow", 1, 2},          {"atan", 2.5, 2.5},        {"asin", 3.5, 3.5},
+    {"acos", 3.5, 3.5},     {"erfinv", 1, 5},          {"i0e", 1, 6},
+    {"i1e", 1, 6},
 };
 
 const Lowering& find_lowering(std::string_view function, std::size_t arguments) {

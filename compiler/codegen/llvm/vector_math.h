@@ -174,6 +174,17 @@ Vec lgamma(const Vec& x);
 Vec digamma(const Vec& x);
 Vec trigamma(const Vec& x);
 
+// ---- vector_math_inverse.cpp ----
+Vec atan(const Vec& x);
+Vec atan2(const Vec& y, const Vec& x);
+Vec asin(const Vec& x);
+Vec acos(const Vec& x);
+Vec erfinv(const Vec& x);
+
+// ---- vector_math_bessel.cpp ----
+Vec i0e(const Vec& x);
+Vec i1e(const Vec& x);
+
 // ---- vector_math_random.cpp: what compiler/ir/philox.h defines, of words in lanes of i32 ----
 /// In double.
 Vec uniform_from_word(const Vec& word);

@@ -4,7 +4,7 @@ Every polynomial is the minimax fit, by the Remez exchange in 40 digits, of a sm
 minimises max |w(x) (p(x) - g(x))|. The weight is chosen such that this is the relative error of the function that p
 serves. The error reached stands above each table. Needs mpmath.
 """
-from mpmath import cos, digamma, erf, erfc, exp, expm1, log, log1p, loggamma
+from mpmath import asin, atan, besseli, cos, digamma, erf, erfc, erfinv, exp, expm1, log, log1p, loggamma
 from mpmath import lu_solve, matrix, mp, mpf, pi, psi, sin, sqrt
 
 mp.dps = 40
@@ -96,6 +96,27 @@ def trigamma_tail(u):
     return x ** 3 * (psi(1, x) - 1 / x - u / 2)
 
 
+def erfinv_ratio(w):
+    """erfinv(x) / x, where w = -log(1 - x^2); Giles, Approximating the erfinv function, 2010."""
+    x = sqrt(-expm1(-w))
+    return erfinv(x) / x
+
+
+def bessel_tail(order):
+    """sqrt(x) e^-x I(x), in 16/x - 1 for x >= 8; at infinity 1/sqrt(2 pi)."""
+    def tail(u):
+        if 1 + u < mpf(10) ** -3:  # the asymptotic series, Abramowitz and Stegun 9.7.1
+            x = 16 / (1 + u) if u > -1 else mpf(10) ** 30
+            term = total = mpf(1)
+            for k in range(1, 30):
+                term *= -(4 * order ** 2 - (2 * k - 1) ** 2) / (8 * k * x)
+                total += term
+            return total / sqrt(2 * pi)
+        x = 16 / (1 + u)
+        return sqrt(x) * exp(-x) * besseli(order, x)
+    return tail
+
+
 def one(x):
     return mpf(1)
 
@@ -114,6 +135,10 @@ sin_tail = limit(lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z, mpf(-1) / 6)
 erf_slope = limit(lambda z: erf(sqrt(z)) / sqrt(z), 2 / sqrt(pi))
 log1p_slope = limit(lambda e: log1p(e) / e, 1)
 lgamma_slope = limit(lambda z: loggamma(2 + z) / z, digamma(mpf(2)))
+
+atan_tail = limit(lambda z: (atan(sqrt(z)) / sqrt(z) - 1) / z, mpf(-1) / 3)
+asin_tail = limit(lambda z: (asin(sqrt(z)) / sqrt(z) - 1) / z, mpf(1) / 6)
+erfinv_centre = limit(erfinv_ratio, sqrt(pi) / 2)
 
 # name, formula, g, weight, interval, degree
 TABLES = [
@@ -155,6 +180,24 @@ TABLES = [
      limit(digamma_tail, mpf(1) / 12), one, mpf(0), mpf(1) / 64, 6),
     ("kTrigamma", "x^3 (trigamma(x) - 1/x - 1/(2x^2)), in 1/x^2, x >= 8",
      limit(trigamma_tail, mpf(1) / 6), one, mpf(0), mpf(1) / 64, 7),
+    ("kAtanF32", "(atan(r) / r - 1) / r^2, in r^2, |r| <= tan(pi/8)",
+     atan_tail, lambda z: z + mpf("1e-5"), mpf(0), (ROOT - 1) ** 2, 3),
+    ("kAtanF64", "(atan(r) / r - 1) / r^2, in r^2, |r| <= tan(pi/8)",
+     atan_tail, lambda z: z + mpf("1e-5"), mpf(0), (ROOT - 1) ** 2, 9),
+    ("kAsinF32", "(asin(r) / r - 1) / r^2, in r^2, |r| <= 1/2",
+     asin_tail, lambda z: z + mpf("1e-5"), mpf(0), HALF ** 2, 4),
+    ("kAsinF64", "(asin(r) / r - 1) / r^2, in r^2, |r| <= 1/2",
+     asin_tail, lambda z: z + mpf("1e-5"), mpf(0), HALF ** 2, 11),
+    ("kErfinvCentre", "erfinv(x) / x, in w/3.125 - 1, w = -log(1 - x^2) <= 6.25",
+     lambda u: erfinv_centre((1 + u) * mpf("3.125")), one, mpf(-1), mpf(1), 26),
+    ("kErfinvMiddle", "erfinv(x) / x, in (sqrt(w) - 3.25)/0.75, 6.25 <= w <= 16",
+     lambda u: erfinv_ratio((mpf("3.25") + mpf("0.75") * u) ** 2), one, mpf(-1), mpf(1), 20),
+    ("kErfinvTail", "erfinv(x) / x, in (sqrt(w) - 5.05)/1.05, 16 <= w < 37.2",
+     lambda u: erfinv_ratio((mpf("5.05") + mpf("1.05") * u) ** 2), one, mpf(-1), mpf(1), 20),
+    ("kBessel0Tail", "sqrt(x) e^-x I0(x), in 16/x - 1, x >= 8",
+     bessel_tail(0), one, mpf(-1), mpf(1), 22),
+    ("kBessel1Tail", "sqrt(x) e^-x I1(x), in 16/x - 1, x >= 8",
+     bessel_tail(1), one, mpf(-1), mpf(1), 22),
 ]
 
 

@@ -102,4 +102,69 @@ inline constexpr double kTrigamma[] = {0x1.5555555555555p-3,  -0x1.11111111101b5
                                        -0x1.1111069cc79fcp-5, 0x1.36484fcc259e5p-4,  -0x1.0276037ccc13ap-2,
                                        0x1.1c194aa2a93cap+0,  -0x1.2549a707eb975p+2};
 
+// (atan(r) / r - 1) / r^2, in r^2, |r| <= tan(pi/8) on [0.0, 0.17157]; weighted error 2.0e-8
+inline constexpr double kAtanF32[] = {-0x1.555457b00e3b9p-2, 0x1.9925e38ee4cf4p-3, -0x1.1c4291f117812p-3,
+                                      0x1.4a277da51a667p-4};
+
+// (atan(r) / r - 1) / r^2, in r^2, |r| <= tan(pi/8) on [0.0, 0.17157]; weighted error 3.4e-17
+inline constexpr double kAtanF64[] = {
+    -0x1.5555555555325p-2, 0x1.999999994af34p-3,  -0x1.24924905f3c9dp-3, 0x1.c71c65f3ee5a2p-4,  -0x1.745bc6585c8dap-4,
+    0x1.3afc5fd7c2dfdp-4,  -0x1.10068f3abb3b3p-4, 0x1.d262bd9886447p-5,  -0x1.653e3b3ebadf0p-5, 0x1.5ca9d18aa39d5p-6};
+
+// (asin(r) / r - 1) / r^2, in r^2, |r| <= 1/2 on [0.0, 0.25]; weighted error 5.0e-9
+inline constexpr double kAsinF32[] = {0x1.5555ca6a7cfebp-3, 0x1.3301504afcf39p-4, 0x1.748c41ef63205p-5,
+                                      0x1.8ba3649ee61a4p-6, 0x1.59da0a45b0d59p-5};
+
+// (asin(r) / r - 1) / r^2, in r^2, |r| <= 1/2 on [0.0, 0.25]; weighted error 1.5e-17
+inline constexpr double kAsinF64[] = {0x1.5555555555388p-3, 0x1.333333336f741p-4,  0x1.6db6db41dfc94p-5,
+                                      0x1.f1c72c69cc4a9p-6, 0x1.6e89efc71301cp-6,  0x1.1c6c238ed088cp-6,
+                                      0x1.c6f8c9f74460ep-7, 0x1.8ee2d8781f644p-7,  0x1.aac21b0bdb931p-8,
+                                      0x1.40a8bdd2d62bbp-6, -0x1.0ae78ba04c4d5p-6, 0x1.05ca20b79b164p-5};
+
+// erfinv(x) / x, in w/3.125 - 1, w = -log(1 - x^2) <= 6.25 on [-1.0, 1.0]; weighted error 2.1e-19
+inline constexpr double kErfinvCentre[] = {
+    0x1.a755e7c99ae86p+0,   0x1.8040caa12786bp-1,   -0x1.e2b19456a07d4p-5,  -0x1.7259eca3a0c3ep-6,
+    0x1.23c5aee6b651bp-6,   -0x1.0f249df1f8a8cp-8,  -0x1.4d5dd2cf2d1edp-10, 0x1.4316b4e51dbafp-10,
+    -0x1.153ca2d362f0fp-12, -0x1.ea44769c433d5p-14, 0x1.879c823d62cdfp-14,  -0x1.f83df8396cc9bp-17,
+    -0x1.79bd09a4df686p-17, 0x1.de766f76c0be1p-18,  -0x1.6ec8c698b9445p-21, -0x1.1c1ec9efe8957p-20,
+    0x1.20fc641b803f1p-21,  -0x1.8b2a2792b3f04p-27, -0x1.a082e015737a7p-24, 0x1.5b7b2b99de8d5p-25,
+    0x1.acad769a9ce70p-29,  -0x1.42545b85061c3p-27, 0x1.64679d38f5ccfp-29,  0x1.25658015a63bcp-30,
+    -0x1.674c803ad229bp-31, -0x1.a52a72e25df06p-35, 0x1.0dd9b5189d21bp-34};
+
+// erfinv(x) / x, in (sqrt(w) - 3.25)/0.75, 6.25 <= w <= 16 on [-1.0, 1.0]; weighted error 3.2e-18
+inline constexpr double kErfinvMiddle[] = {0x1.8abcc380d5a48p+1,   0x1.8204fa4162bffp-1,   0x1.8bfc9e26da862p-9,
+                                           -0x1.9eda88e4f1d23p-10, 0x1.9d4ce3862e5c2p-11,  -0x1.a418d38d9b7dap-12,
+                                           0x1.63d0371236de5p-13,  -0x1.8d8d2c903f855p-15, 0x1.42e8de672aceap-19,
+                                           0x1.5816a0810c419p-18,  -0x1.65a98e9d53451p-19, 0x1.1aa4812f80d76p-21,
+                                           0x1.8ef4c9ec2b17ap-24,  -0x1.96b15bc324d71p-24, 0x1.c5a217e4d7b33p-26,
+                                           -0x1.94b25c8b51c80p-32, -0x1.52ddabee0680cp-29, 0x1.0fc0cc8e61f97p-30,
+                                           -0x1.fc1149ed45452p-34, -0x1.1c28d89649fa6p-34, 0x1.a403cfbf5694cp-36};
+
+// erfinv(x) / x, in (sqrt(w) - 5.05)/1.05, 16 <= w < 37.2 on [-1.0, 1.0]; weighted error 2.8e-19
+inline constexpr double kErfinvTail[] = {0x1.39a07f9e2524cp+2,   0x1.0f908a75bb763p+0,   -0x1.88bb08f678d8dp-13,
+                                         -0x1.e64cf2d256c78p-13, 0x1.6b3293f73d1e4p-14,  -0x1.8971a2133e4eap-16,
+                                         0x1.7929b462655f1p-18,  -0x1.569e55a79a538p-20, 0x1.3fd9214c8dcf9p-22,
+                                         -0x1.6e26b0c59aa0fp-24, 0x1.31626328271d5p-25,  -0x1.47d74f0964edep-26,
+                                         0x1.65bb11f61a3bap-27,  -0x1.5e000833308bep-28, 0x1.208001a968962p-29,
+                                         -0x1.77de266149520p-31, 0x1.446f9ae1418e5p-33,  0x1.a7cb61c81233dp-38,
+                                         -0x1.cfe194a033453p-36, 0x1.be1445f2941b5p-37,  -0x1.400bef5be7598p-39};
+
+// sqrt(x) e^-x I0(x), in 16/x - 1, x >= 8 on [-1.0, 1.0]; weighted error 1.0e-17
+inline constexpr double kBessel0Tail[] = {
+    0x1.9bd428ad249a5p-2,   0x1.b87969bb93aebp-9,  0x1.1daa72b5ce860p-13,  0x1.75e5ee7528e7cp-17,
+    0x1.8e513c5409d8dp-20,  0x1.3f499b6ad2d91p-22, 0x1.7d0ce2842e28bp-24,  0x1.51d36106ea82dp-25,
+    0x1.7287739df3178p-26,  0x1.030923c22d5bap-27, -0x1.d72e3e60a01eep-28, -0x1.ca6a49600755bp-27,
+    -0x1.589e54ac917f5p-28, 0x1.fa63f03669373p-28, 0x1.bf8fc3a5a7367p-28,  -0x1.b4dffdd4948cdp-29,
+    -0x1.363c039f7ca17p-28, 0x1.39a5bc314ca0ap-30, 0x1.274477aa9695ap-29,  -0x1.46484e618bb73p-32,
+    -0x1.60c3d1de9c35cp-31, 0x1.5b682ae5b80cdp-35, 0x1.89a5217355403p-34};
+
+// sqrt(x) e^-x I1(x), in 16/x - 1, x >= 8 on [-1.0, 1.0]; weighted error 1.0e-17
+inline constexpr double kBessel1Tail[] = {
+    0x1.8ebe783a84030p-2,   -0x1.3f796198ee60ap-7,  -0x1.cbc54df1d4ac8p-13, -0x1.f89c23094e0e4p-17,
+    -0x1.ec8e1259da92dp-20, -0x1.7613744b12a8dp-22, -0x1.ad8b1498ea509p-24, -0x1.727e8436ed5c7p-25,
+    -0x1.91e63a5e9063dp-26, -0x1.2116218c2ea83p-27, 0x1.d67647e35d0eap-28,  0x1.e01ecd5296f07p-27,
+    0x1.7f07b2d9ffb05p-28,  -0x1.00decf01bc754p-27, -0x1.dd27e16a39447p-28, 0x1.ae0d370269e08p-29,
+    0x1.46f60b44a1676p-28,  -0x1.2cb591c4b3f58p-30, -0x1.35e1e4f852e87p-29, 0x1.32f95d9218bb8p-32,
+    0x1.71cdbf5014dd6p-31,  -0x1.432c802f3aee5p-35, -0x1.9cc206bbd7c53p-34};
+
 }  // namespace moxie::llvm_ir::table
