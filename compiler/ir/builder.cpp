@@ -353,6 +353,9 @@ Expr reduce(ReduceKind kind, std::initializer_list<Index> indices, const Expr& b
   return result;
 }
 
+Condition any(const Index& index, const Condition& condition) { return max(index, where(condition, 1, 0)) > 0; }
+Condition all(const Index& index, const Condition& condition) { return min(index, where(condition, 1, 0)) > 0; }
+
 Expr mean(std::initializer_list<Index> indices, const Expr& body) {
   std::vector<std::pair<Symbol, Range>> loops;
   for (const Index& index : indices) loops.emplace_back(index.symbol(), index.range());

@@ -229,6 +229,10 @@ inline Expr logsumexp(std::initializer_list<Index> indices, const Expr& body) {
   return reduce(ReduceKind::LogSumExp, indices, body);
 }
 
+/// Whether the condition holds in some iteration, or in all: no and yes without iterations.
+Condition any(const Index& index, const Condition& condition);
+Condition all(const Index& index, const Condition& condition);
+
 /// The sum divided by the number of iterations.
 Expr mean(std::initializer_list<Index> indices, const Expr& body);
 inline Expr mean(const Index& index, const Expr& body) { return mean({index}, body); }

@@ -345,10 +345,22 @@ std::optional<std::int64_t> ExprParser::divisor_value(const Affine& divisor) con
 
 NameResolver ExprParser::subscript_resolver(std::vector<Expr>& values, Quotients* quotients) {
   return [this, &values, quotients](const Token& name) -> Affine {
-    if (!stands_for_element(name)) return names_.resolve_index(program_, name);
+    if (!stands_for_element(name)) {
+      refuse_computed_subscript(name);
+      return names_.resolve_index(program_, name);
+    }
     values.push_back(integer_element(name, quotients));
     return Symbol::value(static_cast<std::uint32_t>(values.size() - 1));
   };
+}
+
+/// `x[argmax[k](l[k])]`, `x[floor(u)]`
+void ExprParser::refuse_computed_subscript(const Token& name) const {
+  const bool computes = kind_named(name.text, kLastReduceKind) || find_function(name.text);
+  if (!computes || (!tokens_.at("[") && !tokens_.at("("))) return;
+  tokens_.fail<TypeError>(name, fmt::format("`{}` stands in a subscript, which computes no numbers", name.text),
+                          fmt::format("name the element: let j[s]: i32 = {}{}, and read x[j[s]]", name.text,
+                                      tokens_.at("[") ? "[..](..)" : "(..)"));
 }
 
 /// Whether it is a tensor, or a parameter that is one or an integer element of one.

@@ -52,6 +52,7 @@ class ExprParser {
   // compiler/ir/named_forms_parser.cpp
   std::optional<Operand> named_form(const Token& name);
   Operand mean(const Token& name);
+  Operand any_or_all(const Token& name);
   Operand softmax(const Token& name);
   Binding loop_or_axis();
   Operand table(const Token& opening);
@@ -91,6 +92,7 @@ class ExprParser {
   NameResolver subscript_resolver(std::vector<Expr>& values, Quotients* quotients);
   Division division(Quotients& quotients) const;
   std::optional<std::int64_t> divisor_value(const Affine& divisor) const;
+  void refuse_computed_subscript(const Token& name) const;
   bool stands_for_element(const Token& name) const;
   Expr integer_element(const Token& name, Quotients* quotients);
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "compiler/ir/expr_parser.h"
+#include "compiler/ir/functions.h"
 #include "compiler/ir/index_domain.h"
 #include "compiler/ir/reductions.h"
 
@@ -26,8 +27,11 @@ std::optional<Operand> ExprParser::named_form(const Token& name) {
     std::string_view name;
     Operand (ExprParser::*read)(const Token&);
   };
-  static constexpr std::array<Form, 3> forms = {
-      {{"mean", &ExprParser::mean}, {"softmax", &ExprParser::softmax}, {"log_softmax", &ExprParser::softmax}}};
+  static constexpr std::array<Form, 5> forms = {{{"mean", &ExprParser::mean},
+                                                 {"softmax", &ExprParser::softmax},
+                                                 {"log_softmax", &ExprParser::softmax},
+                                                 {"any", &ExprParser::any_or_all},
+                                                 {"all", &ExprParser::any_or_all}}};
   const auto form = std::ranges::find(forms, name.text, &Form::name);
   if (form == forms.end() || !tokens_.at_call_after_brackets()) return std::nullopt;
   Operand result = (this->*form->read)(name);
@@ -43,6 +47,30 @@ Operand ExprParser::mean(const Token&) {
   for (const Binding& loop : loops) ranges.emplace_back(loop.symbol, loop.range);
   Operand count{count_iterations(ranges), std::nullopt, static_cast<int>(loops.size()) + 1};
   return make_call("/", {std::move(total), std::move(count)});
+}
+
+/// Whether the largest (smallest) of the truth values as numbers is 1: without iterations it is infinite, so that `any`
+/// is false and `all` is true.
+Operand ExprParser::any_or_all(const Token& name) {
+  const std::vector<Binding> loops = binders(fmt::format("write {0}[i](...) or {0}[i in low..high](...)", name.text));
+  for (const Binding& loop : loops) names_.bind(loop);
+  tokens_.expect("(", "the condition stands in parentheses");
+  const Token at = tokens_.peek();
+  Operand condition = disjunction();
+  tokens_.expect(")");
+  names_.unbind(loops.size());
+  if (condition.expr->kind != NodeKind::Call || condition.expr->function->result != ResultType::Truth) {
+    tokens_.fail<TypeError>(at, fmt::format("`{}` takes a condition, and this is a number", name.text),
+                            fmt::format("compare it: {}[i](x[i] != 0)", name.text));
+  }
+  condition.affine.reset();
+  Operand number = choice({std::move(condition), {constant(1), std::nullopt}, {constant(0), std::nullopt}});
+  const ReduceKind kind = name.text == "any" ? ReduceKind::Max : ReduceKind::Min;
+  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
+    number.expr = reduce(kind, loop->symbol, loop->range, number.expr);
+  number.depth += static_cast<int>(loops.size());
+  tokens_.check_depth(number.depth);
+  return make_call(">", {std::move(number), {constant(0), std::nullopt}});
 }
 
 /// exp(e - logsumexp[k](e)), at the axis k or at the element that follows: nothing overflows.

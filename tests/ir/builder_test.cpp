@@ -267,7 +267,9 @@ TEST_CASE("compositions of the C++ form are those of the text form") {
       {cosh(at), "cosh(x[n])"},
       {softmax(n, at), "softmax[n](x[n])"},
       {log_softmax(n, at), "log_softmax[n](x[n])"},
-      {mean(k, x(k)) * at, "mean[k](x[k])*x[n]"}};
+      {mean(k, x(k)) * at, "mean[k](x[k])*x[n]"},
+      {where(any(k, x(k) > 1), at, 0), "where(any[k](x[k] > 1), x[n], 0)"},
+      {where(!all(k, x(k) > 1), at, 0), "where(not all[k](x[k] > 1), x[n], 0)"}};
   for (const auto& [expr, text] : compositions) {
     CAPTURE(text);
     Program built = p;

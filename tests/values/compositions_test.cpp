@@ -137,3 +137,22 @@ TEST_CASE("softmax and means do not overflow, on every device") {
     CHECK(got.at("t") == std::vector<double>{1, 2, 5});
   }
 }
+
+TEST_CASE("any and all, of none too, on every device") {
+  const std::string text =
+      "dtype f64\ndim S, K\nindex s:S, k:K, j:K\ninput x[S,K]\n"
+      "output some[s] = where(any[k](x[s,k] > 2), x[s,0], -1)\noutput every[s] = where(all[k](x[s,k] > 0), 1, 0)\n"
+      "output none[s] = where(any[k in 0..s](x[s,k] > 0) or not all[k in 0..s](x[s,k] > 0), 1, 0)\n"
+      "output pair[s] = where(any[k,j](k%2 == 1 and x[s,k] == x[s,j] and k != j), 1, 0)\n"
+      "output held[s] = stop_gradient(x[s,1])*x[s,1]\n";
+  const Program program = differentiate(parse(text), {"some", "held"}, {}, true);
+  const TensorValues inputs = {{"x", {1, 2, 3, -1, 2, 2, 4, 0.5, 1}}, {"cot.some", {1, 1, 1}}, {"cot.held", {1, 1, 1}}};
+  for (const auto& device : test_devices()) {
+    const TensorValues got = run_on(device, program, {{"S", 3}, {"K", 3}}, inputs);
+    CHECK(got.at("some") == std::vector<double>{1, -1, 4});
+    CHECK(got.at("every") == std::vector<double>{1, 0, 1});
+    CHECK(got.at("none") == std::vector<double>{0, 1, 1});
+    CHECK(got.at("pair") == std::vector<double>{0, 1, 0});
+    CHECK(got.at("grad.x") == std::vector<double>{1, 2, 0, 0, 2, 0, 1, 0.5, 0});
+  }
+}
