@@ -84,6 +84,7 @@ class RandomExpr {
   Expr factored_sum(const Place& place);
   Expr index_polynomial(const Place& place);
   Expr algebra_chain(const Place& place);
+  Expr divided_read(const Place& place);
 
   Random& random_;
   const Program& program_;

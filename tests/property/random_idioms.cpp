@@ -1,4 +1,5 @@
 // The structures that rewrites look for, with random contents.
+#include "compiler/ir/quotients.h"
 #include "tests/property/random_expr.h"
 
 namespace moxie::test {
@@ -179,8 +180,26 @@ Expr RandomExpr::algebra_chain(const Place& place) {
   }
 }
 
+/// x[..i/3..] or x[..i%3..]
+Expr RandomExpr::divided_read(const Place& place) {
+  const std::string tensor = best_fitting(place, tensors());
+  const std::vector<Affine> shape = program_.shape_of(tensor);
+  if (place.indices.empty() || shape.empty()) return read(place);
+  Quotients quotients;
+  const Affine index = Affine(random_.pick(place.indices).symbol) + Affine(random_.between(-1, 2));
+  const std::int64_t divisor = random_.between(2, 4);
+  std::vector<Affine> subscripts;
+  for (const Affine& extent : shape) subscripts.push_back(subscript(place, extent));
+  Affine& divided =
+      subscripts[static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(shape.size()) - 1))];
+  divided = random_.chance(40) ? quotients.remainder_of(index, divisor) : quotients.floor_of(index, divisor);
+  Place inner = place;
+  quotients.add_to(inner.domain);
+  return quotients.bind(guarded_access(inner, tensor, subscripts));
+}
+
 Expr RandomExpr::idiom(const Place& place) {
-  switch (random_.weighted({20, 22, 10, 10, 8, 14, 8, 4})) {
+  switch (random_.weighted({20, 22, 10, 10, 8, 14, 8, 10, 4})) {
     case 0:
       return contraction(place);
     case 1:
@@ -195,6 +214,8 @@ Expr RandomExpr::idiom(const Place& place) {
       return factored_sum(place);
     case 6:
       return index_polynomial(place);
+    case 7:
+      return divided_read(place);
     default:
       return algebra_chain(place);
   }
