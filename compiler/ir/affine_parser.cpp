@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace moxie {
 namespace {
 
@@ -44,11 +46,20 @@ class AffineParser {
       if (!tokens_.at("*")) return result;
       const Token star = tokens_.next();
       const Affine right = factor();
-      if (!result.is_constant() && !right.is_constant()) {
+      const std::optional<std::int64_t> times = integer_of(result), of_right = integer_of(right);
+      if (!times && !of_right) {
         tokens_.fail<TypeError>(star, "a product of two indices is not affine", "one factor must be an integer: 2*i");
       }
-      result = result.is_constant() ? right * result.constant() : result * right.constant();
+      result = times ? right * *times : result * *of_right;
     }
+  }
+
+  /// A constant or, where indices are divided, dims that have a value in the text.
+  std::optional<std::int64_t> integer_of(const Affine& factor) const {
+    if (factor.is_constant()) return factor.constant();
+    const auto is_dim = [](const Affine::Term& term) { return term.first.is_dim(); };
+    if (!division_ || !std::ranges::all_of(factor.terms(), is_dim)) return std::nullopt;
+    return division_->divisor(factor);
   }
 
   Affine quotient(const Affine& value) {

@@ -49,6 +49,7 @@ TEST_CASE("a quotient is the index of a sum with one iteration") {
   CHECK(body_of("x[n//2]") == body_of("x[n/2]"));
   CHECK(body_of("z[2*(n/2)+n%2]") == body_of("sum[q in ceil((n-1)/2)..floor(n/2)+1](z[n])"));
   CHECK(body_of("x[(4*n+3)/2]") == body_of("x[2*n+1]"));
+  CHECK(body_of("z[K*(n/K)+n%K]") == body_of("z[3*(n/3)+n%3]"));
   CHECK(body_of("n//2") == body_of("sum[q in ceil((n-1)/2)..floor(n/2)+1](q)"));
   CHECK(body_of("7%4 + 7//4") == body_of("3 + 1"));
 }
@@ -109,6 +110,7 @@ TEST_CASE("divisors are positive integers that the text tells") {
   check_fails<TypeError>("let y[n] = x[n%-2]", {"4:16", advice[0]});
   check_fails<TypeError>("let y[n,m] = x[n/m]", {"4:18", advice[0]});
   check_fails<TypeError>("let y[n] = x[n/N]", {"4:16", advice[0]});
+  check_fails<TypeError>("let y[n,m] = z[N*n]", {"4:17", "a product of two indices is not affine"});
   check_fails<TypeError>("let y[n] = n%R", {"4:14", advice[0]});
   check_fails<TypeError>("let y[n] = x[n]%2", {"4:16", "`%` divides indices, and this is none", "a - b*floor(a/b)"});
   check_fails<TypeError>("let y[n] = x[n]//2", {"4:16", "floor(a/b)"});
