@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "compiler/ir/names.h"
+#include "compiler/ir/quotients.h"
 #include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
 
@@ -24,6 +25,15 @@ const std::string& bound_tensor(const Program& op, const InputDecl& input, const
   return it->second;
 }
 
+/// Whether there are quotients, whose divisors are the values that dims have.
+bool divides_indices(const Program& op) {
+  bool divides = false;
+  for (const Definition& definition : op.definitions) {
+    visit(definition.body, [&](const Expr& e) { divides |= e->kind == NodeKind::Reduce && as_quotient(e->range); });
+  }
+  return divides;
+}
+
 /// The dims of an included Program as expressions in those of the surrounding one.
 class DimMap {
  public:
@@ -32,7 +42,12 @@ class DimMap {
       if (!op.find_dim(name)) throw TypeError(fmt::format("'{}' has no dim '{}' to be bound", op.name, name));
     }
     for (const DimDecl& dim : op.dims) {
-      if (dim.value) dims_.try_emplace(dim.name, *dim.value);
+      if (!dim.value) continue;
+      const auto [bound, added] = dims_.try_emplace(dim.name, *dim.value);
+      if (!added && bound->second != Affine(*dim.value) && divides_indices(op)) {
+        throw ShapeError(fmt::format("'{}' divides indices by its dims: {} is {} and cannot be bound to {}", op.name,
+                                     dim.name, *dim.value, print(bound->second)));
+      }
     }
   }
 

@@ -54,6 +54,15 @@ TEST_CASE("a dim that no input shows is bound by name") {
   CHECK(program.shape_of("p.ones") == std::vector<Affine>{Symbol::dim("B")});
 }
 
+TEST_CASE("a dim that indices are divided by keeps its value") {
+  const Program divides = parse("dim K = 2, N = 4\nindex n:N\ninput x[N]\noutput y[n] = x[n/K]\n", "half.mox");
+  const Program grows = parse("dim K = 2\nindex k:K\noutput ones[k] = 1\n", "ones.mox");
+  Program program = surroundings();
+  CHECK_THROWS_WITH_AS(include(program, divides, {"p.", {{"x", "y"}}, {{"K", 3}}}),
+                       doctest::Contains("K is 2 and cannot be bound to 3"), ShapeError);
+  CHECK_NOTHROW(include(program, grows, {"q.", {}, {{"K", 3}}}));
+}
+
 TEST_CASE("a definition can be bound as an input is, and what only it needed is left out") {
   const Program op = parse(
       "dim S dynamic, M, N\n"
