@@ -71,6 +71,58 @@ bool is_long(const Range& range) {
   return mentions_dim(range) || (known_extent(range) && *known_extent(range) >= kLongExtent);
 }
 
+namespace {
+
+std::optional<std::int64_t> extreme(const Range& range, const Scope& scope, bool largest);
+
+/// The largest (smallest) value where the scope's indices move it; nothing where a dim does, too.
+std::optional<std::int64_t> extreme(const Affine& affine, const Scope& scope, bool largest) {
+  std::int64_t result = affine.constant();
+  for (const auto& [symbol, coefficient] : affine.terms()) {
+    const Range* range = scope.find(symbol);
+    const auto end = range ? extreme(*range, scope, (coefficient > 0) == largest) : std::nullopt;
+    if (!end) return std::nullopt;
+    result = checked_add(result, checked_mul(coefficient, *end));
+  }
+  return result;
+}
+
+/// The largest (smallest) index of the range.
+std::optional<std::int64_t> extreme(const Range& range, const Scope& scope, bool largest) {
+  std::optional<std::int64_t> result;
+  for (const Bound& bound : largest ? range.highs : range.lows) {
+    const auto value = extreme(bound.value, scope, largest);
+    if (!value) return std::nullopt;
+    const std::int64_t end = largest ? floor_div(*value, bound.divisor) : ceil_div(*value, bound.divisor);
+    result = !result ? end : largest ? std::min(*result, end) : std::max(*result, end);
+  }
+  return result;
+}
+
+/// The number of indices between two ends that move alike, such as those of a band.
+std::optional<std::int64_t> width_of_band(const Range& range) {
+  std::optional<std::int64_t> width;
+  for (const Bound& low : range.lows) {
+    for (const Bound& high : range.highs) {
+      const Affine difference = high.value - low.value;
+      if (low.divisor != 1 || high.divisor != 1 || !difference.is_constant()) continue;
+      width = std::min(width.value_or(difference.constant() + 1), difference.constant() + 1);
+    }
+  }
+  return width;
+}
+
+}  // namespace
+
+bool is_long(const Range& range, const Scope& scope) {
+  if (const auto count = range.known_trip_count(); count && count->is_constant())
+    return count->constant() >= kLongExtent;
+  if (const auto width = width_of_band(range)) return *width >= kLongExtent;
+  const auto low = extreme(range, scope, false);
+  const auto high = extreme(range, scope, true);
+  return !low || !high || *high - *low + 1 >= kLongExtent;
+}
+
 bool mentions(const Range& range, Symbol symbol) {
   const auto in = [&](const Bound& bound) { return bound.value.mentions(symbol); };
   return std::ranges::any_of(range.lows, in) || std::ranges::any_of(range.highs, in);

@@ -17,13 +17,10 @@ bool fits_in_memory(const Definition& user, const Expr& expr, const Scope& scope
   return long_axes <= 2;
 }
 
-/// Another index may move an end of a range far.
-bool is_short(const Range& range) { return known_extent(range) && !is_long(range); }
-
 /// sum[t](a * sum[s](b)) with a long range of s -> sum[s](sum[t](a * b)): the long sum is the one that is split off,
 /// with the fewest elements.
-std::optional<Expr> long_sum_first(const Algebra& algebra, const Expr& expr) {
-  if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::Sum || !is_short(expr->range)) return std::nullopt;
+std::optional<Expr> long_sum_first(const Algebra& algebra, const Expr& expr, const Scope& scope) {
+  if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::Sum || is_long(expr->range, scope)) return std::nullopt;
   const OpenedReduce outer = open(expr);
   Product product = algebra.product_of(outer.body);
   const auto inner = std::ranges::find_if(product.factors, [&](const Factor& factor) {
@@ -50,13 +47,13 @@ class ReductionSplitter {
   explicit ReductionSplitter(const Program& program) : algebra_(program) {}
 
   Expr run(Program& known, const Definition& user) const {
-    const Expr root = rewrite_bottom_up(user.body, Scope::of(user), [&](const Expr& expr, const Scope&) {
-      return long_sum_first(algebra_, expr).value_or(expr);
+    const Expr root = rewrite_bottom_up(user.body, Scope::of(user), [&](const Expr& expr, const Scope& scope) {
+      return long_sum_first(algebra_, expr, scope).value_or(expr);
     });
     const std::uint32_t inside = summand_of(root)->height;
     return rewrite_top_down(root, Scope::of(user), [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
       const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside &&
-                          is_long(expr->range) && fits_in_memory(user, expr, scope);
+                          is_long(expr->range, scope) && fits_in_memory(user, expr, scope);
       return splits ? take_out(known, user, expr, scope) : std::nullopt;
     });
   }

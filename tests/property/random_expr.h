@@ -83,6 +83,8 @@ class RandomExpr {
   Expr softmax(const Place& place);
   Expr factored_sum(const Place& place);
   Expr index_polynomial(const Place& place);
+  Expr index_test(const Place& place, Symbol index);
+  Expr masked_sum(const Place& place);
   Expr algebra_chain(const Place& place);
   Expr divided_read(const Place& place);
 

@@ -1,4 +1,6 @@
 // The structures that rewrites look for, with random contents.
+#include <limits>
+
 #include "compiler/ir/quotients.h"
 #include "tests/property/random_expr.h"
 
@@ -146,6 +148,39 @@ Expr RandomExpr::index_polynomial(const Place& place) {
   }
 }
 
+/// Compares an index with others.
+Expr RandomExpr::index_test(const Place& place, Symbol index) {
+  const char* comparison = random_.pick<const char*>({"<", "<=", ">", ">=", "==", "!="});
+  const Affine other = place.indices.empty() ? Affine(1) : Affine(random_.pick(place.indices).symbol);
+  const Affine left = Affine(index) * random_.pick<std::int64_t>({1, 1, 1, -1, 2});
+  return call(comparison, {number_of(left), number_of(other + Affine(random_.between(-2, 2)))});
+}
+
+/// A sum whose terms are zero where a condition on its index fails.
+Expr RandomExpr::masked_sum(const Place& place) {
+  const Affine size = extent();
+  if (place.rounds * size_of(size) > kMostRounds) return read(place);
+  const Symbol k = Symbol::fresh();
+  const Range all = range(place, size, false);
+  const Place inner = place.with(k, size, all, size_of(size));
+  Expr test = index_test(inner, k);
+  if (random_.chance(40)) test = call(random_.chance(70) ? "and" : "or", {test, index_test(inner, k)});
+  if (random_.chance(20)) test = call("not", {test});
+  const auto term = [&]() -> Expr {
+    switch (random_.between(0, 3)) {
+      case 0:
+        return call("where", {test, read(inner, k), 0}) * positive(inner, 1);
+      case 1:
+        return exponential(call("where", {test, bounded(inner, 1), -std::numeric_limits<double>::infinity()}));
+      case 2:
+        return call("where", {index_test(inner, k), bounded(inner, 1), call("where", {test, read(inner, k), 0})});
+      default:
+        return call("where", {test, read(inner, k) * read(inner), 0});
+    }
+  };
+  return reduce(ReduceKind::Sum, k, all, term());
+}
+
 /// Linear algebra inside an expression, on x x^T + c I for some matrix x.
 Expr RandomExpr::algebra_chain(const Place& place) {
   std::vector<Affine> sizes;
@@ -199,7 +234,7 @@ Expr RandomExpr::divided_read(const Place& place) {
 }
 
 Expr RandomExpr::idiom(const Place& place) {
-  switch (random_.weighted({20, 22, 10, 10, 8, 14, 8, 10, 4})) {
+  switch (random_.weighted({20, 22, 10, 10, 8, 14, 8, 10, 10, 4})) {
     case 0:
       return contraction(place);
     case 1:
@@ -216,6 +251,8 @@ Expr RandomExpr::idiom(const Place& place) {
       return index_polynomial(place);
     case 7:
       return divided_read(place);
+    case 8:
+      return masked_sum(place);
     default:
       return algebra_chain(place);
   }

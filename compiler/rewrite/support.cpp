@@ -1,0 +1,197 @@
+#include "compiler/rewrite/support.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <limits>
+
+#include "compiler/diff/gates.h"
+#include "compiler/diff/guards.h"
+#include "compiler/ir/functions.h"
+#include "compiler/ir/reductions.h"
+#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Definitions that read definitions are followed so far.
+constexpr int kMaxDepth = 4;
+/// An expression that falls into more parts is taken to differ everywhere.
+constexpr std::size_t kMostParts = 16;
+/// Looks at expressions until a question is given up: branches of conditions that have something in common look at it
+/// once for each of them.
+constexpr int kMostLooks = 1000;
+/// Nodes of a definition that is looked into.
+constexpr std::size_t kMostNodes = 200;
+
+bool is_index_condition(const Expr& expr) { return is_call(expr, "where") && !depends_on_values(expr->args[0]); }
+
+bool holds_index_condition(const Expr& expr) {
+  bool found = false;
+  std::size_t nodes = 0;
+  visit(expr, [&](const Expr& e) {
+    found |= is_index_condition(e);
+    ++nodes;
+  });
+  return found && nodes <= kMostNodes;
+}
+
+/// All of left - right >= 0, < 0 and so on, that a comparison says when it holds or not.
+std::vector<Affine> constraints_of(const Expr& comparison) {
+  const auto left = as_affine(comparison->args[0]);
+  const auto right = as_affine(comparison->args[1]);
+  if (!left || !right) return {};
+  const Affine above = *left - *right;
+  const Affine below = *right - *left;
+  const std::string_view name = comparison->function->name;
+  if (name == "==" || name == "!=") return {above, below};
+  if (name == "<" || name == ">=") return {above, below - Affine(1)};
+  if (name == ">" || name == "<=") return {above - Affine(1), below};
+  return {};
+}
+
+}  // namespace
+
+Expr Support::body_at(const Expr& access) {
+  if (depth_ >= kMaxDepth || reads_by_value(access)) return {};
+  const auto known = bodies_.find(access.get());
+  if (known != bodies_.end()) return known->second.second;
+  const Definition* definition = program_.find_definition(access->tensor);
+  Expr body;
+  if (definition && !definition->scan && definition->dtype != DType::i32 && holds_index_condition(definition->body)) {
+    Replacement replacement;
+    for (std::uint32_t k = 0; k < access->subscripts.size(); ++k)
+      replacement.emplace_back(Symbol::axis(k), access->subscripts[k]);
+    body = substitute(definition->body, replacement);
+  }
+  bodies_.emplace(access.get(), std::pair(access, body));
+  return body;
+}
+
+std::vector<Affine> Support::constraints_in(const Expr& expr) {
+  std::vector<Affine> result;
+  const auto add = [&](std::vector<Affine> found) {
+    for (Affine& affine : found) {
+      if (std::ranges::find(result, affine) == result.end()) result.push_back(std::move(affine));
+    }
+  };
+  visit(expr, [&](const Expr& e) {
+    if (e->kind == NodeKind::Call && e->function->result == ResultType::Truth && e->args.size() == 2)
+      add(constraints_of(e));
+    if (e->kind != NodeKind::Access) return;
+    const Expr body = body_at(e);
+    if (!body) return;
+    ++depth_;
+    add(constraints_in(body));
+    --depth_;
+  });
+  return result;
+}
+
+std::vector<IndexDomain> Support::outside(const Expr& expr, double value, const IndexDomain& domain) {
+  looks_ = 0;
+  Domains parts = of(expr, value, domain);
+  return looks_ > kMostLooks ? Domains{domain} : parts;
+}
+
+std::vector<IndexDomain> Support::of(const Expr& expr, double value, const IndexDomain& domain) {
+  if (++looks_ > kMostLooks) return {domain};
+  switch (expr->kind) {
+    case NodeKind::Constant:
+      return expr->value == value ? Domains() : Domains{domain};
+    case NodeKind::Call:
+      return of_call(expr, value, domain);
+    case NodeKind::Reduce:
+      return of_reduction(expr, value, domain);
+    case NodeKind::Access: {
+      const Expr body = body_at(expr);
+      if (!body) return {domain};
+      ++depth_;
+      Domains result = of(body, value, domain);
+      --depth_;
+      return result;
+    }
+    default:
+      return {domain};
+  }
+}
+
+std::vector<IndexDomain> Support::of_reduction(const Expr& expr, double value, const IndexDomain& domain) {
+  if (extremum_of(expr->reduce) || neutral_value(expr->reduce) != value) return {domain};
+  const OpenedReduce opened = open(expr);
+  IndexDomain inside = domain;
+  inside.add_range(opened.index, opened.range);
+  return of(opened.body, value, inside);
+}
+
+std::vector<IndexDomain> Support::of_call(const Expr& expr, double value, const IndexDomain& domain) {
+  if (is_call(expr, "where")) {
+    if (depends_on_values(expr->args[0])) return of_some(expr, value, domain);
+    Domains result;
+    for (const bool truth : {true, false}) {
+      const IndexDomain branch = domain.where(expr->args[0], truth);
+      if (branch.is_empty()) continue;
+      std::ranges::move(of(expr->args[truth ? 1 : 2], value, branch), std::back_inserter(result));
+    }
+    return result.size() > kMostParts ? Domains{domain} : result;
+  }
+  if (is_call(expr, "neg")) return of(expr->args[0], -value, domain);
+  if (is_call(expr, "+") && value == 0) return of_some(expr, value, domain);
+  if (laws_ == SupportLaws::Choices) return {domain};
+  if (is_call(expr, "*") && value == 0)
+    return of_every(expr, 0, domain, [&](const Expr& arg) { return are_others_finite(expr, arg); });
+  if (is_call(expr, "+") && value == -kInfinity)
+    return of_every(expr, value, domain, [&](const Expr& arg) { return are_others_finite(expr, arg); });
+  if (is_call(expr, "pow") && value == 0) {
+    const bool is_power = expr->args[1]->kind == NodeKind::Constant && expr->args[1]->value > 0;
+    return is_power ? of(expr->args[0], 0, domain) : Domains{domain};
+  }
+  return expr->args.size() == 1 ? of_unary(expr, value, domain) : Domains{domain};
+}
+
+template <class Counts>
+std::vector<IndexDomain> Support::of_every(const Expr& expr, double wanted, const IndexDomain& domain, Counts counts) {
+  Domains parts = {domain};
+  for (const Expr& arg : expr->args) {
+    if (arg->kind == NodeKind::Constant || !counts(arg)) continue;
+    Domains smaller;
+    for (const IndexDomain& part : parts) std::ranges::move(of(arg, wanted, part), std::back_inserter(smaller));
+    if (smaller.size() <= kMostParts) parts = std::move(smaller);
+  }
+  return parts;
+}
+
+/// Where one of the numbers may be another value: a sum of zeros is zero, and a choice among them.
+std::vector<IndexDomain> Support::of_some(const Expr& expr, double value, const IndexDomain& domain) {
+  Domains parts;
+  for (const Expr& arg : expr->args) {
+    if (arg->kind == NodeKind::Call && arg->function->result == ResultType::Truth) continue;
+    std::ranges::move(of(arg, value, domain), std::back_inserter(parts));
+    if (parts.size() > kMostParts) return {domain};
+  }
+  return parts;
+}
+
+/// exp of -inf is 0, sqrt of 0 is.
+std::vector<IndexDomain> Support::of_unary(const Expr& expr, double value, const IndexDomain& domain) {
+  Domains parts = {domain};
+  for (const double argument : {0., -kInfinity}) {
+    if (expr->function->reference(std::array{argument}) != value) continue;
+    Domains smaller;
+    for (const IndexDomain& part : parts)
+      std::ranges::move(of(expr->args[0], argument, part), std::back_inserter(smaller));
+    parts = std::move(smaller);
+  }
+  return parts;
+}
+
+bool Support::is_finite(const Expr& expr) { return program_.precision == Precision::Fast || finite_.holds(expr); }
+
+bool Support::are_others_finite(const Expr& expr, const Expr& arg) {
+  return std::ranges::all_of(expr->args, [&](const Expr& other) { return other == arg || is_finite(other); });
+}
+
+}  // namespace moxie

@@ -1,0 +1,53 @@
+#pragma once
+// Support: where in its iteration space an expression may differ from a given value, such as the zero of a mask.
+#include <map>
+#include <vector>
+
+#include "compiler/ir/index_domain.h"
+#include "compiler/ir/finite_values.h"
+
+namespace moxie {
+
+/// Which laws tell that an expression has the value.
+enum class SupportLaws : std::uint8_t {
+  Choices,  // of the branches of conditions on indices
+  All,      // also that zero times a number is zero, and that exp(-inf) is; in strict precision of finite numbers
+};
+
+/// Follows conditions on indices through an expression and through the definitions that it reads.
+class Support {
+ public:
+  /// The program must outlive this.
+  Support(const Program& program, SupportLaws laws) : program_(program), laws_(laws), finite_(program) {}
+
+  /// Domains which together hold every point of `domain` where `expr` may be another value than `value`.
+  std::vector<IndexDomain> outside(const Expr& expr, double value, const IndexDomain& domain);
+  /// Constraints `affine >= 0` that conditions in `expr`, and in the definitions that it reads, state or deny.
+  std::vector<Affine> constraints_in(const Expr& expr);
+
+ private:
+  using Domains = std::vector<IndexDomain>;
+
+  Domains of(const Expr& expr, double value, const IndexDomain& domain);
+  Domains of_call(const Expr& expr, double value, const IndexDomain& domain);
+  /// The points where each of the arguments that `counts` tells of may be another value than `wanted`.
+  template <class Counts>
+  Domains of_every(const Expr& expr, double wanted, const IndexDomain& domain, Counts counts);
+  Domains of_some(const Expr& expr, double value, const IndexDomain& domain);
+  Domains of_unary(const Expr& expr, double value, const IndexDomain& domain);
+  Domains of_reduction(const Expr& expr, double value, const IndexDomain& domain);
+  bool is_finite(const Expr& expr);
+  bool are_others_finite(const Expr& expr, const Expr& arg);
+  /// The body of the definition at the element that `access` reads; empty where there is none to look into.
+  Expr body_at(const Expr& access);
+
+  const Program& program_;
+  const SupportLaws laws_;
+  FiniteValues finite_;
+  int depth_ = 0;
+  int looks_ = 0;  // at expressions, for one question
+  /// Keeps the key alive, so that no other node can take its address.
+  std::map<const Node*, std::pair<Expr, Expr>> bodies_;
+};
+
+}  // namespace moxie
