@@ -128,7 +128,8 @@ Expr Algebra::normalise_call(const Expr& expr) const {
 
 class Normaliser {
  public:
-  Normaliser(const Algebra& algebra, const Surroundings* around) : algebra_(algebra), around_(around) {}
+  Normaliser(const Algebra& algebra, const Surroundings* around)
+      : algebra_(algebra), around_(around), done_(around ? own_ : *algebra.normal_forms_) {}
 
   Expr apply(const Expr& expr) {
     if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second.second;
@@ -161,8 +162,8 @@ class Normaliser {
 
   const Algebra& algebra_;
   const Surroundings* around_;
-  /// Keeps the key alive, so that no other node can take its address.
-  std::unordered_map<const Node*, std::pair<Expr, Expr>> done_;
+  Algebra::NormalForms own_;
+  Algebra::NormalForms& done_;
 };
 
 Expr Algebra::normalise(const Expr& expr, const Surroundings* around) const {

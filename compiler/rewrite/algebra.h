@@ -5,6 +5,7 @@
 // precision of the Program; docs/precision.md has the list.
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/ir/expr.h"
@@ -67,10 +68,14 @@ class Algebra {
   /// by as much as sums are.
   bool may_be_summed_apart(const std::vector<Term>& terms) const;
 
-  /// The normal form of a whole expression, bound bodies included.
+  /// The normal form of a whole expression, bound bodies included. Those without surroundings are kept, so that a body
+  /// which grows costs no more than what was added to it.
   Expr normalise(const Expr& expr, const Surroundings* around = nullptr) const;
 
  private:
+  /// Normal forms that were asked for. Keeps the key alive, so that no other node can take its address.
+  using NormalForms = std::unordered_map<const Node*, std::pair<Expr, Expr>>;
+
   Algebra() = default;
   bool has_all_laws() const { return finite_ == nullptr; }
   bool is_finite(const Expr& expr) const;
@@ -95,7 +100,8 @@ class Algebra {
   Expr normalise_call(const Expr& expr) const;
   friend class Normaliser;
 
-  std::shared_ptr<FiniteValues> finite_;  // none: all laws hold
+  std::shared_ptr<FiniteValues> finite_;                                         // none: all laws hold
+  std::shared_ptr<NormalForms> normal_forms_ = std::make_shared<NormalForms>();  // without surroundings
 };
 
 }  // namespace moxie

@@ -155,6 +155,12 @@ class Inliner {
   }
 
  private:
+  /// A definition that may be inlined. What it costs is asked for at every access.
+  struct Candidate {
+    Definition definition;
+    double cost, length;
+  };
+
   Program inlined(Program program) {
     candidates_.clear();
     for (Definition& definition : program.definitions) {
@@ -166,7 +172,7 @@ class Inliner {
       definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), inline_access);
       if (definition.dtype != DType::i32 && is_element_wise(definition.body) && !is_carried(program, definition) &&
           !kept_.contains(definition.name))
-        candidates_.emplace(definition.name, definition);
+        candidates_.emplace(definition.name, Candidate{definition, cost(definition.body), length_of(definition.body)});
     }
     return program;
   }
@@ -175,15 +181,16 @@ class Inliner {
     if (expr->kind != NodeKind::Access) return expr;
     const auto found = candidates_.find(expr->tensor);
     if (found == candidates_.end()) return expr;
-    const Definition& producer = found->second;
+    const Candidate& candidate = found->second;
+    const Definition& producer = candidate.definition;
     if (reads_by_value(expr)) {
       refused_.insert(producer.name);
       return expr;
     }
     // What a scan has computed is read by others, not computed again.
     const bool is_read = producer.scan && producer.scan != consumer_->scan;
-    if (is_read || !worth_inlining(producer, expr, scope) || !is_affordable(producer)) {
-      if (cost(producer.body) >= (is_triangle(producer) ? kTrivialCost : kTableCost)) refused_.insert(producer.name);
+    if (is_read || !worth_inlining(candidate, expr, scope) || !is_affordable(candidate)) {
+      if (candidate.cost >= (is_triangle(producer) ? kTrivialCost : kTableCost)) refused_.insert(producer.name);
       return expr;
     }
     Replacement replacement;
@@ -194,22 +201,22 @@ class Inliner {
   }
 
   /// Whether the reader stays of bounded length and cost.
-  bool is_affordable(const Definition& producer) {
-    const auto [verdict, is_new] = affordable_.try_emplace(producer.name);
+  bool is_affordable(const Candidate& producer) {
+    const auto [verdict, is_new] = affordable_.try_emplace(producer.definition.name);
     if (!is_new) return verdict->second;
-    const Reads& reads = reads_.at(producer.name);
-    const double producer_cost = cost(producer.body);
-    const double length = reads.occurrences * length_of(producer.body);
+    const Reads& reads = reads_.at(producer.definition.name);
+    const double length = reads.occurrences * producer.length;
     verdict->second = added_length_ + length <= kMaxLength &&
-                      (reads.elements == 1 || reads.elements * producer_cost <= kMaxRepeatedCost);
+                      (reads.elements == 1 || reads.elements * producer.cost <= kMaxRepeatedCost);
     if (verdict->second) added_length_ += length;
     return verdict->second;
   }
 
-  bool worth_inlining(const Definition& producer, const Expr& use, const Scope& scope) const {
+  bool worth_inlining(const Candidate& candidate, const Expr& use, const Scope& scope) const {
+    const Definition& producer = candidate.definition;
     if (assumed_size(producer.axes) > room_) return true;
     if (stored_.contains(producer.name)) return false;
-    const double producer_cost = cost(producer.body);
+    const double producer_cost = candidate.cost;
     const bool has_long_axis =
         std::ranges::any_of(producer.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
     if (!has_long_axis && (producer_cost >= kTableCost || converted_.contains(producer.name))) return false;
@@ -237,7 +244,7 @@ class Inliner {
   std::map<std::string, Reads> reads_;      // by the consumer
   std::map<std::string, bool> affordable_;  // of what the consumer reads
   double added_length_ = 0;                 // to the consumer
-  std::map<std::string, Definition> candidates_;
+  std::map<std::string, Candidate> candidates_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/ir/signs.h"
+#include "compiler/rewrite/algebra.h"
 #include "runtime/plan.h"
 
 using namespace moxie;
@@ -92,4 +93,14 @@ scan t {
 output y[i] = v[T-1,i]
 )",
                      {{"N", 100}});
+}
+
+TEST_CASE("the normal forms of an expression that grows, as a body does with all that a kernel reads in place") {
+  const Program program = parse("input x\noutput y = x\n");
+  const Algebra algebra(program);
+  const Expr x = program.definitions.back().body;
+  CHECK(cpu_seconds([&] {
+          Expr body = x;
+          for (int k = 0; k < 3000; ++k) body = algebra.normalise(call("sin", {body + x}));
+        }) < kMaxSeconds);
 }
