@@ -58,6 +58,15 @@ struct Run {
   std::uint64_t seed, step;
 };
 
+/// Where the launches of a kernel leave a tensor, or read it: in a scan, a slice of it at every step.
+struct SlicePlace {
+  const std::string* tensor = nullptr;
+  std::int64_t bytes_per_step = 0;  // none where one step is kept
+  std::byte* memory = nullptr;      // filled in at each run
+
+  std::byte* at(std::int64_t scan_step) const { return memory + scan_step * bytes_per_step; }
+};
+
 /// One kernel with everything that does not change from run to run.
 struct PreparedKernel {
   std::size_t step = 0;  // of the plan
@@ -73,9 +82,10 @@ struct PreparedKernel {
     DType dtype;
     std::int64_t count;  // in a scan: of one step
     bool has_gaps;       // elements that no loop writes, which are combined all the same
+    SlicePlace out;
   };
   std::vector<Combination> combinations;
-  std::vector<std::size_t> slices;       // buffers that are filled in at each step of a scan
+  std::vector<std::pair<std::size_t, SlicePlace>> slices;  // buffers that are filled in at each step of a scan
   std::vector<HostMemory> own_partials;  // where a measured partition has other chunks than the memory plan knows
   std::int64_t own_bytes = 0;            // of these
   std::string tuning_key;                // empty unless partitions are to be measured
@@ -197,11 +207,12 @@ class CpuExecutable : public Executable {
     if (use.partial && kernel.partition.chunks > 1) {
       const DType dtype = plan_->fused.program.dtype_of(use.tensor);
       const std::int64_t count = written_elements(*kernel.lowered, use.tensor);
-      kernel.combinations.push_back({b, *use.partial, dtype, count, has_gaps(plan_->fused.program, use.tensor)});
+      kernel.combinations.push_back({b, *use.partial, dtype, count, has_gaps(plan_->fused.program, use.tensor),
+                                     slice_of(*kernel.lowered, use.tensor)});
       memory = partial_memory(kernel, use.tensor,
                               kernel.partition.chunks * count * static_cast<std::int64_t>(size_of(dtype)));
     } else if (use.partial && kernel.lowered->in_scan) {
-      kernel.slices.push_back(b);
+      kernel.slices.emplace_back(b, slice_of(*kernel.lowered, use.tensor));
     } else if (!memory) {
       kernel.outside.push_back(b);
     }
@@ -226,7 +237,7 @@ class CpuExecutable : public Executable {
     };
     const auto timed_launch = [&] {
       const auto start = std::chrono::steady_clock::now();
-      launch(kernel, run, 0);
+      launch(kernel, 0);
       return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     };
     const Trial trial{[&](std::size_t way) { use(candidates[way]); }, timed_launch};
@@ -278,8 +289,10 @@ class CpuExecutable : public Executable {
     for (std::size_t k = place; k < kernel.arguments.size(); k += names.size()) kernel.arguments[k] = value;
   }
 
-  static void start_run(PreparedKernel& kernel, const Run& run) {
+  void start_run(PreparedKernel& kernel, const Run& run) const {
     for (const std::size_t b : kernel.outside) kernel.buffers[b] = run.address(kernel.lowered->uses[b].tensor);
+    for (auto& [b, slice] : kernel.slices) slice.memory = memory_of(*slice.tensor, run);
+    for (auto& combination : kernel.combinations) combination.out.memory = memory_of(*combination.out.tensor, run);
     set_argument(kernel, argument::kSeed, static_cast<std::int64_t>(run.seed));
     set_argument(kernel, argument::kStep, static_cast<std::int64_t>(run.step));
   }
@@ -289,17 +302,11 @@ class CpuExecutable : public Executable {
     return static_cast<std::byte*>(own ? own : run.address(tensor));
   }
 
-  /// A tensor from its element `first` on.
-  std::byte* memory_at(const std::string& tensor, const Run& run, std::int64_t first) const {
-    const auto bytes = static_cast<std::int64_t>(size_of(plan_->fused.program.dtype_of(tensor)));
-    return memory_of(tensor, run) + first * bytes;
-  }
-
-  /// Where a launch leaves a combined tensor: in a scan, at the step's slice.
-  std::byte* written_at(const LoweredKernel& kernel, std::size_t buffer, const Run& run, std::int64_t scan_step) const {
-    const std::string& tensor = kernel.uses[buffer].tensor;
-    const std::int64_t first = kernel.in_scan ? slice_place(plan_->fused.program, tensor, dims_, scan_step) : 0;
-    return memory_at(tensor, run, first);
+  /// Names are looked up here, and not at every step of a scan.
+  SlicePlace slice_of(const LoweredKernel& kernel, const std::string& tensor) const {
+    const Program& program = plan_->fused.program;
+    const std::int64_t elements = kernel.in_scan ? slice_place(program, tensor, dims_, 1) : 0;
+    return {&tensor, elements * static_cast<std::int64_t>(size_of(program.dtype_of(tensor)))};
   }
 
   void run_step(const LoweredScan& scan, const Run& run, std::int64_t /*scan_step*/) {
@@ -315,13 +322,13 @@ class CpuExecutable : public Executable {
   void run_step(const LoweredKernel& lowered, const Run& run, std::int64_t scan_step) {
     PreparedKernel& kernel = kernels_.at(&lowered);
     if (!kernel.tuning_key.empty()) tune(kernel, run);
-    launch(kernel, run, scan_step);
+    launch(kernel, scan_step);
   }
 
-  void launch(PreparedKernel& kernel, const Run& run, std::int64_t scan_step) {
+  void launch(PreparedKernel& kernel, std::int64_t scan_step) {
     const LoweredKernel& lowered = *kernel.lowered;
     if (lowered.in_scan) set_argument(kernel, kScanStep, scan_step);
-    for (const std::size_t b : kernel.slices) kernel.buffers[b] = written_at(lowered, b, run, scan_step);
+    for (const auto& [b, slice] : kernel.slices) kernel.buffers[b] = slice.at(scan_step);
     for (const auto& combination : kernel.combinations) clear_gaps(combination, kernel);
     const std::size_t stride = lowered.program.arguments.size();
     const std::int64_t pieces = kernel.partition.tiles * kernel.partition.chunks;
@@ -334,9 +341,7 @@ class CpuExecutable : public Executable {
       if (status.failed) throw_if_failed(lowered, status);
     });
     if (observer) observer->after(lowered);
-    for (const auto& combination : kernel.combinations) {
-      combine(combination, kernel, written_at(lowered, combination.buffer, run, scan_step));
-    }
+    for (const auto& combination : kernel.combinations) combine(combination, kernel, combination.out.at(scan_step));
   }
 
   /// Partial results lie where other tensors did.
