@@ -24,6 +24,8 @@ constexpr std::size_t kMostParts = 16;
 /// Looks at expressions until a question is given up: branches of conditions that have something in common look at it
 /// once for each of them.
 constexpr int kMostLooks = 1000;
+/// Constraints that are taken over from a definition.
+constexpr std::size_t kMostConstraints = 32;
 /// Nodes of a definition that is looked into.
 constexpr std::size_t kMostNodes = 200;
 
@@ -55,38 +57,46 @@ std::vector<Affine> constraints_of(const Expr& comparison) {
 
 }  // namespace
 
+bool Support::is_looked_into(const Definition& definition) {
+  if (definition.scan || definition.dtype == DType::i32) return false;
+  const auto [answer, is_new] = looked_into_.try_emplace(definition.name, false);
+  if (is_new) answer->second = holds_index_condition(definition.body);
+  return answer->second;
+}
+
 Expr Support::body_at(const Expr& access) {
-  if (depth_ >= kMaxDepth || reads_by_value(access)) return {};
-  const auto known = bodies_.find(access.get());
-  if (known != bodies_.end()) return known->second.second;
-  const Definition* definition = program_.find_definition(access->tensor);
-  Expr body;
-  if (definition && !definition->scan && definition->dtype != DType::i32 && holds_index_condition(definition->body)) {
-    Replacement replacement;
-    for (std::uint32_t k = 0; k < access->subscripts.size(); ++k)
-      replacement.emplace_back(Symbol::axis(k), access->subscripts[k]);
-    body = substitute(definition->body, replacement);
+  const Definition* definition = reads_by_value(access) ? nullptr : program_.find_definition(access->tensor);
+  if (!definition || depth_ >= kMaxDepth || !is_looked_into(*definition)) return {};
+  Replacement replacement;
+  for (std::uint32_t k = 0; k < access->subscripts.size(); ++k)
+    replacement.emplace_back(Symbol::axis(k), access->subscripts[k]);
+  return substitute(definition->body, replacement);
+}
+
+const std::vector<Affine>& Support::constraints_of_definition(const Definition& definition) {
+  const auto [known, is_new] = constraints_.try_emplace(definition.name);
+  if (is_new && is_looked_into(definition)) {
+    std::vector<Affine> found = constraints_in(definition.body);
+    if (found.size() <= kMostConstraints) known->second = std::move(found);
   }
-  bodies_.emplace(access.get(), std::pair(access, body));
-  return body;
+  return known->second;
 }
 
 std::vector<Affine> Support::constraints_in(const Expr& expr) {
   std::vector<Affine> result;
-  const auto add = [&](std::vector<Affine> found) {
-    for (Affine& affine : found) {
-      if (std::ranges::find(result, affine) == result.end()) result.push_back(std::move(affine));
-    }
+  const auto add = [&](Affine affine) {
+    if (std::ranges::find(result, affine) == result.end()) result.push_back(std::move(affine));
   };
   visit(expr, [&](const Expr& e) {
     if (e->kind == NodeKind::Call && e->function->result == ResultType::Truth && e->args.size() == 2)
-      add(constraints_of(e));
-    if (e->kind != NodeKind::Access) return;
-    const Expr body = body_at(e);
-    if (!body) return;
-    ++depth_;
-    add(constraints_in(body));
-    --depth_;
+      std::ranges::for_each(constraints_of(e), add);
+    const Definition* definition =
+        e->kind == NodeKind::Access && !reads_by_value(e) ? program_.find_definition(e->tensor) : nullptr;
+    if (!definition) return;
+    const auto at_element = [&](Symbol symbol) {
+      return symbol.kind() == Symbol::Kind::Axis ? &e->subscripts[symbol.number()] : nullptr;
+    };
+    for (const Affine& constraint : constraints_of_definition(*definition)) add(constraint.substitute(at_element));
   });
   return result;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Support: where in its iteration space an expression may differ from a given value, such as the zero of a mask.
 #include <map>
+#include <string>
 #include <vector>
 
 #include "compiler/ir/index_domain.h"
@@ -38,6 +39,9 @@ class Support {
   Domains of_reduction(const Expr& expr, double value, const IndexDomain& domain);
   bool is_finite(const Expr& expr);
   bool are_others_finite(const Expr& expr, const Expr& arg);
+  /// Whether a definition holds conditions on indices.
+  bool is_looked_into(const Definition& definition);
+  const std::vector<Affine>& constraints_of_definition(const Definition& definition);
   /// The body of the definition at the element that `access` reads; empty where there is none to look into.
   Expr body_at(const Expr& access);
 
@@ -46,8 +50,8 @@ class Support {
   FiniteValues finite_;
   int depth_ = 0;
   int looks_ = 0;  // at expressions, for one question
-  /// Keeps the key alive, so that no other node can take its address.
-  std::map<const Node*, std::pair<Expr, Expr>> bodies_;
+  std::map<std::string, bool> looked_into_;
+  std::map<std::string, std::vector<Affine>> constraints_;  // of definitions, in their axes
 };
 
 }  // namespace moxie
