@@ -25,7 +25,7 @@ constexpr std::size_t kMostParts = 16;
 /// once for each of them.
 constexpr int kMostLooks = 1000;
 /// Constraints that are taken over from a definition.
-constexpr std::size_t kMostConstraints = 32;
+constexpr std::size_t kMostTakenOver = 32;
 /// Nodes of a definition that is looked into.
 constexpr std::size_t kMostNodes = 200;
 
@@ -77,7 +77,7 @@ const std::vector<Affine>& Support::constraints_of_definition(const Definition& 
   const auto [known, is_new] = constraints_.try_emplace(definition.name);
   if (is_new && is_looked_into(definition)) {
     std::vector<Affine> found = constraints_in(definition.body);
-    if (found.size() <= kMostConstraints) known->second = std::move(found);
+    if (found.size() <= kMostTakenOver) known->second = std::move(found);
   }
   return known->second;
 }
