@@ -40,6 +40,10 @@ void add_missing(std::vector<Affine>& rows, const std::vector<Affine>& more) {
   }
 }
 
+/// What a condition on indices leaves out although no range can: single values of them, by a != b, or a choice of
+/// ranges.
+using Exclusions = std::vector<Expr>;
+
 class BodyAdjoint {
  public:
   BodyAdjoint(ProgramBuilder& builder, const Definition& definition, const ActiveTensors& active,
@@ -54,7 +58,8 @@ class BodyAdjoint {
     }
     root_ = open.body;
     root_value_ = substitute(tensor_access(definition_.name, own_axes(definition_.axes.size())), open.opening);
-    send(open.body, scope_number({open.domain, definition_.axes.size()}), substitute(adjoint, open.opening), gated);
+    send(open.body, scope_number({open.domain, definition_.axes.size()}), substitute(adjoint, open.opening),
+         {gated, {}});
     while (!queue_.empty()) {
       const std::size_t next = std::get<2>(queue_.top());
       queue_.pop();
@@ -63,26 +68,42 @@ class BodyAdjoint {
   }
 
  private:
+  /// What all of an adjoint passed: a `where` that values decide, or conditions on indices that are no ranges.
+  struct Gating {
+    bool by_values = false;
+    Exclusions exclusions = {};
+
+    bool any() const { return by_values || !exclusions.empty(); }
+  };
+
   struct Pending {
     Expr node;
     std::size_t scope;
     Expr adjoint;
-    bool gated;  // all of it passed a `where` that values decide
+    Gating gating;
   };
+
+  static Gating met(const Gating& a, const Gating& b) {
+    Gating both{a.by_values && b.by_values, {}};
+    if (!a.any() || !b.any()) return both;
+    both.exclusions = a.exclusions;
+    std::ranges::copy(b.exclusions, std::back_inserter(both.exclusions));
+    return both;
+  }
 
   // ---- The queue: a node is reached after all that use it, and in inner scopes before outer ones ----
 
-  void send(const Expr& node, std::size_t scope, const Expr& adjoint, bool gated) {
+  void send(const Expr& node, std::size_t scope, const Expr& adjoint, const Gating& gating) {
     if (adjoint->is_constant(0) || facts(node).active_reads.empty()) return;
     const auto [it, first] = index_of_.try_emplace({node.get(), scope}, pending_.size());
     if (!first) {
       Pending& known = pending_[it->second];
       known.adjoint = accumulate(known.adjoint, adjoint);
-      known.gated = known.gated && gated;
+      known.gating = met(known.gating, gating);
       return;
     }
     queue_.emplace(facts(node).depth, scopes_[scope].domain.variables.size(), pending_.size());
-    pending_.push_back({node, scope, adjoint, gated});
+    pending_.push_back({node, scope, adjoint, gating});
   }
 
   std::size_t scope_number(const Scope& scope) {
@@ -110,9 +131,9 @@ class BodyAdjoint {
   // ---- One node ----
 
   void process(const Pending& pending) {
-    const auto& [node, scope, adjoint, gated] = pending;
+    const auto& [node, scope, adjoint, gating] = pending;
     if (node->kind == NodeKind::Access) {
-      contributions_.add(builder_.program(), scopes_[scope].domain, node, adjoint, definition_.dtype, gated);
+      contributions_.add(builder_.program(), scopes_[scope].domain, node, adjoint, definition_.dtype, gating.any());
       return;
     }
     if (close(pending)) return;
@@ -129,7 +150,7 @@ class BodyAdjoint {
   }
 
   void pass_call(const Pending& pending) {
-    const auto& [node, scope, adjoint, gated] = pending;
+    const auto& [node, scope, adjoint, gating] = pending;
     if (node->function->name == "where") {
       pass_branch(pending, true, node->args[1]);
       pass_branch(pending, false, node->args[2]);
@@ -138,13 +159,13 @@ class BodyAdjoint {
     if (node->function->result == ResultType::Truth) return;
     for (std::size_t i = 0; i < node->args.size(); ++i) {
       if (facts(node->args[i]).active_reads.empty()) continue;
-      send(node->args[i], scope, pass_on(node->function->derivative(node->args, value_of(node), i), adjoint, gated),
-           gated);
+      const Expr local = node->function->derivative(node->args, value_of(node), i);
+      send(node->args[i], scope, pass_on(local, adjoint, gating), gating);
     }
   }
 
-  Expr pass_on(const Expr& local, const Expr& adjoint, bool gated) {
-    return gated ? gates_.chain(local, adjoint) : chain(local, adjoint);
+  Expr pass_on(const Expr& local, const Expr& adjoint, const Gating& gating) {
+    return gating.any() ? gates_.chain(local, adjoint) : chain(local, adjoint);
   }
 
   /// Conditions on indices narrow the scope; any other guards the adjoint.
@@ -155,12 +176,14 @@ class BodyAdjoint {
     Scope narrowed = scopes_[choice.scope];
     add_missing(narrowed.domain.nonnegative, condition.nonnegative);
     add_missing(narrowed.domain.zero, condition.zero);
-    send(branch, scope_number(narrowed), guarded(condition.rest, choice.adjoint),
-         choice.gated || depends_on_values(truth));
+    Gating gating{choice.gating.by_values || depends_on_values(truth), choice.gating.exclusions};
+    std::ranges::copy_if(condition.rest, std::back_inserter(gating.exclusions), std::not_fn(depends_on_values));
+    std::erase_if(gating.exclusions, [&](const Expr& known) { return is_apart(known, narrowed.domain.nonnegative); });
+    send(branch, scope_number(narrowed), guarded(condition.rest, choice.adjoint), gating);
   }
 
   void pass_reduction(const Pending& pending) {
-    const auto& [node, scope, adjoint, gated] = pending;
+    const auto& [node, scope, adjoint, gating] = pending;
     const Scope around = scopes_[scope];
     const ReductionDerivative local = differentiate_reduction(
         node, {around.domain, builder_.program().dims, definition_.dtype,
@@ -171,7 +194,7 @@ class BodyAdjoint {
                                                       : stored(adjoint, around.domain, definition_.dtype);
     Scope inner = around;
     for (const SumLoop& loop : local.loops) inner.domain = extended(inner.domain, loop.index, loop.range);
-    send(local.body, scope_number(inner), pass_on(local.derivative, once, gated), gated);
+    send(local.body, scope_number(inner), pass_on(local.derivative, once, gating), gating);
   }
 
   /// An expression with reductions in a definition over those open indices that it depends on, where these have bounds
@@ -216,7 +239,7 @@ class BodyAdjoint {
 
   /// True if the adjoint was summed over some indices and sent again; it meets others of the same node there.
   bool close(const Pending& pending) {
-    const auto& [node, scope, adjoint, gated] = pending;
+    const auto& [node, scope, adjoint, gating] = pending;
     const Scope& open = scopes_[scope];
     std::vector<Symbol> kept, kept_with_axes;
     for (std::size_t k = 0; k < open.domain.variables.size(); ++k) {
@@ -251,7 +274,7 @@ class BodyAdjoint {
     const Preimage dropped = project(open.domain, kept, *boxes);
     if (!is_defined_everywhere(dropped)) return false;
     send(pending.node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), open.axes}),
-         sum_over(dropped, pending.adjoint), pending.gated);
+         sum_over(dropped, pending.adjoint), pending.gating);
     return true;
   }
 
@@ -262,7 +285,7 @@ class BodyAdjoint {
     if (!is_defined_everywhere(dropped)) return false;
     const Expr read = let(kept, *boxes, gather(dropped, pending.adjoint));
     send(pending.node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), kept.size()}), read,
-         pending.gated);
+         pending.gating);
     return true;
   }
 

@@ -108,6 +108,22 @@ std::optional<Affine> as_affine(const Expr& expr) {
   return part ? std::optional(-*part) : std::nullopt;
 }
 
+bool is_apart(const Expr& truth, const std::vector<Affine>& nonnegative) {
+  const bool is_negated = truth->kind == NodeKind::Call && truth->function->name == "not";
+  const Expr& compared = is_negated ? truth->args[0] : truth;
+  if (compared->kind != NodeKind::Call || compared->function->name != (is_negated ? "==" : "!=")) return false;
+  const auto a = as_affine(compared->args[0]);
+  const auto b = as_affine(compared->args[1]);
+  if (!a || !b) return false;
+  return std::ranges::any_of(nonnegative, [difference = *a - *b](const Affine& row) {
+    const auto at_least = [&](const Affine& least) {
+      const Affine slack = least - row;
+      return slack.is_constant() && slack.constant() >= 0;
+    };
+    return at_least(difference - Affine(1)) || at_least(-difference - Affine(1));
+  });
+}
+
 IndexCondition conditions_of(const Expr& truth, bool holds) {
   IndexCondition result;
   const IndexCondition as_it_is{{}, {}, {holds ? truth : call("not", {truth})}};

@@ -18,6 +18,9 @@ struct IndexCondition {
 /// The condition that `truth` holds, or that it does not.
 IndexCondition conditions_of(const Expr& truth, bool holds);
 
+/// Whether `truth` is a != b, and one of the rows, which are all >= 0, says a < b or a > b.
+bool is_apart(const Expr& truth, const std::vector<Affine>& nonnegative);
+
 /// The affine expression in indices and dims that `expr` is, if it is one with integer coefficients.
 std::optional<Affine> as_affine(const Expr& expr);
 

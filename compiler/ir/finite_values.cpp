@@ -15,6 +15,15 @@ bool reads_tensors(const Expr& expr) {
   return reads;
 }
 
+/// Whether the expression, of indices and numbers only, is an integer.
+bool is_whole(const Expr& expr) {
+  if (expr->kind == NodeKind::IndexValue) return true;
+  if (expr->kind == NodeKind::Constant) return std::nearbyint(expr->value) == expr->value;
+  if (expr->kind != NodeKind::Call) return false;
+  const std::string_view name = expr->function->name;
+  return (name == "+" || name == "-" || name == "*" || name == "neg") && std::ranges::all_of(expr->args, is_whole);
+}
+
 }  // namespace
 
 bool FiniteValues::holds(const Expr& expr) {
@@ -79,12 +88,13 @@ bool FiniteValues::is_never_zero(const Expr& expr) {
   return sign == Sign::Positive || sign == Sign::Negative || is_granted(expr);
 }
 
-/// x^n is finite for the signs of x that a constant n allows. Other powers may overflow, as exponentials do.
+/// x^n is finite for the signs of x that a constant n allows. Other powers may overflow, as exponentials do; but what
+/// is granted for numbers of indices are powers of a series, x^i.
 bool FiniteValues::compute_power(const Expr& base, const Expr& exponent) {
   const Sign sign = sign_of(base);
-  if (exponent->kind != NodeKind::Constant) return granted_ == Granted::FiniteInputs && sign == Sign::Positive;
-  const bool is_whole = std::nearbyint(exponent->value) == exponent->value;
-  return (is_whole || is_non_negative(sign)) && (exponent->value >= 0 || is_never_zero(base));
+  if (exponent->kind != NodeKind::Constant)
+    return granted_ == Granted::FiniteInputs && (sign == Sign::Positive || is_whole(exponent));
+  return (is_whole(exponent) || is_non_negative(sign)) && (exponent->value >= 0 || is_never_zero(base));
 }
 
 bool FiniteValues::compute_call(const Expr& expr) {
