@@ -20,7 +20,8 @@ bool fits_in_memory(const Definition& user, const Expr& expr, const Scope& scope
 /// sum[t](a * sum[s](b)) with a long range of s -> sum[s](sum[t](a * b)): the long sum is the one that is split off,
 /// with the fewest elements.
 std::optional<Expr> long_sum_first(const Algebra& algebra, const Expr& expr, const Scope& scope) {
-  if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::Sum || is_long(expr->range, scope)) return std::nullopt;
+  if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::Sum || is_long(expr->range, scope))
+    return std::nullopt;
   const OpenedReduce outer = open(expr);
   Product product = algebra.product_of(outer.body);
   const auto inner = std::ranges::find_if(product.factors, [&](const Factor& factor) {

@@ -277,7 +277,8 @@ TEST_CASE("wrong usage has code 2") {
   const Workshop shop;
   write_inputs(shop);
   check_failure(shop.moxie({}), 2, "A subcommand is required");
-  check_failure(shop.moxie({"fly"}), 2, "there is no command 'fly'; choose from: train, predict, compare, experiment, run");
+  check_failure(shop.moxie({"fly"}), 2,
+                "there is no command 'fly'; choose from: train, predict, compare, experiment, run");
   check_failure(shop.moxie({"run", "f.mox"}), 2, "--in is required");
   check_failure(shop.moxie(with(kRun, {"--dim", "S"})), 2, "--dim S: a name and a number are wanted, such as S=8");
   check_failure(shop.moxie(with(kRun, {"--dim", "S=-1"})), 2, "--dim S=-1");
