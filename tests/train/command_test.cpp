@@ -234,7 +234,7 @@ TEST_CASE("wrong options are refused before anything is written") {
                 "there is no data set 'nothing'; known: synthetic");
   check_refused(shop.moxie({"train", "gpn", "--optimiser", "x"}), 1, "known: adam momentum rmsprop sgd");
   check_refused(shop.moxie({"train", "gpn", "--layers", "0"}), 1, "the sizes of a GPN network are 8x0x4");
-  check_refused(shop.moxie({"train", "--resume", "runs"}), 1, "there is no run to resume");
+  check_refused(shop.moxie({"train", "--resume", "runs"}), 1, "it is not the folder of a training run");
   check_refused(shop.moxie({"predict", "runs"}), 1, "runs/model.safetensors");
   CHECK_FALSE(std::filesystem::exists(shop.path("runs")));
 }

@@ -175,7 +175,8 @@ TEST_CASE("a run folder is never overwritten") {
   CHECK_THROWS_WITH_AS(RunFolder::create(scratch / "run", config, ""),
                        doctest::Contains("exists already, and no run is ever overwritten"), DataError);
   CHECK(read_whole_file(scratch / "run" / "config.json") == before);
-  CHECK_THROWS_WITH_AS(RunFolder::open(scratch / "run"), doctest::Contains("there is no run to resume"), DataError);
+  CHECK_THROWS_WITH_AS(RunFolder::open(scratch / "run"), doctest::Contains("it is not the folder of a training run"),
+                       DataError);
 }
 
 TEST_CASE("other tensors are no checkpoint") {

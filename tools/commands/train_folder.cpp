@@ -79,7 +79,10 @@ RunFolder RunFolder::open(const fs::path& path) {
   RunFolder folder(path);
   std::error_code error;
   if (!fs::exists(folder.checkpoint_file(), error))
-    throw DataError(fmt::format("{} holds no checkpoint.safetensors, so there is no run to resume", path.string()));
+    throw DataError(
+        fmt::format("{} holds no checkpoint.safetensors: it is not the folder of a training run; name one that `moxie "
+                    "train --out` wrote",
+                    path.string()));
   return folder;
 }
 
