@@ -7,6 +7,7 @@
 #include <functional>
 #include <numbers>
 
+#include "compiler/ir/special_functions.h"
 #include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
 #include "tools/data/npy.h"
@@ -168,14 +169,6 @@ void write_predictions(const std::filesystem::path& file, const WrittenPredictio
   }
 }
 
-double interval_half_width(double probability) {
-  // erf(width / sqrt(2)) = probability, by bisection: erf rises, and is 1 in double from a width of 9 on.
-  double low = 0, high = 9;
-  for (int k = 0; k < 60; ++k) {
-    const double middle = (low + high) / 2;
-    (std::erf(middle / std::numbers::sqrt2) < probability ? low : high) = middle;
-  }
-  return high;
-}
+double interval_half_width(double probability) { return std::numbers::sqrt2 * erfinv(probability); }
 
 }  // namespace moxie
