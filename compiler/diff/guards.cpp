@@ -3,31 +3,11 @@
 #include <algorithm>
 #include <string_view>
 
-#include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
+#include "compiler/ir/quotients.h"
 
 namespace moxie {
 namespace {
-
-std::optional<Affine> affine_sum(const std::vector<Expr>& args) {
-  Affine sum;
-  for (const Expr& arg : args) {
-    const auto part = as_affine(arg);
-    if (!part) return std::nullopt;
-    sum += *part;
-  }
-  return sum;
-}
-
-std::optional<Affine> affine_product(const std::vector<Expr>& args) {
-  Affine product(1);
-  for (const Expr& arg : args) {
-    const auto part = as_affine(arg);
-    if (!part || (!part->is_constant() && !product.is_constant())) return std::nullopt;
-    product = part->is_constant() ? product * part->constant() : *part * product.constant();
-  }
-  return product;
-}
 
 /// Over integers a < b is b - a - 1 >= 0.
 std::optional<IndexCondition> comparison(std::string_view name, const Affine& a, const Affine& b) {
@@ -93,27 +73,12 @@ Expr is_nonnegative(const Affine& row) {
 
 }  // namespace
 
-std::optional<Affine> as_affine(const Expr& expr) {
-  if (expr->kind == NodeKind::IndexValue) return expr->affine;
-  if (expr->kind == NodeKind::Constant) {
-    const auto integer = exact_integer(expr->value);
-    return integer ? std::optional(Affine(*integer)) : std::nullopt;
-  }
-  if (expr->kind != NodeKind::Call) return std::nullopt;
-  const std::string_view name = expr->function->name;
-  if (name == "+") return affine_sum(expr->args);
-  if (name == "*") return affine_product(expr->args);
-  if (name != "neg") return std::nullopt;
-  const auto part = as_affine(expr->args[0]);
-  return part ? std::optional(-*part) : std::nullopt;
-}
-
 bool is_apart(const Expr& truth, const std::vector<Affine>& nonnegative) {
   const bool is_negated = truth->kind == NodeKind::Call && truth->function->name == "not";
   const Expr& compared = is_negated ? truth->args[0] : truth;
   if (compared->kind != NodeKind::Call || compared->function->name != (is_negated ? "==" : "!=")) return false;
-  const auto a = as_affine(compared->args[0]);
-  const auto b = as_affine(compared->args[1]);
+  const auto a = affine_of(compared->args[0]);
+  const auto b = affine_of(compared->args[1]);
   if (!a || !b) return false;
   return std::ranges::any_of(nonnegative, [difference = *a - *b](const Affine& row) {
     const auto at_least = [&](const Affine& least) {
@@ -135,8 +100,8 @@ IndexCondition conditions_of(const Expr& truth, bool holds) {
     return result;
   }
   if (name == "and" || name == "or" || truth->args.size() != 2) return as_it_is;
-  const auto a = as_affine(truth->args[0]);
-  const auto b = as_affine(truth->args[1]);
+  const auto a = affine_of(truth->args[0]);
+  const auto b = affine_of(truth->args[1]);
   if (a && b) {
     if (auto rows = comparison(holds ? name : negation(name), *a, *b)) return *rows;
   }

@@ -21,9 +21,6 @@ IndexCondition conditions_of(const Expr& truth, bool holds);
 /// Whether `truth` is a != b, and one of the rows, which are all >= 0, says a < b or a > b.
 bool is_apart(const Expr& truth, const std::vector<Affine>& nonnegative);
 
-/// The affine expression in indices and dims that `expr` is, if it is one with integer coefficients.
-std::optional<Affine> as_affine(const Expr& expr);
-
 /// where(every row of `zero` is 0 and every row of `nonnegative` is >= 0, body, 0); `body` itself if there is no row.
 Expr guarded(const std::vector<Affine>& zero, const std::vector<Affine>& nonnegative, const Expr& body);
 /// where(all of `truths`, body, 0)

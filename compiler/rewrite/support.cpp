@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "compiler/diff/gates.h"
-#include "compiler/diff/guards.h"
 #include "compiler/ir/functions.h"
+#include "compiler/ir/quotients.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
@@ -43,8 +43,8 @@ bool holds_index_condition(const Expr& expr) {
 
 /// All of left - right >= 0, < 0 and so on, that a comparison says when it holds or not.
 std::vector<Affine> constraints_of(const Expr& comparison) {
-  const auto left = as_affine(comparison->args[0]);
-  const auto right = as_affine(comparison->args[1]);
+  const auto left = affine_of(comparison->args[0]);
+  const auto right = affine_of(comparison->args[1]);
   if (!left || !right) return {};
   const Affine above = *left - *right;
   const Affine below = *right - *left;
