@@ -65,7 +65,7 @@ MOXIE_INLINE double normcdf(double x) { return 0.5 * __builtin_erfc(-kMoxieSqrtH
 MOXIE_INLINE float normcdf(float x) { return float(normcdf(double(x))); }
 MOXIE_INLINE float normcdff(float x) { return normcdf(x); }
 
-/// The C library has none: Halley's steps from an approximation by Winitzki.
+/// The C library has no erfinv. This one takes Halley's steps from Winitzki's approximation.
 MOXIE_INLINE double erfinv(double x) {
   const double a = __builtin_fabs(x);
   if (!(a < 1)) return a == 1 ? x * __builtin_inf() : __builtin_nan("");

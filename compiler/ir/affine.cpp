@@ -103,7 +103,7 @@ std::optional<Affine> Range::as_extent() const {
 std::optional<Affine> Range::known_trip_count() const {
   if (const std::optional<Affine> extent = as_extent()) return extent;
   if (lows.size() != 1 || highs.size() != 1 || lows[0].divisor != highs[0].divisor) return std::nullopt;
-  // Of n*d consecutive integers, n are multiples of d.
+  // Exactly n of any n*d consecutive integers are multiples of d.
   const Affine between = highs[0].value - lows[0].value + Affine(1);
   const std::int64_t divisor = lows[0].divisor;
   const bool is_known = between.is_constant() && between.constant() >= 0 && between.constant() % divisor == 0;

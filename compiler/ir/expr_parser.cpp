@@ -330,8 +330,8 @@ Division ExprParser::division(Quotients& quotients) const {
   return {quotients, [this](const Affine& divisor) { return divisor_value(divisor); }};
 }
 
-/// Of an integer, or of dims that the text gives values. In the body of a function that is checked without arguments,
-/// parameters may stand for anything.
+/// The value of a divisor: an integer, or dims that have values in the text. In the body of a function that is checked
+/// without arguments, parameters may stand for anything.
 std::optional<std::int64_t> ExprParser::divisor_value(const Affine& divisor) const {
   if (names_.functions() && !names_.functions()->being_defined.empty() && !divisor.is_constant()) return 1;
   std::int64_t value = divisor.constant();

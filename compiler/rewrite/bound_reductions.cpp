@@ -108,7 +108,7 @@ class ReductionBounder {
     });
   }
 
-  /// Of several conditions, those that do not hold anyway.
+  /// The condition without the parts of an `and` that hold everywhere in the domain.
   static Expr needed(const Expr& condition, const IndexDomain& domain) {
     if (!is_call(condition, "and")) return condition;
     std::vector<Expr> args = condition->args;

@@ -60,7 +60,7 @@ class ReductionSplitter {
   }
 
  private:
-  /// The reduction as a part of its own, and before it those that it holds: a sum of exponentials would else find its
+  /// Makes the reduction a definition, and first the reductions inside it: else a sum of exponentials would find its
   /// maximum again for every term.
   std::optional<Expr> take_out(Program& known, const Definition& user, const Expr& expr, const Scope& scope) const {
     auto part = extract(known, scope, with_guards(expr, scope), user.name + ".sum", scope.dtype);

@@ -11,7 +11,7 @@ namespace moxie {
 
 /// Which laws tell that an expression has the value.
 enum class SupportLaws : std::uint8_t {
-  Choices,  // of the branches of conditions on indices
+  Choices,  // conditions on indices choose a branch
   All,      // also that zero times a number is zero, and that exp(-inf) is; in strict precision of finite numbers
 };
 
