@@ -85,7 +85,10 @@ bool FiniteValues::all_of(const std::vector<Expr>& exprs) {
 
 bool FiniteValues::is_never_zero(const Expr& expr) {
   const Sign sign = sign_of(expr);
-  return sign == Sign::Positive || sign == Sign::Negative || is_granted(expr);
+  if (sign == Sign::Positive || sign == Sign::Negative || is_granted(expr)) return true;
+  const std::string_view name = expr->kind == NodeKind::Call ? expr->function->name : "";
+  if (name == "/" || name == "neg" || name == "f32" || name == "f64") return is_never_zero(expr->args[0]);
+  return name == "*" && std::ranges::all_of(expr->args, [this](const Expr& e) { return is_never_zero(e); });
 }
 
 /// x^n is finite for the signs of x that a constant n allows. Other powers may overflow, as exponentials do; but what

@@ -47,8 +47,31 @@ Sign sum_sign(Sign a, Sign b) {
   return Sign::Unknown;
 }
 
+/// What holds of a number that is one or the other.
+Sign either_sign(Sign a, Sign b) {
+  if (a == b) return a;
+  if (is_non_negative(a) && is_non_negative(b)) return Sign::NonNegative;
+  return is_non_positive(a) && is_non_positive(b) ? Sign::NonPositive : Sign::Unknown;
+}
+
 Sign constant_sign(double value) {
   return value > 0 ? Sign::Positive : value < 0 ? Sign::Negative : value == 0 ? Sign::Zero : Sign::Unknown;
+}
+
+/// Dims and positions along axes are never negative; what a reduction runs over may be.
+Sign index_sign(const Affine& value) {
+  const bool grows = std::ranges::all_of(value.terms(), [](const auto& term) {
+    return term.second > 0 && (term.first.kind() == Symbol::Kind::Dim || term.first.kind() == Symbol::Kind::Axis);
+  });
+  if (!grows || value.constant() < 0) return Sign::Unknown;
+  return value.constant() > 0 ? Sign::Positive : value.terms().empty() ? Sign::Zero : Sign::NonNegative;
+}
+
+/// The sign of what is more than a number of the given sign, or at least that.
+Sign above(Sign least, bool strictly) {
+  if (least == Sign::Positive) return Sign::Positive;
+  if (!is_non_negative(least)) return Sign::Unknown;
+  return strictly ? Sign::Positive : Sign::NonNegative;
 }
 
 Sign declared_sign(const ValueDomain& declared) {
@@ -114,6 +137,8 @@ Sign Signs::of_node(const Expr& expr) {
   switch (expr->kind) {
     case NodeKind::Constant:
       return constant_sign(expr->value);
+    case NodeKind::IndexValue:
+      return index_sign(expr->affine);
     case NodeKind::Access:
       return of_tensor(expr->tensor);
     case NodeKind::Call:
@@ -157,7 +182,25 @@ Sign Signs::of_call(const Expr& expr) {
   if (is_call(expr, "neg")) return negated(of(expr->args[0]));
   if (named(same_sign)) return of(expr->args[0]);
   if (is_call(expr, "max") || is_call(expr, "min")) return of_extreme(expr);
+  if (is_call(expr, "where"))
+    return either_sign(of_branch(expr->args[1], expr->args[0], true), of_branch(expr->args[2], expr->args[0], false));
   return of_sum_or_product(expr);
+}
+
+/// In `where(x <= a, b, x)` with a >= 0 the second branch is more than 0, since x > a there.
+Sign Signs::of_branch(const Expr& branch, const Expr& condition, bool holds) {
+  const Sign sign = of(branch);
+  if (condition->kind != NodeKind::Call || condition->args.size() != 2) return sign;
+  const std::string_view name = condition->function->name;
+  const bool is_less = name == "<" || name == "<=";
+  if (!is_less && name != ">" && name != ">=") return sign;
+  const bool strictly = (name == "<" || name == ">") == holds;
+  const bool is_left = branch == condition->args[0];
+  if (!is_left && branch != condition->args[1]) return sign;
+  const Sign other = of(condition->args[is_left ? 1 : 0]);
+  const bool is_above = (is_less == holds) != is_left;
+  const Sign shown = is_above ? above(other, strictly) : negated(above(negated(other), strictly));
+  return shown == Sign::Positive || shown == Sign::Negative || sign == Sign::Unknown ? shown : sign;
 }
 
 Sign Signs::of_power(const Expr& base, const Expr& exponent) {

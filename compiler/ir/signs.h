@@ -30,6 +30,7 @@ class Signs {
   Sign of_tensor(const std::string& name);
   Sign of_definition(const Definition& definition);
   Sign of_call(const Expr& expr);
+  Sign of_branch(const Expr& branch, const Expr& condition, bool holds);
   Sign of_power(const Expr& base, const Expr& exponent);
   Sign of_extreme(const Expr& expr);
   Sign of_sum_or_product(const Expr& expr);

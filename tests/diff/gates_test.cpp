@@ -195,5 +195,8 @@ TEST_CASE("formulas without a choice, and slopes that are finite by declared dom
   CHECK_FALSE(guards("input u[N], v[N]\nlet r[n] = tanh(u[n])*v[n]\noutput y[n] = where(v[n] > 1, r[n], 0)\n"));
   CHECK_FALSE(guards("input u[N]\noutput y[n] = where(u[n] > 1, log(u[n]), 0)\n"));
   CHECK_FALSE(guards("input u[N]\nlet r[n] = sqrt(u[n])\noutput y[n] = where(n != 1, r[n], 0)\n"));
+  CHECK_FALSE(
+      guards("input u[N]\nlet r[n] = u[n]/(sqrt(N)*where(u[n] <= 0.1, 1, u[n]))\n"
+             "output y[n] = where(u[n] > 1, r[n], 0)\n"));
   CHECK(guards("input u[N]\nlet r[n] = sqrt(u[n])\noutput y[n] = where(u[n] > 0, r[n], 0)\n"));
 }

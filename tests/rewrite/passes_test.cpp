@@ -82,6 +82,28 @@ output y = a
   CHECK(sign("c*strict") == Sign::Negative);
   CHECK(sign("diagonal[n]") == Sign::NonNegative);
   CHECK(sign("h[0]") == Sign::Positive);
+  CHECK(sign("n*1.0 + N") == Sign::NonNegative);
+  CHECK(sign("n + 1") == Sign::Positive);
+  CHECK(sign("n - 1") == Sign::Unknown);
+  CHECK(sign("where(a > 0, strict, promised)") == Sign::NonNegative);
+  CHECK(sign("where(a > 0, strict, c)") == Sign::Unknown);
+}
+
+TEST_CASE("a branch has the sign that its condition shows") {
+  const auto sign = [](const std::string& text) {
+    const Program program = parse("input a, b, c < 0\noutput y = " + text + "\n");
+    return sign_of(program.definitions.back().body, program);
+  };
+  CHECK(sign("where(a <= 0.1, 1, a)") == Sign::Positive);
+  CHECK(sign("where(0.1 < a, a, 1)") == Sign::Positive);
+  CHECK(sign("where(a >= 0, a, 1)") == Sign::NonNegative);
+  CHECK(sign("where(a > 0, a, 1)") == Sign::Positive);
+  CHECK(sign("where(0 > a, 1, a)") == Sign::NonNegative);
+  CHECK(sign("where(a < c, a, c)") == Sign::Negative);
+  CHECK(sign("where(a >= c, -1, a)") == Sign::Negative);
+  CHECK(sign("where(a <= 0.1, a, 1)") == Sign::Unknown);
+  CHECK(sign("where(a > -0.1, a, 1)") == Sign::Unknown);
+  CHECK(sign("where(b > 0, a, 1)") == Sign::Unknown);
 }
 
 TEST_CASE("equal definitions become one with the domain that either declares") {
