@@ -75,12 +75,16 @@ class Estimator {
     return total;
   }
 
-  bool is_free_in_memory(const std::string& tensor) const {
-    const Definition* definition = program_.find_definition(tensor);
-    return definition && !definition->output && !row_major_.contains(tensor);
+  /// Whether the axis that the vector index moves may be the fastest in memory. The steps of a scan never are: each
+  /// would write one element of every cache line, and read one of the step before.
+  bool may_be_unit(const Expr& access) const {
+    const Definition* definition = program_.find_definition(access->tensor);
+    if (!definition || definition->output || row_major_.contains(access->tensor)) return false;
+    return !definition->scan || !access->subscripts[0].mentions(vector_);
   }
 
   void note_reading(const Expr& access, double times) {
+    if (!may_be_unit(access)) return;
     for (std::size_t axis = 0; axis < access->subscripts.size(); ++axis) {
       if (access->subscripts[axis].mentions(vector_)) votes[access->tensor][axis] += times * kGatherCost;
     }
@@ -90,7 +94,7 @@ class Estimator {
     if (expr->kind == NodeKind::Call) return operation_cost(expr);
     if (expr->kind == NodeKind::Random) return kRandomCost;
     if (expr->kind != NodeKind::Access) return 0;
-    return stride_in(expr, vector_) == Stride::Far && !is_free_in_memory(expr->tensor) ? kGatherCost : kLoadCost;
+    return stride_in(expr, vector_) == Stride::Far && !may_be_unit(expr) ? kGatherCost : kLoadCost;
   }
 
   double times_evaluated(const Expr& expr, const Scope& scope) const {

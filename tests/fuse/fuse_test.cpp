@@ -243,6 +243,24 @@ output d[r,t,n] = sum[u](c[n,r,u]*c[n,u,t])
   CHECK(c.axes[0].range == Range::extent(1024));
 }
 
+TEST_CASE("what a scan computes never lies along its steps, however it is read afterwards") {
+  // Each step would write one element of every cache line.
+  const Program program = specialise(parse(R"(dim B = 4, T = 256, D = 64, N = 16
+index b:B, d:D, n:N
+input x[B,T,D], dt[B,T,D], A[D,N], Bm[B,T,N], C[B,T,N]
+scan t {
+  let h[t in 0..T,b,d,n] = where(t >= 1, exp(dt[b,t,d]*A[d,n])*h[t-1,b,d,n], 0) + dt[b,t,d]*Bm[b,t,n]*x[b,t,d]
+}
+output y[b,t in 0..T,d] = sum[n](h[t,b,d,n]*C[b,t,n])
+)"),
+                                     {});
+  const FusedProgram result = fuse(optimise(differentiate(program, {"y"}, {})));
+  for (const std::string name : {"h", "adj.h"}) {
+    const auto layout = result.layouts.find(name);
+    if (layout != result.layouts.end()) CHECK(layout->second.back() != 0);
+  }
+}
+
 TEST_CASE("rows of samples are stored a line apart") {
   const FusedProgram program = covariance_and_gradients("gpn.response_covariance_equispaced");
   const Definition& given = *program.program.find_definition("given");
