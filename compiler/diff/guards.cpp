@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "compiler/ir/functions.h"
-#include "compiler/ir/quotients.h"
+#include "compiler/ir/placeholders.h"
 
 namespace moxie {
 namespace {

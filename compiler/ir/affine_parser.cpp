@@ -11,8 +11,8 @@ bool at_division(const TokenStream& tokens) { return tokens.at("/") || tokens.at
 
 class AffineParser {
  public:
-  AffineParser(TokenStream& tokens, const NameResolver& resolve, const Division* division)
-      : tokens_(tokens), resolve_(resolve), division_(division) {}
+  AffineParser(TokenStream& tokens, const NameResolver& resolve, const IntegerForms* forms)
+      : tokens_(tokens), resolve_(resolve), forms_(forms) {}
 
   Affine sum() {
     Affine result = product();
@@ -39,7 +39,7 @@ class AffineParser {
   Affine product() {
     Affine result = factor();
     while (true) {
-      if (division_ && at_division(tokens_)) {
+      if (forms_ && at_division(tokens_)) {
         result = quotient(result);
         continue;
       }
@@ -58,8 +58,8 @@ class AffineParser {
   std::optional<std::int64_t> integer_of(const Affine& factor) const {
     if (factor.is_constant()) return factor.constant();
     const auto is_dim = [](const Affine::Term& term) { return term.first.is_dim(); };
-    if (!division_ || !std::ranges::all_of(factor.terms(), is_dim)) return std::nullopt;
-    return division_->divisor(factor);
+    if (!forms_ || !std::ranges::all_of(factor.terms(), is_dim)) return std::nullopt;
+    return forms_->value_of(factor);
   }
 
   Affine quotient(const Affine& value) {
@@ -69,10 +69,9 @@ class AffineParser {
                               "name the quotient: let half[s]: i32 = floor(idx[s]/2)");
     }
     const Token at = tokens_.peek();
-    const std::optional<std::int64_t> divisor = division_->divisor(factor());
-    if (!divisor) fail_divisor(tokens_, at);
-    Quotients& quotients = division_->quotients;
-    return mark.text == "%" ? quotients.remainder_of(value, *divisor) : quotients.floor_of(value, *divisor);
+    const std::optional<Affine> result = forms_->divided(mark.text, value, factor());
+    if (!result) fail_divisor(tokens_, at);
+    return *result;
   }
 
   Affine factor() {
@@ -83,7 +82,13 @@ class AffineParser {
       tokens_.expect(")");
       return inner;
     }
-    if (tokens_.at_name()) return resolve_(tokens_.next());
+    if (tokens_.at_name()) {
+      const Token name = tokens_.next();
+      if (forms_ && tokens_.at("(")) {
+        if (const std::optional<Affine> chosen = forms_->call(name)) return *chosen;
+      }
+      return resolve_(name);
+    }
     return tokens_.expect_integer("an index, a dim or an integer");
   }
 
@@ -121,14 +126,15 @@ class AffineParser {
 
   TokenStream& tokens_;
   const NameResolver& resolve_;
-  const Division* division_;
+  const IntegerForms* forms_;
 };
 
 }  // namespace
 
 void fail_divisor(const TokenStream& tokens, const Token& at) {
   tokens.fail<TypeError>(at, "an index is divided by a positive integer that the text tells",
-                         "write an integer, or a dim that has a value: dim K = 4");
+                         "write an integer, or a dim that has a value: dim K = 4; any dim may stand where the quotient "
+                         "takes three values at most, as in x[(i+1)%N] with i < N");
 }
 
 void refuse_division(const TokenStream& tokens) {
@@ -138,8 +144,8 @@ void refuse_division(const TokenStream& tokens) {
                          "ranges are written ceil(i/2) and floor(i/2)+1");
 }
 
-Affine parse_affine(TokenStream& tokens, const NameResolver& resolve, const Division* division) {
-  const Affine result = AffineParser(tokens, resolve, division).sum();
+Affine parse_affine(TokenStream& tokens, const NameResolver& resolve, const IntegerForms* forms) {
+  const Affine result = AffineParser(tokens, resolve, forms).sum();
   refuse_division(tokens);
   return result;
 }
@@ -148,10 +154,10 @@ Range parse_range(TokenStream& tokens, const NameResolver& resolve) {
   return AffineParser(tokens, resolve, nullptr).range();
 }
 
-std::vector<Affine> parse_affine_list(TokenStream& tokens, const NameResolver& resolve, const Division* division) {
+std::vector<Affine> parse_affine_list(TokenStream& tokens, const NameResolver& resolve, const IntegerForms* forms) {
   std::vector<Affine> result;
   if (tokens.accept("]")) return result;
-  do result.push_back(parse_affine(tokens, resolve, division));
+  do result.push_back(parse_affine(tokens, resolve, forms));
   while (tokens.accept(","));
   tokens.expect("]", "subscripts are affine in indices with integer coefficients, like x[2*i+k-1]");
   return result;

@@ -3,7 +3,6 @@
 #include <functional>
 
 #include "compiler/ir/affine.h"
-#include "compiler/ir/quotients.h"
 #include "compiler/ir/token_stream.h"
 
 namespace moxie {
@@ -11,11 +10,15 @@ namespace moxie {
 /// What a name stands for in an affine expression; throws where it may not stand there.
 using NameResolver = std::function<Affine(const Token& name)>;
 
-/// Where floor division (`i/2`, `i//2`) and remainder (`i%2`) may stand: the quotients that were read, and the value of
-/// a divisor, if it is known and positive.
-struct Division {
-  Quotients& quotients;
-  std::function<std::optional<std::int64_t>(const Affine& divisor)> divisor;
+/// What may stand beside affine expressions: floor division (`i/2`, `i//2`) and remainder (`i%2`), and functions of
+/// indices (`min(i+1, N-1)`).
+struct IntegerForms {
+  /// The value of dims, if it is known and positive.
+  std::function<std::optional<std::int64_t>(const Affine& dims)> value_of;
+  /// The quotient or remainder by the mark, unless the divisor is unknown.
+  std::function<std::optional<Affine>(std::string_view mark, const Affine& value, const Affine& divisor)> divided;
+  /// The rest of a call, if it is one of a function that chooses among integers.
+  std::function<std::optional<Affine>(const Token& name)> call;
 };
 
 /// A divisor that is none: an error that points at it.
@@ -23,11 +26,11 @@ struct Division {
 /// Throws TypeError where a quotient follows, which may not stand here.
 void refuse_division(const TokenStream& tokens);
 
-Affine parse_affine(TokenStream& tokens, const NameResolver& resolve, const Division* division = nullptr);
+Affine parse_affine(TokenStream& tokens, const NameResolver& resolve, const IntegerForms* forms = nullptr);
 /// `low..high`, half open; `max(a, b)..min(c, d)`, with `ceil(a/2)` and `floor(b/2)+1` for entries that are divided.
 Range parse_range(TokenStream& tokens, const NameResolver& resolve);
 /// `a, b, ...]` behind an opening bracket, closed by `]`.
 std::vector<Affine> parse_affine_list(TokenStream& tokens, const NameResolver& resolve,
-                                      const Division* division = nullptr);
+                                      const IntegerForms* forms = nullptr);
 
 }  // namespace moxie

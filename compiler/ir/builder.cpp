@@ -8,7 +8,7 @@
 
 #include "compiler/ir/functions.h"
 #include "compiler/ir/names.h"
-#include "compiler/ir/quotients.h"
+#include "compiler/ir/placeholders.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
@@ -189,8 +189,8 @@ namespace {
       print(expr, Program(), {})));
 }
 
-Affine to_subscript(const Expr& expr, std::vector<Expr>& values, Quotients& quotients) {
-  const std::optional<Affine> affine = affine_of(expr, &values, &quotients);
+Affine to_subscript(const Expr& expr, std::vector<Expr>& values, Placeholders& placeholders) {
+  const std::optional<Affine> affine = affine_of(expr, &values, &placeholders);
   if (!affine) fail_not_affine(expr);
   return *affine;
 }
@@ -206,10 +206,10 @@ namespace {
 
 Expr divided_index(const char* mark, const Expr& index, std::int64_t divisor) {
   if (divisor <= 0) throw TypeError(fmt::format("an index is divided by {}; a divisor is a positive integer", divisor));
-  Quotients quotients;
-  const std::optional<Affine> value = affine_of(index, nullptr, &quotients);
+  Placeholders placeholders;
+  const std::optional<Affine> value = affine_of(index, nullptr, &placeholders);
   if (!value) fail_not_affine(index);
-  return quotients.bind(divided(mark, *value, divisor));
+  return placeholders.bind(number_of(divided_by(mark, *value, divisor, placeholders)));
 }
 
 }  // namespace
@@ -240,9 +240,9 @@ Expr Tensor::at(const std::vector<Expr>& subscripts) const {
   }
   std::vector<Expr> values;
   std::vector<Affine> affine;
-  Quotients quotients;
-  for (const Expr& subscript : subscripts) affine.push_back(to_subscript(subscript, values, quotients));
-  return quotients.bind(tensor_access(name_, std::move(affine), std::move(values)));
+  Placeholders placeholders;
+  for (const Expr& subscript : subscripts) affine.push_back(to_subscript(subscript, values, placeholders));
+  return placeholders.bind(tensor_access(name_, std::move(affine), std::move(values)));
 }
 
 Dim Program::dim(const std::string& dim_name) { return add_dim(*this, {dim_name, std::nullopt, false}); }

@@ -148,23 +148,6 @@ Operand ExprParser::product() {
   }
 }
 
-/// `i//2`, `i%2`
-Operand ExprParser::divided_index(const Token& mark, const Operand& index) {
-  Quotients quotients;
-  const std::optional<Affine> value = affine_of(index.expr, nullptr, &quotients);
-  if (!value) {
-    tokens_.fail<TypeError>(
-        mark, fmt::format("`{}` divides indices, and this is none", mark.text),
-        mark.text == "%" ? "the remainder of numbers is a - b*floor(a/b)" : "the quotient of numbers is floor(a/b)");
-  }
-  const Token at = tokens_.peek();
-  const std::optional<Affine> given = affine_of(unary().expr);
-  const std::optional<std::int64_t> divisor = given ? divisor_value(*given) : std::nullopt;
-  if (!divisor) fail_divisor(tokens_, at);
-  Operand result{divided(mark.text, *value, *divisor), std::nullopt, index.depth + 1, index.size + 1};
-  return bind(quotients, std::move(result));
-}
-
 std::optional<double> ExprParser::literal() const {
   const Token& token = tokens_.peek();
   if (token.text == "inf") return std::numeric_limits<double>::infinity();
@@ -229,6 +212,15 @@ Operand ExprParser::named() {
   return access(name);
 }
 
+/// `x[argmax[k](l[k])]`, `x[floor(u)]`
+void ExprParser::refuse_computed_subscript(const Token& name) const {
+  const bool computes = kind_named(name.text, kLastReduceKind) || find_function(name.text);
+  if (!computes || (!tokens_.at("[") && !tokens_.at("("))) return;
+  tokens_.fail<TypeError>(name, fmt::format("`{}` stands in a subscript, which computes no numbers", name.text),
+                          fmt::format("name the element: let j[s]: i32 = {}{}, and read x[j[s]]", name.text,
+                                      tokens_.at("[") ? "[..](..)" : "(..)"));
+}
+
 void ExprParser::fail_no_function(const Token& name) const {
   const bool binds =
       kind_named(name.text, kLastReduceKind) || kind_named(name.text, LinearAlgebraKind::TriSolveTransposed);
@@ -288,107 +280,6 @@ Operand ExprParser::choice(std::vector<Operand> args) {
 
 bool ExprParser::is_tensor(std::string_view name) const {
   return program_.find_input(name) || program_.find_definition(name);
-}
-
-Operand ExprParser::access(const Token& name) {
-  Quotients quotients;
-  const Expr read = element(name, quotients);
-  return bind(quotients, {read, std::nullopt});
-}
-
-Operand ExprParser::bind(const Quotients& quotients, Operand operand) {
-  operand.expr = quotients.bind(operand.expr);
-  operand.depth += quotients.size();
-  operand.size += quotients.size();
-  tokens_.check_depth(operand.depth);
-  return operand;
-}
-
-Expr ExprParser::element(const Token& name, Quotients& quotients) {
-  if (const Argument* argument = names_.find_argument(name.text)) return element_of(name, *argument, quotients);
-  if (!is_tensor(name.text)) {
-    if (names_.find(name.text) || program_.find_dim(name.text)) {
-      tokens_.fail<TypeError>(name, fmt::format("`{}` is a number, not a tensor, and takes no subscripts", name.text));
-    }
-    names_.fail_unknown(program_, name);
-  }
-  tokens_.expect("[");
-  std::vector<Expr> values;
-  const Division divides = division(quotients);
-  std::vector<Affine> subscripts = parse_affine_list(tokens_, subscript_resolver(values, &quotients), &divides);
-  const std::vector<Affine> shape = program_.shape_of(name.text);
-  if (subscripts.size() != shape.size()) {
-    tokens_.fail<ShapeError>(name,
-                             fmt::format("`{}` has the shape {}, but {} subscript(s) were given", name.text,
-                                         shape_text(shape), subscripts.size()),
-                             "give one subscript per axis");
-  }
-  return tensor_access(std::string(name.text), std::move(subscripts), std::move(values));
-}
-
-Division ExprParser::division(Quotients& quotients) const {
-  return {quotients, [this](const Affine& divisor) { return divisor_value(divisor); }};
-}
-
-/// The value of a divisor: an integer, or dims that have values in the text. In the body of a function that is checked
-/// without arguments, parameters may stand for anything.
-std::optional<std::int64_t> ExprParser::divisor_value(const Affine& divisor) const {
-  if (names_.functions() && !names_.functions()->being_defined.empty() && !divisor.is_constant()) return 1;
-  std::int64_t value = divisor.constant();
-  for (const auto& [symbol, coefficient] : divisor.terms()) {
-    const DimDecl* dim = symbol.is_dim() ? program_.find_dim(symbol.name()) : nullptr;
-    if (!dim || !dim->value || dim->dynamic) return std::nullopt;
-    value = checked_add(value, checked_mul(coefficient, *dim->value));
-  }
-  return value > 0 ? std::optional(value) : std::nullopt;
-}
-
-NameResolver ExprParser::subscript_resolver(std::vector<Expr>& values, Quotients* quotients) {
-  return [this, &values, quotients](const Token& name) -> Affine {
-    if (!stands_for_element(name)) {
-      refuse_computed_subscript(name);
-      return names_.resolve_index(program_, name);
-    }
-    values.push_back(integer_element(name, quotients));
-    return Symbol::value(static_cast<std::uint32_t>(values.size() - 1));
-  };
-}
-
-/// `x[argmax[k](l[k])]`, `x[floor(u)]`
-void ExprParser::refuse_computed_subscript(const Token& name) const {
-  const bool computes = kind_named(name.text, kLastReduceKind) || find_function(name.text);
-  if (!computes || (!tokens_.at("[") && !tokens_.at("("))) return;
-  tokens_.fail<TypeError>(name, fmt::format("`{}` stands in a subscript, which computes no numbers", name.text),
-                          fmt::format("name the element: let j[s]: i32 = {}{}, and read x[j[s]]", name.text,
-                                      tokens_.at("[") ? "[..](..)" : "(..)"));
-}
-
-/// Whether it is a tensor, or a parameter that is one or an integer element of one.
-bool ExprParser::stands_for_element(const Token& name) const {
-  const Argument* argument = names_.find_argument(name.text);
-  if (!argument) return !names_.find(name.text) && is_tensor(name.text);
-  const Expr& expr = argument->value.expr;
-  return argument->is_tensor || (expr && !argument->value.affine && expr->kind == NodeKind::Access &&
-                                 program_.dtype_of(expr->tensor) == DType::i32);
-}
-
-Expr ExprParser::integer_element(const Token& name, Quotients* quotients) {
-  const Argument* argument = names_.find_argument(name.text);
-  const std::string tensor = argument ? argument->value.expr->tensor : std::string(name.text);
-  const bool is_known = !tensor.empty();  // which tensor a parameter is, calls of the function say
-  if (is_known && program_.dtype_of(tensor) != DType::i32) {
-    tokens_.fail<TypeError>(name,
-                            fmt::format("`{}` holds numbers of dtype {}; a subscript is an integer", tensor,
-                                        to_string(program_.dtype_of(tensor))),
-                            fmt::format("declare it as integers: {}: i32", tensor));
-  }
-  if (!tokens_.at("[")) return bare_name(name).expr;
-  Quotients own;
-  const Token opening = tokens_.peek();
-  const Expr read = element(name, quotients ? *quotients : own);
-  if (!own.empty())
-    tokens_.fail<TypeError>(opening, "no quotient may stand here", "name the element: let j[s]: i32 = idx[s/2]");
-  return read;
 }
 
 /// `pi`, unless something else is called so, and what other languages have at this place.

@@ -4,6 +4,7 @@
 
 #include "compiler/ir/affine_parser.h"
 #include "compiler/ir/names.h"
+#include "compiler/ir/placeholders.h"
 
 namespace moxie {
 
@@ -37,7 +38,7 @@ class ExprParser {
   Argument tensor_argument(const Token& call, const TextFunction& function, const Parameter& parameter);
   Operand expand(const Token& call, const TextFunction& function, std::vector<Argument> arguments);
   Operand read_body(const Token& call, const TextFunction& function, std::vector<Argument> arguments);
-  Expr element_of(const Token& name, const Argument& tensor, Quotients& quotients);
+  Expr element_of(const Token& name, const Argument& tensor, Placeholders& placeholders);
   /// The tensor's access with `given` in the place of its open subscripts.
   static Expr with_subscripts(const Argument& tensor, const std::vector<Affine>& given, std::vector<Expr> values);
   [[noreturn]] void fail_call(const Token& call, const TextFunction& function, const std::string& message,
@@ -57,13 +58,13 @@ class ExprParser {
   Binding loop_or_axis();
   Operand table(const Token& opening);
   Operand choose_element(std::span<Operand> elements, std::int64_t first, const Affine& at);
-  bool is_inside_table(const Affine& at, const Quotients& quotients, std::size_t size) const;
+  bool is_inside_table(const Affine& at, const Placeholders& placeholders, std::size_t size) const;
   Operand linear_algebra(LinearAlgebraKind kind);
   Operand random(const Token& name, RandomKind kind);
   Operand access(const Token& name);
-  Expr element(const Token& name, Quotients& quotients);
-  /// The expression as sums over the quotients that it mentions.
-  Operand bind(const Quotients& quotients, Operand operand);
+  Expr element(const Token& name, Placeholders& placeholders);
+  /// The expression with what the placeholders stand for; `at` is what an error points at.
+  Operand bind(const Token& at, const Placeholders& placeholders, Operand operand);
   Operand divided_index(const Token& mark, const Operand& index);
   Operand bare_name(const Token& name);
   std::optional<Operand> constant_named(const Token& name) const;
@@ -87,14 +88,18 @@ class ExprParser {
   /// Throws ParseError where an expression is too large to be written out.
   void check_size(const Token& at, const Operand& operand) const;
   NameResolver index_resolver() const;
-  /// For subscripts, in which elements of integer tensors may stand; these are added to `values`. Without `quotients`
-  /// their own subscripts are not divided.
-  NameResolver subscript_resolver(std::vector<Expr>& values, Quotients* quotients);
-  Division division(Quotients& quotients) const;
+  /// For subscripts, in which elements of integer tensors may stand; these are added to `values`. Without
+  /// `placeholders` their own subscripts are not divided.
+  NameResolver subscript_resolver(std::vector<Expr>& values, Placeholders* placeholders);
+  IntegerForms integer_forms(Placeholders& placeholders);
+  std::optional<Affine> divided(std::string_view mark, const Affine& value, const Affine& divisor,
+                                Placeholders& placeholders) const;
+  std::optional<Affine> chosen_integer(const Token& name, Placeholders& placeholders);
+  IndexDomain indices_in_scope(const Placeholders& placeholders) const;
   std::optional<std::int64_t> divisor_value(const Affine& divisor) const;
   void refuse_computed_subscript(const Token& name) const;
   bool stands_for_element(const Token& name) const;
-  Expr integer_element(const Token& name, Quotients* quotients);
+  Expr integer_element(const Token& name, Placeholders* placeholders);
 
   TokenStream& tokens_;
   const Program& program_;

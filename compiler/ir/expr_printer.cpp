@@ -268,7 +268,7 @@ std::optional<ExprPrinter::Divided> ExprPrinter::divided(const Node& node) {
   while (body->kind == NodeKind::Reduce && body->reduce == ReduceKind::Sum) {
     const std::optional<Quotient> quotient = as_quotient(body->range);
     if (!quotient) break;
-    Quotients read;
+    Placeholders read;
     read.floor_of(quotient->value, quotient->divisor);
     is_readable &= !read.empty() && std::ranges::find(scope_, quotient, &InScope::quotient) == scope_.end();
     symbols.push_back(Symbol::bound(body->height));

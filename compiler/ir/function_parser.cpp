@@ -136,14 +136,14 @@ Argument ExprParser::tensor_argument(const Token& call, const TextFunction& func
   return result;
 }
 
-Expr ExprParser::element_of(const Token& name, const Argument& tensor, Quotients& quotients) {
+Expr ExprParser::element_of(const Token& name, const Argument& tensor, Placeholders& placeholders) {
   if (!tensor.is_tensor)
     tokens_.fail<TypeError>(name, fmt::format("parameter `{0}` is a number and takes no subscripts", name.text),
                             fmt::format("where the parameters are named write {}[:] for a tensor", name.text));
   tokens_.expect("[");
   std::vector<Expr> values = tensor.value.expr->args;
-  const Division divides = division(quotients);
-  const std::vector<Affine> subscripts = parse_affine_list(tokens_, subscript_resolver(values, &quotients), &divides);
+  const IntegerForms forms = integer_forms(placeholders);
+  const std::vector<Affine> subscripts = parse_affine_list(tokens_, subscript_resolver(values, &placeholders), &forms);
   if (subscripts.size() != tensor.open)
     tokens_.fail<ShapeError>(name, fmt::format("parameter `{}` takes {} subscript(s), but {} were given", name.text,
                                                tensor.open, subscripts.size()));

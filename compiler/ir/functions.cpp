@@ -319,6 +319,10 @@ bool keeps_integers(const ScalarFunction& function) {
   return function.name == "+" || function.name == "*" || function.name == "neg";
 }
 
+bool chooses_integers(const ScalarFunction& function) {
+  return function.name == "min" || function.name == "max" || function.name == "abs" || function.name == "where";
+}
+
 std::span<const ScalarFunction> scalar_functions() { return table(); }
 
 const ScalarFunction* find_function(std::string_view name) {

@@ -34,6 +34,8 @@ struct ScalarFunction {
 
 /// Whether the function of integers is one: sums, products and their signs.
 bool keeps_integers(const ScalarFunction& function);
+/// Whether the function of integers is one of them, or its negative: min, max, abs, where.
+bool chooses_integers(const ScalarFunction& function);
 
 std::span<const ScalarFunction> scalar_functions();
 /// The row, or nullptr.

@@ -16,9 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxTable = 256;
 
-Operand number(const Affine& value) {
-  return {value.is_constant() ? constant(static_cast<double>(value.constant())) : index_value(value), std::nullopt};
-}
+Operand number(const Affine& value) { return {number_of(value), std::nullopt}; }
 
 }  // namespace
 
@@ -123,9 +121,9 @@ Operand ExprParser::table(const Token& opening) {
   if (!tokens_.accept("["))
     tokens_.fail<ParseError>(opening, "a table of numbers needs a subscript", "write [0.1, 0.2, 0.7][k]");
   const Token first = tokens_.peek();
-  Quotients quotients;
-  const Division divides = division(quotients);
-  const std::vector<Affine> subscripts = parse_affine_list(tokens_, index_resolver(), &divides);
+  Placeholders placeholders;
+  const IntegerForms forms = integer_forms(placeholders);
+  const std::vector<Affine> subscripts = parse_affine_list(tokens_, index_resolver(), &forms);
   if (subscripts.size() != 1)
     tokens_.fail<ShapeError>(first, fmt::format("a table has one subscript, but {} stand here", subscripts.size()));
   if (elements.size() > kMaxTable)
@@ -139,24 +137,24 @@ Operand ExprParser::table(const Token& opening) {
   for (Operand& element : elements) element.affine.reset();
   if (at.is_constant()) return elements[static_cast<std::size_t>(at.constant())];
   const auto size = static_cast<std::int64_t>(elements.size());
-  const bool is_inside = is_inside_table(at, quotients, elements.size());
+  const bool is_inside = is_inside_table(at, placeholders, elements.size());
   Operand element = choose_element(elements, 0, at);
-  if (is_inside) return bind(quotients, std::move(element));
+  if (is_inside) return bind(opening, placeholders, std::move(element));
   Operand is_in =
       make_call("and", {make_call(">=", {number(at), number(0)}), make_call("<", {number(at), number(size)})});
   const Operand outside{constant(std::numeric_limits<double>::quiet_NaN()), std::nullopt};
-  return bind(quotients, make_call("where", {std::move(is_in), std::move(element), outside}));
+  return bind(opening, placeholders, make_call("where", {std::move(is_in), std::move(element), outside}));
 }
 
 /// Whether the subscript stays inside 0 <= at < size, by the ranges of the indices in scope.
-bool ExprParser::is_inside_table(const Affine& at, const Quotients& quotients, std::size_t size) const {
+bool ExprParser::is_inside_table(const Affine& at, const Placeholders& placeholders, std::size_t size) const {
   Replacement known;
   for (const DimDecl& dim : program_.dims) {
     if (dim.value && !dim.dynamic) known.emplace_back(Symbol::dim(dim.name), Affine(*dim.value));
   }
   IndexDomain domain(known);
   for (const Binding& binding : names_.scope()) domain.add_range(binding.symbol, binding.range);
-  quotients.add_to(domain);
+  placeholders.add_to(domain);
   const Affine last(static_cast<std::int64_t>(size) - 1);
   return domain.prove_nonnegative(at) == Proof::Holds && domain.prove_nonnegative(last - at) == Proof::Holds;
 }

@@ -7,7 +7,7 @@
 
 #include "compiler/diff/gates.h"
 #include "compiler/ir/functions.h"
-#include "compiler/ir/quotients.h"
+#include "compiler/ir/placeholders.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"

@@ -69,6 +69,38 @@ TEST_CASE("quotients round down, and remainders are never negative") {
       std::vector<double>{1, 0, 1, 0, 2, 0, 3});
 }
 
+TEST_CASE("a remainder by any dim is a choice where it takes few values") {
+  CHECK(body_of("x[(n+1)%N]") == body_of("where(n-N+1 < 0, x[n+1], x[n-N+1])"));
+  CHECK(body_of("x[(n+N-1)%N]") == body_of("where(n-1 < 0, x[n+N-1], x[n-1])"));
+  CHECK(body_of("x[(n+1)/N]") == body_of("where(n-N+1 < 0, x[0], x[1])"));
+  CHECK(body_of("x[n%N] + n//N") == body_of("x[n] + 0"));
+  CHECK(values_of("output y[n] = x[(n+2)%N]") == std::vector<double>{3, 4, 5, 6, 7, 1, 2});
+  CHECK(values_of("output y[n] = sum[p in 0..3](p*x[(n+p+N-1)%N])") == std::vector<double>{5, 8, 11, 14, 17, 20, 9});
+  CHECK(values_of("output y[n] = (n+2)%N") == std::vector<double>{2, 3, 4, 5, 6, 0, 1});
+}
+
+TEST_CASE("subscripts are chosen by min, max, clamp, abs and where") {
+  CHECK(body_of("x[min(n+1,N-1)]") == body_of("where(n+1 <= N-1, x[n+1], x[N-1])"));
+  CHECK(body_of("x[clamp(n-1,0,N-1)]") == body_of("where(n-1 >= 0, x[n-1], x[0])"));
+  CHECK(body_of("x[max(n,0)]") == body_of("x[n]"));
+  CHECK(values_of("output y[n] = x[min(n+2,N-1)]") == std::vector<double>{3, 4, 5, 6, 7, 7, 7});
+  CHECK(values_of("output y[n] = x[clamp(2*n-3,0,N-1)]") == std::vector<double>{1, 1, 2, 4, 6, 7, 7});
+  CHECK(values_of("output y[n] = x[abs(n-2)]") == std::vector<double>{3, 2, 1, 2, 3, 4, 5});
+  CHECK(values_of("output y[n] = x[N-1-abs(N-1-abs(n-2))]") == std::vector<double>{3, 2, 1, 2, 3, 4, 5});
+  CHECK(values_of("output y[n] = x[where(n == 0, N-1, n-1)]") == std::vector<double>{7, 1, 2, 3, 4, 5, 6});
+  CHECK(values_of("output y[n] = x[where(x[n] > 3, 0, n)]") == std::vector<double>{1, 2, 3, 1, 1, 1, 1});
+  CHECK(values_of("output y[n] = x[min(n+1,5)/2]") == std::vector<double>{1, 2, 2, 3, 3, 3, 3});
+  CHECK(values_of("output y[n] = x[min(n//2,1)]") == std::vector<double>{1, 1, 2, 2, 2, 2, 2});
+  CHECK(values_of("def last(i) = min(i, N-1)\noutput y[n] = x[last(n+1)]") == std::vector<double>{2, 3, 4, 5, 6, 7, 7});
+  check_fails<ShapeError>("let y[n] = x[min(n+1,N)]", {"can leave 0..N"});
+  check_fails<TypeError>("let y[n] = x[min(n/2,1)]", {"4:14", "computes no index here", "`//`"});
+  check_fails<TypeError>("let y[n] = x[min(idx[n],1)]", {"4:14", "let j[s]: i32 = min(..)"});
+  check_fails<TypeError>("let y[n] = x[floor(n)]", {"4:14", "let j[s]: i32 = floor(..)"});
+  std::string deep = "n";
+  for (int k = 0; k < 40; ++k) deep = "abs(" + deep + "-1)";
+  check_fails<ParseError>("let y[n] = x[" + deep + "]", {"written out, this has more than"});
+}
+
 TEST_CASE("quotients print as they are written") {
   for (const std::string text :
        {"x[n/2]", "u[n/3,n%3]", "x[(n+1)/3]", "z[m+(n%4)]", "x[(n/2)/3]", "x[idx[n/2]]", "n//2", "n%2", "(n+m)%3",
@@ -109,7 +141,7 @@ TEST_CASE("divisors are positive integers that the text tells") {
   check_fails<TypeError>("let y[n] = x[n/0]", {"4:16", advice[0], advice[1]});
   check_fails<TypeError>("let y[n] = x[n%-2]", {"4:16", advice[0]});
   check_fails<TypeError>("let y[n,m] = x[n/m]", {"4:18", advice[0]});
-  check_fails<TypeError>("let y[n] = x[n/N]", {"4:16", advice[0]});
+  check_fails<TypeError>("let y[n] = x[n/R]", {"4:16", advice[0]});
   check_fails<TypeError>("let y[n,m] = z[N*n]", {"4:17", "a product of two indices is not affine"});
   check_fails<TypeError>("let y[n] = n%R", {"4:14", advice[0]});
   check_fails<TypeError>("let y[n] = x[n]%2", {"4:16", "`%` divides indices, and this is none", "a - b*floor(a/b)"});

@@ -28,11 +28,6 @@ struct Place {
   std::vector<Symbol> over(const Affine& extent) const;
 };
 
-/// A number that .mox text gives back as it is: an affine expression without indices is a plain constant.
-inline Expr number_of(const Affine& affine) {
-  return affine.is_constant() ? constant(static_cast<double>(affine.constant())) : index_value(affine);
-}
-
 /// The expression with every affine number that substitution left without indices as a plain constant.
 Expr with_plain_numbers(const Expr& expr);
 

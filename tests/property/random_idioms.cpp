@@ -1,7 +1,7 @@
 // The structures that rewrites look for, with random contents.
 #include <limits>
 
-#include "compiler/ir/quotients.h"
+#include "compiler/ir/placeholders.h"
 #include "tests/property/random_expr.h"
 
 namespace moxie::test {
@@ -215,22 +215,27 @@ Expr RandomExpr::algebra_chain(const Place& place) {
   }
 }
 
-/// x[..i/3..] or x[..i%3..]
+/// x[..i/3..], x[..i%3..] or x[..where(i < j, i, 2)..]
 Expr RandomExpr::divided_read(const Place& place) {
   const std::string tensor = best_fitting(place, tensors());
   const std::vector<Affine> shape = program_.shape_of(tensor);
   if (place.indices.empty() || shape.empty()) return read(place);
-  Quotients quotients;
+  Placeholders placeholders;
   const Affine index = Affine(random_.pick(place.indices).symbol) + Affine(random_.between(-1, 2));
   const std::int64_t divisor = random_.between(2, 4);
   std::vector<Affine> subscripts;
   for (const Affine& extent : shape) subscripts.push_back(subscript(place, extent));
   Affine& divided =
       subscripts[static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(shape.size()) - 1))];
-  divided = random_.chance(40) ? quotients.remainder_of(index, divisor) : quotients.floor_of(index, divisor);
+  if (random_.chance(30)) {
+    const Expr test = index_test(place, random_.pick(place.indices).symbol);
+    divided = placeholders.choice_of(test, index, Affine(random_.between(0, 2)));
+  } else {
+    divided = random_.chance(40) ? placeholders.remainder_of(index, divisor) : placeholders.floor_of(index, divisor);
+  }
   Place inner = place;
-  quotients.add_to(inner.domain);
-  return quotients.bind(guarded_access(inner, tensor, subscripts));
+  placeholders.add_to(inner.domain);
+  return placeholders.bind(guarded_access(inner, tensor, subscripts));
 }
 
 Expr RandomExpr::idiom(const Place& place) {

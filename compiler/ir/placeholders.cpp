@@ -1,0 +1,244 @@
+#include "compiler/ir/placeholders.h"
+
+#include <algorithm>
+#include <ranges>
+#include <unordered_map>
+
+#include "compiler/ir/exact_integer.h"
+#include "compiler/ir/functions.h"
+
+namespace moxie {
+namespace {
+
+/// The value without its remainder, divided, if the divisor divides every coefficient.
+std::optional<Affine> divided_exactly(const Affine& value, std::int64_t divisor) {
+  Affine result(floor_div(value.constant(), divisor));
+  for (const auto& [symbol, coefficient] : value.terms()) {
+    if (coefficient % divisor != 0) return std::nullopt;
+    result += Affine(symbol) * (coefficient / divisor);
+  }
+  return result;
+}
+
+bool is_where(const Expr& expr) { return expr->kind == NodeKind::Call && expr->function->name == "where"; }
+
+bool is_quotient_sum(const Expr& expr) {
+  return expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Sum && as_quotient(expr->range);
+}
+
+/// Sums over quotients around an IndexValue: a number such as i//2 or i%2.
+bool is_quotient_number(const Expr& expr) {
+  const Node* inner = expr.get();
+  while (inner->kind == NodeKind::Reduce) {
+    if (inner->reduce != ReduceKind::Sum || !as_quotient(inner->range)) return false;
+    inner = inner->args[0].get();
+  }
+  return inner != expr.get() && inner->kind == NodeKind::IndexValue;
+}
+
+bool holds_quotient_number(const Expr& expr) {
+  bool found = false;
+  visit(expr, [&](const Expr& e) { found |= is_quotient_number(e); });
+  return found;
+}
+
+/// The integer that min, max, abs or where chooses among some that are affine, but for quotients and choices.
+std::optional<Affine> chosen_integer(const Node& node, Placeholders& placeholders) {
+  const std::string_view name = node.function->name;
+  const bool chooses = name == "where";
+  std::vector<Affine> integers;
+  for (std::size_t k = chooses ? 1 : 0; k < node.args.size(); ++k) {
+    const std::optional<Affine> integer = affine_of(node.args[k], nullptr, &placeholders);
+    if (!integer) return std::nullopt;
+    integers.push_back(*integer);
+  }
+  if (chooses) return placeholders.choice_of(node.args[0], integers[0], integers[1]);
+  const auto better = [&](std::string_view comparison, const Affine& a, const Affine& b) {
+    return placeholders.choice_of(call(comparison, {number_of(a), number_of(b)}), a, b);
+  };
+  if (name == "abs") return placeholders.choice_of(call(">=", {number_of(integers[0]), 0}), integers[0], -integers[0]);
+  Affine best = integers[0];
+  for (const Affine& integer : integers | std::views::drop(1))
+    best = better(name == "min" ? "<=" : ">=", best, integer);
+  return best;
+}
+
+std::optional<Affine> affine_call(const Node& node, std::vector<Expr>* values, Placeholders* placeholders) {
+  if (placeholders && chooses_integers(*node.function)) return chosen_integer(node, *placeholders);
+  if (!keeps_integers(*node.function)) return std::nullopt;
+  std::optional<Affine> result;
+  for (const Expr& arg : node.args) {
+    const std::optional<Affine> operand = affine_of(arg, values, placeholders);
+    if (!operand) return std::nullopt;
+    if (node.function->name == "neg") return -*operand;
+    if (!result)
+      result = operand;
+    else if (node.function->name == "+")
+      *result += *operand;
+    else if (node.function->name == "*" && result->is_constant())
+      result = *operand * result->constant();
+    else if (node.function->name == "*" && operand->is_constant())
+      *result *= operand->constant();
+    else
+      return std::nullopt;
+  }
+  return result;
+}
+
+/// The condition with its quotients as affine expressions.
+Expr with_affine_quotients(const Expr& expr, Placeholders& placeholders) {
+  if (!holds_quotient_number(expr)) return expr;
+  const bool is_number = expr->kind != NodeKind::Call || expr->function->result != ResultType::Truth;
+  if (is_number) {
+    Placeholders found = placeholders;
+    if (const std::optional<Affine> affine = affine_of(expr, nullptr, &found)) {
+      placeholders = std::move(found);
+      return index_value(*affine);
+    }
+  }
+  if (expr->kind != NodeKind::Call) return expr;
+  std::vector<Expr> args;
+  for (const Expr& arg : expr->args) args.push_back(with_affine_quotients(arg, placeholders));
+  return with_args(expr, std::move(args));
+}
+
+}  // namespace
+
+Affine Placeholders::floor_of(const Affine& value, std::int64_t divisor) {
+  if (const std::optional<Affine> exact = divided_exactly(value, divisor)) return *exact;
+  return symbol_of(Quotient{value, divisor});
+}
+
+Affine Placeholders::remainder_of(const Affine& value, std::int64_t divisor) {
+  return value - floor_of(value, divisor) * divisor;
+}
+
+Affine Placeholders::choice_of(const Expr& condition, const Affine& a, const Affine& b) {
+  return a == b ? a : symbol_of(Choice{condition, a, b});
+}
+
+Affine Placeholders::symbol_of(const Entry& entry) {
+  const auto known = std::ranges::find(entries_, entry, &std::pair<Symbol, Entry>::second);
+  return known != entries_.end() ? known->first : entries_.emplace_back(Symbol::fresh(), entry).first;
+}
+
+int Placeholders::quotients() const {
+  return static_cast<int>(std::ranges::count_if(
+      entries_, [](const auto& entry) { return std::holds_alternative<Quotient>(entry.second); }));
+}
+
+/// What does not mention the choice stays as it is: three pieces are three branches, not four.
+Expr Placeholders::chosen(const Expr& expr, Symbol symbol, const Choice& choice) {
+  if (!expr->depends_on(symbol)) return expr;
+  if (is_where(expr) && !expr->args[0]->depends_on(symbol))
+    return call("where", {expr->args[0], chosen(expr->args[1], symbol, choice), chosen(expr->args[2], symbol, choice)});
+  const auto piece = [&](const Affine& affine) { return substitute(expr, {{symbol, affine}}); };
+  return call("where", {choice.condition, piece(choice.yes), piece(choice.no)});
+}
+
+Expr Placeholders::bind(Expr expr) const {
+  for (const auto& [symbol, entry] : std::views::reverse(entries_)) {
+    if (const auto* quotient = std::get_if<Quotient>(&entry)) {
+      expr = reduce(ReduceKind::Sum, symbol, quotient->range(), expr);
+    } else {
+      expr = chosen(expr, symbol, std::get<Choice>(entry));
+    }
+  }
+  return expr;
+}
+
+void Placeholders::add_to(IndexDomain& domain) const {
+  for (const auto& [symbol, entry] : entries_) {
+    if (const auto* quotient = std::get_if<Quotient>(&entry)) domain.add_range(symbol, quotient->range());
+  }
+}
+
+Expr Placeholders::share(const Expr& expr) const {
+  std::unordered_map<const Node*, std::pair<Expr, Expr>> done;
+  const std::function<Expr(const Expr&)> walk = [&](const Expr& e) -> Expr {
+    if (e->height == 0) return e;
+    if (const auto it = done.find(e.get()); it != done.end()) return it->second.second;
+    Expr result;
+    const auto known = std::ranges::find_if(entries_, [&](const auto& entry) {
+      const auto* quotient = std::get_if<Quotient>(&entry.second);
+      return quotient && is_quotient_sum(e) && e->range == quotient->range();
+    });
+    if (known != entries_.end()) {
+      const OpenedReduce opened = open(e);
+      result = walk(substitute(opened.body, {{opened.index, known->first}}));
+    } else {
+      result = map_children(e, walk);
+    }
+    done.emplace(e.get(), std::pair(e, result));
+    return result;
+  };
+  return walk(expr);
+}
+
+Expr number_of(const Affine& value) {
+  return value.is_constant() ? constant(static_cast<double>(value.constant())) : index_value(value);
+}
+
+Affine divided_by(std::string_view mark, const Affine& value, std::int64_t divisor, Placeholders& placeholders) {
+  return mark == "%" ? placeholders.remainder_of(value, divisor) : placeholders.floor_of(value, divisor);
+}
+
+std::optional<Affine> wrapped_by(std::string_view mark, const Affine& value, const Affine& divisor,
+                                 const IndexDomain& domain, Placeholders& placeholders) {
+  constexpr std::int64_t kFarthest = 8;
+  const std::size_t most_pieces = divisor.is_constant() ? 2 : 3;  // more is said shorter by a quotient
+  if (value.mentions_value()) return std::nullopt;
+  const auto past = [&](std::int64_t quotient) { return value - divisor * quotient; };
+  std::vector<std::int64_t> quotients;
+  for (std::int64_t quotient = -kFarthest; quotient <= kFarthest; ++quotient) {
+    IndexDomain here = domain;
+    here.add_nonnegative(past(quotient));
+    here.add_nonnegative(Affine(-1) - past(quotient + 1));
+    if (!here.is_empty()) quotients.push_back(quotient);
+  }
+  const auto holds = [&](const Affine& affine) { return domain.prove_nonnegative(affine) == Proof::Holds; };
+  if (quotients.empty() || quotients.size() > most_pieces || !holds(past(quotients.front())) ||
+      !holds(Affine(-1) - past(quotients.back() + 1)))
+    return std::nullopt;
+  const auto piece = [&](std::int64_t quotient) { return mark == "%" ? past(quotient) : Affine(quotient); };
+  Affine result = piece(quotients.back());
+  for (std::size_t k = quotients.size() - 1; k-- > 0;) {
+    const Expr is_before = call("<", {number_of(past(quotients[k + 1])), 0});
+    result = placeholders.choice_of(is_before, piece(quotients[k]), result);
+  }
+  return result;
+}
+
+Expr without_dead_branches(const Expr& expr, const IndexDomain& domain) {
+  if (!is_where(expr)) return expr;
+  const IndexDomain yes = domain.where(expr->args[0], true), no = domain.where(expr->args[0], false);
+  if (yes.is_empty()) return without_dead_branches(expr->args[2], no);
+  if (no.is_empty()) return without_dead_branches(expr->args[1], yes);
+  return call("where",
+              {expr->args[0], without_dead_branches(expr->args[1], yes), without_dead_branches(expr->args[2], no)});
+}
+
+std::optional<Affine> affine_of(const Expr& expr, std::vector<Expr>* values, Placeholders* placeholders) {
+  if (expr->kind == NodeKind::IndexValue) return expr->affine;
+  if (expr->kind == NodeKind::Call) return affine_call(*expr, values, placeholders);
+  if (expr->kind == NodeKind::Access && values) {
+    values->push_back(expr);
+    return Affine(Symbol::value(static_cast<std::uint32_t>(values->size() - 1)));
+  }
+  if (placeholders && is_quotient_number(expr)) {
+    const OpenedReduce opened = open(expr);
+    const Quotient quotient = *as_quotient(opened.range);
+    const Affine symbol = placeholders->floor_of(quotient.value, quotient.divisor);
+    return affine_of(substitute(opened.body, {{opened.index, symbol}}), values, placeholders);
+  }
+  const auto integer = expr->kind == NodeKind::Constant ? exact_integer(expr->value) : std::nullopt;
+  return integer ? std::optional(Affine(*integer)) : std::nullopt;
+}
+
+Expr choose_by(const Expr& condition, const Expr& a, const Expr& b) {
+  Placeholders placeholders;
+  const Expr affine = with_affine_quotients(condition, placeholders);
+  return placeholders.bind(call("where", {affine, placeholders.share(a), placeholders.share(b)}));
+}
+
+}  // namespace moxie
