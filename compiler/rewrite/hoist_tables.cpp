@@ -15,6 +15,10 @@ namespace {
 constexpr double kWorthATable = 2;
 /// ... but a sum must hold a function, since in a loop its parts are hoisted one loop level each.
 constexpr double kSumWorthATable = 8;
+/// What costs as much as an exponential is better computed once, in all lanes of a kernel of its own, than by itself
+/// for lanes that share it, if they are several vectors: g^(t-u) for sums over u of 32 elements took 2.8 times as long.
+constexpr double kWorthAKernel = 8;
+constexpr double kSeveralVectors = 32;
 constexpr std::int64_t kLargestTable = std::int64_t{1} << 22;
 
 class TableHoister {
@@ -80,8 +84,11 @@ class TableHoister {
 
   /// Some long loop around the expression does not change it.
   static bool repeats(const Expr& expr, const Scope& scope) {
-    return std::ranges::any_of(
-        scope.open, [&](const auto& entry) { return is_long(entry.second) && !expr->depends_on(entry.first); });
+    const bool is_costly = cost(expr) >= kWorthAKernel;
+    return std::ranges::any_of(scope.open, [&](const auto& entry) {
+      const bool pays = is_long(entry.second) || (is_costly && assumed_extent(entry.second) >= kSeveralVectors);
+      return pays && !expr->depends_on(entry.first);
+    });
   }
 
   bool needs_conversion(const Expr& expr, const Scope& scope) const {

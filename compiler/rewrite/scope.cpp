@@ -114,14 +114,16 @@ std::optional<std::int64_t> width_of_band(const Range& range) {
 
 }  // namespace
 
-bool is_long(const Range& range, const Scope& scope) {
+double longest_extent(const Range& range, const Scope& scope) {
   if (const auto count = range.known_trip_count(); count && count->is_constant())
-    return count->constant() >= kLongExtent;
-  if (const auto width = width_of_band(range)) return *width >= kLongExtent;
+    return static_cast<double>(count->constant());
+  if (const auto width = width_of_band(range)) return static_cast<double>(*width);
   const auto low = extreme(range, scope, false);
   const auto high = extreme(range, scope, true);
-  return !low || !high || *high - *low + 1 >= kLongExtent;
+  return low && high ? static_cast<double>(*high - *low + 1) : kAssumedExtent;
 }
+
+bool is_long(const Range& range, const Scope& scope) { return longest_extent(range, scope) >= kLongExtent; }
 
 bool mentions(const Range& range, Symbol symbol) {
   const auto in = [&](const Bound& bound) { return bound.value.mentions(symbol); };

@@ -34,7 +34,9 @@ struct Scope {
 std::optional<std::int64_t> known_extent(const Range& range);
 /// A dynamic extent, or one of at least kLongExtent.
 bool is_long(const Range& range);
-/// The same for the longest that it becomes where indices of the scope move its ends.
+/// The rounds of the longest that it becomes where indices of the scope move its ends.
+double longest_extent(const Range& range, const Scope& scope);
+/// Whether that is long.
 bool is_long(const Range& range, const Scope& scope);
 /// Whether the symbol moves an end of the range.
 bool mentions(const Range& range, Symbol symbol);

@@ -43,6 +43,31 @@ const Expr& summand_of(const Expr& expr) {
   return is_sum ? summand_of(expr->args[0]) : expr;
 }
 
+/// Rounds of the indices in scope that the expression depends on, or of the others.
+double rounds(const Expr& expr, const Scope& scope, bool depends) {
+  double result = 1;
+  for (const auto& [symbol, range] : scope.open) {
+    if (expr->depends_on(symbol) == depends) result *= longest_extent(range, scope);
+  }
+  return result;
+}
+
+/// Whether a library forms the sum faster than the kernel that needs it: a large product of matrices, each element of
+/// which is needed often.
+bool is_shared_product(const Algebra& algebra, const Expr& expr, const Scope& scope) {
+  constexpr double kLeastReaders = 16, kLeastDepth = 16;  // a vector of them
+  if (expr->reduce != ReduceKind::Sum || !has_fixed_extent(expr->range)) return false;
+  const OpenedReduce opened = open(expr);
+  const std::vector<Factor> factors = algebra.product_of(opened.body).factors;
+  const bool is_product =
+      factors.size() == 2 && std::ranges::all_of(factors, [&](const Factor& factor) {
+        return factor.power == 1 && factor.base->kind == NodeKind::Access && factor.base->depends_on(opened.index);
+      });
+  const double depth = assumed_extent(expr->range);
+  return is_product && depth >= kLeastDepth && rounds(expr, scope, false) >= kLeastReaders &&
+         rounds(expr, scope, true) * depth >= kSmallestProduct;
+}
+
 class ReductionSplitter {
  public:
   explicit ReductionSplitter(const Program& program) : algebra_(program) {}
@@ -54,7 +79,8 @@ class ReductionSplitter {
     const std::uint32_t inside = summand_of(root)->height;
     return rewrite_top_down(root, Scope::of(user), [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
       const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside &&
-                          is_long(expr->range, scope) && fits_in_memory(user, expr, scope);
+                          (is_long(expr->range, scope) || is_shared_product(algebra_, expr, scope)) &&
+                          fits_in_memory(user, expr, scope);
       return splits ? take_out(known, user, expr, scope) : std::nullopt;
     });
   }

@@ -27,12 +27,21 @@ constexpr std::size_t kShownAlternatives = 3;
 /// a third against each other (moxie doctor --estimates).
 constexpr double kEstimateError = 0.75;
 
-/// Launches and the arithmetic of vectors, in the measure of objective(): other loops do not save them. A kernel
+/// The share of all lanes that compute something: half, where lanes lie along 8 elements of 16.
+double share_of_lanes(const LoweredKernel& kernel, const DimValues& extents, int lanes) {
+  if (!kernel.tiles || !kernel.tiles->over_lanes) return 1;
+  const auto elements = static_cast<double>(extent_of(*kernel.tiles, extents));
+  const auto vectors = static_cast<double>(vector_extent_of(*kernel.tiles, extents, lanes));
+  return vectors > 0 ? elements / (vectors * lanes) : 1;
+}
+
+/// Launches and the arithmetic of full vectors, in the measure of objective(): other loops do not save them. A kernel
 /// without lanes has no such bound.
-double least_seconds(const Cost& cost, const Machine& machine) {
+double least_seconds(const LoweredKernel& kernel, const Cost& cost, const DimValues& extents, const Machine& machine) {
   if (cost.lanes == 1) return cost.launch;
   const auto cycles_of = [&](Port port) { return cost.ports.at(static_cast<std::size_t>(port)); };
-  const double arithmetic = std::max(cycles_of(Port::Arithmetic), cycles_of(Port::Divider));
+  const double arithmetic =
+      std::max(cycles_of(Port::Arithmetic), cycles_of(Port::Divider)) * share_of_lanes(kernel, extents, cost.lanes);
   const double cycle = 1e-9 / machine.gigahertz;
   const double cores = std::min(static_cast<double>(cost.pieces), machine.cores);
   return cost.launch + arithmetic * cycle * (1 / cores + 1 / machine.cores);
@@ -146,7 +155,7 @@ class Choosing {
                      describe(cost, machine_),
                      {}}},
                    objective(cost, machine_),
-                   least_seconds(cost, machine_),
+                   least_seconds(lowered, cost, extents_, machine_),
                    1};
     result.kernels.push_back(std::move(lowered));
     return result;
