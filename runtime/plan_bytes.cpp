@@ -84,7 +84,7 @@ inline constexpr int kMembers<stmt::For> = 8;
 template <>
 inline constexpr int kMembers<stmt::Check> = 4;
 template <>
-inline constexpr int kMembers<SplitLoop> = 6;
+inline constexpr int kMembers<SplitLoop> = 7;
 template <>
 inline constexpr int kMembers<BufferUse> = 4;
 template <>

@@ -59,6 +59,7 @@ class KernelLowering {
     ScatterLoops loops{kernel_.vector, *kernel_.sample, root.locals};
     if (loops.vector) loops.vector->range = split(nest, *kernel_.vector, false, true);
     loops.rows.range = split(nest, *kernel_.sample, true, false);
+    result_.chunks->repeats_work = true;
     lower_scatter(nest, root, out, sum, loops);
     return finished();
   }

@@ -20,6 +20,7 @@ struct SplitLoop {
   bool over_lanes = false;                 // pieces start at multiples of the lanes
   std::int64_t least_rows = 1;             // that a piece should have
   std::int64_t most_pieces = kMostChunks;  // of chunks
+  bool repeats_work = false;               // every piece reads all terms, to take those of its rows
   bool operator==(const SplitLoop&) const = default;
 };
 

@@ -21,7 +21,7 @@ class CpuDriver final : public PlanDriver {
 
  private:
   Val chunks_of(const LoweredKernel& kernel) override {
-    return kernel.chunks ? math_.chunks(*kernel.chunks) : w_.integer(1);
+    return kernel.chunks && !kernel.chunks->repeats_work ? math_.chunks(*kernel.chunks) : w_.integer(1);
   }
 
   /// Kernels run one after the other and share what they keep to themselves.

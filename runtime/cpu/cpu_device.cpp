@@ -112,6 +112,10 @@ std::vector<std::int64_t> chunks_of(const Plan& plan, const DimValues& dims) {
   return chunks;
 }
 
+/// Where every piece reads all terms: a few for each thread, since rows differ in what goes to them. Each row is summed
+/// in one order, whatever their number.
+std::int64_t pieces_of_repeated_work(int threads) { return threads == 1 ? 1 : 2 * threads; }
+
 Partition tuned_partition(const std::vector<Partition>& candidates, const Tuned& tuned) {
   const Partition& fastest = candidates.at(tuned.way);
   return {fastest.tiles, fastest.chunks, tuned.reason};
@@ -172,6 +176,8 @@ class CpuExecutable : public Executable {
     kernel.lowered = &lowered;
     kernel.code = std::move(code);
     Partition partition = choose_partition(lowered, dims_, kernel.code->lanes());
+    if (lowered.chunks && lowered.chunks->repeats_work)
+      partition.chunks = std::min(partition.chunks, pieces_of_repeated_work(resources_.pool.threads()));
     const auto candidates = candidate_partitions(lowered, dims_, kernel.code->lanes());
     if (resources_.tune && candidates.size() > 1) {
       const std::string kernel_key = cpu_cache_key(resources_.cache, kernel.code->source(), resources_.machine);
