@@ -23,12 +23,6 @@ Expr unless_singular(const Expr& local, const Expr& adjoint, const Expr& product
 
 }  // namespace
 
-bool depends_on_values(const Expr& expr) {
-  bool found = false;
-  visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::Access || e->kind == NodeKind::Random; });
-  return found;
-}
-
 bool chooses_by_value(const Expr& body) {
   bool found = false;
   visit(body, [&](const Expr& e) {

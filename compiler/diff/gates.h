@@ -10,9 +10,7 @@
 
 namespace moxie {
 
-/// Whether the expression depends on more than indices and dims.
-bool depends_on_values(const Expr& expr);
-/// Whether the body holds a `where` whose condition does.
+/// Whether the body holds a `where` whose condition depends on values.
 bool chooses_by_value(const Expr& body);
 
 class Gates {

@@ -136,6 +136,8 @@ Expr with_args(const Expr& expr, std::vector<Expr> args);
 Expr map_children(const Expr& expr, const std::function<Expr(const Expr&)>& f);
 /// Visits every distinct node once, children first. Bodies are visited as they are stored (bound indices not opened).
 void visit(const Expr& expr, const std::function<void(const Expr&)>& f);
+/// Whether the expression depends on more than indices and dims.
+bool depends_on_values(const Expr& expr);
 /// A total order that depends on structure only: by shape, then by the symbols, outer indices first.
 bool precedes(const Expr& a, const Expr& b);
 

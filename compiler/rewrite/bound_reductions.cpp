@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "compiler/diff/gates.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/rewrite/algebra.h"

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <limits>
 
-#include "compiler/diff/gates.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/placeholders.h"
 #include "compiler/ir/reductions.h"

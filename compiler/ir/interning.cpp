@@ -1,0 +1,174 @@
+#include "compiler/ir/interning.h"
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <utility>
+
+#include "compiler/ir/functions.h"
+#include "compiler/support/hash.h"
+
+namespace moxie {
+namespace {
+
+/// The expressions alive in this process, by hash. Equal content is the same node; a node leaves the table when its
+/// last Expr goes.
+class InternTable {
+ public:
+  Expr intern(Node&& node) {
+    const std::lock_guard lock(mutex_);
+    for (const Interned* known = bucket_of(node.hash); known; known = known->next) {
+      if (known->hash != node.hash || !same(*known, node)) continue;
+      if (auto alive = known->weak_from_this().lock()) return Expr(std::move(alive));
+    }
+    if (count_ == buckets_.size()) grow();
+    const auto fresh = std::make_shared<Interned>(std::move(node));
+    insert(fresh.get());
+    ++count_;
+    return Expr(fresh);
+  }
+  /// Never destroyed: expressions in static storage may outlive any order of destruction.
+  static InternTable& table() {
+    static auto* instance = new InternTable;
+    return *instance;
+  }
+
+ private:
+  /// A node in a list of the table. It leaves the list when its last Expr goes; its children die after that, outside
+  /// the lock, since their own deaths take it again.
+  struct Interned : Node, std::enable_shared_from_this<Interned> {
+    explicit Interned(Node&& node) : Node(std::move(node)) {}
+    Interned(const Interned&) = delete;
+    Interned& operator=(const Interned&) = delete;
+    ~Interned() { table().forget(this); }
+    Interned* next = nullptr;
+  };
+
+  Interned*& bucket_of(std::uint64_t hash) { return buckets_[hash & (buckets_.size() - 1)]; }
+  void insert(Interned* node) {
+    Interned*& first = bucket_of(node->hash);
+    node->next = first;
+    first = node;
+  }
+  void grow() {
+    const std::vector<Interned*> before = std::exchange(buckets_, std::vector<Interned*>(2 * buckets_.size()));
+    for (Interned* node : before) {
+      while (node) insert(std::exchange(node, node->next));
+    }
+  }
+  void forget(const Interned* dying) {
+    const std::lock_guard lock(mutex_);
+    Interned** link = &bucket_of(dying->hash);
+    while (*link != dying) link = &(*link)->next;
+    *link = dying->next;
+    --count_;
+  }
+  static bool same(const Node& a, const Node& b) {
+    const bool same_value = std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value);
+    return a.kind == b.kind && same_value && a.function == b.function && a.reduce == b.reduce &&
+           a.algebra == b.algebra && a.random == b.random && a.stream == b.stream && a.args == b.args &&
+           a.tensor == b.tensor && a.affine == b.affine && a.subscripts == b.subscripts && a.range == b.range &&
+           a.size == b.size && a.height == b.height;
+  }
+
+  static constexpr std::size_t kFirstBuckets = 1024;  // always a power of two
+
+  std::mutex mutex_;
+  std::vector<Interned*> buckets_ = std::vector<Interned*>(kFirstBuckets);
+  std::size_t count_ = 0;
+};
+
+bool is_anonymous(Symbol symbol) { return symbol.kind() == Symbol::Kind::Bound || symbol.kind() == Symbol::Kind::Free; }
+
+/// As Affine::hash, with anonymous symbols told apart by their coefficients only.
+std::uint64_t shape_hash(const Affine& affine) {
+  std::uint64_t h = mix(1, static_cast<std::uint64_t>(affine.constant()));
+  std::uint64_t anonymous = 0;  // a sum, since the order of anonymous terms carries no meaning
+  for (const auto& [symbol, coefficient] : affine.terms()) {
+    if (is_anonymous(symbol))
+      anonymous += mix(3, static_cast<std::uint64_t>(coefficient));
+    else
+      h = mix(mix(h, symbol.hash()), static_cast<std::uint64_t>(coefficient));
+  }
+  return mix(h, anonymous);
+}
+
+std::uint64_t shape_hash(const Range& range) {
+  std::uint64_t h = mix(2, range.lows.size());
+  for (const auto* bounds : {&range.lows, &range.highs}) {
+    for (const Bound& bound : *bounds)
+      h = mix(mix(h, static_cast<std::uint64_t>(bound.divisor)), shape_hash(bound.value));
+  }
+  return h;
+}
+
+template <class HashAffine, class HashRange, class HashChild>
+std::uint64_t hash_with(const Node& node, HashAffine affine, HashRange range, HashChild child) {
+  std::uint64_t h = mix(static_cast<std::uint64_t>(node.kind), std::bit_cast<std::uint64_t>(node.value));
+  h = mix(h, hash_text(node.tensor));
+  h = mix(h, node.function ? hash_text(node.function->name) : 0);
+  h = mix(h, static_cast<std::uint64_t>(node.reduce) * 64 + static_cast<std::uint64_t>(node.algebra) * 8 +
+                 static_cast<std::uint64_t>(node.random));
+  h = mix(mix(h, static_cast<std::uint64_t>(node.stream)), affine(node.affine));
+  h = mix(mix(h, range(node.range)), affine(node.size));
+  for (const Affine& subscript : node.subscripts) h = mix(h, affine(subscript));
+  for (const Expr& arg : node.args) h = mix(h, child(*arg));
+  return h;
+}
+
+void add_symbols(std::vector<Symbol>& symbols, const Affine& affine) {
+  for (const auto& term : affine.terms()) symbols.push_back(term.first);
+}
+
+void add_symbols(std::vector<Symbol>& symbols, const Range& range) {
+  for (const auto* bounds : {&range.lows, &range.highs}) {
+    for (const Bound& bound : *bounds) add_symbols(symbols, bound.value);
+  }
+}
+
+bool binds(const Node& node, Symbol symbol) {
+  if (symbol.kind() != Symbol::Kind::Bound) return false;
+  if (node.kind == NodeKind::Reduce) return symbol.number() == node.height;
+  if (node.kind == NodeKind::LinearAlgebra) return symbol.number() == node.height || symbol.number() + 1 == node.height;
+  return false;
+}
+
+std::size_t most_symbols(const Node& node) {
+  std::size_t count = node.affine.terms().size() + node.size.terms().size();
+  for (const Expr& arg : node.args) count += arg->free_symbols.size();
+  for (const Affine& subscript : node.subscripts) count += subscript.terms().size();
+  return count;
+}
+
+}  // namespace
+
+Expr intern(Node&& node) {
+  node.free_symbols.reserve(most_symbols(node));
+  node.gathers = (node.kind == NodeKind::Access && !node.args.empty()) ||
+                 std::ranges::any_of(node.args, [](const Expr& arg) { return arg->gathers; });
+  for (const Expr& arg : node.args) {
+    for (const Symbol symbol : arg->free_symbols) {
+      if (!binds(node, symbol)) node.free_symbols.push_back(symbol);
+    }
+    if (node.kind != NodeKind::Reduce && node.kind != NodeKind::LinearAlgebra)
+      node.height = std::max(node.height, arg->height);
+  }
+  add_symbols(node.free_symbols, node.affine);
+  add_symbols(node.free_symbols, node.range);
+  add_symbols(node.free_symbols, node.size);
+  for (const Affine& subscript : node.subscripts) add_symbols(node.free_symbols, subscript);
+  std::erase_if(node.free_symbols, [](Symbol symbol) { return symbol.is_value(); });  // the arguments speak for them
+  std::ranges::sort(node.free_symbols);
+  const auto repeated = std::ranges::unique(node.free_symbols);
+  node.free_symbols.erase(repeated.begin(), repeated.end());
+  node.hash = mix(hash_with(
+                      node, [](const Affine& a) { return a.hash(); }, [](const Range& r) { return r.hash(); },
+                      [](const Node& child) { return child.hash; }),
+                  node.height);
+  node.shape_hash = hash_with(
+      node, [](const Affine& a) { return shape_hash(a); }, [](const Range& r) { return shape_hash(r); },
+      [](const Node& child) { return child.shape_hash; });
+  return InternTable::table().intern(std::move(node));
+}
+
+}  // namespace moxie
