@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "codegen_templates/templates.h"
@@ -93,9 +94,22 @@ std::string function(const HeaderFunction& f) {
 
 }  // namespace
 
-std::string_view prediction_example(ExportedKind kind) {
-  if (kind == ExportedKind::Others) return template_text("aot/predict_others.c");
-  return template_text(kind == ExportedKind::Classes ? "aot/predict_classes.c" : "aot/predict_values.c");
+std::string prediction_example(ExportedKind kind) {
+  static constexpr std::string_view names[] = {"classes", "values", "others"};
+  constexpr std::string_view kMark = "//@", kEvery = "every kind";
+  std::string result;
+  bool belongs = true;
+  for (std::string_view text = template_text("aot/predict.c"); !text.empty();) {
+    const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
+    text.remove_prefix(line.size());
+    if (!line.starts_with(kMark)) {
+      if (belongs) result += line;
+      continue;
+    }
+    const std::string_view part = line.substr(kMark.size(), line.size() - kMark.size() - 1);
+    belongs = part == kEvery || part == names[static_cast<int>(kind)];
+  }
+  return result;
 }
 
 std::string c_header(const std::string& library, const std::vector<HeaderFunction>& functions) {

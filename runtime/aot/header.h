@@ -18,8 +18,8 @@ struct HeaderFunction {
 /// What an exported model predicts first: `probability`, or `mean` and `variance`, or neither.
 enum class ExportedKind : std::uint8_t { Classes, Values, Others };
 
-/// A program in C that predicts with an exported model.
-std::string_view prediction_example(ExportedKind kind);
+/// A program in C that predicts with an exported model: the template's lines for every kind, and those for this one.
+std::string prediction_example(ExportedKind kind);
 
 std::string c_header(const std::string& library, const std::vector<HeaderFunction>& functions);
 
