@@ -2,117 +2,23 @@
 """Evidence for docs/errata.md: moxie's formulas equal their defining expectations, by quadrature or by enumeration, and what the
 papers print does not."""
 import itertools
-import json
 import math
 import pathlib
 import re
-import struct
-import subprocess
 import sys
-import tempfile
 import unittest
 from math import cosh, exp, expm1, lgamma, log, pi, sqrt, tanh
+
+from expectations import cholesky, density, determinant, expectation, expectation_2, integral, inverse, logistic, relu
+from moxie_formula import run_formula
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOXIE = sys.argv.pop(1)
 EULER = 0.57721566490153286
 
 
-def flat(values):
-    return [value for part in values for value in flat(part)] if isinstance(values, (list, tuple)) else [float(values)]
-
-
-def extents(values):
-    return [len(values), *extents(values[0])] if isinstance(values, (list, tuple)) else []
-
-
 def moxie(operation, **inputs):
-    """The outputs of one of moxie's formulas in double, by name, as flat lists."""
-    header, data = {}, b""
-    for name, values in inputs.items():
-        part = struct.pack(f"<{len(flat(values))}d", *flat(values))
-        header[name] = {"dtype": "F64", "shape": extents(values), "data_offsets": [len(data), len(data) + len(part)]}
-        data += part
-    text = json.dumps(header).encode()
-    with tempfile.TemporaryDirectory() as folder:
-        given, found = pathlib.Path(folder, "in.safetensors"), pathlib.Path(folder, "out.safetensors")
-        given.write_bytes(struct.pack("<Q", len(text)) + text + data)
-        command = [MOXIE, "run", operation, "--dtype", "f64", "--device", "interp", "--in", given, "--out", found]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"{operation}: {done.stderr}")
-        content = found.read_bytes()
-    length = struct.unpack("<Q", content[:8])[0]
-    outputs = {}
-    for name, tensor in json.loads(content[8:8 + length]).items():
-        if name != "__metadata__":
-            begin, end = (8 + length + offset for offset in tensor["data_offsets"])
-            outputs[name] = list(struct.unpack(f"<{(end - begin) // 8}d", content[begin:end]))
-    return outputs
-
-
-def density(z):
-    return exp(-z * z / 2) / sqrt(2 * pi)
-
-
-def logistic(x):
-    return 1 / (1 + exp(-x))
-
-
-# The rule with equal steps is exact beyond all powers of the step for smooth integrands that vanish on both sides.
-STEP, REACH = 1 / 16, 9
-NODES = [(k * STEP, STEP * density(k * STEP)) for k in range(-int(REACH / STEP), int(REACH / STEP) + 1)]
-
-
-def expectation(f, mean=0.0, variance=1.0):
-    """E[f(x)] for x ~ N(mean, variance)."""
-    deviation = sqrt(variance)
-    return sum(weight * f(mean + deviation * z) for z, weight in NODES)
-
-
-def expectation_2(f, mean, covariance):
-    """E[f(x, y)] for jointly normal x and y."""
-    (a, c), (_, b) = covariance
-    first, slope, rest = sqrt(a), c / sqrt(a), sqrt(b - c * c / a)
-    nodes = [(z, 4 * weight) for z, weight in NODES[::4]]
-    return sum(v * w * f(mean[0] + first * z, mean[1] + slope * z + rest * t)
-               for z, v in nodes for t, w in nodes)
-
-
-def integral(f, low, high, count=200_000):
-    step = (high - low) / count
-    return step * sum(f(low + (k + 0.5) * step) for k in range(count))
-
-
-def relu(x):
-    return max(x, 0.0)
-
-
-def inverse(matrix):
-    size = len(matrix)
-    rows = [list(row) + [float(i == k) for k in range(size)] for i, row in enumerate(matrix)]
-    for i in range(size):
-        rows[i] = [value / rows[i][i] for value in rows[i]]
-        for k in range(size):
-            if k != i:
-                rows[k] = [x - rows[k][i] * y for x, y in zip(rows[k], rows[i])]
-    return [row[size:] for row in rows]
-
-
-def cholesky(matrix):
-    lower = [[0.0] * len(matrix) for _ in matrix]
-    for i in range(len(matrix)):
-        for k in range(i + 1):
-            rest = matrix[i][k] - sum(lower[i][j] * lower[k][j] for j in range(k))
-            lower[i][k] = sqrt(rest) if i == k else rest / lower[k][k]
-    return lower
-
-
-def determinant(matrix):
-    if len(matrix) == 1:
-        return matrix[0][0]
-    minor = [[row[:k] + row[k + 1:] for row in matrix[1:]] for k in range(len(matrix))]
-    return sum((-1) ** k * matrix[0][k] * determinant(minor[k]) for k in range(len(matrix)))
+    return run_formula(MOXIE, operation, **inputs)
 
 
 class Unit:
