@@ -23,8 +23,6 @@ input x[S], point[R]
 output density[s] = sum[r](exp(-(x[s] - point[r])^2/2)) + 0*randu(1)
 )";
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
-
 void write_inputs(const Workshop& shop) {
   const std::vector<double> x = {0, 1, 2}, point = {0, 3};
   write_safetensors(

@@ -4,14 +4,9 @@
 #include "tests/cli/process.h"
 
 using namespace moxie;
+using moxie::test::contains;
 using moxie::test::Outcome;
 using moxie::test::Workshop;
-
-namespace {
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-}  // namespace
 
 TEST_CASE("check accepts a right formula and prints a row per tensor") {
   const Workshop shop;

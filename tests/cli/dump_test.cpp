@@ -12,14 +12,13 @@
 #include "tests/skip.h"
 
 using namespace moxie;
+using moxie::test::contains;
 using moxie::test::Outcome;
 using moxie::test::read_file;
 using moxie::test::Workshop;
 using Json = nlohmann::json;
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 const std::vector<std::string> kDump = {"dump", "gpn.response_mean", "--dim", "N=2,R=3", "--grad", "mean"};
 

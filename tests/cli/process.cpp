@@ -38,4 +38,6 @@ std::string read_file(const std::filesystem::path& path) {
   return text.str();
 }
 
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 }  // namespace moxie::test

@@ -29,5 +29,6 @@ class Workshop {
 };
 
 std::string read_file(const std::filesystem::path& path);
+bool contains(const std::string& text, const std::string& part);
 
 }  // namespace moxie::test

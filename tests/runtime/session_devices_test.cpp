@@ -1,56 +1,19 @@
-// Sessions over many runs, on every device: what is fed back, taken back, resized and drawn.
+// Sessions over many runs, on every device: what is fed back, resized and drawn, and that devices agree.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <limits>
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/ir/evaluate.h"
-#include "compiler/support/error.h"
-#include "runtime/forward_pass.h"
-#include "runtime/rows.h"
 #include "runtime/session.h"
-#include "runtime/trainer.h"
 #include "tests/devices.h"
-#include "tests/setting.h"
+#include "tests/runtime/session_program.h"
 
 using namespace moxie;
+using moxie::test::step_program;
+using moxie::test::tensor;
 using Values = std::vector<double>;
-
-namespace {
-
-HostTensor tensor(std::vector<std::int64_t> shape, const Values& values) {
-  return make_host_tensor(DType::f32, std::move(shape), values);
-}
-
-/// Moves p along the rows of x, and adds up how far it was from the origin.
-constexpr const char* kStep = R"(
-dim S dynamic, N = 2
-index s:S, n:N
-input p[N], x[S,N], moved
-output next[n] = p[n] + sum[s](x[s,n])
-output distance = moved + sum[n](p[n]^2)
-)";
-
-Program step_program() { return parse(kStep, "step"); }
-
-/// Moves p by x; fails for many reasons, before and after p has its new value in memory.
-constexpr const char* kFragile = R"(
-dim S dynamic, N = 2
-index s:S, n:N, m:N
-input p[N], x[S,N], early, late, scale > 0
-output root = sqrt(early)
-output next[n] = p[n] + sum[s](x[s,n])/scale
-output size = logdet[n,m](where(n == m, late*(1 + next[n]^2), 0))
-)";
-
-std::span<const std::byte> bytes_of(const float& value) { return std::as_bytes(std::span(&value, 1)); }
-
-}  // namespace
 
 TEST_CASE("parameters go from run to run, and batches may change their size") {
   for (const auto& device : test::test_devices()) {
@@ -109,24 +72,6 @@ output lower[n,m in 0..n+1] = sum[s](x[s,n]*x[s,m]*scale[n])
   }
 }
 
-TEST_CASE("the last run can be taken back, and taken again") {
-  for (const auto& device : test::test_devices()) {
-    CAPTURE(device->name());
-    Session session(step_program(), {}, device);
-    session.feed_back("next", "p");
-    session.take_back();  // nothing has run yet
-    session.set("p", tensor({2}, {1, 2}));
-    session.set("moved", tensor({}, {0}));
-    session.set("x", tensor({1, 2}, {1, -1}));
-    for (int run = 0; run < 3; ++run) session.run();
-    session.take_back();
-    session.take_back();  // only the last
-    CHECK(to_doubles(session.get("p")) == Values{3, 0});
-    session.run();
-    CHECK(to_doubles(session.get("p")) == Values{4, -1});
-  }
-}
-
 TEST_CASE("random numbers follow the seed and the step, the same on every device") {
   const Program program = parse("dim N = 5\nindex n:N\ninput x\noutput y[n] = x + randu(1)\n", "noise");
   const auto draw = [&](const std::shared_ptr<Device>& device, std::uint64_t seed, std::uint64_t step) {
@@ -147,273 +92,6 @@ TEST_CASE("random numbers follow the seed and the step, the same on every device
     CHECK(draw(device, 7, 3) == want);
     CHECK(draw(device, 7, 4)[0] == want[1]);
   }
-}
-
-TEST_CASE("a run that leaves a formula's domain feeds nothing back") {
-  const Program program =
-      parse("dim R = 2\nindex r:R, t:R\ninput p, K[R,R]\noutput next = p + logdet[r,t](K[r,t])\n", "fit");
-  for (const auto& device : test::test_devices()) {
-    CAPTURE(device->name());
-    Session session(program, {}, device);
-    session.feed_back("next", "p");
-    session.set("p", tensor({}, {1}));
-    const auto run = [&](double diagonal) {
-      session.set("K", tensor({2, 2}, {diagonal, 0, 0, diagonal}));
-      session.run();
-      session.wait();
-    };
-    run(1);
-    for (int attempt = 0; attempt < 2; ++attempt) {
-      CHECK_THROWS_WITH_AS(run(-1), doctest::Contains("not positive definite"), DeviceError);
-      CHECK(session.step() == 1);
-      CHECK(to_doubles(session.get("p")) == Values{1});
-    }
-    run(1);
-    CHECK(session.step() == 2);
-  }
-}
-
-TEST_CASE("a run that threw, wherever it did, feeds nothing, and there is nothing to be taken back") {
-  const test::Setting setting("MOXIE_CHECK", "nan");
-  struct Failure {
-    const char* where;
-    std::function<void(Session&)> cause, cure;
-  };
-  const auto give = [](const char* input, HostTensor value) {
-    return [=](Session& session) { session.set(input, value); };
-  };
-  const auto rows = [](std::int64_t count) {
-    return tensor({count, 2}, Values(static_cast<std::size_t>(2 * count), 1));
-  };
-  const auto outside = [](Session& session) { std::ranges::copy(bytes_of(-1), session.write("scale").data()); };
-  const std::vector<Failure> failures = {
-      {"before any launch, by its shapes", give("x", tensor({2, 3}, Values(6, 1))), give("x", rows(1))},
-      {"before any launch, by its shapes, when batches change their size", give("x", tensor({3}, Values(3, 1))),
-       give("x", rows(1))},
-      {"before any launch, by a declared domain", outside, give("scale", tensor({}, {1}))},
-      {"in a kernel", give("early", tensor({}, {-1})), give("early", tensor({}, {1}))},
-      {"in the last kernel", give("late", tensor({}, {-1})), give("late", tensor({}, {1}))},
-      {"in the last kernel, for the first batch of another size",
-       [&](Session& session) {
-         session.set("x", rows(200));
-         session.set("late", tensor({}, {-1}));
-       },
-       [&](Session& session) {
-         session.set("x", rows(1));
-         session.set("late", tensor({}, {1}));
-       }}};
-  for (const auto& device : test::test_devices()) {
-    for (const Failure& failure : failures) {
-      CAPTURE(device->name());
-      CAPTURE(failure.where);
-      Session session(parse(kFragile, "fragile"), {}, device);
-      session.feed_back("next", "p");
-      session.set("p", tensor({2}, {1, 2}));
-      for (const char* scalar : {"early", "late", "scale"}) session.set(scalar, tensor({}, {1}));
-      session.set("x", rows(1));
-      const auto run = [&] {
-        session.run();
-        session.wait();
-      };
-      for (int good = 0; good < 2; ++good) run();
-      for (int attempt = 0; attempt < 2; ++attempt) {
-        failure.cause(session);
-        CHECK_THROWS_AS(run(), Error);
-        CHECK(to_doubles(session.get("p")) == Values{3, 4});
-        session.take_back();
-        CHECK(to_doubles(session.get("p")) == Values{3, 4});
-        CHECK(session.step() == 2);
-      }
-      failure.cure(session);
-      run();
-      CHECK(to_doubles(session.get("p")) == Values{4, 5});
-      session.take_back();
-      CHECK(to_doubles(session.get("p")) == Values{3, 4});
-    }
-  }
-}
-
-TEST_CASE("new values for an input that was fed stay, also when its shape changes") {
-  const Program program = parse("dim S dynamic\nindex s:S\ninput h[S], x[S]\noutput next[s] = h[s] + x[s]\n", "walk");
-  for (const auto& device : test::test_devices()) {
-    CAPTURE(device->name());
-    Session session(program, {}, device);
-    session.feed_back("next", "h");
-    session.set("h", tensor({1}, {1}));
-    session.set("x", tensor({1}, {1}));
-    session.run();
-    session.set("h", tensor({200}, Values(200, 5)));
-    session.take_back();
-    session.set("x", tensor({200}, Values(200, 1)));
-    session.run();
-    CHECK(to_doubles(session.get("h")) == Values(200, 6));
-  }
-}
-
-TEST_CASE("a training step that threw is not undone into a half-written one") {
-  const test::Setting setting("MOXIE_CHECK", "nan");
-  StepProgram step;
-  step.program = parse(R"(
-dim S dynamic, N = 2
-index s:S, n:N
-input x[S,N], target[S], w[N], initial_rate
-output new.w[n] = w[n] + initial_rate*sum[s](x[s,n])
-output loss = sum[s](sqrt(target[s]))
-output gradient_norm = initial_rate
-)",
-                       "fit");
-  step.renewals = {{"new.w", "w"}};
-  const std::vector<float> x(8, 1), target = {1, 1, 1, -1};
-  const SampleRows rows{4, x, target};
-  for (const auto& device : test::test_devices()) {
-    CAPTURE(device->name());
-    Trainer trainer(step, device, rows, {1, 3});
-    trainer.set("w", tensor({2}, {1, 2}));
-    trainer.set_rate(0.5);
-    Values w = {1, 2};
-    int failed = 0;
-    for (int k = 0; k < 12; ++k) {
-      try {
-        trainer.step();
-        for (double& value : w) value += 0.5;
-      } catch (const DeviceError&) {
-        ++failed;
-        trainer.undo();
-      }
-      CHECK(to_doubles(trainer.value("w")) == w);
-    }
-    CHECK(failed == 3);
-    CHECK(trainer.position().step == 9);
-  }
-}
-
-TEST_CASE("inputs lie in their declared domains, whichever way they come") {
-  const Program program = parse(R"(
-dim S dynamic, N = 2
-index s:S, n:N
-input x[S,N] >= 0, wide: f64 >= 0.7, narrow >= 0.7, low < -1, free
-output y[s,n] = x[s,n] + wide + narrow + low + free
-)",
-                                "domains");
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  const auto device = open_device("interp");
-  Session session(program, {}, device);
-  const auto refuses = [&](const char* input, const HostTensor& value, const char* message) {
-    CHECK_THROWS_WITH_AS(session.set(input, value), doctest::Contains(message), DataError);
-  };
-  session.set("x", tensor({3, 2}, Values(6, 0)));
-  refuses("x", tensor({3, 2}, {1, 1, 1, 1, 1, -2}), "x[2,1] = -2, but x is declared >= 0; give other values");
-  refuses("x", tensor({1, 2}, {nan, 1}), "x[0,0] = nan, but x is declared >= 0");
-  CHECK(to_doubles(session.get("x")) == Values(6, 0));  // as they were, shape and values
-  session.set("x", tensor({1, 2}, {-0.0, 1}));
-  refuses("low", tensor({}, {-1}), "low = -1, but low is declared < -1");
-  session.set("low", tensor({}, {-1.5}));
-  // The bound is rounded as the values are, and values are checked as the program will see them.
-  session.set("narrow", tensor({}, {0.7}));
-  refuses("wide", tensor({}, {0.7}), "wide = 0.699999988079071, but wide is declared >= 0.7");
-  session.set("wide", make_host_tensor(DType::f64, {}, Values{0.7}));
-  session.set("free", tensor({}, {nan}));
-
-  const auto write = [&](float value, Session::Domain domain) {
-    const std::vector<float> values = {1, value};
-    std::memcpy(session.write("x", domain).data(), values.data(), 8);
-  };
-  write(-3, Session::Domain::check);
-  for (int attempt = 0; attempt < 2; ++attempt)
-    CHECK_THROWS_WITH_AS(session.run(), doctest::Contains("x[0,1] = -3, but x is declared >= 0"), DataError);
-  write(3, Session::Domain::check);
-  session.run();
-  write(-3, Session::Domain::checked);
-  session.run();
-  session.resize("low", {});  // zeros
-  CHECK_THROWS_WITH_AS(session.run(), doctest::Contains("low = 0, but low is declared < -1"), DataError);
-
-  const test::Setting setting("MOXIE_CHECK_INPUTS", "off");
-  Session trusting(program, {}, device);
-  trusting.set("x", tensor({1, 2}, {-1, nan}));
-  CHECK(to_doubles(trusting.get("x"))[0] == -1);
-}
-
-TEST_CASE("a large tensor is searched to its last element") {
-  const Program program = parse("dim S dynamic\nindex s:S\ninput x[S] > 0\noutput y = sum[s](x[s])\n", "sum");
-  Session session(program, {}, open_device("interp"));
-  for (const std::int64_t place : {0, 1023, 1024, 2047, 3000, 4095, 4096, 4100}) {
-    Values values(4101, 1);
-    values[static_cast<std::size_t>(place)] = 0;
-    const std::string message = "x[" + std::to_string(place) + "] = 0, but x is declared > 0";
-    CHECK_THROWS_WITH_AS(session.set("x", tensor({4101}, values)), doctest::Contains(message.c_str()), DataError);
-  }
-  session.set("x", tensor({4101}, Values(4101, 1)));
-}
-
-TEST_CASE("rows of a data set lie in the declared domain before any batch is gathered") {
-  StepProgram step;
-  step.program = parse(R"(
-dim S dynamic, N = 2
-index s:S, n:N
-input x[S,N] >= 0, target[S], w, initial_rate
-output new.w = w + initial_rate
-output loss = sum[s,n](x[s,n]) + sum[s](target[s])
-output gradient_norm = w
-)",
-                       "fit");
-  step.renewals = {{"new.w", "w"}};
-  std::vector<float> x(20, 1);
-  const std::vector<float> target(10, 1);
-  const SampleRows rows{10, x, target};
-  const auto device = open_device("interp");
-  ForwardPass pass(step.program, device, 4);
-  pass.set({{"w", tensor({}, {1})}, {"initial_rate", tensor({}, {1})}});
-  CHECK(pass.run(rows).at("loss").values[0] == doctest::Approx(10.8));  // of batches of 4, 4 and 2: 12, 12 and 6
-  CHECK_NOTHROW(Trainer(step, device, rows, {4, 1}));
-  x[15] = -1;
-  const char* message = "x[7,1] = -1, but x is declared >= 0";
-  CHECK_THROWS_WITH_AS(Trainer(step, device, rows, {4, 1}), doctest::Contains(message), DataError);
-  CHECK_THROWS_WITH_AS(pass.run(rows), doctest::Contains(message), DataError);
-  const test::Setting setting("MOXIE_CHECK_INPUTS", "off");
-  CHECK_NOTHROW(Trainer(step, device, rows, {4, 1}));
-  CHECK_NOTHROW(pass.run(rows));
-}
-
-TEST_CASE("what a session cannot hold is refused, and the session goes on") {
-  for (const auto& device : test::test_devices()) {
-    CAPTURE(device->name());
-    Session session(step_program(), {}, device);
-    CHECK_THROWS_WITH_AS(session.set("q", tensor({2}, {1, 2})), doctest::Contains("has no input 'q'"), TypeError);
-    CHECK_THROWS_WITH_AS(session.feed_back("next", "moved"),
-                         "output next cannot become input moved: shapes or dtypes differ", ShapeError);
-    CHECK_THROWS_WITH_AS(session.run(), doctest::Contains("input p is missing"), ShapeError);
-    CHECK_THROWS_WITH_AS(session.set("p", {DType::f32, {2}, std::vector<std::byte>(12)}),
-                         "12 bytes do not fill input p of shape [2]", ShapeError);
-    session.set("p", tensor({2}, {1, 2}));
-    session.set("moved", tensor({}, {0}));
-    session.set("x", tensor({1, 2}, {1, 1}));
-    session.run();
-    CHECK(to_doubles(session.get("next")) == Values{2, 3});
-  }
-}
-
-TEST_CASE("more memory than there is, is an error that says how much was wanted") {
-  for (const auto& device : test::test_devices()) {
-    CAPTURE(device->name());
-    const Program program = parse("dim K dynamic\nindex k:K\ninput x\noutput y[k] = x\n");
-    Session session(program, {{"K", std::int64_t{1} << 53}}, device);
-    session.set("x", tensor({}, {1}));
-    CHECK_THROWS_WITH_AS(session.run(), doctest::Contains("use smaller batches"), DeviceError);
-  }
-}
-
-TEST_CASE("rows of the wrong width, or of what has no rows, are refused") {
-  const std::vector<float> six(6);
-  check_rows(step_program(), "x", six, 3);
-  CHECK_THROWS_WITH_AS(check_rows(step_program(), "x", six, 2),
-                       doctest::Contains("reads x with 2 values per row; 2 rows with 6 values do not fit"), ShapeError);
-  CHECK_THROWS_WITH_AS(check_rows(step_program(), "moved", six, 6), doctest::Contains("is a scalar, not rows"),
-                       ShapeError);
-  const Program wide = parse("dim S dynamic\nindex s:S\ninput x[S]: f64\noutput y[s] = x[s]\n");
-  check_rows(wide, "x", six, 6);  // numbers become f64 on their way
-  const Program whole = parse("dim S dynamic\nindex s:S\ninput x[S]: i32\noutput y[s] = x[s]\n");
-  CHECK_THROWS_WITH_AS(check_rows(whole, "x", six, 6), doctest::Contains("i32"), ShapeError);
 }
 
 TEST_CASE("random numbers are the same on every device, wherever the lanes run and whole blocks or not") {
@@ -550,11 +228,4 @@ output total[c] = sum[s,i,j](x[s,c,i,j]*randn(0)[s,c,i,j])
       }
     }
   }
-}
-
-TEST_CASE("a session refuses dims for which an access leaves its tensor, before anything runs") {
-  const Program program = parse("dim R, K dynamic\ninput x[R]\noutput y = x[K-2]\n");
-  Session session(program, {{"R", 3}, {"K", 1}}, open_device("interp"));
-  session.set("x", make_host_tensor(DType::f32, {3}, std::vector<double>{1, 2, 3}));
-  CHECK_THROWS_AS(session.run(), ShapeError);
 }
