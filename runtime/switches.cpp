@@ -99,7 +99,9 @@ std::string schedules(std::string_view value) {
 constexpr std::array kSwitches = {
     Switch{"MOXIE_CACHE_DIR", "DIR", "where compiled kernels are kept; 0: nowhere (default: ~/.cache/moxie)", any_text},
     Switch{"MOXIE_CHECK", "LIST", "kernels look for bad values: nan, negvar, bounds", check_names, true},
-    Switch{"MOXIE_CHECK_INPUTS", "on|off", "whether inputs are refused outside their declared domains (default: on)",
+    Switch{"MOXIE_CHECK_INPUTS", "on|off",
+           "whether inputs are refused outside their declared domains, by `moxie run` NaN and infinities, too "
+           "(default: on)",
            on_or_off},
     Switch{"MOXIE_DEVICE", "NAME", "the device of commands without --device: cpu, interp, cuda, cuda-emu or auto",
            device_name},

@@ -245,6 +245,19 @@ TEST_CASE("variances, noise and parameters outside of an operation's domain") {
   CHECK_FALSE(std::filesystem::exists(shop.path("out.st")));
 }
 
+TEST_CASE("inputs are finite numbers unless the switch takes any, and then NaN and infinity are computed with") {
+  const Workshop shop;
+  shop.write("f.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = max(x[n], 1)\n");
+  write_safetensors(shop.path("in.st"), {{{"x", tensor({3}, {0, std::nan(""), INFINITY})}}, {}});
+  const std::vector<std::string> run = {"run", "f.mox", "--in", "in.st", "--out", "out.st"};
+  check_failure(shop.moxie(run), 1, "x[1] = nan, but a finite number is expected (MOXIE_CHECK_INPUTS=off takes any)");
+  REQUIRE(shop.moxie(run, "MOXIE_CHECK_INPUTS=off ").code == 0);
+  const auto y = to_doubles(read_safetensors(shop.path("out.st")).tensors.at("y"));
+  CHECK(y[0] == 1);
+  CHECK(std::isnan(y[1]));
+  CHECK(y[2] == INFINITY);
+}
+
 TEST_CASE("sequences of unequal length, and no samples at all") {
   const Workshop shop;
   std::map<std::string, std::vector<std::int64_t>> cell = {
