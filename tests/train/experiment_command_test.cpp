@@ -129,7 +129,7 @@ TEST_CASE("recurrent networks with digits that move otherwise" * doctest::test_s
   const Outcome negative = frames.moxie({"train", "sp-gru", "--cell", "gru-gamma", "--frame-noise", "0.1", "--data",
                                          "moving-mnist", "--data-dir", data, "--sequences", "20", "--out", "refused"});
   CHECK(negative.code == 1);
-  CHECK(negative.err.find("but units of this network read values >= 0 only") != std::string::npos);
+  CHECK(negative.err.find("but the network's x is declared >= 0") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(frames.path("refused")));
   for (const auto& cell : cells) CHECK(cell.at("variance_angle_30").get<double>() > 0);
 }

@@ -333,6 +333,24 @@ TEST_CASE("what is wrong with a model is shown in its text") {
   check_refused(kModel + "state t init zeros\n", {"m.mox:9:7: the state `t` never changes", "next t"});
 }
 
+TEST_CASE("features lie in the domain that a model declares, in training and when it predicts") {
+  const Workshop shop;
+  std::string model = kModel;
+  model.replace(model.find("x[S,I]"), 6, "x[S,I] >= 0");
+  shop.write("model.mox", model);
+  shop.write("table.csv", "a,price\n0,1\n1,2\n2,3\n3,2\n4,4\n5,6\n6,5\n7,7\n8,9\n9,8\n");
+  const Outcome trained = shop.moxie({"train", "model.mox", "--data", "csv:table.csv", "--target", "price", "--epochs",
+                                      "1", "--threads", "1", "--out", "run"});
+  REQUIRE_MESSAGE(trained.code == 0, trained.err);
+  shop.write("new.csv", "a\n5\n-20\n");
+  const Outcome outside = shop.moxie({"predict", "run", "--data", "csv:new.csv"});
+  CHECK(outside.code == 1);
+  CHECK(outside.err.find("a of sample 1 is ") != std::string::npos);
+  CHECK_MESSAGE(outside.err.find("but the network's x is declared >= 0; leave such samples out, or train a network") !=
+                    std::string::npos,
+                outside.err);
+}
+
 TEST_CASE("options that the text decides about are refused") {
   const Workshop shop;
   shop.write("m.mox", kModel);

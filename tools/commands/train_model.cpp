@@ -150,9 +150,10 @@ void check_features(const Network& network, const Matrix& x, const Encoding& enc
   const auto refused = std::ranges::find_if(x.values, [&](float value) { return !admits(input->domain, value); });
   if (refused == x.values.end()) return;
   const auto at = static_cast<std::size_t>(refused - x.values.begin());
-  throw DataError(
-      fmt::format("{} of sample {} is {:g}, but units of this network read values {} only; choose another kind",
-                  encoding.feature_names().at(at % x.columns), at / x.columns, *refused, to_string(input->domain)));
+  throw DataError(fmt::format(
+      "{} of sample {} is {:g} as the network reads it, but the network's x is declared {}; leave such samples out, or "
+      "train a network that takes them",
+      encoding.feature_names().at(at % x.columns), at / x.columns, *refused, to_string(input->domain)));
 }
 
 Evaluator::Evaluator(const TrainConfig& config, const Encoding& encoding, const std::shared_ptr<Device>& device)
