@@ -24,7 +24,7 @@ constexpr double kDarkness = -3;  // most pixels are black: sigmoid(-3) is what 
 
 /// The endings of a tensor's parts: its mean and variance, its mean alone, or its value.
 using Parts = std::vector<std::string>;
-const Parts kMoments = {"_m", "_s"}, kMean = {"_m"}, kValue = {""};
+const Parts kMoments = {"_m", "_s"}, kMeanOnly = {"_m"}, kValue = {""};
 
 /// How means of weights start: of either sign, or, where `scale` is given, as exponentials of `initialiser` times it.
 struct Mean {
@@ -50,7 +50,7 @@ CellKind kind_of(Cell cell) {
     case Cell::GammaGru:
       return {"sp_gru.gamma_sequence", "sp_gru.readout", "rzc", kMoments, kMoments, true};
     case Cell::PoissonGru:  // which has one parameter, so that variances of weights make no difference
-      return {"sp_gru.poisson_sequence", "sp_gru.readout", "rzc", kMoments, kMean, true};
+      return {"sp_gru.poisson_sequence", "sp_gru.readout", "rzc", kMoments, kMeanOnly, true};
     case Cell::Lstm:
       return {"sp_lstm.sequence", "sp_gru.readout", "ifog", kMoments, kMoments};
     case Cell::DropoutLstm:

@@ -16,13 +16,13 @@ constexpr double kMinBlocked = 8192;
 /// With that many other elements there is enough to do at the same time.
 constexpr double kManyElements = 1024;
 /// Long enough that adding up the blocks is little of the work, short enough for a thread of a GPU.
-constexpr std::int64_t kMinLength = 256, kMaxLength = 4096, kUsualLength = 1024;
+constexpr std::int64_t kMinBlockLength = 256, kMaxBlockLength = 4096, kUsualBlockLength = 1024;
 
 /// About as many positions in a block as there are blocks.
 std::int64_t block_length(const Affine& extent) {
-  if (!extent.is_constant()) return kUsualLength;
+  if (!extent.is_constant()) return kUsualBlockLength;
   const auto root = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(extent.constant())));
-  return std::clamp(static_cast<std::int64_t>(std::bit_ceil(root)), kMinLength, kMaxLength);
+  return std::clamp(static_cast<std::int64_t>(std::bit_ceil(root)), kMinBlockLength, kMaxBlockLength);
 }
 
 bool is_worth_blocks(const Definition& definition, const PrefixReduction& reduction) {

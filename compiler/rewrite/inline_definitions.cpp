@@ -23,7 +23,7 @@ constexpr double kRoomFactor = 4;
 /// Bodies grow by inlining up to this many nodes, written out. Several stages take time by that length, in which an
 /// expression that is used twice counts twice: along a chain of definitions it doubles with each that is inlined.
 /// Kernels are no worse for it, since definitions over the same loops share one and are read in place there.
-constexpr double kMaxLength = 4000;
+constexpr double kMaxAddedLength = 4000;
 /// Multiply-adds that a definition may cost in one reader that needs several elements of it and computes it for each:
 /// along a chain of stencils they multiply with every definition. Twice an exponential and its surroundings is fine
 /// (the two units of a pair in a covariance).
@@ -206,7 +206,7 @@ class Inliner {
     if (!is_new) return verdict->second;
     const Reads& reads = reads_.at(producer.definition.name);
     const double length = reads.occurrences * producer.length;
-    verdict->second = added_length_ + length <= kMaxLength &&
+    verdict->second = added_length_ + length <= kMaxAddedLength &&
                       (reads.elements == 1 || reads.elements * producer.cost <= kMaxRepeatedCost);
     if (verdict->second) added_length_ += length;
     return verdict->second;

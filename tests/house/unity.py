@@ -26,18 +26,19 @@ def parameter_types(parameters):
             end = position
             break
     types = re.split(r",(?![^<]*>)", parameters[:end])
-    return ", ".join(re.sub(r"\w+$", "", re.sub(r" = .*", "", type.strip())).strip() for type in types)
+    # A call cannot choose between a value and a reference to a constant.
+    return ", ".join(re.sub(r"^const (.*)&$", r"\1", re.sub(r"\w+$", "", re.sub(r" = .*", "", type.strip())).strip()) for type in types)
 
 
-def declaration(line):
-    """What a line declares, so that two equal ones cannot stand in one file; None if it declares nothing by itself."""
-    if match := TYPE.match(line) or VARIABLE.match(line):
-        return match[1]
-    if match := ALIAS.match(line):
-        return match[1]
+def declarations(line):
+    """What a line declares, so that two equal ones cannot stand in one file."""
+    if match := TYPE.match(line) or ALIAS.match(line):
+        return [match[1]]
+    if match := VARIABLE.match(line):
+        return [match[1], *re.findall(r", (k[A-Z]\w*) = ", line[match.end():])]
     if match := FUNCTION.match(line):
-        return f"{match[1]}({parameter_types(match[2])})"
-    return None
+        return [f"{match[1]}({parameter_types(match[2])})"]
+    return []
 
 
 def whole_lines(text):
@@ -54,8 +55,7 @@ def names_of(path):
     for block in UNNAMED.finditer(text):
         around = "::".join(NAMESPACE.findall(text[: block.start()]))
         for line in whole_lines(block[1]):
-            name = None if re.match(r"[ }/#]|template|$", line) else declaration(line)
-            if name:
+            for name in [] if re.match(r"[ }/#]|template|$", line) else declarations(line):
                 # The same alias may be declared twice.
                 yield f"{around}::{name}", line if ALIAS.match(line) else path
 

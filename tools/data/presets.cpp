@@ -18,7 +18,7 @@ constexpr std::string_view kRegressionOrigin =
 constexpr std::size_t kAnySplit = 0;
 
 constexpr auto kClassify = Task::Classification;
-constexpr auto kValues = Task::Regression;
+constexpr auto kRegression = Task::Regression;
 
 /// Files of the user's own.
 struct FileKind {
@@ -35,7 +35,7 @@ constexpr std::array kFileKinds = std::to_array<FileKind>({
 
 constexpr std::array kPresets = std::to_array<Preset>({
     {"synthetic", kClassify, kAnySplit, "generated: 4 noisy spirals, 4,000 x 8", "", load_synthetic},
-    {"synthetic-regression", kValues, kAnySplit, "generated: noise grows with x1, 2,000 x 4", "",
+    {"synthetic-regression", kRegression, kAnySplit, "generated: noise grows with x1, 2,000 x 4", "",
      load_synthetic_regression},
     {"synthetic-text", kClassify, kAnySplit, "generated: reviews whose class the order of words decides, 3,000 texts",
      "", load_synthetic_text},
@@ -51,17 +51,17 @@ constexpr std::array kPresets = std::to_array<Preset>({
      "'Learning Multiple Layers of Features from Tiny Images' (Krizhevsky 2009), binary version: train_5000.bin "
      "(500 images of each class of data_batch_1.bin) and test_1000.bin (the first 1,000 of test_batch.bin)",
      load_cifar10},
-    {"moving-mnist", kValues, 1, "sequences of bouncing digits, made from mnist",
+    {"moving-mnist", kRegression, 1, "sequences of bouncing digits, made from mnist",
      "'The MNIST database of handwritten digits' (LeCun, Cortes, Burges)", load_moving_mnist},
-    {"bostonHousing", kValues, 20, "506 x 13", kRegressionOrigin, load_uci_regression},
-    {"concrete", kValues, 20, "1,030 x 8", kRegressionOrigin, load_uci_regression},
-    {"energy", kValues, 20, "768 x 8", kRegressionOrigin, load_uci_regression},
-    {"kin8nm", kValues, 20, "8,192 x 8", kRegressionOrigin, load_uci_regression},
-    {"naval-propulsion-plant", kValues, 20, "11,934 x 16", kRegressionOrigin, load_uci_regression},
-    {"power-plant", kValues, 20, "9,568 x 4", kRegressionOrigin, load_uci_regression},
-    {"protein-tertiary-structure", kValues, 5, "45,730 x 9", kRegressionOrigin, load_uci_regression},
-    {"wine-quality-red", kValues, 20, "1,599 x 11", kRegressionOrigin, load_uci_regression},
-    {"yacht", kValues, 20, "308 x 6", kRegressionOrigin, load_uci_regression},
+    {"bostonHousing", kRegression, 20, "506 x 13", kRegressionOrigin, load_uci_regression},
+    {"concrete", kRegression, 20, "1,030 x 8", kRegressionOrigin, load_uci_regression},
+    {"energy", kRegression, 20, "768 x 8", kRegressionOrigin, load_uci_regression},
+    {"kin8nm", kRegression, 20, "8,192 x 8", kRegressionOrigin, load_uci_regression},
+    {"naval-propulsion-plant", kRegression, 20, "11,934 x 16", kRegressionOrigin, load_uci_regression},
+    {"power-plant", kRegression, 20, "9,568 x 4", kRegressionOrigin, load_uci_regression},
+    {"protein-tertiary-structure", kRegression, 5, "45,730 x 9", kRegressionOrigin, load_uci_regression},
+    {"wine-quality-red", kRegression, 20, "1,599 x 11", kRegressionOrigin, load_uci_regression},
+    {"yacht", kRegression, 20, "308 x 6", kRegressionOrigin, load_uci_regression},
 });
 
 const Preset& find_preset(std::string_view name) {

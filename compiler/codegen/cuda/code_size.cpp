@@ -9,8 +9,6 @@
 namespace moxie::cuda_text {
 namespace {
 
-/// What is not known is taken for this.
-constexpr std::int64_t kUnknownRounds = 16;
 constexpr int kMemoryInstructions = 2, kLoopInstructions = 3, kCheckInstructions = 8, kRandomInstructions = 120,
               kCombineInstructions = 40;
 
@@ -23,7 +21,7 @@ class AverageRounds {
       return it == middles_.end() ? nullptr : &it->second;
     });
     const auto rounds = constant_rounds(range);
-    if (!rounds) return kUnknownRounds;
+    if (!rounds) return kAssumedTripCount;
     const Bound& low = range.lows[0];
     middles_[loop.variable] = Affine(ceil_div(low.value.constant(), low.divisor) + *rounds / 2);
     return *rounds;

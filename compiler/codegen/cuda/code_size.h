@@ -9,6 +9,9 @@
 
 namespace moxie::cuda_text {
 
+/// The trip count that is assumed of a loop whose bounds are not constant.
+inline constexpr std::int64_t kAssumedTripCount = 16;
+
 /// Loops that must be unrolled so that every subscript of an array in registers is known: those in its subscripts, and
 /// those in their bounds.
 std::set<Symbol> loops_to_unroll(const KernelShape& shape, const std::vector<ArrayPlace>& places);

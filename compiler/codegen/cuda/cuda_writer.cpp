@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kLongestInlined = 90;
 /// A loop inside of unrolled loops is not unrolled too, where that would make more copies of its body: compilers take
 /// seconds, and all registers.
-constexpr std::int64_t kMostCopies = 512, kUnknownRounds = 16;
+constexpr std::int64_t kMostCopies = 512;
 
 /// Where each var is set first, if nothing outside of that block touches it.
 class FirstSets {
@@ -401,7 +401,7 @@ void CudaWriter::write_serial(const stmt::For& s, const std::string& name) {
     barrier();
     barriers_.passed();
   }
-  const std::int64_t rounds = constant_rounds(s.range).value_or(kUnknownRounds);
+  const std::int64_t rounds = constant_rounds(s.range).value_or(kAssumedTripCount);
   const bool unroll = unrolled_.contains(s.variable);
   if (unroll)
     line("#pragma unroll");

@@ -24,7 +24,7 @@ std::string global(std::string_view name) {
   return fmt::format("@\"{}\"", quoted);
 }
 
-std::string comment(std::string text) {
+std::string llvm_comment(std::string text) {
   std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return "; " + text + "\n";
 }
@@ -74,8 +74,8 @@ LlvmModule llvm_module(const LoopProgram& program, const VectorMachine& machine)
   llvm_ir::KernelWriter writer(program, plan);
   const std::string body = writer.write();
 
-  std::string text = comment(fmt::format("kernel {}, {} lanes", program.name, plan.lanes));
-  for (const std::string& line : program.comments) text += comment(line);
+  std::string text = llvm_comment(fmt::format("kernel {}, {} lanes", program.name, plan.lanes));
+  for (const std::string& line : program.comments) text += llvm_comment(line);
   text += fmt::format("source_filename = \"{} precision\"\n", to_string(program.precision));
   text += fmt::format("target triple = \"{}\"\n\n", machine.triple);
   text += fmt::format("{} = private unnamed_addr constant i64 0, align 8\n\n", llvm_ir::kZeroWord);
