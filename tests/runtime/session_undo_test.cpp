@@ -82,7 +82,7 @@ TEST_CASE("a run that threw, wherever it did, feeds nothing, and there is nothin
     const char* where;
     std::function<void(Session&)> cause, cure;
   };
-  const auto give = [](const char* input, HostTensor value) {
+  const auto give = [](const char* input, const HostTensor& value) {
     return [=](Session& session) { session.set(input, value); };
   };
   const auto rows = [](std::int64_t count) {
