@@ -51,7 +51,7 @@ struct Linear {
   }
 };
 
-struct Quotient {
+struct BoundQuotient {
   std::int64_t divisor;
   Linear value;
 };
@@ -144,8 +144,8 @@ class Compiler {
     for (const Affine& affine : affines) result.push_back(linear(affine));
     return result;
   }
-  std::vector<Quotient> quotients(const std::vector<Bound>& bounds) const {
-    std::vector<Quotient> result;
+  std::vector<BoundQuotient> quotients(const std::vector<Bound>& bounds) const {
+    std::vector<BoundQuotient> result;
     for (const Bound& bound : bounds) result.push_back({bound.divisor, linear(bound.value)});
     return result;
   }

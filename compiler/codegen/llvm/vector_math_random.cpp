@@ -19,9 +19,9 @@ Vec centre(const Vec& word, Scalar type) {
 /// log of u = (word + 1/2) 2^-32 in f32. Where u is near one its distance from one is what counts, and that is
 /// (~word + 1/2) 2^-32: rounded as u itself, it would lose most of its digits.
 Vec log_f32(const Vec& word) {
-  constexpr std::int64_t kRootHalf = 0xB504F334;  // sqrt(1/2) 2^32, where split_for_log() steps too
+  constexpr std::int64_t kRootHalfBits = 0xB504F334;  // sqrt(1/2) 2^32, where split_for_log() steps too
   TextBuilder& ir = *word.builder;
-  const Vec near_one = word.with(ir.icmp("uge", word.val, constant(word, kRootHalf).val));
+  const Vec near_one = word.with(ir.icmp("uge", word.val, constant(word, kRootHalfBits).val));
   const Vec magnitude = centre(select(near_one, word ^ -1, word), Scalar::f32) * kUnit;
   const LogArgument argument = split_normal_for_log(magnitude);
   return log_of_split({select(near_one, 0, argument.exponent), select(near_one, -magnitude, argument.f)});
