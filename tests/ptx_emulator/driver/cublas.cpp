@@ -1,0 +1,160 @@
+// libcublas.so.13 as far as matrix products go: columns one after the other, sums in the order of the subscript. Stored
+// column by column, as cuBLAS does.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "tests/ptx_emulator/driver/device.h"
+
+namespace {
+
+using Status = int;
+constexpr Status kNotInitialized = 1;
+constexpr Status kInvalidValue = 7;
+constexpr Status kExecutionFailed = 13;
+constexpr int kNoTranspose = 0;
+constexpr std::uint64_t kWorkspaceAlignment = 256;
+
+struct Library {
+  void* stream = nullptr;
+};
+
+/// A batch of matrices, each `leading` elements from column to column and `step` from one to the next.
+template <class T>
+struct Matrices {
+  T* first;
+  int leading;
+  long long step;
+
+  /// Checks that all of it is memory of the device.
+  T* at(long long number, int rows, int columns) const {
+    T* begin = first + number * step;
+    if (rows > 0 && columns > 0) {
+      const std::uint64_t elements = static_cast<std::uint64_t>(leading) * (columns - 1) + rows;
+      moxie::ptx::device_range(reinterpret_cast<std::uint64_t>(begin), elements * sizeof(T), "a matrix product");
+    }
+    return begin;
+  }
+};
+
+template <class T>
+struct Product {
+  bool left_transposed, right_transposed;
+  int m, n, k;
+  T alpha, beta;
+  Matrices<const T> a, b;
+  Matrices<T> c;
+  int count;
+
+  bool is_valid() const {
+    return m >= 0 && n >= 0 && k >= 0 && count >= 0 && a.leading >= std::max(1, left_transposed ? k : m) &&
+           b.leading >= std::max(1, right_transposed ? n : k) && c.leading >= std::max(1, m);
+  }
+
+  void run() const {
+    for (int number = 0; number < count; ++number) multiply(number);
+  }
+
+ private:
+  void multiply(int number) const {
+    const T* left = left_transposed ? a.at(number, k, m) : a.at(number, m, k);
+    const T* right = right_transposed ? b.at(number, n, k) : b.at(number, k, n);
+    T* out = c.at(number, m, n);
+    const auto element = [](const T* matrix, int leading, bool transposed, int row, int column) {
+      return transposed ? matrix[column + std::ptrdiff_t{leading} * row]
+                        : matrix[row + std::ptrdiff_t{leading} * column];
+    };
+    for (int j = 0; j < n; ++j) {
+      for (int i = 0; i < m; ++i) {
+        T sum = 0;
+        for (int q = 0; q < k; ++q)
+          sum = std::fma(element(left, a.leading, left_transposed, i, q),
+                         element(right, b.leading, right_transposed, q, j), sum);
+        T& result = out[i + std::ptrdiff_t{c.leading} * j];
+        result = beta == 0 ? alpha * sum : std::fma(alpha, sum, beta * result);
+      }
+    }
+  }
+};
+
+template <class T>
+Status enqueue(const Library* library, const Product<T>& product) {
+  if (!product.is_valid()) return kInvalidValue;
+  try {
+    moxie::ptx::enqueue_on_stream(library->stream, [product] { product.run(); });
+    return 0;
+  } catch (const moxie::ptx::Fault&) {
+    return kExecutionFailed;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+Status cublasCreate_v2(Library** library) {
+  *library = new Library;
+  return 0;
+}
+Status cublasDestroy_v2(Library* library) {
+  delete library;
+  return 0;
+}
+Status cublasSetStream_v2(Library* library, void* stream) {
+  library->stream = stream;
+  return 0;
+}
+Status cublasSetWorkspace_v2(Library* library, void* memory, std::size_t) {
+  if (library->stream == nullptr) return kNotInitialized;
+  return reinterpret_cast<std::uint64_t>(memory) % kWorkspaceAlignment == 0 ? 0 : kInvalidValue;
+}
+Status cublasSetMathMode(Library*, int) { return 0; }
+Status cublasGetProperty(int which, int* value) { return *value = which == 0 ? 13 : 0, 0; }
+const char* cublasGetStatusString(Status status) {
+  return status == kInvalidValue ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_EXECUTION_FAILED";
+}
+
+Status cublasSgemm_v2(Library* library, int left, int right, int m, int n, int k, const float* alpha, const float* a,
+                      int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {
+  return enqueue<float>(
+      library,
+      {left != kNoTranspose, right != kNoTranspose, m, n, k, *alpha, *beta, {a, lda, 0}, {b, ldb, 0}, {c, ldc, 0}, 1});
+}
+Status cublasDgemm_v2(Library* library, int left, int right, int m, int n, int k, const double* alpha, const double* a,
+                      int lda, const double* b, int ldb, const double* beta, double* c, int ldc) {
+  return enqueue<double>(
+      library,
+      {left != kNoTranspose, right != kNoTranspose, m, n, k, *alpha, *beta, {a, lda, 0}, {b, ldb, 0}, {c, ldc, 0}, 1});
+}
+Status cublasSgemmStridedBatched(Library* library, int left, int right, int m, int n, int k, const float* alpha,
+                                 const float* a, int lda, long long step_a, const float* b, int ldb, long long step_b,
+                                 const float* beta, float* c, int ldc, long long step_c, int count) {
+  return enqueue<float>(library, {left != kNoTranspose,
+                                  right != kNoTranspose,
+                                  m,
+                                  n,
+                                  k,
+                                  *alpha,
+                                  *beta,
+                                  {a, lda, step_a},
+                                  {b, ldb, step_b},
+                                  {c, ldc, step_c},
+                                  count});
+}
+Status cublasDgemmStridedBatched(Library* library, int left, int right, int m, int n, int k, const double* alpha,
+                                 const double* a, int lda, long long step_a, const double* b, int ldb, long long step_b,
+                                 const double* beta, double* c, int ldc, long long step_c, int count) {
+  return enqueue<double>(library, {left != kNoTranspose,
+                                   right != kNoTranspose,
+                                   m,
+                                   n,
+                                   k,
+                                   *alpha,
+                                   *beta,
+                                   {a, lda, step_a},
+                                   {b, ldb, step_b},
+                                   {c, ldc, step_c},
+                                   count});
+}
+
+}  // extern "C"

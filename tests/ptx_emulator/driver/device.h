@@ -1,0 +1,102 @@
+#pragma once
+// The one device of the driver, with all that programs make on it. What a real driver leaves undefined, or lets pass
+// where nobody looks at the result, is a misuse: it is printed, and the process ends with kMisuseExitCode.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "tests/ptx_emulator/device_memory.h"
+#include "tests/ptx_emulator/driver/streams.h"
+#include "tests/ptx_emulator/fault.h"
+#include "tests/ptx_emulator/grid.h"
+#include "tests/ptx_emulator/module.h"
+
+namespace moxie::ptx {
+
+constexpr int kMisuseExitCode = 70;
+
+/// Objects behind the handles of the driver's users.
+template <class T>
+class Handles {
+ public:
+  explicit Handles(const char* kind) : kind_(kind) {}
+  void* add(std::shared_ptr<T> object) {
+    void* handle = object.get();
+    objects_[handle] = std::move(object);
+    return handle;
+  }
+  const std::shared_ptr<T>& get(const void* handle) const {
+    const auto object = objects_.find(handle);
+    if (object == objects_.end()) throw Fault(Reason::invalid_handle, std::string("no ") + kind_);
+    return object->second;
+  }
+  std::shared_ptr<T> remove(const void* handle) {
+    std::shared_ptr<T> object = get(handle);
+    objects_.erase(handle);
+    return object;
+  }
+  auto begin() const { return objects_.begin(); }
+  auto end() const { return objects_.end(); }
+
+ private:
+  const char* kind_;
+  std::map<const void*, std::shared_ptr<T>> objects_;
+};
+
+struct LoadedFunction {
+  std::shared_ptr<Module> module;  // gone when it is unloaded
+  const Kernel* kernel = nullptr;
+  bool is_loaded = true;
+};
+
+struct Pinned {
+  std::unique_ptr<std::byte[]> memory;
+  std::uint64_t bytes = 0;
+};
+
+class Device {
+ public:
+  Device();
+  ~Device();
+
+  std::recursive_mutex mutex;
+  DeviceMemory memory;
+  Handles<Module> modules{"module"};
+  Handles<LoadedFunction> functions{"function"};
+  Handles<Stream> streams{"stream"};
+  Handles<Event> events{"event"};
+  Handles<std::vector<Work>> graphs{"graph"};
+  Handles<std::vector<Work>> executables{"executable graph"};
+  std::map<const void*, Pinned> pinned;  // page-locked memory of the host, by its address
+  int retained = 0;                      // times that the primary context was
+
+  /// Throws Fault(invalid_context), a misuse, where the calling thread has no context.
+  void need_context(const char* call);
+  void set_current(bool is_current);
+  bool is_pinned(const void* host, std::uint64_t bytes) const;
+  void enqueue(Stream& stream, Work work);
+  void drain(Stream& stream);
+  void drain_all();
+  void launch(const std::shared_ptr<LoadedFunction>& function, Extent grid, Extent block,
+              std::vector<std::byte> parameters);
+  void misuse(const std::string& what);
+
+  /// The error of an earlier kernel, which lasts: the device is lost to the process.
+  Reason lost = Reason::none;
+  std::string last_error;
+
+ private:
+  BlockOrder order_;
+  std::uint64_t misuses_ = 0;
+};
+
+Device& device();
+/// Whether the device is lost to a process after this error.
+bool is_lasting(Reason reason);
+/// For the other libraries of the emulator.
+void enqueue_on_stream(void* stream, std::function<void()> run);
+std::byte* device_range(std::uint64_t address, std::uint64_t bytes, const char* purpose);
+
+}  // namespace moxie::ptx
