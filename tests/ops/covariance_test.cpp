@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "compiler/diff/differentiate.h"
 #include "compiler/ir/evaluate.h"
 #include "ops/catalogue.h"
 #include "runtime/host_tensor.h"
@@ -78,23 +79,37 @@ class RandomLayer {
   std::mt19937_64 random_;
 };
 
-std::map<std::string, Values> run(const Program& program, const DimValues& dims, const TensorValues& inputs,
-                                  const std::shared_ptr<Device>& device) {
-  DimValues fixed;
-  for (const DimDecl& dim : program.dims) {
-    if (!dim.dynamic) fixed[dim.name] = dims.at(dim.name);
+/// A formula that is compiled once, for any number of layers.
+class Formula {
+ public:
+  Formula(const Program& program, DimValues dims, const std::shared_ptr<Device>& device)
+      : program_(program), dims_(std::move(dims)), session_(program, fixed_dims(), device) {}
+
+  std::map<std::string, Values> run(const TensorValues& inputs) {
+    for (const InputDecl& input : program_.inputs)
+      session_.set(input.name,
+                   make_host_tensor(input.dtype, extents_of(program_, input.name, dims_), inputs.at(input.name)));
+    session_.run();
+    std::map<std::string, Values> outputs;
+    for (const Definition& definition : program_.definitions) {
+      if (definition.output) outputs[definition.name] = to_doubles(session_.get(definition.name));
+    }
+    return outputs;
   }
-  Session session(program, fixed, device);
-  for (const InputDecl& input : program.inputs)
-    session.set(input.name,
-                make_host_tensor(input.dtype, extents_of(program, input.name, dims), inputs.at(input.name)));
-  session.run();
-  std::map<std::string, Values> outputs;
-  for (const Definition& definition : program.definitions) {
-    if (definition.output) outputs[definition.name] = to_doubles(session.get(definition.name));
+
+ private:
+  DimValues fixed_dims() const {
+    DimValues fixed;
+    for (const DimDecl& dim : program_.dims) {
+      if (!dim.dynamic) fixed[dim.name] = dims_.at(dim.name);
+    }
+    return fixed;
   }
-  return outputs;
-}
+
+  const Program& program_;
+  DimValues dims_;
+  Session session_;
+};
 
 /// Whether matrix + shift * I has a Cholesky factor.
 bool has_factor(const double* matrix, double shift) {
@@ -152,13 +167,14 @@ TEST_CASE("covariances of random layers are positive semidefinite, and the same 
     CAPTURE(device->name());
     const Effort effort = effort_on(*device);
     const DimValues dims = {{"S", effort.samples}, {"N", kUnits}, {"R", kPoints}, {"J", kTerms}};
+    Formula exactly(exact, dims, device), in_powers(equispaced, dims, device), as_series(series, dims, device);
     std::size_t tight = 0;
     for (std::uint64_t seed = 0; seed < effort.layers; ++seed) {
       CAPTURE(seed);
       const RandomLayer layer(effort.samples, seed);
-      const Values want = run(exact, dims, layer.inputs, device).at("covariance");
-      const Values by_powers = run(equispaced, dims, layer.inputs, device).at("covariance");
-      const auto approximate = run(series, dims, layer.inputs, device);
+      const Values want = exactly.run(layer.inputs).at("covariance");
+      const Values by_powers = in_powers.run(layer.inputs).at("covariance");
+      const auto approximate = as_series.run(layer.inputs);
       const Values& by_series = approximate.at("covariance");
       const Values& bounds = approximate.at("error_bound");
       CHECK(count_indefinite(want) == 0);
@@ -182,9 +198,11 @@ TEST_CASE("in single, covariances of random layers are positive semidefinite up 
   for (const char* op :
        {"gpn.response_covariance", "gpn.response_covariance_equispaced", "gpn.response_covariance_series"}) {
     CAPTURE(op);
+    const Program program = load_op(op);
+    Formula formula(program, dims, device);
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       CAPTURE(seed);
-      CHECK(count_indefinite(run(load_op(op), dims, RandomLayer(200, seed).inputs, device).at("covariance")) == 0);
+      CHECK(count_indefinite(formula.run(RandomLayer(200, seed).inputs).at("covariance")) == 0);
     }
   }
 }
@@ -217,17 +235,33 @@ TEST_CASE("covariances are those of draws") {
     const bool fast = effort_on(*device).layers > 2;
     const std::int64_t samples = kUnits;  // the last has a covariance of full rank
     const RandomLayer layer(samples, 11);
-    const auto want = run(in_double("gpn.response_covariance"), {{"S", samples}, {"N", kUnits}, {"R", kPoints}},
-                          layer.inputs, device);
+    const Program exact = in_double("gpn.response_covariance"), draws = parse(kDraws);
+    const auto want = Formula(exact, {{"S", samples}, {"N", kUnits}, {"R", kPoints}}, device).run(layer.inputs);
     TensorValues one = layer.inputs;
     one["mu"].erase(one["mu"].begin(), one["mu"].end() - kUnits);
     one["cov"].erase(one["cov"].begin(), one["cov"].end() - kUnits * kUnits);
     const DimValues dims = {{"D", fast ? 100000 : 2000}, {"N", kUnits}, {"R", kPoints}};
-    const auto drawn = run(parse(kDraws), dims, one, device);
+    const auto drawn = Formula(draws, dims, device).run(one);
     const double* covariance = &want.at("covariance")[(kUnits - 1) * kUnits * kUnits];
     for (std::size_t i = 0; i < kUnits * kUnits; ++i) {
       CAPTURE(i);
       CHECK(std::abs(drawn.at("covariance")[i] - covariance[i]) < 4.5 * drawn.at("error")[i]);
+    }
+  }
+}
+
+TEST_CASE("one unit has no pairs with others, and gradients all the same") {
+  const Program program =
+      differentiate(in_double("gpn.response_covariance"), {"mean", "covariance"}, {"mu", "cov", "U"});
+  const DimValues dims = {{"S", 3}, {"N", 1}, {"R", 4}};
+  const TensorValues inputs = test::wave_inputs(program, dims);
+  const TensorValues want = evaluate(program, dims, inputs);
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    for (const auto& [name, values] : test::run_on(device, program, dims, inputs)) {
+      CAPTURE(name);
+      for (std::size_t k = 0; k < values.size(); ++k)
+        CHECK(values[k] == doctest::Approx(want.at(name)[k]).epsilon(1e-9));
     }
   }
 }

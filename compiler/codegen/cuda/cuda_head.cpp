@@ -47,8 +47,9 @@ void CudaWriter::declare_arrays() {
   for (ArrayId a = 0; a < program().arrays.size(); ++a) {
     const ArrayDecl& array = program().arrays[a];
     const std::string type = type_name(array.dtype);
-    std::int64_t count =
-        std::accumulate(array.extents.begin(), array.extents.end(), std::int64_t{1}, std::multiplies<>());
+    // One element where there is none, such as for the pairs of a single unit: C++ has no arrays of length 0.
+    std::int64_t count = std::max<std::int64_t>(
+        std::accumulate(array.extents.begin(), array.extents.end(), std::int64_t{1}, std::multiplies<>()), 1);
     if (schedule_.arrays[a] == ArrayPlace::registers) {
       line(fmt::format("{} {}[{}];", type, names_.array(a), count));
       continue;

@@ -28,8 +28,17 @@ constexpr const char* kHeaders[] = {"machine.h", "pointer.h", "math.h", "vectors
 /// -O1: kernels of tests are compiled more often than they run. CUDA's functions leave errno alone, which lets sqrt()
 /// be one instruction. As GPUs do, a*b + c is rounded once, where the processor can.
 Words make_options() {
-  Words words = {"-x", "c++",     "-std=c++20", "-O1", "-ffp-contract=fast", "-fno-math-errno", "-fvisibility=hidden",
-                 "-w", "-shared", "-fPIC"};
+  Words words = {"-x",
+                 "c++",
+                 "-std=c++20",
+                 "-pedantic-errors",
+                 "-O1",
+                 "-ffp-contract=fast",
+                 "-fno-math-errno",
+                 "-fvisibility=hidden",
+                 "-w",
+                 "-shared",
+                 "-fPIC"};
   if (host_supports("x86-64-v3")) words.push_back("-mfma");
   return words;
 }
