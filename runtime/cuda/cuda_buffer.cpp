@@ -7,8 +7,11 @@ constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
 
 }  // namespace
 
+/// Waits for copies from and to its host memory. The thread may be another one than that of the last call.
 CudaBuffer::~CudaBuffer() {
   const Driver& driver = gpu_->driver();
+  gpu_->make_current();
+  if (fetch_ticket_ > gpu_->finished_ticket()) gpu_->settle();
   for (Slot& slot : slots_) {
     if (in_flight(slot)) driver.EventSynchronize(slot.copied);
     if (slot.copied != nullptr) driver.EventDestroy(slot.copied);
@@ -73,8 +76,10 @@ void* CudaBuffer::kernel_output() {
   return reinterpret_cast<void*>(address());
 }
 
+/// Host memory that is too small goes when no copy uses it any more.
 void CudaBuffer::make_room(Slot& slot) const {
   if (slot.memory.data() != nullptr && slot.memory.size() >= size_) return;
+  if (fetch_ticket_ > gpu_->finished_ticket()) gpu_->synchronize();
   await_copy(slot);
   slot.memory = PinnedMemory(gpu_, size_);
 }

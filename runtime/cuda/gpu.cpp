@@ -159,11 +159,12 @@ void Gpu::watch(const std::shared_ptr<Watched>& watched) {
 }
 
 void Gpu::settle() noexcept {
-  driver_.CtxSetCurrent(context_);
+  make_current();
   driver_.StreamSynchronize(stream_);
 }
 
 void Gpu::synchronize() {
+  enter();
   std::vector<std::shared_ptr<Watched>> pending;
   for (const std::weak_ptr<Watched>& watched : std::exchange(watched_, {})) {
     if (auto alive = watched.lock()) pending.push_back(std::move(alive));

@@ -47,6 +47,8 @@ class Gpu {
 
   /// Makes the context that of the calling thread, which every other call of the driver relies on.
   void enter() const;
+  /// The same for destructors, which cannot fail.
+  void make_current() const noexcept { driver_.CtxSetCurrent(context_); }
   /// Throws DeviceError for an error of the driver: what failed, its text, the remedy, and further lines.
   void check(Result result, std::string_view what) const {
     if (result != 0) fail(result, what);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/ir/evaluate.h"
@@ -227,5 +228,40 @@ output total[c] = sum[s,i,j](x[s,c,i,j]*randn(0)[s,c,i,j])
         for (std::size_t k = 0; k < got.size(); ++k) CHECK(got[k] == doctest::Approx(want.at(output)[k]).epsilon(1e-4));
       }
     }
+  }
+}
+
+TEST_CASE("a buffer may go, or grow, while the host has not waited for what it is fetching") {
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    const auto buffer = device->make_buffer();
+    for (const std::size_t bytes : {64, 4096}) {
+      buffer->resize(bytes);
+      buffer->kernel_output();
+      buffer->prefetch();
+    }
+    CHECK(buffer->read().size() == 4096);
+    buffer->kernel_output();
+    buffer->prefetch();
+  }
+}
+
+TEST_CASE("a buffer is read, and goes, in another thread than the one that filled it") {
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    auto buffer = device->make_buffer();
+    buffer->resize(16);
+    std::ranges::fill(buffer->write(), std::byte{7});
+    buffer->kernel_input();
+    buffer->kernel_output();
+    buffer->prefetch();
+    std::byte last{};
+    std::thread([&] {
+      last = buffer->read().back();
+      buffer->kernel_output();
+      buffer->prefetch();
+    }).join();
+    std::thread([&] { buffer.reset(); }).join();
+    CHECK(last == std::byte{7});
   }
 }

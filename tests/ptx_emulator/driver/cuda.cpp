@@ -144,9 +144,11 @@ Result cuMemFreeHost(void* memory) {
   return guarded_in_context(__func__, [&] {
     const auto block = device().pinned.find(memory);
     if (block == device().pinned.end()) throw Fault(Reason::invalid_value, "the memory was not allocated here");
-    for (const auto& [handle, stream] : device().streams) {
-      if (stream->uses(memory, block->second.bytes))
-        device().misuse("cuMemFreeHost of memory that a copy which is under way uses");
+    const auto& streams = device().streams;
+    if (std::any_of(streams.begin(), streams.end(),
+                    [&](const auto& stream) { return stream.second->uses(memory, block->second.bytes); })) {
+      device().misuse("cuMemFreeHost of memory that a copy which is under way uses");  // the memory stays, for the copy
+      return;
     }
     device().pinned.erase(block);
   });
