@@ -327,7 +327,8 @@ TracedText trace_ptx(std::string_view ptx, int skipped) {
   for (const std::string_view line : split_lines(ptx)) {
     const std::string_view word = without_indent(line);
     if (word.starts_with(".section")) is_debug = true;
-    if (word.starts_with(".loc")) {
+    // ".local" declares memory.
+    if (word.starts_with(".loc") && !word.starts_with(".local")) {
       const PtxPlace place = ptx_place(word);
       if (place.caller.first > 0) callers[place.own] = place.caller;
       origin = resolve(place.own);

@@ -1,6 +1,8 @@
 // NVRTC and its resource report. Passes where no NVRTC is installed, with a line that says so.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -8,6 +10,8 @@
 #include "compiler/support/error.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/resource_report.h"
+#include "runtime/temporary_folder.h"
+#include "tests/setting.h"
 #include "tests/skip.h"
 
 using namespace moxie;
@@ -51,6 +55,21 @@ std::string message_of(const std::function<void()>& work) {
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 }  // namespace
+
+TEST_CASE("libraries are looked for wherever toolkits and the packages of pip put them") {
+  const TemporaryFolder folder;
+  const std::filesystem::path packages = folder.path() / "lib" / "python3.11" / "site-packages";
+  std::filesystem::create_directories(packages / "nvidia" / "cuda_nvrtc" / "lib");
+  const test::Setting toolkit("CUDA_PATH", "/opt/toolkit"), environment("VIRTUAL_ENV", folder.path().c_str());
+  const auto found = toolkit_directories();
+  for (const std::filesystem::path expected :
+       {std::filesystem::path(), std::filesystem::path("/opt/toolkit/lib64"), std::filesystem::path("/opt/toolkit/lib"),
+        std::filesystem::path("/opt/toolkit/targets/x86_64-linux/lib"), std::filesystem::path("/usr/local/cuda/lib64"),
+        packages / "nvidia" / "cuda_nvrtc" / "lib"}) {
+    CAPTURE(expected.string());
+    CHECK(std::ranges::find(found, expected) != found.end());
+  }
+}
 
 TEST_CASE("a kernel becomes machine code of every architecture, with its resources" * doctest::test_suite("nvrtc")) {
   const auto nvrtc = installed();
