@@ -39,6 +39,11 @@ void DeviceMemory::release(std::uint64_t address) {
   blocks_.erase(block);
 }
 
+void DeviceMemory::clear() {
+  blocks_.clear();
+  used_ = 0;
+}
+
 DeviceMemory::Range DeviceMemory::find(std::uint64_t address) const {
   auto block = blocks_.upper_bound(address);
   if (block == blocks_.begin()) return {};

@@ -21,6 +21,7 @@ class DeviceMemory {
   std::uint64_t allocate(std::uint64_t bytes);
   /// Throws Fault(invalid_value) for what is no beginning of an allocation.
   void release(std::uint64_t address);
+  void clear();
   /// The allocation that `address` lies in or ends; empty if there is none.
   Range find(std::uint64_t address) const;
   /// The bytes from `address` on. Throws Fault(invalid_value) where they are not in one allocation.

@@ -107,15 +107,12 @@ Result cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = device().m
 
 Result cuDevicePrimaryCtxRetain(Handle* context, int) {
   return guarded(__func__, [&] {
-    ++device().retained;
+    device().retain_context();
     *context = &device();
   });
 }
 Result cuDevicePrimaryCtxRelease_v2(int) {
-  return guarded(__func__, [&] {
-    if (device().retained == 0) throw Fault(Reason::invalid_context, "the context was released already");
-    --device().retained;
-  });
+  return guarded(__func__, [&] { device().release_context(); });
 }
 Result cuCtxSetCurrent(Handle context) {
   return guarded(__func__, [&] { device().set_current(context != nullptr); });
@@ -198,9 +195,10 @@ Result cuModuleUnload(Handle module) {
   return guarded_in_context(__func__, [&] {
     const auto unloaded = device().modules.get(module);
     if (device().lost == Reason::none) device().drain_all();
-    for (const auto& [handle, function] : device().functions) {
-      if (function->module == unloaded) function->is_loaded = false;
-    }
+    device().functions.remove_if([&](LoadedFunction& function) {
+      if (function.module == unloaded) function.is_loaded = false;  // for what was captured
+      return !function.is_loaded;
+    });
     device().modules.remove(module);
   });
 }
@@ -227,7 +225,6 @@ Result cuLaunchKernel(Handle handle, unsigned grid_x, unsigned grid_y, unsigned 
     const auto function = device().functions.get(handle);
     const Extent grid{grid_x, grid_y, grid_z};
     const Extent block{block_x, block_y, block_z};
-    if (!function->is_loaded) throw Fault(Reason::invalid_handle, "the kernel's module is unloaded");
     if (extra != nullptr) throw Fault(Reason::invalid_value, "parameters in one block are not taken");
     check_grid(*function->kernel, grid, block, shared_bytes);
     device().enqueue(stream_of(stream), {[=, values = collect_parameters(*function->kernel, parameters)] {

@@ -42,14 +42,49 @@ void Device::misuse(const std::string& what) {
 }
 
 void Device::need_context(const char* call) {
-  if (has_context && retained > 0) return;
+  if (has_context && retained_ > 0) return;
   misuse(fmt::format("{} in a thread without a current context", call));
   throw Fault(Reason::invalid_context, "the thread has no current context");
 }
 
 void Device::set_current(bool is_current) {
-  if (is_current && retained == 0) throw Fault(Reason::invalid_context, "the context was released");
+  if (is_current && retained_ == 0) throw Fault(Reason::invalid_context, "the context was released");
   has_context = is_current;
+}
+
+/// Those that their makers are to destroy.
+std::string Device::describe_things() const {
+  std::string things =
+      modules.describe() + streams.describe() + events.describe() + graphs.describe() + executables.describe();
+  if (!pinned.empty()) things += fmt::format("{} blocks of host memory; ", pinned.size());
+  if (memory.allocations() > 0) things += fmt::format("{} blocks of device memory; ", memory.allocations());
+  return things;
+}
+
+void Device::release_context() {
+  if (retained_ == 0) throw Fault(Reason::invalid_context, "the context was released already");
+  if (--retained_ > 0) return;
+  if (const std::string things = describe_things(); !things.empty())
+    misuse(fmt::format("the context goes before {}", things));
+  clear();
+}
+
+/// As for a new context.
+void Device::clear() {
+  lost = Reason::none;
+  executables.clear();
+  graphs.clear();
+  events.clear();
+  streams.clear();
+  functions.clear();
+  modules.clear();
+  pinned.clear();
+  memory.clear();
+}
+
+void Device::lose(Reason reason) {
+  lost = reason;
+  for (const auto& [handle, stream] : streams) stream->forget();
 }
 
 bool Device::is_pinned(const void* host, std::uint64_t bytes) const {
@@ -70,7 +105,7 @@ void Device::drain(Stream& stream) {
   try {
     stream.drain();
   } catch (const Fault& fault) {
-    if (is_lasting(fault.reason())) lost = fault.reason();
+    if (is_lasting(fault.reason())) lose(fault.reason());
     throw;
   }
 }

@@ -29,7 +29,7 @@ class Handles {
   }
   const std::shared_ptr<T>& get(const void* handle) const {
     const auto object = objects_.find(handle);
-    if (object == objects_.end()) throw Fault(Reason::invalid_handle, std::string("no ") + kind_);
+    if (object == objects_.end()) throw Fault(Reason::invalid_handle, "no " + kind_);
     return object->second;
   }
   std::shared_ptr<T> remove(const void* handle) {
@@ -37,11 +37,20 @@ class Handles {
     objects_.erase(handle);
     return object;
   }
+  /// "2 of kind stream; " for a message; empty where there are none.
+  std::string describe() const {
+    return objects_.empty() ? "" : std::to_string(objects_.size()) + " of kind " + kind_ + "; ";
+  }
+  void clear() { objects_.clear(); }
+  template <class F>
+  void remove_if(const F& condition) {
+    std::erase_if(objects_, [&](const auto& entry) { return condition(*entry.second); });
+  }
   auto begin() const { return objects_.begin(); }
   auto end() const { return objects_.end(); }
 
  private:
-  const char* kind_;
+  std::string kind_;
   std::map<const void*, std::shared_ptr<T>> objects_;
 };
 
@@ -75,6 +84,9 @@ class Device {
   /// Throws Fault(invalid_context), a misuse, where the calling thread has no context.
   void need_context(const char* call);
   void set_current(bool is_current);
+  void retain_context() { ++retained_; }
+  /// What is left of the context's things when it goes is a misuse. A device that was lost is there again.
+  void release_context();
   bool is_pinned(const void* host, std::uint64_t bytes) const;
   void enqueue(Stream& stream, Work work);
   void drain(Stream& stream);
@@ -83,12 +95,17 @@ class Device {
               std::vector<std::byte> parameters);
   void misuse(const std::string& what);
 
-  /// The error of an earlier kernel, which lasts: the device is lost to the process.
+  /// After an error that lasts the device is lost to the process, and with it all that was enqueued.
+  void lose(Reason reason);
   Reason lost = Reason::none;
   std::string last_error;
 
  private:
+  std::string describe_things() const;
+  void clear();
+
   BlockOrder order_;
+  int retained_ = 0;  // times that the primary context was
   std::uint64_t misuses_ = 0;
 };
 

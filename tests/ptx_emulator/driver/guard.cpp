@@ -69,7 +69,7 @@ void fail_on_demand(const char* call) {
   const Demand demand = read_demand(made);
   if (demand.call != call || ++calls[call] != demand.which) return;
   const auto reason = static_cast<Reason>(demand.error);
-  if (is_lasting(reason)) device().lost = reason;
+  if (is_lasting(reason)) device().lose(reason);
   throw Fault(reason, fmt::format("call {} of {} was asked to fail", demand.which, call));
 }
 

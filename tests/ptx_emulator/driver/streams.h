@@ -28,7 +28,7 @@ class Stream {
   void enqueue(Work work);
   /// Runs all that is enqueued. Throws what the work throws, and then has nothing left.
   void drain();
-  bool is_idle() const { return pending_.empty(); }
+  void forget() { pending_.clear(); }
   /// Whether work that is enqueued uses memory of the host between these addresses.
   bool uses(const void* begin, std::uint64_t bytes) const;
 
