@@ -4,7 +4,6 @@
 
 #include "compiler/support/error.h"
 #include "runtime/session.h"
-#include "tests/devices.h"
 #include "tests/setting.h"
 #include "tests/skip.h"
 

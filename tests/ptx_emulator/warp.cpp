@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 /// Instructions between two barriers after which a warp is taken for one that never ends: minutes.
-constexpr std::uint64_t kMaxSteps = std::uint64_t{4} << 30;
+constexpr std::uint64_t kMaxSteps = std::uint64_t{1} << 30;
 
 /// The lanes, out of 8, whose predicate is set: gathers the lowest bits of 8 bytes into one byte.
 Mask eight_bits(const std::uint8_t* predicates) {

@@ -2,11 +2,12 @@
 import os
 import shutil
 
-TARGETS = ("moxie", "golden_devices_test", "session_devices_test", "property_gpu_test")
+TARGETS = ("moxie", "gpu_tests")
 
 
 def configure(check):
-    options = ["-DMOXIE_WITH_LLVM=OFF", "-DMOXIE_BUILD_EXAMPLES=OFF", "-DMOXIE_INSTALL=OFF", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"]
+    options = ["-DMOXIE_WITH_LLVM=OFF", "-DMOXIE_BUILD_EXAMPLES=OFF", "-DMOXIE_INSTALL=OFF", "-DCMAKE_BUILD_TYPE=Release", "-DMOXIE_TEST_GPU=device",
+               "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"]
     if (check.folder / "prefix").is_dir():
         options += [f"-DCMAKE_PREFIX_PATH={check.folder / 'prefix'}"]
     if (check.folder / "shared").is_dir():
