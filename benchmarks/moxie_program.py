@@ -15,7 +15,8 @@ class Moxie:
         self.folder = tempfile.TemporaryDirectory()
 
     def run(self, *arguments):
-        command = [self.program, *map(str, arguments), "--threads", "1"]
+        threads = [] if "--threads" in arguments else ["--threads", "1"]
+        command = [self.program, *map(str, arguments), *threads]
         try:
             done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=600)
         except subprocess.TimeoutExpired:

@@ -157,7 +157,7 @@ struct CompiledFunction::State {
   /// The plan for these static dims and for dynamic dims of these classes.
   std::shared_ptr<const Plan> plan_for(const DimValues& dims) {
     PlanTarget target = device->plan_target();
-    DimValues key, statics;
+    DimValues key, statics = matrix_sizes(program, target, dims);
     for (const auto& [name, value] : dims) {
       const DimDecl* dim = program.find_dim(name);
       if (dim && !dim->dynamic) statics[name] = value;
@@ -165,7 +165,7 @@ struct CompiledFunction::State {
     if (target.machine) target.extents = key = extent_classes(dims);
     for (const auto& [name, value] : statics) key[name] = value;
     std::shared_ptr<const Plan> plan = plans.find(key);
-    const Program specialised = plan ? plan->program : specialise(program, statics);
+    const Program specialised = plan ? plan->program : specialise_all(program, statics);
     if (!is_right_for_all_dims(specialised)) verify_for(specialised, dims);
     if (!plan) {
       Planner planner(specialised, chosen_checks(), disabled_passes());

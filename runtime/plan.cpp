@@ -37,6 +37,11 @@ class StepChecker {
     append_inspection(out, product.definition.name);
   }
 
+  void append(std::vector<PlanStep>& out, const AlgebraCall& call) const {
+    out.emplace_back(call);
+    append_inspection(out, call.definition.name);
+  }
+
   /// Nor are the final values of sums that kernels leave in parts.
   void append(auto& out, const LoweredKernel& kernel) const {
     out.emplace_back(instrument(kernel, fused_.program, checks_));
@@ -89,6 +94,8 @@ std::vector<PlanStep> lower_all(const FusedProgram& fused) {
       steps.emplace_back(lower(fused, *kernel));
     else if (const auto* scan = std::get_if<ScanLoop>(&step))
       steps.emplace_back(lower(fused, *scan));
+    else if (const auto* call = std::get_if<AlgebraCall>(&step))
+      steps.emplace_back(*call);
     else
       steps.emplace_back(std::get<MatrixProduct>(step));
   }
@@ -127,6 +134,26 @@ Plan make_plan(const Program& program, const Checks& checks, const PlanTarget& t
   return Planner(program, checks, std::move(without)).plan(target);
 }
 
+DimValues matrix_sizes(const Program& program, const PlanTarget& target, const DimValues& dims) {
+  DimValues sizes;
+  if (target.products == Products::library) return sizes;
+  const auto take = [&](const Expr& e) {
+    if (e->kind != NodeKind::LinearAlgebra) return;
+    for (const auto& [symbol, coefficient] : e->size.terms()) {
+      const auto known = dims.find(std::string(symbol.name()));
+      sizes[std::string(symbol.name())] =
+          known == dims.end() ? static_cast<std::int64_t>(kAssumedExtent) : known->second;
+    }
+  };
+  for (const Definition& definition : program.definitions) visit(definition.body, take);
+  return sizes;
+}
+
+Program specialise_all(Program program, const DimValues& values) {
+  for (DimDecl& dim : program.dims) dim.dynamic = dim.dynamic && !values.contains(dim.name);
+  return specialise(program, values);
+}
+
 DimValues extent_classes(const DimValues& dims) {
   DimValues classes;
   for (const auto& [name, value] : dims) {
@@ -160,6 +187,10 @@ std::vector<std::string> tensors_of(const PlanStep& step) {
   std::vector<std::string> names;
   for (const MatrixProduct* product : products_of(step))
     names.insert(names.end(), {product->left.tensor, product->right.tensor, product->out.tensor});
+  if (const auto* call = std::get_if<AlgebraCall>(&step)) {
+    names = operands_of(*call);
+    names.push_back(call->definition.name);
+  }
   for (const LoweredKernel* kernel : kernels_of(step)) {
     for (const BufferUse& use : kernel->uses) names.push_back(use.tensor);
   }
@@ -374,6 +405,10 @@ namespace {
 
 std::string describe(const MatrixProduct& product, int& number) {
   return fmt::format("{:3} matrix product {}\n", number++, product_text(product));
+}
+
+std::string describe(const AlgebraCall& call, int& number) {
+  return fmt::format("{:3} library {}\n", number++, call_text(call));
 }
 
 std::string describe(const LoweredKernel& kernel, int& number) {

@@ -61,6 +61,11 @@ class Planner {
 /// The plan for one target only.
 Plan make_plan(const Program& program, const Checks& checks = {}, const PlanTarget& target = {},
                std::vector<std::string> without = {});
+/// The dynamic dims that are sizes of matrices, with their values, for a target whose kernels factor matrices: these
+/// need a plan for every size; kAssumedExtent where `dims` has none. Empty where a library does it.
+DimValues matrix_sizes(const Program& program, const PlanTarget& target, const DimValues& dims);
+/// The Program specialised for `values`, those of dynamic dims included.
+Program specialise_all(Program program, const DimValues& values);
 /// Extents in classes that share a Plan: the nearest powers of four.
 DimValues extent_classes(const DimValues& dims);
 std::string print(const Plan& plan);

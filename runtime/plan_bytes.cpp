@@ -36,6 +36,8 @@ inline constexpr int kMembers<ProductOperand> = 5;
 template <>
 inline constexpr int kMembers<MatrixProduct> = 9;
 template <>
+inline constexpr int kMembers<AlgebraCall> = 1;
+template <>
 inline constexpr int kMembers<BufferDecl> = 5;
 template <>
 inline constexpr int kMembers<ArrayDecl> = 4;
@@ -109,7 +111,7 @@ inline constexpr RandomKind kLastValue<RandomKind> = RandomKind::Uniform;
 template <>
 inline constexpr NodeKind kLastValue<NodeKind> = NodeKind::Random;
 template <>
-inline constexpr LinearAlgebraKind kLastValue<LinearAlgebraKind> = LinearAlgebraKind::TriSolveTransposed;
+inline constexpr LinearAlgebraKind kLastValue<LinearAlgebraKind> = kLastAlgebraKind;
 template <>
 inline constexpr Symbol::Kind kLastValue<Symbol::Kind> = Symbol::Kind::Value;
 template <>

@@ -15,21 +15,6 @@ std::int64_t elements_of(const std::vector<Affine>& extents, const DimValues& di
   return product;
 }
 
-/// From element to element along each axis of a tensor as it lies in memory.
-std::vector<std::int64_t> strides_of(const Plan& plan, const std::string& tensor, const DimValues& dims) {
-  const std::vector<std::int64_t> extents = extents_of(plan.fused.program, tensor, dims);
-  std::vector<std::uint32_t> layout(extents.size());
-  std::iota(layout.begin(), layout.end(), 0);
-  if (const auto it = plan.fused.layouts.find(tensor); it != plan.fused.layouts.end()) layout = it->second;
-  std::vector<std::int64_t> strides(extents.size());
-  std::int64_t stride = 1;
-  for (auto axis = layout.rbegin(); axis != layout.rend(); ++axis) {
-    strides[*axis] = stride;
-    stride = checked_mul(stride, extents[*axis]);
-  }
-  return strides;
-}
-
 ProductMatrix matrix_of(const ProductOperand& operand, const std::vector<std::int64_t>& strides,
                         const DimValues& dims) {
   const std::int64_t first = operand.step ? checked_mul(evaluate(*operand.step, dims), strides.front()) : 0;
@@ -57,6 +42,20 @@ void append(std::vector<ProductBatch>& batch, const ProductBatch& inner) {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> strides_of(const Plan& plan, const std::string& tensor, const DimValues& dims) {
+  const std::vector<std::int64_t> extents = extents_of(plan.fused.program, tensor, dims);
+  std::vector<std::uint32_t> layout(extents.size());
+  std::iota(layout.begin(), layout.end(), 0);
+  if (const auto it = plan.fused.layouts.find(tensor); it != plan.fused.layouts.end()) layout = it->second;
+  std::vector<std::int64_t> strides(extents.size());
+  std::int64_t stride = 1;
+  for (auto axis = layout.rbegin(); axis != layout.rend(); ++axis) {
+    strides[*axis] = stride;
+    stride = checked_mul(stride, extents[*axis]);
+  }
+  return strides;
+}
 
 bool is_transposed(const ProductMatrix& matrix) { return matrix.column_stride != 1; }
 

@@ -9,6 +9,9 @@ namespace moxie {
 
 struct Plan;
 
+/// From element to element along each axis of a tensor as it lies in memory.
+std::vector<std::int64_t> strides_of(const Plan& plan, const std::string& tensor, const DimValues& dims);
+
 /// A matrix in memory. One of its strides is 1, or the matrix has one row or column only.
 struct ProductMatrix {
   std::int64_t first = 0;  // element of the tensor

@@ -90,6 +90,8 @@ struct Session::State {
   /// The plan for extents of this class: extents that are close to each other share their code.
   std::shared_ptr<const Plan> plan_for(const DimValues& dims) {
     PlanTarget target = device->plan_target();
+    if (const DimValues sizes = matrix_sizes(program(), target, dims); !sizes.empty())
+      return plan_for_sizes(target, sizes);
     if (!target.machine) return unscheduled_plan();
     target.extents = extent_classes(dims);
     auto& scheduled = plans[target.extents];
@@ -97,8 +99,17 @@ struct Session::State {
     return scheduled;
   }
 
+  std::shared_ptr<const Plan> plan_for_sizes(const PlanTarget& target, const DimValues& sizes) {
+    auto& specialised = plans[sizes];
+    if (!specialised) {
+      Planner for_sizes(specialise_all(program(), sizes), chosen_checks(), disabled_passes());
+      specialised = find_or_make_plan(device->plan_cache(), for_sizes, target, planning);
+    }
+    return specialised;
+  }
+
   std::shared_ptr<const Plan> unscheduled_plan() {
-    if (!plan_for_all) plan_for_all = find_or_make({});
+    if (!plan_for_all) plan_for_all = find_or_make(device->plan_target());
     return plan_for_all;
   }
 

@@ -49,6 +49,8 @@ class AlgebraAdjoint {
         return triangular_solve(LinearAlgebraKind::TriSolve);
       case LinearAlgebraKind::Cholesky:
         return cholesky();
+      case LinearAlgebraKind::CholeskyInverse:
+        return cholesky_inverse();
     }
   }
 
@@ -101,6 +103,18 @@ class AlgebraAdjoint {
         let({i, j}, triangular(LinearAlgebraKind::TriSolveTransposed, substitute(p, {{i, operands_.row}}), i));
     const Expr row = substitute(half, {{i, r}, {j, operands_.row}});
     symmetric_matrix(let({r, t}, triangular(LinearAlgebraKind::TriSolveTransposed, row, t)), r, t);
+  }
+
+  /// X = (L L^T)^-1: G = -X (Xbar + Xbar^T) X L, of its lower triangle.
+  void cholesky_inverse() {
+    const Symbol i = Symbol::fresh(), r = Symbol::fresh(), t = Symbol::fresh();
+    const Expr half =
+        let({i, t}, sum([&](Symbol j) { return (adjoint_at(i, j) + adjoint_at(j, i)) * result_at(j, t); }));
+    const Expr both = let({r, t}, sum([&](Symbol k) { return result_at(r, k) * substitute(half, {{i, k}}); }));
+    const Expr g =
+        reduce(ReduceKind::Sum, i, Range::half_open(t, size_),
+               substitute(both, {{t, i}}) * substitute(operands_.matrix, {{operands_.row, i}, {operands_.col, t}}));
+    matrix(-let({r, t}, g), r, t, {{Affine(r) - Affine(t)}, {}});
   }
 
   // ---- Pieces ----

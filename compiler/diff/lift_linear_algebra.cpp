@@ -49,26 +49,42 @@ class Lifting {
     return builder_.take();
   }
 
+  Program run_operands(bool (*is_chosen)(const Definition&)) {
+    in_own_dtype_ = true;
+    for (const Definition& definition : definitions_) {
+      if (is_chosen(definition))
+        lift_definition(definition);
+      else
+        builder_.add_definition(definition);
+    }
+    return builder_.take();
+  }
+
  private:
   static Program without_definitions(Program program) {
     program.definitions.clear();
     return program;
   }
 
-  void lift(Definition definition) {
-    if (contains_algebra(definition.body) && !is_lifted_linear_algebra(definition)) {
-      source_ = &definition;
-      const OpenDefinition open = open_definition(definition);
-      names_.clear();
-      Replacement closing;
-      for (std::size_t k = 0; k < definition.axes.size(); ++k) {
-        names_.emplace_back(open.domain.variables[k], definition.axes[k].name);
-        closing.emplace_back(open.domain.variables[k], Symbol::axis(static_cast<std::uint32_t>(k)));
-      }
-      const bool stays_root = is_algebra_over_axes(definition.body);
-      definition.body = substitute(
-          stays_root ? with_lifted_operands(open.body, open.domain) : rewritten(open.body, open.domain), closing);
+  void lift(const Definition& definition) {
+    if (contains_algebra(definition.body) && !is_lifted_linear_algebra(definition))
+      lift_definition(definition);
+    else
+      builder_.add_definition(definition);
+  }
+
+  void lift_definition(Definition definition) {
+    source_ = &definition;
+    const OpenDefinition open = open_definition(definition);
+    names_.clear();
+    Replacement closing;
+    for (std::size_t k = 0; k < definition.axes.size(); ++k) {
+      names_.emplace_back(open.domain.variables[k], definition.axes[k].name);
+      closing.emplace_back(open.domain.variables[k], Symbol::axis(static_cast<std::uint32_t>(k)));
     }
+    const bool stays_root = is_algebra_over_axes(definition.body);
+    definition.body = substitute(
+        stays_root ? with_lifted_operands(open.body, open.domain) : rewritten(open.body, open.domain), closing);
     builder_.add_definition(std::move(definition));
   }
 
@@ -94,8 +110,13 @@ class Lifting {
   }
 
   Expr as_read(const Expr& operand, const IterationDomain& domain, const char* suffix) {
-    if (operand->kind == NodeKind::Access) return operand;
+    if (operand->kind == NodeKind::Access && !needs_copy(operand)) return operand;
     return builder_.add_let(head(suffix), axes_of(operand, domain), operand);
+  }
+
+  /// Libraries read tensors of one dtype, at places that are known.
+  bool needs_copy(const Expr& access) const {
+    return in_own_dtype_ && (reads_by_value(access) || builder_.program().dtype_of(access->tensor) != source_->dtype);
   }
 
   /// The whole result as a definition, read at the element in question.
@@ -146,6 +167,7 @@ class Lifting {
   ProgramBuilder builder_;
   std::vector<Definition> definitions_;
   const Definition* source_ = nullptr;
+  bool in_own_dtype_ = false;
   std::vector<std::pair<Symbol, std::string>> names_;
 };
 
@@ -154,6 +176,10 @@ class Lifting {
 bool is_lifted_linear_algebra(const Definition& definition) {
   return is_algebra_over_axes(definition.body) &&
          std::ranges::all_of(definition.body->args, [](const Expr& arg) { return arg->kind == NodeKind::Access; });
+}
+
+Program lift_operands(const Program& program, bool (*is_chosen)(const Definition&)) {
+  return Lifting(program).run_operands(is_chosen);
 }
 
 Program lift_linear_algebra(const Program& program) { return leave_scans(Lifting(program).run()); }

@@ -1,6 +1,7 @@
 #include "compiler/fuse/fuse.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -295,6 +296,11 @@ class Fuser {
       fused_.steps.emplace_back(std::move(*product));
       return;
     }
+    if (products_.algebra.contains(definition.name)) {
+      where_[definition.name] = fused_.steps.size();
+      fused_.steps.emplace_back(AlgebraCall{definition});
+      return;
+    }
     if (const auto prefix = prefixes_.find(definition.name); prefix != prefixes_.end()) {
       where_[definition.name] = fused_.steps.size();
       fused_.steps.emplace_back(prefix_kernel(definition, prefix->second));
@@ -449,6 +455,9 @@ class Fuser {
     Names read;
     for (const Step& step : fused_.steps) {
       for (const MatrixProduct* product : products_of(step)) read.insert({product->left.tensor, product->right.tensor});
+      if (const auto* call = std::get_if<AlgebraCall>(&step)) {
+        for (const std::string& name : operands_of(*call)) read.insert(name);
+      }
       for (const Kernel* kernel : kernels_of(step)) {
         for (const KernelRoot& root : kernel->roots) read.merge(tensors_read(root));
       }
@@ -473,13 +482,25 @@ class Fuser {
 
 }  // namespace
 
+std::string call_text(const AlgebraCall& call) {
+  return fmt::format("{} = {}({})", call.definition.name, to_string(call.definition.body->algebra),
+                     fmt::join(operands_of(call), ", "));
+}
+
+std::vector<std::string> operands_of(const AlgebraCall& call) {
+  std::vector<std::string> names;
+  for (const Expr& arg : call.definition.body->args) names.push_back(arg->tensor);
+  return names;
+}
+
 std::vector<const Kernel*> kernels_of(const Step& step) { return parts_of<const Kernel>(step); }
 std::vector<const MatrixProduct*> products_of(const Step& step) { return parts_of<const MatrixProduct>(step); }
 
 FusedProgram fuse(const Program& optimised, Products products, Layouts layouts) {
   PrefixPlans prefixes;
   const Program program = with_block_sums(optimised, prefixes);
-  ProductTensors tensors = products == Products::library ? product_tensors(program) : ProductTensors{};
+  ProductTensors tensors = products == Products::kernels ? ProductTensors{} : product_tensors(program);
+  if (products == Products::library) add_library_algebra(program, tensors);
   if (layouts == Layouts::row_major) {
     for (const Definition& definition : program.definitions) tensors.row_major.insert(definition.name);
   }

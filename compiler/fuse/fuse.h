@@ -77,6 +77,17 @@ struct MatrixProduct {
 /// "y = x x w", with the extents of the batch if there is one.
 std::string product_text(const MatrixProduct& product);
 
+/// A definition of linear algebra on whole matrices that a library computes (has_library_matrix()). All operands are
+/// plain accesses in the dtype of the definition, and lie row by row.
+struct AlgebraCall {
+  Definition definition;
+  bool operator==(const AlgebraCall&) const = default;
+};
+/// "L = cholesky(K)"
+std::string call_text(const AlgebraCall& call);
+/// The tensors that it reads.
+std::vector<std::string> operands_of(const AlgebraCall& call);
+
 /// The argument that holds the step of a scan.
 inline constexpr const char* kScanStep = "%t";
 
@@ -92,7 +103,7 @@ struct ScanLoop {
   bool operator==(const ScanLoop&) const = default;
 };
 
-using Step = std::variant<Kernel, MatrixProduct, ScanLoop>;
+using Step = std::variant<Kernel, MatrixProduct, AlgebraCall, ScanLoop>;
 
 struct FusedProgram {
   Program program;  // optimised
@@ -101,8 +112,9 @@ struct FusedProgram {
   std::map<std::string, std::vector<std::uint32_t>> layouts;
 };
 
-/// What computes large matrix products: a BLAS, or kernels like any other, where none is to be needed.
-enum class Products : std::uint8_t { library, kernels };
+/// What computes large matrix products and linear algebra on large matrices: BLAS and LAPACK; a BLAS the products, and
+/// kernels the rest; or kernels like any other, where no library is to be needed.
+enum class Products : std::uint8_t { library, blas, kernels };
 
 /// How intermediates lie in memory: as the loops of their kernels want them, with copies of what these would gather, or
 /// row by row, without copies.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/rewrite/library_matrix.h"
 #include "compiler/rewrite/product_form.h"
 
 namespace moxie {
@@ -146,6 +147,19 @@ ProductTensors product_tensors(const Program& program) {
     }
   }
   return tensors;
+}
+
+void add_library_algebra(const Program& program, ProductTensors& tensors) {
+  for (const Definition& definition : program.definitions) {
+    if (!has_library_matrix(definition) || !std::ranges::all_of(definition.axes, is_dense)) continue;
+    tensors.algebra.insert(definition.name);
+    tensors.results.insert(definition.name);
+    tensors.row_major.insert(definition.name);
+    for (const Expr& operand : definition.body->args) {
+      tensors.operands.insert(operand->tensor);
+      tensors.row_major.insert(operand->tensor);
+    }
+  }
 }
 
 }  // namespace moxie

@@ -17,7 +17,10 @@ std::optional<MatrixProduct> match_matrix_product(const Algebra& algebra, const 
 struct ProductTensors {
   std::set<std::string> results, operands;
   std::set<std::string> row_major;  // results, and operands that are read with several axes as one, or slice by slice
+  std::set<std::string> algebra;    // definitions of linear algebra, which are results too
 };
 ProductTensors product_tensors(const Program& program);
+/// Adds the linear algebra that a library computes.
+void add_library_algebra(const Program& program, ProductTensors& tensors);
 
 }  // namespace moxie

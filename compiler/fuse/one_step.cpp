@@ -37,6 +37,9 @@ void drop_kept(Names& names, const Step& reader, bool is_own_scan) {
     for (const ProductOperand* operand : {&product->left, &product->right})
       see(operand->tensor, operand->step ? &*operand->step : nullptr);
   }
+  if (const auto* call = std::get_if<AlgebraCall>(&reader)) {
+    for (const std::string& operand : operands_of(*call)) see(operand, nullptr);
+  }
   for (const Kernel* kernel : kernels_of(reader)) {
     for (const KernelRoot& root : kernel->roots) {
       visit(root.body, [&](const Expr& e) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/ir/algebra_form.h"
+
 namespace moxie {
 namespace {
 
@@ -13,10 +15,7 @@ bool has_one_matrix(const KernelRoot& root) {
 
 bool is_linear_algebra(const KernelRoot& root) { return root.definition.body->kind == NodeKind::LinearAlgebra; }
 
-bool factors(const KernelRoot& root) {
-  const LinearAlgebraKind kind = root.body->algebra;
-  return kind != LinearAlgebraKind::TriSolve && kind != LinearAlgebraKind::TriSolveTransposed;
-}
+bool factors(const KernelRoot& root) { return !takes_factor(root.body->algebra); }
 
 bool is_element_index(const KernelRoot& root, const LoopIndex& loop) {
   return std::ranges::any_of(root.body->subscripts, [&](const Affine& s) { return s.mentions(loop.symbol); });

@@ -17,6 +17,7 @@ inline AlgebraForm algebra_form(LinearAlgebraKind kind) {
   switch (kind) {
     case LinearAlgebraKind::Cholesky:
     case LinearAlgebraKind::Inverse:
+    case LinearAlgebraKind::CholeskyInverse:
       return {2, false};
     case LinearAlgebraKind::LogDet:
       return {0, false};
@@ -26,6 +27,12 @@ inline AlgebraForm algebra_form(LinearAlgebraKind kind) {
       break;
   }
   return {1, true};
+}
+
+/// Whether the matrix is a triangular factor already.
+inline bool takes_factor(LinearAlgebraKind kind) {
+  return kind == LinearAlgebraKind::TriSolve || kind == LinearAlgebraKind::TriSolveTransposed ||
+         kind == LinearAlgebraKind::CholeskyInverse;
 }
 
 }  // namespace moxie

@@ -399,6 +399,9 @@ Expr tri_solve(const Index& row, const Index& col, const Expr& matrix, const Exp
 Expr tri_solve_transposed(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs) {
   return matrix_element(LinearAlgebraKind::TriSolveTransposed, row, col, matrix, rhs, {col.symbol()});
 }
+Expr cholesky_inverse(const Index& row, const Index& col, const Expr& matrix) {
+  return matrix_element(LinearAlgebraKind::CholeskyInverse, row, col, matrix, {}, {row.symbol(), col.symbol()});
+}
 
 Expr randn(std::int64_t stream, const std::vector<Expr>& coordinates) {
   return random(RandomKind::Normal, stream, to_affine(coordinates));

@@ -250,6 +250,7 @@ Expr logdet(const Index& row, const Index& col, const Expr& matrix);
 Expr solve(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs);
 Expr tri_solve(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs);
 Expr tri_solve_transposed(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs);
+Expr cholesky_inverse(const Index& row, const Index& col, const Expr& matrix);
 
 // ---- Random draws of a stream, one per element of the coordinates. ----
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "compiler/ir/algebra_form.h"
+
 namespace moxie {
 
 std::optional<BadPivot> factorise(DenseMatrix& a) {
@@ -57,13 +59,13 @@ double log_determinant(const DenseMatrix& factor) {
 
 std::vector<double> apply(LinearAlgebraKind kind, DenseMatrix a, std::vector<double> rhs,
                           std::optional<BadPivot>& bad) {
-  const bool triangular = kind == LinearAlgebraKind::TriSolve || kind == LinearAlgebraKind::TriSolveTransposed;
-  if (!triangular) bad = factorise(a);
+  if (!takes_factor(kind)) bad = factorise(a);
   if (bad) return {};
   switch (kind) {
     case LinearAlgebraKind::Cholesky:
       return a.values;
     case LinearAlgebraKind::Inverse:
+    case LinearAlgebraKind::CholeskyInverse:
       return inverse(a);
     case LinearAlgebraKind::LogDet:
       return {log_determinant(a)};

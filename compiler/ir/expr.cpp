@@ -19,8 +19,8 @@ const char* to_string(ReduceKind kind) {
   return names[static_cast<int>(kind)];
 }
 const char* to_string(LinearAlgebraKind kind) {
-  static constexpr const char* names[] = {"cholesky", "inverse",   "logdet",
-                                          "solve",    "tri_solve", "tri_solve_transposed"};
+  static constexpr const char* names[] = {
+      "cholesky", "inverse", "logdet", "solve", "tri_solve", "tri_solve_transposed", "cholesky_inverse"};
   return names[static_cast<int>(kind)];
 }
 const char* to_string(RandomKind kind) { return kind == RandomKind::Normal ? "randn" : "randu"; }

@@ -19,8 +19,18 @@ enum class ReduceKind : std::uint8_t { Sum, Product, Max, Min, LogSumExp, ArgMax
 inline constexpr ReduceKind kLastReduceKind = ReduceKind::ArgMin;
 /// Over a matrix A[row,col]. Inverse, LogDet and Solve need A symmetric positive definite and read its lower triangle
 /// (row >= col); Cholesky gives L (lower, zero above the diagonal) with L L^T = A; TriSolve solves L x = b and
-/// TriSolveTransposed L^T x = b, both reading the lower triangle only.
-enum class LinearAlgebraKind : std::uint8_t { Cholesky, Inverse, LogDet, Solve, TriSolve, TriSolveTransposed };
+/// TriSolveTransposed L^T x = b, both reading the lower triangle only; CholeskyInverse gives (L L^T)^-1 of such a
+/// factor.
+enum class LinearAlgebraKind : std::uint8_t {
+  Cholesky,
+  Inverse,
+  LogDet,
+  Solve,
+  TriSolve,
+  TriSolveTransposed,
+  CholeskyInverse
+};
+inline constexpr LinearAlgebraKind kLastAlgebraKind = LinearAlgebraKind::CholeskyInverse;
 enum class RandomKind : std::uint8_t { Normal, Uniform };
 
 const char* to_string(ReduceKind kind);         // as spelled in .mox text: "sum", "prod", "max", ...

@@ -208,7 +208,7 @@ Operand ExprParser::named() {
   if (!tokens_.at("[")) return bare_name(name);
   if (std::optional<Operand> form = named_form(name)) return *form;
   if (const auto kind = kind_named(name.text, kLastReduceKind)) return reduction(*kind);
-  if (const auto kind = kind_named(name.text, LinearAlgebraKind::TriSolveTransposed)) return linear_algebra(*kind);
+  if (const auto kind = kind_named(name.text, kLastAlgebraKind)) return linear_algebra(*kind);
   return access(name);
 }
 
@@ -222,8 +222,7 @@ void ExprParser::refuse_computed_subscript(const Token& name) const {
 }
 
 void ExprParser::fail_no_function(const Token& name) const {
-  const bool binds =
-      kind_named(name.text, kLastReduceKind) || kind_named(name.text, LinearAlgebraKind::TriSolveTransposed);
+  const bool binds = kind_named(name.text, kLastReduceKind) || kind_named(name.text, kLastAlgebraKind);
   if (binds) {
     tokens_.fail<ParseError>(name, fmt::format("`{}` needs its index", name.text),
                              fmt::format("write {}[index](...)", name.text));

@@ -172,7 +172,7 @@ std::set<std::string_view> reserved_words() {
   for (const ScalarFunction& row : scalar_functions()) words.insert(row.name);
   for (int kind = 0; kind <= static_cast<int>(kLastReduceKind); ++kind)
     words.insert(to_string(static_cast<ReduceKind>(kind)));
-  for (int kind = 0; kind <= static_cast<int>(LinearAlgebraKind::TriSolveTransposed); ++kind) {
+  for (int kind = 0; kind <= static_cast<int>(kLastAlgebraKind); ++kind) {
     words.insert(to_string(static_cast<LinearAlgebraKind>(kind)));
   }
   for (const RandomKind kind : {RandomKind::Normal, RandomKind::Uniform}) words.insert(to_string(kind));

@@ -42,6 +42,7 @@ class AlgebraWriter {
         clear_upper(a);
         return a;
       case LinearAlgebraKind::Inverse:
+      case LinearAlgebraKind::CholeskyInverse:
         return inverse(a);
       case LinearAlgebraKind::LogDet:
         return log_determinant(a);

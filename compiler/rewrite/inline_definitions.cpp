@@ -6,6 +6,7 @@
 
 #include "compiler/ir/finite_values.h"
 #include "compiler/rewrite/cost.h"
+#include "compiler/rewrite/library_matrix.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 
@@ -184,6 +185,10 @@ class Inliner {
     const Candidate& candidate = found->second;
     const Definition& producer = candidate.definition;
     if (reads_by_value(expr)) {
+      refused_.insert(producer.name);
+      return expr;
+    }
+    if (has_library_matrix(*consumer_)) {  // a library reads it from memory
       refused_.insert(producer.name);
       return expr;
     }

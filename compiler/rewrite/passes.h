@@ -33,6 +33,8 @@ Program optimise(const Program& program, const PassObserver& observe = {}, std::
 // One file each:
 Program unroll_scans(const Program& program);         // short recurrences of single elements become straight-line code
 Program lift_linear_algebra(const Program& program);  // every linear algebra node becomes a definition of its own
+Program factor_matrices(const Program& program);      // large matrices are factored once for all that is asked of them
+Program store_matrices(const Program& program);       // what libraries read becomes definitions of its own
 Program bound_reductions(const Program& program);     // conditions become bounds of the reductions that they part
 Program bound_products(const Program& program);       // the same of conditions inside of products and functions
 Program expand_logsumexp(const Program& program);     // shifted by the maximum

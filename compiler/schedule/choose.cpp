@@ -90,6 +90,11 @@ class Choosing {
     result.steps.emplace_back(product);
   }
 
+  void add(ScheduledProgram& result, const AlgebraCall& call, bool) const {
+    refuse_given(given_, call.definition.name, "a library of linear algebra");
+    result.steps.emplace_back(call);
+  }
+
   void add(ScheduledProgram& result, const Kernel& kernel, bool with_nests) const {
     Kernels chosen = shared_loops(result.fused, kernel);
     result.least += chosen.least;

@@ -97,6 +97,10 @@ void PlanDriver::write(const MatrixProduct& product, const std::optional<Val>& /
   throw InternalError("the plan of an AOT library leaves " + product.definition.name + " to a library");
 }
 
+void PlanDriver::write(const AlgebraCall& call, const std::optional<Val>& /*scan_step*/) {
+  throw InternalError("the plan of an AOT library leaves " + call.definition.name + " to a library");
+}
+
 void PlanDriver::write(const LoweredScan& scan, const std::optional<Val>& /*scan_step*/) {
   const Val rounds = math_.extent(scan.extent);
   w_.loop(rounds, [&](const Val& round) {

@@ -13,22 +13,30 @@
 namespace moxie {
 namespace {
 
-// From the CBLAS standard: row-major order and the two transpositions.
-constexpr int kRowMajor = 101;
-constexpr int kNoTranspose = 111;
-constexpr int kTranspose = 112;
-
-template <class T>
-using Gemm = void (*)(int order, int left, int right, int m, int n, int k, T alpha, const T* a, int lda, const T* b,
-                      int ldb, T beta, T* c, int ldc);
-
 struct Blas {
-  Gemm<float> sgemm = nullptr;
-  Gemm<double> dgemm = nullptr;
+  BlasCalls<float> single = {};
+  BlasCalls<double> in_double = {};
   void (*set_threads)(int) = nullptr;
   int (*threads)() = nullptr;
   std::string kernels;  // what processor they are for, if the library says so
 };
+
+template <class F>
+void resolve(void* library, F*& function, const std::string& name) {
+  function = reinterpret_cast<F*>(dlsym(library, name.c_str()));
+  if (!function) throw DeviceError("the OpenBLAS found has no " + name + "; install Debian's libopenblas0");
+}
+
+/// `letter` is that of the dtype in the names.
+template <class T>
+void resolve_all(void* library, BlasCalls<T>& calls, const std::string& letter) {
+  resolve(library, calls.gemm, "cblas_" + letter + "gemm");
+  resolve(library, calls.trsm, "cblas_" + letter + "trsm");
+  resolve(library, calls.trmm, "cblas_" + letter + "trmm");
+  resolve(library, calls.trsv, "cblas_" + letter + "trsv");
+  resolve(library, calls.potrf, letter + "potrf_");
+  resolve(library, calls.lauum, letter + "lauum_");
+}
 
 Blas load_blas() {
   void* library = nullptr;
@@ -38,25 +46,17 @@ Blas load_blas() {
   if (!library)
     throw DeviceError(std::string("OpenBLAS cannot be loaded: ") + dlerror() + "; install it (Debian: libopenblas0)");
   Blas blas;
-  blas.sgemm = reinterpret_cast<Gemm<float>>(dlsym(library, "cblas_sgemm"));
-  blas.dgemm = reinterpret_cast<Gemm<double>>(dlsym(library, "cblas_dgemm"));
+  resolve_all(library, blas.single, "s");
+  resolve_all(library, blas.in_double, "d");
   blas.set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"));
   blas.threads = reinterpret_cast<int (*)()>(dlsym(library, "openblas_get_num_threads"));
   if (const auto core = reinterpret_cast<char* (*)()>(dlsym(library, "openblas_get_corename"))) blas.kernels = core();
-  if (!blas.sgemm || !blas.dgemm)
-    throw DeviceError("the OpenBLAS found has no cblas_sgemm; install Debian's libopenblas0");
   return blas;
 }
 
 const Blas& blas() {
   static const Blas loaded = load_blas();
   return loaded;
-}
-
-int to_int(std::int64_t value) {
-  if (value > INT32_MAX)
-    throw DeviceError("a matrix product has an extent above 2^31, which BLAS cannot take: " + std::to_string(value));
-  return static_cast<int>(value);
 }
 
 template <class T>
@@ -70,50 +70,66 @@ template <class T>
 Matrix<T> matrix_at(const void* tensor, const ProductMatrix& matrix, std::int64_t offset, std::int64_t row,
                     std::int64_t column, std::int64_t stride) {
   const std::int64_t first = matrix.first + offset + row * matrix.row_stride + column * matrix.column_stride;
-  return {static_cast<const T*>(tensor) + first, is_transposed(matrix) ? kTranspose : kNoTranspose, to_int(stride)};
+  return {static_cast<const T*>(tensor) + first, is_transposed(matrix) ? cblas::kTranspose : cblas::kNoTranspose,
+          to_blas_int(stride)};
 }
 
 /// One tile of one product of the batch, by the calling thread.
 template <class T>
-void multiply(Gemm<T> f, const ProductCall& call, const ProductOffset& offset, const ProductTile& tile, double alpha,
-              const void* left, const void* right, void* out) {
+void multiply(const BlasCalls<T>& calls, const ProductCall& call, const ProductOffset& offset, const ProductTile& tile,
+              double alpha, const void* left, const void* right, void* out) {
   const auto a =
       matrix_at<T>(left, call.left, offset.left, tile.row, 0, leading_dimension(call.left, call.rows, call.depth));
   const auto b = matrix_at<T>(right, call.right, offset.right, 0, tile.column,
                               leading_dimension(call.right, call.depth, call.columns));
   T* c = static_cast<T*>(out) + call.out.first + offset.out + tile.row * call.out.row_stride + tile.column;
-  f(kRowMajor, a.transposition, b.transposition, to_int(tile.rows), to_int(tile.columns), to_int(call.depth),
-    static_cast<T>(alpha), a.first, a.stride, b.first, b.stride, T(0), c,
-    to_int(leading_dimension(call.out, call.rows, call.columns)));
+  calls.gemm(cblas::kRowMajor, a.transposition, b.transposition, to_blas_int(tile.rows), to_blas_int(tile.columns),
+             to_blas_int(call.depth), static_cast<T>(alpha), a.first, a.stride, b.first, b.stride, T(0), c,
+             to_blas_int(leading_dimension(call.out, call.rows, call.columns)));
 }
 
-/// While this lives, the library computes each product on the thread that asks for it. There is one number of threads
-/// for the whole process, and it belongs to the host program, whose own products may use the same library: it is as it
-/// was when the last product ends.
-class OneThreadEach {
- public:
-  OneThreadEach() {
-    if (!is_possible()) return;
-    const std::scoped_lock lock(mutex);
-    if (users++ > 0) return;
-    owners = blas().threads();
-    if (owners != 1) blas().set_threads(1);
-  }
-  ~OneThreadEach() {
-    if (!is_possible()) return;
-    const std::scoped_lock lock(mutex);
-    if (--users == 0 && owners != 1) blas().set_threads(owners);
-  }
-  OneThreadEach(const OneThreadEach&) = delete;
-  OneThreadEach& operator=(const OneThreadEach&) = delete;
-
- private:
-  static bool is_possible() { return blas().set_threads && blas().threads; }
-  static inline std::mutex mutex;
-  static inline int users = 0, owners = 0;
+/// Those who want one thread each, and how many threads the owner of the process had chosen before them.
+struct Borrowed {
+  std::mutex mutex;
+  int users = 0, owners = 0;
 };
+Borrowed& borrowed() {
+  static Borrowed one;
+  return one;
+}
+
+bool can_choose_threads() { return blas().set_threads && blas().threads; }
 
 }  // namespace
+
+template <>
+const BlasCalls<float>& blas_calls<float>() {
+  return blas().single;
+}
+template <>
+const BlasCalls<double>& blas_calls<double>() {
+  return blas().in_double;
+}
+
+int to_blas_int(std::int64_t value) {
+  if (value > INT32_MAX)
+    throw DeviceError("a matrix has an extent above 2^31, which BLAS cannot take: " + std::to_string(value));
+  return static_cast<int>(value);
+}
+
+OneThreadEach::OneThreadEach() {
+  if (!can_choose_threads()) return;
+  const std::scoped_lock lock(borrowed().mutex);
+  if (borrowed().users++ > 0) return;
+  borrowed().owners = blas().threads();
+  if (borrowed().owners != 1) blas().set_threads(1);
+}
+
+OneThreadEach::~OneThreadEach() {
+  if (!can_choose_threads()) return;
+  const std::scoped_lock lock(borrowed().mutex);
+  if (--borrowed().users == 0 && borrowed().owners != 1) blas().set_threads(borrowed().owners);
+}
 
 void prepare_blas() { blas(); }
 
@@ -132,9 +148,9 @@ void gemm(ThreadPool& pool, DType dtype, const ProductCall& call, double alpha, 
       const ProductOffset offset = offset_of(call, k / per_product);
       const ProductTile& tile = tiles[static_cast<std::size_t>(k % per_product)];
       if (dtype == DType::f32)
-        multiply(blas().sgemm, call, offset, tile, alpha, left, right, out);
+        multiply(blas().single, call, offset, tile, alpha, left, right, out);
       else
-        multiply(blas().dgemm, call, offset, tile, alpha, left, right, out);
+        multiply(blas().in_double, call, offset, tile, alpha, left, right, out);
     }
   });
 }

@@ -11,6 +11,7 @@
 #include "compiler/support/error.h"
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/cpu_kernel.h"
+#include "runtime/cpu/dense_algebra.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/given_schedules.h"
@@ -138,7 +139,7 @@ class CpuExecutable : public Executable {
     std::int64_t scratch = 0;
     std::size_t next = 0;
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
-      if (!products_of(plan_->steps[k]).empty()) prepare_blas();
+      if (!products_of(plan_->steps[k]).empty() || std::holds_alternative<AlgebraCall>(plan_->steps[k])) prepare_blas();
       for (const LoweredKernel* kernel : kernels_of(plan_->steps[k])) {
         const PreparedKernel& prepared = kernels_.emplace(kernel, prepare(k, *kernel, compiled[next++])).first->second;
         scratch = std::max(scratch, prepared.code->scratch_bytes());
@@ -270,6 +271,8 @@ class CpuExecutable : public Executable {
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
       for (const MatrixProduct* product : products_of(plan_->steps[k]))
         write_log(LogChannel::Runtime, fmt::format("  step {} matrix product {}", k, product_text(*product)));
+      if (const auto* call = std::get_if<AlgebraCall>(&plan_->steps[k]))
+        write_log(LogChannel::Runtime, fmt::format("  step {} library {}", k, call_text(*call)));
       for (const LoweredKernel* kernel : kernels_of(plan_->steps[k]))
         write_log(LogChannel::Runtime, fmt::format("  step {} kernel {}", k, describe(kernels_.at(kernel))));
     }
@@ -370,6 +373,12 @@ class CpuExecutable : public Executable {
     const ProductCall call = product_call(*plan_, product, dims_, scan_step);
     gemm(resources_.pool, product.definition.dtype, call, product.alpha, memory_of(product.left.tensor, run),
          memory_of(product.right.tensor, run), memory_of(product.out.tensor, run));
+  }
+
+  void run_step(const AlgebraCall& call, const Run& run, std::int64_t /*scan_step*/) {
+    const std::vector<std::string> operands = operands_of(call);
+    run_algebra(resources_.pool, call, algebra_shape(*plan_, call, dims_), memory_of(operands.front(), run),
+                memory_of(operands.back(), run), memory_of(call.definition.name, run));
   }
 
   std::shared_ptr<const Plan> plan_;

@@ -229,6 +229,10 @@ void CudaExecutable::enqueue(const MatrixProduct& product, std::int64_t scan_ste
   multiply_(call, gpu_->stream());
 }
 
+void CudaExecutable::enqueue(const AlgebraCall& call, std::int64_t /*scan_step*/) const {
+  throw InternalError("the plan of a GPU leaves " + call.definition.name + " to a library");
+}
+
 // ---- Arguments ----
 
 DevicePointer CudaExecutable::place_of(const std::string& tensor, std::int64_t first) const {

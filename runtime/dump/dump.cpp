@@ -129,7 +129,11 @@ Compilation compile_for(const DumpedDevices& devices, Program source, Program ta
                                  .extents = extent_classes(compilation.dims)},
                                 disabled_passes());
   }
-  if (devices.gpu) compilation.gpu = make_plan(compilation.task, checks, {}, disabled_passes());
+  if (devices.gpu) {
+    const PlanTarget gpu{.products = Products::blas};
+    const DimValues sizes = matrix_sizes(compilation.task, gpu, compilation.dims);
+    compilation.gpu = make_plan(specialise_all(compilation.task, sizes), checks, gpu, disabled_passes());
+  }
   return compilation;
 }
 

@@ -38,6 +38,8 @@ std::string describe(const Kernel& kernel) {
 
 std::string describe(const MatrixProduct& product) { return fmt::format("matrix product {}\n", product_text(product)); }
 
+std::string describe(const AlgebraCall& call) { return fmt::format("library {}\n", call_text(call)); }
+
 std::string describe(const ScanLoop& scan) {
   std::string text =
       fmt::format("scan {} over {}{}\n", scan.name, print(scan.extent), scan.backwards ? ", backwards" : "");

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "compiler/ir/dense.h"
 #include "compiler/loop/interpreter.h"
+#include "runtime/algebra_call.h"
 #include "runtime/launch.h"
 #include "runtime/product_call.h"
 
@@ -115,6 +117,42 @@ class InterpExecutable : public Executable {
           sum += left[place(call.left, offset.left, i, k)] * right[place(call.right, offset.right, k, j)];
         out[place(call.out, offset.out, i, j)] = product.alpha * sum;
       }
+    }
+  }
+
+  void run_step(const AlgebraCall& call, std::int64_t /*scan_step*/, const RandomState& /*random*/) {
+    const AlgebraShape shape = algebra_shape(*plan_, call, dims_);
+    for (std::int64_t number = 0; number < batch_count(shape); ++number) {
+      for (std::int64_t column = 0; column < shape.columns; ++column) compute(call, shape, number, column);
+    }
+  }
+
+  void compute(const AlgebraCall& call, const AlgebraShape& shape, std::int64_t number, std::int64_t column) {
+    const AlgebraElement element = element_of(shape, number);
+    const std::vector<std::string> operands = operands_of(call);
+    const auto value = [&](const std::string& tensor, std::int64_t at) -> double& {
+      return tensors_.at(tensor)[static_cast<std::size_t>(at)];
+    };
+    const auto rows = static_cast<std::size_t>(shape.rows);
+    DenseMatrix matrix(rows);
+    std::vector<double> rhs;
+    for (std::size_t i = 0; i < rows; ++i) {
+      const auto row = static_cast<std::int64_t>(i);
+      for (std::size_t j = 0; j <= i; ++j)
+        matrix(i, j) = value(operands[0], element.matrix + row * shape.matrix.row_stride +
+                                              static_cast<std::int64_t>(j) * shape.matrix.column_stride);
+      if (operands.size() > 1)
+        rhs.push_back(value(operands[1], element.rhs + row * shape.rhs.row_stride + column * shape.rhs.column_stride));
+    }
+    std::optional<BadPivot> bad;
+    const std::vector<double> result = apply(call.definition.body->algebra, std::move(matrix), std::move(rhs), bad);
+    if (bad) fail_factorisation(call, shape, number, static_cast<std::int64_t>(bad->row), bad->value);
+    const std::size_t columns = rows == 0 ? 0 : result.size() / rows;
+    for (std::size_t k = 0; k < result.size(); ++k) {
+      const auto row = static_cast<std::int64_t>(k / columns);
+      const std::int64_t out_column = columns == 1 ? column : static_cast<std::int64_t>(k % columns);
+      value(call.definition.name, element.out + row * shape.out.row_stride + out_column * shape.out.column_stride) =
+          result[k];
     }
   }
 

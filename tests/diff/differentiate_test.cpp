@@ -162,6 +162,7 @@ TEST_CASE("linear algebra") {
       "output y[t] = solve[r,t](A[r,t], b[r])\n",
       "let L[r,t] = cholesky[r,t](A[r,t])\noutput y[t] = tri_solve[r,t](L[r,t], b[r])\n",
       "let L[r,t] = cholesky[r,t](A[r,t])\noutput y[t] = tri_solve_transposed[r,t](L[r,t], b[r])\n",
+      "let L[r,t] = cholesky[r,t](A[r,t])\noutput y[r,t] = cholesky_inverse[r,t](L[r,t])\n",
   };
   for (const std::string& body : bodies) CHECK_MESSAGE(worst_error(kMatrixHeader + body, {}) < 1e-7, body);
 }

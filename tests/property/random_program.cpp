@@ -288,7 +288,10 @@ class ProgramMaker {
     const auto make = [&](LinearAlgebraKind kind, const Expr& b, std::vector<Affine> element) {
       return linear_algebra(kind, row, col, size, a, b, std::move(element));
     };
-    switch (random_.between(0, 5)) {
+    switch (random_.between(0, 6)) {
+      case 5:
+        push("c", axes, make(CholeskyInverse, {}, {first, second}));
+        break;
       case 0:
         push("v", axes, make(Inverse, {}, {first, second}));
         break;

@@ -1,0 +1,118 @@
+#include "runtime/algebra_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/support/error.h"
+#include "runtime/plan.h"
+#include "runtime/product_call.h"
+
+namespace moxie {
+namespace {
+
+/// From element to element of an access while one symbol moves.
+class AccessStrides {
+ public:
+  AccessStrides(const Plan& plan, const std::string& tensor, std::vector<Affine> subscripts, const DimValues& dims)
+      : subscripts_(std::move(subscripts)), strides_(strides_of(plan, tensor, dims)) {
+    const Affine zero(0);
+    for (std::size_t k = 0; k < subscripts_.size(); ++k) {
+      const auto at_zero = [&](Symbol symbol) { return symbol.is_dim() ? nullptr : &zero; };
+      first += evaluate(subscripts_[k].substitute(at_zero), dims) * strides_[k];
+    }
+  }
+
+  std::int64_t along(Symbol symbol) const {
+    std::int64_t stride = 0;
+    for (std::size_t k = 0; k < subscripts_.size(); ++k) stride += subscripts_[k].coefficient(symbol) * strides_[k];
+    return stride;
+  }
+
+  std::int64_t first = 0;
+
+ private:
+  std::vector<Affine> subscripts_;
+  std::vector<std::int64_t> strides_;
+};
+
+std::vector<Affine> axes_of(const Definition& definition) {
+  std::vector<Affine> axes;
+  for (std::uint32_t k = 0; k < definition.axes.size(); ++k) axes.emplace_back(Symbol::axis(k));
+  return axes;
+}
+
+bool is_element(const Expr& body, Symbol axis) {
+  return std::ranges::find(body->subscripts, Affine(axis)) != body->subscripts.end();
+}
+
+}  // namespace
+
+AlgebraShape algebra_shape(const Plan& plan, const AlgebraCall& call, const DimValues& dims) {
+  const Definition& definition = call.definition;
+  const Expr& body = definition.body;
+  const Symbol row = Symbol::bound(body->height), col = Symbol::bound(body->height - 1);
+  const bool solves = body->args.size() > 1;
+  const AccessStrides matrix(plan, body->args[0]->tensor, body->args[0]->subscripts, dims);
+  const AccessStrides rhs(plan, body->args.back()->tensor, body->args.back()->subscripts, dims);
+  const AccessStrides out(plan, definition.name, axes_of(definition), dims);
+  AlgebraShape shape;
+  shape.rows = std::max<std::int64_t>(evaluate(body->size, dims), 0);
+  shape.matrix = {matrix.first, matrix.along(row), matrix.along(col)};
+  if (solves) shape.rhs = {rhs.first, rhs.along(row), 0};
+  const auto element_stride = [&](std::size_t k) { return out.along(*body->subscripts[k].as_symbol()); };
+  if (!body->subscripts.empty()) shape.out.row_stride = element_stride(0);
+  if (body->subscripts.size() > 1) shape.out.column_stride = element_stride(1);
+  for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
+    const Symbol axis = Symbol::axis(k);
+    if (is_element(body, axis)) continue;
+    shape.batch.push_back({definition.axes[k].name,
+                           std::max<std::int64_t>(evaluate(definition.axes[k].extent, dims), 0), matrix.along(axis),
+                           solves ? rhs.along(axis) : 0, out.along(axis)});
+  }
+  const auto columns = std::ranges::max_element(
+      shape.batch, {}, [](const AlgebraBatch& loop) { return loop.matrix == 0 ? loop.count : std::int64_t{-1}; });
+  if (solves && columns != shape.batch.end() && columns->matrix == 0) {
+    shape.columns = columns->count;
+    shape.rhs.column_stride = columns->rhs;
+    shape.out.column_stride = columns->out;
+    shape.batch.erase(columns);
+  }
+  return shape;
+}
+
+std::int64_t batch_count(const AlgebraShape& shape) {
+  std::int64_t count = 1;
+  for (const AlgebraBatch& loop : shape.batch) count = checked_mul(count, loop.count);
+  return count;
+}
+
+AlgebraElement element_of(const AlgebraShape& shape, std::int64_t number) {
+  AlgebraElement element{shape.matrix.first, shape.rhs.first, shape.out.first};
+  element.coordinates.resize(shape.batch.size());
+  for (std::size_t k = shape.batch.size(); k-- > 0;) {
+    const AlgebraBatch& loop = shape.batch[k];
+    const std::int64_t step = number % loop.count;
+    number /= loop.count;
+    element.coordinates[k] = step;
+    element.matrix += step * loop.matrix;
+    element.rhs += step * loop.rhs;
+    element.out += step * loop.out;
+  }
+  return element;
+}
+
+void fail_factorisation(const AlgebraCall& call, const AlgebraShape& shape, std::int64_t number, std::int64_t pivot,
+                        double value) {
+  const AlgebraElement element = element_of(shape, number);
+  std::string where;
+  for (std::size_t k = 0; k < shape.batch.size(); ++k)
+    where += fmt::format("{} = {}, ", shape.batch[k].name, element.coordinates[k]);
+  throw DomainError(
+      fmt::format("{}: the matrix is not positive definite at {}pivot = {} (value {}); add to its diagonal (noise or "
+                  "jitter), or compute it in f64",
+                  call.definition.name, where, pivot, std::isnan(value) ? std::abs(value) : value));
+}
+
+}  // namespace moxie

@@ -1,0 +1,152 @@
+// Linear algebra on matrices of any size, on every device: where a library factors them, and where kernels do.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/diff/differentiate.h"
+#include "compiler/ir/evaluate.h"
+#include "compiler/support/error.h"
+#include "runtime/plan.h"
+#include "tests/devices.h"
+#include "tests/diff/gradient_check.h"
+
+using namespace moxie;
+
+namespace {
+
+std::size_t count_calls(const Program& program) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      make_plan(program).steps, [](const PlanStep& step) { return std::holds_alternative<AlgebraCall>(step); }));
+}
+
+void check_values(const TensorValues& found, const TensorValues& expected, double tolerance) {
+  for (const auto& [name, values] : found) {
+    CAPTURE(name);
+    double worst = 0, largest = 1;
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      worst = std::max(worst, std::abs(values[k] - expected.at(name)[k]));
+      largest = std::max(largest, std::abs(values[k]));
+    }
+    CHECK(worst <= tolerance * largest);
+  }
+}
+
+/// With the dims whose values the program has.
+DimValues all_dims(const Program& program, DimValues dims) {
+  for (const DimDecl& dim : program.dims) {
+    if (dim.value) dims[dim.name] = *dim.value;
+  }
+  return dims;
+}
+
+/// The values of the evaluator, on every device.
+void check_devices(const Program& program, const DimValues& given, double tolerance) {
+  const DimValues dims = all_dims(program, given);
+  const TensorValues inputs = test::wave_inputs(program, dims);
+  const TensorValues expected = evaluate(program, dims, inputs);
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    check_values(test::run_on(device, program, dims, inputs), expected, tolerance);
+  }
+}
+
+/// A well-conditioned symmetric positive definite matrix of `x`.
+const std::string kMatrix =
+    "dim N dynamic, M = 5, B = 3\nindex i:N, j:N, k:N, m:M, b:B\ninput x[N,M]: f64, y[N]: f64, Y[N,B]: f64\n"
+    "let A[i,j]: f64 = sum[m](x[i,m]*x[j,m]) + where(i == j, 2, 0)\n";
+const std::string kEverything = kMatrix +
+                                "let L[i,j]: f64 = cholesky[i,j](A[i,j])\n"
+                                "output root[i,j]: f64 = L[i,j]\n"
+                                "output inverted[i,j]: f64 = inverse[i,j](A[i,j])\n"
+                                "output size: f64 = logdet[i,j](A[i,j])\n"
+                                "output one[j]: f64 = solve[i,j](A[i,j], y[i])\n"
+                                "output several[j,b]: f64 = solve[i,j](A[i,j], Y[i,b])\n"
+                                "output rows[b,j]: f64 = tri_solve[i,j](L[i,j], Y[i,b])\n"
+                                "output back[j,b]: f64 = tri_solve_transposed[i,j](L[i,j], Y[i,b])\n"
+                                "output again[j,i]: f64 = cholesky_inverse[i,j](L[i,j])\n";
+
+}  // namespace
+
+TEST_CASE("one factor serves all that is asked of a large matrix") {
+  const Program program = parse(kMatrix +
+                                "output size: f64 = logdet[i,j](A[i,j])\n"
+                                "output several[j,b]: f64 = solve[i,j](A[i,j], Y[i,b])\n");
+  CHECK(count_calls(program) == 3);
+  CHECK(count_calls(specialise_all(program, {{"N", 63}})) == 0);
+  CHECK(count_calls(specialise_all(program, {{"N", 64}})) == 3);
+}
+
+TEST_CASE("matrices of any size, known late or early, on every device") {
+  const Program program = parse(kEverything);
+  for (const std::int64_t n : {0, 1, 2, 7, 66}) {
+    CAPTURE(n);
+    check_devices(program, {{"N", n}}, 1e-10);
+  }
+  check_devices(specialise_all(program, {{"N", 65}}), {{"N", 65}}, 1e-10);
+  check_devices(with_dtype(parse(kEverything), DType::f32), {{"N", 33}}, 1e-4);
+}
+
+TEST_CASE("matrices of several panels and tiles, whole and a part of one, and every number of threads: the same bits") {
+  const Program program = parse(kEverything);
+  for (const std::int64_t n : {128, 300}) {
+    CAPTURE(n);
+    const DimValues dims = all_dims(program, {{"N", n}});
+    const TensorValues inputs = test::wave_inputs(program, dims);
+    std::optional<TensorValues> first;
+    for (const int threads : {1, 2, 3}) {
+      const auto device = test::test_device("cpu", {.threads = threads});
+      if (!device) return;
+      const TensorValues found = test::run_on(device, program, dims, inputs);
+      if (!first) check_values(found, evaluate(program, dims, inputs), 1e-9);
+      if (first) CHECK(found == *first);
+      first = found;
+    }
+  }
+}
+
+TEST_CASE("a batch of large matrices, in the triangle of a tensor whose axes stand the other way round") {
+  const Program program = parse(R"(dim B dynamic, N = 70
+index b:B, i:N, j:N
+input x[B,N]: f64, y[B,N]: f64
+let A[j,b,i]: f64 = x[b,i]*x[b,j] + where(i == j, 3, 0)
+output root[b,j,i]: f64 = cholesky[i,j](A[j,b,i])
+output solved[j,b]: f64 = solve[i,j](A[i,b,j], y[b,i])
+output sizes[b]: f64 = logdet[i,j](A[i,b,j])
+)");
+  for (const std::int64_t b : {0, 1, 4}) check_devices(program, {{"B", b}}, 1e-10);
+}
+
+TEST_CASE("gradients and second derivatives through large matrices") {
+  const Program program = parse(kMatrix +
+                                "let S[j,b]: f64 = solve[i,j](A[i,j], Y[i,b])\n"
+                                "output evidence: f64 = sum[i,b](Y[i,b]*S[i,b]) + logdet[i,j](A[i,j])\n");
+  const Program gradient = differentiate(program, {"evidence"}, {"x", "Y"});
+  check_devices(gradient, {{"N", 9}}, 1e-9);
+  const DimValues dims = all_dims(gradient, {{"N", 70}});
+  const TensorValues inputs = test::wave_inputs(gradient, dims);
+  for (const char* name : {"cpu", "interp"}) {
+    if (const auto device = test::test_device(name))
+      check_values(test::run_on(device, gradient, dims, inputs), evaluate(gradient, dims, inputs), 1e-9);
+  }
+  const DimValues few = all_dims(gradient, {{"N", 4}});
+  CHECK(test::worst_gradient_error(gradient, {"grad.x"}, {"x"}, few, test::random_inputs(gradient, few, 3)) < 1e-6);
+}
+
+TEST_CASE("a large matrix that is not positive definite is named, with its sample and pivot") {
+  const Program program = parse(R"(dim B = 3, N dynamic
+index b:B, i:N, j:N
+input x[B,N]: f64
+output size[b]: f64 = logdet[i,j](where(i == j, x[b,i], 0))
+)");
+  const DimValues dims = all_dims(program, {{"N", 80}});
+  TensorValues inputs = {{"x", std::vector<double>(240, 2.0)}};
+  inputs["x"][80 + 70] = -1;
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    CHECK_THROWS_WITH_AS(test::run_on(device, program, dims, inputs),
+                         "size.factor: the matrix is not positive definite at b = 1, pivot = 70 (value -1); add to its "
+                         "diagonal (noise or jitter), or compute it in f64",
+                         DomainError);
+  }
+}
