@@ -10,6 +10,7 @@
 
 #include "compiler/diff/chain.h"
 #include "compiler/diff/guards.h"
+#include "compiler/diff/local_definitions.h"
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/reduction_adjoint.h"
 #include "compiler/ir/functions.h"
@@ -48,17 +49,17 @@ class BodyAdjoint {
  public:
   BodyAdjoint(ProgramBuilder& builder, const Definition& definition, const ActiveTensors& active,
               Contributions& contributions, Gates& gates)
-      : builder_(builder), definition_(definition), active_(active), contributions_(contributions), gates_(gates) {}
+      : builder_(builder),
+        definition_(definition),
+        active_(active),
+        contributions_(contributions),
+        gates_(gates),
+        open_(open_definition(definition)),
+        local_(builder, definition, open_, "adj.", gates) {}
 
   void run(const Expr& adjoint, bool gated) {
-    const OpenDefinition open = open_definition(definition_);
-    if (definition_.scan) step_ = open.domain.variables.at(0);
-    for (std::size_t k = 0; k < definition_.axes.size(); ++k) {
-      names_.emplace_back(open.domain.variables[k], definition_.axes[k].name);
-    }
-    root_ = open.body;
-    root_value_ = substitute(tensor_access(definition_.name, own_axes(definition_.axes.size())), open.opening);
-    send(open.body, scope_number({open.domain, definition_.axes.size()}), substitute(adjoint, open.opening),
+    root_value_ = substitute(tensor_access(definition_.name, own_axes(definition_.axes.size())), open_.opening);
+    send(open_.body, scope_number({open_.domain, definition_.axes.size()}), substitute(adjoint, open_.opening),
          {gated, {}});
     while (!queue_.empty()) {
       const std::size_t next = std::get<2>(queue_.top());
@@ -187,42 +188,21 @@ class BodyAdjoint {
     const Scope around = scopes_[scope];
     const ReductionDerivative local = differentiate_reduction(
         node, {around.domain, builder_.program().dims, definition_.dtype,
-               [&](const Expr& value, DType dtype) { return stored(value, around.domain, dtype); },
-               [&] { return stored(value_of(node), around.domain, definition_.dtype); }});
+               [&](const Expr& value, DType dtype) { return local_.stored(value, around.domain, dtype); },
+               [&] { return local_.stored(value_of(node), around.domain, definition_.dtype); }});
     // What a sum of sums multiplies is left to the rewrites, which factor it.
     const Expr once = node->reduce == ReduceKind::Sum ? computed_once(adjoint, scope)
-                                                      : stored(adjoint, around.domain, definition_.dtype);
+                                                      : local_.stored(adjoint, around.domain, definition_.dtype);
     Scope inner = around;
     for (const SumLoop& loop : local.loops) inner.domain = extended(inner.domain, loop.index, loop.range);
     send(local.body, scope_number(inner), pass_on(local.derivative, once, gating), gating);
   }
 
-  /// An expression with reductions in a definition over those open indices that it depends on, where these have bounds
-  /// in dims; else over all of them, or as it is.
-  Expr stored(const Expr& expr, const IterationDomain& domain, DType dtype) {
-    if (expr->height == 0) return expr;
-    IterationDomain own;
-    const auto is_own = [&](Symbol variable) { return expr->depends_on(variable) || variable == step_; };
-    std::ranges::copy_if(domain.variables, std::back_inserter(own.variables), is_own);
-    const auto is_apart = [&](const Affine& row) {
-      return std::ranges::all_of(domain.variables, [&](Symbol v) { return !row.mentions(v) || is_own(v); });
-    };
-    std::ranges::copy_if(domain.nonnegative, std::back_inserter(own.nonnegative), is_apart);
-    std::ranges::copy_if(domain.zero, std::back_inserter(own.zero), is_apart);
-    for (const IterationDomain& candidate : {own, domain}) {
-      const auto boxes = boxes_for(candidate, candidate.variables);
-      if (boxes) {
-        const Expr body = gather(project(candidate, candidate.variables, *boxes), expr);
-        return let(candidate.variables, *boxes, body, dtype);
-      }
-    }
-    return expr;
-  }
-
   /// The value of the whole body stands in the definition itself. (A body that ignores an axis may be passed without
   /// that axis.)
   Expr value_of(const Expr& node) const {
-    return node == root_ && std::ranges::includes(node->free_symbols, root_value_->free_symbols) ? root_value_ : node;
+    return node == open_.body && std::ranges::includes(node->free_symbols, root_value_->free_symbols) ? root_value_
+                                                                                                      : node;
   }
 
   /// An expression with reductions of its own, in a definition where that has no more axes than the one that is
@@ -230,9 +210,11 @@ class BodyAdjoint {
   Expr computed_once(const Expr& expr, std::size_t scope) {
     const Scope& open = scopes_[scope];
     if (expr->height == 0 || open.domain.variables.size() > open.axes) return expr;
-    const auto boxes = boxes_for(open.domain, open.domain.variables);
-    return boxes ? let(open.domain.variables, *boxes, gather(project(open.domain, open.domain.variables, *boxes), expr))
-                 : expr;
+    const auto boxes = local_.boxes_for(open.domain, open.domain.variables);
+    return boxes
+               ? local_.let(open.domain.variables, *boxes,
+                            gather(local_.project(open.domain, open.domain.variables, *boxes), expr), definition_.dtype)
+               : expr;
   }
 
   // ---- Closing: summing an adjoint over the open indices that the node does not depend on ----
@@ -257,7 +239,7 @@ class BodyAdjoint {
   /// Whether the node reads steps of its own scan, not by the step alone: adjoints of that scan then need the sum over
   /// some of the steps before all of them are there.
   bool needs_steps(const Expr& node, const std::vector<Symbol>& kept) const {
-    if (!step_ || std::ranges::find(kept, *step_) != kept.end()) return false;
+    if (!local_.step() || std::ranges::find(kept, *local_.step()) != kept.end()) return false;
     const Program& program = builder_.program();
     const std::optional<Scan> scan = program.find_definition(definition_.name)->scan;  // not that of the adjoints
     bool reads = false;
@@ -269,9 +251,9 @@ class BodyAdjoint {
   }
 
   bool close_reductions(const Pending& pending, const Scope& open, const std::vector<Symbol>& kept) {
-    const auto boxes = boxes_for(open.domain, kept);
+    const auto boxes = local_.boxes_for(open.domain, kept);
     if (!boxes) return false;
-    const Preimage dropped = project(open.domain, kept, *boxes);
+    const Preimage dropped = local_.project(open.domain, kept, *boxes);
     if (!is_defined_everywhere(dropped)) return false;
     send(pending.node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), open.axes}),
          sum_over(dropped, pending.adjoint), pending.gating);
@@ -279,11 +261,11 @@ class BodyAdjoint {
   }
 
   bool close_axes(const Pending& pending, const Scope& open, const std::vector<Symbol>& kept) {
-    const auto boxes = boxes_for(open.domain, kept);
+    const auto boxes = local_.boxes_for(open.domain, kept);
     if (!boxes) return false;
-    const Preimage dropped = project(open.domain, kept, *boxes);
+    const Preimage dropped = local_.project(open.domain, kept, *boxes);
     if (!is_defined_everywhere(dropped)) return false;
-    const Expr read = let(kept, *boxes, gather(dropped, pending.adjoint));
+    const Expr read = local_.let(kept, *boxes, gather(dropped, pending.adjoint), definition_.dtype);
     send(pending.node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), kept.size()}), read,
          pending.gating);
     return true;
@@ -291,38 +273,6 @@ class BodyAdjoint {
 
   /// Between the steps of a quotient the node need not have a value.
   static bool is_defined_everywhere(const Preimage& dropped) { return dropped.quotients.empty(); }
-
-  /// What has the steps of a scan among its axes has all of them, and becomes part of the scan.
-  std::optional<std::vector<IndexBox>> boxes_for(const IterationDomain& domain,
-                                                 const std::vector<Symbol>& variables) const {
-    auto boxes = boxes_of(domain, variables);
-    if (boxes && !variables.empty() && variables[0] == step_) (*boxes)[0] = {0, definition_.axes[0].extent - Affine(1)};
-    return boxes;
-  }
-
-  Expr let(const std::vector<Symbol>& indices, const std::vector<IndexBox>& boxes, const Expr& body) {
-    return let(indices, boxes, body, definition_.dtype);
-  }
-
-  Expr let(const std::vector<Symbol>& indices, const std::vector<IndexBox>& boxes, const Expr& body, DType dtype) {
-    const std::string name = "adj." + definition_.name + "." + std::to_string(++lets_);
-    const bool steps = !indices.empty() && indices[0] == step_;
-    const Expr read = builder_.add_let({name, dtype, definition_.line, steps ? definition_.scan : std::nullopt},
-                                       as_axes(builder_, indices, boxes, names_), body);
-    if (gates_.may_be_zero(body)) gates_.add(read->tensor);
-    return read;
-  }
-
-  Preimage project(const IterationDomain& domain, const std::vector<Symbol>& kept,
-                   const std::vector<IndexBox>& boxes) const {
-    KnownRanges known(builder_.program().dims);
-    std::vector<Equation> equations;
-    for (std::size_t k = 0; k < kept.size(); ++k) {
-      known.add(kept[k], {{{1, boxes[k].low}}, {{1, boxes[k].high}}});
-      equations.push_back({kept[k], kept[k]});
-    }
-    return invert(domain, equations, known);
-  }
 
   /// What is still known of the kept variables once the others are gone.
   static IterationDomain remaining_domain(const IterationDomain& domain, const std::vector<Symbol>& kept,
@@ -352,10 +302,9 @@ class BodyAdjoint {
   const ActiveTensors& active_;
   Contributions& contributions_;
   Gates& gates_;
-  std::vector<std::pair<Symbol, std::string>> names_;
-  std::optional<Symbol> step_;  // the first axis, if the definition is part of a scan
-  Expr root_, root_value_;
-  int lets_ = 0;
+  const OpenDefinition open_;
+  LocalDefinitions local_;
+  Expr root_value_;
   std::deque<Scope> scopes_;  // deques, as references outlive additions
   std::deque<Pending> pending_;
   std::unordered_map<std::pair<const Node*, std::size_t>, std::size_t, PlaceHash> index_of_;

@@ -1,15 +1,10 @@
 #pragma once
 // Reverse accumulation within the body of one definition.
-#include <set>
-#include <string>
-
+#include "compiler/diff/active_tensors.h"
 #include "compiler/diff/contributions.h"
 #include "compiler/diff/program_builder.h"
 
 namespace moxie {
-
-/// The tensors that derivatives are taken through.
-using ActiveTensors = std::set<std::string, std::less<>>;
 
 /// Sends `adjoint`, the adjoint of the definition as an expression over its axes, down to the active tensors that its
 /// body reads. An adjoint that fewer indices than are open determine is summed over the others first: within the

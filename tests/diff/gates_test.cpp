@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "compiler/diff/differentiate.h"
+#include "compiler/diff/tangents.h"
 #include "tests/devices.h"
 #include "tests/diff/gradient_check.h"
 
@@ -116,6 +117,47 @@ TEST_CASE("a branch that is not taken has no derivative, however singular it is"
           CHECK(std::ranges::all_of(values, [](double value) { return std::isfinite(value); }));
       }
     }
+  }
+}
+
+TEST_CASE("tangents skip branches that are not taken as gradients do") {
+  for (const Singular& singular : kSingular) {
+    for (const char* form : kForms) {
+      const Program program = parse(formula(singular, form));
+      TensorValues inputs = inputs_for(differentiate(program, {"y"}, {}), singular.bad);
+      inputs["cot.y"].resize(size_of(program));
+      const TensorValues gradient = evaluate(differentiate(program, {"y"}, {}), {}, inputs);
+      for (const std::string& name : {"u", "x", "w"}) {
+        for (std::size_t k = 0; k < inputs.at(name).size(); ++k) {
+          inputs["tan." + name].push_back(0.25 + 0.125 * static_cast<double>(k));
+        }
+      }
+      const Program forward = tangents(program, {"y"}, {});
+      const double by_tangent = weighted(inputs.at("cot.y"), evaluate(forward, {}, inputs).at("tan.y"));
+      double by_gradient = 0;
+      for (const char* name : {"u", "x", "w"})
+        by_gradient += weighted(gradient.at(std::string("grad.") + name), inputs.at(std::string("tan.") + name));
+      INFO(formula(singular, form), print(forward));
+      CHECK(by_tangent == doctest::Approx(by_gradient).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("a slope that is infinite meets a tangent that a choice made zero") {
+  const char* const forms[] = {
+      "output y[n] = sqrt(where(u[n] > 0.5, u[n], 0))",
+      "let v[n] = where(u[n] > 0.5, u[n], 0)\noutput y[n] = log(v[n] + 1) + sqrt(v[n])",
+      "let s = sum[n](where(u[n] > 2, u[n]^2, 0))\noutput y[n] = u[n] + sqrt(s)",
+      "scan n {\nlet r[n] = where(n == 0, 0, sqrt(v[n-1]))\nlet v[n] = where(u[n] > 0.5, u[n] + r[n], 0)\n"
+      "output y[n] = v[n] + r[n]\n}",
+  };
+  for (const char* form : forms) {
+    const Program program = parse(std::string("dim N = 3\nindex n:N\ninput u[N]\n") + form + "\n");
+    const std::vector<double> u = {0.25, 1, 0.75}, v = {1, 2, 3}, cotangent = {0.5, -1, 2};
+    const TensorValues ju = evaluate(differentiate(program, {"y"}, {"u"}), {}, {{"u", u}, {"cot.y", cotangent}});
+    const TensorValues jv = evaluate(tangents(program, {"y"}, {"u"}), {}, {{"u", u}, {"tan.u", v}});
+    INFO(form);
+    CHECK(weighted(jv.at("tan.y"), cotangent) == doctest::Approx(weighted(ju.at("grad.u"), v)));
   }
 }
 

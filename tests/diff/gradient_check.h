@@ -19,4 +19,10 @@ TensorValues random_inputs(const Program& program, const DimValues& dims, unsign
 double worst_gradient_error(const Program& program, const std::vector<std::string>& outputs,
                             const std::vector<std::string>& wrt, const DimValues& dims, const TensorValues& inputs);
 
+/// Compares the tangents J v of `outputs`, along random tangents v of `wrt` (empty: all inputs), with central
+/// differences and, as <u, J v>, with <J^T u, v> of differentiate(): the larger error, relative to 1 + what the terms
+/// of the sums add up to.
+double worst_tangent_error(const Program& program, const std::vector<std::string>& outputs,
+                           const std::vector<std::string>& wrt, const DimValues& dims, const TensorValues& inputs);
+
 }  // namespace moxie::test

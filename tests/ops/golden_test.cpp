@@ -1,13 +1,15 @@
-// Every golden case of an operation in the catalogue, values and gradients, in double; and what a file of cases must
-// hold.
+// Every golden case of an operation in the catalogue, values, gradients and tangents, in double; and what a file of
+// cases must hold.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 
 #include "compiler/diff/differentiate.h"
+#include "compiler/diff/tangents.h"
 #include "ops/catalogue.h"
 #include "tests/ops/golden.h"
 #include "tests/ops/reference_values.h"
@@ -45,13 +47,47 @@ void check_gradients(const golden::Case& golden, const Program& program) {
   }
 }
 
+/// A direction in which the input moves; symmetric where only symmetric values count.
+std::vector<double> direction_of(const std::vector<double>& input, std::size_t symmetric_size) {
+  std::vector<double> direction(input.size());
+  for (std::size_t k = 0; k < direction.size(); ++k) direction[k] = std::cos(static_cast<double>(k));
+  return symmetric_size ? golden::symmetrised(direction, symmetric_size) : direction;
+}
+
+/// <u, J v> against <g, v>, where g are the golden gradients.
+void check_tangents(const golden::Case& golden, const Program& program) {
+  std::vector<std::string> outputs, wrt;
+  for (const auto& [name, cotangent] : golden.cotangents) outputs.push_back(name);
+  TensorValues inputs = golden.inputs;
+  double wanted = 0, size = golden.in_double.absolute, got = 0;
+  for (const auto& [name, gradient] : golden.gradients) {
+    wrt.push_back(name);
+    const bool symmetric = std::ranges::find(golden.symmetric_inputs, name) != golden.symmetric_inputs.end();
+    const Affine last = program.shape_of(name).empty() ? Affine() : program.shape_of(name).back();
+    const auto extent = last.evaluate([&](Symbol dim) { return golden.dims.at(dim.name()); });
+    const std::vector<double> direction = direction_of(gradient, symmetric ? static_cast<std::size_t>(extent) : 0);
+    for (std::size_t k = 0; k < gradient.size(); ++k) {
+      wanted += gradient[k] * direction[k];
+      size += std::abs(gradient[k] * direction[k]);
+    }
+    inputs["tan." + name] = direction;
+  }
+  const TensorValues values = evaluate(tangents(program, outputs, wrt), golden.dims, inputs);
+  for (const auto& [name, cotangent] : golden.cotangents) {
+    for (std::size_t k = 0; k < cotangent.size(); ++k) got += cotangent[k] * values.at("tan." + name)[k];
+  }
+  CHECK(std::abs(got - wanted) <= golden.in_double.gradient * size);
+}
+
 void check_folder(const std::filesystem::path& folder) {
   for (const golden::Case& golden : golden::read_cases(folder)) {
     CAPTURE(golden.op);
     CAPTURE(golden.name);
     const Program program = load_op(golden.op);
     check_values(golden, program);
-    if (!golden.gradients.empty()) check_gradients(golden, program);
+    if (golden.gradients.empty()) continue;
+    check_gradients(golden, program);
+    check_tangents(golden, program);
   }
 }
 

@@ -1,10 +1,11 @@
-// Gradients of random Programs against directional differences, in double.
+// Gradients of random Programs against directional differences, and tangents against gradients, in double.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "compiler/diff/differentiate.h"
+#include "compiler/diff/tangents.h"
 #include "tests/property/check.h"
 #include "tests/property/random.h"
 
@@ -73,6 +74,39 @@ Finding gradient_is_slope(const Sample& sample) {
   return fmt::format("the slope is {:.12g}, but the gradient says {:.12g}", measured, computed);
 }
 
+/// <u, J v> == <J^T u, v>, with u the cotangents and v a random direction.
+Finding tangent_is_transposed_gradient(const Sample& sample) {
+  const auto value = reference(sample);
+  const auto gradient = gradient_reference(sample);
+  if (!value || !gradient) return std::nullopt;
+  std::vector<std::string> outputs;
+  for (const Definition& definition : value->program.definitions) {
+    if (definition.output) outputs.push_back(definition.name);
+  }
+  const Program forward = tangents(value->program, outputs, {});
+  verify(forward);
+  TensorValues inputs = value->inputs;
+  const TensorValues direction = random_direction(inputs);
+  for (const InputDecl& input : value->program.inputs)
+    if (input.dtype != DType::i32) inputs["tan." + input.name] = direction.at(input.name);
+  const TensorValues values = evaluate(forward, sample.dims, inputs);
+  double by_gradient = 0, by_tangent = 0, scale = 1;
+  for (const InputDecl& input : value->program.inputs) {
+    if (input.dtype == DType::i32) continue;
+    const double part = inner_product(gradient->values, "grad." + input.name, direction, input.name);
+    by_gradient += part;
+    scale += std::abs(part);
+  }
+  for (const std::string& output : outputs)
+    by_tangent += inner_product(gradient->inputs, "cot." + output, values, "tan." + output);
+  if (std::abs(by_tangent - by_gradient) <= 1e-7 * scale) return std::nullopt;
+  return fmt::format("the gradient says {:.12g}, but the tangent {:.12g}", by_gradient, by_tangent);
+}
+
 }  // namespace
+
+TEST_CASE("tangents of random programs are transposed gradients") {
+  check_property(150, tangent_is_transposed_gradient);
+}
 
 TEST_CASE("gradients of random programs are slopes") { check_property(150, gradient_is_slope); }
