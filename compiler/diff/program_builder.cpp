@@ -65,9 +65,9 @@ std::string ProgramBuilder::axis_name(const Affine& extent, const std::string& p
 }
 
 std::vector<AxisDecl> ProgramBuilder::axes_for(const std::vector<Affine>& extents,
-                                               const std::vector<std::string>& preferred) const {
+                                               const std::vector<std::string>& preferred,
+                                               std::set<std::string> used) const {
   std::vector<AxisDecl> axes;
-  std::set<std::string> used;
   for (std::size_t k = 0; k < extents.size(); ++k) {
     const std::string name = axis_name(extents[k], k < preferred.size() ? preferred[k] : "", used);
     used.insert(name);

@@ -44,9 +44,9 @@ class ProgramBuilder {
   Expr add_let(const LetHead& head, const std::vector<OpenAxis>& axes, const Expr& body);
 
   /// Axes 0 <= i < extent with names: `preferred` where it is not empty and fits, else a declared index of that range,
-  /// else a new one.
-  std::vector<AxisDecl> axes_for(const std::vector<Affine>& extents,
-                                 const std::vector<std::string>& preferred = {}) const;
+  /// else a new one; none of `used`.
+  std::vector<AxisDecl> axes_for(const std::vector<Affine>& extents, const std::vector<std::string>& preferred = {},
+                                 std::set<std::string> used = {}) const;
 
  private:
   bool is_taken(const std::string& name) const;

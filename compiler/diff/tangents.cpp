@@ -7,6 +7,7 @@
 #include "compiler/diff/algebra_tangent.h"
 #include "compiler/diff/live_definitions.h"
 #include "compiler/diff/safe_reads.h"
+#include "compiler/diff/seeds.h"
 #include "compiler/ir/scans.h"
 
 namespace moxie {
@@ -19,20 +20,26 @@ Program without_definitions(Program program) {
 
 class Tangents {
  public:
-  Tangents(const Program& lifted, const std::vector<std::string>& outputs, const std::vector<std::string>& wrt)
+  /// `names` are those that the tangents of the outputs would like.
+  Tangents(const Program& lifted, const std::vector<std::string>& outputs, const std::vector<std::string>& wrt,
+           const std::vector<std::string>& names)
       : source_(lifted), outputs_(outputs), builder_(without_definitions(lifted)), gates_(builder_.program()) {
     for (const Definition& definition : lifted.definitions) builder_.reserve(definition.name);
+    for (std::size_t k = 0; k < outputs.size(); ++k) name_tangent(outputs[k], names[k]);
     const ActiveTensors active = active_tensors(lifted, wrt);
     for (const Definition& definition : live_definitions(lifted, outputs)) {
-      if (active.contains(definition.name) || is_output(definition)) name_tangent(definition.name);
+      if (active.contains(definition.name)) name_tangent(definition.name, "tan." + definition.name);
     }
   }
 
   /// The tangent of the input is an input.
   void add_input(const InputDecl& input) {
-    name_tangent(input.name);
+    name_tangent(input.name, "tan." + input.name);
     builder_.add_input({names_.at(input.name), input.dtype, input.shape, ValueDomain::Any});
   }
+
+  /// The input moves at the element of the seeds alone.
+  void add_seeds(const InputDecl& input, const std::vector<Symbol>& seeds) { seeds_.emplace(input.name, seeds); }
 
   Program run() {
     for (const std::span<const Definition> group : groups_of(source_)) {
@@ -54,9 +61,9 @@ class Tangents {
     return std::ranges::find(outputs_, definition.name) != outputs_.end();
   }
 
-  void name_tangent(const std::string& tensor) {
-    names_.emplace(tensor, builder_.free_name("tan." + tensor));
-    builder_.reserve(names_.at(tensor));
+  void name_tangent(const std::string& tensor, const std::string& wanted) {
+    const auto [entry, is_new] = names_.try_emplace(tensor, builder_.free_name(wanted));
+    if (is_new) builder_.reserve(entry->second);
   }
 
   /// A definition may read later ones of its scan, at earlier steps: these tangents may be zero if any choice is made.
@@ -93,25 +100,36 @@ class Tangents {
   }
 
   Expr of_access(const Expr& access) const {
-    const auto named = names_.find(access->tensor);
-    return named == names_.end() ? Expr(0) : access_to(named->second, access);
+    if (const auto named = names_.find(access->tensor); named != names_.end()) return access_to(named->second, access);
+    const auto seeded = seeds_.find(access->tensor);
+    return seeded == seeds_.end() ? Expr(0) : one_at_seeds(access, seeded->second);
   }
 
   const Program source_;
   const std::vector<std::string> outputs_;
   ProgramBuilder builder_;
-  std::map<std::string, std::string, std::less<>> names_;  // of tangents, by the tensor
+  std::map<std::string, std::string, std::less<>> names_;          // of tangents, by the tensor
+  std::map<std::string, std::vector<Symbol>, std::less<>> seeds_;  // by the input
   Gates gates_;
 };
 
 }  // namespace
 
 Program tangents(const Program& program, const std::vector<std::string>& outputs, const std::vector<std::string>& wrt,
-                 bool keep_outputs) {
+                 bool keep_outputs, const std::vector<std::string>& names) {
   check_derivative_names(program, outputs, wrt);
   const std::vector<std::string> inputs = wrt.empty() ? real_inputs(program) : wrt;
-  Tangents forward(prepared_for_derivatives(program, keep_outputs), outputs, inputs);
+  std::vector<std::string> wanted = names;
+  for (std::size_t k = wanted.size(); k < outputs.size(); ++k) wanted.push_back("tan." + outputs[k]);
+  Tangents forward(prepared_for_derivatives(program, keep_outputs), outputs, inputs, wanted);
   for (const std::string& input : inputs) forward.add_input(*program.find_input(input));
+  return forward.run();
+}
+
+Program tangents_at(const Program& program, const std::vector<std::string>& outputs, const std::string& input,
+                    const std::vector<Symbol>& seeds, const std::vector<std::string>& names) {
+  Tangents forward(prepared_for_derivatives(program, true), outputs, {input}, names);
+  forward.add_seeds(*program.find_input(input), seeds);
   return forward.run();
 }
 

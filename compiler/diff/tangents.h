@@ -17,8 +17,10 @@ namespace moxie {
 /// step is computed again. Kinks, ties, positions, random numbers and branches that `where` does not take have the
 /// derivatives that differentiate() gives them: with the same values, sum(cot.y * tan.y) == sum(grad.x * tan.x).
 ///
+/// `names` are other names for the outputs `tan.y`, in the order of `outputs`.
+///
 /// Throws TypeError for names that are unknown, stand twice or hold integers.
 Program tangents(const Program& program, const std::vector<std::string>& outputs, const std::vector<std::string>& wrt,
-                 bool keep_outputs = true);
+                 bool keep_outputs = true, const std::vector<std::string>& names = {});
 
 }  // namespace moxie
