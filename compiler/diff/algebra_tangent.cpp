@@ -5,6 +5,7 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/diff/live_definitions.h"
+#include "compiler/diff/open_definition.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
