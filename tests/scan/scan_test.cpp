@@ -294,7 +294,7 @@ TEST_CASE("another number of steps compiles nothing") {
       if (steps == 7) CHECK(device->cache_stats().misses == misses);
       misses = device->cache_stats().misses;
     }
-    CHECK((misses > 0 || device->name() == "interp"));
+    CHECK((misses + device->cache_stats().hits > 0 || device->name() == "interp"));
   }
 }
 
