@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compiler/diff/program_builder.h"
+#include "compiler/diff/sparse_seeds.h"
 #include "compiler/ir/functions.h"
 
 namespace moxie {
@@ -18,7 +19,8 @@ class SeedAxesPass {
     if (const Definition* definition = program.find_definition(tensor)) {
       for (const AxisDecl& axis : definition->axes) preferred_.push_back(axis.name);
     }
-    seeded_.insert(results.begin(), results.end());
+    for (const Definition& definition : program.definitions) needs_[definition.name].assign(seeds.size(), false);
+    for (const std::string& result : results) needs_[result].assign(seeds.size(), true);
     while (grow()) {
     }
   }
@@ -26,47 +28,68 @@ class SeedAxesPass {
   Program run() const {
     Program result = program_;
     for (Definition& definition : result.definitions) {
-      if (seeded_.contains(definition.name)) extend(definition);
+      if (!needed_by(definition.name).empty()) extend(definition);
     }
     return result;
   }
 
  private:
-  /// Adds the definitions that depend on seeds; those of a scan may read later ones.
+  /// Notes the seeds that definitions depend on; those of a scan may read later ones.
   bool grow() {
-    const std::size_t size = seeded_.size();
+    bool grows = false;
     for (const Definition& definition : program_.definitions) {
+      std::vector<bool>& needs = needs_.at(definition.name);
+      const std::vector<bool> before = needs;
       visit(definition.body, [&](const Expr& e) {
-        const bool is_seeded = e->kind == NodeKind::Access && seeded_.contains(e->tensor);
-        if (is_seeded || std::ranges::any_of(seeds_, [&](Symbol seed) { return e->depends_on(seed); }))
-          seeded_.insert(definition.name);
+        const auto read = e->kind == NodeKind::Access ? needs_.find(e->tensor) : needs_.end();
+        for (std::size_t k = 0; k < seeds_.size(); ++k) {
+          if (e->depends_on(seeds_[k]) || (read != needs_.end() && read->second[k])) needs[k] = true;
+        }
       });
+      grows = grows || needs != before;
     }
-    return seeded_.size() > size;
+    return grows;
+  }
+
+  /// The numbers of the seeds that become axes of the tensor.
+  std::vector<std::size_t> needed_by(const std::string& tensor) const {
+    std::vector<std::size_t> needed;
+    const auto needs = needs_.find(tensor);
+    for (std::size_t k = 0; needs != needs_.end() && k < seeds_.size(); ++k) {
+      if (needs->second[k]) needed.push_back(k);
+    }
+    return needed;
   }
 
   void extend(Definition& definition) const {
     const bool first = order_ == SeedAxes::First && std::ranges::find(results_, definition.name) != results_.end();
     const auto own = static_cast<std::uint32_t>(definition.axes.size());
-    const auto more = static_cast<std::uint32_t>(seeds_.size());
+    const std::vector<std::size_t> needed = needed_by(definition.name);
+    const auto more = static_cast<std::uint32_t>(needed.size());
     Replacement axes;
     for (std::uint32_t k = 0; first && k < own; ++k) axes.emplace_back(Symbol::axis(k), Symbol::axis(k + more));
-    std::vector<Affine> seed_axes;
+    std::vector<Affine> seed_axes(seeds_.size());
     for (std::uint32_t k = 0; k < more; ++k) {
-      seed_axes.emplace_back(Symbol::axis(first ? k : own + k));
-      axes.emplace_back(seeds_[k], seed_axes.back());
+      seed_axes[needed[k]] = Symbol::axis(first ? k : own + k);
+      axes.emplace_back(seeds_[needed[k]], seed_axes[needed[k]]);
     }
     std::map<const Node*, Expr> done;
     const Expr body = substitute(definition.body, axes);
     definition.body = reading(body, seed_axes, done);
-    const std::vector<AxisDecl> added = axes_beside(definition.axes);
+    const std::vector<AxisDecl> added = axes_beside(definition.axes, needed);
     definition.axes.insert(first ? definition.axes.begin() : definition.axes.end(), added.begin(), added.end());
   }
 
-  std::vector<AxisDecl> axes_beside(const std::vector<AxisDecl>& own) const {
+  std::vector<AxisDecl> axes_beside(const std::vector<AxisDecl>& own, const std::vector<std::size_t>& needed) const {
     std::set<std::string> used;
     for (const AxisDecl& axis : own) used.insert(axis.name);
-    return ProgramBuilder(program_).axes_for(extents_, preferred_, used);
+    std::vector<Affine> extents;
+    std::vector<std::string> preferred;
+    for (const std::size_t k : needed) {
+      extents.push_back(extents_[k]);
+      preferred.push_back(k < preferred_.size() ? preferred_[k] : "");
+    }
+    return ProgramBuilder(program_).axes_for(extents, preferred, used);
   }
 
   /// Accesses to what has the axes too. `done` holds nodes of the body, which the caller keeps.
@@ -76,9 +99,10 @@ class SeedAxesPass {
     std::vector<Expr> args;
     for (const Expr& arg : expr->args) args.push_back(reading(arg, seed_axes, done));
     Expr result;
-    if (expr->kind == NodeKind::Access && seeded_.contains(expr->tensor)) {
+    const auto needed = expr->kind == NodeKind::Access ? needed_by(expr->tensor) : std::vector<std::size_t>{};
+    if (!needed.empty()) {
       std::vector<Affine> subscripts = expr->subscripts;
-      subscripts.insert(subscripts.end(), seed_axes.begin(), seed_axes.end());
+      for (const std::size_t k : needed) subscripts.push_back(seed_axes[k]);
       result = tensor_access(expr->tensor, std::move(subscripts), std::move(args));
     } else {
       result = with_args(expr, std::move(args));
@@ -93,7 +117,7 @@ class SeedAxesPass {
   const std::vector<std::string>& results_;
   const SeedAxes order_;
   std::vector<std::string> preferred_;
-  std::set<std::string, std::less<>> seeded_;
+  std::map<std::string, std::vector<bool>, std::less<>> needs_;  // by definition and seed
 };
 
 }  // namespace
@@ -119,7 +143,8 @@ Expr one_at_seeds(const Expr& access, const std::vector<Symbol>& seeds) {
 
 Program with_seed_axes(const Program& program, const std::vector<Symbol>& seeds, const std::string& tensor,
                        const std::vector<std::string>& results, SeedAxes order) {
-  return SeedAxesPass(program, seeds, tensor, results, order).run();
+  const Program sparse = with_sparse_seeds(program, seeds, program.shape_of(tensor));
+  return SeedAxesPass(sparse, seeds, tensor, results, order).run();
 }
 
 }  // namespace moxie

@@ -7,6 +7,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "compiler/diff/differentiate.h"
+#include "compiler/diff/jacobian.h"
+#include "compiler/diff/tangents.h"
 #include "compiler/support/error.h"
 #include "python/core/device.h"
 #include "python/core/dump.h"
@@ -58,7 +60,16 @@ void bind_program(nb::module_& module) {
       .def_prop_ro("is_random", is_random)
       .def("with_unit_input", with_unit_input, "input"_a, "The formula with ones in place of an input.")
       .def("differentiate", differentiate, "outputs"_a, "wrt"_a, "keep_outputs"_a,
-           "Inputs cot.y and outputs grad.x beside those of the formula.");
+           "Inputs cot.y and outputs grad.x beside those of the formula.")
+      .def(
+          "tangents",
+          [](const Program& program, const std::vector<std::string>& outputs, const std::vector<std::string>& wrt,
+             bool keep_outputs) { return tangents(program, outputs, wrt, keep_outputs); },
+          "outputs"_a, "wrt"_a, "keep_outputs"_a, "Inputs tan.x and outputs tan.y beside those of the formula.")
+      .def("hessian_products", hessian_products, "outputs"_a, "wrt"_a, "keep_outputs"_a,
+           "Inputs cot.y and tan.x and outputs grad.x and hvp.x beside those of the formula.")
+      .def("jacobian", jacobian_of, "outputs"_a, "wrt"_a, "mode"_a, "dims"_a,
+           "Outputs jac.y.x beside those of the formula; mode is auto, forward or reverse.");
   module.def("parse", parse_formula, "text"_a, "file"_a, "name"_a);
   module.def("catalogue_formula", catalogue_formula, "name"_a);
   module.def("catalogue_names", catalogue_names);

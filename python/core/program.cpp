@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/diff/jacobian.h"
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
 #include "python/core/arrays.h"
@@ -56,6 +57,17 @@ bool is_random(const Program& program) {
   for (const Definition& definition : program.definitions)
     visit(definition.body, [&](const Expr& e) { found |= e->kind == NodeKind::Random; });
   return found;
+}
+
+Program jacobian_of(const Program& program, const std::vector<std::string>& outputs,
+                    const std::vector<std::string>& wrt, const std::string& mode,
+                    const std::map<std::string, std::int64_t>& dims) {
+  const std::map<std::string, JacobianMode> modes = {
+      {"auto", JacobianMode::Automatic}, {"forward", JacobianMode::Forward}, {"reverse", JacobianMode::Reverse}};
+  const auto known = modes.find(mode);
+  if (known == modes.end())
+    throw PythonError("InputError", "there is no mode '" + mode + "' of Jacobians; there are: auto, forward, reverse");
+  return jacobian(program, outputs, wrt, known->second, DimValues(dims.begin(), dims.end()));
 }
 
 Program with_unit_input(Program program, const std::string& name) {

@@ -1,5 +1,7 @@
 #pragma once
 // What Python asks of Programs.
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +28,10 @@ std::vector<TensorInfo> inputs_of(const Program& program);
 std::vector<TensorInfo> outputs_of(const Program& program);
 /// Whether it draws random numbers.
 bool is_random(const Program& program);
+/// jacobian() in the mode "auto", "forward" or "reverse". Throws PythonError (InputError) for another.
+Program jacobian_of(const Program& program, const std::vector<std::string>& outputs,
+                    const std::vector<std::string>& wrt, const std::string& mode,
+                    const std::map<std::string, std::int64_t>& dims);
 /// With `name` = 1 everywhere in place of the input: the cotangent of a sum.
 Program with_unit_input(Program program, const std::string& name);
 

@@ -11,13 +11,16 @@ import re
 import tempfile
 import threading
 from collections import namedtuple
-from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
 from . import _core, _program, interop
 from ._devices import chosen
 from .errors import CheckError, DtypeError, InputError, ShapeError
+
+if TYPE_CHECKING:
+    from .derivatives import HessianProduct, Jacobian, Tangent
 
 
 class TensorInfo(NamedTuple):
@@ -84,6 +87,19 @@ def _unknown(kind: str, name: str, known: Sequence[str]) -> InputError:
     hint = f"; did you mean {close[0]}?" if close else ""
     return InputError(f"there is no {kind} {name}{hint} There are: {', '.join(known)}" if close
                       else f"there is no {kind} {name}; there are: {', '.join(known)}")
+
+
+def _in_order(given: Any, names: Sequence[str], kind: str, plural: str) -> list[Any]:
+    """The arrays for `names`, given as a dict, as a sequence, or as one array for one name. Raises InputError."""
+    if not isinstance(given, Mapping):
+        given = {names[0]: given} if len(names) == 1 else dict(zip(names, given))
+    for name in given:
+        if name not in names:
+            raise _unknown(kind, name, names)
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise InputError(f"missing {plural}: {', '.join(missing)}")
+    return [given[name] for name in names]
 
 
 def _field(name: str) -> str:
@@ -260,18 +276,64 @@ class Formula:
         outputs = self._output_names if of is None else _names(of)
         return Gradient(self, outputs, self._input_names if wrt is None else wrt)
 
+    def jvp(self, of: str | Iterable[str] | None = None, wrt: str | Iterable[str] | None = None) -> Tangent:
+        """Values and their exact change along a direction, by forward mode, as one function.
+
+        of   the outputs, None: all
+        wrt  the inputs that change, None: all
+
+            j = f.jvp("y", wrt=["w", "c"])
+            y, change = j(x=x, w=w, c=c, tangents={"w": dw, "c": dc})   # change has the shape of y
+
+        `tangents` is a dict by input, or one array where `wrt` was one name. `change` is one array where `of` was one
+        name, else a dict by output.
+        """
+        from .derivatives import Tangent
+
+        return Tangent(self, self._output_names if of is None else of, self._input_names if wrt is None else wrt)
+
+    def hvp(self, of: str | Iterable[str] | None = None, wrt: str | Iterable[str] | None = None) -> HessianProduct:
+        """Gradients and products with the Hessian, by forward mode over reverse mode, as one function.
+
+            h = f.hvp("loss", wrt=["w", "c"])
+            grads, products = h(x=x, w=w, c=c, tangents={"w": dw, "c": dc})
+
+        It is the sum of all elements of the outputs that is differentiated, or sum(v*y) with `cotangents=v`. `products`
+        holds the derivative of every gradient along the tangents of all inputs of `wrt` together.
+        """
+        from .derivatives import HessianProduct
+
+        return HessianProduct(self, self._output_names if of is None else of, self._input_names if wrt is None else wrt)
+
+    def jacobian(self, of: str | Iterable[str] | None = None, wrt: str | Iterable[str] | None = None, *,
+                 mode: str = "auto") -> Jacobian:
+        """All derivatives of all elements, as one function: J[..axes of y.., ..axes of x..].
+
+            y, J = f.jacobian("y", wrt="w")(x=x, w=w, c=c)       # J.shape == y.shape + w.shape
+
+        `mode` is "forward", which costs as much as the formula for each element of the inputs, "reverse", for each
+        element of the outputs, or "auto": the one with fewer elements. J is one array where `of` and `wrt` are one name
+        each, else a dict by the pair (y, x).
+        """
+        from .derivatives import Jacobian
+
+        return Jacobian(self, self._output_names if of is None else of, self._input_names if wrt is None else wrt, mode)
+
     def differentiate(self, of: str | Iterable[str], wrt: str | Iterable[str], *, keep_outputs: bool = True) -> Formula:
         """The vector-Jacobian product as a formula: with an input cot.y for every y of `of` and an output grad.x for
         every x of `wrt`, of the shape of x. It can be differentiated again."""
         outputs, inputs = _names(of), _names(wrt)
-        for name in outputs:
-            if name not in self._output_names:
-                raise _unknown("output", name, self._output_names)
+        self._check_outputs(outputs)
         self._check_inputs(inputs)
         key = (tuple(outputs), tuple(inputs), keep_outputs)
         if key not in self._derivatives:
             self._derivatives[key] = self._with(self._program.differentiate(outputs, inputs, keep_outputs))
         return self._derivatives[key]
+
+    def _check_outputs(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._output_names:
+                raise _unknown("output", name, self._output_names)
 
     def _check_inputs(self, names: Iterable[str]) -> None:
         for name in names:
@@ -368,15 +430,7 @@ class Gradient:
 
     def _cotangents(self, given: Any) -> list[Any]:
         """In the order of `of`, which is that of the inputs cot.y."""
-        if not isinstance(given, Mapping):
-            given = {self.of[0]: given} if len(self.of) == 1 else dict(zip(self.of, given))
-        for name in given:
-            if name not in self.of:
-                raise _unknown("output with cotangents", name, self.of)
-        missing = [name for name in self.of if name not in given]
-        if missing:
-            raise InputError(f"missing cotangents: {', '.join(missing)}")
-        return [given[name] for name in self.of]
+        return _in_order(given, self.of, "output with cotangents", "cotangents")
 
     def dump(self, stage: str | Iterable[str] = (), **options: Any) -> str:
         """As `Formula.dump`, of the formula with its gradients."""

@@ -86,6 +86,26 @@ TEST_CASE("gradients take cotangents from the file, and ones where it has none")
   CHECK(gradient() == std::vector<double>{0, 0, 0, -6, 0, 6});
 }
 
+TEST_CASE("tangents, products with the Hessian and Jacobians") {
+  const Workshop shop;
+  write_inputs(shop);
+  const auto derivative = [&](const std::vector<std::string>& options, const std::string& name) {
+    const Outcome outcome = shop.moxie(with(kRun, options));
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+    return to_doubles(read_safetensors(shop.path("out.st")).tensors.at(name));
+  };
+  CHECK(derivative({"--tangent", "y", "--wrt", "x"}, "tan.y") == std::vector<double>{16, 0});
+  CHECK(derivative({"--hvp", "y", "--wrt", "x"}, "hvp.x") == std::vector<double>{2, 1, 4, 2, 1, 4});
+  for (const char* mode : {"auto", "forward", "reverse"}) {
+    CHECK(derivative({"--jacobian", "y", "--wrt", "w", "--mode", mode}, "jac.y.w") ==
+          std::vector<double>{1, 4, 9, 1, 0, .25});
+  }
+  TensorFile file = read_safetensors(shop.path("in.st"));
+  file.tensors["tan.x"] = tensor({2, 3}, {0, 0, 0, 0, 0, 1});
+  write_safetensors(shop.path("in.st"), file);
+  CHECK(derivative({"--tangent", "y", "--wrt", "x"}, "tan.y") == std::vector<double>{0, 2});
+}
+
 TEST_CASE("random numbers follow seed and step") {
   const Workshop shop;
   shop.write("f.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = x[n] + randu(1)\n");
@@ -299,6 +319,8 @@ TEST_CASE("wrong usage has code 2") {
   check_failure(shop.moxie(with(kRun, {"--dtype", "f16"})), 2, "f16 not in {f32,f64}");
   check_failure(shop.moxie(with(kRun, {"--device", "gpu"})), 2, "gpu not in {cpu,interp,cuda,cuda-emu,auto}");
   check_failure(shop.moxie(with(kRun, {"--wrt", "x"})), 2, "--wrt needs --grad");
+  check_failure(shop.moxie(with(kRun, {"--grad", "y", "--tangent", "y"})), 2, "exclude each other");
+  check_failure(shop.moxie(with(kRun, {"--tangent", "q"})), 1, "q");
   check_failure(shop.moxie(with(kRun, {"--seed", "-1"})), 2, "Value -1 not in range 0");
   CHECK(shop.moxie({"run", "--help"}).code == 0);
 }

@@ -44,17 +44,18 @@ Compilation formula(const DumpSource& source, const DumpedDevices& devices, cons
   std::vector<std::string> assumed;
   const DimValues given = parse_dims(source.program.dims, written);
   const DimValues dims = with_assumed_dims(written, given, assumed);
-  const Program task = specialise(with_gradients(written, source.program.source, source.grad, source.wrt), dims);
+  const Program task = specialise(with_derivatives(written, source.program.source, source.derivatives, dims), dims);
   Compilation compilation = compile_for(devices, written, task, given, options);
   compilation.assumed = std::move(assumed);
   return compilation;
 }
 
 void refuse_program_options(const DumpSource& source, std::string_view what) {
-  if (!source.grad.empty() || !source.wrt.empty() || !source.program.dims.empty() || !source.program.dtype.empty() ||
+  if (source.derivatives.any() || !source.program.dims.empty() || !source.program.dtype.empty() ||
       !source.program.precision.empty())
-    throw UsageError(fmt::format("{} is {}: --grad, --wrt, --dim, --dtype and --precision are for formulas",
-                                 source.program.source, what));
+    throw UsageError(
+        fmt::format("{} is {}: --grad and other derivatives, --wrt, --dim, --dtype and --precision are for formulas",
+                    source.program.source, what));
 }
 
 DumpInput dumped(Compilation compilation, const DumpOptions& options) {
@@ -66,7 +67,7 @@ DumpInput dumped(Compilation compilation, const DumpOptions& options) {
 
 void add_dump_source_options(OptionParser& parser, DumpSource& source) {
   add_program_options(parser, source.program);
-  add_gradient_options(parser, source.grad, source.wrt);
+  add_derivative_options(parser, source.derivatives);
   parser
       .add_option("--device", source.device,
                   "show the kernels of this device alone (default: of both, or of the one whose stages are asked for)")

@@ -8,7 +8,7 @@ namespace moxie {
 
 struct DumpSource {
   ProgramChoice program;
-  std::vector<std::string> grad, wrt;
+  DerivativeChoice derivatives;
   std::string device;  // whose kernels to show; empty: those of the stages that are asked for
 };
 void add_dump_source_options(OptionParser& parser, DumpSource& source);

@@ -47,7 +47,8 @@ InputTensors read_inputs(const std::string& file, const Program& program) {
   for (const auto& [name, tensor] : tensors) {
     const InputDecl* input = program.find_input(name);
     const bool cotangent = name.starts_with("cot.") && program.find_definition(name.substr(4));
-    if (!input && !cotangent) {
+    const bool tangent = name.starts_with("tan.") && program.find_input(name.substr(4));
+    if (!input && !cotangent && !tangent) {
       throw DataError(
           fmt::format("{}: {} has no input '{}'; it reads {}", file, program.name, name, input_names(program)));
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -11,6 +12,8 @@
 #include <sstream>
 
 #include "compiler/diff/differentiate.h"
+#include "compiler/diff/jacobian.h"
+#include "compiler/diff/tangents.h"
 #include "ops/catalogue.h"
 #include "tools/commands/command.h"
 
@@ -119,12 +122,61 @@ void add_gradient_options(OptionParser& parser, std::vector<std::string>& grad, 
       .comma_separated();
 }
 
+void add_derivative_options(OptionParser& parser, DerivativeChoice& choice) {
+  add_gradient_options(parser, choice.grad, choice.wrt);
+  parser
+      .add_option("--tangent", choice.tangent,
+                  "also give tangents (tan.y) of these outputs, by forward mode, where inputs x change by tan.x, or by "
+                  "ones")
+      .comma_separated();
+  parser
+      .add_option("--hvp", choice.hvp,
+                  "also give gradients of these outputs and their products (hvp.x) with the Hessian, for tan.x and "
+                  "cot.y as inputs, or ones")
+      .comma_separated();
+  parser.add_option("--jacobian", choice.jacobian, "also give all derivatives (jac.y.x) of these outputs")
+      .comma_separated();
+  parser.add_option("--mode", choice.mode, "of --jacobian: auto takes the one with fewer elements")
+      .one_of({"auto", "forward", "reverse"})
+      .show_default();
+}
+
+namespace {
+
+/// The inputs that derivatives are taken with respect to; none stands for all.
+std::vector<std::string> chosen_inputs(const Program& program, const std::string& source,
+                                       const std::vector<std::string>& wrt) {
+  const Op* op = find_op(source);
+  return wrt.empty() && op ? differentiable_inputs(*op, program) : wrt;
+}
+
+JacobianMode mode_named(const std::string& name) {
+  if (name == "forward") return JacobianMode::Forward;
+  return name == "reverse" ? JacobianMode::Reverse : JacobianMode::Automatic;
+}
+
+}  // namespace
+
 Program with_gradients(const Program& program, const std::string& source, const std::vector<std::string>& grad,
                        const std::vector<std::string>& wrt) {
   if (grad.empty() && !wrt.empty()) throw UsageError("--wrt needs --grad: name the outputs to differentiate");
-  if (grad.empty()) return program;
-  const Op* op = find_op(source);
-  return differentiate(program, grad, wrt.empty() && op ? differentiable_inputs(*op, program) : wrt);
+  return grad.empty() ? program : differentiate(program, grad, chosen_inputs(program, source, wrt));
+}
+
+Program with_derivatives(const Program& program, const std::string& source, const DerivativeChoice& choice,
+                         const DimValues& dims) {
+  const std::vector<std::string>* const kinds[] = {&choice.grad, &choice.tangent, &choice.hvp, &choice.jacobian};
+  const auto count = std::ranges::count_if(kinds, [](const auto* outputs) { return !outputs->empty(); });
+  if (count > 1)
+    throw UsageError("--grad, --tangent, --hvp and --jacobian exclude each other: ask for one of them at a time");
+  if (count == 0 && !choice.wrt.empty())
+    throw UsageError("--wrt needs --grad, --tangent, --hvp or --jacobian: name the outputs to differentiate");
+  const std::vector<std::string> wrt = chosen_inputs(program, source, choice.wrt);
+  if (!choice.grad.empty()) return differentiate(program, choice.grad, wrt);
+  if (!choice.tangent.empty()) return tangents(program, choice.tangent, wrt);
+  if (!choice.hvp.empty()) return hessian_products(program, choice.hvp, wrt);
+  if (!choice.jacobian.empty()) return jacobian(program, choice.jacobian, wrt, mode_named(choice.mode), dims);
+  return program;
 }
 
 }  // namespace moxie

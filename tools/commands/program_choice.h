@@ -43,6 +43,21 @@ void add_gradient_options(OptionParser& parser, std::vector<std::string>& grad, 
 Program with_gradients(const Program& program, const std::string& source, const std::vector<std::string>& grad,
                        const std::vector<std::string>& wrt);
 
+/// What is derived from a formula: nothing, or one of gradients, tangents, products with Hessians and Jacobians.
+struct DerivativeChoice {
+  std::vector<std::string> grad, tangent, hvp, jacobian;  // outputs
+  std::vector<std::string> wrt;
+  std::string mode = "auto";  // of the Jacobian
+
+  bool any() const { return !grad.empty() || !tangent.empty() || !hvp.empty() || !jacobian.empty() || !wrt.empty(); }
+};
+/// The options --grad, --tangent, --hvp, --jacobian, --mode and --wrt.
+void add_derivative_options(OptionParser& parser, DerivativeChoice& choice);
+/// The program with what is chosen; with respect to all differentiable inputs of `source` if `wrt` is empty. The mode
+/// of a Jacobian follows from `dims`.
+Program with_derivatives(const Program& program, const std::string& source, const DerivativeChoice& choice,
+                         const DimValues& dims);
+
 /// The whole file; throws DataError.
 std::string read_text(const std::string& path);
 

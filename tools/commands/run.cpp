@@ -17,7 +17,7 @@ struct RunOptions {
   ProgramChoice program;
   DeviceChoice device;
   std::string input, output;
-  std::vector<std::string> grad, wrt;
+  DerivativeChoice derivatives;
   std::uint64_t seed = 0, step = 0;
   bool stats = false;
 };
@@ -36,7 +36,7 @@ int run(const RunOptions& options) {
   const Program program = load_program(options.program);
   const InputTensors inputs = read_inputs(options.input, program);
   const DimValues dims = dims_of(program, inputs, parse_dims(options.program.dims, program));
-  const Program task = with_gradients(program, options.program.source, options.grad, options.wrt);
+  const Program task = with_derivatives(program, options.program.source, options.derivatives, dims);
 
   const auto device = open_chosen_device(options.device);
   Session session(task, dims, device);
@@ -73,7 +73,7 @@ Work add_run(OptionParser& parser) {
   add_program_options(parser, options->program);
   parser.add_option("--in", options->input, "the inputs by name, a safetensors file").required();
   parser.add_option("--out", options->output, "where the outputs go, a safetensors file").required();
-  add_gradient_options(parser, options->grad, options->wrt);
+  add_derivative_options(parser, options->derivatives);
   add_device_option(parser, options->device);
   add_threads_option(parser, options->device);
   add_tune_option(parser, options->device);
@@ -85,6 +85,7 @@ Work add_run(OptionParser& parser) {
   parser.set_footer(
       "Examples:\n"
       "  moxie run density.mox --in a.safetensors --out b.safetensors --grad density\n"
+      "  moxie run density.mox --in a.safetensors --out b.safetensors --jacobian density --wrt point\n"
       "  moxie run gpn.response_variance --in a.safetensors --device cuda-emu --stats\n");
   return [options] { return run(*options); };
 }
