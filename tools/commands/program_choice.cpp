@@ -144,8 +144,8 @@ void add_derivative_options(OptionParser& parser, DerivativeChoice& choice) {
 namespace {
 
 /// The inputs that derivatives are taken with respect to; none stands for all.
-std::vector<std::string> chosen_inputs(const Program& program, const std::string& source,
-                                       const std::vector<std::string>& wrt) {
+std::vector<std::string> inputs_of_choice(const Program& program, const std::string& source,
+                                          const std::vector<std::string>& wrt) {
   const Op* op = find_op(source);
   return wrt.empty() && op ? differentiable_inputs(*op, program) : wrt;
 }
@@ -160,7 +160,7 @@ JacobianMode mode_named(const std::string& name) {
 Program with_gradients(const Program& program, const std::string& source, const std::vector<std::string>& grad,
                        const std::vector<std::string>& wrt) {
   if (grad.empty() && !wrt.empty()) throw UsageError("--wrt needs --grad: name the outputs to differentiate");
-  return grad.empty() ? program : differentiate(program, grad, chosen_inputs(program, source, wrt));
+  return grad.empty() ? program : differentiate(program, grad, inputs_of_choice(program, source, wrt));
 }
 
 Program with_derivatives(const Program& program, const std::string& source, const DerivativeChoice& choice,
@@ -171,7 +171,7 @@ Program with_derivatives(const Program& program, const std::string& source, cons
     throw UsageError("--grad, --tangent, --hvp and --jacobian exclude each other: ask for one of them at a time");
   if (count == 0 && !choice.wrt.empty())
     throw UsageError("--wrt needs --grad, --tangent, --hvp or --jacobian: name the outputs to differentiate");
-  const std::vector<std::string> wrt = chosen_inputs(program, source, choice.wrt);
+  const std::vector<std::string> wrt = inputs_of_choice(program, source, choice.wrt);
   if (!choice.grad.empty()) return differentiate(program, choice.grad, wrt);
   if (!choice.tangent.empty()) return tangents(program, choice.tangent, wrt);
   if (!choice.hvp.empty()) return hessian_products(program, choice.hvp, wrt);
