@@ -9,7 +9,6 @@
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/recompute.h"
 #include "compiler/diff/safe_reads.h"
-#include "compiler/diff/seeds.h"
 #include "compiler/ir/scans.h"
 
 namespace moxie {
@@ -17,29 +16,23 @@ namespace {
 
 class Differentiation {
  public:
-  /// `names` are those that the gradients would like.
-  Differentiation(const Program& lifted, const std::vector<std::string>& wrt, const std::vector<std::string>& names)
+  Differentiation(const Program& lifted, const std::vector<std::string>& outputs, const std::vector<std::string>& wrt)
       : builder_(lifted),
         source_(lifted),
         wrt_(wrt),
         active_(active_tensors(lifted, wrt)),
         gates_(builder_.program()),
         contributions_(gates_) {
-    for (std::size_t k = 0; k < wrt.size(); ++k) {
-      gradients_.emplace(wrt[k], builder_.free_name(names[k]));
-      builder_.reserve(gradients_.at(wrt[k]));
+    for (const std::string& output : outputs) {
+      const std::string name = builder_.free_name("cot." + output);
+      builder_.add_input({name, lifted.dtype_of(output), lifted.shape_of(output), ValueDomain::Any});
+      cotangents_.emplace(output, name);
+    }
+    for (const std::string& input : wrt) {
+      gradients_.emplace(input, builder_.free_name("grad." + input));
+      builder_.reserve(gradients_.at(input));
     }
   }
-
-  /// The cotangent of the output is an input.
-  void add_cotangent(const std::string& output) {
-    const std::string name = builder_.free_name("cot." + output);
-    builder_.add_input({name, source_.dtype_of(output), source_.shape_of(output), ValueDomain::Any});
-    cotangents_.emplace(output, name);
-  }
-
-  /// The output counts at the element of the seeds alone.
-  void add_seeds(const std::string& output, const std::vector<Symbol>& seeds) { seeds_.emplace(output, seeds); }
 
   Program run() {
     const auto groups = groups_of(source_);
@@ -59,22 +52,16 @@ class Differentiation {
 
  private:
   Expr total_adjoint(const Definition& definition) const {
-    return accumulate(from_caller(definition), contributions_.to(definition.name));
-  }
-
-  Expr from_caller(const Definition& definition) const {
-    const std::vector<Affine> axes = own_axes(definition.axes.size());
-    if (const auto cotangent = cotangents_.find(definition.name); cotangent != cotangents_.end())
-      return tensor_access(cotangent->second, axes);
-    const auto seeded = seeds_.find(definition.name);
-    return seeded == seeds_.end() ? Expr(0) : one_at_seeds(tensor_access(definition.name, axes), seeded->second);
+    const auto cotangent = cotangents_.find(definition.name);
+    const Expr from_caller =
+        cotangent == cotangents_.end() ? Expr(0) : tensor_access(cotangent->second, own_axes(definition.axes.size()));
+    return accumulate(from_caller, contributions_.to(definition.name));
   }
 
   void pass(const Definition& definition) {
     Expr adjoint = total_adjoint(definition);
     if (adjoint->is_constant(0)) return;
-    const bool is_seed = adjoint == from_caller(definition);
-    if (adjoint->kind != NodeKind::Access && !is_seed) {
+    if (adjoint->kind != NodeKind::Access) {
       const Definition named{builder_.free_name("adj." + definition.name),
                              definition.dtype,
                              definition.axes,
@@ -88,10 +75,9 @@ class Differentiation {
     send_down(definition, adjoint, is_gated(definition));
   }
 
-  /// Whether all of the definition's adjoint passed a `where`, as that of a seed is one.
+  /// Whether all of the definition's adjoint passed a `where`.
   bool is_gated(const Definition& definition) const {
-    const bool seeded = seeds_.contains(definition.name) && contributions_.to(definition.name)->is_constant(0);
-    return !cotangents_.contains(definition.name) && (seeded || contributions_.is_gated(definition.name));
+    return !cotangents_.contains(definition.name) && contributions_.is_gated(definition.name);
   }
 
   /// The adjoints of a scan form a scan in the other direction. They depend on each other, so each has its name first
@@ -157,7 +143,6 @@ class Differentiation {
   const std::vector<std::string> wrt_;
   const ActiveTensors active_;
   std::map<std::string, std::string> cotangents_, gradients_;
-  std::map<std::string, std::vector<Symbol>> seeds_;  // by the output
   Gates gates_;
   Contributions contributions_;
 };
@@ -167,19 +152,9 @@ class Differentiation {
 Program differentiate(const Program& program, const std::vector<std::string>& outputs,
                       const std::vector<std::string>& wrt, bool keep_outputs) {
   check_derivative_names(program, outputs, wrt);
-  const std::vector<std::string> inputs = wrt.empty() ? real_inputs(program) : wrt;
-  std::vector<std::string> names;
-  for (const std::string& input : inputs) names.push_back("grad." + input);
-  Differentiation reverse(prepared_for_derivatives(program, keep_outputs), inputs, names);
-  for (const std::string& output : outputs) reverse.add_cotangent(output);
-  return reverse.run();
-}
-
-Program differentiate_at(const Program& program, const std::string& output, const std::vector<std::string>& wrt,
-                         const std::vector<Symbol>& seeds, const std::vector<std::string>& names) {
-  Differentiation reverse(prepared_for_derivatives(program, true), wrt, names);
-  reverse.add_seeds(output, seeds);
-  return reverse.run();
+  return Differentiation(prepared_for_derivatives(program, keep_outputs), outputs,
+                         wrt.empty() ? real_inputs(program) : wrt)
+      .run();
 }
 
 }  // namespace moxie

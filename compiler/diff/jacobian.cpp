@@ -34,16 +34,22 @@ std::string name_of(const std::string& output, const std::string& input) { retur
 Program add_columns(const Program& program, const std::vector<std::string>& outputs, const std::string& input) {
   const std::vector<Symbol> seeds = seeds_for(program, input);
   std::vector<std::string> names;
-  for (const std::string& output : outputs) names.push_back(name_of(output, input));
-  return with_seed_axes(tangents_at(program, outputs, input, seeds, names), seeds, input, names, SeedAxes::Last);
+  for (const std::string& output : outputs) names.push_back(ProgramBuilder(program).free_name(name_of(output, input)));
+  const Program derived = tangents(program, outputs, {input}, true, names);
+  return with_seed_axes(with_seeds(derived, seeds), seeds, input, names, SeedAxes::Last);
 }
 
 /// By reverse mode, of one output.
 Program add_rows(const Program& program, const std::string& output, const std::vector<std::string>& inputs) {
   const std::vector<Symbol> seeds = seeds_for(program, output);
+  Program derived = differentiate(program, {output}, inputs);
   std::vector<std::string> names;
-  for (const std::string& input : inputs) names.push_back(name_of(output, input));
-  return with_seed_axes(differentiate_at(program, output, inputs, seeds, names), seeds, output, names, SeedAxes::First);
+  const std::size_t first = derived.definitions.size() - inputs.size();
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    names.push_back(ProgramBuilder(derived).free_name(name_of(output, inputs[k])));
+    derived.definitions[first + k].name = names.back();
+  }
+  return with_seed_axes(with_seeds(derived, seeds), seeds, output, names, SeedAxes::First);
 }
 
 }  // namespace

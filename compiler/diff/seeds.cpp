@@ -1,12 +1,14 @@
 #include "compiler/diff/seeds.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
 #include "compiler/diff/program_builder.h"
 #include "compiler/diff/sparse_seeds.h"
 #include "compiler/ir/functions.h"
+#include "compiler/ir/scans.h"
 
 namespace moxie {
 namespace {
@@ -120,6 +122,14 @@ class SeedAxesPass {
   std::map<std::string, std::vector<bool>, std::less<>> needs_;  // by definition and seed
 };
 
+Expr one_at_seeds(const Expr& access, const std::vector<Symbol>& seeds) {
+  std::vector<Expr> tests;
+  for (std::size_t k = 0; k < seeds.size(); ++k)
+    tests.push_back(call("==", {subscript_value(access, k), index_value(seeds[k])}));
+  if (tests.empty()) return 1;
+  return call("where", {tests.size() == 1 ? tests[0] : call("and", tests), 1, 0});
+}
+
 }  // namespace
 
 std::vector<Symbol> seeds_for(const Program& program, const std::string& tensor) {
@@ -133,12 +143,18 @@ std::vector<Symbol> seeds_for(const Program& program, const std::string& tensor)
   return seeds;
 }
 
-Expr one_at_seeds(const Expr& access, const std::vector<Symbol>& seeds) {
-  std::vector<Expr> tests;
-  for (std::size_t k = 0; k < seeds.size(); ++k)
-    tests.push_back(call("==", {subscript_value(access, k), index_value(seeds[k])}));
-  if (tests.empty()) return 1;
-  return call("where", {tests.size() == 1 ? tests[0] : call("and", tests), 1, 0});
+Program with_seeds(const Program& program, const std::vector<Symbol>& seeds) {
+  const std::string input = program.inputs.back().name;
+  const std::function<Expr(const Expr&)> seeded = [&](const Expr& expr) -> Expr {
+    if (expr->kind == NodeKind::Access && expr->tensor == input) return one_at_seeds(expr, seeds);
+    return map_children(expr, seeded);
+  };
+  Program result = program;
+  result.inputs.pop_back();
+  for (Definition& definition : result.definitions) {
+    if (reads(definition, input)) definition.body = seeded(definition.body);
+  }
+  return result;
 }
 
 Program with_seed_axes(const Program& program, const std::vector<Symbol>& seeds, const std::string& tensor,

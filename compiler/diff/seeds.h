@@ -11,15 +11,9 @@ namespace moxie {
 /// of one element, and where a Program is verified they must have become axes.
 std::vector<Symbol> seeds_for(const Program& program, const std::string& tensor);
 
-/// 1 where the access reads the element at the seeds, else 0.
-Expr one_at_seeds(const Expr& access, const std::vector<Symbol>& seeds);
-
-/// tangents() and differentiate() where the input moves (the output counts) at the element of the seeds alone. The
-/// results, which depend on the seeds, are called `names`, in the order of `outputs` (of `wrt`).
-Program tangents_at(const Program& program, const std::vector<std::string>& outputs, const std::string& input,
-                    const std::vector<Symbol>& seeds, const std::vector<std::string>& names);
-Program differentiate_at(const Program& program, const std::string& output, const std::vector<std::string>& wrt,
-                         const std::vector<Symbol>& seeds, const std::vector<std::string>& names);
+/// The program without its last input, a tangent or a cotangent, which is 1 at the element of the seeds and 0
+/// elsewhere.
+Program with_seeds(const Program& program, const std::vector<Symbol>& seeds);
 
 /// Where the axes of the seeds stand in a result.
 enum class SeedAxes : std::uint8_t { First, Last };

@@ -7,7 +7,6 @@
 #include "compiler/diff/algebra_tangent.h"
 #include "compiler/diff/live_definitions.h"
 #include "compiler/diff/safe_reads.h"
-#include "compiler/diff/seeds.h"
 #include "compiler/ir/scans.h"
 
 namespace moxie {
@@ -37,9 +36,6 @@ class Tangents {
     name_tangent(input.name, "tan." + input.name);
     builder_.add_input({names_.at(input.name), input.dtype, input.shape, ValueDomain::Any});
   }
-
-  /// The input moves at the element of the seeds alone.
-  void add_seeds(const InputDecl& input, const std::vector<Symbol>& seeds) { seeds_.emplace(input.name, seeds); }
 
   Program run() {
     for (const std::span<const Definition> group : groups_of(source_)) {
@@ -100,16 +96,14 @@ class Tangents {
   }
 
   Expr of_access(const Expr& access) const {
-    if (const auto named = names_.find(access->tensor); named != names_.end()) return access_to(named->second, access);
-    const auto seeded = seeds_.find(access->tensor);
-    return seeded == seeds_.end() ? Expr(0) : one_at_seeds(access, seeded->second);
+    const auto named = names_.find(access->tensor);
+    return named == names_.end() ? Expr(0) : access_to(named->second, access);
   }
 
   const Program source_;
   const std::vector<std::string> outputs_;
   ProgramBuilder builder_;
-  std::map<std::string, std::string, std::less<>> names_;          // of tangents, by the tensor
-  std::map<std::string, std::vector<Symbol>, std::less<>> seeds_;  // by the input
+  std::map<std::string, std::string, std::less<>> names_;  // of tangents, by the tensor
   Gates gates_;
 };
 
@@ -123,13 +117,6 @@ Program tangents(const Program& program, const std::vector<std::string>& outputs
   for (std::size_t k = wanted.size(); k < outputs.size(); ++k) wanted.push_back("tan." + outputs[k]);
   Tangents forward(prepared_for_derivatives(program, keep_outputs), outputs, inputs, wanted);
   for (const std::string& input : inputs) forward.add_input(*program.find_input(input));
-  return forward.run();
-}
-
-Program tangents_at(const Program& program, const std::vector<std::string>& outputs, const std::string& input,
-                    const std::vector<Symbol>& seeds, const std::vector<std::string>& names) {
-  Tangents forward(prepared_for_derivatives(program, true), outputs, {input}, names);
-  forward.add_seeds(*program.find_input(input), seeds);
   return forward.run();
 }
 
