@@ -1,11 +1,13 @@
-// Formulas that were written elsewhere, values and gradients, on every device in double and in single.
+// Formulas that were written elsewhere, values, gradients and tangents, on every device in double and in single.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "compiler/diff/differentiate.h"
+#include "compiler/diff/tangents.h"
 #include "runtime/switches.h"
 #include "tests/devices.h"
 #include "tests/ops/suite.h"
@@ -70,6 +72,7 @@ class SuiteRun {
     const TensorValues got = test::run_on(device, differentiate(program_, outputs, wrt), item_.dims, inputs);
     check_values(got);
     check_gradients(got);
+    if (device->name() == "cpu" && item_.name == "small" && !single_) check_tangents(device, outputs, wrt);
   }
 
   int compared() const { return compared_; }
@@ -98,6 +101,30 @@ class SuiteRun {
   void check_gradients(const TensorValues& got) {
     for (const auto& [name, want] : item_.gradients)
       check_error("grad." + name, suite::error_of_gradient(item_, name, got.at("grad." + name)));
+  }
+
+  /// <u, J v> against <g, v>, where g are the reference gradients.
+  void check_tangents(const std::shared_ptr<Device>& device, const std::vector<std::string>& outputs,
+                      const std::vector<std::string>& wrt) {
+    TensorValues inputs = item_.inputs;
+    double wanted = 0, found = 0, size = 0;
+    for (const auto& [name, gradient] : item_.gradients) {
+      std::vector<double>& direction = inputs["tan." + name];
+      for (std::size_t k = 0; k < gradient.size(); ++k) {
+        direction.push_back(std::cos(static_cast<double>(k)));
+        wanted += gradient[k] * direction[k];
+        size += std::abs(gradient[k] * direction[k]);
+      }
+    }
+    const TensorValues got = test::run_on(device, tangents(program_, outputs, wrt), item_.dims, inputs);
+    for (const auto& [name, cotangent] : item_.cotangents) {
+      for (std::size_t k = 0; k < cotangent.size(); ++k) {
+        const double term = cotangent[k] * got.at("tan." + name)[k];
+        found += term;
+        size += std::abs(term);
+      }
+    }
+    check_error("tangents", std::abs(found - wanted) / (size == 0 ? 1 : size));
   }
 
   Program program_;
