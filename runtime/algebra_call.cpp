@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/ir/algebra_form.h"
 #include "compiler/support/error.h"
 #include "runtime/plan.h"
 #include "runtime/product_call.h"
@@ -109,10 +110,12 @@ void fail_factorisation(const AlgebraCall& call, const AlgebraShape& shape, std:
   std::string where;
   for (std::size_t k = 0; k < shape.batch.size(); ++k)
     where += fmt::format("{} = {}, ", shape.batch[k].name, element.coordinates[k]);
-  throw DomainError(
-      fmt::format("{}: the matrix is not positive definite at {}pivot = {} (value {}); add to its diagonal (noise or "
-                  "jitter), or compute it in f64",
-                  call.definition.name, where, pivot, std::isnan(value) ? std::abs(value) : value));
+  const bool is_general = reads_whole_matrix(call.definition.body->algebra);
+  throw DomainError(fmt::format("{}: the matrix is {} at {}pivot = {} (value {}); {}", call.definition.name,
+                                is_general ? "singular" : "not positive definite", where, pivot,
+                                std::isnan(value) ? std::abs(value) : value,
+                                is_general ? "a pivot of its elimination is 0 or NaN"
+                                           : "add to its diagonal (noise or jitter), or compute it in f64"));
 }
 
 }  // namespace moxie

@@ -51,6 +51,16 @@ class AlgebraAdjoint {
         return cholesky();
       case LinearAlgebraKind::CholeskyInverse:
         return cholesky_inverse();
+      case LinearAlgebraKind::LuSolve:
+        return general_solve(LinearAlgebraKind::LuSolveTransposed);
+      case LinearAlgebraKind::LuSolveTransposed:
+        return general_solve(LinearAlgebraKind::LuSolve);
+      case LinearAlgebraKind::LuInverse:
+        return general_inverse();
+      case LinearAlgebraKind::Determinant:
+        return general_determinant(chain(result_at(), adjoint_));
+      case LinearAlgebraKind::LogAbsDeterminant:
+        return general_determinant(adjoint_);
     }
   }
 
@@ -115,6 +125,31 @@ class AlgebraAdjoint {
         reduce(ReduceKind::Sum, i, Range::half_open(t, size_),
                substitute(both, {{t, i}}) * substitute(operands_.matrix, {{operands_.row, i}, {operands_.col, t}}));
     matrix(-let({r, t}, g), r, t, {{Affine(r) - Affine(t)}, {}});
+  }
+
+  /// A x = b: bbar = A^-T xbar, G = -bbar x^T;  A^T x = b: bbar = A^-1 xbar, G = -x bbar^T.
+  void general_solve(LinearAlgebraKind opposite) {
+    const Symbol r = Symbol::fresh(), t = Symbol::fresh();
+    const Expr bbar = let({r}, algebra(opposite, adjoint_at(operands_.row), {r}));
+    right_hand_side(bbar, r);
+    const bool plain = opposite == LinearAlgebraKind::LuSolveTransposed;
+    const Expr g = plain ? bbar * result_at(t) : result_at(r) * substitute(bbar, {{r, t}});
+    matrix(-g, r, t, {});
+  }
+
+  /// G = -X^T Xbar X^T
+  void general_inverse() {
+    const Symbol i = Symbol::fresh(), r = Symbol::fresh(), t = Symbol::fresh();
+    const Expr half = let({i, t}, sum([&](Symbol j) { return adjoint_at(i, j) * result_at(t, j); }));
+    const Expr g = let({r, t}, -sum([&](Symbol k) { return result_at(k, r) * substitute(half, {{i, k}}); }));
+    matrix(g, r, t, {});
+  }
+
+  /// G = weight A^-T
+  void general_determinant(const Expr& weight) {
+    const Symbol r = Symbol::fresh(), t = Symbol::fresh();
+    const Expr inverted = let({t, r}, algebra(LinearAlgebraKind::LuInverse, Expr(), {t, r}));
+    matrix(chain(inverted, weight), r, t, {});
   }
 
   // ---- Pieces ----

@@ -15,7 +15,7 @@ bool has_one_matrix(const KernelRoot& root) {
 
 bool is_linear_algebra(const KernelRoot& root) { return root.definition.body->kind == NodeKind::LinearAlgebra; }
 
-bool factors(const KernelRoot& root) { return !takes_factor(root.body->algebra); }
+bool factors(const KernelRoot& root) { return algebra_form(root.body->algebra).matrix == MatrixClass::Symmetric; }
 
 bool is_element_index(const KernelRoot& root, const LoopIndex& loop) {
   return std::ranges::any_of(root.body->subscripts, [&](const Affine& s) { return s.mentions(loop.symbol); });

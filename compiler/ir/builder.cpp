@@ -402,6 +402,21 @@ Expr tri_solve_transposed(const Index& row, const Index& col, const Expr& matrix
 Expr cholesky_inverse(const Index& row, const Index& col, const Expr& matrix) {
   return matrix_element(LinearAlgebraKind::CholeskyInverse, row, col, matrix, {}, {row.symbol(), col.symbol()});
 }
+Expr lu_solve(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs) {
+  return matrix_element(LinearAlgebraKind::LuSolve, row, col, matrix, rhs, {col.symbol()});
+}
+Expr lu_solve_transposed(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs) {
+  return matrix_element(LinearAlgebraKind::LuSolveTransposed, row, col, matrix, rhs, {col.symbol()});
+}
+Expr lu_inverse(const Index& row, const Index& col, const Expr& matrix) {
+  return matrix_element(LinearAlgebraKind::LuInverse, row, col, matrix, {}, {row.symbol(), col.symbol()});
+}
+Expr determinant(const Index& row, const Index& col, const Expr& matrix) {
+  return matrix_element(LinearAlgebraKind::Determinant, row, col, matrix, {}, {});
+}
+Expr log_abs_determinant(const Index& row, const Index& col, const Expr& matrix) {
+  return matrix_element(LinearAlgebraKind::LogAbsDeterminant, row, col, matrix, {}, {});
+}
 
 Expr randn(std::int64_t stream, const std::vector<Expr>& coordinates) {
   return random(RandomKind::Normal, stream, to_affine(coordinates));

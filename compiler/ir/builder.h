@@ -251,6 +251,11 @@ Expr solve(const Index& row, const Index& col, const Expr& matrix, const Expr& r
 Expr tri_solve(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs);
 Expr tri_solve_transposed(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs);
 Expr cholesky_inverse(const Index& row, const Index& col, const Expr& matrix);
+Expr lu_solve(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs);
+Expr lu_solve_transposed(const Index& row, const Index& col, const Expr& matrix, const Expr& rhs);
+Expr lu_inverse(const Index& row, const Index& col, const Expr& matrix);
+Expr determinant(const Index& row, const Index& col, const Expr& matrix);
+Expr log_abs_determinant(const Index& row, const Index& col, const Expr& matrix);
 
 // ---- Random draws of a stream, one per element of the coordinates. ----
 

@@ -1,6 +1,7 @@
 #include "compiler/ir/dense.h"
 
 #include <cmath>
+#include <utility>
 
 #include "compiler/ir/algebra_form.h"
 
@@ -55,11 +56,96 @@ double log_determinant(const DenseMatrix& factor) {
   return sum;
 }
 
+void solve_general(const LuFactors& lu, std::vector<double>& x) {
+  const DenseMatrix& a = lu.factors;
+  for (std::size_t j = 0; j < a.rows; ++j) std::swap(x[j], x[lu.swaps[j]]);
+  for (std::size_t i = 0; i < a.rows; ++i) {
+    for (std::size_t k = 0; k < i; ++k) x[i] -= a(i, k) * x[k];
+  }
+  for (std::size_t i = a.rows; i-- > 0;) {
+    for (std::size_t k = i + 1; k < a.rows; ++k) x[i] -= a(i, k) * x[k];
+    x[i] /= a(i, i);
+  }
+}
+
+void solve_general_transposed(const LuFactors& lu, std::vector<double>& x) {
+  const DenseMatrix& a = lu.factors;
+  for (std::size_t i = 0; i < a.rows; ++i) {
+    for (std::size_t k = 0; k < i; ++k) x[i] -= a(k, i) * x[k];
+    x[i] /= a(i, i);
+  }
+  for (std::size_t i = a.rows; i-- > 0;) {
+    for (std::size_t k = i + 1; k < a.rows; ++k) x[i] -= a(k, i) * x[k];
+  }
+  for (std::size_t j = a.rows; j-- > 0;) std::swap(x[j], x[lu.swaps[j]]);
+}
+
+std::vector<double> inverse_general(const LuFactors& lu) {
+  const std::size_t n = lu.factors.rows;
+  DenseMatrix result(n);
+  for (std::size_t j = 0; j < n; ++j) {
+    std::vector<double> column(n);
+    column[j] = 1;
+    solve_general(lu, column);
+    for (std::size_t i = 0; i < n; ++i) result(i, j) = column[i];
+  }
+  return result.values;
+}
+
+double determinant_of(const LuFactors& lu) {
+  double product = 1;
+  for (std::size_t i = 0; i < lu.factors.rows; ++i) product *= lu.swaps[i] == i ? lu.factors(i, i) : -lu.factors(i, i);
+  return product;
+}
+
+double log_abs_determinant_of(const LuFactors& lu) {
+  double sum = 0;
+  for (std::size_t i = 0; i < lu.factors.rows; ++i) sum += std::log(std::abs(lu.factors(i, i)));
+  return sum;
+}
+
+std::vector<double> apply_general(LinearAlgebraKind kind, const LuFactors& lu, std::vector<double> rhs,
+                                  std::optional<BadPivot>& bad) {
+  if (!takes_singular(kind)) bad = lu.singular;
+  if (bad) return {};
+  if (kind == LinearAlgebraKind::LuInverse) return inverse_general(lu);
+  if (kind == LinearAlgebraKind::Determinant) return {determinant_of(lu)};
+  if (kind == LinearAlgebraKind::LogAbsDeterminant) return {log_abs_determinant_of(lu)};
+  if (kind == LinearAlgebraKind::LuSolve)
+    solve_general(lu, rhs);
+  else
+    solve_general_transposed(lu, rhs);
+  return rhs;
+}
+
 }  // namespace
+
+LuFactors factorise_general(DenseMatrix a) {
+  LuFactors lu{std::move(a), {}};
+  DenseMatrix& f = lu.factors;
+  for (std::size_t j = 0; j < f.rows; ++j) {
+    std::size_t best = j;
+    for (std::size_t i = j + 1; i < f.rows; ++i) {
+      if (std::abs(f(i, j)) > std::abs(f(best, j))) best = i;
+    }
+    lu.swaps.push_back(best);
+    for (std::size_t c = 0; c < f.rows; ++c) std::swap(f(j, c), f(best, c));
+    const bool is_good = std::abs(f(j, j)) > 0;
+    if (!is_good && !lu.singular) lu.singular = BadPivot{j, f(j, j)};
+    if (f(j, j) == 0) continue;
+    for (std::size_t i = j + 1; i < f.rows; ++i) {
+      f(i, j) /= f(j, j);
+      for (std::size_t c = j + 1; c < f.rows; ++c) f(i, c) -= f(i, j) * f(j, c);
+    }
+  }
+  return lu;
+}
 
 std::vector<double> apply(LinearAlgebraKind kind, DenseMatrix a, std::vector<double> rhs,
                           std::optional<BadPivot>& bad) {
-  if (!takes_factor(kind)) bad = factorise(a);
+  const MatrixClass matrix = algebra_form(kind).matrix;
+  if (matrix == MatrixClass::General) return apply_general(kind, factorise_general(std::move(a)), std::move(rhs), bad);
+  if (matrix == MatrixClass::Symmetric) bad = factorise(a);
   if (bad) return {};
   switch (kind) {
     case LinearAlgebraKind::Cholesky:
@@ -78,6 +164,8 @@ std::vector<double> apply(LinearAlgebraKind kind, DenseMatrix a, std::vector<dou
     case LinearAlgebraKind::Solve:
       solve_lower(a, rhs);
       solve_lower_transposed(a, rhs);
+      break;
+    default:
       break;
   }
   return rhs;

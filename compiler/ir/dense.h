@@ -30,6 +30,15 @@ std::optional<BadPivot> factorise(DenseMatrix& a);
 void solve_lower(const DenseMatrix& lower, std::vector<double>& b);
 void solve_lower_transposed(const DenseMatrix& lower, std::vector<double>& b);
 
+/// A matrix with its rows exchanged is L U: L below the diagonal of `factors`, with ones on it, and U. Step j has
+/// exchanged rows j and swaps[j].
+struct LuFactors {
+  DenseMatrix factors;
+  std::vector<std::size_t> swaps;
+  std::optional<BadPivot> singular = {};  // the first pivot that is 0 or NaN
+};
+LuFactors factorise_general(DenseMatrix a);
+
 /// The whole result of the operation, row-major: rows*rows, rows or 1 numbers. `rhs` is empty where the operation has
 /// none. On failure `bad` is set and the result is empty.
 std::vector<double> apply(LinearAlgebraKind kind, DenseMatrix a, std::vector<double> rhs, std::optional<BadPivot>& bad);

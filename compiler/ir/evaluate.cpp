@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "compiler/ir/algebra_form.h"
 #include "compiler/ir/body_plan.h"
 #include "compiler/ir/dense.h"
 #include "compiler/ir/functions.h"
@@ -272,7 +273,8 @@ class BodyEvaluator {
     for (std::size_t i = 0; i < rows; ++i) {
       move(step.bound_slot, static_cast<std::int64_t>(i));
       if (step.args.size() > 1) rhs.push_back(value(step.args[1]));
-      for (std::size_t j = 0; j <= i; ++j) {  // the lower triangle is all that is read
+      const std::size_t columns = reads_whole_matrix(step.node->algebra) ? rows : i + 1;
+      for (std::size_t j = 0; j < columns; ++j) {
         move(step.bound_slot - 1, static_cast<std::int64_t>(j));
         matrix(i, j) = value(step.args[0]);
       }
@@ -280,8 +282,9 @@ class BodyEvaluator {
     std::optional<BadPivot> bad;
     std::vector<double> result = apply(step.node->algebra, std::move(matrix), std::move(rhs), bad);
     if (bad) {
-      throw DeviceError(fmt::format("{} in definition {} at [{}]: the matrix is not positive definite (pivot {} is {})",
+      throw DeviceError(fmt::format("{} in definition {} at [{}]: the matrix is {} (pivot {} is {})",
                                     to_string(step.node->algebra), definition_.name, fmt::join(element_now(), ","),
+                                    reads_whole_matrix(step.node->algebra) ? "singular" : "not positive definite",
                                     bad->row, bad->value));
     }
     return result;

@@ -19,8 +19,18 @@ const char* to_string(ReduceKind kind) {
   return names[static_cast<int>(kind)];
 }
 const char* to_string(LinearAlgebraKind kind) {
-  static constexpr const char* names[] = {
-      "cholesky", "inverse", "logdet", "solve", "tri_solve", "tri_solve_transposed", "cholesky_inverse"};
+  static constexpr const char* names[] = {"cholesky",
+                                          "inverse",
+                                          "logdet",
+                                          "solve",
+                                          "tri_solve",
+                                          "tri_solve_transposed",
+                                          "cholesky_inverse",
+                                          "lu_solve",
+                                          "lu_solve_transposed",
+                                          "lu_inverse",
+                                          "determinant",
+                                          "log_abs_determinant"};
   return names[static_cast<int>(kind)];
 }
 const char* to_string(RandomKind kind) { return kind == RandomKind::Normal ? "randn" : "randu"; }

@@ -20,7 +20,8 @@ inline constexpr ReduceKind kLastReduceKind = ReduceKind::ArgMin;
 /// Over a matrix A[row,col]. Inverse, LogDet and Solve need A symmetric positive definite and read its lower triangle
 /// (row >= col); Cholesky gives L (lower, zero above the diagonal) with L L^T = A; TriSolve solves L x = b and
 /// TriSolveTransposed L^T x = b, both reading the lower triangle only; CholeskyInverse gives (L L^T)^-1 of such a
-/// factor.
+/// factor. The others take any square matrix and factor it by elimination with row exchanges: LuSolve solves A x = b,
+/// LuSolveTransposed A^T x = b.
 enum class LinearAlgebraKind : std::uint8_t {
   Cholesky,
   Inverse,
@@ -28,9 +29,14 @@ enum class LinearAlgebraKind : std::uint8_t {
   Solve,
   TriSolve,
   TriSolveTransposed,
-  CholeskyInverse
+  CholeskyInverse,
+  LuSolve,
+  LuSolveTransposed,
+  LuInverse,
+  Determinant,
+  LogAbsDeterminant
 };
-inline constexpr LinearAlgebraKind kLastAlgebraKind = LinearAlgebraKind::CholeskyInverse;
+inline constexpr LinearAlgebraKind kLastAlgebraKind = LinearAlgebraKind::LogAbsDeterminant;
 enum class RandomKind : std::uint8_t { Normal, Uniform };
 
 const char* to_string(ReduceKind kind);         // as spelled in .mox text: "sum", "prod", "max", ...

@@ -262,7 +262,7 @@ class DefinitionVerifier {
     for (const Expr& arg : expr->args) check_number(arg, body);
   }
 
-  /// Matrices are read in their lower triangle only.
+  /// Most matrices are read in their lower triangle only.
   void check_algebra(const Expr& expr, const Place& place) const {
     const AlgebraForm form = algebra_form(expr->algebra);
     const bool well_formed = expr->args.size() == (form.has_rhs ? 2 : 1) && expr->subscripts.size() == form.elements;
@@ -283,7 +283,7 @@ class DefinitionVerifier {
     if (form.has_rhs) check_number(expr->args[1], vector);
     Place matrix = vector.inside(vector.domain);
     matrix.bind(col, extent);
-    matrix.domain.add_nonnegative(Affine(row) - Affine(col));
+    if (form.matrix != MatrixClass::General) matrix.domain.add_nonnegative(Affine(row) - Affine(col));
     check_number(expr->args[0], matrix);
   }
 

@@ -4,28 +4,17 @@
 #include <iterator>
 
 #include "compiler/fuse/shared_factor.h"
-#include "compiler/loop/lower.h"
-#include "compiler/support/error.h"
+#include "compiler/ir/algebra_form.h"
+#include "compiler/loop/algebra_writer.h"
+#include "compiler/loop/lower_lu.h"
 
 namespace moxie {
 namespace {
 
-/// Writes the factorisations over scratch matrices. Indices are the symbols of open loops.
-class AlgebraWriter {
+/// Symmetric positive definite matrices and triangular factors.
+class CholeskyWriter : public AlgebraWriter {
  public:
-  AlgebraWriter(NestBuilder& nest, LoopProgram& program, const KernelRoot& root, bool varying)
-      : nest_(nest),
-        program_(program),
-        root_(root),
-        cited_(cite(root.definition) + ": "),
-        type_(value_type(root.definition.dtype)),
-        varying_(varying) {
-    const Affine& size = root.body->size;
-    if (!size.is_constant())
-      throw CompileError("the matrix of " + root.definition.name +
-                         " has an extent that is not known when compiling; make that dim static");
-    size_ = size.constant();
-  }
+  using AlgebraWriter::AlgebraWriter;
 
   /// The Cholesky factor of the matrix, or the triangle that is one already.
   ArrayId run_factor(const std::vector<LoopIndex>& batch) {
@@ -61,62 +50,12 @@ class AlgebraWriter {
         substitute_backward(a, x);
         return x;
       }
+      default:
+        throw InternalError("linear algebra that takes no Cholesky factor");
     }
-    throw InternalError("unknown linear algebra operation");
   }
 
  private:
-  using Index = Symbol;
-
-  ArrayId matrix(const char* name) { return nest_.new_array(name, type_, {size_, size_}, varying_); }
-  ArrayId vector(const char* name) { return nest_.new_array(name, type_, {size_}, varying_); }
-  ValueId number(double value) { return nest_.emit(constant(value), type_); }
-  ValueId load(ArrayId array, const std::vector<Affine>& subscripts) {
-    return nest_.emit_operation(op::LoadArray{array, resolve(subscripts)}, type_, varying_);
-  }
-  void store(ArrayId array, const std::vector<Affine>& subscripts, ValueId value) {
-    nest_.append(stmt::StoreArray{array, resolve(subscripts), value});
-  }
-  ValueId binary(const char* f, ValueId a, ValueId b) { return nest_.emit_call(f, {a, b}); }
-  ValueId minus(ValueId a, ValueId b) { return binary("+", a, nest_.emit_call("neg", {b})); }
-
-  std::vector<Affine> resolve(const std::vector<Affine>& subscripts) const {
-    std::vector<Affine> result;
-    for (const Affine& subscript : subscripts) result.push_back(nest_.resolve(subscript));
-    return result;
-  }
-
-  template <class Body>
-  void loop(const Affine& first, const Affine& last, const Body& body, LoopTraits traits = {}) {
-    const Symbol index = Symbol::fresh();
-    nest_.open_loop(index, Range::half_open(first, last), {}, std::move(traits));
-    body(index);
-    nest_.close_loop();
-  }
-
-  template <class Body>
-  void parallel_loop(const Affine& first, const Affine& last, const Body& body, const std::string& comment = {}) {
-    loop(first, last, body, {.parallel = true, .comment = comment});
-  }
-
-  /// From size-1 down to 0: the loop runs upwards and the body sees the mirrored index.
-  template <class Body>
-  void loop_down(const Body& body, const std::string& comment) {
-    loop(0, size_, [&](Index up) { body(Affine(size_ - 1) - Affine(up)); }, {.comment = comment});
-  }
-
-  /// sum over k in first..last of term(k)
-  template <class Term>
-  ValueId sum(const Affine& first, const Affine& last, const Term& term) {
-    const VarId var = nest_.new_var(type_, varying_);
-    nest_.append(stmt::SetVar{var, number(0)});
-    loop(first, last, [&](Index k) {
-      const ValueId held = nest_.emit_operation(op::ReadVar{var}, type_, varying_);
-      nest_.append(stmt::SetVar{var, binary("+", held, term(k))});
-    });
-    return nest_.emit_operation(op::ReadVar{var}, type_, varying_);
-  }
-
   void load_lower_triangle(ArrayId a, const OpenedLinearAlgebra& opened) {
     nest_.open_loop(opened.row, Range::extent(size_), {}, {.parallel = true, .comment = cited_ + "the matrix"});
     nest_.open_loop(opened.col, Range::half_open(0, Affine(opened.row) + Affine(1)), {}, {.parallel = true});
@@ -125,19 +64,10 @@ class AlgebraWriter {
     nest_.close_loop();
   }
 
-  ArrayId load_vector() {
-    const OpenedLinearAlgebra opened = open_algebra(root_.body);
-    const ArrayId x = vector("vector");
-    nest_.open_loop(opened.row, Range::extent(size_), {},
-                    {.parallel = true, .comment = cited_ + "the right-hand side"});
-    store(x, {opened.row}, nest_.emit(nest_.guarded(opened.rhs), type_));
-    nest_.close_loop();
-    return x;
-  }
-
   /// Cholesky in place, column by column: a := L.
   void factor(ArrayId a, const std::vector<LoopIndex>& batch) {
-    const std::uint32_t check = declare_check(batch);
+    const std::uint32_t check = declare_check(batch, ": the matrix is not positive definite",
+                                              "add to its diagonal (noise or jitter), or compute it in f64");
     loop(0, size_,
          [&](Index j) {
            const auto row_product = [&](const Affine& i) {
@@ -145,10 +75,7 @@ class AlgebraWriter {
            };
            const ValueId pivot = minus(load(a, {j, j}), row_product(j));
            const ValueId good = binary(">", pivot, number(0));
-           std::vector<Affine> coordinates;
-           for (const LoopIndex& loop : batch) coordinates.push_back(nest_.resolve(loop.symbol));
-           coordinates.push_back(nest_.resolve(j));
-           nest_.append(stmt::Check{nest_.emit_call("not", {good}), check, std::move(coordinates), pivot});
+           check_pivot(check, batch, j, good, pivot);
            const ValueId root = nest_.emit_call("sqrt", {pivot});
            const ValueId reciprocal = binary("/", number(1), root);
            store(a, {j, j}, root);
@@ -157,20 +84,6 @@ class AlgebraWriter {
            });
          },
          {.comment = cited_ + "Cholesky factor, column by column"});
-  }
-
-  std::uint32_t declare_check(const std::vector<LoopIndex>& batch) {
-    CheckDecl check{root_.definition.name + ": the matrix is not positive definite",
-                    {},
-                    "add to its diagonal (noise or jitter), or compute it in f64"};
-    for (const LoopIndex& loop : batch) {
-      for (std::size_t k = 0; k < root_.subscripts.size(); ++k) {
-        if (root_.subscripts[k] == Affine(loop.symbol)) check.coordinate_names.push_back(root_.definition.axes[k].name);
-      }
-    }
-    check.coordinate_names.emplace_back("pivot");
-    program_.checks.push_back(std::move(check));
-    return static_cast<std::uint32_t>(program_.checks.size() - 1);
   }
 
   void clear_upper(ArrayId a) {
@@ -231,14 +144,6 @@ class AlgebraWriter {
         },
         cited_ + "backward substitution");
   }
-
-  NestBuilder& nest_;
-  LoopProgram& program_;
-  const KernelRoot& root_;
-  std::string cited_;
-  ValueType type_;
-  bool varying_;
-  std::int64_t size_ = 0;
 };
 
 /// Writes a root's result, element by element.
@@ -276,9 +181,13 @@ void lower_algebra(NestBuilder& nest, LoopProgram& program, const std::vector<Al
     nest.open_loop(loop.symbol, loop.range, loop.name, {.vector = vector && loop.symbol == vector->symbol});
 
   const bool varying = vector.has_value();
-  const ArrayId factor = AlgebraWriter(nest, program, first, varying).run_factor(batch);
-  for (const AlgebraResult& result : results)
-    store_result(nest, result, AlgebraWriter(nest, program, *result.root, varying).run_result(factor), varying);
+  if (reads_whole_matrix(first.body->algebra)) {
+    store_result(nest, results.front(), lower_lu(nest, program, first, varying, batch), varying);
+  } else {
+    const ArrayId factor = CholeskyWriter(nest, program, first, varying).run_factor(batch);
+    for (const AlgebraResult& result : results)
+      store_result(nest, result, CholeskyWriter(nest, program, *result.root, varying).run_result(factor), varying);
+  }
   for (std::size_t k = 0; k < batch.size(); ++k) nest.close_loop();
 }
 

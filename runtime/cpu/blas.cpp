@@ -36,6 +36,9 @@ void resolve_all(void* library, BlasCalls<T>& calls, const std::string& letter) 
   resolve(library, calls.trsv, "cblas_" + letter + "trsv");
   resolve(library, calls.potrf, letter + "potrf_");
   resolve(library, calls.lauum, letter + "lauum_");
+  resolve(library, calls.getrf, letter + "getrf_");
+  resolve(library, calls.getrs, letter + "getrs_");
+  resolve(library, calls.getri, letter + "getri_");
 }
 
 Blas load_blas() {

@@ -30,6 +30,10 @@ struct BlasCalls {
   void (*trsv)(int order, int triangle, int transposition, int diagonal, int n, const T* a, int lda, T* x, int step);
   void (*potrf)(const char* triangle, const int* n, T* a, const int* lda, int* info);
   void (*lauum)(const char* triangle, const int* n, T* a, const int* lda, int* info);
+  void (*getrf)(const int* m, const int* n, T* a, const int* lda, int* swaps, int* info);
+  void (*getrs)(const char* transposition, const int* n, const int* columns, const T* a, const int* lda,
+                const int* swaps, T* b, const int* ldb, int* info);
+  void (*getri)(const int* n, T* a, const int* lda, const int* swaps, T* work, const int* length, int* info);
 };
 template <class T>
 const BlasCalls<T>& blas_calls();

@@ -8,6 +8,7 @@
 
 #include "compiler/support/error.h"
 #include "runtime/cpu/blas.h"
+#include "runtime/cpu/general_algebra.h"
 
 namespace moxie {
 namespace {
@@ -178,7 +179,7 @@ class Calling {
 
   void run(ThreadPool& pool) const {
     const std::int64_t count = batch_count(shape_);
-    if (shape_.rows == 0) return;
+    if (shape_.rows == 0 && !call_.definition.body->subscripts.empty()) return;
     const ForEach on_pool = [&](std::int64_t pieces, const auto& f) {
       if (pieces > 0) pool.run(pieces, [&](std::int64_t piece, int) { f(piece); });
     };
@@ -202,7 +203,7 @@ class Calling {
       case LinearAlgebraKind::TriSolveTransposed:
         return solve(algebra, for_each, element);
       default:
-        throw InternalError("a library call computes what has no library function");
+        return run_general(call_, shape_, number, matrix_, rhs_, out_);
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/algebra_form.h"
 #include "compiler/ir/dense.h"
 #include "compiler/loop/interpreter.h"
 #include "runtime/algebra_call.h"
@@ -138,7 +139,8 @@ class InterpExecutable : public Executable {
     std::vector<double> rhs;
     for (std::size_t i = 0; i < rows; ++i) {
       const auto row = static_cast<std::int64_t>(i);
-      for (std::size_t j = 0; j <= i; ++j)
+      const std::size_t read = reads_whole_matrix(call.definition.body->algebra) ? rows : i + 1;
+      for (std::size_t j = 0; j < read; ++j)
         matrix(i, j) = value(operands[0], element.matrix + row * shape.matrix.row_stride +
                                               static_cast<std::int64_t>(j) * shape.matrix.column_stride);
       if (operands.size() > 1)
@@ -147,7 +149,7 @@ class InterpExecutable : public Executable {
     std::optional<BadPivot> bad;
     const std::vector<double> result = apply(call.definition.body->algebra, std::move(matrix), std::move(rhs), bad);
     if (bad) fail_factorisation(call, shape, number, static_cast<std::int64_t>(bad->row), bad->value);
-    const std::size_t columns = rows == 0 ? 0 : result.size() / rows;
+    const std::size_t columns = std::max<std::size_t>(rows == 0 ? 1 : result.size() / rows, 1);
     for (std::size_t k = 0; k < result.size(); ++k) {
       const auto row = static_cast<std::int64_t>(k / columns);
       const std::int64_t out_column = columns == 1 ? column : static_cast<std::int64_t>(k % columns);

@@ -163,6 +163,11 @@ TEST_CASE("linear algebra") {
       "let L[r,t] = cholesky[r,t](A[r,t])\noutput y[t] = tri_solve[r,t](L[r,t], b[r])\n",
       "let L[r,t] = cholesky[r,t](A[r,t])\noutput y[t] = tri_solve_transposed[r,t](L[r,t], b[r])\n",
       "let L[r,t] = cholesky[r,t](A[r,t])\noutput y[r,t] = cholesky_inverse[r,t](L[r,t])\n",
+      "output y[t] = lu_solve[r,t](A[r,t] + x[r,t], b[r])\n",
+      "output y[t] = lu_solve_transposed[r,t](A[r,t] + x[r,t], b[r])\n",
+      "output y[r,t] = lu_inverse[r,t](A[r,t] + x[r,t])\n",
+      "output y = determinant[r,t](A[r,t] + x[r,t])\n",
+      "output y = log_abs_determinant[r,t](A[r,t] + x[r,t])\n",
   };
   for (const std::string& body : bodies) CHECK_MESSAGE(worst_error(kMatrixHeader + body, {}) < 1e-7, body);
 }

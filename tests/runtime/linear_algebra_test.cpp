@@ -66,7 +66,60 @@ const std::string kEverything = kMatrix +
                                 "output back[j,b]: f64 = tri_solve_transposed[i,j](L[i,j], Y[i,b])\n"
                                 "output again[j,i]: f64 = cholesky_inverse[i,j](L[i,j])\n";
 
+/// A matrix without symmetry whose largest elements lie off the diagonal, so that rows are exchanged.
+const std::string kGeneral =
+    "dim N dynamic, B = 3\nindex i:N, j:N, b:B\ninput x[N]: f64, Y[N,B]: f64\n"
+    "let A[i,j]: f64 = sin(3*i + j*j + x[i]) + where(i == N - 1 - j, 4, 0)\n"
+    "output solved[j,b]: f64 = lu_solve[i,j](A[i,j], Y[i,b])\n"
+    "output back[b,j]: f64 = lu_solve_transposed[i,j](A[i,j], Y[i,b])\n"
+    "output inverted[i,j]: f64 = lu_inverse[i,j](A[i,j])\n"
+    "output size: f64 = determinant[i,j](A[i,j]/4)\n"
+    "output log_size: f64 = log_abs_determinant[i,j](A[i,j])\n";
+
 }  // namespace
+
+TEST_CASE("general matrices of any size, known late or early, on every device") {
+  const Program program = parse(kGeneral);
+  for (const std::int64_t n : {0, 1, 2, 7, 20}) {
+    CAPTURE(n);
+    check_devices(program, {{"N", n}}, 1e-9);
+    check_devices(specialise_all(program, {{"N", n}}), {{"N", n}}, 1e-9);
+  }
+  const DimValues dims = all_dims(program, {{"N", 150}});
+  const TensorValues inputs = test::wave_inputs(program, dims);
+  if (const auto device = test::test_device("cpu"))
+    check_values(test::run_on(device, program, dims, inputs), evaluate(program, dims, inputs), 1e-8);
+}
+
+TEST_CASE("a batch of small general matrices in lanes") {
+  check_devices(parse(R"(dim B dynamic, N = 4
+index b:B, i:N, j:N
+input x[B,N,N]: f64, y[B,N]: f64
+let A[b,i,j]: f64 = x[b,i,j] + where(i == 3 - j, 3, 0)
+output solved[b,j]: f64 = lu_solve[i,j](A[b,i,j], y[b,i])
+output back[b,j]: f64 = lu_solve_transposed[i,j](A[b,i,j], y[b,i])
+output inverted[b,i,j]: f64 = lu_inverse[i,j](A[b,i,j])
+output sizes[b]: f64 = determinant[i,j](A[b,i,j])
+)"),
+                {{"B", 37}}, 1e-9);
+}
+
+TEST_CASE("a singular matrix has determinant 0 and no inverse: the sample is named") {
+  const Program sizes = parse(
+      "dim B = 2, N = 3\nindex b:B, i:N, j:N\ninput x[B,N,N]: f64\n"
+      "output size[b]: f64 = determinant[i,j](x[b,i,j])\n");
+  const Program inverses = parse(
+      "dim B = 2, N = 3\nindex b:B, i:N, j:N\ninput x[B,N,N]: f64\n"
+      "output y[b,i,j]: f64 = lu_inverse[i,j](x[b,i,j])\n");
+  const TensorValues inputs = {{"x", {0, 2, 0, 1, 0, 0, 0, 0, 3, 1, 2, 3, 2, 4, 6, 0, 0, 1}}};
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    CHECK(test::run_on(device, sizes, all_dims(sizes, {}), inputs).at("size") == std::vector<double>{-6, 0});
+    CHECK_THROWS_WITH_AS(
+        test::run_on(device, inverses, all_dims(inverses, {}), inputs),
+        "y: the matrix is singular at b = 1, pivot = 1 (value 0); a pivot of its elimination is 0 or NaN", DomainError);
+  }
+}
 
 TEST_CASE("one factor serves all that is asked of a large matrix") {
   const Program program = parse(kMatrix +

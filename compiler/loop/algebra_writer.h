@@ -1,0 +1,124 @@
+#pragma once
+// AlgebraWriter: loops over scratch matrices, of which the algorithms of linear algebra are written.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/loop/lower.h"
+#include "compiler/loop/nest_builder.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+
+/// What the algorithms have in common. Indices are the symbols of open loops.
+class AlgebraWriter {
+ public:
+  AlgebraWriter(NestBuilder& nest, LoopProgram& program, const KernelRoot& root, bool varying)
+      : nest_(nest),
+        program_(program),
+        root_(root),
+        cited_(cite(root.definition) + ": "),
+        type_(value_type(root.definition.dtype)),
+        varying_(varying) {
+    const Affine& size = root.body->size;
+    if (!size.is_constant())
+      throw CompileError("the matrix of " + root.definition.name +
+                         " has an extent that is not known when compiling; make that dim static");
+    size_ = size.constant();
+  }
+
+ protected:
+  using Index = Symbol;
+
+  ArrayId matrix(const char* name) { return nest_.new_array(name, type_, {size_, size_}, varying_); }
+  ArrayId vector(const char* name) { return nest_.new_array(name, type_, {size_}, varying_); }
+  ValueId number(double value) { return nest_.emit(constant(value), type_); }
+  ValueId load(ArrayId array, const std::vector<Affine>& subscripts) {
+    return nest_.emit_operation(op::LoadArray{array, resolve(subscripts)}, type_, varying_);
+  }
+  void store(ArrayId array, const std::vector<Affine>& subscripts, ValueId value) {
+    nest_.append(stmt::StoreArray{array, resolve(subscripts), value});
+  }
+  ValueId binary(const char* f, ValueId a, ValueId b) { return nest_.emit_call(f, {a, b}); }
+  ValueId minus(ValueId a, ValueId b) { return binary("+", a, nest_.emit_call("neg", {b})); }
+
+  std::vector<Affine> resolve(const std::vector<Affine>& subscripts) const {
+    std::vector<Affine> result;
+    for (const Affine& subscript : subscripts) result.push_back(nest_.resolve(subscript));
+    return result;
+  }
+
+  template <class Body>
+  void loop(const Affine& first, const Affine& last, const Body& body, LoopTraits traits = {}) {
+    const Symbol index = Symbol::fresh();
+    nest_.open_loop(index, Range::half_open(first, last), {}, std::move(traits));
+    body(index);
+    nest_.close_loop();
+  }
+
+  template <class Body>
+  void parallel_loop(const Affine& first, const Affine& last, const Body& body, const std::string& comment = {}) {
+    loop(first, last, body, {.parallel = true, .comment = comment});
+  }
+
+  /// From size-1 down to 0: the loop runs upwards and the body sees the mirrored index.
+  template <class Body>
+  void loop_down(const Body& body, const std::string& comment) {
+    loop(0, size_, [&](Index up) { body(Affine(size_ - 1) - Affine(up)); }, {.comment = comment});
+  }
+
+  /// sum over k in first..last of term(k)
+  template <class Term>
+  ValueId sum(const Affine& first, const Affine& last, const Term& term) {
+    const VarId var = nest_.new_var(type_, varying_);
+    nest_.append(stmt::SetVar{var, number(0)});
+    loop(first, last, [&](Index k) {
+      const ValueId held = nest_.emit_operation(op::ReadVar{var}, type_, varying_);
+      nest_.append(stmt::SetVar{var, binary("+", held, term(k))});
+    });
+    return nest_.emit_operation(op::ReadVar{var}, type_, varying_);
+  }
+
+  ArrayId load_vector() {
+    const OpenedLinearAlgebra opened = open_algebra(root_.body);
+    const ArrayId x = vector("vector");
+    nest_.open_loop(opened.row, Range::extent(size_), {},
+                    {.parallel = true, .comment = cited_ + "the right-hand side"});
+    store(x, {opened.row}, nest_.emit(nest_.guarded(opened.rhs), type_));
+    nest_.close_loop();
+    return x;
+  }
+
+  /// A check of pivots, which names the sample.
+  std::uint32_t declare_check(const std::vector<LoopIndex>& batch, const std::string& failure,
+                              const std::string& advice) {
+    CheckDecl check{root_.definition.name + failure, {}, advice};
+    for (const LoopIndex& loop : batch) {
+      for (std::size_t k = 0; k < root_.subscripts.size(); ++k) {
+        if (root_.subscripts[k] == Affine(loop.symbol)) check.coordinate_names.push_back(root_.definition.axes[k].name);
+      }
+    }
+    check.coordinate_names.emplace_back("pivot");
+    program_.checks.push_back(std::move(check));
+    return static_cast<std::uint32_t>(program_.checks.size() - 1);
+  }
+
+  /// Fails where a pivot is not good.
+  void check_pivot(std::uint32_t check, const std::vector<LoopIndex>& batch, Index j, ValueId good, ValueId pivot) {
+    std::vector<Affine> coordinates;
+    for (const LoopIndex& loop : batch) coordinates.push_back(nest_.resolve(loop.symbol));
+    coordinates.push_back(nest_.resolve(j));
+    nest_.append(stmt::Check{nest_.emit_call("not", {good}), check, std::move(coordinates), pivot});
+  }
+
+  NestBuilder& nest_;
+  LoopProgram& program_;
+  const KernelRoot& root_;
+  std::string cited_;
+  ValueType type_;
+  bool varying_;
+  std::int64_t size_ = 0;
+};
+
+}  // namespace moxie
