@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/ir/index_domain.h"
+#include "compiler/ir/placeholders.h"
 #include "compiler/ir/program.h"
 #include "tests/property/random.h"
 
