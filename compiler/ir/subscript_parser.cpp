@@ -55,11 +55,12 @@ IntegerForms ExprParser::integer_forms(Placeholders& placeholders) {
           [this, &placeholders](const Token& name) { return chosen_integer(name, placeholders); }};
 }
 
-/// A remainder that takes few values is a choice, which compares indices, where a quotient is searched for.
+/// A remainder by dims that takes few values is a choice, which compares indices, where a quotient is searched for. By
+/// a number it is a quotient: as such it is printed, and read again.
 std::optional<Affine> ExprParser::divided(std::string_view mark, const Affine& value, const Affine& divisor,
                                           Placeholders& placeholders) const {
   const std::optional<std::int64_t> number = divisor_value(divisor);
-  if (mark == "%" || !number) {
+  if (!divisor.is_constant() && (mark == "%" || !number)) {
     if (const auto wrapped = wrapped_by(mark, value, divisor, indices_in_scope(placeholders), placeholders))
       return wrapped;
   }

@@ -122,6 +122,9 @@ TEST_CASE("the C++ form divides indices like the text") {
   const Tensor u = program.input("u", {N, Expr(3)});
   program.let("y", {n, m}, u(quotient(n, 3), remainder(n, 3)) + where(equal(remainder(n, 2), 0), quotient(n, 2), m));
   CHECK(program.definitions[0].body == text.definitions[0].body);
+  const Tensor x = program.input("x", {N});
+  program.let("w", {n}, x(min(n + 1, N - 1)));
+  CHECK(program.definitions[1].body == program_of("let w[n] = x[min(n+1,N-1)]").definitions[0].body);
   CHECK_THROWS_AS(quotient(n, 0), TypeError);
   CHECK_THROWS_AS(remainder(exp(n), 2), TypeError);
 }

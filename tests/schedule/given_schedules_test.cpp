@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kProgram =
     "dim S = 40, N = 30\nindex s:S, n:N, m:N\ninput x[S,N]\n"
-    "output y[s,n] = exp(x[s,n])\noutput z[s] = sum[m](exp(x[s,m]))\noutput t[s] = sum[m in 0..s+1](1 + s)\n";
+    "output y[s,n] = exp(x[s,n])\noutput z[s] = sum[m](exp(x[s,m]))\noutput t[s] = sum[m in 0..s+1](exp(m*x[s,0]))\n";
 
 Plan plan_with(const std::string& schedules, const char* text = kProgram) {
   return make_plan(specialise(parse(text), {}), {},
