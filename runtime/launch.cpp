@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "compiler/schedule/pieces.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -24,7 +25,7 @@ std::vector<std::int64_t> launch_arguments(const LoweredKernel& kernel, const Di
   std::vector<std::int64_t> values;
   for (const std::string& name : kernel.program.arguments) {
     const auto it = special.find(name);
-    values.push_back(it != special.end() ? it->second : dims.at(name));
+    values.push_back(it != special.end() ? it->second : evaluate(Affine(Symbol::dim(name)), dims));
   }
   return values;
 }

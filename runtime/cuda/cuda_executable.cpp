@@ -262,7 +262,8 @@ std::uint64_t CudaExecutable::value_of(const Launchable& kernel, const Way& way,
       return way.grid.chunks > 1 ? partials_of(kernel, use.tensor) : written_at(lowered, use.tensor, scan_step);
     }
     case CudaParameter::Kind::argument:
-      return static_cast<std::uint64_t>(parameter.name == kScanStep ? scan_step : dims_.at(parameter.name));
+      return static_cast<std::uint64_t>(
+          parameter.name == kScanStep ? scan_step : evaluate(Affine(Symbol::dim(parameter.name)), dims_));
     case CudaParameter::Kind::workspace:
       return workspace_;
     case CudaParameter::Kind::random:

@@ -154,3 +154,17 @@ TEST_CASE("a session refuses dims for which an access leaves its tensor, before 
   session.set("x", make_host_tensor(DType::f32, {3}, std::vector<double>{1, 2, 3}));
   CHECK_THROWS_AS(session.run(), ShapeError);
 }
+
+TEST_CASE("a dim that no input shows is asked for by name") {
+  const Program program = parse("dim S dynamic, T dynamic\nindex s:S\ninput x[S]\noutput y[s] = x[s]*T\n", "scaled");
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    Session session(program, {}, device);
+    session.set("x", tensor({3}, {1, 2, 3}));
+    const auto run = [&] {
+      session.run();
+      session.wait();
+    };
+    CHECK_THROWS_WITH_AS(run(), doctest::Contains("dim T has no value: no input shows it"), ShapeError);
+  }
+}
