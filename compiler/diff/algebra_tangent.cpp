@@ -152,7 +152,7 @@ class AlgebraTangent {
   Expr matrix_tangent_, rhs_tangent_;
   std::vector<std::uint32_t> elements_, batch_;  // axes of the definition
   Transposed transposed_;
-  std::map<std::string, std::string> names_;  // of the definitions that were brought in
+  std::map<std::string, std::string> names_;  // what a part of the transpose is called here
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace moxie {
 
-/// The tangent of an access to a tensor; the constant 0 where the tensor has none.
+/// Gives the tangent of an access to a tensor, which is the constant 0 if the tensor has none.
 using AccessTangent = std::function<Expr(const Expr& access)>;
 
 /// The tangent of the definition, as an expression over its axes. Values that all iterations of a reduction read go to

@@ -14,8 +14,8 @@ namespace moxie {
 
 class LocalDefinitions {
  public:
-  /// They are called `prefix` + NAME.1, NAME.2, ... after the definition, which `open` is; those that have the steps of
-  /// its scan among their axes become part of that scan. All but `open` must outlive this.
+  /// The names are `prefix` + NAME.1, NAME.2, .., where NAME is the definition that was opened as `open`. What has the
+  /// steps of its scan among its axes becomes part of that scan. All but `open` must outlive this.
   LocalDefinitions(ProgramBuilder& builder, const Definition& definition, const OpenDefinition& open,
                    std::string prefix, Gates& gates);
 

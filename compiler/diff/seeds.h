@@ -8,7 +8,7 @@
 namespace moxie {
 
 /// As many symbols as the tensor has axes, which no dim of the program is called after. They stand for the coordinates
-/// of one element, and where a Program is verified they must have become axes.
+/// of one element. They must become axes before the Program is verified.
 std::vector<Symbol> seeds_for(const Program& program, const std::string& tensor);
 
 /// The program without its last input, a tangent or a cotangent, which is 1 at the element of the seeds and 0

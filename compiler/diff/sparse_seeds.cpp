@@ -197,7 +197,7 @@ class SparseSeeds {
     return result;
   }
 
-  /// Of what is linear in its first argument.
+  /// The call is linear in its first argument, so it is taken of every term.
   SeededTerms of_linear(const Expr& expr) {
     SeededTerms result;
     for (SeededTerm& term : terms_of(expr->args[0])) {
@@ -249,7 +249,7 @@ class SparseSeeds {
   const std::vector<Affine>& extents_;
   ProgramBuilder names_;
   std::map<std::string, SeededTerm, std::less<>> sparse_;
-  std::optional<KnownRanges> known_;  // of the definition at hand
+  std::optional<KnownRanges> known_;  // holds in the definition that is rewritten
 };
 
 }  // namespace

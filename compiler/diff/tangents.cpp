@@ -19,7 +19,7 @@ Program without_definitions(Program program) {
 
 class Tangents {
  public:
-  /// `names` are those that the tangents of the outputs would like.
+  /// The tangents of the outputs get these `names`, unless they are taken.
   Tangents(const Program& lifted, const std::vector<std::string>& outputs, const std::vector<std::string>& wrt,
            const std::vector<std::string>& names)
       : source_(lifted), outputs_(outputs), builder_(without_definitions(lifted)), gates_(builder_.program()) {
@@ -103,7 +103,7 @@ class Tangents {
   const Program source_;
   const std::vector<std::string> outputs_;
   ProgramBuilder builder_;
-  std::map<std::string, std::string, std::less<>> names_;  // of tangents, by the tensor
+  std::map<std::string, std::string, std::less<>> names_;  // a tensor and its tangent
   Gates gates_;
 };
 

@@ -1,7 +1,6 @@
 #include "compiler/fuse/fuse.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -481,17 +480,6 @@ class Fuser {
 };
 
 }  // namespace
-
-std::string call_text(const AlgebraCall& call) {
-  return fmt::format("{} = {}({})", call.definition.name, to_string(call.definition.body->algebra),
-                     fmt::join(operands_of(call), ", "));
-}
-
-std::vector<std::string> operands_of(const AlgebraCall& call) {
-  std::vector<std::string> names;
-  for (const Expr& arg : call.definition.body->args) names.push_back(arg->tensor);
-  return names;
-}
 
 std::vector<const Kernel*> kernels_of(const Step& step) { return parts_of<const Kernel>(step); }
 std::vector<const MatrixProduct*> products_of(const Step& step) { return parts_of<const MatrixProduct>(step); }

@@ -1,6 +1,7 @@
 #include "compiler/fuse/matrix_product.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -92,6 +93,17 @@ OperandAxes result_axes(const Definition& definition) {
 bool is_dense(const AxisDecl& axis) { return axis.range.as_extent() == axis.extent; }
 
 }  // namespace
+
+std::string call_text(const AlgebraCall& call) {
+  return fmt::format("{} = {}({})", call.definition.name, to_string(call.definition.body->algebra),
+                     fmt::join(operands_of(call), ", "));
+}
+
+std::vector<std::string> operands_of(const AlgebraCall& call) {
+  std::vector<std::string> names;
+  for (const Expr& arg : call.definition.body->args) names.push_back(arg->tensor);
+  return names;
+}
 
 std::string product_text(const MatrixProduct& product) {
   std::string text = fmt::format("{} = {} x {}", product.definition.name, product.left.tensor, product.right.tensor);

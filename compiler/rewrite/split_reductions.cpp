@@ -53,9 +53,9 @@ double rounds(const Expr& expr, const Scope& scope, bool depends) {
 }
 
 /// Whether a library forms the sum faster than the kernel that needs it: a large product of matrices, each element of
-/// which is needed often.
+/// which is needed often. (Causal linear attention with 32 features took five times as long in one kernel.)
 bool is_shared_product(const Algebra& algebra, const Expr& expr, const Scope& scope) {
-  constexpr double kLeastReaders = 16, kLeastDepth = 16;  // a vector of them
+  constexpr double kLeastReaders = 16, kLeastDepth = 16;  // a vector of readers, and of terms
   if (expr->reduce != ReduceKind::Sum || !has_fixed_extent(expr->range)) return false;
   const OpenedReduce opened = open(expr);
   const std::vector<Factor> factors = algebra.product_of(opened.body).factors;
