@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
+#include "runtime/constant_steps.h"
 
 namespace moxie {
 
@@ -376,6 +378,8 @@ MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const 
   MemoryPlan memory;
   memory.partials.resize(plan.steps.size());
   const Program& program = plan.fused.program;
+  const std::vector<bool> constant = constant_steps(plan);
+  std::set<std::string> read_in_every_run;  // and written in the first
   std::map<std::string, std::pair<std::size_t, std::size_t>> spans;
   std::vector<Lifetime> blocks;
   for (std::size_t k = 0; k < plan.steps.size(); ++k) {
@@ -384,6 +388,7 @@ MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const 
       if (!definition || definition->output) continue;
       const auto [span, is_new] = spans.emplace(name, std::pair(k, k));
       if (!is_new) span->second.second = k;
+      if (constant[span->second.first] && !constant[k]) read_in_every_run.insert(name);
     }
     if (chunks[k] == 1) continue;
     for (const LoweredKernel* kernel : kernels_of(plan.steps[k])) {
@@ -395,8 +400,10 @@ MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const 
       }
     }
   }
-  for (const auto& [name, span] : spans)
-    blocks.push_back({span.first, span.second, bytes_of(program, name, dims), &memory.tensors[name]});
+  for (const auto& [name, span] : spans) {
+    const auto [first, last] = read_in_every_run.contains(name) ? std::pair(std::size_t{0}, plan.steps.size()) : span;
+    blocks.push_back({first, last, bytes_of(program, name, dims), &memory.tensors[name]});
+  }
   memory.bytes = place_all(std::move(blocks));
   return memory;
 }
@@ -428,10 +435,13 @@ std::string describe(const LoweredScan& scan, int& number) {
 }  // namespace
 
 std::string print(const Plan& plan) {
+  const std::vector<bool> constant = constant_steps(plan);
   std::string text;
   int number = 0;
-  for (const PlanStep& step : plan.steps)
-    text += std::visit([&](const auto& part) { return describe(part, number); }, step);
+  for (std::size_t k = 0; k < plan.steps.size(); ++k) {
+    text += std::visit([&](const auto& part) { return describe(part, number); }, plan.steps[k]);
+    if (constant[k]) text += "      in the first run only: it depends on no input\n";
+  }
   return text;
 }
 

@@ -98,7 +98,8 @@ struct MemoryPlan {
   std::vector<std::map<std::string, Slot>> partials;  // per step, by tensor; in a scan, of one round
   std::int64_t bytes = 0;
 };
-/// `chunks` is the number of copies of its partial results that each step writes: 1 where it writes none.
+/// `chunks` is the number of copies of its partial results that each step writes: 1 where it writes none. What constant
+/// steps leave to others (see runtime/constant_steps.h) shares its memory with nothing.
 MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const std::int64_t> chunks);
 
 /// Elements of one step of a tensor of a scan.

@@ -237,6 +237,9 @@ std::string print(const LoopProgram& program);
 /// nested and nothing varying is used where a uniform value must stand. Throws InternalError.
 void verify(const LoopProgram& program);
 
+/// Whether any of its values depends on the random state.
+bool draws_random(const LoopProgram& program);
+
 /// What a kernel call reports back: 0 checks failed, or the first one that did.
 struct KernelStatus {
   std::int64_t failed = 0;           // 1 if a check failed

@@ -23,11 +23,9 @@ constexpr std::string_view kReserved =
     "void volatile wchar_t while xor xor_eq _Bool _Complex _Imaginary int64_t uint64_t linux unix seed step errno ";
 
 bool draws_random(const Plan& plan) {
-  const auto is_random = [](const Value& value) { return std::holds_alternative<op::Random>(value.operation); };
-  return std::ranges::any_of(plan.steps, [&](const PlanStep& step) {
-    return std::ranges::any_of(kernels_of(step), [&](const LoweredKernel* kernel) {
-      return std::ranges::any_of(kernel->program.values, is_random);
-    });
+  return std::ranges::any_of(plan.steps, [](const PlanStep& step) {
+    return std::ranges::any_of(kernels_of(step),
+                               [](const LoweredKernel* kernel) { return draws_random(kernel->program); });
   });
 }
 

@@ -9,6 +9,7 @@
 
 #include "compiler/ir/special_functions.h"
 #include "compiler/support/error.h"
+#include "runtime/constant_steps.h"
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/dense_algebra.h"
@@ -127,6 +128,7 @@ class CpuExecutable : public Executable {
   CpuExecutable(std::shared_ptr<const Plan> plan, DimValues dims, CpuResources& resources)
       : plan_(std::move(plan)),
         dims_(std::move(dims)),
+        constant_(constant_steps(*plan_)),
         memory_(plan_memory(*plan_, dims_, chunks_of(*plan_, dims_))),
         resources_(resources),
         arena_(allocate_zeros(static_cast<std::size_t>(memory_.bytes))) {
@@ -154,9 +156,11 @@ class CpuExecutable : public Executable {
   void run(const Addresses& address, std::uint64_t seed, std::uint64_t step) override {
     const Run run{address, seed, step};
     for (auto& [lowered, kernel] : kernels_) start_run(kernel, run);
-    for (const PlanStep& plan_step : plan_->steps) {
-      std::visit([&](const auto& part) { run_step(part, run, 0); }, plan_step);
+    for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
+      if (constants_known_ && constant_[k]) continue;
+      std::visit([&](const auto& part) { run_step(part, run, 0); }, plan_->steps[k]);
     }
+    constants_known_ = true;
   }
 
   std::int64_t workspace_bytes() const override {
@@ -383,6 +387,8 @@ class CpuExecutable : public Executable {
 
   std::shared_ptr<const Plan> plan_;
   DimValues dims_;
+  std::vector<bool> constant_;    // of every step of the plan
+  bool constants_known_ = false;  // they have run
   MemoryPlan memory_;
   CpuResources& resources_;
   HostMemory arena_;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "compiler/support/error.h"
+#include "runtime/constant_steps.h"
 #include "runtime/cuda/cuda_tuning.h"
 #include "runtime/host_tensor.h"
 #include "runtime/log.h"
@@ -45,6 +46,7 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder,
       multiply_(multiply),
       plan_(std::move(plan)),
       dims_(std::move(dims)),
+      constant_(constant_steps(*plan_)),
       random_(gpu_),
       graphs_(gpu_) {
   GpuLimits limits;
@@ -141,7 +143,10 @@ void CudaExecutable::run(const std::function<void*(const std::string&)>& address
 }
 
 void CudaExecutable::enqueue() {
-  for (const PlanStep& step : plan_->steps) std::visit([this](const auto& part) { enqueue(part, 0); }, step);
+  for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
+    if (has_run_ && constant_[k]) continue;
+    std::visit([this](const auto& part) { enqueue(part, 0); }, plan_->steps[k]);
+  }
   board_->report();
 }
 

@@ -20,7 +20,8 @@ class CudaExecutable : public Executable {
                  std::shared_ptr<const Plan> plan, DimValues dims);
   ~CudaExecutable() override;
 
-  /// The first run is enqueued piece by piece, since libraries load what they need on the way; later ones as one graph.
+  /// The first run is enqueued piece by piece, since libraries load what they need on the way; later ones, without the
+  /// constant steps, as one graph.
   void run(const std::function<void*(const std::string&)>& address, std::uint64_t seed, std::uint64_t step) override;
   std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(arena_.size()); }
 
@@ -67,6 +68,7 @@ class CudaExecutable : public Executable {
   Multiply multiply_;
   std::shared_ptr<const Plan> plan_;
   DimValues dims_;
+  std::vector<bool> constant_;                          // of every step of the plan
   std::map<const LoweredKernel*, Launchable> kernels_;  // of every step of the plan
   MemoryPlan memory_;
   DeviceMemory arena_;  // what the plan places, and behind it the workspace of the launch under way

@@ -88,8 +88,7 @@ class ShapeFinder {
     shape_.arrays.resize(program_.arrays.size());
     shape_.has_partials =
         std::ranges::any_of(kernel_.uses, [](const BufferUse& use) { return use.partial.has_value(); });
-    shape_.draws_random = std::ranges::any_of(
-        program_.values, [](const Value& v) { return std::holds_alternative<op::Random>(v.operation); });
+    shape_.draws_random = draws_random(program_);
     visit_statements(program_.body, [&](const Statement& s) {
       if (const auto* loop = std::get_if<stmt::For>(&s)) classify(*loop);
     });
