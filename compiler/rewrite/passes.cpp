@@ -78,6 +78,11 @@ std::span<const Pass> passes() {
       Pass{"order-contractions",
            "sums of products of several tensors are computed two factors at a time, as is cheapest",
            order_contractions},
+      Pass{
+          "split-shifted-sums",
+          "sums over shifted positions, as of a convolution's gradient, become products for all positions, and sums of "
+          "these",
+          split_shifted_sums},
       Pass{"split-products", "large sums of products become matrix products of tensors", split_products},
       Pass{"bound-reductions", "conditions that leave a reduction none but its identity become bounds of its range",
            bound_products},

@@ -50,6 +50,7 @@ Program split_prefixes(const Program& program);      // prefix sums become defin
 Program share_definitions(const Program& program);   // equal definitions become one
 Program narrow_definitions(const Program& program);  // symmetric tensors keep one triangle; tensors in r+t one axis
 Program order_contractions(const Program& program);  // sums of several factors, two at a time in the cheapest order
+Program split_shifted_sums(const Program& program);  // sums over shifted positions: products, then what meets
 Program split_products(const Program& program);      // sums of products over whole tensors, for a library to multiply
 Program split_row_sums(const Program& program);      // sums along rows keep a sum per column first
 Program hoist_tables(const Program& program);        // what does not change in a long loop is computed once, before it

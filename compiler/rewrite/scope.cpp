@@ -265,6 +265,14 @@ Expr rewrite_top_down(const Expr& expr, const Scope& scope,
   return walk(expr);
 }
 
+bool is_among(const std::vector<Symbol>& symbols, Symbol symbol) {
+  return std::ranges::find(symbols, symbol) != symbols.end();
+}
+
+bool depends_on_any(const Expr& expr, const std::vector<Symbol>& symbols) {
+  return std::ranges::any_of(symbols, [&](Symbol symbol) { return expr->depends_on(symbol); });
+}
+
 std::vector<Symbol> open_symbols_of(const Expr& expr, const Scope& scope) {
   std::vector<Symbol> symbols;
   for (const auto& [symbol, range] : scope.open) {

@@ -60,6 +60,8 @@ Expr rewrite_top_down(const Expr& expr, const Scope& scope,
 /// definition of its own.
 Expr with_guards(const Expr& sum, const Scope& scope);
 
+bool is_among(const std::vector<Symbol>& symbols, Symbol symbol);
+bool depends_on_any(const Expr& expr, const std::vector<Symbol>& symbols);
 /// The open symbols that the expression depends on, outermost first.
 std::vector<Symbol> open_symbols_of(const Expr& expr, const Scope& scope);
 /// `stem`, or `stem.1`, `stem.2`... if the program already has that name.

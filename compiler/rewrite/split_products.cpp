@@ -1,3 +1,5 @@
+#include "compiler/rewrite/split_products.h"
+
 #include <algorithm>
 #include <iterator>
 
@@ -65,14 +67,6 @@ struct Operand {
   OperandAxes axes;
   std::vector<Symbol> symbols = {};  // of a new one
 };
-
-bool is_among(const std::vector<Symbol>& symbols, Symbol symbol) {
-  return std::ranges::find(symbols, symbol) != symbols.end();
-}
-
-bool depends_on_any(const Expr& expr, const std::vector<Symbol>& symbols) {
-  return std::ranges::any_of(symbols, [&](Symbol symbol) { return expr->depends_on(symbol); });
-}
 
 class ProductSplitter {
  public:
@@ -289,21 +283,32 @@ std::optional<Definition> whole_box(const Program& program, Definition definitio
   return exists ? std::optional(std::move(definition)) : std::nullopt;
 }
 
+/// Whether the body is a product that needs no other operands.
+bool reads_operands_as_they_lie(const Program& program, const Definition& definition) {
+  Program known = program;
+  ProductSplitter splitter(known, definition);
+  return splitter.run() == definition.body && splitter.found_product();
+}
+
 /// A triangle of elements, each a sum of products, as a matrix product of the whole box if a library multiplies that:
 /// it is more than twice as fast, and others may read the same product.
 Program with_whole_products(const Program& program) {
   Program result = program;
   for (Definition& definition : result.definitions) {
     const auto whole = whole_box(program, definition);
-    if (!whole) continue;
-    Program known = program;
-    ProductSplitter splitter(known, *whole);
-    if (splitter.run() == whole->body && splitter.found_product()) definition = *whole;
+    if (whole && reads_operands_as_they_lie(program, *whole)) definition = *whole;
   }
   return result;
 }
 
 }  // namespace
+
+bool is_library_product(const Program& program, const Definition& definition) {
+  Program known = program;
+  ProductSplitter splitter(known, definition);
+  splitter.run();
+  return splitter.found_product();
+}
 
 Program split_products(const Program& program) {
   return split_bodies(with_whole_products(program), [](Program& known, const Definition& definition) {

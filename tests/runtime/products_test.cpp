@@ -83,3 +83,27 @@ output Y[m,d0,d1,d2] = sum[n0,n1,n2](W0[d0,n0]*W1[d1,n1]*W2[d2,n2]*X[m,n0,n1,n2]
 )"),
                  {{"M", 2}}, 2);
 }
+
+TEST_CASE("the gradient of a convolution is a product for all positions and a sum of what meets") {
+  const auto gradient = [](const std::string& position, const std::string& extent) {
+    return differentiate(parse("dim B dynamic, C = 32, F = 32, W = 20, K = 3\n"
+                               "index b:B, c:C, f:F, w:W, k:K\n"
+                               "input x[B,C," +
+                               extent + "], g[F,C,K]\noutput y[b,f,w] = sum[c,k](x[b,c," + position + "]*g[f,c,k])\n"),
+                         {"y"}, {"x"});
+  };
+  check_products(gradient("w+k", "W+K-1"), {{"B", 2}}, 2);
+  check_products(gradient("w-k+K-1", "W+K-1"), {{"B", 2}}, 2);
+  check_products(gradient("w+2*k", "W+2*K-2"), {{"B", 2}}, 2);
+  check_products(gradient("2*w+k", "2*W+K-2"), {{"B", 2}}, 2);
+}
+
+TEST_CASE("a causal convolution and its gradients are products") {
+  const Program causal = parse(R"(dim B dynamic, C = 32, F = 32, T = 24, K = 4
+index b:B, c:C, f:F, t:T
+input x[B,C,T], g[F,C,K], a[T]
+output y[b,f,t] = sum[c, k in 0..min(t+1, K)](a[t-k]*x[b,c,t-k]*g[f,c,k])
+)");
+  check_products(causal, {{"B", 2}}, 1);
+  check_products(differentiate(causal, {"y"}, {"x", "a"}), {{"B", 2}}, 2);
+}
