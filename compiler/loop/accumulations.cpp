@@ -12,13 +12,6 @@
 namespace moxie {
 namespace {
 
-std::optional<ReduceKind> kind_of(const op::Call& call) {
-  static const std::map<std::string_view, ReduceKind> kinds{
-      {"+", ReduceKind::Sum}, {"*", ReduceKind::Product}, {"max", ReduceKind::Max}, {"min", ReduceKind::Min}};
-  const auto found = kinds.find(call.function->name);
-  return found == kinds.end() ? std::nullopt : std::optional(found->second);
-}
-
 /// What the statements of a block do with values and vars.
 struct Uses {
   Uses(const LoopProgram& program, const Block& body) {
@@ -44,11 +37,18 @@ bool combines(const LoopProgram& program, const Uses& uses, ValueId id, VarId va
   if (used == uses.of_value.end() || used->second != 1) return false;
   if (const auto read = uses.var_of.find(id); read != uses.var_of.end()) return read->second == var;
   const auto* call = std::get_if<op::Call>(&program.values.at(id).operation);
-  return call && kind_of(*call) == kind &&
+  return call && combining_kind(*call) == kind &&
          std::ranges::any_of(call->args, [&](ValueId arg) { return combines(program, uses, arg, var, kind); });
 }
 
 }  // namespace
+
+std::optional<ReduceKind> combining_kind(const op::Call& call) {
+  static const std::map<std::string_view, ReduceKind> kinds{
+      {"+", ReduceKind::Sum}, {"*", ReduceKind::Product}, {"max", ReduceKind::Max}, {"min", ReduceKind::Min}};
+  const auto found = kinds.find(call.function->name);
+  return found == kinds.end() ? std::nullopt : std::optional(found->second);
+}
 
 std::vector<Accumulation> accumulations(const LoopProgram& program, const Block& body) {
   std::vector<Accumulation> found;
@@ -59,7 +59,7 @@ std::vector<Accumulation> accumulations(const LoopProgram& program, const Block&
     const auto* set = std::get_if<stmt::SetVar>(&statement);
     if (!set || uses.sets[set->var] != 1 || uses.reads[set->var] != 1) continue;
     const auto* call = std::get_if<op::Call>(&program.values.at(set->value).operation);
-    const auto kind = call ? kind_of(*call) : std::nullopt;
+    const auto kind = call ? combining_kind(*call) : std::nullopt;
     if (kind && combines(program, uses, set->value, set->var, *kind)) found.push_back({set->var, *kind});
   }
   return found;

@@ -1,5 +1,6 @@
 #pragma once
 // Which vars a loop accumulates, so that code generators may keep several partial results of each.
+#include <optional>
 #include <vector>
 
 #include "compiler/loop/loop_program.h"
@@ -13,6 +14,9 @@ struct Accumulation {
   ReduceKind kind;  // Sum, Product, Max or Min
   bool operator==(const Accumulation&) const = default;
 };
+
+/// The reduction whose results the call combines, for "+", "*", "max" and "min".
+std::optional<ReduceKind> combining_kind(const op::Call& call);
 
 /// In the order of their statements; none if the loop contains another.
 std::vector<Accumulation> accumulations(const LoopProgram& program, const Block& body);

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
-#include <map>
-#include <optional>
 
 #include "compiler/ir/functions.h"
 #include "compiler/loop/accumulations.h"
+#include "compiler/loop/known_values.h"
 
 namespace moxie {
 namespace {
@@ -34,36 +32,6 @@ double cycles(const LoopProgram& program, const Block& body) {
     loads += std::holds_alternative<op::Load>(operation) || std::holds_alternative<op::LoadArray>(operation) ? 1 : 0;
   }
   return std::max(operations / kOperationsPerCycle, loads / kLoadsPerCycle);
-}
-
-/// The values that loop variables take at most, of the loops around, where constants bound them.
-struct ValueRange {
-  double low, high;
-};
-using KnownValues = std::map<Symbol, ValueRange>;
-
-std::optional<ValueRange> values_of(const Affine& affine, const KnownValues& known) {
-  ValueRange sum{static_cast<double>(affine.constant()), static_cast<double>(affine.constant())};
-  for (const auto& [symbol, factor] : affine.terms()) {
-    const auto found = known.find(symbol);
-    if (found == known.end()) return std::nullopt;
-    const auto [low, high] = found->second;
-    sum.low += static_cast<double>(factor) * (factor > 0 ? low : high);
-    sum.high += static_cast<double>(factor) * (factor > 0 ? high : low);
-  }
-  return sum;
-}
-
-std::optional<ValueRange> values_of(const Range& range, const KnownValues& known) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  ValueRange values{-kInfinity, kInfinity};
-  for (const auto& [divisor, value] : range.lows)
-    if (const auto bound = values_of(value, known))
-      values.low = std::max(values.low, std::ceil(bound->low / static_cast<double>(divisor)));
-  for (const auto& [divisor, value] : range.highs)
-    if (const auto bound = values_of(value, known))
-      values.high = std::min(values.high, std::floor(bound->high / static_cast<double>(divisor)));
-  return std::isfinite(values.high - values.low) ? std::optional(values) : std::nullopt;
 }
 
 /// Whether other loops move a bound: on average, the loop then makes half of the iterations that it makes at most.

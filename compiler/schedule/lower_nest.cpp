@@ -7,6 +7,7 @@
 
 #include "compiler/loop/guards.h"
 #include "compiler/loop/interleave.h"
+#include "compiler/loop/merge_accumulations.h"
 #include "compiler/loop/nest_builder.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/schedule/box.h"
@@ -56,6 +57,7 @@ class NestLowering {
       unroll(root, 0, {}, {}, works);
     }
     builder.build(std::move(works));
+    merge_accumulations(result_.program);
     interleave(result_.program);
     verify(result_.program);
     return std::move(result_);

@@ -67,7 +67,7 @@ std::vector<OperationCycles> operations_of_x86(double divide, double gather, dou
   set(OperationClass::Combine, Port::Arithmetic, 1.5, 2 * kIssue);
   set(OperationClass::Iteration, Port::Issue, 0, 0.5);
   set(OperationClass::LoopEntry, Port::Issue, 0, 4);
-  set(OperationClass::Spill, Port::Store, 1, 2 * kIssue);
+  set(OperationClass::Spill, Port::Arithmetic, 1, 2 * kIssue);
   return cycles;
 }
 

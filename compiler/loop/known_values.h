@@ -1,0 +1,21 @@
+#pragma once
+// Between which numbers loop variables lie, where constants bound them.
+#include <map>
+#include <optional>
+
+#include "compiler/ir/affine.h"
+
+namespace moxie {
+
+/// The values that a loop variable takes at most.
+struct ValueRange {
+  double low, high;
+};
+/// Of the loops around.
+using KnownValues = std::map<Symbol, ValueRange>;
+
+std::optional<ValueRange> values_of(const Affine& affine, const KnownValues& known);
+/// high < low where there are none.
+std::optional<ValueRange> values_of(const Range& range, const KnownValues& known);
+
+}  // namespace moxie
