@@ -6,8 +6,9 @@
 /// unrolled, so that what they read of points in space leaves the loop over pairs of points (a varifold norm takes .21
 /// ms in the place of .59). Measured on a GPN layer this takes half the time of default<O2> or less, and gives code of
 /// the same speed. (Without no-verify-fixpoint instcombine may end a compilation.) Level 1 of `opt` below.
-#define MOXIE_LLVM_PIPELINE                                                                      \
-  "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop(loop-unroll-full),early-cse<memssa>,loop-mssa(licm)," \
+#define MOXIE_LLVM_PIPELINE                                                      \
+  "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg," \
+  "loop(loop-unroll-full),early-cse<memssa>,loop-mssa(licm),"                    \
   "early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)"
 
 /// What a plugin and the library that loads it must have in common: the version, the functions below (the number is
