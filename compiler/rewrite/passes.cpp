@@ -78,6 +78,8 @@ std::span<const Pass> passes() {
       Pass{"order-contractions",
            "sums of products of several tensors are computed two factors at a time, as is cheapest",
            order_contractions},
+      Pass{"share-windows", "what overlapping windows have in common is computed once for every position",
+           share_windows},
       Pass{
           "split-shifted-sums",
           "sums over shifted positions, as of a convolution's gradient, become products for all positions, and sums of "

@@ -52,6 +52,7 @@ Program narrow_definitions(const Program& program);  // symmetric tensors keep o
 Program order_contractions(const Program& program);  // sums of several factors, two at a time in the cheapest order
 Program split_shifted_sums(const Program& program);  // sums over shifted positions: products, then what meets
 Program split_products(const Program& program);      // sums of products over whole tensors, for a library to multiply
+Program share_windows(const Program& program);       // what overlapping windows have in common is computed once
 Program split_row_sums(const Program& program);      // sums along rows keep a sum per column first
 Program hoist_tables(const Program& program);        // what does not change in a long loop is computed once, before it
 Program drop_unused(const Program& program);         // definitions that no output needs

@@ -4,6 +4,7 @@
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/split_products.h"
+#include "compiler/rewrite/window.h"
 
 namespace moxie {
 namespace {
@@ -16,10 +17,6 @@ struct ShiftedSum {
   std::vector<Symbol> ragged, plain, moving;  // k, d and t
   Product outside, inside;                    // factors without plain indices, and with them
 };
-
-bool mentions_any(const Affine& affine, const std::vector<Symbol>& symbols) {
-  return std::ranges::any_of(symbols, [&](Symbol symbol) { return affine.mentions(symbol); });
-}
 
 /// The symbols of the scope that move an end of the range.
 std::vector<Symbol> movers_of(const Range& range, const Scope& scope) {
@@ -64,33 +61,6 @@ std::optional<ShiftedSum> shifted_sum(const Algebra& algebra, const Expr& expr, 
   return sum;
 }
 
-/// Where `moving` stands in subscripts together with a ragged index: the position that takes its place.
-struct Position {
-  Symbol symbol = Symbol::fresh();  // j
-  Affine shifted;                   // t-k, in its tensor from 0 to `extent`
-  Affine extent;
-};
-
-std::optional<Position> position_of(const Program& program, const Expr& expr, const ShiftedSum& sum, Symbol moving) {
-  std::optional<Position> found;
-  visit(expr, [&](const Expr& e) {
-    if (found || e->kind != NodeKind::Access) return;
-    for (std::size_t k = 0; k < e->subscripts.size(); ++k) {
-      const Affine& subscript = e->subscripts[k];
-      const bool has_unit = subscript.coefficient(moving) == 1 || subscript.coefficient(moving) == -1;
-      if (has_unit && mentions_any(subscript, sum.ragged) && !subscript.mentions_value())
-        found = Position{Symbol::fresh(), subscript, program.shape_of(e->tensor)[k]};
-    }
-  });
-  return found;
-}
-
-/// The index that moves, in terms of the position: t = j + k.
-Affine moving_at(const Position& position, Symbol moving) {
-  const std::int64_t sign = position.shifted.coefficient(moving);
-  return (Affine(position.symbol) - position.shifted) * sign + Affine(moving);
-}
-
 class ShiftedSumSplitter {
  public:
   ShiftedSumSplitter(Program& known, const Definition& user) : program_(known), algebra_(known), user_(user) {}
@@ -111,13 +81,13 @@ class ShiftedSumSplitter {
     if (!sum || !pays(*sum)) return std::nullopt;
     Expr inner = algebra_.make_product(sum->inside);
     Replacement positions, shifts;
-    std::vector<Position> at;
+    std::vector<Window> at;
     for (const Symbol moving : sum->moving) {
-      const auto position = position_of(program_, inner, *sum, moving);
-      if (!position) return std::nullopt;
-      positions.emplace_back(moving, moving_at(*position, moving));
-      shifts.emplace_back(position->symbol, position->shifted);
-      at.push_back(*position);
+      const auto window = window_of(program_, inner, moving, sum->ragged);
+      if (!window) return std::nullopt;
+      positions.emplace_back(moving, window->axis_by_position());
+      shifts.emplace_back(window->position, window->shifted);
+      at.push_back(*window);
     }
     inner = substitute(inner, positions);
     if (depends_on_any(inner, sum->moving)) return std::nullopt;
@@ -141,7 +111,7 @@ class ShiftedSumSplitter {
   }
 
   /// With the axes in an order in which a library has the product: as they come, or those of the same factors together.
-  std::optional<Extraction> product_for(const ShiftedSum& sum, const std::vector<Position>& at, const Expr& inner,
+  std::optional<Extraction> product_for(const ShiftedSum& sum, const std::vector<Window>& at, const Expr& inner,
                                         const Scope& around) const {
     auto scope = scope_of(sum, at, around);
     if (!scope) return std::nullopt;
@@ -166,8 +136,7 @@ class ShiftedSumSplitter {
   }
 
   /// That of the product: the axes that stay, the ragged indices with all the values that they take, the positions.
-  static std::optional<Scope> scope_of(const ShiftedSum& sum, const std::vector<Position>& positions,
-                                       const Scope& around) {
+  static std::optional<Scope> scope_of(const ShiftedSum& sum, const std::vector<Window>& windows, const Scope& around) {
     Scope scope;
     scope.dtype = around.dtype;
     for (const auto& [symbol, range] : around.open) {
@@ -180,7 +149,7 @@ class ShiftedSumSplitter {
       if (!box) return std::nullopt;
       scope = scope.with(index, *box);
     }
-    for (const Position& position : positions) scope = scope.with(position.symbol, Range::extent(position.extent));
+    for (const Window& window : windows) scope = scope.with(window.position, Range::extent(window.extent));
     return scope;
   }
 
