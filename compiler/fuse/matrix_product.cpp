@@ -6,50 +6,10 @@
 #include <algorithm>
 
 #include "compiler/rewrite/library_matrix.h"
-#include "compiler/rewrite/product_form.h"
+#include "compiler/rewrite/library_product.h"
 
 namespace moxie {
 namespace {
-
-/// `coefficient` times the sum of a product over one index or several.
-struct SumOfProduct {
-  double coefficient = 1;
-  Scope scope;  // the axes of the definition and the indices of the sum
-  std::vector<Symbol> summed;
-  Product product;
-};
-
-std::optional<SumOfProduct> open_sum(const Algebra& algebra, const Definition& definition) {
-  SumOfProduct sum{1, Scope::of(definition), {}, algebra.product_of(definition.body)};
-  while (sum.product.factors.size() == 1 && sum.product.factors[0].power == 1) {
-    const Expr nested = sum.product.factors[0].base;
-    if (nested->kind != NodeKind::Reduce || nested->reduce != ReduceKind::Sum) break;
-    const OpenedReduce opened = open(nested);
-    sum.coefficient *= sum.product.coefficient;
-    sum.scope = sum.scope.with(opened.index, opened.range);
-    sum.summed.push_back(opened.index);
-    sum.product = algebra.product_of(opened.body);
-  }
-  sum.coefficient *= sum.product.coefficient;
-  return sum.summed.empty() ? std::nullopt : std::optional(std::move(sum));
-}
-
-/// The axes of an operand in the dtype of the result.
-std::optional<OperandAxes> axes_of(const Program& program, const Factor& factor, const Definition& definition,
-                                   const SumOfProduct& sum) {
-  const Expr& access = factor.base;
-  if (factor.power != 1 || access->kind != NodeKind::Access || program.dtype_of(access->tensor) != definition.dtype ||
-      definition.dtype == DType::i32)
-    return std::nullopt;
-  return operand_axes(program, access, sum.scope, definition.scan.has_value());
-}
-
-/// The axes that one step of a scan computes, or all.
-std::vector<Symbol> computed_axes(const Definition& definition) {
-  std::vector<Symbol> axes;
-  for (std::uint32_t k = definition.scan ? 1 : 0; k < definition.axes.size(); ++k) axes.push_back(Symbol::axis(k));
-  return axes;
-}
 
 std::vector<Affine> extents_of(const std::vector<Symbol>& symbols, const Scope& scope) {
   std::vector<Affine> extents;
@@ -90,8 +50,6 @@ OperandAxes result_axes(const Definition& definition) {
   return axes;
 }
 
-bool is_dense(const AxisDecl& axis) { return axis.range.as_extent() == axis.extent; }
-
 }  // namespace
 
 std::string call_text(const AlgebraCall& call) {
@@ -114,33 +72,24 @@ std::string product_text(const MatrixProduct& product) {
 
 std::optional<MatrixProduct> match_matrix_product(const Algebra& algebra, const Program& program,
                                                   const Definition& definition) {
-  if (!std::ranges::all_of(definition.axes, is_dense)) return std::nullopt;
-  const auto sum = open_sum(algebra, definition);
-  // A BLAS does not read what it multiplies by 0, and so would lose a NaN.
-  if (!sum || sum->coefficient == 0 || sum->product.factors.size() != 2) return std::nullopt;
-  const Factor* left = &sum->product.factors[0];
-  const Factor* right = &sum->product.factors[1];
-  auto left_axes = axes_of(program, *left, definition, *sum);
-  auto right_axes = axes_of(program, *right, definition, *sum);
-  if (!left_axes || !right_axes) return std::nullopt;
-  const auto form = product_form(computed_axes(definition), sum->summed, *left_axes, *right_axes, sum->scope);
-  if (!form || !suits_library(*form, sum->scope)) return std::nullopt;
-  if (form->swapped) {
-    std::swap(left, right);
-    std::swap(left_axes, right_axes);
+  auto found = library_product(algebra, program, definition);
+  if (!found) return std::nullopt;
+  if (found->form.swapped) {
+    std::swap(found->first, found->second);
+    std::swap(found->first_axes, found->second_axes);
   }
-  const auto& [batch, rows, columns, depth, swapped] = *form;
+  const auto& [batch, rows, columns, depth, swapped] = found->form;
   MatrixProduct product{definition,
-                        operand_in(left->base->tensor, *left_axes, batch, rows, depth),
-                        operand_in(right->base->tensor, *right_axes, batch, depth, columns),
+                        operand_in(found->first->tensor, found->first_axes, batch, rows, depth),
+                        operand_in(found->second->tensor, found->second_axes, batch, depth, columns),
                         operand_in(definition.name, result_axes(definition), batch, rows, columns),
-                        extents_of(batch, sum->scope),
-                        extents_of(rows, sum->scope),
-                        extents_of(columns, sum->scope),
-                        extents_of(depth, sum->scope),
-                        sum->coefficient};
-  product.left.step = step_of(left->base, *left_axes, definition);
-  product.right.step = step_of(right->base, *right_axes, definition);
+                        extents_of(batch, found->scope),
+                        extents_of(rows, found->scope),
+                        extents_of(columns, found->scope),
+                        extents_of(depth, found->scope),
+                        found->coefficient};
+  product.left.step = step_of(found->first, found->first_axes, definition);
+  product.right.step = step_of(found->second, found->second_axes, definition);
   if (definition.scan) product.out.step = Affine(Symbol::dim(kScanStep));
   return product;
 }

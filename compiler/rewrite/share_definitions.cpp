@@ -2,6 +2,7 @@
 #include <map>
 
 #include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/permuted_twins.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -22,11 +23,19 @@ bool same_content(const Definition& a, const Definition& b) {
   return a.body == b.body && a.dtype == b.dtype && std::ranges::equal(a.axes, b.axes, same_axis);
 }
 
-Expr rename_accesses(const Expr& expr, const std::map<std::string, std::string>& names) {
+/// The definition that stands for another one, which has its axes in this order if they are not the same.
+struct Twin {
+  std::string name;
+  std::optional<AxisOrder> order;
+};
+
+Expr read_twins(const Expr& expr, const std::map<std::string, Twin>& twins) {
   return rewrite_bottom_up(expr, {}, [&](const Expr& e, const Scope&) {
     if (e->kind != NodeKind::Access) return e;
-    const auto it = names.find(e->tensor);
-    return it == names.end() ? e : access_to(it->second, e);
+    const auto it = twins.find(e->tensor);
+    if (it == twins.end()) return e;
+    const auto& [name, order] = it->second;
+    return order ? permuted_access(name, *order, e) : access_to(name, e);
   });
 }
 
@@ -41,24 +50,28 @@ Expr access_to(const Definition& definition) {
 Program share_definitions(const Program& program) {
   Program result = program;
   result.definitions.clear();
-  std::map<std::string, std::string> renamed;
+  std::map<std::string, Twin> twins;
+  const PermutedTwins permuted(program);
   for (Definition definition : program.definitions) {
-    definition.body = rename_accesses(definition.body, renamed);
-    const auto twin =
+    definition.body = read_twins(definition.body, twins);
+    const auto same =
         std::ranges::find_if(result.definitions, [&](const Definition& d) { return same_content(d, definition); });
     const bool is_copy = definition.output && definition.body->kind == NodeKind::Access;
-    if (twin == result.definitions.end() || is_copy) {
-      result.definitions.push_back(std::move(definition));
+    if (same == result.definitions.end() || is_copy) {
+      if (auto twin = permuted.find(result.definitions, definition))
+        twins[definition.name] = {std::move(twin->name), std::move(twin->order)};
+      else
+        result.definitions.push_back(std::move(definition));
       continue;
     }
-    renamed[definition.name] = twin->name;
-    if (twin->domain == ValueDomain::Any) twin->domain = definition.domain;
+    twins[definition.name] = {same->name, {}};
+    if (same->domain == ValueDomain::Any) same->domain = definition.domain;
     if (!definition.output) continue;
-    definition.body = access_to(*twin);
+    definition.body = access_to(*same);
     result.definitions.push_back(std::move(definition));
   }
   // In a scan, definitions read those below them too.
-  for (Definition& definition : result.definitions) definition.body = rename_accesses(definition.body, renamed);
+  for (Definition& definition : result.definitions) definition.body = read_twins(definition.body, twins);
   return result;
 }
 

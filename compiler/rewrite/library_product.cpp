@@ -1,0 +1,68 @@
+#include "compiler/rewrite/library_product.h"
+
+#include <algorithm>
+
+namespace moxie {
+namespace {
+
+/// `coefficient` times the sum of a product over one index or several.
+struct SumOfProduct {
+  double coefficient = 1;
+  Scope scope;
+  std::vector<Symbol> summed;
+  Product product;
+};
+
+std::optional<SumOfProduct> open_sum(const Algebra& algebra, const Definition& definition) {
+  SumOfProduct sum{1, Scope::of(definition), {}, algebra.product_of(definition.body)};
+  while (sum.product.factors.size() == 1 && sum.product.factors[0].power == 1) {
+    const Expr nested = sum.product.factors[0].base;
+    if (nested->kind != NodeKind::Reduce || nested->reduce != ReduceKind::Sum) break;
+    const OpenedReduce opened = open(nested);
+    sum.coefficient *= sum.product.coefficient;
+    sum.scope = sum.scope.with(opened.index, opened.range);
+    sum.summed.push_back(opened.index);
+    sum.product = algebra.product_of(opened.body);
+  }
+  sum.coefficient *= sum.product.coefficient;
+  return sum.summed.empty() ? std::nullopt : std::optional(std::move(sum));
+}
+
+/// The axes of an operand in the dtype of the result.
+std::optional<OperandAxes> axes_of(const Program& program, const Factor& factor, const Definition& definition,
+                                   const Scope& scope) {
+  const Expr& access = factor.base;
+  if (factor.power != 1 || access->kind != NodeKind::Access || program.dtype_of(access->tensor) != definition.dtype ||
+      definition.dtype == DType::i32)
+    return std::nullopt;
+  return operand_axes(program, access, scope, definition.scan.has_value());
+}
+
+}  // namespace
+
+bool is_dense(const AxisDecl& axis) { return axis.range.as_extent() == axis.extent; }
+
+std::vector<Symbol> computed_axes(const Definition& definition) {
+  std::vector<Symbol> axes;
+  for (std::uint32_t k = definition.scan ? 1 : 0; k < definition.axes.size(); ++k) axes.push_back(Symbol::axis(k));
+  return axes;
+}
+
+std::optional<LibraryProduct> library_product(const Algebra& algebra, const Program& program,
+                                              const Definition& definition) {
+  if (!std::ranges::all_of(definition.axes, is_dense)) return std::nullopt;
+  auto sum = open_sum(algebra, definition);
+  // A BLAS does not read what it multiplies by 0, and so would lose a NaN.
+  if (!sum || sum->coefficient == 0 || sum->product.factors.size() != 2) return std::nullopt;
+  const Factor& first = sum->product.factors[0];
+  const Factor& second = sum->product.factors[1];
+  const auto first_axes = axes_of(program, first, definition, sum->scope);
+  const auto second_axes = axes_of(program, second, definition, sum->scope);
+  if (!first_axes || !second_axes) return std::nullopt;
+  auto form = product_form(computed_axes(definition), sum->summed, *first_axes, *second_axes, sum->scope);
+  if (!form || !suits_library(*form, sum->scope)) return std::nullopt;
+  return LibraryProduct{sum->coefficient, std::move(sum->scope), first.base,      second.base,
+                        *first_axes,      *second_axes,          std::move(*form)};
+}
+
+}  // namespace moxie

@@ -1,0 +1,30 @@
+#pragma once
+// Definitions that are one matrix product, or a batch of them, of tensors as they lie in memory.
+#include <optional>
+#include <vector>
+
+#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/product_form.h"
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+
+/// `coefficient` times the product in `form` of two accesses.
+struct LibraryProduct {
+  double coefficient = 1;
+  Scope scope;  // the axes of the definition and the indices of the sum
+  Expr first, second;
+  OperandAxes first_axes, second_axes;
+  ProductForm form;
+};
+
+/// Whether the axis runs over all of its extent.
+bool is_dense(const AxisDecl& axis);
+/// The axes that one step of a scan computes, or all.
+std::vector<Symbol> computed_axes(const Definition& definition);
+/// The definition as a product that is large enough for a library to be faster than a kernel, if it is one. `algebra`
+/// is the one of `program`.
+std::optional<LibraryProduct> library_product(const Algebra& algebra, const Program& program,
+                                              const Definition& definition);
+
+}  // namespace moxie

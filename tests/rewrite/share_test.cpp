@@ -1,0 +1,63 @@
+// Definitions that compute the same elements become one, in another order of axes too where readers do not lose by it.
+#include <doctest/doctest.h>
+
+#include "compiler/ir/evaluate.h"
+#include "compiler/rewrite/passes.h"
+
+using namespace moxie;
+
+namespace {
+
+std::size_t shared_count(const std::string& definitions, const std::string& outputs, int extent = 100) {
+  const Program program =
+      parse("dim N, M, K\nindex i:N, j:M, k:K\ninput x[N,K], z[K,M], w[N,M]\n" + definitions + outputs);
+  const DimValues dims = {{"N", extent}, {"M", extent + 1}, {"K", extent + 2}};
+  return share_definitions(specialise(program, dims)).definitions.size();
+}
+
+constexpr const char* kReaders = "output y[i,j] = tanh(a[i,j])\noutput v[j] = sum[i](tanh(b[j,i]*w[i,j]))\n";
+
+}  // namespace
+
+TEST_CASE("sums that differ in the order of their axes are computed once") {
+  CHECK(shared_count("let a[i,j] = sum[k](x[i,k]*z[k,j])\nlet b[j,i] = sum[k](z[k,j]*x[i,k])\n", kReaders) == 3);
+  CHECK(shared_count("let a[i,j] = sum[k](x[i,k]*z[k,j])\nlet b[j,i] = sum[k](z[k,j]*x[i,k]^2)\n", kReaders) == 4);
+}
+
+TEST_CASE("a kernel does not read across the axes what is quickly computed again") {
+  CHECK(shared_count("let a[i,j] = x[i,0]*z[0,j]\nlet b[j,i] = x[i,0]*z[0,j]\n", kReaders) == 4);
+}
+
+TEST_CASE("a library reads the transposed matrix as it lies, however cheap its elements") {
+  const std::string operands = "let a[i,j] = exp(w[i,j])\nlet b[j,i] = exp(w[i,j])\n";
+  CHECK(shared_count(operands, "output y[k,i] = sum[j](a[i,j]*z[k,j])\noutput v[k,j] = sum[i](b[j,i]*x[i,k])\n", 200) ==
+        3);
+}
+
+TEST_CASE("random numbers belong to the coordinates of their element") {
+  const std::string drawn =
+      "let a[i,j] = sum[k](randn(1)*x[i,k]*z[k,j])\nlet b[j,i] = sum[k](randn(1)*x[i,k]*z[k,j])\n";
+  CHECK(shared_count(drawn, kReaders) == 4);
+}
+
+TEST_CASE("what is read in another order has the values of what was written") {
+  const Program program = parse(R"(dim N, K
+index i:N, j:N, k:K
+input x[N,K], z[K,N]
+let a[i,j] = sum[k](x[i,k]*z[k,j])
+let b[j,i] = sum[k](x[i,k]*z[k,j])
+output y[i] = sum[j](a[i,j]*(j + 1))
+output v[i] = sum[j](b[j,i]*(j + 2) + b[i,j])
+)");
+  const DimValues dims = {{"N", 5}, {"K", 70}};
+  TensorValues inputs;
+  for (const char* name : {"x", "z"}) {
+    for (int n = 0; n < 350; ++n) inputs[name].push_back((n * 37 % 101) / 101.0);
+  }
+  const Program shared = share_definitions(specialise(program, dims));
+  CHECK(shared.definitions.size() == 3);
+  const TensorValues want = evaluate(program, dims, inputs), got = evaluate(shared, dims, inputs);
+  for (const char* name : {"y", "v"}) {
+    for (std::size_t n = 0; n < 5; ++n) CHECK(got.at(name)[n] == doctest::Approx(want.at(name)[n]).epsilon(1e-12));
+  }
+}
