@@ -28,7 +28,7 @@ bool may_be_permuted(const Definition& definition) {
 }
 
 /// How often each tensor is read.
-std::map<std::string, int> reads_of(const Expr& expr) {
+std::map<std::string, int> read_counts(const Expr& expr) {
   std::map<std::string, int> reads;
   visit(expr, [&](const Expr& e) {
     if (e->kind == NodeKind::Access) ++reads[e->tensor];
@@ -43,7 +43,7 @@ bool same_extents_in_some_order(const Definition& a, const Definition& b) {
 /// Whether an operation of linear algebra reads the tensor.
 bool reads_as_matrix(const Expr& expr, const std::string& tensor) {
   bool found = false;
-  visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::LinearAlgebra && reads_of(e).contains(tensor); });
+  visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::LinearAlgebra && read_counts(e).contains(tensor); });
   return found;
 }
 
@@ -86,11 +86,11 @@ Expr permuted_access(const std::string& tensor, const AxisOrder& order, const Ex
 std::optional<PermutedTwins::Twin> PermutedTwins::find(const std::vector<Definition>& earlier,
                                                        const Definition& definition) const {
   if (definition.output || !may_be_permuted(definition)) return std::nullopt;
-  const auto reads = reads_of(definition.body);
+  const auto reads = read_counts(definition.body);
   for (const Definition& other : earlier) {
     if (other.dtype != definition.dtype || other.body->height != definition.body->height ||
         (definition.domain != ValueDomain::Any && other.domain != definition.domain) || !may_be_permuted(other) ||
-        !same_extents_in_some_order(other, definition) || reads_of(other.body) != reads)
+        !same_extents_in_some_order(other, definition) || read_counts(other.body) != reads)
       continue;
     if (auto order = order_of(other, definition)) {
       Twin twin{other.name, std::move(*order)};
@@ -121,7 +121,7 @@ bool PermutedTwins::is_equal(const Definition& twin, const Definition& definitio
 bool PermutedTwins::suits_readers(const Twin& twin, const Definition& definition) const {
   double loads = 0;
   for (const Definition& reader : program_.definitions) {
-    if (!reads_of(reader.body).contains(definition.name)) continue;
+    if (!read_counts(reader.body).contains(definition.name)) continue;
     if (reads_as_matrix(reader.body, definition.name)) return false;
     if (!library_product(algebra_, program_, reader)) {
       loads += loads_of(reader, definition.name);

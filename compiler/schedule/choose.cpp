@@ -6,6 +6,7 @@
 
 #include "compiler/loop/lower_scatter.h"
 #include "compiler/schedule/definitions_of.h"
+#include "compiler/schedule/join.h"
 #include "compiler/schedule/pattern.h"
 #include "compiler/schedule/pieces.h"
 #include "compiler/support/error.h"
@@ -13,10 +14,17 @@
 namespace moxie {
 namespace {
 
+/// A kernel, and why it looks as it does.
+struct Chosen {
+  LoweredKernel kernel;
+  ScheduleChoice choice;
+  double objective = 0;
+  std::optional<Nest> nest = {};  // of a kernel that can be joined with its neighbours
+};
+
 /// The kernels that take the place of one kernel of the fused Program.
 struct Kernels {
-  std::vector<LoweredKernel> kernels;
-  std::vector<ScheduleChoice> choices;
+  std::vector<Chosen> kernels;
   double objective = 0;
   double least = 0;  // of this, what no other loops save
   std::size_t candidates = 0;
@@ -54,7 +62,7 @@ std::string text_of(const Candidate& candidate, const Machine& machine) {
 /// All choices in one text: those of a kernel that was split.
 std::string text_of(const Kernels& kernels) {
   std::string text;
-  for (const ScheduleChoice& choice : kernels.choices)
+  for (const auto& [kernel, choice, objective, nest] : kernels.kernels)
     text += fmt::format("{}{}: {} ({:.3g} us)", text.empty() ? "" : ", ", choice.kernel, choice.chosen,
                         choice.seconds * 1e6);
   return text;
@@ -81,17 +89,20 @@ class Choosing {
     ScheduledProgram result{std::move(fused), {}, {}, 0};
     for (const Step& step : result.fused.steps)
       std::visit([&](const auto& part) { add(result, part, with_nests); }, step);
+    flush(result);
     return result;
   }
 
  private:
   void add(ScheduledProgram& result, const MatrixProduct& product, bool) const {
     refuse_given(given_, product.definition.name, "a product of matrices");
+    flush(result);
     result.steps.emplace_back(product);
   }
 
   void add(ScheduledProgram& result, const AlgebraCall& call, bool) const {
     refuse_given(given_, call.definition.name, "a library of linear algebra");
+    flush(result);
     result.steps.emplace_back(call);
   }
 
@@ -102,18 +113,91 @@ class Choosing {
     if (with_nests && is_given(result.fused, kernel)) {
       chosen = in_given_nests(result.fused, kernel);
       result.candidates += chosen.candidates;
+      for (Chosen& given : chosen.kernels) given.nest.reset();  // other loops would not be those that were given
     } else if (with_nests && is_nest(kernel) && !scatter_sum(result.fused.program, kernel) &&
                (chosen.least < kEstimateError * chosen.objective || is_small(kernel))) {
-      auto nests = in_nests(result.fused, kernel);
-      if (nests) result.candidates += nests->candidates;
-      if (nests && nests->objective < kEstimateError * chosen.objective)
-        chosen = std::move(*nests);
-      else if (nests)
-        chosen.choices.front().alternatives.push_back(text_of(*nests));
+      if (auto nests = in_nests(result.fused, kernel)) {
+        result.candidates += nests->candidates;
+        Kernels together = joined(result, *nests);
+        const double before = last_ ? last_->objective : 0;
+        const bool is_absorbed = last_ && together.kernels.size() == 1;
+        if (together.objective < before + (is_absorbed ? 1 : kEstimateError) * chosen.objective) {
+          last_.reset();
+          chosen = std::move(together);
+        } else {
+          chosen.kernels.front().choice.alternatives.push_back(text_of(*nests));
+        }
+      }
     }
-    for (LoweredKernel& lowered : chosen.kernels) result.steps.emplace_back(std::move(lowered));
-    result.choices.insert(result.choices.end(), chosen.choices.begin(), chosen.choices.end());
-    result.objective += chosen.objective;
+    for (Chosen& next : chosen.kernels) {
+      flush(result);
+      last_ = std::move(next);
+    }
+  }
+
+  /// The last kernel becomes a step: no other is going to share its loops.
+  void flush(ScheduledProgram& result) const {
+    if (!last_) return;
+    result.steps.emplace_back(std::move(last_->kernel));
+    result.choices.push_back(std::move(last_->choice));
+    result.objective += last_->objective;
+    last_.reset();
+  }
+
+  /// The last kernel and these nests, each in the loops of the one before it where that is cheaper.
+  Kernels joined(ScheduledProgram& result, const Kernels& nests) const {
+    Kernels together;
+    if (last_) together.kernels.push_back(*last_);
+    for (const Chosen& next : nests.kernels) {
+      auto joint = together.kernels.empty() ? std::nullopt : in_one_kernel(result, together.kernels.back(), next);
+      if (joint)
+        together.kernels.back() = std::move(*joint);
+      else
+        together.kernels.push_back(next);
+    }
+    for (const Chosen& kernel : together.kernels) together.objective += kernel.objective;
+    return together;
+  }
+
+  /// Both in shared loops, with register tiles or without, if that is cheaper than one after the other.
+  std::optional<Chosen> in_one_kernel(ScheduledProgram& result, const Chosen& first, const Chosen& second) const {
+    if (!first.nest || !second.nest) return std::nullopt;
+    std::vector<std::optional<Nest>> nests = {join(*first.nest, *second.nest)};
+    const Nest leader = without_tiles(*first.nest);
+    const Nest follower = without_tiles(*second.nest);
+    nests.push_back(join(leader, follower));
+    if (const auto inside = in_loops_of(leader, follower)) nests.push_back(join(leader, *inside));
+    std::optional<Chosen> best;
+    for (const std::optional<Nest>& nest : nests) {
+      auto joint = nest ? joint_kernel(result, *nest) : std::nullopt;
+      if (joint && joint->objective < (best ? best->objective : first.objective + second.objective))
+        best = std::move(joint);
+    }
+    if (best) best->choice = joint_choice(first.choice, second.choice, std::move(best->choice));
+    return best;
+  }
+
+  /// Nothing for loops that are not legal.
+  std::optional<Chosen> joint_kernel(ScheduledProgram& result, const Nest& nest) const {
+    try {
+      Candidate joint = candidate(result.fused, nest, extents_, machine_);
+      ++result.candidates;
+      ScheduleChoice choice{joint.kernel.program.name, "", joint.cost.seconds, describe(joint.cost, machine_), {}};
+      const double cost = objective(joint.cost, machine_);
+      return Chosen{std::move(joint.kernel), std::move(choice), cost, nest};
+    } catch (const CompileError&) {
+      return std::nullopt;
+    }
+  }
+
+  static ScheduleChoice joint_choice(const ScheduleChoice& first, const ScheduleChoice& second, ScheduleChoice joint) {
+    joint.chosen = fmt::format("{}; with {}: {}", first.chosen, second.kernel, second.chosen);
+    joint.alternatives.push_back(fmt::format("{} ({:.3g} us), {}: {} ({:.3g} us)", first.kernel, first.seconds * 1e6,
+                                             second.kernel, second.chosen, second.seconds * 1e6));
+    std::ranges::copy(first.alternatives, std::back_inserter(joint.alternatives));
+    std::ranges::copy(second.alternatives, std::back_inserter(joint.alternatives));
+    joint.alternatives.resize(std::min(joint.alternatives.size(), kShownAlternatives));
+    return joint;
   }
 
   void add(ScheduledProgram& result, const ScanLoop& scan, bool) const {
@@ -122,6 +206,7 @@ class Choosing {
       if (!kernel) continue;
       for (const KernelRoot& root : kernel->roots) refuse_given(given_, root.definition.name, "a scan");
     }
+    flush(result);
     LoweredScan lowered = lower(result.fused, scan);
     DimValues at_step = extents_;
     at_step[kScanStep] = 0;
@@ -153,17 +238,14 @@ class Choosing {
   Kernels shared_loops(const FusedProgram& fused, const Kernel& kernel) const {
     LoweredKernel lowered = lower(fused, kernel);
     const Cost cost = estimate(lowered, extents_, machine_);
-    Kernels result{{},
-                   {{lowered.program.name,
-                     kernel.roots.front().prefix ? kernel.reason : "shared loops",
-                     cost.seconds,
-                     describe(cost, machine_),
-                     {}}},
-                   objective(cost, machine_),
-                   least_seconds(lowered, cost, extents_, machine_),
-                   1};
-    result.kernels.push_back(std::move(lowered));
-    return result;
+    ScheduleChoice choice{lowered.program.name,
+                          kernel.roots.front().prefix ? kernel.reason : "shared loops",
+                          cost.seconds,
+                          describe(cost, machine_),
+                          {}};
+    const double all = objective(cost, machine_);
+    const double least = least_seconds(lowered, cost, extents_, machine_);
+    return {{{std::move(lowered), std::move(choice), all}}, all, least, 1};
   }
 
   /// A nest for each definition; nothing where a definition has none.
@@ -182,8 +264,8 @@ class Choosing {
     if (known != found_.end() && known->schedule) {
       const Candidate again = candidate(fused, definition, *known->schedule, extents_, machine_);
       ++result.candidates;
-      add_nest(again, describe(again.cost, machine_) + "; as the best for " + known->definition, known->alternatives,
-               result);
+      add_nest(definition, again, describe(again.cost, machine_) + "; as the best for " + known->definition,
+               known->alternatives, result);
       return true;
     }
     if (known != found_.end()) return false;
@@ -195,18 +277,21 @@ class Choosing {
     if (!candidates.empty()) {
       const Candidate& best = candidates.front();
       found.schedule = best.schedule;
-      add_nest(best, describe(best.cost, machine_), found.alternatives, result);
+      add_nest(definition, best, describe(best.cost, machine_), found.alternatives, result);
     }
     found_.push_back(std::move(found));
     return !candidates.empty();
   }
 
-  void add_nest(const Candidate& nest, std::string reason, std::vector<std::string> alternatives,
-                Kernels& result) const {
-    result.objective += objective(nest.cost, machine_);
-    result.kernels.push_back(nest.kernel);
-    result.choices.push_back({nest.kernel.program.name, print(nest.schedule), nest.cost.seconds, std::move(reason),
-                              std::move(alternatives)});
+  void add_nest(const Definition& definition, const Candidate& nest, std::string reason,
+                std::vector<std::string> alternatives, Kernels& result) const {
+    const double cost = objective(nest.cost, machine_);
+    result.objective += cost;
+    result.kernels.push_back({nest.kernel,
+                              {nest.kernel.program.name, print(nest.schedule), nest.cost.seconds, std::move(reason),
+                               std::move(alternatives)},
+                              cost,
+                              apply(nest.schedule, plain_nest(std::span(&definition, 1)))});
   }
 
   bool is_given(const FusedProgram& fused, const Kernel& kernel) const {
@@ -223,7 +308,7 @@ class Choosing {
         refuse_given(given_, definition.name, kernel.roots.front().prefix ? "one pass of a scan" : "linear algebra");
       if (const Schedule* schedule = find_given(given_, definition.name)) {
         const Candidate nest = given_nest(fused, definition, *schedule);
-        add_nest(nest, "given; " + describe(nest.cost, machine_), {}, result);
+        add_nest(definition, nest, "given; " + describe(nest.cost, machine_), {}, result);
       } else if (!add_nest(fused, definition, result)) {
         throw CompileError(
             fmt::format("no schedule can be given for a definition of kernel {}: {}, which it computes "
@@ -254,7 +339,8 @@ class Choosing {
   const DimValues& extents_;
   const Machine& machine_;
   const GivenSchedules& given_;
-  mutable std::vector<Found> found_;  // for every pattern that was met
+  mutable std::vector<Found> found_;    // for every pattern that was met
+  mutable std::optional<Chosen> last_;  // the next kernel may share its loops
 };
 
 /// What other kernels would have taken, for those that were chosen for all that they compute together.

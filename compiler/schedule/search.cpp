@@ -220,9 +220,15 @@ double objective(const Cost& cost, const Machine& machine) {
 
 Candidate candidate(const FusedProgram& fused, const Definition& definition, const Schedule& schedule,
                     const DimValues& extents, const Machine& machine) {
-  LoweredKernel kernel = lower(fused, apply(schedule, plain_nest(std::span(&definition, 1))));
+  Candidate result = candidate(fused, apply(schedule, plain_nest(std::span(&definition, 1))), extents, machine);
+  result.schedule = schedule;
+  return result;
+}
+
+Candidate candidate(const FusedProgram& fused, const Nest& nest, const DimValues& extents, const Machine& machine) {
+  LoweredKernel kernel = lower(fused, nest);
   Cost cost = estimate(kernel, extents, machine);
-  return {schedule, std::move(kernel), std::move(cost)};
+  return {{}, std::move(kernel), std::move(cost)};
 }
 
 std::vector<Candidate> search(const FusedProgram& fused, const Definition& definition, const DimValues& extents,

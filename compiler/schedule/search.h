@@ -8,7 +8,7 @@
 namespace moxie {
 
 struct Candidate {
-  Schedule schedule;
+  Schedule schedule;  // of a single definition
   LoweredKernel kernel;
   Cost cost;
 };
@@ -22,6 +22,9 @@ double objective(const Cost& cost, const Machine& machine);
 /// One schedule for the definition. Throws CompileError where it is not legal.
 Candidate candidate(const FusedProgram& fused, const Definition& definition, const Schedule& schedule,
                     const DimValues& extents, const Machine& machine);
+
+/// The kernel of these loops. Throws CompileError where they are not legal.
+Candidate candidate(const FusedProgram& fused, const Nest& nest, const DimValues& extents, const Machine& machine);
 
 /// The candidates that were tried for a kernel that computes the definition, cheapest first; the same for the same
 /// arguments. Empty if no loops of these kinds can compute it. `extents` has a value for every dim.

@@ -60,7 +60,7 @@ class TrafficCounter {
       traffic.emplace_back();
       if (whole() <= level.bytes) continue;
       const std::vector<double> sets = iteration_sets(level);
-      for (const AccessGroup& group : groups_) add(group, sets, level, traffic.back());
+      for (std::size_t k = 0; k < groups_.size(); ++k) add(k, sets, level, traffic.back());
     }
     return traffic;
   }
@@ -201,14 +201,40 @@ class TrafficCounter {
     return bytes;
   }
 
+  /// Whether the two touch the same in each iteration of the loop at this depth, which is around both.
+  bool touch_the_same(const AccessGroup& a, const AccessGroup& b, std::size_t depth) const {
+    if (a.object != b.object || a.offsets != b.offsets || a.loops.size() <= depth || b.loops.size() <= depth)
+      return false;
+    for (std::size_t k = 0; k <= depth; ++k) {
+      if (a.loops[k] != b.loops[k] || a.distances[k] != b.distances[k]) return false;
+    }
+    const auto steps_inside = [&](const AccessGroup& group) {
+      std::multiset<std::pair<double, double>> steps;
+      for (std::size_t k = depth + 1; k < group.loops.size(); ++k) {
+        if (group.distances[k] != 0) steps.emplace(group.distances[k], tree_.loops()[group.loops[k]].trips);
+      }
+      return steps;
+    };
+    return steps_inside(a) == steps_inside(b);
+  }
+
+  /// Whether a group before this one has just moved what it touches in an iteration of the loop at this depth.
+  bool follows_another(std::size_t number, std::size_t depth) const {
+    return std::any_of(groups_.begin(), groups_.begin() + static_cast<std::ptrdiff_t>(number),
+                       [&](const AccessGroup& before) { return touch_the_same(before, groups_[number], depth); });
+  }
+
   /// What the group moves into a cache. If an iteration of a loop fits, the loop moves only what is new in each of its
-  /// iterations, and nothing if it does not move the group. Loops around that one move everything again, if anything
-  /// inside them does. What is stored is fetched first.
-  void add(const AccessGroup& group, std::span<const double> sets, const CacheLevel& level, Traffic& traffic) const {
+  /// iterations, nothing if it does not move the group, and nothing again that a group before this one moved in the
+  /// same iteration. Loops around that one move everything again, if anything inside them does. What is stored is
+  /// fetched first.
+  void add(std::size_t number, std::span<const double> sets, const CacheLevel& level, Traffic& traffic) const {
+    const AccessGroup& group = groups_[number];
     std::size_t from = group.loops.size();
     while (from > 0 && sets[group.loops[from - 1]] <= level.bytes) --from;
     const Footprint touched = footprint(group, from);
-    double bytes = std::min(touched.bytes(), objects_[group.object].bytes) * (group.stored ? 2 : 1);
+    const double times = (group.stored ? 2 : 1) - (follows_another(number, from) ? 1 : 0);
+    double bytes = std::min(touched.bytes(), objects_[group.object].bytes) * times;
     bool moves = from == group.loops.size() || from == 0 || group.distances[from] != 0;
     for (std::size_t k = from; k-- > 0;) {
       moves |= group.distances[k] != 0;

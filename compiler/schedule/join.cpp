@@ -1,0 +1,102 @@
+#include "compiler/schedule/join.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace moxie {
+namespace {
+
+/// Loops up to the one that is split over threads, itself included; none if none is split.
+std::span<const NestLoop> shared_loops(const NestRoot& root) {
+  const auto split = std::ranges::find(root.loops, true, &NestLoop::parallel);
+  return split == root.loops.end()
+             ? std::span<const NestLoop>()
+             : std::span(root.loops).first(static_cast<std::size_t>(split - root.loops.begin()) + 1);
+}
+
+bool have_same_outer_loops(const NestRoot& a, const NestRoot& b) {
+  const auto same = [&](const NestLoop& x, const NestLoop& y) {
+    return a.definition.axes[x.axis].range == b.definition.axes[y.axis].range && x.unroll == y.unroll &&
+           x.lanes == y.lanes;
+  };
+  const auto loops = shared_loops(a), others = shared_loops(b);
+  return !loops.empty() && std::ranges::equal(loops, others, same);
+}
+
+std::set<std::string> tensors_of(const NestRoot& root) {
+  std::set<std::string> tensors = {root.definition.name};
+  visit(root.definition.body, [&](const Expr& e) {
+    if (e->kind == NodeKind::Access) tensors.insert(e->tensor);
+  });
+  return tensors;
+}
+
+bool share_a_tensor(const NestRoot& a, const NestRoot& b) {
+  const std::set<std::string> tensors = tensors_of(a);
+  return std::ranges::any_of(tensors_of(b), [&](const std::string& name) { return tensors.contains(name); });
+}
+
+/// Whether the reader needs no element of the producer but the one that the same iteration of the shared loops
+/// computes, in the same dtype.
+bool reads_in_step(const NestRoot& producer, const NestRoot& reader) {
+  const auto loops = shared_loops(producer), own = shared_loops(reader);
+  bool fits = true;
+  visit(reader.definition.body, [&](const Expr& e) {
+    if (e->kind != NodeKind::Access || e->tensor != producer.definition.name) return;
+    fits &= producer.definition.dtype == reader.definition.dtype && e->args.empty();
+    for (std::size_t k = 0; fits && k < loops.size(); ++k)
+      fits = e->subscripts[loops[k].axis] == Affine(Symbol::axis(own[k].axis));
+    fits &= loops.size() == producer.loops.size();
+  });
+  return fits;
+}
+
+}  // namespace
+
+std::optional<Nest> join(const Nest& first, const Nest& second) {
+  if (first.chunks_depth > 0 || second.chunks_depth > 0) return std::nullopt;
+  if (first.lanes_depth > 0 && second.lanes_depth > 0 && first.lanes_depth != second.lanes_depth) return std::nullopt;
+  bool share = false;
+  for (const NestRoot& root : second.roots) {
+    for (const NestRoot& earlier : first.roots) {
+      if (!have_same_outer_loops(earlier, root) || !reads_in_step(earlier, root)) return std::nullopt;
+      share |= share_a_tensor(earlier, root);
+    }
+  }
+  if (!share) return std::nullopt;
+  Nest joint = first;
+  std::ranges::copy(second.roots, std::back_inserter(joint.roots));
+  joint.lanes_depth = std::max(first.lanes_depth, second.lanes_depth);
+  return joint;
+}
+
+std::optional<Nest> in_loops_of(const Nest& first, Nest second) {
+  const NestRoot& leader = first.roots.front();
+  for (NestRoot& root : second.roots) {
+    std::vector<NestLoop> loops;
+    for (const NestLoop& shared : shared_loops(leader)) {
+      const auto own = std::ranges::find(root.loops, shared.axis, &NestLoop::axis);
+      if (own == root.loops.end() || root.definition.axes[own->axis].range != leader.definition.axes[shared.axis].range)
+        return std::nullopt;
+      loops.push_back({own->axis, own->name, shared.unroll, shared.lanes, shared.parallel});
+      root.loops.erase(own);
+    }
+    for (NestLoop& loop : root.loops) {
+      loop.parallel = false;
+      loops.push_back(std::move(loop));
+    }
+    if (std::ranges::count(loops, true, &NestLoop::lanes) > 1) return std::nullopt;
+    root.loops = std::move(loops);
+  }
+  return second;
+}
+
+Nest without_tiles(Nest nest) {
+  for (NestRoot& root : nest.roots) {
+    for (NestLoop& loop : root.loops) loop.unroll = 1;
+  }
+  return nest;
+}
+
+}  // namespace moxie

@@ -1,0 +1,21 @@
+#pragma once
+// Joining: definitions of neighbouring kernels in one nest, whose outer loops they share. What an iteration of these
+// loops reads is then in the nearest cache when the next definition reads it, and what one definition gives to another
+// stays in registers.
+#include <optional>
+
+#include "compiler/schedule/nest.h"
+
+namespace moxie {
+
+/// The definitions of both nests, as they would stand in one kernel: those of `second` after those of `first`. Nothing
+/// where that cannot save anything, or would change values: they read no tensor in common, loops that are split over
+/// threads do not run over the same range, or one reads elements of another that the iteration does not compute.
+std::optional<Nest> join(const Nest& first, const Nest& second);
+/// The second nest with the outer loops of the first one, up to the one that is split over threads, where its
+/// definitions have the same leading axes.
+std::optional<Nest> in_loops_of(const Nest& first, Nest second);
+/// The nest without register tiles.
+Nest without_tiles(Nest nest);
+
+}  // namespace moxie

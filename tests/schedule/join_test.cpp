@@ -1,0 +1,83 @@
+// Neighbouring kernels that read the same become one, in outer loops that they share; others stay apart.
+#include <doctest/doctest.h>
+
+#include "compiler/schedule/join.h"
+#include "runtime/plan.h"
+
+using namespace moxie;
+
+namespace {
+
+std::size_t kernels_of_plan(const std::string& text) {
+  const Machine& machine = default_machine("x86-64-v4");
+  std::size_t kernels = 0;
+  for (const PlanStep& step : make_plan(specialise(parse(text), {}), {}, {.machine = &machine}).steps)
+    kernels += kernels_of(step).size();
+  return kernels;
+}
+
+Nest nest_of(const Program& program, const char* definition, const char* schedule) {
+  return apply(parse_schedule(schedule), plain_nest(std::span(program.find_definition(definition), 1)));
+}
+
+constexpr const char* kRows = R"(dim S = 1000, N = 900
+index s:S, n:N
+input x[S,N], z[S,N]
+let top[s] = max[n](x[s,n])
+let total[s] = sum[n](exp(x[s,n] - top[s]))
+let other[s] = sum[n](z[s,n])
+let wide[s]: f64 = top[s] + 1
+let ahead[s] = sum[n](x[s,n]*where(s < S - 1, top[s+1], 0))
+output y[s,n] = exp(x[s,n] - top[s])/total[s]
+)";
+
+}  // namespace
+
+TEST_CASE("passes over the same rows share the loop over rows") {
+  CHECK(kernels_of_plan(R"(dim S = 1000, N = 900
+index s:S, n:N
+input x[S,N]
+let top[s] = max[n](x[s,n])
+let total[s] = sum[n](exp(x[s,n] - top[s]))
+output y[s,n] = exp(x[s,n] - top[s])/total[s]
+)") == 1);
+}
+
+TEST_CASE("sums over the same elements share all of their loops") {
+  const Program program = parse(R"(dim S = 1000, N = 900
+index s:S, n:N
+input x[S,N]
+output mean[s] = sum[n](x[s,n])
+output square[s] = sum[n](x[s,n]^2)
+)");
+  const char* schedule = "unroll(s, 4) lanes(sum) parallel(s)";
+  const auto joint = join(nest_of(program, "mean", schedule), nest_of(program, "square", schedule));
+  REQUIRE(joint);
+  CHECK(joint->roots.size() == 2);
+  CHECK(without_tiles(*joint).roots[1].loops[0].unroll == 1);
+}
+
+TEST_CASE("nests that share nothing, or need more than their own iteration, stay apart") {
+  const Program program = specialise(parse(kRows), {});
+  const char* rows = "lanes(sum) parallel(s)";
+  const Nest top = nest_of(program, "top", rows);
+  CHECK(join(top, nest_of(program, "total", rows)));
+  CHECK(!join(top, nest_of(program, "other", rows)));
+  CHECK(!join(top, nest_of(program, "ahead", rows)));
+  CHECK(!join(top, nest_of(program, "wide", "parallel(s)")));
+  CHECK(!join(top, nest_of(program, "total", "lanes(sum)")));
+  CHECK(!join(top, nest_of(program, "total", "unroll(s, 2) lanes(sum) parallel(s)")));
+}
+
+TEST_CASE("a nest takes over the outer loops of another") {
+  const Program program = specialise(parse(kRows), {});
+  const Nest top = nest_of(program, "top", "lanes(sum) parallel(s)");
+  const Nest y = nest_of(program, "y", "reorder(n, s) lanes(s) parallel(n)");
+  CHECK(!join(top, y));
+  const auto inside = in_loops_of(top, y);
+  REQUIRE(inside);
+  CHECK(inside->roots[0].loops[0].name == "s");
+  CHECK(inside->roots[0].loops[0].parallel);
+  CHECK(join(top, *inside));
+  CHECK(!in_loops_of(nest_of(program, "top", "lanes(s) parallel(s)"), nest_of(program, "y", "lanes(n) parallel(s)")));
+}
