@@ -7,42 +7,11 @@
 
 #include "compiler/ir/algebra_form.h"
 #include "compiler/support/error.h"
+#include "runtime/access_strides.h"
 #include "runtime/plan.h"
-#include "runtime/product_call.h"
 
 namespace moxie {
 namespace {
-
-/// From element to element of an access while one symbol moves.
-class AccessStrides {
- public:
-  AccessStrides(const Plan& plan, const std::string& tensor, std::vector<Affine> subscripts, const DimValues& dims)
-      : subscripts_(std::move(subscripts)), strides_(strides_of(plan, tensor, dims)) {
-    const Affine zero(0);
-    for (std::size_t k = 0; k < subscripts_.size(); ++k) {
-      const auto at_zero = [&](Symbol symbol) { return symbol.is_dim() ? nullptr : &zero; };
-      first += evaluate(subscripts_[k].substitute(at_zero), dims) * strides_[k];
-    }
-  }
-
-  std::int64_t along(Symbol symbol) const {
-    std::int64_t stride = 0;
-    for (std::size_t k = 0; k < subscripts_.size(); ++k) stride += subscripts_[k].coefficient(symbol) * strides_[k];
-    return stride;
-  }
-
-  std::int64_t first = 0;
-
- private:
-  std::vector<Affine> subscripts_;
-  std::vector<std::int64_t> strides_;
-};
-
-std::vector<Affine> axes_of(const Definition& definition) {
-  std::vector<Affine> axes;
-  for (std::uint32_t k = 0; k < definition.axes.size(); ++k) axes.emplace_back(Symbol::axis(k));
-  return axes;
-}
 
 bool is_element(const Expr& body, Symbol axis) {
   return std::ranges::find(body->subscripts, Affine(axis)) != body->subscripts.end();

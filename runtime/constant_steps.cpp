@@ -11,6 +11,7 @@ std::set<std::string> written_by(const PlanStep& step) {
   std::set<std::string> names;
   for (const MatrixProduct* product : products_of(step)) names.insert(product->out.tensor);
   if (const auto* call = std::get_if<AlgebraCall>(&step)) names.insert(call->definition.name);
+  if (const auto* call = std::get_if<OrderedSumCall>(&step)) names.insert(call->definition.name);
   for (const LoweredKernel* kernel : kernels_of(step)) {
     for (const BufferUse& use : kernel->uses) {
       if (use.written || use.partial) names.insert(use.tensor);

@@ -44,6 +44,11 @@ class StepChecker {
     append_inspection(out, call.definition.name);
   }
 
+  void append(std::vector<PlanStep>& out, const OrderedSumCall& call) const {
+    out.emplace_back(call);
+    append_inspection(out, call.definition.name);
+  }
+
   /// Nor are the final values of sums that kernels leave in parts.
   void append(auto& out, const LoweredKernel& kernel) const {
     out.emplace_back(instrument(kernel, fused_.program, checks_));
@@ -98,6 +103,8 @@ std::vector<PlanStep> lower_all(const FusedProgram& fused) {
       steps.emplace_back(lower(fused, *scan));
     else if (const auto* call = std::get_if<AlgebraCall>(&step))
       steps.emplace_back(*call);
+    else if (const auto* sum = std::get_if<OrderedSumCall>(&step))
+      steps.emplace_back(*sum);
     else
       steps.emplace_back(std::get<MatrixProduct>(step));
   }
@@ -120,7 +127,7 @@ Plan Planner::plan(const PlanTarget& target) {
     plan = {program_, std::move(scheduled.fused), std::move(scheduled.steps), std::move(scheduled.choices),
             scheduled.candidates};
   } else {
-    plan.fused = fuse(*optimised_, target.products);
+    plan.fused = fuse(*optimised_, target.products, Layouts::chosen, typical_extents(program_, target.extents));
     plan.steps = lower_all(plan.fused);
   }
   for (Definition& definition : plan.fused.program.definitions) {  // the caller reads those of the program as given
@@ -190,6 +197,10 @@ std::vector<std::string> tensors_of(const PlanStep& step) {
   for (const MatrixProduct* product : products_of(step))
     names.insert(names.end(), {product->left.tensor, product->right.tensor, product->out.tensor});
   if (const auto* call = std::get_if<AlgebraCall>(&step)) {
+    names = operands_of(*call);
+    names.push_back(call->definition.name);
+  }
+  if (const auto* call = std::get_if<OrderedSumCall>(&step)) {
     names = operands_of(*call);
     names.push_back(call->definition.name);
   }
@@ -416,6 +427,10 @@ std::string describe(const MatrixProduct& product, int& number) {
 
 std::string describe(const AlgebraCall& call, int& number) {
   return fmt::format("{:3} library {}\n", number++, call_text(call));
+}
+
+std::string describe(const OrderedSumCall& call, int& number) {
+  return fmt::format("{:3} {}\n", number++, call_text(call));
 }
 
 std::string describe(const LoweredKernel& kernel, int& number) {

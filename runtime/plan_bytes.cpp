@@ -38,6 +38,12 @@ inline constexpr int kMembers<MatrixProduct> = 9;
 template <>
 inline constexpr int kMembers<AlgebraCall> = 1;
 template <>
+inline constexpr int kMembers<OrderedOperand> = 3;
+template <>
+inline constexpr int kMembers<OrderedSelection> = 4;
+template <>
+inline constexpr int kMembers<OrderedSumCall> = 8;
+template <>
 inline constexpr int kMembers<BufferDecl> = 5;
 template <>
 inline constexpr int kMembers<ArrayDecl> = 4;

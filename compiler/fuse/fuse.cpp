@@ -9,6 +9,7 @@
 
 #include "compiler/fuse/matrix_product.h"
 #include "compiler/fuse/one_step.h"
+#include "compiler/fuse/ordered_sum_call.h"
 #include "compiler/fuse/prefix_blocks.h"
 #include "compiler/fuse/shared_factor.h"
 #include "compiler/fuse/shared_loops.h"
@@ -255,10 +256,11 @@ std::vector<Part*> parts_of(AnyStep& step) {
 
 class Fuser {
  public:
-  Fuser(const Program& program, ProductTensors products, PrefixPlans prefixes, Layouts layouts)
+  Fuser(const Program& program, ProductTensors products, PrefixPlans prefixes, OrderedSumCalls ordered, Layouts layouts)
       : products_(std::move(products)),
         prefixes_(std::move(prefixes)),
-        choices_(chosen_loops(program, products_, prefixes_)),
+        ordered_(std::move(ordered)),
+        choices_(chosen_loops(program, products_, prefixes_, ordered_)),
         fused_{layouts == Layouts::chosen ? transpose_gathers(program, products_, choices_) : program, {}, {}},
         algebra_(fused_.program),
         scatters_(scatters_of(fused_.program)) {}
@@ -276,11 +278,12 @@ class Fuser {
   }
 
  private:
-  /// Prefix reductions have loops of their own.
+  /// Prefix reductions have loops of their own, ordered sums none.
   static std::map<std::string, LoopChoice> chosen_loops(const Program& program, const ProductTensors& products,
-                                                        const PrefixPlans& prefixes) {
+                                                        const PrefixPlans& prefixes, const OrderedSumCalls& ordered) {
     std::map<std::string, LoopChoice> choices = choose_loops(program, products);
     for (const auto& [name, plan] : prefixes) choices[name] = {};
+    for (const auto& [name, call] : ordered) choices[name] = {};
     return choices;
   }
 
@@ -293,6 +296,11 @@ class Fuser {
     if (auto product = library_product(definition)) {
       where_[definition.name] = fused_.steps.size();
       fused_.steps.emplace_back(std::move(*product));
+      return;
+    }
+    if (ordered_.contains(definition.name)) {
+      where_[definition.name] = fused_.steps.size();
+      fused_.steps.emplace_back(ordered_.at(definition.name));
       return;
     }
     if (products_.algebra.contains(definition.name)) {
@@ -457,6 +465,9 @@ class Fuser {
       if (const auto* call = std::get_if<AlgebraCall>(&step)) {
         for (const std::string& name : operands_of(*call)) read.insert(name);
       }
+      if (const auto* call = std::get_if<OrderedSumCall>(&step)) {
+        for (const std::string& name : operands_of(*call)) read.insert(name);
+      }
       for (const Kernel* kernel : kernels_of(step)) {
         for (const KernelRoot& root : kernel->roots) read.merge(tensors_read(root));
       }
@@ -472,6 +483,7 @@ class Fuser {
 
   const ProductTensors products_;
   const PrefixPlans prefixes_;
+  const OrderedSumCalls ordered_;
   std::map<std::string, LoopChoice> choices_;
   FusedProgram fused_;
   const Algebra algebra_;
@@ -484,15 +496,20 @@ class Fuser {
 std::vector<const Kernel*> kernels_of(const Step& step) { return parts_of<const Kernel>(step); }
 std::vector<const MatrixProduct*> products_of(const Step& step) { return parts_of<const MatrixProduct>(step); }
 
-FusedProgram fuse(const Program& optimised, Products products, Layouts layouts) {
+FusedProgram fuse(const Program& optimised, Products products, Layouts layouts, const DimValues& extents) {
   PrefixPlans prefixes;
   const Program program = with_block_sums(optimised, prefixes);
   ProductTensors tensors = products == Products::kernels ? ProductTensors{} : product_tensors(program);
-  if (products == Products::library) add_library_algebra(program, tensors);
+  OrderedSumCalls ordered;
+  if (products == Products::library) {
+    add_library_algebra(program, tensors);
+    ordered = ordered_sum_calls(program, extents);
+    add_ordered_sums(ordered, tensors);
+  }
   if (layouts == Layouts::row_major) {
     for (const Definition& definition : program.definitions) tensors.row_major.insert(definition.name);
   }
-  return Fuser(program, std::move(tensors), std::move(prefixes), layouts).run();
+  return Fuser(program, std::move(tensors), std::move(prefixes), std::move(ordered), layouts).run();
 }
 
 }  // namespace moxie

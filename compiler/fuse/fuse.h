@@ -88,6 +88,38 @@ std::string call_text(const AlgebraCall& call);
 /// The tensors that it reads.
 std::vector<std::string> operands_of(const AlgebraCall& call);
 
+/// A tensor that an ordered sum reads, at axes of its definition and at kOrderedElement; none where `tensor` is empty.
+struct OrderedOperand {
+  std::string tensor;
+  std::vector<Affine> subscripts;
+  bool multiplies_zeros = false;  // of a weight or scale: see OrderedFactor
+  bool operator==(const OrderedOperand&) const = default;
+};
+
+/// Which keys an ordered sum selects: see OrderedSum.
+struct OrderedSelection {
+  bool above = false, with_equal = false;
+  std::optional<Affine> tie_limit = {};
+  bool tie_below = true;
+  bool operator==(const OrderedSelection&) const = default;
+};
+
+/// A definition that is an OrderedSum of compiler/rewrite/ordered_sum.h over tensors of the dtype in which it is
+/// computed: its keys are sorted, row by row, and every element is a prefix sum of the weights in that order.
+struct OrderedSumCall {
+  Definition definition;
+  Affine count;  // of the elements of a row
+  OrderedOperand key, query, weight, scale;
+  OrderedSelection selection;
+  double coefficient = 1;
+  bool operator==(const OrderedSumCall&) const = default;
+};
+/// The index of the sum in the subscripts of its operands.
+inline const Symbol kOrderedElement = Symbol::bound(1);
+/// "rank = ordered sum(r2, r2)"
+std::string call_text(const OrderedSumCall& call);
+std::vector<std::string> operands_of(const OrderedSumCall& call);
+
 /// The argument that holds the step of a scan.
 inline constexpr const char* kScanStep = "%t";
 
@@ -103,7 +135,7 @@ struct ScanLoop {
   bool operator==(const ScanLoop&) const = default;
 };
 
-using Step = std::variant<Kernel, MatrixProduct, AlgebraCall, ScanLoop>;
+using Step = std::variant<Kernel, MatrixProduct, AlgebraCall, OrderedSumCall, ScanLoop>;
 
 struct FusedProgram {
   Program program;  // optimised
@@ -112,15 +144,18 @@ struct FusedProgram {
   std::map<std::string, std::vector<std::uint32_t>> layouts;
 };
 
-/// What computes large matrix products and linear algebra on large matrices: BLAS and LAPACK; a BLAS the products, and
-/// kernels the rest; or kernels like any other, where no library is to be needed.
+/// What computes large matrix products, linear algebra on large matrices and ordered sums: BLAS, LAPACK and a sort; a
+/// BLAS the products, and kernels the rest; or kernels like any other, where no library is to be needed.
 enum class Products : std::uint8_t { library, blas, kernels };
 
 /// How intermediates lie in memory: as the loops of their kernels want them, with copies of what these would gather, or
 /// row by row, without copies.
 enum class Layouts : std::uint8_t { chosen, row_major };
 
-FusedProgram fuse(const Program& optimised, Products products = Products::library, Layouts layouts = Layouts::chosen);
+/// `extents` are typical values of dims, by which ordered sums are sorted or compared pair by pair; kAssumedExtent
+/// where there is none.
+FusedProgram fuse(const Program& optimised, Products products = Products::library, Layouts layouts = Layouts::chosen,
+                  const DimValues& extents = {});
 /// Those of a scan, or the step itself.
 std::vector<const Kernel*> kernels_of(const Step& step);
 std::vector<const MatrixProduct*> products_of(const Step& step);

@@ -40,6 +40,9 @@ void drop_kept(Names& names, const Step& reader, bool is_own_scan) {
   if (const auto* call = std::get_if<AlgebraCall>(&reader)) {
     for (const std::string& operand : operands_of(*call)) see(operand, nullptr);
   }
+  if (const auto* call = std::get_if<OrderedSumCall>(&reader)) {
+    for (const std::string& operand : operands_of(*call)) see(operand, nullptr);
+  }
   for (const Kernel* kernel : kernels_of(reader)) {
     for (const KernelRoot& root : kernel->roots) {
       visit(root.body, [&](const Expr& e) {

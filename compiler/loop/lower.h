@@ -64,7 +64,7 @@ struct LoweredScan {
 };
 
 /// What a device runs, one after the other.
-using LoweredStep = std::variant<LoweredKernel, MatrixProduct, AlgebraCall, LoweredScan>;
+using LoweredStep = std::variant<LoweredKernel, MatrixProduct, AlgebraCall, OrderedSumCall, LoweredScan>;
 
 /// The kernel with the program for threads as its only one.
 LoweredKernel for_threads(LoweredKernel kernel);

@@ -51,6 +51,7 @@ Program share_definitions(const Program& program);   // equal definitions become
 Program narrow_definitions(const Program& program);  // symmetric tensors keep one triangle; tensors in r+t one axis
 Program order_contractions(const Program& program);  // sums of several factors, two at a time in the cheapest order
 Program split_shifted_sums(const Program& program);  // sums over shifted positions: products, then what meets
+Program split_ordered_sums(const Program& program);  // sums over the elements below another one, to be sorted
 Program split_products(const Program& program);      // sums of products over whole tensors, for a library to multiply
 Program share_windows(const Program& program);       // what overlapping windows have in common is computed once
 Program split_row_sums(const Program& program);      // sums along rows keep a sum per column first

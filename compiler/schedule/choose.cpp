@@ -106,6 +106,11 @@ class Choosing {
     result.steps.emplace_back(call);
   }
 
+  void add(ScheduledProgram& result, const OrderedSumCall& call, bool) const {
+    refuse_given(given_, call.definition.name, "sorting its keys");
+    result.steps.emplace_back(call);
+  }
+
   void add(ScheduledProgram& result, const Kernel& kernel, bool with_nests) const {
     Kernels chosen = shared_loops(result.fused, kernel);
     result.least += chosen.least;
@@ -361,12 +366,12 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
                           const GivenSchedules& given) {
   const Choosing choosing(extents, machine, given);
   const auto row_major = [&] {
-    return choosing.run(fuse(optimised, products, Layouts::row_major), /*with_nests=*/true);
+    return choosing.run(fuse(optimised, products, Layouts::row_major, extents), /*with_nests=*/true);
   };
   if (std::ranges::any_of(optimised.definitions,
                           [&](const Definition& definition) { return find_given(given, definition.name) != nullptr; }))
     return row_major();
-  ScheduledProgram best = choosing.run(fuse(optimised, products), /*with_nests=*/false);
+  ScheduledProgram best = choosing.run(fuse(optimised, products, Layouts::chosen, extents), /*with_nests=*/false);
   if (best.least > kEstimateError * best.objective) {
     for (ScheduleChoice& choice : best.choices)
       choice.reason += "; no other loops were tried: the arithmetic of vectors and launches are most of it";

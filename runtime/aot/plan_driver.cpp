@@ -101,6 +101,10 @@ void PlanDriver::write(const AlgebraCall& call, const std::optional<Val>& /*scan
   throw InternalError("the plan of an AOT library leaves " + call.definition.name + " to a library");
 }
 
+void PlanDriver::write(const OrderedSumCall& call, const std::optional<Val>& /*scan_step*/) {
+  throw InternalError("the plan of an AOT library sorts the keys of " + call.definition.name);
+}
+
 void PlanDriver::write(const LoweredScan& scan, const std::optional<Val>& /*scan_step*/) {
   const Val rounds = math_.extent(scan.extent);
   w_.loop(rounds, [&](const Val& round) {

@@ -62,6 +62,7 @@ class PlanDriver {
   void clear_gaps();
   void write(const MatrixProduct& product, const std::optional<Val>& scan_step);
   void write(const AlgebraCall& call, const std::optional<Val>& scan_step);
+  void write(const OrderedSumCall& call, const std::optional<Val>& scan_step);
   void write(const LoweredScan& scan, const std::optional<Val>& scan_step);
   void write(const LoweredKernel& kernel, const std::optional<Val>& scan_step) { run_kernel(kernel, scan_step); }
 

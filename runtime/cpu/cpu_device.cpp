@@ -14,6 +14,7 @@
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/dense_algebra.h"
 #include "runtime/cpu/host.h"
+#include "runtime/cpu/ordered_sums.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/given_schedules.h"
 #include "runtime/host_memory.h"
@@ -277,6 +278,8 @@ class CpuExecutable : public Executable {
         write_log(LogChannel::Runtime, fmt::format("  step {} matrix product {}", k, product_text(*product)));
       if (const auto* call = std::get_if<AlgebraCall>(&plan_->steps[k]))
         write_log(LogChannel::Runtime, fmt::format("  step {} library {}", k, call_text(*call)));
+      if (const auto* call = std::get_if<OrderedSumCall>(&plan_->steps[k]))
+        write_log(LogChannel::Runtime, fmt::format("  step {} {}", k, call_text(*call)));
       for (const LoweredKernel* kernel : kernels_of(plan_->steps[k]))
         write_log(LogChannel::Runtime, fmt::format("  step {} kernel {}", k, describe(kernels_.at(kernel))));
     }
@@ -383,6 +386,15 @@ class CpuExecutable : public Executable {
     const std::vector<std::string> operands = operands_of(call);
     run_algebra(resources_.pool, call, algebra_shape(*plan_, call, dims_), memory_of(operands.front(), run),
                 memory_of(operands.back(), run), memory_of(call.definition.name, run));
+  }
+
+  void run_step(const OrderedSumCall& call, const Run& run, std::int64_t /*scan_step*/) {
+    const auto memory = [&](const OrderedOperand& operand) -> const void* {
+      return operand.tensor.empty() ? nullptr : memory_of(operand.tensor, run);
+    };
+    run_ordered_sum(resources_.pool, call, ordered_sum_shape(*plan_, call, dims_),
+                    {memory(call.key), memory(call.query), memory(call.weight), memory(call.scale),
+                     memory_of(call.definition.name, run)});
   }
 
   std::shared_ptr<const Plan> plan_;

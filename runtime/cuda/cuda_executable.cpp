@@ -238,6 +238,10 @@ void CudaExecutable::enqueue(const AlgebraCall& call, std::int64_t /*scan_step*/
   throw InternalError("the plan of a GPU leaves " + call.definition.name + " to a library");
 }
 
+void CudaExecutable::enqueue(const OrderedSumCall& call, std::int64_t /*scan_step*/) const {
+  throw InternalError("the plan of a GPU sorts the keys of " + call.definition.name);
+}
+
 // ---- Arguments ----
 
 DevicePointer CudaExecutable::place_of(const std::string& tensor, std::int64_t first) const {

@@ -40,6 +40,8 @@ std::string describe(const MatrixProduct& product) { return fmt::format("matrix 
 
 std::string describe(const AlgebraCall& call) { return fmt::format("library {}\n", call_text(call)); }
 
+std::string describe(const OrderedSumCall& call) { return call_text(call) + "\n"; }
+
 std::string describe(const ScanLoop& scan) {
   std::string text =
       fmt::format("scan {} over {}{}\n", scan.name, print(scan.extent), scan.backwards ? ", backwards" : "");

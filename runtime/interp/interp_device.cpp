@@ -7,6 +7,7 @@
 #include "compiler/loop/interpreter.h"
 #include "runtime/algebra_call.h"
 #include "runtime/launch.h"
+#include "runtime/ordered_sum_shape.h"
 #include "runtime/product_call.h"
 
 namespace moxie {
@@ -156,6 +157,42 @@ class InterpExecutable : public Executable {
       value(call.definition.name, element.out + row * shape.out.row_stride + out_column * shape.out.column_stride) =
           result[k];
     }
+  }
+
+  /// Term by term, as the formula says: what faster devices are compared with.
+  void run_step(const OrderedSumCall& call, std::int64_t /*scan_step*/, const RandomState& /*random*/) {
+    const OrderedSumShape shape = ordered_sum_shape(*plan_, call, dims_);
+    auto& out = tensors_.at(call.definition.name);
+    for (std::int64_t row = 0; row < count_of(shape.rows); ++row) {
+      for (std::int64_t query = 0; query < count_of(shape.queries); ++query) {
+        for (std::int64_t sum = 0; sum < count_of(shape.sums); ++sum) {
+          const OrderedPlace at =
+              shape.first + place_in(shape.rows, row) + place_in(shape.queries, query) + place_in(shape.sums, sum);
+          const double value = ordered_sum_at(call, shape, at);
+          out[static_cast<std::size_t>(at.out)] = call.definition.dtype == DType::i32 ? as_integer(value) : value;
+        }
+      }
+    }
+  }
+
+  double ordered_sum_at(const OrderedSumCall& call, const OrderedSumShape& shape, const OrderedPlace& at) const {
+    const auto value = [&](const OrderedOperand& operand, std::int64_t place) {
+      return operand.tensor.empty() ? 1 : tensors_.at(operand.tensor)[static_cast<std::size_t>(place)];
+    };
+    const double query = value(call.query, at.query), scale = value(call.scale, at.scale);
+    double sum = 0;
+    for (std::int64_t k = 0; k < shape.keys; ++k) {
+      const double key = value(call.key, at.key + k * shape.element.key);
+      const double weight = value(call.weight, at.weight + k * shape.element.weight);
+      const bool ties =
+          call.selection.tie_limit ? (k < at.limit) == call.selection.tie_below : call.selection.with_equal;
+      const bool selected = (call.selection.above ? key > query : key < query) || (ties && key == query);
+      if (selected)
+        sum += call.coefficient * weight * scale;
+      else
+        sum += 0 * (call.weight.multiplies_zeros ? weight : 1) * (call.scale.multiplies_zeros ? scale : 1);
+    }
+    return sum;
   }
 
   std::shared_ptr<const Plan> plan_;

@@ -61,6 +61,8 @@ Plan plan_with_random_schedules(const Program& program, Random& random, std::str
       plan.steps.emplace_back(lower(plan.fused, *scan));
     else if (const auto* product = std::get_if<MatrixProduct>(&step))
       plan.steps.emplace_back(*product);
+    else if (const auto* sum = std::get_if<OrderedSumCall>(&step))
+      plan.steps.emplace_back(*sum);
     else if (const Kernel& kernel = std::get<Kernel>(step); !is_nest(kernel))
       plan.steps.emplace_back(lower(plan.fused, kernel));
     else
