@@ -23,18 +23,17 @@ struct OpenRoot {
   Expr body;
 };
 
-/// Reads of other definitions of the kernel are replaced by what these compute: the values are computed once where the
-/// loops that they need are shared.
-Expr read_in_place(const Expr& expr, std::span<const NestRoot> earlier) {
+/// Reads of earlier definitions of the kernel, whose bodies read none, are replaced by what these compute: the values
+/// are computed once where the loops that they need are shared.
+Expr read_in_place(const Expr& expr, std::span<const Definition> earlier) {
   return rewrite_bottom_up(expr, {}, [&](const Expr& e, const Scope&) -> Expr {
     if (e->kind != NodeKind::Access) return e;
-    const auto producer =
-        std::ranges::find_if(earlier, [&](const NestRoot& root) { return root.definition.name == e->tensor; });
+    const auto producer = std::ranges::find(earlier, e->tensor, &Definition::name);
     if (producer == earlier.end()) return e;
     Replacement elements;
     for (std::uint32_t axis = 0; axis < e->subscripts.size(); ++axis)
       elements.emplace_back(Symbol::axis(axis), e->subscripts[axis]);
-    return substitute(producer->definition.body, elements);
+    return substitute(producer->body, elements);
   });
 }
 
@@ -64,9 +63,12 @@ class NestLowering {
   }
 
  private:
-  OpenRoot open_root(std::size_t k) const {
+  OpenRoot open_root(std::size_t k) {
     const NestRoot& root = nest_.roots[k];
-    OpenRoot open{&root, {}, {}, read_in_place(root.definition.body, std::span(nest_.roots).first(k))};
+    Definition complete = root.definition;
+    complete.body = read_in_place(complete.body, complete_);
+    OpenRoot open{&root, {}, {}, complete.body};
+    complete_.push_back(std::move(complete));
     std::vector<Affine> symbols(root.definition.axes.size());
     const auto lookup = [&](Symbol symbol) {
       return symbol.kind() == Symbol::Kind::Axis ? &symbols.at(symbol.number()) : nullptr;
@@ -254,6 +256,7 @@ class NestLowering {
   LoweredKernel result_;
 
   std::map<std::string, BufferId> read_, written_;
+  std::vector<Definition> complete_;  // those of the roots so far, without reads of each other
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "compiler/schedule/join.h"
+#include "compiler/schedule/lower_nest.h"
 #include "runtime/plan.h"
 
 using namespace moxie;
@@ -67,6 +68,24 @@ TEST_CASE("nests that share nothing, or need more than their own iteration, stay
   CHECK(!join(top, nest_of(program, "wide", "parallel(s)")));
   CHECK(!join(top, nest_of(program, "total", "lanes(sum)")));
   CHECK(!join(top, nest_of(program, "total", "unroll(s, 2) lanes(sum) parallel(s)")));
+}
+
+TEST_CASE("a joint kernel reads nothing that it writes, however long the chain of definitions is") {
+  const Program program = specialise(parse(R"(dim S = 64, N = 40
+index s:S, n:N
+input x[S,N]
+output mean[s] = sum[n](x[s,n])
+output square[s] = sum[n](x[s,n]^2) - mean[s]^2
+output cube[s] = sum[n](x[s,n]^3) - mean[s]*square[s]
+)"),
+                                     {});
+  const char* rows = "lanes(sum) parallel(s)";
+  const auto two = join(nest_of(program, "mean", rows), nest_of(program, "square", rows));
+  REQUIRE(two);
+  const auto three = join(*two, nest_of(program, "cube", rows));
+  REQUIRE(three);
+  const LoweredKernel kernel = lower(fuse(program, Products::kernels, Layouts::row_major), *three);
+  for (const BufferUse& use : kernel.uses) CHECK((use.written || use.tensor == "x"));
 }
 
 TEST_CASE("a nest takes over the outer loops of another") {
