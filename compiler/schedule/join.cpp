@@ -1,11 +1,16 @@
 #include "compiler/schedule/join.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 
 namespace moxie {
 namespace {
+
+/// A joint nest is lowered in a few milliseconds.
+constexpr double kMaxExpandedSize = 1000;
 
 /// Loops up to the one that is split over threads, itself included; none if none is split.
 std::span<const NestLoop> shared_loops(const NestRoot& root) {
@@ -52,6 +57,26 @@ bool reads_in_step(const NestRoot& producer, const NestRoot& reader) {
   return fits;
 }
 
+/// Nodes of the largest body once reads of earlier definitions are replaced by what these compute, each counted as
+/// often as it is reached: chains of definitions that are read twice each double it with every link.
+double expanded_size(const Nest& nest) {
+  std::map<std::string, double> sizes;
+  double largest = 0;
+  for (const NestRoot& root : nest.roots) {
+    std::unordered_map<const Node*, double> counted;
+    visit(root.definition.body, [&](const Expr& e) {
+      double size = 1;
+      for (const Expr& arg : e->args) size += counted.at(arg.get());
+      if (e->kind == NodeKind::Access && sizes.contains(e->tensor)) size += sizes.at(e->tensor);
+      counted[e.get()] = size;
+    });
+    const double size = counted.at(root.definition.body.get());
+    sizes[root.definition.name] = size;
+    largest = std::max(largest, size);
+  }
+  return largest;
+}
+
 }  // namespace
 
 std::optional<Nest> join(const Nest& first, const Nest& second) {
@@ -68,7 +93,7 @@ std::optional<Nest> join(const Nest& first, const Nest& second) {
   Nest joint = first;
   std::ranges::copy(second.roots, std::back_inserter(joint.roots));
   joint.lanes_depth = std::max(first.lanes_depth, second.lanes_depth);
-  return joint;
+  return expanded_size(joint) <= kMaxExpandedSize ? std::optional(std::move(joint)) : std::nullopt;
 }
 
 std::optional<Nest> in_loops_of(const Nest& first, Nest second) {

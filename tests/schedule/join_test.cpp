@@ -1,5 +1,6 @@
 // Neighbouring kernels that read the same become one, in outer loops that they share; others stay apart.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "compiler/schedule/join.h"
 #include "compiler/schedule/lower_nest.h"
@@ -86,6 +87,18 @@ output cube[s] = sum[n](x[s,n]^3) - mean[s]*square[s]
   REQUIRE(three);
   const LoweredKernel kernel = lower(fuse(program, Products::kernels, Layouts::row_major), *three);
   for (const BufferUse& use : kernel.uses) CHECK((use.written || use.tensor == "x"));
+}
+
+TEST_CASE("definitions that would double with every link of a chain stay apart") {
+  std::string text = "dim S = 64\nindex s:S\ninput x[S]\noutput y0[s] = x[s]*(x[s] + 1)\n";
+  for (int n = 1; n < 12; ++n) text += fmt::format("output y{0}[s] = y{1}[s]*(y{1}[s] + x[s])\n", n, n - 1);
+  const Program program = specialise(parse(text), {});
+  std::optional<Nest> chain = nest_of(program, "y0", "lanes(s) parallel(s)");
+  int joined = 0;
+  for (; chain && joined < 11; ++joined)
+    chain = join(*chain, nest_of(program, fmt::format("y{}", joined + 1).c_str(), "lanes(s) parallel(s)"));
+  CHECK(joined > 2);
+  CHECK(!chain);
 }
 
 TEST_CASE("a nest takes over the outer loops of another") {
