@@ -11,11 +11,14 @@
 namespace moxie {
 namespace {
 
-/// Nanoseconds of one core at 2.6 GHz with AVX-512, f32: a pair that is compared, a key or query that is sorted and
-/// merged, its step of a prefix sum, and what a row costs however short it is. (Single thread, 300 rows of 1000: 0.075,
-/// 9 and 1.5; the sorting of a row of 16 takes 1 microsecond.)
-constexpr double kComparedPair = 0.075;
+/// Nanoseconds in f32; in f64 both ways take twice as long. Measured with AVX-512 on one thread, 100 rows of 330 and of
+/// 1000: a pair that is compared (0.028 to 0.035), and one with a tie (0.126); a key or query that is sorted, a query
+/// that is merged with the keys, and a weight that is added up (together 11 to 12 per key where the queries are the
+/// keys, 24 where they are others). A row costs something however short it is.
+constexpr double kComparedPair = 0.03;
+constexpr double kComparedTie = 0.12;
 constexpr double kSortedElement = 9;
+constexpr double kMergedQuery = 2;
 constexpr double kSummedElement = 1.5;
 constexpr double kSortedRow = 1000;
 
@@ -228,6 +231,17 @@ std::optional<OrderedSum> ordered_sum(const Algebra& algebra, const Expr& sum, c
   return stands ? found : std::nullopt;
 }
 
+namespace {
+
+/// Whether the queries are the keys themselves, and sorted with them.
+bool asks_keys(const OrderedSum& sum, const std::vector<Symbol>& axes) {
+  return std::ranges::any_of(axes, [&](Symbol axis) {
+    return axis_of(sum, axis) == OrderedAxis::Query && substitute(sum.key, {{sum.element, Affine(axis)}}) == sum.query;
+  });
+}
+
+}  // namespace
+
 bool is_faster_sorted(const OrderedSum& sum, const std::vector<Symbol>& axes, const Scope& scope,
                       const DimValues& extents, double unknown) {
   const auto value_of = [&](const Affine& extent) {
@@ -248,9 +262,10 @@ bool is_faster_sorted(const OrderedSum& sum, const std::vector<Symbol>& axes, co
     if (kind == OrderedAxis::Sum) sums *= count;
   }
   const double keys = value_of(sum.count);
-  const double compared = kComparedPair * keys * queries * sums;
-  const double sorted = kSortedRow + (keys + queries) * (kSortedElement + kSummedElement * sums);
-  return sorted < compared;
+  const double compared = (sum.tie ? kComparedTie : kComparedPair) * keys * queries * sums;
+  const double sorted = kSortedElement * (asks_keys(sum, axes) ? keys : keys + queries) + kMergedQuery * queries +
+                        kSummedElement * keys * sums;
+  return kSortedRow + (scope.dtype == DType::f64 ? 2 : 1) * (sorted - compared) < 0;
 }
 
 }  // namespace moxie
