@@ -194,6 +194,26 @@ TEST_CASE("sorted rows of any length, without keys and queries too, have the val
   }
 }
 
+TEST_CASE("keys that a kernel computes are there before they are sorted") {
+  const DimValues dims = {{"M", 2}, {"N", 600}, {"K", 4}};
+  const Program program = specialise(parse(R"(dim M dynamic, N, K
+index m:M, n:N, l:N, k:K
+input x[M], y[N]
+let r[m,n] = (x[m] - y[n])^2 + sum[k](sin(k*y[n]))^2
+let rank[m,n] = sum[l](where(r[m,l] < r[m,n] or (r[m,l] == r[m,n] and l < n), 1, 0))
+output nearest[m,k] = sum[n](where(rank[m,n] == k, n, 0))
+)"),
+                                     {{"N", 600}, {"K", 4}});
+  CHECK(count_sorted(program, dims) == 1);
+  TensorValues inputs = test::wave_inputs(program, dims);
+  for (std::size_t n = 0; n < 600; ++n) inputs["y"][n] = static_cast<double>((n * 7) % 600) / 64;
+  const TensorValues expected = evaluate(program, dims, inputs);
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    check_values(test::run_on(device, program, dims, inputs), expected, 1e-5);
+  }
+}
+
 TEST_CASE("any number of threads gives the same bits") {
   const Program program =
       specialise_all(parse(kHead + "output y[m,q] = sum[l](where(a[m,l] < b[m,q], g[m,l], 0))\n"
