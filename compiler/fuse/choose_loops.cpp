@@ -10,6 +10,7 @@
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/scatter_sum.h"
 #include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/value_range.h"
 
 namespace moxie {
 namespace {
@@ -63,7 +64,15 @@ class Estimator {
     kept_.insert(kept_.end(), {opened.body, opened.position});  // their nodes must outlive done_
     const Scope inner = scope.with(opened.index, opened.range);
     const double position = opened.position ? operations(opened.position, inner) : 0;
-    return operations(opened.body, inner) + position + times_evaluated(opened.body, inner);
+    const double total = operations(opened.body, inner) + position + times_evaluated(opened.body, inner);
+    return differs_by_values(expr) ? total * kAssumedLanes : total;
+  }
+
+  /// Whether it is over a range by data that differs between lanes: each lane is computed by itself then.
+  bool differs_by_values(const Expr& expr) const {
+    const auto ranged = has_integers(program_) ? ranged_reduce(program_, expr) : std::nullopt;
+    return ranged &&
+           std::ranges::any_of(ranged->range.bounds, [&](const Expr& bound) { return bound->depends_on(vector_); });
   }
 
   double linear_algebra(const Expr& expr, const Scope& scope) {
@@ -147,7 +156,8 @@ bool sums_moved_range(const Expr& body) {
   return found;
 }
 
-OpenedDefinition open_definition(const Definition& definition) {
+/// A sum over a range by data is no loop of a kernel: its rounds differ from element to element.
+OpenedDefinition open_definition(const Program& program, const Definition& definition) {
   OpenedDefinition opened{
       Scope::of(definition), {}, definition.body, {}, definition.body->kind == NodeKind::LinearAlgebra};
   std::vector<Affine> element;
@@ -164,7 +174,8 @@ OpenedDefinition open_definition(const Definition& definition) {
   // Integers are rounded once, when all is summed.
   const bool combines =
       opened.body->kind == NodeKind::Reduce && !extremum_of(opened.body->reduce) && definition.dtype != DType::i32;
-  if (combines && is_long(opened.body->range) && keeps_known_sums(definition)) {
+  if (combines && !(has_integers(program) && ranged_reduce(program, opened.body)) && is_long(opened.body->range) &&
+      keeps_known_sums(definition)) {
     const OpenedReduce reduce = open(opened.body);
     opened.scope = opened.scope.with(reduce.index, reduce.range);
     opened.body = reduce.body;
@@ -232,7 +243,7 @@ bool is_possible(const Costs& costs) {
 
 Costs estimate(const Program& program, const std::set<std::string>& row_major, const Definition& definition,
                const Votes& votes) {
-  Costs costs{open_definition(definition), {}, {}};
+  Costs costs{open_definition(program, definition), {}, {}};
   const bool fixed = definition.output || row_major.contains(definition.name);
   for (const Candidate& candidate : costs.opened.candidates) {
     Estimator estimator(program, row_major, candidate.symbol,
@@ -339,7 +350,7 @@ LoopChoice loops_of_scatter(const Definition& definition, const ScatterSum& sum)
   for (std::size_t k = 0; k < definition.axes.size(); ++k) {
     const Range& range = definition.axes[k].range;
     const Symbol axis = Symbol::axis(static_cast<std::uint32_t>(k));
-    const bool is_target = std::ranges::any_of(sum.targets, [&](const auto& target) { return target.axis == axis; });
+    const bool is_target = sum.goes_along(axis);
     if (is_target && assumed_extent(range) > longest) {
       longest = assumed_extent(range);
       choice.sample = static_cast<int>(k);

@@ -18,6 +18,7 @@
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scatter_sum.h"
 #include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/value_range.h"
 
 namespace moxie {
 namespace {
@@ -263,7 +264,7 @@ class Fuser {
         choices_(chosen_loops(program, products_, prefixes_, ordered_)),
         fused_{layouts == Layouts::chosen ? transpose_gathers(program, products_, choices_) : program, {}, {}},
         algebra_(fused_.program),
-        scatters_(scatters_of(fused_.program)) {}
+        alone_(alone_in(fused_.program)) {}
 
   FusedProgram run() {
     for (const Group& group : in_fusing_order(fused_.program, products_, prefixes_)) {
@@ -394,7 +395,7 @@ class Fuser {
   }
 
   bool join(Kernel& kernel, const Placed& placed) const {
-    if (is_scatter(kernel.roots.front()) || is_scatter(placed.root)) return false;
+    if (stands_alone(kernel.roots.front()) || stands_alone(placed.root)) return false;
     if (!same_loop(kernel.vector, placed.vector) || !same_loop(kernel.sample, placed.sample)) return false;
     // Sums over lanes and sums over samples are kept in different places.
     if (placed.choice.vector == LoopChoice::kReduced && sums_over(kernel, kernel.sample)) return false;
@@ -412,13 +413,15 @@ class Fuser {
     return true;
   }
 
-  /// Terms that are added to elements which they name are added by nobody else.
-  bool is_scatter(const KernelRoot& root) const { return scatters_.contains(root.definition.name); }
+  /// Terms that are added to elements which they name are added by nobody else, and rows whose lengths are data have
+  /// loops of their own.
+  bool stands_alone(const KernelRoot& root) const { return alone_.contains(root.definition.name); }
 
-  static Names scatters_of(const Program& program) {
+  static Names alone_in(const Program& program) {
     Names names;
     for (const Definition& definition : program.definitions) {
-      if (scatter_sum(program, definition)) names.insert(definition.name);
+      if (scatter_sum(program, definition) || has_ranged_reduce(program, definition.body))
+        names.insert(definition.name);
     }
     return names;
   }
@@ -487,7 +490,7 @@ class Fuser {
   std::map<std::string, LoopChoice> choices_;
   FusedProgram fused_;
   const Algebra algebra_;
-  const Names scatters_;
+  const Names alone_;
   std::map<std::string, std::size_t> where_;
 };
 

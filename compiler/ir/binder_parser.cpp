@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "compiler/ir/algebra_form.h"
 #include "compiler/ir/expr_parser.h"
@@ -21,24 +22,24 @@ Binding ExprParser::parse_binder(TokenStream& tokens, const Program& program, co
                          fmt::format("declare it (index {0}:N) or give it a range: [{0} in 0..N]", name.text));
 }
 
-std::vector<Binding> ExprParser::binders(const std::string& hint) {
+ExprParser::Loops ExprParser::binders(const std::string& hint) {
   tokens_.expect("[");
-  std::vector<Binding> bound;
+  Loops loops;
   do {
-    bound.push_back(parse_binder(tokens_, program_, names_, Symbol::fresh()));
-    names_.bind(bound.back());
+    loops.bindings.push_back(loop_binder(loops.conditions));
+    names_.bind(loops.bindings.back());
   } while (tokens_.accept(","));
   tokens_.expect("]", hint);
-  names_.unbind(bound.size());
-  return bound;
+  names_.unbind(loops.bindings.size());
+  return loops;
 }
 
 Operand ExprParser::reduction(ReduceKind kind) {
   const Token opening = tokens_.peek();
-  const std::vector<Binding> loops = binders("write sum[r,t](...) or sum[t in low..high](...)");
-  if (extremum_of(kind) && loops.size() > 1) {
+  const Loops loops = binders("write sum[r,t](...) or sum[t in low..high](...)");
+  if (extremum_of(kind) && loops.bindings.size() > 1) {
     tokens_.fail<TypeError>(
-        opening, fmt::format("`{}` is over one index, but {} stand here", to_string(kind), loops.size()),
+        opening, fmt::format("`{}` is over one index, but {} stand here", to_string(kind), loops.bindings.size()),
         fmt::format("write {0}[i](e[i], position of i), where e[i] may be an extremum over the other "
                     "indices",
                     to_string(kind)));
@@ -46,19 +47,28 @@ Operand ExprParser::reduction(ReduceKind kind) {
   return reduction_body(kind, loops);
 }
 
-Operand ExprParser::reduction_body(ReduceKind kind, const std::vector<Binding>& loops) {
-  for (const Binding& loop : loops) names_.bind(loop);
+Operand ExprParser::reduction_body(ReduceKind kind, const Loops& loops) {
+  const std::vector<Binding>& bindings = loops.bindings;
+  for (const Binding& loop : bindings) names_.bind(loop);
   tokens_.expect("(", "the body of a reduction stands in parentheses");
   Operand result = disjunction();
-  const Operand position = extremum_of(kind) && tokens_.accept(",") ? disjunction() : Operand{{}, {}, 0, 0};
+  const bool searches = extremum_of(kind).has_value();
+  const bool placed = searches && tokens_.accept(",");
+  Operand position = placed ? disjunction() : Operand{{}, {}, 0, 0};
   tokens_.expect(")");
-  names_.unbind(loops.size());
+  names_.unbind(bindings.size());
+  if (!loops.conditions.empty()) {
+    // Elements outside lose against all others, and without others stand at infinity, as where there are none.
+    if (searches && !placed) position = {index_value(bindings[0].symbol), std::nullopt};
+    if (searches) position = only_where(loops.conditions, position, std::numeric_limits<double>::infinity());
+    result = only_where(loops.conditions, std::move(result), neutral_value(extremum_of(kind).value_or(kind)));
+  }
   result.depth = std::max(result.depth, position.depth);
-  result.size += position.size + static_cast<double>(loops.size());
-  result.depth += static_cast<int>(loops.size());
+  result.size += position.size + static_cast<double>(bindings.size());
+  result.depth += static_cast<int>(bindings.size());
   tokens_.check_depth(result.depth);
   result.affine.reset();
-  for (auto it = loops.rbegin(); it != loops.rend(); ++it)
+  for (auto it = bindings.rbegin(); it != bindings.rend(); ++it)
     result.expr = reduce(kind, it->symbol, it->range, result.expr, position.expr);
   return result;
 }

@@ -46,10 +46,21 @@ class ExprParser {
   [[noreturn]] void fail_no_function(const Token& name) const;
   bool is_tensor(std::string_view name) const;
   Operand reduction(ReduceKind kind);
+  /// What a reduction is over: its loops, and the conditions on their indices that stand for ranges by data.
+  struct Loops {
+    std::vector<Binding> bindings;
+    std::vector<Operand> conditions;
+  };
   /// `[r,t in low..high]`: the loops, which are not yet in scope.
-  std::vector<Binding> binders(const std::string& hint);
+  Loops binders(const std::string& hint);
+  Binding loop_binder(std::vector<Operand>& conditions);
+  bool at_range_by_data() const;
+  Binding data_range(const Token& name, std::vector<Operand>& conditions);
+  Operand end_of_range();
+  /// Where the conditions hold the operand, else the number.
+  Operand only_where(const std::vector<Operand>& conditions, Operand operand, double otherwise);
   /// `(e)` inside these loops.
-  Operand reduction_body(ReduceKind kind, const std::vector<Binding>& loops);
+  Operand reduction_body(ReduceKind kind, const Loops& loops);
   // compiler/ir/named_forms_parser.cpp
   std::optional<Operand> named_form(const Token& name);
   Operand mean(const Token& name);

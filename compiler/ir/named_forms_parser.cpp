@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <ranges>
 
 #include "compiler/ir/expr_parser.h"
 #include "compiler/ir/functions.h"
@@ -39,18 +40,24 @@ std::optional<Operand> ExprParser::named_form(const Token& name) {
 
 /// The sum divided by the number of iterations: NaN of none.
 Operand ExprParser::mean(const Token&) {
-  const std::vector<Binding> loops = binders("write mean[i](...) or mean[i in low..high](...)");
+  const Loops loops = binders("write mean[i](...) or mean[i in low..high](...)");
   Operand total = reduction_body(ReduceKind::Sum, loops);
   std::vector<std::pair<Symbol, Range>> ranges;
-  for (const Binding& loop : loops) ranges.emplace_back(loop.symbol, loop.range);
-  Operand count{count_iterations(ranges), std::nullopt, static_cast<int>(loops.size()) + 1};
+  for (const Binding& loop : loops.bindings) ranges.emplace_back(loop.symbol, loop.range);
+  Operand count{count_iterations(ranges), std::nullopt, static_cast<int>(ranges.size()) + 1};
+  if (!loops.conditions.empty()) {
+    count = only_where(loops.conditions, {constant(1), std::nullopt}, 0);
+    for (const auto& [index, range] : std::views::reverse(ranges))
+      count.expr = reduce(ReduceKind::Sum, index, range, count.expr);
+    count.depth += static_cast<int>(ranges.size());
+  }
   return make_call("/", {std::move(total), std::move(count)});
 }
 
 /// Whether the largest (smallest) of the truth values as numbers is 1: without iterations it is infinite, so that `any`
 /// is false and `all` is true.
 Operand ExprParser::any_or_all(const Token& name) {
-  const std::vector<Binding> loops = binders(fmt::format("write {0}[i](...) or {0}[i in low..high](...)", name.text));
+  const auto [loops, conditions] = binders(fmt::format("write {0}[i](...) or {0}[i in low..high](...)", name.text));
   for (const Binding& loop : loops) names_.bind(loop);
   tokens_.expect("(", "the condition stands in parentheses");
   const Token at = tokens_.peek();
@@ -64,6 +71,7 @@ Operand ExprParser::any_or_all(const Token& name) {
   condition.affine.reset();
   Operand number = choice({std::move(condition), {constant(1), std::nullopt}, {constant(0), std::nullopt}});
   const ReduceKind kind = name.text == "any" ? ReduceKind::Max : ReduceKind::Min;
+  number = only_where(conditions, std::move(number), neutral_value(kind));
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
     number.expr = reduce(kind, loop->symbol, loop->range, number.expr);
   number.depth += static_cast<int>(loops.size());

@@ -14,6 +14,7 @@
 #include "compiler/loop/nest_builder.h"
 #include "compiler/loop/row_order.h"
 #include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/value_range.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -40,6 +41,7 @@ class KernelLowering {
   LoweredKernel run() {
     declare();
     NestBuilder nest(result_.program, read_, fused_.program);
+    if (by_values_) nest.bound_by_values();
     if (is_linear_algebra(kernel_.roots.front()))
       lower_linear_algebra(nest);
     else if (kernel_.reduces_vector)
@@ -64,6 +66,14 @@ class KernelLowering {
     return finished();
   }
 
+  /// Reductions over ranges by data run through these alone. Where the ranges differ along the vector loop, it has no
+  /// lanes.
+  LoweredKernel run_by_values() {
+    lanes_ = !ranges_differ_in_lanes();
+    by_values_ = true;
+    return run();
+  }
+
   /// Of a kernel that in_rows() gave.
   LoweredKernel run_in_rows() {
     declare();
@@ -73,6 +83,19 @@ class KernelLowering {
   }
 
  private:
+  bool ranges_differ_in_lanes() const {
+    if (!kernel_.vector || kernel_.reduces_vector) return false;
+    bool differ = false;
+    for (const KernelRoot& root : kernel_.roots) {
+      visit(root.body, [&](const Expr& e) {
+        const auto ranged = ranged_reduce(fused_.program, e);
+        const auto differs = [&](const Expr& bound) { return bound->depends_on(kernel_.vector->symbol); };
+        differ |= ranged && std::ranges::any_of(ranged->range.bounds, differs);
+      });
+    }
+    return differ;
+  }
+
   LoweredKernel finished() {
     if (result_.chunks) result_.chunks->least_rows = least_chunk_rows(result_);
     verify(result_.program);
@@ -158,7 +181,7 @@ class KernelLowering {
   void lower_along_vector(NestBuilder& nest) {
     if (kernel_.vector)
       nest.open_loop(kernel_.vector->symbol, split(nest, *kernel_.vector, false, true), kernel_.vector->name,
-                     {.vector = true});
+                     {.vector = lanes_, .parallel = !lanes_});
     std::optional<LoopIndex> sample = kernel_.sample;
     if (sample) sample->range = split(nest, *kernel_.sample, true, false);
     std::vector<Work> works;
@@ -170,7 +193,7 @@ class KernelLowering {
         works.push_back(map_work(root, loops));
         continue;
       }
-      accumulators.push_back(open_accumulator(nest, root, kernel_.vector.has_value()));
+      accumulators.push_back(open_accumulator(nest, root, kernel_.vector && lanes_));
       works.push_back(accumulators.back().work);
       works.back().loops = std::move(loops);
     }
@@ -329,6 +352,8 @@ class KernelLowering {
   const FusedProgram& fused_;
   const Kernel& kernel_;
   LoweredKernel result_;
+  bool by_values_ = false;
+  bool lanes_ = true;             // of the loop that is the vector loop elsewhere
   std::optional<LoopIndex> row_;  // the vector loop, where it is the innermost
   /// Of a scan's tensor, a kernel may write one step and read another: two buffers over the same memory.
   std::map<std::string, BufferId> read_, written_;
@@ -385,6 +410,13 @@ LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) {
     LoweredKernel scatter = KernelLowering(fused, kernel).run_scatter(*sum);
     scatter.threads = LoweredKernel::ForThreads{std::move(lowered.program), std::move(lowered.tiles)};
     return scatter;
+  }
+  const auto is_ranged = [&](const KernelRoot& root) { return has_ranged_reduce(fused.program, root.body); };
+  if (std::ranges::any_of(kernel.roots, is_ranged)) {
+    LoweredKernel by_values = KernelLowering(fused, kernel).run_by_values();
+    interleave(by_values.program);
+    by_values.threads = LoweredKernel::ForThreads{std::move(lowered.program), std::move(lowered.tiles)};
+    return by_values;
   }
   const auto walk = in_rows(kernel);
   if (!walk) return lowered;

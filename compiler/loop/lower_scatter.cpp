@@ -37,19 +37,20 @@ class ScatterLowering {
     for (std::size_t k = 0; k <= loops_.others.size(); ++k) nest_.close_loop();
   }
 
-  bool is_target(Symbol axis) const {
-    return std::ranges::any_of(sum_.targets, [&](const ScatterSum::Target& target) { return target.axis == axis; });
-  }
-
   /// The loops up to the one that settles which element a term goes to, then, if that is one of this call's, the
   /// others.
   void add_terms() {
     for (const LoopIndex& loop : loops_.others) {
-      if (!is_target(loop.symbol)) open_counted(loop.symbol, loop.range, true);
+      if (!sum_.goes_along(loop.symbol)) open_counted(loop.symbol, loop.range, true);
     }
     for (const OpenedReduce& loop : sum_.loops) open_counted(loop.index, loop.range, false);
-    const std::vector<Affine> written = open_once();
-    add_term(written);
+    if (sum_.span) {
+      open_span(*sum_.span);
+      add_to_span();
+    } else {
+      const std::vector<Affine> written = open_once();
+      add_term(written);
+    }
     for (; opened_ > 0; --opened_) nest_.close_loop();
   }
 
@@ -58,14 +59,40 @@ class ScatterLowering {
     ++opened_;
   }
 
+  std::vector<Affine> emit_values() {
+    std::vector<Affine> values;
+    for (const Expr& value : sum_.values) values.emplace_back(Symbol::value(nest_.emit(value, ValueType::index)));
+    return values;
+  }
+
+  static Affine with_values(const Affine& affine, const std::vector<Affine>& values) {
+    return affine.substitute([&](Symbol symbol) { return symbol.is_value() ? &values.at(symbol.number()) : nullptr; });
+  }
+
+  /// A loop over those of this call's elements that the term goes to.
+  void open_span(const ScatterSum::Span& span) {
+    const std::vector<Affine> values = emit_values();
+    Range range = range_of(span.axis);
+    for (const Affine& low : span.lows) range.lows.push_back({1, with_values(low, values)});
+    for (const Affine& high : span.highs) range.highs.push_back({1, with_values(high, values)});
+    open_counted(span.axis, range, true);
+  }
+
+  void add_to_span() {
+    const Expr held = tensor_access(root_.definition.name, root_.subscripts);
+    const Expr term = nest_.guarded(sum_.term);
+    nest_.count_factors(term);
+    nest_.build({Work{
+        Work::Target::Buffer, out_, root_.subscripts, std::nullopt, type_, held + term, {}, cite(root_.definition)}});
+  }
+
   /// A loop that has one iteration, 0, if the element is one of this call's, and none else. Gives the element.
   std::vector<Affine> open_once() {
-    std::vector<Affine> values, element = root_.subscripts;
-    for (const Expr& value : sum_.values) values.emplace_back(Symbol::value(nest_.emit(value, ValueType::index)));
+    const std::vector<Affine> values = emit_values();
+    std::vector<Affine> element = root_.subscripts;
     Range range{{{1, Affine(0)}}, {{1, Affine(0)}}};
     for (const ScatterSum::Target& target : sum_.targets) {
-      const Affine at = target.element.substitute(
-          [&](Symbol symbol) { return symbol.is_value() ? &values.at(symbol.number()) : nullptr; });
+      const Affine at = with_values(target.element, values);
       const Range rows = range_of(target.axis);
       for (const Bound& low : rows.lows) range.lows.push_back({1, low.value - at});
       for (const Bound& high : rows.highs) range.highs.push_back({1, high.value - at});
@@ -117,12 +144,11 @@ std::optional<ScatterSum> scatter_sum(const Program& program, const Kernel& kern
     if (has_fixed_extent(loop.range)) axes.push_back(loop.symbol);
   }
   auto sum = scatter_sum(program, root.body, axes);
-  const auto is_rows = [&](const ScatterSum::Target& target) { return target.axis == kernel.sample->symbol; };
   const auto differs_in_lanes = [&](const Expr& value) {
     return kernel.vector && value->depends_on(kernel.vector->symbol);
   };
   const bool fits =
-      sum && std::ranges::any_of(sum->targets, is_rows) && std::ranges::none_of(sum->values, differs_in_lanes);
+      sum && sum->goes_along(kernel.sample->symbol) && std::ranges::none_of(sum->values, differs_in_lanes);
   return fits ? std::move(sum) : std::nullopt;
 }
 

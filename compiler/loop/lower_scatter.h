@@ -6,13 +6,13 @@ namespace moxie {
 
 /// The loops of a scatter sum, with the range that a call computes.
 struct ScatterLoops {
-  std::optional<LoopIndex> vector;  // along no target
-  LoopIndex rows;                   // along a target: a call takes the terms that go to its rows
+  std::optional<LoopIndex> vector;  // along no axis that the terms go along
+  LoopIndex rows;                   // along one: a call takes the terms that go to its rows
   std::vector<LoopIndex> others;    // of the root's further axes
 };
 
-/// The sum of a kernel that can be lowered so: its only root, with the sample loop along a target and the vector loop,
-/// if there is one, along none.
+/// The sum of a kernel that can be lowered so: its only root, with the sample loop along an axis that its terms go
+/// along and the vector loop, if there is one, along none.
 std::optional<ScatterSum> scatter_sum(const Program& program, const Kernel& kernel);
 
 /// Sets the rows to zero, then adds the terms one after the other to their elements: in the order of the sum, whoever

@@ -187,7 +187,7 @@ void NestBuilder::collect_reductions(const Work& work, std::vector<Reduction>& f
     for (const Expr& arg : e->args) walk(arg, argument_type(e, t, source_), inside || e->kind == NodeKind::Reduce);
     if (e->kind != NodeKind::Reduce || !is_available(e) || (inside && !proof.holds_within(e, here))) return;
     const bool known = std::ranges::any_of(found, [&](const Reduction& r) { return r.expr == e && r.type == t; });
-    if (!known) found.push_back({e, t, work.source});
+    if (!known) found.push_back({e, t, work.source, ranged(e)});
   };
   walk(work.body, work.type, !work.loops.empty());
   if (work.position) walk(work.position->expr, work.position->type, false);
@@ -228,9 +228,11 @@ void NestBuilder::build(std::vector<Work> works) {
     // Reductions first: works that wait for them can then share later loops.
     const Range range = ready.empty() ? ready_works.front()->loops.front().range : ready.front().expr->range;
     const bool vector = ready.empty() ? ready_works.front()->loops.front().lanes : reduces_in_lanes();
-    std::erase_if(ready, [&](const Reduction& r) { return r.expr->range != range; });
+    const bool by_values = !ready.empty() && ready.front().ranged;
+    if (!ready.empty())
+      std::erase_if(ready, [first = ready.front()](const Reduction& r) { return !r.runs_with(first); });
     std::erase_if(ready_works, [&](const Work* work) {
-      return work->loops.front().range != range || work->loops.front().lanes != vector;
+      return by_values || work->loops.front().range != range || work->loops.front().lanes != vector;
     });
     run_group(range, vector, ready, ready_works);
     std::erase_if(pending, [&](const Reduction& p) { return find_value(p.expr, p.type).has_value(); });
@@ -298,7 +300,9 @@ void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reducti
   const bool parallel =
       reductions.empty() && std::ranges::all_of(inner, [&](const Work& work) { return tells_apart(work, index); });
   // With lanes in an inner loop there is nothing to gain.
-  const std::optional<Range> pairs = parallel || lanes_are_chosen_ ? std::nullopt : range_of_pairs(range, inner, index);
+  const ValueRange* by_values = !reductions.empty() && reductions[0].ranged ? &reductions[0].ranged->range : nullptr;
+  const std::optional<Range> pairs =
+      parallel || lanes_are_chosen_ || by_values ? std::nullopt : range_of_pairs(range, inner, index);
   if (pairs) {
     const Symbol pair = Symbol::fresh();
     inner = in_pairs(inner, index, pair);
@@ -307,7 +311,8 @@ void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reducti
   for (const Work& work : inner) count_factors(work.body);
   const std::size_t outer_stages = stages_.size();
   stage(inner, index);
-  open_loop(index, pairs.value_or(range), works.empty() ? std::string() : works.front()->loops.front().name,
+  const std::string name = loop_name(works.empty() ? std::string() : works.front()->loops.front().name, range);
+  open_loop(index, by_values ? with_values(range, *by_values) : pairs.value_or(range), name,
             {.vector = vector, .parallel = parallel, .comment = comment_on(reductions, works)});
   if (!reductions.empty()) ++reduction_depth_;
   build(std::move(inner));
@@ -355,7 +360,9 @@ Work NestBuilder::work_of(const Reduction& reduction, Symbol index) const {
   const bool searches = extremum_of(expr->reduce).has_value();
   const auto [value, type] =
       searches ? compared(source_, expr, reduction.type) : std::pair(expr->args[0], reduction.type);
-  Work work{Work::Target::Var, 0, {}, expr->reduce, type, substitute(value, inside), {}, reduction.source};
+  const Expr body = reduction.ranged ? substitute(reduction.ranged->body, {{reduction.ranged->index, index}})
+                                     : substitute(value, inside);
+  Work work{Work::Target::Var, 0, {}, expr->reduce, type, body, {}, reduction.source};
   if (searches) work.position = {0, reduction.type, substitute(expr->args[1], inside)};
   return work;
 }

@@ -12,6 +12,7 @@
 #include "compiler/loop/guards.h"
 #include "compiler/loop/loop_program.h"
 #include "compiler/loop/staging.h"
+#include "compiler/rewrite/value_range.h"
 
 namespace moxie {
 
@@ -64,6 +65,8 @@ class NestBuilder {
   /// Reductions that `depth` loops of reductions enclose, itself included, are vector loops unless one is open already:
   /// every lane reduces a part of the range, then the lanes are combined.
   void reduce_in_lanes(int depth) { lanes_depth_ = depth; }
+  /// Reductions over a range by data run through that range alone, unless it differs between lanes.
+  void bound_by_values() { bounds_by_values_ = true; }
   void build(std::vector<Work> works);
 
   // ---- loops and statements at the current place ----
@@ -104,6 +107,9 @@ class NestBuilder {
     Expr expr;
     ValueType type;
     std::string source;
+    std::optional<RangedReduce> ranged = {};
+    /// Whether both can share a loop.
+    bool runs_with(const Reduction& other) const;
   };
   using Key = std::pair<const Node*, ValueType>;
 
@@ -134,6 +140,8 @@ class NestBuilder {
   ValueId emit_condition(const Expr& expr, ValueType type);
 
   void collect_reductions(const Work& work, std::vector<Reduction>& found) const;
+  std::optional<RangedReduce> ranged(const Expr& reduction) const;
+  Range with_values(Range range, const ValueRange& values);
   bool has_vector_loop() const;
   bool reduces_in_lanes() const;
   bool open_sums_to_lanes(Work& work) const;
@@ -165,6 +173,7 @@ class NestBuilder {
   const Program& source_;
   std::vector<std::pair<Range, Range>> pieces_;
   bool lanes_are_chosen_ = false;
+  bool bounds_by_values_ = false;
   int lanes_depth_ = 0;
   int reduction_depth_ = 0;  // loops of reductions that are open
   std::vector<Frame> frames_;

@@ -2,45 +2,14 @@
 
 #include <algorithm>
 
-#include "compiler/ir/exact_integer.h"
 #include "compiler/ir/finite_values.h"
 #include "compiler/ir/functions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/value_range.h"
 
 namespace moxie {
 namespace {
-
-/// An integer combination of indices and of elements of integer tensors, which are added to `values`.
-std::optional<Affine> integer_of(const Program& program, const Expr& expr, std::vector<Expr>& values) {
-  if (expr->kind == NodeKind::IndexValue) return expr->affine;
-  if (expr->kind == NodeKind::Constant) {
-    const auto integer = exact_integer(expr->value);
-    return integer ? std::optional(Affine(*integer)) : std::nullopt;
-  }
-  if (expr->kind == NodeKind::Access && program.dtype_of(expr->tensor) == DType::i32) {
-    values.push_back(expr);
-    return Affine(Symbol::value(static_cast<std::uint32_t>(values.size() - 1)));
-  }
-  if (expr->kind != NodeKind::Call || !keeps_integers(*expr->function)) return std::nullopt;
-  std::optional<Affine> result;
-  for (const Expr& arg : expr->args) {
-    const auto operand = integer_of(program, arg, values);
-    if (!operand) return std::nullopt;
-    if (is_call(expr, "neg")) return -*operand;
-    if (!result)
-      result = operand;
-    else if (is_call(expr, "+"))
-      *result += *operand;
-    else if (operand->is_constant())
-      *result *= operand->constant();
-    else if (result->is_constant())
-      result = *operand * result->constant();
-    else
-      return std::nullopt;
-  }
-  return result;
-}
 
 bool is_masked(const Expr& expr) { return is_call(expr, "where") && expr->args[2]->is_constant(0); }
 
@@ -61,10 +30,12 @@ class Finder {
     }
     if (found_.loops.empty()) return std::nullopt;
     found_.term = without_targets(body);
+    if (found_.targets.empty()) take_span();
     for (const Expr& condition : conditions_) found_.term = call("where", {condition, found_.term, constant(0)});
     const bool gathers = std::ranges::any_of(
         found_.targets, [](const ScatterSum::Target& target) { return target.element.mentions_value(); });
-    if (!gathers || std::ranges::any_of(found_.targets, [&](const auto& target) { return stays(target.axis); }))
+    if ((!gathers && !found_.span) ||
+        std::ranges::any_of(found_.targets, [&](const auto& target) { return stays(target.axis); }))
       return std::nullopt;
     return std::move(found_);
   }
@@ -117,6 +88,19 @@ class Finder {
     return false;
   }
 
+  /// Conditions that hold in a range of one axis: a term goes to all of its elements there.
+  void take_span() {
+    for (const Symbol axis : axes_) {
+      auto range = value_range(program_, conditions_, axis);
+      const auto moves = [&](const OpenedReduce& loop) { return mentions(loop.range, axis); };
+      if (!range || std::ranges::any_of(found_.loops, moves)) continue;
+      found_.span = ScatterSum::Span{axis, std::move(range->lows), std::move(range->highs)};
+      found_.values = std::move(range->values);
+      conditions_ = std::move(range->rest);
+      return;
+    }
+  }
+
   bool is_target(Symbol axis) const {
     return std::ranges::any_of(found_.targets, [&](const ScatterSum::Target& t) { return t.axis == axis; });
   }
@@ -138,10 +122,13 @@ class Finder {
 
 }  // namespace
 
+bool ScatterSum::goes_along(Symbol axis) const {
+  return (span && span->axis == axis) ||
+         std::ranges::any_of(targets, [&](const Target& target) { return target.axis == axis; });
+}
+
 std::optional<ScatterSum> scatter_sum(const Program& program, const Expr& body, std::span<const Symbol> axes) {
-  const auto is_integer = [](const auto& tensor) { return tensor.dtype == DType::i32; };
-  if (std::ranges::none_of(program.inputs, is_integer) && std::ranges::none_of(program.definitions, is_integer))
-    return std::nullopt;
+  if (!has_integers(program)) return std::nullopt;
   return Finder(program, axes).run(body);
 }
 

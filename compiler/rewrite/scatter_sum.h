@@ -1,5 +1,6 @@
 #pragma once
-// Sums whose terms go to the element that they name: y[v,n] = sum[s](where(idx[s] == v, e[s,n], 0)).
+// Sums whose terms go to the element that they name: y[v,n] = sum[s](where(idx[s] == v, e[s,n], 0)), or to a range of
+// them: y[k] = sum[s](where(start[s] <= k and k < start[s+1], e[s,k], 0)).
 #include <optional>
 #include <span>
 #include <vector>
@@ -15,10 +16,19 @@ struct ScatterSum {
     Symbol axis;
     Affine element;  // in indices and values, where Symbol::value(k) is values[k]
   };
+  /// The elements of an axis in a range, both ends of which belong to it.
+  struct Span {
+    Symbol axis;
+    std::vector<Affine> lows, highs;  // in indices and values
+  };
+  /// Whether terms go to certain elements along the axis.
+  bool goes_along(Symbol axis) const;
+
   std::vector<Target> targets;      // the elements of one axis each
+  std::optional<Span> span;         // where there are no targets
   std::vector<Expr> values;         // elements of integer tensors
   std::vector<OpenedReduce> loops;  // of the sum, outermost first
-  Expr term;                        // does not depend on the axes of the targets
+  Expr term;                        // does not depend on the axes of the targets; on that of the span it may
 };
 
 /// The body as such a sum, if it is one; `axes` are those of the definition, as they stand in the body.

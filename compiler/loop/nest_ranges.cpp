@@ -1,0 +1,47 @@
+// NestBuilder: reductions over ranges whose ends are read from tensors.
+#include <algorithm>
+
+#include "compiler/loop/nest_builder.h"
+
+namespace moxie {
+
+bool NestBuilder::Reduction::runs_with(const Reduction& other) const {
+  if (expr->range != other.expr->range || ranged.has_value() != other.ranged.has_value()) return false;
+  return !ranged ||
+         (ranged->range.values == other.ranged->range.values && ranged->range.lows == other.ranged->range.lows &&
+          ranged->range.highs == other.ranged->range.highs);
+}
+
+/// The reduction over a range by data, if its ends can be read here, before its loop.
+std::optional<RangedReduce> NestBuilder::ranged(const Expr& reduction) const {
+  if (!bounds_by_values_) return std::nullopt;
+  auto found = ranged_reduce(source_, reduction);
+  if (!found) return std::nullopt;
+  const InsideProof proof(source_, Inside::Storage);
+  const IndexDomain here = domain_at(frames_.size() - 1);
+  const auto is_readable = [&](const Expr& value) {
+    return is_available(value) && !is_varying(value) && proof.holds_within(value, here);
+  };
+  const auto is_end = [&](const Affine& end) {
+    return !is_varying(end) && std::ranges::all_of(end.terms(), [&](const Affine::Term& term) {
+      return term.first.is_value() || is_known(term.first);
+    });
+  };
+  const ValueRange& range = found->range;
+  const bool fits = std::ranges::all_of(range.values, is_readable) && std::ranges::all_of(range.lows, is_end) &&
+                    std::ranges::all_of(range.highs, is_end);
+  return fits ? std::move(found) : std::nullopt;
+}
+
+Range NestBuilder::with_values(Range range, const ValueRange& values) {
+  std::vector<Affine> numbers;
+  for (const Expr& value : values.values) numbers.emplace_back(Symbol::value(emit(value, ValueType::index)));
+  const auto known = [&](const Affine& end) {
+    return end.substitute([&](Symbol symbol) { return symbol.is_value() ? &numbers.at(symbol.number()) : nullptr; });
+  };
+  for (const Affine& low : values.lows) range.lows.push_back({1, known(low)});
+  for (const Affine& high : values.highs) range.highs.push_back({1, known(high)});
+  return range;
+}
+
+}  // namespace moxie

@@ -1,0 +1,130 @@
+// Reductions over ranges that integer tensors give, on every device: against loops written out, and the evaluator.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler/diff/differentiate.h"
+#include "compiler/fuse/fuse.h"
+#include "compiler/ir/builder.h"
+#include "compiler/ir/evaluate.h"
+#include "compiler/support/error.h"
+#include "runtime/session.h"
+#include "tests/devices.h"
+#include "tests/diff/gradient_check.h"
+
+using namespace moxie;
+using Values = std::vector<double>;
+
+namespace {
+
+constexpr const char* kHead = "dim N, K, M, D\nindex i:N, k:K, d:D\ninput start[N+1]: i32, col[K]: i32 >= 0\n";
+constexpr const char* kSparse = "input val[K], x[M]\noutput y[i] = sum[k in start[i]..start[i+1]](val[k]*x[col[k]])\n";
+const DimValues kDims = {{"N", 5}, {"K", 9}, {"M", 4}, {"D", 3}};
+
+/// An empty row, one that ends before it begins, and ends outside of 0..K.
+const Values kStart = {-2, 3, 3, 7, 5, 12};
+const Values kColumn = {2, 0, 3, 1, 1, 2, 0, 3, 2};
+
+void check_close(const Values& found, const Values& expected, double tolerance) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t k = 0; k < found.size(); ++k) {
+    CAPTURE(k);
+    if (expected[k] == found[k]) continue;  // infinities too
+    CHECK(found[k] == doctest::Approx(expected[k]).epsilon(tolerance).scale(1));
+  }
+}
+
+/// Every output on every device, in both precisions, against the evaluator.
+void check_everywhere(const std::string& text, const std::vector<std::string>& outputs = {},
+                      const std::vector<std::string>& wrt = {}) {
+  CAPTURE(text);
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    Program program = with_dtype(parse(text), dtype);
+    if (!outputs.empty()) program = differentiate(program, outputs, wrt);
+    CHECK(parse(print(program)) == parse(print(parse(print(program)))));
+    TensorValues inputs = test::random_inputs(program, kDims, 3);
+    inputs["start"] = kStart;
+    inputs["col"] = kColumn;
+    const TensorValues expected = evaluate(program, kDims, inputs);
+    for (const auto& device : test::test_devices()) {
+      CAPTURE(device->name());
+      for (const auto& [name, values] : test::run_on(device, program, kDims, inputs)) {
+        CAPTURE(name);
+        check_close(values, expected.at(name), dtype == DType::f64 ? 1e-12 : 1e-5);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a sparse matrix in rows, and its gradient, whatever the ends of rows say") {
+  const Program program = differentiate(parse("dtype f64\n" + std::string(kHead) + kSparse), {"y"}, {"val", "x"});
+  const Values val = {1, 2, 3, 4, 5, 6, 7, 8, 9}, x = {0.5, -1, 2, 3}, cotangent = {1, -2, 3, 0.5, 4};
+  Values y(5), grad_val(9), grad_x(4);
+  for (std::size_t i = 0; i < 5; ++i) {
+    for (std::size_t k = 0; k < 9; ++k) {
+      if (static_cast<double>(k) < kStart[i] || static_cast<double>(k) >= kStart[i + 1]) continue;
+      const auto column = static_cast<std::size_t>(kColumn[k]);
+      y[i] += val[k] * x[column];
+      grad_val[k] += cotangent[i] * x[column];
+      grad_x[column] += cotangent[i] * val[k];
+    }
+  }
+  const TensorValues inputs = {{"start", kStart}, {"col", kColumn}, {"val", val}, {"x", x}, {"cot.y", cotangent}};
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    const TensorValues found = test::run_on(device, program, kDims, inputs);
+    check_close(found.at("y"), y, 1e-12);
+    check_close(found.at("grad.val"), grad_val, 1e-12);
+    check_close(found.at("grad.x"), grad_x, 1e-12);
+  }
+}
+
+TEST_CASE("every reduction over a range by data, in lanes along another axis or none, and inside others") {
+  const std::string head = kHead;
+  for (const char* body :
+       {"input w[K]\noutput y[i] = prod[k in start[i]..start[i+1]](w[k])",
+        "input w[K]\noutput y[i] = max[k in start[i]..start[i+1]](w[k])",
+        "input w[K]\noutput y[i] = min[k in start[i]..start[i+1]](w[k])",
+        "input w[K]\noutput y[i] = logsumexp[k in start[i]..start[i+1]](w[k])",
+        "input w[K]\noutput y[i] = where(start[i] < start[i+1] , argmax[k in start[i]..start[i+1]](w[k]), -1)",
+        "input w[K]\noutput y[i] = where(any[k in start[i]..start[i+1]](w[k] > 0), 1, 0)",
+        "input w[K]\noutput y[i] = where(all[q in start[i]..start[i+1] of K](w[q] > 0), 1, 0)",
+        "input w[K]\noutput y[i] = where(start[i] < start[i+1], mean[k in start[i]..start[i+1]](w[k]), 0)",
+        "input w[K]\noutput y = sum[i,k in start[i]..start[i+1]](w[k]*i)",
+        "input h[M,D]\noutput y[i,d] = exp(sum[k in start[i]+1..start[i+1]](h[col[k],d])/4) + d"})
+    check_everywhere(head + body);
+  check_everywhere(head + "input w[K], h[M,D]\noutput y[i,d] = sum[k in start[i]..start[i+1]](w[k]*h[col[k],d])", {"y"},
+                   {"w", "h"});
+  check_everywhere(head + kSparse, {"y"}, {"val", "x"});
+}
+
+TEST_CASE("the gradient of a sum over ranges has the same bits for any number of threads") {
+  const DimValues dims = {{"N", 700}, {"K", 3000}, {"M", 50}, {"D", 1}};
+  const Program program = differentiate(parse(std::string(kHead) + kSparse), {"y"}, {"val", "x"});
+  TensorValues inputs = test::random_inputs(program, dims, 5);
+  for (std::size_t i = 0; i <= 700; ++i) inputs["start"][i] = static_cast<double>(4 * i + i * i % 5);
+  for (std::size_t k = 0; k < 3000; ++k) inputs["col"][k] = static_cast<double>(k * k % 50);
+  TensorValues first;
+  for (const int threads : {1, 2, 5}) {
+    DeviceOptions options;
+    options.threads = threads;
+    const auto device = test::test_device("cpu", options);
+    if (!device) continue;
+    const TensorValues found = test::run_on(device, program, dims, inputs);
+    if (first.empty()) first = found;
+    CHECK(found == first);
+  }
+}
+
+TEST_CASE("what cannot be the end of a range") {
+  const auto check_fails = [](const std::string& range, const std::string& message) {
+    const std::string text = std::string(kHead) + "input w[K]\noutput y[i] = sum[" + range + "](i)\n";
+    CHECK_THROWS_WITH_AS(parse(text), doctest::Contains(message.c_str()), TypeError);
+  };
+  check_fails("k in w[i]..start[i+1]", "`w` holds numbers of dtype f32; the end of a range is an integer");
+  check_fails("q in start[i]..start[i+1]", "nothing says how far it may reach");
+  check_fails("k in start[i]/2..start[i+1]", "the end of a range is a sum of indices, dims and elements");
+}
