@@ -94,21 +94,25 @@ class Choosing {
   }
 
  private:
+  /// What is no kernel comes after the kernel that still waits for one to join.
+  void append(ScheduledProgram& result, LoweredStep step) const {
+    flush(result);
+    result.steps.push_back(std::move(step));
+  }
+
   void add(ScheduledProgram& result, const MatrixProduct& product, bool) const {
     refuse_given(given_, product.definition.name, "a product of matrices");
-    flush(result);
-    result.steps.emplace_back(product);
+    append(result, product);
   }
 
   void add(ScheduledProgram& result, const AlgebraCall& call, bool) const {
     refuse_given(given_, call.definition.name, "a library of linear algebra");
-    flush(result);
-    result.steps.emplace_back(call);
+    append(result, call);
   }
 
   void add(ScheduledProgram& result, const OrderedSumCall& call, bool) const {
     refuse_given(given_, call.definition.name, "sorting its keys");
-    result.steps.emplace_back(call);
+    append(result, call);
   }
 
   void add(ScheduledProgram& result, const Kernel& kernel, bool with_nests) const {
@@ -227,7 +231,7 @@ class Choosing {
         result.least += at_all_steps;
       }
     }
-    result.steps.emplace_back(std::move(lowered));
+    append(result, std::move(lowered));
   }
 
   /// A kernel at the bound of its arithmetic gains only from loops that compute less. These are looked for where a
