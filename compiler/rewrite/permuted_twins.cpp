@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t kMaxAxes = 4;
 /// Multiply-adds that a kernel does in vectors of 16 while it loads one lane by itself.
 constexpr double kCostOfReadingAcross = 16;
+/// Multiply-adds that are worth reading across the axes at all: they take as long as a launch.
+constexpr double kLeastSaving = 1e5;
 
 /// Elements in an order that axes cannot change: nothing that depends on a scan's step, on coordinates alone, or on a
 /// library's layout.
@@ -129,7 +131,8 @@ bool PermutedTwins::suits_readers(const Twin& twin, const Definition& definition
       return false;
     }
   }
-  return loads * kCostOfReadingAcross <= assumed_size(definition.axes) * cost(definition.body);
+  const double saving = assumed_size(definition.axes) * cost(definition.body);
+  return saving >= kLeastSaving && loads * kCostOfReadingAcross <= saving;
 }
 
 }  // namespace moxie

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/aot/failure_messages.h"
+#include "runtime/aot/flush_to_zero.h"
 #include "runtime/aot/plan_driver.h"
 
 namespace moxie::aot {
@@ -16,8 +17,8 @@ using llvm_ir::typed;
 class CpuDriver final : public PlanDriver {
  public:
   CpuDriver(ModuleText& module, const std::string& head, const Plan& plan, const Interface& interface,
-            const std::vector<CpuKernelCode>& kernels)
-      : PlanDriver(module, head, plan, interface), kernels_(kernels) {}
+            const std::vector<CpuKernelCode>& kernels, std::string_view triple)
+      : PlanDriver(module, head, plan, interface), kernels_(kernels), triple_(triple) {}
 
  private:
   Val chunks_of(const LoweredKernel& kernel) override {
@@ -79,8 +80,10 @@ class CpuDriver final : public PlanDriver {
     const Pointer status = w_.words(sizeof(KernelStatus) / sizeof(Word));
     w_.store(status, w_.integer(0));
     w_.module().declare(fmt::format("declare hidden void @\"{}\"(ptr, ptr, ptr, ptr)", code.symbol));
-    w_.ir().line(fmt::format("call void @\"{}\"(ptr {}, ptr {}, ptr {}, ptr {})", code.symbol, buffers.text,
-                             arguments.text, workspace_.text, status.text));
+    with_flush_to_zero(w_, triple_, [&] {
+      w_.ir().line(fmt::format("call void @\"{}\"(ptr {}, ptr {}, ptr {}, ptr {})", code.symbol, buffers.text,
+                               arguments.text, workspace_.text, status.text));
+    });
     if (!program.checks.empty()) leave_where_failed(w_, call_, program.checks, status);
   }
 
@@ -121,6 +124,7 @@ class CpuDriver final : public PlanDriver {
   }
 
   const std::vector<CpuKernelCode>& kernels_;
+  const std::string_view triple_;
 };
 
 }  // namespace
@@ -137,14 +141,14 @@ std::vector<CpuKernelCode> kernel_codes(const Plan& plan, const VectorMachine& m
 }
 
 void add_cpu_driver(ModuleText& module, const Plan& plan, const Interface& interface,
-                    const std::vector<CpuKernelCode>& kernels, const std::string& prefix) {
+                    const std::vector<CpuKernelCode>& kernels, const std::string& prefix, std::string_view triple) {
   const auto head = [&](const char* name, const char* parameters) {
     return fmt::format("define hidden i32 @\"{}.{}\"({}) nounwind", prefix, name, parameters);
   };
-  CpuDriver(module, head("workspace", "ptr %arguments, ptr %bytes, ptr %message"), plan, interface, kernels)
+  CpuDriver(module, head("workspace", "ptr %arguments, ptr %bytes, ptr %message"), plan, interface, kernels, triple)
       .write_workspace();
   CpuDriver(module, head("run", "ptr %arguments, ptr %workspace, i64 %workspace_bytes, ptr %message"), plan, interface,
-            kernels)
+            kernels, triple)
       .write_run();
 }
 

@@ -2,6 +2,7 @@
 // The functions of an AOT library for one level of CPU, as LLVM text: they do what CpuExecutable does for a Plan, on
 // one thread, with the caller's memory and for any dims.
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/codegen/llvm/llvm_text.h"
@@ -21,9 +22,10 @@ struct CpuKernelCode {
 /// In the order of the plan; symbols begin with `prefix`.
 std::vector<CpuKernelCode> kernel_codes(const Plan& plan, const VectorMachine& machine, const std::string& prefix);
 
-/// Adds  i32 @"PREFIX.workspace"(ptr arguments, ptr bytes, ptr message)
+/// For the machine of the triple, adds
+///       i32 @"PREFIX.workspace"(ptr arguments, ptr bytes, ptr message)
 /// and   i32 @"PREFIX.run"(ptr arguments, ptr workspace, i64 workspace_bytes, ptr message).
 void add_cpu_driver(ModuleText& module, const Plan& plan, const Interface& interface,
-                    const std::vector<CpuKernelCode>& kernels, const std::string& prefix);
+                    const std::vector<CpuKernelCode>& kernels, const std::string& prefix, std::string_view triple);
 
 }  // namespace moxie::aot

@@ -105,7 +105,7 @@ void add_level(std::vector<ModuleSource>& modules, const PlannedFunction& functi
     modules.push_back({kernel.symbol + ".o", llvm_text(program, level.machine), level.machine, {kernel.symbol}});
   }
   ModuleText driver;
-  add_cpu_driver(driver, plan, function.interface, kernels, prefix);
+  add_cpu_driver(driver, plan, function.interface, kernels, prefix, level.machine.triple);
   modules.push_back({prefix + ".o",
                      driver.print(level.machine.triple),
                      base_machine(level.machine),

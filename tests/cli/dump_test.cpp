@@ -335,7 +335,7 @@ TEST_CASE("a dump of the CPU shows the kernels that run there, one of GPUs those
   shop.write(
       "softmax.mox",
       "dim S = 512, N = 300\nindex s:S, n:N, m:N\ninput x[S,N]\noutput y[s,n] = exp(x[s,n])/sum[m](exp(x[s,m]))\n");
-  REQUIRE(shop.moxie({"check", "softmax.mox"}, "MOXIE_DUMP=ran MOXIE_DUMP_STAGES=llvm ").code == 0);
+  REQUIRE(shop.moxie({"bench", "softmax.mox"}, "MOXIE_DUMP=ran MOXIE_DUMP_STAGES=llvm ").code == 0);
   REQUIRE(shop.moxie({"dump", "softmax.mox", "--device", "cpu", "-o", "cpu"}).code == 0);
   REQUIRE(shop.moxie({"dump", "softmax.mox", "--device", "cuda", "-o", "gpu"}).code == 0);
   const Json cpu = Json::parse(read_file(shop.path("cpu") / "manifest.json"));
