@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "compiler/schedule/pieces.h"
@@ -28,6 +29,11 @@ std::vector<std::int64_t> launch_arguments(const LoweredKernel& kernel, const Di
     values.push_back(it != special.end() ? it->second : evaluate(Affine(Symbol::dim(name)), dims));
   }
   return values;
+}
+
+bool flushes_to_zero(const LoweredKernel& kernel) {
+  return std::ranges::none_of(kernel.program.buffers,
+                              [](const BufferDecl& buffer) { return buffer.dtype == DType::f64; });
 }
 
 void throw_if_failed(const LoweredKernel& kernel, const KernelStatus& status) {

@@ -7,6 +7,7 @@
 #include "runtime/aot/failure_messages.h"
 #include "runtime/aot/flush_to_zero.h"
 #include "runtime/aot/plan_driver.h"
+#include "runtime/launch.h"
 
 namespace moxie::aot {
 namespace {
@@ -80,10 +81,11 @@ class CpuDriver final : public PlanDriver {
     const Pointer status = w_.words(sizeof(KernelStatus) / sizeof(Word));
     w_.store(status, w_.integer(0));
     w_.module().declare(fmt::format("declare hidden void @\"{}\"(ptr, ptr, ptr, ptr)", code.symbol));
-    with_flush_to_zero(w_, triple_, [&] {
+    const auto run = [&] {
       w_.ir().line(fmt::format("call void @\"{}\"(ptr {}, ptr {}, ptr {}, ptr {})", code.symbol, buffers.text,
                                arguments.text, workspace_.text, status.text));
-    });
+    };
+    flushes_to_zero(*code.lowered) ? with_flush_to_zero(w_, triple_, run) : run();
     if (!program.checks.empty()) leave_where_failed(w_, call_, program.checks, status);
   }
 

@@ -13,6 +13,7 @@
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/dense_algebra.h"
+#include "runtime/cpu/flush_to_zero.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/ordered_sums.h"
 #include "runtime/cpu/thread_pool.h"
@@ -350,7 +351,9 @@ class CpuExecutable : public Executable {
     const std::int64_t pieces = kernel.partition.tiles * kernel.partition.chunks;
     LaunchObserver* observer = resources_.observer.get();
     if (observer) observer->before(lowered, *plan_, kernel.buffers, kernel.arguments);
+    const bool flushes = flushes_to_zero(lowered);
     resources_.pool.run(pieces, [&](std::int64_t piece, int thread) {
+      const FlushToZero flush(flushes);
       KernelStatus status;
       kernel.code->run(kernel.buffers.data(), kernel.arguments.data() + stride * static_cast<std::size_t>(piece),
                        scratch_[static_cast<std::size_t>(thread)].get(), &status);

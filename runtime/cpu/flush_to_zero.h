@@ -13,8 +13,13 @@ namespace moxie {
 /// is what it was before when the scope ends, so that a host program keeps its own.
 class FlushToZero {
  public:
-  FlushToZero() : before_(mode()) { set_mode(before_ | kFlush); }
-  ~FlushToZero() { set_mode(before_); }
+  /// Does nothing unless it is wanted.
+  explicit FlushToZero(bool wanted) : wanted_(wanted), before_(wanted ? mode() : Mode{}) {
+    if (wanted_) set_mode(before_ | kFlush);
+  }
+  ~FlushToZero() {
+    if (wanted_) set_mode(before_);
+  }
   FlushToZero(const FlushToZero&) = delete;
   FlushToZero& operator=(const FlushToZero&) = delete;
 
@@ -39,6 +44,7 @@ class FlushToZero {
   static Mode mode() { return 0; }
   static void set_mode(Mode) {}
 #endif
+  bool wanted_;
   Mode before_;
 };
 

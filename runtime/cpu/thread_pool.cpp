@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "compiler/support/error.h"
-#include "runtime/cpu/flush_to_zero.h"
 
 namespace moxie {
 namespace {
@@ -49,7 +48,6 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::run(std::int64_t pieces, const std::function<void(std::int64_t, int)>& work) {
-  const FlushToZero flush;
   if (workers_.empty() || pieces <= 1) {
     for (std::int64_t piece = 0; piece < pieces; ++piece) work(piece, 0);
     return;
@@ -82,7 +80,6 @@ void ThreadPool::take_pieces(int thread) {
 }
 
 void ThreadPool::serve(int thread) {
-  const FlushToZero flush;  // as in the thread that calls run(): pieces give the same bits on either
   std::uint64_t seen = 0;
   for (;;) {
     for (int spin = 0; spin < kSpins && round_.load(std::memory_order_acquire) == seen && !stop_; ++spin) pause();
