@@ -10,7 +10,8 @@
 namespace moxie::testing {
 
 /// How far `value` lies from `reference`, in units in the last place of the reference. Infinity counts as the number
-/// after the largest. Where the reference is subnormal anything between zero and the smallest normal number is right.
+/// after the largest. Where the reference is subnormal, or the smallest normal number, which one rounding takes below
+/// itself, anything between zero and the smallest normal number is right: kernels may round subnormal results to zero.
 template <typename T>
 double ulps(T value, long double reference) {
   using Limits = std::numeric_limits<T>;
@@ -19,7 +20,7 @@ double ulps(T value, long double reference) {
     return std::fmin(std::fmax(x, -beyond), beyond);
   };
   if (std::isnan(value) || std::isnan(reference)) return std::isnan(value) == std::isnan(reference) ? 0 : INFINITY;
-  if (std::fabs(reference) < Limits::min() && std::fabs(value) <= Limits::min()) return 0;
+  if (std::fabs(static_cast<T>(reference)) <= Limits::min() && std::fabs(value) <= Limits::min()) return 0;
   const long double expected = finite(reference);
   const int exponent = std::max(std::ilogb(expected), Limits::min_exponent - 1);
   const int capped = std::min(exponent, Limits::max_exponent - 1);
