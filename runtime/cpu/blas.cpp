@@ -2,13 +2,10 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "compiler/support/error.h"
-#include "runtime/cpu/product_tiles.h"
 
 namespace moxie {
 namespace {
@@ -62,35 +59,6 @@ const Blas& blas() {
   return loaded;
 }
 
-template <class T>
-struct Matrix {
-  const T* first;  // of the tile
-  int transposition, stride;
-};
-
-/// The part of an operand that a tile needs, from this row and column on.
-template <class T>
-Matrix<T> matrix_at(const void* tensor, const ProductMatrix& matrix, std::int64_t offset, std::int64_t row,
-                    std::int64_t column, std::int64_t stride) {
-  const std::int64_t first = matrix.first + offset + row * matrix.row_stride + column * matrix.column_stride;
-  return {static_cast<const T*>(tensor) + first, is_transposed(matrix) ? cblas::kTranspose : cblas::kNoTranspose,
-          to_blas_int(stride)};
-}
-
-/// One tile of one product of the batch, by the calling thread.
-template <class T>
-void multiply(const BlasCalls<T>& calls, const ProductCall& call, const ProductOffset& offset, const ProductTile& tile,
-              double alpha, const void* left, const void* right, void* out) {
-  const auto a =
-      matrix_at<T>(left, call.left, offset.left, tile.row, 0, leading_dimension(call.left, call.rows, call.depth));
-  const auto b = matrix_at<T>(right, call.right, offset.right, 0, tile.column,
-                              leading_dimension(call.right, call.depth, call.columns));
-  T* c = static_cast<T*>(out) + call.out.first + offset.out + tile.row * call.out.row_stride + tile.column;
-  calls.gemm(cblas::kRowMajor, a.transposition, b.transposition, to_blas_int(tile.rows), to_blas_int(tile.columns),
-             to_blas_int(call.depth), static_cast<T>(alpha), a.first, a.stride, b.first, b.stride, T(0), c,
-             to_blas_int(leading_dimension(call.out, call.rows, call.columns)));
-}
-
 /// Those who want one thread each, and how many threads the owner of the process had chosen before them.
 struct Borrowed {
   std::mutex mutex;
@@ -137,25 +105,5 @@ OneThreadEach::~OneThreadEach() {
 void prepare_blas() { blas(); }
 
 std::string blas_kernels() { return blas().kernels; }
-
-void gemm(ThreadPool& pool, DType dtype, const ProductCall& call, double alpha, const void* left, const void* right,
-          void* out) {
-  const OneThreadEach borrowed;
-  const std::int64_t products = batch_count(call);
-  const std::vector<ProductTile> tiles = product_tiles(call.rows, call.columns, call.depth, products);
-  const auto per_product = static_cast<std::int64_t>(tiles.size());
-  const std::int64_t total = products * per_product;
-  const std::int64_t grain = product_grain(call.rows, call.columns, call.depth, total);
-  pool.run((total + grain - 1) / grain, [&](std::int64_t piece, int) {
-    for (std::int64_t k = piece * grain; k < std::min((piece + 1) * grain, total); ++k) {
-      const ProductOffset offset = offset_of(call, k / per_product);
-      const ProductTile& tile = tiles[static_cast<std::size_t>(k % per_product)];
-      if (dtype == DType::f32)
-        multiply(blas().single, call, offset, tile, alpha, left, right, out);
-      else
-        multiply(blas().in_double, call, offset, tile, alpha, left, right, out);
-    }
-  });
-}
 
 }  // namespace moxie

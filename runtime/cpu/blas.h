@@ -1,17 +1,10 @@
 #pragma once
 // OpenBLAS, loaded when the first matrix product is prepared.
+#include <cstdint>
 #include <string>
-
-#include "runtime/cpu/thread_pool.h"
-#include "runtime/product_call.h"
 
 namespace moxie {
 
-/// out = alpha * left * right for the whole batch, of tensors at these addresses. The tiles of the products are
-/// computed on the threads of the pool, each by the library on one thread: the same bits for any number of threads.
-/// Throws DeviceError if no BLAS can be loaded.
-void gemm(ThreadPool& pool, DType dtype, const ProductCall& call, double alpha, const void* left, const void* right,
-          void* out);
 /// Values of arguments, from the CBLAS standard.
 namespace cblas {
 inline constexpr int kRowMajor = 101, kNoTranspose = 111, kTranspose = 112, kLower = 122, kNonUnit = 131, kLeft = 141,

@@ -15,6 +15,7 @@
 #include "runtime/cpu/dense_algebra.h"
 #include "runtime/cpu/flush_to_zero.h"
 #include "runtime/cpu/host.h"
+#include "runtime/cpu/matrix_products.h"
 #include "runtime/cpu/ordered_sums.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/given_schedules.h"
@@ -143,7 +144,9 @@ class CpuExecutable : public Executable {
     std::int64_t scratch = 0;
     std::size_t next = 0;
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
-      if (!products_of(plan_->steps[k]).empty() || std::holds_alternative<AlgebraCall>(plan_->steps[k])) prepare_blas();
+      if (std::holds_alternative<AlgebraCall>(plan_->steps[k])) prepare_blas();
+      for (const MatrixProduct* product : products_of(plan_->steps[k]))
+        prepare_product(product->definition.dtype, product_call(*plan_, *product, dims_));
       for (const LoweredKernel* kernel : kernels_of(plan_->steps[k])) {
         const PreparedKernel& prepared = kernels_.emplace(kernel, prepare(k, *kernel, compiled[next++])).first->second;
         scratch = std::max(scratch, prepared.code->scratch_bytes());

@@ -1,4 +1,4 @@
-#include "runtime/cpu/blas.h"
+#include "runtime/cpu/matrix_products.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

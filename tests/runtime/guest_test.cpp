@@ -11,6 +11,7 @@
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/host.h"
+#include "runtime/cpu/onednn.h"
 #include "runtime/session.h"
 
 using namespace moxie;
@@ -54,6 +55,23 @@ TEST_CASE("kernels are told to the debugger through the host program's list") {
   CHECK(__jit_debug_descriptor.first_entry != nullptr);
   kernel.reset();
   CHECK(__jit_debug_descriptor.first_entry == nullptr);
+}
+
+TEST_CASE("OpenMP has the host program's number of threads after a product of oneDNN") {
+  void* library = dlopen("libgomp.so.1", RTLD_NOW);
+  if (library == nullptr || !onednn::prepare()) {
+    MESSAGE("SKIP: needs libgomp and oneDNN");
+    return;
+  }
+  const auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "omp_set_num_threads"));
+  const auto threads = reinterpret_cast<int (*)()>(dlsym(library, "omp_get_max_threads"));
+  set_threads(3);
+  const std::vector<float> ones(256 * 256, 1);
+  std::vector<float> product(256 * 256);
+  onednn::gemm(cblas::kNoTranspose, cblas::kTranspose, 256, 256, 256, 1, ones.data(), 256, ones.data(), 256,
+               product.data(), 256);
+  CHECK(product == std::vector<float>(256 * 256, 256));
+  CHECK(threads() == 3);
 }
 
 TEST_CASE("OpenBLAS has the host program's number of threads after a product, also of several Sessions at once") {

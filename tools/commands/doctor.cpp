@@ -10,6 +10,7 @@
 #include "runtime/cache_file.h"
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/host.h"
+#include "runtime/cpu/onednn.h"
 #include "runtime/cpu/plugin.h"
 #include "runtime/cuda/cublas.h"
 #include "runtime/cuda/gpu.h"
@@ -82,6 +83,15 @@ Finding find_blas() {
   } catch (const Error& error) {
     return {"OpenBLAS", false, error.what(), "install it (Debian: libopenblas0-pthread)", {}};
   }
+}
+
+Finding find_onednn() {
+  if (onednn::prepare()) return {"oneDNN", true, "version " + onednn::version(), "", {}};
+  return {"oneDNN",
+          false,
+          "not found, or not for the vectors of this processor: OpenBLAS computes all products",
+          "for faster products in single precision install it (Debian: libdnnl2)",
+          {}};
 }
 
 Finding find_gpu() {
@@ -185,8 +195,8 @@ Finding try_devices(const std::vector<std::string>& names) {
 }
 
 std::vector<Finding> examine() {
-  std::vector<Finding> findings = {find_processor(), find_llvm(),   find_blas(),    find_gpu(),
-                                   find_nvrtc(),     find_cublas(), inspect_cache()};
+  std::vector<Finding> findings = {find_processor(), find_llvm(),  find_blas(),   find_onednn(),
+                                   find_gpu(),       find_nvrtc(), find_cublas(), inspect_cache()};
   const auto is_usable = [&](std::string_view part) {
     return std::ranges::find(findings, part, &Finding::part)->usable;
   };

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "compiler/support/error.h"
-#include "runtime/cpu/blas.h"
+#include "runtime/cpu/matrix_products.h"
 #include "runtime/cuda/emulator/cxx_compiler.h"
 #include "runtime/cuda/emulator/driver_error.h"
 #include "runtime/cuda/emulator/emulated_driver.h"
