@@ -34,7 +34,7 @@ inline constexpr int kMembers<Program> = 7;
 template <>
 inline constexpr int kMembers<ProductOperand> = 5;
 template <>
-inline constexpr int kMembers<MatrixProduct> = 9;
+inline constexpr int kMembers<MatrixProduct> = 10;
 template <>
 inline constexpr int kMembers<AlgebraCall> = 1;
 template <>

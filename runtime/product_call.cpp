@@ -41,6 +41,23 @@ void append(std::vector<ProductBatch>& batch, const ProductBatch& inner) {
   batch.back() = {count, inner.left, inner.right, inner.out};
 }
 
+/// Ends that move and ends that do not are those of two ranges.
+DepthBand band_of(const Range& range, std::int64_t depth, DimValues dims) {
+  constexpr std::int64_t kNever = std::int64_t{1} << 60;
+  dims[kProductRow] = 0;
+  const Symbol row = Symbol::dim(kProductRow);
+  DepthBand band{{0, depth}, {-kNever, kNever}};
+  for (const Bound& low : range.lows) {
+    std::int64_t& first = (low.value.mentions(row) ? band.moving : band.fixed).first;
+    first = std::max(first, evaluate(low.value, dims));
+  }
+  for (const Bound& high : range.highs) {
+    std::int64_t& end = (high.value.mentions(row) ? band.moving : band.fixed).end;
+    end = std::min(end, evaluate(high.value, dims) + 1);
+  }
+  return band;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> strides_of(const Plan& plan, const std::string& tensor, const DimValues& dims) {
@@ -79,7 +96,15 @@ ProductCall product_call(const Plan& plan, const MatrixProduct& product, const D
            {std::max<std::int64_t>(evaluate(product.batch[k], dims), 0), batch_stride(product.left, left, k),
             batch_stride(product.right, right, k), batch_stride(product.out, out, k)});
   }
+  if (product.band) call.band = band_of(*product.band, call.depth, dims);
   return call;
+}
+
+DepthRange depth_of(const ProductCall& call, std::int64_t row) {
+  if (!call.band) return {0, call.depth};
+  const auto& [fixed, moving] = *call.band;
+  const std::int64_t first = std::max(fixed.first, row + moving.first);
+  return {first, std::max(first, std::min(fixed.end, row + moving.end))};
 }
 
 ProductCall single_product(std::int64_t rows, std::int64_t columns, std::int64_t depth, bool left_transposed,

@@ -502,7 +502,8 @@ std::vector<const MatrixProduct*> products_of(const Step& step) { return parts_o
 FusedProgram fuse(const Program& optimised, Products products, Layouts layouts, const DimValues& extents) {
   PrefixPlans prefixes;
   const Program program = with_block_sums(optimised, prefixes);
-  ProductTensors tensors = products == Products::kernels ? ProductTensors{} : product_tensors(program);
+  ProductTensors tensors;
+  if (products != Products::kernels) tensors = product_tensors(program, products == Products::library);
   OrderedSumCalls ordered;
   if (products == Products::library) {
     add_library_algebra(program, tensors);

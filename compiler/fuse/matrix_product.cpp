@@ -44,6 +44,11 @@ std::optional<Affine> step_of(const Expr& access, const OperandAxes& axes, const
   return access->subscripts[0].substitute(at_step);
 }
 
+Range band_in_rows(const Band& band) {
+  const Affine row(Symbol::dim(kProductRow));
+  return band.range.substitute([&](Symbol symbol) { return symbol == band.row ? &row : nullptr; });
+}
+
 OperandAxes result_axes(const Definition& definition) {
   OperandAxes axes = operand_axes(computed_axes(definition));
   if (definition.scan) axes.insert(axes.begin(), OperandAxis{});
@@ -67,6 +72,7 @@ std::string product_text(const MatrixProduct& product) {
   std::string text = fmt::format("{} = {} x {}", product.definition.name, product.left.tensor, product.right.tensor);
   for (std::size_t k = 0; k < product.batch.size(); ++k)
     text += fmt::format("{}{}", k == 0 ? ", batch " : "*", print(product.batch[k]));
+  if (product.band) text += ", a band of the depth for each row";
   return text;
 }
 
@@ -91,15 +97,16 @@ std::optional<MatrixProduct> match_matrix_product(const Algebra& algebra, const 
   product.left.step = step_of(found->first, found->first_axes, definition);
   product.right.step = step_of(found->second, found->second_axes, definition);
   if (definition.scan) product.out.step = Affine(Symbol::dim(kScanStep));
+  if (found->band) product.band = band_in_rows(*found->band);
   return product;
 }
 
-ProductTensors product_tensors(const Program& program) {
+ProductTensors product_tensors(const Program& program, bool bands) {
   const Algebra algebra(program);
   ProductTensors tensors;
   for (const Definition& definition : program.definitions) {
     const auto product = match_matrix_product(algebra, program, definition);
-    if (!product) continue;
+    if (!product || (product->band && !bands)) continue;
     tensors.results.insert(definition.name);
     tensors.row_major.insert(definition.name);
     for (const std::string& operand : {product->left.tensor, product->right.tensor}) {

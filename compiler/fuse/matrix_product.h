@@ -19,7 +19,8 @@ struct ProductTensors {
   std::set<std::string> row_major;  // results, and operands that are read with several axes as one, or slice by slice
   std::set<std::string> algebra;    // definitions of linear algebra, which are results too
 };
-ProductTensors product_tensors(const Program& program);
+/// `bands`: whether the library takes products of a band.
+ProductTensors product_tensors(const Program& program, bool bands);
 /// Adds the linear algebra that a library computes.
 void add_library_algebra(const Program& program, ProductTensors& tensors);
 

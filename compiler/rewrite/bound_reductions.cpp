@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "compiler/ir/functions.h"
+#include "compiler/ir/placeholders.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
@@ -53,6 +54,17 @@ Range without_idle_bounds(Range range, Symbol index, const IndexDomain& around) 
 std::optional<Affine> single_index(const Range& range) {
   if (range.lows.size() != 1 || range.highs.size() != 1 || range.lows[0] != range.highs[0]) return std::nullopt;
   return range.lows[0].divisor == 1 ? std::optional(range.lows[0].value) : std::nullopt;
+}
+
+/// A condition on a distance of indices, abs(i-k) <= w, as the two that bound a range.
+Expr without_distance(const Expr& condition) {
+  const bool compares = is_call(condition, "<=") || is_call(condition, "<");
+  if (!compares || !is_call(condition->args[0], "abs")) return condition;
+  const auto difference = affine_of(condition->args[0]->args[0]);
+  const auto width = affine_of(condition->args[1]);
+  if (!difference || !width) return condition;
+  return call("and", {with_args(condition, {number_of(*difference), number_of(*width)}),
+                      with_args(condition, {number_of(-*difference), number_of(*width)})});
 }
 
 class ReductionBounder {
@@ -122,9 +134,9 @@ Program bounded(const Program& program, SupportLaws laws) {
   Program result = program;
   ReductionBounder bounder(program, laws);
   for (Definition& definition : result.definitions) {
-    definition.body =
-        rewrite_bottom_up(definition.body, Scope::of(definition),
-                          [&](const Expr& expr, const Scope& scope) { return bounder.apply(expr, scope); });
+    definition.body = rewrite_bottom_up(
+        definition.body, Scope::of(definition),
+        [&](const Expr& expr, const Scope& scope) { return bounder.apply(without_distance(expr), scope); });
   }
   return result;
 }

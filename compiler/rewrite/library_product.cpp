@@ -28,6 +28,24 @@ std::optional<SumOfProduct> open_sum(const Algebra& algebra, const Definition& d
   return sum.summed.empty() ? std::nullopt : std::optional(std::move(sum));
 }
 
+/// The elements that both factors have along the index, if it is known which has fewer: more are not summed.
+std::optional<Affine> common_extent(const Program& program, const Product& product, Symbol index) {
+  const auto first = extent_along(program, product.factors[0].base, index);
+  const auto second = extent_along(program, product.factors[1].base, index);
+  if (!first || !second || !(*first - *second).is_constant()) return std::nullopt;
+  return (*first - *second).constant() < 0 ? first : second;
+}
+
+/// The band of a sum over one index, whose range in the scope becomes all of the operands; nothing of other sums.
+std::optional<Band> box_band(const Program& program, SumOfProduct& sum) {
+  if (sum.summed.size() != 1) return std::nullopt;
+  const auto band = band_of(*sum.scope.find(sum.summed[0]));
+  const auto extent = band ? common_extent(program, sum.product, sum.summed[0]) : std::nullopt;
+  if (!extent) return std::nullopt;
+  sum.scope = with_range(std::move(sum.scope), sum.summed[0], Range::extent(*extent));
+  return band;
+}
+
 /// The axes of an operand in the dtype of the result.
 std::optional<OperandAxes> axes_of(const Program& program, const Factor& factor, const Definition& definition,
                                    const Scope& scope) {
@@ -56,13 +74,15 @@ std::optional<LibraryProduct> library_product(const Algebra& algebra, const Prog
   if (!sum || sum->coefficient == 0 || sum->product.factors.size() != 2) return std::nullopt;
   const Factor& first = sum->product.factors[0];
   const Factor& second = sum->product.factors[1];
+  const std::optional<Band> band = box_band(program, *sum);
   const auto first_axes = axes_of(program, first, definition, sum->scope);
   const auto second_axes = axes_of(program, second, definition, sum->scope);
   if (!first_axes || !second_axes) return std::nullopt;
   auto form = product_form(computed_axes(definition), sum->summed, *first_axes, *second_axes, sum->scope);
   if (!form || !suits_library(*form, sum->scope)) return std::nullopt;
-  return LibraryProduct{sum->coefficient, std::move(sum->scope), first.base,      second.base,
-                        *first_axes,      *second_axes,          std::move(*form)};
+  if (band && !suits_band(*form, *band, sum->scope)) return std::nullopt;
+  return LibraryProduct{sum->coefficient, std::move(sum->scope), first.base,       second.base,
+                        *first_axes,      *second_axes,          std::move(*form), band};
 }
 
 }  // namespace moxie

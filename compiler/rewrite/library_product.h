@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/band.h"
 #include "compiler/rewrite/product_form.h"
 #include "compiler/rewrite/scope.h"
 
@@ -12,10 +13,11 @@ namespace moxie {
 /// `coefficient` times the product in `form` of two accesses.
 struct LibraryProduct {
   double coefficient = 1;
-  Scope scope;  // the axes of the definition and the indices of the sum
+  Scope scope;  // the axes of the definition and the indices of the sum, over all of the operands if that is a band
   Expr first, second;
   OperandAxes first_axes, second_axes;
   ProductForm form;
+  std::optional<Band> band = {};  // its row is the only one of the form
 };
 
 /// Whether the axis runs over all of its extent.

@@ -11,6 +11,10 @@ namespace {
 constexpr double kMinMatrixSide = 8;
 constexpr double kMinMatrixWork = 16 * 16 * 16;
 
+/// Bands are parted into blocks that lie in them and corners of 16 rows, which are few only of bands of several times
+/// as many rows and elements of a row.
+constexpr std::int64_t kMinBand = 64;
+
 bool contains(const std::vector<Symbol>& symbols, Symbol symbol) {
   return std::ranges::find(symbols, symbol) != symbols.end();
 }
@@ -157,6 +161,11 @@ bool suits_library(const ProductForm& form, const Scope& scope) {
   const double products = assumed_extent(form.batch, scope);
   if (work * products < kSmallestProduct) return false;
   return products == 1 || (rows >= kMinMatrixSide && columns >= kMinMatrixSide && work >= kMinMatrixWork);
+}
+
+bool suits_band(const ProductForm& form, const Band& band, const Scope& scope) {
+  return form.rows == std::vector{band.row} && assumed_extent(form.rows, scope) >= kMinBand &&
+         width_of(band).value_or(kMinBand) >= kMinBand;
 }
 
 }  // namespace moxie

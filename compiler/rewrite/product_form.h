@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/rewrite/band.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -39,5 +40,7 @@ bool is_box(const Scope& scope);
 double assumed_extent(const std::vector<Symbol>& symbols, const Scope& scope);
 /// Whether a library computes the product faster than a kernel.
 bool suits_library(const ProductForm& form, const Scope& scope);
+/// Whether it does so of the part of the product in a band: the rows are those of the band, and many enough for blocks.
+bool suits_band(const ProductForm& form, const Band& band, const Scope& scope);
 
 }  // namespace moxie

@@ -33,6 +33,8 @@ struct OpenedSum {
   Scope scope;  // around it, and its own indices
   std::vector<Symbol> summed;
   Expr body;
+  Scope box = {};                 // the scope with the whole extent of the operands for an index of a band
+  std::optional<Band> band = {};  // of the only index
 };
 
 OpenedSum open_sum(Expr sum, Scope scope) {
@@ -43,7 +45,18 @@ OpenedSum open_sum(Expr sum, Scope scope) {
     result.summed.push_back(opened.index);
     result.body = opened.body;
   }
+  result.box = result.scope;
   return result;
+}
+
+/// The sum with its band, if that is one.
+OpenedSum with_band(const Program& program, OpenedSum sum) {
+  if (sum.summed.size() != 1) return sum;
+  const Symbol index = sum.summed[0];
+  const auto extent = extent_along(program, sum.body, index);
+  sum.band = extent ? band_of(*sum.scope.find(index)) : std::nullopt;
+  if (sum.band) sum.box = with_range(std::move(sum.box), index, Range::extent(*extent));
+  return sum;
 }
 
 /// The order in which an access of the body has the summed indices, if any has all of them: such tensors can then be
@@ -106,12 +119,12 @@ class ProductSplitter {
  private:
   /// The sum as a combination of matrix products, if it is one.
   std::optional<Expr> split(const Expr& expr, const Scope& around) {
-    const OpenedSum sum = open_sum(expr, around);
+    const OpenedSum sum = with_band(program_, open_sum(expr, around));
     dtype_ = around.dtype;
     std::vector<Symbol> axes = open_symbols_of(expr, around);
     if (user_.scan) std::erase(axes, Symbol::axis(0));
-    const bool is_large = assumed_extent(axes, sum.scope) * assumed_extent(sum.summed, sum.scope) >= kSmallestProduct;
-    if (!is_large || !is_box(sum.scope)) return std::nullopt;
+    const bool is_large = assumed_extent(axes, sum.box) * assumed_extent(sum.summed, sum.box) >= kSmallestProduct;
+    if (!is_large || !is_box(sum.box)) return std::nullopt;
     const std::vector<Term> terms = algebra_.terms_of(sum.body);
     const Product whole = algebra_.product_of(user_.body);
     const bool is_body =
@@ -135,7 +148,8 @@ class ProductSplitter {
   /// The sum of a term that is the same along one of the axes: next to products, it is computed once for all of that
   /// axis.
   static std::optional<Expr> smaller_sum(const OpenedSum& sum, const std::vector<Symbol>& axes, const Expr& term) {
-    if (std::ranges::all_of(axes, [&](Symbol axis) { return term->depends_on(axis); })) return std::nullopt;
+    const auto sees = [&](Symbol axis) { return term->depends_on(axis); };
+    if (sum.band || std::ranges::all_of(axes, sees)) return std::nullopt;
     return summed(sum, term);
   }
 
@@ -155,8 +169,9 @@ class ProductSplitter {
     const std::vector<Symbol> order = order_in_memory(sum);
     for (const Operand& a : operands(sum, order, left, right)) {
       for (const Operand& b : operands(sum, order, right, left)) {
-        const auto form = product_form(axes, sum.summed, a.axes, b.axes, sum.scope);
-        if (!form || !suits_library(*form, sum.scope)) continue;
+        const auto form = product_form(axes, sum.summed, a.axes, b.axes, sum.box);
+        if (!form || !suits_library(*form, sum.box)) continue;
+        if (sum.band && !suits_band(*form, *sum.band, sum.box)) continue;
         const auto first = tensor_of(sum, left, a);
         const auto second = first ? tensor_of(sum, right, b) : std::nullopt;
         return second ? std::optional(summed(sum, algebra_.times(*first, *second))) : std::nullopt;
@@ -171,13 +186,15 @@ class ProductSplitter {
     for (auto middle = axes.begin() + (axes.empty() ? 0 : 1); middle != axes.end(); ++middle) {
       Side left{{axes.begin(), middle}, {product.coefficient, {}}};
       Side right{{middle, axes.end()}, {1, {}}};
-      const bool right_is_smaller = assumed_extent(right.axes, sum.scope) < assumed_extent(left.axes, sum.scope);
+      // What sees neither goes to the smaller side; in a band to the one that is made for its rows.
+      const bool right_takes = sum.band ? is_among(right.axes, sum.band->row)
+                                        : assumed_extent(right.axes, sum.box) < assumed_extent(left.axes, sum.box);
       bool fits = true;
       for (const Factor& factor : product.factors) {
         const bool in_left = depends_on_any(factor.base, left.axes);
         const bool in_right = depends_on_any(factor.base, right.axes);
         fits &= !(in_left && in_right);
-        const bool goes_right = in_right || (!in_left && right_is_smaller);
+        const bool goes_right = in_right || (!in_left && right_takes);
         (goes_right ? right : left).factors.factors.push_back(factor);
       }
       if (fits) return std::pair(std::move(left), std::move(right));
@@ -208,19 +225,21 @@ class ProductSplitter {
     const Expr expr = algebra_.make_product(side.factors);
     if (!std::ranges::all_of(order, [&](Symbol symbol) { return expr->depends_on(symbol); })) return result;
     const bool is_tensor = expr->kind == NodeKind::Access && program_.dtype_of(expr->tensor) == dtype_;
-    if (const auto axes = operand_axes(program_, expr, sum.scope, user_.scan.has_value()); axes && is_tensor)
+    if (const auto axes = operand_axes(program_, expr, sum.box, user_.scan.has_value()); axes && is_tensor)
       result.push_back({*axes});
+    // No elements of a band exist but for its rows.
+    if (sum.band && !is_among(side.axes, sum.band->row)) return result;
     std::vector<Symbol> batch, own, reused;
     for (const Symbol axis : side.axes) (is_among(other.axes, axis) ? batch : own).push_back(axis);
     for (const Symbol axis : other.axes) {
       if (!is_among(side.axes, axis)) reused.push_back(axis);
     }
-    const double reuse = assumed_extent(reused, sum.scope);
-    const bool by_own = lies_by(expr, own);
+    const double reuse = assumed_extent(reused, sum.box);
+    const bool by_own = lies_by(expr, own) && (!sum.band || rows_of_triangle(*sum.band, sum.summed[0]));
     std::vector<Symbol> symbols = batch;
     std::ranges::copy(by_own ? order : own, std::back_inserter(symbols));
     std::ranges::copy(by_own ? own : order, std::back_inserter(symbols));
-    const double size = assumed_extent(symbols, sum.scope);
+    const double size = assumed_extent(symbols, sum.box);
     const bool pays = reuse >= (batch.empty() ? kMinReuse : kMinReuseInBatch) &&
                       (reuse >= kMinReuseOfWindows || size <= kSmallCopy || !has_windows(expr, sum));
     if (pays && has_one_dtype(expr) && size <= room_) result.push_back({operand_axes(symbols), symbols});
@@ -247,10 +266,20 @@ class ProductSplitter {
     const Expr expr = algebra_.make_product(side.factors);
     if (operand.symbols.empty()) return expr;
     Scope scope;
-    const auto open_axis = [&](Symbol symbol) { scope = scope.with(symbol, *sum.scope.find(symbol)); };
+    const auto open_axis = [&](Symbol symbol) { scope = scope.with(symbol, range_in_operand(sum, operand, symbol)); };
     if (user_.scan) open_axis(Symbol::axis(0));
     std::ranges::for_each(operand.symbols, open_axis);
     return define(scope, expr, ".operand");
+  }
+
+  /// The elements of the operand along this symbol. Of those of a band the inner loop has the part that the outer one
+  /// leaves.
+  static Range range_in_operand(const OpenedSum& sum, const Operand& operand, Symbol symbol) {
+    if (sum.band && operand.symbols.back() != sum.summed[0]) {
+      if (symbol == sum.summed[0]) return *sum.box.find(symbol);
+      if (symbol == sum.band->row) return *rows_of_triangle(*sum.band, sum.summed[0]);
+    }
+    return *sum.scope.find(symbol);
   }
 
   /// Whether what the operand is made of lies with one of the axes fastest.

@@ -30,6 +30,7 @@ void resolve_all(void* library, BlasCalls<T>& calls, const std::string& letter) 
   resolve(library, calls.gemm, "cblas_" + letter + "gemm");
   resolve(library, calls.trsm, "cblas_" + letter + "trsm");
   resolve(library, calls.trmm, "cblas_" + letter + "trmm");
+  resolve(library, calls.asum, "cblas_" + letter + "asum");
   resolve(library, calls.trsv, "cblas_" + letter + "trsv");
   resolve(library, calls.potrf, letter + "potrf_");
   resolve(library, calls.lauum, letter + "lauum_");

@@ -20,6 +20,7 @@ struct BlasCalls {
                int lda, T* b, int ldb);
   void (*trmm)(int order, int side, int triangle, int transposition, int diagonal, int m, int n, T alpha, const T* a,
                int lda, T* b, int ldb);
+  T (*asum)(int n, const T* x, int step);
   void (*trsv)(int order, int triangle, int transposition, int diagonal, int n, const T* a, int lda, T* x, int step);
   void (*potrf)(const char* triangle, const int* n, T* a, const int* lda, int* info);
   void (*lauum)(const char* triangle, const int* n, T* a, const int* lda, int* info);

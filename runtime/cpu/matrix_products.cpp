@@ -1,6 +1,8 @@
 #include "runtime/cpu/matrix_products.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <type_traits>
 #include <vector>
 
@@ -17,8 +19,14 @@ namespace {
 /// 2.6.3, OpenBLAS 0.3.21).
 constexpr double kLargeTile = 1e6;
 
-bool is_large(const ProductTile& tile, std::int64_t depth) {
-  return static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * static_cast<double>(depth) >= kLargeTile;
+/// Rows at the corners of a band, whose parts of the depth are copied between zeros.
+constexpr std::int64_t kCorner = 16;
+/// The columns of such a copy, at most: one end moves over kCorner elements, and so does the other, around a middle
+/// that is too narrow for a block of its own.
+constexpr std::int64_t kCornerDepth = 3 * kCorner;
+
+bool is_large(std::int64_t rows, std::int64_t columns, std::int64_t depth) {
+  return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth) >= kLargeTile;
 }
 
 std::vector<ProductTile> tiles_of(const ProductCall& call) {
@@ -27,39 +35,132 @@ std::vector<ProductTile> tiles_of(const ProductCall& call) {
 
 template <class T>
 struct Matrix {
-  const T* first;  // of the tile
+  const T* first;
   int transposition, stride;
 };
 
-/// The part of an operand that a tile needs, from this row and column on.
+/// One product of a batch.
 template <class T>
-Matrix<T> matrix_at(const void* tensor, const ProductMatrix& matrix, std::int64_t offset, std::int64_t row,
-                    std::int64_t column, std::int64_t stride) {
-  const std::int64_t first = matrix.first + offset + row * matrix.row_stride + column * matrix.column_stride;
-  return {static_cast<const T*>(tensor) + first, is_transposed(matrix) ? cblas::kTranspose : cblas::kNoTranspose,
-          to_blas_int(stride)};
-}
+class SingleProduct {
+ public:
+  SingleProduct(const ProductCall& call, const ProductOffset& offset, double alpha, const void* left, const void* right,
+                void* out)
+      : call_(call),
+        alpha_(static_cast<T>(alpha)),
+        left_(static_cast<const T*>(left) + call.left.first + offset.left),
+        right_(static_cast<const T*>(right) + call.right.first + offset.right),
+        out_(static_cast<T*>(out) + call.out.first + offset.out) {}
 
-/// One tile of one product of the batch, by the calling thread.
-template <class T>
-void multiply(const ProductCall& call, const ProductOffset& offset, const ProductTile& tile, double alpha,
-              const void* left, const void* right, void* out) {
-  const auto a =
-      matrix_at<T>(left, call.left, offset.left, tile.row, 0, leading_dimension(call.left, call.rows, call.depth));
-  const auto b = matrix_at<T>(right, call.right, offset.right, 0, tile.column,
-                              leading_dimension(call.right, call.depth, call.columns));
-  T* c = static_cast<T*>(out) + call.out.first + offset.out + tile.row * call.out.row_stride + tile.column;
-  const int rows = to_blas_int(tile.rows), columns = to_blas_int(tile.columns), depth = to_blas_int(call.depth);
-  const int stride = to_blas_int(leading_dimension(call.out, call.rows, call.columns));
-  const T factor = static_cast<T>(alpha);
-  if constexpr (std::is_same_v<T, float>) {
-    if (is_large(tile, call.depth) && onednn::prepare())
-      return onednn::gemm(a.transposition, b.transposition, rows, columns, depth, factor, a.first, a.stride, b.first,
-                          b.stride, c, stride);
+  void compute(const ProductTile& tile) const {
+    if (!call_.band) return add_block(tile, {0, call_.depth}, T(0));
+    for (std::int64_t row = tile.row; row < tile.row + tile.rows; ++row)
+      std::fill_n(out_at(row, tile.column), tile.columns, T(0));
+    add_band(tile, {0, call_.depth});
   }
-  blas_calls<T>().gemm(cblas::kRowMajor, a.transposition, b.transposition, rows, columns, depth, factor, a.first,
-                       a.stride, b.first, b.stride, T(0), c, stride);
-}
+
+ private:
+  const T* left_at(std::int64_t row, std::int64_t k) const {
+    return left_ + row * call_.left.row_stride + k * call_.left.column_stride;
+  }
+  const T* right_at(std::int64_t k, std::int64_t column) const {
+    return right_ + k * call_.right.row_stride + column * call_.right.column_stride;
+  }
+  T* out_at(std::int64_t row, std::int64_t column) const { return out_ + row * call_.out.row_stride + column; }
+
+  /// The part of the depth that a row sums, inside of this one.
+  DepthRange depth_inside(std::int64_t row, const DepthRange& part) const {
+    const DepthRange own = depth_of(call_, row);
+    const std::int64_t first = std::clamp(own.first, part.first, part.end);
+    return {first, std::clamp(own.end, first, part.end)};
+  }
+
+  /// Adds what the rows of the tile sum in this part of the depth. Blocks in which all rows have all of it come first;
+  /// then the rows are halved.
+  void add_band(const ProductTile& tile, const DepthRange& part) const {
+    const DepthRange top = depth_inside(tile.row, part);
+    const DepthRange bottom = depth_inside(tile.row + tile.rows - 1, part);
+    const DepthRange any{std::min(top.first, bottom.first), std::max(top.end, bottom.end)};
+    const DepthRange all{std::max(top.first, bottom.first), std::min(top.end, bottom.end)};
+    if (any.first >= any.end) return;
+    if (all.end - all.first >= kCorner || all == any) {
+      add_block(tile, all, T(1));
+      add_band(tile, {any.first, all.first});
+      add_band(tile, {all.end, any.end});
+    } else if (tile.rows <= kCorner && any.end - any.first <= kCornerDepth) {
+      add_corner(tile, any);
+    } else {
+      const std::int64_t half = tile.rows / 2;
+      add_band({tile.row, tile.column, half, tile.columns}, any);
+      add_band({tile.row + half, tile.column, tile.rows - half, tile.columns}, any);
+    }
+  }
+
+  /// As a block whose left operand is a copy with zeros outside of the band; one by one where the right operand has
+  /// elements that times zero are not zero.
+  void add_corner(const ProductTile& tile, const DepthRange& part) const {
+    if (!right_is_finite(tile, part)) return add_elements(tile, part);
+    std::array<T, kCorner * kCornerDepth> copy = {};
+    const std::int64_t width = part.end - part.first;
+    for (std::int64_t row = 0; row < tile.rows; ++row) {
+      const DepthRange own = depth_inside(tile.row + row, part);
+      for (std::int64_t k = own.first; k < own.end; ++k)
+        copy[static_cast<std::size_t>(row * width + k - part.first)] = *left_at(tile.row + row, k);
+    }
+    multiply({copy.data(), cblas::kNoTranspose, to_blas_int(width)}, tile, part, T(1));
+  }
+
+  /// Sums of magnitudes are finite if all elements are, but for those that overflow, which are as rare.
+  bool right_is_finite(const ProductTile& tile, const DepthRange& part) const {
+    const bool by_rows = !is_transposed(call_.right);
+    const std::int64_t lines = by_rows ? part.end - part.first : tile.columns;
+    const std::int64_t length = by_rows ? tile.columns : part.end - part.first;
+    for (std::int64_t line = 0; line < lines; ++line) {
+      const T* first = by_rows ? right_at(part.first + line, tile.column) : right_at(part.first, tile.column + line);
+      if (!std::isfinite(blas_calls<T>().asum(to_blas_int(length), first, 1))) return false;
+    }
+    return true;
+  }
+
+  void add_elements(const ProductTile& tile, const DepthRange& part) const {
+    for (std::int64_t row = tile.row; row < tile.row + tile.rows; ++row) {
+      const DepthRange own = depth_inside(row, part);
+      for (std::int64_t k = own.first; k < own.end; ++k) {
+        const T factor = alpha_ * *left_at(row, k);
+        for (std::int64_t column = tile.column; column < tile.column + tile.columns; ++column)
+          *out_at(row, column) += factor * *right_at(k, column);
+      }
+    }
+  }
+
+  void add_block(const ProductTile& tile, const DepthRange& part, T beta) const {
+    multiply({left_at(tile.row, part.first), is_transposed(call_.left) ? cblas::kTranspose : cblas::kNoTranspose,
+              to_blas_int(leading_dimension(call_.left, call_.rows, call_.depth))},
+             tile, part, beta);
+  }
+
+  /// out = alpha * left * right + beta * out for a tile, of this left operand.
+  void multiply(const Matrix<T>& a, const ProductTile& tile, const DepthRange& part, T beta) const {
+    const std::int64_t extent = part.end - part.first;
+    const int rows = to_blas_int(tile.rows), columns = to_blas_int(tile.columns), depth = to_blas_int(extent);
+    const Matrix<T> b{right_at(part.first, tile.column),
+                      is_transposed(call_.right) ? cblas::kTranspose : cblas::kNoTranspose,
+                      to_blas_int(leading_dimension(call_.right, call_.depth, call_.columns))};
+    T* const c = out_at(tile.row, tile.column);
+    const int stride = to_blas_int(leading_dimension(call_.out, call_.rows, call_.columns));
+    if constexpr (std::is_same_v<T, float>) {
+      if (is_large(tile.rows, tile.columns, extent) && onednn::prepare())
+        return onednn::gemm(a.transposition, b.transposition, rows, columns, depth, alpha_, a.first, a.stride, b.first,
+                            b.stride, beta, c, stride);
+    }
+    blas_calls<T>().gemm(cblas::kRowMajor, a.transposition, b.transposition, rows, columns, depth, alpha_, a.first,
+                         a.stride, b.first, b.stride, beta, c, stride);
+  }
+
+  const ProductCall& call_;
+  T alpha_;
+  const T *left_, *right_;
+  T* out_;
+};
 
 }  // namespace
 
@@ -67,7 +168,7 @@ void prepare_product(DType dtype, const ProductCall& call) {
   prepare_blas();
   if (dtype != DType::f32) return;
   for (const ProductTile& tile : tiles_of(call)) {
-    if (is_large(tile, call.depth) && onednn::prepare()) return;
+    if (is_large(tile.rows, tile.columns, call.depth) && onednn::prepare()) return;
   }
 }
 
@@ -83,9 +184,9 @@ void gemm(ThreadPool& pool, DType dtype, const ProductCall& call, double alpha, 
       const ProductOffset offset = offset_of(call, k / per_product);
       const ProductTile& tile = tiles[static_cast<std::size_t>(k % per_product)];
       if (dtype == DType::f32)
-        multiply<float>(call, offset, tile, alpha, left, right, out);
+        SingleProduct<float>(call, offset, alpha, left, right, out).compute(tile);
       else
-        multiply<double>(call, offset, tile, alpha, left, right, out);
+        SingleProduct<double>(call, offset, alpha, left, right, out).compute(tile);
     }
   });
 }

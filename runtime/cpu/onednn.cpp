@@ -87,7 +87,7 @@ char letter(int transposition) { return transposition == cblas::kTranspose ? 'T'
 void write_kernels() {
   const float one = 1;
   float product = 0;
-  gemm(cblas::kNoTranspose, cblas::kNoTranspose, 1, 1, 1, 1, &one, 1, &one, 1, &product, 1);
+  gemm(cblas::kNoTranspose, cblas::kNoTranspose, 1, 1, 1, 1, &one, 1, &one, 1, 0, &product, 1);
 }
 
 }  // namespace
@@ -101,9 +101,9 @@ bool prepare() {
 }
 
 void gemm(int left, int right, int m, int n, int k, float alpha, const float* a, int lda, const float* b, int ldb,
-          float* c, int ldc) {
+          float beta, float* c, int ldc) {
   const OneThread here;
-  const int status = library().sgemm(letter(left), letter(right), m, n, k, alpha, a, lda, b, ldb, 0, c, ldc);
+  const int status = library().sgemm(letter(left), letter(right), m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   if (status != 0)
     throw DeviceError(fmt::format("oneDNN could not multiply {}x{} by {}x{}: status {}", m, k, k, n, status));
 }

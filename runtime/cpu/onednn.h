@@ -12,10 +12,10 @@ namespace moxie::onednn {
 /// that asks, and has kernels for vectors of this processor.
 bool prepare();
 
-/// C = alpha * A * B of matrices that lie row by row, or column by column where transposed; transpositions are those of
-/// CBLAS. On the calling thread, any number at a time. Only after prepare() said yes.
+/// C = alpha * A * B + beta * C of matrices that lie row by row, or column by column where transposed; transpositions
+/// are those of CBLAS. On the calling thread, any number at a time. Only after prepare() said yes.
 void gemm(int left, int right, int m, int n, int k, float alpha, const float* a, int lda, const float* b, int ldb,
-          float* c, int ldc);
+          float beta, float* c, int ldc);
 
 /// "2.6.3"; empty if there is none.
 std::string version();

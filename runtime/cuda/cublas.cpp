@@ -154,7 +154,7 @@ class Multiplier {
       const Status status = call.dtype == DType::f32 ? multiply(library_->f32, handle, g, call.alpha)
                                                      : multiply(library_->f64, handle, g, call.alpha);
       if (status == 0) continue;
-      const auto& [rows, columns, depth, left, right, out, batch] = call.shape;
+      const auto& [rows, columns, depth, left, right, out, batch, band] = call.shape;
       throw DeviceError(fmt::format("{}: {} products of [{},{}] and [{},{}] in {} failed: {}", library_->version(),
                                     g.count, rows, depth, depth, columns, to_string(call.dtype),
                                     library_->status_text(status)));

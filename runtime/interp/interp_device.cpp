@@ -113,9 +113,10 @@ class InterpExecutable : public Executable {
       return static_cast<std::size_t>(matrix.first + first + row * matrix.row_stride + column * matrix.column_stride);
     };
     for (std::int64_t i = 0; i < call.rows; ++i) {
+      const DepthRange depth = depth_of(call, i);
       for (std::int64_t j = 0; j < call.columns; ++j) {
         double sum = 0;
-        for (std::int64_t k = 0; k < call.depth; ++k)
+        for (std::int64_t k = depth.first; k < depth.end; ++k)
           sum += left[place(call.left, offset.left, i, k)] * right[place(call.right, offset.right, k, j)];
         out[place(call.out, offset.out, i, j)] = product.alpha * sum;
       }

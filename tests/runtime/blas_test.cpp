@@ -77,7 +77,8 @@ bool is_right(const ProductCall& call, const std::vector<T>& out, double toleran
     const ProductOffset offset = offset_of(call, k / elements);
     const std::int64_t i = k % elements / call.columns, j = k % call.columns;
     double sum = 0;
-    for (std::int64_t d = 0; d < call.depth; ++d)
+    const DepthRange depth = depth_of(call, i);
+    for (std::int64_t d = depth.first; d < depth.end; ++d)
       sum += at(left, call.left, offset.left, i, d) * at(right, call.right, offset.right, d, j);
     if (std::abs(at(out, call.out, offset.out, i, j) - 0.5 * sum) > tolerance) return false;
   }
@@ -121,6 +122,37 @@ void check_products(DType dtype, double tolerance) {
   check_product<T>(dtype, batched({26, 26, 72}), tolerance);
 }
 
+constexpr std::int64_t kFar = std::int64_t{1} << 60;
+
+/// Triangles from either side, also without or with more than the diagonal, and bands, of these extents.
+std::vector<DepthBand> bands(const Extents& e) {
+  return {{{0, e.depth}, {-kFar, 1}},    {{0, e.depth}, {-kFar, 0}}, {{0, e.depth}, {-kFar, 40}},
+          {{0, e.depth}, {0, kFar}},     {{0, e.depth}, {1, kFar}},  {{0, e.depth}, {-30, 31}},
+          {{0, e.depth}, {-200, 1}},     {{7, e.depth}, {-3, 4}},    {{5, e.depth - 9}, {-kFar, 25}},
+          {{0, e.depth}, {-2000, -1000}}};
+}
+
+template <class T>
+void check_bands(DType dtype, double tolerance) {
+  for (const Extents& extents :
+       std::vector<Extents>{{1, 5, 1}, {16, 3, 16}, {65, 20, 65}, {300, 70, 300}, {37, 9, 90}}) {
+    for (const DepthBand& band : bands(extents)) {
+      if (band.fixed.end > extents.depth || band.fixed.first > extents.depth) continue;
+      const auto& [rows, columns, depth] = extents;
+      CAPTURE(fmt::format("{} x {} x {}, {}..{} and {}..{}", rows, columns, depth, band.fixed.first, band.fixed.end,
+                          band.moving.first, band.moving.end));
+      for (const int transposed : {0, 1, 2, 3}) {
+        ProductCall call = single_product(rows, columns, depth, (transposed & 1) != 0, (transposed & 2) != 0);
+        call.band = band;
+        check_product<T>(dtype, call, tolerance);
+      }
+      ProductCall call = batched(extents);
+      call.band = band;
+      check_product<T>(dtype, call, tolerance);
+    }
+  }
+}
+
 bool covers_once(const std::vector<ProductTile>& tiles, const Extents& extents) {
   std::vector<int> hits(static_cast<std::size_t>(extents.rows * extents.columns));
   for (const ProductTile& tile : tiles) {
@@ -137,6 +169,29 @@ bool covers_once(const std::vector<ProductTile>& tiles, const Extents& extents) 
 TEST_CASE("matrix products have the same bits on one, two and three threads") {
   check_products<float>(DType::f32, 2e-3);
   check_products<double>(DType::f64, 1e-10);
+}
+
+TEST_CASE("products of a band have the same bits on one, two and three threads") {
+  check_bands<float>(DType::f32, 2e-4);
+  check_bands<double>(DType::f64, 1e-11);
+}
+
+TEST_CASE("products of a band look at nothing outside of it, and keep what is not finite to its rows") {
+  constexpr std::int64_t kRows = 100, kColumns = 33;
+  ProductCall call = single_product(kRows, kColumns, kRows);
+  call.band = DepthBand{{0, kRows}, {-kFar, 1}};
+  std::vector<float> left(kRows * kRows, 1), right(kRows * kColumns, 1), out(kRows * kColumns);
+  for (std::int64_t row = 0; row < kRows; ++row)
+    for (std::int64_t k = row + 1; k < kRows; ++k) left[static_cast<std::size_t>(row * kRows + k)] = NAN;
+  right[50 * kColumns + 7] = INFINITY;
+  ThreadPool pool(2);
+  gemm(pool, DType::f32, call, 1, left.data(), right.data(), out.data());
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    for (std::int64_t column = 0; column < kColumns; ++column) {
+      const float expected = row >= 50 && column == 7 ? INFINITY : static_cast<float>(row + 1);
+      REQUIRE(out[static_cast<std::size_t>(row * kColumns + column)] == expected);
+    }
+  }
 }
 
 TEST_CASE("the tiles of a product cover its result once, and are many only where packing is cheap") {

@@ -68,7 +68,7 @@ TEST_CASE("OpenMP has the host program's number of threads after a product of on
   set_threads(3);
   const std::vector<float> ones(256 * 256, 1);
   std::vector<float> product(256 * 256);
-  onednn::gemm(cblas::kNoTranspose, cblas::kTranspose, 256, 256, 256, 1, ones.data(), 256, ones.data(), 256,
+  onednn::gemm(cblas::kNoTranspose, cblas::kTranspose, 256, 256, 256, 1, ones.data(), 256, ones.data(), 256, 0,
                product.data(), 256);
   CHECK(product == std::vector<float>(256 * 256, 256));
   CHECK(threads() == 3);

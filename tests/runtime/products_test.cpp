@@ -107,3 +107,45 @@ output y[b,f,t] = sum[c, k in 0..min(t+1, K)](a[t-k]*x[b,c,t-k]*g[f,c,k])
   check_products(causal, {{"B", 2}}, 1);
   check_products(differentiate(causal, {"y"}, {"x", "a"}), {{"B", 2}}, 2);
 }
+
+TEST_CASE("products with triangles and bands, and their gradients, are products of a band") {
+  const auto formula = [](const std::string& output) {
+    return parse("dim M dynamic, N = 130\nindex i:M, k:M, j:N\ninput A[M,M], B[M,N]\noutput C[i,j] = " + output + "\n");
+  };
+  const DimValues dims = {{"M", 150}};
+  const auto count_bands = [&](const Program& program) {
+    std::size_t count = 0;
+    for (const PlanStep& step : make_plan(specialise(program, dims)).steps)
+      count += static_cast<std::size_t>(
+          std::ranges::count_if(products_of(step), [](auto* p) { return p->band.has_value(); }));
+    return count;
+  };
+  const auto check = [&](const Program& program, std::size_t products, std::size_t bands) {
+    CHECK(count_bands(program) == bands);
+    check_products(program, dims, products);
+  };
+  const Program lower = formula("sum[k in 0..i+1](A[i,k]*B[k,j])");
+  check(lower, 1, 1);
+  check(differentiate(lower, {"C"}, {"A", "B"}), 3, 2);  // the gradient by A is a product whose lower half is kept
+  const Program upper = formula("2*sum[k in i+1..M](A[k,i]*B[k,j])");
+  check(upper, 1, 1);
+  check(differentiate(upper, {"C"}, {"A", "B"}), 3, 2);
+  check(formula("sum[k in 0..i](A[i,k]*B[k,j]) + sum[k in i..M](A[k,i]*B[k,j])"), 2, 2);
+  check(formula("sum[k](where(i-k <= 40 and k-i <= 40, A[i,k]*B[k,j], 0))"), 1, 1);
+  check(formula("sum[k](where(i-k <= 2 and k-i <= 2, A[i,k]*B[k,j], 0))"), 0, 0);  // few elements of each row
+  check(formula("sum[k in 0..i+1](exp(A[i,k] - B[i,0])*B[k,j])"), 1, 1);
+  check(formula("sum[k in 0..i](A[i,k]*exp(B[k,j]))"), 1, 1);  // an operand without the last row
+  check(formula("sum[k in i..M](exp(A[k,i] - B[k,0])*B[k,0]*B[k,j])"), 1, 1);
+}
+
+TEST_CASE("attention with a causal mask, and its gradient, are products around kernels") {
+  const Program attention = parse(R"(dim B dynamic, H = 2, S = 128, D = 64
+index b:B, h:H, i:S, j:S, d:D
+input Q[B,H,S,D], K[B,H,S,D], V[B,H,S,D]
+let score[b,h,i,j] = sum[d](Q[b,h,i,d]*K[b,h,j,d])/sqrt(D)
+let z[b,h,i] = logsumexp[j in 0..i+1](score[b,h,i,j])
+output O[b,h,i,d] = sum[j in 0..i+1](exp(score[b,h,i,j] - z[b,h,i])*V[b,h,j,d])
+)");
+  check_products(attention, {{"B", 2}}, 2);
+  check_products(differentiate(attention, {"O"}, {"Q", "K", "V"}), {{"B", 1}}, 6);
+}

@@ -20,7 +20,7 @@ std::int64_t reach(const ProductMatrix& matrix, std::int64_t rows, std::int64_t 
 
 /// Checks the operands now, and multiplies when the stream does.
 void multiply(const MatrixProductCall& call, Stream stream) {
-  const auto& [rows, columns, depth, left_matrix, right_matrix, out_matrix, batch] = call.shape;
+  const auto& [rows, columns, depth, left_matrix, right_matrix, out_matrix, batch, band] = call.shape;
   if (rows == 0 || columns == 0 || batch_count(call.shape) == 0) return;
   const auto tensor = [&](DevicePointer pointer, std::int64_t elements) {
     const std::size_t size = call.dtype == DType::f32 ? sizeof(float) : sizeof(double);
