@@ -178,6 +178,15 @@ inline Expr i0e(const Expr& x) { return call("i0e", {x}); }
 inline Expr i1e(const Expr& x) { return call("i1e", {x}); }
 /// x, which derivatives take for a constant.
 inline Expr stop_gradient(const Expr& x) { return call("stop_gradient", {x}); }
+/// The value; its derivative is that of `value`, and `slope` times that of `x`.
+inline Expr with_slope(const Expr& value, const Expr& x, const Expr& slope) {
+  return call("with_slope", {value, x, slope});
+}
+/// f(x), whose derivative by x is `slope` in the place of what follows from f. By all else that f reads it follows.
+template <class Function>
+Expr with_derivative(const Function& f, const Expr& x, const Expr& slope) {
+  return with_slope(f(stop_gradient(x)), x, slope);
+}
 inline Expr f32(const Expr& x) { return call("f32", {x}); }
 inline Expr f64(const Expr& x) { return call("f64", {x}); }
 /// Of two numbers. max(i, e) with a bare Index in front is the reduction below; Expr(i) takes the index as a number.

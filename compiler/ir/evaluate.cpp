@@ -183,10 +183,11 @@ class BodyEvaluator {
   }
 
   /// Only the needed branch of `where`, and conditions only up to the one that decides: what lies behind a guard must
-  /// not be read.
+  /// not be read. No slope that only derivatives need.
   double call_value(const EvaluationStep& step) {
     const std::string_view name = step.node->function->name;
     if (name == "where") return value(step.args[value(step.args[0]) != 0 ? 1 : 2]);
+    if (name == "with_slope") return value(step.args[0]);
     if (name == "and" || name == "or") {
       const bool decisive = name == "or";
       const bool decided =

@@ -104,6 +104,7 @@ bool FiniteValues::compute_call(const Expr& expr) {
   const std::string_view name = expr->function->name;
   if (name == "where") return holds(expr->args[1]) && holds(expr->args[2]);
   if (expr->function->result == ResultType::Truth) return true;
+  if (name == "with_slope") return holds(expr->args[0]);
   if (!all_of(expr->args)) return false;
   const FiniteFor arguments = finite_for(name);
   if (arguments == FiniteFor::AllNumbers) return true;

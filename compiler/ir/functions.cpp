@@ -81,6 +81,9 @@ Expr no_trigamma_derivative(Args, const Expr&, std::size_t) {
       "at most");
 }
 
+/// Of `with_slope(value, x, slope)`: that of the value, and `slope` times that of x.
+Expr with_slope_derivative(Args args, const Expr&, std::size_t i) { return i == 0 ? 1 : i == 1 ? args[2] : Expr(0); }
+
 Expr atan2_derivative(Args args, const Expr&, std::size_t i) {
   const auto& [y, x] = std::tie(args[0], args[1]);
   const Expr square = call("pow", {x, 2}) + call("pow", {y, 2});
@@ -225,6 +228,7 @@ std::vector<ScalarFunction> elementary() {
       unary(
           "acos", {-1, 1}, [](const Expr& x, const Expr&) { return -arcsine_slope(x); }, std::acos, "acos($0)", 26),
       {"stop_gradient", 1, kReal, zero_derivative, [](Values v) { return v[0]; }, "($0)", 1},
+      {"with_slope", 3, kReal, with_slope_derivative, [](Values v) { return v[0]; }, "($0)", 1},
       unary(
           "f32", kReal, [](const Expr&, const Expr&) { return Expr(1); }, [](double x) { return x; }, "float($0)", 1),
       unary(

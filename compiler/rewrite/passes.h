@@ -31,6 +31,7 @@ using PassObserver = std::function<void(const Pass&, const Program& result)>;
 Program optimise(const Program& program, const PassObserver& observe = {}, std::span<const std::string> without = {});
 
 // One file each:
+Program drop_slopes(const Program& program);          // what only derivatives heed is gone once they are taken
 Program unroll_scans(const Program& program);         // short recurrences of single elements become straight-line code
 Program lift_linear_algebra(const Program& program);  // every linear algebra node becomes a definition of its own
 Program factor_matrices(const Program& program);      // large matrices are factored once for all that is asked of them

@@ -243,6 +243,9 @@ TEST_CASE("scalar functions of the C++ form are the rows of the table") {
     CHECK(std::ranges::any_of(functions, [&](const auto& function) { return function.second == row.name; }));
   }
   CHECK(pow(x, 3) == call("pow", {x, 3}));
+  CHECK(with_slope(x, 3, 2) == call("with_slope", {x, 3, 2}));
+  CHECK(with_derivative([](const Expr& u) { return floor(u); }, x, 1) ==
+        call("with_slope", {floor(stop_gradient(x)), x, 1}));
   CHECK(atan2(x, 3) == call("atan2", {x, 3}));
   CHECK(max(x, 3) == call("max", {x, 3}));
   CHECK(min(x, 3) == call("min", {x, 3}));

@@ -60,7 +60,7 @@ double derivative(std::string_view name, const std::vector<double>& at, std::siz
 }
 
 bool has_derivative(const ScalarFunction& row) {
-  return row.derivative && row.name != "trigamma" && row.name != "stop_gradient";
+  return row.derivative && row.name != "trigamma" && row.name != "stop_gradient" && row.name != "with_slope";
 }
 
 }  // namespace
@@ -127,6 +127,9 @@ TEST_CASE("slopes where formulas have 0/0, and of what is held constant") {
   CHECK(derivative("i1e", {0}, 0) == 0.5);
   CHECK(derivative("i0e", {0}, 0) == 0);
   CHECK(derivative("stop_gradient", {3}, 0) == 0);
+  CHECK(derivative("with_slope", {3, 4, 5}, 0) == 1);
+  CHECK(derivative("with_slope", {3, 4, 5}, 1) == 5);
+  CHECK(derivative("with_slope", {3, 4, 5}, 2) == 0);
   CHECK(derivative("atan2", {0, -2}, 0) == -0.5);
 }
 

@@ -318,6 +318,7 @@ SEVERAL = {
     "not": (truth(lambda x: not x), lists([0.0, 1.0], 1)),
     "where": (lambda c, x, y: x if c else y, [(c, x, y) for c in (0.0, 1.0) for x, y in lists([0.0, -0.0, 5e-324, MAX, math.inf, math.nan], 2)]),
     "atan2": (angle, lists(ANGLES, 2)),
+    "with_slope": (lambda value, x, slope: value, lists([0.0, -0.0, 5e-324, MAX, math.inf, math.nan], 3)),
     "min": (extreme(min), lists(TRIPLES, 3)),
     "max": (extreme(max), lists(TRIPLES, 3)),
 }

@@ -1,0 +1,30 @@
+#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+namespace {
+
+/// What only derivatives heed, and its value is that of the first argument.
+bool is_mark(const Expr& expr) { return is_call(expr, "stop_gradient") || is_call(expr, "with_slope"); }
+
+bool has_marks(const Expr& expr) {
+  bool found = false;
+  visit(expr, [&](const Expr& e) { found |= is_mark(e); });
+  return found;
+}
+
+}  // namespace
+
+Program drop_slopes(const Program& program) {
+  Program result = program;
+  for (Definition& definition : result.definitions) {
+    if (!has_marks(definition.body)) continue;
+    definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), [](const Expr& expr, const Scope&) {
+      return is_mark(expr) ? expr->args[0] : expr;
+    });
+  }
+  return result;
+}
+
+}  // namespace moxie
