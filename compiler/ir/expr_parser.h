@@ -37,6 +37,7 @@ class ExprParser {
   Argument argument(const Token& call, const TextFunction& function, const Parameter& parameter);
   Argument tensor_argument(const Token& call, const TextFunction& function, const Parameter& parameter);
   Operand expand(const Token& call, const TextFunction& function, std::vector<Argument> arguments);
+  Operand read_with_slopes(const Token& call, const TextFunction& function, const std::vector<Argument>& arguments);
   Operand read_body(const Token& call, const TextFunction& function, std::vector<Argument> arguments);
   Expr element_of(const Token& name, const Argument& tensor, Placeholders& placeholders);
   /// The tensor's access with `given` in the place of its open subscripts.
@@ -120,5 +121,7 @@ class ExprParser {
 
 /// Checks the body of a function once, for arguments of any kind, and adds the function to `functions`.
 void define_function(const Program& program, TextFunctions& functions, TextFunction function);
+/// Checks the slope, and adds it.
+void declare_derivative(const Program& program, TextFunctions& functions, DeclaredDerivative derivative);
 
 }  // namespace moxie

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "compiler/ir/expr_parser.h"
+#include "compiler/ir/functions.h"
 
 namespace moxie {
 namespace {
@@ -48,20 +49,58 @@ Argument any_argument(const Parameter& parameter) {
   return {parameter.name.text, {index_value(value), value}};
 }
 
+bool is_condition(const Expr& expr) {
+  return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth;
+}
+
+/// Whether derivatives are asked of it: it reads numbers, and is one.
+bool has_derivative(const Program& program, const Expr& argument) {
+  if (is_condition(argument)) return false;
+  const auto is_integer = [&](const std::string& tensor) {  // a parameter that stands for a tensor has no name
+    return !tensor.empty() && program.dtype_of(tensor) == DType::i32;
+  };
+  bool reads = false;
+  visit(argument, [&](const Expr& e) { reads = reads || (e->kind == NodeKind::Access && !is_integer(e->tensor)); });
+  return reads;
+}
+
+/// The body for arguments of any kind.
+Operand general_body(const Program& program, TextFunctions& functions, const TextFunction& function) {
+  std::vector<Argument> arguments;
+  for (const Parameter& parameter : function.parameters) arguments.push_back(any_argument(parameter));
+  TokenStream& tokens = *function.tokens;
+  return read_at(tokens, function.body, tokens.depth(), [&] {
+    Names names(tokens, functions, function, std::move(arguments));
+    return ExprParser(tokens, program, names, 0).disjunction();
+  });
+}
+
 }  // namespace
 
 void define_function(const Program& program, TextFunctions& functions, TextFunction function) {
   function.number = functions.next_number();
-  std::vector<Argument> arguments;
-  for (const Parameter& parameter : function.parameters) arguments.push_back(any_argument(parameter));
   functions.being_defined = function.name.text;
-  TokenStream& tokens = *function.tokens;
-  read_at(tokens, function.body, tokens.depth(), [&] {
-    Names names(tokens, functions, function, std::move(arguments));
-    return ExprParser(tokens, program, names, 0).disjunction();
-  });
+  general_body(program, functions, function);
   functions.being_defined = {};
   functions.add(std::move(function));
+}
+
+void declare_derivative(const Program& program, TextFunctions& functions, DeclaredDerivative derivative) {
+  derivative.slope.number = functions.next_number();
+  functions.being_differentiated = derivative.of;
+  const Expr slope = general_body(program, functions, derivative.slope).expr;
+  functions.being_differentiated = nullptr;
+  const auto refuse_condition = [&](const Expr& expr, std::string_view what) {
+    if (is_condition(expr))
+      derivative.slope.tokens->fail<TypeError>(derivative.slope.name,
+                                               fmt::format("{} is a condition, but a number is wanted", what),
+                                               "write where(condition, 1, 0)");
+  };
+  refuse_condition(slope, "the derivative");
+  refuse_condition(general_body(program, functions, *derivative.of).expr,
+                   fmt::format("what `{}` gives", derivative.of->name.text));
+  derivative.slope.is_checked = true;
+  functions.declare(std::move(derivative));
 }
 
 void ExprParser::fail_call(const Token& call, const TextFunction& function, const std::string& message,
@@ -74,6 +113,9 @@ void ExprParser::fail_call(const Token& call, const TextFunction& function, cons
 }
 
 Operand ExprParser::text_function_call(const Token& name, const TextFunction& function) {
+  if (&function == names_.functions()->being_differentiated)
+    tokens_.fail<TypeError>(name, fmt::format("the derivative of `{}` calls `{}` itself", name.text, name.text),
+                            "write the expression out, or in a function above that both call: def g(x) = ...");
   tokens_.expect("(");
   std::vector<Argument> arguments;
   std::size_t given = 0;
@@ -161,6 +203,7 @@ Expr ExprParser::with_subscripts(const Argument& tensor, const std::vector<Affin
 
 Operand ExprParser::expand(const Token& call, const TextFunction& function, std::vector<Argument> arguments) {
   TextFunctions& functions = *names_.functions();
+  functions.called.insert(&function);
   TextFunctions::CallKey key{&function, axes_, {}};
   for (const Argument& argument : arguments)
     std::get<2>(key).emplace_back(argument.value.expr.get(), argument.value.affine.has_value());
@@ -169,9 +212,25 @@ Operand ExprParser::expand(const Token& call, const TextFunction& function, std:
     tokens_.fail<ParseError>(call,
                              fmt::format("the functions of this text call each other more than {} times", kMaxCalls),
                              "name results that are used often with `let`");
-  const Operand result = read_body(call, function, arguments);
+  const Operand result = read_with_slopes(call, function, arguments);
   check_size(call, result);
   functions.remember(key, arguments, result);
+  return result;
+}
+
+/// The body in which parameters of declared derivatives are held constant, and their slopes beside it.
+Operand ExprParser::read_with_slopes(const Token& call, const TextFunction& function,
+                                     const std::vector<Argument>& arguments) {
+  std::vector<Argument> held = arguments;
+  std::vector<std::pair<Operand, Operand>> slopes;  // of which argument
+  for (std::size_t k = 0; k < arguments.size(); ++k) {
+    const TextFunction* slope = names_.functions()->slope(function, k);
+    if (!slope || !has_derivative(program_, arguments[k].value.expr)) continue;
+    held[k].value = make_call("stop_gradient", {arguments[k].value});
+    slopes.emplace_back(arguments[k].value, read_body(call, *slope, arguments));
+  }
+  Operand result = read_body(call, function, std::move(held));
+  for (const auto& [argument, slope] : slopes) result = make_call("with_slope", {result, argument, slope});
   return result;
 }
 

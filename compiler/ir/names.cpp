@@ -77,7 +77,7 @@ void Names::check_bindable(const Program& program, const Token& name) const {
                             fmt::format("use another index: declare one, or write [{}2 in low..high]", name.text));
   }
   // What a body binds was checked when the function was defined; a later tensor of that name is another thing.
-  const bool is_checked = body_ && body_->number < functions_->next_number();
+  const bool is_checked = body_ && body_->is_checked;
   if (!is_checked && !find_index(program, name.text)) check_new(program, name, "an index");
 }
 

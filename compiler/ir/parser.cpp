@@ -73,6 +73,7 @@ class ProgramParser {
                                                                  {"next", &ProgramParser::next},
                                                                  {"scan", &ProgramParser::scan},
                                                                  {"def", &ProgramParser::def},
+                                                                 {"derivative", &ProgramParser::derivative},
                                                                  {"use", &ProgramParser::use},
                                                                  {"include", &ProgramParser::include},
                                                                  {"dtype", &ProgramParser::default_dtype},
@@ -278,6 +279,8 @@ class ProgramParser {
     names_.check_new(program_, tokens_.peek(), "a function");
     define_function(program_, functions_, read_signature(tokens_));
   }
+
+  void derivative() { declare_derivative(program_, functions_, read_derivative(tokens_, functions_)); }
 
   void use() { parse_use(tokens_, program_, names_, reading_.library); }
 

@@ -1,9 +1,11 @@
 #include "compiler/ir/text_function.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "compiler/ir/functions.h"
 #include "compiler/ir/prelude.h"
 
 namespace moxie {
@@ -29,6 +31,53 @@ Parameter read_parameter(TokenStream& tokens) {
   return parameter;
 }
 
+void skip_expression(TokenStream& tokens) {
+  while (tokens.peek().kind != TokenKind::Newline && tokens.peek().kind != TokenKind::End) tokens.next();
+}
+
+/// `f` of `f.x`: the longest part of the name that a function has.
+const TextFunction& differentiated_function(TokenStream& tokens, const TextFunctions& functions, const Token& name) {
+  const std::string wanted = "write derivative f.x = expression, where x is a parameter of the function f";
+  std::size_t dot = name.text.rfind('.');
+  if (dot == std::string_view::npos) tokens.fail<ParseError>(name, "the derivative is by no parameter", wanted);
+  const std::string_view function = name.text.substr(0, dot);
+  for (; dot != std::string_view::npos && dot > 0; dot = name.text.rfind('.', dot - 1)) {
+    const TextFunction* found = functions.find(name.text.substr(0, dot));
+    if (found && !functions.is_prelude(*found)) return *found;
+  }
+  const bool is_of_language = functions.find(function) || find_function(function);
+  if (is_of_language)
+    tokens.fail<TypeError>(
+        name, fmt::format("the derivative of `{}` belongs to the language", function),
+        fmt::format("give it another name: def my_{0}(x) = ..., and declare that of my_{0}", function));
+  if (tokens.is_defined_below(function))
+    tokens.fail<TypeError>(name, fmt::format("function `{}` is defined further down", function),
+                           "move its derivative below its `def`");
+  const std::string similar = did_you_mean(function, functions.names());
+  tokens.fail<TypeError>(
+      name, fmt::format("there is no function `{}`", function),
+      similar.empty() ? fmt::format("define it in a line above: def {}(x) = expression", function) : similar);
+}
+
+std::size_t differentiated_parameter(TokenStream& tokens, const TextFunction& function, const Token& name) {
+  const std::string_view parameter = name.text.substr(function.name.text.size() + 1);
+  const auto found =
+      std::ranges::find(function.parameters, parameter, [](const Parameter& known) { return known.name.text; });
+  if (found == function.parameters.end()) {
+    std::vector<std::string> names;
+    for (const Parameter& known : function.parameters) names.emplace_back(known.name.text);
+    tokens.fail<TypeError>(name, fmt::format("`{}` has no parameter `{}`", function.name.text, parameter),
+                           names.empty() ? "it has none" : fmt::format("it has {}", fmt::join(names, ", ")));
+  }
+  if (found->is_tensor)
+    tokens.fail<TypeError>(
+        name, fmt::format("`{}` is a tensor: derivatives are declared by numbers", parameter),
+        fmt::format("let another function take an element, def g(u) = ..., declare the derivative of g, and call "
+                    "g({}[..]) in `{}`",
+                    parameter, function.name.text));
+  return static_cast<std::size_t>(found - function.parameters.begin());
+}
+
 }  // namespace
 
 Symbol open_subscript() {
@@ -51,8 +100,25 @@ TextFunction read_signature(TokenStream& tokens) {
   tokens.expect(")");
   tokens.expect("=", "write def f(x, y) = expression");
   function.body = tokens.position();
-  while (tokens.peek().kind != TokenKind::Newline && tokens.peek().kind != TokenKind::End) tokens.next();
+  skip_expression(tokens);
   return function;
+}
+
+DeclaredDerivative read_derivative(TokenStream& tokens, const TextFunctions& functions) {
+  const Token name = tokens.expect_name("a function and its parameter, as in derivative f.x = expression");
+  const TextFunction& function = differentiated_function(tokens, functions, name);
+  DeclaredDerivative derivative{&function, differentiated_parameter(tokens, function, name),
+                                TextFunction{name, &tokens, function.parameters}};
+  if (functions.slope(function, derivative.parameter))
+    tokens.fail<TypeError>(name, fmt::format("the derivative `{}` is declared already", name.text),
+                           "leave one of the two out");
+  if (functions.called.contains(&function))
+    tokens.fail<TypeError>(name, fmt::format("`{}` is called above, without this derivative", function.name.text),
+                           fmt::format("move the derivative directly below the `def` of `{}`", function.name.text));
+  tokens.expect("=", fmt::format("write derivative {} = expression", name.text));
+  derivative.slope.body = tokens.position();
+  skip_expression(tokens);
+  return derivative;
 }
 
 TextFunctions::TextFunctions()
@@ -74,8 +140,16 @@ const TextFunction* TextFunctions::find(std::string_view name, const TextFunctio
   return nullptr;
 }
 
+const TextFunction* TextFunctions::slope(const TextFunction& function, std::size_t parameter) const {
+  const auto found = std::ranges::find_if(derivatives_, [&](const DeclaredDerivative& derivative) {
+    return derivative.of == &function && derivative.parameter == parameter;
+  });
+  return found == derivatives_.end() ? nullptr : &found->slope;
+}
+
 const TextFunction& TextFunctions::add(TextFunction function) {
   function.number = functions_.size();
+  function.is_checked = true;
   functions_.push_back(std::move(function));
   return functions_.back();
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -36,6 +37,14 @@ struct TextFunction {
   std::vector<Parameter> parameters = {};
   std::size_t body = 0;    // the position of the body's first token
   std::size_t number = 0;  // a body calls functions of smaller number only, so that no function calls itself
+  bool is_checked = false;
+};
+
+/// `derivative f.x = expression`: the expression is read as the body of a function of the parameters of f.
+struct DeclaredDerivative {
+  const TextFunction* of;
+  std::size_t parameter;
+  TextFunction slope;
 };
 
 /// What a parameter stands for while a body is read.
@@ -68,6 +77,14 @@ class TextFunctions {
   /// The name of the function whose body is being checked, empty otherwise.
   std::string_view being_defined;
 
+  /// The slope that the text declares for a parameter, or nullptr.
+  const TextFunction* slope(const TextFunction& function, std::size_t parameter) const;
+  void declare(DeclaredDerivative derivative) { derivatives_.push_back(std::move(derivative)); }
+  /// The function of which a slope is being checked, or nullptr.
+  const TextFunction* being_differentiated = nullptr;
+  /// Functions that were called: a derivative that is declared later would not hold for these calls.
+  std::set<const TextFunction*> called;
+
   /// Results of calls by function, number of axes around the call and arguments, so that equal calls are read once.
   using CallKey = std::tuple<const TextFunction*, std::size_t, std::vector<std::pair<const Node*, bool>>>;
   const Operand* known_result(const CallKey& key) const;
@@ -84,11 +101,14 @@ class TextFunctions {
   std::unique_ptr<SourceText> prelude_text_;
   std::unique_ptr<TokenStream> prelude_tokens_;
   std::size_t prelude_size_ = 0;
-  std::deque<TextFunction> functions_;  // a deque, as addresses stay
+  std::deque<TextFunction> functions_;          // a deque, as addresses stay
+  std::deque<DeclaredDerivative> derivatives_;  // likewise
   std::map<CallKey, Result> results_;
 };
 
 /// Reads `name(parameters) =` and skips the body.
 TextFunction read_signature(TokenStream& tokens);
+/// Reads `function.parameter =` and skips the expression.
+DeclaredDerivative read_derivative(TokenStream& tokens, const TextFunctions& functions);
 
 }  // namespace moxie

@@ -34,6 +34,18 @@ TEST_CASE("check compares no differences with gradients that stop_gradient cuts"
   CHECK(contains(outcome.out, "no differences: stop_gradient"));
 }
 
+TEST_CASE("check compares no differences with declared derivatives") {
+  const Workshop shop;
+  shop.write("declared.mox",
+             "dim N\nindex n:N\ninput x[N], z[N]\ndef q(u) = floor(4*u)/4\nderivative q.u = 1\n"
+             "output y[n] = q(x[n])*z[n]\n");
+  const Outcome outcome = shop.moxie({"check", "declared.mox"});
+  CHECK_MESSAGE(outcome.code == 0, outcome.out);
+  CHECK(contains(outcome.out, "no differences: a declared derivative stands for them"));
+  const std::string of_z = outcome.out.substr(outcome.out.find("grad.z"));
+  CHECK(!contains(of_z.substr(0, of_z.find('\n')), "no differences"));
+}
+
 TEST_CASE("check looks closer where kinks lie within a difference, and tells them from wrong gradients") {
   const Workshop shop;
   shop.write("kinks.mox", "dtype f64\ndim N\nindex n:N\ninput x[N]\noutput y[n] = abs(sin(3e4*x[n]))\n");

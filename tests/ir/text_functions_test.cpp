@@ -202,3 +202,53 @@ TEST_CASE("tensors and numbers that functions take may be integers that stand in
   check_message("def at(t[:,:], a[:,:]) = t[a[0,0],0]\noutput y = at(x, V)\n",
                 {"`V` holds numbers of dtype f32; a subscript is an integer", "declare it as integers: V: i32"});
 }
+
+TEST_CASE("a declared derivative stands beside the body, in which its parameter is constant") {
+  const std::string clipped = "def f(u, b) = min(u, b)\nderivative f.u = where(u <= b, 1, 0.01)\n";
+  check_same(clipped + "output y[s,n] = f(2*x[s,n], w)\n",
+             "output y[s,n] = with_slope(min(stop_gradient(2*x[s,n]), w), 2*x[s,n], where(2*x[s,n] <= w, 1, 0.01))\n");
+  check_same("def f(u, v) = u*v\nderivative f.v = 2\nderivative f.u = v\noutput y[n] = f(w, V[0,n])\n",
+             "output y[n] = with_slope(with_slope(stop_gradient(w)*stop_gradient(V[0,n]), w, V[0,n]), V[0,n], 2)\n");
+  // What has no derivative is passed as it is.
+  check_same(clipped + "output y[n] = f(n, w) + f(2, w)\n", "output y[n] = min(n, w) + min(2, w)\n");
+  check_same(
+      "def f(c, k) = where(c, V[k,0], 0)\nderivative f.c = 1\nderivative f.k = 1\ninput j[N]: i32\n"
+      "output y[n] = f(w > 0, j[n])\n",
+      "input j[N]: i32\noutput y[n] = where(w > 0, V[j[n],0], 0)\n");
+  // Slopes may call functions that stand below the function, and bind indices that later names are equal to.
+  check_same(
+      "def f(u, a[:]) = u*sum[q in 0..R](a[q])\ndef g(u) = 3*u\nderivative f.u = sum[q in 0..R](g(a[q]))\n"
+      "input q\noutput y = f(q, V[:,0])\n",
+      "input q\noutput y = with_slope(stop_gradient(q)*sum[r](V[r,0]), q, sum[r](3*V[r,0]))\n");
+  check_same("def a.b(u.v) = u.v\nderivative a.b.u.v = 2\noutput y = a.b(w)\n",
+             "output y = with_slope(stop_gradient(w), w, 2)\n");
+}
+
+TEST_CASE("messages about declared derivatives show the line and what to do") {
+  const std::string f = "def f(u, a[:]) = u*a[0]\n";
+  check_message(f + "derivative f = 1\n", {"test.mox:5:12: the derivative is by no parameter", "derivative f.x = "});
+  check_message(f + "derivative f.v = 1\n", {"test.mox:5:12: `f` has no parameter `v`", "it has u, a"});
+  check_message("def f() = 1\nderivative f.v = 1\n", {"`f` has no parameter `v`", "it has none"});
+  check_message(f + "derivative f.a = 1\n", {"`a` is a tensor: derivatives are declared by numbers", "call g(a[..])"});
+  check_message("derivative h.u = 1\n", {"test.mox:4:12: there is no function `h`", "def h(x) = expression"});
+  check_message("def scale(u) = u\nderivative scales.u = 1\n", {"did you mean `scale`?"});
+  check_message("derivative f.u = 1\n" + f, {"function `f` is defined further down", "move its derivative below"});
+  check_message("derivative exp.x = 1\n", {"the derivative of `exp` belongs to the language", "def my_exp(x)"});
+  check_message("derivative clamp.x = 1\n", {"the derivative of `clamp` belongs to the language"});
+  check_message(f + "derivative f.u = 1\nderivative f.u = 2\n",
+                {"test.mox:6:12: the derivative `f.u` is declared already", "leave one of the two out"});
+  check_message(f + "let y = f(w, V[:,0])\nderivative f.u = 2\n",
+                {"test.mox:6:12: `f` is called above, without this derivative", "directly below the `def` of `f`"});
+  check_message(f + "def g(u, a[:]) = f(u, a)\nderivative f.u = g(1, a)\n", {"`f` is called above"});
+  check_message(f + "derivative f.u = f(1, a)\n",
+                {"test.mox:5:18: the derivative of `f` calls `f` itself", "a function above that both call"});
+  check_message(f + "derivative f.u = q\n", {"test.mox:5:18: `q` is not declared"});
+  check_message(f + "derivative f.u 2\n", {"`=` expected", "write derivative f.u = expression"});
+  check_message(f + "derivative f.u = 2 3\n", {"test.mox:5:20: the end of the statement expected"});
+  check_message(f + "derivative f.u = u > 0\n",
+                {"test.mox:5:12: the derivative is a condition, but a number is wanted", "where(condition, 1, 0)"});
+  check_message("def f(u) = u > 0\nderivative f.u = 1\n", {"test.mox:5:12: what `f` gives is a condition"});
+  check_message(f + "derivative 3\n", {"a function and its parameter, as in derivative f.x = expression expected"});
+  check_message("def f(u) = u\nderivative f.u = V[u,0]\nlet y = f(w)\n",
+                {"test.mox:5:20: parameter `u` stands in a subscript", "test.mox:6:9: in this call of `f`"});
+}

@@ -62,7 +62,7 @@ struct Row {
   std::vector<double> errors;
   // Of a gradient: elements to compare with differences, those compared, those whose differences contradict each other.
   std::size_t asked = 0, compared = 0, uncertain = 0;
-  bool held = false;  // of a gradient that stop_gradient keeps from being that of the values
+  const char* held = nullptr;  // what keeps a gradient from being that of the values
 };
 using ErrorTable = std::map<std::string, Row>;
 
@@ -119,14 +119,24 @@ void run_column(const Sample& sample, const DeviceColumn& column, ErrorTable& ta
   }
 }
 
-/// Whether stop_gradient() takes something that depends on the input.
-bool is_held(const Program& program, const std::string& input) {
+bool reads_one_of(const Expr& expr, const std::set<std::string>& tensors) {
+  bool reads = false;
+  visit(expr, [&](const Expr& e) { reads |= e->kind == NodeKind::Access && tensors.contains(e->tensor); });
+  return reads;
+}
+
+/// What keeps the gradient of an input from being that of the values, if anything does: a slope that is declared of
+/// what depends on it, or that this is held constant.
+const char* held_by(const Program& program, const std::string& input) {
   const std::set<std::string> reached = reached_from(program, {input});
-  bool held = false;
-  const auto holds = [&](const Expr& e) { held |= e->kind == NodeKind::Access && reached.contains(e->tensor); };
+  const char* held = nullptr;
   for (const Definition& definition : program.definitions) {
     visit(definition.body, [&](const Expr& e) {
-      if (e->kind == NodeKind::Call && e->function->name == "stop_gradient") visit(e, holds);
+      if (e->kind != NodeKind::Call) return;
+      const std::string_view name = e->function->name;
+      if (name == "with_slope" && reads_one_of(e->args[1], reached)) held = "a declared derivative stands for them";
+      if (name == "stop_gradient" && !held && reads_one_of(e->args[0], reached))
+        held = "stop_gradient holds what depends on it constant";
     });
   }
   return held;
@@ -137,7 +147,7 @@ bool is_held(const Program& program, const std::string& input) {
 void run_differences(const CheckOptions& options, const Sample& sample, ErrorTable& table) {
   for (const std::string& name : sample.wrt) {
     Row& row = table["grad." + name];
-    row.held = is_held(sample.program, name);
+    row.held = held_by(sample.program, name);
     if (row.held) continue;
     row.asked = std::min(options.elements, sample.inputs.at(name).size());
     double error = 0;
@@ -195,7 +205,7 @@ bool report(const Sample& sample, const std::vector<DeviceColumn>& columns, cons
           i == columns.size() ? kDifferenceTolerance * (row.scale + 1) : tolerance_of(row, columns[i].candidate);
       within = within && row.errors[i] <= tolerance;
     }
-    if (row.held) fmt::print("  no differences: stop_gradient holds what depends on it constant");
+    if (row.held) fmt::print("  no differences: {}", row.held);
     if (row.compared < row.asked)
       fmt::print("  {} of {} differences, which take long; choose smaller dims", row.compared, row.asked);
     if (row.uncertain > 0) fmt::print("  {} of {} at kinks or uncertain", row.uncertain, row.compared);
