@@ -194,7 +194,14 @@ Expr RandomExpr::positive(const Place& place, int depth) {
   return call("abs", {number(place, depth - 1)}) + Expr(0.25);
 }
 
+/// The sine, whose derivative is declared as it is: all derivatives stay what they are.
+Expr RandomExpr::declared_sine(const Place& place, int depth) {
+  const Expr x = number(place, depth - 1);
+  return call("with_slope", {call("sin", {call("stop_gradient", {x})}), x, call("cos", {x})});
+}
+
 Expr RandomExpr::unary(const Place& place, int depth) {
+  if (random_.chance(4)) return declared_sine(place, depth);
   if (random_.chance(45)) return bounded(place, depth);
   if (random_.chance(40)) {
     return call(random_.pick<std::string>({"neg", "neg", "abs", "relu", "softplus", "normal_pdf", "f64"}),

@@ -46,7 +46,8 @@ class RandomExpr {
   Range range(const Place& place, const Affine& extent, bool filled);
 
   Expr number(const Place& place, int depth);
-  Expr bounded(const Place& place, int depth);   // within -1..1
+  Expr bounded(const Place& place, int depth);  // within -1..1
+  Expr declared_sine(const Place& place, int depth);
   Expr positive(const Place& place, int depth);  // above 0.1
   /// A read of some tensor; with `wanted`, of an element that moves with this index if any tensor has its extent.
   Expr read(const Place& place, std::optional<Symbol> wanted = {});
