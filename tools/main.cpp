@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "compiler/ir/source_text.h"
+#include "runtime/atomic_file.h"
 #include "runtime/switches.h"
 #include "tools/commands/command.h"
 #include "tools/commands/command_line.h"
 #include "tools/commands/completion.h"
+#include "tools/commands/manual.h"
 
 namespace moxie {
 namespace {
@@ -30,6 +33,7 @@ constexpr std::array kCommands = {
     Command{"doctor", "Show what this machine offers, what is missing and how to get it", add_doctor},
 };
 
+constexpr const char* kVersion = "moxie " MOXIE_VERSION;
 constexpr const char* kHelp = "help";
 constexpr const char* kCompletion = "completion";
 constexpr const char* kEnvironment = "environment";
@@ -65,9 +69,45 @@ int show_help(const OptionParser& parser, const std::string& topic) {
   return 0;
 }
 
+struct HelpOptions {
+  std::string topic, manual;
+};
+
+int help_with(const OptionParser& parser, const HelpOptions& options) {
+  if (options.manual.empty()) return show_help(parser, options.topic);
+  if (!options.topic.empty())
+    throw UsageError(fmt::format("--man writes the pages of all commands; leave out '{}'", options.topic));
+  const std::filesystem::path folder = options.manual;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw DataError(fmt::format("cannot make the folder {}: {}", options.manual, error.message()));
+  for (const auto& [name, text] : manual_pages(parser.description(), kVersion)) atomic_write(folder / name, text);
+  return 0;
+}
+
+struct Shell {
+  const char* name;
+  std::string (*script)(const CommandDescription& program);
+};
+
+constexpr std::array kShells = {Shell{"bash", bash_completion}, Shell{"zsh", zsh_completion},
+                                Shell{"fish", fish_completion}};
+
+std::vector<std::string> shell_names() {
+  std::vector<std::string> names;
+  for (const Shell& shell : kShells) names.emplace_back(shell.name);
+  return names;
+}
+
+int print_completion(const OptionParser& parser, const std::string& name) {
+  const auto shell = std::ranges::find(kShells, name, &Shell::name);
+  fmt::print("{}", shell->script(parser.description()));
+  return 0;
+}
+
 int run(int argc, char** argv) {
   OptionParser parser("moxie compiles formulas in index notation, and their derivatives, into fused kernels.", "moxie");
-  parser.set_version("moxie " MOXIE_VERSION);
+  parser.set_version(kVersion);
   parser.set_footer(
       "`moxie help COMMAND` is about a command, `moxie help environment` about variables of the environment");
   parser.require_subcommand();
@@ -76,18 +116,16 @@ int run(int argc, char** argv) {
     OptionParser subcommand = parser.add_subcommand(command.name, command.summary);
     subcommand.on_parsed([&work, todo = command.add(subcommand)] { work = todo; });
   }
-  std::string topic;
+  HelpOptions help_options;
   OptionParser help = parser.add_subcommand(kHelp, "Explain a command, or the variables of the environment");
-  help.add_option("topic", topic, "a command, or environment");
+  help.add_option("topic", help_options.topic, "a command, or environment");
+  help.add_option("--man", help_options.manual, "instead, write the manual pages of all commands to this folder");
+  help.on_parsed([&] { work = [&] { return help_with(parser, help_options); }; });
+  std::string shell = kShells.front().name;
   OptionParser completion = parser.add_subcommand(
-      kCompletion, "Print a script that completes command lines in bash: source <(moxie completion)");
-  completion.on_parsed([&] {
-    work = [&] {
-      fmt::print("{}", bash_completion(parser, "moxie"));
-      return 0;
-    };
-  });
-  help.on_parsed([&] { work = [&] { return show_help(parser, topic); }; });
+      kCompletion, "Print a script that completes command lines in a shell: source <(moxie completion bash)");
+  completion.add_option("shell", shell, "whose script").show_default().one_of(shell_names());
+  completion.on_parsed([&] { work = [&] { return print_completion(parser, shell); }; });
   return run_command_line(parser, argc, argv, work, explain_unknown_command);
 }
 

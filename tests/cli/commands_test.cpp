@@ -146,7 +146,7 @@ TEST_CASE("the shell completes commands, their options and names of files") {
   const Workshop shop;
   shop.write("model.mox", "");
   shop.write("complete.sh", "source <(" MOXIE_PROGRAM
-                            " completion)\n"
+                            " completion bash)\n"
                             "COMP_WORDS=(moxie \"$@\")\nCOMP_CWORD=$#\n_moxie\necho \"${COMPREPLY[@]}\"\n");
   const auto completed = [&](const std::string& words) { return shop.shell("bash complete.sh " + words).out; };
   CHECK(completed("tr") == "train\n");

@@ -11,6 +11,14 @@ run(${DPKG_DEB} -x ${package} ${WORK}/root)
 file(WRITE ${WORK}/y.mox "dim N dynamic\nindex n:N\ninput x[N]\noutput y[n] = exp(x[n])\n")
 run(${CMAKE_COMMAND} -E env MOXIE_CACHE_DIR=${WORK}/cache ${WORK}/root/usr/bin/moxie check ${WORK}/y.mox)
 
+# Shells and man find these there.
+foreach(file man/man1/moxie.1 man/man1/moxie-train.1 bash-completion/completions/moxie fish/vendor_completions.d/moxie.fish zsh/vendor-completions/_moxie)
+  file(SIZE ${WORK}/root/usr/share/${file} size)
+  if(size EQUAL 0)
+    message(FATAL_ERROR "the package's ${file} is empty")
+  endif()
+endforeach()
+
 # Links of the installed README lead somewhere.
 set(documents ${WORK}/root/usr/share/doc/moxie)
 file(READ ${documents}/README.md readme)

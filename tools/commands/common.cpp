@@ -17,10 +17,7 @@ void add_device_option(OptionParser& parser, DeviceChoice& choice) {
 }
 
 void add_threads_option(OptionParser& parser, DeviceChoice& choice) {
-  parser
-      .add_option(
-          "--threads", choice.threads,
-          fmt::format("threads, {} at most on this machine; 0: as many as there are processors", maximum_threads()))
+  parser.add_option("--threads", choice.threads, "threads; 0: as many as there are processors")
       .show_default()
       .in_range(0, maximum_threads())
       .environment("MOXIE_THREADS");

@@ -1,13 +1,16 @@
 #pragma once
-// Completion of command lines by the shell.
+// Completion of command lines by shells.
 #include <string>
 
 #include "tools/commands/option_parser.h"
 
 namespace moxie {
 
-/// A bash script that completes commands, options and names of files, as `source` reads it. For zsh after
-/// `autoload -U bashcompinit && bashcompinit`.
-std::string bash_completion(const OptionParser& parser, const std::string& program);
+/// Scripts that complete commands, options, values of options and names of files. `program` describes the program, by
+/// whose name the shell calls it. That of bash is for `source`, that of fish too, that of zsh is a file `_NAME` in a
+/// folder of $fpath, or for `source` after `compinit`.
+std::string bash_completion(const CommandDescription& program);
+std::string zsh_completion(const CommandDescription& program);
+std::string fish_completion(const CommandDescription& program);
 
 }  // namespace moxie

@@ -31,11 +31,39 @@ std::string similar_option(const CLI::App& app) {
   return similar.empty() ? "" : "\n" + *option + ": " + similar;
 }
 
-CommandWords words_of(const CLI::App& app) {
-  CommandWords result{app.get_name(), {}, {}};
-  for (const CLI::Option* option : app.get_options())
-    for (const std::string& name : option->get_lnames()) result.options.push_back("--" + name);
-  for (const CLI::App* command : app.get_subcommands({})) result.commands.push_back(words_of(*command));
+/// The values of one_of(), which CLI11 shows behind the kind of the value: "TEXT:{cpu,interp}".
+std::vector<std::string> choices_in(const std::string& type) {
+  const std::size_t open = type.find(":{"), close = type.find('}', open);
+  if (open == type.npos || close == type.npos) return {};
+  return CLI::detail::split(type.substr(open + 2, close - open - 2), ',');
+}
+
+OptionDescription describe(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  OptionDescription result;
+  for (const std::string& name : option.get_snames()) result.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) result.names.push_back("--" + name);
+  if (option.get_positional()) result.names.push_back(option.get_name(true));
+  result.help = option.get_description();
+  result.heading = option.get_group();
+  if (option.get_items_expected_max() > 0) result.value = type.substr(0, type.find(':'));
+  result.choices = choices_in(type);
+  result.default_value = option.get_default_str();
+  result.environment = option.get_envname();
+  result.positional = option.get_positional();
+  result.required = option.get_required();
+  result.repeats = option.get_items_expected_max() > 1;
+  return result;
+}
+
+CommandDescription describe(const CLI::App& app) {
+  CommandDescription result{app.get_name(), app.get_description(), app.get_footer(), {}, {}};
+  for (const CLI::Option* option : app.get_options()) result.options.push_back(describe(*option));
+  for (const CLI::App* command : app.get_subcommands({})) {
+    result.commands.push_back(describe(*command));
+    // CLI11 gives a command the footer of the program unless it has another.
+    if (result.commands.back().footer == result.footer) result.commands.back().footer.clear();
+  }
   return result;
 }
 
@@ -119,7 +147,7 @@ std::string OptionParser::help(const std::string& command) const {
   return command.empty() ? app_->help() : app_->get_subcommand(command)->help(app_->get_name());
 }
 
-CommandWords OptionParser::words() const { return words_of(*app_); }
+CommandDescription OptionParser::description() const { return describe(*app_); }
 
 void OptionParser::on_parsed(const std::function<void()>& function) { app_->callback(function); }
 

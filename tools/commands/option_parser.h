@@ -50,11 +50,21 @@ class Option {
   CLI::Option* option_;
 };
 
-/// What may stand in a command line after a program or a command.
-struct CommandWords {
-  std::string name;
-  std::vector<std::string> options;  // "--out"
-  std::vector<CommandWords> commands = {};
+/// An option or a positional argument as help texts show it.
+struct OptionDescription {
+  std::vector<std::string> names;    // "-o", "--out"; of a positional argument its name
+  std::string help, heading;         // the heading of its group in the help text
+  std::string value;                 // the kind of its value, as in TEXT; empty for a flag
+  std::vector<std::string> choices;  // the only values that are allowed; empty: any
+  std::string default_value, environment;
+  bool positional = false, required = false, repeats = false;
+};
+
+/// A program or a command with all that may stand after it in a command line.
+struct CommandDescription {
+  std::string name, summary, footer;
+  std::vector<OptionDescription> options;  // in the order of the help text
+  std::vector<CommandDescription> commands = {};
 };
 
 /// A handle of the options of a program or of one of its subcommands.
@@ -80,7 +90,8 @@ class OptionParser {
   void before_help(const std::function<void()>& function);
   /// The help text of this program, or of its command with that name.
   std::string help(const std::string& command = "") const;
-  CommandWords words() const;
+  /// What the help text is made of, of this command and of those below it.
+  CommandDescription description() const;
   /// Called at the end of parsing if this subcommand was named.
   void on_parsed(const std::function<void()>& function);
 
