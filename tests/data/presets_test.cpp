@@ -48,6 +48,73 @@ TEST_CASE("random splits are disjoint and complete") {
   CHECK(random_split(1, 0.2, 3).train.empty());
 }
 
+TEST_CASE("every row is a test row of one fold, and folds have equal parts of each class") {
+  const std::vector<std::uint32_t> strata = {0, 0, 1, 0, 2, 0, 1, 1, 0, 0, 0};
+  std::vector<int> tests(strata.size());
+  for (std::size_t fold = 0; fold < 3; ++fold) {
+    const RowSplit split = fold_split(strata, 3, fold, 5);
+    CHECK(split.train.size() + split.test.size() == strata.size());
+    CHECK(split.test.size() >= 3);
+    CHECK(split.test.size() <= 4);
+    for (const std::uint32_t stratum : {0U, 1U}) {
+      const auto count = std::ranges::count_if(split.test, [&](std::size_t row) { return strata[row] == stratum; });
+      CHECK(count >= (stratum == 0 ? 2 : 1));
+      CHECK(count <= (stratum == 0 ? 3 : 1));
+    }
+    for (const std::size_t row : split.test) {
+      ++tests[row];
+      CHECK(std::ranges::find(split.train, row) == split.train.end());
+    }
+    CHECK(fold_split(strata, 3, fold, 5).test == split.test);
+  }
+  CHECK(std::ranges::all_of(tests, [](int count) { return count == 1; }));
+  CHECK(fold_split(strata, 3, 0, 5).test != fold_split(strata, 3, 0, 6).test);
+}
+
+TEST_CASE("rows of a fold's test are in no other part, whatever the seed") {
+  const test::DataFolder folder;
+  std::string table = "x,y\n";
+  for (int k = 0; k < 30; ++k) table += std::to_string(k) + (k % 3 == 0 ? ",rare\n" : ",often\n");
+  LoadOptions options;
+  options.folds = 5;
+  std::vector<std::size_t> tested;
+  const std::string name = "csv:" + folder.write("t.csv", table).string();
+  for (options.fold = 1; options.fold <= 5; ++options.fold) {
+    options.seed = 1;
+    const Dataset data = load_dataset(name, options);
+    CHECK(data.train.rows() + data.validation.rows() + data.test.rows() == 30);
+    CHECK(data.test.rows() == 6);
+    for (const std::size_t row : data.test.labels.numbers) {
+      tested.push_back(row);
+      for (const Samples* others : {&data.train, &data.validation})
+        CHECK(std::ranges::find(others->labels.numbers, row) == others->labels.numbers.end());
+    }
+    double rare = 0;
+    for (std::size_t row = 0; row < data.test.rows(); ++row) rare += data.test.y(row, 1);
+    CHECK(rare == 2);
+    options.seed = 2;
+    const Dataset reseeded = load_dataset(name, options);
+    CHECK(reseeded.test.labels.numbers == data.test.labels.numbers);
+    CHECK(reseeded.validation.labels.numbers != data.validation.labels.numbers);
+  }
+  std::ranges::sort(tested);
+  CHECK(tested.size() == 30);
+  CHECK(std::ranges::adjacent_find(tested) == tested.end());
+  CHECK(test::data_error([&] {
+          load_dataset(name, options);
+        }).find("which of the 5 folds? There is none with number 6") != std::string::npos);
+  options.fold = 1;
+  CHECK(test::data_error([&] { load_dataset("synthetic", options); }) ==
+        "synthetic: --folds divides the rows of csv:FILE, npz:FILE and safetensors:FILE only");
+  options.test_file = "more.csv";
+  CHECK(test::data_error([&] { load_dataset(name, options); }).find("leave out --test-file more.csv") !=
+        std::string::npos);
+  options.test_file.clear();
+  options.folds = 31;
+  CHECK(test::data_error([&] { load_dataset(name, options); }).find("31 folds need as many rows, and there are 30") !=
+        std::string::npos);
+}
+
 TEST_CASE("validation rows depend on the seed, test rows do not") {
   LoadOptions first, second;
   second.seed = 2;

@@ -1,4 +1,5 @@
 #include "tools/commands/experiment.h"
+#include "tools/commands/train_settings.h"
 
 #include <doctest/doctest.h>
 
@@ -91,8 +92,15 @@ TEST_CASE("settings are options of moxie train") {
   CHECK_FALSE(config.train_sigma);
   CHECK(config.propagate == "mean");
   CHECK(config.input_variance == std::vector<double>{0.5});
-  CHECK_THROWS_WITH_AS(with_settings({}, {"epoch=7"}),
-                       "--set epoch=7: give NAME=VALUE, an option of `moxie train` and its value", UsageError);
+  CHECK_THROWS_WITH_AS(
+      with_settings({}, {"epoch=7"}),
+      "--set epoch=7: give NAME=VALUE, an option of `moxie train` and its value; did you mean `epochs`?", UsageError);
+  CHECK(with_settings(config, {"layers=5", "layers=7"}).layers == std::vector<std::int64_t>{5, 7});
+  CHECK_THROWS_WITH_AS(with_settings({}, {"patience=1.5"}),
+                       "--set patience=1.5: no value for --patience, which is a whole number", UsageError);
+  CHECK(whole_settings({"layers=5", "7", "class-weight=a=2", "b=3", "rate=1", "epoch=2"}) ==
+        std::vector<std::string>{"layers=5,7", "class-weight=a=2,b=3", "rate=1", "epoch=2"});
+  CHECK(with_settings({}, {"class-weight=a=2,b=3"}).class_weight == std::vector<std::string>{"a=2", "b=3"});
   CHECK_THROWS_WITH_AS(with_settings({}, {"epochs"}), doctest::Contains("--set epochs: no value for --epochs"),
                        UsageError);
   CHECK_THROWS_WITH_AS(with_settings({}, {"epochs=-1"}), doctest::Contains("--set epochs=-1: no value for --epochs"),

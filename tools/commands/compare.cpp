@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tools/commands/command.h"
 #include "tools/commands/train_folder.h"
@@ -23,23 +22,13 @@ struct ComparedRun {
   Json settings, scores;
 };
 
-/// The last line of metrics.jsonl, which a run that is finished has; else nothing.
-Json final_metrics(const RunFolder& folder) {
-  std::istringstream lines(folder.read_metrics());
-  Json last = Json::object();
-  for (std::string line; std::getline(lines, line);) {
-    Json json = Json::parse(line, nullptr, false);
-    if (json.is_object() && json.contains("final")) last = std::move(json);
-  }
-  return last;
-}
-
 ComparedRun read_run(const std::string& path) {
   const RunFolder folder = RunFolder::open(path);
   ComparedRun run{Json::object(), Json::object()};
   run.settings = Json::parse(to_json(folder.read_config()));
   run.settings.erase("formula");
-  const Json metrics = final_metrics(folder);
+  const std::string line = folder.final_metrics();
+  const Json metrics = line.empty() ? Json::object() : Json::parse(line);
   for (const auto& [name, value] : metrics.items())
     if (value.is_number() && (name.starts_with("test_") || name == "best_epoch" || name == "elapsed_s"))
       run.scores[name] = value;

@@ -1,5 +1,6 @@
 // moxie experiment: repeats the experiments of the paper and writes their tables.
 #include "tools/commands/experiment.h"
+#include "tools/commands/train_settings.h"
 
 #include <fmt/format.h>
 

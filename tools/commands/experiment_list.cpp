@@ -7,6 +7,7 @@
 
 #include "tools/commands/command.h"
 #include "tools/commands/experiment.h"
+#include "tools/commands/train_settings.h"
 #include "tools/data/presets.h"
 
 namespace moxie {

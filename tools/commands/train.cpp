@@ -2,21 +2,25 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
 #include "tools/commands/program_choice.h"
 #include "tools/commands/report.h"
 #include "tools/commands/train_config.h"
 #include "tools/commands/train_file.h"
+#include "tools/commands/train_folds.h"
 #include "tools/commands/train_report.h"
 #include "tools/commands/train_run.h"
+#include "tools/commands/train_settings.h"
 #include "tools/commands/train_stop.h"
 #include "tools/data/file.h"
 
@@ -29,6 +33,7 @@ struct TrainOptions {
   TrainConfig config;
   DeviceChoice device;
   std::string out, resume, config_file;
+  std::vector<std::string> settings;  // name=value, of --set
   bool dry_run = false;
   std::map<std::string, std::pair<const char*, Option>> options;  // by name: group and option
 };
@@ -67,6 +72,12 @@ std::string own_group(const std::string& model) {
   return model.ends_with(".mox") ? option_group::kOwn : "Model: " + model;
 }
 
+/// Whether an option was given by its name or by --set.
+bool is_chosen(const TrainOptions& options, const std::string& name) {
+  const auto names_it = [&](const std::string& setting) { return setting.starts_with(name + "="); };
+  return options.options.at(name).second.given() || std::ranges::any_of(options.settings, names_it);
+}
+
 /// Throws UsageError for options of another model.
 void check_groups(const TrainOptions& options) {
   const bool is_own = is_own_model(options.config);
@@ -75,7 +86,7 @@ void check_groups(const TrainOptions& options) {
     const std::string_view group = option.first;
     const bool is_others = group.starts_with("Model: ") && group != own;
     const bool is_said = is_own && std::ranges::find(kSaidByText, name) != kSaidByText.end();
-    if ((is_others || is_said) && option.second.given())
+    if ((is_others || is_said) && is_chosen(options, name))
       throw UsageError(fmt::format("--{} is not for the model {}", name, options.config.model));
   }
 }
@@ -89,31 +100,38 @@ TrainConfig with_given(const TrainOptions& options, const TrainConfig& base, con
   return config_from_json(json.dump(), file);
 }
 
-/// What --config names, such as the config.json of a run. Options on the command line go before it.
+/// What --config names, such as the config.json of a run. Settings of --set go before it, and options on the command
+/// line before these.
 TrainConfig config_of_file(const TrainOptions& options, bool model_given) {
   const std::string& file = options.config_file;
-  TrainConfig config = with_given(options, config_from_json(read_whole_file(file), file), file);
+  const TrainConfig base = file.empty() ? TrainConfig() : config_from_json(read_whole_file(file), file);
+  TrainConfig config = with_given(options, with_settings(base, options.settings), file);
   if (model_given) config.model = options.config.model;
   if (!is_own_model(config)) config.formula.clear();
   return config;
 }
 
 /// The configuration of the run in the folder, with what was given anew.
-TrainConfig resumed_config(const TrainOptions& options, const RunFolder& folder) {
+TrainConfig resumed_config(const TrainOptions& options, const TrainConfig& config, const fs::path& folder) {
   for (const auto& [name, option] : options.options) {
     if (option.second.given() && std::ranges::find(kResumable, name) == kResumable.end())
       throw UsageError(
           fmt::format("--{} cannot change when a run is resumed; only --{} can", name, fmt::join(kResumable, ", --")));
   }
-  return with_given(options, folder.read_config(), folder.path().string());
+  return with_given(options, config, folder.string());
 }
 
 /// What was typed, for the run folder.
-std::string command_line(const TrainOptions& options, const std::string& model_or_resume) {
-  std::string text = "moxie train " + model_or_resume;
+std::string command_line(const TrainOptions& options, const TrainConfig& config) {
+  std::string text = "moxie train";
+  text += options.resume.empty() ? " " + config.model : " --resume " + options.resume;
+  if (!options.config_file.empty()) text += " --config " + options.config_file;
+  for (const std::string& setting : options.settings) text += " --set " + setting;
   for (const auto& [name, option] : options.options) {
     if (option.second.given()) text += fmt::format(" --{} {}", name, fmt::join(option.second.texts(), ","));
   }
+  if (config.fold > 0 && !options.options.at("fold").second.given() && options.resume.empty())
+    text += fmt::format(" --fold {}", config.fold);
   return text;
 }
 
@@ -139,8 +157,8 @@ std::string predict_command(const TrainConfig& config, const Dataset& data, cons
                      needs_folder ? " --data-dir " + config.data_dir : "");
 }
 
-/// Trains until the end, or until a signal.
-int run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run, const RunFolder& folder) {
+/// Trains until the end, or until a signal. Whether the end was reached.
+bool run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run, const RunFolder& folder) {
   const StopSignals signals;
   {
     Progress progress(config.epochs, config.max_time);
@@ -152,14 +170,14 @@ int run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run,
   const std::string path = folder.path().string();
   if (run.state().finished.empty()) {
     fmt::print("stopped   at step {}; go on with: moxie train --resume {}\n", run.state().position.step, path);
-    return 0;
+    return false;
   }
   const FinalReport report = run.evaluate_best();
   folder.append_metrics(final_metrics_line(report, run.state()));
   folder.write_report(report_html(config, report, run, folder.read_metrics(), folder.read_command()));
   fmt::print("{}\nrun       {} (report.html there; {})\n", describe_end(report, run.state(), data), path,
              predict_command(config, data, path));
-  return 0;
+  return true;
 }
 
 TrainingRun prepare(const TrainConfig& config, const DeviceChoice& device, const Dataset& data) {
@@ -182,40 +200,113 @@ TrainingRun prepare_own(const TrainConfig& config, const ModelText& text, const 
   }
 }
 
-int start(const TrainOptions& options) {
-  TrainConfig config = options.config;
-  check_groups(options);
-  ModelText text;
-  if (is_own_model(config)) text = read_model(config, options.options.at("precision").second.given());
-  check(config);
-  const fs::path path = options.out.empty() ? first_free(default_folder(config)) : fs::path(options.out);
-  RunFolder::require_free(path);
+/// A new run in the folder `path`. `text` is that of a model of the user's own.
+bool start_run(const TrainOptions& options, const TrainConfig& config, const ModelText& text, const fs::path& path) {
   const Dataset data = load_dataset(config.data, load_options(config));
   TrainingRun run =
       is_own_model(config) ? prepare_own(config, text, options.device, data) : prepare(config, options.device, data);
   if (options.dry_run) {
     fmt::print("run       {} would be made, and trained for at most {} epochs\n", path.string(), config.epochs);
-    return 0;
+    return true;
   }
-  const RunFolder folder = RunFolder::create(path, config, command_line(options, config.model));
+  const RunFolder folder = RunFolder::create(path, config, command_line(options, config));
   return run_to_end(config, data, run, folder);
+}
+
+/// Goes on with the run in a folder.
+bool resume_run(const TrainOptions& options, const fs::path& path) {
+  const RunFolder folder = RunFolder::open(path);
+  const TrainConfig config = resumed_config(options, folder.read_config(), path);
+  check(config);
+  const Checkpoint checkpoint = folder.read_checkpoint();
+  const Dataset data = load_dataset(config.data, load_options(config));
+  check_parameters(make_network(config, data.encoding), checkpoint.best, path.string());
+  TrainingRun run = prepare(config, options.device, data);
+  run.resume(checkpoint);
+  folder.rewind_metrics(checkpoint.state.position.step);
+  folder.write_config(config, command_line(options, config));
+  return run_to_end(config, data, run, folder);
+}
+
+/// Every fold has its run in a folder of its own: one that is finished stays as it is unless a limit changed, one that
+/// was stopped goes on, and others start.
+bool run_fold(const TrainOptions& options, const TrainConfig& config, const ModelText& text, const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return start_run(options, config, text, path);
+  const bool has_new_limits = std::ranges::any_of(
+      kResumable, [&](std::string_view name) { return options.options.at(std::string(name)).second.given(); });
+  if (!has_new_limits && !RunFolder::open(path).final_metrics().empty()) return true;
+  return resume_run(options, path);
+}
+
+/// The runs of all folds, and what their scores say together.
+void run_folds(const TrainOptions& options, const TrainConfig& config, const ModelText& text, const fs::path& path) {
+  std::vector<std::string> metrics;
+  for (std::size_t fold = 1; fold <= config.folds; ++fold) {
+    TrainConfig of_fold = config;
+    of_fold.fold = fold;
+    const fs::path folder = fold_folder(path, fold);
+    fmt::print("\nfold      {} of {}\n", fold, config.folds);
+    if (!run_fold(options, of_fold, text, folder)) {
+      fmt::print("stopped   in fold {}; go on with all folds: moxie train --resume {}\n", fold, path.string());
+      return;
+    }
+    metrics.push_back(RunFolder::open(folder).final_metrics());
+  }
+  const std::vector<FoldScore> scores = fold_scores(metrics);
+  atomic_write(path / "folds.json", folds_json(scores, config.folds));
+  fmt::print("\n{}folds     {} (folds.json there; the runs in fold-1 to fold-{})\n",
+             describe_scores(scores, config.folds), path.string(), config.folds);
+}
+
+/// Which rows each fold has, and what its step is compiled to.
+void describe_folds(const TrainOptions& options, const TrainConfig& config, const ModelText& text,
+                    const fs::path& path) {
+  TrainConfig of_fold = config;
+  for (std::size_t fold = config.folds; fold >= 1; --fold) {
+    of_fold.fold = fold;
+    if (fold > 1) fmt::print("{}\n", describe_data(load_dataset(config.data, load_options(of_fold))));
+  }
+  start_run(options, of_fold, text, fold_folder(path, 1));
+  fmt::print(
+      "folds     as many runs would be made in {}: fold-1 to fold-{}, and folds.json, the mean of their scores\n",
+      path.string(), config.folds);
+}
+
+int start(const TrainOptions& options) {
+  TrainConfig config = options.config;
+  check_groups(options);
+  ModelText text;
+  if (is_own_model(config)) text = read_model(config, is_chosen(options, "precision"));
+  check(config);
+  const fs::path path = options.out.empty() ? first_free(default_folder(config)) : fs::path(options.out);
+  RunFolder::require_free(path);
+  if (!is_cross_validation(config)) {
+    start_run(options, config, text, path);
+  } else if (options.dry_run) {
+    describe_folds(options, config, text, path);
+  } else {
+    TrainConfig first = config;
+    first.fold = 1;
+    load_dataset(config.data, load_options(first));  // what is wrong with the data is said before a folder is made
+    RunFolder::create(path, config, command_line(options, config));
+    run_folds(options, config, text, path);
+  }
+  return 0;
 }
 
 int resume(const TrainOptions& options) {
   if (!options.out.empty()) throw UsageError("--out and --resume do not go together: a run stays in its folder");
-  if (!options.config_file.empty() || options.dry_run)
-    throw UsageError("--resume goes on with the settings of the run: --config and --dry-run are for new ones");
-  const RunFolder folder = RunFolder::open(options.resume);
-  const TrainConfig config = resumed_config(options, folder);
-  check(config);
-  const Checkpoint checkpoint = folder.read_checkpoint();
-  const Dataset data = load_dataset(config.data, load_options(config));
-  check_parameters(make_network(config, data.encoding), checkpoint.best, folder.path().string());
-  TrainingRun run = prepare(config, options.device, data);
-  run.resume(checkpoint);
-  folder.rewind_metrics(checkpoint.state.position.step);
-  folder.write_config(config, command_line(options, "--resume " + options.resume));
-  return run_to_end(config, data, run, folder);
+  if (!options.config_file.empty() || !options.settings.empty() || options.dry_run)
+    throw UsageError("--resume goes on with the settings of the run: --config, --set and --dry-run are for new ones");
+  if (const std::optional<TrainConfig> folds = cross_validation_in(options.resume)) {
+    TrainConfig config = resumed_config(options, *folds, options.resume);
+    check(config);
+    run_folds(options, config, {config.model, config.formula}, options.resume);
+  } else {
+    resume_run(options, options.resume);
+  }
+  return 0;
 }
 
 constexpr const char* kExamples =
@@ -225,6 +316,8 @@ constexpr const char* kExamples =
     "  moxie train my_model.mox --data csv:table.csv --target price --epochs 200\n"
     "  moxie train probact --network vgg-small --data cifar10 --data-dir ~/data\n"
     "  moxie train --config run/config.json --seed 2\n"
+    "  moxie train --config run/config.json --set layers=30,15,rate=0.001\n"
+    "  moxie train gpn --data csv:table.csv --folds 5\n"
     "  moxie train --resume run --epochs 4000\n";
 
 /// Leaves the options of other models than the chosen one out of the help text.
@@ -253,6 +346,10 @@ Work add_train(OptionParser& parser) {
                     "the folder of a run to go on with, exactly as if it had never stopped");
   parser.add_option("--config", options->config_file,
                     "settings from a file, such as the config.json of a run; options on the command line go before it");
+  parser
+      .add_option("--set", options->settings,
+                  "settings NAME=VALUE,.. by the names that config.json has, which go before those of --config")
+      .comma_separated();
   parser.add_flag("--dry-run", options->dry_run, "read the data, compile, say what would be trained, and stop");
   add_device_option(parser, options->device);
   add_threads_option(parser, options->device);
@@ -263,13 +360,14 @@ Work add_train(OptionParser& parser) {
   parser.set_footer(kExamples);
   parser.before_help([options, model] { hide_others(*options, model.given() ? options->config.model : ""); });
   return [options, model] {
+    options->settings = whole_settings(options->settings);
     if (!options->resume.empty()) return resume(*options);
-    if (!options->config_file.empty())
-      options->config = config_of_file(*options, model.given());
-    else if (!model.given())
+    if (options->config_file.empty() && !model.given())
       throw UsageError(
           "which model? `moxie train FILE.mox`, `moxie train gpn`, `moxie train mlp`, `moxie train probact` or `moxie "
           "train sp-gru`");
+    if (!options->config_file.empty() || !options->settings.empty())
+      options->config = config_of_file(*options, model.given());
     return start(*options);
   };
 }

@@ -97,6 +97,7 @@ std::vector<Limit> limits_of(const TrainConfig& c) {
       {"batch", static_cast<double>(c.batch), 1e9},
       {"inducing-points", static_cast<double>(c.inducing_points), 1e4},
       {"groups", static_cast<double>(c.groups), 1e6},
+      {"folds", static_cast<double>(c.folds), 1e4},
       {"hidden", static_cast<double>(c.hidden), 1e6},
       {"vocabulary", static_cast<double>(c.vocabulary), 1e7},
       {"text-length", static_cast<double>(c.text_length), 1e6},
@@ -117,23 +118,6 @@ void set_covariance(GpnOptions& options, const std::string& text) {
   if (options.covariance != GpnOptions::Covariance::Series || !is_number || options.series_terms < 1 ||
       options.series_terms > kMostTerms)
     throw UsageError(fmt::format("--covariance {}: give series:TERMS, with 1 to {} terms", text, kMostTerms));
-}
-
-/// As an option of the command line takes its value. Throws a JSON exception for text of another kind.
-template <class Value>
-void assign(Value& member, const std::string& text) {
-  if constexpr (std::is_same_v<Value, std::string>) {
-    member = text;
-  } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
-    member.push_back(text);
-  } else if constexpr (std::is_unsigned_v<Value> && !std::is_same_v<Value, bool>) {
-    if (const Json json = Json::parse(text); json.is_number_unsigned()) return json.get_to(member), void();
-    throw UsageError("not a number without sign");
-  } else if constexpr (std::is_arithmetic_v<Value>) {
-    Json::parse(text).get_to(member);
-  } else {
-    Json::parse("[" + text + "]").get_to(member);
-  }
 }
 
 /// The networks of the paper (section 7.1) and of its comparisons.
@@ -301,6 +285,9 @@ void check(const TrainConfig& c) {
   choose("--evaluation", kEvaluation, c.evaluation);
   for (const Limit& limit : limits_of(c))
     require(limit.value <= limit.maximum, limit.option, limit.value, limit.words());
+  require(c.folds != 1, "folds", 1, "2 or more, or 0 for one run");
+  require(c.fold <= c.folds, "fold", static_cast<double>(c.fold),
+          fmt::format("at most the number of --folds, {}", c.folds));
   require(c.samples > 0, "samples", static_cast<double>(c.samples), "positive");
   require(c.train_share > 0 && c.train_share <= 1, "train-share", c.train_share, "above 0 and at most 1");
   if (c.model == "gpn" && !c.activation.empty()) throw UsageError("--activation is not for the model gpn");
@@ -357,31 +344,13 @@ TrainConfig config_from_json(std::string_view text, const std::string& file) {
   return config;
 }
 
-TrainConfig with_settings(const TrainConfig& config, const std::vector<std::string>& settings) {
-  TrainConfig result = config;
-  for (const std::string& setting : settings) {
-    const std::size_t equals = std::min(setting.find('='), setting.size());
-    bool known = false;
-    visit_fields(result, [&](const char*, const char* name, auto& value, const char*) {
-      if (setting.compare(0, equals, name) != 0) return;
-      known = true;
-      try {
-        assign(value, setting.substr(std::min(equals + 1, setting.size())));
-      } catch (const std::exception& error) {
-        throw UsageError(fmt::format("--set {}: no value for --{} ({})", setting, name, error.what()));
-      }
-    });
-    if (!known)
-      throw UsageError(fmt::format("--set {}: give NAME=VALUE, an option of `moxie train` and its value", setting));
-  }
-  return result;
-}
-
 LoadOptions load_options(const TrainConfig& c) {
   LoadOptions options;
   options.data_dir = c.data_dir;
   options.seed = c.seed;
   options.split = c.split;
+  options.folds = c.folds;
+  options.fold = c.fold;
   options.validation_share = c.validation_share;
   options.train_share = c.train_share;
   options.targets = c.targets;

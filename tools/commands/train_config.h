@@ -20,6 +20,8 @@ struct TrainConfig {
   std::string data = "synthetic";
   std::string data_dir = "data";
   std::size_t split = 0;
+  std::size_t folds = 0;  // of cross-validation; 0: none
+  std::size_t fold = 0;   // the one that is trained, from 1; 0: all of them, each in a run with its own number
   double validation_share = 0.1;
   double train_share = 1;
   std::vector<std::string> targets, ignored, categorical, missing;
@@ -119,6 +121,10 @@ void visit_fields(Config& c, Visit&& visit) {
         "data set: a name (synthetic, letter, mnist, ...), csv:FILE, npz:FILE, safetensors:FILE or text:FILE");
   visit(option_group::kData, "data-dir", c.data_dir, "where the data sets lie");
   visit(option_group::kData, "split", c.split, "which division into training and test rows");
+  visit(
+      option_group::kData, "folds", c.folds,
+      "csv, npz, safetensors: cross-validation by as many runs, each row being a test row of one of them; 0: one run");
+  visit(option_group::kData, "fold", c.fold, "with --folds: train only this one, from 1; 0: all");
   visit(option_group::kData, "validation-share", c.validation_share,
         "part of the training rows that decides about rates and the best model");
   visit(option_group::kData, "train-share", c.train_share, "part of the other training rows that is used");
@@ -241,10 +247,6 @@ void check_file(const TrainConfig& config, const std::string& file);
 std::string to_json(const TrainConfig& config);
 TrainConfig config_from_json(std::string_view text, const std::string& file);
 
-/// `config` with settings name=value, as the options --name value. Throws UsageError for unknown names and for values
-/// of the wrong kind.
-TrainConfig with_settings(const TrainConfig& config, const std::vector<std::string>& settings);
-
 LoadOptions load_options(const TrainConfig& config);
 /// The layers, or what suits the data set where none are given.
 std::vector<std::int64_t> hidden_layers(const TrainConfig& config);
@@ -254,6 +256,8 @@ bool is_own_model(const TrainConfig& config);
 /// The network for data of the given widths.
 Network make_network(const TrainConfig& config, const Encoding& encoding);
 bool is_convolutional(const TrainConfig& config);
+/// Whether it stands for the runs of all folds of a cross-validation.
+inline bool is_cross_validation(const TrainConfig& config) { return config.folds > 0 && config.fold == 0; }
 /// How many stochastic passes make one prediction, of the config's network where that is a file's.
 std::size_t ensemble_size(const TrainConfig& config, const Network& network = {});
 OptimiserOptions optimiser_options(const TrainConfig& config);

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "compiler/support/error.h"
 #include "runtime/atomic_file.h"
+#include "tools/commands/train_folds.h"
 #include "tools/data/file.h"
 
 namespace moxie {
@@ -78,6 +80,7 @@ RunFolder RunFolder::create(const fs::path& path, const TrainConfig& config, std
 RunFolder RunFolder::open(const fs::path& path) {
   RunFolder folder(path);
   std::error_code error;
+  require_single_run(path);
   if (!fs::exists(folder.checkpoint_file(), error))
     throw DataError(
         fmt::format("{} holds no checkpoint.safetensors: it is not the folder of a training run; name one that `moxie "
@@ -138,6 +141,16 @@ void RunFolder::append_metrics(const std::string& json) const {
 }
 
 std::string RunFolder::read_metrics() const { return read_whole_file(metrics_file()); }
+
+std::string RunFolder::final_metrics() const {
+  std::istringstream lines(read_metrics());
+  std::string last;
+  for (std::string line; std::getline(lines, line);) {
+    const Json json = Json::parse(line, nullptr, false);
+    last = json.is_object() && json.contains("final") ? line : "";
+  }
+  return last;
+}
 
 void RunFolder::write_report(const std::string& html) const { atomic_write(path_ / "report.html", html); }
 

@@ -52,6 +52,8 @@ class RunFolder {
   /// Appends one line to metrics.jsonl.
   void append_metrics(const std::string& json) const;
   std::string read_metrics() const;
+  /// The last line of metrics.jsonl, which a run that is finished has; else an empty text.
+  std::string final_metrics() const;
   void write_report(const std::string& html) const;
   /// Drops the lines of steps after `step`, which a run taken up there writes again.
   void rewind_metrics(std::uint64_t step) const;

@@ -11,6 +11,7 @@
 #include "compiler/support/error.h"
 #include "runtime/switches.h"
 #include "tools/commands/predict_ensemble.h"
+#include "tools/commands/train_folds.h"
 #include "tools/data/class_weights.h"
 
 namespace moxie {
@@ -113,6 +114,7 @@ void save_model(const std::filesystem::path& file, const SavedModel& model) {
 }
 
 SavedModel load_model(const std::filesystem::path& file) {
+  require_single_run(file.parent_path());
   TensorFile contents = read_safetensors(file);
   const auto text = [&](const char* name) -> const std::string& {
     const auto found = contents.metadata.find(name);

@@ -64,6 +64,16 @@ RowSplit random_split(std::size_t count, double test_share, std::uint64_t seed) 
   return {{order.begin(), border}, {border, order.end()}};
 }
 
+RowSplit fold_split(std::span<const std::uint32_t> strata, std::size_t folds, std::size_t fold, std::uint64_t seed) {
+  std::vector<std::size_t> order = shuffled(strata.size(), seed);
+  std::ranges::stable_sort(order, {}, [&](std::size_t row) { return strata[row]; });
+  std::vector<bool> is_test(strata.size());
+  for (std::size_t i = fold; i < order.size(); i += folds) is_test[order[i]] = true;
+  RowSplit split;
+  for (std::size_t row = 0; row < strata.size(); ++row) (is_test[row] ? split.test : split.train).push_back(row);
+  return split;
+}
+
 Samples draw_share(const Samples& samples, double share, std::uint64_t seed) {
   std::vector<std::size_t> rows = shuffled(samples.rows(), seed);
   rows.resize(share_of(samples.rows(), share));

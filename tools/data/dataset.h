@@ -52,6 +52,11 @@ RowSplit ordered_split(std::size_t count, std::size_t train);
 /// The first rows of a shuffle for training, the last `test_share` of them (at least one) for test.
 RowSplit random_split(std::size_t count, double test_share, std::uint64_t seed);
 
+/// Rows for cross-validation: those of one of the folds (from 0) for test, all others for training. Every row is a test
+/// row of one fold. The numbers of test rows of two folds differ by at most 1, and so do those of each stratum, such as
+/// a class. The division depends on the strata and the seed alone.
+RowSplit fold_split(std::span<const std::uint32_t> strata, std::size_t folds, std::size_t fold, std::uint64_t seed);
+
 /// Some of the rows, in the order given.
 Samples select_rows(const Samples& samples, std::span<const std::size_t> rows);
 

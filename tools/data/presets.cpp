@@ -25,12 +25,13 @@ struct FileKind {
   std::string_view prefix;
   Dataset (*load)(const std::filesystem::path& file, const LoadOptions& options);
   Samples (*load_for_prediction)(const std::filesystem::path& file, const LoadOptions& options);
+  bool has_folds = true;
 };
 constexpr std::array kFileKinds = std::to_array<FileKind>({
     {"csv:", load_csv, load_csv_for_prediction},
     {"npz:", load_npz, load_npz_for_prediction},
     {"safetensors:", load_safetensors, load_safetensors_for_prediction},
-    {"text:", load_text, load_text_for_prediction},
+    {"text:", load_text, load_text_for_prediction, false},
 });
 
 constexpr std::array kPresets = std::to_array<Preset>({
@@ -120,8 +121,10 @@ bool reads_data_folder(std::string_view name) {
 }
 
 Dataset load_dataset(std::string_view name, const LoadOptions& options) {
-  if (const FileKind* kind = file_kind(name))
-    return finished(kind->load(name.substr(kind->prefix.size()), options), options);
+  const FileKind* kind = file_kind(name);
+  if (options.folds > 0 && (!kind || !kind->has_folds))
+    throw DataError(fmt::format("{}: --folds divides the rows of csv:FILE, npz:FILE and safetensors:FILE only", name));
+  if (kind) return finished(kind->load(name.substr(kind->prefix.size()), options), options);
   const Preset& preset = find_preset(name);
   check_options(preset, options);
   return finished(preset.load(preset, options), options);

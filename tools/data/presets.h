@@ -26,12 +26,13 @@ struct LoadOptions {
 
   TextOptions text = {};  // for texts only
 
-  // For csv:FILE, npz:FILE and safetensors:FILE only, and the last one for text:FILE too.
+  // For csv:FILE, npz:FILE and safetensors:FILE only, and the test file for text:FILE too.
   std::vector<std::string> targets;      // column names, or numbers from 1 or from -1 for the last; or Table::targets
   std::vector<std::string> ignored;      // columns that are neither features nor targets
   std::vector<std::string> categorical;  // columns of categories that look like numbers
   std::optional<Task> task;              // unset: classification if the target holds words
   std::filesystem::path test_file;       // unset: a fifth of the rows, drawn with `split`
+  std::size_t folds = 0, fold = 0;       // above 0: test rows are those of fold `fold`, from 1, of cross-validation
   std::vector<std::string> missing;      // csv: how missing values are written; empty: as TableOptions::missing says
   bool skips_missing_targets = false;    // rows without a target are left out instead of refused
   std::vector<std::string> kept;         // columns whose texts the samples carry

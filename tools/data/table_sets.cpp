@@ -128,11 +128,30 @@ Dataset without_missing_targets(const std::string& name, const Table& table, con
   return data;
 }
 
+/// The rows of a fold, in which each class has its part.
+RowSplit fold_rows(const Table& table, const Roles& roles, const LoadOptions& options) {
+  const std::string& file = table.files[0];
+  if (!options.test_file.empty())
+    throw DataError(fmt::format("{}: --folds takes its test rows from this file; leave out --test-file {}", file,
+                                options.test_file.string()));
+  if (options.fold < 1 || options.fold > options.folds)
+    throw DataError(
+        fmt::format("{}: which of the {} folds? There is none with number {}", file, options.folds, options.fold));
+  if (options.folds > table.rows())
+    throw DataError(fmt::format("{}: {} folds need as many rows, and there are {}; give fewer --folds", file,
+                                options.folds, table.rows()));
+  const Column& target = table.columns[roles.targets[0]];
+  std::vector<std::uint32_t> strata(table.rows());
+  if (roles.task == Task::Classification && target.kind == ColumnKind::Categorical) strata = target.codes;
+  constexpr std::uint64_t kSeed = 20'261'123;  // any constant, but never another: it decides which rows are test rows
+  return fold_split(strata, options.folds, options.fold - 1, kSeed + options.split);
+}
+
 Dataset load(const TableFile& kind, const fs::path& file, const LoadOptions& options) {
   const std::string name = std::string(kind.prefix) + file.string();
   Table table = read_training_table(kind, file, options);
   const Roles roles = roles_of(table, options);
-  RowSplit rows = default_split(table.rows(), options.split);
+  RowSplit rows = options.folds > 0 ? fold_rows(table, roles, options) : default_split(table.rows(), options.split);
   if (!options.test_file.empty()) {
     const std::size_t train_rows = table.rows();
     const Table test = read_test_table(kind, options.test_file, table, options);
