@@ -71,6 +71,18 @@ TEST_CASE("an ensemble is judged by its own loss, and plain activations need no 
   const Evaluation test = noisy.evaluate_best().test;
   CHECK(test.loss == score_of(test.scores, "nll"));
   CHECK(ensemble_size(chosen) == 5);
+  // Early stopping follows the loss that is trained: with the weights of the classes, which the scores do not have.
+  Dataset weighted = data;
+  weighted.encoding.class_weights.assign(data.encoding.classes.size(), 3);
+  Dataset uneven = data;
+  uneven.encoding.class_weights.assign(data.encoding.classes.size(), 1);
+  uneven.encoding.class_weights[0] = 5;
+  const auto evaluated = [&](const Dataset& set) { return tiny::run(chosen, set).evaluate_best().test; };
+  const Evaluation tripled = evaluated(weighted);
+  CHECK(tripled.loss == doctest::Approx(3 * score_of(tripled.scores, "nll")));
+  const Evaluation of_first = evaluated(uneven);
+  CHECK(of_first.loss > 1.05 * score_of(of_first.scores, "nll"));
+  CHECK(of_first.loss < 5 * score_of(of_first.scores, "nll"));
   chosen.sigma = "none";
   CHECK(ensemble_size(chosen) == 1);
 }

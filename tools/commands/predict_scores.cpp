@@ -48,20 +48,19 @@ double normal_crps(double z) {
 }
 
 Scores score_classes(const Prediction& p, const Matrix& targets, const Encoding& encoding) {
-  double wrong = 0, nll = 0, brier = 0, entropy = 0;
+  double wrong = 0, brier = 0, entropy = 0;
   for (std::size_t row = 0; row < p.rows; ++row) {
     for (std::size_t c = 0; c < p.columns; ++c) {
       const double probability = p.probability[row * p.columns + c];
       const double target = targets(row, c);
       brier += (probability - target) * (probability - target);
       entropy += entropy_term(probability);
-      if (target > 0) nll -= target * std::log(std::max(probability, kLeastProbability));
     }
     wrong += 1 - targets(row, top_class(p, row));
   }
   const auto rows = static_cast<double>(p.rows);
   Scores scores = {{"error", wrong / rows},
-                   {"nll", nll / rows},
+                   {"nll", log_loss(p, targets)},
                    {"brier", brier / rows},
                    {"ece", calibration_error(reliability(p, targets, encoding))},
                    {"sharpness", entropy / rows}};
@@ -185,6 +184,18 @@ Scores score(const Prediction& prediction, const Matrix& targets, const Encoding
   if (!prediction.has_scores()) return {};
   return prediction.task == Task::Classification ? score_classes(prediction, targets, encoding)
                                                  : score_values(prediction, targets, encoding);
+}
+
+double log_loss(const Prediction& prediction, const Matrix& targets) {
+  double sum = 0;
+  for (std::size_t row = 0; row < prediction.rows; ++row) {
+    for (std::size_t c = 0; c < prediction.columns; ++c) {
+      const double target = targets(row, c);
+      const double probability = prediction.probability[row * prediction.columns + c];
+      if (target > 0) sum -= target * std::log(std::max(probability, kLeastProbability));
+    }
+  }
+  return sum / static_cast<double>(prediction.rows);
 }
 
 std::string score_text(double value) { return std::isnan(value) ? "-" : fmt::format("{:.4g}", value); }

@@ -54,6 +54,8 @@ using Scores = std::vector<Score>;
 /// standardised.
 Scores score(const Prediction& prediction, const Matrix& targets, const Encoding& encoding);
 
+/// Mean over the samples of -log probability of the right class; `targets` are one-hot, or weighted by their classes.
+double log_loss(const Prediction& prediction, const Matrix& targets);
 /// Four digits; a dash for a score without a value.
 std::string score_text(double value);
 /// The value of a score; throws InternalError if it is not there.

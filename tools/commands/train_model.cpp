@@ -198,9 +198,11 @@ Evaluation Evaluator::evaluate(const Samples& samples, std::optional<double> var
   const bool has_values = encoding_.task == Task::Regression && outputs.contains("mean");
   const bool fits = has_values && (recalibrate_ || !outputs.contains("variance"));
   if (fits) result.variance_scale = variance_scale ? *variance_scale : mean_square_error(outputs, samples.y.values);
-  result.scores = score(make_prediction(outputs, encoding_, result.variance_scale), samples.y, encoding_);
+  const Prediction prediction = make_prediction(outputs, encoding_, result.variance_scale);
+  result.scores = score(prediction, samples.y, encoding_);
   // Single draws are less certain than the ensemble, and their losses so noisy that rates fell for no other reason.
-  if (passes_ > 1 && outputs.contains("probability")) result.loss = score_of(result.scores, "nll");
+  if (passes_ > 1 && !prediction.probability.empty())
+    result.loss = log_loss(prediction, weighted_targets(samples.y, encoding_));
   if (result.scores.empty()) result.scores = {{"loss", result.loss}};
   return result;
 }
