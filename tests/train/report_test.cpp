@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "compiler/support/error.h"
 #include "tests/train/tiny.h"
 #include "tools/commands/report_frames.h"
 #include "tools/commands/report_image.h"
@@ -87,6 +88,26 @@ TEST_CASE("the report of regression") {
   CHECK(count(html, "class=\"bar c0\"") == 20);
   for (const char* part : {"<title>y: predicted against observed</title>", "<title>y: error against deviation</title>"})
     CHECK(count(html, part) == 1);
+}
+
+TEST_CASE("axes and scores of values have the unit of the target") {
+  TrainConfig config = tiny::config("mlp");
+  config.target_units = {"EUR/m<sup>2"};
+  const std::string html = report_of(config, Task::Regression);
+  check_nesting(html);
+  for (const char* part :
+       {">observed [EUR/m&lt;sup&gt;2]<", ">predicted [EUR/m&lt;sup&gt;2]<",
+        ">predicted standard deviation [EUR/m&lt;sup&gt;2]<", "<tr><td>rmse [EUR/m&lt;sup&gt;2]</td>",
+        "<tr><td>crps [EUR/m&lt;sup&gt;2]</td>", "<tr><td>nll</td>", "<tr><td>coverage_90</td>"})
+    CHECK_MESSAGE(count(html, part) == 1, part);
+  Encoding two = tiny::encoding(Task::Regression);
+  two.targets.push_back({"z", 0, 1});
+  CHECK_NOTHROW(check_units(config, two));
+  config.target_units = {"m", "s", "kg"};
+  CHECK_THROWS_WITH_AS(check_units(config, two),
+                       "--target-unit m,s,kg: there are 2 targets; give one unit for each, or one for all", DataError);
+  CHECK_THROWS_WITH_AS(check_units(config, tiny::encoding(Task::Classification)),
+                       "--target-unit m,s,kg: the targets are classes, which have no unit", DataError);
 }
 
 TEST_CASE("the report of a network without Gaussian process neurons") {

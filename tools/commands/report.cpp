@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -122,8 +124,16 @@ std::string section(const char* title, const char* explanation, const std::vecto
 
 std::string cell(double value) { return fmt::format("<td>{}</td>", score_text(value)); }
 
+/// The unit of all targets, for a score that has it: the others are fractions, or logarithms of densities.
+std::string unit_of_score(const std::string& score, const std::vector<std::string>& units) {
+  constexpr std::array kInUnits = {"rmse", "mae", "crps", "sharpness", "aleatoric_sd", "epistemic_sd"};
+  const bool has_unit = std::ranges::find(kInUnits, score) != kInUnits.end();
+  const bool is_one = std::ranges::adjacent_find(units, std::ranges::not_equal_to()) == units.end();
+  return has_unit && is_one ? unit_label(units, 0) : "";
+}
+
 /// Of the network, and of a constant where that has the same scores.
-std::string score_table(const FinalReport& report, const Dataset& data) {
+std::string score_table(const FinalReport& report, const Dataset& data, const std::vector<std::string>& units) {
   const bool compares = !report.constant.empty() && report.constant.front().name == report.test.scores.front().name;
   const auto of_constant = [&](const std::string& name) {
     const auto found = std::ranges::find(report.constant, name, &Score::name);
@@ -133,7 +143,8 @@ std::string score_table(const FinalReport& report, const Dataset& data) {
       "<div class=\"scroll\"><table><tr><th>score</th><th>training</th><th>validation</th><th>test</th>{}</tr>\n",
       compares ? "<th>test, constant</th>" : "");
   for (std::size_t k = 0; k < report.test.scores.size(); ++k) {
-    text += fmt::format("<tr><td>{}</td>{}{}{}{}</tr>\n", escaped(report.test.scores[k].name),
+    text += fmt::format("<tr><td>{}</td>{}{}{}{}</tr>\n",
+                        escaped(report.test.scores[k].name + unit_of_score(report.test.scores[k].name, units)),
                         cell(report.train.scores[k].value), cell(report.validation.scores[k].value),
                         cell(report.test.scores[k].value), compares ? of_constant(report.test.scores[k].name) : "");
   }
@@ -244,7 +255,7 @@ std::string report_html(const TrainConfig& config, const FinalReport& report, Tr
   page += origin(run, command);
   for (const std::string& warning : report.warnings)
     page += fmt::format("<p class=\"warning\">Warning: {}.</p>\n", escaped(warning));
-  page += numerics(report) + score_table(report, run.data());
+  page += numerics(report) + score_table(report, run.data(), config.target_units);
   page +=
       section("Training",
               "The parameters with the lowest validation loss are kept; the learning rate drops when it stops falling.",
@@ -258,7 +269,7 @@ std::string report_html(const TrainConfig& config, const FinalReport& report, Tr
     page += frames(prediction, test, encoding);
   } else {
     page += section("Errors", "Of the test predictions; dashed lines are those of a perfect model.",
-                    accuracy_charts(prediction, test.y, encoding));
+                    accuracy_charts(prediction, test.y, encoding, config.target_units));
   }
   page += class_tables(prediction, test.y, encoding);
   std::vector<double> activations;

@@ -21,13 +21,13 @@ constexpr std::size_t kClassesShown = 40;
 
 /// The predictions and observations of one target.
 struct OneTarget {
-  std::string name;
+  std::string name, unit;
   std::vector<double> mean, sd, observed;
 };
 
 OneTarget one_target(const Prediction& p, const Matrix& targets, const Encoding& encoding, std::size_t k) {
   const TargetEncoding& target = encoding.targets[k];
-  OneTarget result{target.column, {}, {}, {}};
+  OneTarget result{target.column, "", {}, {}, {}};
   for (std::size_t row = 0; row < p.rows; ++row) {
     result.mean.push_back(p.mean[row * p.columns + k]);
     result.sd.push_back(std::sqrt(p.variance[row * p.columns + k]));
@@ -45,8 +45,8 @@ Chart observed_chart(const OneTarget& target) {
   }
   const auto [low, high] = std::ranges::minmax(points.x);
   return {fmt::format("{}: predicted against observed", target.name),
-          "observed",
-          "predicted",
+          "observed" + target.unit,
+          "predicted" + target.unit,
           {{Kind::Line, "", 3, {low, high}, {low, high}}, points}};
 }
 
@@ -71,8 +71,8 @@ Chart deviation_chart(const OneTarget& target) {
   }
   const auto [low, high] = std::ranges::minmax(points.x);
   return {fmt::format("{}: error against deviation", target.name),
-          "predicted standard deviation",
-          "root mean square error",
+          "predicted standard deviation" + target.unit,
+          "root mean square error" + target.unit,
           {{Kind::Line, "", 3, {low, high}, {low, high}}, points}};
 }
 
@@ -142,11 +142,17 @@ std::vector<Chart> calibration_charts(const Prediction& prediction, const Matrix
            {bars, {Kind::Line, "", 3, {0, 1}, {1, 1}}}}};
 }
 
-std::vector<Chart> accuracy_charts(const Prediction& prediction, const Matrix& targets, const Encoding& encoding) {
+std::string unit_label(const std::vector<std::string>& units, std::size_t target) {
+  return units.empty() ? "" : fmt::format(" [{}]", units[units.size() == 1 ? 0 : target]);
+}
+
+std::vector<Chart> accuracy_charts(const Prediction& prediction, const Matrix& targets, const Encoding& encoding,
+                                   const std::vector<std::string>& units) {
   std::vector<Chart> charts;
   if (prediction.mean.empty() || prediction.rows == 0) return charts;
   for (std::size_t k = 0; k < std::min(prediction.columns, kTargetsShown); ++k) {
-    const OneTarget target = one_target(prediction, targets, encoding, k);
+    OneTarget target = one_target(prediction, targets, encoding, k);
+    target.unit = unit_label(units, k);
     charts.push_back(observed_chart(target));
     charts.push_back(deviation_chart(target));
   }

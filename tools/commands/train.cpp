@@ -181,6 +181,7 @@ bool run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run
 }
 
 TrainingRun prepare(const TrainConfig& config, const DeviceChoice& device, const Dataset& data) {
+  check_units(config, data.encoding);
   const auto start = std::chrono::steady_clock::now();
   TrainingRun run(config, data, open_chosen_device(device));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

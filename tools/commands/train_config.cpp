@@ -309,6 +309,16 @@ void check_file(const TrainConfig& config, const std::string& file) {
   }
 }
 
+void check_units(const TrainConfig& config, const Encoding& encoding) {
+  const std::size_t units = config.target_units.size(), targets = encoding.targets.size();
+  if (units == 0 || (targets > 0 && units == 1) || units == targets) return;
+  throw DataError(
+      fmt::format("--target-unit {}: {}", fmt::join(config.target_units, ","),
+                  encoding.task == Task::Classification
+                      ? "the targets are classes, which have no unit"
+                      : fmt::format("there are {} targets; give one unit for each, or one for all", targets)));
+}
+
 std::string to_json(const TrainConfig& config) {
   Json json;
   json["model"] = config.model;

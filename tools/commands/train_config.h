@@ -25,6 +25,7 @@ struct TrainConfig {
   double validation_share = 0.1;
   double train_share = 1;
   std::vector<std::string> targets, ignored, categorical, missing;
+  std::vector<std::string> target_units;  // one for each target, or for all of them; only reports show them
   std::string missing_target = "error";
   std::vector<std::string> class_weight;
   std::string task;
@@ -129,6 +130,8 @@ void visit_fields(Config& c, Visit&& visit) {
         "part of the training rows that decides about rates and the best model");
   visit(option_group::kData, "train-share", c.train_share, "part of the other training rows that is used");
   visit(option_group::kData, "target", c.targets, "csv, npz, safetensors: target columns, by name or number");
+  visit(option_group::kData, "target-unit", c.target_units,
+        "regression: the unit of each target, or of all, as report.html shows it: EUR");
   visit(option_group::kData, "ignore", c.ignored, "csv, npz, safetensors: columns that are left out");
   visit(option_group::kData, "categorical", c.categorical,
         "csv, npz, safetensors: columns of categories that look like numbers");
@@ -240,6 +243,9 @@ void visit_fields(Config& c, Visit&& visit) {
 void check(const TrainConfig& config);
 /// The same for one from a file, which a DataError names.
 void check_file(const TrainConfig& config, const std::string& file);
+
+/// Throws DataError for units that are not those of the targets.
+void check_units(const TrainConfig& config, const Encoding& encoding);
 
 /// JSON text; config_from_json(to_json(c)) == c. Options that are missing have their defaults: those that made the run
 /// did not know them. Throws DataError, naming `file`, where the model is missing, a value is of another type, or a
