@@ -44,6 +44,10 @@ Case read_case(const Json& json, const Program& program) {
   result.outputs = reference::read_tensors(json.at("outputs"));
   result.cotangents = reference::read_tensors(json.at("cotangents"));
   result.gradients = reference::read_tensors(json.at("gradients"));
+  if (json.contains("jacobians")) {
+    for (const auto& [output, tensors] : json.at("jacobians").items())
+      result.jacobians[output] = reference::read_tensors(tensors);
+  }
   result.in_double = json.at("rtol_float64");
   result.in_single = json.at("rtol_float32");
   if (result.outputs.empty() || result.gradients.empty())
@@ -83,6 +87,11 @@ Formula read_formula(const fs::path& text) {
 
 double error_of_output(const Case& reference, const std::string& name, const std::vector<double>& got) {
   return reference::relative_error(got, reference.outputs.at(name));
+}
+
+double error_of_jacobian(const Case& reference, const std::string& output, const std::string& input,
+                         const std::vector<double>& got) {
+  return reference::relative_error(got, reference.jacobians.at(output).at(input));
 }
 
 double error_of_gradient(const Case& reference, const std::string& name, const std::vector<double>& got) {

@@ -1,6 +1,7 @@
 #pragma once
 // Formulas that were written elsewhere, with reference values: NAME.mox beside NAME.json in one folder.
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,8 @@ struct Case {
   std::string name;  // small, one, big
   DimValues dims;
   TensorValues inputs, outputs, cotangents, gradients;
-  double in_double = 0, in_single = 0;  // tolerances, relative as error_of() counts
+  std::map<std::string, TensorValues> jacobians;  // of an output, by the inputs; few formulas have them
+  double in_double = 0, in_single = 0;            // tolerances, relative as error_of() counts
 };
 
 struct Formula {
@@ -28,6 +30,8 @@ Formula read_formula(const std::filesystem::path& text);
 
 /// How far a value is from its reference, over the largest element of the tensor.
 double error_of_output(const Case& reference, const std::string& name, const std::vector<double>& got);
+double error_of_jacobian(const Case& reference, const std::string& output, const std::string& input,
+                         const std::vector<double>& got);
 /// The same for a gradient; a thousandth of the largest element of all gradients is the least that it is divided by.
 double error_of_gradient(const Case& reference, const std::string& name, const std::vector<double>& got);
 

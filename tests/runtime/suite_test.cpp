@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "compiler/diff/differentiate.h"
+#include "compiler/diff/jacobian.h"
 #include "compiler/diff/tangents.h"
 #include "runtime/switches.h"
 #include "tests/devices.h"
@@ -72,6 +73,7 @@ class SuiteRun {
     const TensorValues got = test::run_on(device, differentiate(program_, outputs, wrt), item_.dims, inputs);
     check_values(got);
     check_gradients(got);
+    for (const auto& [output, jacobians] : item_.jacobians) check_jacobians(device, output, jacobians);
     if (device->name() == "cpu" && item_.name == "small" && !single_) check_tangents(device, outputs, wrt);
   }
 
@@ -101,6 +103,16 @@ class SuiteRun {
   void check_gradients(const TensorValues& got) {
     for (const auto& [name, want] : item_.gradients)
       check_error("grad." + name, suite::error_of_gradient(item_, name, got.at("grad." + name)));
+  }
+
+  void check_jacobians(const std::shared_ptr<Device>& device, const std::string& output, const TensorValues& wanted) {
+    std::vector<std::string> wrt;
+    for (const auto& [input, values] : wanted) wrt.push_back(input);
+    const TensorValues got = test::run_on(device, jacobian(program_, {output}, wrt), item_.dims, item_.inputs);
+    for (const std::string& input : wrt) {
+      const std::string name = "jac." + output + "." + input;
+      check_error(name, suite::error_of_jacobian(item_, output, input, got.at(name)));
+    }
   }
 
   /// <u, J v> against <g, v>, where g are the reference gradients.
@@ -180,6 +192,9 @@ void check_shared(const Setting& setting) {
 
 TEST_CASE("kept") {
   for (const Setting& setting : kSettings) check_folder(MOXIE_SUITE_DIR, setting);
+}
+TEST_CASE("adbench") {
+  for (const Setting& setting : kSettings) check_folder(MOXIE_ADBENCH_DIR, setting);
 }
 TEST_CASE("interp_double") { check_shared({"interp", DType::f64}); }
 TEST_CASE("interp_single") { check_shared({"interp", DType::f32}); }
