@@ -15,7 +15,7 @@ class Moxie:
         self.folder = tempfile.TemporaryDirectory()
 
     def run(self, *arguments):
-        threads = [] if "--threads" in arguments else ["--threads", "1"]
+        threads = [] if "--threads" in arguments or arguments[0] == "dump" else ["--threads", "1"]
         command = [self.program, *map(str, arguments), *threads]
         try:
             done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=600)
@@ -37,9 +37,30 @@ class Moxie:
         self.run("run", text.path, "--in", self.inputs, "--out", results, "--device", device, *self.options(text, grad, wrt))
         return load_file(results)
 
+    def jacobian(self, text, tensors, of, wrt):
+        """Outputs and all derivatives of one for these inputs, which jacobian_seconds() takes, too."""
+        from safetensors.numpy import load_file, save_file
+
+        self.inputs, results = f"{self.folder.name}/in.safetensors", f"{self.folder.name}/out.safetensors"
+        save_file(tensors, self.inputs)
+        self.run("run", text.path, "--in", self.inputs, "--out", results, *text.dim_option(), "--jacobian", of, "--wrt", wrt)
+        return load_file(results)
+
+    def jacobian_seconds(self, text, of, wrt):
+        """Medians of processor time of the outputs, and of all derivatives of one: the text that moxie makes for them, which has outputs alone."""
+        derived = f"{self.folder.name}/jacobian.mox"
+        with open(derived, "w") as file:
+            file.write(self.run("dump", text.path, "--stage", "diff", "--device", "cpu", *text.dim_option(), "--jacobian", of, "--wrt", wrt))
+        options = [*text.dim_option(), "--grad", of]  # one gradient, which is not looked at
+        return tuple(self.bench(path, *options)["forward_cpu_s"] for path in (text.path, derived))
+
+    def bench(self, path, *options):
+        [figures] = json.loads(self.run("bench", path, "--in", self.inputs, "--json", *options))
+        return figures
+
     def seconds(self, text, grad="", wrt=""):
         """Medians of processor time, forward and with gradients."""
-        [figures] = json.loads(self.run("bench", text.path, "--in", self.inputs, "--json", *self.options(text, grad, wrt)))
+        figures = self.bench(text.path, *self.options(text, grad, wrt))
         return figures["forward_cpu_s"], figures["forward_backward_cpu_s"]
 
 

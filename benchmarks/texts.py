@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy
 
-INPUT = re.compile(r"(\w+)(?:\[([^\]]*)\])?\s*([<>]=?\s*[-\d.]+)?")
+INPUT = re.compile(r"(\w+)(?:\[([^\]]*)\])?\s*(?::\s*(\w+))?\s*([<>]=?\s*[-\d.]+)?")
 
 
 class Text:
@@ -21,10 +21,13 @@ class Text:
             self.extents[name] = self.dims[name] if name in self.dims else int(value)
         self.outputs = [re.match(r"output (\w+)", line)[1] for line in lines if line.startswith("output ")]
         self.inputs = {}  # the shape, and whether only positive values are allowed
+        self.integers = set()
         for line in lines:
             if line.startswith("input "):
-                for name, shape, domain in INPUT.findall(line.removeprefix("input ")):
+                for name, shape, dtype, domain in INPUT.findall(line.removeprefix("input ")):
                     self.inputs[name] = (tuple(eval(f"[{shape}]", {}, self.extents)), bool(domain))
+                    if dtype == "i32":
+                        self.integers.add(name)
 
     def dim_option(self):
         return ["--dim", ",".join(f"{name}={value}" for name, value in self.dims.items())]
@@ -35,5 +38,6 @@ class Text:
         for name, (shape, positive) in self.inputs.items():
             array = (random.uniform(0.5, 1.5, shape) if positive else random.standard_normal(shape)).astype(numpy.float32)
             change = values.get(name, lambda same: same)
-            arrays[name] = numpy.asarray(change(array) if callable(change) else numpy.full(shape, change), numpy.float32)
+            dtype = numpy.int32 if name in self.integers else numpy.float32
+            arrays[name] = numpy.asarray(change(array) if callable(change) else numpy.full(shape, change), dtype)
         return arrays

@@ -24,6 +24,9 @@ class Jax:
         arrays, run = self.jax.device_put(inputs), self.jax.jit(lambda arrays: function(**arrays))
         return lambda: self.jax.block_until_ready(run(arrays))
 
+    def jacobian(self, function, inputs):
+        return self.forward(function, inputs)
+
     def gradients(self, function, inputs, cotangents, wrt, chosen):
         arrays, weights = self.jax.device_put((inputs, cotangents))
         params, rest = {name: arrays[name] for name in wrt}, {name: arrays[name] for name in arrays if name not in wrt}
@@ -57,6 +60,10 @@ class Torch:
                 return function(**arrays)
 
         return run
+
+    def jacobian(self, function, inputs):
+        arrays = {name: self.torch.from_numpy(array) for name, array in inputs.items()}
+        return lambda: [of.detach() for of in function(**arrays)]
 
     def gradients(self, function, inputs, cotangents, wrt, chosen):
         arrays = {name: self.torch.from_numpy(array) for name, array in inputs.items()}

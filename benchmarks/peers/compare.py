@@ -59,6 +59,23 @@ def worst_error(values, outputs, gradients, text):
     return max(errors + [distance(values[f"grad.{name}"], gradient, scale) for name, gradient in gradients.items()])
 
 
+def prepare_jacobian(row, text, moxie, peers):
+    """As prepare(), of all derivatives of one output."""
+    import numpy
+
+    inputs = text.draw(numpy.random.default_rng(1), row.values)
+    values = moxie.jacobian(text, inputs, row.jacobian, row.wrt)
+    calls = {}
+    for peer in peers:
+        calls[peer.name] = peer.forward(getattr(row, peer.key), inputs), peer.jacobian(getattr(row, f"{peer.key}_jacobian"), inputs)
+        outputs, derivatives = (call() for call in calls[peer.name])
+        named = dict(zip(text.outputs, outputs)) | {f"jac.{row.jacobian}.{name}": of for name, of in zip(row.wrt.split(","), derivatives)}
+        worst = max(distance(values[name], of) for name, of in named.items())
+        if not worst <= TOLERANCE:
+            raise RuntimeError(f"moxie and {peer.name} differ by {worst:.2g} of the largest element")
+    return calls
+
+
 def prepare(row, text, moxie, peers):
     """The calls of the peers, once their values are those of moxie; else what is wrong."""
     import numpy
@@ -81,10 +98,11 @@ def prepare(row, text, moxie, peers):
 
 
 def measure(row, text, moxie, peers, rounds):
-    calls = prepare(row, text, moxie, peers)
+    calls = (prepare_jacobian if row.jacobian else prepare)(row, text, moxie, peers)
     best = {}
     for _ in range(rounds):
-        taken = {"moxie": moxie.seconds(text, row.grad, row.wrt)}
+        seconds = moxie.jacobian_seconds(text, row.jacobian, row.wrt) if row.jacobian else moxie.seconds(text, row.grad, row.wrt)
+        taken = {"moxie": seconds}
         for name, (forward, both) in calls.items():
             taken[name] = (median_seconds(forward), median_seconds(both))
         best = {name: tuple(map(min, times, best.get(name, times))) for name, times in taken.items()}
@@ -130,7 +148,7 @@ def main():
     for row in rows.ROWS:
         if given.rows and row.formula not in given.rows:
             continue
-        text = texts.Text(row.formula, [*given.formulas, HERE], row.dims)
+        text = texts.Text(row.formula, [*given.formulas, HERE, HERE.parent / "adbench"], row.dims)
         try:
             times = measure(row, text, moxie, peers, given.rounds)
         except RuntimeError as problem:

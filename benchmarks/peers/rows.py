@@ -5,6 +5,8 @@ from typing import Callable
 
 import numpy
 
+import adbench_in_jax
+import adbench_in_torch
 import in_jax
 import in_torch
 
@@ -18,10 +20,25 @@ class Row:
     wrt: str = ""  # all inputs if empty
     grad: str = ""  # all outputs if empty
     values: dict = field(default_factory=dict)  # of an input: a number, or a function of the random array
+    jacobian: str = ""  # the output of which all derivatives by `wrt` are taken, in the place of gradients
+    jax_jacobian: Callable | None = None  # what gives them
+    torch_jacobian: Callable | None = None
 
 
 def same(formula, dims, function, **options):
     return Row(formula, dims, getattr(in_jax, function), getattr(in_torch, function), **options)
+
+
+def adbench(formula, dims, function, jacobian="", **options):
+    if jacobian:
+        of = f"{function}_jacobian"
+        options |= {"jacobian": jacobian, "jax_jacobian": getattr(adbench_in_jax, of), "torch_jacobian": getattr(adbench_in_torch, of)}
+    return Row(formula, dims, getattr(adbench_in_jax, function), getattr(adbench_in_torch, function), **options)
+
+
+def whole(extent):
+    """Whole numbers from 0, below an extent."""
+    return lambda array: numpy.floor(numpy.abs(array) * 7919) % extent
 
 
 def dominant(matrix):
@@ -30,6 +47,15 @@ def dominant(matrix):
 
 
 GMM = {"wrt": "alpha,mu,q,L", "values": {"q": lambda q: q / 8, "L": lambda L: L / 8}}
+PACKED = {"wrt": "alpha,mu,icf", "values": {"icf": lambda icf: icf / 8, "m": 2}}
+BUNDLE = {"cams": lambda cams: cams / 4 - [0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0], "weights": lambda w: 1 + w / 4, "shift": 0, "camera": whole(49), "point": whole(7776)}
+FINGERS = [1 if joint == 0 else 1 + 4 * finger + joint for finger in range(5) for joint in range(4)]
+BONES = {
+    "base_relatives": lambda frames: numpy.eye(4) + frames / 8 * [[1], [1], [1], [0]],
+    "inverse_base_absolutes": lambda frames: numpy.eye(4) + frames / 8 * [[1], [1], [1], [0]],
+    "weights": lambda weights: numpy.abs(weights) / numpy.abs(weights).sum(0), "parent": lambda _: numpy.array([-1, 0, *FINGERS]),
+    "us": lambda us: us / 8, "shift": 0, "mirror": -1, "corners": whole(544), "triangle": whole(1084),
+}
 NEIGHBOURS = {"jax": functools.partial(in_jax.argkmin, K=5), "torch": functools.partial(in_torch.argkmin, K=5)}
 
 ROWS = (
@@ -60,5 +86,11 @@ ROWS = (
     same("pb_gramschmidt", "M=120 N=100", "gramschmidt"),
     same("pb_lu", "N=100", "lu", values={"A": dominant}),
     same("pb_deriche", "H=500 W=500", "deriche", values={"b1": 0.5, "b2": -0.25}),
+    adbench("gmm", "D=64 K=50 T=2080 N=10000", "gmm_square", **PACKED),
+    adbench("gmm", "D=64 K=50 T=2080 N=10000", "gmm_expanded", **PACKED),
+    adbench("lstm", "C=1024 B=14", "lstm", wrt="main,extra"),
+    adbench("lstm", "C=4096 B=14", "lstm", wrt="main,extra"),
+    adbench("ba", "C=49 X=7776 P=31843", "ba", wrt="shift", jacobian="reprojection", values=BUNDLE),
+    adbench("hand", "V=544 F=1084 P=1000", "hand", wrt="theta,shift", jacobian="error", values=BONES),
     same("softmax", "S=1024 N=1000", "softmax"),
 )
