@@ -235,7 +235,7 @@ class ProductSplitter {
       if (!is_among(side.axes, axis)) reused.push_back(axis);
     }
     const double reuse = assumed_extent(reused, sum.box);
-    const bool by_own = lies_by(expr, own) && (!sum.band || rows_of_triangle(*sum.band, sum.summed[0]));
+    const bool by_own = lies_by(expr, own, order) && (!sum.band || rows_of_triangle(*sum.band, sum.summed[0]));
     std::vector<Symbol> symbols = batch;
     std::ranges::copy(by_own ? order : own, std::back_inserter(symbols));
     std::ranges::copy(by_own ? own : order, std::back_inserter(symbols));
@@ -282,14 +282,14 @@ class ProductSplitter {
     return *sum.scope.find(symbol);
   }
 
-  /// Whether what the operand is made of lies with one of the axes fastest.
-  static bool lies_by(const Expr& expr, const std::vector<Symbol>& axes) {
+  /// Whether what the operand is made of lies with one of these axes fastest, and not with one of the others. Tensors
+  /// in which an axis of the batch is the fastest say nothing: the operand has none of these last.
+  static bool lies_by(const Expr& expr, const std::vector<Symbol>& axes, const std::vector<Symbol>& others) {
     int votes = 0;
     visit(expr, [&](const Expr& e) {
       if (e->kind != NodeKind::Access || e->subscripts.empty()) return;
-      const bool by_axis =
-          std::ranges::any_of(axes, [&](Symbol symbol) { return e->subscripts.back().mentions(symbol); });
-      votes += by_axis ? 1 : -1;
+      const auto is_fastest = [&](Symbol symbol) { return e->subscripts.back().mentions(symbol); };
+      votes += std::ranges::any_of(axes, is_fastest) ? 1 : std::ranges::any_of(others, is_fastest) ? -1 : 0;
     });
     return votes > 0;
   }

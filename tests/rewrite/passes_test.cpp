@@ -324,6 +324,19 @@ TEST_CASE("a sum along rows keeps a sum per column first") {
   CHECK(definitions("exp(x[s,0,i,j]*(c + 1))").size() == 1);  // every element of y reads the same rows
 }
 
+TEST_CASE("an operand of a batch of products lies as the factors that have its own axes do") {
+  const Program program = parse(R"(dim N dynamic, K, D
+index n:N, k:K, i:D, j:D
+input w[N,K], y[N,K,D], x[K,N,D]
+output A[k,i,j] = sum[n](w[n,k]*y[n,k,i]*x[k,n,j])
+)");
+  const Program result = optimise(specialise(program, {{"N", 4096}, {"K", 8}, {"D", 64}}));
+  const auto operand = std::ranges::find(result.definitions, "A.operand", &Definition::name);
+  REQUIRE(operand != result.definitions.end());
+  REQUIRE(operand->axes.size() == 3);
+  CHECK(operand->axes.back().extent == Affine(64));
+}
+
 TEST_CASE("what is as large as a sum that must be kept is kept too, where loops would compute it again") {
   const Program result = optimised(R"(dim S dynamic, N = 20
 index s:S, n:N, m:N, k:N
