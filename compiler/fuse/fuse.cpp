@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <ranges>
 #include <set>
 
+#include "compiler/fuse/fusing_order.h"
 #include "compiler/fuse/matrix_product.h"
 #include "compiler/fuse/one_step.h"
 #include "compiler/fuse/ordered_sum_call.h"
@@ -72,14 +71,6 @@ Placed place(const Algebra& algebra, const Definition& definition, const LoopCho
 
 using Names = std::set<std::string>;
 
-Names tensors_read(const Expr& expr) {
-  Names names;
-  visit(expr, [&](const Expr& e) {
-    if (e->kind == NodeKind::Access) names.insert(e->tensor);
-  });
-  return names;
-}
-
 Names tensors_read(const KernelRoot& root) {
   Names names = tensors_read(root.body);
   if (root.prefix) names.merge(tensors_read(root.prefix->start));
@@ -142,105 +133,6 @@ std::size_t nodes_in(const Expr& expr) {
   std::size_t nodes = 0;
   visit(expr, [&](const Expr&) { ++nodes; });
   return nodes;
-}
-
-using Group = std::span<const Definition>;
-
-/// Rounds of the longest of its loops; dynamic dims, which count samples, exceed all others.
-double longest_loop(const Definition& definition) {
-  double longest = 0;
-  const auto see = [&](const Range& range) {
-    const bool dynamic = is_long(range) && !known_extent(range);
-    longest = std::max(longest, dynamic ? HUGE_VAL : assumed_extent(range));
-  };
-  for (const AxisDecl& axis : definition.axes) see(axis.range);
-  visit(definition.body, [&](const Expr& e) {
-    if (e->kind == NodeKind::Reduce) see(e->range);
-  });
-  return longest;
-}
-
-double longest_loop(const Group& group) {
-  return std::ranges::max(group | std::views::transform([](const Definition& d) { return longest_loop(d); }));
-}
-
-/// What the group reads of others.
-Names tensors_read(const Group& group) {
-  Names names;
-  for (const Definition& definition : group) names.merge(tensors_read(definition.body));
-  for (const Definition& definition : group) names.erase(definition.name);
-  return names;
-}
-
-/// What is to be ordered: definitions that stay together, and what they wait for.
-struct Unit {
-  Group group;
-  Names reads;
-  int rank;  // of those that are ready, the lowest goes first
-};
-
-/// Matrix products as early as they can be, definitions with shorter loops than the longest too, then what matrix
-/// products wait for: so kernels over samples come to stand next to each other and can join.
-int rank_of(const Group& group, const ProductTensors& products, double longest) {
-  if (products.results.contains(group[0].name)) return 0;
-  if (longest_loop(group) < longest) return 1;
-  return products.operands.contains(group[0].name) ? 2 : 3;
-}
-
-std::vector<Group> ordered(std::vector<Unit> units) {
-  Names waiting;
-  for (const Unit& unit : units) {
-    for (const Definition& definition : unit.group) waiting.insert(definition.name);
-  }
-  const auto is_ready = [&](const Unit& unit) {
-    return std::ranges::none_of(unit.reads, [&](const std::string& name) { return waiting.contains(name); });
-  };
-  std::vector<Group> order;
-  while (!units.empty()) {
-    auto next = units.end();
-    for (auto unit = units.begin(); unit != units.end(); ++unit) {
-      if ((next == units.end() || unit->rank < next->rank) && is_ready(*unit)) next = unit;
-    }
-    order.push_back(next->group);
-    for (const Definition& definition : next->group) waiting.erase(definition.name);
-    units.erase(next);
-  }
-  return order;
-}
-
-std::vector<Group> in_fusing_order(const Program& program, const ProductTensors& products,
-                                   const PrefixPlans& prefixes) {
-  const std::vector<Group> groups = groups_of(program);
-  double longest = 0;
-  for (const Group& group : groups) longest = std::max(longest, longest_loop(group));
-  std::vector<Unit> units;
-  for (const Group& group : groups) {
-    units.push_back({group, tensors_read(group), rank_of(group, products, longest)});
-    const auto prefix = prefixes.find(group[0].name);
-    if (prefix != prefixes.end() && prefix->second.blocks) units.back().reads.insert(prefix->second.tensor_of_blocks());
-  }
-  return ordered(std::move(units));
-}
-
-/// What a definition of a scan reads at its own step.
-Names read_at_step(const Definition& definition) {
-  Names names;
-  visit(definition.body, [&](const Expr& e) {
-    const bool at_step =
-        e->kind == NodeKind::Access && !e->subscripts.empty() && e->subscripts[0] == Affine(Symbol::axis(0));
-    if (at_step) names.insert(e->tensor);
-  });
-  return names;
-}
-
-/// The definitions of a scan, in the order in which every step computes them.
-std::vector<Group> in_step_order(const Group& scan, const ProductTensors& products) {
-  std::vector<Unit> units;
-  for (std::size_t k = 0; k < scan.size(); ++k) {
-    const Group member = scan.subspan(k, 1);
-    units.push_back({member, read_at_step(member[0]), rank_of(member, products, 0)});
-  }
-  return ordered(std::move(units));
 }
 
 /// The kernels or products among the steps of a scan, or the step itself.

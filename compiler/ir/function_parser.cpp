@@ -49,13 +49,13 @@ Argument any_argument(const Parameter& parameter) {
   return {parameter.name.text, {index_value(value), value}};
 }
 
-bool is_condition(const Expr& expr) {
+bool is_truth_value(const Expr& expr) {
   return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth;
 }
 
 /// Whether derivatives are asked of it: it reads numbers, and is one.
 bool has_derivative(const Program& program, const Expr& argument) {
-  if (is_condition(argument)) return false;
+  if (is_truth_value(argument)) return false;
   const auto is_integer = [&](const std::string& tensor) {  // a parameter that stands for a tensor has no name
     return !tensor.empty() && program.dtype_of(tensor) == DType::i32;
   };
@@ -91,7 +91,7 @@ void declare_derivative(const Program& program, TextFunctions& functions, Declar
   const Expr slope = general_body(program, functions, derivative.slope).expr;
   functions.being_differentiated = nullptr;
   const auto refuse_condition = [&](const Expr& expr, std::string_view what) {
-    if (is_condition(expr))
+    if (is_truth_value(expr))
       derivative.slope.tokens->fail<TypeError>(derivative.slope.name,
                                                fmt::format("{} is a condition, but a number is wanted", what),
                                                "write where(condition, 1, 0)");
