@@ -12,7 +12,7 @@ namespace {
 
 using Names = std::set<std::string>;
 
-/// Rounds of the longest of its loops; dynamic dims, which count samples, exceed all others.
+/// The iterations of the longest loop of a definition. Loops over dynamic dims, which count samples, are the longest.
 double longest_loop(const Definition& definition) {
   double longest = 0;
   const auto see = [&](const Range& range) {

@@ -34,7 +34,7 @@ struct OpenedSum {
   std::vector<Symbol> summed;
   Expr body;
   Scope box = {};                 // the scope with the whole extent of the operands for an index of a band
-  std::optional<Band> band = {};  // of the only index
+  std::optional<Band> band = {};  // if the sum has one index, whose range moves with a row
 };
 
 OpenedSum open_sum(Expr sum, Scope scope) {

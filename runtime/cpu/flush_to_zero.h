@@ -13,7 +13,7 @@ namespace moxie {
 /// is what it was before when the scope ends, so that a host program keeps its own.
 class FlushToZero {
  public:
-  /// Does nothing unless it is wanted.
+  /// Leaves the mode as it is where it is not wanted.
   explicit FlushToZero(bool wanted) : wanted_(wanted), before_(wanted ? mode() : Mode{}) {
     if (wanted_) set_mode(before_ | kFlush);
   }

@@ -14,7 +14,7 @@ namespace moxie {
 namespace {
 
 /// Multiply-adds from which oneDNN computes a tile. Below, what a call of it costs shows: of 431 products with extents
-/// of 1 to 1000, in all transpositions, those with 10^6 multiply-adds and more take 0.74 times what they take with
+/// of 1 to 1000, in all transpositions, those with 10^6 multiply-adds and more take 0.75 times what they take with
 /// OpenBLAS (geometric mean), those with 10^5 to 10^6 0.97 times, and smaller ones up to 9 times (AVX-512, oneDNN
 /// 2.6.3, OpenBLAS 0.3.21).
 constexpr double kLargeTile = 1e6;

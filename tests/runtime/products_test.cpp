@@ -132,6 +132,7 @@ TEST_CASE("products with triangles and bands, and their gradients, are products 
   check(differentiate(upper, {"C"}, {"A", "B"}), 3, 2);
   check(formula("sum[k in 0..i](A[i,k]*B[k,j]) + sum[k in i..M](A[k,i]*B[k,j])"), 2, 2);
   check(formula("sum[k](where(i-k <= 40 and k-i <= 40, A[i,k]*B[k,j], 0))"), 1, 1);
+  check(formula("sum[k](where(abs(i-k) <= 40, A[i,k]*B[k,j], 0))"), 1, 1);
   check(formula("sum[k](where(i-k <= 2 and k-i <= 2, A[i,k]*B[k,j], 0))"), 0, 0);  // few elements of each row
   check(formula("sum[k in 0..i+1](exp(A[i,k] - B[i,0])*B[k,j])"), 1, 1);
   check(formula("sum[k in 0..i](A[i,k]*exp(B[k,j]))"), 1, 1);  // an operand without the last row
