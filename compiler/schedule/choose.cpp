@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/loop/lower_scatter.h"
 #include "compiler/schedule/definitions_of.h"
@@ -127,6 +128,7 @@ class Choosing {
                (chosen.least < kEstimateError * chosen.objective || is_small(kernel))) {
       if (auto nests = in_nests(result.fused, kernel)) {
         result.candidates += nests->candidates;
+        note_gathers(result, *nests);
         Kernels together = joined(result, *nests);
         const double before = last_ ? last_->objective : 0;
         const bool is_absorbed = last_ && together.kernels.size() == 1;
@@ -141,6 +143,15 @@ class Choosing {
     for (Chosen& next : chosen.kernels) {
       flush(result);
       last_ = std::move(next);
+    }
+  }
+
+  static void note_gathers(ScheduledProgram& result, const Kernels& nests) {
+    for (const Chosen& next : nests.kernels) {
+      result.gathers.merge(gathers_of(result.fused.program, *next.nest));
+      Nest in_sums = plain_nest(std::span(&next.nest->roots.front().definition, 1));
+      in_sums.lanes_depth = 1;
+      result.gathers_in_sums.merge(gathers_of(result.fused.program, in_sums));
     }
   }
 
@@ -168,17 +179,12 @@ class Choosing {
     return together;
   }
 
-  /// Both in shared loops, with register tiles or without, if that is cheaper than one after the other.
+  /// Both in shared loops, with the register tiles of either or without, if that is cheaper than one after the other.
   std::optional<Chosen> in_one_kernel(ScheduledProgram& result, const Chosen& first, const Chosen& second) const {
     if (!first.nest || !second.nest) return std::nullopt;
-    std::vector<std::optional<Nest>> nests = {join(*first.nest, *second.nest)};
-    const Nest leader = without_tiles(*first.nest);
-    const Nest follower = without_tiles(*second.nest);
-    nests.push_back(join(leader, follower));
-    if (const auto inside = in_loops_of(leader, follower)) nests.push_back(join(leader, *inside));
     std::optional<Chosen> best;
-    for (const std::optional<Nest>& nest : nests) {
-      auto joint = nest ? joint_kernel(result, *nest) : std::nullopt;
+    for (const Nest& nest : joint_nests(*first.nest, *second.nest)) {
+      auto joint = joint_kernel(result, nest);
       if (joint && joint->objective < (best ? best->objective : first.objective + second.objective))
         best = std::move(joint);
     }
@@ -369,19 +375,25 @@ void add_alternatives(std::vector<ScheduleChoice>& choices, const std::vector<Sc
 ScheduledProgram schedule(const Program& optimised, Products products, const DimValues& extents, const Machine& machine,
                           const GivenSchedules& given) {
   const Choosing choosing(extents, machine, given);
-  const auto row_major = [&] {
-    return choosing.run(fuse(optimised, products, Layouts::row_major, extents), /*with_nests=*/true);
+  const auto row_major = [&](const Program& program) {
+    return choosing.run(fuse(program, products, Layouts::row_major, extents), /*with_nests=*/true);
   };
   if (std::ranges::any_of(optimised.definitions,
                           [&](const Definition& definition) { return find_given(given, definition.name) != nullptr; }))
-    return row_major();
+    return row_major(optimised);
   ScheduledProgram best = choosing.run(fuse(optimised, products, Layouts::chosen, extents), /*with_nests=*/false);
   if (best.least > kEstimateError * best.objective) {
     for (ScheduleChoice& choice : best.choices)
       choice.reason += "; no other loops were tried: the arithmetic of vectors and launches are most of it";
     return best;
   }
-  ScheduledProgram nests = row_major();
+  ScheduledProgram nests = row_major(optimised);
+  for (const std::set<LaneGather>& gathers : std::set{nests.gathers, nests.gathers_in_sums}) {
+    if (gathers.empty()) continue;
+    ScheduledProgram copies = row_major(with_copies(optimised, gathers));
+    copies.candidates = nests.candidates += copies.candidates;
+    if (copies.objective < nests.objective) nests = std::move(copies);
+  }
   nests.candidates = best.candidates += nests.candidates;
   if (nests.objective < kEstimateError * best.objective) return nests;
   add_alternatives(best.choices, nests.choices);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/schedule/lane_gathers.h"
 #include "compiler/schedule/search.h"
 
 namespace moxie {
@@ -25,16 +26,18 @@ struct ScheduledProgram {
   FusedProgram fused;
   std::vector<LoweredStep> steps;
   std::vector<ScheduleChoice> choices;
-  double objective = 0;        // of all kernels, by estimate
-  double least = 0;            // of this, what no other loops save
-  std::size_t candidates = 0;  // loops that were lowered to choose among
+  double objective = 0;                       // of all kernels, by estimate
+  double least = 0;                           // of this, what no other loops save
+  std::size_t candidates = 0;                 // loops that were lowered to choose among
+  std::set<LaneGather> gathers = {};          // of the nests that were found, chosen or not
+  std::set<LaneGather> gathers_in_sums = {};  // of the same definitions with lanes along their sums
 };
 
-/// A deterministic choice: of the layouts that fusion wants and of plain row-major ones, and for each kernel of the
-/// loops that fusion arranged and of nests for its definitions. `extents` has a value for every dim: exact for static
-/// ones, typical for the others. A fused kernel that computes a definition with a given schedule becomes a nest for
-/// each of its definitions. Names in `given` that no kernel computes are ignored. Throws CompileError for a given
-/// schedule that is not legal.
+/// A deterministic choice: of the layouts that fusion wants and of plain row-major ones, with copies of what lanes
+/// would gather or without, and for each kernel of the loops that fusion arranged and of nests for its definitions.
+/// `extents` has a value for every dim: exact for static ones, typical for the others. A fused kernel that computes a
+/// definition with a given schedule becomes a nest for each of its definitions. Names in `given` that no kernel
+/// computes are ignored. Throws CompileError for a given schedule that is not legal.
 ScheduledProgram schedule(const Program& optimised, Products products, const DimValues& extents, const Machine& machine,
                           const GivenSchedules& given = {});
 

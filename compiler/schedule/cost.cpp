@@ -40,27 +40,35 @@ class OperationCounter {
       add(OperationClass::LoopEntry, counted.executions);
       add(OperationClass::Iteration, counted.body_executions());
       count(loop->body, counted.body_executions());
-      if (is_innermost(*loop)) count_registers(loop->body, counted.body_executions());
+      count_registers(loop->body, counted.body_executions());
     }
   }
 
-  static bool is_innermost(const stmt::For& loop) {
-    return std::ranges::none_of(loop.body, [](const Statement& s) { return std::holds_alternative<stmt::For>(s); });
+  /// The statements in their order, those of inner loops among them.
+  static void flatten(const Block& block, std::vector<const Statement*>& statements) {
+    for (const Statement& statement : block) {
+      if (const auto* loop = std::get_if<stmt::For>(&statement))
+        flatten(loop->body, statements);
+      else
+        statements.push_back(&statement);
+    }
   }
 
-  /// Values from outside and vars stay in registers during the loop; values of its own from their definition to their
-  /// last use.
-  void count_registers(const Block& body, double executions) {
+  /// Values from outside and vars stay in registers during the loop and the loops in it; values of its own from their
+  /// definition to their last use.
+  void count_registers(const Block& block, double executions) {
+    std::vector<const Statement*> body;
+    flatten(block, body);
     std::set<VarId> vars;
     std::set<ValueId> computed, outside;
     std::map<ValueId, std::size_t> last_use;
     for (std::size_t k = 0; k < body.size(); ++k) {
-      for (const ValueId id : operands(program_, body[k])) {
+      for (const ValueId id : operands(program_, *body[k])) {
         if (!computed.contains(id) && !is_constant(id)) outside.insert(id);
         last_use[id] = k;
       }
-      if (const auto* let = std::get_if<stmt::Let>(&body[k])) computed.insert(let->id);
-      if (const auto* set = std::get_if<stmt::SetVar>(&body[k]); set && program_.vars.at(set->var).varying)
+      if (const auto* let = std::get_if<stmt::Let>(body[k])) computed.insert(let->id);
+      if (const auto* set = std::get_if<stmt::SetVar>(body[k]); set && program_.vars.at(set->var).varying)
         vars.insert(set->var);
     }
     double kept = 0;
@@ -68,10 +76,10 @@ class OperationCounter {
     for (const VarId var : vars) kept += registers_of(var);
     double live = 0, fullest = 0;
     for (std::size_t k = 0; k < body.size(); ++k) {
-      if (const auto* let = std::get_if<stmt::Let>(&body[k]); let && holds_register(let->id))
+      if (const auto* let = std::get_if<stmt::Let>(body[k]); let && holds_register(let->id))
         live += operations_.registers(let->id);
       fullest = std::max(fullest, live);
-      for (const ValueId id : operands_of(body[k])) {
+      for (const ValueId id : operands_of(*body[k])) {
         if (computed.contains(id) && last_use[id] == k && holds_register(id)) live -= operations_.registers(id);
       }
     }

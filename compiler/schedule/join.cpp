@@ -6,6 +6,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "compiler/rewrite/scope.h"
+
 namespace moxie {
 namespace {
 
@@ -42,17 +44,28 @@ bool share_a_tensor(const NestRoot& a, const NestRoot& b) {
   return std::ranges::any_of(tensors_of(b), [&](const std::string& name) { return tensors.contains(name); });
 }
 
-/// Whether the reader needs no element of the producer but the one that the same iteration of the shared loops
-/// computes, in the same dtype.
+/// Whether the loop is a register tile as a whole, so that all of its iterations stand side by side.
+bool is_one_tile(const NestRoot& root, const NestLoop& loop) {
+  const auto extent = known_extent(root.definition.axes[loop.axis].range);
+  return extent && *extent <= std::max<std::int64_t>(loop.unroll, 1) && !loop.lanes;
+}
+
+/// Whether the reader needs no elements of the producer but those that the same iteration of the shared loops computes,
+/// in the same dtype.
 bool reads_in_step(const NestRoot& producer, const NestRoot& reader) {
   const auto loops = shared_loops(producer), own = shared_loops(reader);
+  const auto inner = std::span(producer.loops).subspan(loops.size());
   bool fits = true;
   visit(reader.definition.body, [&](const Expr& e) {
     if (e->kind != NodeKind::Access || e->tensor != producer.definition.name) return;
     fits &= producer.definition.dtype == reader.definition.dtype && e->args.empty();
     for (std::size_t k = 0; fits && k < loops.size(); ++k)
       fits = e->subscripts[loops[k].axis] == Affine(Symbol::axis(own[k].axis));
-    fits &= loops.size() == producer.loops.size();
+    for (const NestLoop& loop : inner) {
+      const auto read = std::ranges::find_if(
+          reader.loops, [&](const NestLoop& l) { return e->subscripts[loop.axis] == Affine(Symbol::axis(l.axis)); });
+      fits &= is_one_tile(producer, loop) && read != reader.loops.end() && is_one_tile(reader, *read);
+    }
   });
   return fits;
 }
@@ -96,14 +109,39 @@ std::optional<Nest> join(const Nest& first, const Nest& second) {
   return expanded_size(joint) <= kMaxExpandedSize ? std::optional(std::move(joint)) : std::nullopt;
 }
 
+namespace {
+
+/// The register tile of the loop of the first definition that is split over threads: 1 if it is none.
+std::int64_t split_tile(const Nest& nest) {
+  const auto shared = shared_loops(nest.roots.front());
+  return shared.empty() ? 1 : shared.back().unroll;
+}
+
+/// The nest with that tile for all of its definitions.
+Nest with_split_tile(Nest nest, std::int64_t factor) {
+  for (NestRoot& root : nest.roots) {
+    const auto split = std::ranges::find(root.loops, true, &NestLoop::parallel);
+    if (split != root.loops.end() && !split->lanes) split->unroll = factor;
+  }
+  return nest;
+}
+
+/// The loop over the range; over that axis if there are several.
+std::vector<NestLoop>::iterator loop_over(NestRoot& root, const Range& range, std::uint32_t axis) {
+  const auto runs_over = [&](const NestLoop& loop) { return root.definition.axes[loop.axis].range == range; };
+  const auto same = std::ranges::find(root.loops, axis, &NestLoop::axis);
+  return same != root.loops.end() && runs_over(*same) ? same : std::ranges::find_if(root.loops, runs_over);
+}
+
+}  // namespace
+
 std::optional<Nest> in_loops_of(const Nest& first, Nest second) {
   const NestRoot& leader = first.roots.front();
   for (NestRoot& root : second.roots) {
     std::vector<NestLoop> loops;
     for (const NestLoop& shared : shared_loops(leader)) {
-      const auto own = std::ranges::find(root.loops, shared.axis, &NestLoop::axis);
-      if (own == root.loops.end() || root.definition.axes[own->axis].range != leader.definition.axes[shared.axis].range)
-        return std::nullopt;
+      const auto own = loop_over(root, leader.definition.axes[shared.axis].range, shared.axis);
+      if (own == root.loops.end()) return std::nullopt;
       loops.push_back({own->axis, own->name, shared.unroll, shared.lanes, shared.parallel});
       root.loops.erase(own);
     }
@@ -117,11 +155,44 @@ std::optional<Nest> in_loops_of(const Nest& first, Nest second) {
   return second;
 }
 
+std::optional<Nest> in_loops_of_producers(const Nest& first, Nest second) {
+  for (NestRoot& root : second.roots) {
+    const auto is_read = [&](const NestRoot& producer) {
+      return tensors_of(root).contains(producer.definition.name) &&
+             std::ranges::equal(producer.definition.axes, root.definition.axes, {}, &AxisDecl::range, &AxisDecl::range);
+    };
+    const auto producer = std::ranges::find_if(first.roots, is_read);
+    if (producer == first.roots.end()) return std::nullopt;
+    root.loops = producer->loops;
+  }
+  return second;
+}
+
 Nest without_tiles(Nest nest) {
   for (NestRoot& root : nest.roots) {
     for (NestLoop& loop : root.loops) loop.unroll = 1;
   }
   return nest;
+}
+
+std::vector<Nest> joint_nests(const Nest& first, const Nest& second) {
+  std::vector<std::pair<Nest, std::optional<Nest>>> pairs;
+  const Nest leader = without_tiles(first);
+  const Nest follower = without_tiles(second);
+  pairs.emplace_back(first, second);
+  pairs.emplace_back(leader, follower);
+  pairs.emplace_back(leader, in_loops_of(leader, follower));
+  pairs.emplace_back(first, in_loops_of_producers(first, second));
+  for (const std::int64_t tile : std::set{split_tile(first), split_tile(second), std::int64_t{1}}) {
+    const Nest tiled = with_split_tile(first, tile);
+    pairs.emplace_back(tiled, in_loops_of(tiled, second));
+  }
+  std::vector<Nest> nests;
+  for (const auto& [one, other] : pairs) {
+    auto joint = other ? join(one, *other) : std::nullopt;
+    if (joint && std::ranges::find(nests, *joint) == nests.end()) nests.push_back(std::move(*joint));
+  }
+  return nests;
 }
 
 }  // namespace moxie

@@ -186,6 +186,10 @@ class NestLowering {
     const NestLoop& plan = open.root->loops[k];
     LoopIndex loop = open.loops[k];
     loop.range = loop.range.substitute(lookup_in(elements));
+    if (known_extent(loop.range) == 1 && !plan.parallel && !plan.lanes) {
+      copies(open, k, loops, elements, Affine(0), 1, works);
+      return;
+    }
     if (plan.unroll == 1) {
       loops.push_back(loop);
       unroll(open, k + 1, std::move(loops), elements, works);

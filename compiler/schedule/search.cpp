@@ -19,6 +19,8 @@ constexpr std::size_t kBeamWidth = 3;
 /// Loops of a nest that register tiles are tried for, from the innermost outwards.
 constexpr std::size_t kTiledLoops = 3;
 constexpr std::int64_t kTileFactors[] = {2, 4, 8};
+/// Loops up to this long may be one tile.
+constexpr std::int64_t kLongestTile = 16;
 /// Iterations that are worth splitting over threads: of a loop for each core, and of a reduction for each chunk.
 constexpr double kPiecesPerCore = 4, kIterationsPerChunk = 4;
 /// Loops that are tiled at once.
@@ -172,7 +174,7 @@ class Search {
       if (names_loop(StepKind::Lanes, loop->name) || names_loop(StepKind::Unroll, loop->name)) continue;
       ++tiled;
       std::optional<double> smaller = consider(schedule);
-      for (const std::int64_t factor : kTileFactors) {
+      for (const std::int64_t factor : tile_factors(*loop)) {
         Schedule more = schedule;
         more.steps.insert(more.steps.begin(), {StepKind::Unroll, {loop->name}, factor});
         const std::optional<double> cost = consider(std::move(more));
@@ -180,6 +182,16 @@ class Search {
         smaller = cost;
       }
     }
+  }
+
+  /// Of a short loop those that leave no iterations over, which would compute once more what all of them share.
+  std::vector<std::int64_t> tile_factors(const NestLoop& loop) const {
+    std::vector<std::int64_t> factors(std::begin(kTileFactors), std::end(kTileFactors));
+    const auto extent = known_extent(root().definition.axes[loop.axis].range);
+    if (!extent || *extent < 2 || *extent > kLongestTile) return factors;
+    std::erase_if(factors, [&](std::int64_t factor) { return *extent % factor != 0; });
+    if (factors.empty() || factors.back() != *extent) factors.push_back(*extent);
+    return factors;
   }
 
   /// Its objective(). What is not legal here is no candidate.

@@ -1,5 +1,6 @@
 #pragma once
 // Random: choices that a seed decides.
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -18,6 +19,10 @@ class Random {
   template <class Item>
   const Item& pick(const std::vector<Item>& items) {
     return items[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(items.size()) - 1))];
+  }
+  template <class Item>
+  void shuffle(std::vector<Item>& items) {
+    std::ranges::shuffle(items, engine_);
   }
   /// The position of an alternative, chosen with the given weights.
   std::size_t weighted(const std::vector<double>& weights) {

@@ -5,6 +5,7 @@
 #include "compiler/rewrite/passes.h"
 #include "compiler/schedule/definitions_of.h"
 #include "compiler/schedule/join.h"
+#include "compiler/schedule/lane_gathers.h"
 #include "compiler/schedule/lower_nest.h"
 #include "compiler/support/error.h"
 #include "runtime/cpu/cpu_device.h"
@@ -28,8 +29,7 @@ ScheduleStep random_step(Random& random, const Nest& nest) {
     return {kind, {random.chance(70) ? "sum" : "sum.sum"}};
   if (loops.empty()) return {kind, {"none"}};
   if (kind == Kind::Reorder) {
-    for (std::size_t k = loops.size(); k > 1; --k)
-      std::swap(loops[k - 1], loops[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(k) - 1))]);
+    random.shuffle(loops);
     return {kind, loops};
   }
   return {kind, {random.pick(loops)}, kind == Kind::Unroll ? random.between(1, 5) : 1};
@@ -54,13 +54,25 @@ Nest random_nest(const Definition& definition, Random& random, std::string& text
   return nest;
 }
 
-int joined_kernels = 0;
+int joined_kernels = 0, copied_tensors = 0;
+
+/// Some definitions read what the lanes of random loops would gather from copies.
+Program with_random_copies(const Program& program, Random& random) {
+  std::set<LaneGather> gathers;
+  for (const Definition& definition : program.definitions) {
+    std::string unused;
+    if (definition.scan || random.chance(50)) continue;
+    gathers.merge(gathers_of(program, random_nest(definition, random, unused)));
+  }
+  copied_tensors += static_cast<int>(gathers.size());
+  return with_copies(program, gathers);
+}
 
 /// The plan as it grows. The last nest waits for the next one, since both may share their loops.
 class RandomPlan {
  public:
   RandomPlan(const Program& program, Random& random, std::string& text)
-      : plan_{program, fuse(optimise(program), Products::library, Layouts::row_major), {}},
+      : plan_{program, fuse(with_random_copies(optimise(program), random), Products::library, Layouts::row_major), {}},
         random_(random),
         text_(text) {}
 
@@ -96,12 +108,11 @@ class RandomPlan {
 
   /// Nothing where they share no loops, or where those would not be legal.
   std::optional<Nest> in_one_kernel(const Nest& first, const Nest& second) const {
-    const Nest leader = without_tiles(first), follower = without_tiles(second);
-    std::vector<std::optional<Nest>> nests = {join(first, second), join(leader, follower)};
-    if (const auto inside = in_loops_of(leader, follower)) nests.push_back(join(leader, *inside));
-    for (const auto& nest : nests) {
+    std::vector<Nest> nests = joint_nests(first, second);
+    random_.shuffle(nests);
+    for (const Nest& nest : nests) {
       try {
-        if (nest && !lower(plan_.fused, *nest).uses.empty()) return nest;
+        if (!lower(plan_.fused, nest).uses.empty()) return nest;
       } catch (const CompileError&) {
         continue;
       }
@@ -146,10 +157,12 @@ Finding schedules_agree(const Sample& sample, const char* device_name) {
 }  // namespace
 
 TEST_CASE("random schedules give the values of evaluate in the interpreter") {
-  joined_kernels = 0;
+  joined_kernels = copied_tensors = 0;
   check_property(60, [](const Sample& sample) { return schedules_agree(sample, "interp"); });
   MESSAGE(joined_kernels << " kernels took another one in");
   CHECK(joined_kernels > 0);
+  MESSAGE(copied_tensors << " tensors were copied for lanes");
+  CHECK(copied_tensors > 0);
 }
 
 TEST_CASE("random schedules give the values of evaluate in native code") {

@@ -454,3 +454,70 @@ output y[s,n,m] = b[T-1,s,n,m]
 )",
             {{"S", 3}, {"T", 3}, {"N", 4}});
 }
+
+namespace {
+
+constexpr const char* kPairs = R"(dim N, M, D
+index n:N, m:M, d:D
+input x[N,D], y[M,D], b[M]
+let r2[n,m] = sum[d]((x[n,d] - y[m,d])^2)
+output f[n] = sum[m](exp(-r2[n,m])*b[m])
+output g[m] = sum[n](exp(-r2[n,m]))
+output all = sum[n,m](sqrt(1 + r2[n,m]))
+)";
+
+/// Without a check of values, for sizes at which that takes long.
+Program optimised_only(const char* text, const DimValues& dims) { return optimise(specialise(parse(text), dims)); }
+
+bool has(const Program& program, const std::string& name) { return program.find_definition(name) != nullptr; }
+
+}  // namespace
+
+TEST_CASE("cheap elements of pairs are computed by each of the sums that read them") {
+  CHECK(!has(optimised(kPairs, {{"N", 70}, {"M", 80}, {"D", 3}}), "r2"));
+  CHECK_MESSAGE(has(optimised(kPairs, {{"N", 70}, {"M", 80}, {"D", 8}}), "r2"), "a cache holds them");
+  CHECK(!has(optimised_only(kPairs, {{"N", 700}, {"M", 800}, {"D", 8}}), "r2"));
+  CHECK_MESSAGE(has(optimised_only(kPairs, {{"N", 700}, {"M", 800}, {"D", 60}}), "r2"), "costly elements are stored");
+}
+
+TEST_CASE("elements that a library multiplies, a condition moves or an output gives stay in memory") {
+  CHECK(has(optimised_only(R"(dim N = 300, M = 200, E = 90
+index n:N, m:M, e:E
+input x[N], y[M], b[M,E]
+let k[n,m] = exp(-(x[n] - y[m])^2)
+output f[n,e] = sum[m](k[n,m]*b[m,e])
+output g[m] = sum[n](k[n,m])
+)",
+                           {}),
+            "k"));
+  CHECK(has(optimised(R"(dim N
+index n:N, m:N, d in 0..2
+input x[N,2]
+let k[n,m] = exp(-sum[d]((x[n,d] - 2*x[m,d])^2))
+output f[n] = sum[m](k[n,m]*where(m < N - 1, k[n,m+1], 0))
+)",
+                      {{"N", 200}}),
+            "k"));
+  CHECK(has(optimised_only(R"(dim N = 100000, K = 20, D = 6
+index n:N, k:K, i:D, j:D
+input x[N,D], Q[K,D,D]
+let z[n,k,i] = sum[j](Q[k,i,j]*x[n,j])
+let u[n,k,i] = sum[j](Q[k,j,i]*z[n,k,j])
+output v[k,i] = sum[n](u[n,k,i]*z[n,k,i])
+)",
+                           {}),
+            "z"));
+}
+
+TEST_CASE("a sum over all pairs keeps a sum per row where others sum along these rows") {
+  const std::string pairs = kPairs;
+  const std::string both = "dim N dynamic, M dynamic, D" + pairs.substr(pairs.find('\n'));
+  CHECK(has(optimised(both.c_str(), {{"N", 70}, {"M", 80}, {"D", 3}}), "all.rows"));
+  CHECK(!has(optimised(R"(dim N dynamic, M dynamic
+index n:N, m:M
+input x[N], y[M]
+output all = sum[n,m](sqrt(1 + (x[n] - y[m])^2))
+)",
+                       {{"N", 70}, {"M", 80}}),
+             "all.rows"));
+}

@@ -2,6 +2,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "compiler/ir/functions.h"
 #include "compiler/schedule/join.h"
 #include "compiler/schedule/lower_nest.h"
 #include "runtime/plan.h"
@@ -112,4 +115,47 @@ TEST_CASE("a nest takes over the outer loops of another") {
   CHECK(inside->roots[0].loops[0].parallel);
   CHECK(join(top, *inside));
   CHECK(!in_loops_of(nest_of(program, "top", "lanes(s) parallel(s)"), nest_of(program, "y", "lanes(n) parallel(s)")));
+}
+
+TEST_CASE("sums for the elements of a short axis, and what is made of them, share one loop over rows") {
+  const Program program = specialise(parse(R"(dim S = 1000, N = 900
+index s:S, n:N, d in 0..3
+input x[S,3], y[N,3], c[N]
+output total[s] = sum[n](exp(x[s,0]*y[n,0])*c[n])
+let moved[s,d] = sum[n](exp(x[s,0]*y[n,0])*(x[s,d] - y[n,d]))
+output twice[s,d] = 2*moved[s,d]
+)"),
+                                     {});
+  const Nest moved = nest_of(program, "moved", "unroll(d, 3) unroll(s, 4) lanes(sum) parallel(s)");
+  const Nest total = nest_of(program, "total", "lanes(sum) parallel(s)");
+  const Nest twice = nest_of(program, "twice", "reorder(s, d) lanes(d) parallel(s)");
+  CHECK(!join(moved, twice));
+  const auto in_all_loops = in_loops_of_producers(moved, twice);
+  REQUIRE(in_all_loops);
+  CHECK(join(moved, *in_all_loops));
+  CHECK_MESSAGE(!in_loops_of_producers(total, twice), "it does not read total");
+  const auto calls = [&](const Nest& joint) {
+    const LoweredKernel kernel = lower(fuse(program, Products::kernels, Layouts::row_major), joint);
+    return std::ranges::count_if(kernel.program.values, [](const Value& value) {
+      const auto* call = std::get_if<op::Call>(&value.operation);
+      return call && call->function->name == "exp2";
+    });
+  };
+  const std::vector<Nest> joint = joint_nests(total, moved);
+  REQUIRE(!joint.empty());
+  CHECK(std::ranges::any_of(joint, [&](const Nest& nest) { return calls(nest) == 4; }));  // of a tile of four rows
+}
+
+TEST_CASE("loops are taken over by their range, wherever the axis stands") {
+  const Program program = specialise(parse(R"(dim S = 1000, N = 900
+index s:S, n:N, d in 0..3
+input x[S], y[N]
+output total[s] = sum[n](x[s]*y[n])
+output turned[d,s] = sum[n](x[s]*y[n]^d)
+)"),
+                                     {});
+  const Nest total = nest_of(program, "total", "lanes(sum) parallel(s)");
+  const auto inside = in_loops_of(total, nest_of(program, "turned", "unroll(d, 3) lanes(sum) parallel(s)"));
+  REQUIRE(inside);
+  CHECK(inside->roots[0].loops[0].name == "s");
 }

@@ -1,0 +1,140 @@
+#include "compiler/schedule/lane_gathers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+namespace {
+
+/// The axis of the tensor along which the index runs, if it is not the last, and no other axis moves with it.
+std::optional<std::uint32_t> gathered_axis(const Expr& access, Symbol index) {
+  if (reads_by_value(access)) return std::nullopt;
+  std::optional<std::uint32_t> found;
+  for (std::uint32_t axis = 0; axis < access->subscripts.size(); ++axis) {
+    if (!access->subscripts[axis].mentions(index)) continue;
+    if (found || access->subscripts[axis] != Affine(index)) return std::nullopt;
+    found = axis;
+  }
+  return found && *found + 1 < access->subscripts.size() ? found : std::nullopt;
+}
+
+/// Calls visit(access, scope, index) for each access of the definition that stands inside a loop whose `index` runs
+/// over lanes.
+class LaneAccesses {
+ public:
+  using Visit = std::function<void(const Expr& access, const Scope& scope, Symbol index)>;
+  LaneAccesses(const NestRoot& root, int lanes_depth, Visit visit)
+      : lanes_depth_(lanes_depth), visit_(std::move(visit)) {
+    const auto lanes = std::ranges::find(root.loops, true, &NestLoop::lanes);
+    std::optional<Symbol> index;
+    if (lanes != root.loops.end()) index = Symbol::axis(lanes->axis);
+    walk(root.definition.body, Scope::of(root.definition), 0, index);
+  }
+
+ private:
+  void walk(const Expr& expr, const Scope& scope, int depth, std::optional<Symbol> index) {
+    if (expr->kind == NodeKind::Access && index) visit_(expr, scope, *index);
+    if (expr->kind != NodeKind::Reduce) {
+      for (const Expr& arg : expr->args) walk(arg, scope, depth, index);
+      return;
+    }
+    const OpenedReduce opened = open(expr);
+    if (!index && depth + 1 == lanes_depth_) index = opened.index;
+    walk(opened.body, scope.with(opened.index, opened.range), depth + 1, index);
+  }
+
+  const int lanes_depth_;
+  const Visit visit_;
+};
+
+bool is_read_again(const Expr& access, const Scope& scope) {
+  return std::ranges::any_of(scope.open, [&](const auto& entry) {
+    const auto moves = [&](const Affine& subscript) { return subscript.mentions(entry.first); };
+    return is_long(entry.second) && std::ranges::none_of(access->subscripts, moves);
+  });
+}
+
+class Copies {
+ public:
+  Copies(const Program& program, const std::set<LaneGather>& gathers) : result_(program), gathers_(gathers) {}
+
+  Program run() {
+    std::vector<Definition> definitions = std::move(result_.definitions);
+    result_.definitions.clear();
+    for (Definition& definition : definitions) {
+      for (const LaneGather& gather : gathers_) {
+        if (gather.definition == definition.name) definition.body = reading_copy(definition, gather);
+      }
+      result_.definitions.push_back(std::move(definition));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  Expr reading_copy(const Definition& definition, const LaneGather& gather) {
+    const std::string copy = copy_of(definition, gather);
+    return rewrite_bottom_up(definition.body, {}, [&](const Expr& e, const Scope&) -> Expr {
+      if (e->kind != NodeKind::Access || e->tensor != gather.tensor) return e;
+      std::vector<Affine> subscripts = e->subscripts;
+      const auto axis = subscripts.begin() + gather.axis;
+      std::rotate(axis, axis + 1, subscripts.end());
+      return tensor_access(copy, std::move(subscripts), e->args);
+    });
+  }
+
+  const std::string& copy_of(const Definition& reader, const LaneGather& gather) {
+    std::string& name = names_[{gather.tensor, gather.axis}];
+    if (!name.empty()) return name;
+    name = unused_name(result_, gather.tensor + ".transposed");
+    Definition copy;
+    copy.name = name;
+    copy.dtype = result_.dtype_of(gather.tensor);
+    copy.line = reader.line;
+    const std::vector<Affine> shape = result_.shape_of(gather.tensor);
+    std::vector<Affine> subscripts(shape.size());
+    for (std::uint32_t k = 0; k < shape.size(); ++k) {
+      const std::uint32_t source = k + 1 == shape.size() ? gather.axis : k < gather.axis ? k : k + 1;
+      copy.axes.push_back({fmt::format("i{}", k), shape[source], Range::extent(shape[source])});
+      subscripts[source] = Symbol::axis(k);
+    }
+    copy.body = tensor_access(gather.tensor, std::move(subscripts));
+    result_.definitions.push_back(std::move(copy));
+    return name;
+  }
+
+  Program result_;
+  const std::set<LaneGather>& gathers_;
+  std::map<std::pair<std::string, std::uint32_t>, std::string> names_;
+};
+
+}  // namespace
+
+std::set<LaneGather> gathers_of(const Program& program, const Nest& nest) {
+  std::set<LaneGather> gathers;
+  for (const NestRoot& root : nest.roots) {
+    std::map<std::string, std::set<std::optional<std::uint32_t>>> axes;  // by tensor, along which lanes lie
+    std::set<std::string> read_again;
+    LaneAccesses(root, nest.lanes_depth, [&](const Expr& access, const Scope& scope, Symbol index) {
+      axes[access->tensor].insert(gathered_axis(access, index));
+      if (is_read_again(access, scope)) read_again.insert(access->tensor);
+    });
+    for (const auto& [tensor, along] : axes) {
+      const Definition* producer = program.find_definition(tensor);
+      const bool is_there = !producer || (!producer->scan && tensor != root.definition.name);
+      if (is_there && along.size() == 1 && *along.begin() && read_again.contains(tensor))
+        gathers.insert({root.definition.name, tensor, **along.begin()});
+    }
+  }
+  return gathers;
+}
+
+Program with_copies(const Program& program, const std::set<LaneGather>& gathers) {
+  return Copies(program, gathers).run();
+}
+
+}  // namespace moxie
