@@ -14,12 +14,27 @@ namespace {
 /// A joint nest is lowered in a few milliseconds.
 constexpr double kMaxExpandedSize = 1000;
 
-/// Loops up to the one that is split over threads, itself included; none if none is split.
-std::span<const NestLoop> shared_loops(const NestRoot& root) {
-  const auto split = std::ranges::find(root.loops, true, &NestLoop::parallel);
-  return split == root.loops.end()
-             ? std::span<const NestLoop>()
-             : std::span(root.loops).first(static_cast<std::size_t>(split - root.loops.begin()) + 1);
+/// Whether the loop is a register tile as a whole, so that all of its iterations stand side by side.
+bool is_one_tile(const NestRoot& root, const NestLoop& loop) {
+  const auto extent = known_extent(root.definition.axes[loop.axis].range);
+  return extent && *extent <= std::max<std::int64_t>(loop.unroll, 1) && !loop.lanes;
+}
+
+/// Loops up to the one that is split over threads, itself included, without tiles, which are no loops; none if none is
+/// split.
+std::vector<NestLoop> shared_loops(const NestRoot& root) {
+  std::vector<NestLoop> loops;
+  for (const NestLoop& loop : root.loops) {
+    if (loop.parallel || !is_one_tile(root, loop)) loops.push_back(loop);
+    if (loop.parallel) return loops;
+  }
+  return {};
+}
+
+std::vector<NestLoop> inner_loops(const NestRoot& root) {
+  std::vector<NestLoop> loops = root.loops;
+  for (const NestLoop& shared : shared_loops(root)) std::erase(loops, shared);
+  return loops;
 }
 
 bool have_same_outer_loops(const NestRoot& a, const NestRoot& b) {
@@ -44,17 +59,11 @@ bool share_a_tensor(const NestRoot& a, const NestRoot& b) {
   return std::ranges::any_of(tensors_of(b), [&](const std::string& name) { return tensors.contains(name); });
 }
 
-/// Whether the loop is a register tile as a whole, so that all of its iterations stand side by side.
-bool is_one_tile(const NestRoot& root, const NestLoop& loop) {
-  const auto extent = known_extent(root.definition.axes[loop.axis].range);
-  return extent && *extent <= std::max<std::int64_t>(loop.unroll, 1) && !loop.lanes;
-}
-
 /// Whether the reader needs no elements of the producer but those that the same iteration of the shared loops computes,
 /// in the same dtype.
 bool reads_in_step(const NestRoot& producer, const NestRoot& reader) {
   const auto loops = shared_loops(producer), own = shared_loops(reader);
-  const auto inner = std::span(producer.loops).subspan(loops.size());
+  const auto inner = inner_loops(producer);
   bool fits = true;
   visit(reader.definition.body, [&](const Expr& e) {
     if (e->kind != NodeKind::Access || e->tensor != producer.definition.name) return;

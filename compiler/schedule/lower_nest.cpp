@@ -11,6 +11,7 @@
 #include "compiler/loop/nest_builder.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/schedule/box.h"
+#include "compiler/schedule/short_sums.h"
 
 namespace moxie {
 namespace {
@@ -89,6 +90,7 @@ class NestLowering {
       if (loop.lanes) open.body = box_reductions(open.body, loop.symbol, loop.range);
     }
     open.body = boxed_inside(open.body, nest_.lanes_depth);
+    open.body = with_short_sums_written_out(open.body, std::max(nest_.lanes_depth, nest_.chunks_depth) - 1);
     return open;
   }
 

@@ -19,8 +19,9 @@ constexpr std::size_t kBeamWidth = 3;
 /// Loops of a nest that register tiles are tried for, from the innermost outwards.
 constexpr std::size_t kTiledLoops = 3;
 constexpr std::int64_t kTileFactors[] = {2, 4, 8};
-/// Loops up to this long may be one tile.
-constexpr std::int64_t kLongestTile = 16;
+/// Loops up to this long may be one tile; where what they share goes through a long sum, of which each would be a loop
+/// otherwise, up to kLongestSumTile.
+constexpr std::int64_t kLongestTile = 8, kLongestSumTile = 16;
 /// Iterations that are worth splitting over threads: of a loop for each core, and of a reduction for each chunk.
 constexpr double kPiecesPerCore = 4, kIterationsPerChunk = 4;
 /// Loops that are tiled at once.
@@ -50,7 +51,7 @@ class Search {
       sort();
       std::vector<Schedule> beam;
       for (const Candidate& candidate : std::span(tried_).first(std::min(kBeamWidth, tried_.size()))) {
-        if (gains_by_tiles(candidate.cost)) beam.push_back(candidate.schedule);
+        if (gains_by_tiles(candidate.cost) || shares_over_axis()) beam.push_back(candidate.schedule);
       }
       for (const Schedule& schedule : beam) consider_tiles(schedule);
     }
@@ -76,6 +77,14 @@ class Search {
     const double arithmetic = std::max(cycles_of(Port::Arithmetic), cycles_of(Port::Divider));
     constexpr double kWorthATile = 1.1;
     return cost.latency > cost.compute || busiest > kWorthATile * arithmetic;
+  }
+
+  /// Whether the elements along a short axis share what a long sum goes through.
+  bool shares_over_axis() const {
+    return sums_long() && std::ranges::any_of(root().definition.axes, [](const AxisDecl& axis) {
+             const auto extent = known_extent(axis.range);
+             return extent && *extent > 1 && *extent <= kLongestSumTile;
+           });
   }
 
   std::vector<std::string> lane_loops() const {
@@ -184,11 +193,16 @@ class Search {
     }
   }
 
+  bool sums_long() const {
+    const Expr& body = root().definition.body;
+    return body->kind == NodeKind::Reduce && is_long(body->range);
+  }
+
   /// Of a short loop those that leave no iterations over, which would compute once more what all of them share.
   std::vector<std::int64_t> tile_factors(const NestLoop& loop) const {
     std::vector<std::int64_t> factors(std::begin(kTileFactors), std::end(kTileFactors));
     const auto extent = known_extent(root().definition.axes[loop.axis].range);
-    if (!extent || *extent < 2 || *extent > kLongestTile) return factors;
+    if (!extent || *extent < 2 || *extent > (sums_long() ? kLongestSumTile : kLongestTile)) return factors;
     std::erase_if(factors, [&](std::int64_t factor) { return *extent % factor != 0; });
     if (factors.empty() || factors.back() != *extent) factors.push_back(*extent);
     return factors;

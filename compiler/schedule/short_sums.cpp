@@ -1,0 +1,47 @@
+#include "compiler/schedule/short_sums.h"
+
+#include <algorithm>
+
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+namespace {
+
+/// Iterations, and nodes of all terms together: distances of points in a space of a few dimensions.
+constexpr std::int64_t kMostTerms = 8;
+constexpr std::size_t kMostNodes = 200;
+
+std::size_t nodes_in(const Expr& expr) {
+  std::size_t nodes = 0;
+  visit(expr, [&](const Expr&) { ++nodes; });
+  return nodes;
+}
+
+Expr written_out(const Expr& sum, const OpenedReduce& opened, std::int64_t terms) {
+  if (sum->reduce != ReduceKind::Sum || terms > kMostTerms) return sum;
+  if (nodes_in(opened.body) * static_cast<std::size_t>(terms) > kMostNodes) return sum;
+  std::vector<Expr> parts;
+  for (std::int64_t k = 0; k < terms; ++k)
+    parts.push_back(substitute(opened.body, Replacement{{opened.index, Affine(k)}}));
+  return call("+", std::move(parts));
+}
+
+/// The expression inside `inside` reductions. Of sums directly inside each other, which are one sum over several
+/// indices, only the outermost is looked at.
+Expr at_depth(const Expr& expr, int depth, int inside, bool directly = false) {
+  if (expr->kind != NodeKind::Reduce)
+    return map_children(expr, [&](const Expr& child) { return at_depth(child, depth, inside); });
+  const OpenedReduce opened = open(expr);
+  const Expr inner = map_opened(expr, opened, [&](const Expr& child) {
+    return at_depth(child, depth, inside + 1, child->kind == NodeKind::Reduce && child->reduce == expr->reduce);
+  });
+  const auto terms = known_extent(opened.range);
+  if (directly || inside <= depth || inside == 0 || !terms || *terms < 2) return inner;
+  return written_out(inner, open(inner), *terms);
+}
+
+}  // namespace
+
+Expr with_short_sums_written_out(const Expr& expr, int depth) { return at_depth(expr, depth, 0); }
+
+}  // namespace moxie
