@@ -96,8 +96,6 @@ std::span<const Pass> passes() {
       Pass{"split-row-sums", "sums along rows keep a sum per column first", split_row_sums},
       Pass{"hoist-tables", "what does not change in a long loop is computed once, before it", hoist_tables},
       Pass{"store-matrices", "what libraries read becomes definitions of its own", store_matrices, true},
-      Pass{"split-pair-sums", "sums over all pairs keep a sum per row first where others sum along these rows",
-           split_pair_sums},
       Pass{"recompute", "cheap elements of large tensors are computed where they are read", recompute_elements},
       Pass{"share", "equal definitions become one", share_definitions},
       Pass{"drop-unused", "definitions that no output needs are dropped", drop_unused},

@@ -57,7 +57,6 @@ Program split_products(const Program& program);      // sums of products over wh
 Program share_windows(const Program& program);       // what overlapping windows have in common is computed once
 Program split_row_sums(const Program& program);      // sums along rows keep a sum per column first
 Program hoist_tables(const Program& program);        // what does not change in a long loop is computed once, before it
-Program split_pair_sums(const Program& program);     // sums over pairs keep a sum per row first, as others do
 Program recompute_elements(const Program& program);  // cheap elements of large tensors, where they are read
 Program drop_unused(const Program& program);         // definitions that no output needs
 

@@ -9,6 +9,7 @@
 #include "compiler/rewrite/ordered_sum.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/split_pair_sums.h"
 
 namespace moxie {
 namespace {
@@ -133,23 +134,43 @@ double room_of(const Program& program, const Names& stored) {
   return kRoomFactor * largest;
 }
 
-}  // namespace
+/// The definitions as `program` has them, with the elements of those called `names` computed in the place of being
+/// read.
+Program with_elements(Program program, const Names& names) {
+  std::map<std::string, const Definition*> computed;
+  for (Definition& definition : program.definitions) {
+    definition.body = with_elements(definition.body, computed, definition.dtype);
+    if (names.contains(definition.name)) computed.emplace(definition.name, &definition);
+  }
+  return program;
+}
 
-Program recompute_elements(const Program& program) {
+/// Definitions that no reader needs in memory, and whose elements are cheap together with those that they are made of.
+Names recomputed(const Program& program) {
   Names stored = ReadFromMemory(program).take();
   for (const Definition& definition : program.definitions) {
     if (!has_cheap_elements(definition)) stored.insert(definition.name);
   }
   const double room = room_of(program, stored);
-  Program result = program;
+  Names names;
   std::map<std::string, const Definition*> computed;
+  Program result = program;
   for (Definition& definition : result.definitions) {
     definition.body = with_elements(definition.body, computed, definition.dtype);
-    const bool recomputed = !stored.contains(definition.name) && assumed_size(definition.axes) > room &&
-                            cost(definition.body) <= most_recomputed(definition);
-    if (recomputed) computed.emplace(definition.name, &definition);
+    if (stored.contains(definition.name) || assumed_size(definition.axes) <= room ||
+        cost(definition.body) > most_recomputed(definition))
+      continue;
+    computed.emplace(definition.name, &definition);
+    names.insert(definition.name);
   }
-  return drop_unused(result);
+  return names;
+}
+
+}  // namespace
+
+Program recompute_elements(const Program& program) {
+  const Names names = recomputed(program);
+  return names.empty() ? program : drop_unused(with_elements(split_pair_sums(program, names), names));
 }
 
 }  // namespace moxie

@@ -1,8 +1,8 @@
+#include "compiler/rewrite/split_pair_sums.h"
+
 #include <algorithm>
-#include <set>
 
 #include "compiler/rewrite/extract.h"
-#include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -10,12 +10,10 @@ namespace {
 
 using Names = std::set<std::string>;
 
-Names tensors_in(const Expr& expr) {
-  Names names;
-  visit(expr, [&](const Expr& e) {
-    if (e->kind == NodeKind::Access) names.insert(e->tensor);
-  });
-  return names;
+bool reads_any(const Expr& expr, const Names& tensors) {
+  bool found = false;
+  visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::Access && tensors.contains(e->tensor); });
+  return found;
 }
 
 /// sum[i](sum[j](summand)) over two long ranges, neither of which the other index moves, for a few elements.
@@ -41,14 +39,11 @@ std::optional<PairSum> pair_sum(const Definition& definition) {
 bool sums_rows(const Definition& definition, const Range& outer, const Range& inner, const Names& tensors) {
   const bool has_axis = std::ranges::any_of(definition.axes, [&](const AxisDecl& axis) { return axis.range == outer; });
   const bool sums = definition.body->kind == NodeKind::Reduce && open(definition.body).range == inner;
-  return !definition.scan && has_axis && sums &&
-         std::ranges::any_of(tensors_in(definition.body),
-                             [&](const std::string& name) { return tensors.contains(name); });
+  return !definition.scan && has_axis && sums && reads_any(definition.body, tensors);
 }
 
 /// The loops of the sum, with the one that goes over the rows of another definition first; nothing where there is none.
-std::optional<PairSum> with_rows_of_others(const Program& program, const Definition& definition, const PairSum& sum) {
-  const Names tensors = tensors_in(definition.body);
+std::optional<PairSum> with_rows_of_others(const Program& program, const Names& tensors, const PairSum& sum) {
   for (const PairSum& order : {sum, PairSum{sum.second, sum.first}}) {
     const bool found = std::ranges::any_of(program.definitions, [&](const Definition& other) {
       return sums_rows(other, order.first.range, order.second.range, tensors);
@@ -60,14 +55,12 @@ std::optional<PairSum> with_rows_of_others(const Program& program, const Definit
 
 }  // namespace
 
-/// l = sum[i,j](f(i,j)) -> rows[i] = sum[j](f(i,j)), l = sum[i](rows[i]) where g[i] = sum[j](..) stands beside it: both
-/// can run in the same loops then, and what they need of a pair is computed once.
-Program split_pair_sums(const Program& program) {
+Program split_pair_sums(const Program& program, const std::set<std::string>& tensors) {
   Program result = program;
   result.definitions.clear();
   for (Definition definition : program.definitions) {
-    const auto sum = pair_sum(definition);
-    const auto order = sum ? with_rows_of_others(program, definition, *sum) : std::nullopt;
+    const auto sum = reads_any(definition.body, tensors) ? pair_sum(definition) : std::nullopt;
+    const auto order = sum ? with_rows_of_others(program, tensors, *sum) : std::nullopt;
     if (order) {
       const Expr row = reduce(ReduceKind::Sum, order->second.index, order->second.range, sum->second.body);
       Scope scope = Scope::of(definition);
