@@ -20,7 +20,7 @@ namespace {
 constexpr double kMostRecomputed = 120, kMostInCache = 12;
 constexpr double kElementsInCache = 1 << 18;
 /// Tensors of so many times the elements of what must be in memory are not in a cache when they are read.
-constexpr double kRoomFactor = 4;
+constexpr double kUncachedFactor = 4;
 
 using Names = std::set<std::string>;
 
@@ -131,7 +131,7 @@ double room_of(const Program& program, const Names& stored) {
   for (const Definition& definition : program.definitions) {
     if (stored.contains(definition.name)) largest = std::max(largest, assumed_size(definition.axes));
   }
-  return kRoomFactor * largest;
+  return kUncachedFactor * largest;
 }
 
 /// The definitions as `program` has them, with the elements of those called `names` computed in the place of being

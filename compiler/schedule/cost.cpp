@@ -31,7 +31,9 @@ class OperationCounter {
     cost_.operations.at(static_cast<std::size_t>(operation)) += count;
   }
 
-  void count(const Block& block, double executions) {
+  /// The most registers that a loop in the block needs.
+  double count(const Block& block, double executions) {
+    double most = 0;
     for (const Statement& statement : block) {
       for (const OperationCount& part : operations_.of(statement)) add(part.operation, part.count * executions);
       const auto* loop = std::get_if<stmt::For>(&statement);
@@ -39,9 +41,14 @@ class OperationCounter {
       const CountedLoop& counted = tree_.loops()[tree_.index_of(*loop)];
       add(OperationClass::LoopEntry, counted.executions);
       add(OperationClass::Iteration, counted.body_executions());
-      count(loop->body, counted.body_executions());
-      count_registers(loop->body, counted.body_executions());
+      const double inside = count(loop->body, counted.body_executions());
+      const double needed = registers_needed(loop->body);
+      const double kept_in_loops = std::max(inside, machine_.registers);  // or spilled there
+      add(OperationClass::Spill, std::max(0.0, needed - kept_in_loops) * counted.body_executions());
+      most = std::max({most, needed, inside});
     }
+    cost_.live_registers = std::max(cost_.live_registers, most);
+    return most;
   }
 
   /// The statements in their order, those of inner loops among them.
@@ -56,7 +63,7 @@ class OperationCounter {
 
   /// Values from outside and vars stay in registers during the loop and the loops in it; values of its own from their
   /// definition to their last use.
-  void count_registers(const Block& block, double executions) {
+  double registers_needed(const Block& block) const {
     std::vector<const Statement*> body;
     flatten(block, body);
     std::set<VarId> vars;
@@ -83,9 +90,7 @@ class OperationCounter {
         if (computed.contains(id) && last_use[id] == k && holds_register(id)) live -= operations_.registers(id);
       }
     }
-    const double needed = kept + fullest;
-    cost_.live_registers = std::max(cost_.live_registers, needed);
-    add(OperationClass::Spill, std::max(0.0, needed - machine_.registers) * executions);
+    return kept + fullest;
   }
 
   std::set<ValueId> operands_of(const Statement& statement) const {

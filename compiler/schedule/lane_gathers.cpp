@@ -59,9 +59,9 @@ bool is_read_again(const Expr& access, const Scope& scope) {
   });
 }
 
-class Copies {
+class TransposedCopies {
  public:
-  Copies(const Program& program, const std::set<LaneGather>& gathers) : result_(program), gathers_(gathers) {}
+  TransposedCopies(const Program& program, const std::set<LaneGather>& gathers) : result_(program), gathers_(gathers) {}
 
   Program run() {
     std::vector<Definition> definitions = std::move(result_.definitions);
@@ -134,7 +134,7 @@ std::set<LaneGather> gathers_of(const Program& program, const Nest& nest) {
 }
 
 Program with_copies(const Program& program, const std::set<LaneGather>& gathers) {
-  return Copies(program, gathers).run();
+  return TransposedCopies(program, gathers).run();
 }
 
 }  // namespace moxie

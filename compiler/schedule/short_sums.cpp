@@ -9,9 +9,9 @@ namespace {
 
 /// Iterations, and nodes of all terms together: distances of points in a space of a few dimensions.
 constexpr std::int64_t kMostTerms = 8;
-constexpr std::size_t kMostNodes = 200;
+constexpr std::size_t kMostWrittenOut = 200;
 
-std::size_t nodes_in(const Expr& expr) {
+std::size_t nodes_of_term(const Expr& expr) {
   std::size_t nodes = 0;
   visit(expr, [&](const Expr&) { ++nodes; });
   return nodes;
@@ -19,7 +19,7 @@ std::size_t nodes_in(const Expr& expr) {
 
 Expr written_out(const Expr& sum, const OpenedReduce& opened, std::int64_t terms) {
   if (sum->reduce != ReduceKind::Sum || terms > kMostTerms) return sum;
-  if (nodes_in(opened.body) * static_cast<std::size_t>(terms) > kMostNodes) return sum;
+  if (nodes_of_term(opened.body) * static_cast<std::size_t>(terms) > kMostWrittenOut) return sum;
   std::vector<Expr> parts;
   for (std::int64_t k = 0; k < terms; ++k)
     parts.push_back(substitute(opened.body, Replacement{{opened.index, Affine(k)}}));

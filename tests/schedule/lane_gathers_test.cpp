@@ -1,0 +1,104 @@
+// What lanes would gather is read from copies, and short sums inside long ones are written out.
+#include <doctest/doctest.h>
+
+#include "compiler/ir/evaluate.h"
+#include "compiler/rewrite/passes.h"
+#include "compiler/schedule/lane_gathers.h"
+#include "compiler/schedule/lower_nest.h"
+#include "compiler/schedule/short_sums.h"
+#include "runtime/plan.h"
+
+using namespace moxie;
+
+namespace {
+
+constexpr const char* kPairs = R"(dim N = 100, M = 90, D = 3
+index n:N, m:M, d:D
+input x[N,D], y[M,D], b[M]
+output f[n] = sum[m](exp(-sum[d]((x[n,d] - y[m,d])^2))*b[m])
+)";
+
+Nest nest_of(const Program& program, const char* definition, const char* schedule) {
+  return apply(parse_schedule(schedule), plain_nest(std::span(program.find_definition(definition), 1)));
+}
+
+std::size_t loops_in(const Block& block) {
+  std::size_t loops = 0;
+  for (const Statement& statement : block) {
+    if (const auto* loop = std::get_if<stmt::For>(&statement)) loops += 1 + loops_in(loop->body);
+  }
+  return loops;
+}
+
+}  // namespace
+
+TEST_CASE("lanes gather along an axis that is not the last, where another long loop repeats it") {
+  const Program program = specialise(parse(kPairs), {});
+  using Gathers = std::set<LaneGather>;
+  CHECK(gathers_of(program, nest_of(program, "f", "lanes(sum) parallel(n)")) == Gathers{{"f", "y", 0}});
+  CHECK(gathers_of(program, nest_of(program, "f", "lanes(n) parallel(n)")) == Gathers{{"f", "x", 0}});
+  CHECK(gathers_of(program, nest_of(program, "f", "parallel(n)")).empty());
+  const Program once =
+      specialise(parse("dim N = 100, M = 90\nindex n:N, m:M\ninput x[M,N]\noutput y[n,m] = exp(x[m,n])"), {});
+  CHECK_MESSAGE(gathers_of(once, nest_of(once, "y", "lanes(m) parallel(n)")).empty(), "a copy would gather as much");
+}
+
+TEST_CASE("copies have the lanes along their last axis and the same values") {
+  const Program program = specialise(parse(kPairs), {});
+  const Program copies = with_copies(program, {{"f", "y", 0}});
+  CHECK_NOTHROW(verify(copies));
+  REQUIRE(copies.find_definition("y.transposed"));
+  CHECK(gathers_of(copies, nest_of(copies, "f", "lanes(sum) parallel(n)")).empty());
+  TensorValues inputs = {
+      {"x", std::vector<double>(300)}, {"y", std::vector<double>(270)}, {"b", std::vector<double>(90)}};
+  for (auto& [name, values] : inputs) {
+    for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<double>(k * 37 % 101) / 101;
+  }
+  CHECK(evaluate(copies, {}, inputs).at("f") == evaluate(program, {}, inputs).at("f"));
+}
+
+TEST_CASE("kernels over points in space read vectors from copies") {
+  const Machine& machine = default_machine("x86-64-v4");
+  const Plan plan = make_plan(specialise(parse(R"(dim N = 3000, M = 3000, D = 3
+index n:N, m:M, d:D
+input x[N,D], y[M,D], b[M]
+let r2[n,m] = sum[d]((x[n,d] - y[m,d])^2)
+output f[n,d] = sum[m](exp(-sqrt(r2[n,m]))*(x[n,d] - y[m,d]))
+output g[m] = sum[n](exp(-sqrt(r2[n,m])))
+)"),
+                                         {}),
+                              {}, {.machine = &machine});
+  for (const PlanStep& step : plan.steps) {
+    for (const LoweredKernel* kernel : kernels_of(step)) {
+      for (const BufferUse& use : kernel->uses) CHECK(use.tensor != "r2");
+    }
+  }
+
+}
+
+TEST_CASE("a short sum inside a long one is no loop, but for one that a third sum is made of") {
+  const Program program = specialise(parse(kPairs), {});
+  const FusedProgram fused = fuse(program, Products::kernels, Layouts::row_major);
+  CHECK(loops_in(lower(fused, nest_of(program, "f", "parallel(n)")).program.body) == 2);  // n, m
+  const Program conv = specialise(parse(R"(dim C = 100
+index i in 0..50, c:C, p in 0..3
+input x[C,52], w[C,3]
+output y[i] = sum[c,p](x[c,i+p]*w[c,p])
+)"),
+                                  {});
+  const FusedProgram whole = fuse(conv, Products::kernels, Layouts::row_major);
+  CHECK(loops_in(lower(whole, nest_of(conv, "y", "parallel(i)")).program.body) == 3);
+}
+
+TEST_CASE("a short sum that lanes run over stays a sum") {
+  const Expr body = parse(kPairs).find_definition("f")->body;
+  const auto sums = [](const Expr& expr) {
+    int found = 0;
+    visit(expr, [&](const Expr& e) { found += e->kind == NodeKind::Reduce; });
+    return found;
+  };
+  const Expr known = specialise(parse(kPairs), {}).find_definition("f")->body;
+  CHECK(sums(body) == 2);
+  CHECK(sums(with_short_sums_written_out(known, 0)) == 1);
+  CHECK(sums(with_short_sums_written_out(known, 1)) == 2);
+}
