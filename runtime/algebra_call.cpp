@@ -79,12 +79,11 @@ void fail_factorisation(const AlgebraCall& call, const AlgebraShape& shape, std:
   std::string where;
   for (std::size_t k = 0; k < shape.batch.size(); ++k)
     where += fmt::format("{} = {}, ", shape.batch[k].name, element.coordinates[k]);
-  const bool is_general = reads_whole_matrix(call.definition.body->algebra);
-  throw DomainError(fmt::format("{}: the matrix is {} at {}pivot = {} (value {}); {}", call.definition.name,
-                                is_general ? "singular" : "not positive definite", where, pivot,
-                                std::isnan(value) ? std::abs(value) : value,
-                                is_general ? "a pivot of its elimination is 0 or NaN"
-                                           : "add to its diagonal (noise or jitter), or compute it in f64"));
+  const FactorisationFailure failure = failure_of(algebra_form(call.definition.body->algebra).factorisation);
+  if (failure.names_pivot) where += fmt::format("pivot = {}, ", pivot);
+  throw DomainError(fmt::format("{}: {}{} (value {}); {}", call.definition.name, failure.what,
+                                where.empty() ? "" : " at " + where.substr(0, where.size() - 2),
+                                std::isnan(value) ? std::abs(value) : value, failure.advice));
 }
 
 }  // namespace moxie

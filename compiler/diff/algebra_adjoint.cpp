@@ -61,6 +61,10 @@ class AlgebraAdjoint {
         return general_determinant(chain(result_at(), adjoint_));
       case LinearAlgebraKind::LogAbsDeterminant:
         return general_determinant(adjoint_);
+      case LinearAlgebraKind::Eigenvalues:
+        return eigenvalues();
+      case LinearAlgebraKind::Eigenvectors:
+        return eigenvectors();
     }
   }
 
@@ -150,6 +154,28 @@ class AlgebraAdjoint {
     const Symbol r = Symbol::fresh(), t = Symbol::fresh();
     const Expr inverted = let({t, r}, algebra(LinearAlgebraKind::LuInverse, Expr(), {t, r}));
     matrix(chain(inverted, weight), r, t, {});
+  }
+
+  /// G = V diag(wbar) V^T
+  void eigenvalues() {
+    const Symbol r = Symbol::fresh(), t = Symbol::fresh();
+    const Expr v = let({r, t}, algebra(LinearAlgebraKind::Eigenvectors, Expr(), {r, t}));
+    const Expr g =
+        let({r, t},
+            sum([&](Symbol k) { return substitute(v, {{t, k}}) * adjoint_at(k) * substitute(v, {{r, t}, {t, k}}); }));
+    symmetric_matrix(g, r, t);
+  }
+
+  /// G = V (F * V^T Vbar) V^T, where F[i,j] = 1/(w[j] - w[i]), or 0 where both are equal.
+  void eigenvectors() {
+    const Symbol i = Symbol::fresh(), j = Symbol::fresh(), r = Symbol::fresh(), t = Symbol::fresh();
+    const Expr w = let({i}, algebra(LinearAlgebraKind::Eigenvalues, Expr(), {i}));
+    const Expr gap = substitute(w, {{i, j}}) - w;
+    const Expr inverted = call("where", {call("==", {gap, 0}), 0, Expr(1) / gap});
+    const Expr turned = let({i, j}, inverted * sum([&](Symbol k) { return result_at(k, i) * adjoint_at(k, j); }));
+    const Expr half = let({r, j}, sum([&](Symbol k) { return result_at(r, k) * substitute(turned, {{i, k}}); }));
+    const Expr g = let({r, t}, sum([&](Symbol k) { return substitute(half, {{j, k}}) * result_at(t, k); }));
+    symmetric_matrix(g, r, t);
   }
 
   // ---- Pieces ----

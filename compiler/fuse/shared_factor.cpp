@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler/ir/algebra_form.h"
-
 namespace moxie {
 namespace {
 
@@ -15,7 +13,7 @@ bool has_one_matrix(const KernelRoot& root) {
 
 bool is_linear_algebra(const KernelRoot& root) { return root.definition.body->kind == NodeKind::LinearAlgebra; }
 
-bool factors(const KernelRoot& root) { return algebra_form(root.body->algebra).matrix == MatrixClass::Symmetric; }
+Factorisation factorisation_of(const KernelRoot& root) { return algebra_form(root.body->algebra).factorisation; }
 
 bool is_element_index(const KernelRoot& root, const LoopIndex& loop) {
   return std::ranges::any_of(root.body->subscripts, [&](const Affine& s) { return s.mentions(loop.symbol); });
@@ -23,10 +21,11 @@ bool is_element_index(const KernelRoot& root, const LoopIndex& loop) {
 
 bool share_factor(const KernelRoot& a, const KernelRoot& b) {
   const auto fits = [](const KernelRoot& root) {
-    return is_linear_algebra(root) && factors(root) && has_one_matrix(root);
+    if (!is_linear_algebra(root) || !has_one_matrix(root)) return false;
+    return factorisation_of(root) == Factorisation::Cholesky || factorisation_of(root) == Factorisation::Eigen;
   };
-  return fits(a) && fits(b) && a.definition.dtype == b.definition.dtype && a.body->size == b.body->size &&
-         a.body->args[0] == b.body->args[0];
+  return fits(a) && fits(b) && factorisation_of(a) == factorisation_of(b) && a.definition.dtype == b.definition.dtype &&
+         a.body->size == b.body->size && a.body->args[0] == b.body->args[0];
 }
 
 }  // namespace moxie

@@ -1,15 +1,16 @@
 #pragma once
 // Roots of one kernel that are results of one matrix, such as its inverse and its determinant: it is factored once.
 #include "compiler/fuse/fuse.h"
+#include "compiler/ir/algebra_form.h"
 
 namespace moxie {
 
 bool is_linear_algebra(const KernelRoot& root);
-/// Whether a linear algebra root factors its matrix, which else is a triangle already.
-bool factors(const KernelRoot& root);
+/// What a linear algebra root makes of its matrix first.
+Factorisation factorisation_of(const KernelRoot& root);
 /// Whether a loop of a linear algebra root counts elements of the result, not matrices.
 bool is_element_index(const KernelRoot& root, const LoopIndex& loop);
-/// Whether both roots, in the same shared loops, need the Cholesky factor of the same matrix and of no other.
+/// Whether both roots, in the same shared loops, need the same factors of the same matrix and of no other.
 bool share_factor(const KernelRoot& a, const KernelRoot& b);
 
 }  // namespace moxie

@@ -1,13 +1,16 @@
 #pragma once
-// AlgebraForm: how the operations of linear algebra are written, and what they read.
+// AlgebraForm: how the operations of linear algebra are written, what they read, and what they are computed from.
 #include <cstddef>
 
 #include "compiler/ir/expr.h"
 
 namespace moxie {
 
-/// What a matrix is. Of a symmetric positive definite one and of a triangular factor the lower triangle is read.
+/// What a matrix is. Of a symmetric one and of a triangular factor the lower triangle is read.
 enum class MatrixClass : std::uint8_t { Symmetric, Factor, General };
+
+/// What is computed of the matrix first, and the result from it.
+enum class Factorisation : std::uint8_t { None, Cholesky, Lu, Eigen };
 
 /// The number of subscripts that choose an element of the result, and whether a right-hand side follows the matrix.
 /// With one subscript it is the column index that names it; the row index is bound.
@@ -15,32 +18,37 @@ struct AlgebraForm {
   std::size_t elements;
   bool has_rhs;
   MatrixClass matrix;
+  Factorisation factorisation;
 };
 
 inline AlgebraForm algebra_form(LinearAlgebraKind kind) {
   switch (kind) {
     case LinearAlgebraKind::Cholesky:
     case LinearAlgebraKind::Inverse:
-      return {2, false, MatrixClass::Symmetric};
+      return {2, false, MatrixClass::Symmetric, Factorisation::Cholesky};
     case LinearAlgebraKind::LogDet:
-      return {0, false, MatrixClass::Symmetric};
+      return {0, false, MatrixClass::Symmetric, Factorisation::Cholesky};
     case LinearAlgebraKind::Solve:
-      return {1, true, MatrixClass::Symmetric};
+      return {1, true, MatrixClass::Symmetric, Factorisation::Cholesky};
     case LinearAlgebraKind::CholeskyInverse:
-      return {2, false, MatrixClass::Factor};
+      return {2, false, MatrixClass::Factor, Factorisation::None};
     case LinearAlgebraKind::TriSolve:
     case LinearAlgebraKind::TriSolveTransposed:
-      return {1, true, MatrixClass::Factor};
+      return {1, true, MatrixClass::Factor, Factorisation::None};
     case LinearAlgebraKind::LuSolve:
     case LinearAlgebraKind::LuSolveTransposed:
-      return {1, true, MatrixClass::General};
+      return {1, true, MatrixClass::General, Factorisation::Lu};
     case LinearAlgebraKind::LuInverse:
-      return {2, false, MatrixClass::General};
+      return {2, false, MatrixClass::General, Factorisation::Lu};
+    case LinearAlgebraKind::Eigenvalues:
+      return {1, false, MatrixClass::Symmetric, Factorisation::Eigen};
+    case LinearAlgebraKind::Eigenvectors:
+      return {2, false, MatrixClass::Symmetric, Factorisation::Eigen};
     case LinearAlgebraKind::Determinant:
     case LinearAlgebraKind::LogAbsDeterminant:
       break;
   }
-  return {0, false, MatrixClass::General};
+  return {0, false, MatrixClass::General, Factorisation::Lu};
 }
 
 inline bool reads_whole_matrix(LinearAlgebraKind kind) { return algebra_form(kind).matrix == MatrixClass::General; }
@@ -48,6 +56,26 @@ inline bool reads_whole_matrix(LinearAlgebraKind kind) { return algebra_form(kin
 /// Whether a singular matrix has a result: the determinant 0, and its logarithm.
 inline bool takes_singular(LinearAlgebraKind kind) {
   return kind == LinearAlgebraKind::Determinant || kind == LinearAlgebraKind::LogAbsDeterminant;
+}
+
+/// What is said of a matrix that has no such factors.
+struct FactorisationFailure {
+  const char* what;    // "the matrix is singular"
+  const char* advice;  // what to do, or where to look
+  bool names_pivot;    // whether it is known at which pivot
+};
+
+inline FactorisationFailure failure_of(Factorisation factorisation) {
+  switch (factorisation) {
+    case Factorisation::Lu:
+      return {"the matrix is singular", "a pivot of its elimination is 0 or NaN", true};
+    case Factorisation::Eigen:
+      return {"the eigenvalues of the matrix are not found", "an element of it is NaN or infinite", false};
+    case Factorisation::None:
+    case Factorisation::Cholesky:
+      break;
+  }
+  return {"the matrix is not positive definite", "add to its diagonal (noise or jitter), or compute it in f64", true};
 }
 
 }  // namespace moxie

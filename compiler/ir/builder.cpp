@@ -417,6 +417,12 @@ Expr determinant(const Index& row, const Index& col, const Expr& matrix) {
 Expr log_abs_determinant(const Index& row, const Index& col, const Expr& matrix) {
   return matrix_element(LinearAlgebraKind::LogAbsDeterminant, row, col, matrix, {}, {});
 }
+Expr eigenvalues(const Index& row, const Index& col, const Expr& matrix) {
+  return matrix_element(LinearAlgebraKind::Eigenvalues, row, col, matrix, {}, {col.symbol()});
+}
+Expr eigenvectors(const Index& row, const Index& col, const Expr& matrix) {
+  return matrix_element(LinearAlgebraKind::Eigenvectors, row, col, matrix, {}, {row.symbol(), col.symbol()});
+}
 
 Expr randn(std::int64_t stream, const std::vector<Expr>& coordinates) {
   return random(RandomKind::Normal, stream, to_affine(coordinates));

@@ -265,6 +265,8 @@ Expr lu_solve_transposed(const Index& row, const Index& col, const Expr& matrix,
 Expr lu_inverse(const Index& row, const Index& col, const Expr& matrix);
 Expr determinant(const Index& row, const Index& col, const Expr& matrix);
 Expr log_abs_determinant(const Index& row, const Index& col, const Expr& matrix);
+Expr eigenvalues(const Index& row, const Index& col, const Expr& matrix);
+Expr eigenvectors(const Index& row, const Index& col, const Expr& matrix);
 
 // ---- Random draws of a stream, one per element of the coordinates. ----
 

@@ -1,9 +1,11 @@
 #include "compiler/ir/dense.h"
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "compiler/ir/algebra_form.h"
+#include "compiler/ir/dense_eigen.h"
 
 namespace moxie {
 
@@ -118,6 +120,15 @@ std::vector<double> apply_general(LinearAlgebraKind kind, const LuFactors& lu, s
   return rhs;
 }
 
+std::vector<double> apply_eigen(LinearAlgebraKind kind, const std::optional<SymmetricEigen>& eigen,
+                                std::optional<BadPivot>& bad) {
+  if (!eigen) {
+    bad = BadPivot{0, std::numeric_limits<double>::quiet_NaN()};
+    return {};
+  }
+  return kind == LinearAlgebraKind::Eigenvalues ? eigen->values : eigen->vectors.values;
+}
+
 }  // namespace
 
 LuFactors factorise_general(DenseMatrix a) {
@@ -143,9 +154,11 @@ LuFactors factorise_general(DenseMatrix a) {
 
 std::vector<double> apply(LinearAlgebraKind kind, DenseMatrix a, std::vector<double> rhs,
                           std::optional<BadPivot>& bad) {
-  const MatrixClass matrix = algebra_form(kind).matrix;
-  if (matrix == MatrixClass::General) return apply_general(kind, factorise_general(std::move(a)), std::move(rhs), bad);
-  if (matrix == MatrixClass::Symmetric) bad = factorise(a);
+  const Factorisation factorisation = algebra_form(kind).factorisation;
+  if (factorisation == Factorisation::Lu)
+    return apply_general(kind, factorise_general(std::move(a)), std::move(rhs), bad);
+  if (factorisation == Factorisation::Eigen) return apply_eigen(kind, decompose_symmetric(std::move(a)), bad);
+  if (factorisation == Factorisation::Cholesky) bad = factorise(a);
   if (bad) return {};
   switch (kind) {
     case LinearAlgebraKind::Cholesky:

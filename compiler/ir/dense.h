@@ -18,7 +18,7 @@ struct DenseMatrix {
   double operator()(std::size_t i, std::size_t j) const { return values[i * rows + j]; }
 };
 
-/// The first pivot that is not positive, and where.
+/// The first pivot that is not good, and where; of eigenvalues that are not found, a NaN.
 struct BadPivot {
   std::size_t row;
   double value;

@@ -283,10 +283,11 @@ class BodyEvaluator {
     std::optional<BadPivot> bad;
     std::vector<double> result = apply(step.node->algebra, std::move(matrix), std::move(rhs), bad);
     if (bad) {
-      throw DeviceError(fmt::format("{} in definition {} at [{}]: the matrix is {} (pivot {} is {})",
-                                    to_string(step.node->algebra), definition_.name, fmt::join(element_now(), ","),
-                                    reads_whole_matrix(step.node->algebra) ? "singular" : "not positive definite",
-                                    bad->row, bad->value));
+      const FactorisationFailure failure = failure_of(algebra_form(step.node->algebra).factorisation);
+      throw DeviceError(
+          fmt::format("{} in definition {} at [{}]: {} ({})", to_string(step.node->algebra), definition_.name,
+                      fmt::join(element_now(), ","), failure.what,
+                      failure.names_pivot ? fmt::format("pivot {} is {}", bad->row, bad->value) : failure.advice));
     }
     return result;
   }

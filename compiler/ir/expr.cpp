@@ -30,7 +30,9 @@ const char* to_string(LinearAlgebraKind kind) {
                                           "lu_solve_transposed",
                                           "lu_inverse",
                                           "determinant",
-                                          "log_abs_determinant"};
+                                          "log_abs_determinant",
+                                          "eigenvalues",
+                                          "eigenvectors"};
   return names[static_cast<int>(kind)];
 }
 const char* to_string(RandomKind kind) { return kind == RandomKind::Normal ? "randn" : "randu"; }

@@ -21,7 +21,8 @@ inline constexpr ReduceKind kLastReduceKind = ReduceKind::ArgMin;
 /// (row >= col); Cholesky gives L (lower, zero above the diagonal) with L L^T = A; TriSolve solves L x = b and
 /// TriSolveTransposed L^T x = b, both reading the lower triangle only; CholeskyInverse gives (L L^T)^-1 of such a
 /// factor. The others take any square matrix and factor it by elimination with row exchanges: LuSolve solves A x = b,
-/// LuSolveTransposed A^T x = b.
+/// LuSolveTransposed A^T x = b. Eigenvalues (ascending) and Eigenvectors (a column for each) are of a symmetric matrix,
+/// which is read in its lower triangle too.
 enum class LinearAlgebraKind : std::uint8_t {
   Cholesky,
   Inverse,
@@ -34,9 +35,11 @@ enum class LinearAlgebraKind : std::uint8_t {
   LuSolveTransposed,
   LuInverse,
   Determinant,
-  LogAbsDeterminant
+  LogAbsDeterminant,
+  Eigenvalues,
+  Eigenvectors
 };
-inline constexpr LinearAlgebraKind kLastAlgebraKind = LinearAlgebraKind::LogAbsDeterminant;
+inline constexpr LinearAlgebraKind kLastAlgebraKind = LinearAlgebraKind::Eigenvectors;
 enum class RandomKind : std::uint8_t { Normal, Uniform };
 
 const char* to_string(ReduceKind kind);         // as spelled in .mox text: "sum", "prod", "max", ...

@@ -1,10 +1,12 @@
 #pragma once
 // AlgebraWriter: loops over scratch matrices, of which the algorithms of linear algebra are written.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "compiler/fuse/shared_factor.h"
 #include "compiler/loop/lower.h"
 #include "compiler/loop/nest_builder.h"
 #include "compiler/support/error.h"
@@ -80,6 +82,16 @@ class AlgebraWriter {
     return nest_.emit_operation(op::ReadVar{var}, type_, varying_);
   }
 
+  ValueId position(const Affine& i) { return nest_.emit(index_value(i), type_); }
+  ValueId choose(ValueId condition, ValueId a, ValueId b) { return nest_.emit_call("where", {condition, a, b}); }
+  ValueId read(VarId var) { return nest_.emit_operation(op::ReadVar{var}, type_, varying_); }
+  void set(VarId var, ValueId value) { nest_.append(stmt::SetVar{var, value}); }
+  VarId variable(ValueId first) {
+    const VarId var = nest_.new_var(type_, varying_);
+    set(var, first);
+    return var;
+  }
+
   ArrayId load_vector() {
     const OpenedLinearAlgebra opened = open_algebra(root_.body);
     const ArrayId x = vector("vector");
@@ -90,26 +102,27 @@ class AlgebraWriter {
     return x;
   }
 
-  /// A check of pivots, which names the sample.
-  std::uint32_t declare_check(const std::vector<LoopIndex>& batch, const std::string& failure,
-                              const std::string& advice) {
-    CheckDecl check{root_.definition.name + failure, {}, advice};
+  /// A check of the factors, which names the sample, and the pivot where that is known.
+  std::uint32_t declare_check(const std::vector<LoopIndex>& batch) {
+    const FactorisationFailure failure = failure_of(factorisation_of(root_));
+    CheckDecl check{root_.definition.name + ": " + failure.what, {}, failure.advice};
     for (const LoopIndex& loop : batch) {
       for (std::size_t k = 0; k < root_.subscripts.size(); ++k) {
         if (root_.subscripts[k] == Affine(loop.symbol)) check.coordinate_names.push_back(root_.definition.axes[k].name);
       }
     }
-    check.coordinate_names.emplace_back("pivot");
+    if (failure.names_pivot) check.coordinate_names.emplace_back("pivot");
     program_.checks.push_back(std::move(check));
     return static_cast<std::uint32_t>(program_.checks.size() - 1);
   }
 
-  /// Fails where a pivot is not good.
-  void check_pivot(std::uint32_t check, const std::vector<LoopIndex>& batch, Index j, ValueId good, ValueId pivot) {
+  /// Fails where `value`, of a pivot if the failure names one, is not good.
+  void check_value(std::uint32_t check, const std::vector<LoopIndex>& batch, const std::optional<Index>& pivot,
+                   ValueId good, ValueId value) {
     std::vector<Affine> coordinates;
     for (const LoopIndex& loop : batch) coordinates.push_back(nest_.resolve(loop.symbol));
-    coordinates.push_back(nest_.resolve(j));
-    nest_.append(stmt::Check{nest_.emit_call("not", {good}), check, std::move(coordinates), pivot});
+    if (pivot) coordinates.push_back(nest_.resolve(*pivot));
+    nest_.append(stmt::Check{nest_.emit_call("not", {good}), check, std::move(coordinates), value});
   }
 
   NestBuilder& nest_;

@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "compiler/fuse/shared_factor.h"
-#include "compiler/ir/algebra_form.h"
 #include "compiler/loop/algebra_writer.h"
+#include "compiler/loop/lower_eigen.h"
 #include "compiler/loop/lower_lu.h"
 
 namespace moxie {
@@ -20,7 +20,7 @@ class CholeskyWriter : public AlgebraWriter {
   ArrayId run_factor(const std::vector<LoopIndex>& batch) {
     const ArrayId a = matrix("matrix");
     load_lower_triangle(a, open_algebra(root_.body));
-    if (factors(root_)) factor(a, batch);
+    if (factorisation_of(root_) == Factorisation::Cholesky) factor(a, batch);
     return a;
   }
 
@@ -66,8 +66,7 @@ class CholeskyWriter : public AlgebraWriter {
 
   /// Cholesky in place, column by column: a := L.
   void factor(ArrayId a, const std::vector<LoopIndex>& batch) {
-    const std::uint32_t check = declare_check(batch, ": the matrix is not positive definite",
-                                              "add to its diagonal (noise or jitter), or compute it in f64");
+    const std::uint32_t check = declare_check(batch);
     loop(0, size_,
          [&](Index j) {
            const auto row_product = [&](const Affine& i) {
@@ -75,7 +74,7 @@ class CholeskyWriter : public AlgebraWriter {
            };
            const ValueId pivot = minus(load(a, {j, j}), row_product(j));
            const ValueId good = binary(">", pivot, number(0));
-           check_pivot(check, batch, j, good, pivot);
+           check_value(check, batch, j, good, pivot);
            const ValueId root = nest_.emit_call("sqrt", {pivot});
            const ValueId reciprocal = binary("/", number(1), root);
            store(a, {j, j}, root);
@@ -167,6 +166,8 @@ void store_result(NestBuilder& nest, const AlgebraResult& result, ArrayId array,
   for (; open > 0; --open) nest.close_loop();
 }
 
+bool is_of_values(const AlgebraResult& result) { return result.root->body->algebra == LinearAlgebraKind::Eigenvalues; }
+
 }  // namespace
 
 void lower_algebra(NestBuilder& nest, LoopProgram& program, const std::vector<AlgebraResult>& results,
@@ -181,12 +182,24 @@ void lower_algebra(NestBuilder& nest, LoopProgram& program, const std::vector<Al
     nest.open_loop(loop.symbol, loop.range, loop.name, {.vector = vector && loop.symbol == vector->symbol});
 
   const bool varying = vector.has_value();
-  if (reads_whole_matrix(first.body->algebra)) {
-    store_result(nest, results.front(), lower_lu(nest, program, first, varying, batch), varying);
-  } else {
-    const ArrayId factor = CholeskyWriter(nest, program, first, varying).run_factor(batch);
-    for (const AlgebraResult& result : results)
-      store_result(nest, result, CholeskyWriter(nest, program, *result.root, varying).run_result(factor), varying);
+  switch (factorisation_of(first)) {
+    case Factorisation::Lu:
+      store_result(nest, results.front(), lower_lu(nest, program, first, varying, batch), varying);
+      break;
+    case Factorisation::Eigen: {
+      const EigenArrays eigen =
+          lower_eigen(nest, program, first, varying, batch, !std::ranges::all_of(results, is_of_values));
+      for (const AlgebraResult& result : results)
+        store_result(nest, result, is_of_values(result) ? eigen.values : eigen.vectors, varying);
+      break;
+    }
+    case Factorisation::None:
+    case Factorisation::Cholesky: {
+      const ArrayId factor = CholeskyWriter(nest, program, first, varying).run_factor(batch);
+      for (const AlgebraResult& result : results)
+        store_result(nest, result, CholeskyWriter(nest, program, *result.root, varying).run_result(factor), varying);
+      break;
+    }
   }
   for (std::size_t k = 0; k < batch.size(); ++k) nest.close_loop();
 }

@@ -47,14 +47,6 @@ class LuWriter : public AlgebraWriter {
  private:
   ValueId get(const Element& e) { return load(e.array, e.at); }
   void put(const Element& e, ValueId value) { store(e.array, e.at, value); }
-  ValueId position(const Affine& i) { return nest_.emit(index_value(i), type_); }
-  ValueId choose(ValueId condition, ValueId a, ValueId b) { return nest_.emit_call("where", {condition, a, b}); }
-  ValueId read(VarId var) { return nest_.emit_operation(op::ReadVar{var}, type_, varying_); }
-  VarId variable(ValueId first) {
-    const VarId var = nest_.new_var(type_, varying_);
-    nest_.append(stmt::SetVar{var, first});
-    return var;
-  }
 
   void load_matrix(ArrayId a) {
     const OpenedLinearAlgebra opened = open_algebra(root_.body);
@@ -67,15 +59,14 @@ class LuWriter : public AlgebraWriter {
 
   void factor(ArrayId a, ArrayId swaps, const std::vector<LoopIndex>& batch) {
     const bool checks = !takes_singular(root_.body->algebra);
-    const std::uint32_t check =
-        checks ? declare_check(batch, ": the matrix is singular", "a pivot of its elimination is 0 or NaN") : 0;
+    const std::uint32_t check = checks ? declare_check(batch) : 0;
     loop(0, size_,
          [&](Index j) {
            const ValueId row = find_pivot(a, swaps, j);
            parallel_loop(0, size_,
                          [&](Index c) { exchange(j, row, [&](const Affine& i) { return Element{a, {i, c}}; }); });
            const ValueId pivot = load(a, {j, j});
-           if (checks) check_pivot(check, batch, j, binary(">", nest_.emit_call("abs", {pivot}), number(0)), pivot);
+           if (checks) check_value(check, batch, j, binary(">", nest_.emit_call("abs", {pivot}), number(0)), pivot);
            const ValueId reciprocal = choose(binary("==", pivot, number(0)), number(0), binary("/", number(1), pivot));
            parallel_loop(Affine(j) + Affine(1), size_, [&](Index i) {
              const ValueId multiple = binary("*", load(a, {i, j}), reciprocal);
@@ -96,8 +87,8 @@ class LuWriter : public AlgebraWriter {
       const ValueId held = read(best);
       const ValueId larger = binary(">", size, held);
       const ValueId chosen = choose(larger, position(i), read(row));
-      nest_.append(stmt::SetVar{best, choose(larger, size, held)});
-      nest_.append(stmt::SetVar{row, chosen});
+      set(best, choose(larger, size, held));
+      set(row, chosen);
     });
     const ValueId chosen = read(row);
     store(swaps, {j}, chosen);
@@ -172,7 +163,7 @@ class LuWriter : public AlgebraWriter {
       const ValueId stays = binary("==", load(swaps, {j}), position(j));
       const ValueId pivot = load(a, {j, j});
       const ValueId factor = choose(stays, pivot, nest_.emit_call("neg", {pivot}));
-      nest_.append(stmt::SetVar{var, binary("*", read(var), factor)});
+      set(var, binary("*", read(var), factor));
     });
     store(result, {Affine(0)}, read(var));
     return result;

@@ -9,6 +9,7 @@
 #include "compiler/support/error.h"
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/general_algebra.h"
+#include "runtime/cpu/symmetric_eigen.h"
 
 namespace moxie {
 namespace {
@@ -202,6 +203,9 @@ class Calling {
       case LinearAlgebraKind::TriSolve:
       case LinearAlgebraKind::TriSolveTransposed:
         return solve(algebra, for_each, element);
+      case LinearAlgebraKind::Eigenvalues:
+      case LinearAlgebraKind::Eigenvectors:
+        return run_eigen(call_, shape_, number, matrix_, out_);
       default:
         return run_general(call_, shape_, number, matrix_, rhs_, out_);
     }

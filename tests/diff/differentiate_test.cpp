@@ -168,6 +168,9 @@ TEST_CASE("linear algebra") {
       "output y[r,t] = lu_inverse[r,t](A[r,t] + x[r,t])\n",
       "output y = determinant[r,t](A[r,t] + x[r,t])\n",
       "output y = log_abs_determinant[r,t](A[r,t] + x[r,t])\n",
+      "output y[t] = eigenvalues[r,t](A[r,t])\n",
+      "output y[r,t] = eigenvectors[r,t](A[r,t])\n",
+      "output y = eigenvectors[r,t](x[r,t])[2,1]*eigenvalues[r,t](x[r,t])[2]\n",
   };
   for (const std::string& body : bodies) CHECK_MESSAGE(worst_error(kMatrixHeader + body, {}) < 1e-7, body);
 }

@@ -121,6 +121,15 @@ TEST_CASE("a matrix that is not positive definite is reported with its place and
                        DeviceError);
 }
 
+TEST_CASE("a matrix whose eigenvalues are not found is reported with its place") {
+  const std::string text =
+      "dim S, N = 1\nindex s:S, r:N, t:N\ninput A[S,N,N]\noutput y[s,t] = eigenvalues[r,t](A[s,r,t])\n";
+  CHECK_THROWS_WITH_AS(evaluate(parse(text), {{"S", 2}}, {{"A", {1, std::nan("")}}}),
+                       "eigenvalues in definition y at [1,0]: the eigenvalues of the matrix are not found (an element "
+                       "of it is NaN or infinite)",
+                       DeviceError);
+}
+
 TEST_CASE("random numbers depend on seed, step, stream and coordinates only") {
   const std::string text = "dim N\nindex i:N\noutput u[i] = randu(1)\noutput n[i] = randn(1)\noutput w[i] = randu(2)\n";
   const Program program = parse(text);

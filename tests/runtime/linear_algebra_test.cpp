@@ -10,45 +10,16 @@
 #include "runtime/plan.h"
 #include "tests/devices.h"
 #include "tests/diff/gradient_check.h"
+#include "tests/runtime/algebra_checks.h"
 
 using namespace moxie;
+using test::all_dims, test::check_devices, test::check_values;
 
 namespace {
 
 std::size_t count_calls(const Program& program) {
   return static_cast<std::size_t>(std::ranges::count_if(
       make_plan(program).steps, [](const PlanStep& step) { return std::holds_alternative<AlgebraCall>(step); }));
-}
-
-void check_values(const TensorValues& found, const TensorValues& expected, double tolerance) {
-  for (const auto& [name, values] : found) {
-    CAPTURE(name);
-    double worst = 0, largest = 1;
-    for (std::size_t k = 0; k < values.size(); ++k) {
-      worst = std::max(worst, std::abs(values[k] - expected.at(name)[k]));
-      largest = std::max(largest, std::abs(values[k]));
-    }
-    CHECK(worst <= tolerance * largest);
-  }
-}
-
-/// With the dims whose values the program has.
-DimValues all_dims(const Program& program, DimValues dims) {
-  for (const DimDecl& dim : program.dims) {
-    if (dim.value) dims[dim.name] = *dim.value;
-  }
-  return dims;
-}
-
-/// The values of the evaluator, on every device.
-void check_devices(const Program& program, const DimValues& given, double tolerance) {
-  const DimValues dims = all_dims(program, given);
-  const TensorValues inputs = test::wave_inputs(program, dims);
-  const TensorValues expected = evaluate(program, dims, inputs);
-  for (const auto& device : test::test_devices()) {
-    CAPTURE(device->name());
-    check_values(test::run_on(device, program, dims, inputs), expected, tolerance);
-  }
 }
 
 /// A well-conditioned symmetric positive definite matrix of `x`.
