@@ -28,7 +28,11 @@ AlgebraShape algebra_shape(const Plan& plan, const AlgebraCall& call, const DimV
   const AccessStrides rhs(plan, body->args.back()->tensor, body->args.back()->subscripts, dims);
   const AccessStrides out(plan, definition.name, axes_of(definition), dims);
   AlgebraShape shape;
-  shape.rows = std::max<std::int64_t>(evaluate(body->size, dims), 0);
+  shape.rows = std::max<std::int64_t>(evaluate(body->size.rows, dims), 0);
+  shape.matrix_columns = std::max<std::int64_t>(evaluate(body->size.columns, dims), 0);
+  if (shape.rows < shape.matrix_columns)
+    throw ShapeError(definition.name + ": " +
+                     wrong_shape(body->algebra, std::to_string(shape.rows), std::to_string(shape.matrix_columns)));
   shape.matrix = {matrix.first, matrix.along(row), matrix.along(col)};
   if (solves) shape.rhs = {rhs.first, rhs.along(row), 0};
   const auto element_stride = [&](std::size_t k) { return out.along(*body->subscripts[k].as_symbol()); };

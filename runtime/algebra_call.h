@@ -24,10 +24,10 @@ struct AlgebraBatch {
   bool operator==(const AlgebraBatch&) const = default;
 };
 
-/// Of a solve, the columns of `rhs` and `out` are the right-hand sides of one matrix: the longest axis of the
+/// Of a solve, `columns` counts those of `rhs` and `out`: the right-hand sides of one matrix: the longest axis of the
 /// definition that the matrix does not depend on.
 struct AlgebraShape {
-  std::int64_t rows = 0;  // of the matrix
+  std::int64_t rows = 0, matrix_columns = 0;  // of the matrix
   std::int64_t columns = 1;
   MatrixPlace matrix, rhs, out;
   std::vector<AlgebraBatch> batch = {};  // outermost first

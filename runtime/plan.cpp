@@ -148,10 +148,12 @@ DimValues matrix_sizes(const Program& program, const PlanTarget& target, const D
   if (target.products == Products::library) return sizes;
   const auto take = [&](const Expr& e) {
     if (e->kind != NodeKind::LinearAlgebra) return;
-    for (const auto& [symbol, coefficient] : e->size.terms()) {
-      const auto known = dims.find(std::string(symbol.name()));
-      sizes[std::string(symbol.name())] =
-          known == dims.end() ? static_cast<std::int64_t>(kAssumedExtent) : known->second;
+    for (const Affine& extent : {e->size.rows, e->size.columns}) {
+      for (const auto& [symbol, coefficient] : extent.terms()) {
+        const auto known = dims.find(std::string(symbol.name()));
+        sizes[std::string(symbol.name())] =
+            known == dims.end() ? static_cast<std::int64_t>(kAssumedExtent) : known->second;
+      }
     }
   };
   for (const Definition& definition : program.definitions) visit(definition.body, take);

@@ -184,7 +184,8 @@ class PlanWriter : public ByteWriter<PlanWriter> {
       case NodeKind::LinearAlgebra:
         put(node.algebra);
         put(node.height);
-        put(node.size);
+        put(node.size.rows);
+        put(node.size.columns);
         return put(node.subscripts);
       case NodeKind::Random:
         put(node.random);
@@ -287,8 +288,8 @@ class PlanReader : public ByteReader<PlanReader> {
         const auto algebra = take_value<LinearAlgebraKind>();
         const auto height = take_value<std::uint32_t>();
         if (height < 2) refuse();
-        const auto size = take_value<Affine>();
-        return linear_algebra(algebra, Symbol::bound(height), Symbol::bound(height - 1), size, args[0],
+        const auto rows = take_value<Affine>(), columns = take_value<Affine>();
+        return linear_algebra(algebra, Symbol::bound(height), Symbol::bound(height - 1), {rows, columns}, args[0],
                               args.size() > 1 ? args[1] : Expr(), take_value<std::vector<Affine>>());
       }
       case NodeKind::Random: {

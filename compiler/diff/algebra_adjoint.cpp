@@ -19,7 +19,7 @@ class AlgebraAdjoint {
         contributions_(contributions),
         gates_(gates),
         open_(open_definition(definition)),
-        size_(definition.body->size),
+        columns_(definition.body->size.columns),
         operands_(open_algebra(open_.body)),
         adjoint_(substitute(adjoint, open_.opening)) {
     for (const Affine& subscript : open_.body->subscripts) elements_.push_back(*subscript.as_symbol());
@@ -65,6 +65,10 @@ class AlgebraAdjoint {
         return eigenvalues();
       case LinearAlgebraKind::Eigenvectors:
         return eigenvectors();
+      case LinearAlgebraKind::QrQ:
+        return orthogonal_factor();
+      case LinearAlgebraKind::QrR:
+        return upper_factor();
     }
   }
 
@@ -109,7 +113,7 @@ class AlgebraAdjoint {
   void cholesky() {
     const Symbol i = Symbol::fresh(), j = Symbol::fresh(), r = Symbol::fresh(), t = Symbol::fresh();
     const Symbol k = Symbol::fresh();
-    const Expr inner = reduce(ReduceKind::Sum, k, Range::half_open(i, size_), result_at(k, i) * adjoint_at(k, j));
+    const Expr inner = reduce(ReduceKind::Sum, k, Range::half_open(i, columns_), result_at(k, i) * adjoint_at(k, j));
     const Expr lower = call("where", {call(">", {index_value(i), index_value(j)}), 1, 0});
     const Expr weight = call("where", {call("==", {index_value(i), index_value(j)}), 0.5, lower});
     const Expr p = let({i, j}, weight * inner);
@@ -126,7 +130,7 @@ class AlgebraAdjoint {
         let({i, t}, sum([&](Symbol j) { return (adjoint_at(i, j) + adjoint_at(j, i)) * result_at(j, t); }));
     const Expr both = let({r, t}, sum([&](Symbol k) { return result_at(r, k) * substitute(half, {{i, k}}); }));
     const Expr g =
-        reduce(ReduceKind::Sum, i, Range::half_open(t, size_),
+        reduce(ReduceKind::Sum, i, Range::half_open(t, columns_),
                substitute(both, {{t, i}}) * substitute(operands_.matrix, {{operands_.row, i}, {operands_.col, t}}));
     matrix(-let({r, t}, g), r, t, {{Affine(r) - Affine(t)}, {}});
   }
@@ -178,7 +182,46 @@ class AlgebraAdjoint {
     symmetric_matrix(g, r, t);
   }
 
+  /// X = Q: G = (Qbar - Q copyltu(Qbar^T Q)) R^-T
+  void orthogonal_factor() {
+    const Symbol i = Symbol::fresh(), j = Symbol::fresh(), r = row_index();
+    const Expr m = let({i, j}, sum_of_rows([&](Symbol k) { return adjoint_at(k, i) * result_at(k, j); }));
+    const Expr turned = sum([&](Symbol k) { return result_at(r, k) * mirrored(m, i, j, k, j); });
+    const Expr upper = let({i, j}, algebra(LinearAlgebraKind::QrR, Expr(), {i, j}));
+    behind_upper_factor(let({r, j}, adjoint_at(r, j) - turned), upper, r, i, j);
+  }
+
+  /// X = R: G = Q copyltu(R Rbar^T) R^-T
+  void upper_factor() {
+    const Symbol i = Symbol::fresh(), j = Symbol::fresh(), r = row_index();
+    const Symbol k = Symbol::fresh();
+    const Range from_diagonal = Range::half_open(i, columns_);
+    const Expr m = let({i, j}, reduce(ReduceKind::Sum, k, from_diagonal, result_at(i, k) * adjoint_at(j, k)));
+    const Expr q = let({r, i}, algebra(LinearAlgebraKind::QrQ, Expr(), {r, i}));
+    const Expr turned = sum([&](Symbol l) { return substitute(q, {{i, l}}) * mirrored(m, i, j, l, j); });
+    behind_upper_factor(let({r, j}, turned), result_at(i, j), r, i, j);
+  }
+
+  /// Element (a, b) of the symmetric matrix with the lower triangle of m, which is over i and j.
+  static Expr mirrored(const Expr& m, Symbol i, Symbol j, Symbol a, Symbol b) {
+    const Expr is_below = call(">=", {index_value(a), index_value(b)});
+    return call("where", {is_below, substitute(m, {{i, a}, {j, b}}), substitute(m, {{i, b}, {j, a}})});
+  }
+
+  /// G = Y R^-T, of which every row solves R x = y (Walter and Lehmann, "Algorithmic differentiation of linear algebra
+  /// functions with application in optimum experimental design"). Y is over r and j, R over i and j.
+  void behind_upper_factor(const Expr& y, const Expr& upper, Symbol r, Symbol i, Symbol j) {
+    const Symbol row = Symbol::fresh(), col = Symbol::fresh(), t = Symbol::fresh();
+    const Expr transposed = substitute(upper, {{i, col}, {j, row}});
+    const Expr g = linear_algebra(LinearAlgebraKind::TriSolveTransposed, row, col, columns_, transposed,
+                                  substitute(y, {{j, row}}), {t});
+    matrix(let({r, t}, g), r, t, {});
+  }
+
   // ---- Pieces ----
+
+  /// An index of the rows of a matrix that is not square; all others run over its columns.
+  Symbol row_index() { return row_indices_.emplace_back(Symbol::fresh()); }
 
   Expr at(const Expr& expr, const std::vector<Symbol>& element) const {
     Replacement replacement;
@@ -198,16 +241,22 @@ class AlgebraAdjoint {
   template <class Body>
   Expr sum(const Body& body) const {
     const Symbol index = Symbol::fresh();
-    return reduce(ReduceKind::Sum, index, Range::extent(size_), body(index));
+    return reduce(ReduceKind::Sum, index, Range::extent(columns_), body(index));
+  }
+  template <class Body>
+  Expr sum_of_rows(const Body& body) const {
+    const Symbol index = Symbol::fresh();
+    return reduce(ReduceKind::Sum, index, Range::extent(definition_.body->size.rows), body(index));
   }
 
   /// The operation on the matrix of this definition.
   Expr algebra(LinearAlgebraKind kind, const Expr& rhs, std::vector<Affine> element) const {
-    return linear_algebra(kind, operands_.row, operands_.col, size_, operands_.matrix, rhs, std::move(element));
+    return linear_algebra(kind, operands_.row, operands_.col, definition_.body->size, operands_.matrix, rhs,
+                          std::move(element));
   }
   /// The same on its result.
   Expr triangular(LinearAlgebraKind kind, const Expr& rhs, Symbol element) const {
-    return linear_algebra(kind, operands_.row, operands_.col, size_, result_at(operands_.row, operands_.col), rhs,
+    return linear_algebra(kind, operands_.row, operands_.col, columns_, result_at(operands_.row, operands_.col), rhs,
                           {element});
   }
 
@@ -217,7 +266,10 @@ class AlgebraAdjoint {
     std::erase_if(domain.nonnegative, [&](const Affine& row) {
       return std::ranges::any_of(elements_, [&](Symbol e) { return row.mentions(e); });
     });
-    for (const Symbol index : more) domain = extended(domain, index, Range::extent(size_));
+    for (const Symbol index : more) {
+      const bool is_row = std::ranges::find(row_indices_, index) != row_indices_.end();
+      domain = extended(domain, index, Range::extent(is_row ? definition_.body->size.rows : columns_));
+    }
     return domain;
   }
 
@@ -260,10 +312,10 @@ class AlgebraAdjoint {
   Contributions& contributions_;
   Gates* gates_;
   OpenDefinition open_;
-  Affine size_;
+  Affine columns_;
   OpenedLinearAlgebra operands_;
   Expr adjoint_;
-  std::vector<Symbol> elements_, batch_;
+  std::vector<Symbol> elements_, batch_, row_indices_;
   std::vector<std::pair<Symbol, std::string>> names_;
   int lets_ = 0;
 };

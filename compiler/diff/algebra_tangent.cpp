@@ -6,6 +6,7 @@
 #include "compiler/diff/differentiate.h"
 #include "compiler/diff/live_definitions.h"
 #include "compiler/diff/open_definition.h"
+#include "compiler/ir/algebra_form.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -25,14 +26,16 @@ Transposed transposed(const Program& around, const Definition& definition, bool 
   one.dims = around.dims;
   ProgramBuilder names(one);
   Transposed t{{}, names.free_name("result"), names.free_name("matrix"), names.free_name("rhs"), "", "", ""};
-  one.inputs.push_back({t.matrix, definition.dtype, {body->size, body->size}});
-  if (body->args.size() > 1) one.inputs.push_back({t.rhs, definition.dtype, {body->size}});
+  one.inputs.push_back({t.matrix, definition.dtype, {body->size.rows, body->size.columns}});
+  if (body->args.size() > 1) one.inputs.push_back({t.rhs, definition.dtype, {body->size.rows}});
 
   const Symbol row = Symbol::fresh(), col = Symbol::fresh();
   const Expr rhs = body->args.size() > 1 ? tensor_access(t.rhs, {row}) : Expr();
   const std::size_t rank = body->subscripts.size();
+  std::vector<Affine> extents;
+  for (std::size_t k = 0; k < rank; ++k) extents.push_back(element_extent(body->algebra, body->size, k));
   one.definitions.push_back(
-      {t.result, definition.dtype, names.axes_for(std::vector<Affine>(rank, body->size)),
+      {t.result, definition.dtype, names.axes_for(extents),
        linear_algebra(body->algebra, row, col, body->size, tensor_access(t.matrix, {row, col}), rhs, own_axes(rank)),
        true});
 

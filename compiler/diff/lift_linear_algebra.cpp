@@ -4,6 +4,7 @@
 
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/program_builder.h"
+#include "compiler/ir/algebra_form.h"
 #include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
 
@@ -101,9 +102,8 @@ class Lifting {
 
   Expr with_lifted_operands(const Expr& algebra, const IterationDomain& domain) {
     const OpenedLinearAlgebra opened = open_algebra(algebra);
-    const Range rows = Range::extent(algebra->size);
-    const IterationDomain with_row = extended(domain, opened.row, rows);
-    const IterationDomain inner = extended(with_row, opened.col, rows);
+    const IterationDomain with_row = extended(domain, opened.row, Range::extent(algebra->size.rows));
+    const IterationDomain inner = extended(with_row, opened.col, Range::extent(algebra->size.columns));
     const Expr matrix = as_read(rewritten(opened.matrix, inner), inner, ".matrix");
     const Expr rhs = opened.rhs ? as_read(rewritten(opened.rhs, with_row), with_row, ".rhs") : Expr();
     return linear_algebra(algebra->algebra, opened.row, opened.col, algebra->size, matrix, rhs, algebra->subscripts);
@@ -127,11 +127,12 @@ class Lifting {
     });
     IterationDomain with_elements = domain;
     Replacement element;
-    for (const Affine& subscript : algebra->subscripts) {
+    for (std::size_t k = 0; k < algebra->subscripts.size(); ++k) {
       const Symbol index = Symbol::fresh();
-      with_elements = extended(with_elements, index, Range::extent(algebra->size));
+      const Range all = Range::extent(element_extent(algebra->algebra, algebra->size, k));
+      with_elements = extended(with_elements, index, all);
       variables.push_back(index);
-      element.emplace_back(index, subscript);
+      element.emplace_back(index, algebra->subscripts[k]);
     }
     const OpenedLinearAlgebra opened = open_algebra(algebra);
     std::vector<Affine> subscripts;

@@ -77,10 +77,10 @@ class Estimator {
 
   double linear_algebra(const Expr& expr, const Scope& scope) {
     const OpenedLinearAlgebra opened = open_algebra(expr);
-    const Range range = Range::extent(expr->size);
+    const Range rows = Range::extent(expr->size.rows), columns = Range::extent(expr->size.columns);
     kept_.insert(kept_.end(), {opened.matrix, opened.rhs});
-    double total = operations(opened.matrix, scope.with(opened.row, range).with(opened.col, range));
-    if (opened.rhs) total += operations(opened.rhs, scope.with(opened.row, range));
+    double total = operations(opened.matrix, scope.with(opened.row, rows).with(opened.col, columns));
+    if (opened.rhs) total += operations(opened.rhs, scope.with(opened.row, rows));
     return total;
   }
 

@@ -22,7 +22,7 @@ bool is_element_index(const KernelRoot& root, const LoopIndex& loop) {
 bool share_factor(const KernelRoot& a, const KernelRoot& b) {
   const auto fits = [](const KernelRoot& root) {
     if (!is_linear_algebra(root) || !has_one_matrix(root)) return false;
-    return factorisation_of(root) == Factorisation::Cholesky || factorisation_of(root) == Factorisation::Eigen;
+    return factorisation_of(root) != Factorisation::None && factorisation_of(root) != Factorisation::Lu;
   };
   return fits(a) && fits(b) && factorisation_of(a) == factorisation_of(b) && a.definition.dtype == b.definition.dtype &&
          a.body->size == b.body->size && a.body->args[0] == b.body->args[0];

@@ -1,6 +1,7 @@
 #pragma once
 // AlgebraForm: how the operations of linear algebra are written, what they read, and what they are computed from.
 #include <cstddef>
+#include <string>
 
 #include "compiler/ir/expr.h"
 
@@ -10,7 +11,9 @@ namespace moxie {
 enum class MatrixClass : std::uint8_t { Symmetric, Factor, General };
 
 /// What is computed of the matrix first, and the result from it.
-enum class Factorisation : std::uint8_t { None, Cholesky, Lu, Eigen };
+enum class Factorisation : std::uint8_t { None, Cholesky, Lu, Eigen, Qr };
+
+enum class MatrixSide : std::uint8_t { Row, Column };
 
 /// The number of subscripts that choose an element of the result, and whether a right-hand side follows the matrix.
 /// With one subscript it is the column index that names it; the row index is bound.
@@ -19,36 +22,58 @@ struct AlgebraForm {
   bool has_rhs;
   MatrixClass matrix;
   Factorisation factorisation;
+  MatrixSide first = MatrixSide::Row;  // of two subscripts, what the first counts; the last counts columns
 };
 
 inline AlgebraForm algebra_form(LinearAlgebraKind kind) {
+  using enum MatrixClass;
   switch (kind) {
     case LinearAlgebraKind::Cholesky:
     case LinearAlgebraKind::Inverse:
-      return {2, false, MatrixClass::Symmetric, Factorisation::Cholesky};
+      return {2, false, Symmetric, Factorisation::Cholesky};
     case LinearAlgebraKind::LogDet:
-      return {0, false, MatrixClass::Symmetric, Factorisation::Cholesky};
+      return {0, false, Symmetric, Factorisation::Cholesky};
     case LinearAlgebraKind::Solve:
-      return {1, true, MatrixClass::Symmetric, Factorisation::Cholesky};
+      return {1, true, Symmetric, Factorisation::Cholesky};
     case LinearAlgebraKind::CholeskyInverse:
-      return {2, false, MatrixClass::Factor, Factorisation::None};
+      return {2, false, Factor, Factorisation::None};
     case LinearAlgebraKind::TriSolve:
     case LinearAlgebraKind::TriSolveTransposed:
-      return {1, true, MatrixClass::Factor, Factorisation::None};
+      return {1, true, Factor, Factorisation::None};
     case LinearAlgebraKind::LuSolve:
     case LinearAlgebraKind::LuSolveTransposed:
-      return {1, true, MatrixClass::General, Factorisation::Lu};
+      return {1, true, General, Factorisation::Lu};
     case LinearAlgebraKind::LuInverse:
-      return {2, false, MatrixClass::General, Factorisation::Lu};
+      return {2, false, General, Factorisation::Lu};
     case LinearAlgebraKind::Eigenvalues:
-      return {1, false, MatrixClass::Symmetric, Factorisation::Eigen};
+      return {1, false, Symmetric, Factorisation::Eigen};
     case LinearAlgebraKind::Eigenvectors:
-      return {2, false, MatrixClass::Symmetric, Factorisation::Eigen};
+      return {2, false, Symmetric, Factorisation::Eigen};
+    case LinearAlgebraKind::QrQ:
+      return {2, false, General, Factorisation::Qr};
+    case LinearAlgebraKind::QrR:
+      return {2, false, General, Factorisation::Qr, MatrixSide::Column};
     case LinearAlgebraKind::Determinant:
     case LinearAlgebraKind::LogAbsDeterminant:
       break;
   }
-  return {0, false, MatrixClass::General, Factorisation::Lu};
+  return {0, false, General, Factorisation::Lu};
+}
+
+/// Whether the matrix may have more rows than columns.
+inline bool takes_tall(LinearAlgebraKind kind) { return algebra_form(kind).factorisation == Factorisation::Qr; }
+
+/// What is said of a matrix with another number of columns than the operation takes.
+inline std::string wrong_shape(LinearAlgebraKind kind, const std::string& rows, const std::string& columns) {
+  return std::string(to_string(kind)) + " takes a matrix with " +
+         (takes_tall(kind) ? "at least as many rows as columns" : "as many rows as columns") + ", and this one has " +
+         rows + " rows and " + columns + " columns";
+}
+
+/// How many values subscript k of an element of the result has.
+inline Affine element_extent(LinearAlgebraKind kind, const MatrixSize& size, std::size_t k) {
+  const AlgebraForm form = algebra_form(kind);
+  return k + 1 < form.elements && form.first == MatrixSide::Row ? size.rows : size.columns;
 }
 
 inline bool reads_whole_matrix(LinearAlgebraKind kind) { return algebra_form(kind).matrix == MatrixClass::General; }
@@ -71,6 +96,8 @@ inline FactorisationFailure failure_of(Factorisation factorisation) {
       return {"the matrix is singular", "a pivot of its elimination is 0 or NaN", true};
     case Factorisation::Eigen:
       return {"the eigenvalues of the matrix are not found", "an element of it is NaN or infinite", false};
+    case Factorisation::Qr:
+      return {"the columns of the matrix depend on each other", "a diagonal element of R is 0, NaN or infinite", true};
     case Factorisation::None:
     case Factorisation::Cholesky:
       break;

@@ -84,7 +84,7 @@ Binding ExprParser::matrix_binder() {
   return {outer->name, Symbol::fresh(), Range::extent(*size)};
 }
 
-ExprParser::MatrixNames ExprParser::matrix_names() {
+ExprParser::MatrixNames ExprParser::matrix_names(LinearAlgebraKind kind) {
   tokens_.expect("[");
   const Token row_token = tokens_.peek();
   Binding row = matrix_binder();
@@ -97,11 +97,11 @@ ExprParser::MatrixNames ExprParser::matrix_names() {
   const std::optional<Affine> cols = col.range.as_extent();
   if (!rows || !cols)
     tokens_.fail<ShapeError>(rows ? col_token : row_token, "the index of a matrix must run from 0 to its extent");
-  if (*rows != *cols) {
+  if (*rows != *cols && !takes_tall(kind)) {
     tokens_.fail<ShapeError>(row_token, fmt::format("the matrix is not square: `{}` has {} values, `{}` has {}",
                                                     row.name, print(*rows), col.name, print(*cols)));
   }
-  return {row_token, col_token, std::move(row), std::move(col), *rows};
+  return {row_token, col_token, std::move(row), std::move(col), {*rows, *cols}};
 }
 
 Expr ExprParser::right_hand_side(const MatrixNames& matrix, Operand& whole) {
@@ -148,7 +148,7 @@ std::vector<Affine> ExprParser::matrix_element(LinearAlgebraKind kind, const Mat
 }
 
 Operand ExprParser::linear_algebra(LinearAlgebraKind kind) {
-  const MatrixNames matrix = matrix_names();
+  const MatrixNames matrix = matrix_names(kind);
   names_.bind(matrix.row);
   names_.bind(matrix.col);
   tokens_.expect("(");

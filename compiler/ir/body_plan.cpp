@@ -100,7 +100,8 @@ std::size_t BodyPlan::compile(const Expr& expr, DType dtype) {
     if (!symbol.is_dim()) step.depends_on.push_back(slot(symbol));
   }
   for (const Affine& subscript : expr->subscripts) step.subscripts.push_back(compile(subscript));
-  step.affine = compile(expr->kind == NodeKind::LinearAlgebra ? expr->size : expr->affine);
+  step.affine = compile(expr->kind == NodeKind::LinearAlgebra ? expr->size.rows : expr->affine);
+  step.columns = compile(expr->size.columns);
   step.range = compile(expr->range);
   step.bound_slot = axis_count_ + expr->height;
   if (expr->kind == NodeKind::Access) step.tensor = find_tensor(*expr);

@@ -35,7 +35,8 @@ struct EvaluationStep {
   std::vector<std::size_t> args;        // steps
   std::vector<std::size_t> depends_on;  // slots
   std::vector<SlotAffine> subscripts;
-  SlotAffine affine;
+  SlotAffine affine;   // LinearAlgebra: rows of the matrix
+  SlotAffine columns;  // LinearAlgebra
   SlotRange range;
   std::size_t bound_slot = 0;
   const TensorData* tensor = nullptr;

@@ -172,11 +172,12 @@ Tensor add_starting(Program& program, const std::string& name, const std::vector
 
 Expr matrix_element(LinearAlgebraKind kind, const Index& row, const Index& col, const Expr& matrix, const Expr& rhs,
                     std::vector<Affine> element) {
-  const std::optional<Affine> rows = row.range().as_extent();
-  if (!rows || rows != col.range().as_extent()) {
-    throw ShapeError(fmt::format("{} wants two indices that run from 0 to the same extent", to_string(kind)));
+  const std::optional<Affine> rows = row.range().as_extent(), columns = col.range().as_extent();
+  if (!rows || !columns || (rows != columns && !takes_tall(kind))) {
+    throw ShapeError(fmt::format("{} wants two indices that run from 0 to {}", to_string(kind),
+                                 takes_tall(kind) ? "their extents" : "the same extent"));
   }
-  return linear_algebra(kind, row.symbol(), col.symbol(), *rows, matrix, rhs, std::move(element));
+  return linear_algebra(kind, row.symbol(), col.symbol(), {*rows, *columns}, matrix, rhs, std::move(element));
 }
 
 }  // namespace
@@ -419,6 +420,12 @@ Expr log_abs_determinant(const Index& row, const Index& col, const Expr& matrix)
 }
 Expr eigenvalues(const Index& row, const Index& col, const Expr& matrix) {
   return matrix_element(LinearAlgebraKind::Eigenvalues, row, col, matrix, {}, {col.symbol()});
+}
+Expr qr_q(const Index& row, const Index& col, const Expr& matrix) {
+  return matrix_element(LinearAlgebraKind::QrQ, row, col, matrix, {}, {row.symbol(), col.symbol()});
+}
+Expr qr_r(const Index& row, const Index& col, const Expr& matrix, const Expr& i, const Expr& j) {
+  return matrix_element(LinearAlgebraKind::QrR, row, col, matrix, {}, {to_affine(i), to_affine(j)});
 }
 Expr eigenvectors(const Index& row, const Index& col, const Expr& matrix) {
   return matrix_element(LinearAlgebraKind::Eigenvectors, row, col, matrix, {}, {row.symbol(), col.symbol()});

@@ -267,6 +267,9 @@ Expr determinant(const Index& row, const Index& col, const Expr& matrix);
 Expr log_abs_determinant(const Index& row, const Index& col, const Expr& matrix);
 Expr eigenvalues(const Index& row, const Index& col, const Expr& matrix);
 Expr eigenvectors(const Index& row, const Index& col, const Expr& matrix);
+Expr qr_q(const Index& row, const Index& col, const Expr& matrix);
+/// Element [i,j]: of a matrix with more rows than columns, the index of its rows has too many values.
+Expr qr_r(const Index& row, const Index& col, const Expr& matrix, const Expr& i, const Expr& j);
 
 // ---- Random draws of a stream, one per element of the coordinates. ----
 

@@ -6,6 +6,7 @@
 
 #include "compiler/ir/algebra_form.h"
 #include "compiler/ir/dense_eigen.h"
+#include "compiler/ir/dense_qr.h"
 
 namespace moxie {
 
@@ -129,6 +130,12 @@ std::vector<double> apply_eigen(LinearAlgebraKind kind, const std::optional<Symm
   return kind == LinearAlgebraKind::Eigenvalues ? eigen->values : eigen->vectors.values;
 }
 
+std::vector<double> apply_qr(LinearAlgebraKind kind, const QrFactors& qr, std::optional<BadPivot>& bad) {
+  bad = qr.dependent;
+  if (bad) return {};
+  return kind == LinearAlgebraKind::QrQ ? qr.q.values : qr.r.values;
+}
+
 }  // namespace
 
 LuFactors factorise_general(DenseMatrix a) {
@@ -157,6 +164,7 @@ std::vector<double> apply(LinearAlgebraKind kind, DenseMatrix a, std::vector<dou
   const Factorisation factorisation = algebra_form(kind).factorisation;
   if (factorisation == Factorisation::Lu)
     return apply_general(kind, factorise_general(std::move(a)), std::move(rhs), bad);
+  if (factorisation == Factorisation::Qr) return apply_qr(kind, factorise_orthogonal(std::move(a)), bad);
   if (factorisation == Factorisation::Eigen) return apply_eigen(kind, decompose_symmetric(std::move(a)), bad);
   if (factorisation == Factorisation::Cholesky) bad = factorise(a);
   if (bad) return {};

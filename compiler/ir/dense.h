@@ -8,14 +8,15 @@
 
 namespace moxie {
 
-/// Square, row-major.
+/// Row-major.
 struct DenseMatrix {
-  std::size_t rows = 0;
+  std::size_t rows = 0, columns = 0;
   std::vector<double> values;
 
-  explicit DenseMatrix(std::size_t n) : rows(n), values(n * n) {}
-  double& operator()(std::size_t i, std::size_t j) { return values[i * rows + j]; }
-  double operator()(std::size_t i, std::size_t j) const { return values[i * rows + j]; }
+  explicit DenseMatrix(std::size_t n) : DenseMatrix(n, n) {}
+  DenseMatrix(std::size_t m, std::size_t n) : rows(m), columns(n), values(m * n) {}
+  double& operator()(std::size_t i, std::size_t j) { return values[i * columns + j]; }
+  double operator()(std::size_t i, std::size_t j) const { return values[i * columns + j]; }
 };
 
 /// The first pivot that is not good, and where; of eigenvalues that are not found, a NaN.
@@ -39,8 +40,8 @@ struct LuFactors {
 };
 LuFactors factorise_general(DenseMatrix a);
 
-/// The whole result of the operation, row-major: rows*rows, rows or 1 numbers. `rhs` is empty where the operation has
-/// none. On failure `bad` is set and the result is empty.
+/// The whole result of the operation, row-major: as many numbers as it has elements. `rhs` is empty where the operation
+/// has none. On failure `bad` is set and the result is empty.
 std::vector<double> apply(LinearAlgebraKind kind, DenseMatrix a, std::vector<double> rhs, std::optional<BadPivot>& bad);
 
 }  // namespace moxie

@@ -251,43 +251,48 @@ class BodyEvaluator {
   }
 
   double algebra_element(const EvaluationStep& step, StepState& state) {
-    const auto rows = at(step.affine);
+    const std::int64_t rows = at(step.affine), columns = at(step.columns);
     if (!unmoved_since(state.algebra_stamp, step.operands)) {
-      state.algebra = algebra_result(step, static_cast<std::size_t>(std::max<std::int64_t>(rows, 0)));
+      state.algebra = algebra_result(step, static_cast<std::size_t>(std::max<std::int64_t>(rows, 0)),
+                                     static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)));
       state.algebra_stamp = clock_;
     }
     std::int64_t offset = 0;
-    for (const std::int64_t i : at(step.subscripts)) {
-      if (i < 0 || i >= rows) {
+    const std::vector<std::int64_t> element = at(step.subscripts);
+    for (std::size_t k = 0; k < element.size(); ++k) {
+      const std::int64_t extent = element_extent(step.node->algebra, {rows, columns}, k).constant();
+      if (element[k] < 0 || element[k] >= extent) {
         throw ShapeError(fmt::format("definition {} at [{}] takes element [{}] of a matrix with {} rows",
-                                     definition_.name, fmt::join(element_now(), ","),
-                                     fmt::join(at(step.subscripts), ","), rows));
+                                     definition_.name, fmt::join(element_now(), ","), fmt::join(element, ","), rows));
       }
-      offset = offset * rows + i;
+      offset = offset * extent + element[k];
     }
     return state.algebra[static_cast<std::size_t>(offset)];
   }
 
-  std::vector<double> algebra_result(const EvaluationStep& step, std::size_t rows) {
-    DenseMatrix matrix(rows);
+  std::vector<double> algebra_result(const EvaluationStep& step, std::size_t rows, std::size_t columns) {
+    const LinearAlgebraKind kind = step.node->algebra;
+    if (rows < columns)
+      throw ShapeError(fmt::format("definition {}: {}", definition_.name,
+                                   wrong_shape(kind, std::to_string(rows), std::to_string(columns))));
+    DenseMatrix matrix(rows, columns);
     std::vector<double> rhs;
     for (std::size_t i = 0; i < rows; ++i) {
       move(step.bound_slot, static_cast<std::int64_t>(i));
       if (step.args.size() > 1) rhs.push_back(value(step.args[1]));
-      const std::size_t columns = reads_whole_matrix(step.node->algebra) ? rows : i + 1;
-      for (std::size_t j = 0; j < columns; ++j) {
+      const std::size_t read = reads_whole_matrix(kind) ? columns : i + 1;
+      for (std::size_t j = 0; j < read; ++j) {
         move(step.bound_slot - 1, static_cast<std::int64_t>(j));
         matrix(i, j) = value(step.args[0]);
       }
     }
     std::optional<BadPivot> bad;
-    std::vector<double> result = apply(step.node->algebra, std::move(matrix), std::move(rhs), bad);
+    std::vector<double> result = apply(kind, std::move(matrix), std::move(rhs), bad);
     if (bad) {
-      const FactorisationFailure failure = failure_of(algebra_form(step.node->algebra).factorisation);
-      throw DeviceError(
-          fmt::format("{} in definition {} at [{}]: {} ({})", to_string(step.node->algebra), definition_.name,
-                      fmt::join(element_now(), ","), failure.what,
-                      failure.names_pivot ? fmt::format("pivot {} is {}", bad->row, bad->value) : failure.advice));
+      const FactorisationFailure failure = failure_of(algebra_form(kind).factorisation);
+      throw DeviceError(fmt::format(
+          "{} in definition {} at [{}]: {} ({})", to_string(kind), definition_.name, fmt::join(element_now(), ","),
+          failure.what, failure.names_pivot ? fmt::format("pivot {} is {}", bad->row, bad->value) : failure.advice));
     }
     return result;
   }

@@ -32,7 +32,9 @@ const char* to_string(LinearAlgebraKind kind) {
                                           "determinant",
                                           "log_abs_determinant",
                                           "eigenvalues",
-                                          "eigenvectors"};
+                                          "eigenvectors",
+                                          "qr_q",
+                                          "qr_r"};
   return names[static_cast<int>(kind)];
 }
 const char* to_string(RandomKind kind) { return kind == RandomKind::Normal ? "randn" : "randu"; }
@@ -157,7 +159,7 @@ Expr reduce(ReduceKind kind, Symbol index, const Range& range, const Expr& body,
   return intern(std::move(node));
 }
 
-Expr linear_algebra(LinearAlgebraKind kind, Symbol row, Symbol col, const Affine& size, const Expr& matrix,
+Expr linear_algebra(LinearAlgebraKind kind, Symbol row, Symbol col, const MatrixSize& size, const Expr& matrix,
                     const Expr& rhs, std::vector<Affine> element) {
   Node node = blank(NodeKind::LinearAlgebra);
   node.args = {matrix};
@@ -227,7 +229,7 @@ class Substitution {
     node.random = expr->random;
     node.stream = expr->stream;
     node.affine = apply(expr->affine);
-    node.size = apply(expr->size);
+    node.size = {apply(expr->size.rows), apply(expr->size.columns)};
     node.range = expr->range.substitute(lookup());
     for (const Affine& subscript : expr->subscripts) node.subscripts.push_back(apply(subscript));
     // Heights do not change, since no replacement brings in a reduction.

@@ -22,7 +22,8 @@ inline constexpr ReduceKind kLastReduceKind = ReduceKind::ArgMin;
 /// TriSolveTransposed L^T x = b, both reading the lower triangle only; CholeskyInverse gives (L L^T)^-1 of such a
 /// factor. The others take any square matrix and factor it by elimination with row exchanges: LuSolve solves A x = b,
 /// LuSolveTransposed A^T x = b. Eigenvalues (ascending) and Eigenvectors (a column for each) are of a symmetric matrix,
-/// which is read in its lower triangle too.
+/// which is read in its lower triangle too. QrQ and QrR are the factors of a matrix with at least as many rows as
+/// columns: Q has orthonormal columns, R is an upper triangle with a positive diagonal, and A = Q R.
 enum class LinearAlgebraKind : std::uint8_t {
   Cholesky,
   Inverse,
@@ -37,9 +38,11 @@ enum class LinearAlgebraKind : std::uint8_t {
   Determinant,
   LogAbsDeterminant,
   Eigenvalues,
-  Eigenvectors
+  Eigenvectors,
+  QrQ,
+  QrR
 };
-inline constexpr LinearAlgebraKind kLastAlgebraKind = LinearAlgebraKind::Eigenvectors;
+inline constexpr LinearAlgebraKind kLastAlgebraKind = LinearAlgebraKind::QrR;
 enum class RandomKind : std::uint8_t { Normal, Uniform };
 
 const char* to_string(ReduceKind kind);         // as spelled in .mox text: "sum", "prod", "max", ...
@@ -67,6 +70,15 @@ class Expr {
   std::shared_ptr<const Node> node_;
 };
 
+/// Most matrices are square: an extent is a size.
+struct MatrixSize {
+  Affine rows, columns;
+  MatrixSize() = default;
+  MatrixSize(const Affine& extent) : MatrixSize(extent, extent) {}  // NOLINT
+  MatrixSize(Affine r, Affine c) : rows(std::move(r)), columns(std::move(c)) {}
+  bool operator==(const MatrixSize&) const = default;
+};
+
 /// One node. Which fields carry meaning depends on `kind`; the others keep their default.
 struct Node {
   NodeKind kind = NodeKind::Constant;
@@ -81,7 +93,7 @@ struct Node {
   Range range;                                              // Reduce
   LinearAlgebraKind algebra = LinearAlgebraKind::Cholesky;  // LinearAlgebra: args[0] is A over row = Bound(height), col
                                                             // = Bound(height-1); args[1] (solves) is b over row
-  Affine size;                                              // LinearAlgebra: rows (= columns) of A
+  MatrixSize size;                                          // LinearAlgebra: of A
   RandomKind random = RandomKind::Normal;                   // Random
   std::int64_t stream = 0;                                  // Random
   std::vector<Expr> args;
@@ -112,10 +124,10 @@ Expr call(std::string_view function, std::vector<Expr> args);
 /// Reduces `body` over `index` (a Free or Axis symbol), which is bound by the new node. Of ArgMax and ArgMin,
 /// `position` is the position of each element; without one it is the index.
 Expr reduce(ReduceKind kind, Symbol index, const Range& range, const Expr& body, const Expr& position = {});
-/// Element `element` of the operation on the matrix `matrix` (an expression in `row` and `col`) of `size` rows; `rhs`
+/// Element `element` of the operation on the matrix `matrix` (an expression in `row` and `col`) of this size; `rhs`
 /// is an expression in `row`. `element` holds two subscripts for Cholesky and Inverse, none for LogDet, one for the
 /// solves.
-Expr linear_algebra(LinearAlgebraKind kind, Symbol row, Symbol col, const Affine& size, const Expr& matrix,
+Expr linear_algebra(LinearAlgebraKind kind, Symbol row, Symbol col, const MatrixSize& size, const Expr& matrix,
                     const Expr& rhs, std::vector<Affine> element);
 /// One draw, keyed by (seed, stream, step) and countered by `coordinates`.
 Expr random(RandomKind kind, std::int64_t stream, std::vector<Affine> coordinates);

@@ -85,9 +85,9 @@ class ExprParser {
   struct MatrixNames {
     Token row_token, col_token;
     Binding row, col;
-    Affine size;
+    MatrixSize size;
   };
-  MatrixNames matrix_names();
+  MatrixNames matrix_names(LinearAlgebraKind kind);
   Binding matrix_binder();
   std::vector<Affine> matrix_element(LinearAlgebraKind kind, const MatrixNames& matrix);
   /// Its depth and size are added to those of the `whole`.

@@ -10,6 +10,7 @@
 #include "compiler/ir/algebra_form.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/names.h"
+#include "compiler/ir/placeholders.h"
 #include "compiler/ir/reductions.h"
 
 namespace moxie {
@@ -330,9 +331,11 @@ const ExprPrinter::InScope* ExprPrinter::element_index(const Affine& subscript) 
 
 bool ExprPrinter::shares_outer_names(const Node& node) const {
   std::vector<std::string> names;
-  for (const Affine& subscript : node.subscripts) {
-    const InScope* index = element_index(subscript);
-    if (!index || index_extent(program_, index->name, &index->range) != node.size) return false;
+  for (std::size_t k = 0; k < node.subscripts.size(); ++k) {
+    const InScope* index = element_index(node.subscripts[k]);
+    const bool is_last = k + 1 == node.subscripts.size();
+    const Affine& extent = is_last ? node.size.columns : node.size.rows;  // of the index that has this name inside
+    if (!index || index_extent(program_, index->name, &index->range) != extent) return false;
     const bool used_inside =
         std::ranges::any_of(node.args, [&](const Expr& arg) { return arg->depends_on(index->symbol); });
     if (used_inside || std::ranges::find(names, index->name) != names.end()) return false;
@@ -342,26 +345,28 @@ bool ExprPrinter::shares_outer_names(const Node& node) const {
 }
 
 std::string ExprPrinter::algebra(const Node& node) {
-  const Range range = Range::extent(node.size);
+  const Range rows = Range::extent(node.size.rows), columns = Range::extent(node.size.columns);
   const std::size_t elements = algebra_form(node.algebra).elements;
   if (elements > 0 && shares_outer_names(node)) {
     const std::string col = element_index(node.subscripts.back())->name;
     if (elements == 2) return algebra_at(node, element_index(node.subscripts[0])->name, col);
-    return algebra_at(node, choose_name(range), col);
+    return algebra_at(node, choose_name(rows), col);
   }
-  const std::string row = name_index(Symbol::bound(node.height), range);
-  const std::string col = choose_name(range);
+  const std::string row = name_index(Symbol::bound(node.height), rows);
+  const std::string col = choose_name(columns);
   scope_.pop_back();
   const std::string text = algebra_at(node, row, col);
   return elements == 0 ? text : fmt::format("{}[{}]", text, affine_list_text(node.subscripts, spelling()));
 }
 
 std::string ExprPrinter::algebra_at(const Node& node, const std::string& row, const std::string& col) {
-  const Range range = Range::extent(node.size);
-  const auto index = [&](const std::string& name) { return in_scope(name) ? name : binder(name, range); };
-  std::string text = fmt::format("{}[{},{}](", to_string(node.algebra), index(row), index(col));
-  scope_.push_back({Symbol::bound(node.height), row, range});
-  scope_.push_back({Symbol::bound(node.height - 1), col, range});
+  const Range rows = Range::extent(node.size.rows), columns = Range::extent(node.size.columns);
+  const auto index = [&](const std::string& name, const Range& range) {
+    return in_scope(name) ? name : binder(name, range);
+  };
+  std::string text = fmt::format("{}[{},{}](", to_string(node.algebra), index(row, rows), index(col, columns));
+  scope_.push_back({Symbol::bound(node.height), row, rows});
+  scope_.push_back({Symbol::bound(node.height - 1), col, columns});
   text += print(node.args[0], kAny);
   if (node.args.size() > 1) text += ", " + print(node.args[1], kAny);
   scope_.erase(scope_.end() - 2, scope_.end());

@@ -110,7 +110,8 @@ std::uint64_t hash_with(const Node& node, HashAffine affine, HashRange range, Ha
   h = mix(h, static_cast<std::uint64_t>(node.reduce) * 64 + static_cast<std::uint64_t>(node.algebra) * 8 +
                  static_cast<std::uint64_t>(node.random));
   h = mix(mix(h, static_cast<std::uint64_t>(node.stream)), affine(node.affine));
-  h = mix(mix(h, range(node.range)), affine(node.size));
+  h = mix(mix(h, range(node.range)), affine(node.size.rows));
+  if (node.size.columns != node.size.rows) h = mix(h, affine(node.size.columns));
   for (const Affine& subscript : node.subscripts) h = mix(h, affine(subscript));
   for (const Expr& arg : node.args) h = mix(h, child(*arg));
   return h;
@@ -134,7 +135,7 @@ bool binds(const Node& node, Symbol symbol) {
 }
 
 std::size_t most_symbols(const Node& node) {
-  std::size_t count = node.affine.terms().size() + node.size.terms().size();
+  std::size_t count = node.affine.terms().size() + node.size.rows.terms().size() + node.size.columns.terms().size();
   for (const Expr& arg : node.args) count += arg->free_symbols.size();
   for (const Affine& subscript : node.subscripts) count += subscript.terms().size();
   return count;
@@ -155,7 +156,8 @@ Expr intern(Node&& node) {
   }
   add_symbols(node.free_symbols, node.affine);
   add_symbols(node.free_symbols, node.range);
-  add_symbols(node.free_symbols, node.size);
+  add_symbols(node.free_symbols, node.size.rows);
+  add_symbols(node.free_symbols, node.size.columns);
   for (const Affine& subscript : node.subscripts) add_symbols(node.free_symbols, subscript);
   std::erase_if(node.free_symbols, [](Symbol symbol) { return symbol.is_value(); });  // the arguments speak for them
   std::ranges::sort(node.free_symbols);

@@ -269,22 +269,34 @@ class DefinitionVerifier {
     if (!well_formed)
       throw TypeError(where() +
                       fmt::format("`{}` has the wrong number of arguments or subscripts", to_string(expr->algebra)));
-    for (const auto& [symbol, coefficient] : expr->size.terms()) {
-      if (!symbol.is_dim())
-        throw ShapeError(where() + fmt::format("the size of a matrix depends on the index `{}`", symbol.name()));
-    }
-    check_affine(expr->size, place);
-    const Range extent = Range::extent(expr->size);
-    for (const Affine& subscript : expr->subscripts) check_inside(expr, subscript, extent, place);
+    for (const Affine& extent : {expr->size.rows, expr->size.columns}) check_extent(extent, place);
+    if (expr->size.rows != expr->size.columns) check_tall(expr);
+    for (std::size_t k = 0; k < expr->subscripts.size(); ++k)
+      check_inside(expr, expr->subscripts[k], Range::extent(element_extent(expr->algebra, expr->size, k)), place);
     const Symbol row = Symbol::bound(expr->height);
     const Symbol col = Symbol::bound(expr->height - 1);
     Place vector = place.inside(place.domain);
-    vector.bind(row, extent);
+    vector.bind(row, Range::extent(expr->size.rows));
     if (form.has_rhs) check_number(expr->args[1], vector);
     Place matrix = vector.inside(vector.domain);
-    matrix.bind(col, extent);
+    matrix.bind(col, Range::extent(expr->size.columns));
     if (form.matrix != MatrixClass::General) matrix.domain.add_nonnegative(Affine(row) - Affine(col));
     check_number(expr->args[0], matrix);
+  }
+
+  void check_extent(const Affine& extent, const Place& place) const {
+    for (const auto& [symbol, coefficient] : extent.terms()) {
+      if (!symbol.is_dim())
+        throw ShapeError(where() + fmt::format("the size of a matrix depends on the index `{}`", symbol.name()));
+    }
+    check_affine(extent, place);
+  }
+
+  /// Of dims that are not known yet, those who compute the operation look again.
+  void check_tall(const Expr& expr) const {
+    const Affine more = expr->size.rows - expr->size.columns;
+    if (!takes_tall(expr->algebra) || (more.is_constant() && more.constant() < 0))
+      throw ShapeError(where() + wrong_shape(expr->algebra, print(expr->size.rows), print(expr->size.columns)));
   }
 
   // ---- Accesses ----

@@ -23,11 +23,15 @@ class AlgebraWriter {
         cited_(cite(root.definition) + ": "),
         type_(value_type(root.definition.dtype)),
         varying_(varying) {
-    const Affine& size = root.body->size;
-    if (!size.is_constant())
+    const auto& [rows, columns] = root.body->size;
+    if (!rows.is_constant() || !columns.is_constant())
       throw CompileError("the matrix of " + root.definition.name +
                          " has an extent that is not known when compiling; make that dim static");
-    size_ = size.constant();
+    size_ = columns.constant();
+    rows_ = rows.constant();
+    if (rows_ < size_)
+      throw ShapeError(root.definition.name + ": " +
+                       wrong_shape(root.body->algebra, std::to_string(rows_), std::to_string(size_)));
   }
 
  protected:
@@ -82,6 +86,16 @@ class AlgebraWriter {
     return nest_.emit_operation(op::ReadVar{var}, type_, varying_);
   }
 
+  /// All elements of the matrix.
+  void load_matrix(ArrayId a) {
+    const OpenedLinearAlgebra opened = open_algebra(root_.body);
+    nest_.open_loop(opened.row, Range::extent(rows_), {}, {.parallel = true, .comment = cited_ + "the matrix"});
+    nest_.open_loop(opened.col, Range::extent(size_), {}, {.parallel = true});
+    store(a, {opened.row, opened.col}, nest_.emit(nest_.guarded(opened.matrix), type_));
+    nest_.close_loop();
+    nest_.close_loop();
+  }
+
   ValueId position(const Affine& i) { return nest_.emit(index_value(i), type_); }
   ValueId choose(ValueId condition, ValueId a, ValueId b) { return nest_.emit_call("where", {condition, a, b}); }
   ValueId read(VarId var) { return nest_.emit_operation(op::ReadVar{var}, type_, varying_); }
@@ -131,7 +145,7 @@ class AlgebraWriter {
   std::string cited_;
   ValueType type_;
   bool varying_;
-  std::int64_t size_ = 0;
+  std::int64_t size_ = 0, rows_ = 0;  // columns, and rows, which are as many unless the operation takes a tall matrix
 };
 
 }  // namespace moxie

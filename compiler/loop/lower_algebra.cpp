@@ -7,6 +7,7 @@
 #include "compiler/loop/algebra_writer.h"
 #include "compiler/loop/lower_eigen.h"
 #include "compiler/loop/lower_lu.h"
+#include "compiler/loop/lower_qr.h"
 
 namespace moxie {
 namespace {
@@ -166,7 +167,11 @@ void store_result(NestBuilder& nest, const AlgebraResult& result, ArrayId array,
   for (; open > 0; --open) nest.close_loop();
 }
 
-bool is_of_values(const AlgebraResult& result) { return result.root->body->algebra == LinearAlgebraKind::Eigenvalues; }
+bool is_of(const AlgebraResult& result, LinearAlgebraKind kind) { return result.root->body->algebra == kind; }
+
+bool asks_for(const std::vector<AlgebraResult>& results, LinearAlgebraKind kind) {
+  return std::ranges::any_of(results, [&](const AlgebraResult& result) { return is_of(result, kind); });
+}
 
 }  // namespace
 
@@ -188,9 +193,16 @@ void lower_algebra(NestBuilder& nest, LoopProgram& program, const std::vector<Al
       break;
     case Factorisation::Eigen: {
       const EigenArrays eigen =
-          lower_eigen(nest, program, first, varying, batch, !std::ranges::all_of(results, is_of_values));
+          lower_eigen(nest, program, first, varying, batch, asks_for(results, LinearAlgebraKind::Eigenvectors));
       for (const AlgebraResult& result : results)
-        store_result(nest, result, is_of_values(result) ? eigen.values : eigen.vectors, varying);
+        store_result(nest, result, is_of(result, LinearAlgebraKind::Eigenvalues) ? eigen.values : eigen.vectors,
+                     varying);
+      break;
+    }
+    case Factorisation::Qr: {
+      const QrArrays qr = lower_qr(nest, program, first, varying, batch, asks_for(results, LinearAlgebraKind::QrQ));
+      for (const AlgebraResult& result : results)
+        store_result(nest, result, is_of(result, LinearAlgebraKind::QrQ) ? qr.q : qr.r, varying);
       break;
     }
     case Factorisation::None:

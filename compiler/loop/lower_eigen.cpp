@@ -22,9 +22,9 @@ class EigenWriter : public AlgebraWriter {
   EigenArrays run(const std::vector<LoopIndex>& batch, bool wants_vectors) {
     wants_vectors_ = wants_vectors;
     a_ = matrix("matrix");
-    if (wants_vectors) rows_ = matrix("rows");
+    if (wants_vectors) turned_ = matrix("rows");
     cosines_ = vector("cosines"), sines_ = vector("sines"), partial_ = vector("partial");
-    load_matrix();
+    load_symmetric();
     const ValueId scale = largest([&](Index i, Index j) { return abs_at(i, j); }, "its largest element");
     rotate_all(scale);
     check_diagonal(scale, batch);
@@ -50,7 +50,7 @@ class EigenWriter : public AlgebraWriter {
   ValueId abs_at(const Affine& i, const Affine& j) { return nest_.emit_call("abs", {load(a_, {i, j})}); }
   ValueId is_at(const Affine& i, const Affine& j) { return binary("==", position(i), position(j)); }
 
-  void load_matrix() {
+  void load_symmetric() {
     const OpenedLinearAlgebra opened = open_algebra(root_.body);
     nest_.open_loop(opened.row, Range::extent(size_), {}, {.parallel = true, .comment = cited_ + "the matrix"});
     nest_.open_loop(opened.col, Range::half_open(0, Affine(opened.row) + Affine(1)), {}, {.parallel = true});
@@ -61,7 +61,7 @@ class EigenWriter : public AlgebraWriter {
     nest_.close_loop();
     if (!wants_vectors_) return;
     parallel_loop(0, size_, [&](Index i) {
-      loop(0, size_, [&](Index j) { store(rows_, {i, j}, choose(is_at(i, j), number(1), number(0))); });
+      loop(0, size_, [&](Index j) { store(turned_, {i, j}, choose(is_at(i, j), number(1), number(0))); });
     });
   }
 
@@ -105,7 +105,7 @@ class EigenWriter : public AlgebraWriter {
     parallel_loop(0, size_, [&](Index j) {
       loop(0, pairs, [&](Index k) {
         rotate(a_, k, [&](const Affine& i) { return Subscripts{i, j}; });
-        if (wants_vectors_) rotate(rows_, k, [&](const Affine& i) { return Subscripts{i, j}; });
+        if (wants_vectors_) rotate(turned_, k, [&](const Affine& i) { return Subscripts{i, j}; });
       });
     });
     parallel_loop(0, size_, [&](Index i) {
@@ -185,7 +185,7 @@ class EigenWriter : public AlgebraWriter {
     const ArrayId vectors = matrix("vectors");
     parallel_loop(0, size_, [&](Index t) {
       loop(0, size_, [&](Index r) {
-        const auto signed_component = [&](Index i) { return binary("*", load(partial_, {i}), load(rows_, {i, r})); };
+        const auto signed_component = [&](Index i) { return binary("*", load(partial_, {i}), load(turned_, {i, r})); };
         store(vectors, {r, t}, with_rank(ranks, t, signed_component));
       });
     });
@@ -196,11 +196,11 @@ class EigenWriter : public AlgebraWriter {
   ValueId sign_of_row(Index i) {
     const VarId largest = variable(number(0));
     loop(0, size_,
-         [&](Index r) { set(largest, binary("max", read(largest), nest_.emit_call("abs", {load(rows_, {i, r})}))); });
+         [&](Index r) { set(largest, binary("max", read(largest), nest_.emit_call("abs", {load(turned_, {i, r})}))); });
     const ValueId leading = binary("*", read(largest), number(kLeadingShare));
     const VarId sign = variable(number(0));
     loop(0, size_, [&](Index r) {
-      const ValueId component = load(rows_, {i, r});
+      const ValueId component = load(turned_, {i, r});
       const ValueId own = choose(binary("<", component, number(0)), number(-1), number(1));
       const ValueId leads = choose(binary(">=", nest_.emit_call("abs", {component}), leading), own, number(0));
       set(sign, choose(binary("==", read(sign), number(0)), leads, read(sign)));
@@ -209,7 +209,7 @@ class EigenWriter : public AlgebraWriter {
   }
 
   bool wants_vectors_ = false;
-  ArrayId a_{}, rows_{}, cosines_{}, sines_{}, partial_{};  // the eigenvectors are rows of rows_
+  ArrayId a_{}, turned_{}, cosines_{}, sines_{}, partial_{};  // the eigenvectors are rows of turned_
 };
 
 }  // namespace

@@ -48,15 +48,6 @@ class LuWriter : public AlgebraWriter {
   ValueId get(const Element& e) { return load(e.array, e.at); }
   void put(const Element& e, ValueId value) { store(e.array, e.at, value); }
 
-  void load_matrix(ArrayId a) {
-    const OpenedLinearAlgebra opened = open_algebra(root_.body);
-    nest_.open_loop(opened.row, Range::extent(size_), {}, {.parallel = true, .comment = cited_ + "the matrix"});
-    nest_.open_loop(opened.col, Range::extent(size_), {}, {.parallel = true});
-    store(a, {opened.row, opened.col}, nest_.emit(nest_.guarded(opened.matrix), type_));
-    nest_.close_loop();
-    nest_.close_loop();
-  }
-
   void factor(ArrayId a, ArrayId swaps, const std::vector<LoopIndex>& batch) {
     const bool checks = !takes_singular(root_.body->algebra);
     const std::uint32_t check = checks ? declare_check(batch) : 0;

@@ -39,7 +39,7 @@ class Factoring {
       case LogDet: {
         const Symbol k = Symbol::fresh();
         const Expr pivot = substitute(factor_of(definition), {{row_, Affine(k)}, {col_, Affine(k)}});
-        return Expr(2) * reduce(ReduceKind::Sum, k, Range::extent(body->size), call("log", {pivot}));
+        return Expr(2) * reduce(ReduceKind::Sum, k, Range::extent(body->size.rows), call("log", {pivot}));
       }
       case Solve: {
         Definition half = definition;
@@ -70,7 +70,7 @@ class Factoring {
   Expr factor_of(const Definition& definition) {
     const OpenDefinition open = open_definition(definition);
     const OpenedLinearAlgebra opened = open_algebra(open.body);
-    const Range rows = Range::extent(definition.body->size);
+    const Range rows = Range::extent(definition.body->size.rows);
     const IterationDomain domain = extended(extended(open.domain, opened.row, rows), opened.col, rows);
     std::vector<std::pair<Symbol, std::string>> names;
     std::vector<Symbol> variables;

@@ -17,12 +17,12 @@ inline std::int64_t library_rows(const Definition& definition) {
   return definition.axes.size() > body->subscripts.size() ? kEigenRowsOfBatch : kEigenRows;
 }
 
-/// Whether the definition, outside of scans, computes linear algebra on a matrix of at least library_rows() rows, or of
-/// a number of rows that is not known when compiling.
+/// Whether the definition, outside of scans, computes linear algebra on a matrix of at least library_rows() columns, or
+/// of a size that is not known when compiling.
 inline bool has_library_matrix(const Definition& definition) {
   if (definition.scan || definition.body->kind != NodeKind::LinearAlgebra) return false;
-  const Affine& size = definition.body->size;
-  return !size.is_constant() || size.constant() >= library_rows(definition);
+  const auto& [rows, columns] = definition.body->size;
+  return !rows.is_constant() || !columns.is_constant() || columns.constant() >= library_rows(definition);
 }
 
 }  // namespace moxie

@@ -37,6 +37,8 @@ void resolve_all(void* library, BlasCalls<T>& calls, const std::string& letter) 
   resolve(library, calls.getrf, letter + "getrf_");
   resolve(library, calls.getrs, letter + "getrs_");
   resolve(library, calls.getri, letter + "getri_");
+  resolve(library, calls.geqrf, letter + "geqrf_");
+  resolve(library, calls.orgqr, letter + "orgqr_");
   resolve(library, calls.syevd, letter + "syevd_");
 }
 

@@ -27,6 +27,9 @@ struct BlasCalls {
   void (*getrf)(const int* m, const int* n, T* a, const int* lda, int* swaps, int* info);
   void (*getrs)(const char* transposition, const int* n, const int* columns, const T* a, const int* lda,
                 const int* swaps, T* b, const int* ldb, int* info);
+  void (*geqrf)(const int* m, const int* n, T* a, const int* lda, T* scales, T* work, const int* length, int* info);
+  void (*orgqr)(const int* m, const int* n, const int* reflections, T* a, const int* lda, const T* scales, T* work,
+                const int* length, int* info);
   void (*syevd)(const char* vectors, const char* triangle, const int* n, T* a, const int* lda, T* values, T* work,
                 const int* length, int* integers, const int* integers_length, int* info);
   void (*getri)(const int* n, T* a, const int* lda, const int* swaps, T* work, const int* length, int* info);

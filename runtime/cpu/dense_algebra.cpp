@@ -9,6 +9,7 @@
 #include "compiler/support/error.h"
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/general_algebra.h"
+#include "runtime/cpu/orthogonal_factor.h"
 #include "runtime/cpu/symmetric_eigen.h"
 
 namespace moxie {
@@ -206,6 +207,9 @@ class Calling {
       case LinearAlgebraKind::Eigenvalues:
       case LinearAlgebraKind::Eigenvectors:
         return run_eigen(call_, shape_, number, matrix_, out_);
+      case LinearAlgebraKind::QrQ:
+      case LinearAlgebraKind::QrR:
+        return run_qr(call_, shape_, number, matrix_, out_);
       default:
         return run_general(call_, shape_, number, matrix_, rhs_, out_);
     }

@@ -136,12 +136,14 @@ class InterpExecutable : public Executable {
     const auto value = [&](const std::string& tensor, std::int64_t at) -> double& {
       return tensors_.at(tensor)[static_cast<std::size_t>(at)];
     };
+    const LinearAlgebraKind kind = call.definition.body->algebra;
     const auto rows = static_cast<std::size_t>(shape.rows);
-    DenseMatrix matrix(rows);
+    const auto matrix_columns = static_cast<std::size_t>(shape.matrix_columns);
+    DenseMatrix matrix(rows, matrix_columns);
     std::vector<double> rhs;
     for (std::size_t i = 0; i < rows; ++i) {
       const auto row = static_cast<std::int64_t>(i);
-      const std::size_t read = reads_whole_matrix(call.definition.body->algebra) ? rows : i + 1;
+      const std::size_t read = reads_whole_matrix(kind) ? matrix.columns : i + 1;
       for (std::size_t j = 0; j < read; ++j)
         matrix(i, j) = value(operands[0], element.matrix + row * shape.matrix.row_stride +
                                               static_cast<std::int64_t>(j) * shape.matrix.column_stride);
@@ -149,9 +151,9 @@ class InterpExecutable : public Executable {
         rhs.push_back(value(operands[1], element.rhs + row * shape.rhs.row_stride + column * shape.rhs.column_stride));
     }
     std::optional<BadPivot> bad;
-    const std::vector<double> result = apply(call.definition.body->algebra, std::move(matrix), std::move(rhs), bad);
+    const std::vector<double> result = apply(kind, std::move(matrix), std::move(rhs), bad);
     if (bad) fail_factorisation(call, shape, number, static_cast<std::int64_t>(bad->row), bad->value);
-    const std::size_t columns = std::max<std::size_t>(rows == 0 ? 1 : result.size() / rows, 1);
+    const std::size_t columns = algebra_form(kind).elements == 2 ? matrix_columns : 1;
     for (std::size_t k = 0; k < result.size(); ++k) {
       const auto row = static_cast<std::int64_t>(k / columns);
       const std::int64_t out_column = columns == 1 ? column : static_cast<std::int64_t>(k % columns);

@@ -119,6 +119,7 @@ TEST_CASE("every construct of the language has its C++ spelling") {
   Tensor half = p.let("half", {b, t}, tri_solve(r, t, L(b, r, t), y(b, r, 1)));
   p.let("back", {b, t}, tri_solve_transposed(r, t, L(b, r, t), half(b, r)) - solved(b, t), DType::f32);
   p.let("turned", {b, r, t}, eigenvectors(r, t, C(b, r, t)) * eigenvalues(r, t, C(b, r, t)));
+  p.let("above_column", {b, r, k}, qr_q(r, k, y(b, r, k)) + qr_r(r, k, y(b, r, k), 0, k));
   p.let("noise", {b, r}, randn(0, {b, r}) + randu(1, {r}));
   p.let("extremes", {b}, max({r, t}, y(b, r, t)) - min(r, y(b, r, r)) + prod(k, w + k) + logsumexp(r, y(b, r, 0)));
   p.let("guarded", {r}, where((r >= 1 && r + 1 < N) || !not_equal(w, 0), x(r - 1 + 1), max(Expr(r), N)));

@@ -1,0 +1,14 @@
+#pragma once
+// The factors Q and R of one matrix in double, by reflections.
+#include "compiler/ir/dense.h"
+
+namespace moxie {
+
+struct QrFactors {
+  DenseMatrix q, r;                        // A = Q R; the diagonal of R is positive
+  std::optional<BadPivot> dependent = {};  // the first column that the ones before it give, if there is one
+};
+/// Of a matrix with at least as many rows as columns.
+QrFactors factorise_orthogonal(DenseMatrix a);
+
+}  // namespace moxie
