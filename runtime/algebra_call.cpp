@@ -33,6 +33,11 @@ AlgebraShape algebra_shape(const Plan& plan, const AlgebraCall& call, const DimV
   if (shape.rows < shape.matrix_columns)
     throw ShapeError(definition.name + ": " +
                      wrong_shape(body->algebra, std::to_string(shape.rows), std::to_string(shape.matrix_columns)));
+  shape.out_rows = shape.rows;
+  if (sorts_row(body->algebra)) {
+    const AxisDecl& axis = definition.axes[body->subscripts[0].as_symbol()->number()];
+    shape.out_rows = std::clamp<std::int64_t>(evaluate(axis.extent, dims), 0, shape.rows);
+  }
   shape.matrix = {matrix.first, matrix.along(row), matrix.along(col)};
   if (solves) shape.rhs = {rhs.first, rhs.along(row), 0};
   const auto element_stride = [&](std::size_t k) { return out.along(*body->subscripts[k].as_symbol()); };

@@ -27,7 +27,8 @@ struct AlgebraBatch {
 /// Of a solve, `columns` counts those of `rhs` and `out`: the right-hand sides of one matrix: the longest axis of the
 /// definition that the matrix does not depend on.
 struct AlgebraShape {
-  std::int64_t rows = 0, matrix_columns = 0;  // of the matrix
+  std::int64_t rows = 0, matrix_columns = 0;  // of the matrix; elements of the row that is sorted
+  std::int64_t out_rows = 0;                  // of the result that are stored: a sort may stop there
   std::int64_t columns = 1;
   MatrixPlace matrix, rhs, out;
   std::vector<AlgebraBatch> batch = {};  // outermost first

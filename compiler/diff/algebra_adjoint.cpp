@@ -69,6 +69,9 @@ class AlgebraAdjoint {
         return orthogonal_factor();
       case LinearAlgebraKind::QrR:
         return upper_factor();
+      case LinearAlgebraKind::Sort:
+      case LinearAlgebraKind::ArgSort:
+        throw InternalError("a sort in " + definition_.name + " is no integer definition, which is a constant");
     }
   }
 

@@ -39,6 +39,17 @@ bool is_algebra_over_axes(const Expr& expr) {
   return expr->kind == NodeKind::LinearAlgebra && are_distinct_axes(expr->subscripts) && operands_ignore_element(expr);
 }
 
+bool is_whole(const AxisDecl& axis) { return axis.range.as_extent() == axis.extent; }
+
+/// Whether the body stays what it is: positions are integers over whole axes, and sorted values are read by them.
+bool stays_root(const Definition& definition) {
+  const Expr& body = definition.body;
+  if (!is_algebra_over_axes(body)) return false;
+  if (!sorts_row(body->algebra)) return true;
+  return body->algebra == LinearAlgebraKind::ArgSort && definition.dtype == DType::i32 &&
+         std::ranges::all_of(definition.axes, is_whole);
+}
+
 class Lifting {
  public:
   explicit Lifting(const Program& program) : builder_(without_definitions(program)), definitions_(program.definitions) {
@@ -83,15 +94,18 @@ class Lifting {
       names_.emplace_back(open.domain.variables[k], definition.axes[k].name);
       closing.emplace_back(open.domain.variables[k], Symbol::axis(static_cast<std::uint32_t>(k)));
     }
-    const bool stays_root = is_algebra_over_axes(definition.body);
     definition.body = substitute(
-        stays_root ? with_lifted_operands(open.body, open.domain) : rewritten(open.body, open.domain), closing);
+        stays_root(definition) ? with_lifted_operands(open.body, open.domain) : rewritten(open.body, open.domain),
+        closing);
     builder_.add_definition(std::move(definition));
   }
 
   Expr rewritten(const Expr& expr, const IterationDomain& domain) {
     if (!contains_algebra(expr)) return expr;
-    if (expr->kind == NodeKind::LinearAlgebra) return lifted(with_lifted_operands(expr, domain), domain);
+    if (expr->kind == NodeKind::LinearAlgebra) {
+      const Expr algebra = with_lifted_operands(expr, domain);
+      return algebra->algebra == LinearAlgebraKind::Sort ? sorted(algebra, domain) : lifted(algebra, domain);
+    }
     if (expr->kind == NodeKind::Reduce) {
       const OpenedReduce opened = open(expr);
       const IterationDomain inside = extended(domain, opened.index, opened.range);
@@ -102,7 +116,12 @@ class Lifting {
 
   Expr with_lifted_operands(const Expr& algebra, const IterationDomain& domain) {
     const OpenedLinearAlgebra opened = open_algebra(algebra);
-    const IterationDomain with_row = extended(domain, opened.row, Range::extent(algebra->size.rows));
+    const Range rows = Range::extent(algebra->size.rows);
+    const IterationDomain with_row = extended(domain, opened.row, rows);
+    if (sorts_row(algebra->algebra)) {
+      const Expr row = as_row(rewritten(opened.matrix, with_row), with_row);
+      return sorted_row(algebra->algebra, opened.row, algebra->size.rows, row, algebra->subscripts[0]);
+    }
     const IterationDomain inner = extended(with_row, opened.col, Range::extent(algebra->size.columns));
     const Expr matrix = as_read(rewritten(opened.matrix, inner), inner, ".matrix");
     const Expr rhs = opened.rhs ? as_read(rewritten(opened.rhs, with_row), with_row, ".rhs") : Expr();
@@ -111,7 +130,16 @@ class Lifting {
 
   Expr as_read(const Expr& operand, const IterationDomain& domain, const char* suffix) {
     if (operand->kind == NodeKind::Access && !needs_copy(operand)) return operand;
-    return builder_.add_let(head(suffix), axes_of(operand, domain), operand);
+    return builder_.add_let(head(suffix, source_->dtype), axes_of(operand, domain), operand);
+  }
+
+  /// A row that is sorted is read in its own dtype, as long as that is one of real numbers.
+  Expr as_row(const Expr& operand, const IterationDomain& domain) {
+    const bool is_read = operand->kind == NodeKind::Access && !reads_by_value(operand);
+    const bool has_integers = is_read && builder_.program().dtype_of(operand->tensor) == DType::i32;
+    if (is_read && !has_integers) return operand;
+    return builder_.add_let(head(".row", has_integers ? DType::f64 : computed_dtype(source_->dtype)),
+                            axes_of(operand, domain), operand);
   }
 
   /// Libraries read tensors of one dtype, at places that are known.
@@ -139,13 +167,27 @@ class Lifting {
     for (const auto& [index, at] : element) subscripts.emplace_back(index);
     const Expr body =
         linear_algebra(algebra->algebra, opened.row, opened.col, algebra->size, opened.matrix, opened.rhs, subscripts);
-    const Expr read = builder_.add_let(head(std::string(".") + to_string(algebra->algebra)),
+    const DType dtype = sorts_row(algebra->algebra) ? DType::i32 : source_->dtype;
+    const Expr read = builder_.add_let(head(std::string(".") + to_string(algebra->algebra), dtype),
                                        axes_over(variables, with_elements), body);
     return substitute(read, element);
   }
 
-  LetHead head(const std::string& suffix) const {
-    return {source_->name + suffix, source_->dtype, source_->line, source_->scan};
+  /// The elements of the row, read at the positions in their order.
+  Expr sorted(const Expr& algebra, const IterationDomain& domain) {
+    const OpenedLinearAlgebra opened = open_algebra(algebra);
+    const Expr order =
+        lifted(sorted_row(LinearAlgebraKind::ArgSort, opened.row, algebra->size, opened.matrix, algebra->subscripts[0]),
+               domain);
+    std::vector<Affine> subscripts;
+    const Affine position(Symbol::value(0));
+    for (const Affine& subscript : opened.matrix->subscripts)
+      subscripts.push_back(subscript.substitute([&](Symbol s) { return s == opened.row ? &position : nullptr; }));
+    return tensor_access(opened.matrix->tensor, std::move(subscripts), {order});
+  }
+
+  LetHead head(const std::string& suffix, DType dtype) const {
+    return {source_->name + suffix, dtype, source_->line, source_->scan};
   }
 
   std::vector<OpenAxis> axes_of(const Expr& expr, const IterationDomain& domain) const {
@@ -175,7 +217,7 @@ class Lifting {
 }  // namespace
 
 bool is_lifted_linear_algebra(const Definition& definition) {
-  return is_algebra_over_axes(definition.body) &&
+  return stays_root(definition) &&
          std::ranges::all_of(definition.body->args, [](const Expr& arg) { return arg->kind == NodeKind::Access; });
 }
 

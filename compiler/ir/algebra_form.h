@@ -7,8 +7,9 @@
 
 namespace moxie {
 
-/// What a matrix is. Of a symmetric one and of a triangular factor the lower triangle is read.
-enum class MatrixClass : std::uint8_t { Symmetric, Factor, General };
+/// What a matrix is. Of a symmetric one and of a triangular factor the lower triangle is read. Row is no matrix, but a
+/// vector over the row index, which is sorted.
+enum class MatrixClass : std::uint8_t { Symmetric, Factor, General, Row };
 
 /// What is computed of the matrix first, and the result from it.
 enum class Factorisation : std::uint8_t { None, Cholesky, Lu, Eigen, Qr };
@@ -53,6 +54,9 @@ inline AlgebraForm algebra_form(LinearAlgebraKind kind) {
       return {2, false, General, Factorisation::Qr};
     case LinearAlgebraKind::QrR:
       return {2, false, General, Factorisation::Qr, MatrixSide::Column};
+    case LinearAlgebraKind::Sort:
+    case LinearAlgebraKind::ArgSort:
+      return {1, false, Row, Factorisation::None};
     case LinearAlgebraKind::Determinant:
     case LinearAlgebraKind::LogAbsDeterminant:
       break;
@@ -75,6 +79,8 @@ inline Affine element_extent(LinearAlgebraKind kind, const MatrixSize& size, std
   const AlgebraForm form = algebra_form(kind);
   return k + 1 < form.elements && form.first == MatrixSide::Row ? size.rows : size.columns;
 }
+
+inline bool sorts_row(LinearAlgebraKind kind) { return algebra_form(kind).matrix == MatrixClass::Row; }
 
 inline bool reads_whole_matrix(LinearAlgebraKind kind) { return algebra_form(kind).matrix == MatrixClass::General; }
 

@@ -382,6 +382,27 @@ Expr twice_sinh(const Expr& x) { return expm1(x) - expm1(-x); }
 Expr sinh(const Expr& x) { return twice_sinh(x / 2) * 0.5 * (exp(x / 2) + exp(-x / 2)); }
 Expr cosh(const Expr& x) { return 1 + Expr(0.5) * twice_sinh(x / 2) * twice_sinh(x / 2); }
 
+namespace {
+
+Expr sorted(LinearAlgebraKind kind, const Index& index, const Expr& row, const Affine& element) {
+  const std::optional<Affine> size = index.range().as_extent();
+  if (!size) throw ShapeError(fmt::format("{} takes an index that runs from 0 to an extent", to_string(kind)));
+  return sorted_row(kind, index.symbol(), *size, row, element);
+}
+
+}  // namespace
+
+Expr sort(const Index& index, const Expr& row) { return sorted(LinearAlgebraKind::Sort, index, row, index.symbol()); }
+Expr sort(const Index& index, const Expr& row, const Expr& element) {
+  return sorted(LinearAlgebraKind::Sort, index, row, to_affine(element));
+}
+Expr argsort(const Index& index, const Expr& row) {
+  return sorted(LinearAlgebraKind::ArgSort, index, row, index.symbol());
+}
+Expr argsort(const Index& index, const Expr& row, const Expr& element) {
+  return sorted(LinearAlgebraKind::ArgSort, index, row, to_affine(element));
+}
+
 Expr cholesky(const Index& row, const Index& col, const Expr& matrix) {
   return matrix_element(LinearAlgebraKind::Cholesky, row, col, matrix, {}, {row.symbol(), col.symbol()});
 }

@@ -249,6 +249,13 @@ inline Expr mean(const Index& index, const Expr& body) { return mean({index}, bo
 inline Expr log_softmax(const Index& index, const Expr& body) { return body - logsumexp(index, body); }
 inline Expr softmax(const Index& index, const Expr& body) { return exp(log_softmax(index, body)); }
 
+/// The elements of a row in ascending order, NaN last, and their positions in that order: at the index of the same name
+/// around it, or at `element`, which is affine in indices and dims.
+Expr sort(const Index& index, const Expr& row);
+Expr sort(const Index& index, const Expr& row, const Expr& element);
+Expr argsort(const Index& index, const Expr& row);
+Expr argsort(const Index& index, const Expr& row, const Expr& element);
+
 // ---- Linear algebra on matrix[row,col]. As in the text form, the result is the element at the indices of the same
 // names around it: inverse(r, t, K(n, r, t)) is element [r,t]; of the solves, with the right-hand side over `row`, it
 // is element [col]. ----

@@ -16,6 +16,7 @@
 #include "compiler/ir/philox.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/ir/scans.h"
+#include "compiler/ir/sorting.h"
 #include "compiler/ir/special_functions.h"
 #include "compiler/support/error.h"
 
@@ -257,13 +258,15 @@ class BodyEvaluator {
                                      static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)));
       state.algebra_stamp = clock_;
     }
+    const bool sorted = sorts_row(step.node->algebra);
     std::int64_t offset = 0;
     const std::vector<std::int64_t> element = at(step.subscripts);
     for (std::size_t k = 0; k < element.size(); ++k) {
       const std::int64_t extent = element_extent(step.node->algebra, {rows, columns}, k).constant();
       if (element[k] < 0 || element[k] >= extent) {
-        throw ShapeError(fmt::format("definition {} at [{}] takes element [{}] of a matrix with {} rows",
-                                     definition_.name, fmt::join(element_now(), ","), fmt::join(element, ","), rows));
+        throw ShapeError(fmt::format("definition {} at [{}] takes element [{}] of a {} with {} {}", definition_.name,
+                                     fmt::join(element_now(), ","), fmt::join(element, ","),
+                                     sorted ? "row" : "matrix", rows, sorted ? "elements" : "rows"));
       }
       offset = offset * extent + element[k];
     }
@@ -271,6 +274,19 @@ class BodyEvaluator {
   }
 
   std::vector<double> algebra_result(const EvaluationStep& step, std::size_t rows, std::size_t columns) {
+    return sorts_row(step.node->algebra) ? sorted_row(step, rows) : matrix_result(step, rows, columns);
+  }
+
+  std::vector<double> sorted_row(const EvaluationStep& step, std::size_t size) {
+    std::vector<double> row;
+    for (std::size_t i = 0; i < size; ++i) {
+      move(step.bound_slot, static_cast<std::int64_t>(i));
+      row.push_back(value(step.args[0]));
+    }
+    return sort_row(step.node->algebra, row);
+  }
+
+  std::vector<double> matrix_result(const EvaluationStep& step, std::size_t rows, std::size_t columns) {
     const LinearAlgebraKind kind = step.node->algebra;
     if (rows < columns)
       throw ShapeError(fmt::format("definition {}: {}", definition_.name,

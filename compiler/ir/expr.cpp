@@ -34,7 +34,9 @@ const char* to_string(LinearAlgebraKind kind) {
                                           "eigenvalues",
                                           "eigenvectors",
                                           "qr_q",
-                                          "qr_r"};
+                                          "qr_r",
+                                          "sort",
+                                          "argsort"};
   return names[static_cast<int>(kind)];
 }
 const char* to_string(RandomKind kind) { return kind == RandomKind::Normal ? "randn" : "randu"; }
@@ -171,6 +173,10 @@ Expr linear_algebra(LinearAlgebraKind kind, Symbol row, Symbol col, const Matrix
   node.size = size;
   node.subscripts = std::move(element);
   return intern(std::move(node));
+}
+
+Expr sorted_row(LinearAlgebraKind kind, Symbol index, const Affine& size, const Expr& row, const Affine& element) {
+  return linear_algebra(kind, index, Symbol::fresh(), size, row, Expr(), {element});
 }
 
 Expr random(RandomKind kind, std::int64_t stream, std::vector<Affine> coordinates) {

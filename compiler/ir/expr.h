@@ -20,10 +20,13 @@ inline constexpr ReduceKind kLastReduceKind = ReduceKind::ArgMin;
 /// Over a matrix A[row,col]. Inverse, LogDet and Solve need A symmetric positive definite and read its lower triangle
 /// (row >= col); Cholesky gives L (lower, zero above the diagonal) with L L^T = A; TriSolve solves L x = b and
 /// TriSolveTransposed L^T x = b, both reading the lower triangle only; CholeskyInverse gives (L L^T)^-1 of such a
-/// factor. The others take any square matrix and factor it by elimination with row exchanges: LuSolve solves A x = b,
-/// LuSolveTransposed A^T x = b. Eigenvalues (ascending) and Eigenvectors (a column for each) are of a symmetric matrix,
+/// factor. LuSolve to LogAbsDeterminant take any square matrix and factor it by elimination with row exchanges: LuSolve
+/// solves A x = b, LuSolveTransposed A^T x = b. Eigenvalues (ascending) and Eigenvectors (a column for each) are of a symmetric matrix,
 /// which is read in its lower triangle too. QrQ and QrR are the factors of a matrix with at least as many rows as
 /// columns: Q has orthonormal columns, R is an upper triangle with a positive diagonal, and A = Q R.
+/// Sort and ArgSort take a row, an expression that does not depend on col, and like the others give a whole result at
+/// once: its elements in ascending order, those that are equal in the order of their positions and NaN last, or the
+/// positions of the elements in that order.
 enum class LinearAlgebraKind : std::uint8_t {
   Cholesky,
   Inverse,
@@ -40,9 +43,11 @@ enum class LinearAlgebraKind : std::uint8_t {
   Eigenvalues,
   Eigenvectors,
   QrQ,
-  QrR
+  QrR,
+  Sort,
+  ArgSort
 };
-inline constexpr LinearAlgebraKind kLastAlgebraKind = LinearAlgebraKind::QrR;
+inline constexpr LinearAlgebraKind kLastAlgebraKind = LinearAlgebraKind::ArgSort;
 enum class RandomKind : std::uint8_t { Normal, Uniform };
 
 const char* to_string(ReduceKind kind);         // as spelled in .mox text: "sum", "prod", "max", ...
@@ -93,7 +98,7 @@ struct Node {
   Range range;                                              // Reduce
   LinearAlgebraKind algebra = LinearAlgebraKind::Cholesky;  // LinearAlgebra: args[0] is A over row = Bound(height), col
                                                             // = Bound(height-1); args[1] (solves) is b over row
-  MatrixSize size;                                          // LinearAlgebra: of A
+  MatrixSize size;                                          // LinearAlgebra: of A; as many of both for a row
   RandomKind random = RandomKind::Normal;                   // Random
   std::int64_t stream = 0;                                  // Random
   std::vector<Expr> args;
@@ -129,6 +134,8 @@ Expr reduce(ReduceKind kind, Symbol index, const Range& range, const Expr& body,
 /// solves.
 Expr linear_algebra(LinearAlgebraKind kind, Symbol row, Symbol col, const MatrixSize& size, const Expr& matrix,
                     const Expr& rhs, std::vector<Affine> element);
+/// Element `element` of Sort or ArgSort of `row`, an expression in `index`, which has `size` elements.
+Expr sorted_row(LinearAlgebraKind kind, Symbol index, const Affine& size, const Expr& row, const Affine& element);
 /// One draw, keyed by (seed, stream, step) and countered by `coordinates`.
 Expr random(RandomKind kind, std::int64_t stream, std::vector<Affine> coordinates);
 

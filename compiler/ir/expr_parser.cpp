@@ -8,6 +8,7 @@
 #include <limits>
 #include <numbers>
 
+#include "compiler/ir/algebra_form.h"
 #include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
 
@@ -208,13 +209,15 @@ Operand ExprParser::named() {
   if (!tokens_.at("[")) return bare_name(name);
   if (std::optional<Operand> form = named_form(name)) return *form;
   if (const auto kind = kind_named(name.text, kLastReduceKind)) return reduction(*kind);
-  if (const auto kind = kind_named(name.text, kLastAlgebraKind)) return linear_algebra(*kind);
+  if (const auto kind = kind_named(name.text, kLastAlgebraKind); kind && !sorts_row(*kind))
+    return linear_algebra(*kind);
   return access(name);
 }
 
 /// `x[argmax[k](l[k])]`, `x[floor(u)]`
 void ExprParser::refuse_computed_subscript(const Token& name) const {
-  const bool computes = kind_named(name.text, kLastReduceKind) || find_function(name.text);
+  const bool computes =
+      kind_named(name.text, kLastReduceKind) || kind_named(name.text, kLastAlgebraKind) || find_function(name.text);
   if (!computes || (!tokens_.at("[") && !tokens_.at("("))) return;
   tokens_.fail<TypeError>(name, fmt::format("`{}` stands in a subscript, which computes no numbers", name.text),
                           fmt::format("name the element: let j[s]: i32 = {}{}, and read x[j[s]]", name.text,

@@ -67,6 +67,17 @@ class ExprParser {
   Operand mean(const Token& name);
   Operand any_or_all(const Token& name);
   Operand softmax(const Token& name);
+  Operand sorted(const Token& name);
+  /// `[k](e`, up to the parenthesis that closes: an index for a loop over its range, and what depends on it.
+  struct RowForm {
+    Token index;
+    Binding loop;
+    std::optional<Symbol> outer;  // the index of that name around it
+    Operand body;
+  };
+  RowForm row_form(const Token& name);
+  Affine row_element(const Token& name, const RowForm& row, Placeholders& placeholders);
+  Affine row_size(const Token& name, const RowForm& row) const;
   Binding loop_or_axis();
   Operand table(const Token& opening);
   Operand choose_element(std::span<Operand> elements, std::int64_t first, const Affine& at);

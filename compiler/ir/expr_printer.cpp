@@ -349,14 +349,28 @@ std::string ExprPrinter::algebra(const Node& node) {
   const std::size_t elements = algebra_form(node.algebra).elements;
   if (elements > 0 && shares_outer_names(node)) {
     const std::string col = element_index(node.subscripts.back())->name;
+    if (sorts_row(node.algebra)) return sort_at(node, col);
     if (elements == 2) return algebra_at(node, element_index(node.subscripts[0])->name, col);
     return algebra_at(node, choose_name(rows), col);
   }
+  const std::string text = sorts_row(node.algebra) ? sort_at(node, choose_name(rows)) : matrix_at(node, rows, columns);
+  return elements == 0 ? text : fmt::format("{}[{}]", text, affine_list_text(node.subscripts, spelling()));
+}
+
+std::string ExprPrinter::matrix_at(const Node& node, const Range& rows, const Range& columns) {
   const std::string row = name_index(Symbol::bound(node.height), rows);
   const std::string col = choose_name(columns);
   scope_.pop_back();
-  const std::string text = algebra_at(node, row, col);
-  return elements == 0 ? text : fmt::format("{}[{}]", text, affine_list_text(node.subscripts, spelling()));
+  return algebra_at(node, row, col);
+}
+
+std::string ExprPrinter::sort_at(const Node& node, const std::string& index) {
+  const Range range = Range::extent(node.size.rows);
+  std::string text = fmt::format("{}[{}](", to_string(node.algebra), in_scope(index) ? index : binder(index, range));
+  scope_.push_back({Symbol::bound(node.height), index, range});
+  text += print(node.args[0], kAny);
+  scope_.pop_back();
+  return text + ")";
 }
 
 std::string ExprPrinter::algebra_at(const Node& node, const std::string& row, const std::string& col) {

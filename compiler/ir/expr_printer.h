@@ -52,6 +52,8 @@ class ExprPrinter {
   std::string dividend_text(const Affine& value) const;
   std::string reduction(const Node& node);
   std::string algebra(const Node& node);
+  std::string matrix_at(const Node& node, const Range& rows, const Range& columns);
+  std::string sort_at(const Node& node, const std::string& index);
   std::string algebra_at(const Node& node, const std::string& row, const std::string& col);
   std::string random(const Node& node) const;
 

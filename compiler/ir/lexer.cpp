@@ -6,6 +6,7 @@
 #include <array>
 #include <set>
 
+#include "compiler/ir/algebra_form.h"
 #include "compiler/ir/functions.h"
 #include "compiler/support/error.h"
 
@@ -173,7 +174,8 @@ std::set<std::string_view> reserved_words() {
   for (int kind = 0; kind <= static_cast<int>(kLastReduceKind); ++kind)
     words.insert(to_string(static_cast<ReduceKind>(kind)));
   for (int kind = 0; kind <= static_cast<int>(kLastAlgebraKind); ++kind) {
-    words.insert(to_string(static_cast<LinearAlgebraKind>(kind)));
+    const auto algebra = static_cast<LinearAlgebraKind>(kind);
+    if (!sorts_row(algebra)) words.insert(to_string(algebra));  // a form, told from a tensor by what follows it
   }
   for (const RandomKind kind : {RandomKind::Normal, RandomKind::Uniform}) words.insert(to_string(kind));
   return words;

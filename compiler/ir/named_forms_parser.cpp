@@ -1,5 +1,5 @@
-// The part of ExprParser that reads forms made of others: means, softmax, tables of numbers. Their names are not taken:
-// `mean[i](e)` is told from a tensor `mean[i]` by what follows the bracket.
+// The part of ExprParser that reads forms made of others: means, softmax, tables of numbers; and sorts. Their names are
+// not taken: `mean[i](e)` is told from a tensor `mean[i]` by what follows the bracket.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,9 +26,11 @@ std::optional<Operand> ExprParser::named_form(const Token& name) {
     std::string_view name;
     Operand (ExprParser::*read)(const Token&);
   };
-  static constexpr std::array<Form, 5> forms = {{{"mean", &ExprParser::mean},
+  static constexpr std::array<Form, 7> forms = {{{"mean", &ExprParser::mean},
                                                  {"softmax", &ExprParser::softmax},
                                                  {"log_softmax", &ExprParser::softmax},
+                                                 {"sort", &ExprParser::sorted},
+                                                 {"argsort", &ExprParser::sorted},
                                                  {"any", &ExprParser::any_or_all},
                                                  {"all", &ExprParser::any_or_all}}};
   const auto form = std::ranges::find(forms, name.text, &Form::name);
@@ -79,36 +81,70 @@ Operand ExprParser::any_or_all(const Token& name) {
   return make_call(">", {std::move(number), {constant(0), std::nullopt}});
 }
 
-/// exp(e - logsumexp[k](e)), at the axis k or at the element that follows: nothing overflows.
-Operand ExprParser::softmax(const Token& name) {
+ExprParser::RowForm ExprParser::row_form(const Token& name) {
   tokens_.expect("[");
   const Token index = tokens_.peek();
-  const Binding loop = loop_or_axis();
+  RowForm row{index, loop_or_axis(), {}, {}};
   tokens_.expect("]", fmt::format("`{}` is over one index", name.text));
-  const Binding* axis = names_.find(loop.name);
-  const std::optional<Symbol> outer = axis ? std::optional(axis->symbol) : std::nullopt;
-  names_.bind(loop);
+  if (const Binding* axis = names_.find(row.loop.name)) row.outer = axis->symbol;
+  names_.bind(row.loop);
   tokens_.expect("(");
-  Operand body = disjunction();
-  tokens_.expect(")");
+  row.body = disjunction();
   names_.unbind(1);
+  row.body.affine.reset();
+  return row;
+}
+
+/// The element that follows the call, or else the index of that name around it.
+Affine ExprParser::row_element(const Token& name, const RowForm& row, Placeholders& placeholders) {
   std::vector<Affine> element;
-  if (tokens_.accept("["))
-    element = parse_affine_list(tokens_, index_resolver());
-  else if (outer)
-    element = {*outer};
-  if (element.size() != 1) {
-    tokens_.fail<TypeError>(
-        index, fmt::format("`{}` over `{}` has one subscript, but no element is chosen", name.text, index.text),
-        fmt::format("make `{1}` an axis, or choose an element: {0}[{1}](...)[0]", name.text, index.text));
+  if (tokens_.accept("[")) {
+    const IntegerForms forms = integer_forms(placeholders);
+    element = parse_affine_list(tokens_, index_resolver(), &forms);
+  } else if (row.outer) {
+    element = {*row.outer};
   }
-  body.affine.reset();
-  Operand total = body;
-  total.expr = reduce(ReduceKind::LogSumExp, loop.symbol, loop.range, body.expr);
+  if (element.size() == 1) return element[0];
+  tokens_.fail<TypeError>(
+      row.index, fmt::format("`{}` over `{}` has one subscript, but no element is chosen", name.text, row.index.text),
+      fmt::format("make `{1}` an axis, or choose an element: {0}[{1}](...)[0]", name.text, row.index.text));
+}
+
+/// exp(e - logsumexp[k](e)), at the axis k or at the element that follows: nothing overflows.
+Operand ExprParser::softmax(const Token& name) {
+  RowForm row = row_form(name);
+  tokens_.expect(")");
+  Placeholders placeholders;
+  const Affine element = row_element(name, row, placeholders);
+  Operand total = row.body;
+  total.expr = reduce(ReduceKind::LogSumExp, row.loop.symbol, row.loop.range, row.body.expr);
   total.depth += 1;
-  body.expr = substitute(body.expr, {{loop.symbol, element[0]}});
-  Operand difference = make_call("+", {std::move(body), make_call("neg", {std::move(total)})});
-  return name.text == "softmax" ? make_call("exp", {std::move(difference)}) : difference;
+  row.body.expr = substitute(row.body.expr, {{row.loop.symbol, element}});
+  Operand result = make_call("+", {std::move(row.body), make_call("neg", {std::move(total)})});
+  if (name.text == "softmax") result = make_call("exp", {std::move(result)});
+  return bind(name, placeholders, std::move(result));
+}
+
+/// The number of elements that are sorted: all of a row.
+Affine ExprParser::row_size(const Token& name, const RowForm& row) const {
+  if (const auto size = row.loop.range.as_extent()) return *size;
+  tokens_.fail<ShapeError>(
+      row.index,
+      fmt::format("`{}` sorts whole rows, but `{}` does not run from 0 to an extent", name.text, row.index.text),
+      "declare an index for the elements that are sorted, and subscript with a sum: index j:J, sort[j](x[j+1])");
+}
+
+Operand ExprParser::sorted(const Token& name) {
+  RowForm row = row_form(name);
+  tokens_.expect(")");
+  Placeholders placeholders;
+  const Affine element = row_element(name, row, placeholders);
+  const auto kind =
+      name.text == to_string(LinearAlgebraKind::Sort) ? LinearAlgebraKind::Sort : LinearAlgebraKind::ArgSort;
+  Operand result = std::move(row.body);
+  tokens_.check_depth(++result.depth);
+  result.expr = sorted_row(kind, row.loop.symbol, row_size(name, row), result.expr, element);
+  return bind(name, placeholders, std::move(result));
 }
 
 /// An index for a loop over its range; of an index in scope, over its range too.

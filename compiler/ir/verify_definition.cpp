@@ -278,6 +278,7 @@ class DefinitionVerifier {
     Place vector = place.inside(place.domain);
     vector.bind(row, Range::extent(expr->size.rows));
     if (form.has_rhs) check_number(expr->args[1], vector);
+    if (form.matrix == MatrixClass::Row) return check_number(expr->args[0], vector);
     Place matrix = vector.inside(vector.domain);
     matrix.bind(col, Range::extent(expr->size.columns));
     if (form.matrix != MatrixClass::General) matrix.domain.add_nonnegative(Affine(row) - Affine(col));

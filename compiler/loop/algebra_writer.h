@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/fuse/shared_factor.h"
+#include "compiler/ir/algebra_form.h"
 #include "compiler/loop/lower.h"
 #include "compiler/loop/nest_builder.h"
 #include "compiler/support/error.h"
@@ -25,7 +26,8 @@ class AlgebraWriter {
         varying_(varying) {
     const auto& [rows, columns] = root.body->size;
     if (!rows.is_constant() || !columns.is_constant())
-      throw CompileError("the matrix of " + root.definition.name +
+      throw CompileError((sorts_row(root.body->algebra) ? "the row that is sorted in " : "the matrix of ") +
+                         root.definition.name +
                          " has an extent that is not known when compiling; make that dim static");
     size_ = columns.constant();
     rows_ = rows.constant();

@@ -8,6 +8,7 @@
 #include "compiler/loop/lower_eigen.h"
 #include "compiler/loop/lower_lu.h"
 #include "compiler/loop/lower_qr.h"
+#include "compiler/loop/lower_sort.h"
 
 namespace moxie {
 namespace {
@@ -187,6 +188,11 @@ void lower_algebra(NestBuilder& nest, LoopProgram& program, const std::vector<Al
     nest.open_loop(loop.symbol, loop.range, loop.name, {.vector = vector && loop.symbol == vector->symbol});
 
   const bool varying = vector.has_value();
+  if (sorts_row(first.body->algebra)) {
+    lower_sort(nest, program, results.front(), varying);
+    for (std::size_t k = 0; k < batch.size(); ++k) nest.close_loop();
+    return;
+  }
   switch (factorisation_of(first)) {
     case Factorisation::Lu:
       store_result(nest, results.front(), lower_lu(nest, program, first, varying, batch), varying);

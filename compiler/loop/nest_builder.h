@@ -77,6 +77,7 @@ class NestBuilder {
   ValueId emit_operation(Operation operation, ValueType type, bool varying);
   ValueId emit_call(std::string_view function, std::vector<ValueId> args);
   void append(Statement statement);
+  const Program& source() const { return source_; }
   /// Conditions at the accesses that need them at the current place.
   Expr guarded(const Expr& expr) const { return guard_accesses(expr, source_, domain_at(frames_.size() - 1)); }
   VarId new_var(ValueType type, bool varying);

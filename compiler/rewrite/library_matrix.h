@@ -11,14 +11,18 @@ namespace moxie {
 /// 0.016, 0.07 and 0.03, 0.4 and 0.06; 256 of 16, 24 and 32 rows 1.3 and 5.8, 8 and 17, 47 and 26.)
 inline constexpr std::int64_t kLibraryRows = 64, kEigenRows = 12, kEigenRowsOfBatch = 28;
 
+/// Elements from which sorting a row by itself beats a kernel, which sorts as many rows at once as it has lanes.
+inline constexpr std::int64_t kLibraryRowElements = 64;
+
 inline std::int64_t library_rows(const Definition& definition) {
   const Expr& body = definition.body;
+  if (sorts_row(body->algebra)) return kLibraryRowElements;
   if (algebra_form(body->algebra).factorisation != Factorisation::Eigen) return kLibraryRows;
   return definition.axes.size() > body->subscripts.size() ? kEigenRowsOfBatch : kEigenRows;
 }
 
 /// Whether the definition, outside of scans, computes linear algebra on a matrix of at least library_rows() columns, or
-/// of a size that is not known when compiling.
+/// of a size that is not known when compiling; or sorts such rows.
 inline bool has_library_matrix(const Definition& definition) {
   if (definition.scan || definition.body->kind != NodeKind::LinearAlgebra) return false;
   const auto& [rows, columns] = definition.body->size;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "compiler/ir/algebra_form.h"
 #include "compiler/ir/special_functions.h"
 #include "compiler/support/error.h"
 #include "runtime/constant_steps.h"
@@ -17,6 +18,7 @@
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/matrix_products.h"
 #include "runtime/cpu/ordered_sums.h"
+#include "runtime/cpu/row_sorts.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/given_schedules.h"
 #include "runtime/host_memory.h"
@@ -144,7 +146,8 @@ class CpuExecutable : public Executable {
     std::int64_t scratch = 0;
     std::size_t next = 0;
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
-      if (std::holds_alternative<AlgebraCall>(plan_->steps[k])) prepare_blas();
+      const auto* call = std::get_if<AlgebraCall>(&plan_->steps[k]);
+      if (call && !sorts_row(call->definition.body->algebra)) prepare_blas();
       for (const MatrixProduct* product : products_of(plan_->steps[k]))
         prepare_product(product->definition.dtype, product_call(*plan_, *product, dims_));
       for (const LoweredKernel* kernel : kernels_of(plan_->steps[k])) {
@@ -390,6 +393,12 @@ class CpuExecutable : public Executable {
 
   void run_step(const AlgebraCall& call, const Run& run, std::int64_t /*scan_step*/) {
     const std::vector<std::string> operands = operands_of(call);
+    if (sorts_row(call.definition.body->algebra)) {
+      const std::string& row = operands.front();
+      sort_rows(resources_.pool, plan_->fused.program.dtype_of(row), algebra_shape(*plan_, call, dims_),
+                memory_of(row, run), memory_of(call.definition.name, run));
+      return;
+    }
     run_algebra(resources_.pool, call, algebra_shape(*plan_, call, dims_), memory_of(operands.front(), run),
                 memory_of(operands.back(), run), memory_of(call.definition.name, run));
   }

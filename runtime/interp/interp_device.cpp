@@ -4,6 +4,7 @@
 
 #include "compiler/ir/algebra_form.h"
 #include "compiler/ir/dense.h"
+#include "compiler/ir/sorting.h"
 #include "compiler/loop/interpreter.h"
 #include "runtime/algebra_call.h"
 #include "runtime/launch.h"
@@ -126,8 +127,24 @@ class InterpExecutable : public Executable {
   void run_step(const AlgebraCall& call, std::int64_t /*scan_step*/, const RandomState& /*random*/) {
     const AlgebraShape shape = algebra_shape(*plan_, call, dims_);
     for (std::int64_t number = 0; number < batch_count(shape); ++number) {
+      if (sorts_row(call.definition.body->algebra)) {
+        sort(call, shape, number);
+        continue;
+      }
       for (std::int64_t column = 0; column < shape.columns; ++column) compute(call, shape, number, column);
     }
+  }
+
+  void sort(const AlgebraCall& call, const AlgebraShape& shape, std::int64_t number) {
+    const AlgebraElement element = element_of(shape, number);
+    const auto& operand = tensors_.at(operands_of(call).front());
+    std::vector<double> row;
+    for (std::int64_t k = 0; k < shape.rows; ++k)
+      row.push_back(operand[static_cast<std::size_t>(element.matrix + k * shape.matrix.row_stride)]);
+    const std::vector<double> sorted = sort_row(call.definition.body->algebra, row);
+    auto& out = tensors_.at(call.definition.name);
+    for (std::int64_t k = 0; k < shape.out_rows; ++k)
+      out[static_cast<std::size_t>(element.out + k * shape.out.row_stride)] = sorted[static_cast<std::size_t>(k)];
   }
 
   void compute(const AlgebraCall& call, const AlgebraShape& shape, std::int64_t number, std::int64_t column) {
