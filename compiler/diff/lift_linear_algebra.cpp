@@ -177,7 +177,7 @@ class Lifting {
   Expr sorted(const Expr& algebra, const IterationDomain& domain) {
     const OpenedLinearAlgebra opened = open_algebra(algebra);
     const Expr order =
-        lifted(sorted_row(LinearAlgebraKind::ArgSort, opened.row, algebra->size, opened.matrix, algebra->subscripts[0]),
+        lifted(sorted_row(LinearAlgebraKind::ArgSort, opened.row, algebra->size.rows, opened.matrix, algebra->subscripts[0]),
                domain);
     std::vector<Affine> subscripts;
     const Affine position(Symbol::value(0));

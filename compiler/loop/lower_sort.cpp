@@ -1,6 +1,7 @@
 #include "compiler/loop/lower_sort.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "compiler/fuse/shared_factor.h"
@@ -23,7 +24,9 @@ class SortWriter : public AlgebraWriter {
 
   void run(BufferId output) {
     load_row();
-    for (std::int64_t width = 2; width / 2 < size_; width *= 2) merge(width);
+    const std::int64_t run = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(stored())));
+    for (std::int64_t width = 2; width <= run; width *= 2) merge(width);
+    for (std::int64_t distance = run; distance < size_; distance *= 2) keep_smaller(run, distance);
     store_positions(output);
   }
 
@@ -64,6 +67,55 @@ class SortWriter : public AlgebraWriter {
     for (std::int64_t distance = half / 2; distance >= 1; distance /= 2) compare(distance, false, {});
   }
 
+  /// How many elements of the result are asked for.
+  std::int64_t stored() const {
+    const Symbol element = *root_.definition.body->subscripts[0].as_symbol();
+    const Affine& extent = root_.definition.axes[element.number()].extent;
+    return std::clamp<std::int64_t>(extent.is_constant() ? extent.constant() : size_, 1,
+                                    std::max<std::int64_t>(size_, 1));
+  }
+
+  /// Of sorted runs that start at multiples of 2*distance, and those `distance` behind them, the smaller elements take
+  /// the places of the first, in order.
+  void keep_smaller(std::int64_t run, std::int64_t distance) {
+    const std::int64_t runs = (size_ + 2 * distance - 1) / (2 * distance);
+    const Symbol pair = Symbol::fresh(), number = Symbol::fresh();
+    // element t of run `number`, in pair = number*run + t, and element run-1-t of the run behind it
+    const Affine low = Affine(pair) + Affine(number) * (2 * distance - run);
+    const Affine high = Affine(number) * (2 * distance + run) + Affine(distance + run - 1) - Affine(pair);
+    nest_.open_loop(
+        pair, Range::extent(runs * run), {},
+        {.parallel = true, .comment = cited_ + "the first of " + std::to_string(std::min(2 * distance, size_))});
+    Range one = quotient(pair, run);
+    one.highs.push_back({2 * distance + run, Affine(size_ - distance - run) + Affine(pair)});
+    nest_.open_loop(number, one);
+    exchange(low, high);
+    nest_.close_loop();
+    nest_.close_loop();
+    for (std::int64_t step = run / 2; step >= 1; step /= 2) order_runs(run, distance, step);
+  }
+
+  /// Compares elements that are `step` apart in the bitonic runs that start at multiples of 2*distance.
+  void order_runs(std::int64_t run, std::int64_t distance, std::int64_t step) {
+    const std::int64_t runs = (size_ + 2 * distance - 1) / (2 * distance), blocks = run / (2 * step);
+    const Symbol pair = Symbol::fresh(), number = Symbol::fresh(), block = Symbol::fresh();
+    nest_.open_loop(pair, Range::extent(runs * run / 2), {}, {.parallel = true});
+    nest_.open_loop(number, quotient(pair, run / 2));
+    // block = (pair - number*run/2) / step
+    const Affine within = Affine(pair) - Affine(number) * (run / 2);
+    const Affine low = within + Affine(block) * step + Affine(number) * (2 * distance);
+    Range one{{{step, within - Affine(step - 1)}}, {{step, within}, {1, blocks - 1}}};
+    one.highs.push_back({step, Affine(size_ - 1 - step) - within - Affine(number) * (2 * distance)});
+    nest_.open_loop(block, one);
+    exchange(low, low + Affine(step));
+    for (int loop = 0; loop < 3; ++loop) nest_.close_loop();
+  }
+
+  /// The one value of value/divisor, rounded down.
+  static Range quotient(Symbol value, std::int64_t divisor) {
+    return {{{divisor, Affine(value) - Affine(divisor - 1)}}, {{divisor, Affine(value)}}};
+  }
+
   /// Compares the elements of all blocks of 2*distance: k with k+distance or, `mirrored`, with the one that is as far
   /// from the end of the block as k from its start.
   void compare(std::int64_t distance, bool mirrored, const std::string& comment) {
@@ -74,7 +126,7 @@ class SortWriter : public AlgebraWriter {
         mirrored ? Affine(block) * (3 * distance) + Affine(2 * distance - 1) - Affine(pair) : low + Affine(distance);
     nest_.open_loop(pair, Range::extent(blocks * distance), {}, {.parallel = true, .comment = comment});
     // block = pair / distance, if the second element exists
-    Range one{{{distance, Affine(pair) - Affine(distance - 1)}}, {{distance, Affine(pair)}}};
+    Range one = quotient(pair, distance);
     if (mirrored)
       one.highs.push_back({3 * distance, Affine(size_ - 2 * distance) + Affine(pair)});
     else

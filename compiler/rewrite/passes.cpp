@@ -95,6 +95,7 @@ std::span<const Pass> passes() {
            bound_products},
       Pass{"split-row-sums", "sums along rows keep a sum per column first", split_row_sums},
       Pass{"hoist-tables", "what does not change in a long loop is computed once, before it", hoist_tables},
+      Pass{"shorten-sorts", "sorts of which only the first elements are read find no others", shorten_sorts},
       Pass{"store-matrices", "what libraries read becomes definitions of its own", store_matrices, true},
       Pass{"recompute", "cheap elements of large tensors are computed where they are read", recompute_elements},
       Pass{"share", "equal definitions become one", share_definitions},

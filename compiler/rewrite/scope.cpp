@@ -123,6 +123,10 @@ double longest_extent(const Range& range, const Scope& scope) {
   return low && high ? static_cast<double>(*high - *low + 1) : kAssumedExtent;
 }
 
+std::optional<std::int64_t> largest_value(const Affine& affine, const Scope& scope) {
+  return extreme(affine, scope, true);
+}
+
 bool is_long(const Range& range, const Scope& scope) { return longest_extent(range, scope) >= kLongExtent; }
 
 bool mentions(const Range& range, Symbol symbol) {

@@ -38,6 +38,8 @@ bool is_long(const Range& range);
 double longest_extent(const Range& range, const Scope& scope);
 /// Whether that is long.
 bool is_long(const Range& range, const Scope& scope);
+/// The largest value that indices of the scope give the expression; nothing where a dim or a value moves it, too.
+std::optional<std::int64_t> largest_value(const Affine& affine, const Scope& scope);
 /// Whether the symbol moves an end of the range.
 bool mentions(const Range& range, Symbol symbol);
 /// Whether the range goes from 0 to an end that no other index moves.

@@ -151,6 +151,43 @@ TEST_CASE("rows of any axis, of expressions, of integers and of sorted rows; ele
   }
 }
 
+TEST_CASE("the first elements of sorted rows, without the others") {
+  constexpr const char* kText = R"(
+    dim S dynamic, K
+    index s:S, k:K, j in 0..J
+    input x[S,K]
+    output top[s,j] = -sort[k](-x[s,k])[j]
+    output at[s,j]: i32 = argsort[k](x[s,k])[j]
+    output ends[s] = sort[k](x[s,k])[0] + sort[k](x[s,k])[J-1]
+  )";
+  const struct {
+    int size, first;
+  } cases[] = {{8, 1}, {24, 3}, {61, 7}, {70, 2}, {300, 37}, {300, 9}, {1000, 1}, {1000, 16}, {1000, 125}};
+  for (const auto& [size, first] : cases) {
+    CAPTURE(size);
+    CAPTURE(first);
+    std::string text = kText;
+    for (std::size_t at = text.find('J'); at != std::string::npos; at = text.find('J'))
+      text.replace(at, 1, std::to_string(first));
+    text.replace(text.find("K\n"), 1, "K = " + std::to_string(size));
+    const DimValues dims = {{"S", 3}, {"K", size}};
+    TensorValues inputs = {{"x", rows(3, size)}};
+    inputs["x"][2] = kNan;
+    const Program program = parse(text);
+    TensorValues expected = evaluate(program, dims, inputs);
+    if (size == 1000 && first == 16) {
+      inputs["x"][2] = rows(3, size)[2];
+      expected = evaluate(program, dims, inputs);
+      // numpy: checksums of -np.sort(-x, 1)[:, :16] and np.argsort(x, 1, 'stable')[:, :16]
+      CHECK(checksum(expected.at("top")) == 15921.5);
+      CHECK(checksum(expected.at("at")) == 558918);
+    }
+    check_everywhere(text, dims, inputs, expected);
+    const Program y = parse(text.substr(0, text.find("output at")));
+    CHECK(test::worst_gradient_error(y, {"top"}, {"x"}, dims, test::random_inputs(y, dims, 3)) < 1e-6);
+  }
+}
+
 TEST_CASE("sorts in the steps of a scan") {
   constexpr const char* kText = R"(
     dim T
