@@ -6,8 +6,8 @@
 
 namespace moxie {
 
-std::optional<ValueRange> values_of(const Affine& affine, const KnownValues& known) {
-  ValueRange sum{static_cast<double>(affine.constant()), static_cast<double>(affine.constant())};
+std::optional<VariableRange> values_of(const Affine& affine, const KnownValues& known) {
+  VariableRange sum{static_cast<double>(affine.constant()), static_cast<double>(affine.constant())};
   for (const auto& [symbol, factor] : affine.terms()) {
     const auto found = known.find(symbol);
     if (found == known.end()) return std::nullopt;
@@ -18,9 +18,9 @@ std::optional<ValueRange> values_of(const Affine& affine, const KnownValues& kno
   return sum;
 }
 
-std::optional<ValueRange> values_of(const Range& range, const KnownValues& known) {
+std::optional<VariableRange> values_of(const Range& range, const KnownValues& known) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  ValueRange values{-kInfinity, kInfinity};
+  VariableRange values{-kInfinity, kInfinity};
   for (const auto& [divisor, value] : range.lows)
     if (const auto bound = values_of(value, known))
       values.low = std::max(values.low, std::ceil(bound->low / static_cast<double>(divisor)));

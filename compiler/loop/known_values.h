@@ -8,14 +8,14 @@
 namespace moxie {
 
 /// The values that a loop variable takes at most.
-struct ValueRange {
+struct VariableRange {
   double low, high;
 };
 /// Of the loops around.
-using KnownValues = std::map<Symbol, ValueRange>;
+using KnownValues = std::map<Symbol, VariableRange>;
 
-std::optional<ValueRange> values_of(const Affine& affine, const KnownValues& known);
+std::optional<VariableRange> values_of(const Affine& affine, const KnownValues& known);
 /// high < low where there are none.
-std::optional<ValueRange> values_of(const Range& range, const KnownValues& known);
+std::optional<VariableRange> values_of(const Range& range, const KnownValues& known);
 
 }  // namespace moxie
