@@ -11,7 +11,8 @@ namespace moxie {
 /// 0.016, 0.07 and 0.03, 0.4 and 0.06; 256 of 16, 24 and 32 rows 1.3 and 5.8, 8 and 17, 47 and 26.)
 inline constexpr std::int64_t kLibraryRows = 64, kEigenRows = 12, kEigenRowsOfBatch = 28;
 
-/// Elements from which sorting a row by itself beats a kernel, which sorts as many rows at once as it has lanes.
+/// Elements from which every row is sorted by itself. A kernel sorts a row in every lane: of 10000 rows of 63 elements
+/// (f32, one thread) it takes 1.9 ns for an element, but n log^2 n comparisons, and lanes without a row are lost.
 inline constexpr std::int64_t kLibraryRowElements = 64;
 
 inline std::int64_t library_rows(const Definition& definition) {
