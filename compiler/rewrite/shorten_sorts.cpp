@@ -25,10 +25,10 @@ ShortenedSorts sorts_of(const Program& program) {
   for (const Definition& definition : program.definitions) {
     const Expr& body = definition.body;
     const bool is_sort = body->kind == NodeKind::LinearAlgebra && body->algebra == LinearAlgebraKind::ArgSort;
-    if (!is_sort || definition.output || !body->size.is_constant()) continue;
+    if (!is_sort || definition.output || !body->size.rows.is_constant()) continue;
     const auto element = body->subscripts[0].as_symbol();
     if (element && element->kind() == Symbol::Kind::Axis)
-      sorts[definition.name] = {element->number(), body->size.constant()};
+      sorts[definition.name] = {element->number(), body->size.rows.constant()};
   }
   return sorts;
 }
