@@ -176,9 +176,9 @@ class Lifting {
   /// The elements of the row, read at the positions in their order.
   Expr sorted(const Expr& algebra, const IterationDomain& domain) {
     const OpenedLinearAlgebra opened = open_algebra(algebra);
-    const Expr order =
-        lifted(sorted_row(LinearAlgebraKind::ArgSort, opened.row, algebra->size.rows, opened.matrix, algebra->subscripts[0]),
-               domain);
+    const Expr order = lifted(
+        sorted_row(LinearAlgebraKind::ArgSort, opened.row, algebra->size.rows, opened.matrix, algebra->subscripts[0]),
+        domain);
     std::vector<Affine> subscripts;
     const Affine position(Symbol::value(0));
     for (const Affine& subscript : opened.matrix->subscripts)

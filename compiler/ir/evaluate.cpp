@@ -265,8 +265,8 @@ class BodyEvaluator {
       const std::int64_t extent = element_extent(step.node->algebra, {rows, columns}, k).constant();
       if (element[k] < 0 || element[k] >= extent) {
         throw ShapeError(fmt::format("definition {} at [{}] takes element [{}] of a {} with {} {}", definition_.name,
-                                     fmt::join(element_now(), ","), fmt::join(element, ","),
-                                     sorted ? "row" : "matrix", rows, sorted ? "elements" : "rows"));
+                                     fmt::join(element_now(), ","), fmt::join(element, ","), sorted ? "row" : "matrix",
+                                     rows, sorted ? "elements" : "rows"));
       }
       offset = offset * extent + element[k];
     }

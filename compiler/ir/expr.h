@@ -21,12 +21,12 @@ inline constexpr ReduceKind kLastReduceKind = ReduceKind::ArgMin;
 /// (row >= col); Cholesky gives L (lower, zero above the diagonal) with L L^T = A; TriSolve solves L x = b and
 /// TriSolveTransposed L^T x = b, both reading the lower triangle only; CholeskyInverse gives (L L^T)^-1 of such a
 /// factor. LuSolve to LogAbsDeterminant take any square matrix and factor it by elimination with row exchanges: LuSolve
-/// solves A x = b, LuSolveTransposed A^T x = b. Eigenvalues (ascending) and Eigenvectors (a column for each) are of a symmetric matrix,
-/// which is read in its lower triangle too. QrQ and QrR are the factors of a matrix with at least as many rows as
-/// columns: Q has orthonormal columns, R is an upper triangle with a positive diagonal, and A = Q R.
-/// Sort and ArgSort take a row, an expression that does not depend on col, and like the others give a whole result at
-/// once: its elements in ascending order, those that are equal in the order of their positions and NaN last, or the
-/// positions of the elements in that order.
+/// solves A x = b, LuSolveTransposed A^T x = b. Eigenvalues (ascending) and Eigenvectors (a column for each) are of a
+/// symmetric matrix, which is read in its lower triangle too. QrQ and QrR are the factors of a matrix with at least as
+/// many rows as columns: Q has orthonormal columns, R is an upper triangle with a positive diagonal, and A = Q R. Sort
+/// and ArgSort take a row, an expression that does not depend on col, and like the others give a whole result at once:
+/// its elements in ascending order, those that are equal in the order of their positions and NaN last, or the positions
+/// of the elements in that order.
 enum class LinearAlgebraKind : std::uint8_t {
   Cholesky,
   Inverse,

@@ -288,7 +288,9 @@ class DefinitionVerifier {
   void check_extent(const Affine& extent, const Place& place) const {
     for (const auto& [symbol, coefficient] : extent.terms()) {
       if (!symbol.is_dim())
-        throw ShapeError(where() + fmt::format("the size of a matrix, or of a row that is sorted, depends on the index `{}`", symbol.name()));
+        throw ShapeError(
+            where() +
+            fmt::format("the size of a matrix, or of a row that is sorted, depends on the index `{}`", symbol.name()));
     }
     check_affine(extent, place);
   }

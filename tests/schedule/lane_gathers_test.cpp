@@ -73,7 +73,6 @@ output g[m] = sum[n](exp(-sqrt(r2[n,m])))
       for (const BufferUse& use : kernel->uses) CHECK(use.tensor != "r2");
     }
   }
-
 }
 
 TEST_CASE("a short sum inside a long one is no loop, but for one that a third sum is made of") {
