@@ -6,6 +6,7 @@
 #include <ranges>
 #include <unordered_set>
 
+#include "compiler/ir/algebra_form.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/names.h"
 #include "compiler/ir/placeholders.h"
