@@ -9,12 +9,15 @@ namespace {
 
 std::set<std::string> written_by(const PlanStep& step) {
   std::set<std::string> names;
-  for (const MatrixProduct* product : products_of(step)) names.insert(product->out.tensor);
+  for (const MatrixProduct* product : products_of(step)) names.insert(stored_in(step, product->out.tensor));
   if (const auto* call = std::get_if<AlgebraCall>(&step)) names.insert(call->definition.name);
   if (const auto* call = std::get_if<OrderedSumCall>(&step)) names.insert(call->definition.name);
+  if (const auto* slices = std::get_if<LoweredSlices>(&step)) {
+    for (const auto& [name, view] : slices->slices.parts) names.insert(view.tensor);
+  }
   for (const LoweredKernel* kernel : kernels_of(step)) {
     for (const BufferUse& use : kernel->uses) {
-      if (use.written || use.partial) names.insert(use.tensor);
+      if (use.written || use.partial) names.insert(stored_in(step, use.tensor));
     }
   }
   return names;

@@ -9,6 +9,7 @@
 #include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
 #include "runtime/constant_steps.h"
+#include "runtime/sliced_plan.h"
 
 namespace moxie {
 
@@ -63,6 +64,10 @@ class StepChecker {
     out.emplace_back(std::move(checked));
   }
 
+  void append(std::vector<PlanStep>& /*out*/, const LoweredSlices& /*slices*/) const {
+    throw InternalError("a plan with checks has slices");
+  }
+
   void append_inspection(auto& out, const std::string& tensor) const {
     LoweredKernel kernel = inspect(fused_, tensor, checks_);
     if (!kernel.program.checks.empty()) out.emplace_back(std::move(kernel));
@@ -111,6 +116,28 @@ std::vector<PlanStep> lower_all(const FusedProgram& fused) {
   return steps;
 }
 
+/// What a slice should fit into: the cache that a core has to itself.
+double slice_bytes(const Machine& machine) {
+  return machine.levels.at(std::min<std::size_t>(1, machine.levels.size() - 1)).bytes;
+}
+
+ScheduledProgram schedule_parts(const Program& program, const PlanTarget& target, const DimValues& extents,
+                                bool with_slices) {
+  std::vector<ProgramPart> parts;
+  if (target.products != Products::kernels && with_slices)
+    parts = in_slices(program, target.products == Products::library, extents, slice_bytes(*target.machine));
+  if (parts.empty() || (parts.size() == 1 && !parts.front().slices))
+    return schedule(program, target.products, extents, *target.machine, target.given);
+  JointParts joint(program);
+  for (const ProgramPart& part : parts) {
+    DimValues of_part = extents;
+    if (part.slices) set_slice_dims(*part.slices, 0, of_part);
+    joint.add(part, schedule(part.program, target.products, typical_extents(part.program, of_part), *target.machine,
+                             target.given));
+  }
+  return joint.finish();
+}
+
 }  // namespace
 
 Planner::Planner(Program program, const Checks& checks, std::vector<std::string> without)
@@ -118,12 +145,15 @@ Planner::Planner(Program program, const Checks& checks, std::vector<std::string>
   verify(program_);
 }
 
+/// Checks look at whole tensors.
+bool Planner::can_slice() const { return !checks_.any() && std::ranges::find(without_, kSlicesPass) == without_.end(); }
+
 Plan Planner::plan(const PlanTarget& target) {
   if (!optimised_) optimised_ = optimise(checks_.negvar ? with_declared_outputs(program_) : program_, {}, without_);
   Plan plan{program_, {}, {}};
   if (target.machine) {
-    ScheduledProgram scheduled = schedule(*optimised_, target.products, typical_extents(program_, target.extents),
-                                          *target.machine, target.given);
+    ScheduledProgram scheduled =
+        schedule_parts(*optimised_, target, typical_extents(program_, target.extents), can_slice());
     plan = {program_, std::move(scheduled.fused), std::move(scheduled.steps), std::move(scheduled.choices),
             scheduled.candidates};
   } else {
@@ -186,6 +216,7 @@ std::vector<const Part*> parts_of(const PlanStep& step) {
   };
   add(step);
   if (const auto* scan = std::get_if<LoweredScan>(&step)) std::ranges::for_each(scan->steps, add);
+  if (const auto* slices = std::get_if<LoweredSlices>(&step)) std::ranges::for_each(slices->steps, add);
   return parts;
 }
 
@@ -193,6 +224,20 @@ std::vector<const Part*> parts_of(const PlanStep& step) {
 
 std::vector<const LoweredKernel*> kernels_of(const PlanStep& step) { return parts_of<LoweredKernel>(step); }
 std::vector<const MatrixProduct*> products_of(const PlanStep& step) { return parts_of<MatrixProduct>(step); }
+
+const std::string& stored_in(const PlanStep& step, const std::string& name) {
+  const auto* slices = std::get_if<LoweredSlices>(&step);
+  if (!slices) return name;
+  const auto view = slices->slices.views.find(name);
+  return view == slices->slices.views.end() ? name : view->second.tensor;
+}
+
+DimValues with_slice_dims(const Plan& plan, DimValues dims) {
+  for (const PlanStep& step : plan.steps) {
+    if (const auto* slices = std::get_if<LoweredSlices>(&step)) set_slice_dims(slices->slices, 0, dims);
+  }
+  return dims;
+}
 
 std::vector<std::string> tensors_of(const PlanStep& step) {
   std::vector<std::string> names;
@@ -208,6 +253,10 @@ std::vector<std::string> tensors_of(const PlanStep& step) {
   }
   for (const LoweredKernel* kernel : kernels_of(step)) {
     for (const BufferUse& use : kernel->uses) names.push_back(use.tensor);
+  }
+  for (std::string& name : names) name = std::string(stored_in(step, name));
+  if (const auto* slices = std::get_if<LoweredSlices>(&step)) {
+    for (const auto& [name, view] : slices->slices.parts) names.push_back(view.tensor);
   }
   return names;
 }
@@ -438,6 +487,16 @@ std::string describe(const OrderedSumCall& call, int& number) {
 std::string describe(const LoweredKernel& kernel, int& number) {
   std::string text = fmt::format("{:3} kernel {}\n", number++, kernel.program.name);
   for (const std::string& comment : kernel.program.comments) text += "      " + comment + "\n";
+  return text;
+}
+
+std::string describe(const LoweredSlices& slices, int& number) {
+  std::string axes;
+  for (const SliceAxis& axis : slices.slices.axes)
+    axes += fmt::format("{}{} of {} {}", axes.empty() ? "" : ", ", axis.block, print(axis.extent), axis.name);
+  std::string text = fmt::format("    slices, {}:\n", axes);
+  for (const auto& step : slices.steps)
+    text += std::visit([&](const auto& part) { return describe(part, number); }, step);
   return text;
 }
 

@@ -16,9 +16,11 @@
 namespace moxie {
 
 using PlanStep = LoweredStep;
-/// Those of a scan, or the step itself.
+/// Those of a scan or of slices, or the step itself.
 std::vector<const LoweredKernel*> kernels_of(const PlanStep& step);
 std::vector<const MatrixProduct*> products_of(const PlanStep& step);
+/// The tensor of which `name` is a view in the slices of the step, or that tensor itself.
+const std::string& stored_in(const PlanStep& step, const std::string& name);
 /// All that the step reads or writes. A scan uses its tensors from its first round to its last.
 std::vector<std::string> tensors_of(const PlanStep& step);
 
@@ -29,6 +31,9 @@ struct Plan {
   std::vector<ScheduleChoice> choices = {};  // empty where fusion alone arranges the loops
   std::size_t candidates = 0;                // loops that were lowered to choose among; of a plan from the cache: none
 };
+
+/// Also the dims of the first slice of every step with slices.
+DimValues with_slice_dims(const Plan& plan, DimValues dims);
 
 /// What a Plan is made for.
 struct PlanTarget {
@@ -45,7 +50,7 @@ struct PlanTarget {
 /// One thread may use it at a time.
 class Planner {
  public:
-  /// `without` names rewrite passes to leave out, to find the one in which a fault lies.
+  /// `without` names rewrite passes to leave out, or kSlicesPass, to find the one in which a fault lies.
   explicit Planner(Program program, const Checks& checks = {}, std::vector<std::string> without = {});
   const Program& program() const { return program_; }
   const Checks& checks() const { return checks_; }
@@ -53,6 +58,8 @@ class Planner {
   Plan plan(const PlanTarget& target = {});
 
  private:
+  bool can_slice() const;
+
   Program program_;
   Checks checks_;
   std::vector<std::string> without_;

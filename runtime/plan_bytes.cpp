@@ -34,7 +34,7 @@ inline constexpr int kMembers<Program> = 7;
 template <>
 inline constexpr int kMembers<ProductOperand> = 5;
 template <>
-inline constexpr int kMembers<MatrixProduct> = 10;
+inline constexpr int kMembers<MatrixProduct> = 11;
 template <>
 inline constexpr int kMembers<AlgebraCall> = 1;
 template <>
@@ -101,6 +101,14 @@ template <>
 inline constexpr int kMembers<LoweredKernel::ForThreads> = 2;
 template <>
 inline constexpr int kMembers<LoweredScan> = 4;
+template <>
+inline constexpr int kMembers<SliceAxis> = 5;
+template <>
+inline constexpr int kMembers<SliceView> = 2;
+template <>
+inline constexpr int kMembers<Slices> = 4;
+template <>
+inline constexpr int kMembers<LoweredSlices> = 2;
 template <>
 inline constexpr int kMembers<ScheduleChoice> = 5;
 

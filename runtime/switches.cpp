@@ -64,7 +64,11 @@ std::string words_of(std::span<const std::string_view> known, std::string_view v
 }
 
 std::string check_names(std::string_view value) { return words_of(kCheckNames, value); }
-std::string pass_names(std::string_view value) { return words_of(optional_passes(), value); }
+std::string pass_names(std::string_view value) {
+  std::vector<std::string_view> known = optional_passes();
+  known.emplace_back(kSlicesPass);
+  return words_of(known, value);
+}
 std::string stages_to_dump(std::string_view value) {
   std::vector<std::string_view> known;
   for (const Stage& stage : dump_stages()) known.push_back(stage.name);

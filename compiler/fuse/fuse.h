@@ -75,6 +75,7 @@ struct MatrixProduct {
   std::vector<Affine> batch, rows, columns, depth;
   double alpha = 1;
   std::optional<Range> band = {};
+  std::vector<std::string> slices = {};  // dims: the result is added to what is there unless all of them are 0
   bool operator==(const MatrixProduct&) const = default;
 };
 /// "y = x x w", with the extents of the batch if there is one.

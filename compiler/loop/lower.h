@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/fuse/fuse.h"
+#include "compiler/fuse/slices.h"
 #include "compiler/loop/loop_program.h"
 
 namespace moxie {
@@ -63,8 +64,16 @@ struct LoweredScan {
   bool operator==(const LoweredScan&) const = default;
 };
 
+/// Steps that run for every slice of some indices.
+struct LoweredSlices {
+  Slices slices;
+  std::vector<std::variant<LoweredKernel, MatrixProduct>> steps;
+  bool operator==(const LoweredSlices&) const = default;
+};
+
 /// What a device runs, one after the other.
-using LoweredStep = std::variant<LoweredKernel, MatrixProduct, AlgebraCall, OrderedSumCall, LoweredScan>;
+using LoweredStep =
+    std::variant<LoweredKernel, MatrixProduct, AlgebraCall, OrderedSumCall, LoweredScan, LoweredSlices>;
 
 /// The kernel with the program for threads as its only one.
 LoweredKernel for_threads(LoweredKernel kernel);

@@ -91,6 +91,10 @@ Expr Algebra::make_reduction_sum(Symbol index, const Range& range, const Expr& b
     for (const Term& sum : sums) total = plus(total, scaled(sum.product, sum.coefficient));
     return total;
   }
+  // The condition on values chooses between the whole sum and nothing. (Those on indices become bounds of ranges.)
+  if (is_call(body, "where") && body->args[2]->is_constant(0) && depends_on_values(body->args[0]) &&
+      may_leave(body->args[0], index, range, around))
+    return call("where", {body->args[0], make_reduction_sum(index, range, body->args[1], around), body->args[2]});
   const auto [inside, outside] = split_by_index(product_of(body), index, range, around);
   if (outside.factors.empty() && outside.coefficient == 1) return plain_sum(index, range, body, around);
   if (inside.factors.empty() && !outside.factors.empty()) {

@@ -105,6 +105,10 @@ void PlanDriver::write(const OrderedSumCall& call, const std::optional<Val>& /*s
   throw InternalError("the plan of an AOT library sorts the keys of " + call.definition.name);
 }
 
+void PlanDriver::write(const LoweredSlices& /*slices*/, const std::optional<Val>& /*scan_step*/) {
+  throw InternalError("the plan of an AOT library has slices");
+}
+
 void PlanDriver::write(const LoweredScan& scan, const std::optional<Val>& /*scan_step*/) {
   const Val rounds = math_.extent(scan.extent);
   w_.loop(rounds, [&](const Val& round) {

@@ -63,6 +63,7 @@ class PlanDriver {
   void write(const MatrixProduct& product, const std::optional<Val>& scan_step);
   void write(const AlgebraCall& call, const std::optional<Val>& scan_step);
   void write(const OrderedSumCall& call, const std::optional<Val>& scan_step);
+  void write(const LoweredSlices& slices, const std::optional<Val>& scan_step);
   void write(const LoweredScan& scan, const std::optional<Val>& scan_step);
   void write(const LoweredKernel& kernel, const std::optional<Val>& scan_step) { run_kernel(kernel, scan_step); }
 

@@ -93,6 +93,7 @@ struct PreparedKernel {
   };
   std::vector<Combination> combinations;
   std::vector<std::pair<std::size_t, SlicePlace>> slices;  // buffers that are filled in at each step of a scan
+  std::vector<std::size_t> views;                          // buffers that are filled in at each slice
   std::vector<HostMemory> own_partials;  // where a measured partition has other chunks than the memory plan knows
   std::int64_t own_bytes = 0;            // of these
   std::string tuning_key;                // empty unless partitions are to be measured
@@ -128,17 +129,24 @@ Partition tuned_partition(const std::vector<Partition>& candidates, const Tuned&
   return {fastest.tiles, fastest.chunks, tuned.reason};
 }
 
+/// Where the slice of a tensor begins.
+struct ViewPlace {
+  std::string tensor;
+  std::vector<std::pair<std::string, std::int64_t>> strides;  // bytes for each of what these dims count
+};
+
 class CpuExecutable : public Executable {
  public:
   CpuExecutable(std::shared_ptr<const Plan> plan, DimValues dims, CpuResources& resources)
       : plan_(std::move(plan)),
-        dims_(std::move(dims)),
+        dims_(with_slice_dims(*plan_, std::move(dims))),
         constant_(constant_steps(*plan_)),
         memory_(plan_memory(*plan_, dims_, chunks_of(*plan_, dims_))),
         resources_(resources),
         arena_(allocate_zeros(static_cast<std::size_t>(memory_.bytes))) {
     std::vector<LoopProgram> programs;
     for (const PlanStep& step : plan_->steps) {
+      if (const auto* slices = std::get_if<LoweredSlices>(&step)) add_views(slices->slices);
       for (const LoweredKernel* kernel : kernels_of(step)) programs.push_back(kernel->program);
     }
     const std::vector<CpuKernel::Ptr> compiled =
@@ -183,6 +191,19 @@ class CpuExecutable : public Executable {
     return it == memory_.tensors.end() ? nullptr : arena_.get() + it->second.offset;
   }
 
+  void add_views(const Slices& slices) {
+    for (const auto& [name, view] : slices.views) views_.emplace(name, place_of(view));
+    for (const auto& [name, view] : slices.parts) wholes_.emplace(name, place_of(view));
+  }
+
+  ViewPlace place_of(const SliceView& view) const {
+    const std::vector<std::int64_t> strides = strides_of(*plan_, view.tensor, dims_);
+    ViewPlace place{view.tensor, {}};
+    const auto size = static_cast<std::int64_t>(size_of(plan_->fused.program.dtype_of(view.tensor)));
+    for (std::size_t k = 0; k < view.first.size(); ++k) place.strides.emplace_back(view.first[k], strides[k] * size);
+    return place;
+  }
+
   PreparedKernel prepare(std::size_t step, const LoweredKernel& lowered, CpuKernel::Ptr code) {
     PreparedKernel kernel;
     kernel.step = step;
@@ -214,6 +235,7 @@ class CpuExecutable : public Executable {
     kernel.buffers.clear();
     kernel.outside.clear();
     kernel.slices.clear();
+    kernel.views.clear();
     kernel.combinations.clear();
     kernel.own_partials.clear();
     kernel.own_bytes = 0;
@@ -232,6 +254,8 @@ class CpuExecutable : public Executable {
                               kernel.partition.chunks * count * static_cast<std::int64_t>(size_of(dtype)));
     } else if (use.partial && kernel.lowered->in_scan) {
       kernel.slices.emplace_back(b, slice_of(*kernel.lowered, use.tensor));
+    } else if (views_.contains(use.tensor)) {
+      kernel.views.push_back(b);
     } else if (!memory) {
       kernel.outside.push_back(b);
     }
@@ -320,7 +344,14 @@ class CpuExecutable : public Executable {
     set_argument(kernel, argument::kStep, static_cast<std::int64_t>(run.step));
   }
 
+  std::byte* memory_of(const ViewPlace& view, const Run& run) const {
+    std::byte* place = memory_of(view.tensor, run);
+    for (const auto& [first, stride] : view.strides) place += dims_.find(first)->second * stride;
+    return place;
+  }
+
   std::byte* memory_of(const std::string& tensor, const Run& run) const {
+    if (const auto view = views_.find(tensor); view != views_.end()) return memory_of(view->second, run);
     void* own = inside(tensor);
     return static_cast<std::byte*>(own ? own : run.address(tensor));
   }
@@ -340,6 +371,62 @@ class CpuExecutable : public Executable {
         std::visit([&](const auto& part) { run_step(part, run, scan_step); }, step);
       }
     }
+  }
+
+  void run_step(const LoweredSlices& slices, const Run& run, std::int64_t /*scan_step*/) {
+    const std::int64_t count = slice_count(slices.slices, dims_);
+    for (std::int64_t number = 0; number < count; ++number) {
+      set_slice_dims(slices.slices, number, dims_);
+      for (const auto& step : slices.steps) {
+        if (const auto* lowered = std::get_if<LoweredKernel>(&step))
+          start_slice(kernels_.at(lowered), slices.slices, run);
+        std::visit([&](const auto& part) { run_step(part, run, 0); }, step);
+      }
+      for (const auto& [name, view] : slices.slices.parts) add_part(name, slices.slices.sums.at(name), run);
+    }
+  }
+
+  /// Adds what a slice has of a sum to what the slices before it have.
+  void add_part(const std::string& name, const std::vector<std::string>& summed, const Run& run) const {
+    const DType dtype = plan_->fused.program.dtype_of(name);
+    const std::int64_t count = count_elements(plan_->fused.program, name, dims_);
+    std::byte* whole = memory_of(wholes_.at(name), run);
+    const std::byte* part = memory_of(name, run);
+    if (!is_later(summed))
+      std::copy_n(part, static_cast<std::size_t>(count) * size_of(dtype), whole);
+    else if (dtype == DType::f32)
+      add_to(reinterpret_cast<const float*>(part), count, reinterpret_cast<float*>(whole));
+    else
+      add_to(reinterpret_cast<const double*>(part), count, reinterpret_cast<double*>(whole));
+  }
+
+  template <class T>
+  static void add_to(const T* part, std::int64_t count, T* whole) {
+    for (std::int64_t k = 0; k < count; ++k) whole[k] += part[k];
+  }
+
+  /// Whether the slice is not the first along all of these.
+  bool is_later(const std::vector<std::string>& firsts) const {
+    return std::ranges::any_of(firsts, [&](const std::string& first) { return dims_.find(first)->second != 0; });
+  }
+
+  /// Pieces of a slice that is not whole have other ends.
+  void start_slice(PreparedKernel& kernel, const Slices& slices, const Run& run) const {
+    const auto differs = [&](const SliceAxis& axis) {
+      return !axis.count.empty() && argument_of(kernel, axis.count) != dims_.find(axis.count)->second;
+    };
+    if (std::ranges::any_of(slices.axes, differs)) {
+      use_partition(kernel, kernel.partition);
+      start_run(kernel, run);
+    }
+    for (const SliceAxis& axis : slices.axes) set_argument(kernel, axis.first.c_str(), dims_.find(axis.first)->second);
+    for (const std::size_t b : kernel.views) kernel.buffers[b] = memory_of(kernel.lowered->uses[b].tensor, run);
+    for (auto& combination : kernel.combinations) combination.out.memory = memory_of(*combination.out.tensor, run);
+  }
+
+  static std::int64_t argument_of(const PreparedKernel& kernel, const std::string& name) {
+    const auto& names = kernel.lowered->program.arguments;
+    return kernel.arguments.at(static_cast<std::size_t>(std::ranges::find(names, name) - names.begin()));
   }
 
   void run_step(const LoweredKernel& lowered, const Run& run, std::int64_t scan_step) {
@@ -388,7 +475,7 @@ class CpuExecutable : public Executable {
   void run_step(const MatrixProduct& product, const Run& run, std::int64_t scan_step) {
     const ProductCall call = product_call(*plan_, product, dims_, scan_step);
     gemm(resources_.pool, product.definition.dtype, call, product.alpha, memory_of(product.left.tensor, run),
-         memory_of(product.right.tensor, run), memory_of(product.out.tensor, run));
+         memory_of(product.right.tensor, run), memory_of(product.out.tensor, run), is_later(product.slices));
   }
 
   void run_step(const AlgebraCall& call, const Run& run, std::int64_t /*scan_step*/) {
@@ -413,9 +500,11 @@ class CpuExecutable : public Executable {
   }
 
   std::shared_ptr<const Plan> plan_;
-  DimValues dims_;
-  std::vector<bool> constant_;    // of every step of the plan
-  bool constants_known_ = false;  // they have run
+  DimValues dims_;  // with those of the slice at hand
+  std::map<std::string, ViewPlace> views_;
+  std::map<std::string, ViewPlace> wholes_;  // to which parts are added
+  std::vector<bool> constant_;               // of every step of the plan
+  bool constants_known_ = false;             // they have run
   MemoryPlan memory_;
   CpuResources& resources_;
   HostMemory arena_;

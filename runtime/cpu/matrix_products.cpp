@@ -44,16 +44,17 @@ template <class T>
 class SingleProduct {
  public:
   SingleProduct(const ProductCall& call, const ProductOffset& offset, double alpha, const void* left, const void* right,
-                void* out)
+                void* out, bool adds)
       : call_(call),
+        adds_(adds),
         alpha_(static_cast<T>(alpha)),
         left_(static_cast<const T*>(left) + call.left.first + offset.left),
         right_(static_cast<const T*>(right) + call.right.first + offset.right),
         out_(static_cast<T*>(out) + call.out.first + offset.out) {}
 
   void compute(const ProductTile& tile) const {
-    if (!call_.band) return add_block(tile, {0, call_.depth}, T(0));
-    for (std::int64_t row = tile.row; row < tile.row + tile.rows; ++row)
+    if (!call_.band) return add_block(tile, {0, call_.depth}, adds_ ? T(1) : T(0));
+    for (std::int64_t row = tile.row; row < tile.row + tile.rows && !adds_; ++row)
       std::fill_n(out_at(row, tile.column), tile.columns, T(0));
     add_band(tile, {0, call_.depth});
   }
@@ -157,6 +158,7 @@ class SingleProduct {
   }
 
   const ProductCall& call_;
+  bool adds_;
   T alpha_;
   const T *left_, *right_;
   T* out_;
@@ -173,7 +175,7 @@ void prepare_product(DType dtype, const ProductCall& call) {
 }
 
 void gemm(ThreadPool& pool, DType dtype, const ProductCall& call, double alpha, const void* left, const void* right,
-          void* out) {
+          void* out, bool adds) {
   const OneThreadEach borrowed;
   const std::vector<ProductTile> tiles = tiles_of(call);
   const auto per_product = static_cast<std::int64_t>(tiles.size());
@@ -184,9 +186,9 @@ void gemm(ThreadPool& pool, DType dtype, const ProductCall& call, double alpha, 
       const ProductOffset offset = offset_of(call, k / per_product);
       const ProductTile& tile = tiles[static_cast<std::size_t>(k % per_product)];
       if (dtype == DType::f32)
-        SingleProduct<float>(call, offset, alpha, left, right, out).compute(tile);
+        SingleProduct<float>(call, offset, alpha, left, right, out, adds).compute(tile);
       else
-        SingleProduct<double>(call, offset, alpha, left, right, out).compute(tile);
+        SingleProduct<double>(call, offset, alpha, left, right, out, adds).compute(tile);
     }
   });
 }

@@ -242,6 +242,10 @@ void CudaExecutable::enqueue(const OrderedSumCall& call, std::int64_t /*scan_ste
   throw InternalError("the plan of a GPU sorts the keys of " + call.definition.name);
 }
 
+void CudaExecutable::enqueue(const LoweredSlices& /*slices*/, std::int64_t /*scan_step*/) const {
+  throw InternalError("the plan of a GPU has slices");
+}
+
 // ---- Arguments ----
 
 DevicePointer CudaExecutable::place_of(const std::string& tensor, std::int64_t first) const {

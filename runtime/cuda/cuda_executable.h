@@ -59,6 +59,7 @@ class CudaExecutable : public Executable {
   void enqueue(const MatrixProduct& product, std::int64_t scan_step) const;
   void enqueue(const AlgebraCall& call, std::int64_t scan_step) const;
   void enqueue(const OrderedSumCall& call, std::int64_t scan_step) const;
+  void enqueue(const LoweredSlices& slices, std::int64_t scan_step) const;
   void launch(const Launchable& kernel, const Way& way, std::int64_t scan_step) const;
   void combine(const Launchable& kernel, const Way& way, std::int64_t scan_step) const;
   void clear_gaps(const Launchable& kernel, const Way& way) const;

@@ -6,6 +6,7 @@
 #include "compiler/ir/dense.h"
 #include "compiler/ir/sorting.h"
 #include "compiler/loop/interpreter.h"
+#include "compiler/support/error.h"
 #include "runtime/algebra_call.h"
 #include "runtime/launch.h"
 #include "runtime/ordered_sum_shape.h"
@@ -80,6 +81,10 @@ class InterpExecutable : public Executable {
         std::visit([&](const auto& part) { run_step(part, scan_step, random); }, step);
       }
     }
+  }
+
+  void run_step(const LoweredSlices& /*slices*/, std::int64_t /*scan_step*/, const RandomState& /*random*/) {
+    throw InternalError("the plan of the interpreter has slices");
   }
 
   void run_step(const LoweredKernel& kernel, std::int64_t scan_step, const RandomState& random) {

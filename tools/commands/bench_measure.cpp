@@ -71,8 +71,12 @@ std::int64_t bytes_of(const Program& program, const std::string& tensor, const D
 std::int64_t launches_of(const Plan& plan, const DimValues& dims) {
   std::int64_t launches = 0;
   for (const PlanStep& step : plan.steps) {
-    const auto* scan = std::get_if<LoweredScan>(&step);
-    launches += scan ? evaluate(scan->extent, dims) * static_cast<std::int64_t>(scan->steps.size()) : 1;
+    if (const auto* scan = std::get_if<LoweredScan>(&step))
+      launches += evaluate(scan->extent, dims) * std::ssize(scan->steps);
+    else if (const auto* slices = std::get_if<LoweredSlices>(&step))
+      launches += slice_count(slices->slices, dims) * std::ssize(slices->steps);
+    else
+      ++launches;
   }
   return launches;
 }

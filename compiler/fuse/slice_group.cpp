@@ -1,0 +1,313 @@
+#include "compiler/fuse/slice_group.h"
+
+#include <algorithm>
+
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+namespace {
+
+void collect(const Expr& expr, OpenedReads& reads, std::set<const Node*>& seen) {
+  if (!seen.insert(expr.get()).second) return;
+  const auto inside = [&](const Expr& child) { collect(child, reads, seen); };
+  if (expr->kind == NodeKind::Reduce) {
+    const OpenedReduce opened = open(expr);
+    inside(opened.body);
+    if (opened.position) inside(opened.position);
+  } else if (expr->kind == NodeKind::LinearAlgebra) {
+    const OpenedLinearAlgebra opened = open_algebra(expr);
+    inside(opened.matrix);
+    if (opened.rhs) inside(opened.rhs);
+  } else {
+    if (expr->kind == NodeKind::Access) reads.accesses.push_back(expr);
+    std::ranges::for_each(expr->args, inside);
+  }
+}
+
+/// What stands inside the sums of the expression, if it is a sum or that times a number.
+Expr open_sums(const Expr& expr, std::vector<Symbol>& summed) {
+  if (expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Sum) {
+    const OpenedReduce opened = open(expr);
+    summed.push_back(opened.index);
+    return open_sums(opened.body, summed);
+  }
+  const bool is_scaled =
+      summed.empty() && is_call(expr, "*") && expr->args.size() == 2 && expr->args[0]->kind == NodeKind::Constant;
+  return is_scaled ? open_sums(expr->args[1], summed) : expr;
+}
+
+bool contains(const std::vector<Symbol>& symbols, Symbol symbol) {
+  return std::ranges::find(symbols, symbol) != symbols.end();
+}
+
+/// The axes of the definition that reads `access`, given those of what it reads.
+std::optional<SlicedAxes> axes_of_reader(const Expr& access, const SlicedAxes& of_tensor, const OpenedReads& reads) {
+  SlicedAxes axes;
+  for (const auto& axis : of_tensor) {
+    const auto symbol = axis ? access->subscripts[*axis].as_symbol() : std::nullopt;
+    if (!symbol) return std::nullopt;
+    if (symbol->kind() == Symbol::Kind::Axis)
+      axes.emplace_back(symbol->number());
+    else if (contains(reads.summed, *symbol))
+      axes.emplace_back(std::nullopt);
+    else
+      return std::nullopt;
+  }
+  return axes;
+}
+
+/// The axes of the tensor of `access`, given those of the definition that reads it.
+std::optional<SlicedAxes> axes_of_tensor(const Expr& access, const SlicedAxes& of_reader) {
+  SlicedAxes axes;
+  for (const auto& axis : of_reader) {
+    if (!axis) return std::nullopt;
+    const auto place = std::ranges::find(access->subscripts, Affine(Symbol::axis(*axis)));
+    if (place == access->subscripts.end()) return std::nullopt;
+    axes.emplace_back(static_cast<std::uint32_t>(place - access->subscripts.begin()));
+  }
+  return axes;
+}
+
+bool sums(const SlicedAxes& axes) {
+  return std::ranges::any_of(axes, [](const auto& axis) { return !axis; });
+}
+
+}  // namespace
+
+OpenedReads opened_reads(const Definition& definition) {
+  OpenedReads reads;
+  std::set<const Node*> seen;
+  const bool is_rounded_once = definition.dtype == DType::i32;
+  collect(is_rounded_once ? definition.body : open_sums(definition.body, reads.summed), reads, seen);
+  return reads;
+}
+
+SliceSearch::SliceSearch(const Program& program, const DimValues& extents) : program_(program), extents_(extents) {
+  for (const Definition& definition : program.definitions) reads_[definition.name] = opened_reads(definition);
+}
+
+double SliceSearch::bytes_of(const std::string& tensor) const {
+  auto bytes = static_cast<double>(moxie::bytes_of(program_.dtype_of(tensor)));
+  for (const Affine& extent : program_.shape_of(tensor)) bytes *= typical(extent);
+  return bytes;
+}
+
+double SliceSearch::multiply_adds(const std::string& definition) const {
+  const OpenedReads& reads = reads_.at(definition);
+  double count = bytes_of(definition) / static_cast<double>(moxie::bytes_of(program_.dtype_of(definition)));
+  for (const Symbol symbol : reads.summed) {
+    double extent = 1;
+    for (const Expr& access : reads.accesses) {
+      const auto place = std::ranges::find(access->subscripts, Affine(symbol));
+      if (place == access->subscripts.end()) continue;
+      const auto axis = static_cast<std::size_t>(place - access->subscripts.begin());
+      extent = std::max(extent, typical(program_.shape_of(access->tensor)[axis]));
+    }
+    count *= extent;
+  }
+  return count;
+}
+
+double SliceSearch::typical(const Affine& extent) const {
+  return static_cast<double>(extent.evaluate([&](Symbol dim) { return extents_.find(dim.name())->second; }));
+}
+
+double SliceSearch::bytes_in_use(const SliceGroup& group) const {
+  std::map<std::string, const Definition*> last_reader;
+  for (const Definition& definition : program_.definitions) {
+    for (const Expr& access : reads_.at(definition.name).accesses) {
+      if (group.inside.contains(access->tensor)) last_reader[access->tensor] = &definition;
+    }
+  }
+  double most = 0, now = 0;
+  for (const Definition& definition : program_.definitions) {
+    if (group.inside.contains(definition.name)) now += bytes_of(definition.name);
+    most = std::max(most, now);
+    for (const auto& [name, reader] : last_reader) {
+      if (reader == &definition) now -= bytes_of(name);
+    }
+  }
+  return most;
+}
+
+bool SliceSearch::is_large(const Definition& definition, double least) const {
+  return !definition.output && !definition.scan && bytes_of(definition.name) >= least;
+}
+
+/// False where the definition has to be a member and cannot be.
+bool SliceSearch::add_reader(SliceGroup& group, const Definition& definition, const Expr& access, bool& changed) const {
+  const auto axes = axes_of_reader(access, group.members.at(access->tensor), reads_.at(definition.name));
+  if (!axes || definition.scan) return false;
+  const auto [known, is_new] = group.members.emplace(definition.name, *axes);
+  changed |= is_new;
+  return known->second == *axes;
+}
+
+/// Adds the readers of large members, and what is large of what members read. False where one of the readers can be no
+/// member.
+bool SliceSearch::grow(SliceGroup& group, double least, bool& changed) const {
+  for (const Definition& definition : program_.definitions) {
+    for (const Expr& access : reads_.at(definition.name).accesses) {
+      const Definition* read = program_.find_definition(access->tensor);
+      if (!read || !is_large(*read, least)) continue;
+      if (group.members.contains(read->name)) {
+        const bool is_sum = sums(group.members.at(read->name));
+        if (!is_sum && !add_reader(group, definition, access, changed)) return false;
+      } else if (const auto member = group.members.find(definition.name); member != group.members.end()) {
+        const auto axes = axes_of_tensor(access, member->second);
+        changed |= axes && group.members.emplace(read->name, *axes).second;
+      }
+    }
+  }
+  return true;
+}
+
+std::set<std::string> SliceSearch::before(const SliceGroup& group) const {
+  std::set<std::string> names;
+  std::set<std::uint32_t> scans;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto definition = program_.definitions.rbegin(); definition != program_.definitions.rend(); ++definition) {
+      const bool is_member = group.members.contains(definition->name);
+      const bool steps_along = definition->scan && scans.contains(definition->scan->number);
+      if (steps_along && !is_member) changed |= names.insert(definition->name).second;
+      if (!is_member && !names.contains(definition->name)) continue;
+      if (definition->scan) changed |= scans.insert(definition->scan->number).second;
+      for (const Expr& access : reads_.at(definition->name).accesses) {
+        const bool is_other = program_.find_definition(access->tensor) && !group.members.contains(access->tensor);
+        if (is_other) changed |= names.insert(access->tensor).second;
+      }
+    }
+  }
+  return names;
+}
+
+std::set<std::string> SliceSearch::after(const SliceGroup& group) const {
+  std::set<std::string> names;
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::set<std::uint32_t> scans;
+    for (const Definition& definition : program_.definitions) {
+      if (definition.scan && names.contains(definition.name)) scans.insert(definition.scan->number);
+    }
+    for (const Definition& definition : program_.definitions) {
+      if (group.members.contains(definition.name) || names.contains(definition.name)) continue;
+      const bool follows = std::ranges::any_of(reads_.at(definition.name).accesses, [&](const Expr& access) {
+        return group.members.contains(access->tensor) || names.contains(access->tensor);
+      });
+      if (follows || (definition.scan && scans.contains(definition.scan->number)))
+        changed |= names.insert(definition.name).second;
+    }
+  }
+  return names;
+}
+
+/// Adds what depends on members and is read by others. False where it can be no member.
+bool SliceSearch::add_between(SliceGroup& group, bool& changed) const {
+  const std::set<std::string> later = after(group);
+  std::set<std::string> wanted;
+  std::map<std::string, SlicedAxes> found;  // by a reader that does not sum over what is sliced
+  for (const auto& [name, axes] : group.members) {
+    for (const Expr& access : reads_.at(name).accesses) {
+      if (!later.contains(access->tensor)) continue;
+      wanted.insert(access->tensor);
+      const auto of_tensor = axes_of_tensor(access, axes);
+      if (of_tensor && !program_.find_definition(access->tensor)->scan) found.emplace(access->tensor, *of_tensor);
+    }
+  }
+  for (const std::string& name : wanted) {
+    if (!found.contains(name)) {
+      group.obstacle = name;
+      return false;
+    }
+  }
+  changed |= !found.empty();
+  group.members.merge(found);
+  return true;
+}
+
+/// Whether every slice reads its own elements of what slices compute, and all of it is there by then.
+bool SliceSearch::is_consistent(SliceGroup& group, const Definition& seed) const {
+  const SlicedAxes& whole = group.members.at(seed.name);
+  for (const auto& [name, axes] : group.members) {
+    const Definition& definition = *program_.find_definition(name);
+    std::set<std::uint32_t> different;
+    for (std::size_t q = 0; q < axes.size(); ++q) {
+      if (!axes[q]) continue;
+      if (!different.insert(*axes[q]).second) return false;
+      if (definition.axes[*axes[q]].extent != seed.axes[*whole[q]].extent) return false;
+    }
+    for (const Expr& access : reads_.at(name).accesses) {
+      const auto read = group.members.find(access->tensor);
+      if (read == group.members.end()) continue;
+      const auto wanted = axes_of_reader(access, read->second, reads_.at(name));
+      if (wanted == axes) continue;
+      group.obstacle = access->tensor;
+      return false;
+    }
+  }
+  return true;
+}
+
+void SliceSearch::find_inside(SliceGroup& group) const {
+  for (const auto& [name, axes] : group.members) {
+    if (!sums(axes) && !program_.find_definition(name)->output) group.inside.insert(name);
+  }
+  for (const auto& [name, reads] : reads_) {
+    if (group.members.contains(name)) continue;
+    for (const Expr& access : reads.accesses) group.inside.erase(access->tensor);
+  }
+}
+
+bool SliceSearch::grow_all(SliceGroup& group, const std::string& seed) const {
+  // Tensors of half the size are worth as much: masks and parts of the largest one.
+  const double least = bytes_of(seed) / 2;
+  for (bool changed = true; changed;) {
+    changed = false;
+    if (!grow(group, least, changed)) return false;
+    if (!changed && !add_between(group, changed)) return false;
+  }
+  return is_consistent(group, *program_.find_definition(seed));
+}
+
+std::optional<SliceGroup> SliceSearch::group(const std::string& seed, const std::vector<std::uint32_t>& axes) const {
+  SliceGroup group;
+  group.members[seed] = SlicedAxes(axes.begin(), axes.end());
+  if (!grow_all(group, seed)) return std::nullopt;
+  find_inside(group);
+  if (!group.inside.contains(seed)) return std::nullopt;
+  return group;
+}
+
+std::optional<Program> SliceSearch::recomputed(const std::string& seed, const std::vector<std::uint32_t>& axes) const {
+  SliceGroup group;
+  group.members[seed] = SlicedAxes(axes.begin(), axes.end());
+  if (grow_all(group, seed) || group.obstacle.empty()) return std::nullopt;
+  SliceGroup alone;
+  alone.members[group.obstacle];
+  const std::set<std::string> behind = after(alone);
+  const double least = bytes_of(seed) / 2;
+  std::map<std::string, std::string> copies;
+  const auto read_copies = [&](const Expr& body) {
+    return rewrite_bottom_up(body, {}, [&](const Expr& e, const Scope&) {
+      const auto copy = e->kind == NodeKind::Access ? copies.find(e->tensor) : copies.end();
+      return copy == copies.end() ? e : tensor_access(copy->second, e->subscripts, e->args);
+    });
+  };
+  Program result = program_;
+  result.definitions.clear();
+  for (Definition definition : program_.definitions) {
+    const bool is_behind = behind.contains(definition.name);
+    if (is_behind) definition.body = read_copies(definition.body);
+    result.definitions.push_back(definition);
+    if (is_behind || !group.members.contains(definition.name) || !is_large(definition, least)) continue;
+    Definition copy = definition;
+    copy.name = unused_name(program_, definition.name + ".again");
+    copy.body = read_copies(copy.body);
+    copies[definition.name] = copy.name;
+    result.definitions.push_back(std::move(copy));
+  }
+  return behind.empty() || copies.empty() ? std::nullopt : std::optional(std::move(result));
+}
+
+}  // namespace moxie

@@ -1,0 +1,64 @@
+#pragma once
+// Slices: a part of a Program that runs once for every slice of some of its indices, so that what lies between its
+// steps is small enough for a cache. Attention runs for some rows of one head, and never stores all pairs of words.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+/// One index that is cut into slices. Its elements in a slice are those from `first` on.
+struct SliceAxis {
+  std::string name;        // of the index, for printed text
+  Affine extent;           // all of its elements
+  std::int64_t block = 1;  // elements of a slice; the last slice may have fewer
+  std::string first;       // the dim that holds the number of the first element
+  std::string count;       // the dim that holds how many there are; empty where it is always `block`
+  bool operator==(const SliceAxis&) const = default;
+};
+
+/// The part of a whole tensor that belongs to a slice: contiguous, from the elements that these dims hold on along the
+/// first axes of the tensor.
+struct SliceView {
+  std::string tensor;
+  std::vector<std::string> first;
+  bool operator==(const SliceView&) const = default;
+};
+
+struct Slices {
+  std::vector<SliceAxis> axes;             // outermost first: the order in which slices run
+  std::map<std::string, SliceView> views;  // by the name that steps of a slice have for them
+  /// Sums over sliced indices, with the dims `first` of these: slices add to what is there unless all of them are 0.
+  std::map<std::string, std::vector<std::string>> sums;
+  /// Where each slice adds what it has of these sums when it has run; the others are added as they are computed.
+  std::map<std::string, SliceView> parts;
+  bool operator==(const Slices&) const = default;
+};
+
+/// Definitions that run together, before those of the next part.
+struct ProgramPart {
+  Program program;
+  std::optional<Slices> slices;
+  std::vector<Definition> results = {};  // whole tensors that the slices of this part compute
+  /// Tensors with sliced axes first: copies that belong before this part, and what is copied behind it.
+  std::vector<Definition> copies_before = {}, copies_behind = {};
+};
+
+/// The name of in_slices() among passes that can be left out.
+inline constexpr const char* kSlicesPass = "slices";
+
+/// How many slices there are.
+std::int64_t slice_count(const Slices& slices, const DimValues& dims);
+/// Puts the dims of the slice with this number into `dims`, which has those of the Program.
+void set_slice_dims(const Slices& slices, std::int64_t number, DimValues& dims);
+
+/// An optimised Program, as it is or in parts, those in slices where tensors between matrix products take more memory
+/// than `cache_bytes` and their slices fit into it. `bands` tells whether a library computes products of a band,
+/// `extents` has typical values of dims.
+std::vector<ProgramPart> in_slices(const Program& optimised, bool bands, const DimValues& extents, double cache_bytes);
+
+}  // namespace moxie
