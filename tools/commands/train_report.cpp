@@ -89,6 +89,15 @@ std::string describe_plan(const Plan& plan, const std::vector<Parameter>& parame
       compiled == 0 ? "warm: every kernel came from the cache" : fmt::format("cold: LLVM compiled {}", compiled));
 }
 
+std::string describe_ranks(const TrainingRun& run) {
+  const Communicator& ranks = run.communicator();
+  if (ranks.size() == 1) return {};
+  const std::string library = ranks.description();
+  return fmt::format("ranks     {} ({}); rank 0 spent {:.1f} % of {} waiting for others and adding up with them\n",
+                     ranks.size(), library.substr(0, library.find_first_of(",\n")),
+                     100 * run.waited() / run.state().elapsed, duration(run.state().elapsed));
+}
+
 std::string describe_end(const FinalReport& report, const RunState& state, const Dataset& data) {
   std::string text = fmt::format(
       "finished  {}: epoch {}, step {}, {}\n"
