@@ -67,7 +67,7 @@ std::shared_ptr<Communicator> self_communicator();
 
 struct CommunicatorOptions {
   double time_limit = 600;  // seconds that a rank waits for another one
-  /// Asked while waiting: whether this process has been told to end. Then it waits no longer than a moment.
+  /// Asked while waiting: whether this process is about to be ended from outside. Then it waits a moment only.
   std::function<bool()> interrupted = [] { return false; };
 };
 

@@ -62,11 +62,15 @@ void check_division(const BatchDivision& division, int ranks) {
   if (!std::has_single_bit(division.parts))
     throw DeviceError(fmt::format("{} micro-batches: with --reduce tree their number is a power of two, such as {}",
                                   division.parts, std::bit_ceil(division.parts)));
-  if (!std::has_single_bit(count) || count > division.parts)
+  if (!std::has_single_bit(count))
     throw DeviceError(
-        fmt::format("{} ranks cannot share the {} micro-batches of a step with the same bits: start 1, 2, 4, .. and at "
-                    "most {} ranks, or train from the start with --micro-batches {} or more",
-                    ranks, division.parts, division.parts, std::max(std::bit_ceil(count), 2 * division.parts)));
+        fmt::format("{} ranks cannot share a step with the same bits as one: start 1, 2, 4, .., at most {}", ranks,
+                    division.parts));
+  if (count > division.parts)
+    throw DeviceError(fmt::format(
+        "{} ranks are more than a step has micro-batches, {}: start fewer ranks, or train from the start with "
+        "--micro-batches {}, and a --batch that is worth dividing so",
+        ranks, division.parts, count));
 }
 
 struct MicroBatches::Status {

@@ -177,7 +177,7 @@ bool run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run
                 const std::optional<RunFolder>& folder) {
   const StopSignals signals;
   {
-    Progress progress(config.epochs, config.max_time);
+    Progress progress(config.epochs, config.max_time, run.communicator().size() == 1);
     run.train(folder ? &*folder : nullptr, StopSignals::received, [&](const EpochReport& report) {
       if (folder) folder->append_metrics(metrics_line(report));
       progress.show(report);
@@ -310,8 +310,8 @@ int start(TrainOptions& options) {
   check_groups(options);
   ModelText text;
   if (is_own_model(config)) text = read_model(config, is_chosen(options, "precision"));
-  choose_for_ranks(config, options.device, *options.ranks);
   check(config);
+  choose_for_ranks(config, options.device, *options.ranks);
   const fs::path path = folder_of(options, config);
   if (!is_cross_validation(config)) {
     start_run(options, config, text, path);

@@ -124,7 +124,7 @@ void add_rank_options(OptionParser& parser, RankChoice& choice) {
 
 std::shared_ptr<Communicator> open_ranks(const RankChoice& choice) {
   if (!(choice.timeout > 0)) throw UsageError("--rank-timeout is a number of seconds above 0");
-  auto ranks = open_communicator({choice.timeout, StopSignals::received});
+  auto ranks = open_communicator({choice.timeout, StopSignals::is_terminated});
   if (choice.count > 0 && choice.count != ranks->size()) {
     throw UsageError(fmt::format("--ranks {}, but {} started: start as many by mpirun -n {} moxie train ..",
                                  choice.count, ranks->size() == 1 ? "one process" : fmt::format("{}", ranks->size()),
@@ -153,6 +153,7 @@ void choose_for_ranks(TrainConfig& config, DeviceChoice& device, const Communica
   const auto count = static_cast<std::size_t>(ranks.size());
   if (config.micro_batches == 0 && find_mpi_launch())
     config.micro_batches = config.reduce == "fast" ? count : suitable_micro_batches(config.batch);
+  check_division(batch_division(config), ranks.size());
   if (count == 1) return;
   if (is_cross_validation(config))
     throw UsageError(

@@ -163,8 +163,8 @@ std::string final_metrics_line(const FinalReport& report, const RunState& state)
   return json.dump();
 }
 
-Progress::Progress(std::uint64_t epochs, double max_time)
-    : epochs_(epochs), max_time_(max_time), terminal_(isatty(STDOUT_FILENO) != 0) {}
+Progress::Progress(std::uint64_t epochs, double max_time, bool draws)
+    : epochs_(epochs), max_time_(max_time), terminal_(draws && isatty(STDOUT_FILENO) != 0) {}
 
 Progress::~Progress() {
   if (terminal_ && shown_ >= 0) fmt::print("\n");

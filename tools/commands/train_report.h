@@ -25,8 +25,8 @@ std::string final_metrics_line(const FinalReport& report, const RunState& state)
 /// A line that is drawn again and again on a terminal, and now and then a line of its own elsewhere.
 class Progress {
  public:
-  /// At 0 `max_time` has no limit.
-  Progress(std::uint64_t epochs, double max_time);
+  /// At 0 `max_time` has no limit. mpirun gives rank 0 a terminal where there is none: `draws` says whether to draw.
+  Progress(std::uint64_t epochs, double max_time, bool draws);
   ~Progress();
 
   void show(const EpochReport& report);

@@ -108,6 +108,7 @@ void TrainingRun::resume(const Checkpoint& checkpoint) {
 void TrainingRun::train(const RunFolder* folder, const std::function<bool()>& stop,
                         const std::function<void(const EpochReport&)>& report) {
   start_ = saved_ = Clock::now();
+  if (new_best_) save(folder);  // a new run: whatever ends it, it can go on
   try {
     take_steps(folder, stop, report);
   } catch (const LostRankError&) {
