@@ -159,6 +159,8 @@ void choose_for_ranks(TrainConfig& config, DeviceChoice& device, const Communica
     throw UsageError(
         "the folds of a cross-validation do not need each other: train each with several ranks by --fold, or "
         "all of them without mpirun");
+  if (device.tune)
+    throw UsageError("--tune measures, and ranks would measure otherwise: several ranks train without it");
   if (device.name != "cpu" && device.name != "interp")
     throw UsageError(fmt::format("--device {}: several ranks train on processors; give --device cpu", device.name));
   const long online = sysconf(_SC_NPROCESSORS_ONLN), allowed = static_cast<long>(std::thread::hardware_concurrency());
