@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "compiler/support/error.h"
 
@@ -15,17 +16,22 @@ namespace {
 
 constexpr const char* kLoss = "loss";
 
-/// Appends weight * value for each value, and says whether all of them are finite.
+/// Writes weight * value for each value, or adds it to what is there, and says whether all values are finite. The
+/// product is rounded before it is added (this file is compiled without contraction): added up by another rank it would
+/// be, too.
 template <class Real>
-bool append_weighted(std::span<const std::byte> bytes, double weight, Real* out) {
+bool take_weighted(std::span<const std::byte> bytes, double weight, bool adds, Real* out) {
   const auto factor = static_cast<Real>(weight);
   const std::size_t count = bytes.size() / sizeof(Real);
+  const auto* values = reinterpret_cast<const Real*>(bytes.data());
   bool is_finite = true;
   for (std::size_t i = 0; i < count; ++i) {
-    Real value;
-    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
-    out[i] = factor * value;
-    is_finite = is_finite & (std::abs(value) <= std::numeric_limits<Real>::max());
+    is_finite = is_finite & (std::abs(values[i]) <= std::numeric_limits<Real>::max());
+  }
+  if (adds) {
+    for (std::size_t i = 0; i < count; ++i) out[i] += factor * values[i];
+  } else {
+    for (std::size_t i = 0; i < count; ++i) out[i] = factor * values[i];
   }
   return is_finite;
 }
@@ -86,6 +92,13 @@ void MicroBatches::Partial::add(const Partial& other) {
   loss += other.loss;
 }
 
+/// Zeros are added, for they turn -0 into 0.
+void MicroBatches::Partial::take_nothing(bool adds) {
+  for (float& value : singles) value = adds ? value + 0.0F : 0.0F;
+  for (double& value : doubles) value = adds ? value + 0.0 : 0.0;
+  loss = adds ? loss + 0.0 : 0.0;
+}
+
 MicroBatches::MicroBatches(const Program& gradients, std::shared_ptr<Device> device, const SampleRows& data,
                            const BatchDivision& division, std::shared_ptr<Communicator> communicator)
     : session_(gradients, {}, std::move(device)),
@@ -108,8 +121,8 @@ void MicroBatches::list_outputs() {
     outputs_.push_back({definition.name, definition.dtype, begin, count});
     begin += count;
   }
-  // As many subtrees wait to be added up as there are levels, and a part comes.
-  partials_.resize(static_cast<std::size_t>(std::bit_width(own_parts())) + 1);
+  // At most one subtree of each size waits for its neighbour.
+  partials_.resize(static_cast<std::size_t>(std::bit_width(own_parts())));
   for (Partial& partial : partials_) {
     partial.singles.resize(singles);
     partial.doubles.resize(doubles);
@@ -146,8 +159,11 @@ void MicroBatches::compute_own(std::span<const std::uint32_t> samples, std::uint
   const std::size_t first = own_parts() * static_cast<std::size_t>(communicator_->rank());
   std::size_t waiting = 0;
   for (std::size_t k = 0; k < own_parts(); ++k) {
-    compute_part(samples, first + k, seed, step, partials_.at(waiting++));
-    for (std::size_t done = k + 1; done % 2 == 0; done /= 2) {
+    const bool adds = k % 2 == 1;  // to its left neighbour
+    if (!adds) ++waiting;
+    compute_part(samples, first + k, {seed, step * division_.parts + first + k}, adds, partials_.at(waiting - 1));
+    if (!adds) continue;
+    for (std::size_t done = (k + 1) / 2; done % 2 == 0; done /= 2) {
       partials_[waiting - 2].add(partials_[waiting - 1]);
       --waiting;
     }
@@ -156,34 +172,29 @@ void MicroBatches::compute_own(std::span<const std::uint32_t> samples, std::uint
   for (; waiting > 1; --waiting) partials_[waiting - 2].add(partials_[waiting - 1]);
 }
 
-void MicroBatches::compute_part(std::span<const std::uint32_t> samples, std::size_t part, std::uint64_t seed,
-                                std::uint64_t step, Partial& partial) {
+void MicroBatches::compute_part(std::span<const std::uint32_t> samples, std::size_t part, const Draws& draws, bool adds,
+                                Partial& partial) {
   const std::size_t begin = part * samples.size() / division_.parts,
                     end = (part + 1) * samples.size() / division_.parts;
-  partial.loss = 0;
-  if (begin == end) {  // the last batch of an epoch may have fewer rows than parts
-    std::ranges::fill(partial.singles, 0.0F);
-    std::ranges::fill(partial.doubles, 0.0);
-    return;
-  }
+  if (begin == end) return partial.take_nothing(adds);  // the last batch of an epoch may have fewer rows than parts
   rows_.load(session_, samples.subspan(begin, end - begin));
-  session_.set_random_state(seed, step * division_.parts + part);
+  session_.set_random_state(draws.seed, draws.step);
   session_.run();
-  take_outputs(static_cast<double>(end - begin) / static_cast<double>(samples.size()), partial);
+  take_outputs(static_cast<double>(end - begin) / static_cast<double>(samples.size()), adds, partial);
 }
 
-void MicroBatches::take_outputs(double weight, Partial& partial) {
+void MicroBatches::take_outputs(double weight, bool adds, Partial& partial) {
   for (const Output& output : outputs_) session_.prefetch(output.name);
   std::vector<double> loss;
   append_doubles(session_.program().dtype_of(kLoss), session_.read(kLoss), loss);
-  partial.loss = weight * loss.at(0);
-  bool is_finite = std::isfinite(partial.loss);
+  partial.loss = weight * loss.at(0) + (adds ? partial.loss : 0);
+  is_finite_ &= std::isfinite(loss[0]);
   for (const Output& output : outputs_) {
     const std::span<const std::byte> values = session_.read(output.name);
-    is_finite &= output.dtype == DType::f32 ? append_weighted(values, weight, partial.singles.data() + output.begin)
-                                            : append_weighted(values, weight, partial.doubles.data() + output.begin);
+    is_finite_ &= output.dtype == DType::f32
+                      ? take_weighted(values, weight, adds, partial.singles.data() + output.begin)
+                      : take_weighted(values, weight, adds, partial.doubles.data() + output.begin);
   }
-  is_finite_ &= is_finite;
 }
 
 std::vector<MicroBatches::Status> MicroBatches::exchange_status(const Status& own) {

@@ -70,6 +70,11 @@ class MicroBatches {
     std::vector<double> doubles;
     double loss = 0;
     void add(const Partial& other);
+    void take_nothing(bool adds);
+  };
+  /// Of a part's random numbers.
+  struct Draws {
+    std::uint64_t seed, step;
   };
   struct Output {
     std::string name;
@@ -81,9 +86,10 @@ class MicroBatches {
 
   void list_outputs();
   void compute_own(std::span<const std::uint32_t> samples, std::uint64_t seed, std::uint64_t step);
-  void compute_part(std::span<const std::uint32_t> samples, std::size_t part, std::uint64_t seed, std::uint64_t step,
+  /// Writes what a part gives, or adds it to its left neighbour.
+  void compute_part(std::span<const std::uint32_t> samples, std::size_t part, const Draws& draws, bool adds,
                     Partial& partial);
-  void take_outputs(double weight, Partial& partial);
+  void take_outputs(double weight, bool adds, Partial& partial);
   std::vector<Status> exchange_status(const Status& own);
   void throw_failures(const std::vector<Status>& ranks, const std::string& own);
   void add_up_ranks();

@@ -80,7 +80,13 @@ class MpiCommunicator : public Communicator {
   int rank() const override { return world_.rank; }
   int size() const override { return world_.size; }
   int local_size() const override { return world_.local; }
-  std::string description() const override { return mpi_.library(); }
+  /// "Open MPI v4.1.4", "MPICH Version: 4.0.2": the beginning of what the library says.
+  std::string description() const override {
+    std::string name = mpi_.library();
+    name.resize(std::min(name.size(), name.find_first_of(",\n")));
+    std::ranges::replace(name, '\t', ' ');
+    return name;
+  }
 
   std::vector<std::byte> all_gather(std::span<const std::byte> own) override {
     if (own.size() > kLargestGather) throw InternalError(fmt::format("{} bytes are gathered at once", own.size()));

@@ -181,14 +181,15 @@ TEST_SUITE("mpi") {
     for (int attempt = 0; attempt < kills; ++attempt) {
       const int ranks = std::array{1, 2, 4}[random() % 3];
       const int victim = static_cast<int>(random() % static_cast<unsigned>(ranks));
-      const double moment = 0.3 + static_cast<double>(random() % 1000) / 1000;
+      const double moment = static_cast<double>(random() % 1500) / 1000;  // seconds after its start
       const bool exists = std::filesystem::exists(shop.path("run/checkpoint.safetensors"));
       if (!exists) std::filesystem::remove_all(shop.path("run"));  // made, and killed before the first checkpoint
-      const Outcome outcome =
-          shop.shell(kEnvironment + ("timeout 60 mpirun -n " + std::to_string(ranks)) +
-                     " sh -c 'echo $$ > pid${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec \"$@\"' sh " + kProgram +
-                     " train " + (exists ? "--resume run" : options + " --out run") + " & ranks=$!; sleep " +
-                     std::to_string(moment) + "; kill -KILL $(cat pid" + std::to_string(victim) + "); wait $ranks");
+      const std::string pid = "pid" + std::to_string(victim);
+      const Outcome outcome = shop.shell(kEnvironment + ("rm -f pid*; timeout 60 mpirun -n " + std::to_string(ranks)) +
+                                         " sh -c 'echo $$ > pid${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec \"$@\"' sh " +
+                                         kProgram + " train " + (exists ? "--resume run" : options + " --out run") +
+                                         " & ranks=$!; while [ ! -s " + pid + " ]; do sleep 0.05; done; sleep " +
+                                         std::to_string(moment) + "; kill -KILL $(cat " + pid + "); wait $ranks");
       CAPTURE(outcome.err);
       CHECK(!contains(outcome.err, "damaged"));
       if (outcome.code == 0) break;  // it was over before

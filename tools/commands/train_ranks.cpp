@@ -84,6 +84,15 @@ std::string digest_of(const Dataset& data) {
   return key_digest(bytes);
 }
 
+std::string digest_of(const NamedTensors& tensors) {
+  std::string bytes;
+  for (const auto& [name, tensor] : tensors) {
+    bytes += name + "\n";
+    bytes.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+  }
+  return key_digest(bytes);
+}
+
 Parts start_parts(const TrainConfig& config, const Dataset& data, const NamedTensors& checkpoint) {
   Parts parts = {
       {"the program", fmt::format("moxie {}, {}", MOXIE_VERSION, key_digest(read_whole_file("/proc/self/exe")))},
@@ -166,15 +175,6 @@ void choose_for_ranks(TrainConfig& config, DeviceChoice& device, const Communica
   const long online = sysconf(_SC_NPROCESSORS_ONLN), allowed = static_cast<long>(std::thread::hardware_concurrency());
   if (device.threads == 0)
     device.threads = static_cast<int>(std::max(1L, std::min(allowed, online / std::max(1, ranks.local_size()))));
-}
-
-std::string digest_of(const NamedTensors& tensors) {
-  std::string bytes;
-  for (const auto& [name, tensor] : tensors) {
-    bytes += name + "\n";
-    bytes.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
-  }
-  return key_digest(bytes);
 }
 
 void require_same_start(Communicator& ranks, const TrainConfig& config, const Dataset& data,

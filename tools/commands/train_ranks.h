@@ -34,7 +34,4 @@ void choose_for_ranks(TrainConfig& config, DeviceChoice& device, const Communica
 void require_same_start(Communicator& ranks, const TrainConfig& config, const Dataset& data,
                         const NamedTensors& checkpoint = {});
 
-/// A text that differs where the tensors do.
-std::string digest_of(const NamedTensors& tensors);
-
 }  // namespace moxie

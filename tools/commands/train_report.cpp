@@ -92,10 +92,8 @@ std::string describe_plan(const Plan& plan, const std::vector<Parameter>& parame
 std::string describe_ranks(const TrainingRun& run) {
   const Communicator& ranks = run.communicator();
   if (ranks.size() == 1) return {};
-  const std::string library = ranks.description();
   return fmt::format("ranks     {} ({}); rank 0 spent {:.1f} % of {} waiting for others and adding up with them\n",
-                     ranks.size(), library.substr(0, library.find_first_of(",\n")),
-                     100 * run.waited() / run.state().elapsed, duration(run.state().elapsed));
+                     ranks.size(), ranks.description(), 100 * run.waited() / run.seconds(), duration(run.seconds()));
 }
 
 std::string describe_end(const FinalReport& report, const RunState& state, const Dataset& data) {

@@ -8,8 +8,8 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/support/error.h"
+#include "runtime/cache_file.h"
 #include "tools/commands/predict_warnings.h"
-#include "tools/commands/train_ranks.h"
 #include "tools/data/class_weights.h"
 
 namespace moxie {
@@ -107,8 +107,9 @@ void TrainingRun::resume(const Checkpoint& checkpoint) {
 
 void TrainingRun::train(const RunFolder* folder, const std::function<bool()>& stop,
                         const std::function<void(const EpochReport&)>& report) {
-  start_ = saved_ = Clock::now();
+  start_ = Clock::now();
   if (new_best_) save(folder);  // a new run: whatever ends it, it can go on
+  start_ = saved_ = Clock::now();
   try {
     take_steps(folder, stop, report);
   } catch (const LostRankError&) {
@@ -242,7 +243,12 @@ void TrainingRun::save(const RunFolder* folder) {
 
 void TrainingRun::compare_ranks() {
   if (communicator_->size() == 1 || config_.reduce != "tree") return;
-  const std::vector<std::string> ranks = gather_texts(*communicator_, digest_of(trainer_.tensors()));
+  std::string digests;
+  for (const auto& [output, input] : trainer_.renewals()) {
+    const std::span<const std::byte> values = trainer_.session().read(input);
+    digests += key_digest({reinterpret_cast<const char*>(values.data()), values.size()});
+  }
+  const std::vector<std::string> ranks = gather_texts(*communicator_, key_digest(digests));
   const auto other = std::ranges::find_if(ranks, [&](const std::string& digest) { return digest != ranks[0]; });
   if (other != ranks.end())
     throw DeviceError(

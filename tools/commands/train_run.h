@@ -63,7 +63,9 @@ class TrainingRun {
   Trainer& trainer() { return trainer_; }
   const Dataset& data() const { return data_; }
   const Plan& plan() const { return trainer_.batch_session().plan(); }
-  /// Seconds that this rank has spent with others since training began: waiting for them, and adding up.
+  /// Seconds of training in this process until it was saved last, and those of them that this rank spent with others:
+  /// waiting for them, and adding up.
+  double seconds() const { return state_.elapsed - earlier_; }
   double waited() const { return waited_; }
   const Communicator& communicator() const { return *communicator_; }
 
