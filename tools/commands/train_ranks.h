@@ -22,7 +22,7 @@ void add_rank_options(OptionParser& parser, RankChoice& choice);
 std::shared_ptr<Communicator> open_ranks(const RankChoice& choice);
 
 /// Does the work of one rank, and returns its exit code; only rank 0 writes to the standard output. Where work() throws
-/// on some rank, all of them end, and rank 0 throws the error. Where a rank is lost, all processes are ended.
+/// on some rank, all of them end, and rank 0 throws the error for all. Where a rank is lost, all processes are ended.
 int run_on_ranks(Communicator& ranks, const std::function<int()>& work);
 
 /// The configuration with the number of micro-batches that it leaves open, and a device whose threads ranks on the same
