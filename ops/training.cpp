@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -90,13 +91,45 @@ class StepBuilder {
   void prepare(const Renewals& renewals) {
     Program& program = step_.program;
     program.name += "_step";
+    keep_outputs(program, renewals);
+    step_.feedback = renewals;
+  }
+
+  static void keep_outputs(Program& program, const Renewals& renewals) {
     if (std::erase_if(program.inputs, [](const InputDecl& input) { return input.name == "cot.loss"; }) != 1)
       throw TypeError(
           fmt::format("program '{}' is not the gradient of a loss: it has no input cot.loss", program.name));
     for (Definition& definition : program.definitions) definition.output = definition.name == "loss";
     for (const auto& [output, parameter] : renewals) program.find_definition(output)->output = true;
-    step_.feedback = renewals;
     define_first(program, "cot.loss", program.dtype_of("loss"), 1);
+  }
+
+  /// Reads a tensor of `gradients` that has no rows.
+  void read(const Program& gradients, const std::string& tensor) {
+    step_.program.inputs.push_back(
+        {tensor, gradients.dtype_of(tensor), gradients.shape_of(tensor), gradients.domain_of(tensor)});
+  }
+
+  /// What the batch's parts say of the next value of a tensor that is not trained becomes its value.
+  void take_over(const Program& gradients, const std::pair<std::string, std::string>& renewal) {
+    const auto& [output, input] = renewal;
+    if (gradients.dtype_of(output) == DType::i32)
+      throw TypeError(
+          fmt::format("{} holds integers, which have no mean over the parts of a batch: train with --micro-batches 0, "
+                      "which takes each batch as a whole",
+                      input));
+    read(gradients, output);
+    read(gradients, input);
+    Definition renewed{"renewed." + input, gradients.dtype_of(output), {}, {}, true};
+    std::vector<Affine> subscripts;
+    for (const Affine& extent : step_.program.shape_of(output)) {
+      const auto axis = static_cast<std::uint32_t>(renewed.axes.size());
+      renewed.axes.push_back({fmt::format("i{}", axis), extent, Range::extent(extent)});
+      subscripts.emplace_back(Symbol::axis(axis));
+    }
+    renewed.body = tensor_access(output, subscripts);
+    step_.program.definitions.push_back(std::move(renewed));
+    step_.feedback.emplace_back("renewed." + input, input);
   }
 
   void count_steps() {
@@ -216,6 +249,29 @@ TrainingStep training_step(Program gradients, const std::vector<Parameter>& para
   builder.update(parameters, optimiser);
   builder.measure_gradient(trainable_names(parameters));
   return std::move(builder).build();
+}
+
+SplitStep split_training_step(Program gradients, const std::vector<Parameter>& parameters,
+                              const OptimiserOptions& optimiser, const ScheduleOptions& schedule,
+                              const Renewals& renewals) {
+  StepBuilder::keep_outputs(gradients, renewals);
+  gradients.name += "_gradients";
+  Program update(gradients.name + "_update", gradients.default_dtype);
+  update.precision = gradients.precision;
+  std::ranges::remove_copy_if(gradients.dims, std::back_inserter(update.dims), &DimDecl::dynamic);
+  StepBuilder builder(std::move(update));
+  for (const std::string& name : trainable_names(parameters)) {
+    gradients.find_definition("grad." + name)->output = true;
+    builder.read(gradients, name);
+    builder.read(gradients, "grad." + name);
+  }
+  for (const auto& renewal : renewals) builder.take_over(gradients, renewal);
+  builder.count_steps();
+  builder.schedule(schedule);
+  builder.update(parameters, optimiser);
+  builder.measure_gradient(trainable_names(parameters));
+  TrainingStep step = std::move(builder).build();
+  return {std::move(gradients), std::move(step.program), std::move(step.state), std::move(step.feedback)};
 }
 
 }  // namespace moxie

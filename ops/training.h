@@ -44,6 +44,21 @@ TrainingStep training_step(Program gradients, const std::vector<Parameter>& para
                            const OptimiserOptions& optimiser = {}, const ScheduleOptions& schedule = {},
                            const Renewals& renewals = {});
 
+/// The same step in two Programs, for a batch that is divided: `gradients` reads a part of the batch, and puts out
+/// `loss`, grad.PARAM for each trainable parameter, and what the network renews, all of them means over the part's
+/// rows. `update` reads these means over the whole batch under the same names (but for the loss), `initial_rate`, the
+/// trainable parameters and the states; it puts out `rate`, `gradient_norm`, and what `feedback` names.
+struct SplitStep {
+  Program gradients, update;
+  std::vector<Parameter> state;
+  Renewals feedback;  // outputs of `update`, and the inputs whose next values they are
+};
+
+/// As training_step(). Throws TypeError where the network renews integers, which have no mean.
+SplitStep split_training_step(Program gradients, const std::vector<Parameter>& parameters,
+                              const OptimiserOptions& optimiser = {}, const ScheduleOptions& schedule = {},
+                              const Renewals& renewals = {});
+
 std::vector<std::string> trainable_names(const std::vector<Parameter>& parameters);
 
 }  // namespace moxie

@@ -77,4 +77,25 @@ void gather(std::span<const float> matrix, std::size_t rows, std::span<const std
   }
 }
 
+RowLoader::RowLoader(const Program& program, const SampleRows& data)
+    : data_(data),
+      reads_x_(program.find_input("x") != nullptr),
+      reads_target_(program.find_input("target") != nullptr) {
+  if (reads_x_) check_rows(program, "x", data.x, data.rows);
+  if (reads_target_) check_rows(program, "target", data.target, data.rows);
+}
+
+void RowLoader::load(Session& session, std::span<const std::uint32_t> samples) {
+  const bool resizes = samples.size() != rows_;
+  const auto load_input = [&](const std::string& input, std::span<const float> values) {
+    if (resizes) make_room(session, input, samples.size());
+    gather(values, data_.rows, samples, session.program().dtype_of(input),
+           session.write(input, Session::Domain::checked));
+  };
+  rows_ = 0;  // until both inputs have the size of this batch
+  if (reads_x_) load_input("x", data_.x);
+  if (reads_target_) load_input("target", data_.target);
+  rows_ = samples.size();
+}
+
 }  // namespace moxie

@@ -19,6 +19,19 @@ struct SampleRows {
 /// tensor [S,..] with a dynamic S, and DataError for a value outside the input's declared domain (see Session::set).
 void check_rows(const Program& program, const std::string& input, std::span<const float> values, std::size_t rows);
 
+/// Brings the rows of batches into a session: as `x` and `target`, where its Program reads them.
+class RowLoader {
+ public:
+  /// Throws as check_rows() does: all rows are checked here, once, and not again when they are loaded.
+  RowLoader(const Program& program, const SampleRows& data);
+  void load(Session& session, std::span<const std::uint32_t> samples);
+
+ private:
+  SampleRows data_;
+  bool reads_x_, reads_target_;
+  std::size_t rows_ = 0;  // of the last batch
+};
+
 /// Makes an input [S,..] hold `rows` rows.
 void make_room(Session& session, const std::string& input, std::size_t rows);
 

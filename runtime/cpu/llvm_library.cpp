@@ -43,7 +43,7 @@ std::optional<Note> parse_note(const std::string& text) {
 std::string note_name() {
   const char* path = std::getenv("LD_LIBRARY_PATH");
   std::string search = fmt::format("{}\n", path == nullptr ? "" : path);
-  for (const fs::path& directory : llvm_plugin_directories()) search += directory.string() + "\n";
+  for (const fs::path& directory : plugin_directories()) search += directory.string() + "\n";
   return "llvm-" + key_digest(search);
 }
 

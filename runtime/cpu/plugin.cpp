@@ -65,7 +65,7 @@ Plugin resolve(void* library, const fs::path& path) {
 
 Plugin load() {
   std::vector<std::string> reasons;
-  for (const fs::path& directory : llvm_plugin_directories()) {
+  for (const fs::path& directory : plugin_directories()) {
     const fs::path path = directory / kFileName;
     std::error_code ignored;
     if (!directory.empty() && !fs::exists(path, ignored)) {
@@ -110,12 +110,12 @@ std::string refusal(std::string_view reason, const fs::path& file) {
 
 }  // namespace
 
-std::vector<fs::path> llvm_plugin_directories() {
+std::vector<fs::path> plugin_directories() {
   std::vector<fs::path> directories;
   if (const std::string chosen = switch_value("MOXIE_PLUGIN_DIR"); !chosen.empty()) directories.emplace_back(chosen);
   // A library may hold this code, such as Python's module: the plugin lies beside it. The loader gives the executable
   // as its caller wrote it.
-  const fs::path own = file_of(reinterpret_cast<const void*>(&llvm_plugin_directories));
+  const fs::path own = file_of(reinterpret_cast<const void*>(&plugin_directories));
   if (own.is_absolute()) directories.push_back(own.parent_path());
   std::error_code error;
   const fs::path executable = fs::read_symlink("/proc/self/exe", error);
@@ -129,7 +129,7 @@ std::vector<fs::path> llvm_plugin_directories() {
 
 std::vector<fs::path> llvm_plugin_candidates() {
   std::vector<fs::path> files;
-  for (const fs::path& directory : llvm_plugin_directories())
+  for (const fs::path& directory : plugin_directories())
     if (!directory.empty()) files.push_back(directory / kFileName);
   return files;
 }

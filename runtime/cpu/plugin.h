@@ -26,9 +26,9 @@ std::filesystem::path llvm_library_path();
 bool llvm_is_loaded();
 /// Calls of compile_llvm() so far that gave object code.
 std::int64_t llvm_compilations();
-/// Where the plugin is looked for, in order. The empty path leaves the search to the system's loader, which knows the
-/// run path of programs that link to an installed moxie.
-std::vector<std::filesystem::path> llvm_plugin_directories();
+/// Where moxie's plugins are looked for, in order. The empty path leaves the search to the system's loader, which knows
+/// the run path of programs that link to an installed moxie.
+std::vector<std::filesystem::path> plugin_directories();
 /// The files that are tried there, in order, without the search of the system's loader.
 std::vector<std::filesystem::path> llvm_plugin_candidates();
 

@@ -84,6 +84,8 @@ class Checker:
         """moxie itself runs; of everything that builds or tests, the parts it names must exist."""
         assigned = dict(word.split("=", 1) for word in itertools.takewhile(ASSIGNMENT.match, words))
         program, *arguments = words[len(assigned):] or [""]
+        if program == "mpirun" and "moxie" in arguments:  # what it starts runs, alone
+            program, *arguments = arguments[arguments.index("moxie"):]
         if program in ("build/bin/moxie", "moxie"):
             return run([self.options.moxie, *arguments], cwd=self.folder, env=self.environment | assigned)
         if program.startswith("build/bin/"):

@@ -18,6 +18,7 @@
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/machine_file.h"
+#include "runtime/mpi/mpi_library.h"
 #include "runtime/private_file.h"
 #include "runtime/session.h"
 #include "runtime/switches.h"
@@ -92,6 +93,19 @@ Finding find_onednn() {
           "not found, or not for the vectors of this processor: OpenBLAS computes all products",
           "for faster products in single precision install it (Debian: libdnnl2)",
           {}};
+}
+
+Finding find_mpi() {
+  try {
+    const std::string library = mpi_library().library();
+    return {"MPI plugin", true, library.substr(0, library.find('\n')), "", {{"library", library}}};
+  } catch (const Error& error) {
+    return {"MPI plugin",
+            false,
+            error.what(),
+            "for training by several ranks install it (Debian: libopenmpi-dev, openmpi-bin) and build moxie again",
+            {}};
+  }
 }
 
 Finding find_gpu() {
@@ -195,7 +209,7 @@ Finding try_devices(const std::vector<std::string>& names) {
 }
 
 std::vector<Finding> examine() {
-  std::vector<Finding> findings = {find_processor(), find_llvm(),  find_blas(),   find_onednn(),
+  std::vector<Finding> findings = {find_processor(), find_llvm(),  find_blas(),   find_onednn(),  find_mpi(),
                                    find_gpu(),       find_nvrtc(), find_cublas(), inspect_cache()};
   const auto is_usable = [&](std::string_view part) {
     return std::ranges::find(findings, part, &Finding::part)->usable;

@@ -26,15 +26,17 @@ Dump selected(Dump dump, const DumpOptions& options) {
   return dump;
 }
 
-/// The step of a training run, compiled as it was there.
+/// The step of a training run, compiled as it was there: of batches that are divided, the gradients of a part.
 Compilation training_step_of(const fs::path& run, const DumpedDevices& devices, const DumpOptions& options) {
   const SavedModel model = load_model(run / "model.safetensors");
   const Network network = make_network(model.config, model.encoding);
   const StepProgram step = make_step(model.config, network);
-  const Program task = specialise(step.program, {});
+  const bool is_divided = !step.gradients.definitions.empty();
+  const Program task = specialise(is_divided ? step.gradients : step.program, {});
+  const std::size_t rows = is_divided ? model.config.batch / model.config.micro_batches : model.config.batch;
   DimValues dims;
   for (const DimDecl& dim : task.dims) {
-    if (dim.dynamic) dims[dim.name] = static_cast<std::int64_t>(model.config.batch);
+    if (dim.dynamic) dims[dim.name] = static_cast<std::int64_t>(rows);
   }
   return compile_for(devices, network.train, task, dims, options);
 }

@@ -18,6 +18,7 @@
 #include "tools/commands/train_config.h"
 #include "tools/commands/train_file.h"
 #include "tools/commands/train_folds.h"
+#include "tools/commands/train_ranks.h"
 #include "tools/commands/train_report.h"
 #include "tools/commands/train_run.h"
 #include "tools/commands/train_settings.h"
@@ -32,6 +33,8 @@ namespace fs = std::filesystem;
 struct TrainOptions {
   TrainConfig config;
   DeviceChoice device;
+  RankChoice rank_choice;
+  std::shared_ptr<Communicator> ranks = self_communicator();
   std::string out, resume, config_file;
   std::vector<std::string> settings;  // name=value, of --set
   bool dry_run = false;
@@ -157,33 +160,45 @@ std::string predict_command(const TrainConfig& config, const Dataset& data, cons
                      needs_folder ? " --data-dir " + config.data_dir : "");
 }
 
-/// Trains until the end, or until a signal. Whether the end was reached.
-bool run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run, const RunFolder& folder) {
-  const StopSignals signals;
-  {
-    Progress progress(config.epochs, config.max_time);
-    run.train(folder, StopSignals::received, [&](const EpochReport& report) {
-      folder.append_metrics(metrics_line(report));
-      progress.show(report);
-    });
-  }
+bool is_first(const TrainOptions& options) { return options.ranks->rank() == 0; }
+
+/// What the run has to show: its last report, and where it is.
+void finish(const TrainConfig& config, const Dataset& data, TrainingRun& run, const FinalReport& report,
+            const RunFolder& folder) {
   const std::string path = folder.path().string();
-  if (run.state().finished.empty()) {
-    fmt::print("stopped   at step {}; go on with: moxie train --resume {}\n", run.state().position.step, path);
-    return false;
-  }
-  const FinalReport report = run.evaluate_best();
   folder.append_metrics(final_metrics_line(report, run.state()));
   folder.write_report(report_html(config, report, run, folder.read_metrics(), folder.read_command()));
   fmt::print("{}\nrun       {} (report.html there; {})\n", describe_end(report, run.state(), data), path,
              predict_command(config, data, path));
+}
+
+/// Trains until the end, or until a signal. Whether the end was reached. Only rank 0 has a folder.
+bool run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run,
+                const std::optional<RunFolder>& folder) {
+  const StopSignals signals;
+  {
+    Progress progress(config.epochs, config.max_time, run.communicator().size() == 1);
+    run.train(folder ? &*folder : nullptr, StopSignals::received, [&](const EpochReport& report) {
+      if (folder) folder->append_metrics(metrics_line(report));
+      progress.show(report);
+    });
+  }
+  if (run.state().finished.empty()) {
+    if (folder)
+      fmt::print("stopped   at step {}; go on with: moxie train --resume {}\n", run.state().position.step,
+                 folder->path().string());
+    return false;
+  }
+  const FinalReport report = run.evaluate_best();
+  fmt::print("{}", describe_ranks(run));
+  if (folder) finish(config, data, run, report, *folder);
   return true;
 }
 
-TrainingRun prepare(const TrainConfig& config, const DeviceChoice& device, const Dataset& data) {
+TrainingRun prepare(const TrainConfig& config, const TrainOptions& options, const Dataset& data) {
   check_units(config, data.encoding);
   const auto start = std::chrono::steady_clock::now();
-  TrainingRun run(config, data, open_chosen_device(device));
+  TrainingRun run(config, data, open_chosen_device(options.device), options.ranks);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print("{}\n{}\n{}", describe_data(data), describe_plan(run.plan(), run.network().parameters, seconds),
              describe_jitter(run.network().jitter));
@@ -192,10 +207,10 @@ TrainingRun prepare(const TrainConfig& config, const DeviceChoice& device, const
 }
 
 /// Messages about a model of the user's own show the place in its text.
-TrainingRun prepare_own(const TrainConfig& config, const ModelText& text, const DeviceChoice& device,
+TrainingRun prepare_own(const TrainConfig& config, const ModelText& text, const TrainOptions& options,
                         const Dataset& data) {
   try {
-    return prepare(config, device, data);
+    return prepare(config, options, data);
   } catch (const ModelError& error) {
     fail_in_text(error, text);
   }
@@ -204,28 +219,34 @@ TrainingRun prepare_own(const TrainConfig& config, const ModelText& text, const 
 /// A new run in the folder `path`. `text` is that of a model of the user's own.
 bool start_run(const TrainOptions& options, const TrainConfig& config, const ModelText& text, const fs::path& path) {
   const Dataset data = load_dataset(config.data, load_options(config));
-  TrainingRun run =
-      is_own_model(config) ? prepare_own(config, text, options.device, data) : prepare(config, options.device, data);
+  require_same_start(*options.ranks, config, data);
+  TrainingRun run = is_own_model(config) ? prepare_own(config, text, options, data) : prepare(config, options, data);
   if (options.dry_run) {
     fmt::print("run       {} would be made, and trained for at most {} epochs\n", path.string(), config.epochs);
     return true;
   }
-  const RunFolder folder = RunFolder::create(path, config, command_line(options, config));
+  std::optional<RunFolder> folder;
+  if (is_first(options)) folder = RunFolder::create(path, config, command_line(options, config));
   return run_to_end(config, data, run, folder);
 }
 
 /// Goes on with the run in a folder.
 bool resume_run(const TrainOptions& options, const fs::path& path) {
-  const RunFolder folder = RunFolder::open(path);
-  const TrainConfig config = resumed_config(options, folder.read_config(), path);
+  std::optional<RunFolder> folder = RunFolder::open(path);
+  const TrainConfig config = resumed_config(options, folder->read_config(), path);
   check(config);
-  const Checkpoint checkpoint = folder.read_checkpoint();
+  const Checkpoint checkpoint = folder->read_checkpoint();
   const Dataset data = load_dataset(config.data, load_options(config));
   check_parameters(make_network(config, data.encoding), checkpoint.best, path.string());
-  TrainingRun run = prepare(config, options.device, data);
+  require_same_start(*options.ranks, config, data, checkpoint.tensors);
+  TrainingRun run = prepare(config, options, data);
   run.resume(checkpoint);
-  folder.rewind_metrics(checkpoint.state.position.step);
-  folder.write_config(config, command_line(options, config));
+  if (is_first(options)) {
+    folder->rewind_metrics(checkpoint.state.position.step);
+    folder->write_config(config, command_line(options, config));
+  } else {
+    folder.reset();
+  }
   return run_to_end(config, data, run, folder);
 }
 
@@ -274,14 +295,24 @@ void describe_folds(const TrainOptions& options, const TrainConfig& config, cons
       path.string(), config.folds);
 }
 
-int start(const TrainOptions& options) {
+/// The folder of a new run, which all ranks take from rank 0.
+fs::path folder_of(const TrainOptions& options, const TrainConfig& config) {
+  fs::path path;
+  if (is_first(options)) {
+    path = options.out.empty() ? first_free(default_folder(config)) : fs::path(options.out);
+    RunFolder::require_free(path);
+  }
+  return gather_texts(*options.ranks, path.string())[0];
+}
+
+int start(TrainOptions& options) {
   TrainConfig config = options.config;
   check_groups(options);
   ModelText text;
   if (is_own_model(config)) text = read_model(config, is_chosen(options, "precision"));
   check(config);
-  const fs::path path = options.out.empty() ? first_free(default_folder(config)) : fs::path(options.out);
-  RunFolder::require_free(path);
+  choose_for_ranks(config, options.device, *options.ranks);
+  const fs::path path = folder_of(options, config);
   if (!is_cross_validation(config)) {
     start_run(options, config, text, path);
   } else if (options.dry_run) {
@@ -296,18 +327,32 @@ int start(const TrainOptions& options) {
   return 0;
 }
 
-int resume(const TrainOptions& options) {
+int resume(TrainOptions& options) {
   if (!options.out.empty()) throw UsageError("--out and --resume do not go together: a run stays in its folder");
   if (!options.config_file.empty() || !options.settings.empty() || options.dry_run)
     throw UsageError("--resume goes on with the settings of the run: --config, --set and --dry-run are for new ones");
   if (const std::optional<TrainConfig> folds = cross_validation_in(options.resume)) {
     TrainConfig config = resumed_config(options, *folds, options.resume);
     check(config);
+    choose_for_ranks(config, options.device, *options.ranks);
     run_folds(options, config, {config.model, config.formula}, options.resume);
   } else {
+    TrainConfig config = RunFolder::open(options.resume).read_config();
+    choose_for_ranks(config, options.device, *options.ranks);
     resume_run(options, options.resume);
   }
   return 0;
+}
+
+int train(TrainOptions& options, bool model_given) {
+  options.settings = whole_settings(options.settings);
+  if (!options.resume.empty()) return resume(options);
+  if (options.config_file.empty() && !model_given)
+    throw UsageError(
+        "which model? `moxie train FILE.mox`, `moxie train gpn`, `moxie train mlp`, `moxie train probact` or `moxie "
+        "train sp-gru`");
+  if (!options.config_file.empty() || !options.settings.empty()) options.config = config_of_file(options, model_given);
+  return start(options);
 }
 
 constexpr const char* kExamples =
@@ -319,6 +364,7 @@ constexpr const char* kExamples =
     "  moxie train --config run/config.json --seed 2\n"
     "  moxie train --config run/config.json --set layers=30,15,rate=0.001\n"
     "  moxie train gpn --data csv:table.csv --folds 5\n"
+    "  mpirun -n 4 moxie train gpn --data csv:table.csv --batch 2048\n"
     "  moxie train --resume run --epochs 4000\n";
 
 /// Leaves the options of other models than the chosen one out of the help text.
@@ -355,21 +401,15 @@ Work add_train(OptionParser& parser) {
   add_device_option(parser, options->device);
   add_threads_option(parser, options->device);
   add_tune_option(parser, options->device);
+  add_rank_options(parser, options->rank_choice);
   visit_fields(config, [&](const char* group, const char* name, auto& value, const char* help) {
     add_option(parser, *options, group, name, value, help);
   });
   parser.set_footer(kExamples);
   parser.before_help([options, model] { hide_others(*options, model.given() ? options->config.model : ""); });
   return [options, model] {
-    options->settings = whole_settings(options->settings);
-    if (!options->resume.empty()) return resume(*options);
-    if (options->config_file.empty() && !model.given())
-      throw UsageError(
-          "which model? `moxie train FILE.mox`, `moxie train gpn`, `moxie train mlp`, `moxie train probact` or `moxie "
-          "train sp-gru`");
-    if (!options->config_file.empty() || !options->settings.empty())
-      options->config = config_of_file(*options, model.given());
-    return start(*options);
+    options->ranks = open_ranks(options->rank_choice);
+    return run_on_ranks(*options->ranks, [&] { return train(*options, model.given()); });
   };
 }
 

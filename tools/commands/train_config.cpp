@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -45,6 +46,7 @@ const Choices<GpnOptions::SigmaPoints> kSigmaPoints = {{"features", GpnOptions::
 const Choices<bool> kDropout = {{"none", false}, {"fast", true}};
 const Choices<bool> kMissingTarget = {{"error", false}, {"skip", true}};
 const Choices<bool> kOnNan = {{"stop", false}, {"skip", true}};
+const Choices<Reduction> kReduce = {{"tree", Reduction::Tree}, {"fast", Reduction::Fast}};
 const Choices<Precision> kPrecision = {{"strict", Precision::Strict}, {"fast", Precision::Fast}};
 const Choices<ProbActOptions::Architecture> kNetwork = {{"dense", ProbActOptions::Architecture::Dense},
                                                         {"vgg-small", ProbActOptions::Architecture::VggSmall},
@@ -95,6 +97,7 @@ std::vector<Limit> limits_of(const TrainConfig& c) {
   std::vector<Limit> limits = {
       {"samples", static_cast<double>(c.samples), 1e5},
       {"batch", static_cast<double>(c.batch), 1e9},
+      {"micro-batches", static_cast<double>(c.micro_batches), static_cast<double>(c.batch)},
       {"inducing-points", static_cast<double>(c.inducing_points), 1e4},
       {"groups", static_cast<double>(c.groups), 1e6},
       {"folds", static_cast<double>(c.folds), 1e4},
@@ -273,6 +276,7 @@ void check(const TrainConfig& c) {
   choose("--dropout", kDropout, c.dropout);
   choose("--missing-target", kMissingTarget, c.missing_target);
   choose("--on-nan", kOnNan, c.on_nan);
+  choose("--reduce", kReduce, c.reduce);
   choose("--precision", kPrecision, c.precision);
   if (c.model == "sp-gru") {
     choose("--task", kFrameTask, c.task);
@@ -294,6 +298,9 @@ void check(const TrainConfig& c) {
   if (c.model == "mlp" && !c.sigma.empty()) throw UsageError("--sigma is not for the model mlp");
   require(c.kl_warmup >= 0, "kl-warmup", c.kl_warmup, "a number of epochs");
   require(c.batch > 0, "batch", static_cast<double>(c.batch), "positive");
+  require(c.reduce == "fast" || c.micro_batches == 0 || std::has_single_bit(c.micro_batches), "micro-batches",
+          static_cast<double>(c.micro_batches), "a power of two, or 0");
+  require(c.save_every >= 0, "save-every", c.save_every, "a number of seconds");
   require(c.rate > 0, "rate", c.rate, "positive");
   require(c.lowest_rate > 0, "lowest-rate", c.lowest_rate, "positive");
   require(c.patience > 0, "patience", c.patience, "positive");
@@ -407,6 +414,15 @@ std::size_t ensemble_size(const TrainConfig& config, const Network& network) {
   const bool drops = config.model == "sp-gru" && config.cell == "mc-lstm";
   const bool is_noisy = config.model == "probact" && config.evaluation == "ensemble" && config.sigma != "none";
   return drops || is_noisy ? config.samples : 1;
+}
+
+BatchDivision batch_division(const TrainConfig& config) {
+  return {config.micro_batches, choose("--reduce", kReduce, config.reduce)};
+}
+
+std::size_t suitable_micro_batches(std::size_t batch) {
+  constexpr std::size_t kFewestRows = 32, kMostParts = 8;  // smaller parts cost more in all than they let ranks share
+  return std::min(std::bit_floor(std::max<std::size_t>(1, batch / kFewestRows)), kMostParts);
 }
 
 OptimiserOptions optimiser_options(const TrainConfig& config) {

@@ -7,6 +7,7 @@
 
 #include "ops/network.h"
 #include "ops/training.h"
+#include "runtime/micro_batches.h"
 #include "runtime/plateau.h"
 #include "tools/data/presets.h"
 
@@ -86,6 +87,8 @@ struct TrainConfig {
 
   std::uint64_t seed = 1;
   std::size_t batch = 256;
+  std::size_t micro_batches = 0;  // parts of a batch; 0: with several ranks, what suits the batch; else none
+  std::string reduce = "tree";
   std::string optimiser = "adam";
   double rate = 1e-2;
   double momentum = 0.9;
@@ -97,7 +100,8 @@ struct TrainConfig {
   int patience = 100;
   double lowest_rate = 1e-5;
   std::uint64_t epochs = 2000;
-  double max_time = 0;  // seconds; 0: no limit
+  double max_time = 0;     // seconds; 0: no limit
+  double save_every = 15;  // seconds
   std::string on_nan = "stop";
   std::string precision = "strict";
 };
@@ -218,6 +222,12 @@ void visit_fields(Config& c, Visit&& visit) {
         "regression: scale the predicted variances so that they fit the errors on the validation rows");
   visit(option_group::kTraining, "seed", c.seed, "of initial values, validation rows, order of samples, and noise");
   visit(option_group::kTraining, "batch", c.batch, "samples per step");
+  visit(option_group::kTraining, "micro-batches", c.micro_batches,
+        "parts of each batch, a power of two: their gradients are added up in one order, with the same bits on any "
+        "number "
+        "of ranks; 0: under mpirun up to 8, by the batch size alone, else the batch is taken as a whole");
+  visit(option_group::kTraining, "reduce", c.reduce,
+        "how ranks add up gradients: tree (the same bits on any number of ranks) or fast (as MPI finds fastest)");
   visit(option_group::kTraining, "optimiser", c.optimiser,
         "rule that updates the parameters: sgd, momentum, rmsprop or adam");
   visit(option_group::kTraining, "rate", c.rate, "learning rate at the start");
@@ -233,6 +243,7 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kTraining, "lowest-rate", c.lowest_rate, "plateau: training ends when the rate would fall below");
   visit(option_group::kTraining, "epochs", c.epochs, "most epochs");
   visit(option_group::kTraining, "max-time", c.max_time, "most seconds; 0: no limit");
+  visit(option_group::kTraining, "save-every", c.save_every, "seconds between two checkpoints");
   visit(option_group::kTraining, "on-nan", c.on_nan, "what a NaN or an infinity does: stop training, or skip the step");
   visit(option_group::kTraining, "precision", c.precision,
         "which rewrites are allowed: strict keeps infinities, NaN and cancellation as formulas are written, fast uses "
@@ -266,6 +277,10 @@ bool is_convolutional(const TrainConfig& config);
 inline bool is_cross_validation(const TrainConfig& config) { return config.folds > 0 && config.fold == 0; }
 /// How many stochastic passes make one prediction, of the config's network where that is a file's.
 std::size_t ensemble_size(const TrainConfig& config, const Network& network = {});
+/// How the run's batches are divided.
+BatchDivision batch_division(const TrainConfig& config);
+/// The number of micro-batches that suits a batch, where several ranks may share it: a power of two.
+std::size_t suitable_micro_batches(std::size_t batch);
 OptimiserOptions optimiser_options(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 PlateauOptions plateau_options(const TrainConfig& config);

@@ -89,6 +89,13 @@ std::string describe_plan(const Plan& plan, const std::vector<Parameter>& parame
       compiled == 0 ? "warm: every kernel came from the cache" : fmt::format("cold: LLVM compiled {}", compiled));
 }
 
+std::string describe_ranks(const TrainingRun& run) {
+  const Communicator& ranks = run.communicator();
+  if (ranks.size() == 1) return {};
+  return fmt::format("ranks     {} ({}); rank 0 spent {:.1f} % of {} waiting for others and adding up with them\n",
+                     ranks.size(), ranks.description(), 100 * run.waited() / run.seconds(), duration(run.seconds()));
+}
+
 std::string describe_end(const FinalReport& report, const RunState& state, const Dataset& data) {
   std::string text = fmt::format(
       "finished  {}: epoch {}, step {}, {}\n"
@@ -154,8 +161,8 @@ std::string final_metrics_line(const FinalReport& report, const RunState& state)
   return json.dump();
 }
 
-Progress::Progress(std::uint64_t epochs, double max_time)
-    : epochs_(epochs), max_time_(max_time), terminal_(isatty(STDOUT_FILENO) != 0) {}
+Progress::Progress(std::uint64_t epochs, double max_time, bool draws)
+    : epochs_(epochs), max_time_(max_time), terminal_(draws && isatty(STDOUT_FILENO) != 0) {}
 
 Progress::~Progress() {
   if (terminal_ && shown_ >= 0) fmt::print("\n");

@@ -8,6 +8,7 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/support/error.h"
+#include "runtime/cache_file.h"
 #include "tools/commands/predict_warnings.h"
 #include "tools/data/class_weights.h"
 
@@ -16,8 +17,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Saving costs a few milliseconds of waiting for the disk, an epoch of a small network not much more.
-constexpr double kSecondsBetweenSaves = 15;
+/// What a rank tells the others with each step.
+constexpr RankFlags kStop = 1, kTimeIsOver = 2;
 /// So many skipped steps in a row mean that training cannot go on.
 constexpr std::uint64_t kMostSkipped = 100;
 
@@ -61,18 +62,25 @@ NamedTensors zeros_of(const Program& program, const std::vector<std::pair<std::s
 
 StepProgram make_step(const TrainConfig& config, const Network& network) {
   const Program gradients = differentiate(network.train, {"loss"}, trainable_names(network.parameters));
+  if (config.micro_batches > 0) {
+    SplitStep step = split_training_step(gradients, network.parameters, optimiser_options(config),
+                                         schedule_options(config), network.renewals);
+    return {std::move(step.update), std::move(step.feedback), std::move(step.gradients)};
+  }
   TrainingStep step = training_step(gradients, network.parameters, optimiser_options(config), schedule_options(config),
                                     network.renewals);
   return {std::move(step.program), std::move(step.feedback)};
 }
 
-TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, const std::shared_ptr<Device>& device)
+TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, const std::shared_ptr<Device>& device,
+                         std::shared_ptr<Communicator> communicator)
     : config_(config),
       data_(data),
       network_(network_for(config, data)),
       targets_(weighted_targets(data.train.y, data.encoding)),
+      communicator_(std::move(communicator)),
       trainer_(make_step(config, network_), device, {data.train.rows(), data.train.x.values, targets_.values},
-               {config.batch, config.seed}),
+               {config.batch, config.seed, batch_division(config), communicator_}),
       evaluator_(config, data.encoding, device),
       initial_(starting_values(network_, config.seed, data.train.rows())),
       best_(initial_),
@@ -97,26 +105,50 @@ void TrainingRun::resume(const Checkpoint& checkpoint) {
   trainer_.set_rate(state_.plateau.rate);
 }
 
-void TrainingRun::train(const RunFolder& folder, const std::function<bool()>& stop,
+void TrainingRun::train(const RunFolder* folder, const std::function<bool()>& stop,
                         const std::function<void(const EpochReport&)>& report) {
+  start_ = Clock::now();
+  if (new_best_) save(folder);  // a new run: whatever ends it, it can go on
   start_ = saved_ = Clock::now();
-  while (state_.finished.empty() && !stop()) {
-    if (state_.finished = limit_reached(); !state_.finished.empty()) break;
-    take_step(folder);
-    if (trainer_.position().data.used == data_.train.rows()) report(finish_epoch());
-    if (seconds_since(saved_) >= kSecondsBetweenSaves) save(folder);
+  try {
+    take_steps(folder, stop, report);
+  } catch (const LostRankError&) {
+    save(folder);
+    throw;
   }
   save(folder);
 }
 
-void TrainingRun::take_step(const RunFolder& folder) {
+void TrainingRun::take_steps(const RunFolder* folder, const std::function<bool()>& stop,
+                             const std::function<void(const EpochReport&)>& report) {
+  while (state_.finished.empty() && !is_to_stop(stop)) {
+    if (state_.finished = limit_reached(); !state_.finished.empty()) break;
+    take_step(folder, stop);
+    if (trainer_.position().data.used == data_.train.rows()) report(finish_epoch());
+    if (seconds_since(saved_) >= config_.save_every) save(folder);
+  }
+}
+
+/// Clocks differ: that of rank 0 counts.
+RankFlags TrainingRun::own_flags(const std::function<bool()>& stop) const {
+  const bool is_over = communicator_->rank() == 0 && config_.max_time > 0 && elapsed() >= config_.max_time;
+  return (stop() ? kStop : 0) | (is_over ? kTimeIsOver : 0);
+}
+
+bool TrainingRun::is_to_stop(const std::function<bool()>& stop) const {
+  return communicator_->size() > 1 ? (flags_ & kStop) != 0 : stop();
+}
+
+void TrainingRun::take_step(const RunFolder* folder, const std::function<bool()>& stop) {
   StepResult result;
   if (config_.kl_warmup > 0 && initial_.contains(kPriorWeight)) trainer_.set(kPriorWeight, scalar(prior_weight()));
   try {
-    result = trainer_.step();
+    result = trainer_.step(communicator_->size() > 1 ? own_flags(stop) : 0);
   } catch (const DeviceError& error) {
     return handle_failure(error.what(), folder);  // such as a matrix that is not positive definite; nothing was renewed
   }
+  flags_ |= result.flags;
+  waited_ += result.waited;
   if (!result.finite()) return handle_failure(undo_and_explain(result), folder);
   skipped_in_a_row_ = 0;
   gradient_norm_ = result.gradient_norm;
@@ -124,7 +156,7 @@ void TrainingRun::take_step(const RunFolder& folder) {
   state_.loss_samples += result.samples.size();
 }
 
-void TrainingRun::handle_failure(const std::string& what, const RunFolder& folder) {
+void TrainingRun::handle_failure(const std::string& what, const RunFolder* folder) {
   ++state_.skipped;
   if (config_.on_nan == "skip" && ++skipped_in_a_row_ < kMostSkipped) return;
   save(folder);
@@ -136,21 +168,23 @@ void TrainingRun::handle_failure(const std::string& what, const RunFolder& folde
 /// Takes the step back and says what was not finite first.
 std::string TrainingRun::undo_and_explain(const StepResult& result) {
   const std::string spoilt = trainer_.first_non_finite();
+  const std::string where = communicator_->size() > 1 ? fmt::format(" on rank {}", result.spoilt_rank) : "";
   trainer_.undo();
   if (const std::string before = trainer_.first_non_finite(); !before.empty())
     return fmt::format("the step before it made {} infinite or NaN", before);
   if (std::isfinite(result.loss))
-    return fmt::format("the gradient is not finite; the first tensor that it spoilt is {}", spoilt);
+    return fmt::format("the gradient is not finite{}; the first tensor that it spoilt is {}", where, spoilt);
   evaluator_.set_parameters(parameters());
   const Samples& all = data_.train;
   for (const std::uint32_t sample : result.samples) {
     const double loss = evaluator_.loss(select_rows(all, std::array{std::size_t{sample}}));
-    if (!std::isfinite(loss)) return fmt::format("the loss of training sample {} is {}", sample + 1, loss);
+    if (!std::isfinite(loss)) return fmt::format("the loss of training sample {} is {}{}", sample + 1, loss, where);
   }
-  return fmt::format("the loss is {}, but not that of any single sample", result.loss);
+  return fmt::format("the loss is {}{}, but not that of any single sample", result.loss, where);
 }
 
 EpochReport TrainingRun::finish_epoch() {
+  compare_ranks();
   evaluator_.set_parameters(parameters());
   EpochReport report;
   report.validation = evaluator_.evaluate(data_.validation);
@@ -189,19 +223,38 @@ std::string TrainingRun::limit_reached() const {
   const DataPosition at = trainer_.position().data;
   const std::uint64_t epochs = at.epoch + (at.used == data_.train.rows() ? 1 : 0);
   if (epochs >= config_.epochs) return fmt::format("all {} epochs are done", config_.epochs);
-  if (config_.max_time > 0 && elapsed() >= config_.max_time) return fmt::format("{:g} s are over", config_.max_time);
-  return {};
+  const bool is_alone = communicator_->size() == 1;
+  const bool is_over = is_alone ? config_.max_time > 0 && elapsed() >= config_.max_time : (flags_ & kTimeIsOver) != 0;
+  return is_over ? fmt::format("{:g} s are over", config_.max_time) : "";
 }
 
 double TrainingRun::elapsed() const { return earlier_ + seconds_since(start_); }
 
-void TrainingRun::save(const RunFolder& folder) {
+void TrainingRun::save(const RunFolder* folder) {
   state_.position = trainer_.position();
   state_.elapsed = elapsed();
-  if (new_best_) save_model(folder.model_file(), {config_, data_.encoding, best_, state_.variance_scale});
-  new_best_ = false;
-  folder.write_checkpoint({state_, trainer_.tensors(), best_});
   saved_ = Clock::now();
+  if (communicator_->rank() != 0) return;
+  if (new_best_) save_model(folder->model_file(), {config_, data_.encoding, best_, state_.variance_scale});
+  new_best_ = false;
+  folder->write_checkpoint({state_, trainer_.tensors(), best_});
+  saved_ = Clock::now();
+}
+
+void TrainingRun::compare_ranks() {
+  if (communicator_->size() == 1 || config_.reduce != "tree") return;
+  std::string digests;
+  for (const auto& [output, input] : trainer_.renewals()) {
+    const std::span<const std::byte> values = trainer_.session().read(input);
+    digests += key_digest({reinterpret_cast<const char*>(values.data()), values.size()});
+  }
+  const std::vector<std::string> ranks = gather_texts(*communicator_, key_digest(digests));
+  const auto other = std::ranges::find_if(ranks, [&](const std::string& digest) { return digest != ranks[0]; });
+  if (other != ranks.end())
+    throw DeviceError(
+        fmt::format("step {}: rank {} has other parameters than rank 0, though both took the same steps: "
+                    "their processors or libraries differ",
+                    trainer_.position().step, other - ranks.begin()));
 }
 
 FinalReport TrainingRun::evaluate_best() {

@@ -36,15 +36,21 @@ StepProgram make_step(const TrainConfig& config, const Network& network);
 
 class TrainingRun {
  public:
-  /// `config` and `data` outlive the run. Compiles the step.
-  TrainingRun(const TrainConfig& config, const Dataset& data, const std::shared_ptr<Device>& device);
+  /// `config` and `data` outlive the run, and are the same on all ranks. Compiles the step.
+  TrainingRun(const TrainConfig& config, const Dataset& data, const std::shared_ptr<Device>& device,
+              std::shared_ptr<Communicator> communicator = self_communicator());
 
   /// Takes the run up at a checkpoint.
   void resume(const Checkpoint& checkpoint);
-  /// Trains until a limit is reached or `stop` says so, and saves now and then and at the end. Throws DeviceError at a
-  /// NaN or an infinity, unless they are skipped.
-  void train(const RunFolder& folder, const std::function<bool()>& stop,
+  /// Trains until a limit is reached or `stop` says so on some rank, and saves now and then and at the end: rank 0
+  /// does, others need no folder. Throws DeviceError at a NaN or an infinity, unless they are skipped, and
+  /// LostRankError where a rank is lost; rank 0 saves what was reached before that step.
+  void train(const RunFolder* folder, const std::function<bool()>& stop,
              const std::function<void(const EpochReport&)>& report);
+  void train(const RunFolder& folder, const std::function<bool()>& stop,
+             const std::function<void(const EpochReport&)>& report) {
+    train(&folder, stop, report);
+  }
   FinalReport evaluate_best();
   /// What the best parameters say of samples. Only after evaluate_best().
   Prediction predict(const Samples& samples);
@@ -56,25 +62,38 @@ class TrainingRun {
   /// For steps that the run takes no note of.
   Trainer& trainer() { return trainer_; }
   const Dataset& data() const { return data_; }
-  const Plan& plan() const { return trainer_.session().plan(); }
+  const Plan& plan() const { return trainer_.batch_session().plan(); }
+  /// Seconds of training in this process until it was saved last, and those of them that this rank spent with others:
+  /// waiting for them, and adding up.
+  double seconds() const { return state_.elapsed - earlier_; }
+  double waited() const { return waited_; }
+  const Communicator& communicator() const { return *communicator_; }
 
  private:
-  void take_step(const RunFolder& folder);
+  void take_step(const RunFolder* folder, const std::function<bool()>& stop);
+  void take_steps(const RunFolder* folder, const std::function<bool()>& stop,
+                  const std::function<void(const EpochReport&)>& report);
+  RankFlags own_flags(const std::function<bool()>& stop) const;
+  /// Whether a rank wants to stop, as far as all of them know.
+  bool is_to_stop(const std::function<bool()>& stop) const;
   /// Saves and throws, or counts the step as skipped. Nothing of the step remains.
-  void handle_failure(const std::string& what, const RunFolder& folder);
+  void handle_failure(const std::string& what, const RunFolder* folder);
   std::string undo_and_explain(const StepResult& result);
   EpochReport finish_epoch();
   void keep_best(const Evaluation& validation);
   double prior_weight() const;
   std::string limit_reached() const;
   double elapsed() const;
-  void save(const RunFolder& folder);
+  void save(const RunFolder* folder);
+  /// Throws DeviceError where ranks do not have the same parameters.
+  void compare_ranks();
   NamedTensors parameters() const;
 
   const TrainConfig& config_;
   const Dataset& data_;
   Network network_;
   Matrix targets_;  // of the training rows, as the loss weighs them
+  std::shared_ptr<Communicator> communicator_;
   Trainer trainer_;
   Evaluator evaluator_;
   NamedTensors initial_, best_;
@@ -82,6 +101,8 @@ class TrainingRun {
   double gradient_norm_ = 0;
   bool new_best_ = true;  // not saved yet
   std::uint64_t skipped_in_a_row_ = 0;
+  RankFlags flags_ = 0;  // that ranks have raised
+  double waited_ = 0;
   double earlier_ = 0;  // seconds of training before this process
   std::chrono::steady_clock::time_point start_, saved_;
 };

@@ -5,10 +5,12 @@
 namespace moxie {
 namespace {
 
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1};
+
 volatile std::sig_atomic_t signal_received = 0;
 
 void note(int signal) {
-  signal_received = 1;
+  signal_received = signal;
   std::signal(signal, SIG_DFL);
 }
 
@@ -16,15 +18,15 @@ void note(int signal) {
 
 StopSignals::StopSignals() {
   signal_received = 0;
-  std::signal(SIGINT, note);
-  std::signal(SIGTERM, note);
+  for (const int signal : kSignals) std::signal(signal, note);
 }
 
 StopSignals::~StopSignals() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  for (const int signal : kSignals) std::signal(signal, SIG_DFL);
+  signal_received = 0;
 }
 
 bool StopSignals::received() { return signal_received != 0; }
+bool StopSignals::is_terminated() { return signal_received == SIGTERM; }
 
 }  // namespace moxie
