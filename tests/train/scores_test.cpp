@@ -10,6 +10,7 @@
 #include "tools/commands/predict_ensemble.h"
 #include "tools/commands/predict_jacobian.h"
 #include "tools/commands/predict_warnings.h"
+#include "tools/commands/train_folds.h"
 
 namespace {
 
@@ -235,6 +236,16 @@ TEST_CASE("matrices that are not finite have no singular values, and samples wit
   CHECK(lines[0].high == 8);
   CHECK(lines[1].median == 0.25);
   CHECK(std::isnan(spectrum({nan}, 1)[0].median));
+}
+
+TEST_CASE("a score that the first fold does not have is that of the others, and one that none has is left out") {
+  const auto scores = fold_scores(
+      {R"({"test_auc":null,"test_nll":null,"test_rmse":1})", R"({"test_auc":0.5,"test_nll":null,"test_rmse":2})"});
+  REQUIRE(scores.size() == 2);
+  CHECK(scores[0].name == "auc");
+  CHECK(scores[0].mean == 0.5);
+  CHECK_FALSE(scores[0].values[0]);
+  CHECK(scores[1].mean == 1.5);
 }
 
 TEST_CASE("the Jacobian of a linear network is its matrix") {
