@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "compiler/ir/algebra_form.h"
 #include "compiler/support/error.h"
+#include "compiler/support/nan.h"
 #include "runtime/access_strides.h"
 #include "runtime/plan.h"
 
@@ -92,7 +92,7 @@ void fail_factorisation(const AlgebraCall& call, const AlgebraShape& shape, std:
   if (failure.names_pivot) where += fmt::format("pivot = {}, ", pivot);
   throw DomainError(fmt::format("{}: {}{} (value {}); {}", call.definition.name, failure.what,
                                 where.empty() ? "" : " at " + where.substr(0, where.size() - 2),
-                                std::isnan(value) ? std::abs(value) : value, failure.advice));
+                                without_nan_sign(value), failure.advice));
 }
 
 }  // namespace moxie

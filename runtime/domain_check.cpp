@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiler/support/error.h"
+#include "compiler/support/nan.h"
 
 namespace moxie {
 namespace {
@@ -88,8 +89,9 @@ std::string domain_violation(const InputDecl& input, std::span<const std::int64_
                      : input.dtype == DType::i32 ? first_outside<std::int32_t>(input.domain, values)
                                                  : first_outside<double>(input.domain, values);
   if (!found) return {};
+  const double number = without_nan_sign(found->value);
   const std::string value =
-      input.dtype == DType::f32 ? fmt::format("{}", static_cast<float>(found->value)) : fmt::format("{}", found->value);
+      input.dtype == DType::f32 ? fmt::format("{}", static_cast<float>(number)) : fmt::format("{}", number);
   return fmt::format("{}{} = {}, but {} is declared {}", input.name, element_text(found->place, shape), value,
                      input.name, to_string(input.domain));
 }

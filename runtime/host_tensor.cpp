@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "compiler/support/error.h"
+#include "compiler/support/nan.h"
 
 namespace moxie {
 namespace {
@@ -32,7 +33,7 @@ void check_integers(std::span<const double> values) {
     throw DataError(
         fmt::format("element {} is {}, but an i32 tensor holds integers from -2147483648 to 2147483647; "
                     "round the values, or declare another dtype",
-                    k, values[k]));
+                    k, without_nan_sign(values[k])));
   }
 }
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "compiler/schedule/pieces.h"
 #include "compiler/support/error.h"
+#include "compiler/support/nan.h"
 
 namespace moxie {
 
@@ -43,10 +43,8 @@ void throw_if_failed(const LoweredKernel& kernel, const KernelStatus& status) {
   for (std::size_t k = 0; k < check.coordinate_names.size(); ++k) {
     where += fmt::format("{} {} = {}", k ? "," : " at", check.coordinate_names[k], status.coordinates[k]);
   }
-  const double value =
-      std::isnan(status.value) ? std::abs(status.value) : status.value;  // the sign of a NaN means nothing
-  throw DomainError(
-      fmt::format("{}{} (value {}){}{}", check.message, where, value, check.advice.empty() ? "" : "; ", check.advice));
+  throw DomainError(fmt::format("{}{} (value {}){}{}", check.message, where, without_nan_sign(status.value),
+                                check.advice.empty() ? "" : "; ", check.advice));
 }
 
 }  // namespace moxie

@@ -211,12 +211,11 @@ class SparseSeeds {
   SeededTerms of_sum(const Expr& sum) {
     const OpenedReduce opened = open(sum);
     SeededTerms result;
-    for (SeededTerm& term : terms_of(opened.body))
-      add_term(result, summed(opened.index, opened.range, std::move(term)));
+    for (const SeededTerm& term : terms_of(opened.body)) add_term(result, summed(opened.index, opened.range, term));
     return result;
   }
 
-  SeededTerm summed(Symbol index, const Range& range, SeededTerm term) const {
+  SeededTerm summed(Symbol index, const Range& range, const SeededTerm& term) const {
     for (const Expr& test : term.tests) {
       if (const auto only = solution_of(test, index)) return at(index, range, *only, term);
     }

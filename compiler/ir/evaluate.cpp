@@ -19,6 +19,7 @@
 #include "compiler/ir/sorting.h"
 #include "compiler/ir/special_functions.h"
 #include "compiler/support/error.h"
+#include "compiler/support/nan.h"
 
 namespace moxie {
 namespace {
@@ -306,9 +307,11 @@ class BodyEvaluator {
     std::vector<double> result = apply(kind, std::move(matrix), std::move(rhs), bad);
     if (bad) {
       const FactorisationFailure failure = failure_of(algebra_form(kind).factorisation);
-      throw DeviceError(fmt::format(
-          "{} in definition {} at [{}]: {} ({})", to_string(kind), definition_.name, fmt::join(element_now(), ","),
-          failure.what, failure.names_pivot ? fmt::format("pivot {} is {}", bad->row, bad->value) : failure.advice));
+      throw DeviceError(fmt::format("{} in definition {} at [{}]: {} ({})", to_string(kind), definition_.name,
+                                    fmt::join(element_now(), ","), failure.what,
+                                    failure.names_pivot
+                                        ? fmt::format("pivot {} is {}", bad->row, without_nan_sign(bad->value))
+                                        : failure.advice));
     }
     return result;
   }

@@ -11,6 +11,7 @@
 #include "compiler/ir/interning.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/support/error.h"
+#include "compiler/support/nan.h"
 
 namespace moxie {
 
@@ -73,7 +74,7 @@ Expr::Expr(double value) : Expr(constant(value)) {}
 
 Expr constant(double value) {
   Node node = blank(NodeKind::Constant);
-  node.value = value;
+  node.value = without_nan_sign(value);  // so that all are one node
   return intern(std::move(node));
 }
 

@@ -39,7 +39,7 @@ class EigenWriter : public AlgebraWriter {
   /// 8, 16, 32, 63 and 160 rows.
   std::int64_t sweeps() const {
     if (size_ <= 2) return size_ - 1;
-    const std::int64_t doublings = std::bit_width(static_cast<std::uint64_t>(size_ - 1));
+    const auto doublings = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(size_ - 1)));
     return type_ == ValueType::f64 ? 3 * doublings + 2 : 2 * doublings + 2;
   }
 

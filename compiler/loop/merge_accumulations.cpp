@@ -69,7 +69,7 @@ class AccumulatorMerger {
   // ---- Merging ----
 
   /// Inner loops first: what they have merged counts for the chains of the loops around.
-  void merge(Block& block, KnownValues known) {
+  void merge(Block& block, const KnownValues& known) {
     for (Statement& statement : block) {
       auto* loop = std::get_if<stmt::For>(&statement);
       if (!loop) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/diff/lift_linear_algebra.h"
 #include "compiler/rewrite/algebra.h"
 
 namespace moxie {

@@ -30,18 +30,17 @@ using PassObserver = std::function<void(const Pass&, const Program& result)>;
 /// shows in which of them a fault lies; other names have no effect.
 Program optimise(const Program& program, const PassObserver& observe = {}, std::span<const std::string> without = {});
 
-// One file each:
-Program drop_slopes(const Program& program);          // what only derivatives heed is gone once they are taken
-Program unroll_scans(const Program& program);         // short recurrences of single elements become straight-line code
-Program lift_linear_algebra(const Program& program);  // every linear algebra node becomes a definition of its own
-Program factor_matrices(const Program& program);      // large matrices are factored once for all that is asked of them
-Program store_matrices(const Program& program);       // what libraries read becomes definitions of its own
-Program bound_reductions(const Program& program);     // conditions become bounds of the reductions that they part
-Program bound_products(const Program& program);       // the same of conditions inside of products and functions
-Program expand_logsumexp(const Program& program);     // shifted by the maximum
-Program normalise_bodies(const Program& program);     // sums of products in normal form, sums over products factored
-Program inline_proved(const Program& program);        // as inline_definitions, but what is declared and not shown stays
-Program inline_definitions(const Program& program);   // element-wise definitions go into the bodies that use them
+// One file each, and lift_linear_algebra() of compiler/diff:
+Program drop_slopes(const Program& program);         // what only derivatives heed is gone once they are taken
+Program unroll_scans(const Program& program);        // short recurrences of single elements become straight-line code
+Program factor_matrices(const Program& program);     // large matrices are factored once for all that is asked of them
+Program store_matrices(const Program& program);      // what libraries read becomes definitions of its own
+Program bound_reductions(const Program& program);    // conditions become bounds of the reductions that they part
+Program bound_products(const Program& program);      // the same of conditions inside of products and functions
+Program expand_logsumexp(const Program& program);    // shifted by the maximum
+Program normalise_bodies(const Program& program);    // sums of products in normal form, sums over products factored
+Program inline_proved(const Program& program);       // as inline_definitions, but what is declared and not shown stays
+Program inline_definitions(const Program& program);  // element-wise definitions go into the bodies that use them
 Program split_exponentials(const Program& program);  // exp(a+b) -> exp(a)*exp(b) where b does not change in a long loop
 Program fold_double_sums(
     const Program& program);  // symmetric double sums to triangles; dependence on r+t only to one sum

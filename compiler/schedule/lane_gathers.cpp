@@ -23,13 +23,14 @@ std::optional<std::uint32_t> gathered_axis(const Expr& access, Symbol index) {
   return found && *found + 1 < access->subscripts.size() ? found : std::nullopt;
 }
 
-/// Calls visit(access, scope, index) for each access of the definition that stands inside a loop whose `index` runs
-/// over lanes.
+/// Calls visit(access, scope, index) for each access of a definition that stands inside a loop whose `index` runs over
+/// lanes.
 class LaneAccesses {
  public:
   using Visit = std::function<void(const Expr& access, const Scope& scope, Symbol index)>;
-  LaneAccesses(const NestRoot& root, int lanes_depth, Visit visit)
-      : lanes_depth_(lanes_depth), visit_(std::move(visit)) {
+  LaneAccesses(int lanes_depth, Visit visit) : lanes_depth_(lanes_depth), visit_(std::move(visit)) {}
+
+  void visit(const NestRoot& root) const {
     const auto lanes = std::ranges::find(root.loops, true, &NestLoop::lanes);
     std::optional<Symbol> index;
     if (lanes != root.loops.end()) index = Symbol::axis(lanes->axis);
@@ -37,7 +38,7 @@ class LaneAccesses {
   }
 
  private:
-  void walk(const Expr& expr, const Scope& scope, int depth, std::optional<Symbol> index) {
+  void walk(const Expr& expr, const Scope& scope, int depth, std::optional<Symbol> index) const {
     if (expr->kind == NodeKind::Access && index) visit_(expr, scope, *index);
     if (expr->kind != NodeKind::Reduce) {
       for (const Expr& arg : expr->args) walk(arg, scope, depth, index);
@@ -119,10 +120,11 @@ std::set<LaneGather> gathers_of(const Program& program, const Nest& nest) {
   for (const NestRoot& root : nest.roots) {
     std::map<std::string, std::set<std::optional<std::uint32_t>>> axes;  // by tensor, along which lanes lie
     std::set<std::string> read_again;
-    LaneAccesses(root, nest.lanes_depth, [&](const Expr& access, const Scope& scope, Symbol index) {
+    const LaneAccesses accesses(nest.lanes_depth, [&](const Expr& access, const Scope& scope, Symbol index) {
       axes[access->tensor].insert(gathered_axis(access, index));
       if (is_read_again(access, scope)) read_again.insert(access->tensor);
     });
+    accesses.visit(root);
     for (const auto& [tensor, along] : axes) {
       const Definition* producer = program.find_definition(tensor);
       const bool is_there = !producer || (!producer->scan && tensor != root.definition.name);

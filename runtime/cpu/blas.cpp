@@ -73,8 +73,6 @@ Borrowed& borrowed() {
   return one;
 }
 
-bool can_choose_threads() { return blas().set_threads && blas().threads; }
-
 }  // namespace
 
 template <>
@@ -93,17 +91,18 @@ int to_blas_int(std::int64_t value) {
 }
 
 OneThreadEach::OneThreadEach() {
-  if (!can_choose_threads()) return;
+  if (!blas().set_threads || !blas().threads) return;
+  set_threads_ = blas().set_threads;
   const std::scoped_lock lock(borrowed().mutex);
   if (borrowed().users++ > 0) return;
   borrowed().owners = blas().threads();
-  if (borrowed().owners != 1) blas().set_threads(1);
+  if (borrowed().owners != 1) set_threads_(1);
 }
 
 OneThreadEach::~OneThreadEach() {
-  if (!can_choose_threads()) return;
+  if (!set_threads_) return;
   const std::scoped_lock lock(borrowed().mutex);
-  if (--borrowed().users == 0 && borrowed().owners != 1) blas().set_threads(borrowed().owners);
+  if (--borrowed().users == 0 && borrowed().owners != 1) set_threads_(borrowed().owners);
 }
 
 void prepare_blas() { blas(); }

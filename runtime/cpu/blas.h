@@ -49,6 +49,9 @@ class OneThreadEach {
   ~OneThreadEach();
   OneThreadEach(const OneThreadEach&) = delete;
   OneThreadEach& operator=(const OneThreadEach&) = delete;
+
+ private:
+  void (*set_threads_)(int) = nullptr;  // of the library; none where it has no number of threads to choose
 };
 
 /// Loads the library, so that a run does not have to.

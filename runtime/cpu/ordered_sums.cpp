@@ -58,7 +58,7 @@ class OrderedRowSums {
   void add_entry(SortEntry<T>*& end, T value, std::size_t index) const {
     const SortBits<T> bits = ordered_bits(value) ^ (call_.selection.above ? ~SortBits<T>{0} : SortBits<T>{0});
     *end = {bits, static_cast<std::uint32_t>(index)};
-    end += value == value ? 1 : 0;
+    end += std::isnan(value) ? 0 : 1;
   }
 
   /// The selected keys come first. Of equal ones, those come first that a tie selects.

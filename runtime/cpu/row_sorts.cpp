@@ -1,6 +1,7 @@
 #include "runtime/cpu/row_sorts.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/cpu/sort_entries.h"
 
@@ -32,7 +33,7 @@ class RowSorter {
 
   /// NaN comes after all numbers.
   static SortBits<T> bits_of(T value) {
-    return ordered_bits(value) | (SortBits<T>{0} - static_cast<SortBits<T>>(value != value));
+    return ordered_bits(value) | (SortBits<T>{0} - static_cast<SortBits<T>>(std::isnan(value)));
   }
 
   void sort_all(const T* first) {

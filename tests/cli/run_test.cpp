@@ -268,7 +268,7 @@ TEST_CASE("variances, noise and parameters outside of an operation's domain") {
 TEST_CASE("inputs are finite numbers unless the switch takes any, and then NaN and infinity are computed with") {
   const Workshop shop;
   shop.write("f.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = max(x[n], 1)\n");
-  write_safetensors(shop.path("in.st"), {{{"x", tensor({3}, {0, std::nan(""), INFINITY})}}, {}});
+  write_safetensors(shop.path("in.st"), {{{"x", tensor({3}, {0, -std::nan(""), INFINITY})}}, {}});
   const std::vector<std::string> run = {"run", "f.mox", "--in", "in.st", "--out", "out.st"};
   check_failure(shop.moxie(run), 1, "x[1] = nan, but a finite number is expected (MOXIE_CHECK_INPUTS=off takes any)");
   REQUIRE(shop.moxie(run, "MOXIE_CHECK_INPUTS=off ").code == 0);

@@ -131,6 +131,10 @@ TEST_CASE("numbers print shortest and read back to the bit") {
   }
   CHECK(body_text(0.1) == "0.1");
   CHECK(body_text(3) == "3");
+  // 0/0 has a sign on most processors, which means nothing.
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(body_text(-kNan) == "nan");
+  CHECK(constant(-kNan) == constant(kNan));
 }
 
 TEST_CASE("bound indices take declared names, else new ones that collide with nothing") {

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "tools/commands/command.h"
 
 namespace {
@@ -41,6 +43,14 @@ TEST_CASE("a table says what was measured with other settings") {
   CHECK(table[0].settings.empty());
   CHECK(table[1].settings == "epochs=9, batch=64");
   CHECK(markdown(table3, table).find("With epochs=9, batch=64: tanh on mnist.\n") != std::string::npos);
+}
+
+TEST_CASE("a metric that does not exist is null in JSON, and left out of tables") {
+  const Json unknown = Json::parse(R"({"row": "tanh", "column": "adult", "test_error": null})");
+  CHECK(std::isnan(metric_of(unknown, "test_error")));
+  CHECK(std::isnan(metric_of(unknown, "rmse")));
+  CHECK(metric_of(measured("tanh", "adult", 0.15), "test_error") == 0.15);
+  CHECK(table_of(find_experiment("table3"), {unknown}).empty());
 }
 
 TEST_CASE("published figures of a data set stand beside every method") {

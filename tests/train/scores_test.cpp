@@ -10,6 +10,7 @@
 #include "tools/commands/predict_ensemble.h"
 #include "tools/commands/predict_jacobian.h"
 #include "tools/commands/predict_warnings.h"
+#include "tools/commands/train_folds.h"
 
 namespace {
 
@@ -96,6 +97,41 @@ TEST_CASE("scores of values, in the units of the data") {
   CHECK(score_of(scores, "sharpness") == doctest::Approx(3.5));
   CHECK(score_of(scores, "coverage_50") == 0.5);
   CHECK(score_of(scores, "coverage_95") == 0.5);
+}
+
+TEST_CASE("a prediction without any variance has a CRPS, but no density to take the logarithm of") {
+  Encoding encoding;
+  encoding.task = Task::Regression;
+  encoding.targets = {{"y", 0, 1}};
+  const Prediction p = make_prediction({{"mean", {1, {0, 0}}}, {"variance", {1, {0, 0}}}}, encoding, 1);
+  Matrix targets(2, 1);
+  targets(1, 0) = 3;
+  const Scores scores = score(p, targets, encoding);
+  CHECK(score_text(score_of(scores, "nll")) == "-");
+  CHECK(score_of(scores, "crps") == 1.5);  // the mean absolute error
+  CHECK(probability_integral_transform(p, targets, encoding) == std::vector<double>{0.5, 1});
+  CHECK(score_of(scores, "pit_ks") == 0.5);
+}
+
+TEST_CASE("predictions that are NaN have no scores, and are left out of histograms and warnings") {
+  const double nan = std::nan("");
+  Encoding encoding;
+  encoding.task = Task::Regression;
+  encoding.targets = {{"y", 0, 1}};
+  RowValues mean{1, std::vector<double>(40)}, variance{1, std::vector<double>(40, -1)};
+  for (std::size_t k = 0; k < 40; k += 2) mean.values[k] = nan;
+  const Prediction p = make_prediction({{"mean", mean}, {"variance", variance}}, encoding, 1);
+  const Matrix targets(40, 1);
+  const Scores scores = score(p, targets, encoding);
+  for (const char* name : {"rmse", "nll", "crps", "pit_ks", "sharpness"}) CHECK(std::isnan(score_of(scores, name)));
+  const std::vector<double> u = probability_integral_transform(p, targets, encoding);
+  CHECK(std::isnan(uniform_distance(u)));
+  CHECK(histogram(u, 2) == std::vector<double>{0, 0});
+  for (const std::string& warning : uncertainty_warnings(p, scores, {}))
+    CHECK(warning.find("nan") == std::string::npos);
+
+  const Prediction classified = make_prediction({{"probability", {2, {0.75, 0.25, nan, nan}}}}, classes(2), 1);
+  CHECK(std::isnan(score_of(score(classified, one_hot({0, 1}, 2), classes(2)), "ece")));
 }
 
 TEST_CASE("predicted variances are scaled, and 1 where there are none") {
@@ -189,6 +225,27 @@ TEST_CASE("singular values") {
   CHECK(lines[0].median == doctest::Approx(6));
   CHECK(lines[1].median == doctest::Approx(0.5));
   CHECK(lines[1].low == doctest::Approx(0.25));
+}
+
+TEST_CASE("matrices that are not finite have no singular values, and samples without them are left out") {
+  const double nan = std::nan("");
+  const std::vector<double> values = singular_values({1, nan, 0, 0, 1, 0}, 2, 3);
+  REQUIRE(values.size() == 2);
+  CHECK(std::isnan(values[0]));
+  const std::vector<SpectrumLine> lines = spectrum({nan, nan, 8, 2, nan, nan}, 2);
+  CHECK(lines[0].high == 8);
+  CHECK(lines[1].median == 0.25);
+  CHECK(std::isnan(spectrum({nan}, 1)[0].median));
+}
+
+TEST_CASE("a score that the first fold does not have is that of the others, and one that none has is left out") {
+  const auto scores = fold_scores(
+      {R"({"test_auc":null,"test_nll":null,"test_rmse":1})", R"({"test_auc":0.5,"test_nll":null,"test_rmse":2})"});
+  REQUIRE(scores.size() == 2);
+  CHECK(scores[0].name == "auc");
+  CHECK(scores[0].mean == 0.5);
+  CHECK_FALSE(scores[0].values[0]);
+  CHECK(scores[1].mean == 1.5);
 }
 
 TEST_CASE("the Jacobian of a linear network is its matrix") {

@@ -172,3 +172,28 @@ TEST_CASE("a target of zeros and ones asks what it is, and weights move predicti
   CHECK(plain < 0.25);
   CHECK(balanced > plain + 0.1);
 }
+
+TEST_CASE("what does not exist is a dash, and no NaN has a sign") {
+  const Workshop shop;
+  std::string constant = "a,y\n", line = "a,y\n";
+  for (int k = 0; k < 30; ++k) {
+    constant += fmt::format("{},5\n", k);
+    line += fmt::format("{0},{0}\n", k);
+  }
+  shop.write("t.csv", constant);
+  const Outcome trained = train(shop, {});
+  REQUIRE_MESSAGE(trained.code == 0, trained.err);
+  CAPTURE(trained.out);
+  CHECK(trained.out.find("constant  rmse 0, nll -: the mean of the training samples, 5,") != std::string::npos);
+  CHECK(trained.out.find("nan") == std::string::npos);
+
+  // The loss of the later epochs is infinite after the first step, and their steps are skipped.
+  shop.write("t.csv", line);
+  const Outcome skipped =
+      shop.moxie({"train", "mlp", "--layers", "4", "--epochs", "3", "--threads", "1", "--optimiser", "sgd", "--rate",
+                  "1e30", "--on-nan", "skip", "--out", "skipped", "--data", "csv:t.csv"});
+  CAPTURE(skipped.out);
+  REQUIRE_MESSAGE(skipped.code == 0, skipped.err);
+  CHECK(skipped.out.find("loss -  validation ") != std::string::npos);
+  CHECK(skipped.out.find("nan") == std::string::npos);
+}

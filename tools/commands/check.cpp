@@ -9,6 +9,7 @@
 
 #include "compiler/ir/functions.h"
 #include "compiler/support/error.h"
+#include "compiler/support/nan.h"
 #include "ops/catalogue.h"
 #include "runtime/session.h"
 #include "tools/commands/check_sample.h"
@@ -200,7 +201,7 @@ bool report(const Sample& sample, const std::vector<DeviceColumn>& columns, cons
     fmt::print("{:24}{:12.4g}", name, row.scale);
     bool within = true;
     for (std::size_t i = 0; i < row.errors.size(); ++i) {
-      fmt::print("{:{}.2g}", row.errors[i], i == columns.size() ? 14 : 12);
+      fmt::print("{:{}.2g}", without_nan_sign(row.errors[i]), i == columns.size() ? 14 : 12);
       const double tolerance =
           i == columns.size() ? kDifferenceTolerance * (row.scale + 1) : tolerance_of(row, columns[i].candidate);
       within = within && row.errors[i] <= tolerance;

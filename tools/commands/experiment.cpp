@@ -12,6 +12,7 @@
 #include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
+#include "tools/commands/predict_scores.h"
 #include "tools/commands/train_stop.h"
 #include "tools/data/file.h"
 
@@ -134,7 +135,7 @@ void write_tables(const Experiment& experiment, const ExperimentChoice& choice, 
 std::string in_short(const Experiment& experiment, const Json& result) {
   std::string text;
   for (const std::string& metric : experiment.metrics) {
-    if (result.contains(metric)) text += fmt::format("  {} {:.4g}", metric, result[metric].get<double>());
+    if (result.contains(metric)) text += fmt::format("  {} {}", metric, score_text(metric_of(result, metric)));
   }
   return text;
 }

@@ -74,6 +74,9 @@ TrainConfig with_method(TrainConfig config, const std::string& row, const std::v
 /// The cells that the options ask for. Throws UsageError for unknown rows.
 std::vector<Cell> cells_of(const Experiment& experiment, const ExperimentOptions& options);
 
+/// A metric of a measurement; NaN, which JSON writes as null, if it does not exist.
+double metric_of(const nlohmann::ordered_json& measured, const std::string& name);
+
 /// Mean and standard deviation of a metric over the replicates of a row and column.
 struct TableEntry {
   std::string row, column, metric;

@@ -82,15 +82,21 @@ std::string Cell::key() const {
   return text;
 }
 
+double metric_of(const nlohmann::ordered_json& measured, const std::string& name) {
+  const auto found = measured.find(name);
+  return found != measured.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
 std::vector<TableEntry> table_of(const Experiment& experiment,
                                  const std::vector<nlohmann::ordered_json>& measurements) {
   std::vector<TableEntry> table;
   for (const std::string& metric : experiment.metrics) {
     for (const nlohmann::ordered_json& measured : measurements) {
-      if (!measured.contains(metric) || !measured[metric].is_number()) continue;
+      const double value = metric_of(measured, metric);
+      if (std::isnan(value)) continue;
       TableEntry& entry = entry_for(table, measured.at("row"), measured.at("column"), metric);
       entry.settings = settings_of(measured);
-      add(entry, measured[metric].get<double>());
+      add(entry, value);
     }
   }
   for (TableEntry& entry : table) {

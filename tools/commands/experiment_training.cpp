@@ -57,7 +57,7 @@ std::optional<Json> measure_regression(const Cell& cell, const Workplace& workpl
   TrainConfig config = config_of(cell, workplace, usual);
   config.split = cell.replicate;
   std::optional<Json> result = train_cell(config, workplace);
-  if (result) (*result)["log_likelihood"] = -(*result)["nll"].get<double>();
+  if (result) (*result)["log_likelihood"] = -metric_of(*result, "nll");
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "compiler/support/error.h"
+#include "compiler/support/nan.h"
 #include "runtime/domain_check.h"
 #include "runtime/plan.h"
 #include "runtime/safetensors.h"
@@ -31,7 +32,7 @@ void check_values(InputDecl input, const HostTensor& tensor, const std::string& 
   if (bad == values.end()) return;
   const auto place = static_cast<std::size_t>(bad - values.begin());
   throw DataError(fmt::format("{}: {}{} = {}, but a finite number is expected (MOXIE_CHECK_INPUTS=off takes any)", file,
-                              input.name, element_text(place, tensor.shape), *bad));
+                              input.name, element_text(place, tensor.shape), without_nan_sign(*bad)));
 }
 
 std::string input_names(const Program& program) {

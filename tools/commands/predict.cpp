@@ -69,7 +69,8 @@ void diagnose_jacobian(const SavedModel& model, const Samples& samples, const st
       "{:>12} {:>12}\n",
       output, rows.rows, "", "10 %", "median", "90 %");
   for (std::size_t k = 0; k < lines.size(); ++k)
-    fmt::print("{:>5} {:>12.4g} {:>12.4g} {:>12.4g}\n", k + 1, lines[k].low, lines[k].median, lines[k].high);
+    fmt::print("{:>5} {:>12} {:>12} {:>12}\n", k + 1, score_text(lines[k].low), score_text(lines[k].median),
+               score_text(lines[k].high));
 }
 
 Unexpected unexpected_named(const std::string& name) {

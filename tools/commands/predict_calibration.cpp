@@ -15,7 +15,8 @@ std::vector<CalibrationPoint> confidence_bins(const Prediction& p, const Matrix&
   for (std::size_t row = 0; row < p.rows; ++row) {
     const std::size_t top = top_class(p, row);
     const double confidence = std::clamp(p.probability[row * p.columns + top], 0.0, 1.0);
-    const auto bin = static_cast<std::size_t>(confidence * static_cast<double>(kConfidenceBins));
+    // NaN is in the first bin, which it makes NaN.
+    const auto bin = confidence > 0 ? static_cast<std::size_t>(confidence * static_cast<double>(kConfidenceBins)) : 0;
     CalibrationPoint& point = bins[std::min(bin, kConfidenceBins - 1)];
     point.promised += confidence;
     point.found += targets(row, top);
@@ -53,7 +54,8 @@ std::vector<double> probability_integral_transform(const Prediction& p, const Ma
   std::vector<double> values;
   for (std::size_t i = 0; i < p.mean.size(); ++i) {
     const TargetEncoding& target = encoding.targets[i % p.columns];
-    const double z = (targets.values[i] * target.sd + target.mean - p.mean[i]) / std::sqrt(p.variance[i]);
+    const double distance = targets.values[i] * target.sd + target.mean - p.mean[i];
+    const double z = distance == 0 && p.variance[i] == 0 ? 0 : distance / std::sqrt(p.variance[i]);
     values.push_back(std::erfc(-z / std::numbers::sqrt2) / 2);
   }
   return values;
@@ -63,6 +65,7 @@ std::vector<double> histogram(const std::vector<double>& values, std::size_t bin
   std::vector<double> density(bins);
   const double share = static_cast<double>(bins) / static_cast<double>(values.size());
   for (const double value : values) {
+    if (std::isnan(value)) continue;
     const auto bin = static_cast<std::size_t>(std::clamp(value, 0.0, 1.0) * static_cast<double>(bins));
     density[std::min(bin, bins - 1)] += share;
   }
@@ -70,6 +73,7 @@ std::vector<double> histogram(const std::vector<double>& values, std::size_t bin
 }
 
 double uniform_distance(std::vector<double> values) {
+  if (std::ranges::any_of(values, [](double value) { return std::isnan(value); })) return std::nan("");
   std::ranges::sort(values);
   const auto count = static_cast<double>(values.size());
   double distance = 0;

@@ -46,6 +46,7 @@ void orthogonalise(std::vector<double>& m, std::size_t length, std::size_t colum
 }
 
 double quantile(std::vector<double>& values, double share) {
+  if (values.empty()) return std::nan("");
   const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), values.begin() + at, values.end());
   return values[static_cast<std::size_t>(at)];
@@ -85,6 +86,8 @@ std::vector<double> jacobians(const Program& program, const std::string& output,
 }
 
 std::vector<double> singular_values(std::vector<double> matrix, std::size_t rows, std::size_t columns) {
+  if (!std::ranges::all_of(matrix, [](double element) { return std::isfinite(element); }))
+    return std::vector<double>(std::min(rows, columns), std::nan(""));
   // The rows of a wide matrix are the columns of its transpose, stored column by column.
   if (rows > columns) {
     std::vector<double> transposed(matrix.size());
@@ -111,6 +114,7 @@ std::vector<SpectrumLine> spectrum(const std::vector<double>& values, std::size_
     std::vector<double> column;
     for (std::size_t i = 0; i < values.size(); i += count)
       column.push_back(k == 0 || values[i] == 0 ? values[i + k] : values[i + k] / values[i]);
+    std::erase_if(column, [](double value) { return std::isnan(value); });
     lines.push_back({quantile(column, 0.5), quantile(column, 0.1), quantile(column, 0.9)});
   }
   return lines;

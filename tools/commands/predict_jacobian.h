@@ -14,10 +14,12 @@ std::vector<double> jacobians(const Program& program, const std::string& output,
                               const std::map<std::string, HostTensor>& settings, const SampleRows& data,
                               const std::shared_ptr<Device>& device);
 
-/// The singular values of a row-major matrix, the largest first; as many as its shorter side.
+/// The singular values of a row-major matrix, the largest first; as many as its shorter side. All are NaN if an element
+/// is infinite or NaN.
 std::vector<double> singular_values(std::vector<double> matrix, std::size_t rows, std::size_t columns);
 
-/// A singular value over the samples, relative to the largest of the same sample; the largest as it is.
+/// A singular value over the samples, relative to the largest of the same sample; the largest as it is. Samples without
+/// singular values are left out; NaN if none has them.
 struct SpectrumLine {
   double median = 0, low = 0, high = 0;  // low and high: 10 and 90 % of the samples lie below
 };

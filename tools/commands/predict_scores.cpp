@@ -79,7 +79,7 @@ Scores score_values(const Prediction& p, const Matrix& targets, const Encoding& 
     squares += error * error;
     absolute += std::abs(error);
     nll += 0.5 * (std::log(2 * std::numbers::pi * p.variance[i]) + error * error / p.variance[i]);
-    crps += sd * normal_crps(error / sd);
+    crps += sd == 0 ? std::abs(error) : sd * normal_crps(error / sd);
     deviation += sd;
     for (std::size_t k = 0; k < kIntervals.size(); ++k) inside[k] += std::abs(error) <= kIntervals[k].half_width * sd;
   }

@@ -50,8 +50,8 @@ using Scores = std::vector<Score>;
 /// predicted standard deviation), and coverage_50 ... coverage_95 (share of targets inside the central interval of that
 /// probability); where it is known what is noise of the targets, aleatoric_sd and epistemic_sd (roots of the mean
 /// variances of both parts).
-/// None for predictions that targets cannot be compared with. `targets` are those of the data set, one-hot or
-/// standardised.
+/// A score that does not exist is NaN, such as the nll of a prediction without any variance. None for predictions that
+/// targets cannot be compared with. `targets` are those of the data set, one-hot or standardised.
 Scores score(const Prediction& prediction, const Matrix& targets, const Encoding& encoding);
 
 /// Mean over the samples of -log probability of the right class; `targets` are one-hot, or weighted by their classes.

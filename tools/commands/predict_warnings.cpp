@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace moxie {
 namespace {
@@ -11,10 +12,12 @@ namespace {
 /// Fewer say too little of coverages.
 constexpr std::size_t kFewestSamples = 30;
 
-/// The 5 % and the 95 % quantile of a target's predicted standard deviations.
+/// The 5 % and the 95 % quantile of a target's predicted standard deviations; those that are NaN are left out.
 std::pair<double, double> middle_of_deviations(const Prediction& p, std::size_t target) {
   std::vector<double> values;
   for (std::size_t row = 0; row < p.rows; ++row) values.push_back(std::sqrt(p.variance[row * p.columns + target]));
+  std::erase_if(values, [](double value) { return std::isnan(value); });
+  if (values.empty()) return {0, std::numeric_limits<double>::infinity()};
   std::ranges::sort(values);
   const std::size_t tail = values.size() / 20;
   return {values[tail], values[values.size() - 1 - tail]};

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "compiler/ir/special_functions.h"
+#include "compiler/support/nan.h"
 #include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
 #include "tools/data/npy.h"
@@ -40,18 +41,22 @@ struct OutputColumn {
 };
 using OutputColumns = std::vector<OutputColumn>;
 
+/// A number with that many digits, "nan" where a model predicts none.
+template <int kDigits>
+std::string digits(double value) {
+  return fmt::format("{:.{}g}", without_nan_sign(value), kDigits);
+}
+
 void append_classes(OutputColumns& columns, const Prediction& p, const Encoding& encoding) {
   const auto probability = [&p](std::size_t row) { return row_of(p.probability, row, p.columns); };
   columns.push_back(
       {encoding.class_column, [&](std::size_t row) { return field(encoding.classes[top_class(p, row)]); }});
-  columns.push_back({"probability", [&p, probability](std::size_t row) {
-                       return fmt::format("{:.6g}", probability(row)[top_class(p, row)]);
-                     }});
   columns.push_back(
-      {"entropy", [probability](std::size_t row) { return fmt::format("{:.6g}", entropy(probability(row))); }});
+      {"probability", [&p, probability](std::size_t row) { return digits<6>(probability(row)[top_class(p, row)]); }});
+  columns.push_back({"entropy", [probability](std::size_t row) { return digits<6>(entropy(probability(row))); }});
   for (std::size_t c = 0; c < p.columns; ++c)
-    columns.push_back({"p_" + encoding.classes[c],
-                       [probability, c](std::size_t row) { return fmt::format("{:.6g}", probability(row)[c]); }});
+    columns.push_back(
+        {"p_" + encoding.classes[c], [probability, c](std::size_t row) { return digits<6>(probability(row)[c]); }});
 }
 
 /// The percentage in a column's name: low95, low99.9.
@@ -64,17 +69,17 @@ void append_values(OutputColumns& columns, const WrittenPredictions& written) {
     const auto mean = [&p, k](std::size_t row) { return p.mean[row * p.columns + k]; };
     const auto sd = [&p, k](std::size_t row) { return std::sqrt(p.variance[row * p.columns + k]); };
     const auto bound = [mean, sd](double width) {
-      return [=](std::size_t row) { return fmt::format("{:.8g}", mean(row) + width * sd(row)); };
+      return [=](std::size_t row) { return digits<8>(mean(row) + width * sd(row)); };
     };
-    columns.push_back({name, [mean](std::size_t row) { return fmt::format("{:.8g}", mean(row)); }});
-    columns.push_back({name + "_sd", [sd](std::size_t row) { return fmt::format("{:.6g}", sd(row)); }});
+    columns.push_back({name, [mean](std::size_t row) { return digits<8>(mean(row)); }});
+    columns.push_back({name + "_sd", [sd](std::size_t row) { return digits<6>(sd(row)); }});
     if (!p.aleatoric.empty()) {
       const auto noise = [&p, k](std::size_t row) { return p.aleatoric[row * p.columns + k]; };
       columns.push_back(
-          {name + "_aleatoric_sd", [noise](std::size_t row) { return fmt::format("{:.6g}", std::sqrt(noise(row))); }});
+          {name + "_aleatoric_sd", [noise](std::size_t row) { return digits<6>(std::sqrt(noise(row))); }});
       columns.push_back({name + "_epistemic_sd", [noise, sd](std::size_t row) {
                            const double rest = sd(row) * sd(row) - noise(row);
-                           return fmt::format("{:.6g}", std::sqrt(std::max(0.0, rest)));
+                           return digits<6>(std::sqrt(std::max(0.0, rest)));
                          }});
     }
     for (const double level : written.levels) {
@@ -118,7 +123,7 @@ void append_others(OutputColumns& columns, const Prediction& p) {
     for (std::size_t k = 0; k < values.columns; ++k)
       columns.push_back(
           {values.columns == 1 ? name : fmt::format("{}_{}", name, k + 1), [&values = values, k](std::size_t row) {
-             return fmt::format("{:.8g}", row_of(values.values, row, values.columns)[k]);
+             return digits<8>(row_of(values.values, row, values.columns)[k]);
            }});
   }
 }

@@ -19,7 +19,7 @@ constexpr std::size_t kTargetsShown = 3;
 constexpr std::size_t kPointsShown = 800;
 constexpr std::size_t kClassesShown = 40;
 
-/// The predictions and observations of one target.
+/// The predictions and observations of one target, without the rows for which a model predicts NaN.
 struct OneTarget {
   std::string name, unit;
   std::vector<double> mean, sd, observed;
@@ -29,8 +29,10 @@ OneTarget one_target(const Prediction& p, const Matrix& targets, const Encoding&
   const TargetEncoding& target = encoding.targets[k];
   OneTarget result{target.column, "", {}, {}, {}};
   for (std::size_t row = 0; row < p.rows; ++row) {
-    result.mean.push_back(p.mean[row * p.columns + k]);
-    result.sd.push_back(std::sqrt(p.variance[row * p.columns + k]));
+    const double mean = p.mean[row * p.columns + k], sd = std::sqrt(p.variance[row * p.columns + k]);
+    if (std::isnan(mean) || std::isnan(sd)) continue;
+    result.mean.push_back(mean);
+    result.sd.push_back(sd);
     result.observed.push_back(targets(row, k) * target.sd + target.mean);
   }
   return result;
@@ -149,9 +151,10 @@ std::string unit_label(const std::vector<std::string>& units, std::size_t target
 std::vector<Chart> accuracy_charts(const Prediction& prediction, const Matrix& targets, const Encoding& encoding,
                                    const std::vector<std::string>& units) {
   std::vector<Chart> charts;
-  if (prediction.mean.empty() || prediction.rows == 0) return charts;
+  if (prediction.mean.empty()) return charts;
   for (std::size_t k = 0; k < std::min(prediction.columns, kTargetsShown); ++k) {
     OneTarget target = one_target(prediction, targets, encoding, k);
+    if (target.mean.empty()) continue;
     target.unit = unit_label(units, k);
     charts.push_back(observed_chart(target));
     charts.push_back(deviation_chart(target));

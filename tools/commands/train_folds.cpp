@@ -17,12 +17,19 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kTest = "test_";
 
+/// NaN is null in JSON.
+bool is_number(const Json& fold, const std::string& name) { return fold.contains(name) && fold[name].is_number(); }
+
+bool has_number(const std::string& name, const std::vector<Json>& folds) {
+  return std::ranges::any_of(folds, [&](const Json& fold) { return is_number(fold, name); });
+}
+
 FoldScore fold_score(const std::string& name, const std::vector<Json>& folds) {
   FoldScore score;
   score.name = name.substr(kTest.size());
   double sum = 0, squares = 0, count = 0;
   for (const Json& fold : folds) {
-    const bool is_there = fold.contains(name) && fold[name].is_number();  // NaN is null in JSON
+    const bool is_there = is_number(fold, name);
     score.values.push_back(is_there ? std::optional(fold[name].get<double>()) : std::nullopt);
     if (!is_there) continue;
     sum += *score.values.back();
@@ -41,8 +48,8 @@ std::vector<FoldScore> fold_scores(const std::vector<std::string>& final_metrics
   std::vector<Json> folds;
   for (const std::string& line : final_metrics) folds.push_back(Json::parse(line));
   std::vector<FoldScore> scores;
-  for (const auto& [name, value] : folds.front().items())
-    if (name.starts_with(kTest) && value.is_number()) scores.push_back(fold_score(name, folds));
+  for (const auto& [name, value] : folds.front().items())  // all have the same scores
+    if (name.starts_with(kTest) && has_number(name, folds)) scores.push_back(fold_score(name, folds));
   return scores;
 }
 

@@ -9,6 +9,7 @@
 
 #include "compiler/ir/philox.h"
 #include "compiler/support/error.h"
+#include "compiler/support/nan.h"
 #include "runtime/switches.h"
 #include "tools/commands/predict_ensemble.h"
 #include "tools/commands/train_folds.h"
@@ -155,7 +156,8 @@ void check_features(const Network& network, const Matrix& x, const Encoding& enc
   throw DataError(fmt::format(
       "{} of sample {} is {:g} as the network reads it, but the network's x is declared {}; leave such samples out, or "
       "train a network that takes them",
-      encoding.feature_names().at(at % x.columns), at / x.columns, *refused, to_string(input->domain)));
+      encoding.feature_names().at(at % x.columns), at / x.columns, without_nan_sign(*refused),
+      to_string(input->domain)));
 }
 
 Evaluator::Evaluator(const TrainConfig& config, const Encoding& encoding, const std::shared_ptr<Device>& device)

@@ -10,6 +10,7 @@
 #include <set>
 #include <string_view>
 
+#include "compiler/support/nan.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/plugin.h"
 
@@ -39,8 +40,9 @@ std::string grouped(std::size_t number) {
 /// The score that matters most: the error of classes, the root mean square error of values, else the loss.
 std::string headline(const Scores& scores) {
   const Score& first = scores.front();
-  return first.name == "error" ? fmt::format("error {:.2f} %", 100 * first.value)
-                               : fmt::format("{} {:.4g}", first.name, first.value);
+  if (first.name != "error" || std::isnan(first.value))
+    return fmt::format("{} {}", first.name, score_text(first.value));
+  return fmt::format("error {:.2f} %", 100 * first.value);
 }
 
 std::string all_scores(const Scores& scores) {
@@ -102,12 +104,12 @@ std::string describe_end(const FinalReport& report, const RunState& state, const
       "best      after epoch {}: validation loss {:.4f}, {}\n"
       "test      {}",
       state.finished, state.position.data.epoch + 1, state.position.step, duration(state.elapsed), state.best_epoch,
-      report.validation.loss, headline(report.validation.scores), all_scores(report.test.scores));
+      without_nan_sign(report.validation.loss), headline(report.validation.scores), all_scores(report.test.scores));
   for (const std::string& warning : report.warnings) text += fmt::format("\nwarning   {}", warning);
   // Beside the error of a constant, that of unequal classes means something.
   if (report.test.scores.front().name == report.constant.front().name)
-    text += fmt::format("\nconstant  {}, nll {:.4g}: {}", headline(report.constant), score_of(report.constant, "nll"),
-                        describe_constant(data));
+    text += fmt::format("\nconstant  {}, nll {}: {}", headline(report.constant),
+                        score_text(score_of(report.constant, "nll")), describe_constant(data));
   return text;
 }
 
@@ -187,8 +189,10 @@ void Progress::show(const EpochReport& report) {
 }
 
 std::string Progress::line(const EpochReport& report) const {
-  return fmt::format("epoch {:>4}  loss {:.4f}  validation {:.4f}, {}  rate {:.0e}  {}, at most {} left", report.epoch,
-                     report.loss, report.validation.loss, headline(report.validation.scores), report.rate,
+  // An epoch of which every step was skipped has no loss.
+  const std::string loss = std::isnan(report.loss) ? "-" : fmt::format("{:.4f}", report.loss);
+  return fmt::format("epoch {:>4}  loss {}  validation {:.4f}, {}  rate {:.0e}  {}, at most {} left", report.epoch,
+                     loss, without_nan_sign(report.validation.loss), headline(report.validation.scores), report.rate,
                      duration(report.elapsed), duration(seconds_left(report)));
 }
 

@@ -8,6 +8,7 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/support/error.h"
+#include "compiler/support/nan.h"
 #include "runtime/cache_file.h"
 #include "tools/commands/predict_warnings.h"
 #include "tools/data/class_weights.h"
@@ -178,9 +179,10 @@ std::string TrainingRun::undo_and_explain(const StepResult& result) {
   const Samples& all = data_.train;
   for (const std::uint32_t sample : result.samples) {
     const double loss = evaluator_.loss(select_rows(all, std::array{std::size_t{sample}}));
-    if (!std::isfinite(loss)) return fmt::format("the loss of training sample {} is {}{}", sample + 1, loss, where);
+    if (!std::isfinite(loss))
+      return fmt::format("the loss of training sample {} is {}{}", sample + 1, without_nan_sign(loss), where);
   }
-  return fmt::format("the loss is {}{}, but not that of any single sample", result.loss, where);
+  return fmt::format("the loss is {}{}, but not that of any single sample", without_nan_sign(result.loss), where);
 }
 
 EpochReport TrainingRun::finish_epoch() {
