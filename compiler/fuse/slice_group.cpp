@@ -83,7 +83,20 @@ OpenedReads opened_reads(const Definition& definition) {
 }
 
 SliceSearch::SliceSearch(const Program& program, const DimValues& extents) : program_(program), extents_(extents) {
-  for (const Definition& definition : program.definitions) reads_[definition.name] = opened_reads(definition);
+  for (const Definition& definition : program.definitions) {
+    reads_[definition.name] = opened_reads(definition);
+    definitions_[definition.name] = &definition;
+  }
+}
+
+const Definition* SliceSearch::find(const std::string& tensor) const {
+  const auto found = definitions_.find(tensor);
+  return found == definitions_.end() ? nullptr : found->second;
+}
+
+bool SliceSearch::reads(const std::string& definition, const std::string& tensor) const {
+  const std::vector<Expr>& accesses = reads_.at(definition).accesses;
+  return std::ranges::any_of(accesses, [&](const Expr& access) { return access->tensor == tensor; });
 }
 
 double SliceSearch::bytes_of(const std::string& tensor) const {
@@ -148,7 +161,7 @@ bool SliceSearch::add_reader(SliceGroup& group, const Definition& definition, co
 bool SliceSearch::grow(SliceGroup& group, double least, bool& changed) const {
   for (const Definition& definition : program_.definitions) {
     for (const Expr& access : reads_.at(definition.name).accesses) {
-      const Definition* read = program_.find_definition(access->tensor);
+      const Definition* read = find(access->tensor);
       if (!read || !is_large(*read, least)) continue;
       if (group.members.contains(read->name)) {
         const bool is_sum = sums(group.members.at(read->name));
@@ -174,7 +187,7 @@ std::set<std::string> SliceSearch::before(const SliceGroup& group) const {
       if (!is_member && !names.contains(definition->name)) continue;
       if (definition->scan) changed |= scans.insert(definition->scan->number).second;
       for (const Expr& access : reads_.at(definition->name).accesses) {
-        const bool is_other = program_.find_definition(access->tensor) && !group.members.contains(access->tensor);
+        const bool is_other = find(access->tensor) && !group.members.contains(access->tensor);
         if (is_other) changed |= names.insert(access->tensor).second;
       }
     }
@@ -212,7 +225,7 @@ bool SliceSearch::add_between(SliceGroup& group, bool& changed) const {
       if (!later.contains(access->tensor)) continue;
       wanted.insert(access->tensor);
       const auto of_tensor = axes_of_tensor(access, axes);
-      if (of_tensor && !program_.find_definition(access->tensor)->scan) found.emplace(access->tensor, *of_tensor);
+      if (of_tensor && !find(access->tensor)->scan) found.emplace(access->tensor, *of_tensor);
     }
   }
   for (const std::string& name : wanted) {
@@ -230,7 +243,7 @@ bool SliceSearch::add_between(SliceGroup& group, bool& changed) const {
 bool SliceSearch::is_consistent(SliceGroup& group, const Definition& seed) const {
   const SlicedAxes& whole = group.members.at(seed.name);
   for (const auto& [name, axes] : group.members) {
-    const Definition& definition = *program_.find_definition(name);
+    const Definition& definition = *find(name);
     std::set<std::uint32_t> different;
     for (std::size_t q = 0; q < axes.size(); ++q) {
       if (!axes[q]) continue;
@@ -251,7 +264,7 @@ bool SliceSearch::is_consistent(SliceGroup& group, const Definition& seed) const
 
 void SliceSearch::find_inside(SliceGroup& group) const {
   for (const auto& [name, axes] : group.members) {
-    if (!sums(axes) && !program_.find_definition(name)->output) group.inside.insert(name);
+    if (!sums(axes) && !find(name)->output) group.inside.insert(name);
   }
   for (const auto& [name, reads] : reads_) {
     if (group.members.contains(name)) continue;
@@ -267,7 +280,7 @@ bool SliceSearch::grow_all(SliceGroup& group, const std::string& seed) const {
     if (!grow(group, least, changed)) return false;
     if (!changed && !add_between(group, changed)) return false;
   }
-  return is_consistent(group, *program_.find_definition(seed));
+  return is_consistent(group, *find(seed));
 }
 
 std::optional<SliceGroup> SliceSearch::group(const std::string& seed, const std::vector<std::uint32_t>& axes) const {

@@ -34,6 +34,7 @@ class SliceSearch {
 
   /// Bytes of a tensor for the typical extents.
   double bytes_of(const std::string& tensor) const;
+  bool reads(const std::string& definition, const std::string& tensor) const;
   /// Multiply-adds of a sum of products.
   double multiply_adds(const std::string& definition) const;
   /// The most bytes of the tensors inside the group that hold something at the same time.
@@ -51,6 +52,8 @@ class SliceSearch {
 
  private:
   double typical(const Affine& extent) const;
+  /// Null for an input.
+  const Definition* find(const std::string& tensor) const;
   bool is_large(const Definition& definition, double least) const;
   bool grow(SliceGroup& group, double least, bool& changed) const;
   bool add_reader(SliceGroup& group, const Definition& definition, const Expr& access, bool& changed) const;
@@ -62,6 +65,7 @@ class SliceSearch {
   const Program& program_;
   const DimValues& extents_;
   std::map<std::string, OpenedReads> reads_;
+  std::map<std::string, const Definition*> definitions_;
 };
 
 }  // namespace moxie

@@ -96,8 +96,18 @@ class Slicing {
       if (is_stored && !definition.output && !definition.scan && search_.bytes_of(definition.name) > cache_bytes_)
         names.push_back(definition.name);
     }
+    std::erase_if(names, [&](const std::string& name) { return has_large_product(name); });
     std::ranges::stable_sort(names, std::greater<>(), [&](const std::string& name) { return search_.bytes_of(name); });
     return names;
+  }
+
+  /// Whether a product that writes or reads it takes longer than any slices of it could save.
+  bool has_large_product(const std::string& name) const {
+    return std::ranges::any_of(program_.definitions, [&](const Definition& definition) {
+      return products_.results.contains(definition.name) &&
+             (definition.name == name || search_.reads(definition.name, name)) &&
+             search_.multiply_adds(definition.name) > 2 * kMaxWork * search_.bytes_of(name);
+    });
   }
 
   /// Every set of axes along which the group of the seed can be cut into slices that fit into the cache.
@@ -253,6 +263,18 @@ class Slicing {
   SliceSearch search_;
 };
 
+/// Whether the definitions take that much memory: most Programs do not.
+bool is_large(const Program& program, const DimValues& extents, double bytes) {
+  double sum = 0;
+  for (const Definition& definition : program.definitions) {
+    auto size = static_cast<double>(bytes_of(definition.dtype));
+    for (const AxisDecl& axis : definition.axes)
+      size *= static_cast<double>(axis.extent.evaluate([&](Symbol dim) { return extents.find(dim.name())->second; }));
+    if (!definition.output) sum += size;
+  }
+  return sum >= bytes;
+}
+
 }  // namespace
 
 std::int64_t slice_count(const Slices& slices, const DimValues& dims) {
@@ -274,6 +296,7 @@ void set_slice_dims(const Slices& slices, std::int64_t number, DimValues& dims) 
 }
 
 std::vector<ProgramPart> in_slices(const Program& optimised, bool bands, const DimValues& extents, double cache_bytes) {
+  if (!is_large(optimised, extents, kMinCaches * cache_bytes)) return {{optimised, std::nullopt}};
   std::vector<ProgramPart> parts = Slicing(optimised, bands, extents, cache_bytes).run();
   if (parts.empty()) parts.push_back({optimised, std::nullopt});
   return parts;

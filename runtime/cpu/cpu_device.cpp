@@ -375,6 +375,7 @@ class CpuExecutable : public Executable {
 
   void run_step(const LoweredSlices& slices, const Run& run, std::int64_t /*scan_step*/) {
     const std::int64_t count = slice_count(slices.slices, dims_);
+    if (count == 0) clear_sums(slices.slices, run);
     for (std::int64_t number = 0; number < count; ++number) {
       set_slice_dims(slices.slices, number, dims_);
       for (const auto& step : slices.steps) {
@@ -383,6 +384,17 @@ class CpuExecutable : public Executable {
         std::visit([&](const auto& part) { run_step(part, run, 0); }, step);
       }
       for (const auto& [name, view] : slices.slices.parts) add_part(name, slices.slices.sums.at(name), run);
+    }
+  }
+
+  /// Sums of nothing are 0.
+  void clear_sums(const Slices& slices, const Run& run) const {
+    for (const auto& [name, summed] : slices.sums) {
+      const auto part = wholes_.find(name);
+      const std::string& whole = (part == wholes_.end() ? views_.at(name) : part->second).tensor;
+      const std::int64_t count = count_elements(plan_->fused.program, whole, dims_);
+      const auto bytes = static_cast<std::size_t>(count) * size_of(plan_->fused.program.dtype_of(whole));
+      std::fill_n(memory_of(whole, run), bytes, std::byte{0});
     }
   }
 

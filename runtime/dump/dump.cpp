@@ -143,7 +143,7 @@ Dump make_dump(const Compilation& compilation, const DumpOptions& options) {
   dump.gpu = options.gpu.name;
   dump.gpu_is_assumed = options.gpu_is_assumed;
   dump.dims = complete_dims(compilation, dump.assumed);
-  if (compilation.cpu) dump.dims = with_slice_dims(*compilation.cpu, std::move(dump.dims));
+  const DimValues dims = compilation.cpu ? with_slice_dims(*compilation.cpu, dump.dims) : dump.dims;
   std::vector<StageText> texts = {program_stage("ir", compilation.source), program_stage("diff", compilation.task)};
   texts[1].origin = "ir";
   texts[1].lines = lines_by_name(texts[1].text, texts[0].text);
@@ -151,11 +151,11 @@ Dump make_dump(const Compilation& compilation, const DumpOptions& options) {
   const std::string optimised = texts.back().text, title = texts.back().title;
   const GivenByUser given = given_schedules(options.schedule);
   texts.push_back(plain_stage("fuse", fuse_text(compilation)));
-  texts.push_back(plain_stage("schedule", schedule_text(compilation, dump.dims, limits_of(options.gpu), given)));
+  texts.push_back(plain_stage("schedule", schedule_text(compilation, dims, limits_of(options.gpu), given)));
   std::ranges::copy_if(texts, std::back_inserter(dump.program),
                        [&](const StageText& text) { return is_wanted(options, text.stage); });
   dump.kernels =
-      dump_kernels(compilation, chosen_kernels(compilation, options.kernels), {optimised, title}, dump.dims, options);
+      dump_kernels(compilation, chosen_kernels(compilation, options.kernels), {optimised, title}, dims, options);
   return dump;
 }
 

@@ -187,6 +187,16 @@ output loss = sum[i,e]((x[i,e] - o[i,e] + centre[e])^2)/(T*E)
   CHECK(plan.fused.program.find_definition("p.again"));
 }
 
+TEST_CASE("random numbers are those of whole tensors, also where they are drawn twice") {
+  check_slices(R"(dim H, T, J, D
+index h:H, i:T, j:J, d:D
+input q[H,T,D], k[H,J,D], v[H,J,D]
+let p[h,i,j] = where(randu(1) < 0.9, softmax[j](sum[d](q[h,i,d]*k[h,j,d]))/0.9, 0)
+output y[h,i,d] = sum[j](p[h,i,j]*v[h,j,d])
+)",
+               {{"H", 2}, {"T", 320}, {"J", 384}, {"D", 128}}, {"y"}, 1, 2 * 320 * 384);
+}
+
 TEST_CASE("kernels of distances in many dimensions") {
   check_slices(R"(dim N, M, D, E
 index n:N, m:M, d:D, e:E
