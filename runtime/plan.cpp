@@ -92,13 +92,6 @@ Program with_declared_outputs(Program program) {
 
 namespace {
 
-/// A value for every dim, those that are known as they are.
-DimValues typical_extents(const Program& program, DimValues known) {
-  for (const DimDecl& dim : program.dims)
-    known.emplace(dim.name, dim.value.value_or(static_cast<std::int64_t>(kAssumedExtent)));
-  return known;
-}
-
 std::vector<PlanStep> lower_all(const FusedProgram& fused) {
   std::vector<PlanStep> steps;
   for (const Step& step : fused.steps) {
@@ -116,28 +109,6 @@ std::vector<PlanStep> lower_all(const FusedProgram& fused) {
   return steps;
 }
 
-/// What a slice should fit into: the cache that a core has to itself.
-double slice_bytes(const Machine& machine) {
-  return machine.levels.at(std::min<std::size_t>(1, machine.levels.size() - 1)).bytes;
-}
-
-ScheduledProgram schedule_parts(const Program& program, const PlanTarget& target, const DimValues& extents,
-                                bool with_slices) {
-  std::vector<ProgramPart> parts;
-  if (target.products != Products::kernels && with_slices)
-    parts = in_slices(program, target.products == Products::library, extents, slice_bytes(*target.machine));
-  if (parts.empty() || (parts.size() == 1 && !parts.front().slices))
-    return schedule(program, target.products, extents, *target.machine, target.given);
-  JointParts joint(program);
-  for (const ProgramPart& part : parts) {
-    DimValues of_part = extents;
-    if (part.slices) set_slice_dims(*part.slices, 0, of_part);
-    joint.add(part, schedule(part.program, target.products, typical_extents(part.program, of_part), *target.machine,
-                             target.given));
-  }
-  return joint.finish();
-}
-
 }  // namespace
 
 Planner::Planner(Program program, const Checks& checks, std::vector<std::string> without)
@@ -152,8 +123,7 @@ Plan Planner::plan(const PlanTarget& target) {
   if (!optimised_) optimised_ = optimise(checks_.negvar ? with_declared_outputs(program_) : program_, {}, without_);
   Plan plan{program_, {}, {}};
   if (target.machine) {
-    ScheduledProgram scheduled =
-        schedule_parts(*optimised_, target, typical_extents(program_, target.extents), can_slice());
+    ScheduledProgram scheduled = schedule_in_slices(*optimised_, target, can_slice());
     plan = {program_, std::move(scheduled.fused), std::move(scheduled.steps), std::move(scheduled.choices),
             scheduled.candidates};
   } else {

@@ -2,9 +2,27 @@
 
 #include <algorithm>
 
+#include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
+namespace {
+
+/// What schedule() makes of every part, as one: tensors that a part has of another are where that one put them.
+class JointParts {
+ public:
+  /// `whole` is the Program that was taken apart.
+  explicit JointParts(const Program& whole);
+  /// `scheduled` is what became of the part.
+  void add(const ProgramPart& part, ScheduledProgram scheduled);
+  ScheduledProgram finish();
+
+ private:
+  void add_steps(ScheduledProgram part, const Slices& slices);
+  void add_views(const Slices& slices, const Program& part);
+
+  ScheduledProgram joint_;
+};
 
 JointParts::JointParts(const Program& whole) {
   joint_.fused.program = whole;
@@ -53,6 +71,36 @@ void JointParts::add_steps(ScheduledProgram part, const Slices& slices) {
     }
   }
   joint_.steps.emplace_back(std::move(lowered));
+}
+
+/// What a slice should fit into: the cache that a core has to itself.
+double cache_of_a_core(const Machine& machine) {
+  return machine.levels.at(std::min<std::size_t>(1, machine.levels.size() - 1)).bytes;
+}
+
+}  // namespace
+
+DimValues typical_extents(const Program& program, DimValues known) {
+  for (const DimDecl& dim : program.dims)
+    known.emplace(dim.name, dim.value.value_or(static_cast<std::int64_t>(kAssumedExtent)));
+  return known;
+}
+
+ScheduledProgram schedule_in_slices(const Program& optimised, const PlanTarget& target, bool with_slices) {
+  const DimValues extents = typical_extents(optimised, target.extents);
+  std::vector<ProgramPart> parts;
+  if (target.products != Products::kernels && with_slices)
+    parts = in_slices(optimised, target.products == Products::library, extents, cache_of_a_core(*target.machine));
+  if (parts.empty() || (parts.size() == 1 && !parts.front().slices))
+    return schedule(optimised, target.products, extents, *target.machine, target.given);
+  JointParts joint(optimised);
+  for (const ProgramPart& part : parts) {
+    DimValues of_part = extents;
+    if (part.slices) set_slice_dims(*part.slices, 0, of_part);
+    joint.add(part, schedule(part.program, target.products, typical_extents(part.program, of_part), *target.machine,
+                             target.given));
+  }
+  return joint.finish();
 }
 
 }  // namespace moxie

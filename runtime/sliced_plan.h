@@ -5,20 +5,11 @@
 
 namespace moxie {
 
-/// What schedule() makes of every part, as one: tensors that a part has of another are where that one put them.
-class JointParts {
- public:
-  /// `whole` is the Program that was taken apart.
-  explicit JointParts(const Program& whole);
-  /// `scheduled` is what became of the part.
-  void add(const ProgramPart& part, ScheduledProgram scheduled);
-  ScheduledProgram finish();
+/// A value for every dim of the Program: those that are known as they are, kAssumedExtent for the others.
+DimValues typical_extents(const Program& program, DimValues known);
 
- private:
-  void add_steps(ScheduledProgram part, const Slices& slices);
-  void add_views(const Slices& slices, const Program& part);
-
-  ScheduledProgram joint_;
-};
+/// What schedule() makes of the Program for the machine of the target, in slices where these pay; `with_slices` false:
+/// in none.
+ScheduledProgram schedule_in_slices(const Program& optimised, const PlanTarget& target, bool with_slices);
 
 }  // namespace moxie

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -36,10 +37,6 @@ Expr open_sums(const Expr& expr, std::vector<Symbol>& summed) {
   return is_scaled ? open_sums(expr->args[1], summed) : expr;
 }
 
-bool contains(const std::vector<Symbol>& symbols, Symbol symbol) {
-  return std::ranges::find(symbols, symbol) != symbols.end();
-}
-
 /// The axes of the definition that reads `access`, given those of what it reads.
 std::optional<SlicedAxes> axes_of_reader(const Expr& access, const SlicedAxes& of_tensor, const OpenedReads& reads) {
   SlicedAxes axes;
@@ -48,7 +45,7 @@ std::optional<SlicedAxes> axes_of_reader(const Expr& access, const SlicedAxes& o
     if (!symbol) return std::nullopt;
     if (symbol->kind() == Symbol::Kind::Axis)
       axes.emplace_back(symbol->number());
-    else if (contains(reads.summed, *symbol))
+    else if (is_among(reads.summed, *symbol))
       axes.emplace_back(std::nullopt);
     else
       return std::nullopt;

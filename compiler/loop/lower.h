@@ -72,8 +72,7 @@ struct LoweredSlices {
 };
 
 /// What a device runs, one after the other.
-using LoweredStep =
-    std::variant<LoweredKernel, MatrixProduct, AlgebraCall, OrderedSumCall, LoweredScan, LoweredSlices>;
+using LoweredStep = std::variant<LoweredKernel, MatrixProduct, AlgebraCall, OrderedSumCall, LoweredScan, LoweredSlices>;
 
 /// The kernel with the program for threads as its only one.
 LoweredKernel for_threads(LoweredKernel kernel);

@@ -19,6 +19,7 @@
 #include "runtime/cpu/matrix_products.h"
 #include "runtime/cpu/ordered_sums.h"
 #include "runtime/cpu/row_sorts.h"
+#include "runtime/cpu/slice_places.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/given_schedules.h"
 #include "runtime/host_memory.h"
@@ -129,24 +130,18 @@ Partition tuned_partition(const std::vector<Partition>& candidates, const Tuned&
   return {fastest.tiles, fastest.chunks, tuned.reason};
 }
 
-/// Where the slice of a tensor begins.
-struct ViewPlace {
-  std::string tensor;
-  std::vector<std::pair<std::string, std::int64_t>> strides;  // bytes for each of what these dims count
-};
-
 class CpuExecutable : public Executable {
  public:
   CpuExecutable(std::shared_ptr<const Plan> plan, DimValues dims, CpuResources& resources)
       : plan_(std::move(plan)),
         dims_(with_slice_dims(*plan_, std::move(dims))),
+        parts_(slice_parts(*plan_, dims_)),
         constant_(constant_steps(*plan_)),
         memory_(plan_memory(*plan_, dims_, chunks_of(*plan_, dims_))),
         resources_(resources),
         arena_(allocate_zeros(static_cast<std::size_t>(memory_.bytes))) {
     std::vector<LoopProgram> programs;
     for (const PlanStep& step : plan_->steps) {
-      if (const auto* slices = std::get_if<LoweredSlices>(&step)) add_views(slices->slices);
       for (const LoweredKernel* kernel : kernels_of(step)) programs.push_back(kernel->program);
     }
     const std::vector<CpuKernel::Ptr> compiled =
@@ -189,19 +184,6 @@ class CpuExecutable : public Executable {
   void* inside(const std::string& tensor) const {
     const auto it = memory_.tensors.find(tensor);
     return it == memory_.tensors.end() ? nullptr : arena_.get() + it->second.offset;
-  }
-
-  void add_views(const Slices& slices) {
-    for (const auto& [name, view] : slices.views) views_.emplace(name, place_of(view));
-    for (const auto& [name, view] : slices.parts) wholes_.emplace(name, place_of(view));
-  }
-
-  ViewPlace place_of(const SliceView& view) const {
-    const std::vector<std::int64_t> strides = strides_of(*plan_, view.tensor, dims_);
-    ViewPlace place{view.tensor, {}};
-    const auto size = static_cast<std::int64_t>(size_of(plan_->fused.program.dtype_of(view.tensor)));
-    for (std::size_t k = 0; k < view.first.size(); ++k) place.strides.emplace_back(view.first[k], strides[k] * size);
-    return place;
   }
 
   PreparedKernel prepare(std::size_t step, const LoweredKernel& lowered, CpuKernel::Ptr code) {
@@ -254,7 +236,7 @@ class CpuExecutable : public Executable {
                               kernel.partition.chunks * count * static_cast<std::int64_t>(size_of(dtype)));
     } else if (use.partial && kernel.lowered->in_scan) {
       kernel.slices.emplace_back(b, slice_of(*kernel.lowered, use.tensor));
-    } else if (views_.contains(use.tensor)) {
+    } else if (parts_.views.contains(use.tensor)) {
       kernel.views.push_back(b);
     } else if (!memory) {
       kernel.outside.push_back(b);
@@ -344,14 +326,12 @@ class CpuExecutable : public Executable {
     set_argument(kernel, argument::kStep, static_cast<std::int64_t>(run.step));
   }
 
-  std::byte* memory_of(const ViewPlace& view, const Run& run) const {
-    std::byte* place = memory_of(view.tensor, run);
-    for (const auto& [first, stride] : view.strides) place += dims_.find(first)->second * stride;
-    return place;
+  std::byte* memory_of(const SlicePart& part, const Run& run) const {
+    return memory_of(part.tensor, run) + part.offset(dims_);
   }
 
   std::byte* memory_of(const std::string& tensor, const Run& run) const {
-    if (const auto view = views_.find(tensor); view != views_.end()) return memory_of(view->second, run);
+    if (const auto view = parts_.views.find(tensor); view != parts_.views.end()) return memory_of(view->second, run);
     void* own = inside(tensor);
     return static_cast<std::byte*>(own ? own : run.address(tensor));
   }
@@ -390,8 +370,8 @@ class CpuExecutable : public Executable {
   /// Sums of nothing are 0.
   void clear_sums(const Slices& slices, const Run& run) const {
     for (const auto& [name, summed] : slices.sums) {
-      const auto part = wholes_.find(name);
-      const std::string& whole = (part == wholes_.end() ? views_.at(name) : part->second).tensor;
+      const auto sum = parts_.sums.find(name);
+      const std::string& whole = (sum == parts_.sums.end() ? parts_.views.at(name) : sum->second).tensor;
       const std::int64_t count = count_elements(plan_->fused.program, whole, dims_);
       const auto bytes = static_cast<std::size_t>(count) * size_of(plan_->fused.program.dtype_of(whole));
       std::fill_n(memory_of(whole, run), bytes, std::byte{0});
@@ -400,21 +380,9 @@ class CpuExecutable : public Executable {
 
   /// Adds what a slice has of a sum to what the slices before it have.
   void add_part(const std::string& name, const std::vector<std::string>& summed, const Run& run) const {
-    const DType dtype = plan_->fused.program.dtype_of(name);
-    const std::int64_t count = count_elements(plan_->fused.program, name, dims_);
-    std::byte* whole = memory_of(wholes_.at(name), run);
-    const std::byte* part = memory_of(name, run);
-    if (!is_later(summed))
-      std::copy_n(part, static_cast<std::size_t>(count) * size_of(dtype), whole);
-    else if (dtype == DType::f32)
-      add_to(reinterpret_cast<const float*>(part), count, reinterpret_cast<float*>(whole));
-    else
-      add_to(reinterpret_cast<const double*>(part), count, reinterpret_cast<double*>(whole));
-  }
-
-  template <class T>
-  static void add_to(const T* part, std::int64_t count, T* whole) {
-    for (std::int64_t k = 0; k < count; ++k) whole[k] += part[k];
+    add_slice(plan_->fused.program.dtype_of(name), memory_of(name, run),
+              count_elements(plan_->fused.program, name, dims_), !is_later(summed),
+              memory_of(parts_.sums.at(name), run));
   }
 
   /// Whether the slice is not the first along all of these.
@@ -513,10 +481,9 @@ class CpuExecutable : public Executable {
 
   std::shared_ptr<const Plan> plan_;
   DimValues dims_;  // with those of the slice at hand
-  std::map<std::string, ViewPlace> views_;
-  std::map<std::string, ViewPlace> wholes_;  // to which parts are added
-  std::vector<bool> constant_;               // of every step of the plan
-  bool constants_known_ = false;             // they have run
+  SliceParts parts_;
+  std::vector<bool> constant_;    // of every step of the plan
+  bool constants_known_ = false;  // they have run
   MemoryPlan memory_;
   CpuResources& resources_;
   HostMemory arena_;

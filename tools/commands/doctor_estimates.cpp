@@ -81,9 +81,10 @@ std::vector<const LoweredKernel*> all_kernels(const Plan& plan) {
   return kernels;
 }
 
-DimValues with_first_step(DimValues dims) {
+/// Those of the first step of a scan and of the first slices, too.
+DimValues of_first_launch(const Plan& plan, DimValues dims) {
   dims.emplace(kScanStep, 0);
-  return dims;
+  return with_slice_dims(plan, std::move(dims));
 }
 
 /// Measures each kernel before it is launched, with the buffers of the launch: alone, again and again, so that its data
@@ -140,7 +141,7 @@ void measure(const Program& program, const std::string& source, std::int64_t ext
   const Plan plan = make_plan(specialised, {}, {.machine = &machine, .extents = dims});
   double total = 0;
   for (const LoweredKernel* kernel : all_kernels(plan))
-    total += estimate(*kernel, with_first_step(dims), machine).seconds;
+    total += estimate(*kernel, of_first_launch(plan, dims), machine).seconds;
   if (total > kMaxSeconds) return;
   const auto timer = std::make_shared<KernelTimer>();
   DeviceOptions options;
@@ -153,7 +154,7 @@ void measure(const Program& program, const std::string& source, std::int64_t ext
   for (const LoweredKernel* kernel : all_kernels(session.plan())) {
     const std::optional<double> measured = timer->seconds(*kernel);
     if (!measured) continue;
-    const Cost cost = estimate(*kernel, with_first_step(dims), machine);
+    const Cost cost = estimate(*kernel, of_first_launch(session.plan(), dims), machine);
     out.push_back({source, kernel->program.name, extent, cost, *measured});
   }
 }
