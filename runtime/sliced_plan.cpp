@@ -1,5 +1,7 @@
 #include "runtime/sliced_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "compiler/rewrite/scope.h"
@@ -78,6 +80,11 @@ double cache_of_a_core(const Machine& machine) {
   return machine.levels.at(std::min<std::size_t>(1, machine.levels.size() - 1)).bytes;
 }
 
+/// Estimates are those of one launch.
+void say_how_often(ScheduledProgram& part, std::int64_t slices) {
+  for (ScheduleChoice& choice : part.choices) choice.chosen += fmt::format("; in each of {} slices", slices);
+}
+
 }  // namespace
 
 DimValues typical_extents(const Program& program, DimValues known) {
@@ -97,8 +104,10 @@ ScheduledProgram schedule_in_slices(const Program& optimised, const PlanTarget& 
   for (const ProgramPart& part : parts) {
     DimValues of_part = extents;
     if (part.slices) set_slice_dims(*part.slices, 0, of_part);
-    joint.add(part, schedule(part.program, target.products, typical_extents(part.program, of_part), *target.machine,
-                             target.given));
+    ScheduledProgram scheduled =
+        schedule(part.program, target.products, typical_extents(part.program, of_part), *target.machine, target.given);
+    if (part.slices) say_how_often(scheduled, slice_count(*part.slices, of_part));
+    joint.add(part, std::move(scheduled));
   }
   return joint.finish();
 }
