@@ -93,4 +93,5 @@ ROWS = (
     adbench("ba", "C=49 X=7776 P=31843", "ba", wrt="shift", jacobian="reprojection", values=BUNDLE),
     adbench("hand", "V=544 F=1084 P=1000", "hand", wrt="theta,shift", jacobian="error", values=BONES),
     same("softmax", "S=1024 N=1000", "softmax"),
+    same("attention", "B=8 H=8 T=1024 D=64", "attention"),
 )
