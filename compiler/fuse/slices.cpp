@@ -20,6 +20,10 @@ constexpr std::size_t kMaxSlicedRank = 5;
 /// Multiply-adds of products for each byte that slices keep in the cache. Products of slices take up to a tenth longer
 /// than those of whole tensors: from here on that is more than a byte takes from memory and back.
 constexpr double kMaxWork = 64;
+/// How often the slice of the fewest rows may fill the cache.
+constexpr double kMaxSlice = 16;
+/// Bytes of copies for each byte that slices keep in the cache.
+constexpr double kMaxCopied = 0.25;
 /// Rows of a slice even where they do not fit into the cache: products of fewer take longer for each.
 constexpr double kMinRows = 64;
 
@@ -53,7 +57,8 @@ class Slicing {
       for (const Cut& cut : cuts) {
         const SliceGroup group = *search_.group(cut.seed, cut.axes);
         auto part = slice_program(program_, group, products_.results, cut.seed, cut.axes, cut.blocks, extents_);
-        if (part && keeps_products(group, part->program)) return split(group, std::move(*part));
+        if (part && keeps_products(group, part->program) && !copies_much(group, *part))
+          return split(group, std::move(*part));
       }
       if (auto parts = with_copies(seed); !parts.empty()) return parts;
     }
@@ -148,6 +153,7 @@ class Slicing {
     const double block = std::max(cache_bytes_ / (bytes / slices), is_row ? kMinRows : 0);
     if (block < 1) return std::nullopt;
     cut.blocks.back() = even_block(last, static_cast<std::int64_t>(std::min(block, extent_of(last))));
+    if (bytes / slices * static_cast<double>(cut.blocks.back()) > kMaxSlice * cache_bytes_) return std::nullopt;
     cut.score = 1;
     for (std::size_t k = all.size() - std::min<std::size_t>(2, all.size()); k < all.size(); ++k) {
       const auto place = std::ranges::find(axes, k);
@@ -156,6 +162,20 @@ class Slicing {
                        : static_cast<double>(cut.blocks[static_cast<std::size_t>(place - axes.begin())]);
     }
     return cut;
+  }
+
+  /// Copies move as many bytes as slices of tensors of their size save.
+  bool copies_much(const SliceGroup& group, const ProgramPart& part) const {
+    double copied = 0, inside = 0;
+    for (const auto* copies : {&part.copies_before, &part.copies_behind}) {
+      for (const Definition& copy : *copies) {
+        auto bytes = static_cast<double>(bytes_of(copy.dtype));
+        for (const AxisDecl& axis : copy.axes) bytes *= extent_of(axis);
+        copied += bytes;
+      }
+    }
+    for (const std::string& name : group.inside) inside += search_.bytes_of(name);
+    return copied > kMaxCopied * inside;
   }
 
   /// Products of small matrices take longer, what they write and read then less.

@@ -19,7 +19,7 @@ using namespace moxie;
 
 namespace {
 
-constexpr double kCache = 32 << 10;
+constexpr double kCache = 64 << 10;
 
 /// A processor on which a few rows fill the cache.
 Machine small_machine() {
@@ -157,7 +157,7 @@ input q[B,T,H,D], k[B,T,H,D], v[B,T,H,D]
 let p[b,h,i,j] = softmax[j](sum[d](q[b,i,h,d]*k[b,j,h,d])/sqrt(D))
 output y[b,i,h,d] = sum[j](p[b,h,i,j]*v[b,j,h,d])
 )",
-                                 {{"B", 2}, {"T", 320}, {"H", 2}, {"D", 128}}, {"y"}, 1, 2 * 2 * 320 * 320);
+                                 {{"B", 1}, {"T", 1024}, {"H", 2}, {"D", 64}}, {"y"}, 1, 2 * 1024 * 1024);
   CHECK(plan.fused.program.find_definition("y.in_slices"));
 }
 
