@@ -23,7 +23,7 @@ constexpr double kMaxWork = 64;
 /// How often the slice of the fewest rows may fill the cache.
 constexpr double kMaxSlice = 16;
 /// Bytes of copies for each byte that slices keep in the cache.
-constexpr double kMaxCopied = 0.25;
+constexpr double kMaxCopied = 0.5;
 /// Rows of a slice even where they do not fit into the cache: products of fewer take longer for each.
 constexpr double kMinRows = 64;
 

@@ -157,7 +157,7 @@ input q[B,T,H,D], k[B,T,H,D], v[B,T,H,D]
 let p[b,h,i,j] = softmax[j](sum[d](q[b,i,h,d]*k[b,j,h,d])/sqrt(D))
 output y[b,i,h,d] = sum[j](p[b,h,i,j]*v[b,j,h,d])
 )",
-                                 {{"B", 1}, {"T", 1024}, {"H", 2}, {"D", 64}}, {"y"}, 1, 2 * 1024 * 1024);
+                                 {{"B", 1}, {"T", 512}, {"H", 2}, {"D", 64}}, {"y"}, 1, 2 * 512 * 512);
   CHECK(plan.fused.program.find_definition("y.in_slices"));
 }
 
@@ -185,7 +185,7 @@ let o[i,e] = sum[h,d](wo[e,h,d]*y[h,i,d])
 let centre[e] = sum[i](o[i,e])/T
 output loss = sum[i,e]((x[i,e] - o[i,e] + centre[e])^2)/(T*E)
 )",
-                                 {{"H", 2}, {"T", 384}, {"D", 128}, {"E", 64}}, {"loss"}, 2, 2 * 384 * 384);
+                                 {{"H", 2}, {"T", 640}, {"D", 128}, {"E", 64}}, {"loss"}, 2, 2 * 640 * 640);
   CHECK(plan.fused.program.find_definition("p.again"));
 }
 
