@@ -21,7 +21,7 @@ constexpr std::size_t kMaxSlicedRank = 5;
 /// than those of whole tensors: from here on that is more than a byte takes from memory and back.
 constexpr double kMaxWork = 64;
 /// How often the slice of the fewest rows may fill the cache.
-constexpr double kMaxSlice = 16;
+constexpr double kMaxSlice = 32;
 /// Bytes of copies for each byte that slices keep in the cache.
 constexpr double kMaxCopied = 0.5;
 /// Rows of a slice even where they do not fit into the cache: products of fewer take longer for each.

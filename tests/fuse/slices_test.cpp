@@ -157,7 +157,7 @@ input q[B,T,H,D], k[B,T,H,D], v[B,T,H,D]
 let p[b,h,i,j] = softmax[j](sum[d](q[b,i,h,d]*k[b,j,h,d])/sqrt(D))
 output y[b,i,h,d] = sum[j](p[b,h,i,j]*v[b,j,h,d])
 )",
-                                 {{"B", 1}, {"T", 512}, {"H", 2}, {"D", 64}}, {"y"}, 1, 2 * 512 * 512);
+                                 {{"B", 2}, {"T", 640}, {"H", 2}, {"D", 64}}, {"y"}, 1, 2 * 2 * 640 * 640);
   CHECK(plan.fused.program.find_definition("y.in_slices"));
 }
 
