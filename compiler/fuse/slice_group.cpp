@@ -37,6 +37,14 @@ Expr open_sums(const Expr& expr, std::vector<Symbol>& summed) {
   return is_scaled ? open_sums(expr->args[1], summed) : expr;
 }
 
+OpenedReads opened_reads(const Definition& definition) {
+  OpenedReads reads;
+  std::set<const Node*> seen;
+  const bool is_rounded_once = definition.dtype == DType::i32;
+  collect(is_rounded_once ? definition.body : open_sums(definition.body, reads.summed), reads, seen);
+  return reads;
+}
+
 /// The axes of the definition that reads `access`, given those of what it reads.
 std::optional<SlicedAxes> axes_of_reader(const Expr& access, const SlicedAxes& of_tensor, const OpenedReads& reads) {
   SlicedAxes axes;
@@ -71,12 +79,14 @@ bool sums(const SlicedAxes& axes) {
 
 }  // namespace
 
-OpenedReads opened_reads(const Definition& definition) {
-  OpenedReads reads;
-  std::set<const Node*> seen;
-  const bool is_rounded_once = definition.dtype == DType::i32;
-  collect(is_rounded_once ? definition.body : open_sums(definition.body, reads.summed), reads, seen);
-  return reads;
+double typical_extent(const Affine& extent, const DimValues& extents) {
+  return static_cast<double>(extent.evaluate([&](Symbol dim) { return extents.find(dim.name())->second; }));
+}
+
+double typical_bytes(const Definition& definition, const DimValues& extents) {
+  auto bytes = static_cast<double>(bytes_of(definition.dtype));
+  for (const AxisDecl& axis : definition.axes) bytes *= typical_extent(axis.extent, extents);
+  return bytes;
 }
 
 SliceSearch::SliceSearch(const Program& program, const DimValues& extents) : program_(program), extents_(extents) {
@@ -96,11 +106,7 @@ bool SliceSearch::reads(const std::string& definition, const std::string& tensor
   return std::ranges::any_of(accesses, [&](const Expr& access) { return access->tensor == tensor; });
 }
 
-double SliceSearch::bytes_of(const std::string& tensor) const {
-  auto bytes = static_cast<double>(moxie::bytes_of(program_.dtype_of(tensor)));
-  for (const Affine& extent : program_.shape_of(tensor)) bytes *= typical(extent);
-  return bytes;
-}
+double SliceSearch::bytes_of(const std::string& tensor) const { return typical_bytes(*find(tensor), extents_); }
 
 double SliceSearch::multiply_adds(const std::string& definition) const {
   const OpenedReads& reads = reads_.at(definition);
@@ -111,15 +117,11 @@ double SliceSearch::multiply_adds(const std::string& definition) const {
       const auto place = std::ranges::find(access->subscripts, Affine(symbol));
       if (place == access->subscripts.end()) continue;
       const auto axis = static_cast<std::size_t>(place - access->subscripts.begin());
-      extent = std::max(extent, typical(program_.shape_of(access->tensor)[axis]));
+      extent = std::max(extent, typical_extent(program_.shape_of(access->tensor)[axis], extents_));
     }
     count *= extent;
   }
   return count;
-}
-
-double SliceSearch::typical(const Affine& extent) const {
-  return static_cast<double>(extent.evaluate([&](Symbol dim) { return extents_.find(dim.name())->second; }));
 }
 
 double SliceSearch::bytes_in_use(const SliceGroup& group) const {

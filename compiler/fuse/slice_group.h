@@ -16,7 +16,10 @@ struct OpenedReads {
   std::vector<Expr> accesses;
   std::vector<Symbol> summed;  // where the definition is a sum, or that times a number: slices may sum parts
 };
-OpenedReads opened_reads(const Definition& definition);
+
+/// For typical extents: the elements along an axis, and the bytes of the tensor that a definition stores.
+double typical_extent(const Affine& extent, const DimValues& extents);
+double typical_bytes(const Definition& definition, const DimValues& extents);
 
 /// For every index that is sliced the axis of a definition that it is; none where the definition sums over it.
 using SlicedAxes = std::vector<std::optional<std::uint32_t>>;
@@ -32,7 +35,7 @@ class SliceSearch {
  public:
   SliceSearch(const Program& program, const DimValues& extents);
 
-  /// Bytes of a tensor for the typical extents.
+  /// Typical bytes of what the definition of this name stores.
   double bytes_of(const std::string& tensor) const;
   bool reads(const std::string& definition, const std::string& tensor) const;
   /// Multiply-adds of a sum of products.
@@ -51,7 +54,6 @@ class SliceSearch {
   std::set<std::string> after(const SliceGroup& group) const;
 
  private:
-  double typical(const Affine& extent) const;
   /// Null for an input.
   const Definition* find(const std::string& tensor) const;
   bool is_large(const Definition& definition, double least) const;

@@ -48,7 +48,7 @@ class SliceProgram {
  private:
   SliceAxis sliced(const AxisDecl& axis, std::int64_t block, const DimValues& extents) {
     SliceAxis slice{axis.name, axis.extent, block, new_dim(std::string(kFirst) + axis.name), ""};
-    const std::int64_t extent = axis.extent.evaluate([&](Symbol dim) { return extents.find(dim.name())->second; });
+    const auto extent = static_cast<std::int64_t>(typical_extent(axis.extent, extents));
     const bool is_exact = block == 1 || (axis.extent.is_constant() && extent % block == 0);
     if (!is_exact) slice.count = new_dim("count." + axis.name);
     return slice;
@@ -177,7 +177,7 @@ class SliceProgram {
     return copy;
   }
 
-  /// The same for the slice of a result, whose axes are those that have several elements in a slice.
+  /// Puts the axes of a slice into this order of the whole axes. Those with one element in a slice are no axes of it.
   void permute_slice(const Definition& definition, const std::vector<std::uint32_t>& order, Definition& slice) {
     std::vector<std::optional<std::uint32_t>> place_in_slice(definition.axes.size());
     std::uint32_t next = 0;
@@ -261,8 +261,8 @@ class SliceProgram {
     return order;
   }
 
-  /// Of a tensor that is there before the slices run: as a view of the elements that belong to the slice, in a copy
-  /// whose sliced axes come first if in the tensor others do.
+  /// Reads a tensor that is there before the slices run through a view of the elements that belong to the slice. Where
+  /// other axes than sliced ones come first, the view is one of a copy.
   Expr view_of(const Expr& access, std::vector<Expr> values) {
     std::vector<std::uint32_t> order = sliced_axes_of(access);
     const std::size_t sliced = order.size();
@@ -361,7 +361,7 @@ class SliceProgram {
   Program result_;
   Slices slices_;
   std::vector<Definition> results_, copies_before_, copies_behind_;
-  const SlicedAxes* axes_ = nullptr;  // of the definition at hand
+  const SlicedAxes* axes_ = nullptr;  // of the definition that is being sliced
   std::vector<std::pair<Symbol, std::size_t>> summed_;
   bool possible_ = true;
 };

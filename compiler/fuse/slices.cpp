@@ -78,13 +78,11 @@ class Slicing {
     return {};
   }
 
-  /// Whether tensors of this size are still stored between parts or inside of those that are not sliced.
+  /// Whether a tensor of at least this size is still stored whole.
   bool stores_whole(const std::vector<ProgramPart>& parts, double bytes) const {
     const auto is_whole = [&](const Definition& definition) {
-      double size = static_cast<double>(bytes_of(definition.dtype));
-      for (const AxisDecl& axis : definition.axes) size *= extent_of(axis);
       const Definition* original = program_.find_definition(definition.name);
-      return size >= bytes && !(original && original->output);
+      return typical_bytes(definition, extents_) >= bytes && !(original && original->output);
     };
     return std::ranges::any_of(parts, [&](const ProgramPart& part) {
       return part.slices ? std::ranges::any_of(part.results, is_whole)
@@ -166,31 +164,29 @@ class Slicing {
 
   /// Copies move as many bytes as slices of tensors of their size save.
   bool copies_much(const SliceGroup& group, const ProgramPart& part) const {
-    double copied = 0, inside = 0;
+    double copied = 0;
     for (const auto* copies : {&part.copies_before, &part.copies_behind}) {
-      for (const Definition& copy : *copies) {
-        auto bytes = static_cast<double>(bytes_of(copy.dtype));
-        for (const AxisDecl& axis : copy.axes) bytes *= extent_of(axis);
-        copied += bytes;
-      }
+      for (const Definition& copy : *copies) copied += typical_bytes(copy, extents_);
     }
-    for (const std::string& name : group.inside) inside += search_.bytes_of(name);
-    return copied > kMaxCopied * inside;
+    return copied > kMaxCopied * bytes_inside(group);
   }
 
   /// Products of small matrices take longer, what they write and read then less.
   bool is_worth_it(const SliceGroup& group) const {
-    double work = 0, bytes = 0;
+    double work = 0;
     for (const auto& [name, axes] : group.members) {
       if (products_.results.contains(name)) work += search_.multiply_adds(name);
     }
-    for (const std::string& name : group.inside) bytes += search_.bytes_of(name);
-    return work < kMaxWork * bytes;
+    return work < kMaxWork * bytes_inside(group);
   }
 
-  double extent_of(const AxisDecl& axis) const {
-    return static_cast<double>(axis.extent.evaluate([&](Symbol dim) { return extents_.find(dim.name())->second; }));
+  double bytes_inside(const SliceGroup& group) const {
+    double bytes = 0;
+    for (const std::string& name : group.inside) bytes += search_.bytes_of(name);
+    return bytes;
   }
+
+  double extent_of(const AxisDecl& axis) const { return typical_extent(axis.extent, extents_); }
 
   /// About `near`: a divisor of the extent where one is near, so that all slices have the same size, if there is one a
   /// multiple of 16; else such that slices have about the same size.
@@ -228,9 +224,9 @@ class Slicing {
       return earlier.contains(definition.name) || group.members.contains(definition.name);
     });
     for (Definition& definition : before.program.definitions) {
-      const bool is_read = read_by(slices, definition.name) || reads(behind.program, definition.name);
-      definition.output |= is_read;
-      if (is_read) behind.program.inputs.push_back(as_input(definition.name));
+      const bool is_kept = read_by(slices, definition.name) || is_read(definition.name, behind.program.definitions);
+      definition.output |= is_kept;
+      if (is_kept) behind.program.inputs.push_back(as_input(definition.name));
     }
     for (const Definition& result : slices.results) behind.program.inputs.push_back(declared(result));
     for (Definition& copy : slices.copies_before) {
@@ -256,12 +252,9 @@ class Slicing {
     return {name, program_.dtype_of(name), program_.shape_of(name), program_.domain_of(name)};
   }
 
-  static bool reads(const Program& program, const std::string& tensor) {
-    return std::ranges::any_of(program.definitions, [&](const Definition& definition) {
-      bool found = false;
-      visit(definition.body, [&](const Expr& e) { found |= e->kind == NodeKind::Access && e->tensor == tensor; });
-      return found;
-    });
+  bool is_read(const std::string& tensor, const std::vector<Definition>& definitions) const {
+    return std::ranges::any_of(definitions,
+                               [&](const Definition& definition) { return search_.reads(definition.name, tensor); });
   }
 
   static bool read_by(const ProgramPart& part, const std::string& tensor) {
@@ -287,10 +280,7 @@ class Slicing {
 bool is_large(const Program& program, const DimValues& extents, double bytes) {
   double sum = 0;
   for (const Definition& definition : program.definitions) {
-    auto size = static_cast<double>(bytes_of(definition.dtype));
-    for (const AxisDecl& axis : definition.axes)
-      size *= static_cast<double>(axis.extent.evaluate([&](Symbol dim) { return extents.find(dim.name())->second; }));
-    if (!definition.output) sum += size;
+    if (!definition.output) sum += typical_bytes(definition, extents);
   }
   return sum >= bytes;
 }

@@ -480,7 +480,7 @@ class CpuExecutable : public Executable {
   }
 
   std::shared_ptr<const Plan> plan_;
-  DimValues dims_;  // with those of the slice at hand
+  DimValues dims_;  // with those of the slice that runs
   SliceParts parts_;
   std::vector<bool> constant_;    // of every step of the plan
   bool constants_known_ = false;  // they have run

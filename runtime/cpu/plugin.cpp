@@ -65,22 +65,15 @@ Plugin resolve(void* library, const fs::path& path) {
 
 Plugin load() {
   std::vector<std::string> reasons;
-  for (const fs::path& directory : plugin_directories()) {
-    const fs::path path = directory / kFileName;
-    std::error_code ignored;
-    if (!directory.empty() && !fs::exists(path, ignored)) {
-      reasons.push_back(fmt::format("{}: not there", path.string()));
-    } else if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-      try {
-        const Plugin plugin = resolve(library, path);
-        loaded = true;
-        return plugin;
-      } catch (...) {
-        dlclose(library);
-        throw;
-      }
-    } else {
-      reasons.emplace_back(dlerror());
+  fs::path path;
+  if (void* library = open_plugin(kFileName, RTLD_NOW | RTLD_LOCAL, path, reasons)) {
+    try {
+      const Plugin plugin = resolve(library, path);
+      loaded = true;
+      return plugin;
+    } catch (...) {
+      dlclose(library);
+      throw;
     }
   }
   throw CompileError(
@@ -109,6 +102,20 @@ std::string refusal(std::string_view reason, const fs::path& file) {
 }
 
 }  // namespace
+
+void* open_plugin(const char* name, int mode, fs::path& path, std::vector<std::string>& reasons) {
+  for (const fs::path& directory : plugin_directories()) {
+    path = directory / name;
+    std::error_code ignored;
+    if (!directory.empty() && !fs::exists(path, ignored))
+      reasons.push_back(fmt::format("{}: not there", path.string()));
+    else if (void* library = dlopen(path.c_str(), mode))
+      return library;
+    else
+      reasons.emplace_back(dlerror());
+  }
+  return nullptr;
+}
 
 std::vector<fs::path> plugin_directories() {
   std::vector<fs::path> directories;

@@ -29,6 +29,9 @@ std::int64_t llvm_compilations();
 /// Where moxie's plugins are looked for, in order. The empty path leaves the search to the system's loader, which knows
 /// the run path of programs that link to an installed moxie.
 std::vector<std::filesystem::path> plugin_directories();
+/// The first file of this name there that the system's loader opens, with dlopen()'s `mode`; null where there is none,
+/// with what is wrong with each of them in `reasons`. `path` becomes that of the file.
+void* open_plugin(const char* name, int mode, std::filesystem::path& path, std::vector<std::string>& reasons);
 /// The files that are tried there, in order, without the search of the system's loader.
 std::vector<std::filesystem::path> llvm_plugin_candidates();
 

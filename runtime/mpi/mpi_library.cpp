@@ -31,17 +31,10 @@ const moxie_mpi_functions& functions_of(void* library, const fs::path& path) {
 
 const moxie_mpi_functions& load_mpi() {
   std::vector<std::string> reasons;
-  for (const fs::path& directory : plugin_directories()) {
-    const fs::path path = directory / kMpiPlugin;
-    std::error_code ignored;
-    if (!directory.empty() && !fs::exists(path, ignored)) {
-      reasons.push_back(fmt::format("{}: not there", path.string()));
-      continue;
-    }
-    // Global, as the components that Open MPI itself loads may look for its symbols there.
-    if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return functions_of(library, path);
-    reasons.emplace_back(dlerror());
-  }
+  fs::path path;
+  // Global, as the components that Open MPI itself loads may look for its symbols there.
+  if (void* library = open_plugin(kMpiPlugin, RTLD_NOW | RTLD_GLOBAL, path, reasons))
+    return functions_of(library, path);
   throw DeviceError(
       fmt::format("ranks need moxie's MPI plugin, {}, which could not be loaded:\n  {}\nInstall MPI (Debian: "
                   "libopenmpi-dev and openmpi-bin) and build moxie again, which then makes the plugin; or start moxie "

@@ -190,13 +190,18 @@ output loss = sum[i,e]((x[i,e] - o[i,e] + centre[e])^2)/(T*E)
 }
 
 TEST_CASE("random numbers are those of whole tensors, also where they are drawn twice") {
-  check_slices(R"(dim H, T, J, D
-index h:H, i:T, j:J, d:D
-input q[H,T,D], k[H,J,D], v[H,J,D]
+  const Plan plan = check_slices(R"(dim H, T, D, E
+index h:H, i:T, j:T, d:D, e:E
+input x[T,E], q[H,T,D], k[H,T,D], v[H,T,D], wo[E,H,D]
 let p[h,i,j] = where(randu(1) < 0.9, softmax[j](sum[d](q[h,i,d]*k[h,j,d]))/0.9, 0)
-output y[h,i,d] = sum[j](p[h,i,j]*v[h,j,d])
+let y[h,i,d] = sum[j](p[h,i,j]*v[h,j,d])
+let o[i,e] = sum[h,d](wo[e,h,d]*y[h,i,d])
+let centre[e] = sum[i](o[i,e])/T
+output loss = sum[i,e]((x[i,e] - o[i,e] + centre[e])^2)/(T*E)
 )",
-               {{"H", 2}, {"T", 320}, {"J", 384}, {"D", 128}}, {"y"}, 1, 2 * 320 * 384);
+                                 {{"H", 2}, {"T", 640}, {"D", 128}, {"E", 64}}, {"loss"}, 2, 2 * 640 * 640);
+  const auto is_again = [](const Definition& definition) { return definition.name.ends_with(".again"); };
+  CHECK(std::ranges::any_of(plan.fused.program.definitions, is_again));
 }
 
 TEST_CASE("kernels of distances in many dimensions") {
