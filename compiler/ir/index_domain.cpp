@@ -66,13 +66,11 @@ class Constraints {
     }
   }
 
-  /// Whether all hold for every choice of positive symbols.
-  bool hold_for_positive() const {
-    return std::ranges::all_of(bounds_, [](const auto& bound) {
-      std::int64_t at_one = bound.second;
-      for (const auto& term : bound.first) at_one = checked_add(at_one, term.second);
-      return at_one >= 0 && std::ranges::all_of(bound.first, [](const auto& term) { return term.second > 0; });
-    });
+  /// All of them, each >= 0.
+  std::vector<Affine> all() const {
+    std::vector<Affine> result;
+    for (const auto& bound : bounds_) result.push_back(affine(bound));
+    return result;
   }
 
  private:
@@ -137,22 +135,45 @@ bool is_among(const std::vector<Affine>& system, const Affine& goal) {
       system, [&](const Affine& fact) { return fact.terms() == goal.terms() && fact.constant() <= goal.constant(); });
 }
 
+Constraints constraints_on_dims(const std::vector<Affine>& system) {
+  Constraints result;
+  for (const Affine& fact : system) result.add(fact);
+  result.eliminate([](Symbol symbol) { return !symbol.is_dim(); });
+  return result;
+}
+
+/// Whether no positive dims satisfy `constraints`.
+bool has_no_dims(Constraints constraints) {
+  for (const Symbol dim : constraints.symbols()) constraints.add(dim);
+  constraints.eliminate([](Symbol) { return true; });
+  return constraints.contradictory();
+}
+
+/// Whether for all dims for which `system` has points, some of them are counterexamples.
+bool has_counterexamples_everywhere(const std::vector<Affine>& system, const Constraints& counterexamples) {
+  if (!counterexamples.exact() || counterexamples.gave_up()) return false;
+  const Constraints points = constraints_on_dims(system);
+  return std::ranges::all_of(counterexamples.all(), [&](const Affine& needed) {
+    Constraints without = points;
+    without.add(Affine(-1) - needed);
+    return has_no_dims(without);
+  });
+}
+
 /// Whether the points that satisfy `system` and not `goal` >= 0 are none (Holds), certainly some (Fails), or some for
 /// some dims.
 Proof prove(const std::vector<Affine>& system, const Affine& goal) {
   if (is_among(system, goal)) return Proof::Holds;
-  Constraints counterexamples;
-  for (const Affine& fact : system) counterexamples.add(fact);
-  counterexamples.add(Affine(-1) - goal);
-  const std::set<Symbol> symbols = counterexamples.symbols();
-  const bool has_dims = std::ranges::any_of(symbols, &Symbol::is_dim);
-  counterexamples.eliminate([](Symbol symbol) { return !symbol.is_dim(); });
+  std::vector<Affine> refuting = system;
+  refuting.push_back(Affine(-1) - goal);
+  const Constraints counterexamples = constraints_on_dims(refuting);
   if (counterexamples.contradictory()) return Proof::Holds;
-  if (!has_dims) return Proof::Fails;
-  if (counterexamples.exact() && !counterexamples.gave_up() && counterexamples.hold_for_positive()) return Proof::Fails;
-  for (const Symbol dim : counterexamples.symbols()) counterexamples.add(dim);
-  counterexamples.eliminate([](Symbol) { return true; });
-  return counterexamples.contradictory() ? Proof::Holds : Proof::Unknown;
+  const auto has_dims = [](const Affine& fact) {
+    return std::ranges::any_of(fact.terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
+  };
+  if (std::ranges::none_of(refuting, has_dims)) return Proof::Fails;
+  if (has_no_dims(counterexamples)) return Proof::Holds;
+  return has_counterexamples_everywhere(system, counterexamples) ? Proof::Fails : Proof::Unknown;
 }
 
 // ---- Conditions ----

@@ -24,7 +24,8 @@ class IndexDomain {
   /// Whether there is certainly no point in it.
   bool is_empty() const { return prove_nonnegative(Affine(-1)) == Proof::Holds; }
   /// Whether `affine` >= 0 everywhere. Fails: not so for some point, whatever the (positive) values of dims that are
-  /// not known, or not provable although all of them are known. Unknown: it depends on dims.
+  /// not known for which there are points at all; or not provable although all of them are known. Unknown: it depends
+  /// on dims.
   Proof prove_nonnegative(const Affine& affine) const;
 
  private:

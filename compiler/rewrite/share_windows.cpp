@@ -42,8 +42,11 @@ class WindowSharer {
     Expr body = expr;
     std::vector<Window> windows;
     for (const Symbol axis : symbols) {
-      const auto window = is_among(summed, axis) ? std::nullopt : window_of(program_, body, axis, summed);
+      auto window = is_among(summed, axis) ? std::nullopt : window_of(program_, body, axis, summed);
       if (!window) continue;
+      // Of x[2*i-j] with i = p-k the position is that of 2*k+j alone: it is added to 2*p.
+      for (const Window& earlier : windows)
+        window->shifted = window->shifted - Affine(earlier.position) * window->shifted.coefficient(earlier.position);
       body = substitute(body, {{axis, window->axis_by_position()}});
       windows.push_back(*window);
     }

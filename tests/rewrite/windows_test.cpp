@@ -75,3 +75,11 @@ TEST_CASE("what differs between windows, is cheap, or little, stays where it is"
   check_windows(head + "output y[i] = sum[k](w[k]*x[i+k])\n", dims, 0);
   check_windows(head + "output y[i] = sum[k](w[k]*exp(x[i+k]))\n", {{"N", 30}, {"K", 5}}, 0);
 }
+
+TEST_CASE("two windows may share a subscript") {
+  const DimValues dims = {{"S", 250}, {"N", 3}};
+  check_windows(
+      "dim S, N\nindex i:S, j:S, n:N\ninput x[3*S,S+N]\n"
+      "output y[i,j] = sum[n](where(2*i-j >= 0 and i+n >= 2, exp(x[2*i-j,i+n-2]), 0))\n",
+      dims, 1);
+}

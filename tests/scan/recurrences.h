@@ -147,6 +147,14 @@ scan t {
 }
 output y[n] = sum[t in 0..T](q[t,n]*p[t,n])
 )"},
+    {"diffusion with a coefficient", R"(dim T dynamic, N
+index t:T, n:N
+input u0[N], c
+scan t {
+  let inside[t,n] = where(t > 0, u[t-1,n] + c*(where(n < N-1, u[t-1,n+1], 0) + where(n > 0, u[t-1,n-1], 0)), 0)
+  output u[t,n] = where(t == 0, u0[n], where(n > 0 and n < N-1, u[t-1,n] + c*(u[t-1,n+1] + u[t-1,n-1]), inside[t,n]))
+}
+)"},
 };
 
 inline std::string_view recurrence(std::string_view name) {
