@@ -16,7 +16,6 @@ std::vector<std::int64_t> launch_arguments(const LoweredKernel& kernel, const Di
   const Piece chunk = kernel.chunks ? piece_of(*kernel.chunks, dims, launch.chunk, launch.chunks, lanes) : Piece{0, 0};
   const DimValues special = {{argument::kChunk, launch.chunk},
                              {argument::kChunks, launch.chunks},
-                             {kScanStep, launch.scan_step},
                              {argument::kTileLow, tile.low},
                              {argument::kTileHigh, tile.high},
                              {argument::kChunkLow, chunk.low},
@@ -26,7 +25,8 @@ std::vector<std::int64_t> launch_arguments(const LoweredKernel& kernel, const Di
   std::vector<std::int64_t> values;
   for (const std::string& name : kernel.program.arguments) {
     const auto it = special.find(name);
-    values.push_back(it != special.end() ? it->second : evaluate(Affine(Symbol::dim(name)), dims));
+    const auto of_scan = scan_argument(name, launch.at);
+    values.push_back(it != special.end() ? it->second : of_scan ? *of_scan : evaluate(Affine(Symbol::dim(name)), dims));
   }
   return values;
 }

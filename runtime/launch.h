@@ -8,7 +8,7 @@ namespace moxie {
 
 struct Launch {
   std::int64_t tile = 0, tiles = 1, chunk = 0, chunks = 1;
-  std::int64_t scan_step = 0;
+  ScanPosition at = {};
 };
 
 /// The values of the kernel's arguments, in its order.

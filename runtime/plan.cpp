@@ -269,13 +269,9 @@ std::int64_t slice_elements(const Program& program, const std::string& tensor, c
   return product_of(shape, dims);
 }
 
-bool keeps_one_step(const Program& program, const std::string& tensor) {
-  return program.shape_of(tensor).front() == Affine(1);
-}
-
-std::int64_t slice_place(const Program& program, const std::string& tensor, const DimValues& dims,
-                         std::int64_t scan_step) {
-  return keeps_one_step(program, tensor) ? 0 : checked_mul(scan_step, slice_elements(program, tensor, dims));
+std::int64_t slice_place(const FusedProgram& fused, const std::string& tensor, const DimValues& dims,
+                         const ScanPosition& at) {
+  return checked_mul(*scan_argument(argument_of_step(fused, tensor), at), slice_elements(fused.program, tensor, dims));
 }
 
 // ---- Dims ----

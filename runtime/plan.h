@@ -111,11 +111,9 @@ MemoryPlan plan_memory(const Plan& plan, const DimValues& dims, std::span<const 
 
 /// Elements of one step of a tensor of a scan.
 std::int64_t slice_elements(const Program& program, const std::string& tensor, const DimValues& dims);
-/// Whether there is room for one step of it only.
-bool keeps_one_step(const Program& program, const std::string& tensor);
-/// Where a step of it begins, in elements.
-std::int64_t slice_place(const Program& program, const std::string& tensor, const DimValues& dims,
-                         std::int64_t scan_step);
+/// Where the current step of it begins, in elements.
+std::int64_t slice_place(const FusedProgram& fused, const std::string& tensor, const DimValues& dims,
+                         const ScanPosition& at);
 
 /// Whether no loop writes some of the elements: those outside the ranges of their axes, which hold zeros.
 bool has_gaps(const Program& program, std::string_view tensor);

@@ -324,6 +324,7 @@ std::string to_bytes(const Plan& plan) {
   PlanWriter writer;
   writer.put(plan.fused.program);
   writer.put(plan.fused.layouts);
+  writer.put(plan.fused.folded);
   writer.put(plan.steps);
   writer.put(plan.choices);
   return writer.bytes();
@@ -336,6 +337,7 @@ Plan plan_from_bytes(std::string_view bytes, Program program) {
   try {
     reader.get(plan.fused.program);
     reader.get(plan.fused.layouts);
+    reader.get(plan.fused.folded);
     reader.get(plan.steps);
     reader.get(plan.choices);
     if (!reader.at_end()) PlanReader::refuse();

@@ -82,9 +82,14 @@ std::int64_t leading_dimension(const ProductMatrix& matrix, std::int64_t rows, s
 }
 
 ProductCall product_call(const Plan& plan, const MatrixProduct& product, const DimValues& dims,
-                         std::int64_t scan_step) {
+                         const ScanPosition& at) {
   DimValues at_step = dims;
-  at_step[kScanStep] = scan_step;
+  at_step[kScanStep] = at.step;
+  for (const ProductOperand* operand : {&product.left, &product.right, &product.out}) {
+    const auto symbol = operand->step ? operand->step->as_symbol() : std::nullopt;
+    const auto folded = symbol && symbol->is_dim() ? folded_step(symbol->name()) : std::nullopt;
+    if (folded) at_step[symbol->name()] = folded->place(at);
+  }
   const auto left = strides_of(plan, product.left.tensor, dims);
   const auto right = strides_of(plan, product.right.tensor, dims);
   const auto out = strides_of(plan, product.out.tensor, dims);

@@ -51,7 +51,7 @@ struct ProductCall {
   bool operator==(const ProductCall&) const = default;
 };
 ProductCall product_call(const Plan& plan, const MatrixProduct& product, const DimValues& dims,
-                         std::int64_t scan_step = 0);
+                         const ScanPosition& at = {});
 /// One product of whole matrices that lie row by row, or column by column where transposed.
 ProductCall single_product(std::int64_t rows, std::int64_t columns, std::int64_t depth, bool left_transposed = false,
                            bool right_transposed = false);

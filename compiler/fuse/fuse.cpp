@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/fuse/fold_storage.h"
 #include "compiler/fuse/fusing_order.h"
 #include "compiler/fuse/matrix_product.h"
-#include "compiler/fuse/one_step.h"
 #include "compiler/fuse/ordered_sum_call.h"
 #include "compiler/fuse/prefix_blocks.h"
 #include "compiler/fuse/shared_factor.h"
@@ -154,7 +154,7 @@ class Fuser {
         prefixes_(std::move(prefixes)),
         ordered_(std::move(ordered)),
         choices_(chosen_loops(program, products_, prefixes_, ordered_)),
-        fused_{layouts == Layouts::chosen ? transpose_gathers(program, products_, choices_) : program, {}, {}},
+        fused_{layouts == Layouts::chosen ? transpose_gathers(program, products_, choices_) : program, {}, {}, {}},
         algebra_(fused_.program),
         alone_(alone_in(fused_.program)) {}
 
@@ -166,7 +166,7 @@ class Fuser {
         add(group[0]);
     }
     mark_stored();
-    keep_one_step(fused_);
+    fold_storage(fused_);
     return std::move(fused_);
   }
 
@@ -387,6 +387,11 @@ class Fuser {
 };
 
 }  // namespace
+
+std::string argument_of_step(const FusedProgram& fused, const std::string& tensor) {
+  const auto folded = fused.folded.find(tensor);
+  return folded == fused.folded.end() ? kScanStep : FoldedStep{0, folded->second}.argument();
+}
 
 std::vector<const Kernel*> kernels_of(const Step& step) { return parts_of<const Kernel>(step); }
 std::vector<const MatrixProduct*> products_of(const Step& step) { return parts_of<const MatrixProduct>(step); }

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/fuse/scan_position.h"
 #include "compiler/ir/program.h"
 
 namespace moxie {
@@ -124,13 +125,10 @@ inline const Symbol kOrderedElement = Symbol::bound(1);
 std::string call_text(const OrderedSumCall& call);
 std::vector<std::string> operands_of(const OrderedSumCall& call);
 
-/// The argument that holds the step of a scan.
-inline constexpr const char* kScanStep = "%t";
-
 using ScanStep = std::variant<Kernel, MatrixProduct>;
 
 /// The definitions of a scan: what is to be done, in order, at every step from 0 to `extent` or back, with the step as
-/// the argument kScanStep. All steps of a tensor are kept if any of them is read later; otherwise there is but one, 0.
+/// the argument kScanStep. All steps of a tensor are kept unless it is folded.
 struct ScanLoop {
   std::string name;  // of the index
   Affine extent;
@@ -146,7 +144,11 @@ struct FusedProgram {
   std::vector<Step> steps;
   /// Axes from slowest to fastest, for tensors whose place in memory is the compiler's choice.
   std::map<std::string, std::vector<std::uint32_t>> layouts;
+  /// Of tensors of scans that keep their last steps only, how many (see fold_storage.h).
+  std::map<std::string, std::int64_t> folded;
 };
+/// The argument that holds where the current step of a scan's tensor lies.
+std::string argument_of_step(const FusedProgram& fused, const std::string& tensor);
 
 /// What computes large matrix products, linear algebra on large matrices and ordered sums: BLAS, LAPACK and a sort; a
 /// BLAS the products, and kernels the rest; or kernels like any other, where no library is to be needed.

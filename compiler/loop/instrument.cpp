@@ -14,6 +14,13 @@ namespace {
 constexpr std::array<bool Checks::*, kCheckNames.size()> kCheckFields = {&Checks::nan, &Checks::negvar,
                                                                          &Checks::bounds};
 
+/// The coordinates of what lies there: of a folded tensor, with the step in place of where it lies.
+std::vector<Affine> element_at(std::vector<Affine> subscripts) {
+  const auto first = subscripts.empty() ? std::nullopt : subscripts.front().as_symbol();
+  if (first && first->is_dim() && folded_step(first->name())) subscripts.front() = Symbol::dim(kScanStep);
+  return subscripts;
+}
+
 class Instrumentation {
  public:
   Instrumentation(LoweredKernel kernel, const Program& program, const Checks& checks)
@@ -67,7 +74,7 @@ class Instrumentation {
     if (checks_.bounds) writer_.check_subscripts(out, buffer(s.buffer), s.subscripts, std::nullopt);
     out.push_back(s);
     const BufferUse& use = kernel_.uses[s.buffer];
-    if (!use.partial) writer_.check_value(out, use.tensor, s.subscripts, s.value);
+    if (!use.partial) writer_.check_value(out, use.tensor, element_at(s.subscripts), s.value);
   }
 
   Place buffer(BufferId id) const {
@@ -109,7 +116,9 @@ LoweredKernel inspect(const FusedProgram& fused, const std::string& tensor, cons
   program.comments = {"checks " + tensor};
   const Definition* definition = fused.program.find_definition(tensor);
   kernel.in_scan = definition && definition->scan;
-  program.arguments = kernel_arguments(fused.program, kernel.in_scan);
+  std::set<std::string> of_scan;
+  if (kernel.in_scan) of_scan.insert({kScanStep, argument_of_step(fused, tensor)});
+  program.arguments = kernel_arguments(fused.program, of_scan);
   program.buffers = {declare_buffer(fused, tensor)};
   kernel.uses = {{tensor, false, std::nullopt}};
 
@@ -117,10 +126,10 @@ LoweredKernel inspect(const FusedProgram& fused, const std::string& tensor, cons
   const std::vector<AxisDecl> axes = axes_of(fused.program, tensor);
   std::vector<Affine> element;
   for (std::uint32_t k = 0; k < axes.size(); ++k) element.emplace_back(Symbol::bound(k));
-  if (kernel.in_scan) element[0] = axes[0].extent == Affine(1) ? Affine(0) : Affine(Symbol::dim(kScanStep));
+  if (kernel.in_scan) element[0] = Affine(Symbol::dim(argument_of_step(fused, tensor)));
   program.values = {{type, false, op::Load{0, element, std::nullopt}}};
   Block body = {stmt::Let{0}};
-  CheckWriter(program, fused.program, checks).check_value(body, tensor, element, 0);
+  CheckWriter(program, fused.program, checks).check_value(body, tensor, element_at(element), 0);
   const auto loop_variable = [&](Symbol s) { return s.kind() == Symbol::Kind::Axis ? &element[s.number()] : nullptr; };
   for (std::uint32_t k = static_cast<std::uint32_t>(axes.size()); k-- > (kernel.in_scan ? 1U : 0U);) {
     body = {stmt::For{Symbol::bound(k), axes[k].range.substitute(loop_variable), false, std::move(body), axes[k].name}};

@@ -117,7 +117,23 @@ class KernelLowering {
     for (const std::string& name : read) read_[name] = add_buffer(name, nullptr);
     for (const KernelRoot& root : kernel_.roots)
       written_[root.definition.name] = add_buffer(root.definition.name, &root);
-    program.arguments = kernel_arguments(fused_.program, result_.in_scan);
+    program.arguments = kernel_arguments(fused_.program, result_.in_scan ? scan_arguments() : std::set<std::string>());
+  }
+
+  /// The step, and where folded tensors have theirs.
+  std::set<std::string> scan_arguments() const {
+    std::set<std::string> arguments = {kScanStep};
+    const auto add = [&](const Affine& step) {
+      const auto symbol = step.as_symbol();
+      if (symbol && symbol->is_dim() && folded_step(symbol->name())) arguments.insert(symbol->name());
+    };
+    for (const KernelRoot& root : kernel_.roots) {
+      add(root.subscripts.front());
+      visit(root.body, [&](const Expr& e) {
+        if (e->kind == NodeKind::Access && !e->subscripts.empty()) add(e->subscripts.front());
+      });
+    }
+    return arguments;
   }
 
   BufferId add_buffer(const std::string& tensor, const KernelRoot* writer) {
@@ -166,6 +182,10 @@ class KernelLowering {
     for (const LoopIndex& local : root.locals) domain.add_range(local.symbol, local.range);
     std::optional<AtStep> at;
     if (root.definition.scan) at = {*root.definition.scan, Symbol::dim(kScanStep)};
+    for (const std::string& argument : result_.program.arguments) {
+      if (const auto folded = folded_step(argument))
+        domain.add_range(Symbol::dim(argument), Range::extent(folded->count));
+    }
     return guard_accesses(root.body, fused_.program, domain, std::move(at));
   }
 
@@ -361,12 +381,12 @@ class KernelLowering {
 
 }  // namespace
 
-std::vector<std::string> kernel_arguments(const Program& program, bool in_scan) {
+std::vector<std::string> kernel_arguments(const Program& program, const std::set<std::string>& of_scan) {
   std::vector<std::string> names;
   for (const DimDecl& dim : program.dims) {
     if (dim.dynamic) names.push_back(dim.name);
   }
-  if (in_scan) names.emplace_back(kScanStep);
+  names.insert(names.end(), of_scan.begin(), of_scan.end());
   names.insert(names.end(), {argument::kChunk, argument::kChunks, argument::kTileLow, argument::kTileHigh,
                              argument::kChunkLow, argument::kChunkHigh, argument::kSeed, argument::kStep});
   return names;

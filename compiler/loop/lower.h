@@ -1,6 +1,7 @@
 #pragma once
 // Lowering: a fused kernel becomes a LoopProgram.
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -79,8 +80,7 @@ LoweredKernel for_threads(LoweredKernel kernel);
 /// What for_threads(kernel).tiles is.
 const std::optional<SplitLoop>& tiles_for_threads(const LoweredKernel& kernel);
 
-/// Names of the arguments that every kernel takes besides the program's dynamic dims; those of a scan take kScanStep
-/// too.
+/// Names of the arguments that every kernel takes besides the program's dynamic dims.
 namespace argument {
 inline constexpr const char* kChunk = "%chunk";
 inline constexpr const char* kChunks = "%chunks";
@@ -92,8 +92,9 @@ inline constexpr const char* kSeed = "%seed";
 inline constexpr const char* kStep = "%step";
 }  // namespace argument
 
-/// The names of all arguments, in their order.
-std::vector<std::string> kernel_arguments(const Program& program, bool in_scan);
+/// The names of all arguments, in their order. A kernel of a scan has those that say where the scan is: the step, and
+/// where the folded tensors have theirs that it writes or reads.
+std::vector<std::string> kernel_arguments(const Program& program, const std::set<std::string>& of_scan = {});
 /// "mean (line 4)": a definition and where it stands, for comments.
 std::string cite(const Definition& definition);
 /// "line 4: mean = sum[n](x[n])/N", for LoopProgram::comments.

@@ -122,7 +122,7 @@ class PrefixLowering {
     }
     for (const std::string& name : read) read_[name] = add_buffer(name, false);
     written_ = add_buffer(root_.definition.name, true);
-    program.arguments = kernel_arguments(fused_.program, /*in_scan=*/false);
+    program.arguments = kernel_arguments(fused_.program);
   }
 
   BufferId add_buffer(const std::string& tensor, bool written) {

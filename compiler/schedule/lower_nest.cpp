@@ -119,7 +119,7 @@ class NestLowering {
     for (const std::string& name : read) read_[name] = add_buffer(name, nullptr);
     for (const OpenRoot& open : roots)
       written_[open.root->definition.name] = add_buffer(open.root->definition.name, &open.root->definition);
-    program.arguments = kernel_arguments(fused_.program, /*in_scan=*/false);
+    program.arguments = kernel_arguments(fused_.program);
   }
 
   BufferId add_buffer(const std::string& tensor, const Definition* writer) {

@@ -38,19 +38,21 @@ class CpuDriver final : public PlanDriver {
     w_.ir().line(fmt::format("call void @llvm.memset.p0.i64(ptr {}, i8 0, {}, i1 false)", from.text, typed(bytes)));
   }
 
-  void run_kernel(const LoweredKernel& kernel, const std::optional<Val>& scan_step) override {
+  void run_kernel(const LoweredKernel& kernel, const std::optional<StepValues>& at) override {
     const CpuKernelCode& code = *std::ranges::find(kernels_, &kernel, &CpuKernelCode::lowered);
     const Val rows = kernel.chunks ? math_.rounds(*kernel.chunks) : w_.integer(0);
     const Val chunks = chunks_of(kernel);
     const Pointer buffers = w_.words(static_cast<std::int64_t>(kernel.uses.size()));
     for (std::size_t b = 0; b < kernel.uses.size(); ++b)
-      w_.store(w_.word(buffers, static_cast<std::int64_t>(b)), buffer_of(kernel, kernel.uses[b], chunks, scan_step));
+      w_.store(w_.word(buffers, static_cast<std::int64_t>(b)), buffer_of(kernel, kernel.uses[b], chunks, at));
     w_.loop(chunks, [&](const Val& chunk) {
       DimMath::Values values = piece_values(kernel, code.lanes, rows, chunk, chunks);
-      if (scan_step) values.insert_or_assign(kScanStep, *scan_step);
+      for (const std::string& argument : kernel.program.arguments) {
+        if (is_scan_argument(argument)) values.insert_or_assign(argument, scan_value(argument, *at));
+      }
       call(code, buffers, values);
     });
-    combine(kernel, chunks, scan_step);
+    combine(kernel, chunks, at);
   }
 
   /// The arguments of the call for one chunk. Tiles are not shared out: results do not depend on them.
@@ -91,13 +93,13 @@ class CpuDriver final : public PlanDriver {
 
   // ---- Partial results ----
 
-  void combine(const LoweredKernel& kernel, const Val& chunks, const std::optional<Val>& scan_step) {
+  void combine(const LoweredKernel& kernel, const Val& chunks, const std::optional<StepValues>& at) {
     if (!kernel.chunks) return;
     for (const BufferUse& use : kernel.uses) {
       if (!use.partial) continue;
       const Pointer& partials = partials_of(kernel, use.tensor);
       w_.when(w_.is("sgt", chunks, w_.integer(1)), [&] {
-        const Pointer target = target_of(kernel, use.tensor, scan_step);
+        const Pointer target = target_of(kernel, use.tensor, at);
         const Val count = written_count(kernel, use.tensor);
         w_.loop(count, [&](const Val& i) { combine_element(use, partials, target, i, count, chunks); });
       });

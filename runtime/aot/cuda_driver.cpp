@@ -202,22 +202,22 @@ class CudaDriver final : public PlanDriver {
 
   // ---- Steps ----
 
-  void run_kernel(const LoweredKernel& kernel, const std::optional<Val>& scan_step) override {
+  void run_kernel(const LoweredKernel& kernel, const std::optional<StepValues>& at) override {
     const std::size_t number = numbers_.at(&kernel);
     const CompiledKernel& compiled = kernels_[number];
     const Grid& grid = grids_[number];
     w_.when(w_.is("sgt", grid.tiles, w_.integer(0)), [&] {
       std::vector<Val> parameters;
       for (const CudaParameter& parameter : compiled.kernel.parameters)
-        parameters.push_back(value_of(number, parameter, scan_step));
+        parameters.push_back(value_of(number, parameter, at));
       launch(w_.load_pointer(handle(w_, number, 1)), grid.tiles, grid.chunks, compiled.schedule.lanes,
              compiled.schedule.rows, parameters, compiled.kernel.entry);
       if (compiled.kernel.combined.empty()) return;
-      w_.when(w_.is("sgt", grid.chunks, w_.integer(1)), [&] { combine(number, scan_step); });
+      w_.when(w_.is("sgt", grid.chunks, w_.integer(1)), [&] { combine(number, at); });
     });
   }
 
-  void combine(std::size_t number, const std::optional<Val>& scan_step) {
+  void combine(std::size_t number, const std::optional<StepValues>& at) {
     const CompiledKernel& compiled = kernels_[number];
     std::vector<Val> parameters;
     Val elements = w_.integer(0);
@@ -225,7 +225,7 @@ class CudaDriver final : public PlanDriver {
       const std::string& tensor = compiled.lowered->uses[buffer].tensor;
       const Val count = written_count(*compiled.lowered, tensor);
       parameters.insert(parameters.end(), {w_.address(partials_of(*compiled.lowered, tensor)),
-                                           w_.address(target_of(*compiled.lowered, tensor, scan_step)), count});
+                                           w_.address(target_of(*compiled.lowered, tensor, at)), count});
       elements = w_.add(elements, count);
     }
     parameters.push_back(grids_[number].chunks);
@@ -235,13 +235,13 @@ class CudaDriver final : public PlanDriver {
     });
   }
 
-  Val value_of(std::size_t number, const CudaParameter& parameter, const std::optional<Val>& scan_step) {
+  Val value_of(std::size_t number, const CudaParameter& parameter, const std::optional<StepValues>& at) {
     const LoweredKernel& lowered = *kernels_[number].lowered;
     switch (parameter.kind) {
       case Kind::buffer:
-        return w_.address(buffer_of(lowered, lowered.uses[parameter.index], grids_[number].chunks, scan_step));
+        return w_.address(buffer_of(lowered, lowered.uses[parameter.index], grids_[number].chunks, at));
       case Kind::argument:
-        return parameter.name == kScanStep ? *scan_step : dims_.find(parameter.name)->second;
+        return is_scan_argument(parameter.name) ? scan_value(parameter.name, *at) : dims_.find(parameter.name)->second;
       case Kind::workspace:
         return w_.address(w_.offset(workspace_, w_.integer(kStateBytes)));
       case Kind::random:

@@ -56,6 +56,7 @@ class FunctionWriter {
   Val add(const Val& a, const Val& b) { return ir_.binary("add", a, b); }
   Val sub(const Val& a, const Val& b) { return ir_.binary("sub", a, b); }
   Val mul(const Val& a, const Val& b) { return ir_.binary("mul", a, b); }
+  Val rem(const Val& a, const Val& b) { return ir_.binary("srem", a, b); }
   Val divide(const Val& a, const Val& b) { return ir_.binary("sdiv", a, b); }  // towards zero
   Val floor_div(const Val& a, std::int64_t divisor);
   Val smaller(const Val& a, const Val& b) { return select(is("slt", a, b), a, b); }

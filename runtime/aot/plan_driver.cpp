@@ -75,16 +75,16 @@ void PlanDriver::clear_gaps() {
 }
 
 Pointer PlanDriver::target_of(const LoweredKernel& kernel, const std::string& tensor,
-                              const std::optional<Val>& scan_step) {
+                              const std::optional<StepValues>& at) {
   const Pointer& place = places_.at(tensor);
-  if (!kernel.in_scan || keeps_one_step(plan_.fused.program, tensor)) return place;
-  return w_.offset(place, w_.mul(*scan_step, math_.slice_bytes(tensor)));
+  if (!kernel.in_scan) return place;
+  return w_.offset(place, w_.mul(scan_value(argument_of_step(plan_.fused, tensor), *at), math_.slice_bytes(tensor)));
 }
 
 Pointer PlanDriver::buffer_of(const LoweredKernel& kernel, const BufferUse& use, const Val& chunks,
-                              const std::optional<Val>& scan_step) {
+                              const std::optional<StepValues>& at) {
   if (!use.partial) return places_.at(use.tensor);
-  const Pointer target = target_of(kernel, use.tensor, scan_step);
+  const Pointer target = target_of(kernel, use.tensor, at);
   if (!kernel.chunks) return target;
   const Pointer& partials = partials_of(kernel, use.tensor);
   if (has_gaps(plan_.fused.program, use.tensor)) clear(partials, bytes_of(*layout_.find(use.tensor, &kernel)));
@@ -93,28 +93,35 @@ Pointer PlanDriver::buffer_of(const LoweredKernel& kernel, const BufferUse& use,
 
 // ---- Steps ----
 
-void PlanDriver::write(const MatrixProduct& product, const std::optional<Val>& /*scan_step*/) {
+void PlanDriver::write(const MatrixProduct& product, const std::optional<StepValues>& /*at*/) {
   throw InternalError("the plan of an AOT library leaves " + product.definition.name + " to a library");
 }
 
-void PlanDriver::write(const AlgebraCall& call, const std::optional<Val>& /*scan_step*/) {
+void PlanDriver::write(const AlgebraCall& call, const std::optional<StepValues>& /*at*/) {
   throw InternalError("the plan of an AOT library leaves " + call.definition.name + " to a library");
 }
 
-void PlanDriver::write(const OrderedSumCall& call, const std::optional<Val>& /*scan_step*/) {
+void PlanDriver::write(const OrderedSumCall& call, const std::optional<StepValues>& /*at*/) {
   throw InternalError("the plan of an AOT library sorts the keys of " + call.definition.name);
 }
 
-void PlanDriver::write(const LoweredSlices& /*slices*/, const std::optional<Val>& /*scan_step*/) {
+void PlanDriver::write(const LoweredSlices& /*slices*/, const std::optional<StepValues>& /*at*/) {
   throw InternalError("the plan of an AOT library has slices");
 }
 
-void PlanDriver::write(const LoweredScan& scan, const std::optional<Val>& /*scan_step*/) {
+void PlanDriver::write(const LoweredScan& scan, const std::optional<StepValues>& /*at*/) {
   const Val rounds = math_.extent(scan.extent);
   w_.loop(rounds, [&](const Val& round) {
-    const Val step = scan.backwards ? w_.sub(w_.sub(rounds, w_.integer(1)), round) : round;
-    for (const LoweredScanStep& part : scan.steps) std::visit([&](const auto& p) { write(p, step); }, part);
+    const Val left = w_.sub(w_.sub(rounds, w_.integer(1)), round);
+    const StepValues at{scan.backwards ? left : round, left};
+    for (const LoweredScanStep& part : scan.steps) std::visit([&](const auto& p) { write(p, at); }, part);
   });
+}
+
+Val PlanDriver::scan_value(const std::string& argument, const StepValues& at) {
+  const auto folded = folded_step(argument);
+  if (!folded) return at.step;
+  return w_.rem(w_.add(at.left, w_.integer(folded->lag)), w_.integer(folded->count));
 }
 
 }  // namespace moxie::aot

@@ -11,6 +11,11 @@
 
 namespace moxie::aot {
 
+/// Where a scan is: the step, and how many come after it.
+struct StepValues {
+  Val step, left;
+};
+
 /// Writes one function: after either of the two public members the driver has done its work.
 class PlanDriver {
  public:
@@ -30,7 +35,7 @@ class PlanDriver {
   /// What lies in the workspace before its slots.
   virtual Val bytes_before_slots() = 0;
   virtual void clear(const Pointer& from, const Val& bytes) = 0;
-  virtual void run_kernel(const LoweredKernel& kernel, const std::optional<Val>& scan_step) = 0;
+  virtual void run_kernel(const LoweredKernel& kernel, const std::optional<StepValues>& at) = 0;
   /// Before the first step.
   virtual void start() {}
   /// Leaves where a tensor is larger than the device's code reaches.
@@ -39,13 +44,15 @@ class PlanDriver {
   /// How many elements one launch writes of a tensor.
   Val written_count(const LoweredKernel& kernel, const std::string& tensor);
   /// Where a launch leaves a tensor that chunks may share: in a scan, at the step's slice.
-  Pointer target_of(const LoweredKernel& kernel, const std::string& tensor, const std::optional<Val>& scan_step);
+  Pointer target_of(const LoweredKernel& kernel, const std::string& tensor, const std::optional<StepValues>& at);
   const Pointer& partials_of(const LoweredKernel& kernel, const std::string& tensor) const {
     return partials_.at({&kernel, tensor});
   }
+  /// The value of an argument that tells where the scan is.
+  Val scan_value(const std::string& argument, const StepValues& at);
   /// What a launch in so many chunks gets for one of its buffers; partial results are cleared where they have gaps.
   Pointer buffer_of(const LoweredKernel& kernel, const BufferUse& use, const Val& chunks,
-                    const std::optional<Val>& scan_step);
+                    const std::optional<StepValues>& at);
 
   FunctionWriter w_;
   const Plan& plan_;
@@ -60,12 +67,12 @@ class PlanDriver {
   SlotPlaces measure_workspace();
   void place_workspace(const SlotPlaces& slots);
   void clear_gaps();
-  void write(const MatrixProduct& product, const std::optional<Val>& scan_step);
-  void write(const AlgebraCall& call, const std::optional<Val>& scan_step);
-  void write(const OrderedSumCall& call, const std::optional<Val>& scan_step);
-  void write(const LoweredSlices& slices, const std::optional<Val>& scan_step);
-  void write(const LoweredScan& scan, const std::optional<Val>& scan_step);
-  void write(const LoweredKernel& kernel, const std::optional<Val>& scan_step) { run_kernel(kernel, scan_step); }
+  void write(const MatrixProduct& product, const std::optional<StepValues>& at);
+  void write(const AlgebraCall& call, const std::optional<StepValues>& at);
+  void write(const OrderedSumCall& call, const std::optional<StepValues>& at);
+  void write(const LoweredSlices& slices, const std::optional<StepValues>& at);
+  void write(const LoweredScan& scan, const std::optional<StepValues>& at);
+  void write(const LoweredKernel& kernel, const std::optional<StepValues>& at) { run_kernel(kernel, at); }
 
   const WorkspaceLayout layout_;
   std::map<std::string, Pointer> places_;

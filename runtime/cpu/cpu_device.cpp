@@ -69,10 +69,13 @@ struct Run {
 /// Where the launches of a kernel leave a tensor, or read it: in a scan, a slice of it at every step.
 struct SlicePlace {
   const std::string* tensor = nullptr;
-  std::int64_t bytes_per_step = 0;  // none where one step is kept
-  std::byte* memory = nullptr;      // filled in at each run
+  std::int64_t bytes_per_step = 0;
+  std::string argument = {};    // which holds where the step lies
+  std::byte* memory = nullptr;  // filled in at each run
 
-  std::byte* at(std::int64_t scan_step) const { return memory + scan_step * bytes_per_step; }
+  std::byte* at(const ScanPosition& at) const {
+    return memory + (bytes_per_step == 0 ? 0 : *scan_argument(argument, at) * bytes_per_step);
+  }
 };
 
 /// One kernel with everything that does not change from run to run.
@@ -169,7 +172,7 @@ class CpuExecutable : public Executable {
     for (auto& [lowered, kernel] : kernels_) start_run(kernel, run);
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
       if (constants_known_ && constant_[k]) continue;
-      std::visit([&](const auto& part) { run_step(part, run, 0); }, plan_->steps[k]);
+      std::visit([&](const auto& part) { run_step(part, run, {}); }, plan_->steps[k]);
     }
     constants_known_ = true;
   }
@@ -262,7 +265,7 @@ class CpuExecutable : public Executable {
     };
     const auto timed_launch = [&] {
       const auto start = std::chrono::steady_clock::now();
-      launch(kernel, 0);
+      launch(kernel, {});
       return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     };
     const Trial trial{[&](std::size_t way) { use(candidates[way]); }, timed_launch};
@@ -318,6 +321,14 @@ class CpuExecutable : public Executable {
     for (std::size_t k = place; k < kernel.arguments.size(); k += names.size()) kernel.arguments[k] = value;
   }
 
+  static void set_scan_arguments(PreparedKernel& kernel, const ScanPosition& at) {
+    const auto& names = kernel.lowered->program.arguments;
+    for (std::size_t place = 0; place < names.size(); ++place) {
+      const auto value = scan_argument(names[place], at);
+      for (std::size_t k = place; value && k < kernel.arguments.size(); k += names.size()) kernel.arguments[k] = *value;
+    }
+  }
+
   void start_run(PreparedKernel& kernel, const Run& run) const {
     for (const std::size_t b : kernel.outside) kernel.buffers[b] = run.address(kernel.lowered->uses[b].tensor);
     for (auto& [b, slice] : kernel.slices) slice.memory = memory_of(*slice.tensor, run);
@@ -339,21 +350,22 @@ class CpuExecutable : public Executable {
   /// Names are looked up here, and not at every step of a scan.
   SlicePlace slice_of(const LoweredKernel& kernel, const std::string& tensor) const {
     const Program& program = plan_->fused.program;
-    const std::int64_t elements = kernel.in_scan ? slice_place(program, tensor, dims_, 1) : 0;
-    return {&tensor, elements * static_cast<std::int64_t>(size_of(program.dtype_of(tensor)))};
+    if (!kernel.in_scan) return {&tensor};
+    const auto element = static_cast<std::int64_t>(size_of(program.dtype_of(tensor)));
+    return {&tensor, slice_elements(program, tensor, dims_) * element, argument_of_step(plan_->fused, tensor)};
   }
 
-  void run_step(const LoweredScan& scan, const Run& run, std::int64_t /*scan_step*/) {
+  void run_step(const LoweredScan& scan, const Run& run, const ScanPosition& /*at*/) {
     const std::int64_t rounds = evaluate(scan.extent, dims_);
     for (std::int64_t n = 0; n < rounds; ++n) {
-      const std::int64_t scan_step = scan.backwards ? rounds - 1 - n : n;
+      const ScanPosition at = scan_position(n, rounds, scan.backwards);
       for (const LoweredScanStep& step : scan.steps) {
-        std::visit([&](const auto& part) { run_step(part, run, scan_step); }, step);
+        std::visit([&](const auto& part) { run_step(part, run, at); }, step);
       }
     }
   }
 
-  void run_step(const LoweredSlices& slices, const Run& run, std::int64_t /*scan_step*/) {
+  void run_step(const LoweredSlices& slices, const Run& run, const ScanPosition& /*at*/) {
     const std::int64_t count = slice_count(slices.slices, dims_);
     if (count == 0) clear_sums(slices.slices, run);
     for (std::int64_t number = 0; number < count; ++number) {
@@ -361,7 +373,7 @@ class CpuExecutable : public Executable {
       for (const auto& step : slices.steps) {
         if (const auto* lowered = std::get_if<LoweredKernel>(&step))
           start_slice(kernels_.at(lowered), slices.slices, run);
-        std::visit([&](const auto& part) { run_step(part, run, 0); }, step);
+        std::visit([&](const auto& part) { run_step(part, run, {}); }, step);
       }
       for (const auto& [name, view] : slices.slices.parts) add_part(name, slices.slices.sums.at(name), run);
     }
@@ -409,16 +421,16 @@ class CpuExecutable : public Executable {
     return kernel.arguments.at(static_cast<std::size_t>(std::ranges::find(names, name) - names.begin()));
   }
 
-  void run_step(const LoweredKernel& lowered, const Run& run, std::int64_t scan_step) {
+  void run_step(const LoweredKernel& lowered, const Run& run, const ScanPosition& at) {
     PreparedKernel& kernel = kernels_.at(&lowered);
     if (!kernel.tuning_key.empty()) tune(kernel, run);
-    launch(kernel, scan_step);
+    launch(kernel, at);
   }
 
-  void launch(PreparedKernel& kernel, std::int64_t scan_step) {
+  void launch(PreparedKernel& kernel, const ScanPosition& at) {
     const LoweredKernel& lowered = *kernel.lowered;
-    if (lowered.in_scan) set_argument(kernel, kScanStep, scan_step);
-    for (const auto& [b, slice] : kernel.slices) kernel.buffers[b] = slice.at(scan_step);
+    if (lowered.in_scan) set_scan_arguments(kernel, at);
+    for (const auto& [b, slice] : kernel.slices) kernel.buffers[b] = slice.at(at);
     for (const auto& combination : kernel.combinations) clear_gaps(combination, kernel);
     const std::size_t stride = lowered.program.arguments.size();
     const std::int64_t pieces = kernel.partition.tiles * kernel.partition.chunks;
@@ -433,7 +445,7 @@ class CpuExecutable : public Executable {
       if (status.failed) throw_if_failed(lowered, status);
     });
     if (observer) observer->after(lowered);
-    for (const auto& combination : kernel.combinations) combine(combination, kernel, combination.out.at(scan_step));
+    for (const auto& combination : kernel.combinations) combine(combination, kernel, combination.out.at(at));
   }
 
   /// Partial results lie where other tensors did.
@@ -452,13 +464,13 @@ class CpuExecutable : public Executable {
       combine_chunks(c.kind, static_cast<const double*>(partials), chunks, c.count, static_cast<double*>(out));
   }
 
-  void run_step(const MatrixProduct& product, const Run& run, std::int64_t scan_step) {
-    const ProductCall call = product_call(*plan_, product, dims_, scan_step);
+  void run_step(const MatrixProduct& product, const Run& run, const ScanPosition& at) {
+    const ProductCall call = product_call(*plan_, product, dims_, at);
     gemm(resources_.pool, product.definition.dtype, call, product.alpha, memory_of(product.left.tensor, run),
          memory_of(product.right.tensor, run), memory_of(product.out.tensor, run), is_later(product.slices));
   }
 
-  void run_step(const AlgebraCall& call, const Run& run, std::int64_t /*scan_step*/) {
+  void run_step(const AlgebraCall& call, const Run& run, const ScanPosition& /*at*/) {
     const std::vector<std::string> operands = operands_of(call);
     if (sorts_row(call.definition.body->algebra)) {
       const std::string& row = operands.front();
@@ -470,7 +482,7 @@ class CpuExecutable : public Executable {
                 memory_of(operands.back(), run), memory_of(call.definition.name, run));
   }
 
-  void run_step(const OrderedSumCall& call, const Run& run, std::int64_t /*scan_step*/) {
+  void run_step(const OrderedSumCall& call, const Run& run, const ScanPosition& /*at*/) {
     const auto memory = [&](const OrderedOperand& operand) -> const void* {
       return operand.tensor.empty() ? nullptr : memory_of(operand.tensor, run);
     };

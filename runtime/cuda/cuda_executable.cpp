@@ -145,34 +145,33 @@ void CudaExecutable::run(const std::function<void*(const std::string&)>& address
 void CudaExecutable::enqueue() {
   for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
     if (has_run_ && constant_[k]) continue;
-    std::visit([this](const auto& part) { enqueue(part, 0); }, plan_->steps[k]);
+    std::visit([this](const auto& part) { enqueue(part, {}); }, plan_->steps[k]);
   }
   board_->report();
 }
 
-void CudaExecutable::enqueue(const LoweredScan& scan, std::int64_t /*scan_step*/) {
+void CudaExecutable::enqueue(const LoweredScan& scan, const ScanPosition& /*at*/) {
   const std::int64_t rounds = evaluate(scan.extent, dims_);
   for (std::int64_t n = 0; n < rounds; ++n) {
-    const std::int64_t scan_step = scan.backwards ? rounds - 1 - n : n;
-    for (const LoweredScanStep& step : scan.steps)
-      std::visit([&](const auto& part) { enqueue(part, scan_step); }, step);
+    const ScanPosition at = scan_position(n, rounds, scan.backwards);
+    for (const LoweredScanStep& step : scan.steps) std::visit([&](const auto& part) { enqueue(part, at); }, step);
   }
 }
 
-void CudaExecutable::enqueue(const LoweredKernel& lowered, std::int64_t scan_step) {
+void CudaExecutable::enqueue(const LoweredKernel& lowered, const ScanPosition& at) {
   Launchable& kernel = kernels_.at(&lowered);
   if (kernel.ways.size() > 1) tune(kernel);
-  launch(kernel, kernel.ways.front(), scan_step);
+  launch(kernel, kernel.ways.front(), at);
 }
 
-void CudaExecutable::launch(const Launchable& kernel, const Way& way, std::int64_t scan_step) const {
+void CudaExecutable::launch(const Launchable& kernel, const Way& way, const ScanPosition& at) const {
   if (way.grid.tiles == 0) return;
   std::vector<std::uint64_t> parameters;
   for (const CudaParameter& parameter : way.code.compiled().kernel.parameters)
-    parameters.push_back(value_of(kernel, way, parameter, scan_step));
+    parameters.push_back(value_of(kernel, way, parameter, at));
   clear_gaps(kernel, way);
   way.code.launch(way.grid, parameters);
-  if (way.grid.chunks > 1 && !way.code.compiled().kernel.combined.empty()) combine(kernel, way, scan_step);
+  if (way.grid.chunks > 1 && !way.code.compiled().kernel.combined.empty()) combine(kernel, way, at);
 }
 
 /// Partial results lie where other tensors did, and elements that no loop writes are combined all the same.
@@ -196,7 +195,7 @@ void CudaExecutable::tune(Launchable& kernel) {
   const Trial trial{[&](std::size_t way) { tried = &kernel.ways[way]; },
                     [&] {
                       stopwatch.start();
-                      launch(kernel, *tried, 0);
+                      launch(kernel, *tried, {});
                       return stopwatch.stop();
                     }};
   const Tuned tuned = measure(cache_, kernel.tuning_key, records, trial);
@@ -207,7 +206,7 @@ void CudaExecutable::tune(Launchable& kernel) {
   log_info(LogChannel::Runtime, "tuned {}: {}; {}", code.lowered().program.name, print(code.schedule()), tuned.reason);
 }
 
-void CudaExecutable::combine(const Launchable& kernel, const Way& way, std::int64_t scan_step) const {
+void CudaExecutable::combine(const Launchable& kernel, const Way& way, const ScanPosition& at) const {
   std::vector<std::uint64_t> parameters;
   std::int64_t elements = 0;
   const LoweredKernel& lowered = way.code.lowered();
@@ -216,7 +215,7 @@ void CudaExecutable::combine(const Launchable& kernel, const Way& way, std::int6
     const Program& program = plan_->fused.program;
     const std::int64_t count =
         lowered.in_scan ? slice_elements(program, tensor, dims_) : count_elements(program, tensor, dims_);
-    parameters.insert(parameters.end(), {partials_of(kernel, tensor), written_at(lowered, tensor, scan_step),
+    parameters.insert(parameters.end(), {partials_of(kernel, tensor), written_at(lowered, tensor, at),
                                          static_cast<std::uint64_t>(count)});
     elements += count;
   }
@@ -224,25 +223,22 @@ void CudaExecutable::combine(const Launchable& kernel, const Way& way, std::int6
   way.code.launch_combination(elements, parameters);
 }
 
-void CudaExecutable::enqueue(const MatrixProduct& product, std::int64_t scan_step) const {
-  const MatrixProductCall call{product.definition.dtype,
-                               product_call(*plan_, product, dims_, scan_step),
-                               product.alpha,
-                               place_of(product.left.tensor, 0),
-                               place_of(product.right.tensor, 0),
-                               place_of(product.out.tensor, 0)};
+void CudaExecutable::enqueue(const MatrixProduct& product, const ScanPosition& at) const {
+  const MatrixProductCall call{
+      product.definition.dtype,         product_call(*plan_, product, dims_, at), product.alpha,
+      place_of(product.left.tensor, 0), place_of(product.right.tensor, 0),        place_of(product.out.tensor, 0)};
   multiply_(call, gpu_->stream());
 }
 
-void CudaExecutable::enqueue(const AlgebraCall& call, std::int64_t /*scan_step*/) const {
+void CudaExecutable::enqueue(const AlgebraCall& call, const ScanPosition& /*at*/) const {
   throw InternalError("the plan of a GPU leaves " + call.definition.name + " to a library");
 }
 
-void CudaExecutable::enqueue(const OrderedSumCall& call, std::int64_t /*scan_step*/) const {
+void CudaExecutable::enqueue(const OrderedSumCall& call, const ScanPosition& /*at*/) const {
   throw InternalError("the plan of a GPU sorts the keys of " + call.definition.name);
 }
 
-void CudaExecutable::enqueue(const LoweredSlices& /*slices*/, std::int64_t /*scan_step*/) const {
+void CudaExecutable::enqueue(const LoweredSlices& /*slices*/, const ScanPosition& /*at*/) const {
   throw InternalError("the plan of a GPU has slices");
 }
 
@@ -257,8 +253,8 @@ DevicePointer CudaExecutable::place_of(const std::string& tensor, std::int64_t f
 }
 
 DevicePointer CudaExecutable::written_at(const LoweredKernel& kernel, const std::string& tensor,
-                                         std::int64_t scan_step) const {
-  return place_of(tensor, kernel.in_scan ? slice_place(plan_->fused.program, tensor, dims_, scan_step) : 0);
+                                         const ScanPosition& at) const {
+  return place_of(tensor, kernel.in_scan ? slice_place(plan_->fused, tensor, dims_, at) : 0);
 }
 
 DevicePointer CudaExecutable::partials_of(const Launchable& kernel, const std::string& tensor) const {
@@ -266,17 +262,18 @@ DevicePointer CudaExecutable::partials_of(const Launchable& kernel, const std::s
 }
 
 std::uint64_t CudaExecutable::value_of(const Launchable& kernel, const Way& way, const CudaParameter& parameter,
-                                       std::int64_t scan_step) const {
+                                       const ScanPosition& at) const {
   switch (parameter.kind) {
     case CudaParameter::Kind::buffer: {
       const LoweredKernel& lowered = way.code.lowered();
       const BufferUse& use = lowered.uses[parameter.index];
       if (!use.partial) return place_of(use.tensor);
-      return way.grid.chunks > 1 ? partials_of(kernel, use.tensor) : written_at(lowered, use.tensor, scan_step);
+      return way.grid.chunks > 1 ? partials_of(kernel, use.tensor) : written_at(lowered, use.tensor, at);
     }
-    case CudaParameter::Kind::argument:
-      return static_cast<std::uint64_t>(
-          parameter.name == kScanStep ? scan_step : evaluate(Affine(Symbol::dim(parameter.name)), dims_));
+    case CudaParameter::Kind::argument: {
+      const auto of_scan = scan_argument(parameter.name, at);
+      return static_cast<std::uint64_t>(of_scan ? *of_scan : evaluate(Affine(Symbol::dim(parameter.name)), dims_));
+    }
     case CudaParameter::Kind::workspace:
       return workspace_;
     case CudaParameter::Kind::random:

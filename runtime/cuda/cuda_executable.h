@@ -48,20 +48,20 @@ class CudaExecutable : public Executable {
   /// A tensor from its element `first` on.
   DevicePointer place_of(const std::string& tensor, std::int64_t first = 0) const;
   /// Where a launch leaves the sums that chunks may share: in a scan, at the step's slice.
-  DevicePointer written_at(const LoweredKernel& kernel, const std::string& tensor, std::int64_t scan_step) const;
+  DevicePointer written_at(const LoweredKernel& kernel, const std::string& tensor, const ScanPosition& at) const;
   DevicePointer partials_of(const Launchable& kernel, const std::string& tensor) const;
   std::uint64_t value_of(const Launchable& kernel, const Way& way, const CudaParameter& parameter,
-                         std::int64_t scan_step) const;
+                         const ScanPosition& at) const;
 
   void enqueue();
-  void enqueue(const LoweredScan& scan, std::int64_t scan_step);
-  void enqueue(const LoweredKernel& lowered, std::int64_t scan_step);
-  void enqueue(const MatrixProduct& product, std::int64_t scan_step) const;
-  void enqueue(const AlgebraCall& call, std::int64_t scan_step) const;
-  void enqueue(const OrderedSumCall& call, std::int64_t scan_step) const;
-  void enqueue(const LoweredSlices& slices, std::int64_t scan_step) const;
-  void launch(const Launchable& kernel, const Way& way, std::int64_t scan_step) const;
-  void combine(const Launchable& kernel, const Way& way, std::int64_t scan_step) const;
+  void enqueue(const LoweredScan& scan, const ScanPosition& at);
+  void enqueue(const LoweredKernel& lowered, const ScanPosition& at);
+  void enqueue(const MatrixProduct& product, const ScanPosition& at) const;
+  void enqueue(const AlgebraCall& call, const ScanPosition& at) const;
+  void enqueue(const OrderedSumCall& call, const ScanPosition& at) const;
+  void enqueue(const LoweredSlices& slices, const ScanPosition& at) const;
+  void launch(const Launchable& kernel, const Way& way, const ScanPosition& at) const;
+  void combine(const Launchable& kernel, const Way& way, const ScanPosition& at) const;
   void clear_gaps(const Launchable& kernel, const Way& way) const;
   void tune(Launchable& kernel);
 

@@ -141,7 +141,9 @@ KernelCounts count_operations(const LoweredKernel& kernel, const DimValues& dims
   KernelCounts counts = counter.run();
   DimValues symbols = dims;
   symbols[argument::kChunks] = 1;
-  if (kernel.in_scan) symbols[kScanStep] = 0;
+  for (const std::string& argument : kernel.program.arguments) {
+    if (const auto of_scan = scan_argument(argument, {})) symbols[argument] = *of_scan;
+  }
   for (const BufferDecl& buffer : kernel.program.buffers) {
     double bytes = static_cast<double>(size_of(buffer.dtype));
     for (const Affine& extent : buffer.shape)

@@ -34,7 +34,7 @@ class InterpExecutable : public Executable {
     }
     const RandomState random{seed, step};
     for (const PlanStep& plan_step : plan_->steps) {
-      std::visit([&](const auto& part) { run_step(part, 0, random); }, plan_step);
+      std::visit([&](const auto& part) { run_step(part, {}, random); }, plan_step);
     }
     for (const Definition& definition : plan_->fused.program.definitions) {
       if (definition.output) store(definition.dtype, tensors_.at(definition.name), address(definition.name));
@@ -73,40 +73,40 @@ class InterpExecutable : public Executable {
       std::ranges::copy(from, static_cast<double*>(to));
   }
 
-  void run_step(const LoweredScan& scan, std::int64_t /*scan_step*/, const RandomState& random) {
+  void run_step(const LoweredScan& scan, const ScanPosition& /*at*/, const RandomState& random) {
     const std::int64_t rounds = evaluate(scan.extent, dims_);
     for (std::int64_t n = 0; n < rounds; ++n) {
-      const std::int64_t scan_step = scan.backwards ? rounds - 1 - n : n;
+      const ScanPosition at = scan_position(n, rounds, scan.backwards);
       for (const LoweredScanStep& step : scan.steps) {
-        std::visit([&](const auto& part) { run_step(part, scan_step, random); }, step);
+        std::visit([&](const auto& part) { run_step(part, at, random); }, step);
       }
     }
   }
 
-  void run_step(const LoweredSlices& /*slices*/, std::int64_t /*scan_step*/, const RandomState& /*random*/) {
+  void run_step(const LoweredSlices& /*slices*/, const ScanPosition& /*at*/, const RandomState& /*random*/) {
     throw InternalError("the plan of the interpreter has slices");
   }
 
-  void run_step(const LoweredKernel& kernel, std::int64_t scan_step, const RandomState& random) {
+  void run_step(const LoweredKernel& kernel, const ScanPosition& at, const RandomState& random) {
     std::vector<std::span<double>> buffers;
     for (const BufferUse& use : kernel.uses) {
       const std::span<double> all = tensors_.at(use.tensor);
-      buffers.push_back(use.partial && kernel.in_scan ? slice(all, use.tensor, scan_step) : all);
+      buffers.push_back(use.partial && kernel.in_scan ? slice(all, use.tensor, at) : all);
     }
     Launch launch;
-    launch.scan_step = scan_step;
+    launch.at = at;
     const auto arguments = launch_arguments(kernel, dims_, launch, 1, random.seed, random.step);
     throw_if_failed(kernel, interpret(kernel.program, buffers, arguments));
   }
 
-  std::span<double> slice(std::span<double> all, const std::string& tensor, std::int64_t scan_step) const {
+  std::span<double> slice(std::span<double> all, const std::string& tensor, const ScanPosition& at) const {
     const Program& program = plan_->fused.program;
-    return all.subspan(static_cast<std::size_t>(slice_place(program, tensor, dims_, scan_step)),
+    return all.subspan(static_cast<std::size_t>(slice_place(plan_->fused, tensor, dims_, at)),
                        static_cast<std::size_t>(slice_elements(program, tensor, dims_)));
   }
 
-  void run_step(const MatrixProduct& product, std::int64_t scan_step, const RandomState& /*random*/) {
-    const ProductCall call = product_call(*plan_, product, dims_, scan_step);
+  void run_step(const MatrixProduct& product, const ScanPosition& at, const RandomState& /*random*/) {
+    const ProductCall call = product_call(*plan_, product, dims_, at);
     for (std::int64_t number = 0; number < batch_count(call); ++number)
       multiply(product, call, offset_of(call, number));
   }
@@ -129,7 +129,7 @@ class InterpExecutable : public Executable {
     }
   }
 
-  void run_step(const AlgebraCall& call, std::int64_t /*scan_step*/, const RandomState& /*random*/) {
+  void run_step(const AlgebraCall& call, const ScanPosition& /*at*/, const RandomState& /*random*/) {
     const AlgebraShape shape = algebra_shape(*plan_, call, dims_);
     for (std::int64_t number = 0; number < batch_count(shape); ++number) {
       if (sorts_row(call.definition.body->algebra)) {
@@ -185,7 +185,7 @@ class InterpExecutable : public Executable {
   }
 
   /// Term by term, as the formula says: what faster devices are compared with.
-  void run_step(const OrderedSumCall& call, std::int64_t /*scan_step*/, const RandomState& /*random*/) {
+  void run_step(const OrderedSumCall& call, const ScanPosition& /*at*/, const RandomState& /*random*/) {
     const OrderedSumShape shape = ordered_sum_shape(*plan_, call, dims_);
     auto& out = tensors_.at(call.definition.name);
     for (std::int64_t row = 0; row < count_of(shape.rows); ++row) {

@@ -13,7 +13,8 @@ CCall sample_call(const std::string& function, const Program& program, DType dty
 /// A formula as text at a random point; its function is called f.
 CCall call_of(const std::string& text, const DimValues& dims);
 
-/// Sums over samples in chunks, random numbers, a recurrence, an output with gaps, and small matrices.
+/// Sums over samples in chunks, random numbers, recurrences of which all steps or the last one are kept, an output with
+/// gaps, and small matrices.
 inline constexpr const char* kManyKinds = R"(
 dim S dynamic, N = 5
 index s:S, n:N, m:N, t:S
@@ -25,7 +26,9 @@ output lower[n,m in 0..n+1] = sum[s](x[s,n] * x[s,m])
 scan t {
   let level[t,n] = sum[s](x[s,n]*where(t > 0, h[t-1,n], 1))/S
   output h[t,n] = where(t > 0, 0.5*h[t-1,n], 0) + x[t,n]*level[t,n]
+  let carried[t,n] = sum[s](x[s,n]*where(t > 0, carried[t-1,n], 1))/S + 0.5*x[t,n]
 }
+output last[n] = where(S >= 1, carried[S-1,n], 0)
 )";
 
 /// "cpu:x86-64-v4": the widest level of this processor.

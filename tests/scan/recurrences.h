@@ -149,11 +149,30 @@ output y[n] = sum[t in 0..T](q[t,n]*p[t,n])
 )"},
     {"diffusion with a coefficient", R"(dim T dynamic, N
 index t:T, n:N
-input u0[N], c
+input u0[N], f[T], c
 scan t {
   let inside[t,n] = where(t > 0, u[t-1,n] + c*(where(n < N-1, u[t-1,n+1], 0) + where(n > 0, u[t-1,n-1], 0)), 0)
-  output u[t,n] = where(t == 0, u0[n], where(n > 0 and n < N-1, u[t-1,n] + c*(u[t-1,n+1] + u[t-1,n-1]), inside[t,n]))
+  output u[t,n] = f[t] + where(t == 0, u0[n], where(n > 0 and n < N-1, u[t-1,n] + c*(u[t-1,n+1] + u[t-1,n-1]), inside[t,n]))
 }
+)"},
+    {"two steps before, the last two wanted", R"(dim T dynamic, N
+index t:T, n:N
+input u0[N], f[T], c
+scan t {
+  let u[t,n] = where(t == 0, u0[n], f[t] + 2*u[t-1,n] - where(t >= 2, u[t-2,n], 0) +
+                 c*(where(n < N-1, u[t-1,n+1], 0) + where(n > 0, u[t-1,n-1], 0)))/2
+}
+output y[n] = where(T >= 1, u[T-1,n], 0) + where(T >= 2, u[T-2,n]^2, 0)
+)"},
+    {"products of states, the last one wanted", R"(dim T dynamic, S dynamic, N
+index t:T, s:S, n:N, k:N
+input h0[S,N], W[N,N], x[T,S,N]
+scan t backwards {
+  let o[t,s,n] = sum[k](W[n,k]*where(t == T-1, h0[s,k], h[t+1,s,k]))/N
+  let m[t,n] = sum[s](o[t,s,n]^2)
+  let h[t,s,n] = tanh(o[t,s,n] + x[t,s,n]) - m[t,n] + where(t < T-1, m[t+1,n], 0)
+}
+output y[s,n] = where(T >= 1, h[0,s,n], 0)
 )"},
 };
 

@@ -178,7 +178,7 @@ bool is_numbered(const std::string& name) {
 Names::Names(const LoopProgram& program) : taken_(kReserved.begin(), kReserved.end()) {
   taken_.insert(program.name);
   for (const std::string& argument : program.arguments) {
-    const bool own = argument == argument::kChunk || argument == argument::kChunks;
+    const bool own = argument == argument::kChunk || argument == argument::kChunks || folded_step(argument);
     symbols_[Symbol::dim(argument)] = own ? argument.substr(1) : fresh(argument == kScanStep ? "t" : argument);
   }
   for (const BufferDecl& buffer : program.buffers) buffers_.push_back(fresh(buffer.name));
