@@ -173,10 +173,15 @@ class BodyAdjoint {
   void pass_branch(const Pending& choice, bool holds, const Expr& branch) {
     if (facts(branch).active_reads.empty()) return;
     const Expr& truth = choice.node->args[0];
-    const IndexCondition condition = conditions_of(truth, holds);
+    IndexCondition condition = conditions_of(truth, holds);
     Scope narrowed = scopes_[choice.scope];
     add_missing(narrowed.domain.nonnegative, condition.nonnegative);
     add_missing(narrowed.domain.zero, condition.zero);
+    std::erase_if(condition.rest, [&](const Expr& part) {
+      const auto row = one_sided(part, narrowed.domain.nonnegative);
+      if (row) add_missing(narrowed.domain.nonnegative, {*row});
+      return row.has_value();
+    });
     Gating gating{choice.gating.by_values || depends_on_values(truth), choice.gating.exclusions};
     std::ranges::copy_if(condition.rest, std::back_inserter(gating.exclusions), std::not_fn(depends_on_values));
     std::erase_if(gating.exclusions, [&](const Expr& known) { return is_apart(known, narrowed.domain.nonnegative); });

@@ -71,22 +71,37 @@ Expr is_nonnegative(const Affine& row) {
   return compare(">=", "<=", row);
 }
 
+/// a - b of a != b.
+std::optional<Affine> unequal_difference(const Expr& truth) {
+  const bool is_negated = truth->kind == NodeKind::Call && truth->function->name == "not";
+  const Expr& compared = is_negated ? truth->args[0] : truth;
+  if (compared->kind != NodeKind::Call || compared->function->name != (is_negated ? "==" : "!=")) return std::nullopt;
+  const auto a = affine_of(compared->args[0]);
+  const auto b = affine_of(compared->args[1]);
+  return a && b ? std::optional(*a - *b) : std::nullopt;
+}
+
+/// Whether `row` >= 0 because one of the rows is, which is at most as large.
+bool follows(const Affine& row, const std::vector<Affine>& nonnegative) {
+  return std::ranges::any_of(nonnegative, [&](const Affine& known) {
+    const Affine slack = row - known;
+    return slack.is_constant() && slack.constant() >= 0;
+  });
+}
+
 }  // namespace
 
 bool is_apart(const Expr& truth, const std::vector<Affine>& nonnegative) {
-  const bool is_negated = truth->kind == NodeKind::Call && truth->function->name == "not";
-  const Expr& compared = is_negated ? truth->args[0] : truth;
-  if (compared->kind != NodeKind::Call || compared->function->name != (is_negated ? "==" : "!=")) return false;
-  const auto a = affine_of(compared->args[0]);
-  const auto b = affine_of(compared->args[1]);
-  if (!a || !b) return false;
-  return std::ranges::any_of(nonnegative, [difference = *a - *b](const Affine& row) {
-    const auto at_least = [&](const Affine& least) {
-      const Affine slack = least - row;
-      return slack.is_constant() && slack.constant() >= 0;
-    };
-    return at_least(difference - Affine(1)) || at_least(-difference - Affine(1));
-  });
+  const auto difference = unequal_difference(truth);
+  if (!difference) return false;
+  return follows(*difference - Affine(1), nonnegative) || follows(-*difference - Affine(1), nonnegative);
+}
+
+std::optional<Affine> one_sided(const Expr& truth, const std::vector<Affine>& nonnegative) {
+  const auto difference = unequal_difference(truth);
+  if (difference && follows(*difference, nonnegative)) return *difference - Affine(1);
+  if (difference && follows(-*difference, nonnegative)) return -*difference - Affine(1);
+  return std::nullopt;
 }
 
 IndexCondition conditions_of(const Expr& truth, bool holds) {

@@ -20,6 +20,8 @@ IndexCondition conditions_of(const Expr& truth, bool holds);
 
 /// Whether `truth` is a != b, and one of the rows, which are all >= 0, says a < b or a > b.
 bool is_apart(const Expr& truth, const std::vector<Affine>& nonnegative);
+/// If `truth` is a != b, and one of the rows says a >= b or a <= b: the row that then says a > b or a < b.
+std::optional<Affine> one_sided(const Expr& truth, const std::vector<Affine>& nonnegative);
 
 /// where(every row of `zero` is 0 and every row of `nonnegative` is >= 0, body, 0); `body` itself if there is no row.
 Expr guarded(const std::vector<Affine>& zero, const std::vector<Affine>& nonnegative, const Expr& body);

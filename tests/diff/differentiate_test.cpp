@@ -264,3 +264,12 @@ output y[p in 0..S] = where(p == 2, sum[i in 0..min(floor(p/3)+1, S)](x*where(i-
   const TensorValues values = evaluate(gradient, {}, {{"x", {2}}, {"w", {3}}, {"cot.y", std::vector<double>(10, 1)}});
   CHECK(values.at("grad.x") == std::vector<double>{0});
 }
+
+TEST_CASE("all steps but the first, or the last, are a range") {
+  const std::string scan =
+      "dim T, N\nindex t:T, n:N\ninput u0[N], c\nscan t {\n  output u[t,n] = where(t == 0, u0[n], ";
+  CHECK(statement(scan + "c*u[t-1,n])\n}\n", {"u"}, {"c"}, "grad.c") ==
+        "output grad.c = sum[i1 in 1..T,n](u[i1-1,n]*adj.u[i1,n])");
+  CHECK(statement("dim N\nindex n:N\ninput x[N], c\noutput y[n] = where(n != N-1, c*x[n], 0)\n", {"y"}, {"c"},
+                  "grad.c") == "output grad.c = sum[i1 in 0..N-1](x[i1]*cot.y[i1])");
+}
