@@ -78,8 +78,13 @@ class NestLowering {
     for (const NestLoop& loop : root.loops) {
       const AxisDecl& axis = root.definition.axes[loop.axis];
       const Symbol symbol = Symbol::fresh();
+      Range range = axis.range.substitute(lookup);
       symbols[loop.axis] = Affine(symbol);
-      open.loops.push_back({symbol, axis.range.substitute(lookup), axis.name, loop.lanes});
+      if (const auto iterations = iterations_between_dims(range)) {  // counted from 0, to be split and tiled
+        symbols[loop.axis] = Affine(symbol) + range.lows[0].value;
+        range = Range::extent(*iterations);
+      }
+      open.loops.push_back({symbol, std::move(range), axis.name, loop.lanes});
     }
     Replacement replacement;
     for (std::uint32_t axis = 0; axis < symbols.size(); ++axis)
@@ -157,10 +162,13 @@ class NestLowering {
     if (depth > 1)
       return map_opened(body, opened, [&](const Expr& child) { return in_chunks(builder, child, depth - 1); });
     const bool over_lanes = nest_.lanes_depth == nest_.chunks_depth;
-    result_.chunks = SplitLoop{opened.range, argument::kChunkLow, argument::kChunkHigh, over_lanes, 1, nest_.chunks};
+    const Range whole = Range::extent(*iterations_between_dims(opened.range));  // pieces of it are counted from 0
+    result_.chunks = SplitLoop{whole, argument::kChunkLow, argument::kChunkHigh, over_lanes, 1, nest_.chunks};
     const Range piece = Range::half_open(Symbol::dim(argument::kChunkLow), Symbol::dim(argument::kChunkHigh));
-    builder.know_piece(piece, opened.range);
-    return reduce(body->reduce, opened.index, piece, opened.body);
+    builder.know_piece(piece, whole);
+    const Affine& first = opened.range.lows[0].value;
+    const Expr shifted = substitute(opened.body, {{opened.index, Affine(opened.index) + first}});
+    return reduce(body->reduce, opened.index, piece, shifted);
   }
 
   static Range tiles_of(const Range& range, std::int64_t factor) {

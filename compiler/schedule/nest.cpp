@@ -67,7 +67,7 @@ Nest reorder(const ScheduleStep& step, Nest nest) {
 Nest unroll(const ScheduleStep& step, Nest nest) {
   for_loops_named(step, step.loops.front(), nest, [&](const NestRoot& root, NestLoop& loop) {
     if (loop.lanes) refuse(step, nest, fmt::format("`{}` runs over lanes", loop.name));
-    if (!has_fixed_extent(range_of(root, loop)))
+    if (!iterations_between_dims(range_of(root, loop)))
       refuse(step, nest, fmt::format("the range of `{}` depends on other loops", loop.name));
     loop.unroll = step.factor;
   });
@@ -106,7 +106,7 @@ Nest lanes(const ScheduleStep& step, Nest nest) {
 
 Nest parallel(const ScheduleStep& step, Nest nest) {
   for_loops_named(step, step.loops.front(), nest, [&](const NestRoot& root, NestLoop& loop) {
-    if (!has_fixed_extent(range_of(root, loop)))
+    if (!iterations_between_dims(range_of(root, loop)))
       refuse(step, nest, fmt::format("the range of `{}` depends on other loops", loop.name));
     for (const NestLoop& other : root.loops) {
       if (other.parallel) refuse(step, nest, fmt::format("`{}` is split over threads already", other.name));
@@ -141,7 +141,7 @@ Nest rfactor(const ScheduleStep& step, Nest nest) {
   if (std::ranges::any_of(nest.roots, [](const NestRoot& root) { return root.definition.dtype == DType::i32; }))
     refuse(step, nest, "integers are rounded once, when all is reduced");
   const Range range = reduction_at(step, nest, nest.roots.front(), depth)->range;
-  if (!has_fixed_extent(range)) refuse(step, nest, "the range of the reduction depends on other loops");
+  if (!iterations_between_dims(range)) refuse(step, nest, "the range of the reduction depends on other loops");
   for (const NestRoot& root : nest.roots) {
     if (reduction_at(step, nest, root, depth)->range != range)
       refuse(step, nest, "the definitions of the kernel reduce over different ranges");
@@ -152,6 +152,16 @@ Nest rfactor(const ScheduleStep& step, Nest nest) {
 }
 
 }  // namespace
+
+std::optional<Affine> iterations_between_dims(const Range& range) {
+  if (range.lows.size() != 1 || range.highs.size() != 1) return std::nullopt;
+  const auto is_fixed = [](const Bound& bound) {
+    return bound.divisor == 1 &&
+           std::ranges::all_of(bound.value.terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
+  };
+  if (!is_fixed(range.lows[0]) || !is_fixed(range.highs[0])) return std::nullopt;
+  return range.highs[0].value - range.lows[0].value + Affine(1);
+}
 
 Nest plain_nest(std::span<const Definition> definitions) {
   Nest nest;

@@ -1,6 +1,7 @@
 #pragma once
 // Nest: the loops around the definitions of one kernel, and the schedule steps as functions from nest to nest.
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ struct Nest {
 
 /// The loops in the order of the axes, all of them serial.
 Nest plain_nest(std::span<const Definition> definitions);
+/// The iterations of a range between numbers or dims, which may start above 0; fewer than none where it ends before.
+std::optional<Affine> iterations_between_dims(const Range& range);
 /// Throws CompileError where the step names a loop that is not there or is not legal: the message names the step, the
 /// kernel and what is legal there.
 Nest apply(const ScheduleStep& step, Nest nest);

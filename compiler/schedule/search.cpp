@@ -94,8 +94,8 @@ class Search {
   }
 
   double extent_of(const NestLoop& loop) const {
-    const auto extent = root().definition.axes[loop.axis].range.as_extent();
-    return extent ? value_of(*extent) : 0;
+    const auto iterations = iterations_between_dims(root().definition.axes[loop.axis].range);
+    return iterations ? value_of(*iterations) : 0;
   }
 
   /// 0 where it depends on more than dims.
@@ -149,9 +149,10 @@ class Search {
     int split = 1;
     const Expr* inner = &root().definition.body;
     for (int k = 1; (*inner)->kind == NodeKind::Reduce; ++k, inner = &(*inner)->args[0]) {
-      if (!has_fixed_extent((*inner)->range)) break;
+      const auto iterations = iterations_between_dims((*inner)->range);
+      if (!iterations) break;
       split = k;
-      if (value_of(*(*inner)->range.as_extent()) >= kIterationsPerChunk * kMostChunks) break;
+      if (value_of(*iterations) >= kIterationsPerChunk * kMostChunks) break;
     }
     schedule.steps.push_back({StepKind::Rfactor, {reduction_name(split)}, kMostChunks});
     return schedule;

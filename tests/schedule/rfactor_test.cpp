@@ -49,6 +49,17 @@ TEST_CASE("a sum of few elements is split into chunks, one with many elements is
   CHECK(schedule_of(rows, "k_e").find("rfactor") == std::string::npos);
 }
 
+TEST_CASE("ranges that start above 0 are split like others") {
+  const char* sum =
+      "dim T = 100, N = 500\nindex t:T, i:N, j:N\ninput x[T,N,N], y[T,N,N]\n"
+      "output e = sum[t in 1..T,i in 1..N-1,j in 1..N-1]((x[t-1,i+1,j] - x[t-1,i,j+1] - x[t-1,i,j])*y[t,i,j])\n";
+  CHECK(schedule_of(sum, "k_e_sum").find("rfactor(sum, 16)") != std::string::npos);
+  const char* stencil =
+      "dim N = 2000\nindex i:N, j:N\ninput x[N,N]\n"
+      "output y[i in 1..N-1,j in 1..N-1] = x[i-1,j] + x[i+1,j] + x[i,j-1] + x[i,j+1]\n";
+  CHECK(schedule_of(stencil, "k_y").find("parallel(i)") != std::string::npos);
+}
+
 TEST_CASE("partial results are combined in their order: the bits do not depend on the number of threads") {
   const char* texts[] = {
       kPairs,
@@ -56,6 +67,7 @@ TEST_CASE("partial results are combined in their order: the bits do not depend o
       "dim N = 37\nindex i:N\ninput x[N]\noutput e = prod[i](1 + x[i]/50)\n",
       "dim N = 900, D = 2\nindex i:N, d:D\ninput x[N,D]\noutput e[d] = max[i](x[i,d])\n",
       "dim N = 20, M = 50\nindex i:N, j:M\ninput x[N,M]\noutput e = min[i,j](x[i,j]^2)\n",
+      "dim N = 900\nindex i:N\ninput x[N]\noutput e = sum[i in 2..N-1](x[i-2]*x[i+1])\n",
   };
   for (const char* text : texts) {
     CAPTURE(text);
