@@ -134,7 +134,8 @@ class BodyAdjoint {
   void process(const Pending& pending) {
     const auto& [node, scope, adjoint, gating] = pending;
     if (node->kind == NodeKind::Access) {
-      contributions_.add(builder_.program(), scopes_[scope].domain, node, adjoint, definition_.dtype, gating.any());
+      contributions_.add(builder_.program(), scopes_[scope].domain, node, to_sum(pending), definition_.dtype,
+                         gating.any());
       return;
     }
     if (close(pending)) return;
@@ -216,10 +217,20 @@ class BodyAdjoint {
     const Scope& open = scopes_[scope];
     if (expr->height == 0 || open.domain.variables.size() > open.axes) return expr;
     const auto boxes = local_.boxes_for(open.domain, open.domain.variables);
-    return boxes
-               ? local_.let(open.domain.variables, *boxes,
-                            gather(local_.project(open.domain, open.domain.variables, *boxes), expr), definition_.dtype)
-               : expr;
+    if (!boxes) return expr;
+    const Expr body = gather(local_.project(open.domain, open.domain.variables, *boxes), expr);
+    const Expr read = local_.let(open.domain.variables, *boxes, body, definition_.dtype);
+    stored_.insert_or_assign({expr.get(), scope}, std::pair(expr, read));
+    return read;
+  }
+
+  /// The adjoint of an access. Where it is to be summed over open indices, what was stored for another sum is read: of
+  /// relu(b[f] + sum[..](..)), the gradient of b needs no sum again.
+  Expr to_sum(const Pending& pending) const {
+    const auto known = stored_.find({pending.adjoint.get(), pending.scope});
+    const auto is_fixed = [&](Symbol variable) { return pending.node->depends_on(variable); };
+    const bool is_summed = !std::ranges::all_of(scopes_[pending.scope].domain.variables, is_fixed);
+    return known != stored_.end() && is_summed ? known->second.second : pending.adjoint;
   }
 
   // ---- Closing: summing an adjoint over the open indices that the node does not depend on ----
@@ -313,6 +324,8 @@ class BodyAdjoint {
   std::deque<Scope> scopes_;  // deques, as references outlive additions
   std::deque<Pending> pending_;
   std::unordered_map<std::pair<const Node*, std::size_t>, std::size_t, PlaceHash> index_of_;
+  /// Adjoints that were stored, by node and scope: the expression, which keeps the node alive, and what reads it.
+  std::unordered_map<std::pair<const Node*, std::size_t>, std::pair<Expr, Expr>, PlaceHash> stored_;
   std::priority_queue<std::tuple<int, std::size_t, std::size_t>> queue_;  // depth, open indices, number
   std::unordered_map<const Node*, NodeFacts> facts_;
 };

@@ -273,3 +273,10 @@ TEST_CASE("all steps but the first, or the last, are a range") {
   CHECK(statement("dim N\nindex n:N\ninput x[N], c\noutput y[n] = where(n != N-1, c*x[n], 0)\n", {"y"}, {"c"},
                   "grad.c") == "output grad.c = sum[i1 in 0..N-1](x[i1]*cot.y[i1])");
 }
+
+TEST_CASE("a sum in the adjoint is computed once for all that it goes to") {
+  const std::string layer =
+      "dim S, I, N\nindex s:S, i:I, n:N\ninput x[S,I], W[I,N], b[N]\n"
+      "output y[s,n] = relu(b[n] + sum[i](x[s,i]*W[i,n]))\n";
+  CHECK(statement(layer, {"y"}, {"W", "b"}, "grad.b") == "output grad.b[n] = sum[s](adj.y.1[s,n])");
+}
