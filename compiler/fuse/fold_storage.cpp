@@ -1,5 +1,7 @@
 #include "compiler/fuse/fold_storage.h"
 
+#include <algorithm>
+
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "compiler/ir/algebra_form.h"
-#include "compiler/ir/special_functions.h"
 #include "compiler/support/error.h"
 #include "runtime/constant_steps.h"
 #include "runtime/cpu/blas.h"
@@ -18,6 +17,7 @@
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/matrix_products.h"
 #include "runtime/cpu/ordered_sums.h"
+#include "runtime/cpu/prepared_kernel.h"
 #include "runtime/cpu/row_sorts.h"
 #include "runtime/cpu/slice_places.h"
 #include "runtime/cpu/thread_pool.h"
@@ -33,74 +33,11 @@
 namespace moxie {
 namespace {
 
-/// Sums `chunks` blocks of `count` elements in order, in double.
-template <class T>
-void combine_chunks(ReduceKind kind, const T* partials, std::int64_t chunks, std::int64_t count, T* out) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    double value = partials[i];
-    for (std::int64_t c = 1; c < chunks; ++c) {
-      const double next = partials[c * count + i];
-      switch (kind) {
-        case ReduceKind::Product:
-          value *= next;
-          break;
-        case ReduceKind::Max:
-          value = maximum(value, next);
-          break;
-        case ReduceKind::Min:
-          value = minimum(value, next);
-          break;
-        default:
-          value += next;
-          break;
-      }
-    }
-    out[i] = static_cast<T>(value);
-  }
-}
-
 /// What one run is given: the memory of inputs and outputs, and the random state.
 using Addresses = std::function<void*(const std::string&)>;
 struct Run {
   const Addresses& address;
   std::uint64_t seed, step;
-};
-
-/// Where the launches of a kernel leave a tensor, or read it: in a scan, a slice of it at every step.
-struct SlicePlace {
-  const std::string* tensor = nullptr;
-  std::int64_t bytes_per_step = 0;
-  std::string argument = {};    // which holds where the step lies
-  std::byte* memory = nullptr;  // filled in at each run
-
-  std::byte* at(const ScanPosition& at) const {
-    return memory + (bytes_per_step == 0 ? 0 : *scan_argument(argument, at) * bytes_per_step);
-  }
-};
-
-/// One kernel with everything that does not change from run to run.
-struct PreparedKernel {
-  std::size_t step = 0;  // of the plan
-  const LoweredKernel* lowered = nullptr;
-  CpuKernel::Ptr code;
-  Partition partition;
-  std::vector<std::int64_t> arguments;  // per call, one after the other
-  std::vector<void*> buffers;           // of a call; inputs and outputs are filled in at each run
-  std::vector<std::size_t> outside;     // buffers that are inputs or outputs
-  struct Combination {
-    std::size_t buffer;
-    ReduceKind kind;
-    DType dtype;
-    std::int64_t count;  // in a scan: of one step
-    bool has_gaps;       // elements that no loop writes, which are combined all the same
-    SlicePlace out;
-  };
-  std::vector<Combination> combinations;
-  std::vector<std::pair<std::size_t, SlicePlace>> slices;  // buffers that are filled in at each step of a scan
-  std::vector<std::size_t> views;                          // buffers that are filled in at each slice
-  std::vector<HostMemory> own_partials;  // where a measured partition has other chunks than the memory plan knows
-  std::int64_t own_bytes = 0;            // of these
-  std::string tuning_key;                // empty unless partitions are to be measured
 };
 
 /// What all executables of a device share.
@@ -123,14 +60,6 @@ std::vector<std::int64_t> chunks_of(const Plan& plan, const DimValues& dims) {
   }
   return chunks;
 }
-
-/// Where every piece reads all terms: a few for each thread, since rows differ in what goes to them. Each row is summed
-/// in one order, whatever their number.
-std::int64_t pieces_of_repeated_work(int threads) { return threads == 1 ? 1 : 2 * threads; }
-
-/// Each tile is a call, and of a short row has few vectors: one step of a three-point stencil over 2000 elements took
-/// 1.6 us in 64 tiles and 0.7 us in one. Several for each thread, since tiles differ. Values do not depend on tiles.
-std::int64_t most_tiles(int threads) { return threads == 1 ? 1 : 8 * threads; }
 
 Partition tuned_partition(const std::vector<Partition>& candidates, const Tuned& tuned) {
   const Partition& fastest = candidates.at(tuned.way);
@@ -458,15 +387,6 @@ class CpuExecutable : public Executable {
     if (!c.has_gaps) return;
     const auto bytes = static_cast<std::size_t>(kernel.partition.chunks * c.count) * size_of(c.dtype);
     std::fill_n(static_cast<std::byte*>(kernel.buffers[c.buffer]), bytes, std::byte{0});
-  }
-
-  static void combine(const PreparedKernel::Combination& c, const PreparedKernel& kernel, void* out) {
-    const void* partials = kernel.buffers[c.buffer];
-    const std::int64_t chunks = kernel.partition.chunks;
-    if (c.dtype == DType::f32)
-      combine_chunks(c.kind, static_cast<const float*>(partials), chunks, c.count, static_cast<float*>(out));
-    else
-      combine_chunks(c.kind, static_cast<const double*>(partials), chunks, c.count, static_cast<double*>(out));
   }
 
   void run_step(const MatrixProduct& product, const Run& run, const ScanPosition& at) {

@@ -1,0 +1,50 @@
+#include "runtime/cpu/prepared_kernel.h"
+
+#include "compiler/ir/special_functions.h"
+
+namespace moxie {
+namespace {
+
+template <class T>
+void combine_chunks(ReduceKind kind, const T* partials, std::int64_t chunks, std::int64_t count, T* out) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    double value = partials[i];
+    for (std::int64_t c = 1; c < chunks; ++c) {
+      const double next = partials[c * count + i];
+      switch (kind) {
+        case ReduceKind::Product:
+          value *= next;
+          break;
+        case ReduceKind::Max:
+          value = maximum(value, next);
+          break;
+        case ReduceKind::Min:
+          value = minimum(value, next);
+          break;
+        default:
+          value += next;
+          break;
+      }
+    }
+    out[i] = static_cast<T>(value);
+  }
+}
+
+}  // namespace
+
+void combine(const PreparedKernel::Combination& c, const PreparedKernel& kernel, void* out) {
+  const void* partials = kernel.buffers[c.buffer];
+  const std::int64_t chunks = kernel.partition.chunks;
+  if (c.dtype == DType::f32)
+    combine_chunks(c.kind, static_cast<const float*>(partials), chunks, c.count, static_cast<float*>(out));
+  else
+    combine_chunks(c.kind, static_cast<const double*>(partials), chunks, c.count, static_cast<double*>(out));
+}
+
+std::int64_t pieces_of_repeated_work(int threads) { return threads == 1 ? 1 : 2 * threads; }
+
+// Each tile is a call, and of a short row has few vectors: one step of a three-point stencil over 2000 elements took
+// 1.6 us in 64 tiles and 0.7 us in one. There are several for each thread, since tiles differ.
+std::int64_t most_tiles(int threads) { return threads == 1 ? 1 : 8 * threads; }
+
+}  // namespace moxie

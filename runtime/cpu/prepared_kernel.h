@@ -1,0 +1,61 @@
+#pragma once
+// A kernel of a Plan with all that its launches need: how it is split, its arguments and where its tensors lie.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/cpu/cpu_kernel.h"
+#include "runtime/host_memory.h"
+#include "runtime/plan.h"
+
+namespace moxie {
+
+/// Where the launches of a kernel leave a tensor, or read it: in a scan, a slice of it at every step.
+struct SlicePlace {
+  const std::string* tensor = nullptr;
+  std::int64_t bytes_per_step = 0;
+  std::string argument = {};    // which holds where the step lies
+  std::byte* memory = nullptr;  // filled in at each run
+
+  std::byte* at(const ScanPosition& at) const {
+    return memory + (bytes_per_step == 0 ? 0 : *scan_argument(argument, at) * bytes_per_step);
+  }
+};
+
+/// One kernel with everything that does not change from run to run.
+struct PreparedKernel {
+  std::size_t step = 0;  // of the plan
+  const LoweredKernel* lowered = nullptr;
+  CpuKernel::Ptr code;
+  Partition partition;
+  std::vector<std::int64_t> arguments;  // per call, one after the other
+  std::vector<void*> buffers;           // of a call; inputs and outputs are filled in at each run
+  std::vector<std::size_t> outside;     // buffers that are inputs or outputs
+  struct Combination {
+    std::size_t buffer;
+    ReduceKind kind;
+    DType dtype;
+    std::int64_t count;  // in a scan: of one step
+    bool has_gaps;       // elements that no loop writes, which are combined all the same
+    SlicePlace out;
+  };
+  std::vector<Combination> combinations;
+  std::vector<std::pair<std::size_t, SlicePlace>> slices;  // buffers that are filled in at each step of a scan
+  std::vector<std::size_t> views;                          // buffers that are filled in at each slice
+  std::vector<HostMemory> own_partials;  // where a measured partition has other chunks than the memory plan knows
+  std::int64_t own_bytes = 0;            // of these
+  std::string tuning_key;                // empty unless partitions are to be measured
+};
+
+/// Sums the partial results of all chunks to `out`, in their order, in double.
+void combine(const PreparedKernel::Combination& combination, const PreparedKernel& kernel, void* out);
+
+/// Where every piece reads all terms: a few for each thread, since rows differ in what goes to them. Each row is summed
+/// in one order, whatever their number.
+std::int64_t pieces_of_repeated_work(int threads);
+/// The most tiles of a launch. Values do not depend on them.
+std::int64_t most_tiles(int threads);
+
+}  // namespace moxie
