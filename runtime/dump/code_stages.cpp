@@ -217,7 +217,19 @@ void add_gpu_figures(KernelFigures& figures, const cuda::CompiledKernel& compile
   }
 }
 
+/// How often a run launches the kernel.
+std::int64_t launches_of(const LoweredKernel& kernel, const Plan& plan, const DimValues& dims) {
+  for (const PlanStep& step : plan.steps) {
+    const std::vector<const LoweredKernel*> kernels = kernels_of(step);
+    if (std::ranges::find(kernels, &kernel) == kernels.end()) continue;
+    if (const auto* scan = std::get_if<LoweredScan>(&step)) return evaluate(scan->extent, dims);
+    if (const auto* slices = std::get_if<LoweredSlices>(&step)) return slice_count(slices->slices, dims);
+  }
+  return 1;
+}
+
 void add_cpu_figures(KernelFigures& figures, const LoweredKernel& kernel, const Plan& plan, const DimValues& dims) {
+  figures.launches = launches_of(kernel, plan, dims);
   figures.counts = count_operations(kernel, dims);
   figures.cpu_roofline_seconds = cpu_roofline(figures.counts, cpu_roof());
   const auto choice = std::ranges::find(plan.choices, kernel.program.name, &ScheduleChoice::kernel);

@@ -95,6 +95,7 @@ Json figures_to_json(const KernelFigures& figures) {
   json["blocks_per_multiprocessor"] = figures.occupancy ? Json(figures.occupancy->blocks) : Json(nullptr);
   json["occupancy"] = figures.occupancy ? Json(figures.occupancy->fraction) : Json(nullptr);
   json["occupancy_limit"] = figures.occupancy ? Json(figures.occupancy->limit) : Json(nullptr);
+  json["launches"] = figures.launches;
   json["flops"] = figures.counts.f32_ops + figures.counts.f64_ops;
   visit_counts(figures.counts, [&](const char* name, const double& value) { json[name] = value; });
   json["intensity"] = intensity(figures.counts);
@@ -115,6 +116,7 @@ KernelFigures figures_from_json(const Json& json) {
     visit_resources(*figures.resources, [&](const char* name, std::int64_t& value) { value = json.at(name); });
   }
   figures.block_threads = json.at("block_threads");
+  figures.launches = json.value("launches", std::int64_t{1});
   if (!json.at("occupancy").is_null())
     figures.occupancy =
         Occupancy{json.at("blocks_per_multiprocessor"), json.at("occupancy"), json.at("occupancy_limit")};

@@ -14,7 +14,8 @@ struct KernelFigures {
   std::string no_resources;                        // why there are none
   int block_threads = 0;
   std::optional<Occupancy> occupancy;
-  KernelCounts counts;                      // on the CPU where it runs the kernel, else on the GPU
+  KernelCounts counts;                      // of a launch; on the CPU where it runs the kernel, else on the GPU
+  std::int64_t launches = 1;                // of one run: in a scan, one at every step
   double gpu_roofline_seconds = 0;          // no launch on the GPU takes less; 0 for kernels that GPUs do not run
   double cpu_roofline_seconds = 0;          // on all cores of this processor; 0 for kernels that it does not run
   std::string schedule;                     // on the CPU

@@ -24,10 +24,21 @@ std::string in_units(double number, std::span<const Unit> largest_first) {
   return fmt::format("{:.{}f} {}", value, value < 9.95 ? 1 : 0, chosen.name);
 }
 
-double seconds_of(const KernelFigures& figures) {
+double seconds_of_launch(const KernelFigures& figures) {
   if (figures.measured_seconds) return *figures.measured_seconds;
   if (figures.estimated_seconds) return *figures.estimated_seconds;
   return figures.cpu_roofline_seconds > 0 ? figures.cpu_roofline_seconds : figures.gpu_roofline_seconds;
+}
+
+double seconds_of(const KernelFigures& figures) {
+  return static_cast<double>(figures.launches) * seconds_of_launch(figures);
+}
+
+/// "loops of a scan, 100 launches of 73 us"
+std::string schedule_text(const KernelFigures& figures) {
+  if (figures.launches == 1) return figures.schedule;
+  return fmt::format("{}, {} launches of {}", figures.schedule, figures.launches,
+                     time_text(seconds_of_launch(figures)));
 }
 
 std::string kind_of_times(const Dump& dump) {
@@ -85,7 +96,7 @@ std::string summary_text(const Dump& dump) {
     text += fmt::format("{:<{}} {:>8} {:>3.0f} % {:<10} {:>10} {:>8} {:>8} {:>8}  {}\n", kernel.name, width,
                         time_text(seconds), 100 * fraction, bar(fraction),
                         count_text(f.counts.f32_ops + f.counts.f64_ops), count_text(f.counts.special_ops),
-                        bytes_text(f.counts.bytes_read), bytes_text(f.counts.bytes_written), f.schedule);
+                        bytes_text(f.counts.bytes_read), bytes_text(f.counts.bytes_written), schedule_text(f));
   }
   return text;
 }
