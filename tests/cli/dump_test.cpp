@@ -234,13 +234,13 @@ TEST_CASE("figures are printed as JSON") {
 TEST_CASE("a kernel of a scan counts at every step") {
   const Workshop shop;
   shop.write("decay.mox",
-             "dim N\nindex n:N, t:20\ninput u0[N]\nscan t {\n"
-             "  let u[t,n] = where(t == 0, u0[n], tanh(u[t-1,n]))\n}\noutput y[n] = u[19,n]\n");
+             "dim N\nindex n:N, t:200\ninput u0[N]\nscan t {\n"
+             "  let u[t,n] = where(t == 0, u0[n], tanh(u[t-1,n]))\n}\noutput y[n] = u[199,n]\n");
   const std::vector<std::string> dump = {"dump", "decay.mox", "--dim", "N=5000", "--device", "cpu"};
   const Json kernels = Json::parse(shop.moxie(with(dump, {"--json"})).out).at("kernels");
-  CHECK(kernels[0].at("launches") == 20);
+  CHECK(kernels[0].at("launches") == 200);
   CHECK(kernels[1].at("launches") == 1);
-  CHECK(contains(shop.moxie(dump).out, "loops of a scan, 20 launches of "));
+  CHECK(contains(shop.moxie(dump).out, "loops of a scan, 200 launches of "));
 }
 
 TEST_CASE("the page is complete in itself") {
