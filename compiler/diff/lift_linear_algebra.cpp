@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "compiler/diff/open_definition.h"
+#include "compiler/diff/operand_guards.h"
 #include "compiler/diff/program_builder.h"
 #include "compiler/ir/algebra_form.h"
+#include "compiler/ir/functions.h"
 #include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
 
@@ -52,7 +54,8 @@ bool stays_root(const Definition& definition) {
 
 class Lifting {
  public:
-  explicit Lifting(const Program& program) : builder_(without_definitions(program)), definitions_(program.definitions) {
+  explicit Lifting(const Program& program)
+      : builder_(without_definitions(program)), definitions_(program.definitions), known_(program) {
     for (const Definition& definition : definitions_) builder_.reserve(definition.name);
   }
 
@@ -94,52 +97,78 @@ class Lifting {
       names_.emplace_back(open.domain.variables[k], definition.axes[k].name);
       closing.emplace_back(open.domain.variables[k], Symbol::axis(static_cast<std::uint32_t>(k)));
     }
+    const GuardedPlace place{open.domain};
     definition.body = substitute(
-        stays_root(definition) ? with_lifted_operands(open.body, open.domain) : rewritten(open.body, open.domain),
-        closing);
+        stays_root(definition) ? with_lifted_operands(open.body, place) : rewritten(open.body, place), closing);
     builder_.add_definition(std::move(definition));
   }
 
-  Expr rewritten(const Expr& expr, const IterationDomain& domain) {
+  Expr rewritten(const Expr& expr, const GuardedPlace& place) {
     if (!contains_algebra(expr)) return expr;
     if (expr->kind == NodeKind::LinearAlgebra) {
-      const Expr algebra = with_lifted_operands(expr, domain);
-      return algebra->algebra == LinearAlgebraKind::Sort ? sorted(algebra, domain) : lifted(algebra, domain);
+      const Expr algebra = with_lifted_operands(expr, place);
+      return algebra->algebra == LinearAlgebraKind::Sort ? sorted(algebra, place.domain)
+                                                         : lifted(algebra, place.domain);
     }
     if (expr->kind == NodeKind::Reduce) {
       const OpenedReduce opened = open(expr);
-      const IterationDomain inside = extended(domain, opened.index, opened.range);
+      const GuardedPlace inside = place.in_loop(opened.index, opened.range);
       return map_opened(expr, opened, [&](const Expr& child) { return rewritten(child, inside); });
     }
-    return map_children(expr, [&](const Expr& child) { return rewritten(child, domain); });
+    if (expr->kind == NodeKind::Call && expr->function->name == "where") {
+      const Expr condition = rewritten(expr->args[0], place);
+      return with_args(expr, {condition, rewritten(expr->args[1], place.where(condition, true)),
+                              rewritten(expr->args[2], place.where(condition, false))});
+    }
+    return map_children(expr, [&](const Expr& child) { return rewritten(child, place); });
   }
 
-  Expr with_lifted_operands(const Expr& algebra, const IterationDomain& domain) {
+  Expr with_lifted_operands(const Expr& algebra, const GuardedPlace& place) {
     const OpenedLinearAlgebra opened = open_algebra(algebra);
     const Range rows = Range::extent(algebra->size.rows);
-    const IterationDomain with_row = extended(domain, opened.row, rows);
+    const GuardedPlace with_row = place.in_loop(opened.row, rows);
     if (sorts_row(algebra->algebra)) {
       const Expr row = as_row(rewritten(opened.matrix, with_row), with_row);
       return sorted_row(algebra->algebra, opened.row, algebra->size.rows, row, algebra->subscripts[0]);
     }
-    const IterationDomain inner = extended(with_row, opened.col, Range::extent(algebra->size.columns));
-    const Expr matrix = as_read(rewritten(opened.matrix, inner), inner, ".matrix");
-    const Expr rhs = opened.rhs ? as_read(rewritten(opened.rhs, with_row), with_row, ".rhs") : Expr();
+    const GuardedPlace inner = with_row.in_loop(opened.col, Range::extent(algebra->size.columns));
+    const Expr identity =
+        call("where", {call("==", {index_value(opened.row), index_value(opened.col)}), constant(1), constant(0)});
+    const Expr matrix = as_read(guarded(rewritten(opened.matrix, inner), inner, identity), inner.domain, ".matrix");
+    Expr rhs;
+    if (opened.rhs)
+      rhs = as_read(guarded(rewritten(opened.rhs, with_row), with_row, constant(0)), with_row.domain, ".rhs");
     return linear_algebra(algebra->algebra, opened.row, opened.col, algebra->size, matrix, rhs, algebra->subscripts);
+  }
+
+  /// An operand is computed for whole ranges of indices, also for those of which a condition around the operation says
+  /// that nobody asks: there its reads may leave their tensors and its matrix may have no factors, in derivatives too.
+  /// The identity takes its place, which is regular for every operation. (Ranges of the conditions' own would not do:
+  /// conditions may depend on values, and the definitions of a scan take all of its steps.)
+  Expr guarded(const Expr& operand, const GuardedPlace& place, const Expr& otherwise) {
+    return guarded_operand(conditions_of_operand(reader(), operand, place), operand, otherwise);
+  }
+
+  OperandReader reader() const { return {known_, source_->scan}; }
+
+  Expr add_let(const std::string& suffix, DType dtype, const std::vector<OpenAxis>& axes, const Expr& body) {
+    Expr read = builder_.add_let(head(suffix, dtype), axes, body);
+    known_.definitions.push_back(builder_.program().definitions.back());
+    return read;
   }
 
   Expr as_read(const Expr& operand, const IterationDomain& domain, const char* suffix) {
     if (operand->kind == NodeKind::Access && !needs_copy(operand)) return operand;
-    return builder_.add_let(head(suffix, source_->dtype), axes_of(operand, domain), operand);
+    return add_let(suffix, source_->dtype, axes_of(operand, domain), operand);
   }
 
   /// A row that is sorted is read in its own dtype, as long as that is one of real numbers.
-  Expr as_row(const Expr& operand, const IterationDomain& domain) {
+  Expr as_row(const Expr& operand, const GuardedPlace& place) {
     const bool is_read = operand->kind == NodeKind::Access && !reads_by_value(operand);
-    const bool has_integers = is_read && builder_.program().dtype_of(operand->tensor) == DType::i32;
-    if (is_read && !has_integers) return operand;
-    return builder_.add_let(head(".row", has_integers ? DType::f64 : computed_dtype(source_->dtype)),
-                            axes_of(operand, domain), operand);
+    const DType dtype = is_read ? known_.dtype_of(operand->tensor) : computed_dtype(source_->dtype);
+    const Expr row = guarded(operand, place, constant(0));
+    if (is_read && row == operand && dtype != DType::i32) return operand;
+    return add_let(".row", dtype == DType::i32 ? DType::f64 : dtype, axes_of(row, place.domain), row);
   }
 
   /// Libraries read tensors of one dtype, at places that are known.
@@ -168,8 +197,8 @@ class Lifting {
     const Expr body =
         linear_algebra(algebra->algebra, opened.row, opened.col, algebra->size, opened.matrix, opened.rhs, subscripts);
     const DType dtype = sorts_row(algebra->algebra) ? DType::i32 : source_->dtype;
-    const Expr read = builder_.add_let(head(std::string(".") + to_string(algebra->algebra), dtype),
-                                       axes_over(variables, with_elements), body);
+    const Expr read =
+        add_let(std::string(".") + to_string(algebra->algebra), dtype, axes_over(variables, with_elements), body);
     return substitute(read, element);
   }
 
@@ -191,10 +220,7 @@ class Lifting {
   }
 
   std::vector<OpenAxis> axes_of(const Expr& expr, const IterationDomain& domain) const {
-    std::vector<Symbol> variables;
-    std::ranges::copy_if(domain.variables, std::back_inserter(variables),
-                         [&](Symbol v) { return expr->depends_on(v); });
-    return axes_over(variables, domain);
+    return axes_over(variables_of(reader(), expr, domain), domain);
   }
 
   std::vector<OpenAxis> axes_over(const std::vector<Symbol>& variables, const IterationDomain& domain) const {
@@ -209,6 +235,7 @@ class Lifting {
 
   ProgramBuilder builder_;
   std::vector<Definition> definitions_;
+  Program known_;  // all definitions, and those that were added
   const Definition* source_ = nullptr;
   bool in_own_dtype_ = false;
   std::vector<std::pair<Symbol, std::string>> names_;

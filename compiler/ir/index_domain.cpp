@@ -205,44 +205,39 @@ const Comparison* find_comparison(std::string_view name) {
   return it == kIndexComparisons.end() ? nullptr : &*it;
 }
 
+/// Whether a fact of `system` contradicts `fact` by itself.
+bool is_contradicted(const std::vector<Affine>& system, const Affine& fact) {
+  const Affine opposite = -fact;
+  return std::ranges::any_of(system, [&](const Affine& known) {
+    return known.terms() == opposite.terms() && known.constant() < opposite.constant();
+  });
+}
+
+/// `system` and `facts`; nothing where one of its own facts contradicts them.
+std::optional<std::vector<Affine>> with_facts(std::vector<Affine> system, const std::vector<Affine>& facts) {
+  for (const Affine& fact : facts) {
+    if (is_contradicted(system, fact)) return std::nullopt;
+    if (!is_among(system, fact)) system.push_back(fact);
+  }
+  return system;
+}
+
+/// The points of some system of `a` and some of `b`. Systems without points are left out: t != 0 splits 0 <= t once
+/// only, and nested conditions repeat themselves.
+std::vector<std::vector<Affine>> combine(const std::vector<std::vector<Affine>>& a,
+                                         const std::vector<std::vector<Affine>>& b) {
+  std::vector<std::vector<Affine>> result;
+  for (const std::vector<Affine>& left : a) {
+    for (const std::vector<Affine>& right : b) {
+      if (auto both = with_facts(left, right)) result.push_back(std::move(*both));
+    }
+  }
+  if (result.size() > kMostSystems)
+    std::erase_if(result, [](const auto& system) { return prove(system, Affine(-1)) == Proof::Holds; });
+  return result.size() > kMostSystems ? a : result;
+}
+
 }  // namespace
-
-std::vector<IndexDomain::System> IndexDomain::combine(const std::vector<System>& a, const std::vector<System>& b) {
-  if (a.size() * b.size() > kMostSystems) return a;
-  std::vector<System> result;
-  for (const System& left : a) {
-    for (const System& right : b) {
-      result.push_back(left);
-      result.back().insert(result.back().end(), right.begin(), right.end());
-    }
-  }
-  return result;
-}
-
-std::vector<IndexDomain::System> IndexDomain::alternatives(const Expr& condition, bool truth) {
-  const std::vector<System> nothing_known = {{}};
-  if (condition->kind != NodeKind::Call) return nothing_known;
-  const std::string_view name = condition->function->name;
-  if (name == "not") return alternatives(condition->args[0], !truth);
-  if (name == "and" || name == "or") {
-    const bool all = (name == "and") == truth;
-    std::vector<System> result = all ? nothing_known : std::vector<System>();
-    for (const Expr& arg : condition->args) {
-      const std::vector<System> part = alternatives(arg, truth);
-      if (all)
-        result = combine(result, part);
-      else
-        result.insert(result.end(), part.begin(), part.end());
-    }
-    return result.size() > kMostSystems ? nothing_known : result;
-  }
-  const Comparison* comparison = find_comparison(name);
-  if (!comparison) return nothing_known;
-  const std::optional<Affine> left = affine_value(condition->args[0]);
-  const std::optional<Affine> right = affine_value(condition->args[1]);
-  if (!left || !right) return nothing_known;
-  return (truth ? comparison : find_comparison(comparison->opposite))->systems(*left - *right);
-}
 
 Affine IndexDomain::with_known(const Affine& affine) const {
   return affine.substitute([&](Symbol symbol) -> const Affine* {
@@ -261,13 +256,41 @@ void IndexDomain::add_range(Symbol symbol, const Range& range) {
 }
 
 IndexDomain IndexDomain::where(const Expr& condition, bool truth) const {
-  std::vector<System> parts = alternatives(condition, truth);
-  for (System& part : parts) {
-    for (Affine& fact : part) fact = with_known(fact);
-  }
   IndexDomain result = *this;
-  result.systems_ = combine(systems_, parts);
+  result.systems_ = restricted(systems_, condition, truth);
   return result;
+}
+
+std::vector<IndexDomain::System> IndexDomain::restricted(const std::vector<System>& systems, const Expr& condition,
+                                                         bool truth) const {
+  if (condition->kind != NodeKind::Call) return systems;
+  const std::string_view name = condition->function->name;
+  if (name == "not") return restricted(systems, condition->args[0], !truth);
+  if (name == "and" || name == "or") {
+    const bool all = (name == "and") == truth;
+    return all ? restricted_by_all(systems, condition, truth) : restricted_by_any(systems, condition, truth);
+  }
+  const Comparison* comparison = find_comparison(name);
+  if (!comparison) return systems;
+  const std::optional<Affine> left = affine_value(condition->args[0]);
+  const std::optional<Affine> right = affine_value(condition->args[1]);
+  if (!left || !right) return systems;
+  if (!truth) comparison = find_comparison(comparison->opposite);
+  return combine(systems, comparison->systems(with_known(*left - *right)));
+}
+
+std::vector<IndexDomain::System> IndexDomain::restricted_by_all(std::vector<System> systems, const Expr& condition,
+                                                                bool truth) const {
+  for (const Expr& arg : condition->args) systems = restricted(systems, arg, truth);
+  return systems;
+}
+
+std::vector<IndexDomain::System> IndexDomain::restricted_by_any(const std::vector<System>& systems,
+                                                                const Expr& condition, bool truth) const {
+  std::vector<System> result;
+  for (const Expr& arg : condition->args)
+    std::ranges::move(restricted(systems, arg, truth), std::back_inserter(result));
+  return result.size() > kMostSystems ? systems : result;
 }
 
 Proof IndexDomain::prove_nonnegative(const Affine& affine) const {

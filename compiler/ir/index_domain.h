@@ -32,8 +32,10 @@ class IndexDomain {
   using System = std::vector<Affine>;  // every entry is >= 0
 
   Affine with_known(const Affine& affine) const;
-  static std::vector<System> alternatives(const Expr& condition, bool truth);
-  static std::vector<System> combine(const std::vector<System>& a, const std::vector<System>& b);
+  /// The points of `systems` at which the condition has the given truth value.
+  std::vector<System> restricted(const std::vector<System>& systems, const Expr& condition, bool truth) const;
+  std::vector<System> restricted_by_all(std::vector<System> systems, const Expr& condition, bool truth) const;
+  std::vector<System> restricted_by_any(const std::vector<System>& systems, const Expr& condition, bool truth) const;
 
   Replacement known_;
   std::vector<System> systems_ = {{}};

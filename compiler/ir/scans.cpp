@@ -107,6 +107,15 @@ bool reads(const Definition& definition, std::string_view tensor) {
   return found;
 }
 
+bool reads_scan(const Program& program, const Expr& expr, const Scan& scan) {
+  bool found = false;
+  visit(expr, [&](const Expr& e) {
+    const Definition* read = e->kind == NodeKind::Access && !found ? program.find_definition(e->tensor) : nullptr;
+    found |= read && read->scan == scan;
+  });
+  return found;
+}
+
 std::uint32_t last_scan(const Program& program) {
   std::uint32_t last = 0;
   for (const Definition& definition : program.definitions) {

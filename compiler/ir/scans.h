@@ -13,6 +13,8 @@ std::vector<std::span<const Definition>> groups_of(const Program& program);
 
 /// Whether the body reads the tensor.
 bool reads(const Definition& definition, std::string_view tensor);
+/// Whether the expression reads a tensor that the scan computes.
+bool reads_scan(const Program& program, const Expr& expr, const Scan& scan);
 
 /// The highest number of a scan; 0 if there is none.
 std::uint32_t last_scan(const Program& program);

@@ -103,7 +103,9 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
   std::optional<AtStep> at;
   if (scope.scan) {
     const bool steps = !symbols.empty() && symbols[0] == Symbol::axis(0);
-    at = {*scope.scan, steps ? Symbol::axis(0) : Symbol::fresh()};  // what has no steps is there before the first
+    // What has no steps is computed before the first, when the scan has nothing to read yet.
+    if (!steps && reads_scan(program, expr, *scope.scan)) return std::nullopt;
+    at = {*scope.scan, steps ? Symbol::axis(0) : Symbol::fresh()};
   }
   if (!stands_alone(program, definition, std::move(at))) return std::nullopt;
   const Expr read = tensor_access(definition.name, std::vector<Affine>(symbols.begin(), symbols.end()));

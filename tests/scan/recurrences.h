@@ -174,6 +174,27 @@ scan t backwards {
 }
 output y[s,n] = where(T >= 1, h[0,s,n], 0)
 )"},
+    {"nested choices among a few, and the step before", R"(dim T dynamic, N
+index t:T, n:N, c in 0..3
+input s0[3,N], r
+scan t {
+  let s[t,c,n] = where(t == 0, s0[c,n], sn[t-1,c,n])
+  let k[t,c,n] = where(c == 0, r*(s[t,1,n] - s[t,0,n]), where(c == 1, s[t,0,n] - r*s[t,2,n], s[t,0,n]*s[t,1,n]))/4
+  let a[t,c,n] = sin(s[t,c,n] + k[t,c,n])
+  let sn[t,c,n] = a[t,c,n] + where(c == 0, r*a[t,1,n], where(c == 1, a[t,0,n]*a[t,2,n], a[t,0,n] - r*a[t,2,n]))/4
+}
+output y[t,c,n] = sn[t,c,n]
+)"},
+    {"matrices of the step before, and of all before", R"(dim T dynamic, N
+index t:T, n:N, i:N, u:T
+input x[T,N], K[N,N]
+let A[i,n] = K[i,n]*K[n,i] + where(i == n, 4, 0)
+scan t {
+  let P[t,i,n] = A[i,n] + where(t == 0, 0, h[t-1,i]*h[t-1,n])
+  let q[t,n] = where(t == 0, x[t,n], solve[i,n](P[t-1,i,n], x[t,i]))
+  output h[t,n] = sin(q[t,n]) + sum[u](where(u < t, solve[i,n](A[i,n], h[u,i]), 0))
+}
+)"},
 };
 
 inline std::string_view recurrence(std::string_view name) {
