@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <queue>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 
@@ -14,6 +15,7 @@
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/reduction_adjoint.h"
 #include "compiler/ir/functions.h"
+#include "compiler/ir/value_range.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -24,6 +26,9 @@ namespace {
 struct Scope {
   IterationDomain domain;
   std::size_t axes = 0;
+  /// Conditions that are ranges by data of open indices. Adjoints are those inside of the ranges; sums over the indices
+  /// state the conditions, outermost, where loops run through the ranges alone.
+  std::vector<Expr> ranges = {};
   bool operator==(const Scope&) const = default;
 };
 
@@ -33,11 +38,10 @@ struct NodeFacts {
   std::vector<const Node*> active_reads;  // different accesses to active tensors, two at most
 };
 
-bool contains(const std::vector<Affine>& rows, const Affine& row) { return std::ranges::find(rows, row) != rows.end(); }
-
-void add_missing(std::vector<Affine>& rows, const std::vector<Affine>& more) {
-  for (const Affine& row : more) {
-    if (!contains(rows, row)) rows.push_back(row);
+template <class Row>
+void add_missing(std::vector<Row>& rows, const std::vector<Row>& more) {
+  for (const Row& row : more) {
+    if (std::ranges::find(rows, row) == rows.end()) rows.push_back(row);
   }
 }
 
@@ -134,8 +138,9 @@ class BodyAdjoint {
   void process(const Pending& pending) {
     const auto& [node, scope, adjoint, gating] = pending;
     if (node->kind == NodeKind::Access) {
-      contributions_.add(builder_.program(), scopes_[scope].domain, node, to_sum(pending), definition_.dtype,
-                         gating.any());
+      const Scope& open = scopes_[scope];
+      contributions_.add(builder_.program(), open.domain, node, guarded(open.ranges, to_sum(pending)),
+                         definition_.dtype, gating.any() || !open.ranges.empty());
       return;
     }
     if (close(pending)) return;
@@ -180,28 +185,54 @@ class BodyAdjoint {
     add_missing(narrowed.domain.zero, condition.zero);
     std::erase_if(condition.rest, [&](const Expr& part) {
       const auto row = one_sided(part, narrowed.domain.nonnegative);
-      if (row) add_missing(narrowed.domain.nonnegative, {*row});
+      if (row) add_missing(narrowed.domain.nonnegative, std::vector{*row});
       return row.has_value();
     });
-    Gating gating{choice.gating.by_values || depends_on_values(truth), choice.gating.exclusions};
+    take_ranges(condition.rest, narrowed);
+    const bool by_values = std::ranges::any_of(condition.rest, depends_on_values);
+    Gating gating{choice.gating.by_values || by_values, choice.gating.exclusions};
     std::ranges::copy_if(condition.rest, std::back_inserter(gating.exclusions), std::not_fn(depends_on_values));
     std::erase_if(gating.exclusions, [&](const Expr& known) { return is_apart(known, narrowed.domain.nonnegative); });
     send(branch, scope_number(narrowed), guarded(condition.rest, choice.adjoint), gating);
   }
 
+  /// Moves ranges by data of open indices from the conditions to the scope.
+  void take_ranges(std::vector<Expr>& conditions, Scope& scope) const {
+    for (const Symbol variable : scope.domain.variables) {
+      const auto range = value_range(builder_.program(), conditions, variable);
+      if (!range) continue;
+      add_missing(scope.ranges, range->bounds);
+      conditions = range->rest;
+    }
+  }
+
   void pass_reduction(const Pending& pending) {
     const auto& [node, scope, adjoint, gating] = pending;
     const Scope around = scopes_[scope];
-    const ReductionDerivative local = differentiate_reduction(
-        node, {around.domain, builder_.program().dims, definition_.dtype,
-               [&](const Expr& value, DType dtype) { return local_.stored(value, around.domain, dtype); },
-               [&] { return local_.stored(value_of(node), around.domain, definition_.dtype); }});
+    const ReductionDerivative local =
+        differentiate_reduction(node, {around.domain, builder_.program().dims, definition_.dtype,
+                                       [&](const Expr& value, DType dtype) { return stored(value, around, dtype); },
+                                       [&] { return stored(value_of(node), around, definition_.dtype); }});
     // What a sum of sums multiplies is left to the rewrites, which factor it.
-    const Expr once = node->reduce == ReduceKind::Sum ? computed_once(adjoint, scope)
-                                                      : local_.stored(adjoint, around.domain, definition_.dtype);
+    const Expr once =
+        node->reduce == ReduceKind::Sum ? computed_once(adjoint, scope) : stored(adjoint, around, definition_.dtype);
     Scope inner = around;
     for (const SumLoop& loop : local.loops) inner.domain = extended(inner.domain, loop.index, loop.range);
     send(local.body, scope_number(inner), pass_on(local.derivative, once, gating), gating);
+  }
+
+  Expr stored(const Expr& expr, const Scope& scope, DType dtype) {
+    const auto depends = [&](Symbol variable) { return expr->depends_on(variable); };
+    return are_pairs(scope.ranges, scope.domain, depends) ? expr : local_.stored(expr, scope.domain, dtype);
+  }
+
+  /// Whether variables for which the predicate holds are an element of a range by data and the row that has the range:
+  /// only these pairs are ever looked at, and a tensor would have all.
+  template <class Predicate>
+  static bool are_pairs(const std::vector<Expr>& ranges, const IterationDomain& domain, const Predicate& holds) {
+    return std::ranges::any_of(ranges, [&](const Expr& range) {
+      return std::ranges::count_if(domain.variables, [&](Symbol v) { return range->depends_on(v) && holds(v); }) > 1;
+    });
   }
 
   /// The value of the whole body stands in the definition itself. (A body that ignores an axis may be passed without
@@ -215,7 +246,7 @@ class BodyAdjoint {
   /// differentiated: it is about to be used in every round of another reduction.
   Expr computed_once(const Expr& expr, std::size_t scope) {
     const Scope& open = scopes_[scope];
-    if (expr->height == 0 || open.domain.variables.size() > open.axes) return expr;
+    if (expr->height == 0 || open.domain.variables.size() > open.axes || !open.ranges.empty()) return expr;
     const auto boxes = local_.boxes_for(open.domain, open.domain.variables);
     if (!boxes) return expr;
     const Expr body = gather(local_.project(open.domain, open.domain.variables, *boxes), expr);
@@ -267,24 +298,61 @@ class BodyAdjoint {
   }
 
   bool close_reductions(const Pending& pending, const Scope& open, const std::vector<Symbol>& kept) {
-    const auto boxes = local_.boxes_for(open.domain, kept);
-    if (!boxes) return false;
-    const Preimage dropped = local_.project(open.domain, kept, *boxes);
-    if (!is_defined_everywhere(dropped)) return false;
-    send(pending.node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), open.axes}),
-         sum_over(dropped, pending.adjoint), pending.gating);
+    const auto closed = close_to(pending, open, kept);
+    if (!closed) return false;
+    send(pending.node, scope_number({closed->domain, open.axes, closed->ranges}),
+         sum_over(closed->dropped, closed->term), closed->gating);
     return true;
   }
 
   bool close_axes(const Pending& pending, const Scope& open, const std::vector<Symbol>& kept) {
-    const auto boxes = local_.boxes_for(open.domain, kept);
-    if (!boxes) return false;
-    const Preimage dropped = local_.project(open.domain, kept, *boxes);
-    if (!is_defined_everywhere(dropped)) return false;
-    const Expr read = local_.let(kept, *boxes, gather(dropped, pending.adjoint), definition_.dtype);
-    send(pending.node, scope_number({remaining_domain(open.domain, kept, *boxes, dropped), kept.size()}), read,
-         pending.gating);
+    const auto closed = close_to(pending, open, kept);
+    if (!closed) return false;
+    const Expr sum = gather(closed->dropped, closed->term);
+    if (are_pairs(closed->ranges, closed->domain, [](Symbol) { return true; })) {
+      const auto axes = static_cast<std::size_t>(std::ranges::count_if(
+          std::span(open.domain.variables).first(open.axes), [&](Symbol v) { return is_among(kept, v); }));
+      send(pending.node, scope_number({closed->domain, axes, closed->ranges}), sum, closed->gating);
+      return true;
+    }
+    const Expr read = local_.let(kept, closed->boxes, sum, definition_.dtype);
+    send(pending.node, scope_number({closed->domain, kept.size(), closed->ranges}), read, closed->gating);
     return true;
+  }
+
+  /// What is left when the indices that are not kept are summed over.
+  struct Closed {
+    std::vector<IndexBox> boxes;  // of those that are kept
+    Preimage dropped;
+    IterationDomain domain;
+    std::vector<Expr> ranges;
+    Expr term;
+    Gating gating;
+  };
+
+  std::optional<Closed> close_to(const Pending& pending, const Scope& open, const std::vector<Symbol>& kept) const {
+    auto boxes = local_.boxes_for(open.domain, kept);
+    if (!boxes) return std::nullopt;
+    Preimage dropped = local_.project(open.domain, kept, *boxes);
+    if (!is_defined_everywhere(dropped)) return std::nullopt;
+    std::vector<Expr> stay, leave;
+    for (const Expr& range : open.ranges) {
+      const bool stays = std::ranges::all_of(open.domain.variables,
+                                             [&](Symbol v) { return !range->depends_on(v) || is_among(kept, v); });
+      (stays ? stay : leave).push_back(range);
+    }
+    IterationDomain domain = remaining_domain(open.domain, kept, *boxes, dropped);
+    const Gating gating{pending.gating.by_values || !leave.empty(), pending.gating.exclusions};
+    return Closed{std::move(*boxes),
+                  std::move(dropped),
+                  std::move(domain),
+                  std::move(stay),
+                  guarded(leave, pending.adjoint),
+                  gating};
+  }
+
+  static bool is_among(const std::vector<Symbol>& symbols, Symbol symbol) {
+    return std::ranges::find(symbols, symbol) != symbols.end();
   }
 
   /// Between the steps of a quotient the node need not have a value.
@@ -295,12 +363,11 @@ class BodyAdjoint {
                                           const std::vector<IndexBox>& boxes, const Preimage& dropped) {
     IterationDomain remaining{kept, {}, dropped.zero};
     const auto mentions_dropped = [&](const Affine& row) {
-      return std::ranges::any_of(domain.variables,
-                                 [&](Symbol v) { return row.mentions(v) && std::ranges::find(kept, v) == kept.end(); });
+      return std::ranges::any_of(domain.variables, [&](Symbol v) { return row.mentions(v) && !is_among(kept, v); });
     };
     std::ranges::copy_if(domain.nonnegative, std::back_inserter(remaining.nonnegative), std::not_fn(mentions_dropped));
     for (std::size_t k = 0; k < kept.size(); ++k) {
-      add_missing(remaining.nonnegative, {Affine(kept[k]) - boxes[k].low, boxes[k].high - Affine(kept[k])});
+      add_missing(remaining.nonnegative, std::vector{Affine(kept[k]) - boxes[k].low, boxes[k].high - Affine(kept[k])});
     }
     add_missing(remaining.nonnegative, dropped.nonnegative);
     add_missing(remaining.nonnegative, dropped.derived);

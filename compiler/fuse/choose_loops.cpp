@@ -6,11 +6,11 @@
 #include "compiler/fuse/fuse.h"
 #include "compiler/fuse/matrix_product.h"
 #include "compiler/ir/reductions.h"
+#include "compiler/ir/value_range.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/scatter_sum.h"
 #include "compiler/rewrite/scope.h"
-#include "compiler/rewrite/value_range.h"
 
 namespace moxie {
 namespace {
@@ -347,7 +347,7 @@ class PairOrientation {
 LoopChoice loops_of_scatter(const Definition& definition, const ScatterSum& sum) {
   LoopChoice choice;
   double longest = 0;
-  for (std::size_t k = 0; k < definition.axes.size(); ++k) {
+  for (std::size_t k = definition.scan ? 1 : 0; k < definition.axes.size(); ++k) {
     const Range& range = definition.axes[k].range;
     const Symbol axis = Symbol::axis(static_cast<std::uint32_t>(k));
     const bool is_target = sum.goes_along(axis);
@@ -355,7 +355,11 @@ LoopChoice loops_of_scatter(const Definition& definition, const ScatterSum& sum)
       longest = assumed_extent(range);
       choice.sample = static_cast<int>(k);
     }
-    const bool settles = std::ranges::any_of(sum.values, [&](const Expr& value) { return value->depends_on(axis); });
+    const auto depends = [&](const Expr& value) { return value->depends_on(axis); };
+    const bool settles =
+        std::ranges::any_of(sum.values, depends) || std::ranges::any_of(sum.ranges, [&](const auto& range_of_loop) {
+          return std::ranges::any_of(range_of_loop.second.bounds, depends);
+        });
     if (!is_target && !settles && has_fixed_extent(range)) choice.vector = choice.fastest = static_cast<int>(k);
   }
   return choice;

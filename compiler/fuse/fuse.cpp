@@ -14,10 +14,10 @@
 #include "compiler/fuse/shared_loops.h"
 #include "compiler/fuse/transpose_gathers.h"
 #include "compiler/ir/scans.h"
+#include "compiler/ir/value_range.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scatter_sum.h"
 #include "compiler/rewrite/scope.h"
-#include "compiler/rewrite/value_range.h"
 
 namespace moxie {
 namespace {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/fuse/shared_factor.h"
+#include "compiler/ir/value_range.h"
 #include "compiler/loop/chunk_rows.h"
 #include "compiler/loop/guards.h"
 #include "compiler/loop/interleave.h"
@@ -14,7 +15,6 @@
 #include "compiler/loop/nest_builder.h"
 #include "compiler/loop/row_order.h"
 #include "compiler/rewrite/scope.h"
-#include "compiler/rewrite/value_range.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

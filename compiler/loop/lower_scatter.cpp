@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/scans.h"
 #include "compiler/loop/lower.h"
 #include "compiler/rewrite/scope.h"
 
@@ -12,7 +13,13 @@ class ScatterLowering {
  public:
   ScatterLowering(NestBuilder& nest, const KernelRoot& root, BufferId out, const ScatterSum& sum,
                   const ScatterLoops& loops)
-      : nest_(nest), root_(root), out_(out), sum_(sum), loops_(loops), type_(value_type(root.definition.dtype)) {}
+      : nest_(nest),
+        root_(root),
+        out_(out),
+        sum_(sum),
+        loops_(loops),
+        type_(value_type(root.definition.dtype)),
+        term_(sum.term) {}
 
   void run() {
     if (loops_.vector)
@@ -43,7 +50,7 @@ class ScatterLowering {
     for (const LoopIndex& loop : loops_.others) {
       if (!sum_.goes_along(loop.symbol)) open_counted(loop.symbol, loop.range, true);
     }
-    for (const OpenedReduce& loop : sum_.loops) open_counted(loop.index, loop.range, false);
+    for (const OpenedReduce& loop : sum_.loops) open_term_loop(loop);
     if (sum_.span) {
       open_span(*sum_.span);
       add_to_span();
@@ -57,6 +64,23 @@ class ScatterLowering {
   void open_counted(Symbol index, const Range& range, bool parallel) {
     nest_.open_loop(index, range, {}, {.parallel = parallel, .comment = opened_ == 0 ? cite(root_.definition) : ""});
     ++opened_;
+  }
+
+  /// Of the sum; where data say through which range it counts, through that alone.
+  void open_term_loop(const OpenedReduce& loop) {
+    Range range = loop.range;
+    const auto by_data = std::ranges::find(sum_.ranges, loop.index, &std::pair<Symbol, ValueRange>::first);
+    if (by_data != sum_.ranges.end() && nest_.may_bound(by_data->second)) {
+      range = nest_.with_values(std::move(range), by_data->second);
+      term_ = without_conditions(term_, by_data->second.bounds);
+    }
+    open_counted(loop.index, range, false);
+  }
+
+  Expr guarded(const Expr& term) const {
+    std::optional<AtStep> at;
+    if (root_.definition.scan) at = {*root_.definition.scan, Symbol::dim(kScanStep)};
+    return nest_.guarded(term, std::move(at));
   }
 
   std::vector<Affine> emit_values() {
@@ -80,7 +104,7 @@ class ScatterLowering {
 
   void add_to_span() {
     const Expr held = tensor_access(root_.definition.name, root_.subscripts);
-    const Expr term = nest_.guarded(sum_.term);
+    const Expr term = guarded(term_);
     nest_.count_factors(term);
     nest_.build({Work{
         Work::Target::Buffer, out_, root_.subscripts, std::nullopt, type_, held + term, {}, cite(root_.definition)}});
@@ -111,7 +135,7 @@ class ScatterLowering {
     Replacement here;
     for (const OpenedReduce& loop : sum_.loops) here.emplace_back(loop.index, Affine(loop.index) + Affine(once_));
     const Expr held = tensor_access(root_.definition.name, std::move(read), sum_.values);
-    const Expr term = nest_.guarded(substitute(sum_.term, here));
+    const Expr term = guarded(substitute(term_, here));
     nest_.count_factors(term);
     nest_.build(
         {Work{Work::Target::Buffer, out_, written, std::nullopt, type_, held + term, {}, cite(root_.definition)}});
@@ -128,6 +152,7 @@ class ScatterLowering {
   const ScatterSum& sum_;
   const ScatterLoops& loops_;
   const ValueType type_;
+  Expr term_;  // without the conditions that open loops keep
   const Symbol once_ = Symbol::fresh();
   std::size_t opened_ = 0;  // loops
 };
@@ -136,8 +161,8 @@ class ScatterLowering {
 
 std::optional<ScatterSum> scatter_sum(const Program& program, const Kernel& kernel) {
   const KernelRoot& root = kernel.roots.front();
-  if (kernel.roots.size() != 1 || root.accumulate || root.definition.scan || !kernel.sample ||
-      root.definition.dtype == DType::i32)
+  if (kernel.roots.size() != 1 || root.accumulate || !kernel.sample || root.definition.dtype == DType::i32 ||
+      (root.definition.scan && reads(root.definition, root.definition.name)))
     return std::nullopt;
   std::vector<Symbol> axes = {kernel.sample->symbol};
   for (const LoopIndex& loop : root.locals) {

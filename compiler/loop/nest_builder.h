@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "compiler/fuse/fuse.h"
+#include "compiler/ir/value_range.h"
 #include "compiler/loop/guards.h"
 #include "compiler/loop/loop_program.h"
 #include "compiler/loop/staging.h"
-#include "compiler/rewrite/value_range.h"
 
 namespace moxie {
 
@@ -79,7 +79,13 @@ class NestBuilder {
   void append(Statement statement);
   const Program& source() const { return source_; }
   /// Conditions at the accesses that need them at the current place.
-  Expr guarded(const Expr& expr) const { return guard_accesses(expr, source_, domain_at(frames_.size() - 1)); }
+  Expr guarded(const Expr& expr, std::optional<AtStep> at = {}) const {
+    return guard_accesses(expr, source_, domain_at(frames_.size() - 1), std::move(at));
+  }
+  /// Whether the ends of the range can be read here, the same in all lanes.
+  bool may_bound(const ValueRange& range) const;
+  /// The part of a loop's range that lies in the other.
+  Range with_values(Range range, const ValueRange& values);
   VarId new_var(ValueType type, bool varying);
   ArrayId new_array(std::string name, ValueType type, std::vector<std::int64_t> extents, bool varying);
   /// Symbols of expressions to variables of loops.
@@ -142,7 +148,6 @@ class NestBuilder {
 
   void collect_reductions(const Work& work, std::vector<Reduction>& found) const;
   std::optional<RangedReduce> ranged(const Expr& reduction) const;
-  Range with_values(Range range, const ValueRange& values);
   bool has_vector_loop() const;
   bool reduces_in_lanes() const;
   bool open_sums_to_lanes(Work& work) const;

@@ -12,11 +12,7 @@ bool NestBuilder::Reduction::runs_with(const Reduction& other) const {
           ranged->range.highs == other.ranged->range.highs);
 }
 
-/// The reduction over a range by data, if its ends can be read here, before its loop.
-std::optional<RangedReduce> NestBuilder::ranged(const Expr& reduction) const {
-  if (!bounds_by_values_) return std::nullopt;
-  auto found = ranged_reduce(source_, reduction);
-  if (!found) return std::nullopt;
+bool NestBuilder::may_bound(const ValueRange& range) const {
   const InsideProof proof(source_, Inside::Storage);
   const IndexDomain here = domain_at(frames_.size() - 1);
   const auto is_readable = [&](const Expr& value) {
@@ -27,10 +23,15 @@ std::optional<RangedReduce> NestBuilder::ranged(const Expr& reduction) const {
       return term.first.is_value() || is_known(term.first);
     });
   };
-  const ValueRange& range = found->range;
-  const bool fits = std::ranges::all_of(range.values, is_readable) && std::ranges::all_of(range.lows, is_end) &&
-                    std::ranges::all_of(range.highs, is_end);
-  return fits ? std::move(found) : std::nullopt;
+  return std::ranges::all_of(range.values, is_readable) && std::ranges::all_of(range.lows, is_end) &&
+         std::ranges::all_of(range.highs, is_end);
+}
+
+/// The reduction over a range by data, if its ends can be read here, before its loop.
+std::optional<RangedReduce> NestBuilder::ranged(const Expr& reduction) const {
+  if (!bounds_by_values_) return std::nullopt;
+  auto found = ranged_reduce(source_, reduction);
+  return found && may_bound(found->range) ? std::move(found) : std::nullopt;
 }
 
 Range NestBuilder::with_values(Range range, const ValueRange& values) {

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "compiler/ir/functions.h"
+#include "compiler/ir/value_range.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/extract.h"
@@ -34,11 +35,28 @@ class TableHoister {
 
  private:
   std::optional<Expr> visit_node(const Expr& expr, const Scope& scope) {
+    if (const auto ranged = has_integers_ ? ranged_reduce(program_, expr) : std::nullopt)
+      return inside_range(expr, *ranged, scope);
     if (is_table(expr, scope)) {
       if (auto table = make_table(expr, scope)) return table;
     }
     if (is_call(expr, "*")) return hoist_factors(expr, scope);
     return std::nullopt;
+  }
+
+  /// A reduction over a range by data, of whose elements and rows only those that belong together are looked at: a
+  /// table would have all.
+  Expr inside_range(const Expr& reduction, const RangedReduce& ranged, const Scope& scope) {
+    const OpenedReduce opened = open(reduction);
+    pairs_.push_back({opened.index, {}});
+    for (const Symbol symbol : open_symbols_of(call("and", ranged.range.bounds), scope))
+      pairs_.back().rows.push_back(symbol);
+    const Expr result = map_opened(reduction, opened, [&](const Expr& child) {
+      return rewrite_top_down(child, scope.with(opened.index, opened.range),
+                              [this](const Expr& e, const Scope& s) { return visit_node(e, s); });
+    });
+    pairs_.pop_back();
+    return result;
   }
 
   /// The factors that stay fixed in a long loop, as one table.
@@ -68,6 +86,8 @@ class TableHoister {
       return false;
     if (expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth) return false;
     const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
+    const auto pairs = [&](const Pairs& p) { return expr->depends_on(p.element) && depends_on_any(expr, p.rows); };
+    if (std::ranges::any_of(pairs_, pairs)) return false;
     const bool varies_inside = symbols.size() >= 2 || (symbols.size() == 1 && symbols[0].kind() == Symbol::Kind::Free);
     if (!varies_inside || !repeats(expr, scope)) return false;
     std::int64_t size = 1;
@@ -120,7 +140,14 @@ class TableHoister {
     return add_part(program_, std::move(*table), *user_);
   }
 
+  struct Pairs {
+    Symbol element;
+    std::vector<Symbol> rows;
+  };
+
   Program& program_;
+  const bool has_integers_ = has_integers(program_);
+  std::vector<Pairs> pairs_;                       // of the ranges by data around
   std::map<std::string, std::string>& converted_;  // tensors in double to their copies in single
   const Definition* user_ = nullptr;
 };

@@ -4,9 +4,9 @@
 
 #include "compiler/ir/finite_values.h"
 #include "compiler/ir/functions.h"
+#include "compiler/ir/scans.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
-#include "compiler/rewrite/value_range.h"
 
 namespace moxie {
 namespace {
@@ -31,6 +31,7 @@ class Finder {
     if (found_.loops.empty()) return std::nullopt;
     found_.term = without_targets(body);
     if (found_.targets.empty()) take_span();
+    bound_loops();
     for (const Expr& condition : conditions_) found_.term = call("where", {condition, found_.term, constant(0)});
     const bool gathers = std::ranges::any_of(
         found_.targets, [](const ScatterSum::Target& target) { return target.element.mentions_value(); });
@@ -101,6 +102,45 @@ class Finder {
     }
   }
 
+  /// Loops whose indices conditions keep in a range by data come behind those that its ends depend on, so that they run
+  /// through that range alone: all others keep their order.
+  void bound_loops() {
+    std::vector<OpenedReduce> waiting = std::move(found_.loops);
+    found_.loops.clear();
+    while (!waiting.empty()) {
+      auto next = std::ranges::find_if(waiting, [&](const OpenedReduce& loop) {
+        const auto range = range_by_data(loop);
+        return may_open(loop, waiting) && (!range || !depends_on_loops(*range, waiting));
+      });
+      const bool is_settled = next != waiting.end();
+      if (!is_settled)  // ranges that end at each other's indices
+        next = std::ranges::find_if(waiting, [&](const OpenedReduce& loop) { return may_open(loop, waiting); });
+      if (auto range = is_settled ? range_by_data(*next) : std::nullopt)
+        found_.ranges.emplace_back(next->index, std::move(*range));
+      found_.loops.push_back(*next);
+      waiting.erase(next);
+    }
+  }
+
+  static bool may_open(const OpenedReduce& loop, const std::vector<OpenedReduce>& waiting) {
+    return std::ranges::none_of(waiting, [&](const OpenedReduce& other) { return mentions(loop.range, other.index); });
+  }
+
+  static bool depends_on_loops(const ValueRange& range, const std::vector<OpenedReduce>& loops) {
+    return std::ranges::any_of(range.bounds, [&](const Expr& bound) {
+      return std::ranges::count_if(loops, [&](const OpenedReduce& loop) { return bound->depends_on(loop.index); }) > 1;
+    });
+  }
+
+  std::optional<ValueRange> range_by_data(const OpenedReduce& loop) const {
+    auto range = value_range(program_, conditions_, loop.index);
+    const auto moves = [&](Symbol axis) {
+      return found_.goes_along(axis) &&
+             std::ranges::any_of(range->bounds, [&](const Expr& bound) { return bound->depends_on(axis); });
+    };
+    return range && std::ranges::none_of(axes_, moves) ? std::move(range) : std::nullopt;
+  }
+
   bool is_target(Symbol axis) const {
     return std::ranges::any_of(found_.targets, [&](const ScatterSum::Target& t) { return t.axis == axis; });
   }
@@ -133,9 +173,10 @@ std::optional<ScatterSum> scatter_sum(const Program& program, const Expr& body, 
 }
 
 std::optional<ScatterSum> scatter_sum(const Program& program, const Definition& definition) {
-  if (definition.scan || definition.dtype == DType::i32) return std::nullopt;
+  const bool is_carried = definition.scan && reads(definition, definition.name);
+  if (is_carried || definition.dtype == DType::i32) return std::nullopt;
   std::vector<Symbol> axes;
-  for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
+  for (std::uint32_t k = definition.scan ? 1 : 0; k < definition.axes.size(); ++k) {
     const AxisDecl& axis = definition.axes[k];
     if (axis.range == Range::extent(axis.extent)) axes.push_back(Symbol::axis(k));
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/ir/program.h"
+#include "compiler/ir/value_range.h"
 
 namespace moxie {
 
@@ -28,12 +29,14 @@ struct ScatterSum {
   std::optional<Span> span;         // where there are no targets
   std::vector<Expr> values;         // elements of integer tensors
   std::vector<OpenedReduce> loops;  // of the sum, outermost first
-  Expr term;                        // does not depend on the axes of the targets; on that of the span it may
+  /// Where the index of a loop has to be for the term's conditions to hold, by what stands outside of the loop.
+  std::vector<std::pair<Symbol, ValueRange>> ranges;
+  Expr term;  // does not depend on the axes of the targets; on that of the span it may
 };
 
 /// The body as such a sum, if it is one; `axes` are those of the definition, as they stand in the body.
 std::optional<ScatterSum> scatter_sum(const Program& program, const Expr& body, std::span<const Symbol> axes);
-/// Nothing for a definition of a scan.
+/// Nothing for a definition that reads other steps of itself.
 std::optional<ScatterSum> scatter_sum(const Program& program, const Definition& definition);
 
 }  // namespace moxie

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/ir/value_range.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"
@@ -18,8 +19,9 @@ bool fits_in_memory(const Definition& user, const Expr& expr, const Scope& scope
 }
 
 /// sum[t](a * sum[s](b)) with a long range of s -> sum[s](sum[t](a * b)): the long sum is the one that is split off,
-/// with the fewest elements.
-std::optional<Expr> long_sum_first(const Algebra& algebra, const Expr& expr, const Scope& scope) {
+/// with the fewest elements. Not if its range is data: it is short then, and found as such where nothing is done to it.
+std::optional<Expr> long_sum_first(const Program& program, const Algebra& algebra, const Expr& expr,
+                                   const Scope& scope) {
   if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::Sum || is_long(expr->range, scope))
     return std::nullopt;
   const OpenedReduce outer = open(expr);
@@ -27,7 +29,7 @@ std::optional<Expr> long_sum_first(const Algebra& algebra, const Expr& expr, con
   const auto inner = std::ranges::find_if(product.factors, [&](const Factor& factor) {
     const Expr& e = factor.base;
     return factor.power == 1 && e->kind == NodeKind::Reduce && e->reduce == ReduceKind::Sum && is_long(e->range) &&
-           e->depends_on(outer.index) && !mentions(e->range, outer.index);
+           e->depends_on(outer.index) && !mentions(e->range, outer.index) && !ranged_reduce(program, e);
   });
   if (inner == product.factors.end()) return std::nullopt;
   const OpenedReduce opened = open(inner->base);
@@ -74,14 +76,17 @@ class ReductionSplitter {
 
   Expr run(Program& known, const Definition& user) const {
     const Expr root = rewrite_bottom_up(user.body, Scope::of(user), [&](const Expr& expr, const Scope& scope) {
-      return long_sum_first(algebra_, expr, scope).value_or(expr);
+      return long_sum_first(known, algebra_, expr, scope).value_or(expr);
     });
     const std::uint32_t inside = summand_of(root)->height;
     return rewrite_top_down(root, Scope::of(user), [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
       const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside &&
                           (is_long(expr->range, scope) || is_shared_product(algebra_, expr, scope)) &&
                           fits_in_memory(user, expr, scope);
-      return splits ? take_out(known, user, expr, scope) : std::nullopt;
+      auto part = splits ? take_out(known, user, expr, scope) : std::nullopt;
+      if (part) return part;
+      // Of the elements of a range by data and their rows only those that belong together are looked at.
+      return ranged_reduce(known, expr) ? std::optional(expr) : std::nullopt;
     });
   }
 

@@ -3,11 +3,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <sstream>
+#include <type_traits>
+#include <variant>
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/fuse/fuse.h"
 #include "compiler/ir/builder.h"
 #include "compiler/ir/evaluate.h"
+#include "compiler/loop/lower.h"
+#include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
 #include "runtime/session.h"
 #include "tests/devices.h"
@@ -34,6 +39,18 @@ void check_close(const Values& found, const Values& expected, double tolerance) 
     CHECK(found[k] == doctest::Approx(expected[k]).epsilon(tolerance).scale(1));
   }
 }
+
+/// What is not linear in the elements of ranges: the gradient comes back to them by another index, by two, in a scan.
+constexpr const char* kExponentials =
+    "input l[N], r[N]\noutput y[i] = sum[k in start[i]..start[i+1]](exp(l[i] + r[col[k]]))\n";
+constexpr const char* kAttention =
+    "index h:D\ninput l[N], r[N], z[N,D]\ndef leaky(u) = where(u > 0, u, 0.2*u)\n"
+    "let total[i] = 1 + sum[k in start[i]..start[i+1]](exp(leaky(l[i] + r[col[k]])))\n"
+    "output y[i,h] = sum[k in start[i]..start[i+1]](exp(leaky(l[i] + r[col[k]]))*z[col[k],h])/total[i]\n";
+constexpr const char* kRank =
+    "dim T = 4\nindex t:T\ninput weight[K], x[N]\nscan t {\n"
+    "  let r[t,i] = 0.2 + 0.3*sum[k in start[i]..start[i+1]](weight[k]*where(t == 0, x[col[k]], r[t-1,col[k]]))\n}\n"
+    "output y[i] = r[T-1,i]\n";
 
 /// Every output on every device, in both precisions, against the evaluator.
 void check_everywhere(const std::string& text, const std::vector<std::string>& outputs = {},
@@ -101,21 +118,84 @@ TEST_CASE("every reduction over a range by data, in lanes along another axis or 
   check_everywhere(head + kSparse, {"y"}, {"val", "x"});
 }
 
+TEST_CASE("gradients of what stands inside of ranges") {
+  const std::string head = kHead;
+  check_everywhere(head + kExponentials, {"y"}, {});
+  check_everywhere(head + kAttention, {"y"}, {});
+  check_everywhere(head + kRank, {"y"}, {});
+  check_everywhere(
+      head + "input l[N], r[N,D]\noutput y[i] = max[k in start[i]..start[i+1]](prod[d](l[i] + r[col[k],d]))", {"y"},
+      {});
+  check_everywhere(head + "input l[N], w[N]\noutput y[i] = sum[k in start[i]..start[i+1]](sqrt(abs(l[i]))*w[col[k]])",
+                   {"y"}, {});
+}
+
+namespace {
+
+/// Loops that run through all of 3001 elements, or 701 rows, inside of another loop than that of D.
+int dense_loops(const std::string& kernel) {
+  std::vector<bool> open;
+  int found = 0;
+  std::istringstream lines(kernel);
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_whole = line.find("in 0..3001") != std::string::npos || line.find("in 0..701") != std::string::npos;
+    if (is_whole && std::ranges::count(open, true) > 0) ++found;
+    if (line.ends_with("{"))
+      open.push_back(line.find(" for ") != std::string::npos && line.find(" for d in") == std::string::npos);
+    if (line.ends_with("}")) open.pop_back();
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("gradients take a step for each pair of a row and an element of its range, and keep no tensor of all pairs") {
+  for (const char* formula : {kRank, kSparse}) {
+    CAPTURE(formula);
+    const Program program = differentiate(parse(kHead + std::string(formula)), {"y"}, {});
+    const DimValues dims = {{"N", 701}, {"K", 3001}, {"M", 50}, {"D", 1}};
+    const FusedProgram fused = fuse(optimise(specialise(program, dims)));
+    for (const Definition& definition : fused.program.definitions) {
+      CAPTURE(definition.name);
+      const auto has = [&](std::int64_t extent) {
+        return std::ranges::count(definition.axes, Affine(extent), &AxisDecl::extent) > 0;
+      };
+      CHECK(!(has(701) && has(3001)));
+    }
+    const auto check_kernel = [&](const auto& step) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(step)>, Kernel>) {
+        const std::string text = print(lower(fused, step).program);
+        CAPTURE(text);
+        CHECK(dense_loops(text) == 0);
+      }
+    };
+    for (const Step& step : fused.steps) {
+      std::visit(check_kernel, step);
+      if (const auto* scan = std::get_if<ScanLoop>(&step)) {
+        for (const ScanStep& part : scan->steps) std::visit(check_kernel, part);
+      }
+    }
+  }
+}
+
 TEST_CASE("the gradient of a sum over ranges has the same bits for any number of threads") {
   const DimValues dims = {{"N", 700}, {"K", 3000}, {"M", 50}, {"D", 1}};
-  const Program program = differentiate(parse(std::string(kHead) + kSparse), {"y"}, {"val", "x"});
-  TensorValues inputs = test::random_inputs(program, dims, 5);
-  for (std::size_t i = 0; i <= 700; ++i) inputs["start"][i] = static_cast<double>(4 * i + i * i % 5);
-  for (std::size_t k = 0; k < 3000; ++k) inputs["col"][k] = static_cast<double>(k * k % 50);
-  TensorValues first;
-  for (const int threads : {1, 2, 5}) {
-    DeviceOptions options;
-    options.threads = threads;
-    const auto device = test::test_device("cpu", options);
-    if (!device) continue;
-    const TensorValues found = test::run_on(device, program, dims, inputs);
-    if (first.empty()) first = found;
-    CHECK(found == first);
+  for (const char* formula : {kSparse, kExponentials, kAttention, kRank}) {
+    CAPTURE(formula);
+    const Program program = differentiate(parse(std::string(kHead) + formula), {"y"}, {});
+    TensorValues inputs = test::random_inputs(program, dims, 5);
+    for (std::size_t i = 0; i <= 700; ++i) inputs["start"][i] = static_cast<double>(4 * i + i * i % 5);
+    for (std::size_t k = 0; k < 3000; ++k) inputs["col"][k] = static_cast<double>(k * k % 50);
+    TensorValues first;
+    for (const int threads : {1, 2, 5}) {
+      DeviceOptions options;
+      options.threads = threads;
+      const auto device = test::test_device("cpu", options);
+      if (!device) continue;
+      const TensorValues found = test::run_on(device, program, dims, inputs);
+      if (first.empty()) first = found;
+      CHECK(found == first);
+    }
   }
 }
 

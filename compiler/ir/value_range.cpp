@@ -1,4 +1,4 @@
-#include "compiler/rewrite/value_range.h"
+#include "compiler/ir/value_range.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -6,9 +6,15 @@
 #include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/reductions.h"
-#include "compiler/rewrite/algebra.h"
 
 namespace moxie {
+namespace {
+
+bool is_call_named(const Expr& expr, std::string_view name) {
+  return expr->kind == NodeKind::Call && expr->function->name == name;
+}
+
+}  // namespace
 
 std::optional<Affine> integer_of(const Program& program, const Expr& expr, std::vector<Expr>& values) {
   if (expr->kind == NodeKind::IndexValue) return expr->affine;
@@ -27,10 +33,10 @@ std::optional<Affine> integer_of(const Program& program, const Expr& expr, std::
   for (const Expr& arg : expr->args) {
     const auto operand = integer_of(program, arg, values);
     if (!operand) return std::nullopt;
-    if (is_call(expr, "neg")) return -*operand;
+    if (is_call_named(expr, "neg")) return -*operand;
     if (!result)
       result = operand;
-    else if (is_call(expr, "+"))
+    else if (is_call_named(expr, "+"))
       *result += *operand;
     else if (operand->is_constant())
       *result *= operand->constant();
@@ -43,20 +49,25 @@ std::optional<Affine> integer_of(const Program& program, const Expr& expr, std::
 }
 
 void add_conjuncts(const Expr& condition, std::vector<Expr>& parts) {
-  if (!is_call(condition, "and")) return parts.push_back(condition);
+  if (!is_call_named(condition, "and")) return parts.push_back(condition);
   for (const Expr& part : condition->args) add_conjuncts(part, parts);
 }
 
 namespace {
 
+/// Whether the expression is `neutral` but where a condition holds.
+bool is_mask(const Expr& expr, double neutral) {
+  return is_call_named(expr, "where") && expr->args[2]->is_constant(neutral);
+}
+
 /// What a comparison says is not negative, if it is one of integers by size.
 std::optional<Affine> nonnegative(const Program& program, const Expr& comparison, std::vector<Expr>& values) {
-  const bool rises = is_call(comparison, "<") || is_call(comparison, "<=");
-  if (!rises && !is_call(comparison, ">") && !is_call(comparison, ">=")) return std::nullopt;
+  const bool rises = is_call_named(comparison, "<") || is_call_named(comparison, "<=");
+  if (!rises && !is_call_named(comparison, ">") && !is_call_named(comparison, ">=")) return std::nullopt;
   const auto left = integer_of(program, comparison->args[0], values);
   const auto right = integer_of(program, comparison->args[1], values);
   if (!left || !right) return std::nullopt;
-  const bool strict = is_call(comparison, "<") || is_call(comparison, ">");
+  const bool strict = is_call_named(comparison, "<") || is_call_named(comparison, ">");
   return (rises ? *right - *left : *left - *right) - Affine(strict ? 1 : 0);
 }
 
@@ -87,7 +98,7 @@ class Stripper {
   Expr run(const Expr& expr) {
     if (const auto done = done_.find(expr.get()); done != done_.end()) return done->second;
     Expr result = map_children(expr, [&](const Expr& child) { return run(child); });
-    if (is_call(result, "where")) result = without_known(result);
+    if (is_call_named(result, "where")) result = without_known(result);
     kept_.push_back(expr);  // its address must stay its own
     return done_[expr.get()] = result;
   }
@@ -119,18 +130,21 @@ std::optional<ValueRange> value_range(const Program& program, std::span<const Ex
   return range.lows.empty() || range.highs.empty() ? std::nullopt : std::optional(std::move(range));
 }
 
+Expr without_conditions(const Expr& expr, const std::vector<Expr>& conditions) {
+  return Stripper(conditions).run(expr);
+}
+
 std::optional<RangedReduce> ranged_reduce(const Program& program, const Expr& reduction) {
   const bool combines = reduction->kind == NodeKind::Reduce && reduction->reduce != ReduceKind::LogSumExp &&
                         !extremum_of(reduction->reduce);
-  if (!combines || !is_call(reduction->args[0], "where") ||
-      !reduction->args[0]->args[2]->is_constant(neutral_value(reduction->reduce)))
-    return std::nullopt;
+  const double neutral = combines ? neutral_value(reduction->reduce) : 0;
+  if (!combines || !is_mask(reduction->args[0], neutral)) return std::nullopt;
   const OpenedReduce opened = open(reduction);
   std::vector<Expr> conditions;
-  add_conjuncts(opened.body->args[0], conditions);
+  for (Expr rest = opened.body; is_mask(rest, neutral); rest = rest->args[1]) add_conjuncts(rest->args[0], conditions);
   auto range = value_range(program, conditions, opened.index);
   if (!range) return std::nullopt;
-  Expr body = Stripper(range->bounds).run(opened.body);
+  Expr body = without_conditions(opened.body, range->bounds);
   return RangedReduce{std::move(*range), opened.index, std::move(body)};
 }
 

@@ -26,6 +26,9 @@ struct ValueRange {
 /// The range of the index by values, if the conditions give both of its ends.
 std::optional<ValueRange> value_range(const Program& program, std::span<const Expr> conditions, Symbol index);
 
+/// The expression where all of the conditions hold.
+Expr without_conditions(const Expr& expr, const std::vector<Expr>& conditions);
+
 /// A reduction whose elements count only inside such a range.
 struct RangedReduce {
   ValueRange range;
