@@ -40,6 +40,13 @@ std::optional<Progression> exponential(const Expr& exponent, Symbol index, std::
   return Progression{call("exp", {first}), call("exp", {step})};
 }
 
+/// Reductions are computed before the exponential, for the rounds that there are.
+bool has_reduction_over(const Expr& expr, Symbol index) {
+  bool found = false;
+  visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce && e->depends_on(index); });
+  return found;
+}
+
 }  // namespace
 
 std::optional<Progression> progression_of(const Expr& expr, Symbol index, const Range& range, ValueType type,
@@ -47,6 +54,7 @@ std::optional<Progression> progression_of(const Expr& expr, Symbol index, const 
   const auto extent = range.as_extent();
   if (!extent || !extent->is_constant() || extent->constant() < kFewestRounds || extent->constant() > kMostRounds)
     return std::nullopt;
+  if (has_reduction_over(expr, index)) return std::nullopt;
   return exponential(expr->args[0], index, extent->constant(), type, source);
 }
 
