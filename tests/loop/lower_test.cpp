@@ -250,3 +250,11 @@ output y[s] = sum[r](x[r,s]*sum[t in 0..r+1](tanh(x[r,s]*x[t,s])))
 )")
             .find("in 0..2") == std::string::npos);
 }
+
+TEST_CASE("an exponential whose guard holds a reduction is no progression of its loop") {
+  check(R"(dim R = 4
+input x[2]
+output y = sum[i in 0..R,j in max(ceil(i/2), 0)..R](exp(where(-1 >= 0 and 1 >= -1, x[-1], 0) - where(-1 >= 0 and 1 >= -1, x[-1], 0)))
+)",
+        {{}, {{"x", {1, 2}}}});
+}
