@@ -24,12 +24,11 @@ class Finder {
   Finder(const Program& program, std::span<const Symbol> axes) : program_(program), axes_(axes) {}
 
   std::optional<ScatterSum> run(Expr body) {
-    while (body->kind == NodeKind::Reduce && body->reduce == ReduceKind::Sum) {
-      found_.loops.push_back(open(body));
-      body = found_.loops.back().body;
-    }
+    while (body->kind == NodeKind::Reduce && body->reduce == ReduceKind::Sum) body = opened(body);
     if (found_.loops.empty()) return std::nullopt;
     found_.term = without_targets(body);
+    // A sum stands behind a target's condition that does not depend on its index.
+    while (const auto inner = masked_sum(found_.term)) found_.term = without_targets(*inner);
     if (found_.targets.empty()) take_span();
     bound_loops();
     for (const Expr& condition : conditions_) found_.term = call("where", {condition, found_.term, constant(0)});
@@ -42,6 +41,30 @@ class Finder {
   }
 
  private:
+  Expr opened(const Expr& sum) {
+    found_.loops.push_back(open(sum));
+    return found_.loops.back().body;
+  }
+
+  /// The summand of a sum whose conditions may keep its index in a range by data, with the finite factors of that sum.
+  std::optional<Expr> masked_sum(const Expr& expr) {
+    const auto is_masked_sum = [](const Expr& e) {
+      return e->kind == NodeKind::Reduce && e->reduce == ReduceKind::Sum && has_mask(e->args[0]);
+    };
+    if (is_masked_sum(expr)) return opened(expr);
+    if (!is_call(expr, "*") || std::ranges::count_if(expr->args, is_masked_sum) != 1) return std::nullopt;
+    FiniteValues finite(program_);
+    const bool may_enter = program_.precision == Precision::Fast || std::ranges::all_of(expr->args, [&](const Expr& e) {
+                             return is_masked_sum(e) || finite.holds(e);
+                           });
+    if (!may_enter) return std::nullopt;
+    std::vector<Expr> factors = expr->args;
+    for (Expr& factor : factors) {
+      if (is_masked_sum(factor)) factor = opened(factor);
+    }
+    return with_args(expr, std::move(factors));
+  }
+
   /// What is left of the summand; its conditions become targets, or are kept. A condition leaves a product only if the
   /// other factors are known to be finite: infinity times the zero of the other branch is NaN.
   Expr without_targets(const Expr& expr) {

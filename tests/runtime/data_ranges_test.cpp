@@ -150,7 +150,7 @@ int dense_loops(const std::string& kernel) {
 }  // namespace
 
 TEST_CASE("gradients take a step for each pair of a row and an element of its range, and keep no tensor of all pairs") {
-  for (const char* formula : {kRank, kSparse}) {
+  for (const char* formula : {kRank, kSparse, kExponentials, kAttention}) {
     CAPTURE(formula);
     const Program program = differentiate(parse(kHead + std::string(formula)), {"y"}, {});
     const DimValues dims = {{"N", 701}, {"K", 3001}, {"M", 50}, {"D", 1}};
