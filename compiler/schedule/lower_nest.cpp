@@ -49,6 +49,7 @@ class NestLowering {
     NestBuilder builder(result_.program, read_, fused_.program);
     builder.choose_lanes();
     builder.reduce_in_lanes(nest_.lanes_depth);
+    builder.bound_by_values();
     std::vector<Work> works;
     for (OpenRoot& root : roots) {
       split(builder, root);

@@ -14,6 +14,7 @@
 #include "compiler/loop/lower.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
+#include "runtime/plan.h"
 #include "runtime/session.h"
 #include "tests/devices.h"
 #include "tests/diff/gradient_check.h"
@@ -111,6 +112,8 @@ TEST_CASE("every reduction over a range by data, in lanes along another axis or 
         "input w[K]\noutput y[i] = where(all[q in start[i]..start[i+1] of K](w[q] > 0), 1, 0)",
         "input w[K]\noutput y[i] = where(start[i] < start[i+1], mean[k in start[i]..start[i+1]](w[k]), 0)",
         "input w[K]\noutput y = sum[i,k in start[i]..start[i+1]](w[k]*i)",
+        "input w[K], h[M,D], v[D]\noutput y[i] = where(start[i] < start[i+1], "
+        "sum[d](v[d]*sum[k in start[i]..start[i+1]](h[col[k],d]*w[k])), 0)",
         "input h[M,D]\noutput y[i,d] = exp(sum[k in start[i]+1..start[i+1]](h[col[k],d])/4) + d"})
     check_everywhere(head + body);
   check_everywhere(head + "input w[K], h[M,D]\noutput y[i,d] = sum[k in start[i]..start[i+1]](w[k]*h[col[k],d])", {"y"},
@@ -174,6 +177,21 @@ TEST_CASE("gradients take a step for each pair of a row and an element of its ra
       if (const auto* scan = std::get_if<ScanLoop>(&step)) {
         for (const ScanStep& part : scan->steps) std::visit(check_kernel, part);
       }
+    }
+  }
+}
+
+TEST_CASE("loops that schedules choose run through ranges alone too") {
+  const Program program = parse(std::string(kHead) +
+                                "input h[M,D], v[D]\noutput y[i] = where(start[i] < start[i+1], "
+                                "sum[d](v[d]*sum[k in start[i]..start[i+1]](h[col[k],d])), 0)\n");
+  const Plan plan = make_plan(specialise(program, {{"N", 2000}, {"K", 20001}, {"M", 300}, {"D", 32}}), {},
+                              {.machine = &default_machine("x86-64-v4")});
+  for (const PlanStep& step : plan.steps) {
+    for (const LoweredKernel* kernel : kernels_of(step)) {
+      const std::string text = print(kernel->program);
+      CAPTURE(text);
+      CHECK(text.find("0..20001") == std::string::npos);
     }
   }
 }
