@@ -373,7 +373,16 @@ class Fuser {
           root.stored = root.definition.output || read.contains(root.definition.name);
         std::erase_if(kernel->roots, [](const KernelRoot& root) { return !root.stored; });
       }
+      if (auto* scan = std::get_if<ScanLoop>(&step)) std::erase_if(scan->steps, computes_nothing<ScanStep>);
     }
+    std::erase_if(fused_.steps, computes_nothing<Step>);
+  }
+
+  /// A kernel whose results were read in sums over empty ranges alone.
+  template <class AnyStep>
+  static bool computes_nothing(const AnyStep& step) {
+    const auto* kernel = std::get_if<Kernel>(&step);
+    return kernel && kernel->roots.empty();
   }
 
   const ProductTensors products_;

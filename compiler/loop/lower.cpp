@@ -123,14 +123,14 @@ class KernelLowering {
   /// The step, and where folded tensors have theirs.
   std::set<std::string> scan_arguments() const {
     std::set<std::string> arguments = {kScanStep};
-    const auto add = [&](const Affine& step) {
-      const auto symbol = step.as_symbol();
+    const auto add = [&](const std::vector<Affine>& subscripts) {
+      const auto symbol = subscripts.empty() ? std::nullopt : subscripts.front().as_symbol();
       if (symbol && symbol->is_dim() && folded_step(symbol->name())) arguments.insert(symbol->name());
     };
     for (const KernelRoot& root : kernel_.roots) {
-      add(root.subscripts.front());
+      add(root.subscripts);
       visit(root.body, [&](const Expr& e) {
-        if (e->kind == NodeKind::Access && !e->subscripts.empty()) add(e->subscripts.front());
+        if (e->kind == NodeKind::Access) add(e->subscripts);
       });
     }
     return arguments;

@@ -15,9 +15,18 @@ constexpr std::int64_t kMostSteps = 32;
 /// Tensors of which every step becomes a definition of its own, with the axis of the steps.
 using Unrolled = std::map<std::string, std::size_t>;
 
-std::optional<std::int64_t> few_steps(const Range& range) {
-  const auto extent = known_extent(range);
-  return extent && *extent <= kMostSteps ? extent : std::nullopt;
+struct Steps {
+  std::int64_t first = 0, end = 0;
+};
+
+std::optional<Steps> few_steps(const Range& range) {
+  if (range.lows.size() != 1 || range.highs.size() != 1) return std::nullopt;
+  const Bound& low = range.lows[0];
+  const Bound& high = range.highs[0];
+  if (low.divisor != 1 || high.divisor != 1 || !low.value.is_constant() || !high.value.is_constant())
+    return std::nullopt;
+  const Steps steps{low.value.constant(), high.value.constant() + 1};
+  return steps.end - steps.first <= kMostSteps ? std::optional(steps) : std::nullopt;
 }
 
 bool is_arithmetic(const Expr& body) {
@@ -130,9 +139,9 @@ class ScanUnroller {
     }
     std::size_t end = first + 1;
     while (leader.scan && end < program_.definitions.size() && program_.definitions[end].scan == leader.scan) ++end;
-    const std::int64_t steps = *few_steps(leader.axes[unrolled_.at(leader.name)].range);
-    for (std::int64_t k = 0; k < steps; ++k) {
-      const std::int64_t step = leader.scan && leader.scan->backwards ? steps - 1 - k : k;
+    const Steps steps = *few_steps(leader.axes[unrolled_.at(leader.name)].range);
+    for (std::int64_t k = steps.first; k < steps.end; ++k) {
+      const std::int64_t step = leader.scan && leader.scan->backwards ? steps.first + steps.end - 1 - k : k;
       for (std::size_t d = first; d < end; ++d) add_step(program_.definitions[d], step);
     }
     return end;
@@ -212,9 +221,10 @@ class ScanUnroller {
       return map_opened(sum, opened, [&](const Expr& child) { return expanded(child, inside); });
     }
     Expr total = constant(0);
-    for (std::int64_t k = 0; k < *few_steps(sum->range); ++k) {
+    const Steps steps = *few_steps(sum->range);
+    for (std::int64_t k = steps.first; k < steps.end; ++k) {
       const Expr term = expanded(substitute(opened.body, {{opened.index, Affine(k)}}), domain);
-      total = k == 0 ? term : total + term;
+      total = k == steps.first ? term : total + term;
     }
     return total;
   }

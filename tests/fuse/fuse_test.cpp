@@ -346,3 +346,15 @@ output y[i in 0..N,j in 0..R]: f64 = sum[m in 0..N](x[m,j]*sum[t in 0..j-i-1](f3
   REQUIRE(outer->kind == NodeKind::Reduce);  // and no product with an element of g, which need not exist
   CHECK(count_nodes(outer, NodeKind::Reduce) == 2);
 }
+
+TEST_CASE("what sums over nothing alone read has no kernel") {
+  const Program program = parse(R"(dim S dynamic
+input x0[128], x1[128,S,1] > -0.5
+let f1.sum[i0 in 0..S,i1 in 0..S] = sum[i2 in 3..3](x1[i2+2,i1,i0+1]*x1[i2+2,i2,i0+1]*x1[3*i0-2,i2,i2-2])
+let f1[i in 0..1,j in 0..S] = sum[i1 in 3..3](x1[3*j-2,i1,i1-2]*f1.sum[j,i1])
+output f2 = sum[i1 in 0..2](exp(-normal_cdf(where(0 >= i1+1 and 3*i1-1 >= 0 and S-1 >= 3*i1-1, f1[i1+1,3*i1-1], 0) + x0[0])))
+)");
+  for (const Step& step : fuse(program).steps) {
+    for (const Kernel* kernel : kernels_of(step)) CHECK(!kernel->roots.empty());
+  }
+}
