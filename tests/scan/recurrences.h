@@ -188,7 +188,7 @@ output y[t,c,n] = sn[t,c,n]
     {"matrices of the step before, and of all before", R"(dim T dynamic, N
 index t:T, n:N, i:N, u:T
 input x[T,N], K[N,N]
-let A[i,n] = K[i,n]*K[n,i] + where(i == n, 4, 0)
+let A[i,n] = K[i,n]*K[n,i] + where(i == n, 4 + N, 0)
 scan t {
   let P[t,i,n] = A[i,n] + where(t == 0, 0, h[t-1,i]*h[t-1,n])
   let q[t,n] = where(t == 0, x[t,n], solve[i,n](P[t-1,i,n], x[t,i]))
