@@ -322,7 +322,7 @@ class BodyAdjoint {
 
   /// What is left when the indices that are not kept are summed over.
   struct Closed {
-    std::vector<IndexBox> boxes;  // of those that are kept
+    std::vector<IndexBox> boxes;  // of the indices that are kept
     Preimage dropped;
     IterationDomain domain;
     std::vector<Expr> ranges;

@@ -235,7 +235,7 @@ class Lifting {
 
   ProgramBuilder builder_;
   std::vector<Definition> definitions_;
-  Program known_;  // all definitions, and those that were added
+  Program known_;  // the program with the definitions that were added
   const Definition* source_ = nullptr;
   bool in_own_dtype_ = false;
   std::vector<std::pair<Symbol, std::string>> names_;

@@ -144,7 +144,7 @@ struct FusedProgram {
   std::vector<Step> steps;
   /// Axes from slowest to fastest, for tensors whose place in memory is the compiler's choice.
   std::map<std::string, std::vector<std::uint32_t>> layouts;
-  /// Of tensors of scans that keep their last steps only, how many (see fold_storage.h).
+  /// How many of their last steps the folded tensors of scans keep (see fold_storage.h).
   std::map<std::string, std::int64_t> folded;
 };
 /// The argument that holds where the current step of a scan's tensor lies.

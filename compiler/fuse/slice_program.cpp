@@ -361,7 +361,7 @@ class SliceProgram {
   Program result_;
   Slices slices_;
   std::vector<Definition> results_, copies_before_, copies_behind_;
-  const SlicedAxes* axes_ = nullptr;  // of the definition that is being sliced
+  const SlicedAxes* axes_ = nullptr;  // the sliced axes of the current definition
   std::vector<std::pair<Symbol, std::size_t>> summed_;
   bool possible_ = true;
 };

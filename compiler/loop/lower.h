@@ -92,8 +92,8 @@ inline constexpr const char* kSeed = "%seed";
 inline constexpr const char* kStep = "%step";
 }  // namespace argument
 
-/// The names of all arguments, in their order. A kernel of a scan has those that say where the scan is: the step, and
-/// where the folded tensors have theirs that it writes or reads.
+/// The names of all arguments, in their order. A kernel of a scan also takes the step, and the places of
+/// the steps of folded tensors that it writes or reads.
 std::vector<std::string> kernel_arguments(const Program& program, const std::set<std::string>& of_scan = {});
 /// "mean (line 4)": a definition and where it stands, for comments.
 std::string cite(const Definition& definition);

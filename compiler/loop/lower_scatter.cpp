@@ -66,7 +66,7 @@ class ScatterLowering {
     ++opened_;
   }
 
-  /// Of the sum; where data say through which range it counts, through that alone.
+  /// Opens a loop of the sum. Where a range by data bounds its index, it runs through that range alone.
   void open_term_loop(const OpenedReduce& loop) {
     Range range = loop.range;
     const auto by_data = std::ranges::find(sum_.ranges, loop.index, &std::pair<Symbol, ValueRange>::first);

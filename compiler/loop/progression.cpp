@@ -40,7 +40,7 @@ std::optional<Progression> exponential(const Expr& exponent, Symbol index, std::
   return Progression{call("exp", {first}), call("exp", {step})};
 }
 
-/// Reductions are computed before the exponential, for the rounds that there are.
+/// A reduction over the index has no value at the index of the first iteration alone.
 bool has_reduction_over(const Expr& expr, Symbol index) {
   bool found = false;
   visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce && e->depends_on(index); });
