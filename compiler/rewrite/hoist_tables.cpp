@@ -44,8 +44,8 @@ class TableHoister {
     return std::nullopt;
   }
 
-  /// A reduction over a range by data, of whose elements and rows only those that belong together are looked at: a
-  /// table would have all.
+  /// Looks for tables inside of a reduction over a range by data, which visits the pairs of a row and an element of its
+  /// range alone: none of them may have both as axes, since it would hold all pairs.
   Expr inside_range(const Expr& reduction, const RangedReduce& ranged, const Scope& scope) {
     const OpenedReduce opened = open(reduction);
     pairs_.push_back({opened.index, {}});
