@@ -5,23 +5,19 @@
 namespace moxie {
 namespace {
 
-bool is_call_of(const Expr& expr, std::string_view name) {
-  return expr->kind == NodeKind::Call && expr->function->name == name;
-}
-
 void append_factors(std::vector<Expr>& factors, const Expr& expr) {
-  if (is_call_of(expr, "*"))
+  if (is_call(expr, "*"))
     factors.insert(factors.end(), expr->args.begin(), expr->args.end());
   else
     factors.push_back(expr);
 }
 
 bool is_indicator(const Expr& expr) {
-  return is_call_of(expr, "where") && (expr->args[1]->is_constant(0) || expr->args[2]->is_constant(0)) &&
+  return is_call(expr, "where") && (expr->args[1]->is_constant(0) || expr->args[2]->is_constant(0)) &&
          (expr->args[1]->is_constant(1) || expr->args[2]->is_constant(1));
 }
 
-Expr negated(const Expr& expr) { return is_call_of(expr, "neg") ? expr->args[0] : -expr; }
+Expr negated(const Expr& expr) { return is_call(expr, "neg") ? expr->args[0] : -expr; }
 
 }  // namespace
 
@@ -36,12 +32,12 @@ Expr chain(const Expr& local, const Expr& adjoint) {
   if (local->is_constant(1)) return adjoint;
   if (local->is_constant(-1)) return negated(adjoint);
   if (adjoint->is_constant(1)) return local;
-  if (is_call_of(local, "neg")) return negated(chain(local->args[0], adjoint));
-  if (is_call_of(adjoint, "neg")) return negated(chain(local, adjoint->args[0]));
+  if (is_call(local, "neg")) return negated(chain(local->args[0], adjoint));
+  if (is_call(adjoint, "neg")) return negated(chain(local, adjoint->args[0]));
   if (is_indicator(local)) {
     return call("where", {local->args[0], chain(local->args[1], adjoint), chain(local->args[2], adjoint)});
   }
-  if (is_call_of(local, "/") && local->args[0]->is_constant(1)) return adjoint / local->args[1];
+  if (is_call(local, "/") && local->args[0]->is_constant(1)) return adjoint / local->args[1];
   std::vector<Expr> factors;
   append_factors(factors, local);
   append_factors(factors, adjoint);

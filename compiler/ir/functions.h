@@ -37,6 +37,11 @@ bool keeps_integers(const ScalarFunction& function);
 /// Whether the function of integers is one of them, or its negative: min, max, abs, where.
 bool chooses_integers(const ScalarFunction& function);
 
+/// Whether the expression is a call of this function.
+inline bool is_call(const Expr& expr, std::string_view name) {
+  return expr->kind == NodeKind::Call && expr->function->name == name;
+}
+
 std::span<const ScalarFunction> scalar_functions();
 /// The row, or nullptr.
 const ScalarFunction* find_function(std::string_view name);

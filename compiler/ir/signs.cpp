@@ -9,10 +9,6 @@
 namespace moxie {
 namespace {
 
-bool is_call(const Expr& expr, std::string_view name) {
-  return expr->kind == NodeKind::Call && expr->function->name == name;
-}
-
 Sign negated(Sign sign) {
   switch (sign) {
     case Sign::NonNegative:

@@ -8,14 +8,6 @@
 #include "compiler/ir/reductions.h"
 
 namespace moxie {
-namespace {
-
-bool is_call_named(const Expr& expr, std::string_view name) {
-  return expr->kind == NodeKind::Call && expr->function->name == name;
-}
-
-}  // namespace
-
 std::optional<Affine> integer_of(const Program& program, const Expr& expr, std::vector<Expr>& values) {
   if (expr->kind == NodeKind::IndexValue) return expr->affine;
   if (expr->kind == NodeKind::Constant) {
@@ -33,10 +25,10 @@ std::optional<Affine> integer_of(const Program& program, const Expr& expr, std::
   for (const Expr& arg : expr->args) {
     const auto operand = integer_of(program, arg, values);
     if (!operand) return std::nullopt;
-    if (is_call_named(expr, "neg")) return -*operand;
+    if (is_call(expr, "neg")) return -*operand;
     if (!result)
       result = operand;
-    else if (is_call_named(expr, "+"))
+    else if (is_call(expr, "+"))
       *result += *operand;
     else if (operand->is_constant())
       *result *= operand->constant();
@@ -49,25 +41,23 @@ std::optional<Affine> integer_of(const Program& program, const Expr& expr, std::
 }
 
 void add_conjuncts(const Expr& condition, std::vector<Expr>& parts) {
-  if (!is_call_named(condition, "and")) return parts.push_back(condition);
+  if (!is_call(condition, "and")) return parts.push_back(condition);
   for (const Expr& part : condition->args) add_conjuncts(part, parts);
 }
 
 namespace {
 
 /// Whether the expression is `neutral` but where a condition holds.
-bool is_mask(const Expr& expr, double neutral) {
-  return is_call_named(expr, "where") && expr->args[2]->is_constant(neutral);
-}
+bool is_mask(const Expr& expr, double neutral) { return is_call(expr, "where") && expr->args[2]->is_constant(neutral); }
 
 /// What a comparison says is not negative, if it is one of integers by size.
 std::optional<Affine> nonnegative(const Program& program, const Expr& comparison, std::vector<Expr>& values) {
-  const bool rises = is_call_named(comparison, "<") || is_call_named(comparison, "<=");
-  if (!rises && !is_call_named(comparison, ">") && !is_call_named(comparison, ">=")) return std::nullopt;
+  const bool rises = is_call(comparison, "<") || is_call(comparison, "<=");
+  if (!rises && !is_call(comparison, ">") && !is_call(comparison, ">=")) return std::nullopt;
   const auto left = integer_of(program, comparison->args[0], values);
   const auto right = integer_of(program, comparison->args[1], values);
   if (!left || !right) return std::nullopt;
-  const bool strict = is_call_named(comparison, "<") || is_call_named(comparison, ">");
+  const bool strict = is_call(comparison, "<") || is_call(comparison, ">");
   return (rises ? *right - *left : *left - *right) - Affine(strict ? 1 : 0);
 }
 
@@ -98,7 +88,7 @@ class Stripper {
   Expr run(const Expr& expr) {
     if (const auto done = done_.find(expr.get()); done != done_.end()) return done->second;
     Expr result = map_children(expr, [&](const Expr& child) { return run(child); });
-    if (is_call_named(result, "where")) result = without_known(result);
+    if (is_call(result, "where")) result = without_known(result);
     kept_.push_back(expr);  // its address must stay its own
     return done_[expr.get()] = result;
   }

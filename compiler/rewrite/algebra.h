@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/ir/expr.h"
+#include "compiler/ir/functions.h"
 #include "compiler/ir/index_domain.h"
 #include "compiler/ir/program.h"
 
@@ -34,8 +35,6 @@ struct Surroundings {
   const Program& program;
   IndexDomain domain;
 };
-
-bool is_call(const Expr& expr, std::string_view function);
 
 class FiniteValues;
 

@@ -22,10 +22,6 @@ bool is_index_term(const Expr& expr) {
 
 }  // namespace
 
-bool is_call(const Expr& expr, std::string_view name) {
-  return expr->kind == NodeKind::Call && expr->function->name == name;
-}
-
 const Expr& one() {
   static const Expr value = constant(1);
   return value;
