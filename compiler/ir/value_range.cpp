@@ -124,18 +124,54 @@ Expr without_conditions(const Expr& expr, const std::vector<Expr>& conditions) {
   return Stripper(conditions).run(expr);
 }
 
+namespace {
+
+/// What a search for a position compares, without the conversion around it.
+const Expr& compared_value(const Expr& element) {
+  return is_call(element, "f32") || is_call(element, "f64") ? element->args[0] : element;
+}
+
+/// Whether the positions of a search are those of its index, of which the first one of all is known.
+bool is_index_with_first(const OpenedReduce& search) {
+  const auto is_one = [](const std::vector<Bound>& bounds) {
+    return bounds.size() == 1 && bounds.front().divisor == 1;
+  };
+  return search.position->kind == NodeKind::IndexValue && search.position->affine == Affine(search.index) &&
+         is_one(search.range.lows) && is_one(search.range.highs);
+}
+
+/// Whether positions outside of the range are those of no element.
+bool is_masked_by(const ValueRange& range, const Expr& position) {
+  if (!is_mask(position, neutral_value(ReduceKind::ArgMax))) return false;
+  std::vector<Expr> conditions;
+  add_conjuncts(position->args[0], conditions);
+  return std::ranges::all_of(
+      range.bounds, [&](const Expr& bound) { return std::ranges::find(conditions, bound) != conditions.end(); });
+}
+
+}  // namespace
+
 std::optional<RangedReduce> ranged_reduce(const Program& program, const Expr& reduction) {
-  const bool combines = reduction->kind == NodeKind::Reduce && reduction->reduce != ReduceKind::LogSumExp &&
-                        !extremum_of(reduction->reduce);
-  const double neutral = combines ? neutral_value(reduction->reduce) : 0;
-  if (!combines || !is_mask(reduction->args[0], neutral)) return std::nullopt;
+  if (reduction->kind != NodeKind::Reduce || reduction->reduce == ReduceKind::LogSumExp) return std::nullopt;
+  const auto extremum = extremum_of(reduction->reduce);
+  const double neutral = neutral_value(extremum.value_or(reduction->reduce));
+  if (!is_mask(extremum ? compared_value(reduction->args[0]) : reduction->args[0], neutral)) return std::nullopt;
   const OpenedReduce opened = open(reduction);
   std::vector<Expr> conditions;
-  for (Expr rest = opened.body; is_mask(rest, neutral); rest = rest->args[1]) add_conjuncts(rest->args[0], conditions);
+  const Expr& masked = extremum ? compared_value(opened.body) : opened.body;
+  for (Expr rest = masked; is_mask(rest, neutral); rest = rest->args[1]) add_conjuncts(rest->args[0], conditions);
   auto range = value_range(program, conditions, opened.index);
   if (!range) return std::nullopt;
-  Expr body = without_conditions(opened.body, range->bounds);
-  return RangedReduce{std::move(*range), opened.index, std::move(body)};
+  RangedReduce result{std::move(*range), opened.index, {}, opened.position};
+  result.body = without_conditions(opened.body, result.range.bounds);
+  if (!extremum) return result;
+  if (is_masked_by(result.range, opened.position))
+    result.position = without_conditions(opened.position, result.range.bounds);
+  else if (is_index_with_first(opened))
+    result.first = opened.range;
+  else
+    return std::nullopt;
+  return result;
 }
 
 bool has_integers(const Program& program) {

@@ -33,7 +33,10 @@ Expr without_conditions(const Expr& expr, const std::vector<Expr>& conditions);
 struct RangedReduce {
   ValueRange range;
   Symbol index;
-  Expr body;  // holds inside the range
+  Expr body, position;  // hold inside the range; only ArgMax and ArgMin have positions
+  /// Of ArgMax and ArgMin: where no element of the range is better than the mask outside of it, the position is the
+  /// first one of this whole range.
+  std::optional<Range> first = {};
 };
 std::optional<RangedReduce> ranged_reduce(const Program& program, const Expr& reduction);
 /// Whether the expression has such a reduction in it.

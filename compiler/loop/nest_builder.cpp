@@ -292,7 +292,7 @@ void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reducti
   for (const Reduction& r : reductions) {
     Work work = work_of(r, index);
     in_lanes.push_back(vector || open_sums_to_lanes(work));
-    set_neutral(work, in_lanes.back() || is_varying(r.expr));
+    set_neutral(work, r, in_lanes.back() || is_varying(r.expr));
     started.push_back(work);
     inner.push_back(std::move(work));
   }
@@ -333,6 +333,14 @@ std::pair<Expr, ValueType> compared(const Program& source, const Expr& search, V
   return {cast ? value->args[0] : value, cast ? argument_type(value, type, source) : type};
 }
 
+/// The first position of the range, or that of no element where it is empty.
+Expr first_position(const Range& range) {
+  const Expr first = index_value(range.lows.front().value);
+  if (range.has_iterations()) return first;
+  const Expr last = index_value(range.highs.front().value);
+  return call("where", {call("<=", {first, last}), first, constant(neutral_value(ReduceKind::ArgMax))});
+}
+
 /// The extremum that a search finds along with its position.
 Expr extremum_of_search(const Expr& search, const Expr& value) {
   const Symbol index = Symbol::fresh();
@@ -363,19 +371,26 @@ Work NestBuilder::work_of(const Reduction& reduction, Symbol index) const {
   const Expr body = reduction.ranged ? substitute(reduction.ranged->body, {{reduction.ranged->index, index}})
                                      : substitute(value, inside);
   Work work{Work::Target::Var, 0, {}, expr->reduce, type, body, {}, reduction.source};
-  if (searches) work.position = {0, reduction.type, substitute(expr->args[1], inside)};
+  if (searches) {
+    const Expr position = reduction.ranged ? substitute(reduction.ranged->position, {{reduction.ranged->index, index}})
+                                           : substitute(expr->args[1], inside);
+    work.position = {0, reduction.type, position};
+  }
   return work;
 }
 
 /// Makes the vars of a reduction, and sets them to its neutral element.
-void NestBuilder::set_neutral(Work& work, bool varying) {
-  const auto start = [&](ReduceKind kind, ValueType type) {
-    const VarId var = new_var(type, varying);
-    append(stmt::SetVar{var, neutral(kind, type)});
+void NestBuilder::set_neutral(Work& work, const Reduction& reduction, bool varying) {
+  const auto start = [&](ValueId value) {
+    const VarId var = new_var(program_.values[value].type, varying);
+    append(stmt::SetVar{var, value});
     return var;
   };
-  work.id = start(extremum_of(*work.accumulate).value_or(*work.accumulate), work.type);
-  if (work.position) work.position->var = start(*work.accumulate, work.position->type);
+  work.id = start(neutral(extremum_of(*work.accumulate).value_or(*work.accumulate), work.type));
+  if (!work.position) return;
+  const bool begins = reduction.ranged && reduction.ranged->first;
+  work.position->var = start(begins ? emit(first_position(*reduction.ranged->first), work.position->type)
+                                    : neutral(*work.accumulate, work.position->type));
 }
 
 /// The values of the reduction after its loop; of one in lanes, of all lanes together.

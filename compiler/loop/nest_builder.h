@@ -167,7 +167,7 @@ class NestBuilder {
   static std::string comment_on(const std::vector<Reduction>& reductions, const std::vector<Work*>& works);
   void run_group(const Range& range, bool vector, std::vector<Reduction> reductions, std::vector<Work*> works);
   Work work_of(const Reduction& reduction, Symbol index) const;
-  void set_neutral(Work& work, bool varying);
+  void set_neutral(Work& work, const Reduction& reduction, bool varying);
   void note_results(const Reduction& reduction, const Work& work, bool in_lanes);
   ValueId are_same(ValueId a, ValueId b);
   void drop_extrema_of_searches(std::vector<Reduction>& reductions) const;

@@ -53,7 +53,6 @@ class NestLowering {
     std::vector<Work> works;
     for (OpenRoot& root : roots) {
       split(builder, root);
-      root.body = guarded(root);
       if (nest_.chunks_depth > 0) root.body = in_chunks(builder, root.body, nest_.chunks_depth);
       unroll(root, 0, {}, {}, works);
     }
@@ -68,7 +67,8 @@ class NestLowering {
   OpenRoot open_root(std::size_t k) {
     const NestRoot& root = nest_.roots[k];
     Definition complete = root.definition;
-    complete.body = read_in_place(complete.body, complete_);
+    // Each body has the guards that it needs by itself: a condition of the reader would bind what it reads to its loop.
+    complete.body = read_in_place(guarded(complete), complete_);
     OpenRoot open{&root, {}, {}, complete.body};
     complete_.push_back(std::move(complete));
     std::vector<Affine> symbols(root.definition.axes.size());
@@ -92,12 +92,22 @@ class NestLowering {
       replacement.emplace_back(Symbol::axis(axis), symbols[axis]);
     open.subscripts = symbols;
     open.body = substitute(open.body, replacement);
-    for (const LoopIndex& loop : open.loops) {
-      if (loop.lanes) open.body = box_reductions(open.body, loop.symbol, loop.range);
-    }
-    open.body = boxed_inside(open.body, nest_.lanes_depth);
+    open.body = boxed(open);
     open.body = with_short_sums_written_out(open.body, std::max(nest_.lanes_depth, nest_.chunks_depth) - 1);
     return open;
+  }
+
+  /// Short reductions inside of vector loops as boxes, whose masks guard what only they visit.
+  Expr boxed(const OpenRoot& open) const {
+    Expr body = open.body;
+    for (const LoopIndex& loop : open.loops) {
+      if (loop.lanes) body = box_reductions(body, loop.symbol, loop.range);
+    }
+    body = boxed_inside(body, nest_.lanes_depth);
+    if (body == open.body) return body;
+    IndexDomain domain({});
+    for (const LoopIndex& loop : open.loops) domain.add_range(loop.symbol, loop.range);
+    return guard_accesses(body, fused_.program, domain);
   }
 
   /// Short reductions inside those at `depth`, which may be vector loops, as boxes.
@@ -177,13 +187,11 @@ class NestLowering {
     return {{{1, Affine(0)}}, {{factor, last}}};
   }
 
-  Expr guarded(const OpenRoot& open) const {
+  Expr guarded(const Definition& definition) const {
     IndexDomain domain({});
-    for (std::size_t k = 0; k < open.loops.size(); ++k) {
-      const bool is_split = open.root->loops[k].parallel && open.root->loops[k].unroll == 1;
-      domain.add_range(open.loops[k].symbol, is_split ? result_.tiles->range : open.loops[k].range);
-    }
-    return guard_accesses(open.body, fused_.program, domain);
+    for (std::uint32_t axis = 0; axis < definition.axes.size(); ++axis)
+      domain.add_range(Symbol::axis(axis), definition.axes[axis].range);
+    return guard_accesses(definition.body, fused_.program, domain);
   }
 
   /// Opens the loops from number k on: a register tile becomes a loop over tiles with a copy of the work for every

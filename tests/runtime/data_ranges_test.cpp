@@ -53,6 +53,12 @@ constexpr const char* kRank =
     "  let r[t,i] = 0.2 + 0.3*sum[k in start[i]..start[i+1]](weight[k]*where(t == 0, x[col[k]], r[t-1,col[k]]))\n}\n"
     "output y[i] = r[T-1,i]\n";
 
+/// Segment softmax: the gradient of a maximum asks for its position.
+constexpr const char* kMaximum =
+    "input l[N], r[N]\nlet m[i] = max[k in start[i]..start[i+1]](l[i]*r[col[k]])\n"
+    "output y[i] = where(start[i] < start[i+1], log(sum[k in start[i]..start[i+1]](exp(l[i]*r[col[k]] - m[i]))) + "
+    "m[i], 0)\n";
+
 /// Every output on every device, in both precisions, against the evaluator.
 void check_everywhere(const std::string& text, const std::vector<std::string>& outputs = {},
                       const std::vector<std::string>& wrt = {}) {
@@ -121,11 +127,30 @@ TEST_CASE("every reduction over a range by data, in lanes along another axis or 
   check_everywhere(head + kSparse, {"y"}, {"val", "x"});
 }
 
+TEST_CASE("positions of extrema: of equal elements the first, of ranges without a better element the first of all") {
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+  const Program program =
+      parse("dtype f64\n" + std::string(kHead) +
+            "input w[K]\noutput high[i] = argmax[k in start[i]..start[i+1]](w[k])\n"
+            "output inner[i]: i32 = argmax[k in 2..K](where(start[i] <= k and k < start[i+1], w[k], -inf))\n"
+            "output low[i]: i32 = argmin[k](where(start[i] <= k and k < start[i+1], f32(w[k]), inf))\n");
+  const TensorValues inputs = {
+      {"start", {0, 2, 2, 5, 7, 9}}, {"col", Values(9)}, {"w", {-kInf, -kInf, 1, 3, 3, 2, kNan, kInf, kInf}}};
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    const TensorValues found = test::run_on(device, program, kDims, inputs);
+    CHECK(found.at("high") == Values{0, kInf, 3, 6, 7});
+    CHECK(found.at("inner") == Values{2, 2, 3, 6, 7});
+    CHECK(found.at("low") == Values{0, 0, 2, 6, 0});
+  }
+}
+
 TEST_CASE("gradients of what stands inside of ranges") {
   const std::string head = kHead;
   check_everywhere(head + kExponentials, {"y"}, {});
   check_everywhere(head + kAttention, {"y"}, {});
   check_everywhere(head + kRank, {"y"}, {});
+  check_everywhere(head + kMaximum, {"y"}, {});
   check_everywhere(
       head + "input l[N], r[N,D]\noutput y[i] = max[k in start[i]..start[i+1]](prod[d](l[i] + r[col[k],d]))", {"y"},
       {});
@@ -153,7 +178,7 @@ int dense_loops(const std::string& kernel) {
 }  // namespace
 
 TEST_CASE("gradients take a step for each pair of a row and an element of its range, and keep no tensor of all pairs") {
-  for (const char* formula : {kRank, kSparse, kExponentials, kAttention}) {
+  for (const char* formula : {kRank, kSparse, kExponentials, kAttention, kMaximum}) {
     CAPTURE(formula);
     const Program program = differentiate(parse(kHead + std::string(formula)), {"y"}, {});
     const DimValues dims = {{"N", 701}, {"K", 3001}, {"M", 50}, {"D", 1}};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "compiler/ir/functions.h"
 #include "compiler/schedule/join.h"
@@ -90,6 +91,28 @@ output cube[s] = sum[n](x[s,n]^3) - mean[s]*square[s]
   REQUIRE(three);
   const LoweredKernel kernel = lower(fuse(program, Products::kernels, Layouts::row_major), *three);
   for (const BufferUse& use : kernel.uses) CHECK((use.written || use.tensor == "x"));
+}
+
+TEST_CASE("what a joint kernel computes for a condition of the reader stays outside of the reader's loop") {
+  // Reads by value keep their conditions, which must not bring those of the loop over k along.
+  const Program program = specialise(parse(R"(dim S = 64, N = 40, K = 500
+index s:S, n:N, k:K
+input at[N]: i32 >= 0, from[S+1]: i32, w[K], x[K]
+output mean[s] = where(x[s] > 0, sum[n](w[at[n]]), 0)
+output y[s] = sum[k in from[s]..from[s+1]](where(x[k] > 0, x[k]*mean[s], 0))
+)"),
+                                     {});
+  const auto joint = join(nest_of(program, "mean", "parallel(s)"), nest_of(program, "y", "parallel(s)"));
+  REQUIRE(joint);
+  const std::string text = print(lower(fuse(program, Products::kernels, Layouts::row_major), *joint).program);
+  CAPTURE(text);
+  const auto count = [&](std::string_view loop) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(loop); at != std::string::npos; at = text.find(loop, at + 1)) ++found;
+    return found;
+  };
+  CHECK(count("for n in 0..40") == 1);
+  CHECK(count("..min(500, ") == 1);
 }
 
 TEST_CASE("definitions that would double with every link of a chain stay apart") {
