@@ -9,6 +9,25 @@
 namespace moxie {
 namespace {
 
+/// Whether the expression has sums of many elements that lie next to each other, which are as fast as they can be in
+/// lanes.
+bool sums_along_rows(const Expr& expr) {
+  constexpr std::int64_t kFewest = 16;  // the lanes of most processors
+  bool found = false;
+  visit(expr, [&](const Expr& e) {
+    if (e->kind != NodeKind::Reduce) return;
+    const auto trips = e->range.known_trip_count();
+    if (!trips || (trips->is_constant() && trips->constant() < kFewest)) return;
+    const Symbol index = Symbol::bound(e->height);
+    visit(e->args[0], [&](const Expr& read) {
+      const bool is_row = read->kind == NodeKind::Access && !read->subscripts.empty() &&
+                          read->subscripts.back().coefficient(index) == 1;
+      found = found || is_row;
+    });
+  });
+  return found;
+}
+
 class ScatterLowering {
  public:
   ScatterLowering(NestBuilder& nest, const KernelRoot& root, BufferId out, const ScatterSum& sum,
@@ -22,6 +41,7 @@ class ScatterLowering {
         term_(sum.term) {}
 
   void run() {
+    if (!loops_.vector && sums_along_rows(term_)) nest_.reduce_in_lanes(1);
     if (loops_.vector)
       nest_.open_loop(loops_.vector->symbol, loops_.vector->range, loops_.vector->name, {.vector = true});
     set_to_zero();

@@ -1,6 +1,7 @@
 // Sums in normal form.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -31,6 +32,32 @@ bool has_opposites(const std::vector<Term>& terms) {
   std::map<const Node*, int> signs;  // 1: added, 2: taken away
   return std::ranges::any_of(
       terms, [&](const Term& term) { return (signs[term.product.get()] |= term.coefficient < 0 ? 2 : 1) == 3; });
+}
+
+/// The condition of `where(condition, value, 0)` that looks at values, or an empty expression.
+Expr condition_of(const Expr& expr) {
+  const bool is_choice = is_call(expr, "where") && expr->args[2]->is_constant(0) && depends_on_values(expr->args[0]);
+  return is_choice ? expr->args[0] : Expr();
+}
+
+/// Whether one of the terms is where the condition of the other is not, with the same value.
+bool complement(const Term& a, const Term& b) {
+  const Expr yes = condition_of(a.product), no = condition_of(b.product);
+  return yes && no && is_call(no, "not") && no->args[0] == yes && a.product->args[1] == b.product->args[1];
+}
+
+/// where(c, x, 0) + 0.2*where(not c, x, 0) is x*where(c, 1, 0.2): x is computed once, with no condition around it.
+void join_complements(std::vector<Term>& terms, const std::function<Expr(const Expr&, const Expr&)>& times) {
+  for (std::size_t k = 0; k < terms.size(); ++k) {
+    const auto other = std::ranges::find_if(terms, [&](const Term& term) { return complement(terms[k], term); });
+    if (other == terms.end()) continue;
+    const Expr& choice = terms[k].product;
+    const Expr factor = call("where", {choice->args[0], constant(terms[k].coefficient), constant(other->coefficient)});
+    terms[k] = {1, times(choice->args[1], factor)};
+    const bool precedes = other < terms.begin() + static_cast<std::ptrdiff_t>(k);
+    terms.erase(other);
+    if (precedes) --k;
+  }
 }
 
 }  // namespace
@@ -101,6 +128,7 @@ Expr Algebra::make_sum(std::vector<Term> terms) const {
       joined.push_back(term);
   }
   std::erase_if(joined, [&](const Term& term) { return term.coefficient == 0 && is_finite(term.product); });
+  join_complements(joined, [&](const Expr& a, const Expr& b) { return times(a, b); });
   if (joined.empty()) return constant(0);
   std::vector<Expr> args;
   for (const Term& term : joined) args.push_back(scaled(term.product, term.coefficient));

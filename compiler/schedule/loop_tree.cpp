@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <ranges>
+#include <variant>
 
 namespace moxie {
 namespace {
@@ -17,6 +19,9 @@ double rounded_up(double value, double divisor) {
   if (value == std::floor(value)) return std::ceil(value / divisor);
   return value / divisor + (divisor - 1) / (2 * divisor);
 }
+
+/// Nothing is known of what tensors hold.
+bool is_known(const Bound& bound) { return !bound.value.mentions_value(); }
 
 }  // namespace
 
@@ -77,7 +82,6 @@ void LoopTree::set(Symbol symbol, double value) {
 double LoopTree::value(const Affine& affine) const {
   auto result = static_cast<double>(affine.constant());
   for (const auto& [symbol, coefficient] : affine.terms()) {
-    if (symbol.is_value()) continue;  // nothing is known of it
     const auto known = std::ranges::find(symbols_, symbol, &std::pair<Symbol, double>::first);
     if (known == symbols_.end()) return static_cast<double>(evaluate(Affine(symbol), {}));  // throws: no such dim
     result += static_cast<double>(coefficient) * known->second;
@@ -94,7 +98,7 @@ double LoopTree::lane_surplus(const Affine& bound, int sign) const {
 
 double LoopTree::first(const Range& range) const {
   double result = -std::numeric_limits<double>::infinity();
-  for (const Bound& bound : range.lows)
+  for (const Bound& bound : range.lows | std::views::filter(is_known))
     result = std::max(
         result, rounded_up(value(bound.value) - lane_surplus(bound.value, -1), static_cast<double>(bound.divisor)));
   return result;
@@ -102,10 +106,36 @@ double LoopTree::first(const Range& range) const {
 
 double LoopTree::last(const Range& range) const {
   double result = std::numeric_limits<double>::infinity();
-  for (const Bound& bound : range.highs)
+  for (const Bound& bound : range.highs | std::views::filter(is_known))
     result = std::min(
         result, -rounded_up(-value(bound.value) - lane_surplus(bound.value, 1), static_cast<double>(bound.divisor)));
   return result;
+}
+
+/// The largest number of elements of a tensor that the values in these bounds are read from.
+double LoopTree::elements_behind(const std::vector<Bound>& bounds) const {
+  double most = 1;
+  for (const Bound& bound : bounds) {
+    for (const auto& [symbol, coefficient] : bound.value.terms()) {
+      if (!symbol.is_value()) continue;
+      const auto* load = std::get_if<op::Load>(&program_.values[symbol.number()].operation);
+      double elements = load ? 1 : 0;
+      for (std::size_t axis = 0; load && axis < load->subscripts.size(); ++axis)
+        elements *= value(program_.buffers[load->buffer].shape[axis]);
+      most = std::max(most, elements);
+    }
+  }
+  return most;
+}
+
+/// Trips between ends that are data. Where both are, as in the rows of a sparse matrix, the ranges of all elements of a
+/// tensor are taken to have the whole range in parts; where one is, half of it is the mean of all that may be.
+double LoopTree::trips_of(const Range& range) const {
+  const double whole = std::max(0.0, last(range) - first(range) + 1);
+  const bool low = !std::ranges::all_of(range.lows, is_known), high = !std::ranges::all_of(range.highs, is_known);
+  if (!std::isfinite(whole)) return 1;
+  if (low && high) return std::min(whole, std::max(1.0, whole / elements_behind(range.highs)));
+  return low || high ? whole / 2 : whole;
 }
 
 void LoopTree::count(const Block& block, double weight) {
@@ -116,7 +146,7 @@ void LoopTree::count(const Block& block, double weight) {
 
 void LoopTree::count(const stmt::For& loop, double weight) {
   CountedLoop& counted = loops_[indices_.at(&loop)];
-  const double low = first(loop.range), trips = std::max(0.0, last(loop.range) - low + 1);
+  const double low = first(loop.range), trips = trips_of(loop.range);
   const double iterations = (loop.vector ? std::ceil(trips / lanes_) : trips) / counted.pieces;
   counted.executions += weight;
   counted.trips += weight * trips / counted.pieces;

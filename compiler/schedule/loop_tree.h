@@ -47,6 +47,8 @@ class LoopTree {
   double lane_surplus(const Affine& bound, int sign) const;
   double first(const Range& range) const;
   double last(const Range& range) const;
+  double elements_behind(const std::vector<Bound>& bounds) const;
+  double trips_of(const Range& range) const;
 
   const LoopProgram& program_;
   const LoweredKernel& kernel_;

@@ -258,3 +258,25 @@ output y = sum[i in 0..R,j in max(ceil(i/2), 0)..R](exp(where(-1 >= 0 and 1 >= -
 )",
         {{}, {{"x", {1, 2}}}});
 }
+
+TEST_CASE("what is read by value outside of a condition needs no guard inside of it") {
+  const auto text_of = [](const char* text) {
+    return print(std::get<LoweredKernel>(make_plan(specialise(parse(text), {})).steps.front()).program);
+  };
+  const std::string leaky = text_of(R"(dim N = 40, K = 8
+index n:N, k:K
+input at[N]: i32 >= 0, w[N], z[N,K]
+output y[n] = where(w[at[n]] > 0, w[at[n]], 0.2*w[at[n]]) + where(sum[k](z[at[n],k]) > 1, sum[k](z[at[n],k]), 0)
+)");
+  CAPTURE(leaky);
+  CHECK(leaky.find(" if v") == std::string::npos);
+  CHECK(leaky.find("for k", leaky.find("for k") + 1) == std::string::npos);
+  // Inside of the other branch, or where only a branch reads it, the guard stays.
+  const std::string guarded = text_of(R"(dim N = 40
+index n:N
+input at[N]: i32, w[N], x[N]
+output y[n] = where(x[n] > 0, w[at[n]], 0) + where(x[n] < -1, w[at[n]] + 1, x[n])
+)");
+  CAPTURE(guarded);
+  CHECK(guarded.find(" if v") != std::string::npos);
+}

@@ -5,6 +5,7 @@
 
 #include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
+#include "runtime/plan.h"
 #include "tests/loop/sample_programs.h"
 
 using namespace moxie;
@@ -101,12 +102,12 @@ namespace {
 const Affine kI = samples::i0(), kJ = samples::i1();
 
 /// for i { acc = 0; for j { body }; y[i] = acc }, in f32.
-struct Nest {
+struct PlainNest {
   samples::Builder b;
   Block inner;
   Machine machine = simple_machine();
 
-  explicit Nest(const std::vector<Affine>& shape) {
+  explicit PlainNest(const std::vector<Affine>& shape) {
     b.type = ValueType::f32;
     b.program.name = "nest";
     b.program.buffers = {samples::input("x", shape)};
@@ -135,7 +136,7 @@ struct Nest {
 }  // namespace
 
 TEST_CASE("triangles count half, vectors of their rows rounded up") {
-  Nest nest({64});
+  PlainNest nest({64});
   nest.add(nest.load({kJ}));
   const Cost serial = nest.cost(Range::extent(64), Range::half_open(0, kI + Affine(1)));
   CHECK(serial.count(OperationClass::Load) == 64 * 65 / 2);
@@ -143,7 +144,7 @@ TEST_CASE("triangles count half, vectors of their rows rounded up") {
   CHECK(serial.count(OperationClass::Iteration) == 64 + 64 * 65 / 2);
   CHECK(serial.count(OperationClass::LoopEntry) == 1 + 64);
 
-  Nest rows({64});
+  PlainNest rows({64});
   rows.b.varying = true;
   rows.add(rows.load({kJ}));
   const Cost vectors = rows.cost(Range::extent(64), Range::half_open(0, kI + Affine(1)), /*vector=*/true);
@@ -153,28 +154,44 @@ TEST_CASE("triangles count half, vectors of their rows rounded up") {
 }
 
 TEST_CASE("a loop whose end is the least of several") {
-  Nest nest({64});
+  PlainNest nest({64});
   nest.add(nest.load({kJ}));
   const Cost cost = nest.cost(Range::extent(8), {{{1, kI - Affine(2)}, {1, 0}}, {{1, kI + Affine(1)}, {2, 11}}});
   CHECK(cost.count(OperationClass::Load) == 2 + 3 + 4 + 4 + 4 + 3 + 2 + 1);
 }
 
+TEST_CASE("ranges that data give have all elements in parts, and half of them where one end is data") {
+  const auto loads = [](const char* rows) {
+    const std::string text = "dim N = 100, K = 3000\nindex i:N, k:K\ninput start[N+1]: i32, len[N]: i32, w[K]\n";
+    const Plan plan = make_plan(specialise(parse(text + rows), {}));
+    const auto& kernel = std::get<LoweredKernel>(plan.steps.front());
+    return estimate(kernel, {}, simple_machine()).count(OperationClass::Load);
+  };
+  const double rows = loads("output y[i] = sum[k in start[i]..start[i+1]](w[k])\n");
+  CHECK(rows > 2900);
+  CHECK(rows < 3500);
+  // The text form knows that lengths begin at 0.
+  const double prefixes = loads("output y[i] = sum[k in 0..len[i]](w[k])\n");
+  const double halves = loads("output y[i] = sum[k in 0..30*i](w[k])\n");
+  CHECK(prefixes == doctest::Approx(halves).epsilon(0.1));
+}
+
 TEST_CASE("lanes that are not neighbours in memory are gathered, and scalars are loaded once") {
-  Nest nest({64, 12});
+  PlainNest nest({64, 12});
   nest.b.varying = true;
   nest.add(nest.load({kI, kJ}));
   const Cost gathered = nest.cost(Range::extent(64), Range::extent(12));
   CHECK(gathered.count(OperationClass::Gather) == 64 * 12);
   CHECK(gathered.count(OperationClass::Load) == 0);
 
-  Nest columns({12, 64});
+  PlainNest columns({12, 64});
   columns.b.varying = true;
   columns.add(columns.load({kJ, kI}));
   const Cost loaded = columns.cost(Range::extent(64), Range::extent(12));
   CHECK(loaded.count(OperationClass::Load) == 4 * 12);
   CHECK(loaded.seconds < gathered.seconds);
 
-  Nest uniform({12});
+  PlainNest uniform({12});
   uniform.b.varying = true;
   uniform.add(uniform.load({kJ}));
   CHECK(uniform.cost(Range::extent(64), Range::extent(12)).count(OperationClass::Load) == 4 * 12);
@@ -183,13 +200,13 @@ TEST_CASE("lanes that are not neighbours in memory are gathered, and scalars are
 TEST_CASE("a sum waits for itself, several sums for none of each other") {
   const Machine machine = simple_machine();
   const double cycle = 1e-9 / machine.gigahertz;
-  Nest one({1000});
+  PlainNest one({1000});
   one.add(one.load({kJ}));
   const Cost single = one.cost(Range::extent(1), Range::extent(1000));
   CHECK(single.latency / cycle == doctest::Approx(machine.load_latency + 1000 * machine.arithmetic_latency));
   CHECK(single.latency > single.compute);
 
-  Nest four({1000});
+  PlainNest four({1000});
   const ValueId x = four.load({kJ});
   for (int k = 0; k < 4; ++k) four.add(x);
   const Cost several = four.cost(Range::extent(1), Range::extent(1000));
@@ -198,14 +215,14 @@ TEST_CASE("a sum waits for itself, several sums for none of each other") {
 }
 
 TEST_CASE("what fits in a cache is moved once, what does not as often as it is read") {
-  Nest rows({1000, 1000});
+  PlainNest rows({1000, 1000});
   rows.add(rows.load({kI, kJ}));
   rows.add(rows.load({Affine(0), kJ}));  // one row again and again
   const Cost by_rows = rows.cost(Range::extent(1000), Range::extent(1000));
   CHECK(by_rows.traffic[0].bytes == doctest::Approx(2 * 4e6));     // 1 KiB holds no row
   CHECK(by_rows.traffic[1].bytes == doctest::Approx(4e6 + 4000));  // 1 MiB holds the row, and one of the matrix
 
-  Nest columns({1000, 1000});
+  PlainNest columns({1000, 1000});
   columns.add(columns.load({kJ, kI}));
   const Cost by_columns = columns.cost(Range::extent(1000), Range::extent(1000));
   CHECK(by_columns.traffic[0].bytes == doctest::Approx(64e6));  // a line for each element
@@ -216,7 +233,7 @@ TEST_CASE("what fits in a cache is moved once, what does not as often as it is r
 
 TEST_CASE("columns of a matrix whose rows are pages meet in the same lines of a cache") {
   const auto moved = [](std::int64_t columns) {
-    Nest nest({64, columns});
+    PlainNest nest({64, columns});
     nest.add(nest.load({kJ, kI}));
     nest.machine.levels = {{"L1", 32 << 10, 64, 64, 4096}};
     return nest.cost(Range::extent(columns), Range::extent(64)).traffic[0].bytes;
@@ -227,7 +244,7 @@ TEST_CASE("columns of a matrix whose rows are pages meet in the same lines of a 
 
 TEST_CASE("sums beyond the registers are spilled") {
   const auto spills = [](int sums) {
-    Nest nest({16});
+    PlainNest nest({16});
     nest.b.varying = true;
     const ValueId x = nest.load({kJ});
     for (int k = 0; k < sums; ++k) nest.add(x);
