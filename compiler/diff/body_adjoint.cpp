@@ -277,8 +277,10 @@ class BodyAdjoint {
       if (node->depends_on(variable) || k < open.axes) kept_with_axes.push_back(variable);
     }
     if (kept_with_axes.size() < open.domain.variables.size()) return close_reductions(pending, open, kept_with_axes);
-    // A single access below sums over everything by itself; a tensor of its own would be shared by nobody.
-    const bool is_shared = facts(node).active_reads.size() > 1;
+    // A single access below sums over everything by itself; a tensor of its own would be shared by nobody. Choices by
+    // value, though, stand between that sum and the slope of a reduction, which would be passed on for each term.
+    const bool is_shared =
+        facts(node).active_reads.size() > 1 || (node->kind == NodeKind::Reduce && pending.gating.any());
     return kept.size() < open.domain.variables.size() && is_shared && !needs_steps(node, kept) &&
            close_axes(pending, open, kept);
   }

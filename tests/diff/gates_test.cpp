@@ -242,3 +242,24 @@ TEST_CASE("formulas without a choice, and slopes that are finite by declared dom
              "output y[n] = where(u[n] > 1, r[n], 0)\n"));
   CHECK(guards("input u[N]\nlet r[n] = sqrt(u[n])\noutput y[n] = where(u[n] > 0, r[n], 0)\n"));
 }
+
+TEST_CASE("a choice does not bring the elements of a reduction together with all that read its result") {
+  // Rows of C elements take C steps each: no sum over the row for each of its elements.
+  const auto rows_in_rows = [](const std::string& summand) {
+    const Program program = parse(
+        "dim B, C\nindex b:B, c:C\ninput x[B,C], w[B,C], v[B], label[B]: i32 >= 0\n"
+        "let p[b,c] = " +
+        summand);
+    int found = 0;
+    for (const Definition& definition : differentiate(program, {"y"}, {"x"}).definitions) {
+      const bool is_element = definition.axes.size() == 2;
+      visit(definition.body, [&](const Expr& e) { found += is_element && e->kind == NodeKind::Reduce; });
+    }
+    return found;
+  };
+  CHECK(rows_in_rows("log_softmax[c](x[b,c])\noutput y = sum[b](where(v[b] > 0, p[b,label[b]], 0))\n") == 1);
+  CHECK(rows_in_rows("log_softmax[c](x[b,c])\noutput y = sum[b,c](where(v[b] > 0, w[b,c]*p[b,c], 0))\n") == 1);
+  // The norm of the row stands in the gradient again.
+  CHECK(rows_in_rows(
+            "x[b,c]/sqrt(sum[e in 0..C](x[b,e]^2))\noutput y = sum[b,c](where(v[b] > 0, w[b,c]*p[b,c], 0))\n") == 2);
+}
