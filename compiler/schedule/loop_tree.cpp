@@ -112,30 +112,36 @@ double LoopTree::last(const Range& range) const {
   return result;
 }
 
-/// The largest number of elements of a tensor that the values in these bounds are read from.
-double LoopTree::elements_behind(const std::vector<Bound>& bounds) const {
-  double most = 1;
+/// The tensors that the values in these bounds are read from.
+std::set<BufferId> LoopTree::sources_of(const std::vector<Bound>& bounds) const {
+  std::set<BufferId> sources;
   for (const Bound& bound : bounds) {
     for (const auto& [symbol, coefficient] : bound.value.terms()) {
       if (!symbol.is_value()) continue;
-      const auto* load = std::get_if<op::Load>(&program_.values[symbol.number()].operation);
-      double elements = load ? 1 : 0;
-      for (std::size_t axis = 0; load && axis < load->subscripts.size(); ++axis)
-        elements *= value(program_.buffers[load->buffer].shape[axis]);
-      most = std::max(most, elements);
+      if (const auto* load = std::get_if<op::Load>(&program_.values[symbol.number()].operation))
+        sources.insert(load->buffer);
     }
   }
-  return most;
+  return sources;
 }
 
-/// Trips between ends that are data. Where both are, as in the rows of a sparse matrix, the ranges of all elements of a
-/// tensor are taken to have the whole range in parts; where one is, half of it is the mean of all that may be.
+double LoopTree::elements_of(BufferId buffer) const {
+  double elements = 1;
+  for (const Affine& extent : program_.buffers[buffer].shape) elements *= value(extent);
+  return elements;
+}
+
+/// Trips between ends that are data. Where both are of one tensor, as in the rows of a sparse matrix, its elements are
+/// taken to divide the whole range; otherwise half of it is the mean of all that may be.
 double LoopTree::trips_of(const Range& range) const {
   const double whole = std::max(0.0, last(range) - first(range) + 1);
   const bool low = !std::ranges::all_of(range.lows, is_known), high = !std::ranges::all_of(range.highs, is_known);
+  if (!low && !high) return whole;
   if (!std::isfinite(whole)) return 1;
-  if (low && high) return std::min(whole, std::max(1.0, whole / elements_behind(range.highs)));
-  return low || high ? whole / 2 : whole;
+  const std::set<BufferId> sources = sources_of(range.highs);
+  if (low && sources.size() == 1 && sources == sources_of(range.lows))
+    return std::min(whole, std::max(1.0, whole / elements_of(*sources.begin())));
+  return whole / 2;
 }
 
 void LoopTree::count(const Block& block, double weight) {

@@ -1,6 +1,7 @@
 #pragma once
 // LoopTree: the loops of a LoopProgram with their average trip counts for given extents.
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -47,7 +48,8 @@ class LoopTree {
   double lane_surplus(const Affine& bound, int sign) const;
   double first(const Range& range) const;
   double last(const Range& range) const;
-  double elements_behind(const std::vector<Bound>& bounds) const;
+  std::set<BufferId> sources_of(const std::vector<Bound>& bounds) const;
+  double elements_of(BufferId buffer) const;
   double trips_of(const Range& range) const;
 
   const LoopProgram& program_;

@@ -160,7 +160,8 @@ TEST_CASE("a loop whose end is the least of several") {
   CHECK(cost.count(OperationClass::Load) == 2 + 3 + 4 + 4 + 4 + 3 + 2 + 1);
 }
 
-TEST_CASE("ranges that data give have all elements in parts, and half of them where one end is data") {
+TEST_CASE(
+    "ranges that data give have all elements in parts where one tensor has their ends, otherwise half of them each") {
   const auto loads = [](const char* rows) {
     const std::string text = "dim N = 100, K = 3000\nindex i:N, k:K\ninput start[N+1]: i32, len[N]: i32, w[K]\n";
     const Plan plan = make_plan(specialise(parse(text + rows), {}));
@@ -170,10 +171,9 @@ TEST_CASE("ranges that data give have all elements in parts, and half of them wh
   const double rows = loads("output y[i] = sum[k in start[i]..start[i+1]](w[k])\n");
   CHECK(rows > 2900);
   CHECK(rows < 3500);
-  // The text form knows that lengths begin at 0.
-  const double prefixes = loads("output y[i] = sum[k in 0..len[i]](w[k])\n");
-  const double halves = loads("output y[i] = sum[k in 0..30*i](w[k])\n");
-  CHECK(prefixes == doctest::Approx(halves).epsilon(0.1));
+  const double boxes = loads("output y[i] = sum[k in len[i]..start[i]](w[k])\n");
+  CHECK(boxes > 100 * 1500);
+  CHECK(boxes < 100 * 1600);
 }
 
 TEST_CASE("lanes that are not neighbours in memory are gathered, and scalars are loaded once") {
