@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/algebra_form.h"
+#include "compiler/ir/condition_guards.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/names.h"
 #include "compiler/ir/placeholders.h"
@@ -106,6 +107,7 @@ class DefinitionBuilder {
     check_closed();
     std::unordered_set<const Node*> seen;
     declare_bound_indices(program_, definition_.body, scope_, seen);
+    definition_.body = with_ordered_conditions(program_, definition_);
     return std::move(definition_);
   }
 

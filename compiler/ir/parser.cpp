@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "compiler/ir/condition_guards.h"
 #include "compiler/ir/expr_parser.h"
 #include "compiler/ir/role_parser.h"
 #include "compiler/ir/scans.h"
@@ -477,6 +478,8 @@ Program parse(std::string_view text, std::string_view file, const TextLibrary& l
   reading.chain.push_back({std::filesystem::weakly_canonical(file, unknown), std::string(file), ""});
   try {
     ProgramParser(tokens, reading).run();
+    for (Definition& definition : reading.program.definitions)
+      definition.body = with_ordered_conditions(reading.program, definition);
     reading.program.name = program_name(file);
     return std::move(reading.program);
   } catch (const CompileError& overflow) {

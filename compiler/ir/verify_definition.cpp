@@ -37,14 +37,6 @@ struct Place {
   }
 };
 
-Replacement known_dims(const Program& program) {
-  Replacement known;
-  for (const DimDecl& dim : program.dims) {
-    if (dim.value && !dim.dynamic) known.emplace_back(Symbol::dim(dim.name), Affine(*dim.value));
-  }
-  return known;
-}
-
 bool gives_truth(const Expr& expr) {
   return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth;
 }
@@ -443,6 +435,14 @@ class DefinitionVerifier {
 };
 
 }  // namespace
+
+Replacement known_dims(const Program& program) {
+  Replacement known;
+  for (const DimDecl& dim : program.dims) {
+    if (dim.value && !dim.dynamic) known.emplace_back(Symbol::dim(dim.name), Affine(*dim.value));
+  }
+  return known;
+}
 
 void check_range_form(const Range& range, const std::string& where) {
   if (range.lows.empty() || range.highs.empty()) throw ShapeError(where + " is not bounded on both sides");

@@ -6,6 +6,8 @@
 
 namespace moxie {
 
+/// The dims whose values the Program gives.
+Replacement known_dims(const Program& program);
 /// Throws ShapeError unless the range has bounds on both ends with positive divisors.
 void check_range_form(const Range& range, const std::string& where);
 /// What becomes of a subscript that lies inside its tensor for some values of the dims that are not known yet.

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/ir/builder.h"
+#include "compiler/ir/evaluate.h"
 #include "compiler/ir/program.h"
 #include "compiler/ir/verify_definition.h"
 #include "compiler/support/error.h"
@@ -189,4 +191,34 @@ TEST_CASE("an access that is inside its tensor for some values of a dynamic dim 
       specialise(parse("dim R, K dynamic\ninput x[R]\noutput y = where(K >= 2 and K-2 < R, x[K-2], 0)\n"), {{"R", 3}});
   CHECK(is_right_for_all_dims(guarded));
   CHECK(is_right_for_all_dims(parse("dim S dynamic\nindex s:S\ninput x[S]\noutput y[s] = x[s]\n")));
+}
+
+TEST_CASE("conditions are taken from left to right") {
+  const auto values = [](const std::string& body) {
+    const Program program = parse("dim N\nindex j:N, k:N\ninput e[N]\n" + body);
+    CHECK(parse(print(program)) == program);
+    verify(program);
+    return evaluate(program, {{"N", 5}}, {{"e", {1, 2, 1, 2, 2}}}).at("y");
+  };
+  CHECK(values("output y[j] = where(j >= 2 and e[j] != e[j-2], 7, 0)\n") == std::vector<double>{0, 0, 0, 0, 7});
+  CHECK(values("output y[j] = where(j < 2 or e[j] != e[j-2], 7, 0)\n") == std::vector<double>{7, 7, 0, 0, 7});
+  CHECK(values("output y[j] = where(j >= 1 and e[j-1] > 1 and j < N-1 and e[j+1] > 1, 7, 0)\n") ==
+        std::vector<double>{0, 0, 7, 0, 0});
+  CHECK(values("output y[j] = where(not (j < 1 or e[j-1] > 1), 7, 0)\n") == std::vector<double>{0, 7, 0, 7, 0});
+  CHECK(values("output y = sum[j](where(j >= 1 and max[k](e[j-1]*k) > 4, 1, 0))\n") == std::vector<double>{2});
+  CHECK(values("output y[j] = where(j > 0, where(e[j-1] > 1 and e[j] > 1, 7, 0), 0)\n") ==
+        std::vector<double>{0, 0, 0, 0, 7});
+  CHECK_THROWS_AS(values("output y[j] = where(e[j-2] > 1 and j >= 2, 7, 0)\n"), ShapeError);
+  CHECK_THROWS_AS(values("output y[j] = where(j >= 1 and e[j-2] > 1, 7, 0)\n"), ShapeError);
+  CHECK_THROWS_AS(values("output y[j] = where(j >= 2 or e[j-2] > 1, 7, 0)\n"), ShapeError);
+  CHECK(
+      print(
+          parse("dim N\nindex j:N\ninput e[N]\noutput y[j] = where(j > 0, where(e[j-1] > 1 and e[j] > 1, 7, 0), 0)\n"))
+          .find("where(e[j-1] > 1 and e[j] > 1, 7, 0)") != std::string::npos);
+
+  Program program;
+  const Dim n = program.dim("N");
+  const Index j(n);
+  const auto e = program.input("e", {n});
+  CHECK_NOTHROW(program.output("y", {j}, where(j >= 2 && e(j - 2) > 0, 1, 0)));
 }

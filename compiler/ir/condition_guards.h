@@ -1,0 +1,11 @@
+#pragma once
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+/// The body of the definition, in which conditions are taken in their order: what `and` reads on the right of a
+/// condition, `j >= 2 and x[j-2] > 0`, it reads where that condition holds; what `or` reads, where it does not. Only
+/// elements that may be missing otherwise get such a guard.
+Expr with_ordered_conditions(const Program& program, const Definition& definition);
+
+}  // namespace moxie
