@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Names in the unnamed namespaces of a library differ from file to file and hide no function of its headers, so that any of its files can be compiled as one
-(CMAKE_UNITY_BUILD)."""
+"""Names in the unnamed namespaces of a library differ from file to file, hide no function of its headers and are not overloaded elsewhere where they are
+handed over, so that any of its files can be compiled as one (CMAKE_UNITY_BUILD)."""
 import collections
 import pathlib
 import re
@@ -83,6 +83,30 @@ def hidden_by_name(library, own_types):
     return functions
 
 
+def functions_of(path):
+    text = RAW_STRING.sub('""', path.read_text())
+    for block in UNNAMED.finditer(text):
+        around = "::".join(NAMESPACE.findall(text[: block.start()]))
+        for line in whole_lines(re.sub(r"^template <.*>\n", "", block[1], flags=re.MULTILINE)):
+            if not re.match(r"[ }/#]|template|$", line) and not TYPE.match(line) and (match := FUNCTION.match(line)):
+                yield around, match[1]
+
+
+def hands_over(path, name):
+    """Whether a function is named without a call, other than as a parameter or variable that has its name."""
+    text = re.sub(r"//.*", "", RAW_STRING.sub('""', path.read_text()))
+    return re.search(rf"[(,{{=] ?&?{name}[),;}}]", text) and not re.search(rf"[\w>&*] {name}(?: =|[,;)])", text)
+
+
+def overloads_handed_over(library):
+    files = collections.defaultdict(set)
+    for path in sorted((ROOT / library).rglob("*.cpp")):
+        for function in functions_of(path):
+            files[function].add(path)
+    return [f"{path.relative_to(ROOT)} hands over {name}, which has overloads in other files: rename it"
+            for (_, name), paths in files.items() if len(paths) > 1 for path in sorted(paths) if hands_over(path, name)]
+
+
 def main():
     problems, count, own_types = [], 0, classes()
     for library in LIBRARIES:
@@ -93,6 +117,7 @@ def main():
                 kinds[name].add(kind)
         count += len(files)
         hidden = hidden_by_name(library, own_types)
+        problems += overloads_handed_over(library)
         problems += [f"{name} in {' and '.join(sorted(files[name]))} hides that of {hidden[name.split('(')[0]]}: rename one"
                      for name in files if "(" in name and name.split("(")[0] in hidden]
         problems += [f"{name} is declared in {' and '.join(sorted(files[name]))}: rename one, or share it" for name in files if len(kinds[name]) > 1]
