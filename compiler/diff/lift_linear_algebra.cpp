@@ -41,7 +41,7 @@ bool is_algebra_over_axes(const Expr& expr) {
   return expr->kind == NodeKind::LinearAlgebra && are_distinct_axes(expr->subscripts) && operands_ignore_element(expr);
 }
 
-bool is_whole(const AxisDecl& axis) { return axis.range.as_extent() == axis.extent; }
+bool is_whole_axis(const AxisDecl& axis) { return axis.range.as_extent() == axis.extent; }
 
 /// Whether the body stays what it is: positions are integers over whole axes, and sorted values are read by them.
 bool stays_root(const Definition& definition) {
@@ -49,7 +49,7 @@ bool stays_root(const Definition& definition) {
   if (!is_algebra_over_axes(body)) return false;
   if (!sorts_row(body->algebra)) return true;
   return body->algebra == LinearAlgebraKind::ArgSort && definition.dtype == DType::i32 &&
-         std::ranges::all_of(definition.axes, is_whole);
+         std::ranges::all_of(definition.axes, is_whole_axis);
 }
 
 class Lifting {

@@ -15,8 +15,8 @@ IndexSet kept(IndexSet both, IndexSet others, const Contraction& contraction) {
 }
 
 double step_cost(IndexSet both, IndexSet left_over, bool is_last, const Contraction& contraction) {
-  const double work = extent_of(both, contraction.extents);
-  return is_last ? work : work + kTraffic * extent_of(left_over, contraction.extents);
+  const double work = elements_over(both, contraction.extents);
+  return is_last ? work : work + kTraffic * elements_over(left_over, contraction.extents);
 }
 
 /// The best order of every subset of the factors, from the best orders of its parts.
@@ -57,7 +57,7 @@ class ExactSearch {
     }
     best.indices = indices_of(subset);
     const bool is_last = subset + 1 == best_.size();
-    if (!is_last && extent_of(best.indices, contraction_.extents) > room_) return;
+    if (!is_last && elements_over(best.indices, contraction_.extents) > room_) return;
     // Each pair of parts once: the one with the highest factor is `part`.
     for (std::size_t part = (subset - 1) & subset; part > (subset ^ part); part = (part - 1) & subset) {
       const Best& a = best_[part];
@@ -98,11 +98,11 @@ std::optional<ContractionPath> greedy_path(const Contraction& contraction, doubl
         IndexSet others = 0;
         for (std::size_t k = 0; k < operands.size(); ++k) others |= k == a || k == b ? 0 : operands[k].indices;
         const IndexSet both = operands[a].indices | operands[b].indices;
-        const double size = extent_of(kept(both, others, contraction), contraction.extents);
+        const double size = elements_over(kept(both, others, contraction), contraction.extents);
         if (operands.size() > 2 && size > room) continue;
-        const double freed =
-            extent_of(operands[a].indices, contraction.extents) + extent_of(operands[b].indices, contraction.extents);
-        const std::pair measure(size - freed, extent_of(both, contraction.extents));
+        const double freed = elements_over(operands[a].indices, contraction.extents) +
+                             elements_over(operands[b].indices, contraction.extents);
+        const std::pair measure(size - freed, elements_over(both, contraction.extents));
         if (measure < least) least = measure, first = a, second = b;
       }
     }
@@ -122,7 +122,7 @@ std::optional<ContractionPath> greedy_path(const Contraction& contraction, doubl
 
 }  // namespace
 
-double extent_of(IndexSet indices, const std::vector<double>& extents) {
+double elements_over(IndexSet indices, const std::vector<double>& extents) {
   double extent = 1;
   for (; indices != 0; indices &= indices - 1) extent *= extents[static_cast<std::size_t>(std::countr_zero(indices))];
   return extent;

@@ -25,7 +25,7 @@ struct ContractionPath {
 };
 
 /// The elements of a tensor over these indices.
-double extent_of(IndexSet indices, const std::vector<double>& extents);
+double elements_over(IndexSet indices, const std::vector<double>& extents);
 /// What each operand of the path depends on. Two operands lose the indices that nothing else needs.
 std::vector<IndexSet> operands_of(const Contraction& contraction, const ContractionPath& path);
 /// The cheapest order without an intermediate result of more than `room` elements: the best of all for up to

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Names in the unnamed namespaces of a library differ from file to file, so that any of its files can be compiled as one (CMAKE_UNITY_BUILD)."""
+"""Names in the unnamed namespaces of a library differ from file to file, hide no function of its headers and are not overloaded elsewhere where they are
+handed over, so that any of its files can be compiled as one (CMAKE_UNITY_BUILD)."""
 import collections
 import pathlib
 import re
@@ -60,8 +61,54 @@ def names_of(path):
                 yield f"{around}::{name}", line if ALIAS.match(line) else path
 
 
+def classes():
+    """The project's own types, and the aliases of what is made of them. A call with one of them finds the functions of headers past those of an unnamed
+    namespace."""
+    lines = [line.strip() for path in ROOT.rglob("*.h") for line in path.read_text().split("\n")]
+    found = {match[1] for line in lines if (match := TYPE.match(line))}
+    aliases = [(match[1], line) for line in lines if (match := ALIAS.match(line))]
+    return found | {name for name, line in aliases if found & set(re.findall(r"\w+", line.split("=")[1]))}
+
+
+def hidden_by_name(library, own_types):
+    """The functions of a library's headers that one of the same name in an unnamed namespace hides from every other unnamed namespace."""
+    functions = {}
+    for path in sorted((ROOT / library).rglob("*.h")):
+        text = path.read_text()
+        around = "::".join(NAMESPACE.findall(text))
+        for line in whole_lines(text):
+            match = None if re.match(r"[ }/#]|template|$", line) or TYPE.match(line) else FUNCTION.match(line)
+            if match and not own_types & set(re.findall(r"\w+", parameter_types(match[2]))):
+                functions[f"{around}::{match[1]}"] = path.relative_to(ROOT)
+    return functions
+
+
+def functions_of(path):
+    text = RAW_STRING.sub('""', path.read_text())
+    for block in UNNAMED.finditer(text):
+        around = "::".join(NAMESPACE.findall(text[: block.start()]))
+        for line in whole_lines(re.sub(r"^template <.*>\n", "", block[1], flags=re.MULTILINE)):
+            if not re.match(r"[ }/#]|template|$", line) and not TYPE.match(line) and (match := FUNCTION.match(line)):
+                yield around, match[1]
+
+
+def hands_over(path, name):
+    """Whether a function is named without a call, other than as a parameter or variable that has its name."""
+    text = re.sub(r"//.*", "", RAW_STRING.sub('""', path.read_text()))
+    return re.search(rf"[(,{{=] ?&?{name}[),;}}]", text) and not re.search(rf"[\w>&*] {name}(?: =|[,;)])", text)
+
+
+def overloads_handed_over(library):
+    files = collections.defaultdict(set)
+    for path in sorted((ROOT / library).rglob("*.cpp")):
+        for function in functions_of(path):
+            files[function].add(path)
+    return [f"{path.relative_to(ROOT)} hands over {name}, which has overloads in other files: rename it"
+            for (_, name), paths in files.items() if len(paths) > 1 for path in sorted(paths) if hands_over(path, name)]
+
+
 def main():
-    problems, count = [], 0
+    problems, count, own_types = [], 0, classes()
     for library in LIBRARIES:
         files, kinds = collections.defaultdict(set), collections.defaultdict(set)
         for path in sorted((ROOT / library).rglob("*.cpp")):
@@ -69,6 +116,10 @@ def main():
                 files[name].add(str(path.relative_to(ROOT)))
                 kinds[name].add(kind)
         count += len(files)
+        hidden = hidden_by_name(library, own_types)
+        problems += overloads_handed_over(library)
+        problems += [f"{name} in {' and '.join(sorted(files[name]))} hides that of {hidden[name.split('(')[0]]}: rename one"
+                     for name in files if "(" in name and name.split("(")[0] in hidden]
         problems += [f"{name} is declared in {' and '.join(sorted(files[name]))}: rename one, or share it" for name in files if len(kinds[name]) > 1]
     print("\n".join(problems) or f"{count} names")
     return 1 if problems or not count else 0

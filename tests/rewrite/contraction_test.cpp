@@ -36,8 +36,9 @@ double cost_of(const Contraction& contraction, const ContractionPath& path) {
   double cost = 0;
   for (std::size_t k = 0; k < path.steps.size(); ++k) {
     const auto [first, second] = path.steps[k];
-    cost += extent_of(operands[first] | operands[second], contraction.extents);
-    if (k + 1 < path.steps.size()) cost += 4 * extent_of(operands[contraction.factors.size() + k], contraction.extents);
+    cost += elements_over(operands[first] | operands[second], contraction.extents);
+    if (k + 1 < path.steps.size())
+      cost += 4 * elements_over(operands[contraction.factors.size() + k], contraction.extents);
   }
   return cost;
 }
@@ -128,7 +129,7 @@ TEST_CASE("no intermediate result exceeds the room, and none is had where there 
     CHECK(path->steps.size() + 1 == contraction.factors.size());
     const std::vector<IndexSet> operands = operands_of(contraction, *path);
     for (std::size_t k = contraction.factors.size(); k + 1 < operands.size(); ++k)
-      CHECK(extent_of(operands[k], contraction.extents) <= room);
+      CHECK(elements_over(operands[k], contraction.extents) <= room);
     CHECK(operands.back() ==
           (contraction.result &
            std::accumulate(contraction.factors.begin(), contraction.factors.end(), IndexSet{0}, std::bit_or<>())));

@@ -31,7 +31,7 @@ std::string tensors_text(const aot::Interface& interface, bool outputs) {
   return text;
 }
 
-int describe(const ToolOptions& options) {
+int describe_library(const ToolOptions& options) {
   const aot::Manifest manifest = manifest_of(options.file);
   fmt::print("library {} for {}, made by moxie {} with {}\n", manifest.library, fmt::join(manifest.targets, ", "),
              manifest.moxie, manifest.compiler);
@@ -44,7 +44,7 @@ int describe(const ToolOptions& options) {
   return 0;
 }
 
-int run(const ToolOptions& options) {
+int run_library(const ToolOptions& options) {
   const AotLibrary library(options.file);
   AotCall call(library, library.function(options.function), read_safetensors(options.input).tensors, options.seed,
                options.step);
@@ -67,7 +67,7 @@ double seconds_of(AotCall& call) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-int bench(const ToolOptions& options) {
+int bench_library(const ToolOptions& options) {
   constexpr int kRuns = 101;
   const AotLibrary library(options.file);
   const aot::FunctionEntry& function = library.function(options.function);
@@ -109,12 +109,12 @@ Work add_aot(OptionParser& parser) {
     tool.on_parsed([=] { *chosen = [=] { return work(*options); }; });
     return tool;
   };
-  add("describe", "Show what a library, or a program with one in it, can compute", describe);
-  OptionParser run_tool = add("run", "Call a function of a library on tensors from a file", run);
+  add("describe", "Show what a library, or a program with one in it, can compute", describe_library);
+  OptionParser run_tool = add("run", "Call a function of a library on tensors from a file", run_library);
   run_tool.add_option("--in", options->input, "a safetensors file with the inputs").required();
   run_tool.add_option("--out", options->output, "where the outputs go").required();
   add_function_option(run_tool, *options);
-  OptionParser bench_tool = add("bench", "Measure a function of a library on random inputs", bench);
+  OptionParser bench_tool = add("bench", "Measure a function of a library on random inputs", bench_library);
   bench_tool.add_option("--dim", options->dims, "values of dims, such as S=1024").comma_separated();
   add_function_option(bench_tool, *options);
   return [chosen] { return (*chosen)(); };

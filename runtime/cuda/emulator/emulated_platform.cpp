@@ -19,7 +19,7 @@ std::int64_t reach(const ProductMatrix& matrix, std::int64_t rows, std::int64_t 
 }
 
 /// Checks the operands now, and multiplies when the stream does.
-void multiply(const MatrixProductCall& call, Stream stream) {
+void multiply_on_host(const MatrixProductCall& call, Stream stream) {
   const auto& [rows, columns, depth, left_matrix, right_matrix, out_matrix, batch, band] = call.shape;
   if (rows == 0 || columns == 0 || batch_count(call.shape) == 0) return;
   const auto tensor = [&](DevicePointer pointer, std::int64_t elements) {
@@ -47,7 +47,7 @@ Platform emulated_platform() {
   const auto compile = [](const std::string& text, std::span<const std::string> entries, int) {
     return emulator::compile_module(text, entries);
   };
-  return {"cuda-emu", emulator::emulated_driver(), {emulator::module_version(), compile}, multiply};
+  return {"cuda-emu", emulator::emulated_driver(), {emulator::module_version(), compile}, multiply_on_host};
 }
 
 }  // namespace moxie::cuda
