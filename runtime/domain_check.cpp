@@ -14,6 +14,7 @@
 
 #include "compiler/support/error.h"
 #include "compiler/support/nan.h"
+#include "runtime/elements.h"
 
 namespace moxie {
 namespace {
@@ -85,13 +86,12 @@ std::string element_text(std::size_t place, std::span<const std::int64_t> shape)
 
 std::string domain_violation(const InputDecl& input, std::span<const std::int64_t> shape,
                              std::span<const std::byte> values) {
-  const auto found = input.dtype == DType::f32   ? first_outside<float>(input.domain, values)
-                     : input.dtype == DType::i32 ? first_outside<std::int32_t>(input.domain, values)
-                                                 : first_outside<double>(input.domain, values);
+  const auto found =
+      visit_element(input.dtype, [&]<class Element>(Element) { return first_outside<Element>(input.domain, values); });
   if (!found) return {};
   const double number = without_nan_sign(found->value);
-  const std::string value =
-      input.dtype == DType::f32 ? fmt::format("{}", static_cast<float>(number)) : fmt::format("{}", number);
+  const std::string value = computed_dtype(input.dtype) == DType::f32 ? fmt::format("{}", static_cast<float>(number))
+                                                                      : fmt::format("{}", number);
   return fmt::format("{}{} = {}, but {} is declared {}", input.name, element_text(found->place, shape), value,
                      input.name, to_string(input.domain));
 }

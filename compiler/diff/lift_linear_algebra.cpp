@@ -48,7 +48,7 @@ bool stays_root(const Definition& definition) {
   const Expr& body = definition.body;
   if (!is_algebra_over_axes(body)) return false;
   if (!sorts_row(body->algebra)) return true;
-  return body->algebra == LinearAlgebraKind::ArgSort && definition.dtype == DType::i32 &&
+  return body->algebra == LinearAlgebraKind::ArgSort && holds_integers(definition.dtype) &&
          std::ranges::all_of(definition.axes, is_whole);
 }
 
@@ -167,8 +167,8 @@ class Lifting {
     const bool is_read = operand->kind == NodeKind::Access && !reads_by_value(operand);
     const DType dtype = is_read ? known_.dtype_of(operand->tensor) : computed_dtype(source_->dtype);
     const Expr row = guarded(operand, place, constant(0));
-    if (is_read && row == operand && dtype != DType::i32) return operand;
-    return add_let(".row", dtype == DType::i32 ? DType::f64 : dtype, axes_of(row, place.domain), row);
+    if (is_read && row == operand && !holds_integers(dtype)) return operand;
+    return add_let(".row", holds_integers(dtype) ? DType::f64 : dtype, axes_of(row, place.domain), row);
   }
 
   /// Libraries read tensors of one dtype, at places that are known.

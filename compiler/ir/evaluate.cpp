@@ -386,7 +386,7 @@ void store(const Definition& definition, const Coordinates& element, double valu
     throw ShapeError(fmt::format("definition {} has element [{}] outside its box [{}]", definition.name,
                                  fmt::join(element, ","), fmt::join(tensor.shape, ",")));
   }
-  tensor.values[offset_of(element, tensor.shape)] = definition.dtype == DType::i32 ? as_integer(value) : value;
+  tensor.values[offset_of(element, tensor.shape)] = stored_value(definition.dtype, value);
 }
 
 /// The definitions of one scan take every step together; a definition by itself takes one.

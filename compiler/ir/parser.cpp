@@ -120,7 +120,7 @@ class ProgramParser {
     check_first("dtype");
     const Token token = tokens_.peek();
     program_.default_dtype = dtype();
-    if (program_.default_dtype == DType::i32)
+    if (holds_integers(program_.default_dtype))
       tokens_.fail<TypeError>(token, "the default dtype is a floating-point number",
                               "declare tensors of integers one by one: input index[S]: i32");
   }
@@ -134,10 +134,10 @@ class ProgramParser {
   }
 
   DType dtype() {
-    if (tokens_.accept("f32")) return DType::f32;
-    if (tokens_.accept("f64")) return DType::f64;
-    if (tokens_.accept("i32")) return DType::i32;
-    tokens_.fail_expected("`f32`, `f64` or `i32`");
+    const std::optional<DType> named = dtype_named(tokens_.peek().text);
+    if (!named) tokens_.fail_expected(dtype_names());
+    tokens_.next();
+    return *named;
   }
 
   DType optional_dtype() { return tokens_.accept(":") ? dtype() : program_.default_dtype; }

@@ -375,7 +375,7 @@ class DefinitionVerifier {
                                             text(value, place)));
     check_access(value, place);
     const DType dtype = program_.dtype_of(value->tensor);
-    if (dtype != DType::i32)
+    if (!holds_integers(dtype))
       throw TypeError(where() +
                       fmt::format("`{}` stands in a subscript, but `{}` holds numbers of dtype {}; declare it "
                                   "as integers: {}: i32",

@@ -254,8 +254,8 @@ class Compiler {
   }
   Action step(const stmt::Store& s) const {
     return [data = data_[s.buffer].data(), value = s.value, offset = element(buffers_[s.buffer], s.subscripts),
-            integer = program_.buffers[s.buffer].dtype == DType::i32](Frame& frame) {
-      data[offset(frame)] = integer ? as_integer(frame.values[value]) : frame.values[value];
+            dtype = program_.buffers[s.buffer].dtype](Frame& frame) {
+      data[offset(frame)] = stored_value(dtype, frame.values[value]);
     };
   }
   Action step(const stmt::StoreArray& s) const {

@@ -52,10 +52,7 @@ std::string type_name(ValueType type) {
   static constexpr const char* names[] = {"float", "double", "bool", "long long"};
   return names[static_cast<int>(type)];
 }
-std::string type_name(DType dtype) {
-  static constexpr const char* names[] = {"float", "double", "int"};
-  return names[static_cast<int>(dtype)];
-}
+std::string type_name(DType dtype) { return info_of(dtype).cuda; }
 
 std::string combination_name(ReduceKind kind) {
   switch (kind) {

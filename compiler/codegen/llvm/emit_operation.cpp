@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <numeric>
 
@@ -69,12 +68,14 @@ Val KernelWriter::emit(const Value& value, const op::Subscript& o) {
   return ir_.select(ir_.icmp("sgt", below, first), below, first);
 }
 
-Val KernelWriter::rounded_integer(const Val& number) {
+Val KernelWriter::stored(const Val& number, DType dtype) {
+  if (!holds_integers(dtype)) return ir_.convert(number, scalar_of(dtype));
   const Val value = ir_.convert(number, Scalar::f64);
-  const auto bound = [&](double v) { return ir_.number(Scalar::f64, value.lanes, as_integer(v)); };
-  const Val low = bound(-HUGE_VAL), high = bound(HUGE_VAL), nearest = ir_.unary_intrinsic("rint", value);
+  const auto bound = [&](double v) { return ir_.number(Scalar::f64, value.lanes, v); };
+  const Val low = bound(info_of(dtype).low), high = bound(info_of(dtype).high);
+  const Val nearest = ir_.unary_intrinsic("rint", value);
   const Val capped = ir_.select(ir_.fcmp("olt", nearest, high), nearest, high);
-  return ir_.convert(ir_.select(ir_.fcmp("ogt", value, low), capped, low), Scalar::i32);
+  return ir_.convert(ir_.select(ir_.fcmp("ogt", value, low), capped, low), scalar_of(dtype));
 }
 
 Val KernelWriter::emit(const Value& value, const op::LoadArray& o) {

@@ -35,8 +35,9 @@ std::string var_name(VarId var, int copy) {
 }  // namespace
 
 Scalar scalar_of(DType dtype) {
-  if (dtype == DType::i32) return Scalar::i32;
-  return dtype == DType::f32 ? Scalar::f32 : Scalar::f64;
+  const bool is_wide = bytes_of(dtype) == 8;
+  if (holds_integers(dtype)) return is_wide ? Scalar::i64 : Scalar::i32;
+  return is_wide ? Scalar::f64 : Scalar::f32;
 }
 
 Scalar scalar_of(ValueType type) {
@@ -149,8 +150,7 @@ void KernelWriter::write(const stmt::SetVar& s) {
 
 void KernelWriter::write(const stmt::Store& s) {
   const Place place = buffer_place(s.buffer, s.subscripts);
-  const Val value =
-      place.type == Scalar::i32 ? rounded_integer(operand(s.value)) : ir_.convert(operand(s.value), place.type);
+  const Val value = stored(operand(s.value), program_.buffers.at(s.buffer).dtype);
   memory_.store(place, ir_.splat(value, lanes_of(round_.has_value())), active());
 }
 

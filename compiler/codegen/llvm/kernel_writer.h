@@ -98,8 +98,8 @@ class KernelWriter {
   // ---- helpers ----
   /// As an i64: one for all lanes, or one for each.
   Val integer_value(const Affine& affine);
-  /// as_integer() as an i32.
-  Val rounded_integer(const Val& number);
+  /// What a tensor stores for a number.
+  Val stored(const Val& number, DType dtype);
   int lanes_of(bool varying) const { return varying ? plan_.lanes : 1; }
   Val integer(std::int64_t value) { return ir_.integer(Scalar::i64, 1, value); }
   const Val& operand(ValueId id) const;

@@ -51,6 +51,10 @@ std::string type_name(Scalar type, int lanes) {
   return lanes == 1 ? std::string(info(type).name) : fmt::format("<{} x {}>", lanes, info(type).name);
 }
 
+std::string_view intrinsic_suffix(Scalar type) { return info(type).suffix; }
+bool is_floating(Scalar type) { return info(type).floating; }
+int bytes_of(Scalar type) { return std::max(info(type).bits / 8, 1); }
+
 std::string typed(const Val& value) { return fmt::format("{} {}", type_name(value.type, value.lanes), value.text); }
 
 std::optional<double> literal_value(const Val& value) {

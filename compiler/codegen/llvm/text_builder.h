@@ -23,6 +23,11 @@ struct Val {
 
 /// "<16 x float>", "double", ...
 std::string type_name(Scalar type, int lanes);
+/// "f32": how the names of intrinsics spell the type.
+std::string_view intrinsic_suffix(Scalar type);
+bool is_floating(Scalar type);
+/// The size of an element in memory.
+int bytes_of(Scalar type);
 /// As an operand: "<16 x float> %v3".
 std::string typed(const Val& value);
 /// The number that a floating-point literal, or each lane of one, stands for; nothing for a name.
