@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/ir/exact_integer.h"
 #include "compiler/support/error.h"
 #include "compiler/support/nan.h"
 #include "runtime/elements.h"
@@ -12,12 +16,14 @@ namespace {
 
 void check_integers(DType dtype, std::span<const double> values) {
   const DTypeInfo& info = info_of(dtype);
+  constexpr auto kExact = static_cast<double>(kMaxExactInteger);
+  const double low = std::max(info.low, -kExact), high = std::min(info.high, kExact);
   for (std::size_t k = 0; k < values.size(); ++k) {
-    if (stored_value(dtype, values[k]) == values[k]) continue;
+    if (std::trunc(values[k]) == values[k] && values[k] >= low && values[k] <= high) continue;
     throw DataError(
         fmt::format("element {} is {}, but an {} tensor holds integers from {:.0f} to {:.0f}; "
                     "round the values, or declare another dtype",
-                    k, without_nan_sign(values[k]), info.name, info.low, info.high));
+                    k, without_nan_sign(values[k]), info.name, low, high));
   }
 }
 

@@ -7,25 +7,34 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/ir/half.h"
+
 namespace moxie {
 namespace {
 
 constexpr double kLowest32 = std::numeric_limits<std::int32_t>::min();
 constexpr double kHighest32 = std::numeric_limits<std::int32_t>::max();
 
+constexpr double kLowest64 = -0x1p63, kHighest64 = 0x1p63;  // 2^63 - 1 is no double
+
 // clang-format off
 constexpr std::array kDTypes = {
-    //        dtype       name   bytes integers computed    low        high        c          cuda      cuda_store         numpy      formats  safetensors
-    DTypeInfo{DType::f32, "f32", 4,    false,   DType::f32, 0,         0,          "float",   "float",  "",                "float32", "f",     "F32"},
-    DTypeInfo{DType::f64, "f64", 8,    false,   DType::f64, 0,         0,          "double",  "double", "",                "float64", "d",     "F64"},
-    DTypeInfo{DType::i32, "i32", 4,    true,    DType::f64, kLowest32, kHighest32, "int32_t", "int",    "nearest_integer", "int32",   "i",     "I32"},
+    //        dtype           name    bytes integers computed    low        high        c           cuda             cuda_store         numpy       formats  safetensors
+    DTypeInfo{DType::f32,     "f32",  4,    false,   DType::f32, 0,         0,          "float",    "float",         "",                "float32",  "f",     "F32"},
+    DTypeInfo{DType::f64,     "f64",  8,    false,   DType::f64, 0,         0,          "double",   "double",        "",                "float64",  "d",     "F64"},
+    DTypeInfo{DType::i32,     "i32",  4,    true,    DType::f64, kLowest32, kHighest32, "int32_t",  "int",           "nearest_integer", "int32",    "il",    "I32"},
+    DTypeInfo{DType::i64,     "i64",  8,    true,    DType::f64, kLowest64, kHighest64, "int64_t",  "long long",     "nearest_long",    "int64",    "lq",    "I64"},
+    DTypeInfo{DType::u8,      "u8",   1,    true,    DType::f64, 0,         255,        "uint8_t",  "unsigned char", "nearest_byte",    "uint8",    "B",     "U8"},
+    DTypeInfo{DType::boolean, "bool", 1,    true,    DType::f64, 0,         1,          "bool",     "unsigned char", "truth_byte",      "bool",     "?",     "BOOL"},
+    DTypeInfo{DType::f16,     "f16",  2,    false,   DType::f32, 0,         0,          "uint16_t", "F16",           "F16",             "float16",  "e",     "F16"},
+    DTypeInfo{DType::bf16,    "bf16", 2,    false,   DType::f32, 0,         0,          "uint16_t", "BF16",          "BF16",            "bfloat16", "H",     "BF16"},
 };
 // clang-format on
 
 constexpr bool is_in_order() {
   for (std::size_t k = 0; k < kDTypes.size(); ++k)
     if (kDTypes[k].dtype != static_cast<DType>(k)) return false;
-  return kDTypes.back().dtype == kLastDType;
+  return true;
 }
 static_assert(is_in_order(), "a row for each dtype, in the order of the enumeration");
 
@@ -42,7 +51,7 @@ std::optional<DType> dtype_named(std::string_view name) {
 std::string dtype_names() {
   std::string text;
   for (const DTypeInfo& row : kDTypes) {
-    const bool is_last = row.dtype == kLastDType;
+    const bool is_last = &row == &kDTypes.back();
     text += fmt::format("{}`{}`", text.empty() ? "" : is_last ? " or " : ", ", row.name);
   }
   return text;
@@ -50,6 +59,9 @@ std::string dtype_names() {
 
 double stored_value(DType dtype, double value) {
   const DTypeInfo& info = info_of(dtype);
+  if (dtype == DType::f16) return f16_value(f16_bits(static_cast<float>(value)));
+  if (dtype == DType::bf16) return bf16_value(bf16_bits(static_cast<float>(value)));
+  if (dtype == DType::boolean) return value != 0 ? 1 : 0;
   if (!info.integers) return value;
   return value > info.low ? std::min(std::nearbyint(value), info.high) : info.low;  // NaN compares false
 }

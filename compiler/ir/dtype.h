@@ -9,8 +9,8 @@
 
 namespace moxie {
 
-enum class DType : std::uint8_t { f32, f64, i32 };
-inline constexpr DType kLastDType = DType::i32;
+enum class DType : std::uint8_t { f32, f64, i32, i64, u8, boolean, f16, bf16 };
+inline constexpr DType kLastDType = DType::bf16;
 
 struct DTypeInfo {
   DType dtype;
@@ -45,8 +45,9 @@ inline DType computed_dtype(DType stored) { return info_of(stored).computed; }
 /// Whether elements are stored as they are computed, which is what libraries take.
 inline bool is_stored_as_computed(DType dtype) { return computed_dtype(dtype) == dtype; }
 /// What a tensor stores for a number. For integers it is the nearest one, and the even one of two that are equally
-/// near. Numbers beyond the range become its smallest or largest integer, and NaN becomes the smallest. Single
-/// precision is not rounded to: the reference computes in double.
+/// near; numbers beyond the range become its smallest or largest integer, and NaN becomes the smallest. For bool it is
+/// 0 for zero and 1 for all else, NaN included. For f16 and bf16 it is the nearest number of the dtype, halves to even,
+/// of the nearest f32. To f32 nothing is rounded: the reference computes in double.
 double stored_value(DType dtype, double value);
 
 }  // namespace moxie

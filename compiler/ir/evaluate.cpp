@@ -12,6 +12,7 @@
 #include "compiler/ir/algebra_form.h"
 #include "compiler/ir/body_plan.h"
 #include "compiler/ir/dense.h"
+#include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/philox.h"
 #include "compiler/ir/reductions.h"
@@ -96,7 +97,7 @@ class BodyEvaluator {
     Coordinates result = at(access.subscripts);
     for (std::size_t k = 0; k < result.size(); ++k) {
       for (const auto& [argument, coefficient] : access.subscripts[k].values)
-        result[k] += coefficient * static_cast<std::int64_t>(value(access.args[argument]));
+        result[k] += coefficient * nearest_exact_integer(value(access.args[argument]));
     }
     return result;
   }

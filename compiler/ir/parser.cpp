@@ -120,9 +120,9 @@ class ProgramParser {
     check_first("dtype");
     const Token token = tokens_.peek();
     program_.default_dtype = dtype();
-    if (holds_integers(program_.default_dtype))
-      tokens_.fail<TypeError>(token, "the default dtype is a floating-point number",
-                              "declare tensors of integers one by one: input index[S]: i32");
+    if (!is_stored_as_computed(program_.default_dtype))
+      tokens_.fail<TypeError>(token, "the default dtype is f32 or f64",
+                              "declare tensors of other dtypes one by one: input index[S]: i32");
   }
 
   void precision() {
@@ -372,7 +372,9 @@ class ProgramParser {
     }
     Expr result = ExprParser(tokens_, program_, names_, definition.axes.size()).disjunction().expr;
     names_.unbind(definition.axes.size());
-    return result;
+    const bool is_condition = result->kind == NodeKind::Call && result->function->result == ResultType::Truth;
+    const bool is_stored = is_condition && definition.dtype == DType::boolean;
+    return is_stored ? call("where", {result, constant(1), constant(0)}) : result;
   }
 
   // ---- Scans: the definitions may read each other, so that all heads are read before the bodies ----

@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
+#include "compiler/ir/exact_integer.h"
 #include "python/core/errors.h"
 #include "runtime/elements.h"
 #include "runtime/host_tensor.h"
@@ -16,12 +19,12 @@ namespace moxie::python {
 namespace {
 
 /// The dtype that a format of the buffer protocol means on this machine.
-std::optional<DType> dtype_of(const char* format) {
-  if (format == nullptr) return std::nullopt;
-  std::string_view text(format);
+std::optional<DType> dtype_of(const char* format, Py_ssize_t bytes) {
+  std::string_view text(format == nullptr ? "B" : format);
   if (!text.empty() && (text.front() == '=' || text.front() == '@')) text.remove_prefix(1);
   const auto row = std::ranges::find_if(dtypes(), [&](const DTypeInfo& info) {
-    return text.size() == 1 && std::string_view(info.buffer_formats).find(text.front()) != std::string_view::npos;
+    return text.size() == 1 && bytes == info.bytes &&
+           std::string_view(info.buffer_formats).find(text.front()) != std::string_view::npos;
   });
   return row == dtypes().end() ? std::nullopt : std::optional(row->dtype);
 }
@@ -51,6 +54,30 @@ std::string dtype_text(nb::handle value, const Py_buffer& view) {
                                               dtype_text(value, view), remedy));
 }
 
+/// Throws PythonError unless a number of Python is an element of the input.
+void check_integer(const InputDecl& declared, double number) {
+  constexpr auto kExact = static_cast<double>(kMaxExactInteger);
+  const DTypeInfo& info = info_of(declared.dtype);
+  const double low = std::max(info.low, -kExact), high = std::min(info.high, kExact);
+  if (std::trunc(number) == number && number >= low && number <= high) return;
+  const std::string expected =
+      declared.dtype == DType::i32 ? "a 32-bit integer" : fmt::format("an integer from {:.0f} to {:.0f}", low, high);
+  throw PythonError("InputError", fmt::format("input {}: expected {}, found {}", declared.name, expected, number));
+}
+
+/// numpy's dtype bfloat16, which the package ml_dtypes adds, where that is installed. Arrays of it give no access to
+/// their elements; those of numpy.uint16 stand for them.
+const std::optional<nb::object>& bfloat16() {
+  static const auto* instance = [] {
+    try {
+      return new std::optional<nb::object>(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+    } catch (const nb::python_error&) {
+      return new std::optional<nb::object>();
+    }
+  }();
+  return *instance;
+}
+
 /// numpy.empty, and the dtypes that it takes; looked up once, never given back.
 struct Numpy {
   PyObject* empty;
@@ -61,7 +88,8 @@ const Numpy& numpy() {
   static const Numpy instance = [] {
     const nb::module_ module = nb::module_::import_("numpy");
     Numpy result{nb::object(module.attr("empty")).release().ptr(), {}};
-    for (const DTypeInfo& row : dtypes()) result.dtypes.push_back(module.attr("dtype")(row.numpy).release().ptr());
+    for (const DTypeInfo& row : dtypes())
+      result.dtypes.push_back(module.attr("dtype")(row.dtype == DType::bf16 ? "uint16" : row.numpy).release().ptr());
     return result;
   }();
   return instance;
@@ -90,14 +118,15 @@ std::optional<DType> dtype_of_numpy(std::string_view name) {
 
 std::string text_of_shape(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
-InputArray::InputArray(const InputDecl& declared, nb::handle value) {
+InputArray::InputArray(const InputDecl& declared, nb::handle given) {
+  nb::object value = nb::borrow(given);
+  if (declared.dtype == DType::bf16 && nb::hasattr(value, "dtype") && text_of(value.attr("dtype")) == "bfloat16")
+    value = value.attr("view")("uint16");
   PyObject* object = value.ptr();
   if (PyFloat_Check(object) || PyLong_Check(object)) {
     number_ = PyFloat_AsDouble(object);
     if (number_ == -1 && PyErr_Occurred()) throw nb::python_error();
-    if (holds_integers(declared.dtype) && stored_value(declared.dtype, number_) != number_)
-      throw PythonError("InputError", fmt::format("input {}: expected a {}-bit integer, found {}", declared.name,
-                                                  8 * bytes_of(declared.dtype), number_));
+    if (holds_integers(declared.dtype)) check_integer(declared, number_);
     return;
   }
   if (!PyObject_CheckBuffer(object))
@@ -110,7 +139,7 @@ InputArray::InputArray(const InputDecl& declared, nb::handle value) {
                                                 declared.name, error.what()));
   }
   has_view_ = true;
-  dtype_ = dtype_of(view_.format);
+  dtype_ = dtype_of(view_.format, view_.itemsize);
   const auto is_exact = [](DType dtype) { return !is_stored_as_computed(dtype); };
   if (!dtype_ || ((is_exact(*dtype_) || is_exact(declared.dtype)) && *dtype_ != declared.dtype)) {
     const Py_buffer view = view_;
@@ -162,6 +191,7 @@ OutputArray make_array(DType dtype, const std::vector<std::int64_t>& shape) {
   if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_CONTIG) != 0) throw nb::python_error();
   void* address = view.buf;
   PyBuffer_Release(&view);
+  if (dtype == DType::bf16 && bfloat16()) array = array.attr("view")(*bfloat16());
   return {std::move(array), address};
 }
 

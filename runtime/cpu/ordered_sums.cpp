@@ -184,7 +184,8 @@ void run_ordered_rows(ThreadPool& pool, const OrderedSumCall& call, const Ordere
 void run_ordered_sum(ThreadPool& pool, const OrderedSumCall& call, const OrderedSumShape& shape,
                      const OrderedMemory& memory) {
   visit_element(call.definition.dtype, [&]<class Out>(Out) {
-    using T = std::conditional_t<std::is_same_v<Out, float>, float, double>;  // integers are computed in double
+    constexpr bool is_single = std::is_same_v<Out, float> || sizeof(Out) == 2;  // of integers the dtype is double
+    using T = std::conditional_t<is_single, float, double>;
     run_ordered_rows<T, Out>(pool, call, shape, memory);
   });
 }

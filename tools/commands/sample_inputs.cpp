@@ -4,6 +4,7 @@
 #include <limits>
 #include <random>
 
+#include "compiler/ir/exact_integer.h"
 #include "runtime/host_tensor.h"
 #include "runtime/plan.h"
 
@@ -92,6 +93,8 @@ std::vector<double> sample_integers(const Program& program, const InputDecl& inp
     });
   }
   if (most != std::numeric_limits<std::int64_t>::max()) high = most;
+  low = std::max(low, nearest_exact_integer(info_of(input.dtype).low));
+  high = std::min(high, nearest_exact_integer(info_of(input.dtype).high));
   std::mt19937_64 random(seed);
   std::uniform_int_distribution<std::int64_t> within(low, std::max(low, high));
   std::vector<double> values(count);

@@ -42,6 +42,10 @@ std::string spelled(std::string_view spelling, const std::vector<std::string>& a
 
 /// An element as a value of another type.
 std::string converted(const std::string& text, DType from, ValueType to) {
+  if (to == ValueType::index && from == DType::i64) return fmt::format("exact_index({})", text);
+  if (computed_dtype(from) == DType::f32 && from != DType::f32)
+    return fmt::format("{}half_number({}){}", to == ValueType::f32 ? "" : "double(", text,
+                       to == ValueType::f32 ? "" : ")");
   return to == ValueType::index || type_name(from) == type_name(to) ? text : fmt::format("{}({})", type_name(to), text);
 }
 

@@ -44,8 +44,10 @@ Val KernelWriter::emit(const Value& value, const op::Number& o) {
 
 Val KernelWriter::emit(const Value& value, const op::Load& o) {
   const auto guard = o.guard ? std::optional(operand(*o.guard)) : std::nullopt;
-  const Val loaded = memory_.load(buffer_place(o.buffer, o.subscripts), value.varying, guard, active());
-  return ir_.convert(loaded, scalar_of(value.type));
+  const Val element = memory_.load(buffer_place(o.buffer, o.subscripts), value.varying, guard, active());
+  const DType dtype = program_.buffers.at(o.buffer).dtype;
+  return value.type == ValueType::index ? elements_.index(element, dtype)
+                                        : elements_.number(element, dtype, scalar_of(value.type));
 }
 
 Val KernelWriter::integer_value(const Affine& affine) {
@@ -66,16 +68,6 @@ Val KernelWriter::emit(const Value& value, const op::Subscript& o) {
   const Val first = ir_.integer(Scalar::i64, at.lanes, 0);
   const Val below = ir_.select(ir_.icmp("slt", at, last), at, last);
   return ir_.select(ir_.icmp("sgt", below, first), below, first);
-}
-
-Val KernelWriter::stored(const Val& number, DType dtype) {
-  if (!holds_integers(dtype)) return ir_.convert(number, scalar_of(dtype));
-  const Val value = ir_.convert(number, Scalar::f64);
-  const auto bound = [&](double v) { return ir_.number(Scalar::f64, value.lanes, v); };
-  const Val low = bound(info_of(dtype).low), high = bound(info_of(dtype).high);
-  const Val nearest = ir_.unary_intrinsic("rint", value);
-  const Val capped = ir_.select(ir_.fcmp("olt", nearest, high), nearest, high);
-  return ir_.convert(ir_.select(ir_.fcmp("ogt", value, low), capped, low), scalar_of(dtype));
 }
 
 Val KernelWriter::emit(const Value& value, const op::LoadArray& o) {

@@ -17,8 +17,9 @@ struct ScalarInfo {
   bool floating;
 };
 
-constexpr std::array<ScalarInfo, 6> kScalars{{{"i1", "i1", 1, false},
+constexpr std::array<ScalarInfo, 7> kScalars{{{"i1", "i1", 1, false},
                                               {"i8", "i8", 8, false},
+                                              {"i16", "i16", 16, false},
                                               {"i32", "i32", 32, false},
                                               {"i64", "i64", 64, false},
                                               {"float", "f32", 32, true},

@@ -12,7 +12,7 @@
 
 namespace moxie::llvm_ir {
 
-enum class Scalar : std::uint8_t { i1, i8, i32, i64, f32, f64 };
+enum class Scalar : std::uint8_t { i1, i8, i16, i32, i64, f32, f64 };
 
 /// A first-class value: its scalar type, its lanes (1: a scalar), and its text (%name or a literal).
 struct Val {
