@@ -44,7 +44,7 @@ void check_data_input(const Program& model, const InputDecl& input) {
   if (!samples || !model.find_dim(samples->name())->dynamic)
     throw ModelError(input.name, fmt::format("the first axis of `{}` does not count samples", input.name),
                      fmt::format("write dim S dynamic, and input {}[S,..]", input.name));
-  if (input.dtype != DType::f32 && input.dtype != DType::f64)
+  if (!is_stored_as_computed(input.dtype))
     throw ModelError(input.name,
                      fmt::format("`{}` is {}, but rows of data are numbers", input.name, to_string(input.dtype)),
                      fmt::format("write input {0}[..]: f32, or input {0}[..]: f64", input.name));

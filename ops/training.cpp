@@ -113,7 +113,7 @@ class StepBuilder {
   /// What the batch's parts say of the next value of a tensor that is not trained becomes its value.
   void take_over(const Program& gradients, const std::pair<std::string, std::string>& renewal) {
     const auto& [output, input] = renewal;
-    if (gradients.dtype_of(output) == DType::i32)
+    if (holds_integers(gradients.dtype_of(output)))
       throw TypeError(
           fmt::format("{} holds integers, which have no mean over the parts of a batch: train with --micro-batches 0, "
                       "which takes each batch as a whole",

@@ -85,7 +85,7 @@ struct BoundFunction::State {
   void check_inputs(std::span<const void* const> memory) const {
     for (std::size_t i = 0; i < memory.size(); ++i) {
       const InputDecl& declared = plan->program.inputs[i];
-      if (declared.domain != ValueDomain::Any)
+      if (has_limits(declared))
         check_domain(declared, input_shapes[i], {static_cast<const std::byte*>(memory[i]), inputs[i].bytes});
     }
   }

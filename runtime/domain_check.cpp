@@ -12,8 +12,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "compiler/ir/exact_integer.h"
 #include "compiler/support/error.h"
 #include "compiler/support/nan.h"
+#include "runtime/elements.h"
 
 namespace moxie {
 namespace {
@@ -26,6 +28,10 @@ struct Found {
   double value;
 };
 
+/// Halves are compared as the floats that they are.
+template <class Element>
+using Compared = std::conditional_t<sizeof(Element) == 2, float, Element>;
+
 template <class Element>
 Element element_at(const std::byte* values, std::size_t place) {
   Element value;
@@ -35,41 +41,47 @@ Element element_at(const std::byte* values, std::size_t place) {
 
 /// The compiler knows the trip count, and no iteration branches, so that it vectorises the loop.
 template <class Element, class Holds>
-bool whole_block_holds(const std::byte* values, Element bound, const Holds& holds) {
-  using Mask = std::conditional_t<sizeof(Element) == 4, std::uint32_t, std::uint64_t>;
+bool whole_block_holds(const std::byte* values, Compared<Element> bound, const Holds& holds) {
+  using Mask = std::conditional_t<sizeof(Element) == 8, std::uint64_t, std::uint32_t>;
   Mask outside = 0;
-  for (std::size_t k = 0; k < kBlock; ++k) outside |= Mask{!holds(element_at<Element>(values, k), bound)};
+  for (std::size_t k = 0; k < kBlock; ++k)
+    outside |= Mask{!holds(Compared<Element>(element_at<Element>(values, k)), bound)};
   return outside == 0;
 }
 
 template <class Element, class Holds>
-std::optional<Found> first_outside(std::span<const std::byte> values, Element bound, const Holds& holds) {
+std::optional<Found> first_outside(std::span<const std::byte> values, Compared<Element> bound, const Holds& holds) {
   const std::size_t count = values.size() / sizeof(Element);
   std::size_t place = 0;
-  while (place + kBlock <= count && whole_block_holds(values.data() + place * sizeof(Element), bound, holds))
+  while (place + kBlock <= count && whole_block_holds<Element>(values.data() + place * sizeof(Element), bound, holds))
     place += kBlock;
   for (; place < count; ++place) {
-    const auto value = element_at<Element>(values.data(), place);
+    const Compared<Element> value = element_at<Element>(values.data(), place);
     if (!holds(value, bound)) return Found{place, static_cast<double>(value)};
   }
   return std::nullopt;
 }
 
+std::optional<Found> first_inexact(std::span<const std::byte> values) {
+  return first_outside<std::int64_t>(values, kMaxExactInteger,
+                                     [](std::int64_t x, std::int64_t last) { return x <= last && x >= -last; });
+}
+
 template <class Element>
-std::optional<Found> first_outside(const ValueDomain& domain, std::span<const std::byte> bytes) {
-  const auto bound = static_cast<Element>(domain.bound);
-  constexpr Element largest = std::numeric_limits<Element>::max();
+std::optional<Found> first_outside(DType dtype, const ValueDomain& domain, std::span<const std::byte> bytes) {
+  using Number = Compared<Element>;
+  const auto bound = static_cast<Number>(stored_value(dtype, domain.bound));
+  constexpr Number largest = std::numeric_limits<Number>::max();
   switch (domain.relation) {
     case ValueDomain::Relation::None:
       return std::nullopt;
     case ValueDomain::Relation::AtLeast:
-      return first_outside(bytes, bound, [](Element x, Element low) { return x >= low && x <= largest; });
+      return first_outside<Element>(bytes, bound, [](Number x, Number low) { return x >= low && x <= largest; });
     case ValueDomain::Relation::Above:
-      return first_outside(bytes, bound, [](Element x, Element low) { return x > low && x <= largest; });
+      return first_outside<Element>(bytes, bound, [](Number x, Number low) { return x > low && x <= largest; });
     case ValueDomain::Relation::Below:
-      return first_outside(bytes, bound, [](Element x, Element high) {
-        return x < high && x >= std::numeric_limits<Element>::lowest();
-      });
+      return first_outside<Element>(
+          bytes, bound, [](Number x, Number high) { return x < high && x >= std::numeric_limits<Number>::lowest(); });
   }
   return std::nullopt;
 }
@@ -85,13 +97,17 @@ std::string element_text(std::size_t place, std::span<const std::int64_t> shape)
 
 std::string domain_violation(const InputDecl& input, std::span<const std::int64_t> shape,
                              std::span<const std::byte> values) {
-  const auto found = input.dtype == DType::f32   ? first_outside<float>(input.domain, values)
-                     : input.dtype == DType::i32 ? first_outside<std::int32_t>(input.domain, values)
-                                                 : first_outside<double>(input.domain, values);
+  if (input.dtype == DType::i64) {
+    if (const auto found = first_inexact(values))
+      return fmt::format("{}{} = {}, but integers are computed in f64, which has all of them up to 2^53", input.name,
+                         element_text(found->place, shape), element_at<std::int64_t>(values.data(), found->place));
+  }
+  const auto found = visit_element(
+      input.dtype, [&]<class Element>(Element) { return first_outside<Element>(input.dtype, input.domain, values); });
   if (!found) return {};
   const double number = without_nan_sign(found->value);
-  const std::string value =
-      input.dtype == DType::f32 ? fmt::format("{}", static_cast<float>(number)) : fmt::format("{}", number);
+  const std::string value = computed_dtype(input.dtype) == DType::f32 ? fmt::format("{}", static_cast<float>(number))
+                                                                      : fmt::format("{}", number);
   return fmt::format("{}{} = {}, but {} is declared {}", input.name, element_text(found->place, shape), value,
                      input.name, to_string(input.domain));
 }

@@ -3,37 +3,27 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstring>
+#include <algorithm>
+#include <cmath>
 
+#include "compiler/ir/exact_integer.h"
 #include "compiler/support/error.h"
 #include "compiler/support/nan.h"
+#include "runtime/elements.h"
 
 namespace moxie {
 namespace {
 
-template <class Element>
-std::vector<std::byte> stored_as(std::span<const double> values) {
-  const std::vector<Element> elements(values.begin(), values.end());
-  const auto bytes = std::as_bytes(std::span(elements));
-  return {bytes.begin(), bytes.end()};
-}
-
-template <class Element>
-void append_as(std::span<const std::byte> bytes, std::vector<double>& values) {
-  for (std::size_t at = 0; at + sizeof(Element) <= bytes.size(); at += sizeof(Element)) {
-    Element element;
-    std::memcpy(&element, bytes.data() + at, sizeof(Element));
-    values.push_back(static_cast<double>(element));
-  }
-}
-
-void check_integers(std::span<const double> values) {
+void check_integers(DType dtype, std::span<const double> values) {
+  const DTypeInfo& info = info_of(dtype);
+  constexpr auto kExact = static_cast<double>(kMaxExactInteger);
+  const double low = std::max(info.low, -kExact), high = std::min(info.high, kExact);
   for (std::size_t k = 0; k < values.size(); ++k) {
-    if (as_integer(values[k]) == values[k]) continue;
+    if (std::trunc(values[k]) == values[k] && values[k] >= low && values[k] <= high) continue;
     throw DataError(
-        fmt::format("element {} is {}, but an i32 tensor holds integers from -2147483648 to 2147483647; "
+        fmt::format("element {} is {}, but an {} tensor holds integers from {:.0f} to {:.0f}; "
                     "round the values, or declare another dtype",
-                    k, without_nan_sign(values[k])));
+                    k, without_nan_sign(values[k]), info.name, low, high));
   }
 }
 
@@ -54,32 +44,22 @@ std::int64_t element_count(std::span<const std::int64_t> shape) {
 HostTensor make_host_tensor(DType dtype, std::vector<std::int64_t> shape, std::span<const double> values) {
   if (static_cast<std::uint64_t>(element_count(shape)) != values.size())
     throw DataError(fmt::format("{} values do not fill a tensor of shape [{}]", values.size(), fmt::join(shape, ", ")));
-  switch (dtype) {
-    case DType::f32:
-      return {dtype, std::move(shape), stored_as<float>(values)};
-    case DType::f64:
-      return {dtype, std::move(shape), stored_as<double>(values)};
-    case DType::i32:
-      check_integers(values);
-      return {dtype, std::move(shape), stored_as<std::int32_t>(values)};
-  }
-  throw InternalError("unknown dtype");
+  if (holds_integers(dtype)) check_integers(dtype, values);
+  std::vector<std::byte> data(values.size() * size_of(dtype));
+  store_elements(dtype, values, data.data());
+  return {dtype, std::move(shape), std::move(data)};
 }
 
 std::vector<double> to_doubles(const HostTensor& tensor) {
   std::vector<double> values;
-  values.reserve(tensor.data.size() / size_of(tensor.dtype));
   append_doubles(tensor.dtype, tensor.data, values);
   return values;
 }
 
 void append_doubles(DType dtype, std::span<const std::byte> elements, std::vector<double>& values) {
-  if (dtype == DType::f32)
-    append_as<float>(elements, values);
-  else if (dtype == DType::i32)
-    append_as<std::int32_t>(elements, values);
-  else
-    append_as<double>(elements, values);
+  const std::size_t known = values.size();
+  values.resize(known + elements.size() / size_of(dtype));
+  load_elements(dtype, elements.data(), std::span(values).subspan(known));
 }
 
 }  // namespace moxie

@@ -114,7 +114,7 @@ void MicroBatches::list_outputs() {
   const Program& program = session_.program();
   for (const Definition& definition : program.definitions) {
     if (!definition.output || definition.name == kLoss) continue;
-    if (definition.dtype == DType::i32)
+    if (holds_integers(definition.dtype))
       throw TypeError(fmt::format("{} holds integers, which have no mean over the parts of a batch", definition.name));
     std::size_t& begin = definition.dtype == DType::f32 ? singles : doubles;
     const auto count = static_cast<std::size_t>(element_count(extents_of(program, definition.name, {})));

@@ -113,7 +113,7 @@ template <>
 inline constexpr int kMembers<ScheduleChoice> = 5;
 
 template <>
-inline constexpr DType kLastValue<DType> = DType::i32;
+inline constexpr DType kLastValue<DType> = kLastDType;
 template <>
 inline constexpr ValueType kLastValue<ValueType> = ValueType::index;
 template <>

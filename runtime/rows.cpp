@@ -31,7 +31,7 @@ std::vector<std::int64_t> row_shape(const Program& program, const std::string& i
 
 void check_rows(const Program& program, const std::string& input, std::span<const float> values, std::size_t rows) {
   const DType dtype = program.dtype_of(input);
-  if (dtype != DType::f32 && dtype != DType::f64)
+  if (!is_stored_as_computed(dtype))
     throw ShapeError(
         fmt::format("{} of program {} is {}, but rows are f32 or f64", input, program.name, to_string(dtype)));
   const std::int64_t width = element_count(row_shape(program, input));

@@ -22,39 +22,18 @@ static_assert(std::endian::native == std::endian::little, "safetensors data is l
 constexpr std::size_t kSizeBytes = 8;
 constexpr std::uint64_t kHeaderLimit = 100'000'000;  // of the format's own reference reader
 
-template <class Stored, class Element>
-std::vector<std::byte> converted(Bytes data) {
-  std::vector<Element> elements;
-  elements.reserve(data.size() / sizeof(Stored));
-  for (std::size_t at = 0; at < data.size(); at += sizeof(Stored)) {
-    Stored value;
-    std::memcpy(&value, data.data() + at, sizeof value);
-    elements.push_back(static_cast<Element>(value));
-  }
-  const Bytes bytes = std::as_bytes(std::span(elements));
-  return {bytes.begin(), bytes.end()};
+/// Elements as they lie in the file, but of a bool every byte that is not 0 is 1.
+std::vector<std::byte> elements_of(DType dtype, Bytes data) {
+  std::vector<std::byte> elements(data.begin(), data.end());
+  if (dtype == DType::boolean)
+    std::ranges::transform(elements, elements.begin(), [](std::byte b) { return std::byte{b != std::byte{0}}; });
+  return elements;
 }
-std::vector<std::byte> copied(Bytes data) { return {data.begin(), data.end()}; }
-
-struct StoredType {
-  std::string_view name;
-  std::size_t size;
-  DType dtype;  // of the tensor that is made of it
-  std::vector<std::byte> (*read)(Bytes data);
-};
-constexpr StoredType kStoredTypes[] = {
-    {"F32", 4, DType::f32, copied},
-    {"F64", 8, DType::f64, copied},
-    {"I64", 8, DType::f64, converted<std::int64_t, double>},
-    {"I32", 4, DType::i32, copied},
-    {"U8", 1, DType::f32, converted<std::uint8_t, float>},
-    {"BOOL", 1, DType::f32, converted<std::uint8_t, float>},
-};
 
 /// One entry of the header, checked on its own.
 struct Entry {
   std::string name;
-  const StoredType* type;
+  const DTypeInfo* type;
   std::vector<std::int64_t> shape;
   std::uint64_t begin, end;  // in the data
 };
@@ -75,7 +54,8 @@ class Reader {
     }
     verify_disjoint(entries);
     for (const Entry& e : entries)
-      result.tensors[e.name] = {e.type->dtype, e.shape, e.type->read(data_.subspan(e.begin, e.end - e.begin))};
+      result.tensors[e.name] = {e.type->dtype, e.shape,
+                                elements_of(e.type->dtype, data_.subspan(e.begin, e.end - e.begin))};
     return result;
   }
 
@@ -141,30 +121,30 @@ class Reader {
     return list.get<std::vector<std::uint64_t>>();
   }
 
-  const StoredType& stored_type(const std::string& tensor, const Json& value) const {
+  const DTypeInfo& stored_type(const std::string& tensor, const Json& value) const {
     const Json& dtype = field(tensor, value, "dtype");
-    const auto found = std::ranges::find_if(kStoredTypes, [&](const StoredType& type) { return dtype == type.name; });
-    if (found != std::end(kStoredTypes)) return *found;
+    const auto found = std::ranges::find_if(dtypes(), [&](const DTypeInfo& type) { return dtype == type.safetensors; });
+    if (found != dtypes().end()) return *found;
     std::vector<std::string_view> known;
-    for (const StoredType& type : kStoredTypes) known.push_back(type.name);
+    for (const DTypeInfo& type : dtypes()) known.push_back(type.safetensors);
     fail(tensor, fmt::format("dtype {} is not one of {}", dtype.dump(-1, ' ', false, Json::error_handler_t::replace),
                              fmt::join(known, ", ")));
   }
 
   Entry entry(const std::string& name, const Json& value) const {
-    const StoredType& type = stored_type(name, value);
+    const DTypeInfo& type = stored_type(name, value);
     const auto shape = whole_numbers(name, value, "shape"), offsets = whole_numbers(name, value, "data_offsets");
     if (offsets.size() != 2) fail(name, fmt::format("data_offsets holds {} numbers instead of 2", offsets.size()));
     const std::uint64_t begin = offsets[0], end = offsets[1];
     if (begin > end || end > data_.size())
       fail(name, fmt::format("data_offsets [{}, {}] lie outside the data of {} bytes", begin, end, data_.size()));
-    std::uint64_t bytes = type.size;
+    auto bytes = static_cast<std::uint64_t>(type.bytes);
     for (const std::uint64_t extent : shape)
       if (__builtin_mul_overflow(bytes, extent, &bytes) || extent > INT64_MAX)
         fail(name, fmt::format("the shape [{}] is too large", fmt::join(shape, ", ")));
     if (bytes != end - begin)
       fail(name, fmt::format("data_offsets [{}, {}] hold {} bytes, but {} of shape [{}] needs {}", begin, end,
-                             end - begin, type.name, fmt::join(shape, ", "), bytes));
+                             end - begin, type.safetensors, fmt::join(shape, ", "), bytes));
     return {name, &type, {shape.begin(), shape.end()}, begin, end};
   }
 

@@ -12,11 +12,6 @@
 namespace moxie {
 namespace {
 
-const char* stored_name(DType dtype) {
-  static constexpr const char* names[] = {"F32", "F64", "I32"};
-  return names[static_cast<int>(dtype)];
-}
-
 using Json = nlohmann::json;
 using Named = std::pair<const std::string, HostTensor>;
 
@@ -45,7 +40,7 @@ std::string header_text(const TensorFile& contents, const std::vector<const Name
   std::size_t offset = 0;
   for (const Named* named : order) {
     const auto& [name, tensor] = *named;
-    header[name] = {{"dtype", stored_name(tensor.dtype)},
+    header[name] = {{"dtype", info_of(tensor.dtype).safetensors},
                     {"shape", tensor.shape},
                     {"data_offsets", {offset, offset + tensor.data.size()}}};
     offset += tensor.data.size();

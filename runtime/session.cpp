@@ -208,7 +208,7 @@ void Session::resize(const std::string& input, std::vector<std::int64_t> shape) 
   state_->settle_last_run(input);
   state_->shapes_changed = true;
   state_->resize(input, declared.dtype, std::move(shape));
-  if (state_->checks_inputs && declared.domain != ValueDomain::Any) state_->unchecked.insert(input);
+  if (state_->checks_inputs && has_limits(declared)) state_->unchecked.insert(input);
 }
 
 void Session::feed_back(const std::string& output, const std::string& input) {
@@ -251,11 +251,11 @@ std::span<const std::byte> Session::read(const std::string& tensor) const {
 }
 
 std::span<std::byte> Session::write(const std::string& input, Domain domain) {
-  const ValueDomain declared = state_->declared(input).domain;
+  const InputDecl& declared = state_->declared(input);
   SessionTensor& tensor = state_->find(input);
   state_->settle_last_run(input);
   state_->unchecked.erase(input);
-  if (domain == Domain::check && state_->checks_inputs && declared != ValueDomain::Any) state_->unchecked.insert(input);
+  if (domain == Domain::check && state_->checks_inputs && has_limits(declared)) state_->unchecked.insert(input);
   return state_->settle([&] { return tensor.buffer->write(); });
 }
 

@@ -1,6 +1,7 @@
 #ifndef MOXIE_AOT_ABI
 #define MOXIE_AOT_ABI 1
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What a function gives back; its message, where the caller has room for one, says more. */

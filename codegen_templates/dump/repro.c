@@ -8,7 +8,7 @@
 struct buffer {
   const char *tensor, *file;
   size_t bytes;
-  int written, dtype; /* 0: float, 1: double, 2: int */
+  int written, dtype; /* 0: float, 1: double, 2: int, 3: long long, 4 and 5: unsigned char, 6: f16, 7: bf16 */
 };
 #include "launch.h"
 
@@ -35,16 +35,32 @@ static void read_bytes(const char *file, const char *suffix, void *to, size_t by
   fclose(f);
 }
 
+/* A number of 16 bits with that many bits of mantissa. */
+static double half(unsigned bits, int mantissa) {
+  int exponents = (1 << (15 - mantissa)) - 1, exponent = (bits >> mantissa) & exponents;
+  double fraction = bits & ((1u << mantissa) - 1), sign = bits >> 15 ? -1 : 1;
+  if (exponent == exponents) return fraction != 0 ? NAN : sign * INFINITY;
+  if (exponent != 0) fraction += 1 << mantissa;
+  return sign * ldexp(fraction, (exponent != 0 ? exponent : 1) - exponents / 2 - mantissa);
+}
+
 static double element(const void *memory, size_t k, int dtype) {
-  if (dtype == 2) return ((const int *)memory)[k];
-  return dtype == 1 ? ((const double *)memory)[k] : ((const float *)memory)[k];
+  switch (dtype) {
+    case 1: return ((const double *)memory)[k];
+    case 2: return ((const int *)memory)[k];
+    case 3: return (double)((const long long *)memory)[k];
+    case 4: case 5: return ((const unsigned char *)memory)[k];
+    case 6: case 7: return half(((const unsigned short *)memory)[k], dtype == 6 ? 10 : 7);
+    default: return ((const float *)memory)[k];
+  }
 }
 
 /* Gives 1 if the buffer is not what the run left. */
 static int compare(const struct buffer *b, const void *memory) {
   char *wanted = aligned(b->bytes);
   read_bytes(b->file, "after", wanted, b->bytes);
-  size_t count = b->bytes / (b->dtype == 1 ? 8 : 4), first = count;
+  static const size_t sizes[] = {4, 8, 4, 8, 1, 1, 2, 2};
+  size_t count = b->bytes / sizes[b->dtype], first = count;
   double worst = 0;
   for (size_t k = 0; k < count; ++k) {
     double difference = fabs(element(memory, k, b->dtype) - element(wanted, k, b->dtype));

@@ -31,7 +31,7 @@ void check_names(const Program& program, const std::vector<std::string>& wanted,
       throw TypeError(
           fmt::format("cannot differentiate program {}: {} '{}' is asked for twice", program.name, what, name));
     }
-    if (program.dtype_of(name) == DType::i32) {
+    if (holds_integers(program.dtype_of(name))) {
       throw TypeError(fmt::format("cannot differentiate program {}: {} '{}' holds integers, which have no derivative",
                                   program.name, what, name));
     }
@@ -42,7 +42,7 @@ void check_names(const Program& program, const std::vector<std::string>& wanted,
 void add_readers(const Program& program, ActiveTensors& active) {
   const std::size_t size = active.size();
   for (const Definition& definition : program.definitions) {
-    if (definition.dtype == DType::i32) continue;  // integers are constants
+    if (holds_integers(definition.dtype)) continue;  // integers are constants
     visit(definition.body, [&](const Expr& node) {
       if (node->kind == NodeKind::Access && active.contains(node->tensor)) active.insert(definition.name);
     });
@@ -61,7 +61,7 @@ void check_derivative_names(const Program& program, const std::vector<std::strin
 std::vector<std::string> real_inputs(const Program& program) {
   std::vector<std::string> names;
   for (const InputDecl& input : program.inputs) {
-    if (input.dtype != DType::i32) names.push_back(input.name);
+    if (!holds_integers(input.dtype)) names.push_back(input.name);
   }
   return names;
 }

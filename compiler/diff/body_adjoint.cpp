@@ -139,8 +139,8 @@ class BodyAdjoint {
     const auto& [node, scope, adjoint, gating] = pending;
     if (node->kind == NodeKind::Access) {
       const Scope& open = scopes_[scope];
-      contributions_.add(builder_.program(), open.domain, node, guarded(open.ranges, to_sum(pending)),
-                         definition_.dtype, gating.any() || !open.ranges.empty());
+      contributions_.add(builder_.program(), open.domain, node, guarded(open.ranges, to_sum(pending)), dtype_,
+                         gating.any() || !open.ranges.empty());
       return;
     }
     if (close(pending)) return;
@@ -210,12 +210,11 @@ class BodyAdjoint {
     const auto& [node, scope, adjoint, gating] = pending;
     const Scope around = scopes_[scope];
     const ReductionDerivative local =
-        differentiate_reduction(node, {around.domain, builder_.program().dims, definition_.dtype,
+        differentiate_reduction(node, {around.domain, builder_.program().dims, dtype_,
                                        [&](const Expr& value, DType dtype) { return stored(value, around, dtype); },
-                                       [&] { return stored(value_of(node), around, definition_.dtype); }});
+                                       [&] { return stored(value_of(node), around, dtype_); }});
     // What a sum of sums multiplies is left to the rewrites, which factor it.
-    const Expr once =
-        node->reduce == ReduceKind::Sum ? computed_once(adjoint, scope) : stored(adjoint, around, definition_.dtype);
+    const Expr once = node->reduce == ReduceKind::Sum ? computed_once(adjoint, scope) : stored(adjoint, around, dtype_);
     Scope inner = around;
     for (const SumLoop& loop : local.loops) inner.domain = extended(inner.domain, loop.index, loop.range);
     send(local.body, scope_number(inner), pass_on(local.derivative, once, gating), gating);
@@ -250,7 +249,7 @@ class BodyAdjoint {
     const auto boxes = local_.boxes_for(open.domain, open.domain.variables);
     if (!boxes) return expr;
     const Expr body = gather(local_.project(open.domain, open.domain.variables, *boxes), expr);
-    const Expr read = local_.let(open.domain.variables, *boxes, body, definition_.dtype);
+    const Expr read = local_.let(open.domain.variables, *boxes, body, dtype_);
     stored_.insert_or_assign({expr.get(), scope}, std::pair(expr, read));
     return read;
   }
@@ -317,7 +316,7 @@ class BodyAdjoint {
       send(pending.node, scope_number({closed->domain, axes, closed->ranges}), sum, closed->gating);
       return true;
     }
-    const Expr read = local_.let(kept, closed->boxes, sum, definition_.dtype);
+    const Expr read = local_.let(kept, closed->boxes, sum, dtype_);
     send(pending.node, scope_number({closed->domain, kept.size(), closed->ranges}), read, closed->gating);
     return true;
   }
@@ -384,6 +383,7 @@ class BodyAdjoint {
 
   ProgramBuilder& builder_;
   const Definition& definition_;
+  const DType dtype_ = computed_dtype(definition_.dtype);
   const ActiveTensors& active_;
   Contributions& contributions_;
   Gates& gates_;

@@ -85,9 +85,9 @@ class BodyTangent {
     if (extremum_of(node->reduce)) return 0;  // positions are constant
     const IterationDomain around = scopes_[scope];
     const ReductionDerivative local = differentiate_reduction(
-        node, {around, builder_.program().dims, definition_.dtype,
+        node, {around, builder_.program().dims, computed_dtype(definition_.dtype),
                [&](const Expr& value, DType dtype) { return local_.stored(value, around, dtype); },
-               [&] { return local_.stored(value_of(node), around, definition_.dtype); }});
+               [&] { return local_.stored(value_of(node), around, computed_dtype(definition_.dtype)); }});
     IterationDomain inner = around;
     for (const SumLoop& loop : local.loops) inner = extended(inner, loop.index, loop.range);
     Expr sum = gates_.chain(local.derivative, tangent(local.body, scope_number(inner)));

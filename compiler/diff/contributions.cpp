@@ -41,7 +41,7 @@ void Contributions::add(const Program& program, const IterationDomain& domain, c
       equations.push_back({read->subscripts[k], Symbol::axis(k)});
   }
   Expr contribution = gather(invert(domain, equations, known), guarded(conditions, adjoint));
-  if (dtype != program.dtype_of(read->tensor)) contribution = call(to_string(dtype), {contribution});
+  if (dtype != computed_dtype(program.dtype_of(read->tensor))) contribution = call(to_string(dtype), {contribution});
   const auto [it, first] = sums_.emplace(read->tensor, contribution);
   if (!first) it->second = accumulate(it->second, contribution);
   bool& all_gated = gated_.try_emplace(read->tensor, true).first->second;

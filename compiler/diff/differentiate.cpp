@@ -63,7 +63,7 @@ class Differentiation {
     if (adjoint->is_constant(0)) return;
     if (adjoint->kind != NodeKind::Access) {
       const Definition named{builder_.free_name("adj." + definition.name),
-                             definition.dtype,
+                             computed_dtype(definition.dtype),
                              definition.axes,
                              adjoint,
                              false,
@@ -92,7 +92,7 @@ class Differentiation {
     for (Definition member : reached) {
       member.scan = scan;
       names.push_back(builder_.free_name("adj." + member.name));
-      builder_.add_definition({names.back(), member.dtype, member.axes, 0, false, member.line, scan});
+      builder_.add_definition({names.back(), computed_dtype(member.dtype), member.axes, 0, false, member.line, scan});
       // What only later steps read may be read through any of the scan's choices.
       const bool gated = is_gated(member) || (chooses && total_adjoint(member)->is_constant(0));
       if (gated) gates_.add(names.back());

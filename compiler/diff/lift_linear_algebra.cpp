@@ -43,11 +43,12 @@ bool is_algebra_over_axes(const Expr& expr) {
 
 bool is_whole_axis(const AxisDecl& axis) { return axis.range.as_extent() == axis.extent; }
 
-/// Whether the body stays what it is: positions are integers over whole axes, and sorted values are read by them.
+/// Whether the body stays what it is: positions are integers of 32 bits over whole axes, sorted values are read by
+/// them, and libraries compute f32 and f64.
 bool stays_root(const Definition& definition) {
   const Expr& body = definition.body;
   if (!is_algebra_over_axes(body)) return false;
-  if (!sorts_row(body->algebra)) return true;
+  if (!sorts_row(body->algebra)) return is_stored_as_computed(definition.dtype);
   return body->algebra == LinearAlgebraKind::ArgSort && definition.dtype == DType::i32 &&
          std::ranges::all_of(definition.axes, is_whole_axis);
 }
@@ -159,7 +160,7 @@ class Lifting {
 
   Expr as_read(const Expr& operand, const IterationDomain& domain, const char* suffix) {
     if (operand->kind == NodeKind::Access && !needs_copy(operand)) return operand;
-    return add_let(suffix, source_->dtype, axes_of(operand, domain), operand);
+    return add_let(suffix, computed_dtype(source_->dtype), axes_of(operand, domain), operand);
   }
 
   /// A row that is sorted is read in its own dtype, as long as that is one of real numbers.
@@ -167,13 +168,14 @@ class Lifting {
     const bool is_read = operand->kind == NodeKind::Access && !reads_by_value(operand);
     const DType dtype = is_read ? known_.dtype_of(operand->tensor) : computed_dtype(source_->dtype);
     const Expr row = guarded(operand, place, constant(0));
-    if (is_read && row == operand && dtype != DType::i32) return operand;
-    return add_let(".row", dtype == DType::i32 ? DType::f64 : dtype, axes_of(row, place.domain), row);
+    if (is_read && row == operand && is_stored_as_computed(dtype)) return operand;
+    return add_let(".row", computed_dtype(dtype), axes_of(row, place.domain), row);
   }
 
   /// Libraries read tensors of one dtype, at places that are known.
   bool needs_copy(const Expr& access) const {
-    return in_own_dtype_ && (reads_by_value(access) || builder_.program().dtype_of(access->tensor) != source_->dtype);
+    return in_own_dtype_ &&
+           (reads_by_value(access) || builder_.program().dtype_of(access->tensor) != computed_dtype(source_->dtype));
   }
 
   /// The whole result as a definition, read at the element in question.
@@ -196,7 +198,7 @@ class Lifting {
     for (const auto& [index, at] : element) subscripts.emplace_back(index);
     const Expr body =
         linear_algebra(algebra->algebra, opened.row, opened.col, algebra->size, opened.matrix, opened.rhs, subscripts);
-    const DType dtype = sorts_row(algebra->algebra) ? DType::i32 : source_->dtype;
+    const DType dtype = sorts_row(algebra->algebra) ? DType::i32 : computed_dtype(source_->dtype);
     const Expr read =
         add_let(std::string(".") + to_string(algebra->algebra), dtype, axes_over(variables, with_elements), body);
     return substitute(read, element);

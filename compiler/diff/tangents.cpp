@@ -81,8 +81,8 @@ class Tangents {
     }
     const std::string& name = names_.at(definition.name);
     const bool output = is_output(definition);
-    builder_.add_definition({name, definition.dtype, definition.axes, body, output, definition.line, definition.scan,
-                             definition.recomputed && !output});
+    builder_.add_definition({name, output ? definition.dtype : computed_dtype(definition.dtype), definition.axes, body,
+                             output, definition.line, definition.scan, definition.recomputed && !output});
     if (gates_.may_be_zero(body) || is_gated_algebra(definition)) gates_.add(name);
   }
 

@@ -172,8 +172,8 @@ OpenedDefinition open_definition(const Program& program, const Definition& defin
   }
   opened.element = tensor_access(definition.name, element);
   // Integers are rounded once, when all is summed.
-  const bool combines =
-      opened.body->kind == NodeKind::Reduce && !extremum_of(opened.body->reduce) && definition.dtype != DType::i32;
+  const bool combines = opened.body->kind == NodeKind::Reduce && !extremum_of(opened.body->reduce) &&
+                        is_stored_as_computed(definition.dtype);
   if (combines && !(has_integers(program) && ranged_reduce(program, opened.body)) && is_long(opened.body->range) &&
       keeps_known_sums(definition)) {
     const OpenedReduce reduce = open(opened.body);

@@ -116,7 +116,7 @@ std::optional<Expr> read_in_place(const Kernel& kernel, const Expr& body) {
     if (e->kind != NodeKind::Access) return e;
     const KernelRoot* producer = find_root(kernel, e->tensor);
     if (!producer || is_other_step(*producer, e)) return e;
-    const bool same_element = !producer->accumulate && producer->definition.dtype != DType::i32 &&
+    const bool same_element = !producer->accumulate && is_stored_as_computed(producer->definition.dtype) &&
                               producer->subscripts == e->subscripts && !is_linear_algebra(*producer);
     possible &= same_element;
     return same_element ? producer->body : e;

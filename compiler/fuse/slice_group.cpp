@@ -40,7 +40,7 @@ Expr open_sums(const Expr& expr, std::vector<Symbol>& summed) {
 OpenedReads opened_reads(const Definition& definition) {
   OpenedReads reads;
   std::set<const Node*> seen;
-  const bool is_rounded_once = definition.dtype == DType::i32;
+  const bool is_rounded_once = !is_stored_as_computed(definition.dtype);
   collect(is_rounded_once ? definition.body : open_sums(definition.body, reads.summed), reads, seen);
   return reads;
 }

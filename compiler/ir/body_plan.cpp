@@ -73,7 +73,7 @@ const TensorData* BodyPlan::find_tensor(const Node& node) const {
 
 bool BodyPlan::is_integer(const Expr& expr) const {
   if (expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Constant) return true;
-  if (expr->kind == NodeKind::Access) return find_tensor(*expr)->dtype == DType::i32;
+  if (expr->kind == NodeKind::Access) return holds_integers(find_tensor(*expr)->dtype);
   return expr->kind == NodeKind::Call && keeps_integers(*expr->function) &&
          std::ranges::all_of(expr->args, [&](const Expr& arg) { return is_integer(arg); });
 }

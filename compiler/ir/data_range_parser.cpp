@@ -62,7 +62,7 @@ Operand ExprParser::end_of_range() {
   Operand end = sum();
   visit(end.expr, [&](const Expr& e) {
     const bool is_access = e->kind == NodeKind::Access;
-    if (is_access && !e->tensor.empty() && program_.dtype_of(e->tensor) != DType::i32)
+    if (is_access && !e->tensor.empty() && !holds_integers(program_.dtype_of(e->tensor)))
       tokens_.fail<TypeError>(at,
                               fmt::format("`{}` holds numbers of dtype {}; the end of a range is an integer", e->tensor,
                                           to_string(program_.dtype_of(e->tensor))),

@@ -12,6 +12,7 @@
 #include "compiler/ir/algebra_form.h"
 #include "compiler/ir/body_plan.h"
 #include "compiler/ir/dense.h"
+#include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/philox.h"
 #include "compiler/ir/reductions.h"
@@ -96,7 +97,7 @@ class BodyEvaluator {
     Coordinates result = at(access.subscripts);
     for (std::size_t k = 0; k < result.size(); ++k) {
       for (const auto& [argument, coefficient] : access.subscripts[k].values)
-        result[k] += coefficient * static_cast<std::int64_t>(value(access.args[argument]));
+        result[k] += coefficient * nearest_exact_integer(value(access.args[argument]));
     }
     return result;
   }
@@ -386,7 +387,7 @@ void store(const Definition& definition, const Coordinates& element, double valu
     throw ShapeError(fmt::format("definition {} has element [{}] outside its box [{}]", definition.name,
                                  fmt::join(element, ","), fmt::join(tensor.shape, ",")));
   }
-  tensor.values[offset_of(element, tensor.shape)] = definition.dtype == DType::i32 ? as_integer(value) : value;
+  tensor.values[offset_of(element, tensor.shape)] = stored_value(definition.dtype, value);
 }
 
 /// The definitions of one scan take every step together; a definition by itself takes one.

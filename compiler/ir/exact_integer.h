@@ -10,6 +10,13 @@ namespace moxie {
 /// overflow.
 constexpr std::int64_t kMaxExactInteger = std::int64_t{1} << 53;
 
+/// An integer for index arithmetic. Elements of i64 tensors beyond the exact integers are moved to the nearest of them,
+/// so that no sum overflows.
+inline std::int64_t nearest_exact_integer(double value) {
+  constexpr auto kLast = static_cast<double>(kMaxExactInteger);
+  return static_cast<std::int64_t>(value > kLast ? kLast : value > -kLast ? value : -kLast);
+}
+
 /// The number as an integer, if it is one and no larger in absolute value than kMaxExactInteger.
 inline std::optional<std::int64_t> exact_integer(double value) {
   const bool is_exact = std::trunc(value) == value && std::abs(value) <= static_cast<double>(kMaxExactInteger);

@@ -67,8 +67,19 @@ Operand ExprParser::make_call(std::string_view function, std::vector<Operand> ar
     exprs.push_back(std::move(arg.expr));
   }
   tokens_.check_depth(result.depth);
+  const ScalarFunction* row = find_function(function);
+  for (std::size_t k = 0; row && k < exprs.size(); ++k) {
+    if (wants_truth(*row, k)) exprs[k] = as_condition(exprs[k]);
+  }
   result.expr = call(function, std::move(exprs));
   return result;
+}
+
+/// Whether an element of a bool tensor is 1; another expression stays what it is.
+Expr ExprParser::as_condition(const Expr& expr) const {
+  const bool is_element =
+      expr->kind == NodeKind::Access && !expr->tensor.empty() && program_.dtype_of(expr->tensor) == DType::boolean;
+  return is_element ? call("!=", {expr, constant(0)}) : expr;
 }
 
 Operand ExprParser::make_chain(std::string_view function, std::vector<Operand> args,
@@ -274,6 +285,7 @@ Operand ExprParser::function_call(const Token& name) {
 
 /// Its quotients of indices are bound around the whole.
 Operand ExprParser::choice(std::vector<Operand> args) {
+  args[0].expr = as_condition(args[0].expr);
   const std::vector<Expr> given = {args[0].expr, args[1].expr, args[2].expr};
   Operand result = make_call("where", std::move(args));
   result.expr = choose_by(given[0], given[1], given[2]);

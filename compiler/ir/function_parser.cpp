@@ -57,7 +57,7 @@ bool is_truth_value(const Expr& expr) {
 bool has_derivative(const Program& program, const Expr& argument) {
   if (is_truth_value(argument)) return false;
   const auto is_integer = [&](const std::string& tensor) {  // a parameter that stands for a tensor has no name
-    return !tensor.empty() && program.dtype_of(tensor) == DType::i32;
+    return !tensor.empty() && holds_integers(program.dtype_of(tensor));
   };
   bool reads = false;
   visit(argument, [&](const Expr& e) { reads = reads || (e->kind == NodeKind::Access && !is_integer(e->tensor)); });

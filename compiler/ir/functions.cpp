@@ -319,6 +319,11 @@ const std::vector<ScalarFunction>& table() {
 
 }  // namespace
 
+bool wants_truth(const ScalarFunction& function, std::size_t arg) {
+  return function.name == "and" || function.name == "or" || function.name == "not" ||
+         (function.name == "where" && arg == 0);
+}
+
 bool keeps_integers(const ScalarFunction& function) {
   return function.name == "+" || function.name == "*" || function.name == "neg";
 }

@@ -32,6 +32,8 @@ struct ScalarFunction {
   ResultType result = ResultType::Number;
 };
 
+/// Whether this argument of the function is a condition.
+bool wants_truth(const ScalarFunction& function, std::size_t arg);
 /// Whether the function of integers is one: sums, products and their signs.
 bool keeps_integers(const ScalarFunction& function);
 /// Whether the function of integers is one of them, or its negative: min, max, abs, where.

@@ -167,9 +167,10 @@ class Lexer {
 };
 
 std::set<std::string_view> reserved_words() {
-  std::set<std::string_view> words = {"dim",  "index", "input", "let", "output", "dtype",     "dynamic",
-                                      "in",   "of",    "and",   "or",  "not",    "inf",       "nan",
-                                      "ceil", "f32",   "f64",   "i32", "scan",   "backwards", "recompute"};
+  std::set<std::string_view> words = {"dim",     "index", "input", "let",  "output",    "dtype",
+                                      "dynamic", "in",    "of",    "and",  "or",        "not",
+                                      "inf",     "nan",   "ceil",  "scan", "backwards", "recompute"};
+  for (const DTypeInfo& row : dtypes()) words.insert(row.name);
   for (const ScalarFunction& row : scalar_functions()) words.insert(row.name);
   for (int kind = 0; kind <= static_cast<int>(kLastReduceKind); ++kind)
     words.insert(to_string(static_cast<ReduceKind>(kind)));

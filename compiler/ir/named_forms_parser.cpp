@@ -66,6 +66,7 @@ Operand ExprParser::any_or_all(const Token& name) {
   Operand condition = disjunction();
   tokens_.expect(")");
   names_.unbind(loops.size());
+  condition.expr = as_condition(condition.expr);
   if (condition.expr->kind != NodeKind::Call || condition.expr->function->result != ResultType::Truth) {
     tokens_.fail<TypeError>(at, fmt::format("`{}` takes a condition, and this is a number", name.text),
                             fmt::format("compare it: {}[i](x[i] != 0)", name.text));

@@ -121,9 +121,9 @@ class ProgramParser {
     check_first("dtype");
     const Token token = tokens_.peek();
     program_.default_dtype = dtype();
-    if (program_.default_dtype == DType::i32)
-      tokens_.fail<TypeError>(token, "the default dtype is a floating-point number",
-                              "declare tensors of integers one by one: input index[S]: i32");
+    if (!is_stored_as_computed(program_.default_dtype))
+      tokens_.fail<TypeError>(token, "the default dtype is f32 or f64",
+                              "declare tensors of other dtypes one by one: input index[S]: i32");
   }
 
   void precision() {
@@ -135,10 +135,10 @@ class ProgramParser {
   }
 
   DType dtype() {
-    if (tokens_.accept("f32")) return DType::f32;
-    if (tokens_.accept("f64")) return DType::f64;
-    if (tokens_.accept("i32")) return DType::i32;
-    tokens_.fail_expected("`f32`, `f64` or `i32`");
+    const std::optional<DType> named = dtype_named(tokens_.peek().text);
+    if (!named) tokens_.fail_expected(dtype_names());
+    tokens_.next();
+    return *named;
   }
 
   DType optional_dtype() { return tokens_.accept(":") ? dtype() : program_.default_dtype; }
@@ -373,7 +373,9 @@ class ProgramParser {
     }
     Expr result = ExprParser(tokens_, program_, names_, definition.axes.size()).disjunction().expr;
     names_.unbind(definition.axes.size());
-    return result;
+    const bool is_condition = result->kind == NodeKind::Call && result->function->result == ResultType::Truth;
+    const bool is_stored = is_condition && definition.dtype == DType::boolean;
+    return is_stored ? call("where", {result, constant(1), constant(0)}) : result;
   }
 
   // ---- Scans: the definitions may read each other, so that all heads are read before the bodies ----

@@ -119,14 +119,14 @@ bool ExprParser::stands_for_element(const Token& name) const {
   if (!argument) return !names_.find(name.text) && is_tensor(name.text);
   const Expr& expr = argument->value.expr;
   return argument->is_tensor || (expr && !argument->value.affine && expr->kind == NodeKind::Access &&
-                                 program_.dtype_of(expr->tensor) == DType::i32);
+                                 holds_integers(program_.dtype_of(expr->tensor)));
 }
 
 Expr ExprParser::integer_element(const Token& name, Placeholders* placeholders) {
   const Argument* argument = names_.find_argument(name.text);
   const std::string tensor = argument ? argument->value.expr->tensor : std::string(name.text);
   const bool is_known = !tensor.empty();  // which tensor a parameter is, calls of the function say
-  if (is_known && program_.dtype_of(tensor) != DType::i32) {
+  if (is_known && !holds_integers(program_.dtype_of(tensor))) {
     tokens_.fail<TypeError>(name,
                             fmt::format("`{}` holds numbers of dtype {}; a subscript is an integer", tensor,
                                         to_string(program_.dtype_of(tensor))),

@@ -14,7 +14,7 @@ std::optional<Affine> integer_of(const Program& program, const Expr& expr, std::
     const auto integer = exact_integer(expr->value);
     return integer ? std::optional(Affine(*integer)) : std::nullopt;
   }
-  if (expr->kind == NodeKind::Access && program.dtype_of(expr->tensor) == DType::i32) {
+  if (expr->kind == NodeKind::Access && holds_integers(program.dtype_of(expr->tensor))) {
     const auto known = std::ranges::find(values, expr);
     const auto number = static_cast<std::uint32_t>(known - values.begin());
     if (known == values.end()) values.push_back(expr);
@@ -175,7 +175,7 @@ std::optional<RangedReduce> ranged_reduce(const Program& program, const Expr& re
 }
 
 bool has_integers(const Program& program) {
-  const auto is_integer = [](const auto& tensor) { return tensor.dtype == DType::i32; };
+  const auto is_integer = [](const auto& tensor) { return holds_integers(tensor.dtype); };
   return std::ranges::any_of(program.inputs, is_integer) || std::ranges::any_of(program.definitions, is_integer);
 }
 

@@ -61,7 +61,7 @@ void check_shape(const Program& program, const std::vector<Affine>& shape, const
 }
 
 void check_domain(const ValueDomain& domain, const std::string& tensor, DType dtype) {
-  if (dtype == DType::i32 && domain.bound != as_integer(domain.bound)) {
+  if (holds_integers(dtype) && domain.bound != stored_value(dtype, domain.bound)) {
     throw TypeError(fmt::format("`{}` is declared {}, but the bound of integers is one; write another bound", tensor,
                                 to_string(domain)));
   }

@@ -41,11 +41,6 @@ bool gives_truth(const Expr& expr) {
   return expr->kind == NodeKind::Call && expr->function->result == ResultType::Truth;
 }
 
-bool wants_truth(const ScalarFunction& function, std::size_t arg) {
-  return function.name == "and" || function.name == "or" || function.name == "not" ||
-         (function.name == "where" && arg == 0);
-}
-
 class DefinitionVerifier {
  public:
   DefinitionVerifier(const Program& program, std::size_t position, Unproved unproved)
@@ -362,12 +357,12 @@ class DefinitionVerifier {
 
   void check_subscript_value(const Expr& value, const Place& place) const {
     if (value->kind != NodeKind::Access)
-      throw TypeError(where() + fmt::format("`{}` stands in a subscript, where only indices, dims and elements of i32 "
-                                            "tensors may; define it: let position[..]: i32 = ..",
+      throw TypeError(where() + fmt::format("`{}` stands in a subscript, where only indices, dims and elements of "
+                                            "integer tensors may; define it: let position[..]: i32 = ..",
                                             text(value, place)));
     check_access(value, place);
     const DType dtype = program_.dtype_of(value->tensor);
-    if (dtype != DType::i32)
+    if (!holds_integers(dtype))
       throw TypeError(where() +
                       fmt::format("`{}` stands in a subscript, but `{}` holds numbers of dtype {}; declare it "
                                   "as integers: {}: i32",

@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/philox.h"
 #include "compiler/loop/loop_text.h"
@@ -46,7 +47,7 @@ struct Linear {
   std::int64_t operator()(const Frame& frame) const {
     std::int64_t sum = constant;
     for (const auto& [depth, coefficient] : terms) sum += coefficient * frame.loops[depth];
-    for (const auto& [id, coefficient] : values) sum += coefficient * static_cast<std::int64_t>(frame.values[id]);
+    for (const auto& [id, coefficient] : values) sum += coefficient * nearest_exact_integer(frame.values[id]);
     return sum;
   }
 };
@@ -254,8 +255,8 @@ class Compiler {
   }
   Action step(const stmt::Store& s) const {
     return [data = data_[s.buffer].data(), value = s.value, offset = element(buffers_[s.buffer], s.subscripts),
-            integer = program_.buffers[s.buffer].dtype == DType::i32](Frame& frame) {
-      data[offset(frame)] = integer ? as_integer(frame.values[value]) : frame.values[value];
+            dtype = program_.buffers[s.buffer].dtype](Frame& frame) {
+      data[offset(frame)] = stored_value(dtype, frame.values[value]);
     };
   }
   Action step(const stmt::StoreArray& s) const {

@@ -161,7 +161,8 @@ struct SetVar {
   bool operator==(const SetVar&) const = default;
 };
 /// In the vector loop's last, partial round only the lanes inside its range store. A uniform store inside the vector
-/// loop does not occur. A tensor of integers stores as_integer() of the value, which is an f64.
+/// loop does not occur. A tensor stores stored_value() of the value, which has the type in which its elements are
+/// computed.
 struct Store {
   BufferId buffer;
   std::vector<Affine> subscripts;

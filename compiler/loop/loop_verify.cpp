@@ -124,7 +124,7 @@ class Verifier {
   bool verify_operation(const Value& v, const op::Load& o) const {
     const BufferDecl& buffer = declared(program_.buffers, o.buffer, "buffer");
     if (v.type != ValueType::index) number_wanted(v);
-    require(v.type != ValueType::index || buffer.dtype == DType::i32, "an index is read from {}, which holds {}",
+    require(v.type != ValueType::index || holds_integers(buffer.dtype), "an index is read from {}, which holds {}",
             buffer.name, to_string(buffer.dtype));
     const bool varying = subscripts(o.subscripts, buffer.shape.size(), buffer.name);
     return (o.guard && use(*o.guard, ValueType::truth).varying) || varying;

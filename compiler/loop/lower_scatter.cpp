@@ -181,7 +181,7 @@ class ScatterLowering {
 
 std::optional<ScatterSum> scatter_sum(const Program& program, const Kernel& kernel) {
   const KernelRoot& root = kernel.roots.front();
-  if (kernel.roots.size() != 1 || root.accumulate || !kernel.sample || root.definition.dtype == DType::i32 ||
+  if (kernel.roots.size() != 1 || root.accumulate || !kernel.sample || !is_stored_as_computed(root.definition.dtype) ||
       (root.definition.scan && reads(root.definition, root.definition.name)))
     return std::nullopt;
   std::vector<Symbol> axes = {kernel.sample->symbol};

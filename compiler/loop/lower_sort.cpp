@@ -34,7 +34,7 @@ class SortWriter : public AlgebraWriter {
   static constexpr std::int64_t kExactSingle = std::int64_t{1} << 24;  // whole numbers up to here are exact in f32
 
   bool is_single(const Expr& row) const {
-    if (row->kind == NodeKind::Access) return nest_.source().dtype_of(row->tensor) == DType::f32;
+    if (row->kind == NodeKind::Access) return computed_dtype(nest_.source().dtype_of(row->tensor)) == DType::f32;
     return row->kind == NodeKind::Call && row->function->name == to_string(DType::f32);
   }
 

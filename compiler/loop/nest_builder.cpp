@@ -328,7 +328,8 @@ namespace {
 /// is compared in single: positions are often computed in double.
 std::pair<Expr, ValueType> compared(const Program& source, const Expr& search, ValueType type) {
   const Expr& value = search->args[0];
-  if (value->kind == NodeKind::Access && source.dtype_of(value->tensor) == DType::f32) return {value, ValueType::f32};
+  if (value->kind == NodeKind::Access && computed_dtype(source.dtype_of(value->tensor)) == DType::f32)
+    return {value, ValueType::f32};
   const bool cast = is_call(value, "f32") || is_call(value, "f64");
   return {cast ? value->args[0] : value, cast ? argument_type(value, type, source) : type};
 }

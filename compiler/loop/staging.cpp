@@ -88,7 +88,7 @@ class StageFinder {
 
 bool is_integer(const Expr& expr, const Program& source) {
   if (expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Constant) return true;
-  if (expr->kind == NodeKind::Access) return source.dtype_of(expr->tensor) == DType::i32;
+  if (expr->kind == NodeKind::Access) return holds_integers(source.dtype_of(expr->tensor));
   return expr->kind == NodeKind::Call && keeps_integers(*expr->function) &&
          std::ranges::all_of(expr->args, [&](const Expr& arg) { return is_integer(arg, source); });
 }

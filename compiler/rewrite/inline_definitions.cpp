@@ -171,8 +171,8 @@ class Inliner {
       added_length_ = 0;
       const auto inline_access = [this](const Expr& expr, const Scope& scope) { return replaced(expr, scope); };
       definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), inline_access);
-      if (definition.dtype != DType::i32 && is_element_wise(definition.body) && !is_carried(program, definition) &&
-          !kept_.contains(definition.name))
+      if (is_stored_as_computed(definition.dtype) && is_element_wise(definition.body) &&
+          !is_carried(program, definition) && !kept_.contains(definition.name))
         candidates_.emplace(definition.name, Candidate{definition, cost(definition.body), length_of(definition.body)});
     }
     return program;

@@ -51,7 +51,7 @@ std::optional<OperandAxes> axes_of(const Program& program, const Factor& factor,
                                    const Scope& scope) {
   const Expr& access = factor.base;
   if (factor.power != 1 || access->kind != NodeKind::Access || program.dtype_of(access->tensor) != definition.dtype ||
-      definition.dtype == DType::i32)
+      !is_stored_as_computed(definition.dtype))
     return std::nullopt;
   return operand_axes(program, access, scope, definition.scan.has_value());
 }

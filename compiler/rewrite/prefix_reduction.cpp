@@ -183,7 +183,7 @@ std::optional<PrefixReduction> match_prefix(const Definition& definition) {
   const Expr& root = definition.body;
   const bool reduces = root->kind == NodeKind::Reduce && root->reduce <= ReduceKind::Min;
   // Integers are rounded once, when all is reduced.
-  if (definition.scan || definition.dtype == DType::i32 || !reduces) return std::nullopt;
+  if (definition.scan || !is_stored_as_computed(definition.dtype) || !reduces) return std::nullopt;
   const Chain chain = chain_of(root);
   for (std::uint32_t axis = 0; axis < definition.axes.size(); ++axis) {
     if (!is_candidate(definition, axis)) continue;

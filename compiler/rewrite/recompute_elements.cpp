@@ -34,7 +34,7 @@ double most_recomputed(const Definition& definition) {
 
 /// Sums over short ranges, such as a squared distance of points in a plane, are as cheap as other arithmetic.
 bool has_cheap_elements(const Definition& definition) {
-  if (definition.output || definition.scan || definition.dtype == DType::i32) return false;
+  if (definition.output || definition.scan || !is_stored_as_computed(definition.dtype)) return false;
   if (!std::ranges::all_of(definition.axes, runs_over_all)) return false;
   bool possible = true;
   visit(definition.body, [&](const Expr& e) {

@@ -197,7 +197,7 @@ std::optional<ScatterSum> scatter_sum(const Program& program, const Expr& body, 
 
 std::optional<ScatterSum> scatter_sum(const Program& program, const Definition& definition) {
   const bool is_carried = definition.scan && reads(definition, definition.name);
-  if (is_carried || definition.dtype == DType::i32) return std::nullopt;
+  if (is_carried || !is_stored_as_computed(definition.dtype)) return std::nullopt;
   std::vector<Symbol> axes;
   for (std::uint32_t k = definition.scan ? 1 : 0; k < definition.axes.size(); ++k) {
     const AxisDecl& axis = definition.axes[k];

@@ -57,7 +57,7 @@ std::vector<Affine> constraints_of(const Expr& comparison) {
 }  // namespace
 
 bool Support::is_looked_into(const Definition& definition) {
-  if (definition.scan || definition.dtype == DType::i32) return false;
+  if (definition.scan || !is_stored_as_computed(definition.dtype)) return false;
   const auto [answer, is_new] = looked_into_.try_emplace(definition.name, false);
   if (is_new) answer->second = holds_index_condition(definition.body);
   return answer->second;

@@ -138,7 +138,8 @@ Nest rfactor(const ScheduleStep& step, Nest nest) {
   const int depth = reduction_depth(step.loops.front());
   if (depth == 0) refuse(step, nest, fmt::format("`{}` is no reduction; reductions: sum, sum.sum", step.loops.front()));
   if (nest.chunks_depth > 0) refuse(step, nest, "a reduction is split into chunks already");
-  if (std::ranges::any_of(nest.roots, [](const NestRoot& root) { return root.definition.dtype == DType::i32; }))
+  if (std::ranges::any_of(nest.roots,
+                          [](const NestRoot& root) { return !is_stored_as_computed(root.definition.dtype); }))
     refuse(step, nest, "integers are rounded once, when all is reduced");
   const Range range = reduction_at(step, nest, nest.roots.front(), depth)->range;
   if (!iterations_between_dims(range)) refuse(step, nest, "the range of the reduction depends on other loops");

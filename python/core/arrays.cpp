@@ -4,9 +4,13 @@
 #include <fmt/ranges.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
+#include "compiler/ir/exact_integer.h"
 #include "python/core/errors.h"
+#include "runtime/elements.h"
 #include "runtime/host_tensor.h"
 
 namespace nb = nanobind;
@@ -15,14 +19,14 @@ namespace moxie::python {
 namespace {
 
 /// The dtype that a format of the buffer protocol means on this machine.
-std::optional<DType> dtype_of(const char* format) {
-  if (format == nullptr) return std::nullopt;
-  std::string_view text(format);
+std::optional<DType> dtype_of(const char* format, Py_ssize_t bytes) {
+  std::string_view text(format == nullptr ? "B" : format);
   if (!text.empty() && (text.front() == '=' || text.front() == '@')) text.remove_prefix(1);
-  if (text == "f") return DType::f32;
-  if (text == "d") return DType::f64;
-  if (text == "i") return DType::i32;
-  return std::nullopt;
+  const auto row = std::ranges::find_if(dtypes(), [&](const DTypeInfo& info) {
+    return text.size() == 1 && bytes == info.bytes &&
+           std::string_view(info.buffer_formats).find(text.front()) != std::string_view::npos;
+  });
+  return row == dtypes().end() ? std::nullopt : std::optional(row->dtype);
 }
 
 /// str(value)
@@ -41,25 +45,52 @@ std::string dtype_text(nb::handle value, const Py_buffer& view) {
 [[noreturn]] void refuse_dtype(const InputDecl& declared, nb::handle value, const Py_buffer& view) {
   const std::string_view format = view.format == nullptr ? "B" : view.format;
   const bool is_swapped = !format.empty() && (format.front() == '>' || format.front() == '!');
-  const bool is_integer = declared.dtype == DType::i32;
-  const char* remedy = is_swapped   ? "give it this machine's byte order: x.astype(x.dtype.newbyteorder('='))"
-                       : is_integer ? "convert it: x.astype(numpy.int32)"
-                                    : "convert it: x.astype(numpy.float32)";
-  throw PythonError("DtypeError",
-                    fmt::format("input {}: expected {}, found {}; {}", declared.name,
-                                is_integer ? "int32" : "float32 or float64", dtype_text(value, view), remedy));
+  const bool is_exact = !is_stored_as_computed(declared.dtype);
+  const std::string remedy =
+      is_swapped ? "give it this machine's byte order: x.astype(x.dtype.newbyteorder('='))"
+                 : fmt::format("convert it: x.astype(numpy.{})", numpy_name(is_exact ? declared.dtype : DType::f32));
+  throw PythonError("DtypeError", fmt::format("input {}: expected {}, found {}; {}", declared.name,
+                                              is_exact ? numpy_name(declared.dtype) : "float32 or float64",
+                                              dtype_text(value, view), remedy));
 }
 
-/// numpy.empty, and what it takes; looked up once, never given back.
+/// Throws PythonError unless a number of Python is an element of the input.
+void check_integer(const InputDecl& declared, double number) {
+  constexpr auto kExact = static_cast<double>(kMaxExactInteger);
+  const DTypeInfo& info = info_of(declared.dtype);
+  const double low = std::max(info.low, -kExact), high = std::min(info.high, kExact);
+  if (std::trunc(number) == number && number >= low && number <= high) return;
+  const std::string expected =
+      declared.dtype == DType::i32 ? "a 32-bit integer" : fmt::format("an integer from {:.0f} to {:.0f}", low, high);
+  throw PythonError("InputError", fmt::format("input {}: expected {}, found {}", declared.name, expected, number));
+}
+
+/// numpy's dtype bfloat16, which the package ml_dtypes adds, where that is installed. Arrays of it give no access to
+/// their elements; those of numpy.uint16 stand for them.
+const std::optional<nb::object>& bfloat16() {
+  static const auto* instance = [] {
+    try {
+      return new std::optional<nb::object>(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+    } catch (const nb::python_error&) {
+      return new std::optional<nb::object>();
+    }
+  }();
+  return *instance;
+}
+
+/// numpy.empty, and the dtypes that it takes; looked up once, never given back.
 struct Numpy {
-  PyObject *empty, *float32, *float64, *int32;
+  PyObject* empty;
+  std::vector<PyObject*> dtypes;
 };
 
 const Numpy& numpy() {
   static const Numpy instance = [] {
     const nb::module_ module = nb::module_::import_("numpy");
-    const auto dtype = [&](const char* name) { return module.attr("dtype")(name).release().ptr(); };
-    return Numpy{nb::object(module.attr("empty")).release().ptr(), dtype("float32"), dtype("float64"), dtype("int32")};
+    Numpy result{nb::object(module.attr("empty")).release().ptr(), {}};
+    for (const DTypeInfo& row : dtypes())
+      result.dtypes.push_back(module.attr("dtype")(row.dtype == DType::bf16 ? "uint16" : row.numpy).release().ptr());
+    return result;
   }();
   return instance;
 }
@@ -77,28 +108,25 @@ nb::object tuple_of(const std::vector<std::int64_t>& shape) {
 
 }  // namespace
 
-const char* numpy_name(DType dtype) {
-  static constexpr const char* names[] = {"float32", "float64", "int32"};
-  return names[static_cast<int>(dtype)];
-}
+const char* numpy_name(DType dtype) { return info_of(dtype).numpy; }
 
-std::optional<DType> dtype_named(std::string_view name) {
-  if (name == "float32") return DType::f32;
-  if (name == "float64") return DType::f64;
-  if (name == "int32") return DType::i32;
-  return std::nullopt;
+std::optional<DType> dtype_of_numpy(std::string_view name) {
+  const auto row =
+      std::ranges::find(dtypes(), name, [](const DTypeInfo& info) { return std::string_view(info.numpy); });
+  return row == dtypes().end() ? std::nullopt : std::optional(row->dtype);
 }
 
 std::string text_of_shape(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
-InputArray::InputArray(const InputDecl& declared, nb::handle value) {
+InputArray::InputArray(const InputDecl& declared, nb::handle given) {
+  nb::object value = nb::borrow(given);
+  if (declared.dtype == DType::bf16 && nb::hasattr(value, "dtype") && text_of(value.attr("dtype")) == "bfloat16")
+    value = value.attr("view")("uint16");
   PyObject* object = value.ptr();
   if (PyFloat_Check(object) || PyLong_Check(object)) {
     number_ = PyFloat_AsDouble(object);
     if (number_ == -1 && PyErr_Occurred()) throw nb::python_error();
-    if (declared.dtype == DType::i32 && as_integer(number_) != number_)
-      throw PythonError("InputError",
-                        fmt::format("input {}: expected a 32-bit integer, found {}", declared.name, number_));
+    if (holds_integers(declared.dtype)) check_integer(declared, number_);
     return;
   }
   if (!PyObject_CheckBuffer(object))
@@ -111,8 +139,9 @@ InputArray::InputArray(const InputDecl& declared, nb::handle value) {
                                                 declared.name, error.what()));
   }
   has_view_ = true;
-  dtype_ = dtype_of(view_.format);
-  if (!dtype_ || (*dtype_ == DType::i32) != (declared.dtype == DType::i32)) {
+  dtype_ = dtype_of(view_.format, view_.itemsize);
+  const auto is_exact = [](DType dtype) { return !is_stored_as_computed(dtype); };
+  if (!dtype_ || ((is_exact(*dtype_) || is_exact(declared.dtype)) && *dtype_ != declared.dtype)) {
     const Py_buffer view = view_;
     try {
       refuse_dtype(declared, value, view);
@@ -134,18 +163,14 @@ InputArray::InputArray(InputArray&& other) noexcept
       dtype_(other.dtype_),
       shape_(std::move(other.shape_)),
       number_(other.number_),
-      single_(other.single_),
-      integer_(other.integer_),
+      element_(other.element_),
       copy_(std::move(other.copy_)),
       address_(other.address_) {}
 
 void InputArray::prepare(DType dtype) {
   if (!has_view_) {
-    single_ = static_cast<float>(number_);
-    integer_ = static_cast<std::int32_t>(dtype == DType::i32 ? number_ : 0);
-    address_ = dtype == DType::f32   ? static_cast<const void*>(&single_)
-               : dtype == DType::i32 ? static_cast<const void*>(&integer_)
-                                     : &number_;
+    store_elements(dtype, std::span(&number_, 1), element_.data());
+    address_ = element_.data();
     return;
   }
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(view_.buf) % size_of(dtype) == 0;
@@ -159,15 +184,14 @@ void InputArray::prepare(DType dtype) {
 OutputArray make_array(DType dtype, const std::vector<std::int64_t>& shape) {
   const Numpy& np = numpy();
   const nb::object extents = tuple_of(shape);
-  PyObject* arguments[] = {extents.ptr(), dtype == DType::f32   ? np.float32
-                                          : dtype == DType::i32 ? np.int32
-                                                                : np.float64};
+  PyObject* arguments[] = {extents.ptr(), np.dtypes.at(static_cast<std::size_t>(dtype))};
   nb::object array = nb::steal(PyObject_Vectorcall(np.empty, arguments, 2, nullptr));
   if (!array.is_valid()) throw nb::python_error();
   Py_buffer view;
   if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_CONTIG) != 0) throw nb::python_error();
   void* address = view.buf;
   PyBuffer_Release(&view);
+  if (dtype == DType::bf16 && bfloat16()) array = array.attr("view")(*bfloat16());
   return {std::move(array), address};
 }
 

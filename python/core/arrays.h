@@ -2,7 +2,8 @@
 // Arrays of Python as memory that kernels read and write: the buffer protocol on the way in, numpy on the way out.
 #include <nanobind/nanobind.h>
 
-#include <cstdint>
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,10 +34,9 @@ class InputArray {
   bool has_view_ = false;
   std::optional<DType> dtype_;
   std::vector<std::int64_t> shape_;
-  double number_ = 0;  // of Python
-  float single_ = 0;   // the same
-  std::int32_t integer_ = 0;
-  std::vector<std::byte> copy_;  // of an array with another layout
+  double number_ = 0;                              // of Python
+  alignas(8) std::array<std::byte, 8> element_{};  // the same
+  std::vector<std::byte> copy_;                    // of an array with another layout
   const void* address_ = nullptr;
 };
 
@@ -50,7 +50,7 @@ OutputArray make_array(DType dtype, const std::vector<std::int64_t>& shape);
 /// "float32"
 const char* numpy_name(DType dtype);
 /// The dtype that numpy calls so; nothing for others.
-std::optional<DType> dtype_named(std::string_view name);
+std::optional<DType> dtype_of_numpy(std::string_view name);
 /// "[3,4]"
 std::string text_of_shape(const std::vector<std::int64_t>& shape);
 

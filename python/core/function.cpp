@@ -25,7 +25,7 @@ DType PythonFunction::dtype_for(const std::vector<std::optional<DType>>& dtypes)
     const InputDecl& input = program_.inputs[i];
     if (!dtypes[i]) continue;
     const bool is_free = follows_arrays_ && input.dtype == program_.default_dtype;
-    if (*dtypes[i] != input.dtype && (!is_free || *dtypes[i] == DType::i32))
+    if (*dtypes[i] != input.dtype && (!is_free || !is_stored_as_computed(*dtypes[i])))
       throw PythonError("DtypeError",
                         fmt::format("input {}: expected {}, found {}; convert it: x.astype(numpy.{})", input.name,
                                     numpy_name(input.dtype), numpy_name(*dtypes[i]), numpy_name(input.dtype)));
@@ -101,7 +101,7 @@ TensorShapes PythonFunction::output_shapes(const TensorShapes& inputs) {
 std::vector<std::string> PythonFunction::output_dtypes(const std::vector<std::string>& inputs) {
   std::vector<std::optional<DType>> dtypes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    dtypes.push_back(dtype_named(inputs[i]));
+    dtypes.push_back(dtype_of_numpy(inputs[i]));
     if (!dtypes.back())
       throw PythonError("DtypeError", fmt::format("input {}: expected float32 or float64, found {}; convert it",
                                                   program_.inputs.at(i).name, inputs[i]));

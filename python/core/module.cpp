@@ -29,7 +29,8 @@ Dims plain(const DimValues& dims) { return {dims.begin(), dims.end()}; }
 
 std::optional<DType> dtype_or_none(const std::optional<std::string>& name) {
   if (!name) return std::nullopt;
-  if (const auto dtype = dtype_named(*name)) return dtype;
+  const auto dtype = dtype_of_numpy(*name);
+  if (dtype && is_stored_as_computed(*dtype)) return dtype;
   throw PythonError("DtypeError", "expected dtype float32 or float64, found " + *name);
 }
 

@@ -31,6 +31,11 @@ class TensorInfo(NamedTuple):
     shape: tuple[str, ...]
     domain: str
 
+    @property
+    def is_real(self) -> bool:
+        """Whether its elements are real numbers, which have derivatives, and no integers."""
+        return "float" in self.dtype
+
 
 def formula(text: str, *, name: str = "formula", file: str = "<formula>", dims: Mapping[str, int] | None = None,
             dtype: Any = None, device: str | _core.Device | None = None, seed: int = 0) -> Formula:
@@ -63,6 +68,10 @@ def op(name: str, **options: Any) -> Formula:
 def ops() -> list[str]:
     """The names of the catalogue."""
     return _core.catalogue_names()
+
+
+def _real_names(tensors: Iterable[TensorInfo]) -> list[str]:
+    return [tensor.name for tensor in tensors if tensor.is_real]
 
 
 def _dtype_name(dtype: Any) -> str | None:
@@ -238,7 +247,7 @@ class Formula:
         library = interop.common_library(self._input_names, values)
         if library and any(interop.library_of(value) and interop.is_tracked(value, library) for value in values):
             return self._bridge(library)(self, values, seed, step)
-        results = self._call(interop.all_as_numpy(self._input_names, values, self._dtype), seed, step)
+        results = self._call(interop.all_as_numpy(self.inputs, values, self._dtype), seed, step)
         wrap = interop.wrapper_for(library)
         return [wrap(result) for result in results]
 
@@ -264,8 +273,9 @@ class Formula:
     def grad(self, of: str | Iterable[str] | None = None, wrt: str | Iterable[str] | None = None) -> Gradient:
         """Values and exact gradients as one function, compiled together.
 
-        of   the outputs to differentiate, None: all
-        wrt  the inputs to differentiate with respect to; None: all. One name, not in a list: gradients are one array
+        of   the outputs to differentiate, None: all that hold real numbers
+        wrt  the inputs to differentiate with respect to; None: all that hold real numbers. One name, not in a list:
+             gradients are one array
 
             g = f.grad("y", wrt=["w", "c"])
             y, grads = g(x=x, w=w, c=c)                      # grads["w"] has the shape of w
@@ -273,14 +283,14 @@ class Formula:
 
         Without cotangents it is the sum of all elements that is differentiated: of an output without axes, its value.
         """
-        outputs = self._output_names if of is None else _names(of)
-        return Gradient(self, outputs, self._input_names if wrt is None else wrt)
+        outputs = _real_names(self.outputs) if of is None else _names(of)
+        return Gradient(self, outputs, _real_names(self.inputs) if wrt is None else wrt)
 
     def jvp(self, of: str | Iterable[str] | None = None, wrt: str | Iterable[str] | None = None) -> Tangent:
         """Values and their exact change along a direction, by forward mode, as one function.
 
-        of   the outputs, None: all
-        wrt  the inputs that change, None: all
+        of   the outputs, None: all that hold real numbers
+        wrt  the inputs that change, None: all that hold real numbers
 
             j = f.jvp("y", wrt=["w", "c"])
             y, change = j(x=x, w=w, c=c, tangents={"w": dw, "c": dc})   # change has the shape of y
@@ -290,7 +300,7 @@ class Formula:
         """
         from .derivatives import Tangent
 
-        return Tangent(self, self._output_names if of is None else of, self._input_names if wrt is None else wrt)
+        return Tangent(self, _real_names(self.outputs) if of is None else of, _real_names(self.inputs) if wrt is None else wrt)
 
     def hvp(self, of: str | Iterable[str] | None = None, wrt: str | Iterable[str] | None = None) -> HessianProduct:
         """Gradients and products with the Hessian, by forward mode over reverse mode, as one function.
@@ -303,7 +313,7 @@ class Formula:
         """
         from .derivatives import HessianProduct
 
-        return HessianProduct(self, self._output_names if of is None else of, self._input_names if wrt is None else wrt)
+        return HessianProduct(self, _real_names(self.outputs) if of is None else of, _real_names(self.inputs) if wrt is None else wrt)
 
     def jacobian(self, of: str | Iterable[str] | None = None, wrt: str | Iterable[str] | None = None, *,
                  mode: str = "auto") -> Jacobian:
@@ -317,7 +327,7 @@ class Formula:
         """
         from .derivatives import Jacobian
 
-        return Jacobian(self, self._output_names if of is None else of, self._input_names if wrt is None else wrt, mode)
+        return Jacobian(self, _real_names(self.outputs) if of is None else of, _real_names(self.inputs) if wrt is None else wrt, mode)
 
     def differentiate(self, of: str | Iterable[str], wrt: str | Iterable[str], *, keep_outputs: bool = True) -> Formula:
         """The vector-Jacobian product as a formula: with an input cot.y for every y of `of` and an output grad.x for

@@ -29,20 +29,22 @@ def is_tracked(value: Any, library: str) -> bool:
     return isinstance(value, sys.modules["jax"].core.Tracer)
 
 
-def all_as_numpy(names: Sequence[str], values: Sequence[Any], dtype: Any) -> list[Any]:
+def all_as_numpy(inputs: Sequence[Any], values: Sequence[Any], dtype: Any) -> list[Any]:
     """The values as numpy arrays that share their memory where that is possible; numbers stay numbers.
 
-    Lists become arrays of `dtype` or, where that is None, of the dtype of the first array.
+    Lists become arrays of the dtype that the input must have, of `dtype` or, where that is None, of the dtype of the
+    first array.
     """
-    return [value if type(value) in PLAIN else _as_numpy(name, value, values, dtype) for name, value in zip(names, values)]
+    return [value if type(value) in PLAIN else _as_numpy(info, value, values, dtype) for info, value in zip(inputs, values)]
 
 
-def _as_numpy(name: str, value: Any, values: Sequence[Any], dtype: Any) -> Any:
+def _as_numpy(info: Any, value: Any, values: Sequence[Any], dtype: Any) -> Any:
+    name, own = info.name, None if info.dtype in ("float32", "float64") else info.dtype
     library = library_of(value)
     if library == "torch":
-        return _from_torch(name, value)
+        return _from_torch(name, value, own)
     if isinstance(value, (list, tuple)):
-        return _from_sequence(name, value, dtype or _first_dtype(values))
+        return _from_sequence(name, value, own or dtype or _first_dtype(values))
     if isinstance(value, np.ma.MaskedArray):
         raise InputError(f"input {name}: a masked array has elements without values; give it some: x.filled(0)")
     if library == "jax":
@@ -61,20 +63,24 @@ def _first_dtype(values: Sequence[Any]) -> str:
     return next((found for found in dtypes if found in ("float32", "float64")), "float64")
 
 
-def _from_torch(name: str, value: Any) -> np.ndarray:
+def _from_torch(name: str, value: Any, own: str | None) -> np.ndarray:
+    torch = sys.modules["torch"]
     try:
+        if own == "bfloat16" and value.dtype == torch.bfloat16:
+            return value.detach().view(torch.int16).numpy().view(np.uint16)
         array = value.detach().numpy()
-        if array.dtype.char in "fd":
+        if array.dtype.name == own if own else array.dtype.char in "fd":
             return array
     except (RuntimeError, TypeError):
         pass  # what is wrong is said below
-    torch = sys.modules["torch"]
     if value.device.type != "cpu":
         raise DeviceError(f"input {name}: the tensor lies on {value.device}, but the formula runs in the memory of the host; "
                           "move it there: x.cpu()")
     if value.layout is not torch.strided:
         raise InputError(f"input {name}: expected a dense tensor, found layout {value.layout}; convert it: x.to_dense()")
-    if value.dtype not in (torch.float32, torch.float64):
+    if own and str(value.dtype) != f"torch.{own}":
+        raise DtypeError(f"input {name}: expected {own}, found {value.dtype}; convert it: x.to(torch.{own})")
+    if not own and value.dtype not in (torch.float32, torch.float64):
         raise DtypeError(f"input {name}: expected float32 or float64, found {value.dtype}; convert it: x.float()")
     return value.detach().resolve_conj().resolve_neg().numpy()
 
@@ -94,10 +100,18 @@ def _from_dlpack(name: str, value: Any) -> np.ndarray:
                           "move it there") from None
 
 
+def as_torch(array: np.ndarray) -> Any:
+    """A tensor that shares the memory; numpy's arrays of bfloat16 hold 16 bits of which torch knows nothing."""
+    torch = sys.modules["torch"]
+    if array.dtype.name in ("bfloat16", "uint16"):
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
 def wrapper_for(library: str | None) -> Callable[[np.ndarray], Any]:
     """What makes a result an array of the library."""
     if library == "torch":
-        return sys.modules["torch"].from_numpy
+        return as_torch
     if library == "jax":
         return sys.modules["jax"].numpy.asarray
     return lambda array: array

@@ -49,7 +49,8 @@ def _promoted(formula: Formula, values: Sequence[Any]) -> list[jax.Array]:
     """Numbers and lists become arrays of the dtype of the others."""
     dtypes = [np.dtype(value.dtype).name for value in values if hasattr(value, "dtype")]
     default = formula._dtype or next((name for name in dtypes if name in ("float32", "float64")), None)
-    return [value if hasattr(value, "dtype") else jnp.asarray(value, default or float) for value in values]
+    return [value if hasattr(value, "dtype") else jnp.asarray(value, default or float if info.is_real else info.dtype)
+            for info, value in zip(formula.inputs, values)]
 
 
 def _differentiable(formula: Formula, seed: int, step: int) -> Callable[..., tuple[jax.Array, ...]]:
@@ -73,8 +74,15 @@ def _make_differentiable(formula: Formula, seed: int, step: int) -> Callable[...
         return call(*values), values
 
     def backward(values, cotangents):
-        gradient = formula.differentiate(formula._output_names, formula._input_names, keep_outputs=False)
-        return tuple(evaluate(gradient, [*values, *cotangents], seed, step))
+        of = [info.name for info in formula.outputs if info.is_real]
+        wrt = [info.name for info in formula.inputs if info.is_real]
+        gradients = iter(())
+        if of and wrt:
+            gradient = formula.differentiate(of, wrt, keep_outputs=False)
+            weights = [weight for info, weight in zip(formula.outputs, cotangents) if info.is_real]
+            gradients = iter(evaluate(gradient, [*values, *weights], seed, step))
+        return tuple(next(gradients, None) if info.is_real else np.zeros(value.shape, jax.dtypes.float0)
+                     for info, value in zip(formula.inputs, values))
 
     call.defvjp(forward, backward)
     return call

@@ -45,8 +45,8 @@ def evaluate(formula: Formula, values: Sequence[Any], seed: int, step: int) -> S
 
 
 def _values(formula: Formula, values: Sequence[Any], seed: int, step: int) -> tuple[torch.Tensor, ...]:
-    arrays = interop.all_as_numpy(formula._input_names, values, formula._dtype)
-    return tuple(torch.from_numpy(result) for result in formula._call(arrays, seed, step))
+    arrays = interop.all_as_numpy(formula.inputs, values, formula._dtype)
+    return tuple(interop.as_torch(result) for result in formula._call(arrays, seed, step))
 
 
 class _Evaluation(torch.autograd.Function):

@@ -31,14 +31,9 @@ std::string domain_text(const ValueDomain& domain) {
   return domain == ValueDomain::Any ? "" : ", " + to_string(domain);
 }
 
-const char* c_type(DType dtype) {
-  static constexpr const char* names[] = {"float", "double", "int32_t"};
-  return names[static_cast<int>(dtype)];
-}
-
 std::string field(const TensorArgument& tensor) {
   return fmt::format("  struct {{ {}{} *data; int64_t count; }} {}; /* {}{}; count: {} */\n",
-                     tensor.output ? "" : "const ", c_type(tensor.dtype), tensor.field,
+                     tensor.output ? "" : "const ", info_of(tensor.dtype).c, tensor.field,
                      tensor.name + (tensor.shape.empty() ? "" : shape_text(tensor.shape)), domain_text(tensor.domain),
                      count_text(tensor.shape));
 }

@@ -11,6 +11,7 @@
 #include "runtime/cpu/general_algebra.h"
 #include "runtime/cpu/orthogonal_factor.h"
 #include "runtime/cpu/symmetric_eigen.h"
+#include "runtime/elements.h"
 
 namespace moxie {
 namespace {
@@ -314,10 +315,7 @@ class Calling {
 void run_algebra(ThreadPool& pool, const AlgebraCall& call, const AlgebraShape& shape, const void* matrix,
                  const void* rhs, void* out) {
   const OneThreadEach borrowed;
-  if (call.definition.dtype == DType::f32)
-    Calling<float>(call, shape, matrix, rhs, out).run(pool);
-  else
-    Calling<double>(call, shape, matrix, rhs, out).run(pool);
+  visit_computed(call.definition.dtype, [&]<class T>(T) { Calling<T>(call, shape, matrix, rhs, out).run(pool); });
 }
 
 }  // namespace moxie

@@ -9,6 +9,7 @@
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/onednn.h"
 #include "runtime/cpu/product_tiles.h"
+#include "runtime/elements.h"
 
 namespace moxie {
 namespace {
@@ -185,10 +186,8 @@ void gemm(ThreadPool& pool, DType dtype, const ProductCall& call, double alpha, 
     for (std::int64_t k = piece * grain; k < std::min((piece + 1) * grain, total); ++k) {
       const ProductOffset offset = offset_of(call, k / per_product);
       const ProductTile& tile = tiles[static_cast<std::size_t>(k % per_product)];
-      if (dtype == DType::f32)
-        SingleProduct<float>(call, offset, alpha, left, right, out, adds).compute(tile);
-      else
-        SingleProduct<double>(call, offset, alpha, left, right, out, adds).compute(tile);
+      visit_computed(dtype,
+                     [&]<class T>(T) { SingleProduct<T>(call, offset, alpha, left, right, out, adds).compute(tile); });
     }
   });
 }

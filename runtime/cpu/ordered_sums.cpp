@@ -11,6 +11,7 @@
 
 #include "compiler/ir/dtype.h"
 #include "runtime/cpu/sort_entries.h"
+#include "runtime/elements.h"
 
 namespace moxie {
 namespace {
@@ -152,10 +153,7 @@ class OrderedRowSums {
     const bool spoilt = (weight_ && position < first_harmless_) ||
                         (call_.scale.multiplies_zeros && position < shape_.keys && !std::isfinite(scale));
     if (spoilt) value = std::numeric_limits<double>::quiet_NaN();
-    if constexpr (std::is_same_v<Out, std::int32_t>)
-      out_[at.out] = static_cast<std::int32_t>(as_integer(value));
-    else
-      out_[at.out] = static_cast<Out>(value);
+    out_[at.out] = static_cast<Out>(stored_value(call_.definition.dtype, value));
   }
 
   const OrderedSumCall& call_;
@@ -185,14 +183,11 @@ void run_ordered_rows(ThreadPool& pool, const OrderedSumCall& call, const Ordere
 
 void run_ordered_sum(ThreadPool& pool, const OrderedSumCall& call, const OrderedSumShape& shape,
                      const OrderedMemory& memory) {
-  switch (call.definition.dtype) {
-    case DType::f32:
-      return run_ordered_rows<float, float>(pool, call, shape, memory);
-    case DType::f64:
-      return run_ordered_rows<double, double>(pool, call, shape, memory);
-    case DType::i32:  // computed in double
-      return run_ordered_rows<double, std::int32_t>(pool, call, shape, memory);
-  }
+  visit_element(call.definition.dtype, [&]<class Out>(Out) {
+    constexpr bool is_single = std::is_same_v<Out, float> || sizeof(Out) == 2;  // of integers the dtype is double
+    using T = std::conditional_t<is_single, float, double>;
+    run_ordered_rows<T, Out>(pool, call, shape, memory);
+  });
 }
 
 }  // namespace moxie

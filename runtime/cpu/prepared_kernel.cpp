@@ -1,6 +1,7 @@
 #include "runtime/cpu/prepared_kernel.h"
 
 #include "compiler/ir/special_functions.h"
+#include "runtime/elements.h"
 
 namespace moxie {
 namespace {
@@ -35,10 +36,9 @@ void combine_chunks(ReduceKind kind, const T* partials, std::int64_t chunks, std
 void combine(const PreparedKernel::Combination& c, const PreparedKernel& kernel, void* out) {
   const void* partials = kernel.buffers[c.buffer];
   const std::int64_t chunks = kernel.partition.chunks;
-  if (c.dtype == DType::f32)
-    combine_chunks(c.kind, static_cast<const float*>(partials), chunks, c.count, static_cast<float*>(out));
-  else
-    combine_chunks(c.kind, static_cast<const double*>(partials), chunks, c.count, static_cast<double*>(out));
+  visit_computed(c.dtype, [&]<class T>(T) {
+    combine_chunks(c.kind, static_cast<const T*>(partials), chunks, c.count, static_cast<T*>(out));
+  });
 }
 
 std::int64_t pieces_of_repeated_work(int threads) { return threads == 1 ? 1 : 2 * threads; }

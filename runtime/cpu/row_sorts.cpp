@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/cpu/sort_entries.h"
+#include "runtime/elements.h"
 
 namespace moxie {
 namespace {
@@ -90,10 +91,7 @@ void sort_batch(ThreadPool& pool, const AlgebraShape& shape, const void* row, vo
 
 void sort_rows(ThreadPool& pool, DType dtype, const AlgebraShape& shape, const void* row, void* positions) {
   if (shape.out_rows == 0 || batch_count(shape) == 0) return;
-  if (dtype == DType::f32)
-    sort_batch<float>(pool, shape, row, positions);
-  else
-    sort_batch<double>(pool, shape, row, positions);
+  visit_computed(dtype, [&]<class T>(T) { sort_batch<T>(pool, shape, row, positions); });
 }
 
 }  // namespace moxie

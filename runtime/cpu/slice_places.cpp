@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/elements.h"
 #include "runtime/host_tensor.h"
 #include "runtime/product_call.h"
 
@@ -43,10 +44,9 @@ SliceParts slice_parts(const Plan& plan, const DimValues& dims) {
 void add_slice(DType dtype, const std::byte* part, std::int64_t count, bool is_first, std::byte* whole) {
   if (is_first)
     std::copy_n(part, static_cast<std::size_t>(count) * size_of(dtype), whole);
-  else if (dtype == DType::f32)
-    add_elements(reinterpret_cast<const float*>(part), count, reinterpret_cast<float*>(whole));
   else
-    add_elements(reinterpret_cast<const double*>(part), count, reinterpret_cast<double*>(whole));
+    visit_computed(
+        dtype, [&]<class T>(T) { add_elements(reinterpret_cast<const T*>(part), count, reinterpret_cast<T*>(whole)); });
 }
 
 }  // namespace moxie

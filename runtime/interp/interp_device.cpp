@@ -30,14 +30,14 @@ class InterpExecutable : public Executable {
   void run(const std::function<void*(const std::string&)>& address, std::uint64_t seed, std::uint64_t step) override {
     for (const InputDecl& input : plan_->program.inputs) {
       if (const auto it = tensors_.find(input.name); it != tensors_.end())
-        load(input.dtype, address(input.name), it->second);
+        load_elements(input.dtype, address(input.name), it->second);
     }
     const RandomState random{seed, step};
     for (const PlanStep& plan_step : plan_->steps) {
       std::visit([&](const auto& part) { run_step(part, {}, random); }, plan_step);
     }
     for (const Definition& definition : plan_->fused.program.definitions) {
-      if (definition.output) store(definition.dtype, tensors_.at(definition.name), address(definition.name));
+      if (definition.output) store_elements(definition.dtype, tensors_.at(definition.name), address(definition.name));
     }
   }
 
@@ -52,25 +52,6 @@ class InterpExecutable : public Executable {
     std::int64_t count = 1;
     for (const std::int64_t extent : extents_of(plan_->fused.program, name, dims_)) count *= extent;
     tensors_[name].resize(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)));
-  }
-
-  static void load(DType dtype, const void* from, std::vector<double>& to) {
-    if (dtype == DType::f32)
-      std::copy_n(static_cast<const float*>(from), to.size(), to.begin());
-    else if (dtype == DType::i32)
-      std::copy_n(static_cast<const std::int32_t*>(from), to.size(), to.begin());
-    else
-      std::copy_n(static_cast<const double*>(from), to.size(), to.begin());
-  }
-
-  static void store(DType dtype, const std::vector<double>& from, void* to) {
-    if (dtype == DType::f32)
-      std::ranges::transform(from, static_cast<float*>(to), [](double v) { return static_cast<float>(v); });
-    else if (dtype == DType::i32)
-      std::ranges::transform(from, static_cast<std::int32_t*>(to),
-                             [](double v) { return static_cast<std::int32_t>(v); });
-    else
-      std::ranges::copy(from, static_cast<double*>(to));
   }
 
   void run_step(const LoweredScan& scan, const ScanPosition& /*at*/, const RandomState& random) {
@@ -194,7 +175,7 @@ class InterpExecutable : public Executable {
           const OrderedPlace at =
               shape.first + place_in(shape.rows, row) + place_in(shape.queries, query) + place_in(shape.sums, sum);
           const double value = ordered_sum_at(call, shape, at);
-          out[static_cast<std::size_t>(at.out)] = call.definition.dtype == DType::i32 ? as_integer(value) : value;
+          out[static_cast<std::size_t>(at.out)] = stored_value(call.definition.dtype, value);
         }
       }
     }

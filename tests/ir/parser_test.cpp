@@ -167,7 +167,7 @@ TEST_CASE("malformed text") {
   check_fails<ParseError>("dim N = 99999999999999999999", {"does not fit 64 bits"});
   check_fails<ParseError>("dim N = -1", {"the number of elements expected, but found `-`"});
   check_fails<ParseError>("dim N\ndtype f64", {"2:7", "must be the first statement"});
-  check_fails<ParseError>("dtype f16", {"`f32`, `f64` or `i32` expected, but found `f16`"});
+  check_fails<ParseError>("dtype f128", {"`f16` or `bf16` expected, but found `f128`"});
   check_fails<ParseError>("index n", {"`:` or `in` expected", "n:N or n in 0..N"});
   check_fails<ParseError>("input x > inf", {"this is no number", "> 0"});
   check_fails<ParseError>("dim N\ninput x >= N", {"this is no number", ">= 0"});

@@ -77,7 +77,7 @@ TEST_CASE("data and header are aligned, and the header's spelling is the format'
   CHECK(bytes.size() == 8 + 56 + 8);
 }
 
-TEST_CASE("integers keep their type where there is one, and are floating-point numbers else, as truth values are") {
+TEST_CASE("elements keep their dtype, and every byte of a BOOL that is not 0 is 1") {
   const Bytes bytes = file_of(
       R"({"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},"b":{"dtype":"I32","shape":[1],"data_offsets":[8,12]},)"
       R"("c":{"dtype":"U8","shape":[2],"data_offsets":[12,14]},"d":{"dtype":"BOOL","shape":[],"data_offsets":[1,1]}})",
@@ -92,9 +92,11 @@ TEST_CASE("integers keep their type where there is one, and are floating-point n
   CHECK(to_doubles(file.tensors.at("a")) == std::vector<double>{0x0706050403020100});
   CHECK(to_doubles(file.tensors.at("b")) == std::vector<double>{0x0B0A0908});
   CHECK(to_doubles(file.tensors.at("c")) == std::vector<double>{12, 13});
-  CHECK(file.tensors.at("a").dtype == DType::f64);
+  CHECK(to_doubles(file.tensors.at("d")) == std::vector<double>{1});
+  CHECK(file.tensors.at("a").dtype == DType::i64);
   CHECK(file.tensors.at("b").dtype == DType::i32);
-  CHECK(file.tensors.at("d").dtype == DType::f32);
+  CHECK(file.tensors.at("c").dtype == DType::u8);
+  CHECK(file.tensors.at("d").dtype == DType::boolean);
   CHECK(parse_safetensors(format_safetensors(file), "a") == file);
 }
 
@@ -115,7 +117,7 @@ TEST_CASE("a damaged header is refused with file, tensor and offsets") {
       {"{\"x\":7}", "tensor \"x\": dtype is missing"},
       {"{\"x\":{},\"x\":{}}", "tensor \"x\": the header names it twice"},
       {"{\"x\":[[[[[[]]]]]]}", "the header is nested too deeply"},
-      {x(R"("dtype":"F16")"), "tensor \"x\": dtype \"F16\" is not one of F32, F64, I64, I32, U8, BOOL"},
+      {x(R"("dtype":"U16")"), "tensor \"x\": dtype \"U16\" is not one of F32, F64, I32, I64, U8, BOOL, F16, BF16"},
       {x(R"("dtype":"F32","shape":[-1])"), "tensor \"x\": shape is not a list of whole numbers"},
       {x(R"("dtype":"F32","shape":[1.5])"), "tensor \"x\": shape is not a list of whole numbers"},
       {x(R"("dtype":"F32","shape":[])"), "tensor \"x\": data_offsets is missing"},
@@ -188,4 +190,12 @@ TEST_CASE("a host tensor keeps its values and refuses a wrong shape") {
                        "1 values do not fill a tensor of shape [2, 2]", DataError);
   CHECK_THROWS_AS(element_count(std::vector<std::int64_t>{1, -1}), DataError);
   CHECK_THROWS_AS(element_count(std::vector<std::int64_t>{1ll << 40, 1ll << 40}), DataError);
+}
+
+TEST_CASE("every dtype returns from a file as it was") {
+  TensorFile file;
+  for (const DTypeInfo& row : dtypes())
+    file.tensors[row.name] = make_host_tensor(row.dtype, {3}, std::vector<double>{1, 0, 1});
+  CHECK(parse_safetensors(format_safetensors(file), "a") == file);
+  CHECK(to_doubles(file.tensors.at("f16")) == std::vector<double>{1, 0, 1});
 }

@@ -37,7 +37,7 @@ std::vector<std::string> chosen_inputs(const Program& program, const std::string
   if (const Op* op = find_op(source)) return differentiable_inputs(*op, program);
   std::vector<std::string> names;
   for (const InputDecl& input : program.inputs) {
-    if (input.dtype != DType::i32) names.push_back(input.name);
+    if (!holds_integers(input.dtype)) names.push_back(input.name);
   }
   return names;
 }

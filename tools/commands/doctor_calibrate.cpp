@@ -155,7 +155,7 @@ double launch_seconds(const LoweredKernel& kernel, const DimValues& dims) {
   for (const BufferDecl& buffer : kernel.program.buffers) {
     std::int64_t count = 1;
     for (const Affine& extent : buffer.shape) count *= evaluate(extent, dims);
-    const std::size_t size = buffer.dtype == DType::f32 ? sizeof(float) : sizeof(double);
+    const auto size = static_cast<std::size_t>(bytes_of(buffer.dtype));
     memory.push_back(allocate_zeros(static_cast<std::size_t>(count) * size));
     buffers.push_back(memory.back().get());
     for (std::int64_t k = 0; k < count; ++k) {

@@ -23,7 +23,9 @@ std::string names_of(const InputTensors& tensors) {
 }
 
 /// Throws DataError for a value that is not finite or that the input's declaration forbids.
-void check_values(InputDecl input, const HostTensor& tensor, const std::string& file) {
+void check_values(InputDecl input, const HostTensor& given, const std::string& file) {
+  const bool becomes_real = holds_integers(given.dtype) && !holds_integers(input.dtype);
+  const HostTensor tensor = becomes_real ? make_host_tensor(DType::f64, given.shape, to_doubles(given)) : given;
   input.dtype = tensor.dtype;
   const std::string problem = domain_violation(input, tensor.shape, tensor.data);
   if (!problem.empty()) throw DataError(fmt::format("{}: {}", file, problem));

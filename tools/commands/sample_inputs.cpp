@@ -4,6 +4,7 @@
 #include <limits>
 #include <random>
 
+#include "compiler/ir/exact_integer.h"
 #include "runtime/host_tensor.h"
 #include "runtime/plan.h"
 
@@ -92,6 +93,8 @@ std::vector<double> sample_integers(const Program& program, const InputDecl& inp
     });
   }
   if (most != std::numeric_limits<std::int64_t>::max()) high = most;
+  low = std::max(low, nearest_exact_integer(info_of(input.dtype).low));
+  high = std::min(high, nearest_exact_integer(info_of(input.dtype).high));
   std::mt19937_64 random(seed);
   std::uniform_int_distribution<std::int64_t> within(low, std::max(low, high));
   std::vector<double> values(count);
@@ -105,8 +108,8 @@ TensorValues sample_inputs(const Program& program, const DimValues& dims, std::u
   TensorValues inputs;
   for (const InputDecl& input : program.inputs) {
     const auto count = static_cast<std::size_t>(element_count(extents_of(program, input.name, dims)));
-    inputs[input.name] = input.dtype == DType::i32 ? sample_integers(program, input, dims, count, seed++)
-                                                   : sample_values(input.domain, count, seed++);
+    inputs[input.name] = holds_integers(input.dtype) ? sample_integers(program, input, dims, count, seed++)
+                                                     : sample_values(input.domain, count, seed++);
   }
   return inputs;
 }
@@ -119,7 +122,7 @@ std::size_t mirrored(std::size_t element, std::size_t size) {
 std::set<std::string> make_covariances(const Program& program, const DimValues& dims, TensorValues& inputs) {
   std::set<std::string> made;
   for (const InputDecl& input : program.inputs) {
-    if (!is_square(input) || input.dtype == DType::i32) continue;
+    if (!is_square(input) || holds_integers(input.dtype)) continue;
     const auto size = static_cast<std::size_t>(extents_of(program, input.name, dims).back());
     make_covariances(inputs.at(input.name), size);
     made.insert(input.name);

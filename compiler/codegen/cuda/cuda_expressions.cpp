@@ -42,6 +42,10 @@ std::string spelled(std::string_view spelling, const std::vector<std::string>& a
 
 /// An element as a value of another type.
 std::string converted(const std::string& text, DType from, ValueType to) {
+  if (to == ValueType::index && from == DType::i64) return fmt::format("exact_index({})", text);
+  if (computed_dtype(from) == DType::f32 && from != DType::f32)
+    return fmt::format("{}half_number({}){}", to == ValueType::f32 ? "" : "double(", text,
+                       to == ValueType::f32 ? "" : ")");
   return to == ValueType::index || type_name(from) == type_name(to) ? text : fmt::format("{}({})", type_name(to), text);
 }
 
@@ -52,10 +56,7 @@ std::string type_name(ValueType type) {
   static constexpr const char* names[] = {"float", "double", "bool", "long long"};
   return names[static_cast<int>(type)];
 }
-std::string type_name(DType dtype) {
-  static constexpr const char* names[] = {"float", "double", "int"};
-  return names[static_cast<int>(dtype)];
-}
+std::string type_name(DType dtype) { return info_of(dtype).cuda; }
 
 std::string combination_name(ReduceKind kind) {
   switch (kind) {

@@ -158,7 +158,17 @@ constexpr auto kReserved = std::to_array<std::string_view>({"alignas",
                                                             "unix",
                                                             "linux",
                                                             "inside_extent",
-                                                            "nearest_integer"});
+                                                            "nearest_integer",
+                                                            "nearest_long",
+                                                            "nearest_byte",
+                                                            "truth_byte",
+                                                            "exact_index",
+                                                            "rounded_shift",
+                                                            "half_number",
+                                                            "F16",
+                                                            "BF16",
+                                                            "Packed",
+                                                            "PackedVector"});
 
 std::string identifier(std::string_view name) {
   std::string text;

@@ -31,6 +31,9 @@ std::string comment(const std::string& text) {
   return result;
 }
 
+/// Whether the fragment elements.cuh knows the elements.
+bool has_own_elements(DType dtype) { return !is_stored_as_computed(dtype) && dtype != DType::i32; }
+
 bool is_own_argument(const std::string& name) {
   constexpr const char* kOwn[] = {argument::kChunk,    argument::kChunks,    argument::kTileLow, argument::kTileHigh,
                                   argument::kChunkLow, argument::kChunkHigh, argument::kSeed,    argument::kStep};
@@ -157,6 +160,8 @@ CudaKernel cuda_kernel(const LoweredKernel& processors, const CudaSchedule& sche
   for (const char* fragment : {"prelude", "integers", "math", "reduce", "wide", "philox", "status"}) {
     kernel.text += template_text(fmt::format("cuda/{}.cuh", fragment));
   }
+  if (std::ranges::any_of(lowered.program.buffers, [](const BufferDecl& b) { return has_own_elements(b.dtype); }))
+    kernel.text += template_text("cuda/elements.cuh");
   kernel.text += "\n";
   kernel.own_begin = kernel.text.size();
   const std::string body = writer.write();

@@ -235,7 +235,8 @@ void CudaWriter::write(const stmt::SetVar& s) {
 
 std::string CudaWriter::stored_text(const stmt::Store& store) const {
   const std::string value = without_parentheses(operand(store.value));
-  return program().buffers.at(store.buffer).dtype == DType::i32 ? fmt::format("nearest_integer({})", value) : value;
+  const std::string_view function = info_of(program().buffers.at(store.buffer).dtype).cuda_store;
+  return function.empty() ? value : fmt::format("{}({})", function, value);
 }
 
 void CudaWriter::write(const stmt::Store& s) {

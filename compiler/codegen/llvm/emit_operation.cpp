@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <numeric>
 
@@ -45,8 +44,10 @@ Val KernelWriter::emit(const Value& value, const op::Number& o) {
 
 Val KernelWriter::emit(const Value& value, const op::Load& o) {
   const auto guard = o.guard ? std::optional(operand(*o.guard)) : std::nullopt;
-  const Val loaded = memory_.load(buffer_place(o.buffer, o.subscripts), value.varying, guard, active());
-  return ir_.convert(loaded, scalar_of(value.type));
+  const Val element = memory_.load(buffer_place(o.buffer, o.subscripts), value.varying, guard, active());
+  const DType dtype = program_.buffers.at(o.buffer).dtype;
+  return value.type == ValueType::index ? elements_.index(element, dtype)
+                                        : elements_.number(element, dtype, scalar_of(value.type));
 }
 
 Val KernelWriter::integer_value(const Affine& affine) {
@@ -67,14 +68,6 @@ Val KernelWriter::emit(const Value& value, const op::Subscript& o) {
   const Val first = ir_.integer(Scalar::i64, at.lanes, 0);
   const Val below = ir_.select(ir_.icmp("slt", at, last), at, last);
   return ir_.select(ir_.icmp("sgt", below, first), below, first);
-}
-
-Val KernelWriter::rounded_integer(const Val& number) {
-  const Val value = ir_.convert(number, Scalar::f64);
-  const auto bound = [&](double v) { return ir_.number(Scalar::f64, value.lanes, as_integer(v)); };
-  const Val low = bound(-HUGE_VAL), high = bound(HUGE_VAL), nearest = ir_.unary_intrinsic("rint", value);
-  const Val capped = ir_.select(ir_.fcmp("olt", nearest, high), nearest, high);
-  return ir_.convert(ir_.select(ir_.fcmp("ogt", value, low), capped, low), Scalar::i32);
 }
 
 Val KernelWriter::emit(const Value& value, const op::LoadArray& o) {

@@ -34,11 +34,6 @@ std::string var_name(VarId var, int copy) {
 
 }  // namespace
 
-Scalar scalar_of(DType dtype) {
-  if (dtype == DType::i32) return Scalar::i32;
-  return dtype == DType::f32 ? Scalar::f32 : Scalar::f64;
-}
-
 Scalar scalar_of(ValueType type) {
   if (type == ValueType::truth) return Scalar::i1;
   if (type == ValueType::index) return Scalar::i64;
@@ -51,6 +46,7 @@ KernelWriter::KernelWriter(const LoopProgram& program, const LanePlan& plan)
       ir_(plan.avx512),
       addressing_(ir_),
       memory_(ir_, addressing_, plan.lanes),
+      elements_(ir_, plan.converts),
       values_(program.values.size()),
       lines_(statement_lines(program)) {}
 
@@ -149,8 +145,7 @@ void KernelWriter::write(const stmt::SetVar& s) {
 
 void KernelWriter::write(const stmt::Store& s) {
   const Place place = buffer_place(s.buffer, s.subscripts);
-  const Val value =
-      place.type == Scalar::i32 ? rounded_integer(operand(s.value)) : ir_.convert(operand(s.value), place.type);
+  const Val value = elements_.element(operand(s.value), program_.buffers.at(s.buffer).dtype);
   memory_.store(place, ir_.splat(value, lanes_of(round_.has_value())), active());
 }
 

@@ -8,6 +8,7 @@
 #include "compiler/codegen/llvm/addressing.h"
 #include "compiler/codegen/llvm/lane_plan.h"
 #include "compiler/codegen/llvm/memory.h"
+#include "compiler/codegen/llvm/stored_elements.h"
 #include "compiler/loop/accumulations.h"
 #include "compiler/loop/statement_lines.h"
 
@@ -98,8 +99,6 @@ class KernelWriter {
   // ---- helpers ----
   /// As an i64: one for all lanes, or one for each.
   Val integer_value(const Affine& affine);
-  /// as_integer() as an i32.
-  Val rounded_integer(const Val& number);
   int lanes_of(bool varying) const { return varying ? plan_.lanes : 1; }
   Val integer(std::int64_t value) { return ir_.integer(Scalar::i64, 1, value); }
   const Val& operand(ValueId id) const;
@@ -120,6 +119,7 @@ class KernelWriter {
   TextBuilder ir_;
   Addressing addressing_;
   Memory memory_;
+  StoredElements elements_;
   std::vector<std::vector<Coefficient>> buffer_strides_, array_strides_;
   std::vector<std::optional<Val>> values_;
   std::optional<Round> round_;
@@ -131,7 +131,6 @@ class KernelWriter {
 };
 
 Scalar scalar_of(ValueType type);
-Scalar scalar_of(DType dtype);
 
 /// Longer bodies of vector loops are written once: a second copy costs compile time, and masks are little of their
 /// work.

@@ -83,6 +83,8 @@ LanePlan lane_plan(const LoopProgram& program, const VectorMachine& machine) {
   const Survey survey(program);
   LanePlan plan;
   plan.avx512 = machine.features.find("+avx512f") != std::string::npos;
+  // Every processor with AVX2 has F16C; SSE2 alone does not round.
+  plan.converts = machine.features.find("+avx2") != std::string::npos || machine.triple.starts_with("aarch64");
   plan.lanes = lane_count(program, machine.vector_bits, plan.avx512 ? kRegistersPerDraw : 1);
   plan.var_outlives_round = survey.vars.in_many_places();
   plan.array_outlives_round = survey.arrays.in_many_places();

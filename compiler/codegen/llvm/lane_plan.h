@@ -11,6 +11,7 @@ namespace moxie::llvm_ir {
 struct LanePlan {
   int lanes = 1;
   bool avx512 = false;                      // the machine has AVX-512
+  bool converts = false;                    // it rounds to integers and converts f16 by instructions
   std::vector<std::int64_t> array_offsets;  // in bytes, per array
   std::int64_t scratch_bytes = 0;
   // Whether a var or array is used both inside a vector loop and outside of it: then lanes beyond the range must leave

@@ -67,6 +67,12 @@ std::string entry_function(const LoopProgram& program, const LanePlan& plan) {
          fmt::format("  call void {}({})\n  ret void\n}}\n", global(program.name + ".body"), fmt::join(operands, ", "));
 }
 
+/// Only kernels that have f16 name the instructions for it, so that the texts of others stay what they are.
+std::string half_features(const LoopProgram& program, const VectorMachine& machine) {
+  const bool has_halves = std::ranges::count(program.buffers, DType::f16, &BufferDecl::dtype) > 0;
+  return has_halves && machine.features.find("+avx2") != std::string::npos ? ",+f16c" : "";
+}
+
 }  // namespace
 
 LlvmModule llvm_module(const LoopProgram& program, const VectorMachine& machine) {
@@ -89,7 +95,7 @@ LlvmModule llvm_module(const LoopProgram& program, const VectorMachine& machine)
       "nounwind \"no-builtins\" \"no-trapping-math\"=\"true\" \"frame-pointer\"=\"none\" "
       "\"prefer-vector-width\"=\"{0}\" "
       "\"min-legal-vector-width\"=\"{0}\" \"target-cpu\"=\"{1}\" \"target-features\"=\"{2}\"",
-      machine.vector_bits, machine.cpu, machine.features);
+      machine.vector_bits, machine.cpu, machine.features + half_features(program, machine));
   text += fmt::format("\nattributes #0 = {{ {0} }}\nattributes #1 = {{ noinline {0} }}\n", common);
   text += "\n!0 = !{!\"branch_weights\", i32 1, i32 1048576}\n";
   LineTable lines = writer.marks().table(text, body_begin);

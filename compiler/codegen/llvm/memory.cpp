@@ -10,15 +10,11 @@
 namespace moxie::llvm_ir {
 namespace {
 
-int bytes_of(Scalar type) { return type == Scalar::f64 || type == Scalar::i64 ? 8 : 4; }
-
 /// "v16f32": how the names of overloaded intrinsics spell a vector type.
-std::string suffix(Scalar type, int lanes) {
-  return fmt::format("v{}{}", lanes, type == Scalar::f64 ? "f64" : type == Scalar::i32 ? "i32" : "f32");
-}
+std::string suffix(Scalar type, int lanes) { return fmt::format("v{}{}", lanes, intrinsic_suffix(type)); }
 
 Val zero(TextBuilder& ir, Scalar type, int lanes) {
-  return type == Scalar::i32 ? ir.integer(type, lanes, 0) : ir.number(type, lanes, 0);
+  return is_floating(type) ? ir.number(type, lanes, 0) : ir.integer(type, lanes, 0);
 }
 
 /// Longer strides are gathered: of every cache line few elements are read.

@@ -17,8 +17,9 @@ struct ScalarInfo {
   bool floating;
 };
 
-constexpr std::array<ScalarInfo, 6> kScalars{{{"i1", "i1", 1, false},
+constexpr std::array<ScalarInfo, 7> kScalars{{{"i1", "i1", 1, false},
                                               {"i8", "i8", 8, false},
+                                              {"i16", "i16", 16, false},
                                               {"i32", "i32", 32, false},
                                               {"i64", "i64", 64, false},
                                               {"float", "f32", 32, true},
@@ -50,6 +51,10 @@ std::string overload(std::string_view name, const Val& a) {
 std::string type_name(Scalar type, int lanes) {
   return lanes == 1 ? std::string(info(type).name) : fmt::format("<{} x {}>", lanes, info(type).name);
 }
+
+std::string_view intrinsic_suffix(Scalar type) { return info(type).suffix; }
+bool is_floating(Scalar type) { return info(type).floating; }
+int bytes_of(Scalar type) { return std::max(info(type).bits / 8, 1); }
 
 std::string typed(const Val& value) { return fmt::format("{} {}", type_name(value.type, value.lanes), value.text); }
 

@@ -12,7 +12,7 @@
 
 namespace moxie::llvm_ir {
 
-enum class Scalar : std::uint8_t { i1, i8, i32, i64, f32, f64 };
+enum class Scalar : std::uint8_t { i1, i8, i16, i32, i64, f32, f64 };
 
 /// A first-class value: its scalar type, its lanes (1: a scalar), and its text (%name or a literal).
 struct Val {
@@ -23,6 +23,11 @@ struct Val {
 
 /// "<16 x float>", "double", ...
 std::string type_name(Scalar type, int lanes);
+/// "f32": how the names of intrinsics spell the type.
+std::string_view intrinsic_suffix(Scalar type);
+bool is_floating(Scalar type);
+/// The size of an element in memory.
+int bytes_of(Scalar type);
 /// As an operand: "<16 x float> %v3".
 std::string typed(const Val& value);
 /// The number that a floating-point literal, or each lane of one, stands for; nothing for a name.

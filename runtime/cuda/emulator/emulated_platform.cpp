@@ -23,7 +23,7 @@ void multiply_on_host(const MatrixProductCall& call, Stream stream) {
   const auto& [rows, columns, depth, left_matrix, right_matrix, out_matrix, batch, band] = call.shape;
   if (rows == 0 || columns == 0 || batch_count(call.shape) == 0) return;
   const auto tensor = [&](DevicePointer pointer, std::int64_t elements) {
-    const std::size_t size = call.dtype == DType::f32 ? sizeof(float) : sizeof(double);
+    const auto size = static_cast<std::size_t>(bytes_of(call.dtype));
     return emulator::device_range(pointer, static_cast<std::size_t>(elements) * size, "matrix product");
   };
   try {
