@@ -156,7 +156,7 @@ TEST_CASE("stored elements are numbers and conditions") {
     input x[S,N], a[S]: i64, b[N]: u8, m[S]: bool, p[S,N]: bool, img[S,N]: u8, large: i64
     output y[s,n] = 0.001*a[s] + b[n]/255 + where(m[s], x[s,n], -1)
     output z[s,n] = where(p[s,n] and not m[s] or b[N-1-n] > 200, img[s,n], x[s,n])
-    output total[s] = sum[n](img[s,n]*x[s,n])
+    output total[s] = sum[n](img[s,n]*x[s,n])/256
     output ones[s]: i64 = sum[n](p[s,n])
     output some[s]: bool = any[n](p[s,n])
     output every: bool = all[s](m[s])
