@@ -293,7 +293,7 @@ class BodyAdjoint {
     bool reads = false;
     visit(node, [&](const Expr& e) {
       const Definition* read = e->kind == NodeKind::Access ? program.find_definition(e->tensor) : nullptr;
-      reads |= read && read->scan == scan;
+      reads |= read && (read->name == definition_.name || (scan && read->scan == scan));
     });
     return reads;
   }

@@ -1,18 +1,23 @@
 #include "compiler/diff/differentiate.h"
 
 #include <algorithm>
+#include <array>
 
 #include "compiler/diff/active_tensors.h"
 #include "compiler/diff/algebra_adjoint.h"
 #include "compiler/diff/body_adjoint.h"
 #include "compiler/diff/chain.h"
 #include "compiler/diff/open_definition.h"
+#include "compiler/diff/prefix_recurrence.h"
 #include "compiler/diff/recompute.h"
 #include "compiler/diff/safe_reads.h"
 #include "compiler/ir/scans.h"
 
 namespace moxie {
 namespace {
+
+/// Reductions over a prefix that have recurrences as their derivatives: see lift_prefixes().
+constexpr std::array kRecurring = {ReduceKind::Product, ReduceKind::Max, ReduceKind::Min, ReduceKind::LogSumExp};
 
 class Differentiation {
  public:
@@ -37,10 +42,11 @@ class Differentiation {
   Program run() {
     const auto groups = groups_of(source_);
     for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
-      if (group->front().scan)
+      const Definition& first = group->front();
+      if (first.scan)
         pass_scan(*group);
-      else if (active_.contains(group->front().name))
-        pass(group->front());
+      else if (active_.contains(first.name))
+        pass_by_itself(first);
     }
     for (const std::string& input : wrt_) add_gradient(*source_.find_input(input));
     Program result = builder_.take();
@@ -73,6 +79,19 @@ class Differentiation {
       if (is_gated(definition)) gates_.add(named.name);
     }
     send_down(definition, adjoint, is_gated(definition));
+  }
+
+  /// Whether the derivative of a prefix reduction is one.
+  bool is_recurrence(const Definition& definition) const {
+    const Expr& body = definition.body;
+    return body->kind == NodeKind::Reduce && std::ranges::find(kRecurring, body->reduce) != kRecurring.end() &&
+           prefix_recurrence(source_, definition);
+  }
+
+  void pass_by_itself(const Definition& definition) {
+    if (!is_recurrence(definition)) return pass(definition);
+    const Definition step = differentiable_step(definition, *prefix_recurrence(source_, definition));
+    pass_scan({&step, 1});
   }
 
   /// Whether all of the definition's adjoint passed a `where`.
@@ -147,13 +166,19 @@ class Differentiation {
   Contributions contributions_;
 };
 
+/// The program with what is a recurrence to derivatives in definitions of its own.
+Program with_recurrences(const Program& program, const std::vector<std::string>& wrt) {
+  const ActiveTensors active = active_tensors(program, wrt);
+  return lift_prefixes(program, kRecurring, &active);
+}
+
 }  // namespace
 
 Program differentiate(const Program& program, const std::vector<std::string>& outputs,
                       const std::vector<std::string>& wrt, bool keep_outputs) {
   check_derivative_names(program, outputs, wrt);
-  return Differentiation(prepared_for_derivatives(program, keep_outputs), outputs,
-                         wrt.empty() ? real_inputs(program) : wrt)
+  const std::vector<std::string> inputs = wrt.empty() ? real_inputs(program) : wrt;
+  return Differentiation(with_recurrences(prepared_for_derivatives(program, keep_outputs), inputs), outputs, inputs)
       .run();
 }
 

@@ -35,9 +35,7 @@ std::optional<FoldedStep> folded_step(std::string_view argument) {
 bool is_scan_argument(std::string_view argument) { return argument == kScanStep || folded_step(argument); }
 
 std::optional<std::int64_t> scan_argument(std::string_view argument, const ScanPosition& at) {
-  if (argument == kScanStep) return at.step;
-  const auto folded = folded_step(argument);
-  return folded ? std::optional(folded->place(at)) : std::nullopt;
+  return is_scan_argument(argument) ? std::optional(ScanArgument(argument).value(at)) : std::nullopt;
 }
 
 }  // namespace moxie

@@ -36,4 +36,15 @@ bool is_scan_argument(std::string_view argument);
 /// The value of such an argument; none for others.
 std::optional<std::int64_t> scan_argument(std::string_view argument, const ScanPosition& at);
 
+/// What an argument that tells where the scan is says at each step, without its name.
+class ScanArgument {
+ public:
+  /// `argument` is one of a scan: see is_scan_argument().
+  explicit ScanArgument(std::string_view argument) : folded_(folded_step(argument)) {}
+  std::int64_t value(const ScanPosition& at) const { return folded_ ? folded_->place(at) : at.step; }
+
+ private:
+  std::optional<FoldedStep> folded_;  // none: the step itself
+};
+
 }  // namespace moxie

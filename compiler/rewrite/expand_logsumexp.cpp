@@ -1,5 +1,9 @@
+#include <array>
 #include <limits>
 
+#include "compiler/diff/open_definition.h"
+#include "compiler/diff/prefix_recurrence.h"
+#include "compiler/ir/scans.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 
@@ -18,10 +22,58 @@ Expr finite_maximum(const OpenedReduce& opened, DType dtype) {
   return call("max", {call("min", {maximum, constant(largest)}), constant(-largest)});
 }
 
+/// Of a prefix, the shift is a running maximum, and the sum a recurrence that is scaled where that grows: linear work,
+/// and no exponent above 0.
+class PrefixExpansion {
+ public:
+  explicit PrefixExpansion(const Program& program)
+      : names_(lift_prefixes(program, kKinds, nullptr)), result_(names_), scan_(last_scan(names_)) {
+    result_.definitions.clear();
+  }
+
+  Program run() {
+    const std::vector<Definition> definitions = names_.definitions;
+    for (const Definition& definition : definitions) {
+      const bool is_one = definition.body->kind == NodeKind::Reduce && definition.body->reduce == kKinds[0];
+      const auto recurrence = is_one ? prefix_recurrence(names_, definition) : std::nullopt;
+      if (recurrence)
+        expand(definition, *recurrence);
+      else
+        result_.definitions.push_back(definition);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  static constexpr std::array kKinds = {ReduceKind::LogSumExp};
+
+  void expand(Definition definition, const PrefixRecurrence& recurrence) {
+    const std::vector<Affine> own = own_axes(definition.axes.size());
+    const std::string shift = unused_name(names_, definition.name + ".shift");
+    add(definition, shift, finite_maximum(open(definition.body), computed_dtype(definition.dtype)), {});
+    const std::string sum = unused_name(names_, definition.name + ".scaled");
+    const Expr scale = call("exp", {tensor_access(shift, recurrence.previous) - tensor_access(shift, own)});
+    const Expr before = call("where", {recurrence.is_first, 0, tensor_access(sum, recurrence.previous) * scale});
+    const Expr newest = call("exp", {recurrence.element - tensor_access(shift, own)});
+    add(definition, sum, before + newest, Scan{++scan_, recurrence.backwards});
+    definition.body = tensor_access(shift, own) + call("log", {tensor_access(sum, own)});
+    result_.definitions.push_back(std::move(definition));
+  }
+
+  void add(const Definition& user, const std::string& name, const Expr& body, std::optional<Scan> scan) {
+    names_.definitions.push_back({name, user.dtype, user.axes, body, false, user.line, scan});
+    result_.definitions.push_back(names_.definitions.back());
+  }
+
+  Program names_;  // for unused names
+  Program result_;
+  std::uint32_t scan_;
+};
+
 }  // namespace
 
 Program expand_logsumexp(const Program& program) {
-  Program result = program;
+  Program result = PrefixExpansion(program).run();
   const auto expand = [](const Expr& expr, const Scope& scope) -> Expr {
     if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::LogSumExp) return expr;
     const OpenedReduce opened = open(expr);

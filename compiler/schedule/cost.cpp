@@ -172,6 +172,14 @@ Cost estimate(const LoweredKernel& kernel, const DimValues& dims, const Machine&
   return cost;
 }
 
+double seconds_on(int cores, const Cost& cost, const Machine& machine) {
+  const double shares = std::min(static_cast<double>(cores), static_cast<double>(cost.pieces));
+  double busiest = std::max(cost.compute, cost.latency);
+  for (const double level : cost.levels) busiest = std::max(busiest, level);
+  return busiest / shares + cost.combine + machine.launch_seconds +
+         static_cast<double>(cost.pieces) * machine.piece_seconds + (shares > 1 ? machine.wake_seconds : 0);
+}
+
 std::string describe(const Cost& cost, const Machine& machine) {
   const auto busiest = static_cast<Port>(std::ranges::max_element(cost.ports) - cost.ports.begin());
   std::string text =

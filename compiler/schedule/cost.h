@@ -38,6 +38,9 @@ struct Cost {
 /// a scan is one launch. Throws ShapeError where a dim has no value.
 Cost estimate(const LoweredKernel& kernel, const DimValues& dims, const Machine& machine);
 
+/// The seconds of one launch on this number of cores, of which one need not be woken.
+double seconds_on(int cores, const Cost& cost, const Machine& machine);
+
 /// "12.3 us: compute 10.1 us (arithmetic), L1 3.2 us, latency 8 us, launch 1 us; 16 lanes, 64 pieces"
 std::string describe(const Cost& cost, const Machine& machine);
 

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "compiler/ir/algebra_form.h"
+#include "compiler/loop/overload.h"
+#include "compiler/schedule/cost.h"
 #include "compiler/support/error.h"
 #include "runtime/constant_steps.h"
 #include "runtime/cpu/blas.h"
@@ -43,6 +46,7 @@ struct Run {
 /// What all executables of a device share.
 struct CpuResources {
   VectorMachine machine;
+  Machine figures;
   KernelCache cache;
   KernelOverrides overrides;
   ThreadPool pool;
@@ -127,8 +131,14 @@ class CpuExecutable : public Executable {
     kernel.step = step;
     kernel.lowered = &lowered;
     kernel.code = std::move(code);
+    kernel.flushes = flushes_to_zero(lowered);
+    for (std::size_t place = 0; place < lowered.program.arguments.size(); ++place) {
+      const std::string& argument = lowered.program.arguments[place];
+      if (is_scan_argument(argument)) kernel.scan_arguments.emplace_back(place, ScanArgument(argument));
+    }
+    kernel.alone = is_faster_alone(lowered);
     Partition partition = choose_partition(lowered, dims_, kernel.code->lanes());
-    partition.tiles = std::min(partition.tiles, most_tiles(resources_.pool.threads()));
+    partition.tiles = std::min(partition.tiles, most_tiles(kernel.alone ? 1 : resources_.pool.threads()));
     if (lowered.chunks && lowered.chunks->repeats_work)
       partition.chunks = std::min(partition.chunks, pieces_of_repeated_work(resources_.pool.threads()));
     const auto candidates = candidate_partitions(lowered, dims_, kernel.code->lanes());
@@ -138,9 +148,20 @@ class CpuExecutable : public Executable {
       const auto tuned = find_tuned(resources_.cache, key, records_of(candidates));
       if (tuned) partition = tuned_partition(candidates, *tuned);
       if (!tuned) kernel.tuning_key = key;
+      kernel.alone = resources_.pool.threads() == 1;
     }
     use_partition(kernel, partition);
     return kernel;
+  }
+
+  bool is_faster_alone(const LoweredKernel& kernel) const {
+    if (resources_.pool.threads() == 1) return true;
+    DimValues extents = dims_;
+    for (const std::string& argument : kernel.program.arguments) {
+      if (is_scan_argument(argument)) extents[argument] = ScanArgument(argument).value({});
+    }
+    const Cost cost = estimate(kernel, extents, resources_.figures);
+    return seconds_on(1, cost, resources_.figures) <= seconds_on(resources_.pool.threads(), cost, resources_.figures);
   }
 
   void use_partition(PreparedKernel& kernel, const Partition& partition) const {
@@ -256,10 +277,10 @@ class CpuExecutable : public Executable {
   }
 
   static void set_scan_arguments(PreparedKernel& kernel, const ScanPosition& at) {
-    const auto& names = kernel.lowered->program.arguments;
-    for (std::size_t place = 0; place < names.size(); ++place) {
-      const auto value = scan_argument(names[place], at);
-      for (std::size_t k = place; value && k < kernel.arguments.size(); k += names.size()) kernel.arguments[k] = *value;
+    const std::size_t stride = kernel.lowered->program.arguments.size();
+    for (const auto& [place, argument] : kernel.scan_arguments) {
+      const std::int64_t value = argument.value(at);
+      for (std::size_t k = place; k < kernel.arguments.size(); k += stride) kernel.arguments[k] = value;
     }
   }
 
@@ -286,16 +307,27 @@ class CpuExecutable : public Executable {
     const Program& program = plan_->fused.program;
     if (!kernel.in_scan) return {&tensor};
     const auto element = static_cast<std::int64_t>(size_of(program.dtype_of(tensor)));
-    return {&tensor, slice_elements(program, tensor, dims_) * element, argument_of_step(plan_->fused, tensor)};
+    return {&tensor, slice_elements(program, tensor, dims_) * element,
+            ScanArgument(argument_of_step(plan_->fused, tensor))};
   }
 
   void run_step(const LoweredScan& scan, const Run& run, const ScanPosition& /*at*/) {
+    // A step of a scalar recurrence takes some nanoseconds: kernels are looked up once.
+    std::vector<std::variant<PreparedKernel*, const MatrixProduct*>> steps;
+    const auto prepared = Overload{[&](const LoweredKernel& kernel) { steps.emplace_back(&kernels_.at(&kernel)); },
+                                   [&](const MatrixProduct& product) { steps.emplace_back(&product); }};
+    for (const LoweredScanStep& step : scan.steps) std::visit(prepared, step);
+    const auto flushes = [](const auto& step) {
+      const auto* kernel = std::get_if<PreparedKernel*>(&step);
+      return kernel && (*kernel)->flushes;
+    };
+    const FlushToZero flush(std::ranges::all_of(steps, flushes));
     const std::int64_t rounds = evaluate(scan.extent, dims_);
     for (std::int64_t n = 0; n < rounds; ++n) {
       const ScanPosition at = scan_position(n, rounds, scan.backwards);
-      for (const LoweredScanStep& step : scan.steps) {
-        std::visit([&](const auto& part) { run_step(part, run, at); }, step);
-      }
+      const auto take = Overload{[&](PreparedKernel* kernel) { run_kernel(*kernel, run, at); },
+                                 [&](const MatrixProduct* product) { run_step(*product, run, at); }};
+      for (const auto& step : steps) std::visit(take, step);
     }
   }
 
@@ -356,7 +388,10 @@ class CpuExecutable : public Executable {
   }
 
   void run_step(const LoweredKernel& lowered, const Run& run, const ScanPosition& at) {
-    PreparedKernel& kernel = kernels_.at(&lowered);
+    run_kernel(kernels_.at(&lowered), run, at);
+  }
+
+  void run_kernel(PreparedKernel& kernel, const Run& run, const ScanPosition& at) {
     if (!kernel.tuning_key.empty()) tune(kernel, run);
     launch(kernel, at);
   }
@@ -370,14 +405,18 @@ class CpuExecutable : public Executable {
     const std::int64_t pieces = kernel.partition.tiles * kernel.partition.chunks;
     LaunchObserver* observer = resources_.observer.get();
     if (observer) observer->before(lowered, *plan_, kernel.buffers, kernel.arguments);
-    const bool flushes = flushes_to_zero(lowered);
-    resources_.pool.run(pieces, [&](std::int64_t piece, int thread) {
-      const FlushToZero flush(flushes);
+    const auto run_piece = [&](std::int64_t piece, int thread) {
+      const FlushToZero flush(kernel.flushes);
       KernelStatus status;
       kernel.code->run(kernel.buffers.data(), kernel.arguments.data() + stride * static_cast<std::size_t>(piece),
                        scratch_[static_cast<std::size_t>(thread)].get(), &status);
       if (status.failed) throw_if_failed(lowered, status);
-    });
+    };
+    if (kernel.alone) {
+      for (std::int64_t piece = 0; piece < pieces; ++piece) run_piece(piece, 0);
+    } else {
+      resources_.pool.run(pieces, std::cref(run_piece));  // a copy would be allocated at every step of a scan
+    }
     if (observer) observer->after(lowered);
     for (const auto& combination : kernel.combinations) combine(combination, kernel, combination.out.at(at));
   }
@@ -433,17 +472,17 @@ class CpuDevice : public Device {
  public:
   CpuDevice(const DeviceOptions& options, const VectorMachine& machine)
       : resources_{machine,
+                   cpu_machine(machine, options),
                    KernelCache(cache_directory(options)),
                    KernelOverrides(switch_value("MOXIE_KERNEL_OVERRIDE")),
                    ThreadPool(chosen_threads(options.threads)),
                    options.tune,
                    options.observer},
         plan_cache_(cache_directory(options)),
-        machine_(cpu_machine(machine, options)),
         given_(given_schedules(options.schedule).nests) {}
 
   std::string name() const override { return "cpu"; }
-  PlanTarget plan_target() const override { return {.machine = &machine_, .given = given_}; }
+  PlanTarget plan_target() const override { return {.machine = &resources_.figures, .given = given_}; }
   KernelCache* plan_cache() override { return &plan_cache_; }
   CacheStats cache_stats() const override { return resources_.cache.stats(); }
   std::size_t overridden_kernels() const override { return resources_.overrides.count(); }
@@ -454,7 +493,6 @@ class CpuDevice : public Device {
  private:
   CpuResources resources_;
   KernelCache plan_cache_;  // in the same folder, with counts of its own
-  const Machine machine_;
   const GivenSchedules given_;
 };
 

@@ -13,12 +13,13 @@ namespace moxie {
 /// is what it was before when the scope ends, so that a host program keeps its own.
 class FlushToZero {
  public:
-  /// Leaves the mode as it is where it is not wanted.
-  explicit FlushToZero(bool wanted) : wanted_(wanted), before_(wanted ? mode() : Mode{}) {
-    if (wanted_) set_mode(before_ | kFlush);
+  /// Leaves the mode as it is where it is not wanted, or there already: to write it takes longer than a step of a
+  /// scalar recurrence.
+  explicit FlushToZero(bool wanted) : before_(wanted ? mode() : kFlush), sets_((before_ & kFlush) == 0) {
+    if (sets_) set_mode(before_ | kFlush);
   }
   ~FlushToZero() {
-    if (wanted_) set_mode(before_);
+    if (sets_) set_mode(before_);
   }
   FlushToZero(const FlushToZero&) = delete;
   FlushToZero& operator=(const FlushToZero&) = delete;
@@ -40,12 +41,12 @@ class FlushToZero {
   static void set_mode(Mode mode) { asm volatile("msr fpcr, %0" : : "r"(mode)); }
 #else
   using Mode = int;
-  static constexpr Mode kFlush = 0;
+  static constexpr Mode kFlush = 1;
   static Mode mode() { return 0; }
   static void set_mode(Mode) {}
 #endif
-  bool wanted_;
   Mode before_;
+  bool sets_;
 };
 
 }  // namespace moxie

@@ -41,7 +41,7 @@ void combine(const PreparedKernel::Combination& c, const PreparedKernel& kernel,
   });
 }
 
-std::int64_t pieces_of_repeated_work(int threads) { return threads == 1 ? 1 : 2 * threads; }
+std::int64_t pieces_of_repeated_work(int threads) { return threads; }
 
 // Each tile is a call, and of a short row has few vectors: one step of a three-point stencil over 2000 elements took
 // 1.6 us in 64 tiles and 0.7 us in one. There are several for each thread, since tiles differ.

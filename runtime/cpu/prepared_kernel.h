@@ -2,6 +2,7 @@
 // A kernel of a Plan with all that its launches need: how it is split, its arguments and where its tensors lie.
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,12 +17,10 @@ namespace moxie {
 struct SlicePlace {
   const std::string* tensor = nullptr;
   std::int64_t bytes_per_step = 0;
-  std::string argument = {};    // which holds where the step lies
-  std::byte* memory = nullptr;  // filled in at each run
+  std::optional<ScanArgument> argument = {};  // which holds where the step lies; none outside of scans
+  std::byte* memory = nullptr;                // filled in at each run
 
-  std::byte* at(const ScanPosition& at) const {
-    return memory + (bytes_per_step == 0 ? 0 : *scan_argument(argument, at) * bytes_per_step);
-  }
+  std::byte* at(const ScanPosition& at) const { return memory + (argument ? argument->value(at) * bytes_per_step : 0); }
 };
 
 /// One kernel with everything that does not change from run to run.
@@ -30,9 +29,12 @@ struct PreparedKernel {
   const LoweredKernel* lowered = nullptr;
   CpuKernel::Ptr code;
   Partition partition;
-  std::vector<std::int64_t> arguments;  // per call, one after the other
-  std::vector<void*> buffers;           // of a call; inputs and outputs are filled in at each run
-  std::vector<std::size_t> outside;     // buffers that are inputs or outputs
+  std::vector<std::int64_t> arguments;                                    // per call, one after the other
+  std::vector<std::pair<std::size_t, ScanArgument>> scan_arguments = {};  // of a call, by place
+  bool flushes = false;                                                   // see flushes_to_zero()
+  bool alone = true;                 // all pieces on the calling thread: to wake others takes longer than they save
+  std::vector<void*> buffers;        // of a call; inputs and outputs are filled in at each run
+  std::vector<std::size_t> outside;  // buffers that are inputs or outputs
   struct Combination {
     std::size_t buffer;
     ReduceKind kind;

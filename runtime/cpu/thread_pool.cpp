@@ -34,7 +34,7 @@ int chosen_threads(int threads) {
   return threads > 0 ? threads : processors();
 }
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : shares_(static_cast<std::size_t>(threads)) {
   for (int k = 1; k < threads; ++k) workers_.emplace_back([this, k] { serve(k); });
 }
 
@@ -54,28 +54,38 @@ void ThreadPool::run(std::int64_t pieces, const std::function<void(std::int64_t,
   }
   const std::lock_guard turn(callers_);
   work_ = &work;
-  pieces_ = pieces;
-  next_piece_ = 0;
+  for (std::int64_t thread = 0; thread < threads(); ++thread) {
+    Share& share = shares_[static_cast<std::size_t>(thread)];
+    share.next = pieces * thread / threads();
+    share.end = pieces * (thread + 1) / threads();
+  }
   failure_ = nullptr;
-  running_ = static_cast<int>(workers_.size());
+  open_ = true;
   {
     const std::lock_guard lock(mutex_);
     ++round_;
   }
   wake_.notify_all();
   take_pieces(0);
+  open_ = false;
   while (running_.load(std::memory_order_acquire) != 0) pause();
   if (failure_) std::rethrow_exception(failure_);
 }
 
 void ThreadPool::take_pieces(int thread) {
-  for (std::int64_t piece = next_piece_++; piece < pieces_; piece = next_piece_++) {
-    try {
-      (*work_)(piece, thread);
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!failure_ || piece < failed_piece_) failure_ = std::current_exception(), failed_piece_ = piece;
-    }
+  const std::size_t own = static_cast<std::size_t>(thread);
+  for (std::size_t k = 0; k < shares_.size(); ++k) {
+    Share& share = shares_[(own + k) % shares_.size()];
+    for (std::int64_t piece = share.next++; piece < share.end; piece = share.next++) take(piece, thread);
+  }
+}
+
+void ThreadPool::take(std::int64_t piece, int thread) {
+  try {
+    (*work_)(piece, thread);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_ || piece < failed_piece_) failure_ = std::current_exception(), failed_piece_ = piece;
   }
 }
 
@@ -89,7 +99,8 @@ void ThreadPool::serve(int thread) {
     }
     if (stop_) return;
     seen = round_.load(std::memory_order_acquire);
-    take_pieces(thread);
+    ++running_;
+    if (open_) take_pieces(thread);
     running_.fetch_sub(1, std::memory_order_release);
   }
 }

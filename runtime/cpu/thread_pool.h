@@ -31,8 +31,15 @@ class ThreadPool {
   void run(std::int64_t pieces, const std::function<void(std::int64_t piece, int thread)>& work);
 
  private:
+  /// The pieces that a thread takes first. Kernels of one shape meet the same pieces in the same caches.
+  struct alignas(64) Share {
+    std::atomic<std::int64_t> next = 0;
+    std::int64_t end = 0;
+  };
+
   void serve(int thread);
   void take_pieces(int thread);
+  void take(std::int64_t piece, int thread);
 
   std::vector<std::thread> workers_;
   std::mutex callers_;  // held for a whole run()
@@ -40,9 +47,11 @@ class ThreadPool {
   std::condition_variable wake_;
   std::atomic<std::uint64_t> round_ = 0;  // grows by one for every run()
   std::atomic<bool> stop_ = false;
-  std::atomic<int> running_ = 0;  // workers that have not finished this round
-  std::atomic<std::int64_t> next_piece_ = 0;
-  std::int64_t pieces_ = 0;
+  // A worker counts itself among those that run, and then looks whether the round is open; run() closes the round, and
+  // then waits until none runs. So nobody waits for a worker that is still waking up when all pieces are taken.
+  std::atomic<bool> open_ = false;
+  std::atomic<int> running_ = 0;
+  std::vector<Share> shares_;  // of every thread
   const std::function<void(std::int64_t, int)>* work_ = nullptr;
   std::exception_ptr failure_;  // of the lowest piece that failed
   std::int64_t failed_piece_ = 0;

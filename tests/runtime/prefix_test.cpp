@@ -99,6 +99,21 @@ TEST_CASE("reductions over growing and shrinking ranges take one pass, with the 
   }
 }
 
+TEST_CASE("a log-sum-exp over a prefix is a running maximum and a recurrence, for numbers of any size") {
+  for (const char* range : {"0..i+1", "i..N", "0..i", "3..i+1"}) {
+    const std::string text = std::string("dim N = 200\nindex i:N, j:N\ninput x[N]\noutput y[i] = logsumexp[j in ") +
+                             range + "](1e4*x[j] + where(j == 7, log(0), 0))\n";
+    CAPTURE(text);
+    const Program program = parse(text);
+    const Program optimised = optimise(program);
+    CHECK(std::ranges::count_if(optimised.definitions, [](const Definition& d) { return d.scan.has_value(); }) == 1);
+    CHECK(std::ranges::none_of(optimised.definitions, [](const Definition& d) {
+      return d.body->kind == NodeKind::Reduce && d.body->reduce == ReduceKind::Sum;
+    }));
+    check_values(program, {{"N", 200}});
+  }
+}
+
 TEST_CASE("short axes are left to the loops of other kernels") {
   const Program formula = parse("dim N\nindex i:N\ninput x[N]\noutput y[i] = sum[j in 0..i+1](x[j])\n");
   CHECK(count_passes(specialise(formula, {{"N", 63}})) == 0);
