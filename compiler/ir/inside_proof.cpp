@@ -12,6 +12,7 @@ Affine AtStep::lag_of(const Expr& access) const {
 }
 
 bool AtStep::knows_lag_of(const Expr& access, const IndexDomain& domain) const {
+  if (folded && folded->contains(access->tensor)) return true;
   const Affine lag = lag_of(access);
   return lag.is_constant() || domain.prove_nonnegative(lag - Affine(1)) == Proof::Holds;
 }

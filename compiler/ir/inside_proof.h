@@ -1,6 +1,8 @@
 #pragma once
 // Proofs that accesses lie inside their tensors.
+#include <map>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -19,6 +21,9 @@ enum class Inside : std::uint8_t { Element, Storage };
 struct AtStep {
   Scan scan;
   Affine step;
+  /// Tensors of the scan that keep their last steps only: subscripts have places in them, and the lag was known when
+  /// these were chosen.
+  const std::map<std::string, std::int64_t>* folded = nullptr;
 
   /// How many steps ago the step was that `access` reads, of a tensor of the same scan.
   Affine lag_of(const Expr& access) const;

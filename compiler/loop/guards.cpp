@@ -8,12 +8,13 @@
 namespace moxie {
 namespace {
 
-/// Guards the accesses below one set of conditions and loops. What is computed without the innermost of them is read
-/// there, too, and needs no more guards than there: `where(x[i] > 0, f(x[i]), 0)`.
+/// Guards the accesses below one set of conditions and loops: by one of the conditions, where that suffices, since
+/// reads of an element under the same guard are one read; else by all of them. What is computed without the innermost
+/// of them is read there, too, and needs no more guards than there: `where(x[i] > 0, f(x[i]), 0)`.
 class Guarding {
  public:
-  Guarding(const InsideProof& proof, IndexDomain domain, Expr condition, Guarding* around)
-      : proof_(proof), domain_(std::move(domain)), condition_(std::move(condition)), around_(around) {}
+  Guarding(const InsideProof& proof, IndexDomain domain, std::vector<Expr> conditions, Guarding* around)
+      : proof_(proof), domain_(std::move(domain)), conditions_(std::move(conditions)), around_(around) {}
 
   /// All that is computed under these conditions.
   Expr whole(const Expr& expr) {
@@ -46,25 +47,56 @@ class Guarding {
   Expr guarded(const Expr& expr) {
     // The guard of an access is one of what its subscripts read.
     if (expr->kind == NodeKind::Access)
-      return condition_ && !is_inside(expr) ? call("where", {condition_, expr, constant(0)}) : expr;
+      return conditions_.empty() || is_inside(expr) ? expr
+                                                    : call("where", {guard_of(expr, conditions_), expr, constant(0)});
     if (is_call(expr, "where")) return guarded_where(expr);
     if (expr->kind != NodeKind::Reduce) return map_children(expr, [&](const Expr& child) { return apply(child); });
     const OpenedReduce opened = open(expr);
     IndexDomain inner = domain_;
     inner.add_range(opened.index, opened.range);
-    Guarding inside(proof_, std::move(inner), condition_, this);
+    Guarding inside(proof_, std::move(inner), conditions_, this);
     return map_opened(expr, opened, [&](const Expr& child) { return inside.whole(child); });
   }
 
   Expr guarded_where(const Expr& expr) {
     const Expr own = apply(expr->args[0]);
-    const Expr yes = condition_ ? call("and", {condition_, own}) : own;
     const bool is_guard = expr->args[1]->kind == NodeKind::Access && expr->args[2]->is_constant(0);
-    if (is_guard) return call("where", {is_inside(expr->args[1]) ? own : yes, expr->args[1], expr->args[2]});
-    const Expr negated = call("not", {own});
-    const Expr no = condition_ ? call("and", {condition_, negated}) : negated;
-    return call("where", {own, Guarding(proof_, domain_, yes, this).whole(expr->args[1]),
-                          Guarding(proof_, domain_, no, this).whole(expr->args[2])});
+    if (is_guard) return call("where", {own_guard(expr->args[1], own), expr->args[1], expr->args[2]});
+    const auto branch = [&](const Expr& condition, const Expr& value) {
+      return Guarding(proof_, domain_, with(condition), this).whole(value);
+    };
+    return call("where", {own, branch(own, expr->args[1]), branch(call("not", {own}), expr->args[2])});
+  }
+
+  std::vector<Expr> with(const Expr& condition) const {
+    std::vector<Expr> conditions = conditions_;
+    conditions.push_back(condition);
+    return conditions;
+  }
+
+  static Expr all_of(std::vector<Expr> conditions) {
+    return conditions.size() == 1 ? conditions.front() : call("and", std::move(conditions));
+  }
+
+  /// The outermost of the conditions that keeps the access inside its tensor, or all of them together.
+  Expr guard_of(const Expr& access, const std::vector<Expr>& conditions) const {
+    for (const Expr& condition : conditions) {
+      if (keeps_inside(condition, access)) return condition;
+    }
+    return all_of(conditions);
+  }
+
+  /// For an access of which its own condition decides whether it counts.
+  Expr own_guard(const Expr& access, const Expr& own) const {
+    if (is_inside(access) || keeps_inside(own, access)) return own;
+    for (const Expr& condition : conditions_) {
+      if (keeps_inside(condition, access)) return call("and", {condition, own});
+    }
+    return all_of(with(own));
+  }
+
+  bool keeps_inside(const Expr& condition, const Expr& access) const {
+    return !reads_by_value(access) && proof_.holds(access, domain_.where(condition, true));
   }
 
   bool is_inside_everywhere(const Expr& expr) const { return !expr->gathers && proof_.holds_unguarded(expr, domain_); }
@@ -73,7 +105,7 @@ class Guarding {
 
   const InsideProof& proof_;
   IndexDomain domain_;
-  Expr condition_;                                               // empty outside all conditions
+  std::vector<Expr> conditions_;                                 // outermost first; all hold here
   Guarding* around_;                                             // with fewer conditions or loops; may be null
   std::unordered_set<const Node*> computed_;                     // what reads by value, outside of choices
   std::unordered_map<const Node*, std::pair<Expr, Expr>> done_;  // keeps its keys alive

@@ -181,7 +181,7 @@ class KernelLowering {
     }
     for (const LoopIndex& local : root.locals) domain.add_range(local.symbol, local.range);
     std::optional<AtStep> at;
-    if (root.definition.scan) at = {*root.definition.scan, Symbol::dim(kScanStep)};
+    if (root.definition.scan) at = {*root.definition.scan, Symbol::dim(kScanStep), &fused_.folded};
     for (const std::string& argument : result_.program.arguments) {
       if (const auto folded = folded_step(argument))
         domain.add_range(Symbol::dim(argument), Range::extent(folded->count));

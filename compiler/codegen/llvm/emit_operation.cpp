@@ -1,8 +1,10 @@
 // What each operation of a LoopProgram becomes.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <numeric>
 
 #include "compiler/codegen/llvm/kernel_writer.h"
@@ -79,7 +81,31 @@ Val KernelWriter::emit(const Value& value, const op::LoadArray& o) {
 
 Val KernelWriter::emit(const Value&, const op::ReadVar& o) { return read_var(o.var); }
 
+/// Of indices, without their conversion to numbers. The distance is held within 32 bits, of which the lanes take a few.
+std::optional<Val> KernelWriter::compared_indices(const Value& value, const op::Call& o) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kPredicates = {
+      {{"<", "slt"}, {"<=", "sle"}, {">", "sgt"}, {">=", "sge"}, {"==", "eq"}, {"!=", "ne"}}};
+  constexpr std::int64_t kFar = 1 << 30;
+  const auto predicate = std::ranges::find(kPredicates, o.function->name, &decltype(kPredicates)::value_type::first);
+  if (predicate == kPredicates.end()) return std::nullopt;
+  const auto* left = std::get_if<op::Number>(&program_.values.at(o.args[0]).operation);
+  const auto* right = std::get_if<op::Number>(&program_.values.at(o.args[1]).operation);
+  if (!left || !right) return std::nullopt;
+  const Affine distance = left->value - right->value;
+  const std::int64_t step = lane_step(distance);
+  const int lanes = lanes_of(value.varying);
+  if (distance.mentions_value() || std::abs(step) * lanes >= kFar) return std::nullopt;
+  const auto limit = [&](std::int64_t number) { return ir_.integer(Scalar::i64, 1, number); };
+  Val first = addressing_.value(distance);
+  if (step == 0 || lanes == 1) return ir_.splat(ir_.icmp(predicate->second, first, limit(0)), lanes);
+  first = ir_.select(ir_.icmp("slt", first, limit(kFar)), first, limit(kFar));
+  first = ir_.select(ir_.icmp("sgt", first, limit(-kFar)), first, limit(-kFar));
+  const Val threshold = ir_.extend(ir_.binary("sub", limit(0), first), Scalar::i32, true);
+  return ir_.icmp(predicate->second, lane_numbers(Scalar::i32, lanes, step), ir_.splat(threshold, lanes));
+}
+
 Val KernelWriter::emit(const Value& value, const op::Call& o) {
+  if (const auto compared = compared_indices(value, o)) return *compared;
   std::vector<Val> args;
   for (const ValueId arg : o.args) args.push_back(ir_.splat(operand(arg), lanes_of(value.varying)));
   return emit_function(ir_, o.function->name, args);
