@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <thread>
 
 #include "compiler/ir/algebra_form.h"
@@ -325,8 +324,9 @@ class CpuExecutable : public Executable {
     const std::int64_t rounds = evaluate(scan.extent, dims_);
     for (std::int64_t n = 0; n < rounds; ++n) {
       const ScanPosition at = scan_position(n, rounds, scan.backwards);
-      const auto take = Overload{[&](PreparedKernel* kernel) { run_kernel(*kernel, run, at); },
-                                 [&](const MatrixProduct* product) { run_step(*product, run, at); }};
+      const auto take = Overload{
+          [&](PreparedKernel* kernel) { is_one_call(*kernel) ? call(*kernel, at) : run_kernel(*kernel, run, at); },
+          [&](const MatrixProduct* product) { run_step(*product, run, at); }};
       for (const auto& step : steps) std::visit(take, step);
     }
   }
@@ -396,26 +396,39 @@ class CpuExecutable : public Executable {
     launch(kernel, at);
   }
 
+  /// Whether a launch is a call of the kernel by this thread, and nothing else.
+  bool is_one_call(const PreparedKernel& kernel) const {
+    return kernel.alone && kernel.partition.tiles * kernel.partition.chunks == 1 && kernel.slices.empty() &&
+           kernel.tuning_key.empty() && !resources_.observer;
+  }
+
+  /// Of a kernel that is_one_call().
+  void call(PreparedKernel& kernel, const ScanPosition& at) {
+    set_scan_arguments(kernel, at);
+    run_piece(kernel, 0, 0);
+  }
+
+  void run_piece(const PreparedKernel& kernel, std::int64_t piece, int thread) {
+    const FlushToZero flush(kernel.flushes);
+    const std::size_t stride = kernel.lowered->program.arguments.size();
+    KernelStatus status;
+    kernel.code->run(kernel.buffers.data(), kernel.arguments.data() + stride * static_cast<std::size_t>(piece),
+                     scratch_[static_cast<std::size_t>(thread)].get(), &status);
+    if (status.failed) throw_if_failed(*kernel.lowered, status);
+  }
+
   void launch(PreparedKernel& kernel, const ScanPosition& at) {
     const LoweredKernel& lowered = *kernel.lowered;
     if (lowered.in_scan) set_scan_arguments(kernel, at);
     for (const auto& [b, slice] : kernel.slices) kernel.buffers[b] = slice.at(at);
     for (const auto& combination : kernel.combinations) clear_gaps(combination, kernel);
-    const std::size_t stride = lowered.program.arguments.size();
     const std::int64_t pieces = kernel.partition.tiles * kernel.partition.chunks;
     LaunchObserver* observer = resources_.observer.get();
     if (observer) observer->before(lowered, *plan_, kernel.buffers, kernel.arguments);
-    const auto run_piece = [&](std::int64_t piece, int thread) {
-      const FlushToZero flush(kernel.flushes);
-      KernelStatus status;
-      kernel.code->run(kernel.buffers.data(), kernel.arguments.data() + stride * static_cast<std::size_t>(piece),
-                       scratch_[static_cast<std::size_t>(thread)].get(), &status);
-      if (status.failed) throw_if_failed(lowered, status);
-    };
     if (kernel.alone) {
-      for (std::int64_t piece = 0; piece < pieces; ++piece) run_piece(piece, 0);
+      for (std::int64_t piece = 0; piece < pieces; ++piece) run_piece(kernel, piece, 0);
     } else {
-      resources_.pool.run(pieces, std::cref(run_piece));  // a copy would be allocated at every step of a scan
+      resources_.pool.run(pieces, [&](std::int64_t piece, int thread) { run_piece(kernel, piece, thread); });
     }
     if (observer) observer->after(lowered);
     for (const auto& combination : kernel.combinations) combine(combination, kernel, combination.out.at(at));

@@ -70,6 +70,20 @@ output z[n] = where(n < M, exp(x[n])*y[n], y[n])
         {{{"N", 3}, {"M", 2}}, {{"x", {1, 2}}, {"y", {4, 5, 6}}}});
 }
 
+TEST_CASE("an access is guarded by the one condition that keeps it inside, so that reads in several branches are one") {
+  const char* text = R"(dim N
+index n:N, k:N
+input x[N,N], y[N]
+output z[n,k] = where(n >= 1, where(k > n, y[k]*x[n-1,k], where(y[n] > 0, x[n-1,k], -x[n-1,k])), x[n,k])
+)";
+  check(text, {{{"N", 2}}, {{"x", {1, 2, 3, 4}}, {"y", {5, -6}}}});
+  const std::string loops =
+      print(std::get<LoweredKernel>(make_plan(specialise(parse(text), {{"N", 40}})).steps.front()).program);
+  CAPTURE(loops);
+  CHECK(loops.find("x[n - 1, k]") == loops.rfind("x[n - 1, k]"));
+  CHECK(loops.find("x[n - 1, k]") != std::string::npos);
+}
+
 TEST_CASE("a condition that reads behind a guard of its own is computed behind it everywhere") {
   check(R"(dim N
 index n:N

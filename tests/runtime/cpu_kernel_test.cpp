@@ -122,6 +122,24 @@ TEST_CASE("scatters: strided and over a dynamic stride, of vectors and of unifor
   check_against_interpreter(b.program, {std::vector<double>(42, -1), std::vector<double>(21 * 21, -1)}, {21}, 0);
 }
 
+TEST_CASE("lanes compare indices, near each other and further apart than 32 bits hold") {
+  const Affine i = i0(), n = dim("N");
+  constexpr std::int64_t kFar = std::int64_t{1} << 40;
+  for (const char* comparison : {"<", "<=", ">", ">=", "==", "!="}) {
+    for (const Affine& other : {Affine(7), n - Affine(9), n - i, i * 3 - Affine(4), Affine(kFar), Affine(-kFar) - i,
+                                i + Affine(kFar), n * kFar, i * kFar}) {
+      const LoopProgram program = vectorised({}, [&](Builder& b, Block& block) {
+        const ValueId left = b.let(block, op::Number{i}), right = b.let(block, op::Number{other});
+        const ValueId holds = b.call(block, comparison, {left, right});
+        const ValueId constant = b.call(block, comparison, {left, b.constant(block, 20)});
+        const ValueId both = b.call(block, "where", {constant, b.constant(block, 1), b.constant(block, 2)});
+        return b.call(block, "where", {holds, both, b.constant(block, 0)});
+      });
+      check_against_interpreter(program, {std::vector<double>(37, -1)}, {37}, 0);
+    }
+  }
+}
+
 TEST_CASE("a guarded load reads nothing where the guard is false, not even of an empty buffer") {
   const auto guarded = [](bool varying_guard, std::vector<Affine> subscripts) {
     return vectorised({single(input("x", {dim("M")}))}, [&](Builder& b, Block& block) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <numeric>
@@ -16,6 +17,9 @@
 namespace moxie::llvm_ir {
 namespace {
 
+/// Every whole number below is one of double precision, and an index.
+constexpr double kWhole = 1LL << 53;
+
 /// <0, step, 2 step, ...> in double.
 Val lane_multiples(TextBuilder& ir, int lanes, std::int64_t step) {
   std::string text;
@@ -23,6 +27,15 @@ Val lane_multiples(TextBuilder& ir, int lanes, std::int64_t step) {
     text += (lane == 0 ? "" : ", ") + typed(ir.number(Scalar::f64, 1, static_cast<double>(step * lane)));
   }
   return {Scalar::f64, lanes, "<" + text + ">"};
+}
+
+/// An expression of indices that stands for the value; whole constants are some.
+std::optional<Affine> index_of(const Value& value) {
+  if (const auto* number = std::get_if<op::Number>(&value.operation)) return number->value;
+  const auto* constant = std::get_if<op::Constant>(&value.operation);
+  const bool is_whole = constant && value.type != ValueType::truth && std::abs(constant->value) < kWhole &&
+                        constant->value == std::trunc(constant->value);
+  return is_whole ? std::optional(Affine(static_cast<std::int64_t>(constant->value))) : std::nullopt;
 }
 
 }  // namespace
@@ -88,10 +101,9 @@ std::optional<Val> KernelWriter::compared_indices(const Value& value, const op::
   constexpr std::int64_t kFar = 1 << 30;
   const auto predicate = std::ranges::find(kPredicates, o.function->name, &decltype(kPredicates)::value_type::first);
   if (predicate == kPredicates.end()) return std::nullopt;
-  const auto* left = std::get_if<op::Number>(&program_.values.at(o.args[0]).operation);
-  const auto* right = std::get_if<op::Number>(&program_.values.at(o.args[1]).operation);
+  const auto left = index_of(program_.values.at(o.args[0])), right = index_of(program_.values.at(o.args[1]));
   if (!left || !right) return std::nullopt;
-  const Affine distance = left->value - right->value;
+  const Affine distance = *left - *right;
   const std::int64_t step = lane_step(distance);
   const int lanes = lanes_of(value.varying);
   if (distance.mentions_value() || std::abs(step) * lanes >= kFar) return std::nullopt;
