@@ -95,6 +95,8 @@ std::span<const Pass> passes() {
       Pass{"bound-reductions", "conditions that leave a reduction none but its identity become bounds of its range",
            bound_products},
       Pass{"split-row-sums", "sums along rows keep a sum per column first", split_row_sums},
+      Pass{"split-steps", "what short steps of a scan need not wait for is computed before it, for all steps at once",
+           split_steps},
       Pass{"hoist-tables", "what does not change in a long loop is computed once, before it", hoist_tables},
       Pass{"shorten-sorts", "sorts of which only the first elements are read find no others", shorten_sorts},
       Pass{"store-matrices", "what libraries read becomes definitions of its own", store_matrices, true},

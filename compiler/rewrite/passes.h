@@ -45,6 +45,7 @@ Program split_exponentials(const Program& program);  // exp(a+b) -> exp(a)*exp(b
 Program fold_double_sums(
     const Program& program);  // symmetric double sums to triangles; dependence on r+t only to one sum
 Program split_reductions(const Program& program);    // sums over long ranges become definitions of their own
+Program split_steps(const Program& program);         // what steps need not wait for is computed before the scan
 Program split_summands(const Program& program);      // costly summands of short sums become definitions of their own
 Program split_prefixes(const Program& program);      // prefix sums become definitions of their own
 Program share_definitions(const Program& program);   // equal definitions become one

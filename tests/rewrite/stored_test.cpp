@@ -60,6 +60,27 @@ TEST_CASE("a sum along rows keeps a sum per column first") {
   CHECK(definitions("exp(x[s,0,i,j]*(c + 1))").size() == 1);  // every element of y reads the same rows
 }
 
+TEST_CASE("what short steps of a scan need not wait for is computed before it") {
+  const auto in_scans = [](const Program& program, std::string_view function) {
+    Program scans = program;
+    std::erase_if(scans.definitions, [](const Definition& definition) { return !definition.scan; });
+    return count_calls(scans, function);
+  };
+  const char* short_steps = R"(dim T, C
+index t:T, c:C
+input x[T,C], w[T]
+scan t {
+  output y[t,c] = where(t == 0, 0, y[t-1,c]*exp(w[t] - w[t-1])) + sin(x[t,c]) + tanh(where(t < 1, 0, y[t-1,c])*w[t])
+}
+)";
+  const Program result = optimised(short_steps, {{"T", 40}, {"C", 3}});
+  CHECK(in_scans(result, "exp") + in_scans(result, "sin") == 0);
+  CHECK(in_scans(result, "tanh") == 1);
+  CHECK(count_calls(result, "exp") == 1);
+  // Where a step fills lanes, its own loop does.
+  CHECK(in_scans(optimised(short_steps, {{"T", 40}, {"C", 64}}), "sin") == 1);
+}
+
 TEST_CASE("an operand of a batch of products lies as the factors that have its own axes do") {
   const Program program = parse(R"(dim N dynamic, K, D
 index n:N, k:K, i:D, j:D
