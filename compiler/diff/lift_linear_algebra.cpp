@@ -92,15 +92,11 @@ class Lifting {
   void lift_definition(Definition definition) {
     source_ = &definition;
     const OpenDefinition open = open_definition(definition);
-    names_.clear();
-    Replacement closing;
-    for (std::size_t k = 0; k < definition.axes.size(); ++k) {
-      names_.emplace_back(open.domain.variables[k], definition.axes[k].name);
-      closing.emplace_back(open.domain.variables[k], Symbol::axis(static_cast<std::uint32_t>(k)));
-    }
+    names_ = names_of(definition, open);
     const GuardedPlace place{open.domain};
-    definition.body = substitute(
-        stays_root(definition) ? with_lifted_operands(open.body, place) : rewritten(open.body, place), closing);
+    definition.body =
+        substitute(stays_root(definition) ? with_lifted_operands(open.body, place) : rewritten(open.body, place),
+                   closing_of(open));
     builder_.add_definition(std::move(definition));
   }
 

@@ -7,10 +7,12 @@ namespace moxie {
 
 LocalDefinitions::LocalDefinitions(ProgramBuilder& builder, const Definition& definition, const OpenDefinition& open,
                                    std::string prefix, Gates& gates)
-    : builder_(builder), definition_(definition), prefix_(std::move(prefix)), gates_(gates) {
+    : builder_(builder),
+      definition_(definition),
+      prefix_(std::move(prefix)),
+      gates_(gates),
+      names_(names_of(definition, open)) {
   if (definition.scan) step_ = open.domain.variables.at(0);
-  for (std::size_t k = 0; k < definition.axes.size(); ++k)
-    names_.emplace_back(open.domain.variables[k], definition.axes[k].name);
 }
 
 Expr LocalDefinitions::let(const std::vector<Symbol>& indices, const std::vector<IndexBox>& boxes, const Expr& body,

@@ -45,6 +45,20 @@ OpenDefinition open_definition(const Definition& definition) {
   return open;
 }
 
+Replacement closing_of(const OpenDefinition& open) {
+  Replacement closing;
+  for (std::size_t k = 0; k < open.domain.variables.size(); ++k)
+    closing.emplace_back(open.domain.variables[k], Symbol::axis(static_cast<std::uint32_t>(k)));
+  return closing;
+}
+
+std::vector<std::pair<Symbol, std::string>> names_of(const Definition& definition, const OpenDefinition& open) {
+  std::vector<std::pair<Symbol, std::string>> names;
+  for (std::size_t k = 0; k < definition.axes.size(); ++k)
+    names.emplace_back(open.domain.variables[k], definition.axes[k].name);
+  return names;
+}
+
 std::vector<Affine> own_axes(std::size_t rank) {
   std::vector<Affine> axes;
   for (std::size_t k = 0; k < rank; ++k) axes.emplace_back(Symbol::axis(static_cast<std::uint32_t>(k)));

@@ -16,6 +16,10 @@ struct OpenDefinition {
   Expr body;
 };
 OpenDefinition open_definition(const Definition& definition);
+/// Open index -> axis.
+Replacement closing_of(const OpenDefinition& open);
+/// The names by which the open indices went as axes.
+std::vector<std::pair<Symbol, std::string>> names_of(const Definition& definition, const OpenDefinition& open);
 
 /// The subscripts axis 0, axis 1, ... with which a body over the same axes reads a tensor of that rank.
 std::vector<Affine> own_axes(std::size_t rank);

@@ -1,13 +1,13 @@
 #include "compiler/diff/prefix_recurrence.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/program_builder.h"
 #include "compiler/diff/safe_reads.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/index_domain.h"
+#include "compiler/ir/moving_end.h"
 #include "compiler/ir/reductions.h"
 
 namespace moxie {
@@ -33,27 +33,6 @@ bool has_many_steps(const Affine& extent, const Replacement& known) {
   return !steps.is_constant() || steps.constant() > kFewSteps;
 }
 
-/// The end of a range that moves by one with a symbol.
-struct MovingRangeEnd {
-  bool is_high = false;
-  Affine value;  // inclusive
-  std::int64_t step = 0;
-};
-
-/// Nothing where several ends move, or by more than one.
-std::optional<MovingRangeEnd> end_moving_with(const Range& range, Symbol symbol) {
-  std::vector<MovingRangeEnd> found;
-  const auto see = [&](const std::vector<Bound>& bounds, bool is_high) {
-    for (const Bound& bound : bounds) {
-      if (bound.value.mentions(symbol))
-        found.push_back({is_high, bound.value, bound.divisor == 1 ? bound.value.coefficient(symbol) : 0});
-    }
-  };
-  see(range.lows, false);
-  see(range.highs, true);
-  return found.size() == 1 && std::abs(found[0].step) == 1 ? std::optional(found[0]) : std::nullopt;
-}
-
 bool spans_its_extent(const AxisDecl& axis) { return axis.range.as_extent() == axis.extent; }
 
 Affine with(const Affine& affine, Symbol symbol, const Affine& value) {
@@ -61,7 +40,7 @@ Affine with(const Affine& affine, Symbol symbol, const Affine& value) {
 }
 
 /// Whether the reduction at the first index of axis 0 has one element at most.
-bool starts_empty(const Definition& definition, const Replacement& known, Range range, const MovingRangeEnd& end,
+bool starts_empty(const Definition& definition, const Replacement& known, Range range, const MovingEnd& end,
                   const Affine& first) {
   const Symbol axis = Symbol::axis(0);
   for (auto* bounds : {&range.lows, &range.highs}) {
@@ -101,7 +80,7 @@ IndexDomain domain_of_axes(const Definition& definition, const Replacement& know
 
 /// The body at the end that moves, where the other ends admit it.
 Expr newest_element(const Definition& definition, const Replacement& known, const OpenedReduce& opened,
-                    const MovingRangeEnd& end) {
+                    const MovingEnd& end) {
   const Expr value = substitute(opened.body, {{opened.index, end.value}});
   std::vector<Expr> tests = tests_of(domain_of_axes(definition, known), opened.range, end.value, true, true);
   if (tests.empty()) return value;
@@ -109,8 +88,8 @@ Expr newest_element(const Definition& definition, const Replacement& known, cons
 }
 
 /// Whether the range one index before has elements, for indices after the first one; nothing where it always has.
-Expr follows_elements(const Definition& definition, const Replacement& known, const Range& range,
-                      const MovingRangeEnd& end, bool backwards) {
+Expr follows_elements(const Definition& definition, const Replacement& known, const Range& range, const MovingEnd& end,
+                      bool backwards) {
   IndexDomain domain = domain_of_axes(definition, known);
   const Affine axis(Symbol::axis(0));
   domain.add_nonnegative(backwards ? definition.axes[0].extent - Affine(2) - axis : axis - Affine(1));
@@ -146,14 +125,9 @@ class PrefixLifting {
   void lift(Definition definition) {
     source_ = &definition;
     const OpenDefinition open = open_definition(definition);
-    names_.clear();
-    Replacement closing;
-    for (std::size_t k = 0; k < definition.axes.size(); ++k) {
-      names_.emplace_back(open.domain.variables[k], definition.axes[k].name);
-      closing.emplace_back(open.domain.variables[k], Symbol::axis(static_cast<std::uint32_t>(k)));
-    }
+    names_ = names_of(definition, open);
     const Expr body = rewritten(open.body, open.domain, computed_dtype(definition.dtype));
-    if (body != open.body) definition.body = substitute(body, closing);
+    if (body != open.body) definition.body = substitute(body, closing_of(open));
     builder_.add_definition(std::move(definition));
   }
 
@@ -179,7 +153,7 @@ class PrefixLifting {
     if (std::ranges::find(kinds_, reduction->reduce) == kinds_.end() || !is_wanted(reduction)) return std::nullopt;
     for (const Symbol leading : domain.variables) {
       const OpenedReduce opened = open(reduction);
-      if (!end_moving_with(opened.range, leading) || opened.body->depends_on(leading)) continue;
+      if (!moving_end(opened.range, leading, 1) || opened.body->depends_on(leading)) continue;
       if (const auto read = lifted_along(leading, reduction, domain, dtype)) return read;
     }
     return std::nullopt;
@@ -257,7 +231,7 @@ std::optional<PrefixRecurrence> prefix_recurrence(const Program& program, const 
     return std::nullopt;
   const Symbol axis = Symbol::axis(0);
   const OpenedReduce opened = open(body);
-  const auto end = end_moving_with(opened.range, axis);
+  const auto end = moving_end(opened.range, axis, 1);
   if (!end || opened.body->depends_on(axis)) return std::nullopt;
   const bool backwards = end->is_high != (end->step > 0);
   const Affine first = backwards ? definition.axes[0].extent - Affine(1) : Affine(0);

@@ -1,6 +1,7 @@
 #include "compiler/loop/operands.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "compiler/loop/overload.h"
@@ -52,6 +53,15 @@ std::vector<ValueId> operands(const LoopProgram& program, const Statement& state
                              [](const stmt::Check& s) { return std::vector<ValueId>{s.bad, s.value}; },
                              [](const auto& s) { return std::vector<ValueId>{s.value}; }},
                     static_cast<const Statement::variant&>(statement));
+}
+
+std::optional<Affine> index_in(const Value& value) {
+  constexpr double kExact = 1LL << 53;  // up to here, whole numbers are exact in double precision
+  if (const auto* number = std::get_if<op::Number>(&value.operation)) return number->value;
+  const auto* constant = std::get_if<op::Constant>(&value.operation);
+  const bool is_whole = constant && value.type != ValueType::truth && std::abs(constant->value) < kExact &&
+                        constant->value == std::trunc(constant->value);
+  return is_whole ? std::optional(Affine(static_cast<std::int64_t>(constant->value))) : std::nullopt;
 }
 
 bool moves_with(const LoopProgram& program, const Affine& affine, Symbol variable) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/ir/index_domain.h"
+#include "compiler/ir/moving_end.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/rewrite/scope.h"
 
@@ -46,28 +47,6 @@ bool can_lead(const Chain& chain, std::size_t k) {
   });
 }
 
-/// The end of a range that moves with an axis.
-struct MovingEnd {
-  bool is_high = false;
-  Affine value;  // inclusive
-  std::int64_t step = 0;
-};
-
-/// Nothing where several ends move, or by a fraction.
-std::optional<MovingEnd> moving_end(const Range& range, Symbol axis) {
-  std::vector<MovingEnd> found;
-  const auto see = [&](const std::vector<Bound>& bounds, bool is_high) {
-    for (const Bound& bound : bounds) {
-      if (!bound.value.mentions(axis)) continue;
-      found.push_back({is_high, bound.value, bound.divisor == 1 ? bound.value.coefficient(axis) : 0});
-    }
-  };
-  see(range.lows, false);
-  see(range.highs, true);
-  if (found.size() != 1 || found[0].step == 0 || std::abs(found[0].step) > kMaxStep) return std::nullopt;
-  return found[0];
-}
-
 /// The range without the bounds that move with the axis.
 Range without_moving_end(Range range, Symbol axis) {
   const auto moves = [&](const Bound& bound) { return bound.value.mentions(axis); };
@@ -86,7 +65,7 @@ class Matching {
  public:
   Matching(const Definition& definition, std::uint32_t axis, Symbol reduced, const Range& range, const Expr& body)
       : definition_(definition), axis_(Symbol::axis(axis)), reduced_(reduced), body_(body) {
-    end_ = *moving_end(range, axis_);
+    end_ = *moving_end(range, axis_, kMaxStep);
     fixed_ = without_moving_end(range, axis_);
     result_.kind = definition.body->reduce;
     result_.axis = axis;
@@ -189,7 +168,7 @@ std::optional<PrefixReduction> match_prefix(const Definition& definition) {
     if (!is_candidate(definition, axis)) continue;
     for (std::size_t k = 0; k < chain.loops.size(); ++k) {
       const auto& [reduced, range] = chain.loops[k];
-      if (!has_both_ends(range) || !moving_end(range, Symbol::axis(axis)) || !can_lead(chain, k)) continue;
+      if (!has_both_ends(range) || !moving_end(range, Symbol::axis(axis), kMaxStep) || !can_lead(chain, k)) continue;
       const Expr body = without_loop(chain, k, root->reduce);
       if (!body->depends_on(Symbol::axis(axis))) return Matching(definition, axis, reduced, range, body).run();
     }

@@ -173,9 +173,15 @@ TEST_CASE("inputs keep what they are declared to be") {
 TEST_CASE("a recurrence is checked at every step") {
   check_message(
       "dim T dynamic, N\nindex t:T, n:N\ninput x[T,N]\nscan t {\n"
+      "  output h[t,n] = log(x[t,n] + where(t >= 1, h[t-1,n], 0))\n}\n",
+      {{"T", 3}, {"N", 1}}, {{"x", {1, 2, -9}}}, kNan,
+      "h is not finite at t = 2, n = 0 (value nan); it is computed as log(x[t,n] + where(t >= 1, h[t-1,n], 0))");
+  // What does not wait for the steps is computed, and checked, before them.
+  check_message(
+      "dim T dynamic, N\nindex t:T, n:N\ninput x[T,N]\nscan t {\n"
       "  output h[t,n] = where(t >= 1, h[t-1,n], 0) + log(x[t,n])\n}\n",
       {{"T", 3}, {"N", 1}}, {{"x", {1, 2, -1}}}, kNan,
-      "h is not finite at t = 2, n = 0 (value nan); it is computed as where(t >= 1, h[t-1,n], 0) + log(x[t,n])");
+      "h.ahead is not finite at t = 2, n = 0 (value nan); it is computed as log(x[t,n])");
 }
 
 TEST_CASE("at every step of a recurrence, what a library or chunks of a sum gave is checked before it is used") {

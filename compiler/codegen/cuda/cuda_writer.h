@@ -108,6 +108,7 @@ class CudaWriter {
   std::string text(const Value& value, const op::LoadArray& o);
   std::string text(const Value& value, const op::ReadVar& o);
   std::string text(const Value& value, const op::Call& o);
+  std::optional<std::string> compared_indices(const op::Call& o) const;
   std::string text(const Value& value, const op::Convert& o);
   std::string text(const Value& value, const op::Random& o);
   std::string text(const Value& value, const op::CombineLanes& o);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <numeric>
@@ -12,13 +11,11 @@
 #include "compiler/codegen/llvm/vector_math.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/reductions.h"
+#include "compiler/loop/operands.h"
 #include "compiler/support/error.h"
 
 namespace moxie::llvm_ir {
 namespace {
-
-/// Every whole number below is one of double precision, and an index.
-constexpr double kWhole = 1LL << 53;
 
 /// <0, step, 2 step, ...> in double.
 Val lane_multiples(TextBuilder& ir, int lanes, std::int64_t step) {
@@ -27,15 +24,6 @@ Val lane_multiples(TextBuilder& ir, int lanes, std::int64_t step) {
     text += (lane == 0 ? "" : ", ") + typed(ir.number(Scalar::f64, 1, static_cast<double>(step * lane)));
   }
   return {Scalar::f64, lanes, "<" + text + ">"};
-}
-
-/// An expression of indices that stands for the value; whole constants are some.
-std::optional<Affine> index_of(const Value& value) {
-  if (const auto* number = std::get_if<op::Number>(&value.operation)) return number->value;
-  const auto* constant = std::get_if<op::Constant>(&value.operation);
-  const bool is_whole = constant && value.type != ValueType::truth && std::abs(constant->value) < kWhole &&
-                        constant->value == std::trunc(constant->value);
-  return is_whole ? std::optional(Affine(static_cast<std::int64_t>(constant->value))) : std::nullopt;
 }
 
 }  // namespace
@@ -101,7 +89,7 @@ std::optional<Val> KernelWriter::compared_indices(const Value& value, const op::
   constexpr std::int64_t kFar = 1 << 30;
   const auto predicate = std::ranges::find(kPredicates, o.function->name, &decltype(kPredicates)::value_type::first);
   if (predicate == kPredicates.end()) return std::nullopt;
-  const auto left = index_of(program_.values.at(o.args[0])), right = index_of(program_.values.at(o.args[1]));
+  const auto left = index_in(program_.values.at(o.args[0])), right = index_in(program_.values.at(o.args[1]));
   if (!left || !right) return std::nullopt;
   const Affine distance = *left - *right;
   const std::int64_t step = lane_step(distance);
