@@ -81,16 +81,13 @@ class Differentiation {
     send_down(definition, adjoint, is_gated(definition));
   }
 
-  /// Whether the derivative of a prefix reduction is one.
-  bool is_recurrence(const Definition& definition) const {
-    const Expr& body = definition.body;
-    return body->kind == NodeKind::Reduce && std::ranges::find(kRecurring, body->reduce) != kRecurring.end() &&
-           prefix_recurrence(source_, definition);
-  }
-
   void pass_by_itself(const Definition& definition) {
-    if (!is_recurrence(definition)) return pass(definition);
-    const Definition step = differentiable_step(definition, *prefix_recurrence(source_, definition));
+    const Expr& body = definition.body;
+    const bool may_recur =
+        body->kind == NodeKind::Reduce && std::ranges::find(kRecurring, body->reduce) != kRecurring.end();
+    const auto recurrence = may_recur ? prefix_recurrence(source_, definition) : std::nullopt;
+    if (!recurrence) return pass(definition);
+    const Definition step = differentiable_step(definition, *recurrence);
     pass_scan({&step, 1});
   }
 

@@ -55,7 +55,7 @@ bool starts_empty(const Definition& definition, const Replacement& known, Range 
   return domain.is_empty();
 }
 
-/// The comparisons by which the ends of the range that do not move admit an index; without those that always hold.
+/// The comparisons with the fixed ends of the range that an index inside it satisfies, except those that always hold.
 std::vector<Expr> tests_of(const IndexDomain& domain, const Range& range, const Affine& index, bool lows, bool highs) {
   std::vector<Expr> tests;
   const auto test = [&](const Bound& bound, bool is_high) {
@@ -195,7 +195,7 @@ Expr conditioned(const Expr& condition, const Expr& holds, const Expr& fails) {
   return call("where", {condition, holds, fails});
 }
 
-/// Of elements that are equally large, or NaN, the one with the smallest index is the extremum.
+/// Among ties, and among NaN, the element with the smallest index is the extremum.
 Expr extremum_step(const Expr& before, const PrefixRecurrence& recurrence, ReduceKind kind) {
   const Expr& element = recurrence.element;
   const auto wins = [&](const Expr& first, const Expr& second) {
@@ -212,12 +212,11 @@ Expr combined(const Definition& definition, const PrefixRecurrence& recurrence, 
   const ReduceKind kind = definition.body->reduce;
   if (kind == ReduceKind::Max || kind == ReduceKind::Min) return extremum_step(before, recurrence, kind);
   if (kind == ReduceKind::Product) return before * element;
-  if (kind == ReduceKind::Sum) return before + element;
   const Expr value = tensor_access(definition.name, own_axes(definition.axes.size()));
-  const auto share = [&](const Expr& of, const Expr& part) {
+  const auto with_part = [&](const Expr& of, const Expr& part) {
     return call("with_slope", {of, part, call("exp", {part - value})});
   };
-  return share(share(0, before), element);
+  return with_part(with_part(0, before), element);
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 namespace moxie {
 namespace {
 
-/// Guards the accesses below one set of conditions and loops: by one of the conditions, where that suffices, since
-/// reads of an element under the same guard are one read; else by all of them. What is computed without the innermost
-/// of them is read there, too, and needs no more guards than there: `where(x[i] > 0, f(x[i]), 0)`.
+/// Guards the accesses below one set of conditions and loops. One condition is enough where it keeps the access inside
+/// the tensor: reads of an element under the same guard become one read. What is also computed outside the innermost
+/// condition is read there anyway, and needs no further guard: `where(x[i] > 0, f(x[i]), 0)`.
 class Guarding {
  public:
   Guarding(const InsideProof& proof, IndexDomain domain, std::vector<Expr> conditions, Guarding* around)

@@ -22,8 +22,8 @@ Expr finite_maximum(const OpenedReduce& opened, DType dtype) {
   return call("max", {call("min", {maximum, constant(largest)}), constant(-largest)});
 }
 
-/// Of a prefix, the shift is a running maximum, and the sum a recurrence that is scaled where that grows: linear work,
-/// and no exponent above 0.
+/// A log-sum-exp over a prefix in linear work: the shift is a running maximum, and the sum a recurrence that is
+/// rescaled when the maximum grows. No exponent is above 0.
 class PrefixExpansion {
  public:
   explicit PrefixExpansion(const Program& program)

@@ -12,7 +12,7 @@ namespace moxie {
 namespace {
 
 /// From about one exponential on, a store and a load per step cost less than a lane of its own.
-constexpr double kWorthAPlaceAhead = 8;
+constexpr double kWorthStoring = 8;
 
 /// A step of fewer elements leaves lanes idle.
 constexpr double kFullVector = 16;
@@ -44,7 +44,7 @@ class StepSplitter {
   }
 
   bool is_apart(const Expr& expr) const {
-    return cost(expr) >= kWorthAPlaceAhead && expr->depends_on(Symbol::axis(0)) && !draws(expr) &&
+    return cost(expr) >= kWorthStoring && expr->depends_on(Symbol::axis(0)) && !draws(expr) &&
            !reads_scan(known_, expr, *user_.scan);
   }
 

@@ -226,7 +226,7 @@ class Choosing {
     const auto steps = static_cast<double>(evaluate(scan.extent, extents_));
     for (const LoweredScanStep& step : lowered.steps) {
       if (const auto* kernel = std::get_if<LoweredKernel>(&step)) {
-        const Cost cost = estimate(*kernel, at_first_step(*kernel), machine_);
+        const Cost cost = estimate(*kernel, at_first_step(*kernel, extents_), machine_);
         ++result.candidates;
         result.choices.push_back(
             {kernel->program.name, "loops of a scan", cost.seconds, describe(cost, machine_) + "; one step", {}});
@@ -236,14 +236,6 @@ class Choosing {
       }
     }
     append(result, std::move(lowered));
-  }
-
-  DimValues at_first_step(const LoweredKernel& kernel) const {
-    DimValues extents = extents_;
-    for (const std::string& argument : kernel.program.arguments) {
-      if (const auto of_scan = scan_argument(argument, {})) extents[argument] = *of_scan;
-    }
-    return extents;
   }
 
   /// A kernel at the bound of its arithmetic gains only from loops that compute less. These are looked for where a

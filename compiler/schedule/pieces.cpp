@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/fuse/scan_position.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -21,6 +22,13 @@ std::int64_t evaluate(const Affine& affine, const DimValues& dims) {
                        "=...)");
     return it->second;
   });
+}
+
+DimValues at_first_step(const LoweredKernel& kernel, DimValues dims) {
+  for (const std::string& argument : kernel.program.arguments) {
+    if (const auto of_scan = scan_argument(argument, {})) dims[argument] = *of_scan;
+  }
+  return dims;
 }
 
 std::int64_t extent_of(const SplitLoop& loop, const DimValues& dims) {

@@ -9,7 +9,6 @@
 
 #include "compiler/ir/algebra_form.h"
 #include "compiler/loop/overload.h"
-#include "compiler/schedule/cost.h"
 #include "compiler/support/error.h"
 #include "runtime/constant_steps.h"
 #include "runtime/cpu/blas.h"
@@ -135,11 +134,13 @@ class CpuExecutable : public Executable {
       const std::string& argument = lowered.program.arguments[place];
       if (is_scan_argument(argument)) kernel.scan_arguments.emplace_back(place, ScanArgument(argument));
     }
-    kernel.alone = is_faster_alone(lowered);
+    kernel.alone = is_faster_alone(lowered, dims_, resources_.figures, resources_.pool.threads());
+    const int threads = kernel.alone ? 1 : resources_.pool.threads();
     Partition partition = choose_partition(lowered, dims_, kernel.code->lanes());
-    partition.tiles = std::min(partition.tiles, most_tiles(kernel.alone ? 1 : resources_.pool.threads()));
+    partition.tiles = std::min(partition.tiles, most_tiles(threads));
+    // Each row is summed in one order, whatever their number.
     if (lowered.chunks && lowered.chunks->repeats_work)
-      partition.chunks = std::min(partition.chunks, pieces_of_repeated_work(resources_.pool.threads()));
+      partition.chunks = std::min<std::int64_t>(partition.chunks, threads);
     const auto candidates = candidate_partitions(lowered, dims_, kernel.code->lanes());
     if (resources_.tune && candidates.size() > 1) {
       const std::string kernel_key = cpu_cache_key(resources_.cache, kernel.code->source(), resources_.machine);
@@ -151,16 +152,6 @@ class CpuExecutable : public Executable {
     }
     use_partition(kernel, partition);
     return kernel;
-  }
-
-  bool is_faster_alone(const LoweredKernel& kernel) const {
-    if (resources_.pool.threads() == 1) return true;
-    DimValues extents = dims_;
-    for (const std::string& argument : kernel.program.arguments) {
-      if (is_scan_argument(argument)) extents[argument] = ScanArgument(argument).value({});
-    }
-    const Cost cost = estimate(kernel, extents, resources_.figures);
-    return seconds_on(1, cost, resources_.figures) <= seconds_on(resources_.pool.threads(), cost, resources_.figures);
   }
 
   void use_partition(PreparedKernel& kernel, const Partition& partition) const {
@@ -324,9 +315,8 @@ class CpuExecutable : public Executable {
     const std::int64_t rounds = evaluate(scan.extent, dims_);
     for (std::int64_t n = 0; n < rounds; ++n) {
       const ScanPosition at = scan_position(n, rounds, scan.backwards);
-      const auto take = Overload{
-          [&](PreparedKernel* kernel) { is_one_call(*kernel) ? call(*kernel, at) : run_kernel(*kernel, run, at); },
-          [&](const MatrixProduct* product) { run_step(*product, run, at); }};
+      const auto take = Overload{[&](PreparedKernel* kernel) { run_kernel(*kernel, run, at); },
+                                 [&](const MatrixProduct* product) { run_step(*product, run, at); }};
       for (const auto& step : steps) std::visit(take, step);
     }
   }
@@ -394,18 +384,6 @@ class CpuExecutable : public Executable {
   void run_kernel(PreparedKernel& kernel, const Run& run, const ScanPosition& at) {
     if (!kernel.tuning_key.empty()) tune(kernel, run);
     launch(kernel, at);
-  }
-
-  /// Whether a launch is a call of the kernel by this thread, and nothing else.
-  bool is_one_call(const PreparedKernel& kernel) const {
-    return kernel.alone && kernel.partition.tiles * kernel.partition.chunks == 1 && kernel.slices.empty() &&
-           kernel.tuning_key.empty() && !resources_.observer;
-  }
-
-  /// Of a kernel that is_one_call().
-  void call(PreparedKernel& kernel, const ScanPosition& at) {
-    set_scan_arguments(kernel, at);
-    run_piece(kernel, 0, 0);
   }
 
   void run_piece(const PreparedKernel& kernel, std::int64_t piece, int thread) {

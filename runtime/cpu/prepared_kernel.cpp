@@ -1,6 +1,7 @@
 #include "runtime/cpu/prepared_kernel.h"
 
 #include "compiler/ir/special_functions.h"
+#include "compiler/schedule/cost.h"
 #include "runtime/elements.h"
 
 namespace moxie {
@@ -41,7 +42,11 @@ void combine(const PreparedKernel::Combination& c, const PreparedKernel& kernel,
   });
 }
 
-std::int64_t pieces_of_repeated_work(int threads) { return threads; }
+bool is_faster_alone(const LoweredKernel& kernel, const DimValues& dims, const Machine& machine, int threads) {
+  if (threads == 1) return true;
+  const Cost cost = estimate(kernel, at_first_step(kernel, dims), machine);
+  return seconds_on(1, cost, machine) <= seconds_on(threads, cost, machine);
+}
 
 // Each tile is a call, and of a short row has few vectors: one step of a three-point stencil over 2000 elements took
 // 1.6 us in 64 tiles and 0.7 us in one. There are several for each thread, since tiles differ.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/schedule/machine.h"
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/host_memory.h"
 #include "runtime/plan.h"
@@ -30,7 +31,7 @@ struct PreparedKernel {
   CpuKernel::Ptr code;
   Partition partition;
   std::vector<std::int64_t> arguments;                                    // per call, one after the other
-  std::vector<std::pair<std::size_t, ScanArgument>> scan_arguments = {};  // of a call, by place
+  std::vector<std::pair<std::size_t, ScanArgument>> scan_arguments = {};  // by their position in a call
   bool flushes = false;                                                   // see flushes_to_zero()
   bool alone = true;                 // all pieces on the calling thread: to wake others takes longer than they save
   std::vector<void*> buffers;        // of a call; inputs and outputs are filled in at each run
@@ -54,9 +55,8 @@ struct PreparedKernel {
 /// Sums the partial results of all chunks to `out`, in their order, in double.
 void combine(const PreparedKernel::Combination& combination, const PreparedKernel& kernel, void* out);
 
-/// Where every piece reads all terms: a few for each thread, since rows differ in what goes to them. Each row is summed
-/// in one order, whatever their number.
-std::int64_t pieces_of_repeated_work(int threads);
+/// Whether one thread finishes a launch sooner, by estimate, than it wakes others to help. Values do not depend on it.
+bool is_faster_alone(const LoweredKernel& kernel, const DimValues& dims, const Machine& machine, int threads);
 /// The most tiles of a launch. Values do not depend on them.
 std::int64_t most_tiles(int threads);
 

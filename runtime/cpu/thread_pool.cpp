@@ -34,7 +34,7 @@ int chosen_threads(int threads) {
   return threads > 0 ? threads : processors();
 }
 
-ThreadPool::ThreadPool(int threads) : shares_(static_cast<std::size_t>(threads)) {
+ThreadPool::ThreadPool(int threads) : ranges_(static_cast<std::size_t>(threads)) {
   for (int k = 1; k < threads; ++k) workers_.emplace_back([this, k] { serve(k); });
 }
 
@@ -55,9 +55,9 @@ void ThreadPool::run(std::int64_t pieces, const std::function<void(std::int64_t,
   const std::lock_guard turn(callers_);
   work_ = &work;
   for (std::int64_t thread = 0; thread < threads(); ++thread) {
-    Share& share = shares_[static_cast<std::size_t>(thread)];
-    share.next = pieces * thread / threads();
-    share.end = pieces * (thread + 1) / threads();
+    PieceRange& range = ranges_[static_cast<std::size_t>(thread)];
+    range.next = pieces * thread / threads();
+    range.end = pieces * (thread + 1) / threads();
   }
   failure_ = nullptr;
   open_ = true;
@@ -68,15 +68,15 @@ void ThreadPool::run(std::int64_t pieces, const std::function<void(std::int64_t,
   wake_.notify_all();
   take_pieces(0);
   open_ = false;
-  while (running_.load(std::memory_order_acquire) != 0) pause();
+  while (running_ != 0) pause();
   if (failure_) std::rethrow_exception(failure_);
 }
 
 void ThreadPool::take_pieces(int thread) {
   const std::size_t own = static_cast<std::size_t>(thread);
-  for (std::size_t k = 0; k < shares_.size(); ++k) {
-    Share& share = shares_[(own + k) % shares_.size()];
-    for (std::int64_t piece = share.next++; piece < share.end; piece = share.next++) take(piece, thread);
+  for (std::size_t k = 0; k < ranges_.size(); ++k) {
+    PieceRange& range = ranges_[(own + k) % ranges_.size()];
+    for (std::int64_t piece = range.next++; piece < range.end; piece = range.next++) take(piece, thread);
   }
 }
 

@@ -32,7 +32,7 @@ class ThreadPool {
 
  private:
   /// The pieces that a thread takes first. Kernels of one shape meet the same pieces in the same caches.
-  struct alignas(64) Share {
+  struct alignas(64) PieceRange {
     std::atomic<std::int64_t> next = 0;
     std::int64_t end = 0;
   };
@@ -51,7 +51,7 @@ class ThreadPool {
   // then waits until none runs. So nobody waits for a worker that is still waking up when all pieces are taken.
   std::atomic<bool> open_ = false;
   std::atomic<int> running_ = 0;
-  std::vector<Share> shares_;  // of every thread
+  std::vector<PieceRange> ranges_;  // of every thread
   const std::function<void(std::int64_t, int)>* work_ = nullptr;
   std::exception_ptr failure_;  // of the lowest piece that failed
   std::int64_t failed_piece_ = 0;

@@ -139,11 +139,8 @@ class Counter {
 KernelCounts count_operations(const LoweredKernel& kernel, const DimValues& dims) {
   Counter counter(kernel.program, launch_arguments(kernel, dims, {}, 1, 0, 0));
   KernelCounts counts = counter.run();
-  DimValues symbols = dims;
+  DimValues symbols = at_first_step(kernel, dims);
   symbols[argument::kChunks] = 1;
-  for (const std::string& argument : kernel.program.arguments) {
-    if (const auto of_scan = scan_argument(argument, {})) symbols[argument] = *of_scan;
-  }
   for (const BufferDecl& buffer : kernel.program.buffers) {
     double bytes = static_cast<double>(size_of(buffer.dtype));
     for (const Affine& extent : buffer.shape)

@@ -125,7 +125,7 @@ std::string CudaWriter::number_operand(ValueId id) const {
                                                : operand(id);
 }
 
-/// Of indices as the integers that they are: many GPUs compute in double at a thirty-second of their rate.
+/// A comparison of indices, in integers: many GPUs run double precision at 1/32 of their rate in single precision.
 std::optional<std::string> CudaWriter::compared_indices(const op::Call& o) const {
   if (o.function->fixity != Fixity::Infix || o.function->result != ResultType::Truth || o.args.size() != 2)
     return std::nullopt;

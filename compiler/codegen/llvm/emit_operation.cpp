@@ -82,7 +82,7 @@ Val KernelWriter::emit(const Value& value, const op::LoadArray& o) {
 
 Val KernelWriter::emit(const Value&, const op::ReadVar& o) { return read_var(o.var); }
 
-/// Of indices, without their conversion to numbers. The distance is held within 32 bits, of which the lanes take a few.
+/// A comparison of indices, in 32-bit integers instead of doubles. Their distance is clamped, which keeps its sign.
 std::optional<Val> KernelWriter::compared_indices(const Value& value, const op::Call& o) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kPredicates = {
       {{"<", "slt"}, {"<=", "sle"}, {">", "sgt"}, {">=", "sge"}, {"==", "eq"}, {"!=", "ne"}}};
