@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -39,51 +38,68 @@ Element element_at(const std::byte* values, std::size_t place) {
   return value;
 }
 
+/// The numbers from `low` to `high`, which both are inside.
+template <class Number>
+struct Limits {
+  Number low = std::numeric_limits<Number>::lowest(), high = std::numeric_limits<Number>::max();
+  bool holds(Number value) const { return (value >= low) & (value <= high); }
+};
+
 /// The compiler knows the trip count, and no iteration branches, so that it vectorises the loop.
-template <class Element, class Holds>
-bool whole_block_holds(const std::byte* values, Compared<Element> bound, const Holds& holds) {
+template <class Element>
+bool whole_block_holds(const std::byte* values, const Limits<Compared<Element>>& limits) {
   using Mask = std::conditional_t<sizeof(Element) == 8, std::uint64_t, std::uint32_t>;
   Mask outside = 0;
   for (std::size_t k = 0; k < kBlock; ++k)
-    outside |= Mask{!holds(Compared<Element>(element_at<Element>(values, k)), bound)};
+    outside |= Mask{!limits.holds(Compared<Element>(element_at<Element>(values, k)))};
   return outside == 0;
 }
 
-template <class Element, class Holds>
-std::optional<Found> first_outside(std::span<const std::byte> values, Compared<Element> bound, const Holds& holds) {
+template <class Element>
+std::optional<Found> first_outside(std::span<const std::byte> values, const Limits<Compared<Element>>& limits) {
   const std::size_t count = values.size() / sizeof(Element);
   std::size_t place = 0;
-  while (place + kBlock <= count && whole_block_holds<Element>(values.data() + place * sizeof(Element), bound, holds))
+  while (place + kBlock <= count && whole_block_holds<Element>(values.data() + place * sizeof(Element), limits))
     place += kBlock;
   for (; place < count; ++place) {
     const Compared<Element> value = element_at<Element>(values.data(), place);
-    if (!holds(value, bound)) return Found{place, static_cast<double>(value)};
+    if (!limits.holds(value)) return Found{place, static_cast<double>(value)};
   }
   return std::nullopt;
 }
 
 std::optional<Found> first_inexact(std::span<const std::byte> values) {
-  return first_outside<std::int64_t>(values, kMaxExactInteger,
-                                     [](std::int64_t x, std::int64_t last) { return x <= last && x >= -last; });
+  return first_outside<std::int64_t>(values, {-kMaxExactInteger, kMaxExactInteger});
+}
+
+/// The number next to `value` towards `end`; nothing if there is none.
+template <class Number>
+std::optional<Number> next_towards(Number end, Number value) {
+  if (value == end) return std::nullopt;
+  if constexpr (std::is_floating_point_v<Number>)
+    return std::nextafter(value, end);
+  else
+    return static_cast<Number>(value < end ? value + 1 : value - 1);
+}
+
+/// Bounds are rounded to the dtype. Infinities are outside of any domain.
+template <class Number>
+Limits<Number> limits_of(DType dtype, const ValueDomain& domain) {
+  const Limits<Number> all;
+  const auto limit = [&](const std::optional<ValueDomain::Bound>& bound, Number inwards) -> std::optional<Number> {
+    const auto value = static_cast<Number>(stored_value(dtype, bound->value));
+    return bound->open ? next_towards(inwards, value) : value;
+  };
+  const auto low = domain.low ? limit(domain.low, all.high) : all.low;
+  const auto high = domain.high ? limit(domain.high, all.low) : all.high;
+  if (!low || !high) return {all.high, all.low};  // no number is inside
+  return {*low, *high};
 }
 
 template <class Element>
 std::optional<Found> first_outside(DType dtype, const ValueDomain& domain, std::span<const std::byte> bytes) {
-  using Number = Compared<Element>;
-  const auto bound = static_cast<Number>(stored_value(dtype, domain.bound));
-  constexpr Number largest = std::numeric_limits<Number>::max();
-  switch (domain.relation) {
-    case ValueDomain::Relation::None:
-      return std::nullopt;
-    case ValueDomain::Relation::AtLeast:
-      return first_outside<Element>(bytes, bound, [](Number x, Number low) { return x >= low && x <= largest; });
-    case ValueDomain::Relation::Above:
-      return first_outside<Element>(bytes, bound, [](Number x, Number low) { return x > low && x <= largest; });
-    case ValueDomain::Relation::Below:
-      return first_outside<Element>(
-          bytes, bound, [](Number x, Number high) { return x < high && x >= std::numeric_limits<Number>::lowest(); });
-  }
-  return std::nullopt;
+  if (domain == ValueDomain::Any) return std::nullopt;
+  return first_outside<Element>(bytes, limits_of<Compared<Element>>(dtype, domain));
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ inline constexpr int kMembers<Range> = 2;
 template <>
 inline constexpr int kMembers<ValueDomain> = 2;
 template <>
+inline constexpr int kMembers<ValueDomain::Bound> = 2;
+template <>
 inline constexpr int kMembers<DimDecl> = 3;
 template <>
 inline constexpr int kMembers<IndexDecl> = 2;
@@ -134,8 +136,6 @@ template <>
 inline constexpr OutputRole kLastValue<OutputRole> = OutputRole::Next;
 template <>
 inline constexpr Initialiser::Kind kLastValue<Initialiser::Kind> = Initialiser::Kind::Values;
-template <>
-inline constexpr ValueDomain::Relation kLastValue<ValueDomain::Relation> = ValueDomain::Relation::Below;
 
 namespace {
 

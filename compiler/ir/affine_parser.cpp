@@ -48,18 +48,18 @@ class AffineParser {
       const Affine right = factor();
       const std::optional<std::int64_t> times = integer_of(result), of_right = integer_of(right);
       if (!times && !of_right) {
-        tokens_.fail<TypeError>(star, "a product of two indices is not affine", "one factor must be an integer: 2*i");
+        tokens_.fail<TypeError>(star, "a product of two indices is not affine",
+                                "one factor must be an integer, or a dim that has a value in the text: dim P = 4");
       }
       result = times ? right * *times : result * *of_right;
     }
   }
 
-  /// A constant or, where indices are divided, dims that have a value in the text.
+  /// A constant, or dims that have a value in the text.
   std::optional<std::int64_t> integer_of(const Affine& factor) const {
     if (factor.is_constant()) return factor.constant();
     const auto is_dim = [](const Affine::Term& term) { return term.first.is_dim(); };
-    if (!forms_ || !std::ranges::all_of(factor.terms(), is_dim)) return std::nullopt;
-    return forms_->value_of(factor);
+    return std::ranges::all_of(factor.terms(), is_dim) ? resolve_.value_of(factor) : std::nullopt;
   }
 
   Affine quotient(const Affine& value) {
@@ -87,7 +87,7 @@ class AffineParser {
       if (forms_ && tokens_.at("(")) {
         if (const std::optional<Affine> chosen = forms_->call(name)) return *chosen;
       }
-      return resolve_(name);
+      return resolve_.resolve(name);
     }
     return tokens_.expect_integer("an index, a dim or an integer");
   }

@@ -7,14 +7,16 @@
 
 namespace moxie {
 
-/// What a name stands for in an affine expression; throws where it may not stand there.
-using NameResolver = std::function<Affine(const Token& name)>;
+/// What names stand for in an affine expression.
+struct NameResolver {
+  std::function<Affine(const Token& name)> resolve;  // throws where the name may not stand there
+  /// The value of dims, if the text tells it and it is positive.
+  std::function<std::optional<std::int64_t>(const Affine& dims)> value_of;
+};
 
 /// What may stand beside affine expressions: floor division (`i/2`, `i//2`) and remainder (`i%2`), and functions of
 /// indices (`min(i+1, N-1)`).
 struct IntegerForms {
-  /// The value of dims, if it is known and positive.
-  std::function<std::optional<std::int64_t>(const Affine& dims)> value_of;
   /// The quotient or remainder by the mark, unless the divisor is unknown.
   std::function<std::optional<Affine>(std::string_view mark, const Affine& value, const Affine& divisor)> divided;
   /// The rest of a call, if it is one of a function that chooses among integers.

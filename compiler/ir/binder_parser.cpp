@@ -14,7 +14,8 @@ Binding ExprParser::parse_binder(TokenStream& tokens, const Program& program, co
   const Token name = tokens.expect_name("the name of an index");
   names.check_bindable(program, name);
   if (tokens.accept("in")) {
-    const NameResolver resolve = [&](const Token& used) { return names.resolve_index(program, used); };
+    const NameResolver resolve{[&](const Token& used) { return names.resolve_index(program, used); },
+                               [&](const Affine& dims) { return value_in_text(program, dims); }};
     return {std::string(name.text), symbol, parse_range(tokens, resolve)};
   }
   if (const IndexDecl* index = find_index(program, name.text)) return {index->name, symbol, index->range};
@@ -26,7 +27,7 @@ ExprParser::Loops ExprParser::binders(const std::string& hint) {
   tokens_.expect("[");
   Loops loops;
   do {
-    loops.bindings.push_back(loop_binder(loops.conditions));
+    add_loop(loops);
     names_.bind(loops.bindings.back());
   } while (tokens_.accept(","));
   tokens_.expect("]", hint);
@@ -68,9 +69,16 @@ Operand ExprParser::reduction_body(ReduceKind kind, const Loops& loops) {
   result.depth += static_cast<int>(bindings.size());
   tokens_.check_depth(result.depth);
   result.affine.reset();
-  for (auto it = bindings.rbegin(); it != bindings.rend(); ++it)
-    result.expr = reduce(kind, it->symbol, it->range, result.expr, position.expr);
+  result.expr = reduced(kind, loops, result.expr, position.expr);
   return result;
+}
+
+Expr ExprParser::reduced(ReduceKind kind, const Loops& loops, Expr body, const Expr& position) {
+  for (std::size_t k = loops.bindings.size(); k-- > 0;) {
+    const Binding& loop = loops.bindings[k];
+    body = loops.quotients[k].bind(reduce(kind, loop.symbol, loop.range, body, position));
+  }
+  return body;
 }
 
 /// Unlike the index of a reduction, one of a matrix may be in scope already: then it also says which element is taken.

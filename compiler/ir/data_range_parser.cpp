@@ -8,12 +8,16 @@
 
 namespace moxie {
 
-Binding ExprParser::loop_binder(std::vector<Operand>& conditions) {
-  if (!at_range_by_data()) return parse_binder(tokens_, program_, names_, Symbol::fresh());
+void ExprParser::add_loop(Loops& loops) {
+  loops.quotients.emplace_back();
+  if (!at_range_by_data()) {
+    loops.bindings.push_back(parse_binder(tokens_, program_, names_, Symbol::fresh()));
+    return;
+  }
   const Token name = tokens_.expect_name("the name of an index");
   names_.check_bindable(program_, name);
   tokens_.expect("in");
-  return data_range(name, conditions);
+  add_data_range(name, loops);
 }
 
 /// Whether an end of the range that follows mentions a tensor.
@@ -34,10 +38,10 @@ bool ExprParser::at_range_by_data() const {
   return found;
 }
 
-Binding ExprParser::data_range(const Token& name, std::vector<Operand>& conditions) {
-  const Operand low = end_of_range();
+void ExprParser::add_data_range(const Token& name, Loops& loops) {
+  const Operand low = end_of_range(loops.quotients.back());
   tokens_.expect("..", "a range is written low..high");
-  const Operand high = end_of_range();
+  const Operand high = end_of_range(loops.quotients.back());
   Binding loop{std::string(name.text), Symbol::fresh(), {}};
   const IndexDecl* declared = find_index(program_, name.text);
   if (tokens_.accept("of")) {
@@ -51,15 +55,16 @@ Binding ExprParser::data_range(const Token& name, std::vector<Operand>& conditio
                     name.text));
   }
   const Operand index{index_value(loop.symbol), std::nullopt};
-  conditions.push_back(make_call("<=", {low, index}));
-  conditions.push_back(make_call("<", {index, high}));
-  return loop;
+  loops.conditions.push_back(make_call("<=", {low, index}));
+  loops.conditions.push_back(make_call("<", {index, high}));
+  loops.bindings.push_back(std::move(loop));
 }
 
 /// A sum of indices, dims and elements of integer tensors.
-Operand ExprParser::end_of_range() {
+Operand ExprParser::end_of_range(Placeholders& quotients) {
   const Token at = tokens_.peek();
   Operand end = sum();
+  end.expr = quotients.lift(end.expr);
   visit(end.expr, [&](const Expr& e) {
     const bool is_access = e->kind == NodeKind::Access;
     if (is_access && !e->tensor.empty() && !holds_integers(program_.dtype_of(e->tensor)))

@@ -55,7 +55,8 @@ std::vector<std::string> function_names() {
 }  // namespace
 
 NameResolver ExprParser::index_resolver() const {
-  return [this](const Token& name) { return names_.resolve_index(program_, name); };
+  return {[this](const Token& name) { return names_.resolve_index(program_, name); },
+          [this](const Affine& dims) { return divisor_value(dims); }};
 }
 
 Operand ExprParser::make_call(std::string_view function, std::vector<Operand> args) {

@@ -18,12 +18,12 @@ class ExprParser {
   static Binding parse_binder(TokenStream& tokens, const Program& program, const Names& names, Symbol symbol);
 
   Operand disjunction();
+  Operand sum();
 
  private:
   Operand conjunction();
   Operand negation();
   Operand comparison();
-  Operand sum();
   Operand product();
   Operand unary();
   Operand power();
@@ -51,15 +51,18 @@ class ExprParser {
   struct Loops {
     std::vector<Binding> bindings;
     std::vector<Operand> conditions;
+    std::vector<Placeholders> quotients;  // that the ends of each range mention: they are bound around its loop
   };
   /// `[r,t in low..high]`: the loops, which are not yet in scope.
   Loops binders(const std::string& hint);
-  Binding loop_binder(std::vector<Operand>& conditions);
+  void add_loop(Loops& loops);
   bool at_range_by_data() const;
-  Binding data_range(const Token& name, std::vector<Operand>& conditions);
-  Operand end_of_range();
+  void add_data_range(const Token& name, Loops& loops);
+  Operand end_of_range(Placeholders& quotients);
   /// Where the conditions hold the operand, else the number.
   Operand only_where(const std::vector<Operand>& conditions, Operand operand, double otherwise);
+  /// The reduction of what stands inside the loops.
+  static Expr reduced(ReduceKind kind, const Loops& loops, Expr body, const Expr& position = {});
   /// `(e)` inside these loops.
   Operand reduction_body(ReduceKind kind, const Loops& loops);
   // compiler/ir/named_forms_parser.cpp
@@ -76,7 +79,8 @@ class ExprParser {
     Operand body;
   };
   RowForm row_form(const Token& name);
-  Affine row_element(const Token& name, const RowForm& row, Placeholders& placeholders);
+  /// Elements of integer tensors are added to `values`, where these are given, and may not stand there otherwise.
+  Affine row_element(const Token& name, const RowForm& row, Placeholders& placeholders, std::vector<Expr>* values);
   Affine row_size(const Token& name, const RowForm& row) const;
   Binding loop_or_axis();
   Operand table(const Token& opening);

@@ -10,6 +10,7 @@
 #include "compiler/ir/expr_parser.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/index_domain.h"
+#include "compiler/ir/integer_element.h"
 #include "compiler/ir/reductions.h"
 
 namespace moxie {
@@ -49,8 +50,7 @@ Operand ExprParser::mean(const Token&) {
   Operand count{count_iterations(ranges), std::nullopt, static_cast<int>(ranges.size()) + 1};
   if (!loops.conditions.empty()) {
     count = only_where(loops.conditions, {constant(1), std::nullopt}, 0);
-    for (const auto& [index, range] : std::views::reverse(ranges))
-      count.expr = reduce(ReduceKind::Sum, index, range, count.expr);
+    count.expr = reduced(ReduceKind::Sum, loops, count.expr);
     count.depth += static_cast<int>(ranges.size());
   }
   return make_call("/", {std::move(total), std::move(count)});
@@ -59,13 +59,13 @@ Operand ExprParser::mean(const Token&) {
 /// Whether the largest (smallest) of the truth values as numbers is 1: without iterations it is infinite, so that `any`
 /// is false and `all` is true.
 Operand ExprParser::any_or_all(const Token& name) {
-  const auto [loops, conditions] = binders(fmt::format("write {0}[i](...) or {0}[i in low..high](...)", name.text));
-  for (const Binding& loop : loops) names_.bind(loop);
+  const Loops loops = binders(fmt::format("write {0}[i](...) or {0}[i in low..high](...)", name.text));
+  for (const Binding& loop : loops.bindings) names_.bind(loop);
   tokens_.expect("(", "the condition stands in parentheses");
   const Token at = tokens_.peek();
   Operand condition = disjunction();
   tokens_.expect(")");
-  names_.unbind(loops.size());
+  names_.unbind(loops.bindings.size());
   condition.expr = as_condition(condition.expr);
   if (condition.expr->kind != NodeKind::Call || condition.expr->function->result != ResultType::Truth) {
     tokens_.fail<TypeError>(at, fmt::format("`{}` takes a condition, and this is a number", name.text),
@@ -74,10 +74,9 @@ Operand ExprParser::any_or_all(const Token& name) {
   condition.affine.reset();
   Operand number = choice({std::move(condition), {constant(1), std::nullopt}, {constant(0), std::nullopt}});
   const ReduceKind kind = name.text == "any" ? ReduceKind::Max : ReduceKind::Min;
-  number = only_where(conditions, std::move(number), neutral_value(kind));
-  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
-    number.expr = reduce(kind, loop->symbol, loop->range, number.expr);
-  number.depth += static_cast<int>(loops.size());
+  number = only_where(loops.conditions, std::move(number), neutral_value(kind));
+  number.expr = reduced(kind, loops, number.expr);
+  number.depth += static_cast<int>(loops.bindings.size());
   tokens_.check_depth(number.depth);
   return make_call(">", {std::move(number), {constant(0), std::nullopt}});
 }
@@ -97,11 +96,13 @@ ExprParser::RowForm ExprParser::row_form(const Token& name) {
 }
 
 /// The element that follows the call, or else the index of that name around it.
-Affine ExprParser::row_element(const Token& name, const RowForm& row, Placeholders& placeholders) {
+Affine ExprParser::row_element(const Token& name, const RowForm& row, Placeholders& placeholders,
+                               std::vector<Expr>* values) {
   std::vector<Affine> element;
   if (tokens_.accept("[")) {
     const IntegerForms forms = integer_forms(placeholders);
-    element = parse_affine_list(tokens_, index_resolver(), &forms);
+    element =
+        parse_affine_list(tokens_, values ? subscript_resolver(*values, &placeholders) : index_resolver(), &forms);
   } else if (row.outer) {
     element = {*row.outer};
   }
@@ -116,11 +117,21 @@ Operand ExprParser::softmax(const Token& name) {
   RowForm row = row_form(name);
   tokens_.expect(")");
   Placeholders placeholders;
-  const Affine element = row_element(name, row, placeholders);
+  IntegerElement element;
+  element.affine = row_element(name, row, placeholders, &element.values);
   Operand total = row.body;
   total.expr = reduce(ReduceKind::LogSumExp, row.loop.symbol, row.loop.range, row.body.expr);
   total.depth += 1;
-  row.body.expr = substitute(row.body.expr, {{row.loop.symbol, element}});
+  const std::optional<Expr> at_element = element.values.empty()
+                                             ? substitute(row.body.expr, {{row.loop.symbol, element.affine}})
+                                             : substitute_element(row.body.expr, row.loop.symbol, element);
+  if (!at_element) {
+    tokens_.fail<TypeError>(row.index,
+                            fmt::format("`{}` has no element by data here: `{}` moves a range, a draw or a matrix",
+                                        name.text, row.index.text),
+                            fmt::format("name the row: let p[s,k] = {}[k](..), and read p[s,label[s]]", name.text));
+  }
+  row.body.expr = *at_element;
   Operand result = make_call("+", {std::move(row.body), make_call("neg", {std::move(total)})});
   if (name.text == "softmax") result = make_call("exp", {std::move(result)});
   return bind(name, placeholders, std::move(result));
@@ -139,7 +150,7 @@ Operand ExprParser::sorted(const Token& name) {
   RowForm row = row_form(name);
   tokens_.expect(")");
   Placeholders placeholders;
-  const Affine element = row_element(name, row, placeholders);
+  const Affine element = row_element(name, row, placeholders, nullptr);
   const auto kind =
       name.text == to_string(LinearAlgebraKind::Sort) ? LinearAlgebraKind::Sort : LinearAlgebraKind::ArgSort;
   Operand result = std::move(row.body);

@@ -46,6 +46,16 @@ std::string shape_text(const std::vector<Affine>& shape) {
   return "[" + text + "]";
 }
 
+std::optional<std::int64_t> value_in_text(const Program& program, const Affine& dims) {
+  std::int64_t value = dims.constant();
+  for (const auto& [symbol, coefficient] : dims.terms()) {
+    const DimDecl* dim = symbol.is_dim() ? program.find_dim(symbol.name()) : nullptr;
+    if (!dim || !dim->value || dim->dynamic) return std::nullopt;
+    value = checked_add(value, checked_mul(coefficient, *dim->value));
+  }
+  return value > 0 ? std::optional(value) : std::nullopt;
+}
+
 std::optional<Affine> index_extent(const Program& program, std::string_view name, const Range* in_scope) {
   if (const IndexDecl* index = find_index(program, name)) return index->range.as_extent();
   return in_scope ? in_scope->as_extent() : std::nullopt;

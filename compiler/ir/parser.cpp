@@ -9,6 +9,7 @@
 
 #include "compiler/ir/condition_guards.h"
 #include "compiler/ir/expr_parser.h"
+#include "compiler/ir/functions.h"
 #include "compiler/ir/role_parser.h"
 #include "compiler/ir/scans.h"
 #include "compiler/ir/text_library.h"
@@ -105,7 +106,8 @@ class ProgramParser {
   }
 
   NameResolver dim_resolver() {
-    return [this](const Token& name) { return names_.resolve_dim(program_, name); };
+    return {[this](const Token& name) { return names_.resolve_dim(program_, name); },
+            [this](const Affine& dims) { return value_in_text(program_, dims); }};
   }
 
   /// What holds for the whole program comes before all declarations.
@@ -267,13 +269,30 @@ class ProgramParser {
     return fmt::format("{}{}: {}", input.name, axes, to_string(input.dtype));
   }
 
+  /// `>= 0`, `< 1`, or both with `and` between them.
   ValueDomain value_domain() {
-    const auto relation =
-        std::ranges::find_if(value_relations(), [&](ValueDomain::Relation r) { return tokens_.at(comparison(r)); });
-    if (relation == value_relations().end()) return ValueDomain::Any;
+    ValueDomain domain;
+    if (!value_bound(domain)) return domain;
+    const Token joint = tokens_.peek();
+    if (tokens_.accept("and") && !value_bound(domain))
+      tokens_.fail_expected("the other bound", "a domain with two bounds is declared `>= 0 and < 1`");
+    if (tokens_.at("and")) tokens_.fail<ParseError>(tokens_.peek(), "a domain has two bounds at most");
+    if (joint.text == "and" && !(domain.low && domain.high))
+      tokens_.fail<ParseError>(joint, "a domain has one bound below and one above", "write `>= 0 and < 1`");
+    return domain;
+  }
+
+  /// Whether a bound follows, which then is the domain's.
+  bool value_bound(ValueDomain& domain) {
+    const std::string_view relation = tokens_.peek().text;
+    const bool is_low = relation == ">" || relation == ">=";
+    if (!is_low && relation != "<" && relation != "<=") return false;
     tokens_.next();
-    return {*relation, parse_number(tokens_, program_, names_,
-                                    "a tensor may be declared `> 0`, `>= 0` or `< 0`, or so with another number")};
+    const double number = parse_number(tokens_, program_, names_,
+                                       "a tensor may be declared `> 0`, `>= 0`, `< 0` or `<= 0`, or so with other "
+                                       "numbers, also with two: `>= 0 and <= 1`");
+    (is_low ? domain.low : domain.high) = ValueDomain::Bound{number, relation.size() == 1};
+    return true;
   }
 
   void def() {

@@ -147,6 +147,14 @@ Expr Placeholders::bind(Expr expr) const {
   return expr;
 }
 
+Expr Placeholders::lift(const Expr& expr) {
+  if (!is_quotient_sum(expr)) return map_children(expr, [this](const Expr& child) { return lift(child); });
+  const OpenedReduce opened = open(expr);
+  const Quotient quotient = *as_quotient(opened.range);
+  const Affine symbol = floor_of(quotient.value, quotient.divisor);
+  return lift(substitute(opened.body, {{opened.index, symbol}}));
+}
+
 void Placeholders::add_to(IndexDomain& domain) const {
   for (const auto& [symbol, entry] : entries_) {
     if (const auto* quotient = std::get_if<Quotient>(&entry)) domain.add_range(symbol, quotient->range());

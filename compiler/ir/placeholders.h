@@ -26,6 +26,9 @@ class Placeholders {
   /// The expression, which mentions the symbols, as sums over quotients, and as a `where` for every choice around what
   /// mentions it.
   Expr bind(Expr expr) const;
+  /// The expression with symbols in the place of its sums over quotients, which bind() makes sums over all that
+  /// mentions them.
+  Expr lift(const Expr& expr);
   /// Adds what is known of the symbols.
   void add_to(IndexDomain& domain) const;
   /// The expression, in which sums over these quotients are replaced by what they sum.

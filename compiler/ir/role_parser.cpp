@@ -31,7 +31,7 @@ const InitialiserForm& parse_form(TokenStream& tokens) {
 
 double parse_number(TokenStream& tokens, const Program& program, Names& names, const std::string& hint) {
   const Token first = tokens.peek();
-  const Expr number = ExprParser(tokens, program, names, 0).disjunction().expr;
+  const Expr number = ExprParser(tokens, program, names, 0).sum().expr;
   if (number->kind != NodeKind::Constant || !std::isfinite(number->value))
     tokens.fail<ParseError>(first, "this is no number", hint);
   return number->value;

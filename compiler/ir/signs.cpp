@@ -71,11 +71,9 @@ Sign above(Sign least, bool strictly) {
 }
 
 Sign declared_sign(const ValueDomain& declared) {
-  using enum ValueDomain::Relation;
-  const bool above = declared.relation == Above || declared.relation == AtLeast;
-  if (declared == ValueDomain::NonNegative) return Sign::NonNegative;
-  if (above && declared.bound >= 0) return Sign::Positive;
-  if (declared.relation == Below && declared.bound <= 0) return Sign::Negative;
+  const auto& [low, high] = declared;
+  if (low && low->value >= 0) return low->value > 0 || low->open ? Sign::Positive : Sign::NonNegative;
+  if (high && high->value <= 0) return high->value < 0 || high->open ? Sign::Negative : Sign::NonPositive;
   return Sign::Unknown;
 }
 

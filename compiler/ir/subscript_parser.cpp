@@ -48,8 +48,7 @@ Expr ExprParser::element(const Token& name, Placeholders& placeholders) {
 }
 
 IntegerForms ExprParser::integer_forms(Placeholders& placeholders) {
-  return {[this](const Affine& dims) { return divisor_value(dims); },
-          [this, &placeholders](std::string_view mark, const Affine& value, const Affine& divisor) {
+  return {[this, &placeholders](std::string_view mark, const Affine& value, const Affine& divisor) {
             return divided(mark, value, divisor, placeholders);
           },
           [this, &placeholders](const Token& name) { return chosen_integer(name, placeholders); }};
@@ -93,17 +92,11 @@ std::optional<Affine> ExprParser::chosen_integer(const Token& name, Placeholders
 /// without arguments, parameters may stand for anything.
 std::optional<std::int64_t> ExprParser::divisor_value(const Affine& divisor) const {
   if (names_.functions() && !names_.functions()->being_defined.empty() && !divisor.is_constant()) return 1;
-  std::int64_t value = divisor.constant();
-  for (const auto& [symbol, coefficient] : divisor.terms()) {
-    const DimDecl* dim = symbol.is_dim() ? program_.find_dim(symbol.name()) : nullptr;
-    if (!dim || !dim->value || dim->dynamic) return std::nullopt;
-    value = checked_add(value, checked_mul(coefficient, *dim->value));
-  }
-  return value > 0 ? std::optional(value) : std::nullopt;
+  return value_in_text(program_, divisor);
 }
 
 NameResolver ExprParser::subscript_resolver(std::vector<Expr>& values, Placeholders* placeholders) {
-  return [this, &values, placeholders](const Token& name) -> Affine {
+  const auto resolve = [this, &values, placeholders](const Token& name) -> Affine {
     if (!stands_for_element(name)) {
       refuse_computed_subscript(name);
       return names_.resolve_index(program_, name);
@@ -111,6 +104,7 @@ NameResolver ExprParser::subscript_resolver(std::vector<Expr>& values, Placehold
     values.push_back(integer_element(name, placeholders));
     return Symbol::value(static_cast<std::uint32_t>(values.size() - 1));
   };
+  return {resolve, [this](const Affine& dims) { return divisor_value(dims); }};
 }
 
 /// Whether it is a tensor, or a parameter that is one or an integer element of one.

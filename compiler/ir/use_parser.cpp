@@ -51,7 +51,8 @@ class UseParser {
     if (how_.inputs.contains(bound) || how_.dims.contains(bound))
       tokens_.fail<TypeError>(name, fmt::format("`{}` is bound twice", bound));
     if (formula_.find_dim(bound)) {
-      const NameResolver dims = [this](const Token& used) { return names_.resolve_dim(program_, used); };
+      const NameResolver dims{[this](const Token& used) { return names_.resolve_dim(program_, used); },
+                              [this](const Affine& value) { return value_in_text(program_, value); }};
       how_.dims.emplace(bound, tokens_.accept("=") ? parse_affine(tokens_, dims) : names_.resolve_dim(program_, name));
       return;
     }

@@ -61,13 +61,18 @@ void check_shape(const Program& program, const std::vector<Affine>& shape, const
 }
 
 void check_domain(const ValueDomain& domain, const std::string& tensor, DType dtype) {
-  if (holds_integers(dtype) && domain.bound != stored_value(dtype, domain.bound)) {
-    throw TypeError(fmt::format("`{}` is declared {}, but the bound of integers is one; write another bound", tensor,
-                                to_string(domain)));
+  const auto fail = [&](const char* reason) {
+    throw TypeError(fmt::format("`{}` is declared {}, but {}", tensor, to_string(domain), reason));
+  };
+  for (const auto& bound : {domain.low, domain.high}) {
+    if (!bound) continue;
+    if (!std::isfinite(bound->value)) fail("the bound of a domain is a finite number");
+    if (holds_integers(dtype) && bound->value != stored_value(dtype, bound->value))
+      fail("the bound of integers is one; write another bound");
   }
-  if (std::isfinite(domain.bound)) return;
-  throw TypeError(
-      fmt::format("`{}` is declared {}, but the bound of a domain is a finite number", tensor, to_string(domain)));
+  if (!domain.low || !domain.high) return;
+  const bool is_point = domain.low->value == domain.high->value && !domain.low->open && !domain.high->open;
+  if (domain.low->value >= domain.high->value && !is_point) fail("no number is both");
 }
 
 void check_recomputed(const Program& program, const Definition& definition) {

@@ -130,8 +130,16 @@ ValueId CheckWriter::not_finite(Block& out, ValueId value) {
 
 /// NaN is outside.
 ValueId CheckWriter::outside(Block& out, const ValueDomain& domain, ValueId value) {
-  const ValueId bound = constant(out, domain.bound, program_.values[value].type);
-  return call(out, "not", {call(out, comparison(domain.relation), {value, bound})});
+  std::vector<ValueId> inside;
+  const auto compare = [&](const std::optional<ValueDomain::Bound>& bound, const char* closed, const char* open) {
+    if (!bound) return;
+    const ValueId number = constant(out, bound->value, program_.values[value].type);
+    inside.push_back(call(out, bound->open ? open : closed, {value, number}));
+  };
+  compare(domain.low, ">=", ">");
+  compare(domain.high, "<=", "<");
+  const ValueId all = inside.size() == 1 ? inside[0] : call(out, "and", inside);
+  return call(out, "not", {all});
 }
 
 /// A status has room for a few coordinates; of a tensor with more axes it gives the first.

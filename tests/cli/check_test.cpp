@@ -86,6 +86,17 @@ TEST_CASE("check ends with an error where a formula has too many iterations to b
   CHECK(contains(outcome.err, "definition y: evaluating it element by element takes too many operations"));
 }
 
+TEST_CASE("check draws inputs between their bounds") {
+  const Workshop shop;
+  shop.write(
+      "bounds.mox",
+      "dim N\nindex n:N\ninput p[N] > 0 and < 1, rho > -1 and < 1, y[N]: i32 >= 0 and <= 1, u[N] >= -3 and <= -2.5\n"
+      "output loss = -sum[n](y[n]*log(p[n]) + (1 - y[n])*log(1 - p[n]))\n"
+      "output z[n] = sqrt(1 - rho^2)*log(-2 - u[n])\n");
+  const Outcome outcome = shop.moxie({"check", "bounds.mox"});
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+}
+
 TEST_CASE("check says when no input suits the formula") {
   const Workshop shop;
   shop.write("never.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = sqrt(-1 - x[n]^2)\n");

@@ -232,7 +232,7 @@ scan t {
 )");
   const Program gradient = differentiate(program, {"h"}, {"W"});
   CHECK(gradient.domain_of("v") == ValueDomain::NonNegative);
-  CHECK(gradient.domain_of("h") == ValueDomain{ValueDomain::Relation::Below, 1});
+  CHECK(gradient.domain_of("h") == ValueDomain::below(1));
   CHECK(gradient.domain_of("p") == ValueDomain::above(-1));
   CHECK(gradient.domain_of("again.p") == ValueDomain::above(-1));
   CHECK(gradient.domain_of("adj.h") == ValueDomain::Any);

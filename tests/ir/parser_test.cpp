@@ -76,9 +76,28 @@ TEST_CASE("domains of definitions") {
   CHECK(program.dtype_of("v") == DType::f64);
   CHECK(program.domain_of("y") == ValueDomain::above(-0.5));
   CHECK(program.domain_of("w") == ValueDomain::Any);
-  CHECK(program.domain_of("p") == ValueDomain{ValueDomain::Relation::Below, 1e-3});
+  CHECK(program.domain_of("p") == ValueDomain::below(1e-3));
   CHECK(program.domain_of("h") == ValueDomain::Positive);
   CHECK_THROWS_AS(program.domain_of("z"), TypeError);
+}
+
+TEST_CASE("domains with two bounds") {
+  const std::string text = "input p >= 0 and <= 1, rho > -1 and < 1, k: u8 <= 9 and > 2, q <= 0\noutput y = p\n";
+  const Program program = parse(text);
+  CHECK(program.domain_of("p") == ValueDomain::between(0, 1));
+  CHECK(program.domain_of("rho") == ValueDomain{ValueDomain::Bound{-1, true}, ValueDomain::Bound{1, true}});
+  CHECK(program.domain_of("k") == ValueDomain{ValueDomain::Bound{2, true}, ValueDomain::Bound{9}});
+  CHECK(program.domain_of("q") == ValueDomain{{}, ValueDomain::Bound{0}});
+  CHECK(parse(print(program)) == program);
+  const auto fails = [](const std::string& domain, const char* message) {
+    CHECK_THROWS_WITH_AS(verify(parse("input p " + domain + "\noutput y = p\n")), doctest::Contains(message), Error);
+  };
+  fails(">= 0 and > 1", "a domain has one bound below and one above");
+  fails(">= 0 and 1", "the other bound");
+  fails(">= 0 and < 1 and < 2", "a domain has two bounds at most");
+  fails("> 1 and < 1", "`p` is declared > 1 and < 1, but no number is both");
+  fails(">= 2 and < 1", "no number is both");
+  CHECK_NOTHROW(verify(parse("input p >= 1 and <= 1\noutput y = p\n")));
 }
 
 TEST_CASE("chains are one call, groups stay nested") {
@@ -117,6 +136,18 @@ TEST_CASE("reductions bind, subscripts are affine, ranges are half open") {
         reduce(ReduceKind::Product, m, range, index_value(m)));
   CHECK(body_of("x[s,2*(n+1)-3*n]") == tensor_access("x", {s, Affine(2) - n}));
   CHECK(body_of("randn(3)") == random(RandomKind::Normal, 3, {s, n}));
+}
+
+TEST_CASE("dims with a value in the text multiply others as the integer does") {
+  const std::string body = "sum[d](x[P*i+p,d])*w[B-1]\n";
+  const std::string rest = "index i:B, p:P, d:D, q in 0..P*B\ninput x[P*B,D], w[B]\n";
+  const Program named =
+      parse("dim B, P = 4, D\n" + rest + "output y[q in 0..B*P of B*P] = x[q,0]\noutput z[i,p] = " + body);
+  CHECK(named.shape_of("x")[0] == Affine(Symbol::dim("B")) * 4);
+  CHECK(parse(print(named)) == named);
+  CHECK_THROWS_WITH_AS(parse("dim B, P, D\ninput x[P*B,D]\noutput y = x[0,0]\n"),
+                       doctest::Contains("or a dim that has a value in the text: dim P = 4"), TypeError);
+  CHECK_THROWS_AS(parse("dim B, P dynamic = 4, D\ninput x[P*B,D]\noutput y = x[0,0]\n"), Error);
 }
 
 TEST_CASE("positions of extrema are over one index") {

@@ -143,10 +143,10 @@ TEST_CASE("names, dims and shapes") {
 TEST_CASE("the bound of a domain is finite") {
   Program program = parse("input x > 0\noutput y >= 0 = x\n");
   verify(program);
-  program.definitions[0].domain.bound = std::numeric_limits<double>::infinity();
-  check_rejects<TypeError>(program, {"`y` is declared >= inf", "a finite number"});
+  program.definitions[0].domain = ValueDomain::above(std::numeric_limits<double>::infinity());
+  check_rejects<TypeError>(program, {"`y` is declared > inf", "a finite number"});
   program.definitions[0].domain = {};
-  program.inputs[0].domain.bound = std::nan("");
+  program.inputs[0].domain = ValueDomain::above(std::nan(""));
   check_rejects<TypeError>(program, {"`x` is declared > nan", "a finite number"});
 }
 

@@ -168,6 +168,11 @@ TEST_CASE("inputs keep what they are declared to be") {
                 "x is not > 0 at n = 1 (value 0); it is an input");
   check_message(text, {{"N", 2}}, {{"x", {1, 1}}, {"w", {0, 0}}, {"b", {-1, 0}}}, kNegvar,
                 "b is not < 0 at n = 1 (value 0); it is an input");
+  const std::string both = "dim N\nindex n:N\ninput p[N] >= 0 and < 1\noutput y[n] = p[n]\n";
+  check_message(both, {{"N", 3}}, {{"p", {0, 0.5, 1}}}, kNegvar,
+                "p is not >= 0 and < 1 at n = 2 (value 1); it is an input");
+  check_message(both, {{"N", 3}}, {{"p", {0, -0.5, 0.5}}}, kNegvar,
+                "p is not >= 0 and < 1 at n = 1 (value -0.5); it is an input");
 }
 
 TEST_CASE("a recurrence is checked at every step") {

@@ -127,6 +127,22 @@ TEST_CASE("every reduction over a range by data, in lanes along another axis or 
   check_everywhere(head + kSparse, {"y"}, {"val", "x"});
 }
 
+TEST_CASE("quotients choose the ends of ranges: of a block of rows, one range") {
+  const std::string head = std::string(kHead) + "input w[K], h[M,D]\nindex p in 0..2*N\n";
+  for (const char* body : {"output y[p in 0..2*N of 2*N] = sum[k in start[p/2]..start[p/2+1]](w[k]*p)",
+                           "output y[p in 0..2*N of 2*N] = max[k in start[p/2]..start[(p+1)/2]](w[k])",
+                           "output y[p in 0..2*N of 2*N] = where(any[k in start[p/2]..start[p/2+1]](w[k] > 0), 1, p%2)",
+                           "output y[p in 0..2*N of 2*N] = where(start[p/2] < start[p/2+1], "
+                           "argmax[k in start[p/2]..start[p/2+1]](w[k]), -1)",
+                           "output y[p in 0..2*N of 2*N] = where(start[p/2] < start[p/2+1], "
+                           "mean[k in start[p/2]..start[p/2+1]](w[k]), 0)",
+                           "output y = sum[p, k in start[p/2]..start[p/2+1]](w[k]*p)",
+                           "output y[d] = sum[p, k in start[p/2]+p%2..start[p/2+1]](w[k]*h[col[k],d])"})
+    check_everywhere(head + body);
+  check_everywhere(head + "output y[p in 0..2*N of 2*N,d] = sum[k in start[p/2]..start[p/2+1]](w[k]*h[col[k],d])",
+                   {"y"}, {"w", "h"});
+}
+
 TEST_CASE("positions of extrema: of equal elements the first, of ranges without a better element the first of all") {
   constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
   const Program program =

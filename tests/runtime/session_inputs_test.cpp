@@ -66,6 +66,37 @@ output y[s,n] = x[s,n] + wide + narrow + low + free
   CHECK(to_doubles(trusting.get("x"))[0] == -1);
 }
 
+TEST_CASE("of two bounds, both hold, and an open one is outside in every dtype") {
+  const Program program = parse(
+      "input p >= 0 and <= 1, rho > -1 and < 1, r: f64 > -1 and < 1, h: f16 > 0 and <= 0.1, k: u8 > 2 and <= 9, m: u8 "
+      "> 255\n"
+      "output y = p\n");
+  Session session(program, {}, open_device("interp"));
+  const auto takes = [&](const char* input, DType dtype, double value) {
+    try {
+      session.set(input, make_host_tensor(dtype, {}, Values{value}));
+      return true;
+    } catch (const DataError&) {
+      return false;
+    }
+  };
+  for (const double value : {0.0, -0.0, 0.5, 1.0}) CHECK(takes("p", DType::f32, value));
+  for (const double value : {-1e-30, 1.0000002, std::numeric_limits<double>::infinity(), std::nan("")})
+    CHECK_FALSE(takes("p", DType::f32, value));
+  CHECK(takes("rho", DType::f32, std::nextafter(1.0F, 0.0F)));
+  CHECK_FALSE(takes("rho", DType::f32, 1));
+  CHECK_FALSE(takes("rho", DType::f32, -1));
+  CHECK(takes("r", DType::f64, std::nextafter(-1.0, 0.0)));
+  CHECK_FALSE(takes("r", DType::f64, -1));
+  CHECK(takes("h", DType::f16, 0.1));  // the bound is rounded as the value is
+  CHECK_FALSE(takes("h", DType::f16, 0));
+  CHECK(takes("k", DType::u8, 3));
+  CHECK(takes("k", DType::u8, 9));
+  CHECK_FALSE(takes("k", DType::u8, 2));
+  CHECK_FALSE(takes("k", DType::u8, 10));
+  CHECK_FALSE(takes("m", DType::u8, 255));
+}
+
 TEST_CASE("a large tensor is searched to its last element") {
   const Program program = parse("dim S dynamic\nindex s:S\ninput x[S] > 0\noutput y = sum[s](x[s])\n", "sum");
   Session session(program, {}, open_device("interp"));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "compiler/diff/differentiate.h"
+#include "compiler/support/error.h"
 #include "tests/devices.h"
 
 using namespace moxie;
@@ -136,6 +137,32 @@ TEST_CASE("softmax and means do not overflow, on every device") {
     CHECK(got.at("m")[0] == doctest::Approx(1000 - std::log(2.0) / 3));
     CHECK(got.at("t") == std::vector<double>{1, 2, 5});
   }
+}
+
+TEST_CASE("softmax at an element by data is the element of the row that the data says, with its gradient") {
+  const std::string head =
+      "dtype f64\ndim S, K\nindex s:S, k:K\ninput z[S,K], w[K], at[S]: i32 >= 0, first[S]: i32 >= 0\n";
+  const std::string direct = head +
+                             "output y[s] = log_softmax[k](w[k]*z[s,k] + k)[at[s]] - "
+                             "3*softmax[k](z[s,k]^2 + z[s,first[s]])[2-at[s]]\n";
+  const std::string named =
+      head +
+      "let p[s,k] = log_softmax[k](w[k]*z[s,k] + k)\nlet q[s,k] = softmax[k](z[s,k]^2 + z[s,first[s]])\n"
+      "output y[s] = p[s,at[s]] - 3*q[s,2-at[s]]\n";
+  const TensorValues inputs = {{"z", {0.5, -1, 2, 1, 0.25, -0.75}},
+                               {"w", {1, -2, 0.5}},
+                               {"at", {2, 1}},
+                               {"first", {1, 0}},
+                               {"cot.y", {1, -0.5}}};
+  const auto gradients = [](const std::string& text) { return differentiate(parse(text), {"y"}, {"z", "w"}, true); };
+  CHECK(parse(print(parse(direct))) == parse(direct));
+  for (const auto& device : test_devices()) {
+    const TensorValues found = run_on(device, gradients(direct), {{"S", 2}, {"K", 3}}, inputs);
+    const TensorValues expected = run_on(device, gradients(named), {{"S", 2}, {"K", 3}}, inputs);
+    for (const auto& [name, values] : expected) check_near(found.at(name), values, 1e-12);
+  }
+  CHECK_THROWS_WITH_AS(parse(head + "output y[s] = softmax[k](sum[j in 0..k+1](z[s,j]))[at[s]]\n"),
+                       doctest::Contains("`softmax` has no element by data here: `k` moves a range"), TypeError);
 }
 
 TEST_CASE("any and all, of none too, on every device") {

@@ -50,9 +50,10 @@ void draw_inputs(Sample& sample, std::uint64_t seed) {
       problem = error.what();
     }
   }
-  throw DeviceError(fmt::format(
-      "{}: none of {} random inputs lies in the formula's domain ({}); declare the signs of inputs (>= 0, > 0)",
-      sample.program.name, kTrials, problem));
+  throw DeviceError(
+      fmt::format("{}: none of {} random inputs lies in the formula's domain ({}); declare the domains of inputs (>= "
+                  "0, > 0, >= 0 and <= 1)",
+                  sample.program.name, kTrials, problem));
 }
 
 std::vector<std::string> outputs_from(const Program& program, const std::string& input) {

@@ -1,6 +1,7 @@
 #include "tools/commands/sample_inputs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -42,27 +43,20 @@ DimValues choose_dims(const Program& program, const DimValues& given) {
 }
 
 std::vector<double> sample_values(const ValueDomain& domain, std::size_t count, std::uint64_t seed) {
-  using enum ValueDomain::Relation;
   std::mt19937_64 random(seed);
   std::normal_distribution<double> any;
   // Below 1, since rates and probabilities are declared >= 0; scales, declared > 0, keep away from 0.
   std::uniform_real_distribution<double> at_least(0.1, 0.9), above(0.5, 1.5);
+  const auto distance = [&](const ValueDomain::Bound& bound) { return bound.open ? above(random) : at_least(random); };
+  const auto& [low, high] = domain;
   std::vector<double> values(count);
   for (double& value : values) {
-    switch (domain.relation) {
-      case None:
-        value = any(random);
-        break;
-      case AtLeast:
-        value = domain.bound + at_least(random);
-        break;
-      case Above:
-        value = domain.bound + above(random);
-        break;
-      case Below:
-        value = domain.bound - above(random);
-        break;
-    }
+    if (low && high)
+      value = low->value + at_least(random) * (high->value - low->value);
+    else if (low)
+      value = low->value + distance(*low);
+    else
+      value = high ? high->value - distance(*high) : any(random);
     value = static_cast<double>(static_cast<float>(value));
   }
   return values;
@@ -70,15 +64,21 @@ std::vector<double> sample_values(const ValueDomain& domain, std::size_t count, 
 
 namespace {
 
-/// Integers that every subscript they stand in alone admits; from 0 to 3, or from the declared bound on, where none
-/// says more.
+/// The least integer inside the domain, or the greatest.
+std::int64_t first_inside(const ValueDomain::Bound& low) {
+  return static_cast<std::int64_t>(low.open ? std::floor(low.value) + 1 : std::ceil(low.value));
+}
+std::int64_t last_inside(const ValueDomain::Bound& high) {
+  return static_cast<std::int64_t>(high.open ? std::ceil(high.value) - 1 : std::floor(high.value));
+}
+
+/// Integers that every subscript they stand in alone admits; from 0 to 3, or four from the declared bound on, where
+/// none says more.
 std::vector<double> sample_integers(const Program& program, const InputDecl& input, const DimValues& dims,
                                     std::size_t count, std::uint64_t seed) {
-  const bool bounded = input.domain.relation != ValueDomain::Relation::None;
-  const bool from_below = input.domain.relation != ValueDomain::Relation::Below;
-  std::int64_t low = bounded && from_below ? static_cast<std::int64_t>(input.domain.bound) + 1 : 0, high = low + 3;
-  if (input.domain.relation == ValueDomain::Relation::AtLeast) --low;
-  if (!from_below) high = static_cast<std::int64_t>(input.domain.bound) - 1, low = high - 3;
+  const auto& domain = input.domain;
+  std::int64_t low = domain.low ? first_inside(*domain.low) : domain.high ? last_inside(*domain.high) - 3 : 0;
+  std::int64_t high = domain.high ? last_inside(*domain.high) : low + 3;
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
   for (const Definition& definition : program.definitions) {
     visit(definition.body, [&](const Expr& e) {
@@ -92,7 +92,7 @@ std::vector<double> sample_integers(const Program& program, const InputDecl& inp
       }
     });
   }
-  if (most != std::numeric_limits<std::int64_t>::max()) high = most;
+  if (most != std::numeric_limits<std::int64_t>::max()) high = domain.high ? std::min(high, most) : most;
   low = std::max(low, nearest_exact_integer(info_of(input.dtype).low));
   high = std::min(high, nearest_exact_integer(info_of(input.dtype).high));
   std::mt19937_64 random(seed);
