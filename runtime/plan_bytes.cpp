@@ -44,7 +44,7 @@ inline constexpr int kMembers<OrderedOperand> = 3;
 template <>
 inline constexpr int kMembers<OrderedSelection> = 4;
 template <>
-inline constexpr int kMembers<OrderedSumCall> = 8;
+inline constexpr int kMembers<OrderedSumCall> = 9;
 template <>
 inline constexpr int kMembers<BufferDecl> = 5;
 template <>

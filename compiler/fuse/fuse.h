@@ -117,6 +117,7 @@ struct OrderedSumCall {
   OrderedOperand key, query, weight, scale;
   OrderedSelection selection;
   double coefficient = 1;
+  std::optional<std::int64_t> most = {};  // a count of more keys is stored as this one: no reader tells them apart
   bool operator==(const OrderedSumCall&) const = default;
 };
 /// The index of the sum in the subscripts of its operands.

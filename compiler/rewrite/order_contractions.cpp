@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/contraction_path.h"
 #include "compiler/rewrite/extract.h"
+#include "compiler/rewrite/known_contractions.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/product_form.h"
 
@@ -14,34 +14,6 @@ constexpr double kMinGain = 2;
 /// An intermediate result has at most as many elements as this times the largest input or output, or kSmallResult.
 constexpr double kRoomForResult = 4;
 constexpr double kSmallResult = 1 << 20;
-
-/// A sum of a product, written flat: factors that are sums themselves are opened.
-struct FlatSum {
-  Scope scope;  // around it, and its own indices
-  std::vector<Symbol> summed;
-  double coefficient = 1;
-  std::vector<Factor> factors;
-};
-
-bool is_sum(const Expr& expr) { return expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Sum; }
-
-void flatten(const Algebra& algebra, const Expr& expr, FlatSum& flat) {
-  if (is_sum(expr)) {
-    const OpenedReduce opened = open(expr);
-    flat.scope = flat.scope.with(opened.index, opened.range);
-    flat.summed.push_back(opened.index);
-    flatten(algebra, opened.body, flat);
-    return;
-  }
-  const Product product = algebra.product_of(expr);
-  flat.coefficient *= product.coefficient;
-  for (const Factor& factor : product.factors) {
-    if (factor.power == 1 && is_sum(factor.base))
-      flatten(algebra, factor.base, flat);
-    else
-      flat.factors.push_back(factor);
-  }
-}
 
 /// Whether a table is made of the sum before the loops around it (hoist_tables).
 bool is_hoisted(const Expr& expr, const Scope& scope) {
@@ -74,9 +46,10 @@ double cost_as_written(const Algebra& algebra, const Expr& expr, const Scope& sc
 
 class ContractionOrder {
  public:
-  ContractionOrder(Program& known, const Definition& user)
+  ContractionOrder(Program& known, const KnownContractions& contractions, const Definition& user)
       : program_(known),
         algebra_(known),
+        contractions_(contractions),
         user_(user),
         room_(std::max(kRoomForResult * largest_tensor(known), kSmallResult)) {}
 
@@ -92,16 +65,48 @@ class ContractionOrder {
   std::optional<Expr> ordered(const Expr& sum, const Scope& around) {
     const double written = cost_as_written(algebra_, sum, around);
     if (written < kSmallestProduct) return std::nullopt;
-    FlatSum flat{around, {}, 1, {}};
-    flatten(algebra_, sum, flat);
-    if (flat.scope.open.size() > 64 || !is_box(flat.scope)) return std::nullopt;
     dtype_ = around.dtype;
+    FlatSum flat = flat_sum(algebra_, sum, around);
+    if (flat.scope.open.size() > 64 || !is_box(flat.scope) || flat.factors.size() < 3) return std::nullopt;
+    std::optional<ContractionPath> path = path_of(flat);
+    const bool knows_parts = take_known_parts(flat, path);
     operands_ = operands_in(flat);
     const Contraction contraction = contraction_of(flat);
-    if (contraction.factors.size() < 3) return std::nullopt;
-    const auto path = cheapest_path(contraction, room_);
-    if (!path || path->cost * kMinGain > written) return std::nullopt;
+    if (!path || (contraction.factors.size() < 3 && !knows_parts) || path->cost * kMinGain > written)
+      return std::nullopt;
     return follow(*path, contraction, flat);
+  }
+
+  std::optional<ContractionPath> path_of(const FlatSum& flat) {
+    operands_ = operands_in(flat);
+    return cheapest_path(contraction_of(flat), room_);
+  }
+
+  /// Puts elements of definitions in the place of what they hold, those first that save most. Whether there are any.
+  bool take_known_parts(FlatSum& flat, std::optional<ContractionPath>& path) {
+    bool takes = false;
+    for (bool gains = true; gains; takes |= gains) {
+      gains = false;
+      const FlatSum before = flat;
+      for (const KnownPart& part : contractions_.parts_of(before)) {
+        FlatSum with_part = with(part, before);
+        auto found = path_of(with_part);
+        if (!found || (path && found->cost >= path->cost)) continue;
+        path = std::move(found);
+        flat = std::move(with_part);
+        gains = true;
+      }
+    }
+    return takes;
+  }
+
+  static FlatSum with(const KnownPart& part, const FlatSum& flat) {
+    FlatSum result = flat;
+    result.factors = {{part.read, 1}};
+    for (std::size_t k = 0; k < flat.factors.size(); ++k) {
+      if ((part.factors >> k & 1) == 0) result.factors.push_back(flat.factors[k]);
+    }
+    return result;
   }
 
   /// An operand of the path: an expression over these symbols.
@@ -173,7 +178,9 @@ class ContractionOrder {
       }
       operands_.push_back(std::move(*product));
     }
-    return algebra_.scaled(operands_.back().expr, flat.coefficient);
+    const Expr whole = path.steps.empty() ? summed(summed_symbols(operands_[0], flat), operands_[0].expr, flat)
+                                          : operands_.back().expr;
+    return algebra_.scaled(whole, flat.coefficient);
   }
 
   /// The sum of the product of two operands over what is not kept; a definition, unless it is the whole or no sum.
@@ -203,8 +210,7 @@ class ContractionOrder {
       const bool is_new = !is_kept(symbol) && std::ranges::find(gone, symbol) == gone.end();
       if (is_new) gone.push_back(symbol);
     }
-    for (auto symbol = gone.rbegin(); symbol != gone.rend(); ++symbol)
-      result.expr = reduce(ReduceKind::Sum, *symbol, *flat.scope.find(*symbol), result.expr);
+    result.expr = summed(gone, result.expr, flat);
     if (is_last || gone.empty()) return result;
     Scope scope;
     const auto open_axis = [&](Symbol symbol) { scope = scope.with(symbol, *flat.scope.find(symbol)); };
@@ -219,8 +225,22 @@ class ContractionOrder {
     return result;
   }
 
+  static std::vector<Symbol> summed_symbols(const Operand& operand, const FlatSum& flat) {
+    std::vector<Symbol> symbols;
+    std::ranges::copy_if(operand.symbols, std::back_inserter(symbols),
+                         [&](Symbol symbol) { return is_among(flat.summed, symbol); });
+    return symbols;
+  }
+
+  static Expr summed(const std::vector<Symbol>& symbols, Expr expr, const FlatSum& flat) {
+    for (auto symbol = symbols.rbegin(); symbol != symbols.rend(); ++symbol)
+      expr = reduce(ReduceKind::Sum, *symbol, *flat.scope.find(*symbol), expr);
+    return expr;
+  }
+
   Program& program_;
   const Algebra algebra_;
+  const KnownContractions& contractions_;
   const Definition& user_;
   const double room_;  // elements of an intermediate result
   DType dtype_ = DType::f32;
@@ -230,8 +250,15 @@ class ContractionOrder {
 }  // namespace
 
 Program order_contractions(const Program& program) {
-  return split_bodies(
-      program, [](Program& known, const Definition& definition) { return ContractionOrder(known, definition).run(); });
+  KnownContractions contractions;
+  return split_bodies(program, [&](Program& known, Definition definition) {
+    const std::size_t parts = known.definitions.size();
+    definition.body = ContractionOrder(known, contractions, definition).run();
+    const Algebra algebra(known);
+    for (std::size_t k = parts; k < known.definitions.size(); ++k) contractions.add(algebra, known.definitions[k]);
+    contractions.add(algebra, definition);
+    return definition.body;
+  });
 }
 
 }  // namespace moxie

@@ -91,6 +91,8 @@ std::span<const Pass> passes() {
           "sums over shifted positions, as of a convolution's gradient, become products for all positions, and sums of "
           "these",
           split_shifted_sums},
+      Pass{"order-axes", "products that definitions hold lie as a library writes them from tensors as they lie",
+           order_axes},
       Pass{"split-products", "large sums of products become matrix products of tensors", split_products},
       Pass{"bound-reductions", "conditions that leave a reduction none but its identity become bounds of its range",
            bound_products},

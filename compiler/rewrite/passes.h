@@ -50,6 +50,7 @@ Program split_summands(const Program& program);      // costly summands of short
 Program split_prefixes(const Program& program);      // prefix sums become definitions of their own
 Program share_definitions(const Program& program);   // equal definitions become one
 Program narrow_definitions(const Program& program);  // symmetric tensors keep one triangle; tensors in r+t one axis
+Program order_axes(const Program& program);          // in which order of axes products lie
 Program order_contractions(const Program& program);  // sums of several factors, two at a time in the cheapest order
 Program split_shifted_sums(const Program& program);  // sums over shifted positions: products, then what meets
 Program split_ordered_sums(const Program& program);  // sums over the elements below another one, to be sorted

@@ -1,19 +1,13 @@
 #pragma once
 // Definitions that compute the elements of another one in a different order of axes.
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/axis_order.h"
 
 namespace moxie {
-
-/// Axis k of a tensor is axis order[k] of another one.
-using AxisOrder = std::vector<std::uint32_t>;
-
-/// The element of `tensor` that has the subscripts of `access`, whose axes stand in this order in `tensor`.
-Expr permuted_access(const std::string& tensor, const AxisOrder& order, const Expr& access);
 
 class PermutedTwins {
  public:

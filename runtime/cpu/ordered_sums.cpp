@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/ir/dtype.h"
+#include "runtime/cpu/limited_counts.h"
 #include "runtime/cpu/sort_entries.h"
 #include "runtime/elements.h"
 
@@ -152,6 +153,7 @@ class OrderedRowSums {
     if (position > 0) value = call_.coefficient * scale * (weight_ ? sums_[position] : static_cast<double>(position));
     const bool spoilt = (weight_ && position < first_harmless_) ||
                         (call_.scale.multiplies_zeros && position < shape_.keys && !std::isfinite(scale));
+    if (call_.most) value = std::min(value, static_cast<double>(*call_.most));
     if (spoilt) value = std::numeric_limits<double>::quiet_NaN();
     out_[at.out] = static_cast<Out>(stored_value(call_.definition.dtype, value));
   }
@@ -183,6 +185,7 @@ void run_ordered_rows(ThreadPool& pool, const OrderedSumCall& call, const Ordere
 
 void run_ordered_sum(ThreadPool& pool, const OrderedSumCall& call, const OrderedSumShape& shape,
                      const OrderedMemory& memory) {
+  if (keeps_few_keys(call, shape)) return run_limited_counts(pool, call, shape, memory);
   visit_element(call.definition.dtype, [&]<class Out>(Out) {
     constexpr bool is_single = std::is_same_v<Out, float> || sizeof(Out) == 2;  // of integers the dtype is double
     using T = std::conditional_t<is_single, float, double>;

@@ -198,7 +198,7 @@ class InterpExecutable : public Executable {
       else
         sum += 0 * (call.weight.multiplies_zeros ? weight : 1) * (call.scale.multiplies_zeros ? scale : 1);
     }
-    return sum;
+    return call.most ? std::min(sum, static_cast<double>(*call.most)) : sum;
   }
 
   std::shared_ptr<const Plan> plan_;

@@ -272,3 +272,54 @@ output loss = sum[i](log(risk[i]))
   CHECK(test::worst_gradient_error(small, {"loss"}, {"eta"}, {{"N", 12}}, test::random_inputs(small, {{"N", 12}}, 5)) <
         1e-6);
 }
+
+namespace {
+
+/// The most that each sorted sum of a plan counts, -1 where it counts on.
+std::vector<std::int64_t> most_counted(const Plan& plan) {
+  std::vector<std::int64_t> most;
+  for (const PlanStep& step : plan.steps) {
+    if (const auto* call = std::get_if<OrderedSumCall>(&step)) most.push_back(call->most.value_or(-1));
+  }
+  return most;
+}
+
+struct RankForm {
+  const char* text;
+  std::int64_t most;
+};
+
+const RankForm kRankForms[] = {
+    {"let r[m,n] = sum[l](where(a[m,l] < a[m,n] or (a[m,l] == a[m,n] and l < n), 1, 0))\n"
+     "output y[m,k in 0..3] = sum[n](where(r[m,n] == k, g[m,n], 0))",
+     3},
+    {"let r[m,n]: i32 = sum[l](where(a[m,l] > a[m,n] or (a[m,l] == a[m,n] and l > n), 1, 0))\n"
+     "output y[m,k in 0..3] = sum[n](where(r[m,n] == k, n, 0))\noutput z[m,n] = where(r[m,n] < 7, 1, 0)",
+     8},
+    {"let r[m,q] = sum[l](where(a[m,l] <= b[m,q], 1, 0))\noutput y[m,q] = where(r[m,q] >= 2, where(r[m,q] != 4, 1, 2), "
+     "3)",
+     5},
+    {"let r[q] = sum[l](where(c[l] < t[q], 1, 0))\noutput y[q] = where(0 == r[q], u[q], 1)", 1},
+    // More than that is read, or a number that is not known before the run.
+    {"let r[q] = sum[l](where(c[l] < t[q], 1, 0))\noutput y[q] = where(r[q] < 3, r[q], 1)", -1},
+    {"let r[m,n] = sum[l](where(a[m,l] < a[m,n], 1, 0))\noutput y[m,k in 0..N] = sum[n](where(r[m,n] == k, g[m,n], 0))",
+     -1},
+    {"let r[q] = sum[l](where(c[l] < t[q], h[l], 0))\noutput y[q] = where(r[q] < 3, 2, 1)", -1},
+    {"output r[q] = sum[l](where(c[l] < t[q], 1, 0))\noutput y[q] = where(r[q] < 3, 2, 1)", -1},
+};
+
+}  // namespace
+
+TEST_CASE("ranks that are compared with small integers only are counted no further") {
+  for (const RankForm& form : kRankForms) {
+    const std::string text = form.text;
+    CAPTURE(text);
+    for (const std::int64_t keys : {17, 200, 1000}) {
+      const DimValues dims = {{"M", 3}, {"N", keys}, {"Q", 70}};
+      const auto plan = std::make_shared<const Plan>(
+          make_plan(specialise(parse(kHead + form.text), {}), {}, {.extents = {{"M", 3}, {"N", 2000}, {"Q", 2000}}}));
+      CHECK(most_counted(*plan) == std::vector<std::int64_t>{form.most});
+      check_plan(plan, dims);
+    }
+  }
+}

@@ -1,0 +1,23 @@
+#pragma once
+// Sums of products, written flat: all indices of nested sums in one list, all factors in another.
+#include <optional>
+#include <vector>
+
+#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+
+/// `coefficient` times the sum over `summed` of the product of `factors`.
+struct FlatSum {
+  Scope scope;  // around it, and its own indices
+  std::vector<Symbol> summed = {};
+  double coefficient = 1;
+  std::vector<Factor> factors = {};
+};
+
+bool is_sum(const Expr& expr);
+/// A sum, or a product of sums and others; factors that are sums themselves are opened.
+FlatSum flat_sum(const Algebra& algebra, const Expr& expr, const Scope& around);
+
+}  // namespace moxie
