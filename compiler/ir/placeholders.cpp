@@ -10,16 +10,6 @@
 namespace moxie {
 namespace {
 
-/// The value without its remainder, divided, if the divisor divides every coefficient.
-std::optional<Affine> divided_exactly(const Affine& value, std::int64_t divisor) {
-  Affine result(floor_div(value.constant(), divisor));
-  for (const auto& [symbol, coefficient] : value.terms()) {
-    if (coefficient % divisor != 0) return std::nullopt;
-    result += Affine(symbol) * (coefficient / divisor);
-  }
-  return result;
-}
-
 bool is_where(const Expr& expr) { return expr->kind == NodeKind::Call && expr->function->name == "where"; }
 
 bool is_quotient_sum(const Expr& expr) {
@@ -105,7 +95,7 @@ Expr with_affine_quotients(const Expr& expr, Placeholders& placeholders) {
 }  // namespace
 
 Affine Placeholders::floor_of(const Affine& value, std::int64_t divisor) {
-  if (const std::optional<Affine> exact = divided_exactly(value, divisor)) return *exact;
+  if (const std::optional<Affine> exact = exact_quotient(value, divisor)) return *exact;
   return symbol_of(Quotient{value, divisor});
 }
 

@@ -17,6 +17,8 @@ struct Quotient {
   Range range() const;
 };
 
+/// floor(value/divisor), with a positive divisor, where that is affine: where it divides all that moves the value.
+std::optional<Affine> exact_quotient(const Affine& value, std::int64_t divisor);
 /// The quotient that is the only iteration of a range of that form.
 std::optional<Quotient> as_quotient(const Range& range);
 

@@ -5,50 +5,14 @@
 #include "compiler/ir/reductions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/range_bounds.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/rewrite/support.h"
 
 namespace moxie {
 namespace {
 
-IndexDomain domain_of(const Scope& scope) {
-  IndexDomain domain({});
-  for (const auto& [symbol, range] : scope.open) domain.add_range(symbol, range);
-  return domain;
-}
-
 bool holds(const IndexDomain& domain, const Affine& affine) { return domain.prove_nonnegative(affine) == Proof::Holds; }
-
-/// The range with one more bound, `affine >= 0`.
-Range with_bound(Range range, Symbol index, const Affine& affine) {
-  const std::int64_t coefficient = affine.coefficient(index);
-  const Affine rest = affine - Affine(index) * coefficient;
-  if (coefficient > 0)
-    range.lows.push_back({coefficient, -rest});
-  else
-    range.highs.push_back({-coefficient, rest});
-  return range;
-}
-
-/// Leaves out what the other bounds imply, the last ones first to be kept.
-Range without_idle_bounds(Range range, Symbol index, const IndexDomain& around) {
-  const auto drop = [&](std::vector<Bound> Range::* ends, int sign) {
-    for (std::size_t k = 0; k < (range.*ends).size() && (range.*ends).size() > 1;) {
-      const Bound bound = (range.*ends)[k];
-      Range others = range;
-      (others.*ends).erase((others.*ends).begin() + static_cast<std::ptrdiff_t>(k));
-      IndexDomain domain = around;
-      domain.add_range(index, others);
-      if (holds(domain, (Affine(index) * bound.divisor - bound.value) * sign))
-        range = std::move(others);
-      else
-        ++k;
-    }
-  };
-  drop(&Range::lows, 1);
-  drop(&Range::highs, -1);
-  return range;
-}
 
 /// What a range that holds one index only, of its own accord, holds.
 std::optional<Affine> single_index(const Range& range) {

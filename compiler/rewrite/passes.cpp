@@ -53,6 +53,7 @@ std::span<const Pass> passes() {
       Pass{"lift-linear-algebra", "every linear algebra node becomes a definition of its own", lift_linear_algebra,
            true},
       Pass{"factor-matrices", "large matrices are factored once for all that is asked of them", factor_matrices, true},
+      Pass{"solve-conditions", "sums over what an equation between indices selects lose an index", solve_conditions},
       Pass{"bound-reductions", "conditions that leave a reduction none but its identity become bounds of its range",
            bound_reductions},
       Pass{"expand-logsumexp", "log-sum-exp is shifted by the maximum", expand_logsumexp, true},

@@ -37,6 +37,7 @@ Program factor_matrices(const Program& program);     // large matrices are facto
 Program store_matrices(const Program& program);      // what libraries read becomes definitions of its own
 Program bound_reductions(const Program& program);    // conditions become bounds of the reductions that they part
 Program bound_products(const Program& program);      // the same of conditions inside of products and functions
+Program solve_conditions(const Program& program);    // sums lose the indices that a condition gives
 Program expand_logsumexp(const Program& program);    // shifted by the maximum
 Program normalise_bodies(const Program& program);    // sums of products in normal form, sums over products factored
 Program inline_proved(const Program& program);       // as inline_definitions, but what is declared and not shown stays

@@ -1,0 +1,47 @@
+#include "compiler/rewrite/range_bounds.h"
+
+#include <cstdlib>
+
+#include "compiler/ir/quotients.h"
+
+namespace moxie {
+
+IndexDomain domain_of(const Scope& scope) {
+  IndexDomain domain({});
+  for (const auto& [symbol, range] : scope.open) domain.add_range(symbol, range);
+  return domain;
+}
+
+Range with_bound(Range range, Symbol index, const Affine& affine) {
+  const std::int64_t coefficient = affine.coefficient(index);
+  const Affine rest = affine - Affine(index) * coefficient;
+  const auto whole = exact_quotient(rest, std::abs(coefficient));
+  if (coefficient > 0)
+    range.lows.push_back(whole ? Bound{1, -*whole} : Bound{coefficient, -rest});
+  else
+    range.highs.push_back(whole ? Bound{1, *whole} : Bound{-coefficient, rest});
+  return range;
+}
+
+Range without_idle_bounds(Range range, Symbol index, const IndexDomain& around) {
+  // The last ones are the first to be kept.
+  const auto drop = [&](std::vector<Bound> Range::* ends, int sign) {
+    for (std::size_t k = 0; k < (range.*ends).size() && (range.*ends).size() > 1;) {
+      const Bound bound = (range.*ends)[k];
+      Range others = range;
+      (others.*ends).erase((others.*ends).begin() + static_cast<std::ptrdiff_t>(k));
+      IndexDomain domain = around;
+      domain.add_range(index, others);
+      const Affine distance = (Affine(index) * bound.divisor - bound.value) * sign;
+      if (domain.prove_nonnegative(distance) == Proof::Holds)
+        range = std::move(others);
+      else
+        ++k;
+    }
+  };
+  drop(&Range::lows, 1);
+  drop(&Range::highs, -1);
+  return range;
+}
+
+}  // namespace moxie
