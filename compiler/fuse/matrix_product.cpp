@@ -84,7 +84,7 @@ std::optional<MatrixProduct> match_matrix_product(const Algebra& algebra, const 
     std::swap(found->first, found->second);
     std::swap(found->first_axes, found->second_axes);
   }
-  const auto& [batch, rows, columns, depth, swapped] = found->form;
+  const auto& [batch, rows, columns, depth, swapped, along_depth] = found->form;
   MatrixProduct product{definition,
                         operand_in(found->first->tensor, found->first_axes, batch, rows, depth),
                         operand_in(found->second->tensor, found->second_axes, batch, depth, columns),

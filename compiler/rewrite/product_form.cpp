@@ -141,6 +141,7 @@ std::optional<ProductForm> product_form(const std::vector<Symbol>& axes, const s
                           std::ranges::all_of(form.depth, [&](Symbol s) { return position_of(right, s).has_value(); });
   const bool has_unit_strides = (ends_with(left, form.rows) || ends_with(left, form.depth)) &&
                                 (ends_with(right, form.columns) || ends_with(right, form.depth));
+  form.along_depth = ends_with(left, form.depth) && ends_with(right, form.depth);
   return is_product && has_unit_strides ? std::optional(std::move(form)) : std::nullopt;
 }
 
@@ -159,7 +160,8 @@ bool suits_library(const ProductForm& form, const Scope& scope) {
   const double columns = assumed_extent(form.columns, scope);
   const double work = rows * columns * assumed_extent(form.depth, scope);
   const double products = assumed_extent(form.batch, scope);
-  if (work * products < kSmallestProduct) return false;
+  const bool is_slow = form.along_depth || scope.scan;
+  if (work * products < (is_slow ? kSmallestSlowProduct : kSmallestProduct)) return false;
   return products == 1 || (rows >= kMinMatrixSide && columns >= kMinMatrixSide && work >= kMinMatrixWork);
 }
 

@@ -123,7 +123,7 @@ class ProductSplitter {
     dtype_ = around.dtype;
     std::vector<Symbol> axes = open_symbols_of(expr, around);
     if (user_.scan) std::erase(axes, Symbol::axis(0));
-    const bool is_large = assumed_extent(axes, sum.box) * assumed_extent(sum.summed, sum.box) >= kSmallestProduct;
+    const bool is_large = assumed_extent(axes, sum.box) * assumed_extent(sum.summed, sum.box) >= kSmallestSlowProduct;
     if (!is_large || !is_box(sum.box)) return std::nullopt;
     const std::vector<Term> terms = algebra_.terms_of(sum.body);
     const Product whole = algebra_.product_of(user_.body);
