@@ -28,7 +28,7 @@ OperandAxes operand_axes(const std::vector<Symbol>& symbols);
 /// all of the batch.
 struct ProductForm {
   std::vector<Symbol> batch, rows, columns, depth;
-  bool swapped = false;     // the first operand is the right one
+  bool swapped = false;      // the first operand is the right one
   bool along_depth = false;  // both operands lie along the depth
 };
 /// The form of a contraction over `summed` whose result lies row by row in the order of `axes`, if it has one.

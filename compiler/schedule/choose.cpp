@@ -47,13 +47,15 @@ double share_of_lanes(const LoweredKernel& kernel, const DimValues& extents, int
 /// Launches and the arithmetic of full vectors, in the measure of objective(): other loops do not save them. A kernel
 /// without lanes has no such bound.
 double least_seconds(const LoweredKernel& kernel, const Cost& cost, const DimValues& extents, const Machine& machine) {
-  if (cost.lanes == 1) return cost.launch;
+  if (cost.lanes == 1) return std::min(cost.launch, machine.launch_seconds);
   const auto cycles_of = [&](Port port) { return cost.ports.at(static_cast<std::size_t>(port)); };
   const double arithmetic =
       std::max(cycles_of(Port::Arithmetic), cycles_of(Port::Divider)) * share_of_lanes(kernel, extents, cost.lanes);
   const double cycle = 1e-9 / machine.gigahertz;
   const double cores = std::min(static_cast<double>(cost.pieces), machine.cores);
-  return cost.launch + arithmetic * cycle * (1 / cores + 1 / machine.cores);
+  const double fastest =
+      std::min(cost.launch + arithmetic * cycle / cores, machine.launch_seconds + arithmetic * cycle);
+  return fastest + arithmetic * cycle / machine.cores;
 }
 
 std::string text_of(const Candidate& candidate, const Machine& machine) {

@@ -242,7 +242,8 @@ class Search {
 
 double objective(const Cost& cost, const Machine& machine) {
   const double moving = cost.levels.empty() ? 0 : std::ranges::max(cost.levels);
-  return cost.seconds + (std::max(cost.compute, cost.latency) + moving) / machine.cores;
+  const double fastest = std::min(cost.seconds, seconds_on(1, cost, machine));
+  return fastest + (std::max(cost.compute, cost.latency) + moving) / machine.cores;
 }
 
 Candidate candidate(const FusedProgram& fused, const Definition& definition, const Schedule& schedule,

@@ -13,10 +13,10 @@ struct Candidate {
   Cost cost;
 };
 
-/// What candidates are compared by: seconds with all cores that the machine is assumed to have, plus the work of one
-/// core, computing and moving bytes one after the other, divided among them. The second part tells candidates apart
-/// that the memory makes equally fast on all cores: on fewer cores, and where moving does not hide all of it, the one
-/// that computes less is faster.
+/// What candidates are compared by: seconds with all cores that the machine is assumed to have, or with one if that is
+/// done before others are awake, as the runtime decides, plus the work of one core, computing and moving bytes one
+/// after the other, divided among them. The last part tells candidates apart that the memory makes equally fast on all
+/// cores: on fewer cores, and where moving does not hide all of it, the one that computes less is faster.
 double objective(const Cost& cost, const Machine& machine);
 
 /// One schedule for the definition. Throws CompileError where it is not legal.
