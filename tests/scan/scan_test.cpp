@@ -244,8 +244,8 @@ TEST_CASE("where the last steps alone are wanted, only those that are still read
 
 TEST_CASE("large products within a step are matrix products") {
   const Program gradient = gradient_of(parse(recurrence("reduction over units")));
-  CHECK(count_products(fused(gradient, 80)) == 0);
-  CHECK(count_products(fused(gradient, 96)) == 2);
+  CHECK(count_products(fused(gradient, 24)) == 0);
+  CHECK(count_products(fused(gradient, 32)) == 2);
   check_devices(gradient, 96);
 }
 
