@@ -103,6 +103,11 @@ const Op& get_op(std::string_view name) {
 
 TextLibrary catalogue_library() {
   TextLibrary library;
+  library.shared_text = [](std::string_view path) -> std::optional<std::string_view> {
+    const auto texts = shared_texts();
+    const auto found = std::ranges::find(texts, path, &OpText::name);
+    return found == texts.end() ? std::nullopt : std::optional(found->text);
+  };
   library.formula = [](std::string_view name) -> std::optional<Program> {
     if (!find_op(name)) return std::nullopt;
     return load_op(name);
@@ -113,7 +118,7 @@ TextLibrary catalogue_library() {
 
 Program load_op(std::string_view name) {
   const Op& op = get_op(name);
-  Program program = parse(op.text, fmt::format("{}.mox", op.name));
+  Program program = parse(op.text, fmt::format("{}.mox", op.name), catalogue_library());
   program.name = op.name;
   return program;
 }

@@ -27,7 +27,8 @@ std::span<const Op> catalogue();
 const Op* find_op(std::string_view name);
 /// The operation; throws TypeError with the closest names when there is none.
 const Op& get_op(std::string_view name);
-/// What texts find in the catalogue by `use`; they include no files.
+/// What texts find in the catalogue: formulas by `use`, and by `include` what these share (ops/functions). They include
+/// no files.
 TextLibrary catalogue_library();
 /// The operation's Program, named after it; throws TypeError as get_op does.
 Program load_op(std::string_view name);

@@ -60,6 +60,11 @@ void NetworkBuilder::define(const std::string& name, const std::vector<Affine>& 
   program_.definitions.push_back(std::move(definition));
 }
 
+void NetworkBuilder::define_integers(const std::string& name, const std::vector<Affine>& shape, const Expr& body) {
+  define(name, shape, body);
+  program_.definitions.back().dtype = DType::i32;
+}
+
 void NetworkBuilder::apply(std::string_view op, const Inclusion& how) { include(program_, load_op(op), how); }
 
 void NetworkBuilder::apply_pointwise(std::string_view op, const std::vector<Affine>& shape, const Inclusion& how) {

@@ -27,6 +27,8 @@ class NetworkBuilder {
   void declare_index(std::string name, const Affine& extent);
   void parameter(const std::string& name, std::vector<Affine> shape, Initialiser initialiser, bool trainable = true);
   void define(const std::string& name, const std::vector<Affine>& shape, const Expr& body, bool output = false);
+  /// Integers, to be subscripts: each number of `body` is rounded to the nearest.
+  void define_integers(const std::string& name, const std::vector<Affine>& shape, const Expr& body);
   /// Includes the catalogue's operation `op`.
   void apply(std::string_view op, const Inclusion& how);
   /// Includes a pointwise operation on x[S,N] for tensors [S,shape..].

@@ -11,5 +11,7 @@ struct OpText {
 };
 
 std::span<const OpText> op_texts();
+/// What formulas have in common, by the path below ops/ that they include it by: "functions/gpn.mox".
+std::span<const OpText> shared_texts();
 
 }  // namespace moxie

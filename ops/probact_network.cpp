@@ -195,7 +195,8 @@ class ProbActBuilder {
 
   void embed(std::int64_t channels) {
     builder_.parameter("embedding.E", {options_.vocabulary, channels}, Initialiser::normal(1));
-    builder_.apply("text.embedding", {"embedding.", {{"x", x_}, {"E", "embedding.E"}}});
+    builder_.define_integers("embedding.word", samples(shape_), element(x_, 2));
+    builder_.apply("text.embedding", {"embedding.", {{"x", "embedding.word"}, {"E", "embedding.E"}}});
     x_ = "embedding.y";
     shape_.emplace_back(channels);
   }

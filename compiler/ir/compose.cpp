@@ -152,22 +152,6 @@ bool mentions(const Program& op, Symbol dim) {
          std::ranges::any_of(op.definitions, in_definition);
 }
 
-/// `op` with every definition that `how` binds as one more input, and without what only these definitions needed.
-Program with_bound_definitions(Program op, const Inclusion& how) {
-  const auto is_bound = [&](const auto& item) { return how.inputs.contains(item.name); };
-  if (std::ranges::none_of(op.definitions, is_bound)) return op;
-  for (const Definition& definition : op.definitions) {
-    if (!is_bound(definition)) continue;
-    op.inputs.push_back({definition.name, definition.dtype, op.shape_of(definition.name), definition.domain});
-  }
-  std::erase_if(op.definitions, is_bound);
-  const auto needed = needed_tensors(op, how);
-  std::erase_if(op.definitions, [&](const Definition& definition) { return !needed.contains(definition.name); });
-  std::erase_if(op.inputs, [&](const InputDecl& input) { return !needed.contains(input.name) && !is_bound(input); });
-  std::erase_if(op.dims, [&](const DimDecl& dim) { return !mentions(op, Symbol::dim(dim.name)); });
-  return op;
-}
-
 /// The smallest number above those of all random streams.
 std::int64_t next_stream(const Program& program) {
   std::int64_t next = 0;
@@ -205,6 +189,21 @@ class Renaming {
 };
 
 }  // namespace
+
+Program with_bound_definitions(Program op, const Inclusion& how) {
+  const auto is_bound = [&](const auto& item) { return how.inputs.contains(item.name); };
+  if (std::ranges::none_of(op.definitions, is_bound)) return op;
+  for (const Definition& definition : op.definitions) {
+    if (!is_bound(definition)) continue;
+    op.inputs.push_back({definition.name, definition.dtype, op.shape_of(definition.name), definition.domain});
+  }
+  std::erase_if(op.definitions, is_bound);
+  const auto needed = needed_tensors(op, how);
+  std::erase_if(op.definitions, [&](const Definition& definition) { return !needed.contains(definition.name); });
+  std::erase_if(op.inputs, [&](const InputDecl& input) { return !needed.contains(input.name) && !is_bound(input); });
+  std::erase_if(op.dims, [&](const DimDecl& dim) { return !mentions(op, Symbol::dim(dim.name)); });
+  return op;
+}
 
 void include(Program& into, const Program& given, const Inclusion& how) {
   const Program op = with_bound_definitions(given, how);

@@ -22,6 +22,9 @@ struct Inclusion {
   std::map<std::string, std::string, std::less<>> outputs = {};
 };
 
+/// `op` with every definition that `how` binds as one more input, and without what only these definitions needed.
+Program with_bound_definitions(Program op, const Inclusion& how);
+
 /// Appends the definitions of `op` to `into`. Each of its outputs that `how.outputs` does not name becomes an ordinary
 /// definition, and its random streams are renumbered so that they differ from those of `into`. Throws TypeError for
 /// unknown, missing or ambiguous names and ShapeError for shapes that do not agree.

@@ -310,8 +310,6 @@ class ProgramParser {
     const Token name = tokens_.peek();
     if (name.kind != TokenKind::String) tokens_.fail_expected("the name of a file", "write include \"file.mox\"");
     tokens_.next();
-    if (!reading_.library.includes_files)
-      tokens_.fail<ParseError>(name, "this text is read without its folder, so it includes no files");
     const IncludedFile file = found(name);
     check_cycle(name, file);
     if (!reading_.done.insert(file.path).second) return;
@@ -329,11 +327,19 @@ class ProgramParser {
     }
   }
 
+  /// A file, or else a text that comes with the library.
   IncludedFile found(const Token& name) const {
+    const std::string_view written = name.text.substr(1, name.text.size() - 2);
+    const TextLibrary& library = reading_.library;
+    const auto shared = library.shared_text ? library.shared_text(written) : std::nullopt;
+    const auto as_shared = [&] { return IncludedFile{written, std::string(written), std::string(*shared)}; };
+    if (!library.includes_files && shared) return as_shared();
+    if (!library.includes_files)
+      tokens_.fail<ParseError>(name, "this text is read without its folder, so it includes no files");
     try {
-      return read_included(reading_.chain.back().shown, name.text.substr(1, name.text.size() - 2),
-                           reading_.library.folders);
+      return read_included(reading_.chain.back().shown, written, library.folders);
     } catch (const DataError& error) {
+      if (shared) return as_shared();
       tokens_.fail<ParseError>(name, error.what(),
                                "files are included from the folder of this file and below, and from those that "
                                "`--include FOLDER` names");

@@ -16,6 +16,9 @@ struct TextLibrary {
   std::function<std::optional<Program>(std::string_view name)> formula;
   /// The names of all formulas, for messages.
   std::vector<std::string> formula_names;
+  /// The text that `include "FILE"` brings in where there is no such file, by the path as it is written; nothing where
+  /// the library has none of that name.
+  std::function<std::optional<std::string_view>(std::string_view path)> shared_text = {};
   /// Whether `include "FILE"` may read files: those in the folder of the including file and below.
   bool includes_files = false;
   /// Folders that files are included from besides.

@@ -29,9 +29,11 @@ class UseParser {
       if (!tokens_.accept(",")) break;
     }
     tokens_.expect(")");
-    tokens_.expect("as", "the definitions are called NAME.x: use ...(...) as NAME");
-    how_.prefix = std::string(tokens_.expect_name("the name that goes before those of the definitions").text) + ".";
-    if (tokens_.accept("(")) rename();
+    if (tokens_.accept("as")) {
+      if (!tokens_.at("("))
+        how_.prefix = std::string(tokens_.expect_name("the name that goes before those of the definitions").text) + ".";
+      if (tokens_.accept("(")) rename();
+    }
     append(name);
   }
 
@@ -44,7 +46,7 @@ class UseParser {
                             similar.empty() ? "`moxie ops` lists all" : similar);
   }
 
-  /// `a = x`, `J = 2*K`, or `lambda` for lambda = lambda.
+  /// `a = x`, `J = 2*K`, or `lambda` for lambda = lambda. A definition of the formula may be bound like an input.
   void bind() {
     const Token name = tokens_.expect_name("the name of an input");
     const std::string bound(name.text);
@@ -56,7 +58,7 @@ class UseParser {
       how_.dims.emplace(bound, tokens_.accept("=") ? parse_affine(tokens_, dims) : names_.resolve_dim(program_, name));
       return;
     }
-    if (!formula_.find_input(bound)) fail_no_input(name);
+    if (!formula_.find_input(bound) && !formula_.find_definition(bound)) fail_no_input(name);
     const Token tensor = tokens_.accept("=") ? tokens_.expect_name("the name of a tensor") : name;
     if (!program_.find_input(tensor.text) && !program_.find_definition(tensor.text))
       tokens_.fail<TypeError>(tensor, fmt::format("`{}` is no tensor", tensor.text),
@@ -101,6 +103,7 @@ class UseParser {
   }
 
   void append(const Token& at) {
+    formula_ = with_bound_definitions(std::move(formula_), how_);
     check_names(at);
     const std::size_t first = program_.definitions.size();
     try {

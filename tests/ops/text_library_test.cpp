@@ -149,6 +149,53 @@ TEST_CASE("a formula of the catalogue comes in with its inputs bound and its def
   CHECK(got.at("k.alpha")[2] == doctest::Approx(std::exp(-0.5)));
 }
 
+TEST_CASE("without a name of its own a use leaves the formula's names, and some of them may be changed") {
+  const std::string head = "dim S, N, R\nindex s:S, n:N, r:R\ninput a[S,N], V[R,N], lambda[N] > 0\n";
+  const auto definitions = [&](const std::string& use) {
+    std::vector<std::string> names;
+    for (const Definition& definition : parse(head + use, "", catalogue_library()).definitions)
+      names.push_back(definition.name);
+    return names;
+  };
+  CHECK(definitions("use gpn.kernel(a, V, lambda)\n") == std::vector<std::string>{"alpha"});
+  CHECK(definitions("use gpn.kernel(a, V, lambda) as (alpha = k)\n") == std::vector<std::string>{"k"});
+  CHECK(definitions("use gpn.kernel(a, V, lambda) as g(alpha = k)\n") == std::vector<std::string>{"k"});
+}
+
+TEST_CASE("a definition of a formula may be bound: what it needed alone goes") {
+  const Program program = parse(
+      "dim S, N, R\ninput mu[S,N], var[S,N] >= 0, V[R,N], lambda[N] > 0, sigma[N], khat[N,R,R], beta[R,N]\n"
+      "use gpn.response_variance(mu, var, V, lambda, sigma, kappa = khat, beta)\noutput variance\n",
+      "", catalogue_library());
+  verify(program);
+  CHECK_FALSE(program.find_definition("K"));
+  CHECK_FALSE(program.find_definition("kappa"));
+  bool reads = false;
+  visit(program.find_definition("M")->body,
+        [&](const Expr& e) { reads = reads || (e->kind == NodeKind::Access && e->tensor == "khat"); });
+  CHECK(reads);
+}
+
+TEST_CASE("texts include what formulas of the catalogue share, unless they have a file of that name") {
+  const std::string text = "include \"functions/gpn.mox\"\ninput x\noutput y = kernel(x, 2)\n";
+  CHECK(parse(text, "", catalogue_library()).definitions.back().body ==
+        parse("input x\noutput y = exp(-x^2/(2*2^2))\n").definitions.back().body);
+  const Folder folder;
+  const std::string main = folder.write("main.mox", text);
+  CHECK(parse_file(main).definitions.size() == 1);
+  folder.write("functions/gpn.mox", "def kernel(x, l) = x + l\n");
+  CHECK(parse_file(main).definitions.back().body == parse("input x\noutput y = x + 2\n").definitions.back().body);
+}
+
+TEST_CASE("a formula of the catalogue says the same as a file of the user's") {
+  for (const Op& op : catalogue()) {
+    CAPTURE(op.name);
+    const Folder folder;
+    CHECK(print(parse_file(folder.write(std::string(op.name) + ".mox", std::string(op.text)))) ==
+          print(load_op(op.name)));
+  }
+}
+
 TEST_CASE("a use that does not fit is shown where it stands") {
   check_holds(message_of_use("use gpn.kernal(a = x) as k"), "did you mean `gpn.kernel`");
   check_holds(message_of_use("use gpn.kernel(a = x, V) as k"), "test.mox:4:5: ");
@@ -157,7 +204,9 @@ TEST_CASE("a use that does not fit is shown where it stands") {
   check_holds(message_of_use("use gpn.kernel(a = y, V, lambda) as k"), "test.mox:4:20: `y` is no tensor");
   check_holds(message_of_use("use gpn.kernel(a = w, V, lambda) as k"), "tensor 'w' that is bound to it has [N,N,N]");
   check_holds(message_of_use("use gpn.kernel(a = x, a = x, V, lambda) as k"), "`a` is bound twice");
-  check_holds(message_of_use("use gpn.kernel(a = x, V, lambda)"), "`as` expected");
+  check_holds(message_of_use("use gpn.kernel(a = x, V, lambda) k"), "the end of the statement expected");
+  check_holds(message_of_use("use gpn.kernel(a = x, V, lambda)\nuse gpn.kernel(a = x, V, lambda)"),
+              "`alpha` cannot name a definition of this formula");
   check_holds(message_of_use("use gpn.kernel(a = x, V, lambda) as k(alfa = y)"), "it defines alpha");
   check_holds(message_of_use("use gpn.kernel(a = x, V, lambda) as k(alpha = x)"), "it is already an input");
   check_holds(message_of_use("use gpn.kernel(a = x, V, lambda) as k\nuse gpn.kernel(a = x, V, lambda) as k"),
