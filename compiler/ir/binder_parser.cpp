@@ -49,18 +49,28 @@ Operand ExprParser::reduction(ReduceKind kind) {
 }
 
 Operand ExprParser::reduction_body(ReduceKind kind, const Loops& loops) {
-  const std::vector<Binding>& bindings = loops.bindings;
-  for (const Binding& loop : bindings) names_.bind(loop);
+  Operand position{{}, {}, 0, 0};
+  Operand element = looped(loops, extremum_of(kind) ? &position : nullptr);
+  return reduction_of(kind, loops, std::move(element), std::move(position));
+}
+
+Operand ExprParser::looped(const Loops& loops, Operand* position) {
+  for (const Binding& loop : loops.bindings) names_.bind(loop);
   tokens_.expect("(", "the body of a reduction stands in parentheses");
-  Operand result = disjunction();
-  const bool searches = extremum_of(kind).has_value();
-  const bool placed = searches && tokens_.accept(",");
-  Operand position = placed ? disjunction() : Operand{{}, {}, 0, 0};
+  Operand element = disjunction();
+  if (position && tokens_.accept(",")) *position = disjunction();
   tokens_.expect(")");
-  names_.unbind(bindings.size());
+  names_.unbind(loops.bindings.size());
+  element.affine.reset();
+  return element;
+}
+
+Operand ExprParser::reduction_of(ReduceKind kind, const Loops& loops, Operand result, Operand position) {
+  const std::vector<Binding>& bindings = loops.bindings;
+  const bool searches = extremum_of(kind).has_value();
   if (!loops.conditions.empty()) {
     // Elements outside lose against all others, and without others stand at infinity, as where there are none.
-    if (searches && !placed) position = {index_value(bindings[0].symbol), std::nullopt};
+    if (searches && !position.expr) position = {index_value(bindings[0].symbol), std::nullopt};
     if (searches) position = only_where(loops.conditions, position, std::numeric_limits<double>::infinity());
     result = only_where(loops.conditions, std::move(result), neutral_value(extremum_of(kind).value_or(kind)));
   }

@@ -366,6 +366,10 @@ Expr mean(std::initializer_list<Index> indices, const Expr& body) {
   return reduce(ReduceKind::Sum, indices, body) / count_iterations(loops);
 }
 
+Expr variance(std::initializer_list<Index> indices, const Expr& body) {
+  return mean(indices, squared_deviation(body, mean(indices, body)));
+}
+
 // ---- Compositions ----
 
 Expr where(const Condition& condition, const Expr& a, const Expr& b) { return choose_by(condition.truth(), a, b); }

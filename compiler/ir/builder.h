@@ -182,6 +182,9 @@ inline Expr stop_gradient(const Expr& x) { return call("stop_gradient", {x}); }
 inline Expr with_slope(const Expr& value, const Expr& x, const Expr& slope) {
   return call("with_slope", {value, x, slope});
 }
+/// (e - m)^2, where m is the mean of all e. Its derivative is taken for 2*(e - m) times that of e alone: what follows
+/// from m adds up to 0 over all elements.
+inline Expr squared_deviation(const Expr& e, const Expr& m) { return call("squared_deviation", {e, m}); }
 /// f(x), whose derivative by x is `slope` in the place of what follows from f. By all else that f reads it follows.
 template <class Function>
 Expr with_derivative(const Function& f, const Expr& x, const Expr& slope) {
@@ -245,6 +248,10 @@ Condition all(const Index& index, const Condition& condition);
 /// The sum divided by the number of iterations.
 Expr mean(std::initializer_list<Index> indices, const Expr& body);
 inline Expr mean(const Index& index, const Expr& body) { return mean({index}, body); }
+/// The mean of the squared deviations from the mean, NaN without iterations: the variance of a population, which
+/// divides by n. Computed in two passes; its derivative by each element is 2*(element - mean)/n exactly.
+Expr variance(std::initializer_list<Index> indices, const Expr& body);
+inline Expr variance(const Index& index, const Expr& body) { return variance({index}, body); }
 /// exp(body - logsumexp(index, body)) at the index of the same name around it, and its logarithm. Nothing overflows.
 inline Expr log_softmax(const Index& index, const Expr& body) { return body - logsumexp(index, body); }
 inline Expr softmax(const Index& index, const Expr& body) { return exp(log_softmax(index, body)); }

@@ -63,11 +63,17 @@ class ExprParser {
   Operand only_where(const std::vector<Operand>& conditions, Operand operand, double otherwise);
   /// The reduction of what stands inside the loops.
   static Expr reduced(ReduceKind kind, const Loops& loops, Expr body, const Expr& position = {});
-  /// `(e)` inside these loops.
+  /// The reduction of `(e)` or, of a search, `(e, position)`.
   Operand reduction_body(ReduceKind kind, const Loops& loops);
+  /// `(e)` inside these loops; `(e, position)` where a position may follow.
+  Operand looped(const Loops& loops, Operand* position = nullptr);
+  /// The reduction of an element inside these loops.
+  Operand reduction_of(ReduceKind kind, const Loops& loops, Operand element, Operand position = {{}, {}, 0, 0});
   // compiler/ir/named_forms_parser.cpp
   std::optional<Operand> named_form(const Token& name);
   Operand mean(const Token& name);
+  Operand variance(const Token& name);
+  Operand mean_of(const Loops& loops, Operand element);
   Operand any_or_all(const Token& name);
   Operand softmax(const Token& name);
   Operand sorted(const Token& name);

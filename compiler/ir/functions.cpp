@@ -84,6 +84,13 @@ Expr no_trigamma_derivative(Args, const Expr&, std::size_t) {
 /// Of `with_slope(value, x, slope)`: that of the value, and `slope` times that of x.
 Expr with_slope_derivative(Args args, const Expr&, std::size_t i) { return i == 0 ? 1 : i == 1 ? args[2] : Expr(0); }
 
+/// By `m`, there is none: see squared_deviation() in builder.h.
+Expr squared_deviation_derivative(Args args, const Expr&, std::size_t i) {
+  return i == 0 ? Expr(2) * (args[0] - args[1]) : Expr(0);
+}
+
+double squared_deviation(Values v) { return (v[0] - v[1]) * (v[0] - v[1]); }
+
 Expr atan2_derivative(Args args, const Expr&, std::size_t i) {
   const auto& [y, x] = std::tie(args[0], args[1]);
   const Expr square = call("pow", {x, 2}) + call("pow", {y, 2});
@@ -229,6 +236,8 @@ std::vector<ScalarFunction> elementary() {
           "acos", {-1, 1}, [](const Expr& x, const Expr&) { return -arcsine_slope(x); }, std::acos, "acos($0)", 26),
       {"stop_gradient", 1, kReal, zero_derivative, [](Values v) { return v[0]; }, "($0)", 1},
       {"with_slope", 3, kReal, with_slope_derivative, [](Values v) { return v[0]; }, "($0)", 1},
+      {"squared_deviation", 2, kReal, squared_deviation_derivative, squared_deviation, "(($0) - ($1))*(($0) - ($1))",
+       2},
       unary(
           "f32", kReal, [](const Expr&, const Expr&) { return Expr(1); }, [](double x) { return x; }, "float($0)", 1),
       unary(

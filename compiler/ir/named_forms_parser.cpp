@@ -27,7 +27,8 @@ std::optional<Operand> ExprParser::named_form(const Token& name) {
     std::string_view name;
     Operand (ExprParser::*read)(const Token&);
   };
-  static constexpr std::array<Form, 7> forms = {{{"mean", &ExprParser::mean},
+  static constexpr std::array<Form, 8> forms = {{{"mean", &ExprParser::mean},
+                                                 {"variance", &ExprParser::variance},
                                                  {"softmax", &ExprParser::softmax},
                                                  {"log_softmax", &ExprParser::softmax},
                                                  {"sort", &ExprParser::sorted},
@@ -41,10 +42,21 @@ std::optional<Operand> ExprParser::named_form(const Token& name) {
   return result;
 }
 
-/// The sum divided by the number of iterations: NaN of none.
 Operand ExprParser::mean(const Token&) {
   const Loops loops = binders("write mean[i](...) or mean[i in low..high](...)");
-  Operand total = reduction_body(ReduceKind::Sum, loops);
+  return mean_of(loops, looped(loops));
+}
+
+/// The mean of the squared deviations from the mean.
+Operand ExprParser::variance(const Token&) {
+  const Loops loops = binders("write variance[i](...) or variance[i in low..high](...)");
+  const Operand element = looped(loops);
+  return mean_of(loops, make_call("squared_deviation", {element, mean_of(loops, element)}));
+}
+
+/// The sum divided by the number of iterations: NaN of none.
+Operand ExprParser::mean_of(const Loops& loops, Operand element) {
+  Operand total = reduction_of(ReduceKind::Sum, loops, std::move(element));
   std::vector<std::pair<Symbol, Range>> ranges;
   for (const Binding& loop : loops.bindings) ranges.emplace_back(loop.symbol, loop.range);
   Operand count{count_iterations(ranges), std::nullopt, static_cast<int>(ranges.size()) + 1};

@@ -1,5 +1,6 @@
 #include "compiler/ir/reductions.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -39,7 +40,11 @@ std::optional<ReduceKind> position_of(ReduceKind kind) {
 Expr count_iterations(const std::vector<std::pair<Symbol, Range>>& loops) {
   std::vector<Expr> counts;
   for (const auto& [symbol, range] : loops) {
-    if (const std::optional<Affine> count = range.known_trip_count())
+    const std::optional<Affine> count = range.known_trip_count();
+    // Where another of the loops moves the range, the trip counts are no factors.
+    const bool moves =
+        count && std::ranges::any_of(loops, [&](const auto& loop) { return count->mentions(loop.first); });
+    if (count && !moves)
       counts.push_back(count->is_constant() ? constant(static_cast<double>(count->constant())) : index_value(*count));
   }
   if (counts.size() == loops.size()) return counts.size() == 1 ? counts[0] : call("*", std::move(counts));

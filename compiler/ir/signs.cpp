@@ -166,7 +166,7 @@ Sign Signs::of_definition(const Definition& definition) {
 
 Sign Signs::of_call(const Expr& expr) {
   constexpr std::array positive = {"exp", "exp2", "normal_pdf", "sigmoid", "softplus", "normal_cdf", "erfc"};
-  constexpr std::array non_negative = {"abs", "relu", "sqrt", "acos", "i0e"};
+  constexpr std::array non_negative = {"abs", "relu", "sqrt", "acos", "i0e", "squared_deviation"};
   constexpr std::array same_sign = {"f32", "f64", "rsqrt", "stop_gradient", "with_slope", "atan", "asin", "erfinv"};
   const auto named = [&](const auto& names) { return std::ranges::find(names, expr->function->name) != names.end(); };
   if (named(positive)) return Sign::Positive;

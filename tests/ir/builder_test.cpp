@@ -246,6 +246,7 @@ TEST_CASE("scalar functions of the C++ form are the rows of the table") {
   }
   CHECK(pow(x, 3) == call("pow", {x, 3}));
   CHECK(with_slope(x, 3, 2) == call("with_slope", {x, 3, 2}));
+  CHECK(squared_deviation(x, 3) == call("squared_deviation", {x, 3}));
   CHECK(with_derivative([](const Expr& u) { return floor(u); }, x, 1) ==
         call("with_slope", {floor(stop_gradient(x)), x, 1}));
   CHECK(atan2(x, 3) == call("atan2", {x, 3}));
@@ -273,6 +274,7 @@ TEST_CASE("compositions of the C++ form are those of the text form") {
       {softmax(n, at), "softmax[n](x[n])"},
       {log_softmax(n, at), "log_softmax[n](x[n])"},
       {mean(k, x(k)) * at, "mean[k](x[k])*x[n]"},
+      {variance(k, x(k) * at), "variance[k](x[k]*x[n])"},
       {where(any(k, x(k) > 1), at, 0), "where(any[k](x[k] > 1), x[n], 0)"},
       {where(!all(k, x(k) > 1), at, 0), "where(not all[k](x[k] > 1), x[n], 0)"}};
   for (const auto& [expr, text] : compositions) {

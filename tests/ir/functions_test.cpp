@@ -60,7 +60,8 @@ double derivative(std::string_view name, const std::vector<double>& at, std::siz
 }
 
 bool has_derivative(const ScalarFunction& row) {
-  return row.derivative && row.name != "trigamma" && row.name != "stop_gradient" && row.name != "with_slope";
+  return row.derivative && row.name != "trigamma" && row.name != "stop_gradient" && row.name != "with_slope" &&
+         row.name != "squared_deviation";
 }
 
 }  // namespace
@@ -130,6 +131,8 @@ TEST_CASE("slopes where formulas have 0/0, and of what is held constant") {
   CHECK(derivative("with_slope", {3, 4, 5}, 0) == 1);
   CHECK(derivative("with_slope", {3, 4, 5}, 1) == 5);
   CHECK(derivative("with_slope", {3, 4, 5}, 2) == 0);
+  CHECK(derivative("squared_deviation", {3, 4.5}, 0) == -3);
+  CHECK(derivative("squared_deviation", {3, 4.5}, 1) == 0);
   CHECK(derivative("atan2", {0, -2}, 0) == -0.5);
 }
 

@@ -250,6 +250,12 @@ def times(x, y):
     return ieee
 
 
+def square_of_difference(x, m):
+    if math.isfinite(x) and math.isfinite(m):
+        return (mpf(x) - mpf(m)) ** 2
+    return (x - m) * (x - m)
+
+
 def over(x, y):
     if math.isnan(x) or math.isnan(y) or (math.isinf(x) and math.isinf(y)) or (x == 0 and y == 0):
         return nan
@@ -319,6 +325,7 @@ SEVERAL = {
     "where": (lambda c, x, y: x if c else y, [(c, x, y) for c in (0.0, 1.0) for x, y in lists([0.0, -0.0, 5e-324, MAX, math.inf, math.nan], 2)]),
     "atan2": (angle, lists(ANGLES, 2)),
     "with_slope": (lambda value, x, slope: value, lists([0.0, -0.0, 5e-324, MAX, math.inf, math.nan], 3)),
+    "squared_deviation": (square_of_difference, lists([0.0, -0.0, 1.5, -2.25, 1e30, math.inf, -math.inf, math.nan], 2)),
     "min": (extreme(min), lists(TRIPLES, 3)),
     "max": (extreme(max), lists(TRIPLES, 3)),
 }

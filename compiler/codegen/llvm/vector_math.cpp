@@ -95,6 +95,7 @@ constexpr Lowering kLowerings[] = {
     {"i1e", 1, unary<i1e>},
     {"stop_gradient", 1, unary<identity>},
     {"with_slope", 3, [](Args args) { return args[0]; }},
+    {"squared_deviation", 2, [](Args args) { return (args[0] - args[1]) * (args[0] - args[1]); }},
     {"f32", 1, unary<identity>},
     {"f64", 1, unary<identity>},
     {"abs", 1, unary<abs>},
