@@ -48,62 +48,6 @@ void NestBuilder::open_loop(Symbol index, const Range& range, const std::string&
   }
 }
 
-/// Whether all loads stay inside their tensors for the whole extent, which inner loops need not run through.
-bool NestBuilder::is_safe_everywhere(const Staged& staged) const {
-  IndexDomain domain = domain_at(frames_.size() - 1);
-  domain.add_range(staged.placeholder, staged.range);
-  return InsideProof(source_, Inside::Storage).holds_within(staged.expr, domain);
-}
-
-/// Scratch that stays in the nearest cache: of values that differ between lanes, and of others.
-std::int64_t NestBuilder::longest_stage() const {
-  constexpr std::int64_t kLongestVarying = 128, kLongestUniform = 4096;
-  return lanes_are_chosen_ && !has_vector_loop() ? kLongestUniform : kLongestVarying;
-}
-
-/// With every loop variable where it makes the expression largest; nothing where dims or several bounds decide.
-std::optional<std::int64_t> NestBuilder::largest_value(const Affine& affine) const {
-  for (const auto& [symbol, coefficient] : affine.terms()) {
-    const auto frame = std::ranges::find(frames_, symbol, &Frame::index);
-    if (symbol.is_dim() || frame == frames_.end()) return std::nullopt;
-    const auto piece = std::ranges::find(pieces_, frame->range, &std::pair<Range, Range>::first);
-    const Range& range = piece == pieces_.end() ? frame->range : piece->second;
-    const std::vector<Bound>& ends = coefficient > 0 ? range.highs : range.lows;
-    if (ends.size() != 1 || ends.front().divisor != 1) return std::nullopt;
-    const Affine& end = ends.front().value;
-    return largest_value(affine.substitute([&](Symbol s) { return s == symbol ? &end : nullptr; }));
-  }
-  return affine.constant();
-}
-
-/// Computes beforehand what inner loops would compute again in every round of a loop over `index`.
-void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
-  const StageScope scope{[this](Symbol symbol) { return is_known(symbol); },
-                         [this](const Affine& affine) { return largest_value(affine); }, longest_stage(), source_};
-  for (const Work& work : works) {
-    for (Staged& staged : find_staged(work.body, work.type, index, scope)) {
-      const auto same = [&](const Stage& stage) {
-        const bool covers =
-            stage.staged.range == staged.range ||
-            (stage.staged.range == Range::extent(stage.staged.extent) && stage.staged.extent >= staged.extent);
-        return stage.staged.type == staged.type && covers &&
-               substitute(stage.staged.expr, {{stage.staged.placeholder, staged.placeholder}}) == staged.expr;
-      };
-      if (std::ranges::any_of(stages_, same) || !is_safe_everywhere(staged)) continue;
-      const ArrayId array = new_array("stage", staged.type, {staged.extent}, is_varying(staged.expr));
-      open_loop(staged.placeholder, staged.range, {},
-                {.vector = lanes_are_chosen_ && !has_vector_loop(),
-                 .parallel = true,
-                 .comment = "beforehand, for " + work.source});
-      count_factors(staged.expr);
-      const ValueId value = emit(staged.expr, staged.type);
-      append(stmt::StoreArray{array, {resolve(staged.placeholder)}, value});
-      close_loop();
-      stages_.push_back({std::move(staged), array});
-    }
-  }
-}
-
 std::string NestBuilder::loop_name(const std::string& wanted, const Range& range) const {
   const auto is_open = [&](const std::string& name) {
     return std::ranges::any_of(frames_, [&](const Frame& f) { return f.name == name; });
@@ -234,7 +178,7 @@ void NestBuilder::build(std::vector<Work> works) {
     std::erase_if(ready_works, [&](const Work* work) {
       return by_values || work->loops.front().range != range || work->loops.front().lanes != vector;
     });
-    run_group(range, vector, ready, ready_works);
+    run_group(range, vector, ready, ready_works, later_over(range, ready, pending, ready_works, looping));
     std::erase_if(pending, [&](const Reduction& p) { return find_value(p.expr, p.type).has_value(); });
     std::erase_if(looping, [&](const Work* work) { return std::ranges::find(ready_works, work) != ready_works.end(); });
   }
@@ -248,18 +192,6 @@ namespace {
 /// Whether rounds of a loop over `index` touch elements of their own.
 bool tells_apart(const Work& work, Symbol index) {
   return !work.accumulate || std::ranges::find(work.subscripts, Affine(index)) != work.subscripts.end();
-}
-
-/// What is left to do of a work in its outermost loop, which is over `index`.
-Work inside_first_loop(Work work, Symbol index) {
-  const Symbol local = work.loops.front().symbol;
-  const Affine replacement(index);
-  const auto lookup = [&](Symbol s) { return s == local ? &replacement : nullptr; };
-  work.loops.erase(work.loops.begin());
-  for (LoopIndex& loop : work.loops) loop.range = loop.range.substitute(lookup);
-  for (Affine& subscript : work.subscripts) subscript = subscript.substitute(lookup);
-  work.body = substitute(work.body, {{local, index}});
-  return work;
 }
 
 }  // namespace
@@ -283,7 +215,7 @@ std::string NestBuilder::comment_on(const std::vector<Reduction>& reductions, co
 }
 
 void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reduction> reductions,
-                            std::vector<Work*> works) {
+                            std::vector<Work*> works, const Later& later) {
   Symbol index = Symbol::fresh();
   std::vector<Work> inner;
   std::vector<Work> started;
@@ -311,14 +243,20 @@ void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reducti
   for (const Work& work : inner) count_factors(work.body);
   const std::size_t outer_stages = stages_.size();
   stage(inner, index);
+  const std::vector<Stage> kept = kept_for(later, inner, index, range);
   const std::string name = loop_name(works.empty() ? std::string() : works.front()->loops.front().name, range);
   open_loop(index, by_values ? with_values(range, *by_values) : pairs.value_or(range), name,
             {.vector = vector, .parallel = parallel, .comment = comment_on(reductions, works)});
   if (!reductions.empty()) ++reduction_depth_;
+  for (const Stage& row : kept) {
+    const Expr here = substitute(row.staged.expr, {{row.staged.placeholder, index}});
+    append(stmt::StoreArray{row.array, {resolve(index)}, emit(here, row.staged.type)});
+  }
   build(std::move(inner));
   if (!reductions.empty()) --reduction_depth_;
   close_loop();
   stages_.erase(stages_.begin() + static_cast<std::ptrdiff_t>(outer_stages), stages_.end());
+  stages_.insert(stages_.end(), kept.begin(), kept.end());
   for (std::size_t i = 0; i < reductions.size(); ++i) note_results(reductions[i], started[i], in_lanes[i]);
 }
 

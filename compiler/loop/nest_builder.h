@@ -117,6 +117,13 @@ class NestBuilder {
     std::optional<RangedReduce> ranged = {};
     /// Whether both can share a loop.
     bool runs_with(const Reduction& other) const;
+    bool is_same(const Reduction& other) const { return expr == other.expr && type == other.type; }
+  };
+  /// What later loops over the range of a loop compute.
+  struct Later {
+    std::vector<Reduction> reductions;
+    std::vector<Work> works;
+    bool is_empty() const { return reductions.empty() && works.empty(); }
   };
   using Key = std::pair<const Node*, ValueType>;
 
@@ -165,7 +172,12 @@ class NestBuilder {
   void finish_work(const Work& work);
   void finish_search(const Work& work);
   static std::string comment_on(const std::vector<Reduction>& reductions, const std::vector<Work*>& works);
-  void run_group(const Range& range, bool vector, std::vector<Reduction> reductions, std::vector<Work*> works);
+  static Work inside_first_loop(Work work, Symbol index);
+  Later later_over(const Range& range, const std::vector<Reduction>& ready, const std::vector<Reduction>& pending,
+                   const std::vector<Work*>& ready_works, const std::vector<Work*>& looping) const;
+  std::vector<Stage> kept_for(const Later& later, const std::vector<Work>& now, Symbol index, const Range& range);
+  void run_group(const Range& range, bool vector, std::vector<Reduction> reductions, std::vector<Work*> works,
+                 const Later& later);
   Work work_of(const Reduction& reduction, Symbol index) const;
   void set_neutral(Work& work, const Reduction& reduction, bool varying);
   void note_results(const Reduction& reduction, const Work& work, bool in_lanes);

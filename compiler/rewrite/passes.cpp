@@ -48,6 +48,7 @@ std::span<const Pass> passes() {
   static constexpr std::array list = {
       Pass{"drop-slopes", "what only derivatives heed, stop_gradient and declared slopes, is gone once they are taken",
            drop_slopes},
+      Pass{"narrow-positions", "positions of extrema that singles hold are searched for in single", narrow_positions},
       Pass{"leave-scans", "definitions that take no part in a recurrence leave their scans", leave_scans},
       Pass{"unroll-scans", "short recurrences of single elements become straight-line code", unroll_scans},
       Pass{"lift-linear-algebra", "every linear algebra node becomes a definition of its own", lift_linear_algebra,

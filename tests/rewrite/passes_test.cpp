@@ -21,6 +21,24 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 
 }  // namespace
 
+TEST_CASE("positions that singles hold are searched for in single, once extents are known") {
+  const auto dtypes = [](const std::string& dims, const std::string& dtype) {
+    const Program program =
+        specialise(parse("dtype f32\ndim " + dims +
+                         "\nindex s:S, n:N\ninput x[S,N]\nlet at[s]: f64 = argmax[n](x[s,n])\nlet far[s]: f64 = "
+                         "argmin[n](x[s,n], 65536*n)\noutput y[s,n]: " +
+                         dtype + " = where(f64(n - at[s]) == 0, 1, far[s])\n"),
+                   {});
+    const Program narrow = narrow_positions(program);
+    CHECK(contains(print(narrow), "f64(n - at[s])") == (narrow.find_definition("at")->dtype == DType::f64));
+    return std::pair(narrow.find_definition("at")->dtype, narrow.find_definition("far")->dtype);
+  };
+  CHECK(dtypes("S dynamic, N = 100", "f32") == std::pair(DType::f32, DType::f32));
+  CHECK(dtypes("S dynamic, N = 1000", "f32") == std::pair(DType::f32, DType::f64));
+  CHECK(dtypes("S dynamic, N dynamic", "f32") == std::pair(DType::f64, DType::f64));
+  CHECK(dtypes("S dynamic, N = 100", "f64") == std::pair(DType::f64, DType::f64));
+}
+
 TEST_CASE("signs are proved from what is declared, of inputs and of definitions") {
   const Program program = parse(R"(dim T, N
 index t:T, n:N

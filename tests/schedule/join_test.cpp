@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "compiler/diff/differentiate.h"
 #include "compiler/ir/functions.h"
 #include "compiler/schedule/join.h"
 #include "compiler/schedule/lower_nest.h"
@@ -20,6 +21,21 @@ std::size_t kernels_of_plan(const std::string& text) {
   for (const PlanStep& step : make_plan(specialise(parse(text), {}), {}, {.machine = &machine}).steps)
     kernels += kernels_of(step).size();
   return kernels;
+}
+
+/// Calls of the function in the kernels of the plan.
+std::size_t calls_in_plan(const Program& program, std::string_view function) {
+  const Machine& machine = default_machine("x86-64-v4");
+  std::size_t calls = 0;
+  for (const PlanStep& step : make_plan(specialise(program, {}), {}, {.machine = &machine}).steps) {
+    for (const LoweredKernel* kernel : kernels_of(step)) {
+      calls += static_cast<std::size_t>(std::ranges::count_if(kernel->program.values, [&](const Value& value) {
+        const auto* call = std::get_if<op::Call>(&value.operation);
+        return call && call->function->name == function;
+      }));
+    }
+  }
+  return calls;
 }
 
 Nest nest_of(const Program& program, const char* definition, const char* schedule) {
@@ -47,6 +63,35 @@ let top[s] = max[n](x[s,n])
 let total[s] = sum[n](exp(x[s,n] - top[s]))
 output y[s,n] = exp(x[s,n] - top[s])/total[s]
 )") == 1);
+}
+
+TEST_CASE("what one loop over a row computes is kept for the loops that follow, where it costs more than memory") {
+  const char* softmax = R"(dim S = 1000, N = {}
+index s:S, n:N
+input x[S,N]
+let top[s] = max[n](x[s,n])
+let total[s] = sum[n]({}(x[s,n] - top[s]))
+output y[s,n] = {}(x[s,n] - top[s])/total[s]
+)";
+  const auto calls = [&](int columns, std::string_view function) {
+    return calls_in_plan(parse(fmt::format(fmt::runtime(softmax), columns, function, function)), function);
+  };
+  CHECK(calls(900, "exp") == 1);
+  CHECK(calls(900, "tanh") == 1);
+  CHECK(calls(900, "abs") > 1);   // as quick as memory
+  CHECK(calls(9000, "exp") > 1);  // scratch has no room for so long a row
+}
+
+TEST_CASE("a softmax and its gradient are one kernel, which finds every exponential once") {
+  const Program program = differentiate(parse(R"(dim S = 1024, N = 1000
+index s:S, n:N, m:N
+input x[S,N]
+let top[s] = max[m](x[s,m])
+let e[s,n] = exp(x[s,n] - top[s])
+output y[s,n] = e[s,n]/sum[m](e[s,m])
+)"),
+                                        {"y"}, {"x"});
+  CHECK(kernels_of_plan(print(program)) == 1);
 }
 
 TEST_CASE("sums over the same elements share all of their loops") {

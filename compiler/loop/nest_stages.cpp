@@ -1,0 +1,125 @@
+// NestBuilder: what is computed in one loop for others, and kept in scratch for them.
+#include <algorithm>
+
+#include "compiler/loop/kept_values.h"
+#include "compiler/loop/nest_builder.h"
+#include "compiler/loop/staging.h"
+#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+
+/// Whether all loads stay inside their tensors for the whole extent, which inner loops need not run through.
+bool NestBuilder::is_safe_everywhere(const Staged& staged) const {
+  IndexDomain domain = domain_at(frames_.size() - 1);
+  domain.add_range(staged.placeholder, staged.range);
+  return InsideProof(source_, Inside::Storage).holds_within(staged.expr, domain);
+}
+
+/// Scratch that stays in the nearest cache: of values that differ between lanes, and of others.
+std::int64_t NestBuilder::longest_stage() const {
+  constexpr std::int64_t kLongestVarying = 128, kLongestUniform = 4096;
+  return lanes_are_chosen_ && !has_vector_loop() ? kLongestUniform : kLongestVarying;
+}
+
+/// With every loop variable where it makes the expression largest; nothing where dims or several bounds decide.
+std::optional<std::int64_t> NestBuilder::largest_value(const Affine& affine) const {
+  for (const auto& [symbol, coefficient] : affine.terms()) {
+    const auto frame = std::ranges::find(frames_, symbol, &Frame::index);
+    if (symbol.is_dim() || frame == frames_.end()) return std::nullopt;
+    const auto piece = std::ranges::find(pieces_, frame->range, &std::pair<Range, Range>::first);
+    const Range& range = piece == pieces_.end() ? frame->range : piece->second;
+    const std::vector<Bound>& ends = coefficient > 0 ? range.highs : range.lows;
+    if (ends.size() != 1 || ends.front().divisor != 1) return std::nullopt;
+    const Affine& end = ends.front().value;
+    return largest_value(affine.substitute([&](Symbol s) { return s == symbol ? &end : nullptr; }));
+  }
+  return affine.constant();
+}
+
+/// Computes beforehand what inner loops would compute again in every round of a loop over `index`.
+void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
+  const StageScope scope{[this](Symbol symbol) { return is_known(symbol); },
+                         [this](const Affine& affine) { return largest_value(affine); }, longest_stage(), source_};
+  for (const Work& work : works) {
+    for (Staged& staged : find_staged(work.body, work.type, index, scope)) {
+      const auto same = [&](const Stage& stage) {
+        const bool covers =
+            stage.staged.range == staged.range ||
+            (stage.staged.range == Range::extent(stage.staged.extent) && stage.staged.extent >= staged.extent);
+        return stage.staged.type == staged.type && covers &&
+               substitute(stage.staged.expr, {{stage.staged.placeholder, staged.placeholder}}) == staged.expr;
+      };
+      if (std::ranges::any_of(stages_, same) || !is_safe_everywhere(staged)) continue;
+      const ArrayId array = new_array("stage", staged.type, {staged.extent}, is_varying(staged.expr));
+      open_loop(staged.placeholder, staged.range, {},
+                {.vector = lanes_are_chosen_ && !has_vector_loop(),
+                 .parallel = true,
+                 .comment = "beforehand, for " + work.source});
+      count_factors(staged.expr);
+      const ValueId value = emit(staged.expr, staged.type);
+      append(stmt::StoreArray{array, {resolve(staged.placeholder)}, value});
+      close_loop();
+      stages_.push_back({std::move(staged), array});
+    }
+  }
+}
+
+// ---- Rows: what one loop computes for the loops over the same range that follow ----
+
+/// What is left to do of a work in its outermost loop, which is over `index`.
+Work NestBuilder::inside_first_loop(Work work, Symbol index) {
+  const Symbol local = work.loops.front().symbol;
+  const Affine replacement(index);
+  const auto lookup = [&](Symbol s) { return s == local ? &replacement : nullptr; };
+  work.loops.erase(work.loops.begin());
+  for (LoopIndex& loop : work.loops) loop.range = loop.range.substitute(lookup);
+  for (Affine& subscript : work.subscripts) subscript = subscript.substitute(lookup);
+  work.body = substitute(work.body, {{local, index}});
+  return work;
+}
+
+/// What is still to be done over this range, once the group is.
+NestBuilder::Later NestBuilder::later_over(const Range& range, const std::vector<Reduction>& ready,
+                                           const std::vector<Reduction>& pending, const std::vector<Work*>& ready_works,
+                                           const std::vector<Work*>& looping) const {
+  Later later;
+  for (const Reduction& r : pending) {
+    const bool now = std::ranges::any_of(ready, [&](const Reduction& other) { return r.is_same(other); });
+    if (!now && !r.ranged && r.expr->range == range) later.reductions.push_back(r);
+  }
+  for (const Work* work : looping) {
+    const bool now = std::ranges::find(ready_works, work) != ready_works.end();
+    if (!now && work->loops.front().range == range) later.works.push_back(*work);
+  }
+  return later;
+}
+
+/// Rows of scratch for costly values that both the group and later loops over the whole range need. The later ones read
+/// them.
+std::vector<NestBuilder::Stage> NestBuilder::kept_for(const Later& later, const std::vector<Work>& now, Symbol index,
+                                                      const Range& range) {
+  const std::optional<std::int64_t> extent = known_extent(range);
+  if (!lanes_are_chosen_ || later.is_empty() || !extent || *extent > longest_stage() || !has_fixed_extent(range))
+    return {};
+  std::vector<TypedExpr> bodies, later_bodies;
+  for (const Work& work : now) bodies.push_back({work.body, work.type});
+  for (const Reduction& reduction : later.reductions) {
+    const Work work = work_of(reduction, index);
+    later_bodies.push_back({work.body, work.type});
+  }
+  for (const Work& work : later.works) later_bodies.push_back({inside_first_loop(work, index).body, work.type});
+  const auto is_ready = [&](const Expr& reduction, ValueType type) { return find_value(reduction, type).has_value(); };
+  const auto is_available = [&](Symbol symbol) { return symbol == index || is_known(symbol); };
+  std::vector<Stage> kept;
+  for (const TypedExpr& value : values_to_keep(bodies, later_bodies, index, {is_available, is_ready, source_})) {
+    Staged staged{value.expr, index, *extent, value.type, range};
+    if (!is_safe_everywhere(staged)) continue;
+    const ArrayId array = new_array("row", value.type, {*extent}, is_varying(value.expr));
+    alive_.push_back(value.expr);
+    kept.push_back({std::move(staged), array});
+  }
+  return kept;
+}
+
+}  // namespace moxie
