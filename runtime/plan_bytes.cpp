@@ -119,7 +119,7 @@ inline constexpr DType kLastValue<DType> = kLastDType;
 template <>
 inline constexpr ValueType kLastValue<ValueType> = ValueType::index;
 template <>
-inline constexpr Precision kLastValue<Precision> = Precision::Fast;
+inline constexpr Precision kLastValue<Precision> = Precision::Accurate;
 template <>
 inline constexpr ReduceKind kLastValue<ReduceKind> = kLastReduceKind;
 template <>

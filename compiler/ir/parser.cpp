@@ -131,7 +131,7 @@ class ProgramParser {
   void precision() {
     check_first("precision");
     const auto named = precision_named(tokens_.peek().text);
-    if (!named) tokens_.fail_expected("`strict` or `fast`");
+    if (!named) tokens_.fail_expected("`strict`, `fast` or `accurate`");
     tokens_.next();
     program_.precision = *named;
   }

@@ -2,10 +2,13 @@
 
 namespace moxie {
 
-const char* to_string(Precision precision) { return precision == Precision::Strict ? "strict" : "fast"; }
+const char* to_string(Precision precision) {
+  static constexpr const char* kNames[] = {"strict", "fast", "accurate"};
+  return kNames[static_cast<int>(precision)];
+}
 
 std::optional<Precision> precision_named(std::string_view text) {
-  for (const Precision precision : {Precision::Strict, Precision::Fast}) {
+  for (const Precision precision : {Precision::Strict, Precision::Fast, Precision::Accurate}) {
     if (text == to_string(precision)) return precision;
   }
   return std::nullopt;

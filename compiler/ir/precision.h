@@ -7,10 +7,11 @@
 namespace moxie {
 
 /// Strict: infinities, NaN and cancellation stay as they are written, unless declared domains prove that there are
-/// none. Fast: all laws of the real numbers. docs/precision.md lists the rewrites.
-enum class Precision : std::uint8_t { Strict, Fast };
+/// none. Fast: all laws of the real numbers. Accurate: as strict, and sums are computed in double. docs/precision.md
+/// lists the rewrites.
+enum class Precision : std::uint8_t { Strict, Fast, Accurate };
 const char* to_string(Precision precision);
-/// "strict" or "fast"; nothing for another text.
+/// "strict", "fast" or "accurate"; nothing for another text.
 std::optional<Precision> precision_named(std::string_view text);
 
 }  // namespace moxie

@@ -60,7 +60,8 @@ void print_block(const LoopProgram& program, const Block& block, LoopText& text,
 std::string head(const LoopProgram& program, const LoopText& text) {
   std::string out;
   for (const std::string& comment : program.comments) out += fmt::format("# {}\n", comment);
-  const char* precision = program.precision == Precision::Fast ? " in fast precision" : "";
+  const std::string precision =
+      program.precision == Precision::Strict ? "" : fmt::format(" in {} precision", to_string(program.precision));
   out += fmt::format("kernel {}({}){} {{\n", program.name, fmt::join(program.arguments, ", "), precision);
   if (const std::string declared = declarations(program, text); !declared.empty()) out += declared + "\n";
   return out;

@@ -58,6 +58,7 @@ std::span<const Pass> passes() {
       Pass{"bound-reductions", "conditions that leave a reduction none but its identity become bounds of its range",
            bound_reductions},
       Pass{"expand-logsumexp", "log-sum-exp is shifted by the maximum", expand_logsumexp, true},
+      Pass{"accurate-sums", "in accurate precision, sums in single are added up in double", accurate_sums, true},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"inline-proved",
            "element-wise definitions go into the bodies that use them, but for those with a promise that only their "

@@ -248,6 +248,9 @@ TEST_CASE("precision is part of a Program and of its text") {
   CHECK(strict.precision == Precision::Strict);
   const Program fast = parse("precision fast\ninput x\noutput y = x\n");
   CHECK(fast.precision == Precision::Fast);
+  const Program accurate = parse("precision accurate\ninput x\noutput y = x\n");
+  CHECK(accurate.precision == Precision::Accurate);
+  CHECK(parse(print(accurate)) == accurate);
   CHECK(fast != strict);
   CHECK(parse(print(fast)) == fast);
   CHECK(print(fast).find("precision fast\n") == 0);
@@ -255,6 +258,6 @@ TEST_CASE("precision is part of a Program and of its text") {
   CHECK(parse("dtype f64\nprecision fast\ninput x\noutput y = x\n").precision == Precision::Fast);
   CHECK_THROWS_WITH_AS(parse("input x\nprecision fast\noutput y = x\n"),
                        doctest::Contains("must be the first statement"), ParseError);
-  CHECK_THROWS_WITH_AS(parse("precision loose\ninput x\noutput y = x\n"), doctest::Contains("`strict` or `fast`"),
-                       ParseError);
+  CHECK_THROWS_WITH_AS(parse("precision loose\ninput x\noutput y = x\n"),
+                       doctest::Contains("`strict`, `fast` or `accurate`"), ParseError);
 }

@@ -56,8 +56,8 @@ void add_precision_option(OptionParser& parser, std::string& precision) {
   parser
       .add_option("--precision", precision,
                   "which rewrites are allowed: strict keeps infinities, NaN and cancellation as the formula is written "
-                  "(the default), fast uses all laws of the real numbers")
-      .one_of({"strict", "fast"});
+                  "(the default), fast uses all laws of the real numbers, accurate is strict and adds up in double")
+      .one_of({"strict", "fast", "accurate"});
 }
 
 Program in_precision(Program program, const std::string& precision) {

@@ -47,7 +47,8 @@ const Choices<bool> kDropout = {{"none", false}, {"fast", true}};
 const Choices<bool> kMissingTarget = {{"error", false}, {"skip", true}};
 const Choices<bool> kOnNan = {{"stop", false}, {"skip", true}};
 const Choices<Reduction> kReduce = {{"tree", Reduction::Tree}, {"fast", Reduction::Fast}};
-const Choices<Precision> kPrecision = {{"strict", Precision::Strict}, {"fast", Precision::Fast}};
+const Choices<Precision> kPrecision = {
+    {"strict", Precision::Strict}, {"fast", Precision::Fast}, {"accurate", Precision::Accurate}};
 const Choices<ProbActOptions::Architecture> kNetwork = {{"dense", ProbActOptions::Architecture::Dense},
                                                         {"vgg-small", ProbActOptions::Architecture::VggSmall},
                                                         {"vgg16", ProbActOptions::Architecture::Vgg16},

@@ -247,7 +247,7 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kTraining, "on-nan", c.on_nan, "what a NaN or an infinity does: stop training, or skip the step");
   visit(option_group::kTraining, "precision", c.precision,
         "which rewrites are allowed: strict keeps infinities, NaN and cancellation as formulas are written, fast uses "
-        "all laws of the real numbers");
+        "all laws of the real numbers, accurate is strict and adds up in double");
 }
 
 /// Throws UsageError for options that do not go together or are out of range.

@@ -82,7 +82,8 @@ std::string joined(const Range& range, const Spell& spell) {
 
 std::string entry_point(const CudaKernel& kernel, const LoopProgram& program, const CudaSchedule& schedule,
                         CudaWriter& writer, const std::string& body) {
-  std::string text = program.precision == Precision::Fast ? "#define FAST_PRECISION\n" : "#define STRICT_PRECISION\n";
+  static constexpr const char* kPrecisions[] = {"STRICT_PRECISION", "FAST_PRECISION", "ACCURATE_PRECISION"};
+  std::string text = fmt::format("#define {}\n", kPrecisions[static_cast<int>(program.precision)]);
   for (const std::string& definition : program.comments) text += comment(definition);
   text += comment(print(schedule));
   text += fmt::format(
