@@ -1,5 +1,6 @@
 #include "tests/aot/aot_sample.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "compiler/diff/differentiate.h"
@@ -51,14 +52,17 @@ DimValues static_dims(const CCall& call) {
   return dims;
 }
 
-Tensors run_on(const CCall& call, const std::shared_ptr<Device>& device) {
+DeviceRun run_with_plan(const CCall& call, const std::shared_ptr<Device>& device) {
   Session session(call.program, call.dims, device);
   for (const auto& [name, tensor] : call.inputs) session.set(name, tensor);
   session.set_random_state(call.seed, call.step);
   session.run();
-  Tensors outputs;
-  for (const std::string& name : outputs_of(call.program)) outputs.emplace(name, session.get(name));
-  return outputs;
+  DeviceRun run{
+      {}, std::ranges::any_of(session.plan().steps, [](const PlanStep& step) { return !products_of(step).empty(); })};
+  for (const std::string& name : outputs_of(call.program)) run.outputs.emplace(name, session.get(name));
+  return run;
 }
+
+Tensors run_on(const CCall& call, const std::shared_ptr<Device>& device) { return run_with_plan(call, device).outputs; }
 
 }  // namespace moxie::test

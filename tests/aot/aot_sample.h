@@ -37,6 +37,11 @@ std::string host_target();
 /// The values of static dims.
 DimValues static_dims(const CCall& call);
 
+struct DeviceRun {
+  Tensors outputs;
+  bool has_products;  // that the device left to a library, which a library made ahead of time does not call
+};
+DeviceRun run_with_plan(const CCall& call, const std::shared_ptr<Device>& device);
 Tensors run_on(const CCall& call, const std::shared_ptr<Device>& device);
 
 }  // namespace moxie::test

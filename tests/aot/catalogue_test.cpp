@@ -91,20 +91,28 @@ bool can_run_aarch64() {
 
 }  // namespace
 
-TEST_CASE("every formula of the catalogue gives the bits of the CPU device") {
+TEST_CASE(
+    "every formula of the catalogue gives the bits of the CPU device, but for products that it leaves to OpenBLAS") {
   const auto& calls = catalogue_calls();
   const TemporaryFolder folder;
   const auto results = call_from_c(folder.path(), library_of(calls, {host_target()}), calls);
   const auto device = open_device("cpu", {2, "0"});
+  std::size_t with_products = 0;
   for (std::size_t k = 0; k < calls.size(); ++k) {
     CAPTURE(calls[k].function);
     CHECK_EQ(results[k].message, "");
     CHECK_EQ(results[k].status, 0);
-    for (const auto& [name, tensor] : run_on(calls[k], device)) {
+    const DeviceRun run = run_with_plan(calls[k], device);
+    with_products += run.has_products ? 1 : 0;
+    for (const auto& [name, tensor] : run.outputs) {
       CAPTURE(name);
-      CHECK(results[k].outputs.at(name) == tensor);
+      if (run.has_products)
+        check_close(results[k].outputs.at(name), tensor, 1e-5);
+      else
+        CHECK(results[k].outputs.at(name) == tensor);
     }
   }
+  CHECK(with_products < calls.size() / 4);
 }
 
 TEST_CASE("a library for several levels takes the widest that the processor has") {

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "runtime/cpu/blas.h"
+#include "runtime/cpu/host.h"
 #include "runtime/cpu/product_tiles.h"
 
 using namespace moxie;
@@ -192,6 +195,11 @@ TEST_CASE("products of a band look at nothing outside of it, and keep what is no
       REQUIRE(out[static_cast<std::size_t>(row * kColumns + column)] == expected);
     }
   }
+}
+
+TEST_CASE("OpenBLAS computes with the vectors of this processor, though it may not know its model") {
+  if (std::getenv("OPENBLAS_CORETYPE")) return;  // somebody has chosen
+  if (host_supports("x86-64-v3")) CHECK_NE(blas_kernels(), "Prescott");
 }
 
 TEST_CASE("the tiles of a product cover its result once, and are many only where packing is cheap") {
