@@ -23,7 +23,7 @@ TEST_CASE("ops lists the catalogue and prints its files") {
   for (const Op& op : catalogue()) CHECK(contains(table.out, std::string(op.name) + " "));
   const Outcome text = shop.moxie({"ops", "gpn.kappa"});
   CHECK(text.out == get_op("gpn.kappa").text);
-  CHECK_NOTHROW(parse(text.out));
+  CHECK_NOTHROW(parse(text.out, "", catalogue_library()));
   CHECK(nlohmann::json::parse(shop.moxie({"ops", "--json"}).out).size() == catalogue().size());
   const Outcome unknown = shop.moxie({"ops", "gpn.kapa"});
   CHECK(unknown.code == 1);
