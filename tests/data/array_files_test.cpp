@@ -1,6 +1,8 @@
 // The readers of arrays: IDX, .npy and .npz.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "tests/data/support.h"
 #include "tools/data/archive.h"
 #include "tools/data/idx.h"
@@ -49,6 +51,23 @@ TEST_CASE("idx: damage is named") {
         std::string::npos);
 }
 
+TEST_CASE("npy: elements of fewer bits are numbers, too") {
+  const auto values = [](const std::string& descr, const std::string& data) {
+    const std::string shape = std::to_string(data.size() / (descr.back() - '0'));
+    const NpyArray array =
+        parse_npy(npy("{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + shape + ",)}", data), "f");
+    CHECK(parse_npy(print_npy(array), "f") == array);
+    return array.to<double>();
+  };
+  // As numpy.array([1, -2, 65504, 2**-24, inf], "<f2").tobytes() writes them.
+  CHECK(values("<f2", std::string("\x00\x3c\x00\xc0\xff\x7b\x01\x00\x00\x7c", 10)) ==
+        std::vector<double>{1, -2, 65504, 0x1p-24, INFINITY});
+  CHECK(values("|i1", "\x80\xff") == std::vector<double>{-128, -1});
+  CHECK(values("<i2", std::string("\x00\x80\xff\xff", 4)) == std::vector<double>{-32768, -1});
+  CHECK(values("<u2", "\xff\xff") == std::vector<double>{65535});
+  CHECK(values("<u4", "\xff\xff\xff\xff") == std::vector<double>{4294967295});
+}
+
 TEST_CASE("npy round trip for every type") {
   for (const std::vector<std::size_t>& shape : std::vector<std::vector<std::size_t>>{{6}, {2, 3}, {1, 6, 1}}) {
     const NpyArray array = six(shape);
@@ -87,7 +106,7 @@ TEST_CASE("npy: damage is named") {
   CHECK(npy_error(std::string("\x93NUMPY\x01\0\x50", 9)) == "f.npy: is truncated within the header");
   CHECK(npy_error(std::string("\x93NUMPY\x01\0\x50\0{", 11)) == "f.npy: is truncated within the header");
   CHECK(npy_error(npy("{'descr': '>f4', 'fortran_order': False, 'shape': (1,)}", "1234")) ==
-        "f.npy: elements of type '>f4' are not read; known: <f4 <f8 <i4 <i8 |u1 |b1");
+        "f.npy: elements of type '>f4' are not read; known: <f4 <f8 <i4 <i8 |u1 |b1 <f2 |i1 <i2 <u2 <u4");
   CHECK(npy_error(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", "1234")) ==
         "f.npy: shape (2) of '<f4' does not fit the 4 bytes of data");
   CHECK(npy_error(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", "12345")).find("does not fit") !=

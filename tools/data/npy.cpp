@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "compiler/ir/half.h"
 #include "compiler/support/error.h"
 #include "tools/data/archive.h"
 #include "tools/data/compression.h"
@@ -26,7 +27,17 @@ struct TypeInfo {
   std::string_view descr;
   std::size_t size;
 };
-constexpr std::array<TypeInfo, 6> kTypes{{{"<f4", 4}, {"<f8", 8}, {"<i4", 4}, {"<i8", 8}, {"|u1", 1}, {"|b1", 1}}};
+constexpr std::array<TypeInfo, 11> kTypes{{{"<f4", 4},
+                                           {"<f8", 8},
+                                           {"<i4", 4},
+                                           {"<i8", 8},
+                                           {"|u1", 1},
+                                           {"|b1", 1},
+                                           {"<f2", 2},
+                                           {"|i1", 1},
+                                           {"<i2", 2},
+                                           {"<u2", 2},
+                                           {"<u4", 4}}};
 
 const TypeInfo& info(NpyType type) { return kTypes[static_cast<std::size_t>(type)]; }
 
@@ -70,12 +81,16 @@ std::string to_c_order(std::string_view bytes, const std::vector<std::size_t>& s
 }
 
 template <class From, class To>
-void convert(std::string_view bytes, std::vector<To>& out) {
+void convert(std::string_view bytes, std::vector<To>& out, auto value_of) {
   for (std::size_t offset = 0; offset < bytes.size(); offset += sizeof(From)) {
-    From value;
-    std::memcpy(&value, bytes.data() + offset, sizeof(From));
-    out.push_back(static_cast<To>(value));
+    From stored;
+    std::memcpy(&stored, bytes.data() + offset, sizeof(From));
+    out.push_back(static_cast<To>(value_of(stored)));
   }
+}
+template <class From, class To>
+void convert(std::string_view bytes, std::vector<To>& out) {
+  convert<From>(bytes, out, [](From stored) { return stored; });
 }
 
 template <class T>
@@ -117,6 +132,21 @@ std::vector<T> NpyArray::to() const {
     case NpyType::u1:
     case NpyType::b1:
       convert<std::uint8_t>(bytes, out);
+      break;
+    case NpyType::f2:
+      convert<std::uint16_t>(bytes, out, f16_value);
+      break;
+    case NpyType::i1:
+      convert<std::int8_t>(bytes, out);
+      break;
+    case NpyType::i2:
+      convert<std::int16_t>(bytes, out);
+      break;
+    case NpyType::u2:
+      convert<std::uint16_t>(bytes, out);
+      break;
+    case NpyType::u4:
+      convert<std::uint32_t>(bytes, out);
       break;
   }
   return out;

@@ -11,7 +11,7 @@
 namespace moxie {
 
 /// Element types, little endian, under NumPy's names.
-enum class NpyType : std::uint8_t { f4, f8, i4, i8, u1, b1 };
+enum class NpyType : std::uint8_t { f4, f8, i4, i8, u1, b1, f2, i1, i2, u2, u4 };
 
 /// An array in C order, whatever the order in the file.
 struct NpyArray {
