@@ -127,8 +127,8 @@ class ProductSplitter {
     if (!is_large || !is_box(sum.box)) return std::nullopt;
     const std::vector<Term> terms = algebra_.terms_of(sum.body);
     const Product whole = algebra_.product_of(user_.body);
-    const bool is_body =
-        terms.size() == 1 && whole.factors.size() == 1 && whole.factors[0].base == expr && whole.factors[0].power == 1;
+    const bool is_body = is_stored_as_computed(user_.dtype) && terms.size() == 1 && whole.factors.size() == 1 &&
+                         whole.factors[0].base == expr && whole.factors[0].power == 1;
     if (!algebra_.may_be_summed_apart(terms)) return std::nullopt;
     std::vector<Term> total;
     bool has_product = false;
@@ -242,7 +242,7 @@ class ProductSplitter {
     const double size = assumed_extent(symbols, sum.box);
     const bool pays = reuse >= (batch.empty() ? kMinReuse : kMinReuseInBatch) &&
                       (reuse >= kMinReuseOfWindows || size <= kSmallCopy || !has_windows(expr, sum));
-    if (pays && has_one_dtype(expr) && size <= room_) result.push_back({operand_axes(symbols), symbols});
+    if (pays && has_floating_point(expr) && size <= room_) result.push_back({operand_axes(symbols), symbols});
     return result;
   }
 
@@ -294,13 +294,15 @@ class ProductSplitter {
     return votes > 0;
   }
 
-  bool has_one_dtype(const Expr& expr) const {
-    bool same = true;
+  /// Whether it is made of floating-point numbers, which the operand holds in the dtype of the sum: a library
+  /// multiplies tensors of fewer bits (or more) as well, once they are converted.
+  bool has_floating_point(const Expr& expr) const {
+    bool has = true;
     visit(expr, [&](const Expr& e) {
-      same &= e->kind != NodeKind::Access || program_.dtype_of(e->tensor) == dtype_;
-      same &= !is_call(e, "f32") && !is_call(e, "f64");
+      has &= e->kind != NodeKind::Access || !holds_integers(program_.dtype_of(e->tensor));
+      has &= !is_call(e, "f32") && !is_call(e, "f64");
     });
-    return same;
+    return has;
   }
 
   std::optional<Expr> define(const Scope& scope, const Expr& expr, const char* suffix) {
