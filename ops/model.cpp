@@ -109,7 +109,8 @@ void check_parameters(const Program& model, const std::string& loss) {
   bool has_parameters = false;
   for (const InputDecl& input : model.inputs) {
     if (input.role == InputRole::Data) continue;
-    if (is_name_of_step(input.name))
+    const bool is_weight = input.role == InputRole::State && input.name == kDivergenceWeight;
+    if (is_name_of_step(input.name) && !is_weight)
       throw ModelError(input.name, fmt::format("`{}` is a name that the training step itself uses", input.name),
                        "call it otherwise");
     if (input.role == InputRole::State) {
@@ -255,19 +256,45 @@ std::vector<Parameter> parameters_of(const Program& model) {
   return parameters;
 }
 
+/// The states whose next value is another one: `next a[h] = a[h]` leaves a as it is.
+std::vector<std::string> renewed_states(const Program& model) {
+  std::vector<std::string> states;
+  for (const std::string& next : names_with(model, OutputRole::Next)) {
+    const std::string state = next.substr(kNextPrefix.size());
+    const Definition& definition = *model.find_definition(next);
+    std::vector<Affine> axes;
+    for (std::size_t k = 0; k < definition.axes.size(); ++k)
+      axes.emplace_back(Symbol::axis(static_cast<std::uint32_t>(k)));
+    if (definition.body != tensor_access(state, axes)) states.push_back(state);
+  }
+  return states;
+}
+
+bool has_scalar_output(const Program& model, std::string_view name) {
+  const Definition* definition = model.find_definition(name);
+  return definition && definition->output && definition->role == OutputRole::Value && definition->axes.empty();
+}
+
 /// The loss is called `loss`, and what could meet a name of the training step has a prefix.
 TensorNames names_in_training(const Program& model, const std::string& loss) {
   TensorNames names;
   for (const Definition& definition : model.definitions) {
     const std::string& name = definition.name;
-    const bool meets = is_name_of_step(name) || name.find('.') != name.npos;
     if (name == loss) {
       names[name] = "loss";
-    } else if (meets && definition.role != OutputRole::Next) {
+    } else if (is_name_of_step(name) && definition.role != OutputRole::Next) {
       names[name] = "model." + name;
     }
   }
   return names;
+}
+
+/// The program of the loss as validation has it; an empty one where it is that of training.
+Program validation_of(const Program& model, const std::string& loss, bool has_states) {
+  const bool says_so = has_scalar_output(model, kValidationLoss);
+  if (!says_so && !has_states) return {};
+  const std::string name = says_so ? std::string(kValidationLoss) : loss;
+  return renamed(slice(model, {name}), names_in_training(model, name));
 }
 
 /// A state that its own next value does not read is an input all the same.
@@ -301,14 +328,16 @@ Network model_network(const Program& given, const SampleShape& rows, const DimVa
   check_widths(model, rows);
   const std::string loss = loss_of(model);
   const TensorNames names = names_in_training(model, loss);
-  std::vector<std::string> trained = names_with(model, OutputRole::Next);
+  std::vector<std::string> trained = {loss};
   Network network;
   network.parameters = parameters_of(model);
-  for (const std::string& next : trained) network.renewals.emplace_back(next, next.substr(kNextPrefix.size()));
-  const bool has_states = !trained.empty();
-  trained.push_back(loss);
+  for (const std::string& state : renewed_states(model)) {
+    trained.push_back(std::string(kNextPrefix) + state);
+    network.renewals.emplace_back(trained.back(), state);
+  }
+  if (has_scalar_output(model, kDivergence)) trained.emplace_back(kDivergence);
   network.train = with_states(renamed(slice(model, trained), names), model);
-  if (has_states) network.validate = renamed(slice(model, {loss}), names);
+  network.validate = validation_of(model, loss, !network.renewals.empty());
   network.predict = slice(model, names_with(model, OutputRole::Prediction));
   network.train.name = model.name + "_train";
   network.predict.name = model.name + "_predict";

@@ -9,6 +9,12 @@
 
 namespace moxie {
 
+/// The scalar output that is the loss as validation has it, of models that say so: without noise, for example.
+inline constexpr std::string_view kValidationLoss = "validation_loss";
+/// The scalar output that is a divergence from a prior, and the state that is its weight in the loss: 1 divided by the
+/// number of training rows at the start, or what is on its way there (`--kl-warmup`).
+inline constexpr std::string_view kDivergence = "kl", kDivergenceWeight = "kl_weight";
+
 /// What a data set says of the rows that a model reads.
 struct SampleShape {
   Task task = Task::Regression;

@@ -19,12 +19,14 @@ IMPORT = re.compile(r"^import (.*)$", re.MULTILINE)
 OPTIONAL = ("jax", "sklearn", "torch")
 
 
-def run(command, **options):
-    """What is wrong with a command, or nothing."""
+def run(command, out=None, **options):
+    """What is wrong with a command, or nothing. `out` is the file that takes what it prints."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, **options)
     except subprocess.TimeoutExpired:
         return f"took longer than {SECONDS} s"
+    if out and not done.returncode:
+        out.write_text(done.stdout)
     return (done.stdout + done.stderr).strip() or f"exit code {done.returncode}" if done.returncode else None
 
 
@@ -87,7 +89,9 @@ class Checker:
         if program == "mpirun" and "moxie" in arguments:  # what it starts runs, alone
             program, *arguments = arguments[arguments.index("moxie"):]
         if program in ("build/bin/moxie", "moxie"):
-            return run([self.options.moxie, *arguments], cwd=self.folder, env=self.environment | assigned)
+            out = self.folder / arguments.pop() if arguments[-2:-1] == [">"] else None
+            arguments = [argument for argument in arguments if argument != ">"]
+            return run([self.options.moxie, *arguments], out, cwd=self.folder, env=self.environment | assigned)
         if program.startswith("build/bin/"):
             exists = (self.options.moxie.parent / pathlib.Path(program).name).exists()
             return None if exists else "the build makes no such program"

@@ -6,6 +6,7 @@
 
 #include "ops/catalogue.h"
 #include "tools/commands/command.h"
+#include "tools/commands/ops_network.h"
 
 namespace moxie {
 namespace {
@@ -13,12 +14,14 @@ namespace {
 struct OpsOptions {
   std::string name;
   bool json = false;
+  NetworkChoice network;
 };
 
 void print_table() {
   std::size_t width = 0;
   for (const Op& op : catalogue()) width = std::max(width, op.name.size());
   for (const Op& op : catalogue()) fmt::print("{:{}}  {}\n", op.name, width, op.summary);
+  for (const NetworkName& network : network_names()) fmt::print("{:{}}  {}\n", network.name, width, network.summary);
 }
 
 nlohmann::json describe(const Op& op) {
@@ -35,7 +38,12 @@ nlohmann::json describe(const Op& op) {
           {"outputs", outputs}};
 }
 
-int list(const OpsOptions& options) {
+int list(OpsOptions& options) {
+  if (is_network_name(options.name) && !options.json) {
+    fmt::print("{}", network_text(options.name, options.network));
+    return 0;
+  }
+  refuse_network_options(options.name, options.network);
   if (!options.name.empty()) {
     const Op& op = get_op(options.name);
     if (options.json)
@@ -56,8 +64,14 @@ int list(const OpsOptions& options) {
 
 Work add_ops(OptionParser& parser) {
   auto options = std::make_shared<OpsOptions>();
-  parser.add_option("op", options->name, "print this formula as .mox text");
+  parser.add_option("op", options->name, "print this formula, or this network, as .mox text");
   parser.add_flag("--json", options->json, "names, summaries, inputs and outputs as JSON");
+  add_network_options(parser, options->network);
+  parser.set_footer(
+      "gpn.network, mlp.network, probact.network and sp-gru.network are the networks that `moxie train` composes, as "
+      "model files:\n"
+      "  moxie ops gpn.network --layers 16,30,15,26 > my.mox\n"
+      "  moxie train my.mox --data letter\n");
   return [options] { return list(*options); };
 }
 

@@ -243,13 +243,20 @@ std::string known_models() {
   return text;
 }
 
+Network with_precision(Network network, const TrainConfig& config) {
+  const Precision precision = choose("--precision", kPrecision, config.precision);
+  for (Program* program : {&network.train, &network.predict, &network.functions, &network.validate})
+    program->precision = precision;
+  return network;
+}
+
 /// One of the families of networks that moxie composes.
 Network make_known(const TrainConfig& config, const Encoding& encoding) {
   std::vector<std::int64_t> sizes;
   if (!is_convolutional(config)) sizes = hidden_layers(config);
   sizes.insert(sizes.begin(), static_cast<std::int64_t>(encoding.feature_count()));
   sizes.push_back(static_cast<std::int64_t>(encoding.target_count()));
-  return choose("model", kModel, config.model)(config, std::move(sizes), encoding);
+  return make_family_network(config, std::move(sizes), encoding);
 }
 
 bool draws(const Program& program) {
@@ -399,11 +406,12 @@ Network make_network(const TrainConfig& config, const Encoding& encoding) {
   const bool reads_text = is_own_model(config) || (config.model == "probact" && config.network == "text-cnn");
   if (!encoding.vocabulary.empty() && !reads_text)
     throw UsageError("texts are for `moxie train probact --network text-cnn`: elsewhere numbers of words mean nothing");
-  Network network = is_own_model(config) ? make_own_network(config, encoding) : make_known(config, encoding);
-  const Precision precision = choose("--precision", kPrecision, config.precision);
-  for (Program* program : {&network.train, &network.predict, &network.functions, &network.validate})
-    program->precision = precision;
-  return network;
+  if (!is_own_model(config)) return make_known(config, encoding);
+  return with_precision(make_own_network(config, encoding), config);
+}
+
+Network make_family_network(const TrainConfig& config, std::vector<std::int64_t> sizes, const Encoding& encoding) {
+  return with_precision(choose("model", kModel, config.model)(config, std::move(sizes), encoding), config);
 }
 
 bool is_own_model(const TrainConfig& config) { return config.model.ends_with(".mox"); }

@@ -272,6 +272,9 @@ std::vector<std::int64_t> hidden_layers(const TrainConfig& config);
 bool is_own_model(const TrainConfig& config);
 /// The network for data of the given widths.
 Network make_network(const TrainConfig& config, const Encoding& encoding);
+/// The network of one of moxie's own families for layers of these sizes, from the inputs to the outputs; convolutions
+/// have layers of their own between these two. Of the encoding, the task, the image and the number of words matter.
+Network make_family_network(const TrainConfig& config, std::vector<std::int64_t> sizes, const Encoding& encoding);
 bool is_convolutional(const TrainConfig& config);
 /// Whether it stands for the runs of all folds of a cross-validation.
 inline bool is_cross_validation(const TrainConfig& config) { return config.folds > 0 && config.fold == 0; }
