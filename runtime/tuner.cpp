@@ -50,7 +50,6 @@ double fastest_run(const Trial& trial) {
 
 std::vector<Partition> candidate_partitions(const LoweredKernel& kernel, const DimValues& dims, int lanes) {
   std::vector<Partition> candidates = {choose_partition(kernel, dims, lanes)};
-  if (kernel.in_scan) return candidates;
   const std::int64_t most_tiles = most_pieces(kernel.tiles, dims, lanes);
   const std::int64_t most_chunks = most_pieces(kernel.chunks, dims, lanes);
   for (const std::int64_t tiles : kTiles) {

@@ -34,7 +34,7 @@ Tuned measure(KernelCache& cache, std::string_view key, Ways ways, const Trial& 
 
 /// This processor and a number of threads, for tuning_key().
 std::string processor_of(int threads);
-/// The partition that is chosen without measuring, and a few around it. A kernel of a scan has one.
+/// The partition that is chosen without measuring, and a few around it.
 std::vector<Partition> candidate_partitions(const LoweredKernel& kernel, const DimValues& dims, int lanes);
 
 std::vector<std::string> records_of(const std::vector<Partition>& partitions);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/rewrite/scope.h"
+#include "compiler/support/error.h"
 
 namespace moxie {
 namespace {
@@ -18,6 +19,11 @@ const Affine& scan_step() {
   return step;
 }
 
+/// A subscript of a definition of a scan, at its step.
+Affine at_scan_step(const Affine& subscript) {
+  return subscript.substitute([](Symbol symbol) { return symbol == Symbol::axis(0) ? &scan_step() : nullptr; });
+}
+
 /// Whether the loops over other axes differ from step to step: the last step in the same place left other elements.
 bool moves_with_step(const Definition& definition) {
   return std::ranges::any_of(definition.axes, [](const AxisDecl& axis) {
@@ -26,18 +32,21 @@ bool moves_with_step(const Definition& definition) {
   });
 }
 
-/// What the kernels and products of a scan compute.
+/// Whether the definition is one of the scan. Those that others read where they compute them count, too: other loops
+/// may leave them kernels of their own.
+bool is_step_of(const ScanLoop& scan, const Definition& definition) {
+  const auto scan_of = [](const ScanStep& step) {
+    const auto* kernel = std::get_if<Kernel>(&step);
+    return (kernel ? kernel->roots.front().definition : std::get<MatrixProduct>(step).definition).scan;
+  };
+  return definition.scan && !scan.steps.empty() && scan_of(scan.steps.front()) == definition.scan;
+}
+
+/// The tensors of a scan that nobody reads but the Program itself.
 Kept computed_in(const Program& program, const ScanLoop& scan) {
   Kept kept;
-  const auto add = [&](const Definition& definition) {
-    if (!program.find_definition(definition.name)->output) kept[definition.name] = 1;
-  };
-  for (const ScanStep& step : scan.steps) {
-    if (const auto* kernel = std::get_if<Kernel>(&step)) {
-      for (const KernelRoot& root : kernel->roots) add(root.definition);
-    } else {
-      add(std::get<MatrixProduct>(step).definition);
-    }
+  for (const Definition& definition : program.definitions) {
+    if (is_step_of(scan, definition) && !definition.output) kept[definition.name] = 1;
   }
   return kept;
 }
@@ -48,11 +57,15 @@ Affine lag_of(const ScanLoop& scan, const Affine& step, bool is_own_scan) {
   return scan.backwards ? step - now : now - step;
 }
 
-/// One scan's tensors, and those who read them.
+/// One scan's tensors, and the definitions that read them.
 class Folding {
  public:
-  Folding(FusedProgram& fused, const ScanLoop& scan) : scan_(scan), kept_(computed_in(fused.program, scan)) {
-    for (const Step& reader : fused.steps) see(reader);
+  Folding(const FusedProgram& fused, const ScanLoop& scan) : scan_(scan), kept_(computed_in(fused.program, scan)) {
+    for (const Definition& reader : fused.program.definitions) see(reader);
+    for (const Step& step : fused.steps) {
+      if (const auto* call = std::get_if<AlgebraCall>(&step)) need_whole(operands_of(*call));
+      if (const auto* call = std::get_if<OrderedSumCall>(&step)) need_whole(operands_of(*call));
+    }
     std::erase_if(kept_, [&](const auto& entry) {
       const auto& [name, count] = entry;
       const bool has_all = scan.extent.is_constant() && scan.extent.constant() <= count;
@@ -64,37 +77,21 @@ class Folding {
   const Kept& kept() const { return kept_; }
 
  private:
-  void see(const Step& reader) {
-    const auto* loop = std::get_if<ScanLoop>(&reader);
-    const bool is_own_scan = loop == &scan_;
-    for (const MatrixProduct* product : products_of(reader)) {
-      for (const ProductOperand* operand : {&product->left, &product->right})
-        see(operand->tensor, operand->step ? &*operand->step : nullptr, is_own_scan);
-    }
-    if (const auto* call = std::get_if<AlgebraCall>(&reader)) {
-      for (const std::string& operand : operands_of(*call)) kept_.erase(operand);
-    }
-    if (const auto* call = std::get_if<OrderedSumCall>(&reader)) {
-      for (const std::string& operand : operands_of(*call)) kept_.erase(operand);
-    }
-    for (const Kernel* kernel : kernels_of(reader)) {
-      for (const KernelRoot& root : kernel->roots) {
-        visit(root.body, [&](const Expr& e) {
-          if (e->kind == NodeKind::Access)
-            see(e->tensor, e->subscripts.empty() ? nullptr : &e->subscripts[0], is_own_scan);
-        });
-      }
-    }
+  void need_whole(const std::vector<std::string>& tensors) {
+    for (const std::string& tensor : tensors) kept_.erase(tensor);
   }
 
-  void see(const std::string& tensor, const Affine* step, bool is_own_scan) {
-    const auto entry = kept_.find(tensor);
-    if (entry == kept_.end()) return;
-    const std::optional<Affine> lag = step ? std::optional(lag_of(scan_, *step, is_own_scan)) : std::nullopt;
-    if (lag && lag->is_constant() && lag->constant() >= 0)
-      entry->second = std::max(entry->second, lag->constant() + 1);
-    else
-      kept_.erase(entry);
+  void see(const Definition& reader) {
+    const bool is_own_scan = is_step_of(scan_, reader);
+    visit(reader.body, [&](const Expr& e) {
+      const auto entry = e->kind == NodeKind::Access ? kept_.find(e->tensor) : kept_.end();
+      if (entry == kept_.end()) return;
+      const Affine lag = lag_of(scan_, is_own_scan ? at_scan_step(e->subscripts[0]) : e->subscripts[0], is_own_scan);
+      if (lag.is_constant() && lag.constant() >= 0)
+        entry->second = std::max(entry->second, lag.constant() + 1);
+      else
+        kept_.erase(entry);
+    });
   }
 
   const ScanLoop& scan_;
@@ -105,6 +102,16 @@ class Folding {
 class FoldedPlaces {
  public:
   FoldedPlaces(const ScanLoop& scan, Kept kept) : scan_(scan), kept_(std::move(kept)) {}
+
+  /// `body` reads the steps of its own scan relative to kScanStep.
+  Expr apply(const Expr& body, bool is_own_scan) const {
+    return rewrite_bottom_up(body, {}, [&](const Expr& e, const Scope&) {
+      if (e->kind != NodeKind::Access || !kept_.contains(e->tensor)) return e;
+      std::vector<Affine> subscripts = e->subscripts;
+      subscripts[0] = place(e->tensor, subscripts[0], is_own_scan);
+      return tensor_access(e->tensor, std::move(subscripts), e->args);
+    });
+  }
 
   void apply(Step& reader, bool is_own_scan) const {
     if (auto* kernel = std::get_if<Kernel>(&reader)) apply(*kernel, is_own_scan);
@@ -119,12 +126,7 @@ class FoldedPlaces {
     for (KernelRoot& root : kernel.roots) {
       if (kept_.contains(root.definition.name))
         root.subscripts[0] = place(root.definition.name, root.subscripts[0], true);
-      root.body = rewrite_bottom_up(root.body, {}, [&](const Expr& e, const Scope&) {
-        if (e->kind != NodeKind::Access || !kept_.contains(e->tensor)) return e;
-        std::vector<Affine> subscripts = e->subscripts;
-        subscripts[0] = place(e->tensor, subscripts[0], is_own_scan);
-        return tensor_access(e->tensor, std::move(subscripts), e->args);
-      });
+      root.body = apply(root.body, is_own_scan);
     }
   }
 
@@ -161,6 +163,43 @@ void fold_storage(FusedProgram& fused) {
     }
     fused.folded.insert(kept.begin(), kept.end());
   }
+}
+
+Range steps_of(const FusedProgram& fused, const Definition& definition) {
+  for (const Step& step : fused.steps) {
+    const auto* scan = std::get_if<ScanLoop>(&step);
+    if (scan && is_step_of(*scan, definition)) return Range::extent(scan->extent);
+  }
+  throw InternalError("no scan computes " + definition.name);
+}
+
+Affine place_of_step(const FusedProgram& fused, const std::string& tensor) {
+  const auto folded = fused.folded.find(tensor);
+  if (folded == fused.folded.end()) return scan_step();
+  return folded->second == 1 ? Affine(0) : Symbol::dim(FoldedStep{0, folded->second}.argument());
+}
+
+Expr body_in_storage(const FusedProgram& fused, const Definition& definition) {
+  Expr body = definition.scan ? substitute(definition.body, {{Symbol::axis(0), scan_step()}}) : definition.body;
+  for (const Step& step : fused.steps) {
+    const auto* scan = std::get_if<ScanLoop>(&step);
+    if (!scan) continue;
+    Kept kept;
+    for (const auto& entry : fused.folded) {
+      if (is_step_of(*scan, *fused.program.find_definition(entry.first))) kept.insert(entry);
+    }
+    if (!kept.empty()) body = FoldedPlaces(*scan, std::move(kept)).apply(body, is_step_of(*scan, definition));
+  }
+  return body;
+}
+
+std::set<std::string> folded_steps_in(const Expr& body) {
+  std::set<std::string> arguments;
+  visit(body, [&](const Expr& e) {
+    const auto step = e->subscripts.empty() ? std::nullopt : e->subscripts.front().as_symbol();
+    if (step && step->is_dim() && folded_step(step->name())) arguments.insert(step->name());
+  });
+  return arguments;
 }
 
 }  // namespace moxie

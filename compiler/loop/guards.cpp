@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/fuse/fold_storage.h"
 #include "compiler/rewrite/algebra.h"
 
 namespace moxie {
@@ -116,6 +117,17 @@ class Guarding {
 Expr guard_accesses(const Expr& expr, const Program& program, const IndexDomain& domain, std::optional<AtStep> at) {
   const InsideProof proof(program, Inside::Storage, std::move(at));
   return Guarding(proof, domain, {}, nullptr).whole(expr);
+}
+
+Expr guard_accesses(const Expr& expr, const FusedProgram& fused, const Definition& definition, IndexDomain domain) {
+  std::optional<AtStep> at;
+  if (definition.scan) {
+    at = {*definition.scan, Symbol::dim(kScanStep), &fused.folded};
+    domain.add_range(Symbol::dim(kScanStep), steps_of(fused, definition));
+  }
+  for (const std::string& argument : folded_steps_in(expr))
+    domain.add_range(Symbol::dim(argument), Range::extent(folded_step(argument)->count));
+  return guard_accesses(expr, fused.program, domain, std::move(at));
 }
 
 }  // namespace moxie

@@ -1,4 +1,5 @@
 #pragma once
+#include "compiler/fuse/fuse.h"
 #include "compiler/ir/inside_proof.h"
 
 namespace moxie {
@@ -8,5 +9,8 @@ namespace moxie {
 /// computed always. `domain` says what is known of the indices around the expression: accesses that lie inside by that
 /// alone need no guard. In a scan, `at` is the step: what other pieces write in the same step is not read.
 Expr guard_accesses(const Expr& expr, const Program& program, const IndexDomain& domain, std::optional<AtStep> at = {});
+/// The same for what a kernel computes of a definition, with the steps of folded tensors as places (see
+/// body_in_storage()).
+Expr guard_accesses(const Expr& expr, const FusedProgram& fused, const Definition& definition, IndexDomain domain);
 
 }  // namespace moxie

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/fuse/fold_storage.h"
 #include "compiler/fuse/shared_factor.h"
 #include "compiler/ir/value_range.h"
 #include "compiler/loop/chunk_rows.h"
@@ -123,15 +124,10 @@ class KernelLowering {
   /// The step, and where folded tensors have theirs.
   std::set<std::string> scan_arguments() const {
     std::set<std::string> arguments = {kScanStep};
-    const auto add = [&](const std::vector<Affine>& subscripts) {
-      const auto symbol = subscripts.empty() ? std::nullopt : subscripts.front().as_symbol();
-      if (symbol && symbol->is_dim() && folded_step(symbol->name())) arguments.insert(symbol->name());
-    };
     for (const KernelRoot& root : kernel_.roots) {
-      add(root.subscripts);
-      visit(root.body, [&](const Expr& e) {
-        if (e->kind == NodeKind::Access) add(e->subscripts);
-      });
+      arguments.merge(folded_steps_in(root.body));
+      const auto written = root.subscripts.front().as_symbol();
+      if (written && folded_step(written->name())) arguments.insert(written->name());
     }
     return arguments;
   }
@@ -180,13 +176,7 @@ class KernelLowering {
       if (shared) domain.add_range(shared->symbol, shared->range);
     }
     for (const LoopIndex& local : root.locals) domain.add_range(local.symbol, local.range);
-    std::optional<AtStep> at;
-    if (root.definition.scan) at = {*root.definition.scan, Symbol::dim(kScanStep), &fused_.folded};
-    for (const std::string& argument : result_.program.arguments) {
-      if (const auto folded = folded_step(argument))
-        domain.add_range(Symbol::dim(argument), Range::extent(folded->count));
-    }
-    return guard_accesses(root.body, fused_.program, domain, std::move(at));
+    return guard_accesses(root.body, fused_, root.definition, std::move(domain));
   }
 
   Work map_work(const KernelRoot& root, std::vector<LoopIndex> loops) const {

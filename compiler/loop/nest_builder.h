@@ -60,6 +60,8 @@ class NestBuilder {
   void count_factors(const Expr& expr);
   /// Loops over `piece` run through a part of `whole`.
   void know_piece(const Range& piece, const Range& whole) { pieces_.emplace_back(piece, whole); }
+  /// A symbol that no loop opens has a value in this range.
+  void know_range(Symbol symbol, const Range& range) { known_.emplace_back(symbol, range); }
   /// Loops and reductions say which of them are vector loops; serial loops are not jammed in pairs then.
   void choose_lanes() { lanes_are_chosen_ = true; }
   /// Reductions that `depth` loops of reductions enclose, itself included, are vector loops unless one is open already:
@@ -190,6 +192,7 @@ class NestBuilder {
   const std::map<std::string, BufferId>& buffers_;
   const Program& source_;
   std::vector<std::pair<Range, Range>> pieces_;
+  std::vector<std::pair<Symbol, Range>> known_;
   bool lanes_are_chosen_ = false;
   bool bounds_by_values_ = false;
   int lanes_depth_ = 0;

@@ -136,6 +136,7 @@ ValueId NestBuilder::emit_node(const Expr& expr, ValueType type) {
 /// What is known of the indices of the outermost `depth` loops.
 IndexDomain NestBuilder::domain_at(std::size_t depth) const {
   IndexDomain domain({});
+  for (const auto& [symbol, range] : known_) domain.add_range(symbol, range);
   for (std::size_t d = 1; d <= depth; ++d) {
     const auto piece = std::ranges::find(pieces_, frames_[d].range, &std::pair<Range, Range>::first);
     domain.add_range(frames_[d].index, piece == pieces_.end() ? frames_[d].range : piece->second);

@@ -31,6 +31,15 @@ struct Kernels {
   std::size_t candidates = 0;
 };
 
+/// What is to be run, one after the other, and what that costs: see ScheduledProgram.
+struct ScheduledSteps {
+  std::vector<LoweredStep> steps;
+  std::vector<ScheduleChoice> choices;
+  double objective = 0, least = 0;
+  std::size_t candidates = 0;
+  std::set<LaneGather> gathers, gathers_in_sums;
+};
+
 constexpr std::size_t kShownAlternatives = 3;
 /// What another form must save by estimate before it is taken: estimates of kernels of different forms are off by up to
 /// a third against each other (moxie doctor --estimates).
@@ -83,52 +92,62 @@ void refuse_given(const GivenSchedules& given, const std::string& definition, st
     throw CompileError(fmt::format("no schedule can be given for {}: it is computed by {}", definition, what));
 }
 
+/// What a search found: no schedule where no loops can compute the definition.
+struct Found {
+  Pattern pattern;
+  std::string definition;
+  std::optional<Schedule> schedule;
+  std::vector<std::string> alternatives;
+};
+
 class Choosing {
  public:
-  Choosing(const DimValues& extents, const Machine& machine, const GivenSchedules& given)
-      : extents_(extents), machine_(machine), given_(given) {}
+  Choosing(const FusedProgram& fused, const DimValues& extents, const Machine& machine, const GivenSchedules& given,
+           std::vector<Found>& found)
+      : fused_(fused), extents_(extents), machine_(machine), given_(given), found_(found) {}
 
-  ScheduledProgram run(FusedProgram fused, bool with_nests) const {
-    ScheduledProgram result{std::move(fused), {}, {}, 0};
-    for (const Step& step : result.fused.steps)
-      std::visit([&](const auto& part) { add(result, part, with_nests); }, step);
+  /// Of a Program, or of a scan.
+  template <class AnyStep>
+  ScheduledSteps run(const std::vector<AnyStep>& steps, bool with_nests) {
+    ScheduledSteps result;
+    for (const AnyStep& step : steps) std::visit([&](const auto& part) { add(result, part, with_nests); }, step);
     flush(result);
     return result;
   }
 
  private:
   /// What is no kernel comes after the kernel that still waits for one to join.
-  void append(ScheduledProgram& result, LoweredStep step) const {
+  void append(ScheduledSteps& result, LoweredStep step) {
     flush(result);
     result.steps.push_back(std::move(step));
   }
 
-  void add(ScheduledProgram& result, const MatrixProduct& product, bool) const {
+  void add(ScheduledSteps& result, const MatrixProduct& product, bool) {
     refuse_given(given_, product.definition.name, "a product of matrices");
     append(result, product);
   }
 
-  void add(ScheduledProgram& result, const AlgebraCall& call, bool) const {
+  void add(ScheduledSteps& result, const AlgebraCall& call, bool) {
     refuse_given(given_, call.definition.name, "a library of linear algebra");
     append(result, call);
   }
 
-  void add(ScheduledProgram& result, const OrderedSumCall& call, bool) const {
+  void add(ScheduledSteps& result, const OrderedSumCall& call, bool) {
     refuse_given(given_, call.definition.name, "sorting its keys");
     append(result, call);
   }
 
-  void add(ScheduledProgram& result, const Kernel& kernel, bool with_nests) const {
-    Kernels chosen = shared_loops(result.fused, kernel);
+  void add(ScheduledSteps& result, const Kernel& kernel, bool with_nests) {
+    Kernels chosen = shared_loops(kernel);
     result.least += chosen.least;
     result.candidates += chosen.candidates;
-    if (with_nests && is_given(result.fused, kernel)) {
-      chosen = in_given_nests(result.fused, kernel);
+    if (with_nests && is_given(kernel)) {
+      chosen = in_given_nests(kernel);
       result.candidates += chosen.candidates;
       for (Chosen& given : chosen.kernels) given.nest.reset();  // other loops would not be those that were given
-    } else if (with_nests && is_nest(kernel) && !scatter_sum(result.fused.program, kernel) &&
+    } else if (with_nests && is_nest(kernel) && !scatter_sum(fused_.program, kernel) &&
                (chosen.least < kEstimateError * chosen.objective || is_small(kernel))) {
-      if (auto nests = in_nests(result.fused, kernel)) {
+      if (auto nests = in_nests(kernel)) {
         result.candidates += nests->candidates;
         note_gathers(result, *nests);
         Kernels together = joined(result, *nests);
@@ -148,17 +167,43 @@ class Choosing {
     }
   }
 
-  static void note_gathers(ScheduledProgram& result, const Kernels& nests) {
+  /// The kernels of a step are chosen as any others, for the step in the middle of the scan.
+  void add(ScheduledSteps& result, const ScanLoop& scan, bool with_nests) {
+    flush(result);
+    const std::int64_t count = evaluate(scan.extent, extents_);
+    DimValues at_step = extents_;
+    at_step[kScanStep] = count / 2;
+    ScheduledSteps step = Choosing(fused_, at_step, machine_, given_, found_).run(scan.steps, with_nests);
+    LoweredScan lowered{scan.name, scan.extent, scan.backwards, {}};
+    for (LoweredStep& part : step.steps) {
+      if (auto* kernel = std::get_if<LoweredKernel>(&part))
+        lowered.steps.emplace_back(std::move(*kernel));
+      else
+        lowered.steps.emplace_back(std::get<MatrixProduct>(std::move(part)));
+    }
+    append(result, std::move(lowered));
+    for (ScheduleChoice& choice : step.choices) {
+      choice.reason += "; one step of a scan";
+      result.choices.push_back(std::move(choice));
+    }
+    result.objective += static_cast<double>(count) * step.objective;
+    result.least += static_cast<double>(count) * step.least;
+    result.candidates += step.candidates;
+    result.gathers.merge(step.gathers);
+    result.gathers_in_sums.merge(step.gathers_in_sums);
+  }
+
+  void note_gathers(ScheduledSteps& result, const Kernels& nests) const {
     for (const Chosen& next : nests.kernels) {
-      result.gathers.merge(gathers_of(result.fused.program, *next.nest));
+      result.gathers.merge(gathers_of(fused_.program, *next.nest));
       Nest in_sums = plain_nest(std::span(&next.nest->roots.front().definition, 1));
       in_sums.lanes_depth = 1;
-      result.gathers_in_sums.merge(gathers_of(result.fused.program, in_sums));
+      result.gathers_in_sums.merge(gathers_of(fused_.program, in_sums));
     }
   }
 
   /// The last kernel becomes a step: no other is going to share its loops.
-  void flush(ScheduledProgram& result) const {
+  void flush(ScheduledSteps& result) {
     if (!last_) return;
     result.steps.emplace_back(std::move(last_->kernel));
     result.choices.push_back(std::move(last_->choice));
@@ -167,7 +212,7 @@ class Choosing {
   }
 
   /// The last kernel and these nests, each in the loops of the one before it where that is cheaper.
-  Kernels joined(ScheduledProgram& result, const Kernels& nests) const {
+  Kernels joined(ScheduledSteps& result, const Kernels& nests) const {
     Kernels together;
     if (last_) together.kernels.push_back(*last_);
     for (const Chosen& next : nests.kernels) {
@@ -182,7 +227,7 @@ class Choosing {
   }
 
   /// Both in shared loops, with the register tiles of either or without, if that is cheaper than one after the other.
-  std::optional<Chosen> in_one_kernel(ScheduledProgram& result, const Chosen& first, const Chosen& second) const {
+  std::optional<Chosen> in_one_kernel(ScheduledSteps& result, const Chosen& first, const Chosen& second) const {
     if (!first.nest || !second.nest) return std::nullopt;
     std::optional<Chosen> best;
     for (const Nest& nest : joint_nests(*first.nest, *second.nest)) {
@@ -195,9 +240,9 @@ class Choosing {
   }
 
   /// Nothing for loops that are not legal.
-  std::optional<Chosen> joint_kernel(ScheduledProgram& result, const Nest& nest) const {
+  std::optional<Chosen> joint_kernel(ScheduledSteps& result, const Nest& nest) const {
     try {
-      Candidate joint = candidate(result.fused, nest, extents_, machine_);
+      Candidate joint = candidate(fused_, nest, extents_, machine_);
       ++result.candidates;
       ScheduleChoice choice{joint.kernel.program.name, "", joint.cost.seconds, describe(joint.cost, machine_), {}};
       const double cost = objective(joint.cost, machine_);
@@ -217,29 +262,6 @@ class Choosing {
     return joint;
   }
 
-  void add(ScheduledProgram& result, const ScanLoop& scan, bool) const {
-    for (const ScanStep& step : scan.steps) {
-      const auto* kernel = std::get_if<Kernel>(&step);
-      if (!kernel) continue;
-      for (const KernelRoot& root : kernel->roots) refuse_given(given_, root.definition.name, "a scan");
-    }
-    flush(result);
-    LoweredScan lowered = lower(result.fused, scan);
-    const auto steps = static_cast<double>(evaluate(scan.extent, extents_));
-    for (const LoweredScanStep& step : lowered.steps) {
-      if (const auto* kernel = std::get_if<LoweredKernel>(&step)) {
-        const Cost cost = estimate(*kernel, at_first_step(*kernel, extents_), machine_);
-        ++result.candidates;
-        result.choices.push_back(
-            {kernel->program.name, "loops of a scan", cost.seconds, describe(cost, machine_) + "; one step", {}});
-        const double at_all_steps = steps * objective(cost, machine_);
-        result.objective += at_all_steps;
-        result.least += at_all_steps;
-      }
-    }
-    append(result, std::move(lowered));
-  }
-
   /// A kernel at the bound of its arithmetic gains only from loops that compute less. These are looked for where a
   /// search takes a few milliseconds.
   static bool is_small(const Kernel& kernel) {
@@ -250,9 +272,9 @@ class Choosing {
   }
 
   /// The loops that fusion arranged.
-  Kernels shared_loops(const FusedProgram& fused, const Kernel& kernel) const {
-    LoweredKernel lowered = lower(fused, kernel);
-    const Cost cost = estimate(lowered, extents_, machine_);
+  Kernels shared_loops(const Kernel& kernel) const {
+    LoweredKernel lowered = lower(fused_, kernel);
+    const Cost cost = estimate(lowered, at_first_step(lowered, extents_), machine_);
     ScheduleChoice choice{lowered.program.name,
                           kernel.roots.front().prefix ? kernel.reason : "shared loops",
                           cost.seconds,
@@ -264,27 +286,27 @@ class Choosing {
   }
 
   /// A nest for each definition; nothing where a definition has none.
-  std::optional<Kernels> in_nests(const FusedProgram& fused, const Kernel& kernel) const {
+  std::optional<Kernels> in_nests(const Kernel& kernel) const {
     Kernels result;
-    for (const Definition& definition : definitions_of(fused, kernel)) {
-      if (!add_nest(fused, definition, result)) return std::nullopt;
+    for (const Definition& definition : definitions_of(fused_, kernel)) {
+      if (!add_nest(definition, result)) return std::nullopt;
     }
     return result;
   }
 
   /// Whether there is one.
-  bool add_nest(const FusedProgram& fused, const Definition& definition, Kernels& result) const {
-    const Pattern pattern = pattern_of(fused, definition);
+  bool add_nest(const Definition& definition, Kernels& result) const {
+    const Pattern pattern = pattern_of(fused_, definition);
     const auto known = std::ranges::find(found_, pattern, &Found::pattern);
     if (known != found_.end() && known->schedule) {
-      const Candidate again = candidate(fused, definition, *known->schedule, extents_, machine_);
+      const Candidate again = candidate(fused_, definition, *known->schedule, extents_, machine_);
       ++result.candidates;
       add_nest(definition, again, describe(again.cost, machine_) + "; as the best for " + known->definition,
                known->alternatives, result);
       return true;
     }
     if (known != found_.end()) return false;
-    const std::vector<Candidate> candidates = search(fused, definition, extents_, machine_);
+    const std::vector<Candidate> candidates = search(fused_, definition, extents_, machine_);
     result.candidates += candidates.size();
     Found found{pattern, definition.name, {}, {}};
     for (std::size_t k = 1; k < std::min(candidates.size(), kShownAlternatives + 1); ++k)
@@ -309,22 +331,22 @@ class Choosing {
                               apply(nest.schedule, plain_nest(std::span(&definition, 1)))});
   }
 
-  bool is_given(const FusedProgram& fused, const Kernel& kernel) const {
-    return !given_.empty() && std::ranges::any_of(definitions_of(fused, kernel), [&](const Definition& definition) {
+  bool is_given(const Kernel& kernel) const {
+    return !given_.empty() && std::ranges::any_of(definitions_of(fused_, kernel), [&](const Definition& definition) {
       return find_given(given_, definition.name) != nullptr;
     });
   }
 
   /// A nest for each definition, with the given schedules where there are some.
-  Kernels in_given_nests(const FusedProgram& fused, const Kernel& kernel) const {
+  Kernels in_given_nests(const Kernel& kernel) const {
     Kernels result;
-    for (const Definition& definition : definitions_of(fused, kernel)) {
+    for (const Definition& definition : definitions_of(fused_, kernel)) {
       if (!is_nest(kernel))
         refuse_given(given_, definition.name, kernel.roots.front().prefix ? "one pass of a scan" : "linear algebra");
       if (const Schedule* schedule = find_given(given_, definition.name)) {
-        const Candidate nest = given_nest(fused, definition, *schedule);
+        const Candidate nest = given_nest(definition, *schedule);
         add_nest(definition, nest, "given; " + describe(nest.cost, machine_), {}, result);
-      } else if (!add_nest(fused, definition, result)) {
+      } else if (!add_nest(definition, result)) {
         throw CompileError(
             fmt::format("no schedule can be given for a definition of kernel {}: {}, which it computes "
                         "too, is no nest of loops",
@@ -334,28 +356,21 @@ class Choosing {
     return result;
   }
 
-  Candidate given_nest(const FusedProgram& fused, const Definition& definition, const Schedule& schedule) const {
+  Candidate given_nest(const Definition& definition, const Schedule& schedule) const {
     try {
-      return candidate(fused, definition, schedule, extents_, machine_);
+      return candidate(fused_, definition, schedule, extents_, machine_);
     } catch (const CompileError& error) {
       throw CompileError(fmt::format("the schedule given for {}, `{}`, is not legal: {}", definition.name,
                                      print(schedule), error.what()));
     }
   }
 
-  /// What a search found: no schedule where no loops can compute the definition.
-  struct Found {
-    Pattern pattern;
-    std::string definition;
-    std::optional<Schedule> schedule;
-    std::vector<std::string> alternatives;
-  };
-
+  const FusedProgram& fused_;
   const DimValues& extents_;
   const Machine& machine_;
   const GivenSchedules& given_;
-  mutable std::vector<Found> found_;    // for every pattern that was met
-  mutable std::optional<Chosen> last_;  // the next kernel may share its loops
+  std::vector<Found>& found_;   // for every pattern that was met
+  std::optional<Chosen> last_;  // the next kernel may share its loops
 };
 
 /// What other kernels would have taken, for those that were chosen for all that they compute together.
@@ -374,14 +389,20 @@ void add_alternatives(std::vector<ScheduleChoice>& choices, const std::vector<Sc
 
 ScheduledProgram schedule(const Program& optimised, Products products, const DimValues& extents, const Machine& machine,
                           const GivenSchedules& given) {
-  const Choosing choosing(extents, machine, given);
+  std::vector<Found> found;
+  const auto choose = [&](FusedProgram fused, bool with_nests) {
+    ScheduledSteps chosen = Choosing(fused, extents, machine, given, found).run(fused.steps, with_nests);
+    return ScheduledProgram{
+        std::move(fused), std::move(chosen.steps), std::move(chosen.choices), chosen.objective,
+        chosen.least,     chosen.candidates,       std::move(chosen.gathers), std::move(chosen.gathers_in_sums)};
+  };
   const auto row_major = [&](const Program& program) {
-    return choosing.run(fuse(program, products, Layouts::row_major, extents), /*with_nests=*/true);
+    return choose(fuse(program, products, Layouts::row_major, extents), /*with_nests=*/true);
   };
   if (std::ranges::any_of(optimised.definitions,
                           [&](const Definition& definition) { return find_given(given, definition.name) != nullptr; }))
     return row_major(optimised);
-  ScheduledProgram best = choosing.run(fuse(optimised, products, Layouts::chosen, extents), /*with_nests=*/false);
+  ScheduledProgram best = choose(fuse(optimised, products, Layouts::chosen, extents), /*with_nests=*/false);
   if (best.least > kEstimateError * best.objective) {
     for (ScheduleChoice& choice : best.choices)
       choice.reason += "; no other loops were tried: the arithmetic of vectors and launches are most of it";

@@ -12,9 +12,9 @@ namespace moxie {
 /// Why a kernel looks as it does, for dumps.
 struct ScheduleChoice {
   std::string kernel;
-  std::string chosen;  // the schedule as text, "shared loops" for a kernel that fusion arranged, or "loops of a scan"
-  double seconds = 0;  // by estimate; of a scan: of one step
-  std::string reason;  // what the estimate is made of, and whether somebody gave the schedule
+  std::string chosen;                     // the schedule as text, or "shared loops" for a kernel that fusion arranged
+  double seconds = 0;                     // by estimate; of a scan: of one step
+  std::string reason;                     // what the estimate is made of, and whether somebody gave the schedule
   std::vector<std::string> alternatives;  // the best that were not taken, with their estimates
   bool operator==(const ScheduleChoice&) const = default;
 };

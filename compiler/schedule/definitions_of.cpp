@@ -44,7 +44,7 @@ std::vector<Definition> definitions_of(const FusedProgram& fused, const Kernel& 
 
 bool is_nest(const Kernel& kernel) {
   return std::ranges::none_of(kernel.roots, [](const KernelRoot& root) {
-    return root.definition.scan || root.prefix || root.definition.body->kind == NodeKind::LinearAlgebra;
+    return root.prefix || root.definition.body->kind == NodeKind::LinearAlgebra;
   });
 }
 

@@ -59,6 +59,19 @@ bool share_a_tensor(const NestRoot& a, const NestRoot& b) {
   return std::ranges::any_of(tensors_of(b), [&](const std::string& name) { return tensors.contains(name); });
 }
 
+/// Whether the element is one of another step of the scan, which is in memory.
+bool is_of_another_step(const Definition& producer, const Expr& access) {
+  return producer.scan && access->subscripts[0] != Affine(Symbol::axis(0));
+}
+
+/// The ranges that the loops run over, in the order of the axes.
+std::vector<Range> ranges_of(const Definition& definition) {
+  std::vector<Range> ranges;
+  for (std::size_t axis = definition.scan ? 1 : 0; axis < definition.axes.size(); ++axis)
+    ranges.push_back(definition.axes[axis].range);
+  return ranges;
+}
+
 /// Whether the reader needs no elements of the producer but those that the same iteration of the shared loops computes,
 /// in the same dtype.
 bool reads_in_step(const NestRoot& producer, const NestRoot& reader) {
@@ -67,6 +80,7 @@ bool reads_in_step(const NestRoot& producer, const NestRoot& reader) {
   bool fits = true;
   visit(reader.definition.body, [&](const Expr& e) {
     if (e->kind != NodeKind::Access || e->tensor != producer.definition.name) return;
+    if (is_of_another_step(producer.definition, e)) return;
     fits &= producer.definition.dtype == reader.definition.dtype && e->args.empty();
     for (std::size_t k = 0; fits && k < loops.size(); ++k)
       fits = e->subscripts[loops[k].axis] == Affine(Symbol::axis(own[k].axis));
@@ -168,7 +182,7 @@ std::optional<Nest> in_loops_of_producers(const Nest& first, Nest second) {
   for (NestRoot& root : second.roots) {
     const auto is_read = [&](const NestRoot& producer) {
       return tensors_of(root).contains(producer.definition.name) &&
-             std::ranges::equal(producer.definition.axes, root.definition.axes, {}, &AxisDecl::range, &AxisDecl::range);
+             ranges_of(producer.definition) == ranges_of(root.definition);
     };
     const auto producer = std::ranges::find_if(first.roots, is_read);
     if (producer == first.roots.end()) return std::nullopt;

@@ -104,7 +104,9 @@ class TransposedCopies {
       subscripts[source] = Symbol::axis(k);
     }
     copy.body = tensor_access(gather.tensor, std::move(subscripts));
-    result_.definitions.push_back(std::move(copy));
+    // The definitions of a scan stay together.
+    const auto in_scan = [&](const Definition& definition) { return reader.scan && definition.scan == reader.scan; };
+    result_.definitions.insert(std::ranges::find_if(result_.definitions, in_scan), std::move(copy));
     return name;
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/fuse/fold_storage.h"
 #include "compiler/loop/guards.h"
 #include "compiler/loop/interleave.h"
 #include "compiler/loop/merge_accumulations.h"
@@ -25,12 +26,13 @@ struct OpenRoot {
 };
 
 /// Reads of earlier definitions of the kernel, whose bodies read none, are replaced by what these compute: the values
-/// are computed once where the loops that they need are shared.
-Expr read_in_place(const Expr& expr, std::span<const Definition> earlier) {
+/// are computed once where the loops that they need are shared. What other steps of a scan computed is in memory.
+Expr read_in_place(const FusedProgram& fused, const Expr& expr, std::span<const Definition> earlier) {
   return rewrite_bottom_up(expr, {}, [&](const Expr& e, const Scope&) -> Expr {
     if (e->kind != NodeKind::Access) return e;
     const auto producer = std::ranges::find(earlier, e->tensor, &Definition::name);
     if (producer == earlier.end()) return e;
+    if (producer->scan && e->subscripts[0] != place_of_step(fused, producer->name)) return e;
     Replacement elements;
     for (std::uint32_t axis = 0; axis < e->subscripts.size(); ++axis)
       elements.emplace_back(Symbol::axis(axis), e->subscripts[axis]);
@@ -50,6 +52,7 @@ class NestLowering {
     builder.choose_lanes();
     builder.reduce_in_lanes(nest_.lanes_depth);
     builder.bound_by_values();
+    know_step(builder);
     std::vector<Work> works;
     for (OpenRoot& root : roots) {
       split(builder, root);
@@ -68,10 +71,11 @@ class NestLowering {
     const NestRoot& root = nest_.roots[k];
     Definition complete = root.definition;
     // Each body has the guards that it needs by itself: a condition of the reader would bind what it reads to its loop.
-    complete.body = read_in_place(guarded(complete), complete_);
+    complete.body = read_in_place(fused_, guarded(complete), complete_);
     OpenRoot open{&root, {}, {}, complete.body};
     complete_.push_back(std::move(complete));
     std::vector<Affine> symbols(root.definition.axes.size());
+    if (root.definition.scan) symbols[0] = Symbol::dim(kScanStep);
     const auto lookup = [&](Symbol symbol) {
       return symbol.kind() == Symbol::Kind::Axis ? &symbols.at(symbol.number()) : nullptr;
     };
@@ -91,6 +95,7 @@ class NestLowering {
     for (std::uint32_t axis = 0; axis < symbols.size(); ++axis)
       replacement.emplace_back(Symbol::axis(axis), symbols[axis]);
     open.subscripts = symbols;
+    if (root.definition.scan) open.subscripts[0] = place_of_step(fused_, root.definition.name);
     open.body = substitute(open.body, replacement);
     open.body = boxed(open);
     open.body = with_short_sums_written_out(open.body, std::max(nest_.lanes_depth, nest_.chunks_depth) - 1);
@@ -107,7 +112,7 @@ class NestLowering {
     if (body == open.body) return body;
     IndexDomain domain({});
     for (const LoopIndex& loop : open.loops) domain.add_range(loop.symbol, loop.range);
-    return guard_accesses(body, fused_.program, domain);
+    return guard_accesses(body, fused_, open.root->definition, std::move(domain));
   }
 
   /// Short reductions inside those at `depth`, which may be vector loops, as boxes.
@@ -125,6 +130,7 @@ class NestLowering {
     LoopProgram& program = result_.program;
     program.name = kernel_name(nest_.roots.front().definition.name);
     program.precision = fused_.program.precision;
+    result_.in_scan = nest_.roots.front().definition.scan.has_value();
     std::set<std::string> read;
     for (const OpenRoot& open : roots) {
       program.comments.push_back(definition_comment(open.root->definition, fused_.program));
@@ -135,7 +141,18 @@ class NestLowering {
     for (const std::string& name : read) read_[name] = add_buffer(name, nullptr);
     for (const OpenRoot& open : roots)
       written_[open.root->definition.name] = add_buffer(open.root->definition.name, &open.root->definition);
-    program.arguments = kernel_arguments(fused_.program);
+    program.arguments = kernel_arguments(fused_.program, scan_arguments(roots));
+  }
+
+  /// The step, and where folded tensors have theirs.
+  std::set<std::string> scan_arguments(const std::vector<OpenRoot>& roots) const {
+    if (!result_.in_scan) return {};
+    std::set<std::string> arguments = {kScanStep};
+    for (const OpenRoot& open : roots) {
+      arguments.merge(folded_steps_in(open.body));
+      if (const auto written = open.subscripts[0].as_symbol()) arguments.insert(written->name());
+    }
+    return arguments;
   }
 
   BufferId add_buffer(const std::string& tensor, const Definition* writer) {
@@ -144,11 +161,36 @@ class NestLowering {
     BufferUse use{tensor, buffer.written, std::nullopt, writer ? cite(*writer) : ""};
     if (writer && nest_.chunks_depth > 0) {
       use.partial = writer->body->reduce;
-      add_chunk_axis(buffer);
+      add_chunks(buffer);
     }
     result_.program.buffers.push_back(std::move(buffer));
     result_.uses.push_back(std::move(use));
     return static_cast<BufferId>(result_.uses.size() - 1);
+  }
+
+  void know_step(NestBuilder& builder) const {
+    for (const std::string& argument : result_.program.arguments) {
+      if (const auto folded = folded_step(argument))
+        builder.know_range(Symbol::dim(argument), Range::extent(folded->count));
+      else if (argument == kScanStep)
+        builder.know_range(Symbol::dim(argument), steps_of(fused_, nest_.roots.front().definition));
+    }
+  }
+
+  /// In a scan the chunks take the place of the steps.
+  void add_chunks(BufferDecl& buffer) const {
+    if (result_.in_scan)
+      buffer.shape.front() = Symbol::dim(argument::kChunks);
+    else
+      add_chunk_axis(buffer);
+  }
+
+  void add_chunk(std::vector<Affine>& subscripts) const {
+    const Affine chunk(Symbol::dim(argument::kChunk));
+    if (result_.in_scan)
+      subscripts.front() = chunk;
+    else
+      subscripts.insert(subscripts.begin(), chunk);
   }
 
   /// The range of the loop that is split over threads becomes the one of a tile. Of a register tile the loop over tiles
@@ -188,10 +230,12 @@ class NestLowering {
   }
 
   Expr guarded(const Definition& definition) const {
+    const Affine step(Symbol::dim(kScanStep));
+    const auto at_step = [&](Symbol symbol) { return definition.scan && symbol == Symbol::axis(0) ? &step : nullptr; };
     IndexDomain domain({});
-    for (std::uint32_t axis = 0; axis < definition.axes.size(); ++axis)
-      domain.add_range(Symbol::axis(axis), definition.axes[axis].range);
-    return guard_accesses(definition.body, fused_.program, domain);
+    for (std::uint32_t axis = definition.scan ? 1 : 0; axis < definition.axes.size(); ++axis)
+      domain.add_range(Symbol::axis(axis), definition.axes[axis].range.substitute(at_step));
+    return guard_accesses(body_in_storage(fused_, definition), fused_, definition, std::move(domain));
   }
 
   /// Opens the loops from number k on: a register tile becomes a loop over tiles with a copy of the work for every
@@ -270,7 +314,7 @@ class NestLowering {
               cite(definition)};
     for (const Affine& subscript : open.subscripts)
       work.subscripts.push_back(subscript.substitute(lookup_in(elements)));
-    if (nest_.chunks_depth > 0) work.subscripts.insert(work.subscripts.begin(), Symbol::dim(argument::kChunk));
+    if (nest_.chunks_depth > 0) add_chunk(work.subscripts);
     return work;
   }
 

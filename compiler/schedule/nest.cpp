@@ -168,7 +168,7 @@ Nest plain_nest(std::span<const Definition> definitions) {
   Nest nest;
   for (const Definition& definition : definitions) {
     NestRoot root{definition, {}};
-    for (std::uint32_t axis = 0; axis < definition.axes.size(); ++axis)
+    for (std::uint32_t axis = definition.scan ? 1 : 0; axis < definition.axes.size(); ++axis)
       root.loops.push_back({axis, loop_name(definition, axis)});
     nest.roots.push_back(std::move(root));
   }

@@ -36,7 +36,7 @@ struct Nest {
   bool operator==(const Nest&) const = default;
 };
 
-/// The loops in the order of the axes, all of them serial.
+/// The loops in the order of the axes, all of them serial. Of a definition of a scan those of one step.
 Nest plain_nest(std::span<const Definition> definitions);
 /// The iterations of a range between numbers or dims, which may start above 0; fewer than none where it ends before.
 std::optional<Affine> iterations_between_dims(const Range& range);

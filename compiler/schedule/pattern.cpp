@@ -40,7 +40,7 @@ Pattern pattern_of(const FusedProgram& fused, const Definition& definition) {
     std::ranges::sort(operands, precedes);
     return with_args(e, std::move(operands));
   });
-  return {storage_text(fused, definition.name), definition.axes, body};
+  return {storage_text(fused, definition.name), definition.axes, definition.scan.has_value(), body};
 }
 
 }  // namespace moxie

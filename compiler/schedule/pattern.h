@@ -10,7 +10,8 @@ namespace moxie {
 struct Pattern {
   std::string storage;  // of what is computed: dtype, extents, layout
   std::vector<AxisDecl> axes;
-  Expr body;  // reads tensors that are named after how they lie in memory
+  bool in_scan = false;  // the first axis is the step
+  Expr body;             // reads tensors that are named after how they lie in memory
   bool operator==(const Pattern&) const = default;
 };
 

@@ -26,7 +26,7 @@ std::int64_t evaluate(const Affine& affine, const DimValues& dims) {
 
 DimValues at_first_step(const LoweredKernel& kernel, DimValues dims) {
   for (const std::string& argument : kernel.program.arguments) {
-    if (const auto of_scan = scan_argument(argument, {})) dims[argument] = *of_scan;
+    if (const auto of_scan = scan_argument(argument, {})) dims.try_emplace(argument, *of_scan);
   }
   return dims;
 }

@@ -15,7 +15,7 @@ struct PieceCounts {
 /// so that memory can be planned before any kernel is compiled. Throws ShapeError where dims are missing.
 PieceCounts count_pieces(const LoweredKernel& kernel, const DimValues& dims, int lanes);
 
-/// The dims, and for a kernel of a scan the arguments that tell the step, as at one step of it.
+/// The dims, and for a kernel of a scan the arguments that tell the step, those of a step of it where `dims` has none.
 DimValues at_first_step(const LoweredKernel& kernel, DimValues dims);
 
 /// The number of iterations of the whole loop, which runs from 0.

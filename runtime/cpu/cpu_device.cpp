@@ -124,6 +124,14 @@ class CpuExecutable : public Executable {
     return it == memory_.tensors.end() ? nullptr : arena_.get() + it->second.offset;
   }
 
+  /// The dims, and of a scan the step in its middle: loops over earlier steps are half as long as the longest there.
+  DimValues dims_in_middle(std::size_t step) const {
+    DimValues dims = dims_;
+    if (const auto* scan = std::get_if<LoweredScan>(&plan_->steps[step]))
+      dims[kScanStep] = evaluate(scan->extent, dims_) / 2;
+    return dims;
+  }
+
   PreparedKernel prepare(std::size_t step, const LoweredKernel& lowered, CpuKernel::Ptr code) {
     PreparedKernel kernel;
     kernel.step = step;
@@ -134,7 +142,7 @@ class CpuExecutable : public Executable {
       const std::string& argument = lowered.program.arguments[place];
       if (is_scan_argument(argument)) kernel.scan_arguments.emplace_back(place, ScanArgument(argument));
     }
-    kernel.alone = is_faster_alone(lowered, dims_, resources_.figures, resources_.pool.threads());
+    kernel.alone = is_faster_alone(lowered, dims_in_middle(step), resources_.figures, resources_.pool.threads());
     const int threads = kernel.alone ? 1 : resources_.pool.threads();
     Partition partition = choose_partition(lowered, dims_, kernel.code->lanes());
     partition.tiles = std::min(partition.tiles, most_tiles(threads));
@@ -201,8 +209,8 @@ class CpuExecutable : public Executable {
     return kernel.own_partials.back().get();
   }
 
-  /// A kernel may run any number of times: nothing that it reads lies where it writes.
-  void tune(PreparedKernel& kernel, const Run& run) {
+  /// A kernel may run any number of times: nothing that it reads lies where it writes, in a scan at no step.
+  void tune(PreparedKernel& kernel, const Run& run, const ScanPosition& at) {
     const auto candidates = candidate_partitions(*kernel.lowered, dims_, kernel.code->lanes());
     const auto use = [&](const Partition& partition) {
       use_partition(kernel, partition);
@@ -210,7 +218,7 @@ class CpuExecutable : public Executable {
     };
     const auto timed_launch = [&] {
       const auto start = std::chrono::steady_clock::now();
-      launch(kernel, {});
+      launch(kernel, at);
       return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     };
     const Trial trial{[&](std::size_t way) { use(candidates[way]); }, timed_launch};
@@ -382,7 +390,7 @@ class CpuExecutable : public Executable {
   }
 
   void run_kernel(PreparedKernel& kernel, const Run& run, const ScanPosition& at) {
-    if (!kernel.tuning_key.empty()) tune(kernel, run);
+    if (!kernel.tuning_key.empty()) tune(kernel, run, at);
     launch(kernel, at);
   }
 

@@ -79,11 +79,11 @@ void CudaExecutable::load_kernels(KernelBuilder& builder, const GpuLimits& limit
   }
 }
 
-/// With --tune, what an earlier measurement found; else all that is to be measured. A kernel of a scan is not measured.
+/// With --tune, what an earlier measurement found; else all that is to be measured.
 std::vector<CudaPreference> CudaExecutable::ways_to_run(const LoweredKernel& kernel, KernelBuilder& builder,
                                                         const GpuLimits& limits, Launchable& launchable) const {
   const CudaPreference& wanted = builder.preferences.of(kernel.program.name);
-  if (!builder.tune || kernel.in_scan) return {wanted};
+  if (!builder.tune) return {wanted};
   const auto candidates = candidate_preferences(kernel, wanted, limits, dims_);
   if (candidates.size() == 1) return candidates;
   std::vector<std::string> records;
@@ -160,7 +160,7 @@ void CudaExecutable::enqueue(const LoweredScan& scan, const ScanPosition& /*at*/
 
 void CudaExecutable::enqueue(const LoweredKernel& lowered, const ScanPosition& at) {
   Launchable& kernel = kernels_.at(&lowered);
-  if (kernel.ways.size() > 1) tune(kernel);
+  if (kernel.ways.size() > 1) tune(kernel, at);
   launch(kernel, kernel.ways.front(), at);
 }
 
@@ -186,8 +186,8 @@ void CudaExecutable::clear_gaps(const Launchable& kernel, const Way& way) const 
   }
 }
 
-/// A kernel may run any number of times: nothing that it reads lies where it writes.
-void CudaExecutable::tune(Launchable& kernel) {
+/// A kernel may run any number of times: nothing that it reads lies where it writes, in a scan at no step.
+void CudaExecutable::tune(Launchable& kernel, const ScanPosition& at) {
   std::vector<std::string> records;
   for (const Way& way : kernel.ways) records.push_back(way.record);
   Stopwatch stopwatch(gpu_);
@@ -195,7 +195,7 @@ void CudaExecutable::tune(Launchable& kernel) {
   const Trial trial{[&](std::size_t way) { tried = &kernel.ways[way]; },
                     [&] {
                       stopwatch.start();
-                      launch(kernel, *tried, {});
+                      launch(kernel, *tried, at);
                       return stopwatch.stop();
                     }};
   const Tuned tuned = measure(cache_, kernel.tuning_key, records, trial);

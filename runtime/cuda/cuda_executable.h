@@ -63,7 +63,7 @@ class CudaExecutable : public Executable {
   void launch(const Launchable& kernel, const Way& way, const ScanPosition& at) const;
   void combine(const Launchable& kernel, const Way& way, const ScanPosition& at) const;
   void clear_gaps(const Launchable& kernel, const Way& way) const;
-  void tune(Launchable& kernel);
+  void tune(Launchable& kernel, const ScanPosition& at);
 
   std::shared_ptr<Gpu> gpu_;
   KernelCache& cache_;

@@ -34,7 +34,7 @@ double seconds_of(const KernelFigures& figures) {
   return static_cast<double>(figures.launches) * seconds_of_launch(figures);
 }
 
-/// "loops of a scan, 100 launches of 73 us"
+/// "shared loops, 100 launches of 73 us"
 std::string schedule_text(const KernelFigures& figures) {
   if (figures.launches == 1) return figures.schedule;
   return fmt::format("{}, {} launches of {}", figures.schedule, figures.launches,

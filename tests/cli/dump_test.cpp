@@ -240,7 +240,7 @@ TEST_CASE("a kernel of a scan counts at every step") {
   const Json kernels = Json::parse(shop.moxie(with(dump, {"--json"})).out).at("kernels");
   CHECK(kernels[0].at("launches") == 200);
   CHECK(kernels[1].at("launches") == 1);
-  CHECK(contains(shop.moxie(dump).out, "loops of a scan, 200 launches of "));
+  CHECK(contains(shop.moxie(dump).out, "shared loops, 200 launches of "));
 }
 
 TEST_CASE("the page is complete in itself") {

@@ -54,14 +54,14 @@ Nest random_nest(const Definition& definition, Random& random, std::string& text
   return nest;
 }
 
-int joined_kernels = 0, copied_tensors = 0;
+int joined_kernels = 0, copied_tensors = 0, nests_in_scans = 0, joined_in_scans = 0;
 
 /// Some definitions read what the lanes of random loops would gather from copies.
 Program with_random_copies(const Program& program, Random& random) {
   std::set<LaneGather> gathers;
   for (const Definition& definition : program.definitions) {
     std::string unused;
-    if (definition.scan || random.chance(50)) continue;
+    if (random.chance(50)) continue;
     gathers.merge(gathers_of(program, random_nest(definition, random, unused)));
   }
   copied_tensors += static_cast<int>(gathers.size());
@@ -87,7 +87,21 @@ class RandomPlan {
     flush();
     plan_.steps.push_back(std::move(step));
   }
-  void add(const ScanLoop& scan) { append(lower(plan_.fused, scan)); }
+  /// The kernels of a step are scheduled as any others.
+  void add(const ScanLoop& scan) {
+    flush();
+    std::vector<PlanStep> before = std::exchange(plan_.steps, {});
+    for (const ScanStep& step : scan.steps) std::visit([this](const auto& part) { add(part); }, step);
+    flush();
+    LoweredScan lowered{scan.name, scan.extent, scan.backwards, {}};
+    for (PlanStep& step : std::exchange(plan_.steps, std::move(before))) {
+      if (auto* kernel = std::get_if<LoweredKernel>(&step))
+        lowered.steps.emplace_back(std::move(*kernel));
+      else
+        lowered.steps.emplace_back(std::get<MatrixProduct>(step));
+    }
+    append(std::move(lowered));
+  }
   void add(const MatrixProduct& product) { append(product); }
   void add(const OrderedSumCall& sum) { append(sum); }
   void add(const AlgebraCall& call) { append(call); }
@@ -95,9 +109,11 @@ class RandomPlan {
     if (!is_nest(kernel)) return append(lower(plan_.fused, kernel));
     for (const Definition& definition : definitions_of(plan_.fused, kernel)) {
       Nest nest = random_nest(definition, random_, text_);
+      nests_in_scans += definition.scan ? 1 : 0;
       auto joint = waiting_ && random_.chance(80) ? in_one_kernel(*waiting_, nest) : std::nullopt;
       if (joint) {
         ++joined_kernels;
+        joined_in_scans += definition.scan ? 1 : 0;
         text_ += ", in the kernel before it";
       } else {
         flush();
@@ -157,12 +173,15 @@ Finding schedules_agree(const Sample& sample, const char* device_name) {
 }  // namespace
 
 TEST_CASE("random schedules give the values of evaluate in the interpreter") {
-  joined_kernels = copied_tensors = 0;
+  joined_kernels = copied_tensors = nests_in_scans = joined_in_scans = 0;
   check_property(60, [](const Sample& sample) { return schedules_agree(sample, "interp"); });
   MESSAGE(joined_kernels << " kernels took another one in");
   CHECK(joined_kernels > 0);
   MESSAGE(copied_tensors << " tensors were copied for lanes");
   CHECK(copied_tensors > 0);
+  MESSAGE(nests_in_scans << " nests are steps of scans, " << joined_in_scans << " of them in the kernel before them");
+  CHECK(nests_in_scans > 0);
+  CHECK(joined_in_scans > 0);
 }
 
 TEST_CASE("random schedules give the values of evaluate in native code") {

@@ -43,6 +43,32 @@ TEST_CASE("candidates surround the default and fit the extents") {
   }
 }
 
+TEST_CASE("kernels of a scan have candidates, and may run any number of times at a step") {
+  const char* const text =
+      "dim T = 6, S, N\nindex t:T, s:S, n:N, m:N\ninput x[T,S,N], w[N,N]\nscan t {\n"
+      "  let h[t,s,n] = tanh(x[t,s,n] + sum[m](where(t == 0, 0, h[t-1,s,m])*w[m,n]))\n}\noutput y[s,n] = h[T-1,s,n]\n";
+  const DimValues dims = {{"S", 200}, {"N", 40}};
+  const Plan plan = make_plan(specialise(parse(text), dims));
+  std::size_t kernels = 0;
+  for (const LoweredKernel* kernel : kernels_of(plan.steps.front())) {
+    CHECK(kernel->in_scan);
+    CHECK(candidate_partitions(*kernel, dims, 16).size() > 1);
+    ++kernels;
+  }
+  CHECK(kernels > 0);
+  std::vector<double> x(6UL * 200 * 40), w(40UL * 40);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i % 17) / 8 - 1;
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<double>(i % 13) / 40 - 0.15;
+  const auto result = [&](bool tunes) {
+    Session session(parse(text), dims, open_device("cpu", {2, "0", tunes}));
+    session.set("x", make_host_tensor(DType::f32, {6, 200, 40}, x));
+    session.set("w", make_host_tensor(DType::f32, {40, 40}, w));
+    session.run();
+    return to_doubles(session.get("y"));
+  };
+  CHECK(result(true) == result(false));  // no sum is split
+}
+
 TEST_CASE("the fastest candidate wins and is kept") {
   KernelCache cache{std::filesystem::path()};
   const std::string key = tuning_key("kernel", {{"S", 3}}, processor_of(2));

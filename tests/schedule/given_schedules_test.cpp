@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/schedule/pieces.h"
 #include "compiler/support/error.h"
 #include "runtime/atomic_file.h"
 #include "runtime/given_schedules.h"
@@ -71,6 +72,23 @@ TEST_CASE("a given schedule is taken, whatever it costs, and splits the kernel t
   CHECK(plan_with("absent: lanes(n)").choices == plan_with("").choices);
 }
 
+/// The state lies in a folded tensor, and the second definition reads it where it is computed.
+constexpr const char* kScan =
+    "dim T = 20, S = 40, N = 30\nindex t:T, s:S, n:N, m:N\ninput x[T,S,N], w[N,N]\nscan t {\n"
+    "  let h[t,s,n] = tanh(x[t,s,n] + sum[m](where(t == 0, 0, h[t-1,s,m])*w[m,n]))\n"
+    "  let g[t,s,n] = h[t,s,n]^2 + where(t == 0, 0, g[t-1,s,n])/2\n}\noutput y[s,n] = g[T-1,s,n]\n";
+
+TEST_CASE("a given schedule is taken inside of a scan") {
+  const Plan plan = plan_with("h: unroll(s, 4) lanes(n) parallel(s)", kScan);
+  const ScheduleChoice& choice = choice_of(plan, "k_h");
+  CHECK(choice.chosen == "unroll(s, 4) lanes(n) parallel(s)");
+  CHECK(choice.reason.starts_with("given; "));
+  CHECK(choice.reason.ends_with("; one step of a scan"));
+  const auto& scan = std::get<LoweredScan>(plan.steps.front());
+  CHECK(extent_of(*std::get<LoweredKernel>(scan.steps.front()).tiles, {}) == 10);  // tiles of 4 rows
+  CHECK(contains(error_of("h: lanes(t)", kScan), "step `lanes(t)` of kernel h: there is no loop `t`; loops: n, s"));
+}
+
 TEST_CASE("what is wrong with a schedule is said with the step, the kernel and what is legal") {
   CHECK(contains(error_of("y: frobnicate(s)"), "y: schedule step `frobnicate(s)`: unknown step; known steps: reorder"));
   CHECK(contains(error_of("lanes(n)"), "write NAME: lanes(n)"));
@@ -82,9 +100,6 @@ TEST_CASE("what is wrong with a schedule is said with the step, the kernel and w
   CHECK(contains(error_of("z: rfactor(sum, 4) rfactor(sum, 2)"), "a reduction is split into chunks already"));
   CHECK(contains(error_of("y: rfactor(sum, 4)"), "the definition is no reduction, but an expression of other values"));
   CHECK(contains(error_of("t: rfactor(sum, 4)"), "the range of the reduction depends on other loops"));
-  const char* scan =
-      "dim T = 9\nindex t:T\ninput x[T]\nscan t {\n  output h[t] = where(t == 0, 0, h[t-1]/2) + x[t]\n}\n";
-  CHECK(contains(error_of("h: lanes(t)", scan), "no schedule can be given for h: it is computed by a scan"));
   const char* inverse = "dim N = 3\nindex n:N, m:N\ninput a[N,N]\noutput b[n,m] = inverse[n,m](a[n,m])\n";
   CHECK(contains(error_of("b: lanes(m)", inverse), "no schedule can be given for b: it is computed by linear algebra"));
 }

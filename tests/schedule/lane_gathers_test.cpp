@@ -57,6 +57,26 @@ TEST_CASE("copies have the lanes along their last axis and the same values") {
   CHECK(evaluate(copies, {}, inputs).at("f") == evaluate(program, {}, inputs).at("f"));
 }
 
+TEST_CASE("what a definition of a scan gathers is copied before the scan") {
+  const Program program = specialise(parse(R"(dim T = 70, N = 80
+index t:T, n:N, m:N
+input w[N,N]
+scan t {
+  let g[t,n] = where(t == 0, 1, h[t-1,n])
+  let h[t,n] = sum[m](w[n,m]*g[t,m])
+}
+output y[n] = h[T-1,n]
+)"),
+                                     {});
+  const auto gathers = gathers_of(program, nest_of(program, "h", "lanes(n)"));
+  CHECK(gathers == std::set<LaneGather>{{"h", "w", 0}});
+  const Program copies = with_copies(program, gathers);
+  CHECK_NOTHROW(verify(copies));
+  CHECK(copies.definitions.front().name == "w.transposed");
+  const TensorValues inputs = {{"w", std::vector<double>(6400, 0.01)}};
+  CHECK(evaluate(copies, {}, inputs).at("y") == evaluate(program, {}, inputs).at("y"));
+}
+
 TEST_CASE("kernels over points in space read vectors from copies") {
   const Machine& machine = default_machine("x86-64-v4");
   const Plan plan = make_plan(specialise(parse(R"(dim N = 3000, M = 3000, D = 3
