@@ -220,6 +220,7 @@ Operand ExprParser::named() {
   if (called) return function_call(name);
   if (!tokens_.at("[")) return bare_name(name);
   if (std::optional<Operand> form = named_form(name)) return *form;
+  if (std::optional<Operand> reduced = defined_reduction(name)) return *reduced;
   if (const auto kind = kind_named(name.text, kLastReduceKind)) return reduction(*kind);
   if (const auto kind = kind_named(name.text, kLastAlgebraKind); kind && !sorts_row(*kind))
     return linear_algebra(*kind);

@@ -89,6 +89,13 @@ class ExprParser {
   Affine row_element(const Token& name, const RowForm& row, Placeholders& placeholders, std::vector<Expr>* values);
   Affine row_size(const Token& name, const RowForm& row) const;
   Binding loop_or_axis();
+  // compiler/ir/reduction_parser.cpp
+  std::optional<Operand> defined_reduction(const Token& name);
+  Operand state_reduction(const Token& name, const Monoid& monoid, const std::function<Expr(const State&)>& result_of);
+  Expr as_number(const Token& at, const Expr& element) const;
+  State reduced_state(const Token& name, const Monoid& monoid, const Binding& loop, const State& elements);
+  OuterIndex outer_index(const Binding& binding) const;
+  void check_outside_scan(const Token& name, const State& elements) const;
   Operand table(const Token& opening);
   Operand choose_element(std::span<Operand> elements, std::int64_t first, const Affine& at);
   bool is_inside_table(const Affine& at, const Placeholders& placeholders, std::size_t size) const;

@@ -212,9 +212,11 @@ Operand ExprParser::expand(const Token& call, const TextFunction& function, std:
     tokens_.fail<ParseError>(call,
                              fmt::format("the functions of this text call each other more than {} times", kMaxCalls),
                              "name results that are used often with `let`");
+  const std::size_t scans = functions.reductions.uses;
   const Operand result = read_with_slopes(call, function, arguments);
   check_size(call, result);
-  functions.remember(key, arguments, result);
+  // The scans of reductions have the axes of the definition around them.
+  if (functions.reductions.uses == scans) functions.remember(key, arguments, result);
   return result;
 }
 
@@ -244,6 +246,7 @@ Operand ExprParser::read_body(const Token& call, const TextFunction& function, s
   try {
     Operand result = read_at(body, function.body, tokens_.depth(), [&] {
       Names names(body, *names_.functions(), function, std::move(arguments));
+      names.stand_inside(names_);
       return ExprParser(body, program_, names, axes_).disjunction();
     });
     return result;

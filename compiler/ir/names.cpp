@@ -72,6 +72,7 @@ void Names::check_new(const Program& program, const Token& name, std::string_vie
   std::string kind = kind_of(program, name.text);
   const TextFunction* function = functions_ ? functions_->find(name.text) : nullptr;
   if (function && !functions_->is_prelude(*function)) kind = "a function";
+  if (functions_ && functions_->reductions.find(name.text)) kind = "a reduction";
   if (kind.empty()) return;
   tokens_.fail<TypeError>(name, fmt::format("`{}` cannot name {}: it is already {}", name.text, what, kind),
                           "one name names one thing; choose another");
@@ -89,6 +90,12 @@ void Names::check_bindable(const Program& program, const Token& name) const {
   // What a body binds was checked when the function was defined; a later tensor of that name is another thing.
   const bool is_checked = body_ && body_->is_checked;
   if (!is_checked && !find_index(program, name.text)) check_new(program, name, "an index");
+}
+
+std::vector<Binding> Names::whole_scope() const {
+  std::vector<Binding> result = caller_ ? caller_->whole_scope() : std::vector<Binding>();
+  result.insert(result.end(), scope_.begin(), scope_.end());
+  return result;
 }
 
 const Argument* Names::find_argument(std::string_view name) const {

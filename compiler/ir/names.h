@@ -55,6 +55,10 @@ class Names {
   void bind(Binding binding) { scope_.push_back(std::move(binding)); }
   void unbind(std::size_t count) { scope_.erase(scope_.end() - static_cast<std::ptrdiff_t>(count), scope_.end()); }
   const std::vector<Binding>& scope() const { return scope_; }
+  /// Inside the body of a function, the names around its call are `caller`'s, which outlive this object.
+  void stand_inside(const Names& caller) { caller_ = &caller; }
+  /// All indices in scope, the outermost first, with those around the call of a function.
+  std::vector<Binding> whole_scope() const;
   /// The innermost binding of the name, or nullptr.
   const Binding* find(std::string_view name) const;
 
@@ -76,6 +80,7 @@ class Names {
   const TextFunction* body_ = nullptr;
   std::vector<Argument> arguments_;
   std::vector<Binding> scope_;
+  const Names* caller_ = nullptr;
 };
 
 }  // namespace moxie

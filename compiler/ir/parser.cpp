@@ -4,15 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <set>
 
 #include "compiler/ir/condition_guards.h"
 #include "compiler/ir/expr_parser.h"
 #include "compiler/ir/functions.h"
+#include "compiler/ir/parsed_text.h"
 #include "compiler/ir/role_parser.h"
 #include "compiler/ir/scans.h"
-#include "compiler/ir/text_library.h"
 #include "compiler/ir/use_parser.h"
 
 namespace moxie {
@@ -76,6 +77,7 @@ class ProgramParser {
                                                                  {"scan", &ProgramParser::scan},
                                                                  {"def", &ProgramParser::def},
                                                                  {"derivative", &ProgramParser::derivative},
+                                                                 {"reduction", &ProgramParser::reduction},
                                                                  {"use", &ProgramParser::use},
                                                                  {"include", &ProgramParser::include},
                                                                  {"dtype", &ProgramParser::default_dtype},
@@ -246,7 +248,8 @@ class ProgramParser {
       tokens_.fail<TypeError>(name, fmt::format("the next value of `{}` is defined already", name.text),
                               "one `next` for each state");
     Definition definition = head(name, true);
-    definition.body = body(definition);
+    std::size_t position = program_.definitions.size();
+    definition.body = body(definition, position);
     definition.name = target;
     definition.role = OutputRole::Next;
     if (definition.dtype != state->dtype || shape_of(definition) != state->shape)
@@ -301,6 +304,10 @@ class ProgramParser {
   }
 
   void derivative() { declare_derivative(program_, functions_, read_derivative(tokens_, functions_)); }
+
+  void reduction() {
+    functions_.reductions.add(read_reduction(tokens_, program_, names_, functions_, [this] { return value_domain(); }));
+  }
 
   void use() { parse_use(tokens_, program_, names_, reading_.library); }
 
@@ -373,7 +380,8 @@ class ProgramParser {
 
   void definition(const Token& name, bool is_output) {
     Definition result = head(name, is_output);
-    result.body = body(result);
+    std::size_t position = program_.definitions.size();
+    result.body = body(result, position);
     program_.definitions.push_back(std::move(result));
   }
 
@@ -388,6 +396,16 @@ class ProgramParser {
     result.dtype = optional_dtype();
     result.domain = value_domain();
     tokens_.expect("=", fmt::format("write {} {}[i,j] = expression", is_output ? "output" : "let", name.text));
+    return result;
+  }
+
+  /// Scans of reductions that the text defines are written above `position`, which moves on with them.
+  Expr body(const Definition& definition, std::size_t& position) {
+    DefinitionSite site{program_, definition, position};
+    functions_.reductions.site = &site;
+    Expr result = body(definition);
+    functions_.reductions.site = nullptr;
+    position = site.position;
     return result;
   }
 
@@ -409,7 +427,7 @@ class ProgramParser {
     const Token index = tokens_.expect_name("the index that the scan steps through");
     const Scan scan{last_scan(program_) + 1, tokens_.accept("backwards")};
     tokens_.expect("{", "write scan t { or scan t backwards {, and } on a line of its own");
-    const std::size_t first = program_.definitions.size();
+    std::size_t first = program_.definitions.size();
     std::vector<std::size_t> bodies;
     end_line();
     while (!tokens_.at("}")) bodies.push_back(scanned_head(index, scan));
@@ -417,7 +435,9 @@ class ProgramParser {
       tokens_.fail<ParseError>(index, "this scan is empty", "define a tensor inside it: let h[t] = ...");
     for (std::size_t k = 0; k < bodies.size(); ++k) {
       tokens_.seek(bodies[k]);
-      program_.definitions[first + k].body = body(program_.definitions[first + k]);
+      const Definition definition = program_.definitions[first + k];
+      const Expr read = body(definition, first);
+      program_.definitions[first + k].body = read;
       end_line();
     }
     tokens_.expect("}");
@@ -485,6 +505,16 @@ class ProgramParser {
   Names names_;
 };
 
+/// Scans are numbered in the order in which they stand; those of reductions stand above what they were written for.
+void number_scans(Program& program) {
+  std::map<std::uint32_t, std::uint32_t> numbers;
+  for (Definition& definition : program.definitions) {
+    if (!definition.scan) continue;
+    const auto next = static_cast<std::uint32_t>(numbers.size() + 1);
+    definition.scan->number = numbers.try_emplace(definition.scan->number, next).first->second;
+  }
+}
+
 /// `models/gpn.mox` -> `gpn`; no name for text that is not from a .mox file.
 std::string program_name(std::string_view file) {
   constexpr std::string_view kExtension = ".mox";
@@ -498,6 +528,10 @@ std::string program_name(std::string_view file) {
 Program parse(std::string_view text, std::string_view file) { return parse(text, file, TextLibrary()); }
 
 Program parse(std::string_view text, std::string_view file, const TextLibrary& library) {
+  return parse_text(text, file, library).program;
+}
+
+ParsedText parse_text(std::string_view text, std::string_view file, const TextLibrary& library) {
   const SourceText source(text, file);
   TokenStream tokens(source);
   Reading reading{library, {}, {}, {}, {}, {}};
@@ -505,10 +539,12 @@ Program parse(std::string_view text, std::string_view file, const TextLibrary& l
   reading.chain.push_back({std::filesystem::weakly_canonical(file, unknown), std::string(file), ""});
   try {
     ProgramParser(tokens, reading).run();
+    number_scans(reading.program);
     for (Definition& definition : reading.program.definitions)
       definition.body = with_ordered_conditions(reading.program, definition);
     reading.program.name = program_name(file);
-    return std::move(reading.program);
+    const auto& reductions = reading.functions.reductions.all();
+    return {std::move(reading.program), {reductions.begin(), reductions.end()}};
   } catch (const CompileError& overflow) {
     tokens.fail<ParseError>(tokens.peek(), overflow.what());
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compiler/ir/program.h"
+#include "compiler/ir/text_reduction.h"
 #include "compiler/ir/token_stream.h"
 
 namespace moxie {
@@ -73,6 +74,9 @@ class TextFunctions {
   /// The function number that the next one gets.
   std::size_t next_number() const { return functions_.size(); }
   std::vector<std::string> names() const;
+
+  /// The reductions that are defined so far.
+  TextReductions reductions;
 
   /// The name of the function whose body is being checked, empty otherwise.
   std::string_view being_defined;

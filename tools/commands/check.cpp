@@ -15,6 +15,7 @@
 #include "tools/commands/check_sample.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
+#include "tools/commands/parsed_source.h"
 
 namespace moxie {
 namespace {
@@ -222,8 +223,24 @@ bool report(const Sample& sample, const std::vector<DeviceColumn>& columns, cons
   return good;
 }
 
+/// Whether the reductions of a text are what their authors say; prints the first law that one breaks.
+bool check_laws(const std::vector<Monoid>& reductions, std::uint64_t seed) {
+  bool good = true;
+  for (const Monoid& reduction : reductions) {
+    if (const std::optional<BrokenLaw> broken = broken_law(reduction, seed)) {
+      fmt::print("reduction {}: {}, for {}: {}\n", reduction.name, broken->law, broken->states, broken->difference);
+      good = false;
+      continue;
+    }
+    fmt::print("reduction {}: the identity is neutral and combine associative within {:g} on {} random states\n",
+               reduction.name, kLawTolerance, kLawSamples);
+  }
+  return good;
+}
+
 int check(const CheckOptions& options) {
-  const Program program = load_program(options.program);
+  const auto [program, reductions] = load_parsed(options.program);
+  const bool keeps_laws = check_laws(reductions, options.seed);
   const Op* op = find_op(options.program.source);
   std::vector<std::string> wrt = options.wrt;
   if (wrt.empty() && op) wrt = differentiable_inputs(*op, program);
@@ -239,7 +256,7 @@ int check(const CheckOptions& options) {
   const auto columns = open_columns(options.device, sample);
   for (const DeviceColumn& column : columns) run_column(sample, column, table);
   run_differences(options, sample, table);
-  return report(sample, columns, table) ? 0 : 1;
+  return report(sample, columns, table) && keeps_laws ? 0 : 1;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "compiler/diff/tangents.h"
 #include "ops/catalogue.h"
 #include "tools/commands/command.h"
+#include "tools/commands/parsed_source.h"
 
 namespace moxie {
 
@@ -65,21 +66,33 @@ Program in_precision(Program program, const std::string& precision) {
   return program;
 }
 
-Program read_program(const std::string& path, const std::vector<std::string>& folders) {
+namespace {
+
+ParsedText read_parsed(const std::string& path, const std::vector<std::string>& folders) {
   TextLibrary library = catalogue_library();
   library.includes_files = true;
   library.folders.assign(folders.begin(), folders.end());
   const std::string text = read_text(path), name = path == kStandardInput ? "stdin" : path;
-  Program program = parse(text, name, library);
-  verify_text(program, text, name);
-  return program;
+  ParsedText parsed = parse_text(text, name, library);
+  verify_text(parsed.program, text, name);
+  return parsed;
 }
 
-Program load_program(const ProgramChoice& choice) {
-  Program program = is_file_name(choice.source) ? read_program(choice.source, choice.folders) : load_op(choice.source);
-  if (program.name.empty()) program.name = choice.source;
-  return as_chosen(std::move(program), choice);
+}  // namespace
+
+Program read_program(const std::string& path, const std::vector<std::string>& folders) {
+  return read_parsed(path, folders).program;
 }
+
+ParsedText load_parsed(const ProgramChoice& choice) {
+  ParsedText parsed =
+      is_file_name(choice.source) ? read_parsed(choice.source, choice.folders) : ParsedText{load_op(choice.source), {}};
+  if (parsed.program.name.empty()) parsed.program.name = choice.source;
+  parsed.program = as_chosen(std::move(parsed.program), choice);
+  return parsed;
+}
+
+Program load_program(const ProgramChoice& choice) { return load_parsed(choice).program; }
 
 Program as_chosen(Program program, const ProgramChoice& choice) {
   program = in_precision(std::move(program), choice.precision);
