@@ -19,6 +19,7 @@ class AlgebraAdjoint {
         contributions_(contributions),
         gates_(gates),
         open_(open_definition(definition)),
+        rows_(definition.body->size.rows),
         columns_(definition.body->size.columns),
         operands_(open_algebra(open_.body)),
         adjoint_(substitute(adjoint, open_.opening)) {
@@ -69,6 +70,10 @@ class AlgebraAdjoint {
         return orthogonal_factor();
       case LinearAlgebraKind::QrR:
         return upper_factor();
+      case LinearAlgebraKind::SingularValues:
+        return singular_values();
+      case LinearAlgebraKind::Svd:
+        return singular_vectors();
       case LinearAlgebraKind::Sort:
       case LinearAlgebraKind::ArgSort:
         throw InternalError("a sort in " + definition_.name + " is no integer definition, which is a constant");
@@ -205,6 +210,36 @@ class AlgebraAdjoint {
     behind_upper_factor(let({r, j}, turned), result_at(i, j), r, i, j);
   }
 
+  /// G = U diag(sbar) V^T
+  void singular_values() {
+    const Symbol i = stacked_index(), r = row_index(), k = Symbol::fresh(), t = Symbol::fresh();
+    const Expr both = let({i, k}, algebra(LinearAlgebraKind::Svd, Expr(), {i, k}));
+    const auto term = [&](Symbol l) {
+      return substitute(both, {{i, r}, {k, l}}) * adjoint_at(l) * substitute(both, {{i, rows_ + Affine(t)}, {k, l}});
+    };
+    matrix(let({r, t}, sum(term)), r, t, {});
+  }
+
+  /// P = U^T Ubar, Q = V^T Vbar, K = F * ((P - P^T) S + S (Q - Q^T)), where F[i,j] = 1/(s[j]^2 - s[i]^2), or 0 where
+  /// both are equal: G = U K V^T, and, where U has more rows than columns, + (Ubar - U P) S^-1 V^T with 0 for 1/0
+  /// (Townsend, "Differentiating the singular value decomposition").
+  void singular_vectors() {
+    const Symbol i = Symbol::fresh(), j = Symbol::fresh(), r = row_index(), t = Symbol::fresh();
+    const Expr s = let({i}, algebra(LinearAlgebraKind::SingularValues, Expr(), {i})), s_j = substitute(s, {{i, j}});
+    const Expr p = let({i, j}, sum_of_rows([&](Symbol k) { return result_at(k, i) * adjoint_at(k, j); }));
+    const auto below = [&](Symbol k) { return rows_ + Affine(k); };
+    const Expr q = let({i, j}, sum([&](Symbol k) { return result_at(below(k), i) * adjoint_at(below(k), j); }));
+    const auto skew = [&](const Expr& x) { return x - substitute(x, {{i, j}, {j, i}}); };
+    const auto inverse_of = [](const Expr& x) { return call("where", {call("==", {x, 0}), 0, Expr(1) / x}); };
+    Expr turned = inverse_of((s_j - s) * (s_j + s)) * (skew(p) * s_j + s * skew(q));
+    const bool is_tall = rows_ != columns_;
+    if (is_tall) turned = turned - p * inverse_of(s_j);
+    turned = let({i, j}, turned);
+    const Expr inside = sum([&](Symbol k) { return result_at(r, k) * substitute(turned, {{i, k}}); });
+    const Expr half = let({r, j}, is_tall ? inside + adjoint_at(r, j) * inverse_of(s_j) : inside);
+    matrix(let({r, t}, sum([&](Symbol k) { return substitute(half, {{j, k}}) * result_at(below(t), k); })), r, t, {});
+  }
+
   /// Element (a, b) of the symmetric matrix with the lower triangle of m, which is over i and j.
   static Expr mirrored(const Expr& m, Symbol i, Symbol j, Symbol a, Symbol b) {
     const Expr is_below = call(">=", {index_value(a), index_value(b)});
@@ -223,22 +258,24 @@ class AlgebraAdjoint {
 
   // ---- Pieces ----
 
-  /// An index of the rows of a matrix that is not square; all others run over its columns.
-  Symbol row_index() { return row_indices_.emplace_back(Symbol::fresh()); }
+  /// An index of the rows of a matrix that is not square, or of its rows and then its columns; all others run over its
+  /// columns.
+  Symbol row_index() { return other_indices_.emplace_back(Symbol::fresh(), rows_).first; }
+  Symbol stacked_index() { return other_indices_.emplace_back(Symbol::fresh(), rows_ + columns_).first; }
 
-  Expr at(const Expr& expr, const std::vector<Symbol>& element) const {
+  Expr at(const Expr& expr, const std::vector<Affine>& element) const {
     Replacement replacement;
-    for (std::size_t k = 0; k < element.size(); ++k) replacement.emplace_back(elements_[k], Affine(element[k]));
+    for (std::size_t k = 0; k < element.size(); ++k) replacement.emplace_back(elements_[k], element[k]);
     return substitute(expr, replacement);
   }
   template <class... Element>
   Expr adjoint_at(Element... element) const {
-    return at(adjoint_, {element...});
+    return at(adjoint_, {Affine(element)...});
   }
   template <class... Element>
   Expr result_at(Element... element) const {
     std::vector<Affine> subscripts(open_.domain.variables.begin(), open_.domain.variables.end());
-    return at(tensor_access(definition_.name, std::move(subscripts)), {element...});
+    return at(tensor_access(definition_.name, std::move(subscripts)), {Affine(element)...});
   }
 
   template <class Body>
@@ -249,7 +286,7 @@ class AlgebraAdjoint {
   template <class Body>
   Expr sum_of_rows(const Body& body) const {
     const Symbol index = Symbol::fresh();
-    return reduce(ReduceKind::Sum, index, Range::extent(definition_.body->size.rows), body(index));
+    return reduce(ReduceKind::Sum, index, Range::extent(rows_), body(index));
   }
 
   /// The operation on the matrix of this definition.
@@ -270,8 +307,8 @@ class AlgebraAdjoint {
       return std::ranges::any_of(elements_, [&](Symbol e) { return row.mentions(e); });
     });
     for (const Symbol index : more) {
-      const bool is_row = std::ranges::find(row_indices_, index) != row_indices_.end();
-      domain = extended(domain, index, Range::extent(is_row ? definition_.body->size.rows : columns_));
+      const auto other = std::ranges::find(other_indices_, index, &std::pair<Symbol, Affine>::first);
+      domain = extended(domain, index, Range::extent(other != other_indices_.end() ? other->second : columns_));
     }
     return domain;
   }
@@ -315,10 +352,11 @@ class AlgebraAdjoint {
   Contributions& contributions_;
   Gates* gates_;
   OpenDefinition open_;
-  Affine columns_;
+  Affine rows_, columns_;
   OpenedLinearAlgebra operands_;
   Expr adjoint_;
-  std::vector<Symbol> elements_, batch_, row_indices_;
+  std::vector<Symbol> elements_, batch_;
+  std::vector<std::pair<Symbol, Affine>> other_indices_;  // those that do not run over columns, and their extents
   std::vector<std::pair<Symbol, std::string>> names_;
   int lets_ = 0;
 };

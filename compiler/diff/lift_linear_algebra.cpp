@@ -43,12 +43,22 @@ bool is_algebra_over_axes(const Expr& expr) {
 
 bool is_whole_axis(const AxisDecl& axis) { return axis.range.as_extent() == axis.extent; }
 
+/// Whether the definition has all elements of the result.
+bool has_whole_result(const Definition& definition) {
+  const Expr& body = definition.body;
+  for (std::size_t k = 0; k < body->subscripts.size(); ++k) {
+    const AxisDecl& axis = definition.axes[body->subscripts[k].as_symbol()->number()];
+    if (!is_whole_axis(axis) || axis.extent != element_extent(body->algebra, body->size, k)) return false;
+  }
+  return true;
+}
+
 /// Whether the body stays what it is: positions are integers of 32 bits over whole axes, sorted values are read by
-/// them, and libraries compute f32 and f64.
+/// them, and libraries compute all of a result, in f32 and f64.
 bool stays_root(const Definition& definition) {
   const Expr& body = definition.body;
   if (!is_algebra_over_axes(body)) return false;
-  if (!sorts_row(body->algebra)) return is_stored_as_computed(definition.dtype);
+  if (!sorts_row(body->algebra)) return is_stored_as_computed(definition.dtype) && has_whole_result(definition);
   return body->algebra == LinearAlgebraKind::ArgSort && definition.dtype == DType::i32 &&
          std::ranges::all_of(definition.axes, is_whole_axis);
 }

@@ -12,9 +12,10 @@ namespace moxie {
 enum class MatrixClass : std::uint8_t { Symmetric, Factor, General, Row };
 
 /// What is computed of the matrix first, and the result from it.
-enum class Factorisation : std::uint8_t { None, Cholesky, Lu, Eigen, Qr };
+enum class Factorisation : std::uint8_t { None, Cholesky, Lu, Eigen, Qr, Svd };
 
-enum class MatrixSide : std::uint8_t { Row, Column };
+/// What a subscript counts: rows of the matrix, its columns, or both, one after the other.
+enum class MatrixSide : std::uint8_t { Row, Column, Both };
 
 /// The number of subscripts that choose an element of the result, and whether a right-hand side follows the matrix.
 /// With one subscript it is the column index that names it; the row index is bound.
@@ -54,6 +55,10 @@ inline AlgebraForm algebra_form(LinearAlgebraKind kind) {
       return {2, false, General, Factorisation::Qr};
     case LinearAlgebraKind::QrR:
       return {2, false, General, Factorisation::Qr, MatrixSide::Column};
+    case LinearAlgebraKind::SingularValues:
+      return {1, false, General, Factorisation::Svd};
+    case LinearAlgebraKind::Svd:
+      return {2, false, General, Factorisation::Svd, MatrixSide::Both};
     case LinearAlgebraKind::Sort:
     case LinearAlgebraKind::ArgSort:
       return {1, false, Row, Factorisation::None};
@@ -65,7 +70,10 @@ inline AlgebraForm algebra_form(LinearAlgebraKind kind) {
 }
 
 /// Whether the matrix may have more rows than columns.
-inline bool takes_tall(LinearAlgebraKind kind) { return algebra_form(kind).factorisation == Factorisation::Qr; }
+inline bool takes_tall(LinearAlgebraKind kind) {
+  const Factorisation factorisation = algebra_form(kind).factorisation;
+  return factorisation == Factorisation::Qr || factorisation == Factorisation::Svd;
+}
 
 /// What is said of a matrix with another number of columns than the operation takes.
 inline std::string wrong_shape(LinearAlgebraKind kind, const std::string& rows, const std::string& columns) {
@@ -77,7 +85,8 @@ inline std::string wrong_shape(LinearAlgebraKind kind, const std::string& rows, 
 /// How many values subscript k of an element of the result has.
 inline Affine element_extent(LinearAlgebraKind kind, const MatrixSize& size, std::size_t k) {
   const AlgebraForm form = algebra_form(kind);
-  return k + 1 < form.elements && form.first == MatrixSide::Row ? size.rows : size.columns;
+  if (k + 1 == form.elements || form.first == MatrixSide::Column) return size.columns;
+  return form.first == MatrixSide::Row ? size.rows : size.rows + size.columns;
 }
 
 inline bool sorts_row(LinearAlgebraKind kind) { return algebra_form(kind).matrix == MatrixClass::Row; }
@@ -104,6 +113,8 @@ inline FactorisationFailure failure_of(Factorisation factorisation) {
       return {"the eigenvalues of the matrix are not found", "an element of it is NaN or infinite", false};
     case Factorisation::Qr:
       return {"the columns of the matrix depend on each other", "a diagonal element of R is 0, NaN or infinite", true};
+    case Factorisation::Svd:
+      return {"the singular values of the matrix are not found", "an element of it is NaN or infinite", false};
     case Factorisation::None:
     case Factorisation::Cholesky:
       break;

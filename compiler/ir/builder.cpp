@@ -455,6 +455,16 @@ Expr qr_q(const Index& row, const Index& col, const Expr& matrix) {
 Expr qr_r(const Index& row, const Index& col, const Expr& matrix, const Expr& i, const Expr& j) {
   return matrix_element(LinearAlgebraKind::QrR, row, col, matrix, {}, {to_affine(i), to_affine(j)});
 }
+Expr singular_values(const Index& row, const Index& col, const Expr& matrix) {
+  return matrix_element(LinearAlgebraKind::SingularValues, row, col, matrix, {}, {col.symbol()});
+}
+Expr svd_u(const Index& row, const Index& col, const Expr& matrix) {
+  return matrix_element(LinearAlgebraKind::Svd, row, col, matrix, {}, {row.symbol(), col.symbol()});
+}
+Expr svd_v(const Index& row, const Index& col, const Expr& matrix, const Expr& c, const Expr& t) {
+  const Expr u = svd_u(row, col, matrix);
+  return with_element(u, {u->size.rows + to_affine(c), to_affine(t)});
+}
 Expr eigenvectors(const Index& row, const Index& col, const Expr& matrix) {
   return matrix_element(LinearAlgebraKind::Eigenvectors, row, col, matrix, {}, {row.symbol(), col.symbol()});
 }

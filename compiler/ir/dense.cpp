@@ -7,6 +7,7 @@
 #include "compiler/ir/algebra_form.h"
 #include "compiler/ir/dense_eigen.h"
 #include "compiler/ir/dense_qr.h"
+#include "compiler/ir/dense_svd.h"
 
 namespace moxie {
 
@@ -136,6 +137,17 @@ std::vector<double> apply_qr(LinearAlgebraKind kind, const QrFactors& qr, std::o
   return kind == LinearAlgebraKind::QrQ ? qr.q.values : qr.r.values;
 }
 
+std::vector<double> apply_svd(LinearAlgebraKind kind, std::optional<SingularVectors> svd,
+                              std::optional<BadPivot>& bad) {
+  if (!svd) {
+    bad = BadPivot{0, std::numeric_limits<double>::quiet_NaN()};
+    return {};
+  }
+  if (kind == LinearAlgebraKind::SingularValues) return std::move(svd->values);
+  svd->u.values.insert(svd->u.values.end(), svd->v.values.begin(), svd->v.values.end());
+  return std::move(svd->u.values);
+}
+
 }  // namespace
 
 LuFactors factorise_general(DenseMatrix a) {
@@ -165,6 +177,7 @@ std::vector<double> apply(LinearAlgebraKind kind, DenseMatrix a, std::vector<dou
   if (factorisation == Factorisation::Lu)
     return apply_general(kind, factorise_general(std::move(a)), std::move(rhs), bad);
   if (factorisation == Factorisation::Qr) return apply_qr(kind, factorise_orthogonal(std::move(a)), bad);
+  if (factorisation == Factorisation::Svd) return apply_svd(kind, decompose_singular(std::move(a)), bad);
   if (factorisation == Factorisation::Eigen) return apply_eigen(kind, decompose_symmetric(std::move(a)), bad);
   if (factorisation == Factorisation::Cholesky) bad = factorise(a);
   if (bad) return {};

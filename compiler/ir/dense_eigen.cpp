@@ -4,29 +4,13 @@
 #include <limits>
 #include <numeric>
 
+#include "compiler/ir/rotation.h"
+
 namespace moxie {
 namespace {
 
 /// Jacobi's method converges quadratically; matrices of thousands of rows take fewer sweeps than this.
 constexpr int kMostSweeps = 100;
-
-struct Rotation {
-  double cosine, sine;
-};
-
-/// Makes element (p, q) of J^T A J zero (Golub and Van Loan, Matrix Computations, 8.5).
-Rotation rotation_of(const DenseMatrix& a, std::size_t p, std::size_t q) {
-  const double tau = (a(q, q) - a(p, p)) / (2 * a(p, q));
-  const double tangent = (tau < 0 ? -1 : 1) / (std::abs(tau) + std::hypot(1, tau));
-  const double cosine = 1 / std::hypot(1, tangent);
-  return {cosine, tangent * cosine};
-}
-
-void rotate(double& x, double& y, const Rotation& by) {
-  const double first = by.cosine * x - by.sine * y;
-  y = by.sine * x + by.cosine * y;
-  x = first;
-}
 
 /// A := J^T A J and V := V J
 void apply(const Rotation& by, std::size_t p, std::size_t q, DenseMatrix& a, DenseMatrix& v) {
@@ -42,7 +26,7 @@ bool sweep(DenseMatrix& a, DenseMatrix& v, double negligible) {
   for (std::size_t p = 0; p < a.rows; ++p) {
     for (std::size_t q = p + 1; q < a.rows; ++q) {
       if (std::abs(a(p, q)) <= negligible) continue;
-      apply(rotation_of(a, p, q), p, q, a, v);
+      apply(rotation_of(a(p, p), a(q, q), a(p, q)), p, q, a, v);
       rotated = true;
     }
   }

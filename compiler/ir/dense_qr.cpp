@@ -30,13 +30,13 @@ QrFactors factorise_orthogonal(DenseMatrix a) {
   std::vector<double> signs(a.columns);
   for (std::size_t j = 0; j < a.columns; ++j) {
     const double length = length_below(a, j);
-    if (!(length > 0 && std::isfinite(length))) {
-      result.dependent = BadPivot{j, std::isfinite(length) ? length : std::nan("")};
-      return result;
-    }
+    const bool is_finite = std::isfinite(length);
+    if (!(length > 0 && is_finite) && !result.dependent)
+      result.dependent = BadPivot{j, is_finite ? length : std::nan("")};
+    if (!is_finite) return result;
     // The column becomes -sign length e_j, so that the first component of v does not cancel.
     signs[j] = a(j, j) < 0 ? 1 : -1;
-    for (std::size_t i = j; i < a.rows; ++i) a(i, j) /= length;
+    for (std::size_t i = j; i < a.rows && length > 0; ++i) a(i, j) /= length;
     a(j, j) -= signs[j];
     for (std::size_t c = j + 1; c < a.columns; ++c) reflect(a, j, a, c);
     result.r(j, j) = length;

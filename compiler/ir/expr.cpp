@@ -36,6 +36,8 @@ const char* to_string(LinearAlgebraKind kind) {
                                           "eigenvectors",
                                           "qr_q",
                                           "qr_r",
+                                          "singular_values",
+                                          "svd",
                                           "sort",
                                           "argsort"};
   return names[static_cast<int>(kind)];
@@ -275,6 +277,13 @@ Expr with_args(const Expr& expr, std::vector<Expr> args) {
   node.args = std::move(args);
   if (reads_by_value(expr)) number_values(node);
   if (node.kind != NodeKind::Reduce && node.kind != NodeKind::LinearAlgebra) node.height = 0;
+  return intern(std::move(node));
+}
+
+Expr with_element(const Expr& algebra, std::vector<Affine> element) {
+  Node node = *algebra;
+  node.free_symbols.clear();
+  node.subscripts = std::move(element);
   return intern(std::move(node));
 }
 

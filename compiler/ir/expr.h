@@ -23,10 +23,12 @@ inline constexpr ReduceKind kLastReduceKind = ReduceKind::ArgMin;
 /// factor. LuSolve to LogAbsDeterminant take any square matrix and factor it by elimination with row exchanges: LuSolve
 /// solves A x = b, LuSolveTransposed A^T x = b. Eigenvalues (ascending) and Eigenvectors (a column for each) are of a
 /// symmetric matrix, which is read in its lower triangle too. QrQ and QrR are the factors of a matrix with at least as
-/// many rows as columns: Q has orthonormal columns, R is an upper triangle with a positive diagonal, and A = Q R. Sort
-/// and ArgSort take a row, an expression that does not depend on col, and like the others give a whole result at once:
-/// its elements in ascending order, those that are equal in the order of their positions and NaN last, or the positions
-/// of the elements in that order.
+/// many rows as columns: Q has orthonormal columns, R is an upper triangle with a positive diagonal, and A = Q R.
+/// SingularValues (descending) and Svd, the matrices U and V of A = U diag(values) V^T, one above the other, are of
+/// such a matrix too: U has as many rows as A, V as many as A has columns, and both as many columns. Sort and ArgSort
+/// take a row, an expression that does not depend on col, and like the others give a whole result at once: its elements
+/// in ascending order, those that are equal in the order of their positions and NaN last, or the positions of the
+/// elements in that order.
 enum class LinearAlgebraKind : std::uint8_t {
   Cholesky,
   Inverse,
@@ -44,6 +46,8 @@ enum class LinearAlgebraKind : std::uint8_t {
   Eigenvectors,
   QrQ,
   QrR,
+  SingularValues,
+  Svd,
   Sort,
   ArgSort
 };
@@ -170,6 +174,8 @@ Expr substitute(const Expr& expr, const Replacement& replacement);
 /// arguments must use the node's own bound symbols; prefer open() and reduce() whenever foreign expressions are brought
 /// in.
 Expr with_args(const Expr& expr, std::vector<Expr> args);
+/// The same linear algebra, of which another element is taken.
+Expr with_element(const Expr& algebra, std::vector<Affine> element);
 /// Applies `f` below `expr`: opens binders, applies f to every direct child, closes them again.
 Expr map_children(const Expr& expr, const std::function<Expr(const Expr&)>& f);
 /// Visits every distinct node once, children first. Bodies are visited as they are stored (bound indices not opened).

@@ -77,6 +77,7 @@ class ExprParser {
   Operand any_or_all(const Token& name);
   Operand softmax(const Token& name);
   Operand sorted(const Token& name);
+  Operand singular_vectors(const Token& name);
   /// `[k](e`, up to the parenthesis that closes: an index for a loop over its range, and what depends on it.
   struct RowForm {
     Token index;

@@ -1,5 +1,5 @@
-// The part of ExprParser that reads forms made of others: means, softmax, tables of numbers; and sorts. Their names are
-// not taken: `mean[i](e)` is told from a tensor `mean[i]` by what follows the bracket.
+// The part of ExprParser that reads forms made of others: means, softmax, tables of numbers, singular vectors; and
+// sorts. Their names are not taken: `mean[i](e)` is told from a tensor `mean[i]` by what follows the bracket.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,14 +27,16 @@ std::optional<Operand> ExprParser::named_form(const Token& name) {
     std::string_view name;
     Operand (ExprParser::*read)(const Token&);
   };
-  static constexpr std::array<Form, 8> forms = {{{"mean", &ExprParser::mean},
-                                                 {"variance", &ExprParser::variance},
-                                                 {"softmax", &ExprParser::softmax},
-                                                 {"log_softmax", &ExprParser::softmax},
-                                                 {"sort", &ExprParser::sorted},
-                                                 {"argsort", &ExprParser::sorted},
-                                                 {"any", &ExprParser::any_or_all},
-                                                 {"all", &ExprParser::any_or_all}}};
+  static constexpr std::array<Form, 10> forms = {{{"mean", &ExprParser::mean},
+                                                  {"variance", &ExprParser::variance},
+                                                  {"softmax", &ExprParser::softmax},
+                                                  {"log_softmax", &ExprParser::softmax},
+                                                  {"sort", &ExprParser::sorted},
+                                                  {"argsort", &ExprParser::sorted},
+                                                  {"svd_u", &ExprParser::singular_vectors},
+                                                  {"svd_v", &ExprParser::singular_vectors},
+                                                  {"any", &ExprParser::any_or_all},
+                                                  {"all", &ExprParser::any_or_all}}};
   const auto form = std::ranges::find(forms, name.text, &Form::name);
   if (form == forms.end() || !tokens_.at_call_after_brackets()) return std::nullopt;
   Operand result = (this->*form->read)(name);
@@ -169,6 +171,15 @@ Operand ExprParser::sorted(const Token& name) {
   tokens_.check_depth(++result.depth);
   result.expr = sorted_row(kind, row.loop.symbol, row_size(name, row), result.expr, element);
   return bind(name, placeholders, std::move(result));
+}
+
+/// U, or V, which stands below it.
+Operand ExprParser::singular_vectors(const Token& name) {
+  Operand result = linear_algebra(LinearAlgebraKind::Svd);
+  const Affine& row = result.expr->subscripts[0];
+  if (name.text == "svd_v")
+    result.expr = with_element(result.expr, {result.expr->size.rows + row, result.expr->subscripts[1]});
+  return result;
 }
 
 /// An index for a loop over its range; of an index in scope, over its range too.

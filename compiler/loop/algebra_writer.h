@@ -25,10 +25,7 @@ class AlgebraWriter {
         type_(value_type(root.definition.dtype)),
         varying_(varying) {
     const auto& [rows, columns] = root.body->size;
-    if (!rows.is_constant() || !columns.is_constant())
-      throw CompileError((sorts_row(root.body->algebra) ? "the row that is sorted in " : "the matrix of ") +
-                         root.definition.name +
-                         " has an extent that is not known when compiling; make that dim static");
+    if (!rows.is_constant() || !columns.is_constant()) throw CompileError(unknown_size(root));
     size_ = columns.constant();
     rows_ = rows.constant();
     if (rows_ < size_)
@@ -39,6 +36,19 @@ class AlgebraWriter {
  protected:
   using Index = Symbol;
 
+  static std::string unknown_size(const KernelRoot& root) {
+    const auto& [rows, columns] = root.body->size;
+    const std::string what =
+        sorts_row(root.body->algebra)
+            ? "the row that is sorted in " + root.definition.name + " has " + print(rows) + " elements"
+            : "the matrix of " + root.definition.name + " has " + print(rows) + " rows and " + print(columns) +
+                  " columns";
+    return what +
+           ", which are not known when compiling; a kernel takes matrices and rows of one size: declare the dims " +
+           "without `dynamic`, and give their values (--dim N=8)";
+  }
+
+  ArrayId tall(const char* name) { return nest_.new_array(name, type_, {rows_, size_}, varying_); }
   ArrayId matrix(const char* name) { return nest_.new_array(name, type_, {size_, size_}, varying_); }
   ArrayId vector(const char* name) { return nest_.new_array(name, type_, {size_}, varying_); }
   ValueId number(double value) { return nest_.emit(constant(value), type_); }

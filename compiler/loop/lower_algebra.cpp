@@ -9,6 +9,7 @@
 #include "compiler/loop/lower_lu.h"
 #include "compiler/loop/lower_qr.h"
 #include "compiler/loop/lower_sort.h"
+#include "compiler/loop/lower_svd.h"
 
 namespace moxie {
 namespace {
@@ -209,6 +210,12 @@ void lower_algebra(NestBuilder& nest, LoopProgram& program, const std::vector<Al
       const QrArrays qr = lower_qr(nest, program, first, varying, batch, asks_for(results, LinearAlgebraKind::QrQ));
       for (const AlgebraResult& result : results)
         store_result(nest, result, is_of(result, LinearAlgebraKind::QrQ) ? qr.q : qr.r, varying);
+      break;
+    }
+    case Factorisation::Svd: {
+      const SvdArrays svd = lower_svd(nest, program, first, varying, batch, asks_for(results, LinearAlgebraKind::Svd));
+      for (const AlgebraResult& result : results)
+        store_result(nest, result, is_of(result, LinearAlgebraKind::Svd) ? svd.vectors : svd.values, varying);
       break;
     }
     case Factorisation::None:

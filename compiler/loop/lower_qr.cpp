@@ -1,98 +1,23 @@
 #include "compiler/loop/lower_qr.h"
 
-#include "compiler/loop/algebra_writer.h"
+#include "compiler/loop/householder_writer.h"
 
 namespace moxie {
 namespace {
 
-/// Householder's method: column j becomes a multiple of the unit vector e_j by the reflection I - u u^T / u_j, where u
-/// is the column divided by its length, from row j on, plus or minus e_j, so that u_j is at least 1 and (u . u) is
-/// twice its magnitude. The vectors u stand where the columns stood.
 class QrWriter : public AlgebraWriter {
  public:
   using AlgebraWriter::AlgebraWriter;
 
   QrArrays run(const std::vector<LoopIndex>& batch, bool wants_q) {
-    a_ = tall("matrix");
-    scales_ = vector("scales"), lengths_ = vector("lengths"), signs_ = vector("signs");
-    load_matrix(a_);
+    const ArrayId a = tall("matrix");
+    load_matrix(a);
     const std::uint32_t check = declare_check(batch);
-    loop(0, size_, [&](Index j) { reduce_column(j, check, batch); },
-         {.comment = cited_ + "reflections, column by column"});
-    return {wants_q ? orthogonal() : ArrayId{}, upper()};
+    HouseholderWriter reflections(nest_, program_, root_, varying_, a, rows_);
+    reflections.reduce(
+        [&](Index j, ValueId length) { check_value(check, batch, j, binary(">", length, number(0)), length); });
+    return {wants_q ? reflections.orthogonal() : ArrayId{}, reflections.upper()};
   }
-
- private:
-  ArrayId tall(const char* name) { return nest_.new_array(name, type_, {rows_, size_}, varying_); }
-
-  void reduce_column(Index j, std::uint32_t check, const std::vector<LoopIndex>& batch) {
-    const ValueId length = length_below(j);
-    check_value(check, batch, j, binary(">", length, number(0)), length);
-    const ValueId reciprocal = binary("/", number(1), length);
-    const ValueId head = binary("*", load(a_, {j, j}), reciprocal);
-    const ValueId is_negative = binary("<", head, number(0));
-    const ValueId tip = binary("+", head, choose(is_negative, number(-1), number(1)));
-    store(lengths_, {j}, length);
-    store(signs_, {j}, choose(is_negative, number(1), number(-1)));
-    store(scales_, {j}, binary("/", number(1), nest_.emit_call("abs", {tip})));
-    parallel_loop(j, rows_, [&](Index i) {
-      const ValueId is_first = binary("==", position(i), position(j));
-      store(a_, {i, j}, choose(is_first, tip, binary("*", load(a_, {i, j}), reciprocal)));
-    });
-    parallel_loop(Affine(j) + Affine(1), size_, [&](Index c) { reflect(j, a_, c); });
-  }
-
-  /// The length of column j from row j on: of elements divided by the largest, whose squares stay within range. NaN if
-  /// one of them is not finite.
-  ValueId length_below(Index j) {
-    const VarId largest = variable(number(0));
-    loop(j, rows_,
-         [&](Index i) { set(largest, binary("max", read(largest), nest_.emit_call("abs", {load(a_, {i, j})}))); });
-    const ValueId unit = choose(binary("==", read(largest), number(0)), number(1), read(largest));
-    const ValueId square = sum(j, rows_, [&](Index i) {
-      const ValueId part = binary("/", load(a_, {i, j}), unit);
-      return binary("*", part, part);
-    });
-    return binary("*", unit, nest_.emit_call("sqrt", {square}));
-  }
-
-  /// Reflects column c of x by the vector of column j.
-  void reflect(const Affine& j, ArrayId x, Index c) {
-    const ValueId product = sum(j, rows_, [&](Index i) { return binary("*", load(a_, {i, j}), load(x, {i, c})); });
-    const ValueId multiple = binary("*", product, load(scales_, {j}));
-    loop(j, rows_, [&](Index i) { store(x, {i, c}, minus(load(x, {i, c}), binary("*", multiple, load(a_, {i, j})))); });
-  }
-
-  /// The first columns of the product of all reflections, with the signs that make the diagonal of R positive.
-  ArrayId orthogonal() {
-    const ArrayId q = tall("orthogonal");
-    parallel_loop(
-        0, size_,
-        [&](Index c) {
-          loop(0, rows_, [&](Index i) {
-            store(q, {i, c}, choose(binary("==", position(i), position(c)), load(signs_, {c}), number(0)));
-          });
-          loop_down([&](const Affine& j) { reflect(j, q, c); }, "");
-        },
-        cited_ + "the orthogonal factor, column by column");
-    return q;
-  }
-
-  ArrayId upper() {
-    const ArrayId r = matrix("upper");
-    parallel_loop(
-        0, size_,
-        [&](Index i) {
-          loop(0, i, [&](Index c) { store(r, {i, c}, number(0)); });
-          store(r, {i, i}, load(lengths_, {i}));
-          loop(Affine(i) + Affine(1), size_,
-               [&](Index c) { store(r, {i, c}, binary("*", load(signs_, {i}), load(a_, {i, c}))); });
-        },
-        cited_ + "the upper factor");
-    return r;
-  }
-
-  ArrayId a_{}, scales_{}, lengths_{}, signs_{};
 };
 
 }  // namespace

@@ -42,6 +42,7 @@ void resolve_all(void* library, BlasCalls<T>& calls, const std::string& letter) 
   resolve(library, calls.geqrf, letter + "geqrf_");
   resolve(library, calls.orgqr, letter + "orgqr_");
   resolve(library, calls.syevd, letter + "syevd_");
+  resolve(library, calls.gesdd, letter + "gesdd_");
 }
 
 void* open_library(int flags) {

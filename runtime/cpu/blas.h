@@ -32,6 +32,8 @@ struct BlasCalls {
                 const int* length, int* info);
   void (*syevd)(const char* vectors, const char* triangle, const int* n, T* a, const int* lda, T* values, T* work,
                 const int* length, int* integers, const int* integers_length, int* info);
+  void (*gesdd)(const char* vectors, const int* m, const int* n, T* a, const int* lda, T* values, T* u, const int* ldu,
+                T* vt, const int* ldvt, T* work, const int* length, int* integers, int* info);
   void (*getri)(const int* n, T* a, const int* lda, const int* swaps, T* work, const int* length, int* info);
 };
 template <class T>

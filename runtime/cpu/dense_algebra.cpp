@@ -10,6 +10,7 @@
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/general_algebra.h"
 #include "runtime/cpu/orthogonal_factor.h"
+#include "runtime/cpu/singular_vectors.h"
 #include "runtime/cpu/symmetric_eigen.h"
 #include "runtime/elements.h"
 
@@ -211,6 +212,9 @@ class Calling {
       case LinearAlgebraKind::QrQ:
       case LinearAlgebraKind::QrR:
         return run_qr(call_, shape_, number, matrix_, out_);
+      case LinearAlgebraKind::SingularValues:
+      case LinearAlgebraKind::Svd:
+        return run_svd(call_, shape_, number, matrix_, out_);
       default:
         return run_general(call_, shape_, number, matrix_, rhs_, out_);
     }

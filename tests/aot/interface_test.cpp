@@ -136,6 +136,12 @@ TEST_CASE("what cannot be made is refused") {
   two.targets = {aot::parse_target("cpu:x86-64"), aot::parse_target("cpu:aarch64")};
   CHECK(failure_of(two).find("processors of two kinds") != std::string::npos);
   CHECK(failure_of(request("dim N\nindex n:N\ninput x[N]\noutput y[n] = x[n]")).find('N') != std::string::npos);
+  const std::string solve =
+      "dim N dynamic\nindex i:N, j:N\ninput A[N,N], b[N]\noutput y[j] = lu_solve[i,j](A[i,j], b[i])";
+  CHECK_EQ(failure_of(request(solve)),
+           "the matrix of y has N rows and N columns, which are not known when compiling; a kernel takes matrices and "
+           "rows of "
+           "one size: declare the dims without `dynamic`, and give their values (--dim N=8)");
   CHECK_EQ(failure_of(request("input a.b, a_b\noutput y = a.b + a_b")),
            "a.b and a_b of f are both called a_b in C; rename one of them");
 }

@@ -171,6 +171,8 @@ TEST_CASE("linear algebra") {
       "output y[t] = eigenvalues[r,t](A[r,t])\n",
       "output y[r,t] = eigenvectors[r,t](A[r,t])\n",
       "output y = eigenvectors[r,t](x[r,t])[2,1]*eigenvalues[r,t](x[r,t])[2]\n",
+      "output y[t] = singular_values[r,t](x[r,t])\n",
+      "output y[r,t] = svd_u[r,t](x[r,t]) + 2*svd_v[r,t](x[r,t])\n",
   };
   for (const std::string& body : bodies) CHECK_MESSAGE(worst_error(kMatrixHeader + body, {}) < 1e-7, body);
 }

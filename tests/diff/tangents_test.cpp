@@ -57,6 +57,8 @@ const char* const kAlgebra[] = {
     "output y[s] = sum[j](inverse[n,m](A[s,n,m])[j,0]*b[s,j])",
     "output y[s,m] = eigenvalues[n,m](A[s,n,m])",
     "output y[s,n,m] = eigenvectors[n,m](A[s,n,m])*b[s,n]",
+    "output y[s,m] = singular_values[n,m](x[s,n,m])*b[s,m]",
+    "output y[s,n,m] = svd_u[n,m](x[s,n,m])*b[s,n]",
     "scan s {\nlet before[s,n,m] = where(s == 0, A[0,n,m], P[s-1,n,m])\n"
     "let P[s,n,m] = inverse[n,m](A[s,n,m] + before[s,n,m])\noutput y[s,m] = solve[n,m](P[s,n,m] + A[s,n,m], b[s,n])\n}",
 };
