@@ -19,7 +19,7 @@ bool is_element(const Expr& body, Symbol axis) {
 
 }  // namespace
 
-AlgebraShape algebra_shape(const Plan& plan, const AlgebraCall& call, const DimValues& dims) {
+AlgebraShape algebra_shape(const Plan& plan, const AlgebraCall& call, const DimValues& dims, const ScanPosition& at) {
   const Definition& definition = call.definition;
   const Expr& body = definition.body;
   const Symbol row = Symbol::bound(body->height), col = Symbol::bound(body->height - 1);
@@ -38,12 +38,16 @@ AlgebraShape algebra_shape(const Plan& plan, const AlgebraCall& call, const DimV
     const AxisDecl& axis = definition.axes[body->subscripts[0].as_symbol()->number()];
     shape.out_rows = std::clamp<std::int64_t>(evaluate(axis.extent, dims), 0, shape.rows);
   }
-  shape.matrix = {matrix.first, matrix.along(row), matrix.along(col)};
-  if (solves) shape.rhs = {rhs.first, rhs.along(row), 0};
+  const auto first_of = [&](const AccessStrides& operand) {
+    return operand.first + (definition.scan ? at.step * operand.along(Symbol::axis(0)) : 0);
+  };
+  shape.matrix = {first_of(matrix), matrix.along(row), matrix.along(col)};
+  if (solves) shape.rhs = {first_of(rhs), rhs.along(row), 0};
+  shape.out.first = first_of(out);
   const auto element_stride = [&](std::size_t k) { return out.along(*body->subscripts[k].as_symbol()); };
   if (!body->subscripts.empty()) shape.out.row_stride = element_stride(0);
   if (body->subscripts.size() > 1) shape.out.column_stride = element_stride(1);
-  for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
+  for (std::uint32_t k = definition.scan ? 1 : 0; k < definition.axes.size(); ++k) {
     const Symbol axis = Symbol::axis(k);
     if (is_element(body, axis)) continue;
     shape.batch.push_back({definition.axes[k].name,
@@ -58,6 +62,7 @@ AlgebraShape algebra_shape(const Plan& plan, const AlgebraCall& call, const DimV
     shape.out.column_stride = columns->out;
     shape.batch.erase(columns);
   }
+  if (definition.scan) shape.batch.insert(shape.batch.begin(), {definition.axes[0].name, 1, 0, 0, 0, at.step});
   return shape;
 }
 
@@ -74,7 +79,7 @@ AlgebraElement element_of(const AlgebraShape& shape, std::int64_t number) {
     const AlgebraBatch& loop = shape.batch[k];
     const std::int64_t step = number % loop.count;
     number /= loop.count;
-    element.coordinates[k] = step;
+    element.coordinates[k] = loop.first + step;
     element.matrix += step * loop.matrix;
     element.rhs += step * loop.rhs;
     element.out += step * loop.out;

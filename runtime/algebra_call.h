@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/fuse/fuse.h"
+#include "compiler/fuse/scan_position.h"
 
 namespace moxie {
 
@@ -21,6 +22,7 @@ struct AlgebraBatch {
   std::string name;  // of the axis
   std::int64_t count = 1;
   std::int64_t matrix = 0, rhs = 0, out = 0;
+  std::int64_t first = 0;  // the number of the first: of the step of a scan, its own
   bool operator==(const AlgebraBatch&) const = default;
 };
 
@@ -34,7 +36,8 @@ struct AlgebraShape {
   std::vector<AlgebraBatch> batch = {};  // outermost first
   bool operator==(const AlgebraShape&) const = default;
 };
-AlgebraShape algebra_shape(const Plan& plan, const AlgebraCall& call, const DimValues& dims);
+/// In a scan, of the matrices of the step `at`.
+AlgebraShape algebra_shape(const Plan& plan, const AlgebraCall& call, const DimValues& dims, const ScanPosition& at);
 
 /// The matrices with this number in the batch, and where in it they are.
 struct AlgebraElement {

@@ -40,7 +40,7 @@ class StepChecker {
     append_inspection(out, product.definition.name);
   }
 
-  void append(std::vector<PlanStep>& out, const AlgebraCall& call) const {
+  void append(auto& out, const AlgebraCall& call) const {
     out.emplace_back(call);
     append_inspection(out, call.definition.name);
   }
@@ -182,7 +182,10 @@ template <class Part>
 std::vector<const Part*> parts_of(const PlanStep& step) {
   std::vector<const Part*> parts;
   const auto add = [&](const auto& candidate) {
-    if (const auto* part = std::get_if<Part>(&candidate)) parts.push_back(part);
+    const auto take = [&](const auto& held) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(held)>, Part>) parts.push_back(&held);
+    };
+    std::visit(take, candidate);
   };
   add(step);
   if (const auto* scan = std::get_if<LoweredScan>(&step)) std::ranges::for_each(scan->steps, add);
@@ -194,6 +197,7 @@ std::vector<const Part*> parts_of(const PlanStep& step) {
 
 std::vector<const LoweredKernel*> kernels_of(const PlanStep& step) { return parts_of<LoweredKernel>(step); }
 std::vector<const MatrixProduct*> products_of(const PlanStep& step) { return parts_of<MatrixProduct>(step); }
+std::vector<const AlgebraCall*> algebra_calls_of(const PlanStep& step) { return parts_of<AlgebraCall>(step); }
 
 const std::string& stored_in(const PlanStep& step, const std::string& name) {
   const auto* slices = std::get_if<LoweredSlices>(&step);
@@ -213,8 +217,8 @@ std::vector<std::string> tensors_of(const PlanStep& step) {
   std::vector<std::string> names;
   for (const MatrixProduct* product : products_of(step))
     names.insert(names.end(), {product->left.tensor, product->right.tensor, product->out.tensor});
-  if (const auto* call = std::get_if<AlgebraCall>(&step)) {
-    names = operands_of(*call);
+  for (const AlgebraCall* call : algebra_calls_of(step)) {
+    for (const std::string& operand : operands_of(*call)) names.push_back(operand);
     names.push_back(call->definition.name);
   }
   if (const auto* call = std::get_if<OrderedSumCall>(&step)) {

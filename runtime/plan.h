@@ -19,6 +19,7 @@ using PlanStep = LoweredStep;
 /// Those of a scan or of slices, or the step itself.
 std::vector<const LoweredKernel*> kernels_of(const PlanStep& step);
 std::vector<const MatrixProduct*> products_of(const PlanStep& step);
+std::vector<const AlgebraCall*> algebra_calls_of(const PlanStep& step);
 /// The tensor of which `name` is a view in the slices of the step, or that tensor itself.
 const std::string& stored_in(const PlanStep& step, const std::string& name);
 /// All that the step reads or writes. A scan uses its tensors from its first round to its last.

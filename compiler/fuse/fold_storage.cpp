@@ -32,12 +32,15 @@ bool moves_with_step(const Definition& definition) {
   });
 }
 
+const Definition& definition_of(const Kernel& kernel) { return kernel.roots.front().definition; }
+const Definition& definition_of(const MatrixProduct& product) { return product.definition; }
+const Definition& definition_of(const AlgebraCall& call) { return call.definition; }
+
 /// Whether the definition is one of the scan. Those that others read where they compute them count, too: other loops
 /// may leave them kernels of their own.
 bool is_step_of(const ScanLoop& scan, const Definition& definition) {
   const auto scan_of = [](const ScanStep& step) {
-    const auto* kernel = std::get_if<Kernel>(&step);
-    return (kernel ? kernel->roots.front().definition : std::get<MatrixProduct>(step).definition).scan;
+    return std::visit([](const auto& part) { return definition_of(part).scan; }, step);
   };
   return definition.scan && !scan.steps.empty() && scan_of(scan.steps.front()) == definition.scan;
 }
@@ -63,7 +66,11 @@ class Folding {
   Folding(const FusedProgram& fused, const ScanLoop& scan) : scan_(scan), kept_(computed_in(fused.program, scan)) {
     for (const Definition& reader : fused.program.definitions) see(reader);
     for (const Step& step : fused.steps) {
-      if (const auto* call = std::get_if<AlgebraCall>(&step)) need_whole(operands_of(*call));
+      // A library of linear algebra reads and writes tensors with all of their steps.
+      for (const AlgebraCall* call : algebra_calls_of(step)) {
+        need_whole(operands_of(*call));
+        need_whole({call->definition.name});
+      }
       if (const auto* call = std::get_if<OrderedSumCall>(&step)) need_whole(operands_of(*call));
     }
     std::erase_if(kept_, [&](const auto& entry) {
@@ -129,6 +136,8 @@ class FoldedPlaces {
       root.body = apply(root.body, is_own_scan);
     }
   }
+
+  static void apply(AlgebraCall& /*call*/, bool /*is_own_scan*/) {}
 
   void apply(MatrixProduct& product, bool is_own_scan) const {
     for (ProductOperand* operand : {&product.left, &product.right, &product.out}) {

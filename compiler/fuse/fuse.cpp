@@ -135,7 +135,7 @@ std::size_t nodes_in(const Expr& expr) {
   return nodes;
 }
 
-/// The kernels or products among the steps of a scan, or the step itself.
+/// The kernels, products or library calls among the steps of a scan, or the step itself.
 template <class Part, class AnyStep>
 std::vector<Part*> parts_of(AnyStep& step) {
   std::vector<Part*> parts;
@@ -264,6 +264,10 @@ class Fuser {
       steps.emplace_back(std::move(*product));
       return steps.size() - 1;
     }
+    if (products_.algebra.contains(definition.name)) {
+      steps.emplace_back(AlgebraCall{definition});
+      return steps.size() - 1;
+    }
     const Placed placed = place(algebra_, definition, choices_.at(definition.name));
     choose_layout(placed);
     std::size_t first = 0;
@@ -357,7 +361,7 @@ class Fuser {
     Names read;
     for (const Step& step : fused_.steps) {
       for (const MatrixProduct* product : products_of(step)) read.insert({product->left.tensor, product->right.tensor});
-      if (const auto* call = std::get_if<AlgebraCall>(&step)) {
+      for (const AlgebraCall* call : algebra_calls_of(step)) {
         for (const std::string& name : operands_of(*call)) read.insert(name);
       }
       if (const auto* call = std::get_if<OrderedSumCall>(&step)) {
@@ -404,6 +408,7 @@ std::string argument_of_step(const FusedProgram& fused, const std::string& tenso
 
 std::vector<const Kernel*> kernels_of(const Step& step) { return parts_of<const Kernel>(step); }
 std::vector<const MatrixProduct*> products_of(const Step& step) { return parts_of<const MatrixProduct>(step); }
+std::vector<const AlgebraCall*> algebra_calls_of(const Step& step) { return parts_of<const AlgebraCall>(step); }
 
 FusedProgram fuse(const Program& optimised, Products products, Layouts layouts, const DimValues& extents) {
   PrefixPlans prefixes;

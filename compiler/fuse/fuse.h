@@ -83,7 +83,7 @@ struct MatrixProduct {
 std::string product_text(const MatrixProduct& product);
 
 /// A definition of linear algebra on whole matrices that a library computes (has_library_matrix()). All operands are
-/// plain accesses in the dtype of the definition, and lie row by row.
+/// plain accesses in the dtype of the definition, and lie row by row. In a scan it computes the matrices of the step.
 struct AlgebraCall {
   Definition definition;
   bool operator==(const AlgebraCall&) const = default;
@@ -126,7 +126,7 @@ inline const Symbol kOrderedElement = Symbol::bound(1);
 std::string call_text(const OrderedSumCall& call);
 std::vector<std::string> operands_of(const OrderedSumCall& call);
 
-using ScanStep = std::variant<Kernel, MatrixProduct>;
+using ScanStep = std::variant<Kernel, MatrixProduct, AlgebraCall>;
 
 /// The definitions of a scan: what is to be done, in order, at every step from 0 to `extent` or back, with the step as
 /// the argument kScanStep. All steps of a tensor are kept unless it is folded.
@@ -166,6 +166,7 @@ FusedProgram fuse(const Program& optimised, Products products = Products::librar
 /// Those of a scan, or the step itself.
 std::vector<const Kernel*> kernels_of(const Step& step);
 std::vector<const MatrixProduct*> products_of(const Step& step);
+std::vector<const AlgebraCall*> algebra_calls_of(const Step& step);
 
 /// Lanes assumed by the cost model.
 constexpr double kAssumedLanes = 16;

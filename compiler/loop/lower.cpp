@@ -453,6 +453,8 @@ LoweredScan lower(const FusedProgram& fused, const ScanLoop& scan) {
   for (const ScanStep& step : scan.steps) {
     if (const auto* kernel = std::get_if<Kernel>(&step))
       lowered.steps.emplace_back(lower(fused, *kernel));
+    else if (const auto* call = std::get_if<AlgebraCall>(&step))
+      lowered.steps.emplace_back(*call);
     else
       lowered.steps.emplace_back(std::get<MatrixProduct>(step));
   }

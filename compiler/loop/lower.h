@@ -54,7 +54,7 @@ struct LoweredKernel {
   bool operator==(const LoweredKernel&) const = default;
 };
 
-using LoweredScanStep = std::variant<LoweredKernel, MatrixProduct>;
+using LoweredScanStep = std::variant<LoweredKernel, MatrixProduct, AlgebraCall>;
 
 /// A scan with its kernels lowered.
 struct LoweredScan {

@@ -1,7 +1,7 @@
 #include "compiler/diff/lift_linear_algebra.h"
-#include "compiler/diff/open_definition.h"
 #include "compiler/diff/program_builder.h"
 #include "compiler/rewrite/library_matrix.h"
+#include "compiler/rewrite/matrix_result.h"
 #include "compiler/rewrite/passes.h"
 
 namespace moxie {
@@ -66,30 +66,9 @@ class Factoring {
     return linear_algebra(kind, row_, col_, definition.body->size, factor, rhs, definition.body->subscripts);
   }
 
-  /// The Cholesky factor of the matrix at row_ and col_, a definition over these and the axes that the matrix sees.
+  /// The Cholesky factor of the matrix at row_ and col_.
   Expr factor_of(const Definition& definition) {
-    const OpenDefinition open = open_definition(definition);
-    const OpenedLinearAlgebra opened = open_algebra(open.body);
-    const Range rows = Range::extent(definition.body->size.rows);
-    const IterationDomain domain = extended(extended(open.domain, opened.row, rows), opened.col, rows);
-    std::vector<std::pair<Symbol, std::string>> names;
-    std::vector<Symbol> variables;
-    Replacement closing = {{opened.row, row_}, {opened.col, col_}};
-    for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
-      const Symbol variable = open.domain.variables[k];
-      names.emplace_back(variable, definition.axes[k].name);
-      closing.emplace_back(variable, Symbol::axis(k));
-      if (opened.matrix->depends_on(variable)) variables.push_back(variable);
-    }
-    variables.push_back(opened.row);
-    variables.push_back(opened.col);
-    const Symbol row = Symbol::fresh(), col = Symbol::fresh();
-    const Expr matrix = substitute(opened.matrix, {{opened.row, row}, {opened.col, col}});
-    const Expr body =
-        linear_algebra(Cholesky, row, col, definition.body->size, matrix, Expr(), {opened.row, opened.col});
-    const LetHead head{definition.name + ".factor", definition.dtype, definition.line, definition.scan};
-    const Expr read = builder_.add_let(head, as_axes(builder_, variables, *boxes_of(domain, variables), names), body);
-    return substitute(read, closing);
+    return add_matrix_result(builder_, definition, Cholesky, ".factor", row_, col_);
   }
 
   ProgramBuilder builder_;
@@ -99,8 +78,8 @@ class Factoring {
 
 }  // namespace
 
-Program factor_matrices(const Program& program) { return Factoring(program).run(); }
+Program factor_matrices(const Program& program) { return leave_scans(Factoring(program).run()); }
 
-Program store_matrices(const Program& program) { return lift_operands(program, has_library_matrix); }
+Program store_matrices(const Program& program) { return leave_scans(lift_operands(program, has_library_matrix)); }
 
 }  // namespace moxie

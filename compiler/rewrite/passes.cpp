@@ -53,6 +53,8 @@ std::span<const Pass> passes() {
       Pass{"unroll-scans", "short recurrences of single elements become straight-line code", unroll_scans},
       Pass{"lift-linear-algebra", "every linear algebra node becomes a definition of its own", lift_linear_algebra,
            true},
+      Pass{"reuse-inverses", "solves with one matrix for many right-hand sides multiply by its inverse",
+           reuse_inverses},
       Pass{"factor-matrices", "large matrices are factored once for all that is asked of them", factor_matrices, true},
       Pass{"solve-conditions", "sums over what an equation between indices selects lose an index", solve_conditions},
       Pass{"bound-reductions", "conditions that leave a reduction none but its identity become bounds of its range",

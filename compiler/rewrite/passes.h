@@ -35,6 +35,7 @@ Program accurate_sums(const Program& program);       // in accurate precision, s
 Program narrow_positions(const Program& program);    // positions that singles hold are searched for in single
 Program drop_slopes(const Program& program);         // what only derivatives heed is gone once they are taken
 Program unroll_scans(const Program& program);        // short recurrences of single elements become straight-line code
+Program reuse_inverses(const Program& program);      // solves with one matrix for many right-hand sides invert it once
 Program factor_matrices(const Program& program);     // large matrices are factored once for all that is asked of them
 Program store_matrices(const Program& program);      // what libraries read becomes definitions of its own
 Program bound_reductions(const Program& program);    // conditions become bounds of the reductions that they part

@@ -87,8 +87,9 @@ class CpuExecutable : public Executable {
     std::int64_t scratch = 0;
     std::size_t next = 0;
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
-      const auto* call = std::get_if<AlgebraCall>(&plan_->steps[k]);
-      if (call && !sorts_row(call->definition.body->algebra)) prepare_blas();
+      for (const AlgebraCall* call : algebra_calls_of(plan_->steps[k])) {
+        if (!sorts_row(call->definition.body->algebra)) prepare_blas();
+      }
       for (const MatrixProduct* product : products_of(plan_->steps[k]))
         prepare_product(product->definition.dtype, product_call(*plan_, *product, dims_));
       for (const LoweredKernel* kernel : kernels_of(plan_->steps[k])) {
@@ -245,7 +246,7 @@ class CpuExecutable : public Executable {
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
       for (const MatrixProduct* product : products_of(plan_->steps[k]))
         write_log(LogChannel::Runtime, fmt::format("  step {} matrix product {}", k, product_text(*product)));
-      if (const auto* call = std::get_if<AlgebraCall>(&plan_->steps[k]))
+      for (const AlgebraCall* call : algebra_calls_of(plan_->steps[k]))
         write_log(LogChannel::Runtime, fmt::format("  step {} library {}", k, call_text(*call)));
       if (const auto* call = std::get_if<OrderedSumCall>(&plan_->steps[k]))
         write_log(LogChannel::Runtime, fmt::format("  step {} {}", k, call_text(*call)));
@@ -311,9 +312,9 @@ class CpuExecutable : public Executable {
 
   void run_step(const LoweredScan& scan, const Run& run, const ScanPosition& /*at*/) {
     // A step of a scalar recurrence takes some nanoseconds: kernels are looked up once.
-    std::vector<std::variant<PreparedKernel*, const MatrixProduct*>> steps;
+    std::vector<std::variant<PreparedKernel*, const MatrixProduct*, const AlgebraCall*>> steps;
     const auto prepared = Overload{[&](const LoweredKernel& kernel) { steps.emplace_back(&kernels_.at(&kernel)); },
-                                   [&](const MatrixProduct& product) { steps.emplace_back(&product); }};
+                                   [&](const auto& by_library) { steps.emplace_back(&by_library); }};
     for (const LoweredScanStep& step : scan.steps) std::visit(prepared, step);
     const auto flushes = [](const auto& step) {
       const auto* kernel = std::get_if<PreparedKernel*>(&step);
@@ -324,7 +325,7 @@ class CpuExecutable : public Executable {
     for (std::int64_t n = 0; n < rounds; ++n) {
       const ScanPosition at = scan_position(n, rounds, scan.backwards);
       const auto take = Overload{[&](PreparedKernel* kernel) { run_kernel(*kernel, run, at); },
-                                 [&](const MatrixProduct* product) { run_step(*product, run, at); }};
+                                 [&](const auto* by_library) { run_step(*by_library, run, at); }};
       for (const auto& step : steps) std::visit(take, step);
     }
   }
@@ -433,15 +434,15 @@ class CpuExecutable : public Executable {
          memory_of(product.right.tensor, run), memory_of(product.out.tensor, run), is_later(product.slices));
   }
 
-  void run_step(const AlgebraCall& call, const Run& run, const ScanPosition& /*at*/) {
+  void run_step(const AlgebraCall& call, const Run& run, const ScanPosition& at) {
     const std::vector<std::string> operands = operands_of(call);
     if (sorts_row(call.definition.body->algebra)) {
       const std::string& row = operands.front();
-      sort_rows(resources_.pool, plan_->fused.program.dtype_of(row), algebra_shape(*plan_, call, dims_),
+      sort_rows(resources_.pool, plan_->fused.program.dtype_of(row), algebra_shape(*plan_, call, dims_, at),
                 memory_of(row, run), memory_of(call.definition.name, run));
       return;
     }
-    run_algebra(resources_.pool, call, algebra_shape(*plan_, call, dims_), memory_of(operands.front(), run),
+    run_algebra(resources_.pool, call, algebra_shape(*plan_, call, dims_, at), memory_of(operands.front(), run),
                 memory_of(operands.back(), run), memory_of(call.definition.name, run));
   }
 

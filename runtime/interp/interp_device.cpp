@@ -110,8 +110,8 @@ class InterpExecutable : public Executable {
     }
   }
 
-  void run_step(const AlgebraCall& call, const ScanPosition& /*at*/, const RandomState& /*random*/) {
-    const AlgebraShape shape = algebra_shape(*plan_, call, dims_);
+  void run_step(const AlgebraCall& call, const ScanPosition& at, const RandomState& /*random*/) {
+    const AlgebraShape shape = algebra_shape(*plan_, call, dims_, at);
     for (std::int64_t number = 0; number < batch_count(shape); ++number) {
       if (sorts_row(call.definition.body->algebra)) {
         sort(call, shape, number);
