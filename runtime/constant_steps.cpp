@@ -10,8 +10,8 @@ namespace {
 std::set<std::string> written_by(const PlanStep& step) {
   std::set<std::string> names;
   for (const MatrixProduct* product : products_of(step)) names.insert(stored_in(step, product->out.tensor));
-  for (const AlgebraCall* call : algebra_calls_of(step)) names.insert(call->definition.name);
-  if (const auto* call = std::get_if<OrderedSumCall>(&step)) names.insert(call->definition.name);
+  for (const AlgebraCall* call : algebra_calls_of(step)) names.insert(stored_in(step, call->definition.name));
+  for (const OrderedSumCall* call : ordered_sums_of(step)) names.insert(stored_in(step, call->definition.name));
   if (const auto* slices = std::get_if<LoweredSlices>(&step)) {
     for (const auto& [name, view] : slices->slices.parts) names.insert(view.tensor);
   }
@@ -25,7 +25,7 @@ std::set<std::string> written_by(const PlanStep& step) {
 
 /// A check must fail in every run that it should fail in.
 bool is_the_same_every_time(const PlanStep& step) {
-  if (!algebra_calls_of(step).empty()) return false;  // they check their matrices
+  if (!algebra_calls_of(step).empty()) return false;  // it checks its matrix
   return std::ranges::all_of(kernels_of(step), [](const LoweredKernel* kernel) {
     return kernel->program.checks.empty() && !draws_random(kernel->program);
   });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/fuse/checkpoints.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
@@ -109,6 +110,22 @@ std::vector<PlanStep> lower_all(const FusedProgram& fused) {
   return steps;
 }
 
+/// What parts leave to others and to the caller.
+std::set<std::string> whole_tensors(const std::vector<ProgramPart>& parts) {
+  std::set<std::string> names;
+  for (const ProgramPart& part : parts) {
+    for (const InputDecl& input : part.program.inputs) {
+      if (!part.slices || !part.slices->views.contains(input.name)) names.insert(input.name);
+    }
+    for (const Definition& result : part.results) names.insert(result.name);
+    if (part.slices) continue;
+    for (const Definition& definition : part.program.definitions) {
+      if (definition.output) names.insert(definition.name);
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 Planner::Planner(Program program, const Checks& checks, std::vector<std::string> without)
@@ -119,17 +136,32 @@ Planner::Planner(Program program, const Checks& checks, std::vector<std::string>
 /// Checks look at whole tensors.
 bool Planner::can_slice() const { return !checks_.any() && std::ranges::find(without_, kSlicesPass) == without_.end(); }
 
-Plan Planner::plan(const PlanTarget& target) {
-  if (!optimised_) optimised_ = optimise(checks_.negvar ? with_declared_outputs(program_) : program_, {}, without_);
-  Plan plan{program_, {}, {}};
-  if (target.machine) {
-    ScheduledProgram scheduled = schedule_in_slices(*optimised_, target, can_slice());
-    plan = {program_, std::move(scheduled.fused), std::move(scheduled.steps), std::move(scheduled.choices),
-            scheduled.candidates};
-  } else {
-    plan.fused = fuse(*optimised_, target.products, Layouts::chosen, typical_extents(program_, target.extents));
-    plan.steps = lower_all(plan.fused);
+const std::vector<ProgramPart>& Planner::optimised() {
+  if (!optimised_.empty()) return optimised_;
+  const Program whole = checks_.negvar ? with_declared_outputs(program_) : program_;
+  if (can_slice()) optimised_ = in_chunks(whole);
+  if (optimised_.empty()) optimised_.push_back({whole, std::nullopt});
+  std::set<std::string> shared = whole_tensors(optimised_), taken = shared;
+  for (ProgramPart& part : optimised_) {
+    part.program = optimise(part.program, {}, without_);
+    if (optimised_.size() > 1) part = with_own_names(std::move(part), shared, taken);
   }
+  return optimised_;
+}
+
+Plan Planner::plan(const PlanTarget& target) {
+  const auto make = [&](const ProgramPart& part, const DimValues& extents) {
+    PlanTarget of_part = target;
+    of_part.extents = extents;
+    if (target.machine) return schedule_in_slices(part.program, of_part, can_slice() && !part.slices);
+    ScheduledProgram lowered;
+    lowered.fused = fuse(part.program, target.products, Layouts::chosen, typical_extents(part.program, extents));
+    lowered.steps = lower_all(lowered.fused);
+    return lowered;
+  };
+  ScheduledProgram scheduled = joined(program_, optimised(), target.extents, make);
+  Plan plan{program_, std::move(scheduled.fused), std::move(scheduled.steps), std::move(scheduled.choices),
+            scheduled.candidates};
   for (Definition& definition : plan.fused.program.definitions) {  // the caller reads those of the program as given
     const Definition* given = program_.find_definition(definition.name);
     definition.output = given && given->output;
@@ -181,23 +213,25 @@ namespace {
 template <class Part>
 std::vector<const Part*> parts_of(const PlanStep& step) {
   std::vector<const Part*> parts;
-  const auto add = [&](const auto& candidate) {
-    const auto take = [&](const auto& held) {
-      if constexpr (std::is_same_v<std::decay_t<decltype(held)>, Part>) parts.push_back(&held);
+  const auto add = [&]<class Candidate>(const auto& self, const Candidate& candidate) -> void {
+    const auto add_all = [&](const auto& inner) {
+      for (const auto& one : inner) std::visit([&](const auto& held) { self(self, held); }, one);
     };
-    std::visit(take, candidate);
+    if constexpr (std::same_as<Candidate, Part>)
+      parts.push_back(&candidate);
+    else if constexpr (std::same_as<Candidate, LoweredScan> || std::same_as<Candidate, LoweredSlices>)
+      add_all(candidate.steps);
   };
-  add(step);
-  if (const auto* scan = std::get_if<LoweredScan>(&step)) std::ranges::for_each(scan->steps, add);
-  if (const auto* slices = std::get_if<LoweredSlices>(&step)) std::ranges::for_each(slices->steps, add);
+  std::visit([&](const auto& held) { add(add, held); }, step);
   return parts;
 }
 
 }  // namespace
 
+std::vector<const AlgebraCall*> algebra_calls_of(const PlanStep& step) { return parts_of<AlgebraCall>(step); }
+std::vector<const OrderedSumCall*> ordered_sums_of(const PlanStep& step) { return parts_of<OrderedSumCall>(step); }
 std::vector<const LoweredKernel*> kernels_of(const PlanStep& step) { return parts_of<LoweredKernel>(step); }
 std::vector<const MatrixProduct*> products_of(const PlanStep& step) { return parts_of<MatrixProduct>(step); }
-std::vector<const AlgebraCall*> algebra_calls_of(const PlanStep& step) { return parts_of<AlgebraCall>(step); }
 
 const std::string& stored_in(const PlanStep& step, const std::string& name) {
   const auto* slices = std::get_if<LoweredSlices>(&step);
@@ -217,14 +251,12 @@ std::vector<std::string> tensors_of(const PlanStep& step) {
   std::vector<std::string> names;
   for (const MatrixProduct* product : products_of(step))
     names.insert(names.end(), {product->left.tensor, product->right.tensor, product->out.tensor});
-  for (const AlgebraCall* call : algebra_calls_of(step)) {
-    for (const std::string& operand : operands_of(*call)) names.push_back(operand);
+  const auto add_call = [&](const auto* call) {
+    std::ranges::copy(operands_of(*call), std::back_inserter(names));
     names.push_back(call->definition.name);
-  }
-  if (const auto* call = std::get_if<OrderedSumCall>(&step)) {
-    names = operands_of(*call);
-    names.push_back(call->definition.name);
-  }
+  };
+  std::ranges::for_each(algebra_calls_of(step), add_call);
+  std::ranges::for_each(ordered_sums_of(step), add_call);
   for (const LoweredKernel* kernel : kernels_of(step)) {
     for (const BufferUse& use : kernel->uses) names.push_back(use.tensor);
   }
@@ -276,6 +308,16 @@ std::int64_t slice_elements(const Program& program, const std::string& tensor, c
 std::int64_t slice_place(const FusedProgram& fused, const std::string& tensor, const DimValues& dims,
                          const ScanPosition& at) {
   return checked_mul(*scan_argument(argument_of_step(fused, tensor), at), slice_elements(fused.program, tensor, dims));
+}
+
+std::int64_t first_element(const Plan& plan, const SliceView& view, const DimValues& dims) {
+  const std::vector<std::int64_t> extents = extents_of(plan.fused.program, view.tensor, dims);
+  std::int64_t place = 0;
+  for (std::size_t k = 0; k < extents.size(); ++k) {
+    const std::int64_t first = k < view.first.size() ? dims.find(view.first[k])->second : 0;
+    place = checked_add(checked_mul(place, extents[k]), first);
+  }
+  return place;
 }
 
 // ---- Dims ----
@@ -460,20 +502,21 @@ std::string describe(const LoweredKernel& kernel, int& number) {
   return text;
 }
 
-std::string describe(const LoweredSlices& slices, int& number) {
-  std::string axes;
-  for (const SliceAxis& axis : slices.slices.axes)
-    axes += fmt::format("{}{} of {} {}", axes.empty() ? "" : ", ", axis.block, print(axis.extent), axis.name);
-  std::string text = fmt::format("    slices, {}:\n", axes);
-  for (const auto& step : slices.steps)
-    text += std::visit([&](const auto& part) { return describe(part, number); }, step);
-  return text;
-}
-
 std::string describe(const LoweredScan& scan, int& number) {
   std::string text =
       fmt::format("    scan {} over {}{}:\n", scan.name, print(scan.extent), scan.backwards ? ", backwards" : "");
   for (const LoweredScanStep& step : scan.steps)
+    text += std::visit([&](const auto& part) { return describe(part, number); }, step);
+  return text;
+}
+
+std::string describe(const LoweredSlices& slices, int& number) {
+  std::string axes;
+  for (const SliceAxis& axis : slices.slices.axes)
+    axes += fmt::format("{}{} of {} {}", axes.empty() ? "" : ", ", axis.block > 0 ? std::to_string(axis.block) : "sqrt",
+                        print(axis.extent), axis.name);
+  std::string text = fmt::format("    slices, {}{}:\n", axes, slices.slices.backwards ? ", backwards" : "");
+  for (const LoweredSliceStep& step : slices.steps)
     text += std::visit([&](const auto& part) { return describe(part, number); }, step);
   return text;
 }

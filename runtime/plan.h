@@ -20,6 +20,7 @@ using PlanStep = LoweredStep;
 std::vector<const LoweredKernel*> kernels_of(const PlanStep& step);
 std::vector<const MatrixProduct*> products_of(const PlanStep& step);
 std::vector<const AlgebraCall*> algebra_calls_of(const PlanStep& step);
+std::vector<const OrderedSumCall*> ordered_sums_of(const PlanStep& step);
 /// The tensor of which `name` is a view in the slices of the step, or that tensor itself.
 const std::string& stored_in(const PlanStep& step, const std::string& name);
 /// All that the step reads or writes. A scan uses its tensors from its first round to its last.
@@ -60,11 +61,12 @@ class Planner {
 
  private:
   bool can_slice() const;
+  const std::vector<ProgramPart>& optimised();
 
   Program program_;
   Checks checks_;
   std::vector<std::string> without_;
-  std::optional<Program> optimised_;
+  std::vector<ProgramPart> optimised_;  // as in_chunks() gives them
 };
 /// The plan for one target only.
 Plan make_plan(const Program& program, const Checks& checks = {}, const PlanTarget& target = {},
@@ -115,6 +117,9 @@ std::int64_t slice_elements(const Program& program, const std::string& tensor, c
 /// Where the current step of it begins, in elements.
 std::int64_t slice_place(const FusedProgram& fused, const std::string& tensor, const DimValues& dims,
                          const ScanPosition& at);
+
+/// Where the part of a whole tensor begins that belongs to the slice whose dims these are, in elements.
+std::int64_t first_element(const Plan& plan, const SliceView& view, const DimValues& dims);
 
 /// Whether no loop writes some of the elements: those outside the ranges of their axes, which hold zeros.
 bool has_gaps(const Program& program, std::string_view tensor);

@@ -28,7 +28,9 @@ inline constexpr int kMembers<InputDecl> = 6;
 template <>
 inline constexpr int kMembers<AxisDecl> = 3;
 template <>
-inline constexpr int kMembers<Scan> = 2;
+inline constexpr int kMembers<Checkpoints> = 1;
+template <>
+inline constexpr int kMembers<Scan> = 3;
 template <>
 inline constexpr int kMembers<Definition> = 10;
 template <>
@@ -108,7 +110,9 @@ inline constexpr int kMembers<SliceAxis> = 5;
 template <>
 inline constexpr int kMembers<SliceView> = 2;
 template <>
-inline constexpr int kMembers<Slices> = 4;
+inline constexpr int kMembers<SliceNumbers> = 5;
+template <>
+inline constexpr int kMembers<Slices> = 6;
 template <>
 inline constexpr int kMembers<LoweredSlices> = 2;
 template <>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/loop/overload.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
 
@@ -21,7 +22,7 @@ class JointParts {
 
  private:
   void add_steps(ScheduledProgram part, const Slices& slices);
-  void add_views(const Slices& slices, const Program& part);
+  void add_inputs(const Program& part);
 
   ScheduledProgram joint_;
 };
@@ -36,11 +37,12 @@ void JointParts::add(const ProgramPart& part, ScheduledProgram scheduled) {
   for (const DimDecl& dim : scheduled.fused.program.dims) {
     if (!program.find_dim(dim.name)) program.dims.push_back(dim);
   }
-  if (part.slices) add_views(*part.slices, scheduled.fused.program);
+  add_inputs(scheduled.fused.program);
   std::ranges::copy(part.results, std::back_inserter(program.definitions));
   std::ranges::move(scheduled.fused.program.definitions, std::back_inserter(program.definitions));
   std::ranges::move(scheduled.fused.steps, std::back_inserter(joint_.fused.steps));
   joint_.fused.layouts.merge(scheduled.fused.layouts);
+  joint_.fused.folded.merge(scheduled.fused.folded);
   std::ranges::move(scheduled.choices, std::back_inserter(joint_.choices));
   joint_.candidates += scheduled.candidates;
   if (part.slices)
@@ -51,26 +53,24 @@ void JointParts::add(const ProgramPart& part, ScheduledProgram scheduled) {
 
 ScheduledProgram JointParts::finish() { return std::move(joint_); }
 
-/// What slices read of whole tensors; what they write has definitions.
-void JointParts::add_views(const Slices& slices, const Program& part) {
+/// What slices read of whole tensors; what other parts have written has definitions.
+void JointParts::add_inputs(const Program& part) {
+  Program& program = joint_.fused.program;
   for (const InputDecl& input : part.inputs) {
-    if (slices.views.contains(input.name) && !joint_.fused.program.find_input(input.name))
-      joint_.fused.program.inputs.push_back(input);
+    if (!program.find_input(input.name) && !program.find_definition(input.name)) program.inputs.push_back(input);
   }
 }
 
 void JointParts::add_steps(ScheduledProgram part, const Slices& slices) {
   LoweredSlices lowered{slices, {}};
   for (LoweredStep& step : part.steps) {
-    if (auto* kernel = std::get_if<LoweredKernel>(&step)) {
-      lowered.steps.emplace_back(std::move(*kernel));
-    } else if (auto* product = std::get_if<MatrixProduct>(&step)) {
+    if (auto* product = std::get_if<MatrixProduct>(&step)) {
       const auto sum = slices.sums.find(product->definition.name);
       if (sum != slices.sums.end()) product->slices = sum->second;
-      lowered.steps.emplace_back(std::move(*product));
-    } else {
-      throw InternalError("slices have a step that is neither a kernel nor a matrix product");
     }
+    std::visit(Overload{[&](LoweredSlices&) { throw InternalError("slices have slices"); },
+                        [&](auto& own) { lowered.steps.emplace_back(std::move(own)); }},
+               step);
   }
   joint_.steps.emplace_back(std::move(lowered));
 }
@@ -93,23 +93,31 @@ DimValues typical_extents(const Program& program, DimValues known) {
   return known;
 }
 
+ScheduledProgram joined(
+    const Program& whole, const std::vector<ProgramPart>& parts, const DimValues& extents,
+    const std::function<ScheduledProgram(const ProgramPart& part, const DimValues& extents)>& make) {
+  if (parts.size() == 1 && !parts.front().slices) return make(parts.front(), extents);
+  JointParts joint(whole);
+  for (const ProgramPart& part : parts) {
+    DimValues of_part = typical_extents(whole, extents);
+    if (part.slices) set_slice_dims(*part.slices, 0, of_part);
+    ScheduledProgram scheduled = make(part, of_part);
+    if (part.slices) say_how_often(scheduled, slice_count(*part.slices, of_part));
+    joint.add(part, std::move(scheduled));
+  }
+  return joint.finish();
+}
+
 ScheduledProgram schedule_in_slices(const Program& optimised, const PlanTarget& target, bool with_slices) {
   const DimValues extents = typical_extents(optimised, target.extents);
   std::vector<ProgramPart> parts;
   if (target.products != Products::kernels && with_slices)
     parts = in_slices(optimised, target.products == Products::library, extents, cache_of_a_core(*target.machine));
-  if (parts.empty() || (parts.size() == 1 && !parts.front().slices))
-    return schedule(optimised, target.products, extents, *target.machine, target.given);
-  JointParts joint(optimised);
-  for (const ProgramPart& part : parts) {
-    DimValues of_part = extents;
-    if (part.slices) set_slice_dims(*part.slices, 0, of_part);
-    ScheduledProgram scheduled =
-        schedule(part.program, target.products, typical_extents(part.program, of_part), *target.machine, target.given);
-    if (part.slices) say_how_often(scheduled, slice_count(*part.slices, of_part));
-    joint.add(part, std::move(scheduled));
-  }
-  return joint.finish();
+  if (parts.empty()) parts.push_back({optimised, std::nullopt});
+  return joined(optimised, parts, extents, [&](const ProgramPart& part, const DimValues& of_part) {
+    return schedule(part.program, target.products, typical_extents(part.program, of_part), *target.machine,
+                    target.given);
+  });
 }
 
 }  // namespace moxie

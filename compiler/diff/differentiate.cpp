@@ -100,7 +100,7 @@ class Differentiation {
   /// and its body when all contributions are known.
   void pass_scan(std::span<const Definition> members) {
     const std::vector<Definition> reached = reached_backwards(members);
-    const Scan scan{last_scan(builder_.program()) + 1, !members[0].scan->backwards};
+    const Scan scan{last_scan(builder_.program()) + 1, !members[0].scan->backwards, members[0].scan->checkpoints};
     const std::size_t first = builder_.program().definitions.size();
     const bool chooses =
         std::ranges::any_of(reached, [](const Definition& member) { return chooses_by_value(member.body); });

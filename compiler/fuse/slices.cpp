@@ -285,23 +285,49 @@ bool is_large(const Program& program, const DimValues& extents, double bytes) {
   return sum >= bytes;
 }
 
+/// Elements of a slice.
+std::int64_t block_of(const SliceAxis& axis, std::int64_t extent) {
+  if (axis.block > 0) return axis.block;
+  std::int64_t block = 1;
+  while (block * block < extent) ++block;
+  return block;
+}
+
+std::int64_t count_along(const SliceAxis& axis, const DimValues& dims) {
+  const std::int64_t extent = std::max<std::int64_t>(extent_of(axis, dims), 0);
+  return ceil_div(extent, block_of(axis, extent));
+}
+
 }  // namespace
 
 std::int64_t slice_count(const Slices& slices, const DimValues& dims) {
   std::int64_t count = 1;
-  for (const SliceAxis& axis : slices.axes)
-    count = checked_mul(count, ceil_div(std::max<std::int64_t>(extent_of(axis, dims), 0), axis.block));
+  for (const SliceAxis& axis : slices.axes) count = checked_mul(count, count_along(axis, dims));
   return count;
 }
 
+void set_dims_of_run(const Slices& slices, std::int64_t done, DimValues& dims) {
+  set_slice_dims(slices, slices.backwards ? slice_count(slices, dims) - 1 - done : done, dims);
+}
+
 void set_slice_dims(const Slices& slices, std::int64_t number, DimValues& dims) {
+  if (const auto& names = slices.numbers) {
+    const std::int64_t count = slice_count(slices, dims);
+    const std::int64_t left = slices.backwards ? number : count - 1 - number;
+    dims[names->number] = number;
+    dims[names->next] = number + 1;
+    dims[names->turn] = std::abs(left) % 2;
+    dims[names->other] = (std::abs(left) + 1) % 2;
+    dims[names->slots] = count + 1;
+  }
   for (auto axis = slices.axes.rbegin(); axis != slices.axes.rend(); ++axis) {
     const std::int64_t extent = extent_of(*axis, dims);
-    const std::int64_t count = std::max<std::int64_t>(ceil_div(extent, axis->block), 1);
-    const std::int64_t first = number % count * axis->block;
+    const std::int64_t block = block_of(*axis, extent);
+    const std::int64_t count = std::max<std::int64_t>(count_along(*axis, dims), 1);
+    const std::int64_t first = number % count * block;
     number /= count;
     dims[axis->first] = first;
-    if (!axis->count.empty()) dims[axis->count] = std::clamp<std::int64_t>(extent - first, 0, axis->block);
+    if (!axis->count.empty()) dims[axis->count] = std::clamp<std::int64_t>(extent - first, 0, block);
   }
 }
 

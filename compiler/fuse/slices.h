@@ -15,7 +15,7 @@ namespace moxie {
 struct SliceAxis {
   std::string name;        // of the index, for printed text
   Affine extent;           // all of its elements
-  std::int64_t block = 1;  // elements of a slice; the last slice may have fewer
+  std::int64_t block = 1;  // elements of a slice; the last slice may have fewer; 0: the square root of the extent
   std::string first;       // the dim that holds the number of the first element
   std::string count;       // the dim that holds how many there are; empty where it is always `block`
   bool operator==(const SliceAxis&) const = default;
@@ -29,6 +29,14 @@ struct SliceView {
   bool operator==(const SliceView&) const = default;
 };
 
+/// Dims that tell slices of one axis where others have left what they need.
+struct SliceNumbers {
+  std::string number, next;  // of the slice, from 0 on, and that plus one
+  std::string turn, other;   // 0 and 1 by turns; 0 for the slice that runs last
+  std::string slots;         // how many slices there are, plus one
+  bool operator==(const SliceNumbers&) const = default;
+};
+
 struct Slices {
   std::vector<SliceAxis> axes;             // outermost first: the order in which slices run
   std::map<std::string, SliceView> views;  // by the name that steps of a slice have for them
@@ -36,6 +44,8 @@ struct Slices {
   std::map<std::string, std::vector<std::string>> sums;
   /// Where each slice adds what it has of these sums when it has run; the others are added as they are computed.
   std::map<std::string, SliceView> parts;
+  bool backwards = false;  // the last slice runs first
+  std::optional<SliceNumbers> numbers = {};
   bool operator==(const Slices&) const = default;
 };
 
@@ -53,6 +63,8 @@ inline constexpr const char* kSlicesPass = "slices";
 
 /// How many slices there are.
 std::int64_t slice_count(const Slices& slices, const DimValues& dims);
+/// Puts the dims of the slice that runs after `done` others into `dims`, which has those of the Program.
+void set_dims_of_run(const Slices& slices, std::int64_t done, DimValues& dims);
 /// Puts the dims of the slice with this number into `dims`, which has those of the Program.
 void set_slice_dims(const Slices& slices, std::int64_t number, DimValues& dims);
 

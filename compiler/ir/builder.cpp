@@ -326,10 +326,10 @@ Tensor ScanBody::recompute(const std::string& tensor, const std::vector<Index>& 
   return {tensor, axes.size()};
 }
 
-void ScanBody::append(Program& program, const Index& steps, bool goes_back,
-                      const std::function<void(ScanBody&)>& write) {
+void ScanBody::append(Program& program, const Index& steps, Scan scan, const std::function<void(ScanBody&)>& write) {
+  scan.number = last_scan(program) + 1;
   change_verified(program, [&](Program& changed) {
-    ScanBody body(changed, steps, {last_scan(program) + 1, goes_back});
+    ScanBody body(changed, steps, scan);
     write(body);
     if (changed.definitions.size() == program.definitions.size())
       throw TypeError("a scan is empty; define a tensor inside it: step.let(\"h\", {t}, ...)");
@@ -337,11 +337,20 @@ void ScanBody::append(Program& program, const Index& steps, bool goes_back,
 }
 
 void Program::scan(const Index& steps, const std::function<void(ScanBody&)>& write) {
-  ScanBody::append(*this, steps, false, write);
+  ScanBody::append(*this, steps, {}, write);
 }
 
 void Program::scan(const Index& steps, Backwards, const std::function<void(ScanBody&)>& write) {
-  ScanBody::append(*this, steps, true, write);
+  ScanBody::append(*this, steps, {0, true}, write);
+}
+
+void Program::scan(const Index& steps, const Checkpoints& checkpoints, const std::function<void(ScanBody&)>& write) {
+  ScanBody::append(*this, steps, {0, false, checkpoints}, write);
+}
+
+void Program::scan(const Index& steps, Backwards, const Checkpoints& checkpoints,
+                   const std::function<void(ScanBody&)>& write) {
+  ScanBody::append(*this, steps, {0, true, checkpoints}, write);
 }
 
 void Program::output(const Tensor& defined) {

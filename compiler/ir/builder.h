@@ -93,7 +93,7 @@ class ScanBody {
  private:
   friend struct Program;
   ScanBody(Program& program, Index steps, Scan scan) : program_(program), steps_(std::move(steps)), scan_(scan) {}
-  static void append(Program& program, const Index& steps, bool goes_back, const std::function<void(ScanBody&)>& write);
+  static void append(Program& program, const Index& steps, Scan scan, const std::function<void(ScanBody&)>& write);
   Definition& add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, const Declared& declared,
                   bool output);
 

@@ -216,7 +216,10 @@ void include(Program& into, const Program& given, const Inclusion& how) {
   };
   const std::uint32_t scans = last_scan(into);
   for (Definition definition : op.definitions) {
-    if (definition.scan) definition.scan->number += scans;
+    if (definition.scan) {
+      definition.scan->number += scans;
+      definition.scan->substitute(lookup);
+    }
     definition.output = how.outputs.contains(definition.name);
     definition.role = OutputRole::Value;
     definition.name = names.find(definition.name)->second;

@@ -425,8 +425,10 @@ class ProgramParser {
 
   void scan() {
     const Token index = tokens_.expect_name("the index that the scan steps through");
-    const Scan scan{last_scan(program_) + 1, tokens_.accept("backwards")};
-    tokens_.expect("{", "write scan t { or scan t backwards {, and } on a line of its own");
+    Scan scan{last_scan(program_) + 1, tokens_.accept("backwards")};
+    if (tokens_.accept("recompute")) scan.checkpoints = checkpoints();
+    tokens_.expect("{",
+                   "write scan t {, scan t backwards { or scan t recompute every 64 {, and } on a line of its own");
     std::size_t first = program_.definitions.size();
     std::vector<std::size_t> bodies;
     end_line();
@@ -443,6 +445,16 @@ class ProgramParser {
     tokens_.expect("}");
   }
 
+  Checkpoints checkpoints() {
+    tokens_.expect("every", "write scan t recompute every 64 {, or every sqrt for the square root of the steps");
+    if (tokens_.accept("sqrt")) return {};
+    const Token at = tokens_.peek();
+    const Affine every = parse_affine(tokens_, dim_resolver());
+    if (const std::string problem = spacing_problem(program_, every); !problem.empty())
+      tokens_.fail<ShapeError>(at, "checkpoints are taken every 1, 2, 3, .. steps: " + problem, kSpacingRemedy);
+    return {every};
+  }
+
   void end_line() {
     if (tokens_.peek().kind != TokenKind::Newline) tokens_.fail_expected("the end of the line");
     tokens_.next();
@@ -454,7 +466,14 @@ class ProgramParser {
     const bool is_recomputed = !is_output && tokens_.accept("recompute");
     if (!is_output && !is_recomputed)
       tokens_.expect("let", "a scan holds definitions, let, output or recompute, and ends with a line `}`");
+    const std::size_t start = tokens_.position();
     const Token name = new_name("a definition");
+    if (is_recomputed && name.text == "every" && !tokens_.at("[")) {
+      tokens_.seek(start);
+      tokens_.fail<ParseError>(
+          name, "`recompute every` is about all definitions of a scan",
+          fmt::format("write it where the scan begins: scan {} recompute every 64 {{", index.text));
+    }
     Definition definition = head(name, is_output);
     if (definition.axes.empty() || definition.axes[0].name != index.text) {
       tokens_.fail<ShapeError>(

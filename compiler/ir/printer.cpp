@@ -93,10 +93,16 @@ std::string definition_text(const Definition& definition, const Program& program
          "\n";
 }
 
+std::string checkpoints_text(const std::optional<Checkpoints>& checkpoints) {
+  if (!checkpoints) return "";
+  return fmt::format("recompute every {} ", checkpoints->every ? print(*checkpoints->every) : "sqrt");
+}
+
 std::string group_text(std::span<const Definition> group, const Program& program) {
   if (!group[0].scan) return definition_text(group[0], program);
   std::string text =
-      fmt::format("scan {} {}{{\n", group[0].axes.at(0).name, group[0].scan->backwards ? "backwards " : "");
+      fmt::format("scan {} {}{}{{\n", group[0].axes.at(0).name, group[0].scan->backwards ? "backwards " : "",
+                  checkpoints_text(group[0].scan->checkpoints));
   for (const Definition& definition : group) text += "  " + definition_text(definition, program);
   return text + "}\n";
 }

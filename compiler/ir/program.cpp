@@ -83,6 +83,7 @@ Program specialise(const Program& program, const DimValues& values) {
       axis.range = is_whole ? Range::extent(axis.extent) : axis.range.substitute(lookup);
     }
     definition.body = substitute(definition.body, replacement);
+    if (definition.scan) definition.scan->substitute(lookup);
   }
   return result;
 }

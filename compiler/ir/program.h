@@ -47,11 +47,26 @@ struct AxisDecl {
   bool operator==(const AxisDecl&) const = default;
 };
 
+/// Which states of a scan its derivatives keep: those of every that many steps, from which they compute the steps in
+/// between again (docs/text-form.md, Scans). Without a number it is the square root of the number of steps.
+struct Checkpoints {
+  std::optional<Affine> every = {};  // a positive integer once dims have their values
+  bool operator==(const Checkpoints&) const = default;
+};
+/// p.scan(t, recompute_every(64), ...); without a number the square root of the number of steps.
+inline Checkpoints recompute_every(Affine steps) { return {std::move(steps)}; }
+inline Checkpoints recompute_every() { return {}; }
+
 /// Membership in a scan: consecutive definitions with the same number, over a common first axis whose steps are taken
 /// in order, so that each of them may read all of them at earlier steps (later ones, if the steps are taken backwards).
 struct Scan {
   std::uint32_t number = 0;
   bool backwards = false;
+  std::optional<Checkpoints> checkpoints = {};  // none: derivatives keep every step
+  /// Puts values of dims in.
+  void substitute(const std::function<const Affine*(Symbol)>& replacement) {
+    if (checkpoints && checkpoints->every) checkpoints->every = checkpoints->every->substitute(replacement);
+  }
   bool operator==(const Scan&) const = default;
 };
 
@@ -147,6 +162,8 @@ struct Program {
   /// A recurrence over `steps`; `write` is called once and defines what steps together.
   void scan(const Index& steps, const std::function<void(ScanBody&)>& write);
   void scan(const Index& steps, Backwards, const std::function<void(ScanBody&)>& write);
+  void scan(const Index& steps, const Checkpoints& checkpoints, const std::function<void(ScanBody&)>& write);
+  void scan(const Index& steps, Backwards, const Checkpoints& checkpoints, const std::function<void(ScanBody&)>& write);
   /// Makes an output of a definition that is there.
   void output(const Tensor& defined);
 };

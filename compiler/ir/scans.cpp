@@ -140,6 +140,16 @@ std::string why_kept(const Program& program, const Definition& definition) {
   return reason;
 }
 
+std::string spacing_problem(const Program& program, const Affine& every) {
+  if (every.is_constant()) return every.constant() < 1 ? fmt::format("{} is none of them", every.constant()) : "";
+  for (const auto& [symbol, coefficient] : every.terms()) {
+    const DimDecl* dim = symbol.is_dim() ? program.find_dim(symbol.name()) : nullptr;
+    if (!dim) return fmt::format("`{}` is no dim", symbol.is_dim() ? symbol.name() : "an index");
+    if (dim->dynamic) return fmt::format("`{}` is a dynamic dim, which has no value until a run", dim->name);
+  }
+  return "";
+}
+
 Program leave_scans(const Program& program) {
   Program result = program;
   result.definitions.clear();

@@ -23,6 +23,12 @@ std::uint32_t last_scan(const Program& program);
 /// the same step. An empty text if it can.
 std::string why_kept(const Program& program, const Definition& definition);
 
+/// Why checkpoints cannot be this far apart: it must be a positive integer, or a dim that will have a value. An empty
+/// text if they can.
+std::string spacing_problem(const Program& program, const Affine& every);
+inline constexpr const char* kSpacingRemedy =
+    "write a positive integer, a dim with a value (dim K = 64), or sqrt for the square root of the number of steps";
+
 /// Definitions of a scan that take no part in a recurrence leave it, to stand before or behind it, and scans are
 /// numbered from 1 on. Within a scan remain the definitions that depend on a recurrence and that a recurrence depends
 /// on, those that are recomputed, what depends on these, and what either needs of each step.

@@ -90,6 +90,12 @@ void check_scans(const Program& program) {
     if (!first.scan) continue;
     if (!seen.insert(first.scan->number).second)
       throw TypeError(fmt::format("definition `{}` belongs to a scan that has ended before it", first.name));
+    if (const auto& points = first.scan->checkpoints; points && points->every) {
+      const std::string problem = spacing_problem(program, *points->every);
+      if (!problem.empty())
+        throw ShapeError(fmt::format("the checkpoints of the scan of `{}` are taken every 1, 2, 3, .. steps: {}; {}",
+                                     first.name, problem, kSpacingRemedy));
+    }
     for (const Definition& member : group) {
       const bool steps = !member.axes.empty() && member.axes[0] == first.axes[0] &&
                          member.axes[0].range == Range::extent(member.axes[0].extent);

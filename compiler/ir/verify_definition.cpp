@@ -307,6 +307,12 @@ class DefinitionVerifier {
                                   "earlier step, {}, or outside of the scan",
                                   text(expr, place), expr->tensor, earlier));
     }
+    if (!lag.is_constant() && definition_.scan->checkpoints) {
+      throw TypeError(
+          where() + fmt::format("`{}` is read at all earlier steps, but a scan that recomputes steps from checkpoints "
+                                "has only those a fixed number of steps away, such as {}; leave out `recompute every`",
+                                text(expr, place), earlier));
+    }
     const bool is_above = &read < &definition_;
     if (!lag.is_constant() || lag.constant() > 0 || is_above) return;
     throw TypeError(where() +

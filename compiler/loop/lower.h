@@ -65,10 +65,12 @@ struct LoweredScan {
   bool operator==(const LoweredScan&) const = default;
 };
 
+using LoweredSliceStep = std::variant<LoweredKernel, MatrixProduct, AlgebraCall, OrderedSumCall, LoweredScan>;
+
 /// Steps that run for every slice of some indices.
 struct LoweredSlices {
   Slices slices;
-  std::vector<std::variant<LoweredKernel, MatrixProduct>> steps;
+  std::vector<LoweredSliceStep> steps;
   bool operator==(const LoweredSlices&) const = default;
 };
 

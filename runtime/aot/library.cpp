@@ -45,11 +45,22 @@ void require_values(const Program& program, const DimValues& dims, const std::st
   }
 }
 
+void refuse_chunks(const Plan& plan, const std::string& function) {
+  if (std::ranges::none_of(plan.steps,
+                           [](const PlanStep& step) { return std::holds_alternative<LoweredSlices>(step); }))
+    return;
+  throw CompileError(fmt::format(
+      "{}: a library that is compiled ahead of time cannot recompute the steps of a scan from checkpoints; leave out "
+      "`recompute every` at its scans, which then keep all steps, or leave out the gradient",
+      function));
+}
+
 std::vector<PlannedFunction> plan_functions(const LibraryRequest& request) {
   std::vector<PlannedFunction> planned;
   for (const Function& function : request.functions) {
     require_values(function.program, request.dims, function.name);
     Plan plan = make_plan(specialise(function.program, request.dims), {}, {.products = Products::kernels});
+    refuse_chunks(plan, function.name);
     Interface interface = interface_of(plan, function.name);
     DimValues typical = function.typical;
     typical.insert(request.dims.begin(), request.dims.end());

@@ -53,7 +53,7 @@ void* open_library(int flags) {
   return library;
 }
 
-std::string kernels_of(void* library) {
+std::string core_name(void* library) {
   const auto core = reinterpret_cast<char* (*)()>(dlsym(library, "openblas_get_corename"));
   return core ? core() : "";
 }
@@ -76,7 +76,7 @@ const char* better_kernels(const std::string& chosen) {
 void* load_library() {
   const bool is_loaded = open_library(RTLD_NOW | RTLD_NOLOAD) != nullptr;
   void* library = open_library(RTLD_NOW | RTLD_LOCAL);
-  const char* kernels = library && !is_loaded ? better_kernels(kernels_of(library)) : nullptr;
+  const char* kernels = library && !is_loaded ? better_kernels(core_name(library)) : nullptr;
   if (!kernels) return library;
   dlclose(library);
   setenv(kKernelsVariable, kernels, 1);
@@ -94,7 +94,7 @@ Blas load_blas() {
   resolve_all(library, blas.in_double, "d");
   blas.set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"));
   blas.threads = reinterpret_cast<int (*)()>(dlsym(library, "openblas_get_num_threads"));
-  blas.kernels = kernels_of(library);
+  blas.kernels = core_name(library);
   return blas;
 }
 

@@ -334,10 +334,9 @@ class CpuExecutable : public Executable {
     const std::int64_t count = slice_count(slices.slices, dims_);
     if (count == 0) clear_sums(slices.slices, run);
     for (std::int64_t number = 0; number < count; ++number) {
-      set_slice_dims(slices.slices, number, dims_);
-      for (const auto& step : slices.steps) {
-        if (const auto* lowered = std::get_if<LoweredKernel>(&step))
-          start_slice(kernels_.at(lowered), slices.slices, run);
+      set_dims_of_run(slices.slices, number, dims_);
+      for (const LoweredSliceStep& step : slices.steps) {
+        start_slice(step, slices.slices, run);
         std::visit([&](const auto& part) { run_step(part, run, {}); }, step);
       }
       for (const auto& [name, view] : slices.slices.parts) add_part(name, slices.slices.sums.at(name), run);
@@ -367,6 +366,15 @@ class CpuExecutable : public Executable {
     return std::ranges::any_of(firsts, [&](const std::string& first) { return dims_.find(first)->second != 0; });
   }
 
+  void start_slice(const LoweredSliceStep& step, const Slices& slices, const Run& run) {
+    if (const auto* lowered = std::get_if<LoweredKernel>(&step)) start_slice(kernels_.at(lowered), slices, run);
+    const auto* scan = std::get_if<LoweredScan>(&step);
+    if (!scan) return;
+    for (const LoweredScanStep& part : scan->steps) {
+      if (const auto* lowered = std::get_if<LoweredKernel>(&part)) start_slice(kernels_.at(lowered), slices, run);
+    }
+  }
+
   /// Pieces of a slice that is not whole have other ends.
   void start_slice(PreparedKernel& kernel, const Slices& slices, const Run& run) const {
     const auto differs = [&](const SliceAxis& axis) {
@@ -378,6 +386,7 @@ class CpuExecutable : public Executable {
     }
     for (const SliceAxis& axis : slices.axes) set_argument(kernel, axis.first.c_str(), dims_.find(axis.first)->second);
     for (const std::size_t b : kernel.views) kernel.buffers[b] = memory_of(kernel.lowered->uses[b].tensor, run);
+    for (auto& [b, slice] : kernel.slices) slice.memory = memory_of(*slice.tensor, run);
     for (auto& combination : kernel.combinations) combination.out.memory = memory_of(*combination.out.tensor, run);
   }
 

@@ -45,7 +45,7 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder,
       cache_(builder.cache),
       multiply_(multiply),
       plan_(std::move(plan)),
-      dims_(std::move(dims)),
+      dims_(with_slice_dims(*plan_, std::move(dims))),
       constant_(constant_steps(*plan_)),
       random_(gpu_),
       graphs_(gpu_) {
@@ -238,13 +238,23 @@ void CudaExecutable::enqueue(const OrderedSumCall& call, const ScanPosition& /*a
   throw InternalError("the plan of a GPU sorts the keys of " + call.definition.name);
 }
 
-void CudaExecutable::enqueue(const LoweredSlices& /*slices*/, const ScanPosition& /*at*/) const {
-  throw InternalError("the plan of a GPU has slices");
+void CudaExecutable::enqueue(const LoweredSlices& slices, const ScanPosition& /*at*/) {
+  views_ = &slices.slices.views;
+  const std::int64_t count = slice_count(slices.slices, dims_);
+  for (std::int64_t done = 0; done < count; ++done) {
+    set_dims_of_run(slices.slices, done, dims_);
+    for (const LoweredSliceStep& step : slices.steps) std::visit([&](const auto& part) { enqueue(part, {}); }, step);
+  }
+  views_ = nullptr;
 }
 
 // ---- Arguments ----
 
 DevicePointer CudaExecutable::place_of(const std::string& tensor, std::int64_t first) const {
+  if (views_) {
+    if (const auto view = views_->find(tensor); view != views_->end())
+      return place_of(view->second.tensor, first_element(*plan_, view->second, dims_) + first);
+  }
   const auto inside = memory_.tensors.find(tensor);
   const DevicePointer start = inside == memory_.tensors.end()
                                   ? outside_.at(tensor)

@@ -59,7 +59,7 @@ class CudaExecutable : public Executable {
   void enqueue(const MatrixProduct& product, const ScanPosition& at) const;
   void enqueue(const AlgebraCall& call, const ScanPosition& at) const;
   void enqueue(const OrderedSumCall& call, const ScanPosition& at) const;
-  void enqueue(const LoweredSlices& slices, const ScanPosition& at) const;
+  void enqueue(const LoweredSlices& slices, const ScanPosition& at);
   void launch(const Launchable& kernel, const Way& way, const ScanPosition& at) const;
   void combine(const Launchable& kernel, const Way& way, const ScanPosition& at) const;
   void clear_gaps(const Launchable& kernel, const Way& way) const;
@@ -69,9 +69,10 @@ class CudaExecutable : public Executable {
   KernelCache& cache_;
   Multiply multiply_;
   std::shared_ptr<const Plan> plan_;
-  DimValues dims_;
-  std::vector<bool> constant_;                          // of every step of the plan
-  std::map<const LoweredKernel*, Launchable> kernels_;  // of every step of the plan
+  DimValues dims_;                                           // with those of the slice that is enqueued
+  const std::map<std::string, SliceView>* views_ = nullptr;  // of the slices that are enqueued
+  std::vector<bool> constant_;                               // of every step of the plan
+  std::map<const LoweredKernel*, Launchable> kernels_;       // of every step of the plan
   MemoryPlan memory_;
   DeviceMemory arena_;  // what the plan places, and behind it the workspace of the launch under way
   DevicePointer workspace_ = 0;

@@ -217,13 +217,30 @@ void add_gpu_figures(KernelFigures& figures, const cuda::CompiledKernel& compile
   }
 }
 
+std::int64_t launches_of(const LoweredKernel& kernel, const LoweredSlices& slices, DimValues dims) {
+  const LoweredScan* around = nullptr;
+  for (const LoweredSliceStep& step : slices.steps) {
+    const auto* scan = std::get_if<LoweredScan>(&step);
+    const auto is_it = [&](const LoweredScanStep& part) { return std::get_if<LoweredKernel>(&part) == &kernel; };
+    if (scan && std::ranges::any_of(scan->steps, is_it)) around = scan;
+  }
+  const std::int64_t count = slice_count(slices.slices, dims);
+  if (!around) return count;
+  std::int64_t launches = 0;
+  for (std::int64_t number = 0; number < count; ++number) {
+    set_slice_dims(slices.slices, number, dims);
+    launches += evaluate(around->extent, dims);
+  }
+  return launches;
+}
+
 /// How often a run launches the kernel.
 std::int64_t launches_of(const LoweredKernel& kernel, const Plan& plan, const DimValues& dims) {
   for (const PlanStep& step : plan.steps) {
     const std::vector<const LoweredKernel*> kernels = kernels_of(step);
     if (std::ranges::find(kernels, &kernel) == kernels.end()) continue;
     if (const auto* scan = std::get_if<LoweredScan>(&step)) return evaluate(scan->extent, dims);
-    if (const auto* slices = std::get_if<LoweredSlices>(&step)) return slice_count(slices->slices, dims);
+    if (const auto* slices = std::get_if<LoweredSlices>(&step)) return launches_of(kernel, *slices, dims);
   }
   return 1;
 }

@@ -143,7 +143,10 @@ Dump make_dump(const Compilation& compilation, const DumpOptions& options) {
   dump.gpu = options.gpu.name;
   dump.gpu_is_assumed = options.gpu_is_assumed;
   dump.dims = complete_dims(compilation, dump.assumed);
-  const DimValues dims = compilation.cpu ? with_slice_dims(*compilation.cpu, dump.dims) : dump.dims;
+  DimValues dims = dump.dims;
+  for (const auto* plan : {&compilation.cpu, &compilation.gpu}) {
+    if (*plan) dims = with_slice_dims(**plan, std::move(dims));
+  }
   std::vector<StageText> texts = {program_stage("ir", compilation.source), program_stage("diff", compilation.task)};
   texts[1].origin = "ir";
   texts[1].lines = lines_by_name(texts[1].text, texts[0].text);

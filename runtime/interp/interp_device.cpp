@@ -21,7 +21,8 @@ struct RandomState {
 
 class InterpExecutable : public Executable {
  public:
-  InterpExecutable(std::shared_ptr<const Plan> plan, DimValues dims) : plan_(std::move(plan)), dims_(std::move(dims)) {
+  InterpExecutable(std::shared_ptr<const Plan> plan, DimValues dims)
+      : plan_(std::move(plan)), dims_(with_slice_dims(*plan_, std::move(dims))) {
     for (const PlanStep& step : plan_->steps) {
       for (const std::string& name : tensors_of(step)) allocate(name);
     }
@@ -64,14 +65,31 @@ class InterpExecutable : public Executable {
     }
   }
 
-  void run_step(const LoweredSlices& /*slices*/, const ScanPosition& /*at*/, const RandomState& /*random*/) {
-    throw InternalError("the plan of the interpreter has slices");
+  void run_step(const LoweredSlices& slices, const ScanPosition& /*at*/, const RandomState& random) {
+    views_ = &slices.slices.views;
+    const std::int64_t count = slice_count(slices.slices, dims_);
+    for (std::int64_t done = 0; done < count; ++done) {
+      set_dims_of_run(slices.slices, done, dims_);
+      for (const LoweredSliceStep& step : slices.steps)
+        std::visit([&](const auto& part) { run_step(part, {}, random); }, step);
+    }
+    views_ = nullptr;
+  }
+
+  /// The elements of a tensor, or of the part of one that belongs to the slice.
+  std::span<double> elements_of(const std::string& name) {
+    const auto view = views_ ? views_->find(name) : std::map<std::string, SliceView>::const_iterator();
+    if (!views_ || view == views_->end()) return tensors_.at(name);
+    return std::span<double>(tensors_.at(view->second.tensor))
+        .subspan(static_cast<std::size_t>(first_element(*plan_, view->second, dims_)));
   }
 
   void run_step(const LoweredKernel& kernel, const ScanPosition& at, const RandomState& random) {
     std::vector<std::span<double>> buffers;
     for (const BufferUse& use : kernel.uses) {
-      const std::span<double> all = tensors_.at(use.tensor);
+      const std::span<double> all =
+          elements_of(use.tensor)
+              .first(static_cast<std::size_t>(count_elements(plan_->fused.program, use.tensor, dims_)));
       buffers.push_back(use.partial && kernel.in_scan ? slice(all, use.tensor, at) : all);
     }
     Launch launch;
@@ -93,9 +111,9 @@ class InterpExecutable : public Executable {
   }
 
   void multiply(const MatrixProduct& product, const ProductCall& call, const ProductOffset& offset) {
-    const auto& left = tensors_.at(product.left.tensor);
-    const auto& right = tensors_.at(product.right.tensor);
-    auto& out = tensors_.at(product.out.tensor);
+    const auto left = elements_of(product.left.tensor);
+    const auto right = elements_of(product.right.tensor);
+    const auto out = elements_of(product.out.tensor);
     const auto place = [](const ProductMatrix& matrix, std::int64_t first, std::int64_t row, std::int64_t column) {
       return static_cast<std::size_t>(matrix.first + first + row * matrix.row_stride + column * matrix.column_stride);
     };
@@ -123,12 +141,12 @@ class InterpExecutable : public Executable {
 
   void sort(const AlgebraCall& call, const AlgebraShape& shape, std::int64_t number) {
     const AlgebraElement element = element_of(shape, number);
-    const auto& operand = tensors_.at(operands_of(call).front());
+    const auto operand = elements_of(operands_of(call).front());
     std::vector<double> row;
     for (std::int64_t k = 0; k < shape.rows; ++k)
       row.push_back(operand[static_cast<std::size_t>(element.matrix + k * shape.matrix.row_stride)]);
     const std::vector<double> sorted = sort_row(call.definition.body->algebra, row);
-    auto& out = tensors_.at(call.definition.name);
+    const auto out = elements_of(call.definition.name);
     for (std::int64_t k = 0; k < shape.out_rows; ++k)
       out[static_cast<std::size_t>(element.out + k * shape.out.row_stride)] = sorted[static_cast<std::size_t>(k)];
   }
@@ -137,7 +155,7 @@ class InterpExecutable : public Executable {
     const AlgebraElement element = element_of(shape, number);
     const std::vector<std::string> operands = operands_of(call);
     const auto value = [&](const std::string& tensor, std::int64_t at) -> double& {
-      return tensors_.at(tensor)[static_cast<std::size_t>(at)];
+      return elements_of(tensor)[static_cast<std::size_t>(at)];
     };
     const LinearAlgebraKind kind = call.definition.body->algebra;
     const auto rows = static_cast<std::size_t>(shape.rows);
@@ -168,7 +186,7 @@ class InterpExecutable : public Executable {
   /// Term by term, as the formula says: what faster devices are compared with.
   void run_step(const OrderedSumCall& call, const ScanPosition& /*at*/, const RandomState& /*random*/) {
     const OrderedSumShape shape = ordered_sum_shape(*plan_, call, dims_);
-    auto& out = tensors_.at(call.definition.name);
+    const auto out = elements_of(call.definition.name);
     for (std::int64_t row = 0; row < count_of(shape.rows); ++row) {
       for (std::int64_t query = 0; query < count_of(shape.queries); ++query) {
         for (std::int64_t sum = 0; sum < count_of(shape.sums); ++sum) {
@@ -181,9 +199,9 @@ class InterpExecutable : public Executable {
     }
   }
 
-  double ordered_sum_at(const OrderedSumCall& call, const OrderedSumShape& shape, const OrderedPlace& at) const {
+  double ordered_sum_at(const OrderedSumCall& call, const OrderedSumShape& shape, const OrderedPlace& at) {
     const auto value = [&](const OrderedOperand& operand, std::int64_t place) {
-      return operand.tensor.empty() ? 1 : tensors_.at(operand.tensor)[static_cast<std::size_t>(place)];
+      return operand.tensor.empty() ? 1 : elements_of(operand.tensor)[static_cast<std::size_t>(place)];
     };
     const double query = value(call.query, at.query), scale = value(call.scale, at.scale);
     double sum = 0;
@@ -204,6 +222,7 @@ class InterpExecutable : public Executable {
   std::shared_ptr<const Plan> plan_;
   DimValues dims_;
   std::map<std::string, std::vector<double>> tensors_;
+  const std::map<std::string, SliceView>* views_ = nullptr;  // of the slices that run
 };
 
 class InterpDevice : public Device {

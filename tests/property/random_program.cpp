@@ -179,7 +179,9 @@ class ProgramMaker {
   void add_scan() {
     const Affine steps = expr_.extent();
     const Affine width = expr_.extent();
-    const Scan scan{++scans_, random_.chance(40)};
+    Scan scan{++scans_, random_.chance(40)};
+    if (random_.chance(30))
+      scan.checkpoints = random_.chance(30) ? recompute_every() : recompute_every(random_.between(1, 4));
     const Symbol t = Symbol::axis(0);
     const Symbol i = Symbol::axis(1);
     const Place place = expr_.outermost()
@@ -205,7 +207,7 @@ class ProgramMaker {
         state = reduce(ReduceKind::Sum, j, Range::extent(width),
                        expr_.read(inner, j) * step_before(other, scan, steps, Affine(j)));
       }
-      if (random_.chance(30)) state = over_steps_before(place, other, scan, steps, Affine(i));
+      if (!scan.checkpoints && random_.chance(30)) state = over_steps_before(place, other, scan, steps, Affine(i));
       if (k > 0 && random_.chance(60)) state = state * tensor_access(members[k - 1].name, {t, i});
       members[k].body = call("tanh", {state + expr_.number(place, 2)});
     }

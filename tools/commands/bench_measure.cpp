@@ -68,15 +68,27 @@ std::int64_t bytes_of(const Program& program, const std::string& tensor, const D
          static_cast<std::int64_t>(size_of(program.dtype_of(tensor)));
 }
 
+template <class AnyStep>
+std::int64_t launches_of(const AnyStep& step, const DimValues& dims) {
+  const auto* scan = std::get_if<LoweredScan>(&step);
+  return scan ? evaluate(scan->extent, dims) * std::ssize(scan->steps) : 1;
+}
+
+std::int64_t launches_of(const LoweredSlices& slices, DimValues dims) {
+  std::int64_t launches = 0;
+  const std::int64_t count = slice_count(slices.slices, dims);
+  for (std::int64_t number = 0; number < count; ++number) {
+    set_slice_dims(slices.slices, number, dims);
+    for (const LoweredSliceStep& step : slices.steps) launches += launches_of(step, dims);
+  }
+  return launches;
+}
+
 std::int64_t launches_of(const Plan& plan, const DimValues& dims) {
   std::int64_t launches = 0;
   for (const PlanStep& step : plan.steps) {
-    if (const auto* scan = std::get_if<LoweredScan>(&step))
-      launches += evaluate(scan->extent, dims) * std::ssize(scan->steps);
-    else if (const auto* slices = std::get_if<LoweredSlices>(&step))
-      launches += slice_count(slices->slices, dims) * std::ssize(slices->steps);
-    else
-      ++launches;
+    const auto* slices = std::get_if<LoweredSlices>(&step);
+    launches += slices ? launches_of(*slices, dims) : launches_of(step, dims);
   }
   return launches;
 }
