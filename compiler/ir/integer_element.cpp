@@ -52,12 +52,16 @@ class ElementSubstitution {
     std::vector<Expr> terms;
     for (const auto& [symbol, coefficient] : affine.terms()) {
       if (symbol.is_value())
-        terms.push_back(call("*", {constant(static_cast<double>(coefficient)), integer_.values.at(symbol.number())}));
+        terms.push_back(times(coefficient, integer_.values.at(symbol.number())));
       else
         known += Affine(symbol) * coefficient;
     }
-    terms.push_back(number_of(known));
+    if (terms.empty() || known != Affine(0)) terms.push_back(number_of(known));
     return terms.size() == 1 ? terms[0] : call("+", std::move(terms));
+  }
+
+  static Expr times(std::int64_t coefficient, const Expr& value) {
+    return coefficient == 1 ? value : call("*", {constant(static_cast<double>(coefficient)), value});
   }
 
   bool mentions(const Range& range) const {

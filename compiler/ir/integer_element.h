@@ -12,6 +12,7 @@ namespace moxie {
 struct IntegerElement {
   Affine affine;
   std::vector<Expr> values = {};
+  bool operator==(const IntegerElement&) const = default;
 };
 
 /// The expression with the integer in the place of the index; nothing where the index moves a range, chooses an element

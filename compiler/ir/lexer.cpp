@@ -171,7 +171,9 @@ std::set<std::string_view> reserved_words() {
                                       "dynamic", "in",    "of",    "and",  "or",        "not",
                                       "inf",     "nan",   "ceil",  "scan", "backwards", "recompute"};
   for (const DTypeInfo& row : dtypes()) words.insert(row.name);
-  for (const ScalarFunction& row : scalar_functions()) words.insert(row.name);
+  for (const ScalarFunction& row : scalar_functions()) {
+    if (row.name != "neg") words.insert(row.name);  // texts write it as `-`
+  }
   for (int kind = 0; kind <= static_cast<int>(kLastReduceKind); ++kind)
     words.insert(to_string(static_cast<ReduceKind>(kind)));
   for (int kind = 0; kind <= static_cast<int>(kLastAlgebraKind); ++kind) {

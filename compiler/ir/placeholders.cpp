@@ -6,6 +6,7 @@
 
 #include "compiler/ir/exact_integer.h"
 #include "compiler/ir/functions.h"
+#include "compiler/support/error.h"
 
 namespace moxie {
 namespace {
@@ -32,25 +33,39 @@ bool holds_quotient_number(const Expr& expr) {
   return found;
 }
 
-/// The integer that min, max, abs or where chooses among some that are affine, but for quotients and choices.
+Expr number_of_element(const IntegerElement& integer) {
+  const Symbol symbol = Symbol::fresh();
+  return *substitute_element(index_value(symbol), symbol, integer);
+}
+
+IntegerElement negated(const IntegerElement& integer) { return {-integer.affine, integer.values}; }
+
+/// The integers that min, max, abs or where chooses among: affine in indices and elements of tensors, but for quotients
+/// and choices.
+std::optional<std::vector<IntegerElement>> alternatives(const Node& node, Placeholders& placeholders) {
+  std::vector<IntegerElement> integers;
+  for (std::size_t k = node.function->name == "where" ? 1 : 0; k < node.args.size(); ++k) {
+    std::vector<Expr> values;
+    const std::optional<Affine> integer = affine_of(node.args[k], &values, &placeholders);
+    if (!integer) return std::nullopt;
+    integers.push_back({*integer, std::move(values)});
+  }
+  return integers;
+}
+
 std::optional<Affine> chosen_integer(const Node& node, Placeholders& placeholders) {
   const std::string_view name = node.function->name;
-  const bool chooses = name == "where";
-  std::vector<Affine> integers;
-  for (std::size_t k = chooses ? 1 : 0; k < node.args.size(); ++k) {
-    const std::optional<Affine> integer = affine_of(node.args[k], nullptr, &placeholders);
-    if (!integer) return std::nullopt;
-    integers.push_back(*integer);
-  }
-  if (chooses) return placeholders.choice_of(node.args[0], integers[0], integers[1]);
-  const auto better = [&](std::string_view comparison, const Affine& a, const Affine& b) {
-    return placeholders.choice_of(call(comparison, {number_of(a), number_of(b)}), a, b);
+  const auto integers = alternatives(node, placeholders);
+  if (!integers) return std::nullopt;
+  IntegerElement best = integers->front();
+  if (name == "where") return placeholders.choice_of(node.args[0], best, integers->back());
+  const auto compared = [](std::string_view comparison, const IntegerElement& a, const IntegerElement& b) {
+    return call(comparison, {number_of_element(a), number_of_element(b)});
   };
-  if (name == "abs") return placeholders.choice_of(call(">=", {number_of(integers[0]), 0}), integers[0], -integers[0]);
-  Affine best = integers[0];
-  for (const Affine& integer : integers | std::views::drop(1))
-    best = better(name == "min" ? "<=" : ">=", best, integer);
-  return best;
+  if (name == "abs") return placeholders.choice_of(compared(">=", best, {0}), best, negated(best));
+  for (const IntegerElement& integer : *integers | std::views::drop(1))
+    best = {placeholders.choice_of(compared(name == "min" ? "<=" : ">=", best, integer), best, integer)};
+  return best.affine;
 }
 
 std::optional<Affine> affine_call(const Node& node, std::vector<Expr>* values, Placeholders* placeholders) {
@@ -81,7 +96,9 @@ Expr with_affine_quotients(const Expr& expr, Placeholders& placeholders) {
   const bool is_number = expr->kind != NodeKind::Call || expr->function->result != ResultType::Truth;
   if (is_number) {
     Placeholders found = placeholders;
-    if (const std::optional<Affine> affine = affine_of(expr, nullptr, &found)) {
+    const std::optional<Affine> affine = affine_of(expr, nullptr, &found);
+    // An element stays where it is read: what is bound around all of the condition is not guarded by its parts.
+    if (affine && !found.may_be_element(*affine)) {
       placeholders = std::move(found);
       return index_value(*affine);
     }
@@ -103,8 +120,17 @@ Affine Placeholders::remainder_of(const Affine& value, std::int64_t divisor) {
   return value - floor_of(value, divisor) * divisor;
 }
 
-Affine Placeholders::choice_of(const Expr& condition, const Affine& a, const Affine& b) {
-  return a == b ? a : symbol_of(Choice{condition, a, b});
+Affine Placeholders::choice_of(const Expr& condition, const IntegerElement& a, const IntegerElement& b) {
+  return a == b && a.values.empty() ? a.affine : symbol_of(Choice{condition, a, b});
+}
+
+bool Placeholders::may_be_element(const Affine& value) const {
+  return std::ranges::any_of(entries_, [&](const auto& entry) {
+    const auto* choice = std::get_if<Choice>(&entry.second);
+    if (!choice || !value.mentions(entry.first)) return false;
+    const auto is_element = [&](const IntegerElement& e) { return !e.values.empty() || may_be_element(e.affine); };
+    return is_element(choice->yes) || is_element(choice->no);
+  });
 }
 
 Affine Placeholders::symbol_of(const Entry& entry) {
@@ -122,7 +148,12 @@ Expr Placeholders::chosen(const Expr& expr, Symbol symbol, const Choice& choice)
   if (!expr->depends_on(symbol)) return expr;
   if (is_where(expr) && !expr->args[0]->depends_on(symbol))
     return call("where", {expr->args[0], chosen(expr->args[1], symbol, choice), chosen(expr->args[2], symbol, choice)});
-  const auto piece = [&](const Affine& affine) { return substitute(expr, {{symbol, affine}}); };
+  const auto piece = [&](const IntegerElement& integer) {
+    if (integer.values.empty()) return substitute(expr, {{symbol, integer.affine}});
+    const std::optional<Expr> result = substitute_element(expr, symbol, integer);
+    if (!result) throw TypeError("an element of a tensor cannot be divided in a subscript; name the quotient");
+    return *result;
+  };
   return call("where", {choice.condition, piece(choice.yes), piece(choice.no)});
 }
 
@@ -202,7 +233,7 @@ std::optional<Affine> wrapped_by(std::string_view mark, const Affine& value, con
   Affine result = piece(quotients.back());
   for (std::size_t k = quotients.size() - 1; k-- > 0;) {
     const Expr is_before = call("<", {number_of(past(quotients[k + 1])), 0});
-    result = placeholders.choice_of(is_before, piece(quotients[k]), result);
+    result = placeholders.choice_of(is_before, {piece(quotients[k])}, {result});
   }
   return result;
 }

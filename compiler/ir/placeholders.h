@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/ir/index_domain.h"
+#include "compiler/ir/integer_element.h"
 #include "compiler/ir/quotients.h"
 
 namespace moxie {
@@ -19,10 +20,12 @@ class Placeholders {
   /// value - divisor*floor(value/divisor)
   Affine remainder_of(const Affine& value, std::int64_t divisor);
   /// `a` where the condition holds, else `b`: a symbol, the same for equal choices.
-  Affine choice_of(const Expr& condition, const Affine& a, const Affine& b);
+  Affine choice_of(const Expr& condition, const IntegerElement& a, const IntegerElement& b);
   bool empty() const { return entries_.empty(); }
   int quotients() const;
   int choices() const { return static_cast<int>(entries_.size()) - quotients(); }
+  /// Whether elements of tensors are among what a choice that `value` mentions may give.
+  bool may_be_element(const Affine& value) const;
   /// The expression, which mentions the symbols, as sums over quotients, and as a `where` for every choice around what
   /// mentions it.
   Expr bind(Expr expr) const;
@@ -37,7 +40,7 @@ class Placeholders {
  private:
   struct Choice {
     Expr condition;
-    Affine yes, no;
+    IntegerElement yes, no;
     bool operator==(const Choice&) const = default;
   };
   using Entry = std::variant<Quotient, Choice>;

@@ -58,6 +58,10 @@ IntegerForms ExprParser::integer_forms(Placeholders& placeholders) {
 /// a number it is a quotient: as such it is printed, and read again.
 std::optional<Affine> ExprParser::divided(std::string_view mark, const Affine& value, const Affine& divisor,
                                           Placeholders& placeholders) const {
+  if (placeholders.may_be_element(value)) {
+    tokens_.fail<TypeError>(tokens_.peek(), "an element of a tensor cannot be divided in a subscript",
+                            "name the quotient: let half[s]: i32 = floor(idx[s]/2)");
+  }
   const std::optional<std::int64_t> number = divisor_value(divisor);
   if (!divisor.is_constant() && (mark == "%" || !number)) {
     if (const auto wrapped = wrapped_by(mark, value, divisor, indices_in_scope(placeholders), placeholders))
@@ -80,10 +84,12 @@ std::optional<Affine> ExprParser::chosen_integer(const Token& name, Placeholders
   if (!names_.find_function(name.text) && (!function || !chooses_integers(*function))) return std::nullopt;
   const std::optional<Affine> integer = affine_of(function_call(name).expr, nullptr, &placeholders);
   if (!integer) {
-    tokens_.fail<TypeError>(name, fmt::format("`{}` computes no index here", name.text),
-                            fmt::format("in subscripts min, max, clamp, abs and where take indices, which are divided "
-                                        "by `//`; name another integer: let j[s]: i32 = {}(..), and read x[j[s]]",
-                                        name.text));
+    tokens_.fail<TypeError>(
+        name, fmt::format("`{}` computes no index here", name.text),
+        fmt::format("in subscripts min, max, clamp, abs and where take indices, which are divided by "
+                    "`//`, and elements of integer tensors; name another integer: let j[s]: i32 = "
+                    "{}(..), and read x[j[s]]",
+                    name.text));
   }
   return integer;
 }

@@ -213,7 +213,7 @@ class DefinitionVerifier {
     const auto is_inside = [&](const Expr& arg) { return is_inside_unguarded(arg, place); };
     bool result = false;
     if (expr->kind == NodeKind::Access) {
-      result = is_access_inside(expr, place);
+      result = is_access_inside(expr, place) && std::ranges::all_of(expr->args, is_inside);
     } else if (expr->kind == NodeKind::Reduce) {
       Place body = place.inside(place.domain);
       body.bind(Symbol::bound(expr->height), expr->range);

@@ -3,6 +3,7 @@
 
 #include "compiler/ir/functions.h"
 #include "compiler/ir/placeholders.h"
+#include "compiler/ir/value_range.h"
 #include "compiler/rewrite/flat_sum.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/range_bounds.h"
@@ -130,26 +131,140 @@ std::optional<Expr> as_loops(const ConditionalSum& sum, const Scope& around) {
   return result;
 }
 
-std::optional<Expr> solved(const Expr& expr, const Scope& around) {
-  if (!is_sum(expr)) return std::nullopt;
-  auto sum = conditional_sum(expr);
-  if (!sum) return std::nullopt;
-  std::optional<Expr> result;
-  for (std::size_t k = 0; k < sum->equations.size();) {
-    const Affine equation = sum->equations[k];
-    const auto index = solved_index(*sum, equation);
+/// The sum without indices that equations between indices give; nothing where there are none.
+std::optional<ConditionalSum> solved_by_indices(const ConditionalSum& given, const Scope& around) {
+  std::optional<ConditionalSum> result;
+  ConditionalSum sum = given;
+  for (std::size_t k = 0; k < sum.equations.size();) {
+    const Affine equation = sum.equations[k];
+    const auto index = solved_index(sum, equation);
     if (!index) {
       ++k;
       continue;
     }
-    ConditionalSum fewer = without(*sum, *index, equation);
+    ConditionalSum fewer = without(sum, *index, equation);
     fewer.equations.erase(fewer.equations.begin() + static_cast<std::ptrdiff_t>(k));
-    const auto loops = as_loops(fewer, around);
-    if (!loops) return result;
-    result = loops;
-    sum = std::move(fewer);
+    if (!as_loops(fewer, around)) return result;
+    result = sum = std::move(fewer);
   }
   return result;
+}
+
+/// Lanes that read by value load one element each, so that a sum over as many elements costs no more.
+constexpr std::int64_t kMaxComparedExtent = 16;
+
+/// Equations between an index of a sum and an integer that elements of tensors give: row[z] == i.
+class ElementEquations {
+ public:
+  ElementEquations(const Program& program, const Scope& around) : program_(program), around_(around) {}
+
+  /// The sum without an index that such an equation gives: it reads the element that is selected, if there is one.
+  std::optional<ConditionalSum> solve(const ConditionalSum& sum) const {
+    for (std::size_t k = 0; k < sum.conditions.size(); ++k) {
+      if (!is_call(sum.conditions[k], "==")) continue;
+      for (std::size_t at = 0; at < sum.indices.size(); ++at) {
+        const auto integer = element_of(sum.conditions[k], sum.indices[at]);
+        const auto extent = known_extent(range_of(sum, at));
+        if (!integer || (extent && *extent <= kMaxComparedExtent)) continue;
+        ConditionalSum rest = sum;
+        rest.conditions.erase(rest.conditions.begin() + static_cast<std::ptrdiff_t>(k));
+        if (auto fewer = without(rest, sum.indices[at], *integer)) return fewer;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  /// Counts are left to comparisons: fusion looks for the largest integer that ranks are compared with.
+  bool is_count(const Expr& value) const {
+    const Definition* definition = program_.find_definition(value->tensor);
+    return definition && is_sum(definition->body);
+  }
+
+  std::optional<IntegerElement> element_of(const Expr& equation, Symbol index) const {
+    std::vector<Expr> values;
+    const auto left = integer_of(program_, equation->args[0], values);
+    const auto right = integer_of(program_, equation->args[1], values);
+    if (!left || !right) return std::nullopt;
+    const Affine difference = *left - *right;
+    const std::int64_t coefficient = difference.coefficient(index);
+    const auto is_fit = [&](const Expr& value) { return !value->depends_on(index) && !is_count(value); };
+    if (std::abs(coefficient) != 1 || !difference.mentions_value() || !std::ranges::all_of(values, is_fit))
+      return std::nullopt;
+    return IntegerElement{(difference - Affine(index) * coefficient) * -coefficient, std::move(values)};
+  }
+
+  /// bound >= 0
+  static Expr bound_on(Symbol index, const Affine& bound) {
+    const std::int64_t coefficient = bound.coefficient(index);
+    if (coefficient == 1) return call(">=", {index_value(index), number_of(Affine(index) - bound)});
+    if (coefficient == -1) return call("<=", {index_value(index), number_of(bound + Affine(index))});
+    return call(">=", {index_value(bound), constant(0)});
+  }
+
+  /// Nothing where the element cannot take the place of the index, or where what is read would be computed again for
+  /// every element that selects it.
+  std::optional<ConditionalSum> without(const ConditionalSum& sum, Symbol index, const IntegerElement& integer) const {
+    ConditionalSum result = sum;
+    std::erase(result.indices, index);
+    result.bounds.clear(), result.equations.clear(), result.conditions.clear();
+    bool fits = can_read(sum.body, index);
+    const auto require = [&](const Expr& condition) {
+      const auto moved = can_read(condition, index) ? substitute_element(condition, index, integer) : std::nullopt;
+      if (moved) result.conditions.push_back(*moved);
+      fits &= moved.has_value();
+    };
+    for (const Affine& bound : sum.bounds) {
+      if (bound.mentions(index))
+        require(bound_on(index, bound));
+      else
+        result.bounds.push_back(bound);
+    }
+    for (const Affine& equation : sum.equations) {
+      if (equation.mentions(index))
+        require(call("==", {index_value(equation), constant(0)}));
+      else
+        result.equations.push_back(equation);
+    }
+    for (const Expr& condition : sum.conditions) require(condition);
+    const auto body = fits ? substitute_element(sum.body, index, integer) : std::nullopt;
+    if (!body) return std::nullopt;
+    result.body = *body;
+    return as_loops(result, around_) ? std::optional(result) : std::nullopt;
+  }
+
+  /// Whether all that depends on the index is elements of axes that can be read by value, and little arithmetic.
+  bool can_read(const Expr& expr, Symbol index) const {
+    bool result = true;
+    visit(expr, [&](const Expr& e) {
+      if (!e->depends_on(index)) return;
+      result &= e->kind != NodeKind::Reduce && e->kind != NodeKind::LinearAlgebra && e->kind != NodeKind::Random;
+      if (e->kind == NodeKind::Access) result &= has_axes_by_value(e, index);
+    });
+    return result;
+  }
+
+  bool has_axes_by_value(const Expr& access, Symbol index) const {
+    const Definition* definition = program_.find_definition(access->tensor);
+    for (std::size_t k = 0; definition && k < access->subscripts.size(); ++k) {
+      if (!access->subscripts[k].mentions(index)) continue;
+      if (!has_fixed_extent(definition->axes[k].range) || (k == 0 && definition->scan && around_.scan)) return false;
+    }
+    return true;
+  }
+
+  const Program& program_;
+  const Scope& around_;
+};
+
+std::optional<Expr> solved(const Program& program, const Expr& expr, const Scope& around) {
+  if (!is_sum(expr)) return std::nullopt;
+  const auto given = conditional_sum(expr);
+  if (!given) return std::nullopt;
+  auto result = solved_by_indices(*given, around);
+  const ElementEquations elements(program, around);
+  while (auto fewer = elements.solve(result ? *result : *given)) result = std::move(fewer);
+  return result ? as_loops(*result, around) : std::nullopt;
 }
 
 }  // namespace
@@ -157,7 +272,9 @@ std::optional<Expr> solved(const Expr& expr, const Scope& around) {
 Program solve_conditions(const Program& program) {
   Program result = program;
   for (Definition& definition : result.definitions)
-    definition.body = rewrite_top_down(definition.body, Scope::of(definition), solved);
+    definition.body =
+        rewrite_top_down(definition.body, Scope::of(definition),
+                         [&](const Expr& expr, const Scope& around) { return solved(program, expr, around); });
   return result;
 }
 

@@ -194,6 +194,10 @@ TEST_CASE("what is wrong with files and tensors is said") {
   check_failure(shop.moxie({"run", "absent.mox", "--in", "in.st", "--out", "out.st"}), 1,
                 "cannot read absent.mox: No such file or directory");
   CHECK_FALSE(std::filesystem::exists(shop.path("out.st")));
+  shop.write("f.mox", "dim N, K, F\nindex n:N, k:K\ninput w[N]\noutput y[n,k] = k*w[n]\n");
+  write_safetensors(shop.path("in.st"), {{{"w", tensor({3}, {1, 0.5, 2})}}, {}});
+  check_failure(shop.moxie(kRun), 1, "dim K has no value: no input shows it; give it (--dim K=...)");
+  check_failure(shop.moxie(with(kRun, {"--dim", "K=2"})), 1, "dim F has no value: no input shows it");
 }
 
 TEST_CASE("values outside a declared domain are taken where the check is turned off") {

@@ -94,11 +94,25 @@ TEST_CASE("subscripts are chosen by min, max, clamp, abs and where") {
   CHECK(values_of("def last(i) = min(i, N-1)\noutput y[n] = x[last(n+1)]") == std::vector<double>{2, 3, 4, 5, 6, 7, 7});
   check_fails<ShapeError>("let y[n] = x[min(n+1,N)]", {"can leave 0..N"});
   check_fails<TypeError>("let y[n] = x[min(n/2,1)]", {"4:14", "computes no index here", "`//`"});
-  check_fails<TypeError>("let y[n] = x[min(idx[n],1)]", {"4:14", "let j[s]: i32 = min(..)"});
   check_fails<TypeError>("let y[n] = x[floor(n)]", {"4:14", "let j[s]: i32 = floor(..)"});
   std::string deep = "n";
   for (int k = 0; k < 40; ++k) deep = "abs(" + deep + "-1)";
   check_fails<ParseError>("let y[n] = x[" + deep + "]", {"written out, this has more than"});
+}
+
+TEST_CASE("elements of integer tensors are chosen, too") {
+  CHECK(body_of("x[min(idx[n],1)]") == body_of("where(idx[n] <= 1, x[idx[n]], x[1])"));
+  CHECK(values_of("output y[n] = x[min(idx[n]+1,4)]") == std::vector<double>{2, 3, 4, 5, 5, 5, 5});
+  CHECK(values_of("output y[n] = x[max(2*idx[n]-9,0)]") == std::vector<double>{1, 1, 1, 1, 1, 2, 4});
+  CHECK(values_of("output y[n] = x[clamp(idx[n]-2,0,3)]") == std::vector<double>{1, 1, 1, 2, 3, 4, 4});
+  CHECK(values_of("output y[n] = x[abs(idx[n]-2)]") == std::vector<double>{3, 2, 1, 2, 3, 4, 5});
+  CHECK(values_of("output y[n] = x[where(x[n] > 3, idx[0], idx[n])+1]") == std::vector<double>{2, 3, 4, 2, 2, 2, 2});
+  CHECK(values_of("output y[n] = x[idx[min(idx[n]+1,N-1)]]") == std::vector<double>{2, 3, 4, 5, 6, 7, 7});
+  CHECK(values_of("output y[n] = sum[k](u[min(idx[n],3),k])") == std::vector<double>(7, 3));
+  CHECK(values_of("def last(i) = min(i, N-1)\noutput y[n] = x[last(idx[n]+1)]") ==
+        std::vector<double>{2, 3, 4, 5, 6, 7, 7});
+  check_fails<TypeError>("let y[n] = x[min(idx[n],3)/2]", {"4:29", "let half[s]: i32 = floor(idx[s]/2)"});
+  check_fails<TypeError>("let y[n] = x[min(n,x[n])]", {"`x` holds numbers of dtype f32"});
 }
 
 TEST_CASE("quotients print as they are written") {

@@ -62,6 +62,7 @@ TEST_CASE("subscripts that are inside by their guards") {
   check_accepts("let y[r] = where(0 <= 2*r - 3 and 2*r - 3 < R, v[2*r-3], 0)");
   check_accepts("let y[s,n] = where(s+1 < S, x[s+1,n], 0)");
   check_accepts("let y[r] = where(1 == 2, v[99], 0)");
+  check_accepts("let at[r]: i32 = r\nlet y[r] = where(r >= 1, v[at[r-1]], 0)");
 }
 
 TEST_CASE("subscripts that leave their tensor") {
@@ -122,6 +123,7 @@ TEST_CASE("axes stay in their extents") {
 }
 
 TEST_CASE("names, dims and shapes") {
+  check_accepts("let neg[r] = -v[r]\nlet y[r] = -neg[r]");  // no text calls the function of that name
   Program program = valid();
   CHECK_NOTHROW(verify(program));
   program.inputs[0].name = "N";

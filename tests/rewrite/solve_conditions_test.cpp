@@ -72,6 +72,60 @@ TEST_CASE("what no index solves stays") {
   }
 }
 
+TEST_CASE("what an integer of a tensor selects is read") {
+  const std::string head =
+      "dim N, Z\nindex z:Z, i:N, j:N, r in 0..3, m in 0..16\n"
+      "input row[Z]: i32 >= 0, col[Z]: i32, a[N], b[N,N], c[N,3], k[16]\n";
+  const auto body = [&](const std::string& definition) { return body_after(head + definition + "\n"); };
+  const auto written = [&](const std::string& definition) {
+    return parse(head + definition + "\n").definitions[0].body;
+  };
+  CHECK(body("output y[z] = sum[i](where(row[z] == i, a[i], 0))") ==
+        written("output y[z] = where(row[z] >= 0 and row[z] <= N-1, a[row[z]], 0)"));
+  CHECK(body("output y[z] = sum[i in 2..N](where(i == N-1-row[z] and a[i] > 0, i*a[i], 0))") ==
+        written("output y[z] = where(-1*row[z] + N-1 >= 2 and -1*row[z] + N-1 <= N-1 and a[N-1-row[z]] > 0, "
+                "(-1*row[z] + N-1)*a[N-1-row[z]], 0)"));
+  CHECK(count_sums(body("output y[z] = sum[i,j](where(row[z] == i and col[z] == j, b[i,j], 0))")) == 0);
+  CHECK(count_sums(body("output y[r] = sum[z,i](where(row[z] == i, a[i]*c[i,r], 0))")) == 1);
+  CHECK(count_sums(body("output y = sum[i,z](where(row[z] == i, a[i], 0))")) == 1);
+}
+
+TEST_CASE("sums over what an integer selects that stay") {
+  const std::string head =
+      "dim N, Z\nindex z:Z, i:N, j:N, m in 0..16\ninput row[Z]: i32 >= 0, at[N]: i32, a[N], b[N,N], k[16], s[Z]\n"
+      "let triangle[i, j in 0..i+1 of N] = b[i,j]\nlet rank[z]: i32 = sum[i](where(a[i] > s[z], 1, 0))\n";
+  for (const char* definition :
+       {"y[i] = sum[z](where(row[z] == i, s[z], 0))",             // no index of the sum is given
+        "y[z] = sum[m](where(row[z] == m, k[m], 0))",             // as cheap as it is
+        "y[z] = sum[i](where(at[i] == i, a[i], 0))",              // by what it gives
+        "y[z] = sum[i](where(s[z] == i, a[i], 0))",               // numbers need not be whole
+        "y[z] = sum[i](where(2*i == row[z], a[i], 0))",           // no integer for every element
+        "y[z] = sum[i](where(row[z] == i, sum[j](b[i,j]), 0))",   // would be computed for every z
+        "y[z] = sum[i](where(row[z] == i, triangle[N-1,i], 0))",  // an axis that is not read by value
+        "y[z] = sum[i](where(rank[z] == i, a[i], 0))"}) {         // a count
+    const std::string text = head + "output " + definition + "\n";
+    CAPTURE(text);
+    CHECK(solve_conditions(parse(text)) == parse(text));
+  }
+}
+
+TEST_CASE("sums that read what an integer selects have the same values and derivatives") {
+  const Program program = differentiate(
+      parse("dtype f64\ndim N = 20, Z = 9\nindex z:Z, i:N, j:N\ninput row[Z]: i32, col[Z]: i32, a[N], b[N,N]\n"
+            "output y[i] = sum[z](where(row[z] == i, a[col[z]]*sum[j](where(col[z] == j and a[j] > 0, b[j,i], 0)), "
+            "0))\n"),
+      {"y"}, {"a", "b"});
+  const Program better = solve_conditions(program);
+  verify(better);
+  CHECK(better != program);
+  std::mt19937 random(3);
+  TensorValues inputs = {{"row", {0, 5, 19, 5, -1, 20, 7, 7, 3}}, {"col", {1, 1, 19, 0, 2, 3, 11, 11, 5}}};
+  for (const auto& [name, size] : {std::pair{"a", 20}, {"b", 400}, {"cot.y", 20}}) {
+    for (int k = 0; k < size; ++k) inputs[name].push_back(static_cast<double>(random() % 17) - 8);
+  }
+  CHECK(evaluate(better, {}, inputs) == evaluate(program, {}, inputs));
+}
+
 TEST_CASE("sums without the indices that equations give have the same values") {
   std::mt19937 random(1);
   int changed = 0;

@@ -89,6 +89,17 @@ TEST_CASE("a given schedule is taken inside of a scan") {
   CHECK(contains(error_of("h: lanes(t)", kScan), "step `lanes(t)` of kernel h: there is no loop `t`; loops: n, s"));
 }
 
+TEST_CASE("nests read where the last step of a scan lies") {
+  const Plan plan = plan_with("y: lanes(k)",
+                              "dim T = 40, N = 3\nindex t:T, n:N, k in 0..9, d in 0..8\ninput x[N], c[9,8]\nscan t {\n"
+                              "  let u[t,n] = where(t == 0, x[n], sin(2*u[t-1,(n+1)%N] + x[n]))\n}\n"
+                              "output y[n,k] = sum[d](exp(-(u[T-1,n] - c[k,d])^2))\n");
+  CHECK(choice_of(plan, "k_y").chosen == "lanes(k)");
+  REQUIRE(plan.fused.folded.at("u") == 2);
+  const std::string loops = print(kernels_of(plan.steps.back()).front()->program);
+  CHECK_MESSAGE(contains(loops, " = u[0, n]"), loops);
+}
+
 TEST_CASE("what is wrong with a schedule is said with the step, the kernel and what is legal") {
   CHECK(contains(error_of("y: frobnicate(s)"), "y: schedule step `frobnicate(s)`: unknown step; known steps: reorder"));
   CHECK(contains(error_of("lanes(n)"), "write NAME: lanes(n)"));

@@ -70,7 +70,8 @@ DimValues dims_of(const Program& program, const InputTensors& tensors, const Dim
   for (const InputDecl& input : program.inputs) shapes[input.name] = tensors.at(input.name).shape;
   DimValues dims = dims_from_shapes(program, shapes, given);
   for (const DimDecl& dim : program.dims) {
-    if (dim.dynamic || dims.at(dim.name) > 0) continue;
+    const auto value = dims.find(dim.name);  // who makes a plan asks for those that have none
+    if (dim.dynamic || value == dims.end() || value->second > 0) continue;
     throw DataError(
         fmt::format("{} = 0, but of the dims of {} only dynamic ones may be empty", dim.name, program.name));
   }
