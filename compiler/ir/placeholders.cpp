@@ -38,11 +38,11 @@ Expr number_of_element(const IntegerElement& integer) {
   return *substitute_element(index_value(symbol), symbol, integer);
 }
 
-IntegerElement negated(const IntegerElement& integer) { return {-integer.affine, integer.values}; }
+IntegerElement opposite_of(const IntegerElement& integer) { return {-integer.affine, integer.values}; }
 
 /// The integers that min, max, abs or where chooses among: affine in indices and elements of tensors, but for quotients
 /// and choices.
-std::optional<std::vector<IntegerElement>> alternatives(const Node& node, Placeholders& placeholders) {
+std::optional<std::vector<IntegerElement>> integers_among(const Node& node, Placeholders& placeholders) {
   std::vector<IntegerElement> integers;
   for (std::size_t k = node.function->name == "where" ? 1 : 0; k < node.args.size(); ++k) {
     std::vector<Expr> values;
@@ -55,14 +55,14 @@ std::optional<std::vector<IntegerElement>> alternatives(const Node& node, Placeh
 
 std::optional<Affine> chosen_integer(const Node& node, Placeholders& placeholders) {
   const std::string_view name = node.function->name;
-  const auto integers = alternatives(node, placeholders);
+  const auto integers = integers_among(node, placeholders);
   if (!integers) return std::nullopt;
   IntegerElement best = integers->front();
   if (name == "where") return placeholders.choice_of(node.args[0], best, integers->back());
   const auto compared = [](std::string_view comparison, const IntegerElement& a, const IntegerElement& b) {
     return call(comparison, {number_of_element(a), number_of_element(b)});
   };
-  if (name == "abs") return placeholders.choice_of(compared(">=", best, {0}), best, negated(best));
+  if (name == "abs") return placeholders.choice_of(compared(">=", best, {0}), best, opposite_of(best));
   for (const IntegerElement& integer : *integers | std::views::drop(1))
     best = {placeholders.choice_of(compared(name == "min" ? "<=" : ">=", best, integer), best, integer)};
   return best.affine;
