@@ -229,7 +229,7 @@ Expr RandomExpr::divided_read(const Place& place) {
       subscripts[static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(shape.size()) - 1))];
   if (random_.chance(30)) {
     const Expr test = index_test(place, random_.pick(place.indices).symbol);
-    divided = placeholders.choice_of(test, index, Affine(random_.between(0, 2)));
+    divided = placeholders.choice_of(test, {index}, {Affine(random_.between(0, 2))});
   } else {
     divided = random_.chance(40) ? placeholders.remainder_of(index, divisor) : placeholders.floor_of(index, divisor);
   }
