@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <concepts>
 #include <set>
 
 #include "compiler/loop/lower_scatter.h"
@@ -175,12 +176,13 @@ class Choosing {
     at_step[kScanStep] = count / 2;
     ScheduledSteps step = Choosing(fused_, at_step, machine_, given_, found_).run(scan.steps, with_nests);
     LoweredScan lowered{scan.name, scan.extent, scan.backwards, {}};
-    for (LoweredStep& part : step.steps) {
-      if (auto* kernel = std::get_if<LoweredKernel>(&part))
-        lowered.steps.emplace_back(std::move(*kernel));
+    const auto append_part = [&]<class Part>(Part& part) {
+      if constexpr (std::constructible_from<LoweredScanStep, Part>)
+        lowered.steps.emplace_back(std::move(part));
       else
-        lowered.steps.emplace_back(std::get<MatrixProduct>(std::move(part)));
-    }
+        throw InternalError("a step of scan " + scan.name + " is nothing that a scan holds");
+    };
+    for (LoweredStep& part : step.steps) std::visit(append_part, part);
     append(result, std::move(lowered));
     for (ScheduleChoice& choice : step.choices) {
       choice.reason += "; one step of a scan";

@@ -14,7 +14,7 @@ Names stored_by(const FusedProgram& fused) {
   Names names;
   for (const Step& step : fused.steps) {
     for (const MatrixProduct* product : products_of(step)) names.insert(product->definition.name);
-    if (const auto* call = std::get_if<AlgebraCall>(&step)) names.insert(call->definition.name);
+    for (const AlgebraCall* call : algebra_calls_of(step)) names.insert(call->definition.name);
     if (const auto* call = std::get_if<OrderedSumCall>(&step)) names.insert(call->definition.name);
     for (const Kernel* kernel : kernels_of(step)) {
       for (const KernelRoot& root : kernel->roots) names.insert(root.definition.name);
