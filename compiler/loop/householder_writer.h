@@ -1,5 +1,6 @@
 #pragma once
 // HouseholderWriter: loops that bring a matrix in scratch into triangular form by reflections.
+#include <limits>
 #include <string>
 
 #include "compiler/loop/algebra_writer.h"
@@ -8,7 +9,7 @@ namespace moxie {
 
 /// Column j becomes a multiple of the unit vector e_j by the reflection I - u u^T / u_j, where u is the column divided
 /// by its length, from row j on, plus or minus e_j, so that u_j is at least 1 and (u . u) is twice its magnitude. Of a
-/// column of zeros u is twice e_j. The vectors u stand where the columns stood.
+/// column of zeros, or of numbers below all normal ones, u is twice e_j. The vectors u stand where the columns stood.
 class HouseholderWriter : protected AlgebraWriter {
  public:
   /// Of a matrix with `rows` rows and the columns of the root's.
@@ -59,7 +60,7 @@ class HouseholderWriter : protected AlgebraWriter {
   void reduce_column(Index j, const CheckLength& check) {
     const ValueId length = length_below(j);
     check(j, length);
-    const ValueId is_zero = binary("==", length, number(0));
+    const ValueId is_zero = binary("<", length, number(smallest_normal()));  // the reciprocal of others is finite
     const ValueId reciprocal = binary("/", number(1), choose(is_zero, number(1), length));
     const ValueId head = choose(is_zero, number(1), binary("*", load(a_, {j, j}), reciprocal));
     const ValueId is_negative = binary("<", head, number(0));
@@ -72,6 +73,10 @@ class HouseholderWriter : protected AlgebraWriter {
       store(a_, {i, j}, choose(is_first, tip, binary("*", load(a_, {i, j}), reciprocal)));
     });
     parallel_loop(Affine(j) + Affine(1), size_, [&](Index c) { reflect(j, a_, c); });
+  }
+
+  double smallest_normal() const {
+    return type_ == ValueType::f64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
   }
 
   /// The length of column j from row j on: of elements divided by the largest, whose squares stay within range. NaN if

@@ -13,9 +13,9 @@ constexpr std::int64_t kLongExtent = 64;
 /// Multiply-adds from which a BLAS call beats a loop inside the kernel that needs the product (measured:
 /// benchmarks/README.md).
 constexpr double kSmallestProduct = 2e6;
-/// The same where the kernel is slower: in the steps of a scan, whose loops are not searched, and where both operands
-/// lie along the depth, so that lanes end in sums over lanes. There OpenBLAS does 30 to 45 multiply-adds per nanosecond
-/// from here on, kernels 10 to 25 (32 x 256 x 64 and its like in f32, one thread, AVX-512).
+/// The same where the kernel is slower: in the steps of a scan (measured before their loops were searched), and where
+/// both operands lie along the depth, so that lanes end in sums over lanes. There OpenBLAS does 30 to 45 multiply-adds
+/// per nanosecond from here on, kernels 10 to 25 (32 x 256 x 64 and its like in f32, one thread, AVX-512).
 constexpr double kSmallestSlowProduct = 2e5;
 /// The extent that the cost model assumes for a dynamic dim.
 constexpr double kAssumedExtent = 256;

@@ -45,7 +45,7 @@ TEST_CASE("bad values of every switch are refused with what is wanted") {
   for (const Case& bad :
        {Case{"MOXIE_DUMP_FILTER", "(", "it is no regular expression"},
         Case{"MOXIE_CHECK_INPUTS", "yes", "choose from: on, off"},
-        Case{"MOXIE_DISABLE", "share,fuse", "'fuse' is unknown; choose from: drop-slopes, leave-scans"},
+        Case{"MOXIE_DISABLE", "share,fuse", "'fuse' is unknown; choose from: drop-slopes, narrow-positions"},
         Case{"MOXIE_DUMP_STAGES", "ir,lop", "'lop' is unknown; choose from: ir, diff, rewrite"},
         Case{"MOXIE_KERNEL_OVERRIDE", "/no/such/folder", "there is no such folder"},
         Case{"MOXIE_LOG", "all", "'all' is no channel; choose from: cache, codegen, runtime"},
