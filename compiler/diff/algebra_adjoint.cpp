@@ -356,7 +356,7 @@ class AlgebraAdjoint {
   OpenedLinearAlgebra operands_;
   Expr adjoint_;
   std::vector<Symbol> elements_, batch_;
-  std::vector<std::pair<Symbol, Affine>> other_indices_;  // those that do not run over columns, and their extents
+  std::vector<std::pair<Symbol, Affine>> other_indices_;  // indices over rows, and their extents
   std::vector<std::pair<Symbol, std::string>> names_;
   int lets_ = 0;
 };

@@ -36,8 +36,8 @@ const Definition& definition_of(const Kernel& kernel) { return kernel.roots.fron
 const Definition& definition_of(const MatrixProduct& product) { return product.definition; }
 const Definition& definition_of(const AlgebraCall& call) { return call.definition; }
 
-/// Whether the definition is one of the scan. Those that others read where they compute them count, too: other loops
-/// may leave them kernels of their own.
+/// Whether the definition belongs to the scan. A definition that its readers inline counts too: with other loops it may
+/// become a separate kernel.
 bool is_step_of(const ScanLoop& scan, const Definition& definition) {
   const auto scan_of = [](const ScanStep& step) {
     return std::visit([](const auto& part) { return definition_of(part).scan; }, step);

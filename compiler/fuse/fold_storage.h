@@ -12,10 +12,10 @@ namespace moxie {
 /// are the last one after the other lie in the same place (see FoldedStep).
 void fold_storage(FusedProgram& fused);
 
-/// The steps of the scan that computes the definition, which is of one.
+/// The steps of the scan that computes the definition, which belongs to one.
 Range steps_of(const FusedProgram& fused, const Definition& definition);
-/// Where the current step of a scan's tensor lies along its first axis: the step itself, or its place among those that
-/// are kept.
+/// The position of the current step along the first axis of a scan's tensor: the step itself, or a slot among the kept
+/// steps if the tensor is folded.
 Affine place_of_step(const FusedProgram& fused, const std::string& tensor);
 /// The body of a definition of fused.program, with the places of steps in folded tensors in place of the steps: as
 /// kernels read memory. The step of a definition's own scan is the argument kScanStep.

@@ -31,7 +31,7 @@ struct SliceView {
 
 /// Dims that tell slices of one axis where others have left what they need.
 struct SliceNumbers {
-  std::string number, next;  // of the slice, from 0 on, and that plus one
+  std::string number, next;  // the number of the slice, counted from 0, and the number after it
   std::string turn, other;   // 0 and 1 by turns; 0 for the slice that runs last
   std::string slots;         // how many slices there are, plus one
   bool operator==(const SliceNumbers&) const = default;

@@ -44,6 +44,22 @@ std::optional<std::size_t> loop_over_time(const TimedProgram& timed, const std::
   return std::nullopt;
 }
 
+/// What a definition computes at one step, and the symbol of the step; no symbol for one without time.
+struct OneStep {
+  Expr body;
+  std::optional<Symbol> now = {};
+};
+
+OneStep at_its_time(const TimedProgram& timed, const Definition& definition) {
+  if (timed.is_sum(definition.name)) {
+    const OpenedSum sum = open_sum(timed, definition.body);
+    return {sum.summand(), sum.loops[sum.time].index};
+  }
+  const auto axis = timed.axes.find(definition.name);
+  if (axis == timed.axes.end()) return {definition.body};
+  return {definition.body, Symbol::axis(axis->second)};
+}
+
 /// Finds axes of time from first to last definition, with sums over time in definitions of their own.
 class TimeAxes {
  public:
@@ -156,15 +172,8 @@ class TimeAxes {
       if (axes.empty()) return std::nullopt;
       if (!reads(reader, definition.name)) continue;
       is_read = true;
-      Expr body = reader.body;
-      std::optional<Symbol> now;
-      if (const auto axis = timed_.axes.find(reader.name); axis != timed_.axes.end()) now = Symbol::axis(axis->second);
-      if (timed_.is_sum(reader.name)) {
-        const OpenedSum sum = open_sum(timed_, reader.body);
-        now = sum.loops[sum.time].index;
-        body = sum.summand();
-      }
-      visit(body, [&](const Expr& e) {
+      const auto [body, now] = at_its_time(timed_, reader);
+      visit(body, [&, now = now](const Expr& e) {
         if (e->kind != NodeKind::Access || e->tensor != definition.name) return;
         std::erase_if(axes, [&](std::uint32_t k) { return !now || e->subscripts[k] != Affine(*now); });
       });
@@ -200,18 +209,11 @@ std::optional<std::int64_t> offset_of(const TimedProgram& timed, const Expr& acc
 }
 
 std::set<TimedRead> timed_reads(const TimedProgram& timed, const Definition& definition) {
-  Expr body = definition.body;
-  std::optional<Affine> now;
-  if (const auto axis = timed.axes.find(definition.name); axis != timed.axes.end()) now = Symbol::axis(axis->second);
-  if (timed.is_sum(definition.name)) {
-    const OpenedSum sum = open_sum(timed, definition.body);
-    now = sum.loops[sum.time].index;
-    body = sum.summand();
-  }
+  const auto [body, now] = at_its_time(timed, definition);
   std::set<TimedRead> found;
-  visit(body, [&](const Expr& e) {
+  visit(body, [&, now = now](const Expr& e) {
     if (e->kind != NodeKind::Access || !timed.is_timed(e->tensor)) return;
-    found.insert({e->tensor, now ? offset_of(timed, e, *now) : std::nullopt});
+    found.insert({e->tensor, now ? offset_of(timed, e, Affine(*now)) : std::nullopt});
   });
   return found;
 }

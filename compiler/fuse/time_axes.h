@@ -13,7 +13,7 @@ namespace moxie {
 
 /// What scans with checkpoints that run together have in common.
 struct Clock {
-  std::string name;  // of the index
+  std::string name;  // the name of the index
   Affine steps;
   Checkpoints checkpoints;
   bool operator==(const Clock&) const = default;
@@ -27,7 +27,7 @@ std::optional<Clock> clock_of(const Definition& definition);
 struct TimedProgram {
   Program program;
   Clock clock;
-  std::map<std::string, std::uint32_t> axes;  // of the definitions with an axis of time: its number
+  std::map<std::string, std::uint32_t> axes;  // definitions with an axis of time: which axis it is
   std::set<std::string> sums;                 // definitions that are sums over time
 
   bool is_timed(const std::string& name) const { return axes.contains(name); }

@@ -79,7 +79,8 @@ inline bool takes_tall(LinearAlgebraKind kind) {
 inline std::string wrong_shape(LinearAlgebraKind kind, const std::string& rows, const std::string& columns) {
   return std::string(to_string(kind)) + " takes a matrix with " +
          (takes_tall(kind) ? "at least as many rows as columns" : "as many rows as columns") + ", and this one has " +
-         rows + " rows and " + columns + " columns";
+         rows + " rows and " + columns + " columns" +
+         (takes_tall(kind) ? "; exchange its two indices to take its transpose" : "");
 }
 
 /// How many values subscript k of an element of the result has.

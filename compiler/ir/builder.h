@@ -284,8 +284,8 @@ Expr eigenvectors(const Index& row, const Index& col, const Expr& matrix);
 Expr qr_q(const Index& row, const Index& col, const Expr& matrix);
 /// Element [i,j]: of a matrix with more rows than columns, the index of its rows has too many values.
 Expr qr_r(const Index& row, const Index& col, const Expr& matrix, const Expr& i, const Expr& j);
-/// Of a matrix with at least as many rows as columns: the singular value number [col], descending, component [row] of
-/// the left singular vector of that number, and component `c` of the right one of number `t`.
+/// The matrix has at least as many rows as columns. Element [col] of its singular values, descending; component [row]
+/// of the left singular vector [col]; component `c` of the right singular vector `t`.
 Expr singular_values(const Index& row, const Index& col, const Expr& matrix);
 Expr svd_u(const Index& row, const Index& col, const Expr& matrix);
 Expr svd_v(const Index& row, const Index& col, const Expr& matrix, const Expr& c, const Expr& t);

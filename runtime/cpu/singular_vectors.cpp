@@ -7,6 +7,7 @@
 
 #include "compiler/ir/dense_eigen.h"
 #include "runtime/cpu/blas.h"
+#include "runtime/cpu/spectral_call.h"
 
 namespace moxie {
 namespace {
@@ -82,13 +83,8 @@ class SingularMatrix {
 template <class T>
 void run_svd(const AlgebraCall& call, const AlgebraShape& shape, std::int64_t number, const T* matrix, T* out) {
   const bool wants_vectors = call.definition.body->algebra == LinearAlgebraKind::Svd;
-  const AlgebraElement element = element_of(shape, number);
-  SingularMatrix<T> a(shape, matrix + element.matrix, wants_vectors);
-  if (!a.decompose()) fail_factorisation(call, shape, number, 0, std::numeric_limits<double>::quiet_NaN());
-  if (wants_vectors)
-    a.put_vectors(out + element.out, shape.out);
-  else
-    a.put_values(out + element.out, shape.out);
+  SingularMatrix<T> a(shape, matrix + element_of(shape, number).matrix, wants_vectors);
+  decompose(std::move(a), wants_vectors, call, shape, number, out);
 }
 
 template void run_svd<float>(const AlgebraCall&, const AlgebraShape&, std::int64_t, const float*, float*);

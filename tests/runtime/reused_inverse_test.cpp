@@ -170,7 +170,7 @@ TEST_CASE("a matrix that a step cannot factor ends the run with the step") {
     const TensorValues inputs = {{"x", std::vector<double>(static_cast<std::size_t>(n), 1)}};
     for (const auto& device : test::test_devices()) {
       const bool in_kernels = device->name().starts_with("cuda");
-      if (n > 20 && in_kernels) continue;
+      if (n > 20 && device->name() == "cuda-emu") continue;  // its kernels take long to compile
       CAPTURE(device->name());
       CHECK_THROWS_WITH_AS(test::run_on(device, program, dims, inputs),
                            doctest::Contains(in_kernels ? "u: the matrix is singular at pivot = 0"

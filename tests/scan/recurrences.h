@@ -2,10 +2,28 @@
 // Programs with scans; each has the dims T (dynamic), S (dynamic) and N, or some of them, and outputs that depend on
 // every input.
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "compiler/ir/evaluate.h"
+
 namespace moxie::test {
+
+/// T steps, S samples, and `units` of every other dim.
+inline DimValues dims_of(const Program& program, std::int64_t steps, std::int64_t units, std::int64_t samples = 3) {
+  DimValues dims;
+  for (const DimDecl& dim : program.dims) dims[dim.name] = dim.name == "T" ? steps : dim.name == "S" ? samples : units;
+  return dims;
+}
+
+inline std::vector<std::string> outputs_of(const Program& program) {
+  std::vector<std::string> names;
+  for (const Definition& definition : program.definitions) {
+    if (definition.output) names.push_back(definition.name);
+  }
+  return names;
+}
 
 struct Recurrence {
   std::string_view name, text;

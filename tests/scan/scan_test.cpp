@@ -18,20 +18,6 @@ namespace {
 using namespace moxie;
 using namespace moxie::test;
 
-DimValues dims_of(const Program& program, std::int64_t steps, std::int64_t units, std::int64_t samples = 3) {
-  DimValues dims;
-  for (const DimDecl& dim : program.dims) dims[dim.name] = dim.name == "T" ? steps : dim.name == "S" ? samples : units;
-  return dims;
-}
-
-std::vector<std::string> outputs_of(const Program& program) {
-  std::vector<std::string> names;
-  for (const Definition& definition : program.definitions) {
-    if (definition.output) names.push_back(definition.name);
-  }
-  return names;
-}
-
 Program gradient_of(const Program& program) {
   return with_dtype(differentiate(program, outputs_of(program), {}), DType::f64);
 }
