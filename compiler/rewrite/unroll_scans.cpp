@@ -134,7 +134,7 @@ class ScanUnroller {
     const Definition& leader = program_.definitions[first];
     if (!unrolled_.contains(leader.name)) {
       result_.definitions.push_back(leader);
-      result_.definitions.back().body = expanded(leader.body, domain_of(leader));
+      result_.definitions.back().body = expanded_over(leader.body, domain_of(leader));
       return first + 1;
     }
     std::size_t end = first + 1;
@@ -163,7 +163,7 @@ class ScanUnroller {
     one.recomputed = false;
     one.axes.erase(one.axes.begin() + static_cast<std::ptrdiff_t>(axis));
     for (AxisDecl& other : one.axes) other.range = other.range.substitute(lookup);
-    one.body = expanded(substitute(definition.body, replacement), domain_of(one));
+    one.body = expanded_over(substitute(definition.body, replacement), domain_of(one));
     result_.definitions.push_back(std::move(one));
   }
 
@@ -178,6 +178,11 @@ class ScanUnroller {
     for (std::uint32_t k = 0; k < definition.axes.size(); ++k)
       domain.add_range(Symbol::axis(k), definition.axes[k].range);
     return domain;
+  }
+
+  /// Over an axis of extent 0 nothing is computed, and no condition tells which of its reads exist.
+  Expr expanded_over(const Expr& expr, const IndexDomain& domain) {
+    return domain.is_empty() ? constant(0) : expanded(expr, domain);
   }
 
   /// Reads of one step each; sums over steps term by term. What a condition never admits may read steps that do not
@@ -218,7 +223,7 @@ class ScanUnroller {
     if (!picks) {
       IndexDomain inside = domain;
       inside.add_range(opened.index, opened.range);
-      return map_opened(sum, opened, [&](const Expr& child) { return expanded(child, inside); });
+      return map_opened(sum, opened, [&](const Expr& child) { return expanded_over(child, inside); });
     }
     Expr total = constant(0);
     const Steps steps = *few_steps(sum->range);

@@ -295,6 +295,30 @@ TEST_CASE("another number of steps compiles nothing") {
   }
 }
 
+TEST_CASE("few steps over an axis of extent 0 compute nothing, and sums over it are 0") {
+  const Program program = gradient_of(parse(R"(
+dim K
+index k:K, t in 0..3
+input x[K]
+scan t {
+  let h[t,k] = where(t == 0, 1, x[k]*h[t-1,k])
+}
+output y = sum[k](h[2,k])
+output last[k] = h[2,k]
+)"));
+  const DimValues dims = {{"K", 0}};
+  const TensorValues inputs = random_inputs(program, dims, 1);
+  const TensorValues want = evaluate(program, dims, inputs);
+  CHECK(want.at("y") == std::vector<double>{0});
+  for (const auto& device : test_devices()) {
+    CAPTURE(device->name());
+    Session session(program, dims, device);
+    set_inputs(session, program, dims, inputs);
+    session.run();
+    for (const std::string& output : outputs_of(program)) check_equal(to_doubles(session.get(output)), want.at(output));
+  }
+}
+
 TEST_CASE("what a scan may not do") {
   check_refused<TypeError>("scan t {\n  let h[t,n] = h[t,n] + 1\n}\n", "computed later in the same step");
   check_refused<TypeError>("scan t {\n  let a[t,n] = b[t,n]\n  let b[t,n] = a[t,n]\n}\n",
