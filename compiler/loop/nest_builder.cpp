@@ -169,7 +169,12 @@ void NestBuilder::build(std::vector<Work> works) {
     for (Work* work : looping) {
       if (!waits_for(work->body, pending)) ready_works.push_back(work);
     }
-    // Reductions first: works that wait for them can then share later loops.
+    // Reductions first: works that wait for them can then share later loops. Of reductions one first whose loop nothing
+    // that still waits could share.
+    const auto leader = std::ranges::find_if(ready, [&](const Reduction& r) {
+      return later_over(r.expr->range, ready, pending, ready_works, looping).is_empty();
+    });
+    if (leader != ready.end()) std::rotate(ready.begin(), leader, leader + 1);
     const Range range = ready.empty() ? ready_works.front()->loops.front().range : ready.front().expr->range;
     const bool vector = ready.empty() ? ready_works.front()->loops.front().lanes : reduces_in_lanes();
     const bool by_values = !ready.empty() && ready.front().ranged;

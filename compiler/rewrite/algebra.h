@@ -84,6 +84,7 @@ class Algebra {
   void multiply_into(Product& product, const Expr& expr, int exponent) const;
   bool multiply_call_into(Product& product, const Expr& expr, int exponent) const;
   void merge_exponentials(std::vector<Factor>& factors) const;
+  Expr raised(const Factor& factor) const;
   Term term_of(const Expr& expr) const;
   /// Which parentheses in a sum are opened: of all sums, of those without a difference, or of numbers in indices alone.
   enum class Parentheses : std::uint8_t { All, OfSums, OfIndices };

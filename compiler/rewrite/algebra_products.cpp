@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "compiler/rewrite/algebra.h"
@@ -12,17 +13,27 @@ namespace {
 
 bool same_symbols(const Expr& a, const Expr& b) { return a->free_symbols == b->free_symbols; }
 
-/// A sum in normal form whose first term has a negative coefficient.
-bool starts_negative(const Expr& expr) {
-  if (!is_call(expr, "+")) return false;
-  const Expr& first = expr->args[0];
-  if (is_call(first, "neg")) return true;
-  const Expr& number = is_call(first, "*") ? first->args[0] : first;
+bool has_negative_coefficient(const Expr& term) {
+  if (is_call(term, "neg")) return true;
+  const Expr& number = is_call(term, "*") ? term->args[0] : term;
   return number->kind == NodeKind::Constant && number->value < 0;
 }
 
-Expr raised(const Factor& factor) {
-  return factor.power == 1 ? factor.base : call("pow", {factor.base, constant(factor.power)});
+/// A sum in normal form whose first term has a negative coefficient.
+bool starts_negative(const Expr& expr) { return is_call(expr, "+") && has_negative_coefficient(expr->args[0]); }
+
+/// The first tensor that an expression reads; empty if it reads none.
+std::string_view first_tensor(const Expr& expr) {
+  if (expr->kind == NodeKind::Access) return expr->tensor;
+  for (const Expr& arg : expr->args) {
+    if (const std::string_view tensor = first_tensor(arg); !tensor.empty()) return tensor;
+  }
+  return {};
+}
+
+/// A sum in which the term that reads the tensor of the first name has a negative coefficient.
+bool is_negative_by_names(const Expr& expr) {
+  return is_call(expr, "+") && has_negative_coefficient(*std::ranges::min_element(expr->args, {}, first_tensor));
 }
 
 }  // namespace
@@ -96,6 +107,15 @@ void Algebra::merge_exponentials(std::vector<Factor>& factors) const {
       partner->base = call("exp", {plus(partner->base->args[0], exponent)});
   }
   factors = std::move(merged);
+}
+
+/// The factor with its power. An even power leaves the sign of a sum open, and names of tensors choose it: the order of
+/// terms depends on indices, which are other ones in another definition or reduction. So exp(-(m[s] - v[r])^2) and
+/// exp(-(v[i] - m[j])^2) have one form, and are computed once where they stand in one loop.
+Expr Algebra::raised(const Factor& factor) const {
+  if (factor.power == 1) return factor.base;
+  const bool opposite = factor.power % 2 == 0 && is_negative_by_names(factor.base);
+  return call("pow", {opposite ? scaled(factor.base, -1) : factor.base, constant(factor.power)});
 }
 
 Expr Algebra::make_product(Product product) const {

@@ -84,6 +84,23 @@ output z[n,k] = where(n >= 1, where(k > n, y[k]*x[n-1,k], where(y[n] > 0, x[n-1,
   CHECK(loops.find("x[n - 1, k]") != std::string::npos);
 }
 
+TEST_CASE("loops that nothing waiting could share come first, and opposite differences are squared once") {
+  const char* text = R"(dim S dynamic, N, R, D
+index s:S, n:N, r:R, d:D
+input m[S,N], v[R,N], w[D,N], g[S,D]
+output p[s,n] = sum[r](exp(-(v[r,n] - m[s,n])^2))
+let up[s,n] = sum[d](g[s,d]*w[d,n])
+output q[r,n] = sum[s](up[s,n]*exp(-(m[s,n] - v[r,n])^2))
+)";
+  check(text, {{{"S", 2}, {"N", 1}, {"R", 2}, {"D", 3}},
+               {{"m", {1, 2}}, {"v", {0.5, 2}}, {"w", {1, -1, 2}}, {"g", {1, 2, 3, 4, 5, 6}}}});
+  const Program program = specialise(parse(text), {{"N", 16}, {"R", 14}, {"D", 26}});
+  const std::string loops = print(std::get<LoweredKernel>(make_plan(program).steps.front()).program);
+  CAPTURE(loops);
+  CHECK(loops.find("exp2(") != std::string::npos);
+  CHECK(loops.find("exp2(") == loops.rfind("exp2("));
+}
+
 TEST_CASE("a condition that reads behind a guard of its own is computed behind it everywhere") {
   check(R"(dim N
 index n:N
