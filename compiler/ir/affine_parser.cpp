@@ -134,7 +134,7 @@ class AffineParser {
 void fail_divisor(const TokenStream& tokens, const Token& at) {
   tokens.fail<TypeError>(at, "an index is divided by a positive integer that the text tells",
                          "write an integer, or a dim that has a value: dim K = 4; any dim may stand where the quotient "
-                         "takes three values at most, as in x[(i+1)%N] with i < N");
+                         "lies between -8 and 8, as in x[(i+1)%N] with i < N");
 }
 
 void refuse_division(const TokenStream& tokens) {

@@ -215,7 +215,6 @@ Affine divided_by(std::string_view mark, const Affine& value, std::int64_t divis
 std::optional<Affine> wrapped_by(std::string_view mark, const Affine& value, const Affine& divisor,
                                  const IndexDomain& domain, Placeholders& placeholders) {
   constexpr std::int64_t kFarthest = 8;
-  constexpr std::size_t kMostPieces = 3;
   if (value.mentions_value()) return std::nullopt;
   const auto past = [&](std::int64_t quotient) { return value - divisor * quotient; };
   std::vector<std::int64_t> quotients;
@@ -226,8 +225,7 @@ std::optional<Affine> wrapped_by(std::string_view mark, const Affine& value, con
     if (!here.is_empty()) quotients.push_back(quotient);
   }
   const auto holds = [&](const Affine& affine) { return domain.prove_nonnegative(affine) == Proof::Holds; };
-  if (quotients.empty() || quotients.size() > kMostPieces || !holds(past(quotients.front())) ||
-      !holds(Affine(-1) - past(quotients.back() + 1)))
+  if (quotients.empty() || !holds(past(quotients.front())) || !holds(Affine(-1) - past(quotients.back() + 1)))
     return std::nullopt;
   const auto piece = [&](std::int64_t quotient) { return mark == "%" ? past(quotient) : Affine(quotient); };
   Affine result = piece(quotients.back());

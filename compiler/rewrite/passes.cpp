@@ -70,6 +70,7 @@ std::span<const Pass> passes() {
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"bound-reductions", "conditions that leave a reduction none but its identity become bounds of its range",
            bound_reductions},
+      Pass{"split-holes", "contractions that leave out one element are sums before and after it", split_holes},
       Pass{"split-exponentials", "factors that do not change in a long loop leave the exponential", split_exponentials},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"fold-double-sums", "symmetric double sums become triangles, sums that see only r+t single sums",

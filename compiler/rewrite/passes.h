@@ -39,6 +39,7 @@ Program reuse_inverses(const Program& program);      // solves with one matrix f
 Program factor_matrices(const Program& program);     // large matrices are factored once for all that is asked of them
 Program store_matrices(const Program& program);      // what libraries read becomes definitions of its own
 Program bound_reductions(const Program& program);    // conditions become bounds of the reductions that they part
+Program split_holes(const Program& program);         // sums that leave one element out are sums before and after it
 Program bound_products(const Program& program);      // the same of conditions inside of products and functions
 Program solve_conditions(const Program& program);    // sums lose the indices that a condition gives
 Program expand_logsumexp(const Program& program);    // shifted by the maximum

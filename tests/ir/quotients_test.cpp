@@ -77,6 +77,9 @@ TEST_CASE("a remainder by any dim is a choice where it takes few values") {
   CHECK(values_of("output y[n] = x[(n+2)%N]") == std::vector<double>{3, 4, 5, 6, 7, 1, 2});
   CHECK(values_of("output y[n] = sum[p in 0..3](p*x[(n+p+N-1)%N])") == std::vector<double>{5, 8, 11, 14, 17, 20, 9});
   CHECK(values_of("output y[n] = (n+2)%N") == std::vector<double>{2, 3, 4, 5, 6, 0, 1});
+  CHECK(values_of("output y[n] = x[(n+3)%N]") == std::vector<double>{4, 5, 6, 7, 1, 2, 3});
+  CHECK(values_of("output y[n] = x[(n+N-6)%N]") == std::vector<double>{2, 3, 4, 5, 6, 7, 1});
+  check_fails<TypeError>("let y[n] = x[(n+9)%N]", {"between -8 and 8", "x[(i+1)%N]"});
 }
 
 TEST_CASE("subscripts are chosen by min, max, clamp, abs and where") {

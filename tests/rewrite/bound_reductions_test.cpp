@@ -132,3 +132,24 @@ output masked[i] = sum[j](where(j <= i, 1, 0)*a[i,j]))");
   CHECK(std::isfinite(values.at("rows")[3]));
   CHECK(std::isnan(values.at("masked")[3]));
 }
+
+TEST_CASE("a contraction that leaves one element out is a sum before and a sum after it, other sums keep the mask") {
+  const std::string split = optimised("output y[k in 0..N,i] = sum[j](where(i != j, a[i,j]*a[k,j], 0))");
+  CHECK(contains(split, "[i,j] = sum[i1 in 0..j](a[j,i1]*a[i,i1])"));
+  CHECK(contains(split, "[i,j] = sum[i1 in j+1..80](a[j,i1]*a[i,i1])"));
+  CHECK(!contains(split, "where"));
+  CHECK(contains(optimised("output y[i] = sum[j](where(i != j, a[i,j]*c[j], 0))"), "where"));
+  CHECK(contains(optimised("output y[k in 0..N,i] = sum[j](where(i != j, exp(a[i,j] + a[k,j]), 0))"), "where"));
+  CHECK(contains(optimised("output y[k in 0..N,i] = sum[j](where(i != j, a[i,j]*a[k,j], c[j]))"), "where"));
+}
+
+TEST_CASE("sums around an element have the values of the condition on every device, wherever the element is") {
+  const Program program = program_of(R"(output inside[k in 0..N,i] = sum[j](where(not j == i, a[i,j]*a[k,j], 0))
+output moved[k in 0..N,i] = sum[j](where(j != i+70, a[i,j]*a[k,j], 0))
+output mirrored[k in 0..N,i] = sum[j](where(30-i != j, a[i,j]*a[k,j], 0)))");
+  TensorValues inputs = inputs_of(program);
+  for (std::size_t i = 0; i < 80; ++i) inputs.at("a")[81 * i] = i % 2 == 0 ? kInf : std::nan("");
+  const Program gradients = differentiate(program, {"inside", "moved", "mirrored"}, {"a"});
+  check_on_devices(gradients, inputs_of(gradients));
+  check_on_devices(program, inputs);
+}
