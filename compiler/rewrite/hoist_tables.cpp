@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "compiler/ir/functions.h"
@@ -102,12 +103,28 @@ class TableHoister {
     return cost(expr) >= kWorthATable;
   }
 
-  /// Some long loop around the expression does not change it.
+  /// Some long loop around the expression does not change it, nor visits elements of its own.
   static bool repeats(const Expr& expr, const Scope& scope) {
     const bool is_costly = cost(expr) >= kWorthAKernel;
+    const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
     return std::ranges::any_of(scope.open, [&](const auto& entry) {
-      const bool pays = is_long(entry.second) || (is_costly && assumed_extent(entry.second) >= kSeveralVectors);
-      return pays && !expr->depends_on(entry.first);
+      const auto& [loop, range] = entry;
+      const bool pays = is_long(range) || (is_costly && assumed_extent(range) >= kSeveralVectors);
+      return pays && !expr->depends_on(loop) &&
+             std::ranges::none_of(symbols, [&](Symbol symbol) { return is_parted(*scope.find(symbol), loop); });
+    });
+  }
+
+  /// Whether the loop gives each of its iterations a part of the range's elements that no other one has: of
+  /// 8*a..8*a+8, the loop over a does.
+  static bool is_parted(const Range& range, Symbol loop) {
+    const auto steps_over = [&](const Bound& low, const Bound& high) {
+      const Affine extent = high.value - low.value + Affine(1);
+      return low.divisor == 1 && high.divisor == 1 && extent.is_constant() && low.value.mentions(loop) &&
+             std::abs(low.value.coefficient(loop)) >= extent.constant();
+    };
+    return std::ranges::any_of(range.lows, [&](const Bound& low) {
+      return std::ranges::any_of(range.highs, [&](const Bound& high) { return steps_over(low, high); });
     });
   }
 

@@ -198,6 +198,20 @@ output y[s,n] = sum[i in 0..n+1](tanh(x[i])*z[s])
   CHECK(contains(print(result), "tanh(x["));
 }
 
+TEST_CASE("a loop that gives each of its iterations elements of its own repeats nothing that they are made of") {
+  const Program result = optimised(R"(dim N = 64
+index a:N, b:N, u in 0..3
+input x[2*N,2*N]
+output y[a,b,u] = sum[i in 2*a..2*a+2](cos(u*i)*sum[j in 2*b..2*b+2](x[i,j]*cos(u*j)))
+)",
+                                   {{"N", 64}});
+  for (const Definition& definition : result.definitions) {
+    bool has_cosines = false;
+    visit(definition.body, [&](const Expr& e) { has_cosines |= is_call(e, "cos"); });
+    CHECK_MESSAGE(has_cosines == (definition.axes.size() == 2), print(result));
+  }
+}
+
 TEST_CASE("a factor stays in a sum that may be empty if its element may not exist") {
   optimised(R"(dim N = 5
 index n:N
