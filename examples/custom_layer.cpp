@@ -2,9 +2,7 @@
 // sine. The loss, its gradient and the update are one Program, and each training step is one run of it.
 //
 //   custom_layer [cpu|interp]
-#include <compiler/diff/differentiate.h>
-#include <compiler/ir/builder.h>
-#include <runtime/session.h>
+#include <moxie/moxie.h>
 
 #include <cmath>
 #include <iostream>

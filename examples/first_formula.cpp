@@ -1,9 +1,7 @@
 // A formula, its text form, its gradient, and both as one compiled kernel.
 //
 //   first_formula [cpu|interp]
-#include <compiler/diff/differentiate.h>
-#include <compiler/ir/builder.h>
-#include <runtime/session.h>
+#include <moxie/moxie.h>
 
 #include <cmath>
 #include <iostream>

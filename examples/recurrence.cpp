@@ -2,9 +2,7 @@
 // of steps is an argument of the kernels, so that a longer sequence compiles nothing.
 //
 //   recurrence [cpu|interp]
-#include <compiler/diff/differentiate.h>
-#include <compiler/ir/builder.h>
-#include <runtime/session.h>
+#include <moxie/moxie.h>
 
 #include <cmath>
 #include <iostream>

@@ -10,6 +10,8 @@
 
 namespace moxie {
 
+/// Belongs to one thread at a time. Sessions of one device may run in several threads: kernels then take turns where
+/// the device has threads of its own, and no value depends on it.
 class Session {
  public:
   /// Static dims take their values from `dims` (or from the program); dynamic ones may change from run to run.

@@ -45,6 +45,11 @@ class DataError : public Error {
  public:
   using Error::Error;
 };
+/// Options that are each right but do not go together, a value out of its range, or a name that does not exist.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
 /// A kernel cache that cannot be used.
 class CacheError : public Error {
  public:

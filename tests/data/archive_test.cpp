@@ -1,10 +1,10 @@
-#include "tools/data/archive.h"
+#include "data/archive.h"
 
 #include <doctest/doctest.h>
 
+#include "data/compression.h"
+#include "data/file.h"
 #include "tests/data/support.h"
-#include "tools/data/compression.h"
-#include "tools/data/file.h"
 
 using namespace moxie;
 using moxie::test::data_error;

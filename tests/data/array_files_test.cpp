@@ -3,10 +3,10 @@
 
 #include <cmath>
 
+#include "data/archive.h"
+#include "data/idx.h"
+#include "data/npy.h"
 #include "tests/data/support.h"
-#include "tools/data/archive.h"
-#include "tools/data/idx.h"
-#include "tools/data/npy.h"
 
 using namespace moxie;
 using moxie::test::data_error;

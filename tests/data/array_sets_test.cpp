@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "data/npy.h"
+#include "data/presets.h"
 #include "runtime/safetensors.h"
 #include "tests/data/support.h"
-#include "tools/data/npy.h"
-#include "tools/data/presets.h"
 
 using namespace moxie;
 using moxie::test::data_error;

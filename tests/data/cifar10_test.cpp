@@ -1,8 +1,8 @@
 // CIFAR-10 in its binary format.
 #include <doctest/doctest.h>
 
+#include "data/presets.h"
 #include "tests/data/support.h"
-#include "tools/data/presets.h"
 
 using namespace moxie;
 using moxie::test::data_error;

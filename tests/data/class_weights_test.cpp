@@ -1,4 +1,4 @@
-#include "tools/data/class_weights.h"
+#include "data/class_weights.h"
 
 #include <doctest/doctest.h>
 

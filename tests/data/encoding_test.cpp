@@ -1,4 +1,4 @@
-#include "tools/data/encoding.h"
+#include "data/encoding.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "tools/data/moving_mnist.h"
+#include "data/moving_mnist.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "tools/data/presets.h"
+#include "data/presets.h"
 
 #include <doctest/doctest.h>
 

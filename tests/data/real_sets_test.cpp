@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <numeric>
 
+#include "data/presets.h"
 #include "tests/skip.h"
-#include "tools/data/presets.h"
 
 using namespace moxie;
 

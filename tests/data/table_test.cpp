@@ -1,4 +1,4 @@
-#include "tools/data/table.h"
+#include "data/table.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "tools/data/texts.h"
+#include "data/texts.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -8,9 +8,9 @@
 #include <numeric>
 #include <set>
 
+#include "data/presets.h"
+#include "data/synthetic.h"
 #include "tests/data/support.h"
-#include "tools/data/presets.h"
-#include "tools/data/synthetic.h"
 
 using namespace moxie;
 using moxie::test::data_error;

@@ -1,7 +1,7 @@
 // Compressed files and archives: gzip, raw deflate, tar (plain or compressed) and zip.
+#include "data/archive.h"
+#include "data/compression.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/data/archive.h"
-#include "tools/data/compression.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace moxie;

@@ -1,5 +1,5 @@
+#include "data/npy.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/data/npy.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace moxie;

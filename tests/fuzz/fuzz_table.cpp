@@ -2,8 +2,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "data/encoding.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/data/encoding.h"
 
 namespace {
 

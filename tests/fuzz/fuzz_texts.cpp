@@ -1,8 +1,8 @@
 // Labelled texts, and the numbers of their words.
 #include <numeric>
 
+#include "data/texts.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/data/texts.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace moxie;

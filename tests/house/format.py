@@ -27,7 +27,7 @@ def main():
         print(f"no clang-format {VERSION} here (Debian: apt-get install clang-format-{VERSION}): the format is not checked")
         return 1 if os.environ.get("CI") else SKIPPED
     # A copy without its history has no list of files; build folders lie inside the root, so the folders are named.
-    tops = ("benchmarks", "codegen_templates", "compiler", "examples", "ops", "python", "runtime", "tests", "tools")
+    tops = ("benchmarks", "codegen_templates", "compiler", "data", "examples", "learn", "moxie", "ops", "python", "runtime", "tests", "tools")
     files = sorted(str(f) for top in tops for f in (ROOT / top).rglob("*") if f.suffix in (".cpp", ".h", ".cuh", ".cu"))
     result = subprocess.run([program, "--dry-run", "--Werror", "--ferror-limit=1", *files], capture_output=True, text=True)
     wrong = sorted(set(re.findall(r"^(.*?):\d+:\d+: error: code should be clang-formatted", result.stderr, re.M)))

@@ -11,8 +11,12 @@ BELOW["codegen_templates"] = ["codegen_templates", "compiler/support"]
 BELOW["compiler/codegen"].append("codegen_templates")
 BELOW["ops"] = ["compiler/support", "compiler/ir", "compiler/diff", "ops"]
 BELOW["runtime"] = PIPELINE + ["codegen_templates", "runtime"]
-BELOW["python"] = PIPELINE + ["runtime", "ops", "python"]
-BELOW["tools"] = PIPELINE + ["runtime", "ops", "tools"]
+LIBRARIES = PIPELINE + ["runtime", "ops"]
+BELOW["data"] = LIBRARIES + ["data"]
+BELOW["learn"] = LIBRARIES + ["data", "learn"]
+BELOW["moxie"] = LIBRARIES + ["data", "learn", "moxie"]
+BELOW["python"] = LIBRARIES + ["data", "learn", "python"]
+BELOW["tools"] = LIBRARIES + ["data", "learn", "tools"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -29,7 +33,7 @@ def from_root(include, path, top):
 
 def read_includes():
     files = {}
-    for top in ("codegen_templates", "compiler", "ops", "python", "runtime", "tools"):
+    for top in ("codegen_templates", "compiler", "data", "learn", "moxie", "ops", "python", "runtime", "tools"):
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix in (".h", ".cpp"):
                 files[str(path.relative_to(ROOT))] = [from_root(include, path, top) for include in INCLUDE.findall(path.read_text())]

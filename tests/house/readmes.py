@@ -6,7 +6,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-TOPS = ("benchmarks", "codegen_templates", "compiler", "examples", "ops", "python", "runtime", "tests", "tools")
+TOPS = ("benchmarks", "codegen_templates", "compiler", "data", "examples", "learn", "moxie", "ops", "python", "runtime", "tests", "tools")
 # Files that a README explains; `.mox` files explain themselves in their first lines.
 CODE = (".h", ".cpp", ".cu", ".py", "")
 TEXT = (".h", ".cpp", ".cu", ".cuh", ".py", ".md", ".txt", ".cmake", ".mox", ".json", ".yml", ".in", "")

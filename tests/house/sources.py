@@ -6,7 +6,7 @@ import re
 import sys
 
 ROOT, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-TOPS = ("benchmarks", "codegen_templates", "compiler", "examples", "ops", "python", "runtime", "tests", "tools")
+TOPS = ("benchmarks", "codegen_templates", "compiler", "data", "examples", "learn", "moxie", "ops", "python", "runtime", "tests", "tools")
 LONGEST = 700
 SOURCES = (".h", ".cpp", ".py", ".mox", ".cmake")
 INCLUDE = re.compile(r'^#include "(.*)"', re.MULTILINE)

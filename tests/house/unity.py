@@ -8,7 +8,7 @@ import sys
 
 ROOT = pathlib.Path(sys.argv[1])
 # Folders whose files may meet in one translation unit. Test programs are never unity builds.
-LIBRARIES = ("compiler", "ops", "runtime", "tools/data", "tools/commands")
+LIBRARIES = ("compiler", "ops", "runtime", "data", "learn", "tools/commands")
 RAW_STRING = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)
 NAMESPACE = re.compile(r"^namespace ([\w:]+) \{$", re.MULTILINE)
 UNNAMED = re.compile(r"^namespace \{\n(.*?)^\}  // namespace$", re.MULTILINE | re.DOTALL)

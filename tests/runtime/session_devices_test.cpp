@@ -231,6 +231,38 @@ output total[c] = sum[s,i,j](x[s,c,i,j]*randn(0)[s,c,i,j])
   }
 }
 
+TEST_CASE("sessions of one device in two threads compute what they compute alone") {
+  const Program program = parse(R"(dim N dynamic, K = 50
+index n:N, k:K
+input x[N], w[K]
+output y[n] = sum[k](w[k]*tanh(x[n]*w[k]))
+output total = sum[n](y[n])
+)");
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    const auto run = [&](std::size_t rows) {
+      Session session(program, {}, device);
+      session.set("w", make_host_tensor(DType::f32, {50}, std::vector<double>(50, 0.3)));
+      std::vector<Values> results;
+      for (std::size_t more = 0; more < 3; ++more) {
+        const std::vector<double> x(rows + more, 0.1 * static_cast<double>(rows));
+        session.set("x", make_host_tensor(DType::f32, {static_cast<std::int64_t>(x.size())}, x));
+        session.run();
+        results.push_back(to_doubles(session.get("y")));
+        results.push_back(to_doubles(session.get("total")));
+      }
+      return results;
+    };
+    const auto first_alone = run(300), second_alone = run(7);
+    std::vector<Values> first, second;
+    std::thread one([&] { first = run(300); }), other([&] { second = run(7); });
+    one.join();
+    other.join();
+    CHECK(first == first_alone);
+    CHECK(second == second_alone);
+  }
+}
+
 TEST_CASE("a buffer may go, or grow, while the host has not waited for what it is fetching") {
   for (const auto& device : test::test_devices()) {
     CAPTURE(device->name());

@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include "compiler/support/error.h"
+#include "learn/ensemble.h"
 #include "tests/train/tiny.h"
 #include "tools/commands/command.h"
-#include "tools/commands/predict_ensemble.h"
 
 namespace {
 
@@ -27,7 +27,7 @@ TEST_CASE("noisy activations learn, and predict in every way") {
     chosen.epochs = 20;
     const RunFolder folder = RunFolder::create(scratch / "run", chosen, "");
     TrainingRun run = tiny::run(chosen, data);
-    run.train(folder, tiny::never, tiny::silent);
+    run.train(tiny::saved_to(folder));
     CHECK(score_of(run.evaluate_best().test.scores, "error") < 0.25);
   }
 }
@@ -40,13 +40,13 @@ TEST_CASE("an interrupted convolutional run goes on with its running averages") 
   data.encoding.image = {1, 2, 1};
   const tiny::Scratch scratch;
   const RunFolder whole = RunFolder::create(scratch / "whole", chosen, "");
-  tiny::run(chosen, data).train(whole, tiny::never, tiny::silent);
+  tiny::run(chosen, data).train(tiny::saved_to(whole));
   const RunFolder parts = RunFolder::create(scratch / "parts", chosen, "");
   int steps = 3;
-  tiny::run(chosen, data).train(parts, [&] { return steps-- == 0; }, tiny::silent);
+  tiny::run(chosen, data).train(tiny::saved_to(parts, [&] { return steps-- == 0; }));
   TrainingRun second = tiny::run(chosen, data);
   second.resume(parts.read_checkpoint());
-  second.train(parts, tiny::never, tiny::silent);
+  second.train(tiny::saved_to(parts));
   const Checkpoint a = whole.read_checkpoint(), b = parts.read_checkpoint();
   CHECK(a.tensors == b.tensors);
   CHECK(a.tensors.contains("layer1.running_mean"));

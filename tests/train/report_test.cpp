@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "compiler/support/error.h"
+#include "data/compression.h"
 #include "tests/train/tiny.h"
 #include "tools/commands/report_frames.h"
 #include "tools/commands/report_image.h"
 #include "tools/commands/train_report.h"
-#include "tools/data/compression.h"
 
 namespace {
 
@@ -57,7 +57,8 @@ std::string report_of(const TrainConfig& config, Task task) {
   const Dataset data = tiny::dataset(task);
   const RunFolder folder = RunFolder::create(scratch / "run", config, "");
   TrainingRun run = tiny::run(config, data);
-  run.train(folder, tiny::never, [&](const EpochReport& report) { folder.append_metrics(metrics_line(report)); });
+  const auto note = [&](const EpochReport& report) { folder.append_metrics(metrics_line(report)); };
+  run.train({.report = note, .save = folder.saver()});
   return report_html(config, run.evaluate_best(), run, folder.read_metrics(), "moxie train <tiny>");
 }
 

@@ -6,14 +6,12 @@
 #include <limits>
 
 #include "compiler/support/error.h"
+#include "data/file.h"
 #include "tests/train/tiny.h"
-#include "tools/data/file.h"
 
 namespace {
 
 using namespace moxie;
-using tiny::never;
-using tiny::silent;
 
 /// Stops a run before step `count` + 1.
 std::function<bool()> after(int count) {
@@ -36,13 +34,13 @@ void check_resume(const TrainConfig& config, int steps) {
   const tiny::Scratch scratch;
   const Dataset data = tiny::dataset();
   const RunFolder whole = RunFolder::create(scratch / "whole", config, "");
-  tiny::run(config, data).train(whole, never, silent);
+  tiny::run(config, data).train(tiny::saved_to(whole));
 
   const RunFolder parts = RunFolder::create(scratch / "parts", config, "");
-  tiny::run(config, data).train(parts, after(steps), silent);
+  tiny::run(config, data).train(tiny::saved_to(parts, after(steps)));
   TrainingRun second = tiny::run(config, data);
   second.resume(parts.read_checkpoint());
-  second.train(parts, never, silent);
+  second.train(tiny::saved_to(parts));
   check_same(whole, parts);
 }
 
@@ -70,7 +68,7 @@ TEST_CASE("networks learn a tiny set by heart") {
     config.rate = 0.05;
     config.epochs = 60;
     TrainingRun run = tiny::run(config, data);
-    run.train(RunFolder::create(scratch / model, config, ""), never, silent);
+    run.train(tiny::saved_to(RunFolder::create(scratch / model, config, "")));
     CHECK(score_of(run.evaluate_best().train.scores, "error") == 0);
   }
 }
@@ -85,7 +83,7 @@ TEST_CASE("regression knows its errors in the units of the data") {
     config.rate = 0.05;
     config.epochs = 60;
     TrainingRun run = tiny::run(config, data);
-    run.train(RunFolder::create(scratch / model, config, ""), never, silent);
+    run.train(tiny::saved_to(RunFolder::create(scratch / model, config, "")));
     const FinalReport report = run.evaluate_best();
     // The targets' standard deviation is about 2, and so is the error of a constant.
     CHECK(score_of(report.test.scores, "rmse") < 0.7);
@@ -99,7 +97,7 @@ TEST_CASE("recalibration makes the mean square of standardised validation errors
   TrainConfig config = tiny::config("gpn");
   config.recalibrate = true;
   TrainingRun run = tiny::run(config, data);
-  run.train(RunFolder::create(scratch / "run", config, ""), never, silent);
+  run.train(tiny::saved_to(RunFolder::create(scratch / "run", config, "")));
   const FinalReport report = run.evaluate_best();
   CHECK(report.test.variance_scale == report.validation.variance_scale);
   const Prediction prediction = run.predict(data.validation);
@@ -117,15 +115,15 @@ TEST_CASE("limits end a run, with the reason") {
   TrainConfig config = tiny::config("mlp");
   config.epochs = 2;
   TrainingRun two = tiny::run(config, data);
-  two.train(RunFolder::create(scratch / "two", config, ""), never, silent);
+  two.train(tiny::saved_to(RunFolder::create(scratch / "two", config, "")));
   CHECK(two.state().finished == "all 2 epochs are done");
   config.epochs = 1000;
   config.max_time = 0.05;
   TrainingRun timed = tiny::run(config, data);
-  timed.train(RunFolder::create(scratch / "timed", config, ""), never, silent);
+  timed.train(tiny::saved_to(RunFolder::create(scratch / "timed", config, "")));
   CHECK(timed.state().finished == "0.05 s are over");
   TrainingRun stopped = tiny::run(config, data);
-  stopped.train(RunFolder::create(scratch / "stopped", config, ""), after(2), silent);
+  stopped.train(tiny::saved_to(RunFolder::create(scratch / "stopped", config, ""), after(2)));
   CHECK(stopped.state().finished.empty());
 }
 
@@ -136,7 +134,7 @@ TEST_CASE("a loss that is not finite stops the run, and names the sample") {
   const TrainConfig config = tiny::config("mlp");
   const RunFolder folder = RunFolder::create(scratch / "run", config, "");
   TrainingRun run = tiny::run(config, data);
-  CHECK_THROWS_WITH_AS(run.train(folder, never, silent), doctest::Contains("the loss of training sample 34 is nan"),
+  CHECK_THROWS_WITH_AS(run.train(tiny::saved_to(folder)), doctest::Contains("the loss of training sample 34 is nan"),
                        DeviceError);
   for (const auto& [name, tensor] : folder.read_checkpoint().tensors) {
     for (const double value : to_doubles(tensor)) CHECK(std::isfinite(value));
@@ -151,7 +149,7 @@ TEST_CASE("steps with a loss that is not finite can be skipped") {
   config.activation = "identity";
   config.on_nan = "skip";
   TrainingRun run = tiny::run(config, data);
-  run.train(RunFolder::create(scratch / "run", config, ""), never, silent);
+  run.train(tiny::saved_to(RunFolder::create(scratch / "run", config, "")));
   CHECK(run.state().skipped == config.epochs);
 }
 
@@ -163,7 +161,7 @@ TEST_CASE("a rate that is far too high stops the run") {
   config.optimiser = "sgd";
   config.rate = 1e30;
   TrainingRun run = tiny::run(config, data);
-  CHECK_THROWS_WITH_AS(run.train(RunFolder::create(scratch / "run", config, ""), never, silent),
+  CHECK_THROWS_WITH_AS(run.train(tiny::saved_to(RunFolder::create(scratch / "run", config, ""))),
                        doctest::Contains("The parameters from before this step are saved"), DeviceError);
 }
 

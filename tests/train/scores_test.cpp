@@ -1,16 +1,16 @@
-#include "tools/commands/predict_scores.h"
+#include "learn/scores.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <numbers>
 
-#include "tools/commands/predict_calibration.h"
-#include "tools/commands/predict_classes.h"
-#include "tools/commands/predict_ensemble.h"
-#include "tools/commands/predict_jacobian.h"
-#include "tools/commands/predict_warnings.h"
-#include "tools/commands/train_folds.h"
+#include "learn/calibration.h"
+#include "learn/class_quality.h"
+#include "learn/cross_validation.h"
+#include "learn/ensemble.h"
+#include "learn/jacobians.h"
+#include "learn/uncertainty_warnings.h"
 
 namespace {
 

@@ -2,10 +2,13 @@
 // Small data sets and runs for the tests of training.
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <utility>
 
+#include "learn/run_folder.h"
+#include "learn/training_run.h"
 #include "runtime/temporary_folder.h"
-#include "tools/commands/train_run.h"
 
 namespace moxie::tiny {
 
@@ -65,7 +68,8 @@ inline TrainingRun run(const TrainConfig& config, const Dataset& data) {
   return TrainingRun(config, data, open_device("interp"));
 }
 
-inline bool never() { return false; }
-inline void silent(const EpochReport&) {}
+inline TrainingCallbacks saved_to(const RunFolder& folder, std::function<bool()> stop = {}) {
+  return {.stop = std::move(stop), .save = folder.saver()};
+}
 
 }  // namespace moxie::tiny

@@ -1,6 +1,7 @@
 // moxie aot: formulas as libraries with a plain C interface, for machines without moxie.
 #include "tools/commands/aot.h"
 #include <filesystem>
+#include "ops/formula_file.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

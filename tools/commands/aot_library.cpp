@@ -1,4 +1,5 @@
 #include "tools/commands/aot_library.h"
+#include "ops/formula_file.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

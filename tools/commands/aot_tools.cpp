@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "ops/formula_file.h"
 #include "runtime/safetensors.h"
 #include "tools/commands/aot.h"
 #include "tools/commands/aot_library.h"

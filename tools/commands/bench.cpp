@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "ops/catalogue.h"
+#include "ops/formula_file.h"
 #include "runtime/plan.h"
 #include "tools/commands/bench_cases.h"
 #include "tools/commands/bench_formulas.h"

@@ -4,13 +4,13 @@
 #include <cmath>
 
 #include "compiler/diff/differentiate.h"
+#include "learn/trained_model.h"
 #include "ops/catalogue.h"
 #include "ops/network.h"
 #include "ops/training.h"
 #include "runtime/host_tensor.h"
 #include "runtime/plan.h"
 #include "tools/commands/sample_inputs.h"
-#include "tools/commands/train_model.h"
 
 namespace moxie {
 namespace {

@@ -1,4 +1,5 @@
 #include "tools/commands/bench_formulas.h"
+#include "ops/formula_file.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -11,6 +11,7 @@
 #include "compiler/support/error.h"
 #include "compiler/support/nan.h"
 #include "ops/catalogue.h"
+#include "ops/formula_file.h"
 #include "runtime/session.h"
 #include "tools/commands/check_sample.h"
 #include "tools/commands/command.h"

@@ -18,12 +18,6 @@ struct Command {
   Work (*add)(OptionParser& parser);
 };
 
-/// Options that are each right but do not go together, or a switch that does not exist.
-class UsageError : public Error {
- public:
-  using Error::Error;
-};
-
 Work add_aot(OptionParser& parser);
 Work add_bench(OptionParser& parser);
 Work add_cache(OptionParser& parser);

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "learn/run_folder.h"
 #include "tools/commands/command.h"
-#include "tools/commands/train_folder.h"
 
 namespace moxie {
 namespace {

@@ -1,14 +1,15 @@
 #include "tools/commands/dump_source.h"
+#include "ops/formula_file.h"
 
 #include <fmt/format.h>
 
 #include "compiler/diff/differentiate.h"
+#include "learn/training_run.h"
 #include "ops/catalogue.h"
 #include "runtime/dump/cached_kernel.h"
 #include "runtime/dump/dump_folder.h"
 #include "runtime/switches.h"
 #include "tools/commands/command.h"
-#include "tools/commands/train_run.h"
 
 namespace moxie {
 namespace {

@@ -9,12 +9,12 @@
 #include <fstream>
 #include <tuple>
 
+#include "data/file.h"
+#include "learn/scores.h"
 #include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
-#include "tools/commands/predict_scores.h"
 #include "tools/commands/train_stop.h"
-#include "tools/data/file.h"
 
 namespace moxie {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "learn/train_config.h"
 #include "runtime/device.h"
-#include "tools/commands/train_config.h"
 
 namespace moxie {
 

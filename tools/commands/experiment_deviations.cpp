@@ -8,10 +8,10 @@
 #include <limits>
 
 #include "compiler/ir/philox.h"
+#include "learn/training_run.h"
 #include "tools/commands/command.h"
 #include "tools/commands/experiment.h"
 #include "tools/commands/train_report.h"
-#include "tools/commands/train_run.h"
 
 namespace moxie {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 
+#include "data/presets.h"
 #include "tools/commands/command.h"
 #include "tools/commands/experiment.h"
 #include "tools/commands/train_settings.h"
-#include "tools/data/presets.h"
 
 namespace moxie {
 namespace {

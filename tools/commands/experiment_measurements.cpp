@@ -8,9 +8,9 @@
 #include <numbers>
 #include <random>
 
+#include "learn/calibration.h"
+#include "learn/training_run.h"
 #include "tools/commands/experiment.h"
-#include "tools/commands/predict_calibration.h"
-#include "tools/commands/train_run.h"
 
 namespace moxie {
 namespace {

@@ -1,10 +1,11 @@
 // Measurements that train models: table 3, UCI regression, and many seeds.
 #include <filesystem>
 
+#include "learn/run_folder.h"
+#include "learn/training_run.h"
 #include "tools/commands/command.h"
 #include "tools/commands/experiment.h"
 #include "tools/commands/train_report.h"
-#include "tools/commands/train_run.h"
 
 namespace moxie {
 namespace {
@@ -33,7 +34,7 @@ std::optional<Json> train_cell(const TrainConfig& config, const Workplace& workp
   const RunFolder folder =
       begun ? RunFolder::open(workplace.folder) : RunFolder::create(workplace.folder, config, "moxie experiment");
   if (begun) run.resume(folder.read_checkpoint());
-  run.train(folder, workplace.stop, [](const EpochReport&) {});
+  run.train({.stop = workplace.stop, .save = folder.saver()});
   if (run.state().finished.empty()) return std::nullopt;
   Json result = Json::parse(final_metrics_line(run.evaluate_best(), run.state()));
   result["jitter"] = Json::object();

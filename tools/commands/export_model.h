@@ -1,6 +1,6 @@
 #pragma once
 // A trained model as one formula, from the features as the data has them to predictions in its units.
-#include "tools/commands/train_model.h"
+#include "learn/trained_model.h"
 
 namespace moxie {
 

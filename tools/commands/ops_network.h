@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "learn/train_config.h"
 #include "tools/commands/option_parser.h"
-#include "tools/commands/train_config.h"
 
 namespace moxie {
 

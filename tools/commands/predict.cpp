@@ -7,13 +7,13 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include "learn/chosen_rows.h"
+#include "learn/jacobians.h"
+#include "learn/trained_model.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
-#include "tools/commands/predict_jacobian.h"
 #include "tools/commands/predict_print.h"
-#include "tools/commands/predict_rows.h"
 #include "tools/commands/predict_write.h"
-#include "tools/commands/train_model.h"
 
 namespace moxie {
 namespace {

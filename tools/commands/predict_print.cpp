@@ -6,9 +6,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "tools/commands/predict_calibration.h"
-#include "tools/commands/predict_classes.h"
-#include "tools/commands/predict_warnings.h"
+#include "learn/calibration.h"
+#include "learn/class_quality.h"
+#include "learn/uncertainty_warnings.h"
 
 namespace moxie {
 namespace {

@@ -2,8 +2,8 @@
 // What `moxie predict` says of predictions whose targets are known.
 #include <functional>
 
-#include "tools/commands/predict_rows.h"
-#include "tools/commands/predict_scores.h"
+#include "learn/chosen_rows.h"
+#include "learn/scores.h"
 
 namespace moxie {
 

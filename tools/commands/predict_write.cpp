@@ -9,9 +9,9 @@
 
 #include "compiler/ir/special_functions.h"
 #include "compiler/support/nan.h"
+#include "data/npy.h"
 #include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
-#include "tools/data/npy.h"
 
 namespace moxie {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tools/commands/predict_scores.h"
+#include "learn/scores.h"
 
 namespace moxie {
 

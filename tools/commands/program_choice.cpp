@@ -1,42 +1,16 @@
 #include "tools/commands/program_choice.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
-#include <cstring>
-#include <fstream>
-#include <iostream>
-#include <sstream>
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/diff/jacobian.h"
 #include "compiler/diff/tangents.h"
 #include "ops/catalogue.h"
+#include "ops/formula_file.h"
 #include "tools/commands/command.h"
 #include "tools/commands/parsed_source.h"
 
 namespace moxie {
-
-bool is_file_name(std::string_view source) {
-  return source == kStandardInput || source.ends_with(".mox") || source.find('/') != source.npos;
-}
-
-std::string read_text(const std::string& path) {
-  std::stringstream text;
-  if (path == kStandardInput) {
-    text << std::cin.rdbuf();
-    return text.str();
-  }
-  std::ifstream file(path, std::ios::binary);
-  // A folder opens but cannot be read.
-  if (!file || (file.peek(), file.bad()))
-    throw DataError(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
-  text << file.rdbuf();
-  return text.str();
-}
 
 void add_program_options(OptionParser& parser, ProgramChoice& choice) {
   parser
@@ -66,24 +40,6 @@ Program in_precision(Program program, const std::string& precision) {
   return program;
 }
 
-namespace {
-
-ParsedText read_parsed(const std::string& path, const std::vector<std::string>& folders) {
-  TextLibrary library = catalogue_library();
-  library.includes_files = true;
-  library.folders.assign(folders.begin(), folders.end());
-  const std::string text = read_text(path), name = path == kStandardInput ? "stdin" : path;
-  ParsedText parsed = parse_text(text, name, library);
-  verify_text(parsed.program, text, name);
-  return parsed;
-}
-
-}  // namespace
-
-Program read_program(const std::string& path, const std::vector<std::string>& folders) {
-  return read_parsed(path, folders).program;
-}
-
 ParsedText load_parsed(const ProgramChoice& choice) {
   ParsedText parsed =
       is_file_name(choice.source) ? read_parsed(choice.source, choice.folders) : ParsedText{load_op(choice.source), {}};
@@ -98,29 +54,6 @@ Program as_chosen(Program program, const ProgramChoice& choice) {
   program = in_precision(std::move(program), choice.precision);
   if (choice.dtype.empty()) return program;
   return with_dtype(std::move(program), choice.dtype == "f64" ? DType::f64 : DType::f32);
-}
-
-DimValues parse_dims(const std::vector<std::string>& texts, const Program& program) {
-  DimValues dims;
-  for (const std::string& text : texts) {
-    const std::size_t equals = text.find('=');
-    const std::string name = text.substr(0, equals);
-    const char* begin = text.data() + (equals == text.npos ? text.size() : equals + 1);
-    const char* end = text.data() + text.size();
-    std::int64_t value = 0;
-    const auto [rest, error] = std::from_chars(begin, end, value);
-    if (error != std::errc() || rest != end || value < 0) {
-      throw UsageError(fmt::format("--dim {}: a name and a number are wanted, such as S=8", text));
-    }
-    if (!program.find_dim(name)) {
-      std::vector<std::string> names;
-      for (const DimDecl& dim : program.dims) names.push_back(dim.name);
-      throw UsageError(fmt::format("--dim {}: {} has no dim '{}'; it has {}", text, program.name, name,
-                                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
-    }
-    dims[name] = value;
-  }
-  return dims;
 }
 
 void add_gradient_options(OptionParser& parser, std::vector<std::string>& grad, std::vector<std::string>& wrt) {

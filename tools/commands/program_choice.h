@@ -1,7 +1,6 @@
 #pragma once
 // Naming a Program, its dims and its gradients on a command line.
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "compiler/ir/program.h"
@@ -19,13 +18,6 @@ struct ProgramChoice {
 };
 void add_program_options(OptionParser& parser, ProgramChoice& choice);
 
-/// The name that stands for the standard input.
-inline constexpr std::string_view kStandardInput = "-";
-
-/// Whether the name is that of a file: it ends in .mox, holds a slash, or is that of the standard input.
-bool is_file_name(std::string_view source);
-/// The .mox file, which may include files from its folder and `folders`, and use formulas of the catalogue.
-Program read_program(const std::string& path, const std::vector<std::string>& folders = {});
 /// A file if the name ends in .mox or holds a slash, else a built-in operation; in the chosen dtype and precision.
 Program load_program(const ProgramChoice& choice);
 /// As --dtype and --precision say.
@@ -34,9 +26,6 @@ Program as_chosen(Program program, const ProgramChoice& choice);
 void add_precision_option(OptionParser& parser, std::string& precision);
 /// In that precision; as it is where `precision` is empty.
 Program in_precision(Program program, const std::string& precision);
-/// From `S=8` texts. Throws UsageError for a malformed one, a negative value, or a dim that the program does not have.
-DimValues parse_dims(const std::vector<std::string>& texts, const Program& program);
-
 /// The options --grad and --wrt.
 void add_gradient_options(OptionParser& parser, std::vector<std::string>& grad, std::vector<std::string>& wrt);
 /// The program with the gradients of `grad`; with respect to all differentiable inputs of `source` if `wrt` is empty.
@@ -57,8 +46,5 @@ void add_derivative_options(OptionParser& parser, DerivativeChoice& choice);
 /// of a Jacobian follows from `dims`.
 Program with_derivatives(const Program& program, const std::string& source, const DerivativeChoice& choice,
                          const DimValues& dims);
-
-/// The whole file; throws DataError.
-std::string read_text(const std::string& path);
 
 }  // namespace moxie

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "learn/run_folder.h"
+#include "learn/training_run.h"
 #include "tools/commands/report_chart.h"
-#include "tools/commands/train_folder.h"
-#include "tools/commands/train_run.h"
 
 namespace moxie {
 

@@ -2,7 +2,7 @@
 // Sequences of frames as a network sees and predicts them, with maps of its uncertainty.
 #include <string>
 
-#include "tools/commands/predict_scores.h"
+#include "learn/scores.h"
 
 namespace moxie {
 

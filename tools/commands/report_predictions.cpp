@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "tools/commands/predict_calibration.h"
-#include "tools/commands/predict_classes.h"
+#include "learn/calibration.h"
+#include "learn/class_quality.h"
 
 namespace moxie {
 namespace {

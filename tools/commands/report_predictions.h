@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/commands/predict_scores.h"
+#include "learn/scores.h"
 #include "tools/commands/report_chart.h"
 
 namespace moxie {

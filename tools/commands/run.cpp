@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "ops/formula_file.h"
 #include "runtime/cpu/plugin.h"
 #include "runtime/safetensors.h"
 #include "runtime/session.h"

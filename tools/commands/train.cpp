@@ -10,20 +10,21 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "data/file.h"
+#include "learn/cross_validation.h"
+#include "learn/model_text.h"
+#include "learn/run_folder.h"
+#include "learn/train_config.h"
+#include "learn/training_run.h"
 #include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
 #include "tools/commands/program_choice.h"
 #include "tools/commands/report.h"
-#include "tools/commands/train_config.h"
-#include "tools/commands/train_file.h"
-#include "tools/commands/train_folds.h"
 #include "tools/commands/train_ranks.h"
 #include "tools/commands/train_report.h"
-#include "tools/commands/train_run.h"
 #include "tools/commands/train_settings.h"
 #include "tools/commands/train_stop.h"
-#include "tools/data/file.h"
 
 namespace moxie {
 namespace {
@@ -178,10 +179,11 @@ bool run_to_end(const TrainConfig& config, const Dataset& data, TrainingRun& run
   const StopSignals signals;
   {
     Progress progress(config.epochs, config.max_time, run.communicator().size() == 1);
-    run.train(folder ? &*folder : nullptr, StopSignals::received, [&](const EpochReport& report) {
-      if (folder) folder->append_metrics(metrics_line(report));
-      progress.show(report);
-    });
+    const auto report = [&](const EpochReport& epoch) {
+      if (folder) folder->append_metrics(metrics_line(epoch));
+      progress.show(epoch);
+    };
+    run.train({StopSignals::received, report, folder ? folder->saver() : nullptr});
   }
   if (run.state().finished.empty()) {
     if (folder)

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "data/file.h"
 #include "runtime/cache_file.h"
 #include "runtime/cache_key.h"
 #include "runtime/cpu/blas.h"
@@ -16,7 +17,6 @@
 #include "runtime/mpi/mpi_communicator.h"
 #include "tools/commands/command.h"
 #include "tools/commands/train_stop.h"
-#include "tools/data/file.h"
 
 namespace moxie {
 namespace {

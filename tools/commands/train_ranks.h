@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "learn/train_config.h"
 #include "runtime/communicator.h"
 #include "runtime/trainer.h"
 #include "tools/commands/common.h"
-#include "tools/commands/train_config.h"
 
 namespace moxie {
 

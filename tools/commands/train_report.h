@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include "tools/commands/train_run.h"
+#include "learn/training_run.h"
 
 namespace moxie {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/commands/train_config.h"
+#include "learn/train_config.h"
 
 namespace moxie {
 

@@ -1,8 +1,6 @@
 // Parses a Program, differentiates it and runs the gradient on the device named by the first argument.
-#include <compiler/diff/differentiate.h>
-#include <compiler/ir/program.h>
-#include <ops/catalogue.h>
-#include <runtime/session.h>
+#include <moxie/moxie.h>
+#include <moxie/version.h>
 
 #include <iostream>
 
@@ -15,6 +13,6 @@ int main(int, char** argv) {
   session.run();
   const std::vector<double> gradient = to_doubles(session.get("grad.x"));
   std::cout << "y = " << to_doubles(session.get("y"))[0] << ", grad.x[2] = " << gradient[2] << ", "
-            << catalogue().size() << " operations\n";
+            << catalogue().size() << " operations of moxie " << MOXIE_VERSION << "\n";
   return gradient == std::vector<double>{2, 4, 6} ? 0 : 1;
 }

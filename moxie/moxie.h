@@ -1,0 +1,20 @@
+#pragma once
+// Formulas: to write and read them, to derive others from them, and to run them. With CMake, link moxie::runtime, and
+// moxie::ops for formulas of the catalogue; <moxie/learn.h> has data sets and training.
+//
+// What throws throws a class of compiler/support/error.h, all derived from moxie::Error. A Program, an Expr and what is
+// derived from them are values: threads may read one at the same time.
+#include "compiler/diff/differentiate.h"
+#include "compiler/diff/jacobian.h"
+#include "compiler/diff/tangents.h"
+#include "compiler/ir/builder.h"
+#include "compiler/ir/evaluate.h"
+#include "compiler/ir/parsed_text.h"
+#include "compiler/ir/program.h"
+#include "compiler/support/error.h"
+#include "ops/catalogue.h"
+#include "ops/formula_file.h"
+#include "runtime/compiled_function.h"
+#include "runtime/log.h"
+#include "runtime/safetensors.h"
+#include "runtime/session.h"
