@@ -25,6 +25,8 @@ if(TARGET moxie_aot)
   list(APPEND public tools/aot/generator.h)
 endif()
 moxie_public_headers(public ${public})
+list(JOIN public "\n" lines)
+file(WRITE ${PROJECT_BINARY_DIR}/public_headers.txt "${lines}\n")  # which tools/docs reads
 foreach(header ${public})
   cmake_path(GET header PARENT_PATH folder)
   string(REGEX REPLACE "^moxie$" "." folder ${folder})
