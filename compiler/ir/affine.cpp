@@ -68,6 +68,10 @@ Affine& Affine::operator*=(std::int64_t factor) {
 }
 
 Affine Affine::substitute(const std::function<const Affine*(Symbol)>& replacement) const {
+  if (const auto symbol = as_symbol()) {
+    const Affine* with = replacement(*symbol);
+    return with ? *with : *this;
+  }
   Affine result(constant_);
   for (const auto& [symbol, coefficient] : terms_) {
     const Affine* with = replacement(symbol);

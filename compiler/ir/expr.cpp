@@ -1,14 +1,12 @@
 #include "compiler/ir/expr.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "compiler/ir/functions.h"
 #include "compiler/ir/interning.h"
+#include "compiler/ir/node_map.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/support/error.h"
 #include "compiler/support/nan.h"
@@ -228,7 +226,7 @@ class Substitution {
 
   Expr apply(const Expr& expr) {
     if (!touches(*expr)) return expr;
-    if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second;
+    if (const Expr* known = done_.find(expr.get())) return *known;
     Node node = blank(expr->kind);
     node.value = expr->value;
     node.tensor = expr->tensor;
@@ -240,12 +238,14 @@ class Substitution {
     node.affine = apply(expr->affine);
     node.size = {apply(expr->size.rows), apply(expr->size.columns)};
     node.range = expr->range.substitute(lookup());
+    node.subscripts.reserve(expr->subscripts.size());
     for (const Affine& subscript : expr->subscripts) node.subscripts.push_back(apply(subscript));
     // Heights do not change, since no replacement brings in a reduction.
     if (expr->kind == NodeKind::Reduce || expr->kind == NodeKind::LinearAlgebra) node.height = expr->height;
+    node.args.reserve(expr->args.size());
     for (const Expr& arg : expr->args) node.args.push_back(apply(arg));
     if (reads_by_value(expr)) number_values(node);
-    return done_[expr.get()] = intern(std::move(node));
+    return done_.emplace(expr.get(), intern(std::move(node)));
   }
 
  private:
@@ -263,12 +263,20 @@ class Substitution {
   }
 
   const Replacement& replacement_;
-  std::unordered_map<const Node*, Expr> done_;
+  NodeMap<Expr> done_;
 };
 
 }  // namespace
 
-Expr substitute(const Expr& expr, const Replacement& replacement) { return Substitution(replacement).apply(expr); }
+Expr substitute(const Expr& expr, const Replacement& replacement) {
+  // A definition that is read at the reader's own axes is replaced by its body as it stands.
+  const auto is_identity = [](const auto& entry) { return entry.second.as_symbol() == entry.first; };
+  if (std::ranges::none_of(replacement, is_identity)) return Substitution(replacement).apply(expr);
+  Replacement changes;
+  std::ranges::copy_if(replacement, std::back_inserter(changes),
+                       [&](const auto& entry) { return !is_identity(entry); });
+  return Substitution(changes).apply(expr);
+}
 
 Expr with_args(const Expr& expr, std::vector<Expr> args) {
   if (args == expr->args) return expr;
@@ -303,28 +311,6 @@ Expr map_children(const Expr& expr, const std::function<Expr(const Expr&)>& f) {
 }
 
 namespace {
-
-/// Addresses of nodes. A short list is searched; only long ones get a table.
-class NodeSet {
- public:
-  /// Whether it was not there.
-  bool insert(const Node* node) {
-    if (!table_.empty()) return table_.insert(node).second;
-    const auto end = list_.begin() + size_;
-    if (std::find(list_.begin(), end, node) != end) return false;
-    if (size_ == std::ssize(list_)) {
-      table_.insert(list_.begin(), end);
-      return table_.insert(node).second;
-    }
-    list_[static_cast<std::size_t>(size_++)] = node;
-    return true;
-  }
-
- private:
-  std::array<const Node*, 24> list_{};
-  std::ptrdiff_t size_ = 0;
-  std::unordered_set<const Node*> table_;
-};
 
 void visit(const Expr& expr, const std::function<void(const Expr&)>& f, NodeSet& seen) {
   if (!seen.insert(expr.get())) return;

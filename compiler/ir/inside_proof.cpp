@@ -55,7 +55,7 @@ bool InsideProof::holds_unguarded(const Expr& expr, const IndexDomain& domain) c
 }
 
 bool InsideProof::holds_at(const Expr& expr, Place& place) const {
-  if (!place.done.insert(expr.get()).second) return true;
+  if (!place.done.insert(expr.get())) return true;
   if (expr->kind == NodeKind::Access && !holds(expr, place.domain)) return false;
   if (expr->kind == NodeKind::Reduce) {
     Place inner{place.domain};
@@ -74,7 +74,7 @@ bool InsideProof::holds_at(const Expr& expr, Place& place) const {
 /// Branches of conditions are places of their own, so what both branches of nested conditions have in common would be
 /// proved once for each of them, exponentially often. Most of it needs no condition.
 bool InsideProof::holds_unguarded(const Expr& expr, Place& place) const {
-  if (const auto known = place.unguarded.find(expr.get()); known != place.unguarded.end()) return known->second;
+  if (const bool* known = place.unguarded.find(expr.get())) return *known;
   bool result = false;
   if (expr->kind == NodeKind::Access && !holds(expr, place.domain)) {
     result = false;

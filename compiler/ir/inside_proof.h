@@ -3,10 +3,9 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "compiler/ir/index_domain.h"
+#include "compiler/ir/node_map.h"
 #include "compiler/ir/program.h"
 
 namespace moxie {
@@ -46,8 +45,8 @@ class InsideProof {
  private:
   struct Place {
     IndexDomain domain;
-    std::unordered_set<const Node*> done = {};
-    std::unordered_map<const Node*, bool> unguarded = {};  // whether the node holds whatever its conditions say
+    NodeSet done = {};
+    NodeMap<bool> unguarded = {};  // whether the node holds whatever its conditions say
   };
   bool heeds_condition(const Expr& where) const;
   bool holds_at(const Expr& expr, Place& place) const;

@@ -15,12 +15,14 @@ namespace {
 /// last Expr goes.
 class InternTable {
  public:
+  /// The node with the content of this one; an empty Expr if there is none.
+  Expr find(const Node& node) {
+    const std::lock_guard lock(mutex_);
+    return find_locked(node);
+  }
   Expr intern(Node&& node) {
     const std::lock_guard lock(mutex_);
-    for (const Interned* known = bucket_of(node.hash); known; known = known->next) {
-      if (known->hash != node.hash || !same(*known, node)) continue;
-      if (auto alive = known->weak_from_this().lock()) return Expr(std::move(alive));
-    }
+    if (Expr known = find_locked(node)) return known;
     if (count_ == buckets_.size()) grow();
     const auto fresh = std::make_shared<Interned>(std::move(node));
     insert(fresh.get());
@@ -44,6 +46,13 @@ class InternTable {
     Interned* next = nullptr;
   };
 
+  Expr find_locked(const Node& node) {
+    for (const Interned* known = bucket_of(node.hash); known; known = known->next) {
+      if (known->hash != node.hash || !same(*known, node)) continue;
+      if (auto alive = known->weak_from_this().lock()) return Expr(std::move(alive));
+    }
+    return {};
+  }
   Interned*& bucket_of(std::uint64_t hash) { return buckets_[hash & (buckets_.size() - 1)]; }
   void insert(Interned* node) {
     Interned*& first = bucket_of(node->hash);
@@ -141,18 +150,24 @@ std::size_t most_symbols(const Node& node) {
   return count;
 }
 
-}  // namespace
+bool is_binder(const Node& node) { return node.kind == NodeKind::Reduce || node.kind == NodeKind::LinearAlgebra; }
 
-Expr intern(Node&& node) {
+void derive_hash(Node& node) {
+  if (!is_binder(node)) {
+    for (const Expr& arg : node.args) node.height = std::max(node.height, arg->height);
+  }
+  node.hash = mix(hash_with(
+                      node, [](const Affine& a) { return a.hash(); }, [](const Range& r) { return r.hash(); },
+                      [](const Node& child) { return child.hash; }),
+                  node.height);
+}
+
+void derive_free_symbols(Node& node) {
   node.free_symbols.reserve(most_symbols(node));
-  node.gathers = (node.kind == NodeKind::Access && !node.args.empty()) ||
-                 std::ranges::any_of(node.args, [](const Expr& arg) { return arg->gathers; });
   for (const Expr& arg : node.args) {
     for (const Symbol symbol : arg->free_symbols) {
       if (!binds(node, symbol)) node.free_symbols.push_back(symbol);
     }
-    if (node.kind != NodeKind::Reduce && node.kind != NodeKind::LinearAlgebra)
-      node.height = std::max(node.height, arg->height);
   }
   add_symbols(node.free_symbols, node.affine);
   add_symbols(node.free_symbols, node.range);
@@ -163,10 +178,17 @@ Expr intern(Node&& node) {
   std::ranges::sort(node.free_symbols);
   const auto repeated = std::ranges::unique(node.free_symbols);
   node.free_symbols.erase(repeated.begin(), repeated.end());
-  node.hash = mix(hash_with(
-                      node, [](const Affine& a) { return a.hash(); }, [](const Range& r) { return r.hash(); },
-                      [](const Node& child) { return child.hash; }),
-                  node.height);
+}
+
+}  // namespace
+
+Expr intern(Node&& node) {
+  derive_hash(node);
+  // Most nodes that passes make are there already, and know all else.
+  if (Expr known = InternTable::table().find(node)) return known;
+  derive_free_symbols(node);
+  node.gathers = (node.kind == NodeKind::Access && !node.args.empty()) ||
+                 std::ranges::any_of(node.args, [](const Expr& arg) { return arg->gathers; });
   node.shape_hash = hash_with(
       node, [](const Affine& a) { return shape_hash(a); }, [](const Range& r) { return shape_hash(r); },
       [](const Node& child) { return child.shape_hash; });

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "compiler/ir/algebra_form.h"
 #include "compiler/ir/expr_printer.h"
@@ -13,6 +11,7 @@
 #include "compiler/ir/index_domain.h"
 #include "compiler/ir/inside_proof.h"
 #include "compiler/ir/lexer.h"
+#include "compiler/ir/node_map.h"
 #include "compiler/ir/philox.h"
 #include "compiler/ir/quotients.h"
 #include "compiler/support/error.h"
@@ -24,8 +23,8 @@ namespace {
 struct Place {
   IndexDomain domain;
   std::vector<std::pair<Symbol, Range>> bound;
-  std::unordered_set<const Node*> seen = {};             // expressions that were checked at this place
-  std::unordered_map<const Node*, bool> unguarded = {};  // whether accesses stay inside whatever conditions say
+  NodeSet seen = {};             // expressions that were checked at this place
+  NodeMap<bool> unguarded = {};  // whether accesses stay inside whatever conditions say
 
   Place inside(IndexDomain inner) const { return {std::move(inner), bound}; }
   bool binds(Symbol symbol) const {
@@ -155,7 +154,7 @@ class DefinitionVerifier {
   }
 
   void check(const Expr& expr, Place& place) const {
-    if (!place.seen.insert(expr.get()).second) return;
+    if (!place.seen.insert(expr.get())) return;
     switch (expr->kind) {
       case NodeKind::Constant:
         return;
@@ -209,7 +208,7 @@ class DefinitionVerifier {
   /// Whether accesses need none of the conditions inside the expression. Most do not, and are checked at one place for
   /// all branches: what nested branches have in common would be checked for each of them, exponentially often.
   bool is_inside_unguarded(const Expr& expr, Place& place) const {
-    if (const auto known = place.unguarded.find(expr.get()); known != place.unguarded.end()) return known->second;
+    if (const bool* known = place.unguarded.find(expr.get())) return *known;
     const auto is_inside = [&](const Expr& arg) { return is_inside_unguarded(arg, place); };
     bool result = false;
     if (expr->kind == NodeKind::Access) {

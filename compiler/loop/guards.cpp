@@ -1,9 +1,7 @@
 #include "compiler/loop/guards.h"
 
-#include <unordered_map>
-#include <unordered_set>
-
 #include "compiler/fuse/fold_storage.h"
+#include "compiler/ir/node_map.h"
 #include "compiler/rewrite/algebra.h"
 
 namespace moxie {
@@ -25,7 +23,7 @@ class Guarding {
 
  private:
   void note_computed(const Expr& expr) {
-    if (!expr->gathers || !computed_.insert(expr.get()).second) return;
+    if (!expr->gathers || !computed_.insert(expr.get())) return;
     if (is_call(expr, "where"))
       note_computed(expr->args[0]);
     else if (expr->kind != NodeKind::Reduce)
@@ -38,10 +36,10 @@ class Guarding {
 
   Expr apply(const Expr& expr) {
     if (is_computed_around(expr)) return around_->apply(expr);
-    if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second.second;
+    if (const Expr* known = done_.find(expr)) return *known;
     // Branches of conditions are guarded by themselves: what they have in common would be walked through for each.
     Expr result = is_call(expr, "where") && is_inside_everywhere(expr) ? expr : guarded(expr);
-    done_.emplace(expr.get(), std::pair(expr, result));
+    done_.emplace(expr, result);
     return result;
   }
 
@@ -106,10 +104,10 @@ class Guarding {
 
   const InsideProof& proof_;
   IndexDomain domain_;
-  std::vector<Expr> conditions_;                                 // outermost first; all hold here
-  Guarding* around_;                                             // with fewer conditions or loops; may be null
-  std::unordered_set<const Node*> computed_;                     // what reads by value, outside of choices
-  std::unordered_map<const Node*, std::pair<Expr, Expr>> done_;  // keeps its keys alive
+  std::vector<Expr> conditions_;  // outermost first; all hold here
+  Guarding* around_;              // with fewer conditions or loops; may be null
+  NodeSet computed_;              // what reads by value, outside of choices
+  Results done_;
 };
 
 }  // namespace

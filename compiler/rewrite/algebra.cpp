@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "compiler/ir/finite_values.h"
@@ -132,9 +131,9 @@ class Normaliser {
       : algebra_(algebra), around_(around), done_(around ? own_ : *algebra.normal_forms_) {}
 
   Expr apply(const Expr& expr) {
-    if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second.second;
+    if (const Expr* known = done_.find(expr)) return *known;
     Expr result = compute(expr);
-    done_.emplace(expr.get(), std::pair(expr, result));
+    done_.emplace(expr, result);
     return result;
   }
 
@@ -162,8 +161,8 @@ class Normaliser {
 
   const Algebra& algebra_;
   const Surroundings* around_;
-  Algebra::NormalForms own_;
-  Algebra::NormalForms& done_;
+  Results own_;
+  Results& done_;
 };
 
 Expr Algebra::normalise(const Expr& expr, const Surroundings* around) const {

@@ -5,12 +5,12 @@
 // precision of the Program; docs/precision.md has the list.
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "compiler/ir/expr.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/index_domain.h"
+#include "compiler/ir/node_map.h"
 #include "compiler/ir/program.h"
 
 namespace moxie {
@@ -72,9 +72,6 @@ class Algebra {
   Expr normalise(const Expr& expr, const Surroundings* around = nullptr) const;
 
  private:
-  /// Normal forms that were asked for. Keeps the key alive, so that no other node can take its address.
-  using NormalForms = std::unordered_map<const Node*, std::pair<Expr, Expr>>;
-
   Algebra() = default;
   bool has_all_laws() const { return finite_ == nullptr; }
   bool is_finite(const Expr& expr) const;
@@ -100,8 +97,8 @@ class Algebra {
   Expr normalise_call(const Expr& expr) const;
   friend class Normaliser;
 
-  std::shared_ptr<FiniteValues> finite_;                                         // none: all laws hold
-  std::shared_ptr<NormalForms> normal_forms_ = std::make_shared<NormalForms>();  // without surroundings
+  std::shared_ptr<FiniteValues> finite_;                                 // none: all laws hold
+  std::shared_ptr<Results> normal_forms_ = std::make_shared<Results>();  // that were asked for, without surroundings
 };
 
 }  // namespace moxie

@@ -1,9 +1,9 @@
 #include "compiler/rewrite/cost.h"
 
 #include <functional>
-#include <unordered_map>
 
 #include "compiler/ir/functions.h"
+#include "compiler/ir/node_map.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/algebra_forms.h"
 
@@ -24,9 +24,9 @@ double operation_cost(const Expr& expr) {
 }
 
 double cost(const Expr& expr, double loop_extent) {
-  std::unordered_map<const Node*, double> done;
+  NodeSet done;
   const std::function<double(const Expr&)> walk = [&](const Expr& e) -> double {
-    if (!done.emplace(e.get(), 0).second) return 0;  // shared subexpressions are computed once
+    if (!done.insert(e.get())) return 0;  // shared subexpressions are computed once
     double total = e->kind == NodeKind::Access ? 0.5 : e->kind == NodeKind::Call ? operation_cost(e) : 0;
     for (const Expr& arg : e->args) total += walk(arg);
     if (e->kind == NodeKind::Reduce) total *= extent_of(e->range, loop_extent);

@@ -2,9 +2,9 @@
 #include <map>
 #include <ranges>
 #include <set>
-#include <unordered_map>
 
 #include "compiler/ir/finite_values.h"
+#include "compiler/ir/node_map.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/library_matrix.h"
 #include "compiler/rewrite/passes.h"
@@ -93,9 +93,9 @@ bool is_element_axis(const Definition& definition, std::uint32_t axis) {
 
 /// Nodes of the expression when it is written out.
 double length_of(const Expr& expr) {
-  std::unordered_map<const Node*, double> done;
+  NodeMap<double> done;
   const std::function<double(const Expr&)> walk = [&](const Expr& e) -> double {
-    if (const auto it = done.find(e.get()); it != done.end()) return it->second;
+    if (const double* known = done.find(e.get())) return *known;
     double length = 1;
     for (const Expr& arg : e->args) length += walk(arg);
     return done[e.get()] = length;
@@ -112,7 +112,8 @@ struct Reads {
 std::map<std::string, Reads> reads_of(const Expr& body) {
   std::vector<Expr> nodes;  // arguments first
   visit(body, [&](const Expr& e) { nodes.push_back(e); });
-  std::unordered_map<const Node*, double> occurrences = {{body.get(), 1}};
+  NodeMap<double> occurrences;
+  occurrences[body.get()] = 1;
   std::map<std::string, Reads> reads;
   for (const Expr& e : nodes | std::views::reverse) {
     const double count = occurrences[e.get()];

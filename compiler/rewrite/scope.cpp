@@ -1,8 +1,8 @@
 #include "compiler/rewrite/scope.h"
 
 #include <algorithm>
-#include <unordered_map>
 
+#include "compiler/ir/node_map.h"
 #include "compiler/rewrite/algebra.h"
 
 namespace moxie {
@@ -179,9 +179,9 @@ std::optional<DType> cast_of(const Expr& expr) {
 }  // namespace
 
 Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function<Expr(const Expr&, const Scope&)>& f) {
-  std::unordered_map<const Node*, std::pair<Expr, Expr>> done;
+  Results done;
   const std::function<Expr(const Expr&)> walk = [&](const Expr& e) -> Expr {
-    if (const auto it = done.find(e.get()); it != done.end()) return it->second.second;
+    if (const Expr* known = done.find(e)) return *known;
     Expr rebuilt;
     if (e->kind == NodeKind::Reduce) {
       const OpenedReduce opened = open(e);
@@ -193,7 +193,7 @@ Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function
       rebuilt = map_children(e, walk);
     }
     const Expr result = f(rebuilt, scope);
-    done.emplace(e.get(), std::pair(e, result));
+    done.emplace(e, result);
     return result;
   };
   return walk(expr);
@@ -244,9 +244,9 @@ Expr with_guards(const Expr& sum, const Scope& scope) {
 
 Expr rewrite_top_down(const Expr& expr, const Scope& scope,
                       const std::function<std::optional<Expr>(const Expr&, const Scope&)>& f) {
-  std::unordered_map<const Node*, std::pair<Expr, Expr>> done;
+  Results done;
   const std::function<Expr(const Expr&)> walk = [&](const Expr& e) -> Expr {
-    if (const auto it = done.find(e.get()); it != done.end()) return it->second.second;
+    if (const Expr* known = done.find(e)) return *known;
     Expr result;
     if (const auto replaced = f(e, scope)) {
       result = *replaced;
@@ -263,7 +263,7 @@ Expr rewrite_top_down(const Expr& expr, const Scope& scope,
     } else {
       result = map_children(e, walk);
     }
-    done.emplace(e.get(), std::pair(e, result));
+    done.emplace(e, result);
     return result;
   };
   return walk(expr);

@@ -59,8 +59,9 @@ TEST_CASE("bench measures any formula") {
   CHECK(entry.at("grad") == nlohmann::json{"density", "total"});
   CHECK(entry.at("wrt") == nlohmann::json{"x", "point"});
   CHECK(entry.at("finite") == true);
-  for (const char* field : {"forward_s", "forward_cpu_s", "forward_backward_s", "forward_backward_cpu_s", "compile_s",
-                            "peak_bytes", "input_bytes", "forward_launches", "forward_backward_launches"})
+  for (const char* field :
+       {"forward_s", "forward_cpu_s", "forward_backward_s", "forward_backward_cpu_s", "compile_s", "compile_cpu_s",
+        "peak_bytes", "input_bytes", "forward_launches", "forward_backward_launches"})
     CHECK(entry.at(field) > 0);
   CHECK(entry.at("input_bytes") == 4 * (8 + 3 + 8 + 1));  // with the cotangents
   CHECK(entry.at("peak_bytes") == entry.at("workspace_bytes").get<int>() + 4 * (8 + 1 + 8 + 3));

@@ -125,6 +125,7 @@ nlohmann::json as_json(const Result& result, const BenchOptions& options, int th
                           {"forward_backward_s", nullptr},
                           {"forward_backward_cpu_s", nullptr},
                           {"compile_s", result.gradients().compile_s},
+                          {"compile_cpu_s", result.gradients().compile_cpu_s},
                           {"forward_launches", result.forward.launches},
                           {"forward_backward_launches", nullptr},
                           {"finite", largest.finite},

@@ -24,14 +24,23 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+struct Times {
+  double elapsed = 0, processor = 0;  // seconds
+};
+
+class Stopwatch {
+ public:
+  Times times() const { return {seconds_from(start_), processor_seconds() - processor_start_}; }
+
+ private:
+  double processor_start_ = processor_seconds();
+  Clock::time_point start_ = Clock::now();
+};
+
 void run_to_end(Session& session) {
   session.run();
   session.wait();
 }
-
-struct Times {
-  double elapsed = 0, processor = 0;  // seconds, medians
-};
 
 double median(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -39,7 +48,7 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-/// Of at least 21 runs, and of more while they are short. Runs of seconds are fewer.
+/// Medians of at least 21 runs, and of more while they are short. Runs of seconds are fewer.
 Times take_times(Session& session) {
   constexpr int kWarmUp = 5;
   constexpr std::size_t kMinRuns = 3, kEnoughRuns = 21, kMaxRuns = 2001;
@@ -54,11 +63,11 @@ Times take_times(Session& session) {
     return elapsed.size() < kMaxRuns && sum < kMinSeconds;
   };
   while (wants_more()) {
-    const double processor_start = processor_seconds();
-    const auto start = Clock::now();
+    const Stopwatch watch;
     run_to_end(session);
-    sum += elapsed.emplace_back(seconds_from(start));
-    processor.push_back(processor_seconds() - processor_start);
+    const Times taken = watch.times();
+    sum += elapsed.emplace_back(taken.elapsed);
+    processor.push_back(taken.processor);
   }
   return {median(elapsed), median(processor)};
 }
@@ -119,7 +128,7 @@ class Trial {
   std::size_t inputs() const { return inputs_; }
   bool finite() const { return finite_; }
   int runs() const { return runs_; }
-  double seconds() const { return seconds_; }
+  Times times() const { return times_; }
 
  private:
   bool find_finite() {
@@ -140,14 +149,15 @@ class Trial {
     }
     ++runs_;
     bool defined = true;
-    const auto start = Clock::now();
+    const Stopwatch watch;
     try {
       run_to_end(session_);
     } catch (const DeviceError& error) {
       problem_ = error.what();
       defined = false;
     }
-    seconds_ += seconds_from(start);
+    const Times taken = watch.times();
+    times_ = {times_.elapsed + taken.elapsed, times_.processor + taken.processor};
     return defined;
   }
 
@@ -159,7 +169,7 @@ class Trial {
   std::string problem_;
   bool finite_ = true;
   int runs_ = 0;
-  double seconds_ = 0;
+  Times times_;
 };
 
 }  // namespace
@@ -168,10 +178,10 @@ Measurement measure(const Program& program, const Workload& workload, const Devi
   const DimValues dims = choose_dims(program, workload.dims);
   DeviceChoice device = choice;
   device.cache_directory = "0";  // so that compiling is measured too
-  const auto start = Clock::now();
+  const Stopwatch watch;
   const auto opened = open_chosen_device(device);
   Session session(program, dims, opened);
-  const double planning = seconds_from(start);
+  const Times planning = watch.times();
   const Workload all{dims, workload.inputs, workload.feedback};
   const Trial trial(program, all, session);
   for (const auto& [output, input] : workload.feedback) {
@@ -181,10 +191,11 @@ Measurement measure(const Program& program, const Workload& workload, const Devi
   measured.device = opened->name();
   measured.inputs = trial.inputs();
   measured.finite = trial.finite();
-  const Times times = take_times(session);
+  const Times times = take_times(session), tried = trial.times();
   measured.seconds = times.elapsed;
   measured.cpu_seconds = times.processor;
-  measured.compile_s = std::max(planning + trial.seconds() - trial.runs() * measured.seconds, 0.0);
+  measured.compile_s = std::max(planning.elapsed + tried.elapsed - trial.runs() * times.elapsed, 0.0);
+  measured.compile_cpu_s = std::max(planning.processor + tried.processor - trial.runs() * times.processor, 0.0);
   measured.launches = launches_of(session.plan(), dims);
   measured.workspace_bytes = session.workspace_bytes();
   for (const InputDecl& input : session.program().inputs) measured.input_bytes += bytes_of(program, input.name, dims);

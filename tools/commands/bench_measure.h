@@ -16,6 +16,7 @@ struct Measurement {
   double seconds = 0;         // median of the runs
   double cpu_seconds = 0;     // median of their processor time, of all threads, which other work hardly changes
   double compile_s = 0;       // from the Program to the end of the first run, without the time of a run
+  double compile_cpu_s = 0;   // the processor time of that
   std::int64_t launches = 0;  // kernels and library calls of one run; a scan's count once per step
   std::int64_t workspace_bytes = 0, input_bytes = 0, output_bytes = 0;
   std::size_t inputs = 0;  // which of the given inputs were used
