@@ -160,10 +160,35 @@ bool has_counterexamples_everywhere(const std::vector<Affine>& system, const Con
   });
 }
 
+/// The largest number that coefficient * symbol is known to reach, by facts that mention nothing but the symbol.
+std::optional<std::int64_t> least_multiple(const std::vector<Affine>& system, Symbol symbol, std::int64_t coefficient) {
+  std::optional<std::int64_t> least;
+  for (const Affine& fact : system) {  // a*symbol + c >= 0
+    if (fact.terms().size() != 1 || fact.terms()[0].first != symbol) continue;
+    const std::int64_t a = fact.terms()[0].second;
+    if ((a > 0) != (coefficient > 0)) continue;
+    const std::int64_t end = a > 0 ? ceil_div(-fact.constant(), a) : floor_div(fact.constant(), -a);
+    std::int64_t multiple = 0;
+    if (__builtin_mul_overflow(coefficient, end, &multiple)) return std::nullopt;
+    least = std::max(least.value_or(multiple), multiple);
+  }
+  return least;
+}
+
+/// Whether the ends of each symbol's own range show that the goal is not negative: most goals need no elimination.
+bool follows_from_ends(const std::vector<Affine>& system, const Affine& goal) {
+  std::int64_t least = goal.constant();
+  for (const auto& [symbol, coefficient] : goal.terms()) {
+    const auto part = least_multiple(system, symbol, coefficient);
+    if (!part || __builtin_add_overflow(least, *part, &least)) return false;
+  }
+  return least >= 0;
+}
+
 /// Whether the points that satisfy `system` and not `goal` >= 0 are none (Holds), certainly some (Fails), or some for
 /// some dims.
 Proof prove(const std::vector<Affine>& system, const Affine& goal) {
-  if (is_among(system, goal)) return Proof::Holds;
+  if (is_among(system, goal) || follows_from_ends(system, goal)) return Proof::Holds;
   std::vector<Affine> refuting = system;
   refuting.push_back(Affine(-1) - goal);
   const Constraints counterexamples = constraints_on_dims(refuting);

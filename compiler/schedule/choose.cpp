@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <set>
 
 #include "compiler/loop/lower_scatter.h"
 #include "compiler/schedule/definitions_of.h"
 #include "compiler/schedule/join.h"
+#include "compiler/schedule/lower_nest.h"
 #include "compiler/schedule/pattern.h"
 #include "compiler/schedule/pieces.h"
 #include "compiler/support/error.h"
@@ -107,11 +109,14 @@ class Choosing {
            std::vector<Found>& found)
       : fused_(fused), extents_(extents), machine_(machine), given_(given), found_(found) {}
 
-  /// Of a Program, or of a scan.
+  /// Of a Program, or of a scan. Steps that cost more than `most` are left before the last of them.
   template <class AnyStep>
-  ScheduledSteps run(const std::vector<AnyStep>& steps, bool with_nests) {
+  ScheduledSteps run(const std::vector<AnyStep>& steps, bool with_nests, double most = HUGE_VAL) {
     ScheduledSteps result;
-    for (const AnyStep& step : steps) std::visit([&](const auto& part) { add(result, part, with_nests); }, step);
+    for (const AnyStep& step : steps) {
+      std::visit([&](const auto& part) { add(result, part, with_nests); }, step);
+      if (result.objective > most) break;
+    }
     flush(result);
     return result;
   }
@@ -330,7 +335,7 @@ class Choosing {
                               {nest.kernel.program.name, print(nest.schedule), nest.cost.seconds, std::move(reason),
                                std::move(alternatives)},
                               cost,
-                              apply(nest.schedule, plain_nest(std::span(&definition, 1)))});
+                              prepared(fused_, apply(nest.schedule, plain_nest(std::span(&definition, 1))))});
   }
 
   bool is_given(const Kernel& kernel) const {
@@ -392,14 +397,14 @@ void add_alternatives(std::vector<ScheduleChoice>& choices, const std::vector<Sc
 ScheduledProgram schedule(const Program& optimised, Products products, const DimValues& extents, const Machine& machine,
                           const GivenSchedules& given) {
   std::vector<Found> found;
-  const auto choose = [&](FusedProgram fused, bool with_nests) {
-    ScheduledSteps chosen = Choosing(fused, extents, machine, given, found).run(fused.steps, with_nests);
+  const auto choose = [&](FusedProgram fused, bool with_nests, double most = HUGE_VAL) {
+    ScheduledSteps chosen = Choosing(fused, extents, machine, given, found).run(fused.steps, with_nests, most);
     return ScheduledProgram{
         std::move(fused), std::move(chosen.steps), std::move(chosen.choices), chosen.objective,
         chosen.least,     chosen.candidates,       std::move(chosen.gathers), std::move(chosen.gathers_in_sums)};
   };
-  const auto row_major = [&](const Program& program) {
-    return choose(fuse(program, products, Layouts::row_major, extents), /*with_nests=*/true);
+  const auto row_major = [&](const Program& program, double most = HUGE_VAL) {
+    return choose(fuse(program, products, Layouts::row_major, extents), /*with_nests=*/true, most);
   };
   if (std::ranges::any_of(optimised.definitions,
                           [&](const Definition& definition) { return find_given(given, definition.name) != nullptr; }))
@@ -413,7 +418,7 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
   ScheduledProgram nests = row_major(optimised);
   for (const std::set<LaneGather>& gathers : std::set{nests.gathers, nests.gathers_in_sums}) {
     if (gathers.empty()) continue;
-    ScheduledProgram copies = row_major(with_copies(optimised, gathers));
+    ScheduledProgram copies = row_major(with_copies(optimised, gathers), nests.objective);
     copies.candidates = nests.candidates += copies.candidates;
     if (copies.objective < nests.objective) nests = std::move(copies);
   }

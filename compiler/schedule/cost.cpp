@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
 
 #include "compiler/loop/lane_count.h"
 #include "compiler/loop/operands.h"
@@ -21,8 +19,8 @@ namespace {
 /// Adds up the operations of a kernel, weighted by the number of executions.
 class OperationCounter {
  public:
-  OperationCounter(const LoopTree& tree, const Machine& machine, Cost& cost)
-      : tree_(tree), program_(tree.program()), machine_(machine), operations_(tree, machine), cost_(cost) {}
+  OperationCounter(const LoopTree& tree, const Machine& machine, const Operations& operations, Cost& cost)
+      : tree_(tree), program_(tree.program()), machine_(machine), operations_(operations), cost_(cost) {}
 
   void run() { count(program_.body, tree_.calls()); }
 
@@ -66,37 +64,41 @@ class OperationCounter {
   double registers_needed(const Block& block) const {
     std::vector<const Statement*> body;
     flatten(block, body);
-    std::set<VarId> vars;
-    std::set<ValueId> computed, outside;
-    std::map<ValueId, std::size_t> last_use;
+    std::vector<bool> set_here(program_.vars.size());
+    std::vector<Origin> origins(program_.values.size());
+    std::vector<std::size_t> last_use(program_.values.size());
+    double kept = 0;
     for (std::size_t k = 0; k < body.size(); ++k) {
       for (const ValueId id : operands(program_, *body[k])) {
-        if (!computed.contains(id) && !is_constant(id)) outside.insert(id);
+        if (origins[id] == Origin::unknown && !is_constant(id)) {
+          origins[id] = Origin::outside;
+          kept += operations_.registers(id);
+        }
         last_use[id] = k;
       }
-      if (const auto* let = std::get_if<stmt::Let>(body[k])) computed.insert(let->id);
-      if (const auto* set = std::get_if<stmt::SetVar>(body[k]); set && program_.vars.at(set->var).varying)
-        vars.insert(set->var);
+      if (const auto* let = std::get_if<stmt::Let>(body[k])) origins[let->id] = Origin::computed;
+      const auto* set = std::get_if<stmt::SetVar>(body[k]);
+      if (!set || !program_.vars.at(set->var).varying || set_here[set->var]) continue;
+      set_here[set->var] = true;
+      kept += registers_of(set->var);
     }
-    double kept = 0;
-    for (const ValueId id : outside) kept += operations_.registers(id);
-    for (const VarId var : vars) kept += registers_of(var);
     double live = 0, fullest = 0;
     for (std::size_t k = 0; k < body.size(); ++k) {
       if (const auto* let = std::get_if<stmt::Let>(body[k]); let && holds_register(let->id))
         live += operations_.registers(let->id);
       fullest = std::max(fullest, live);
-      for (const ValueId id : operands_of(*body[k])) {
-        if (computed.contains(id) && last_use[id] == k && holds_register(id)) live -= operations_.registers(id);
+      for (const ValueId id : operands(program_, *body[k])) {
+        if (origins[id] != Origin::computed || last_use[id] != k || !holds_register(id)) continue;
+        live -= operations_.registers(id);
+        origins[id] = Origin::unknown;  // a statement may read it twice
       }
     }
     return kept + fullest;
   }
 
-  std::set<ValueId> operands_of(const Statement& statement) const {
-    const std::vector<ValueId> ids = operands(program_, statement);
-    return {ids.begin(), ids.end()};
-  }
+  /// Of a value that a block reads.
+  enum class Origin : std::uint8_t { unknown, outside, computed };
+
   bool is_constant(ValueId id) const { return std::holds_alternative<op::Constant>(program_.values.at(id).operation); }
   /// A var's value is in the var's register, and a constant in memory.
   bool holds_register(ValueId id) const {
@@ -110,7 +112,7 @@ class OperationCounter {
   const LoopTree& tree_;
   const LoopProgram& program_;
   const Machine& machine_;
-  Operations operations_;
+  const Operations& operations_;
   Cost& cost_;
 };
 
@@ -151,13 +153,14 @@ Cost estimate(const LoweredKernel& kernel, const DimValues& dims, const Machine&
   const PieceCounts pieces = count_pieces(kernel, dims, cost.lanes);
   cost.pieces = pieces.tiles * pieces.chunks;
   const LoopTree tree(kernel, dims, pieces, cost.lanes);
-  OperationCounter(tree, machine, cost).run();
+  const Operations operations(tree, machine);
+  OperationCounter(tree, machine, operations, cost).run();
   cost.ports = occupy_ports(cost.operations, machine);
   cost.traffic = count_traffic(tree, machine);
   const double cycle = 1e-9 / machine.gigahertz;
   const double cores = std::min(static_cast<double>(cost.pieces), machine.cores);
   cost.compute = *std::ranges::max_element(cost.ports) * cycle;
-  cost.latency = count_latency(tree, machine) * cycle;
+  cost.latency = count_latency(tree, machine, operations) * cycle;
   cost.launch = machine.launch_seconds + static_cast<double>(cost.pieces) * machine.piece_seconds;
   if (cores > 1) cost.launch += machine.wake_seconds;
   if (pieces.chunks > 1) cost.combine = partial_elements(kernel, tree) * machine.partial_cycles * cycle;

@@ -10,7 +10,6 @@
 
 #include "compiler/loop/operands.h"
 #include "compiler/loop/overload.h"
-#include "compiler/schedule/operations.h"
 
 namespace moxie {
 namespace {
@@ -37,8 +36,8 @@ struct Times {
 
 class LatencyCounter {
  public:
-  LatencyCounter(const LoopTree& tree, const Machine& machine)
-      : tree_(tree), program_(tree.program()), machine_(machine), operations_(tree, machine) {}
+  LatencyCounter(const LoopTree& tree, const Machine& machine, const Operations& operations)
+      : tree_(tree), program_(tree.program()), machine_(machine), operations_(operations) {}
 
   double run() { return tree_.calls() * summarise(program_.body, nullptr, 1).cycles; }
 
@@ -210,12 +209,14 @@ class LatencyCounter {
   const LoopTree& tree_;
   const LoopProgram& program_;
   const Machine& machine_;
-  Operations operations_;
+  const Operations& operations_;
   std::map<const stmt::For*, BlockSummary> summaries_;
 };
 
 }  // namespace
 
-double count_latency(const LoopTree& tree, const Machine& machine) { return LatencyCounter(tree, machine).run(); }
+double count_latency(const LoopTree& tree, const Machine& machine, const Operations& operations) {
+  return LatencyCounter(tree, machine, operations).run();
+}
 
 }  // namespace moxie

@@ -40,6 +40,16 @@ Expr read_in_place(const FusedProgram& fused, const Expr& expr, std::span<const 
   });
 }
 
+Expr guarded(const FusedProgram& fused, const Definition& definition) {
+  const Affine step(Symbol::dim(kScanStep));
+  const auto at_step = [&](Symbol symbol) { return definition.scan && symbol == Symbol::axis(0) ? &step : nullptr; };
+  IndexDomain domain({});
+  for (std::uint32_t axis = definition.scan ? 1 : 0; axis < definition.axes.size(); ++axis)
+    domain.add_range(Symbol::axis(axis), definition.axes[axis].range.substitute(at_step));
+  return guard_accesses(body_in_storage(fused, definition), fused, definition, std::move(domain));
+}
+
+/// Of a nest that is prepared.
 class NestLowering {
  public:
   NestLowering(const FusedProgram& fused, const Nest& nest) : fused_(fused), nest_(nest) {}
@@ -71,7 +81,7 @@ class NestLowering {
     const NestRoot& root = nest_.roots[k];
     Definition complete = root.definition;
     // Each body has the guards that it needs by itself: a condition of the reader would bind what it reads to its loop.
-    complete.body = read_in_place(fused_, guarded(complete), complete_);
+    complete.body = read_in_place(fused_, root.prepared->guarded, complete_);
     OpenRoot open{&root, {}, {}, complete.body};
     complete_.push_back(std::move(complete));
     std::vector<Affine> symbols(root.definition.axes.size());
@@ -133,7 +143,7 @@ class NestLowering {
     result_.in_scan = nest_.roots.front().definition.scan.has_value();
     std::set<std::string> read;
     for (const OpenRoot& open : roots) {
-      program.comments.push_back(definition_comment(open.root->definition, fused_.program));
+      program.comments.push_back(open.root->prepared->comment);
       visit(open.body, [&](const Expr& e) {
         if (e->kind == NodeKind::Access) read.insert(e->tensor);
       });
@@ -229,15 +239,6 @@ class NestLowering {
     return {{{1, Affine(0)}}, {{factor, last}}};
   }
 
-  Expr guarded(const Definition& definition) const {
-    const Affine step(Symbol::dim(kScanStep));
-    const auto at_step = [&](Symbol symbol) { return definition.scan && symbol == Symbol::axis(0) ? &step : nullptr; };
-    IndexDomain domain({});
-    for (std::uint32_t axis = definition.scan ? 1 : 0; axis < definition.axes.size(); ++axis)
-      domain.add_range(Symbol::axis(axis), definition.axes[axis].range.substitute(at_step));
-    return guard_accesses(body_in_storage(fused_, definition), fused_, definition, std::move(domain));
-  }
-
   /// Opens the loops from number k on: a register tile becomes a loop over tiles with a copy of the work for every
   /// iteration inside; NestBuilder shares loops and values between the copies.
   void unroll(const OpenRoot& open, std::size_t k, std::vector<LoopIndex> loops, const Replacement& elements,
@@ -328,6 +329,18 @@ class NestLowering {
 
 }  // namespace
 
-LoweredKernel lower(const FusedProgram& fused, const Nest& nest) { return NestLowering(fused, nest).run(); }
+Nest prepared(const FusedProgram& fused, Nest nest) {
+  for (NestRoot& root : nest.roots) {
+    if (root.prepared) continue;
+    root.prepared = {guarded(fused, root.definition), definition_comment(root.definition, fused.program)};
+  }
+  return nest;
+}
+
+LoweredKernel lower(const FusedProgram& fused, const Nest& nest) {
+  const bool is_prepared =
+      std::ranges::all_of(nest.roots, [](const NestRoot& root) { return root.prepared.has_value(); });
+  return is_prepared ? NestLowering(fused, nest).run() : lower(fused, prepared(fused, nest));
+}
 
 }  // namespace moxie

@@ -6,6 +6,8 @@
 
 namespace moxie {
 
+/// Makes what lowering the nest in other loops would make again.
+Nest prepared(const FusedProgram& fused, Nest nest);
 LoweredKernel lower(const FusedProgram& fused, const Nest& nest);
 
 }  // namespace moxie

@@ -21,10 +21,18 @@ struct NestLoop {
   bool operator==(const NestLoop&) const = default;
 };
 
+/// What lower() makes of a definition whatever its loops are.
+struct PreparedRoot {
+  Expr guarded;         // its body, with the guards that keep accesses inside their tensors
+  std::string comment;  // its text
+  bool operator==(const PreparedRoot&) const = default;
+};
+
 /// One definition that a kernel computes, with its loops, outermost first.
 struct NestRoot {
   Definition definition;
   std::vector<NestLoop> loops;
+  std::optional<PreparedRoot> prepared = {};  // made where it is missing
   bool operator==(const NestRoot&) const = default;
 };
 

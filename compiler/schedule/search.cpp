@@ -37,7 +37,10 @@ int reduction_depth(const Expr& expr, std::optional<Symbol> axis) {
 class Search {
  public:
   Search(const FusedProgram& fused, const Definition& definition, const DimValues& extents, const Machine& machine)
-      : fused_(fused), plain_(plain_nest(std::span(&definition, 1))), extents_(extents), machine_(machine) {}
+      : fused_(fused),
+        plain_(prepared(fused, plain_nest(std::span(&definition, 1)))),
+        extents_(extents),
+        machine_(machine) {}
 
   std::vector<Candidate> run() {
     for (const std::string& lanes : lane_loops()) {
