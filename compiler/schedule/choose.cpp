@@ -38,7 +38,7 @@ struct Kernels {
 struct ScheduledSteps {
   std::vector<LoweredStep> steps;
   std::vector<ScheduleChoice> choices;
-  double objective = 0, least = 0;
+  double objective = 0, least = 0, fixed = 0;
   std::size_t candidates = 0;
   std::set<LaneGather> gathers, gathers_in_sums;
 };
@@ -145,14 +145,15 @@ class Choosing {
 
   void add(ScheduledSteps& result, const Kernel& kernel, bool with_nests) {
     Kernels chosen = shared_loops(kernel);
-    result.least += chosen.least;
+    const bool has_nests = is_nest(kernel) && !scatter_sum(fused_.program, kernel);
+    result.least += has_nests ? chosen.least : chosen.objective;
+    result.fixed += has_nests ? 0 : chosen.objective;
     result.candidates += chosen.candidates;
     if (with_nests && is_given(kernel)) {
       chosen = in_given_nests(kernel);
       result.candidates += chosen.candidates;
       for (Chosen& given : chosen.kernels) given.nest.reset();  // other loops would not be those that were given
-    } else if (with_nests && is_nest(kernel) && !scatter_sum(fused_.program, kernel) &&
-               (chosen.least < kEstimateError * chosen.objective || is_small(kernel))) {
+    } else if (with_nests && has_nests && (chosen.least < kEstimateError * chosen.objective || is_small(kernel))) {
       if (auto nests = in_nests(kernel)) {
         result.candidates += nests->candidates;
         note_gathers(result, *nests);
@@ -195,6 +196,7 @@ class Choosing {
     }
     result.objective += static_cast<double>(count) * step.objective;
     result.least += static_cast<double>(count) * step.least;
+    result.fixed += static_cast<double>(count) * step.fixed;
     result.candidates += step.candidates;
     result.gathers.merge(step.gathers);
     result.gathers_in_sums.merge(step.gathers_in_sums);
@@ -399,9 +401,15 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
   std::vector<Found> found;
   const auto choose = [&](FusedProgram fused, bool with_nests, double most = HUGE_VAL) {
     ScheduledSteps chosen = Choosing(fused, extents, machine, given, found).run(fused.steps, with_nests, most);
-    return ScheduledProgram{
-        std::move(fused), std::move(chosen.steps), std::move(chosen.choices), chosen.objective,
-        chosen.least,     chosen.candidates,       std::move(chosen.gathers), std::move(chosen.gathers_in_sums)};
+    return ScheduledProgram{std::move(fused),
+                            std::move(chosen.steps),
+                            std::move(chosen.choices),
+                            chosen.objective,
+                            chosen.least,
+                            chosen.fixed,
+                            chosen.candidates,
+                            std::move(chosen.gathers),
+                            std::move(chosen.gathers_in_sums)};
   };
   const auto row_major = [&](const Program& program, double most = HUGE_VAL) {
     return choose(fuse(program, products, Layouts::row_major, extents), /*with_nests=*/true, most);
@@ -410,7 +418,7 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
                           [&](const Definition& definition) { return find_given(given, definition.name) != nullptr; }))
     return row_major(optimised);
   ScheduledProgram best = choose(fuse(optimised, products, Layouts::chosen, extents), /*with_nests=*/false);
-  if (best.least > kEstimateError * best.objective) {
+  if (best.least - best.fixed > kEstimateError * (best.objective - best.fixed)) {
     for (ScheduleChoice& choice : best.choices)
       choice.reason += "; no other loops were tried: the arithmetic of vectors and launches are most of it";
     return best;
@@ -423,7 +431,8 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
     if (copies.objective < nests.objective) nests = std::move(copies);
   }
   nests.candidates = best.candidates += nests.candidates;
-  if (nests.objective < kEstimateError * best.objective) return nests;
+  const double fixed = std::min(best.fixed, nests.fixed);
+  if (nests.objective - fixed < kEstimateError * (best.objective - fixed)) return nests;
   add_alternatives(best.choices, nests.choices);
   return best;
 }
