@@ -42,6 +42,7 @@ class KernelLowering {
   LoweredKernel run() {
     declare();
     NestBuilder nest(result_.program, read_, fused_.program);
+    nest.know_steps(fused_, kernel_.roots.front().definition);
     if (by_values_) nest.bound_by_values();
     if (is_linear_algebra(kernel_.roots.front()))
       lower_linear_algebra(nest);
@@ -59,6 +60,7 @@ class KernelLowering {
     const BufferId out = written_.at(root.definition.name);
     read_[root.definition.name] = out;
     NestBuilder nest(result_.program, read_, fused_.program);
+    nest.know_steps(fused_, kernel_.roots.front().definition);
     ScatterLoops loops{kernel_.vector, *kernel_.sample, root.locals};
     if (loops.vector) loops.vector->range = split(nest, *kernel_.vector, false, true);
     loops.rows.range = split(nest, *kernel_.sample, true, false);
@@ -79,6 +81,7 @@ class KernelLowering {
   LoweredKernel run_in_rows() {
     declare();
     NestBuilder nest(result_.program, read_, fused_.program);
+    nest.know_steps(fused_, kernel_.roots.front().definition);
     lower_in_rows(nest);
     return finished();
   }

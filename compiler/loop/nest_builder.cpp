@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/fuse/fold_storage.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/loop/paired_rounds.h"
@@ -58,6 +59,15 @@ std::string NestBuilder::loop_name(const std::string& wanted, const Range& range
     if (fits && !is_open(index.name)) return index.name;
   }
   return {};
+}
+
+void NestBuilder::know_steps(const FusedProgram& fused, const Definition& definition) {
+  for (const std::string& argument : program_.arguments) {
+    if (const auto folded = folded_step(argument))
+      know_range(Symbol::dim(argument), Range::extent(folded->count));
+    else if (argument == kScanStep)
+      know_range(Symbol::dim(argument), steps_of(fused, definition));
+  }
 }
 
 void NestBuilder::close_loop() {

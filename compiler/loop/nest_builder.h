@@ -62,6 +62,8 @@ class NestBuilder {
   void know_piece(const Range& piece, const Range& whole) { pieces_.emplace_back(piece, whole); }
   /// A symbol that no loop opens has a value in this range.
   void know_range(Symbol symbol, const Range& range) { known_.emplace_back(symbol, range); }
+  /// The ranges of the arguments that are steps, in a kernel that computes steps of this definition.
+  void know_steps(const FusedProgram& fused, const Definition& definition);
   /// Loops and reductions say which of them are vector loops; serial loops are not jammed in pairs then.
   void choose_lanes() { lanes_are_chosen_ = true; }
   /// Reductions that `depth` loops of reductions enclose, itself included, are vector loops unless one is open already:

@@ -62,7 +62,7 @@ class NestLowering {
     builder.choose_lanes();
     builder.reduce_in_lanes(nest_.lanes_depth);
     builder.bound_by_values();
-    know_step(builder);
+    builder.know_steps(fused_, nest_.roots.front().definition);
     std::vector<Work> works;
     for (OpenRoot& root : roots) {
       split(builder, root);
@@ -176,15 +176,6 @@ class NestLowering {
     result_.program.buffers.push_back(std::move(buffer));
     result_.uses.push_back(std::move(use));
     return static_cast<BufferId>(result_.uses.size() - 1);
-  }
-
-  void know_step(NestBuilder& builder) const {
-    for (const std::string& argument : result_.program.arguments) {
-      if (const auto folded = folded_step(argument))
-        builder.know_range(Symbol::dim(argument), Range::extent(folded->count));
-      else if (argument == kScanStep)
-        builder.know_range(Symbol::dim(argument), steps_of(fused_, nest_.roots.front().definition));
-    }
   }
 
   /// In a scan the chunks take the place of the steps.
