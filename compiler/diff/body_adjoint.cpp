@@ -26,8 +26,8 @@ namespace {
 struct Scope {
   IterationDomain domain;
   std::size_t axes = 0;
-  /// Conditions that are ranges by data of open indices. Adjoints are those inside of the ranges; sums over the indices
-  /// state the conditions, outermost, where loops run through the ranges alone.
+  /// Conditions that are ranges by data of open indices, or say which element data gives. Adjoints are those inside of
+  /// the ranges; sums over the indices state the conditions, outermost, where loops run through the ranges alone.
   std::vector<Expr> ranges = {};
   bool operator==(const Scope&) const = default;
 };
@@ -196,9 +196,14 @@ class BodyAdjoint {
     send(branch, scope_number(narrowed), guarded(condition.rest, choice.adjoint), gating);
   }
 
-  /// Moves ranges by data of open indices from the conditions to the scope.
+  /// Moves ranges by data of open indices, and the elements that data gives, from the conditions to the scope.
   void take_ranges(std::vector<Expr>& conditions, Scope& scope) const {
     for (const Symbol variable : scope.domain.variables) {
+      std::erase_if(conditions, [&](const Expr& condition) {
+        const bool gives = gives_index(builder_.program(), condition, variable);
+        if (gives) add_missing(scope.ranges, std::vector{condition});
+        return gives;
+      });
       const auto range = value_range(builder_.program(), conditions, variable);
       if (!range) continue;
       add_missing(scope.ranges, range->bounds);

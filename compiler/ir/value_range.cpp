@@ -120,6 +120,18 @@ std::optional<ValueRange> value_range(const Program& program, std::span<const Ex
   return range.lows.empty() || range.highs.empty() ? std::nullopt : std::optional(std::move(range));
 }
 
+bool gives_index(const Program& program, const Expr& condition, Symbol index) {
+  if (!is_call(condition, "==")) return false;
+  std::vector<Expr> values;
+  const auto left = integer_of(program, condition->args[0], values);
+  const auto right = integer_of(program, condition->args[1], values);
+  if (!left || !right) return false;
+  const Affine difference = *left - *right;
+  const std::int64_t coefficient = difference.coefficient(index);
+  return (coefficient == 1 || coefficient == -1) && difference.mentions_value() &&
+         std::ranges::none_of(values, [&](const Expr& value) { return value->depends_on(index); });
+}
+
 Expr without_conditions(const Expr& expr, const std::vector<Expr>& conditions) {
   return Stripper(conditions).run(expr);
 }

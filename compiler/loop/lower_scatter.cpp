@@ -1,6 +1,7 @@
 #include "compiler/loop/lower_scatter.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "compiler/ir/scans.h"
 #include "compiler/loop/lower.h"
@@ -42,11 +43,8 @@ class ScatterLowering {
 
   void run() {
     if (!loops_.vector && sums_along_rows(term_)) nest_.reduce_in_lanes(1);
-    if (loops_.vector)
-      nest_.open_loop(loops_.vector->symbol, loops_.vector->range, loops_.vector->name, {.vector = true});
     set_to_zero();
     add_terms();
-    if (loops_.vector) nest_.close_loop();
   }
 
  private:
@@ -54,13 +52,23 @@ class ScatterLowering {
     nest_.open_loop(loop.symbol, loop.range, loop.name, {.parallel = true, .comment = comment});
   }
 
+  /// Innermost, so that what settles the element is read once for all lanes, and rows are passed as they lie.
+  void in_lanes(const std::function<void()>& build) {
+    if (loops_.vector)
+      nest_.open_loop(loops_.vector->symbol, loops_.vector->range, loops_.vector->name, {.vector = true});
+    build();
+    if (loops_.vector) nest_.close_loop();
+  }
+
   void set_to_zero() {
     const ValueId zero = nest_.neutral(ReduceKind::Sum, type_);
     open(loops_.rows, "sums start: " + cite(root_.definition));
     for (const LoopIndex& loop : loops_.others) open(loop);
-    std::vector<Affine> element;
-    for (const Affine& subscript : root_.subscripts) element.push_back(nest_.resolve(subscript));
-    nest_.append(stmt::Store{out_, std::move(element), zero});
+    in_lanes([&] {
+      std::vector<Affine> element;
+      for (const Affine& subscript : root_.subscripts) element.push_back(nest_.resolve(subscript));
+      nest_.append(stmt::Store{out_, std::move(element), zero});
+    });
     for (std::size_t k = 0; k <= loops_.others.size(); ++k) nest_.close_loop();
   }
 
@@ -73,10 +81,10 @@ class ScatterLowering {
     for (const OpenedReduce& loop : sum_.loops) open_term_loop(loop);
     if (sum_.span) {
       open_span(*sum_.span);
-      add_to_span();
+      in_lanes([&] { add_to_span(); });
     } else {
       const std::vector<Affine> written = open_once();
-      add_term(written);
+      in_lanes([&] { add_term(written); });
     }
     for (; opened_ > 0; --opened_) nest_.close_loop();
   }

@@ -59,6 +59,13 @@ bool stands_alone(const Program& program, const Definition& definition, std::opt
   return InsideProof(program, Inside::Element, std::move(at)).holds_within(definition.body, domain);
 }
 
+/// Whether the expression may have a value because the condition holds. One on other indices chooses among elements of
+/// which each would have the same value.
+bool may_admit(const Expr& condition, const Expr& expr) {
+  const auto is_other_index = [&](Symbol symbol) { return !symbol.is_dim() && !expr->depends_on(symbol); };
+  return condition->free_symbols.empty() || !std::ranges::all_of(condition->free_symbols, is_other_index);
+}
+
 }  // namespace
 
 std::string axis_name(const Program& program, const std::vector<AxisDecl>& axes, const Affine& extent) {
@@ -77,7 +84,8 @@ std::string axis_name(const Program& program, const std::vector<AxisDecl>& axes,
 std::optional<Extraction> extract(const Program& program, const Scope& scope, const Expr& expr, const std::string& stem,
                                   DType dtype) {
   // Its conditions would stay behind: the subscripts that they admit are not known.
-  if (expr->gathers && !scope.conditions.empty()) return std::nullopt;
+  if (expr->gathers && std::ranges::any_of(scope.conditions, [&](const Expr& c) { return may_admit(c, expr); }))
+    return std::nullopt;
   // An index of a matrix that the body holds has no range here; once that is a definition of its own, it is an axis.
   const auto is_unknown = [&](Symbol symbol) { return symbol.kind() == Symbol::Kind::Free && !scope.find(symbol); };
   if (std::ranges::any_of(expr->free_symbols, is_unknown)) return std::nullopt;

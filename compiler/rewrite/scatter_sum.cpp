@@ -4,6 +4,7 @@
 
 #include "compiler/ir/finite_values.h"
 #include "compiler/ir/functions.h"
+#include "compiler/ir/integer_element.h"
 #include "compiler/ir/scans.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
@@ -32,6 +33,7 @@ class Finder {
     if (found_.targets.empty()) take_span();
     bound_loops();
     for (const Expr& condition : conditions_) found_.term = call("where", {condition, found_.term, constant(0)});
+    for (const ScatterSum::Target& target : found_.targets) read_at(target);
     const bool gathers = std::ranges::any_of(
         found_.targets, [](const ScatterSum::Target& target) { return target.element.mentions_value(); });
     if ((!gathers && !found_.span) ||
@@ -162,6 +164,15 @@ class Finder {
              std::ranges::any_of(range->bounds, [&](const Expr& bound) { return bound->depends_on(axis); });
     };
     return range && std::ranges::none_of(axes_, moves) ? std::move(range) : std::nullopt;
+  }
+
+  /// The term counts at one element along the axis, which the target gives: what depends on the axis reads that
+  /// element.
+  void read_at(const ScatterSum::Target& target) {
+    constexpr bool kInScan = true;  // for all that is known here
+    if (target.element.mentions(target.axis) || !has_axes_by_value(program_, found_.term, target.axis, kInScan)) return;
+    if (auto term = substitute_element(found_.term, target.axis, {target.element, found_.values}))
+      found_.term = std::move(*term);
   }
 
   bool is_target(Symbol axis) const {

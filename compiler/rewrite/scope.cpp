@@ -139,6 +139,18 @@ bool has_fixed_extent(const Range& range) {
   return extent && std::ranges::all_of(extent->terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
 }
 
+bool has_axes_by_value(const Program& program, const Expr& expr, Symbol index, bool in_scan) {
+  bool result = true;
+  visit(expr, [&](const Expr& e) {
+    const Definition* definition = e->kind == NodeKind::Access ? program.find_definition(e->tensor) : nullptr;
+    for (std::size_t k = 0; definition && k < e->subscripts.size(); ++k) {
+      const bool is_step = k == 0 && definition->scan && in_scan;
+      if (e->subscripts[k].mentions(index)) result &= has_fixed_extent(definition->axes[k].range) && !is_step;
+    }
+  });
+  return result;
+}
+
 double assumed_extent(const Range& range) {
   if (const auto extent = known_extent(range)) return static_cast<double>(*extent);
   if (const auto count = range.known_trip_count(); count && count->is_constant())

@@ -48,6 +48,9 @@ std::optional<std::int64_t> largest_value(const Affine& affine, const Scope& sco
 bool mentions(const Range& range, Symbol symbol);
 /// Whether the range goes from 0 to an end that no other index moves.
 bool has_fixed_extent(const Range& range);
+/// Whether each axis along which the expression reads definitions at the index can be read by value: its range is
+/// fixed, and within a scan it is none of steps.
+bool has_axes_by_value(const Program& program, const Expr& expr, Symbol index, bool in_scan);
 /// Rounds for the cost model.
 double assumed_extent(const Range& range);
 /// Elements of a tensor with these axes, for the cost model.

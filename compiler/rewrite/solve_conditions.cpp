@@ -235,22 +235,12 @@ class ElementEquations {
 
   /// Whether all that depends on the index is elements of axes that can be read by value, and little arithmetic.
   bool can_read(const Expr& expr, Symbol index) const {
-    bool result = true;
+    bool result = has_axes_by_value(program_, expr, index, around_.scan.has_value());
     visit(expr, [&](const Expr& e) {
       if (!e->depends_on(index)) return;
       result &= e->kind != NodeKind::Reduce && e->kind != NodeKind::LinearAlgebra && e->kind != NodeKind::Random;
-      if (e->kind == NodeKind::Access) result &= has_axes_by_value(e, index);
     });
     return result;
-  }
-
-  bool has_axes_by_value(const Expr& access, Symbol index) const {
-    const Definition* definition = program_.find_definition(access->tensor);
-    for (std::size_t k = 0; definition && k < access->subscripts.size(); ++k) {
-      if (!access->subscripts[k].mentions(index)) continue;
-      if (!has_fixed_extent(definition->axes[k].range) || (k == 0 && definition->scan && around_.scan)) return false;
-    }
-    return true;
   }
 
   const Program& program_;

@@ -10,6 +10,7 @@
 #include "compiler/ir/signs.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/scatter_sum.h"
 #include "tests/rewrite/optimised.h"
 
 using namespace moxie;
@@ -391,4 +392,22 @@ TEST_CASE("what a condition scales is computed once, whether the condition holds
   const Program result = optimised(text("x[n] > 0.5").c_str(), {{"N", 4}});
   CHECK(contains(print(result), "where(x[n] > 0.5, 1, 0.25)*tanh(g[n])"));
   CHECK(contains(print(optimised(text("n > 1").c_str(), {{"N", 4}})), "not n > 1"));  // ranges take these apart
+}
+
+TEST_CASE("sums by value take a step for each term, whatever these read of the element that they go to") {
+  const auto is_scatter = [](const std::string& body) {
+    const Program program = specialise(parse("dim S = 90, V = 400, T = 12\nindex s:S, v:V, t:T, c in 0..3\n"
+                                             "input i[S]: i32, j[T]: i32, w[S], u[V], x[V,3], g[T]\noutput " +
+                                             body + "\n"),
+                                       {});
+    const Program result = optimise(program);
+    return std::ranges::any_of(result.definitions,
+                               [&](const Definition& d) { return scatter_sum(result, d).has_value(); });
+  };
+  CHECK(is_scatter("y[v] = sum[s](where(i[s] == v, exp(w[s] - u[v]), 0))"));
+  CHECK(is_scatter("y[v] = sum[s](where(i[s] == v, w[s]*v, 0))"));
+  CHECK(is_scatter("y[v,c] = where(c == 2, sum[s](where(i[s] == v, cos(x[i[s],2]), 0)), 0)"));
+  CHECK(is_scatter("y[v] = u[v] + sum[t](where(j[t] == v, g[t], 0))*w[0]"));  // few terms, but many elements
+  CHECK_FALSE(is_scatter("y[c] = w[c] + sum[t](where(j[t] == c, g[t], 0))"));
+  CHECK_FALSE(is_scatter("y[v] = sum[s in 0..min(v+1, 90)](where(i[s] == v, w[s], 0))"));  // the range moves
 }

@@ -201,6 +201,14 @@ TEST_CASE("gradients of what is read by value agree with finite differences") {
       {"dim S dynamic, V\nindex s:S\ninput x[V,V], i[S]: i32, j[S]: i32\noutput y = sum[s](exp(x[i[s],j[s]-i[s]+2]))",
        {{"S", 5}, {"V", 4}},
        {{"i", {0, 3, 3, 1, 2}}, {"j", {1, 3, 1, 2, 0}}}},
+      {"dim S dynamic, V, N\nindex s:S, v:V, n:N\ninput x[S,N], u[V,N], i[S]: i32\n"
+       "output y[v,n] = sum[s](where(i[s] == v, tanh(x[s,n] - u[v,n])*v, 0))",
+       {{"S", 5}, {"V", 4}, {"N", 2}},
+       {{"i", {0, 3, 3, -1, 2}}}},
+      {"dim S dynamic, V\nindex s:S\ninput x[V,3], i[S]: i32, j[S]: i32\n"
+       "output y[s] = x[i[s],0]*cos(x[j[s],2]) - x[j[s],1]*x[i[s],2]",
+       {{"S", 70}, {"V", 4}},
+       {{"i", std::vector<double>(70, 3)}, {"j", std::vector<double>(70, 1)}}},
   };
   for (const auto& [text, dims, indices] : cases) {
     CAPTURE(text);
@@ -278,6 +286,12 @@ TEST_CASE("sums by value take a step for each term, and give the same bits for a
       {"dim B dynamic, T, V, N\nindex b:B, t:T, v:V, n:N\ninput i[B,T]: i32, w[B,T,N]\n"
        "output y[b,v,n] = sum[t](where(v == 2*i[b,t]-t, w[b,t,n]*sum[k in 0..V](where(i[b,t] == k, 1.5, 0)), 0))",
        {{"B", 5}, {"T", 40}, {"V", 90}, {"N", 20}}},
+      {"dim S dynamic, V, N\nindex s:S, v:V, n:N\ninput i[S]: i32, w[S,N], u[V,N], c[V]\n"
+       "output y[v,n] = sum[s](where(i[s] == v, exp(w[s,n] - u[v,n])*max[k in 0..N](u[v,k]), 0)) + c[v]",
+       {{"S", 90}, {"V", 100}, {"N", 20}}},
+      {"dim S, V\nindex s:S, v:V, c in 0..3\ninput i[S]: i32, w[S]\n"
+       "output y[v,c] = where(c == 1, sum[s](where(i[s] == v, w[s], 0)), 2)",
+       {{"S", 40}, {"V", 120}}},
   };
   for (const auto& [text, dims] : cases) {
     CAPTURE(text);
