@@ -4,12 +4,14 @@
 #include <array>
 
 #include "compiler/diff/active_tensors.h"
+#include "compiler/diff/adjoint_bounds.h"
 #include "compiler/diff/algebra_adjoint.h"
 #include "compiler/diff/body_adjoint.h"
 #include "compiler/diff/chain.h"
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/prefix_recurrence.h"
 #include "compiler/diff/recompute.h"
+#include "compiler/diff/repeated_contractions.h"
 #include "compiler/diff/safe_reads.h"
 #include "compiler/ir/scans.h"
 
@@ -64,10 +66,15 @@ class Differentiation {
     return accumulate(from_caller, contributions_.to(definition.name));
   }
 
-  void pass(const Definition& definition) {
+  void pass(Definition definition) {
     Expr adjoint = total_adjoint(definition);
     if (adjoint->is_constant(0)) return;
     if (adjoint->kind != NodeKind::Access) {
+      if (definition.body->kind != NodeKind::LinearAlgebra) {
+        BoundedAdjoint bounded = with_bounds(source_.dims, definition.axes, adjoint);
+        definition.axes = std::move(bounded.axes);
+        adjoint = std::move(bounded.body);
+      }
       const Definition named{builder_.free_name("adj." + definition.name),
                              computed_dtype(definition.dtype),
                              definition.axes,
@@ -163,10 +170,12 @@ class Differentiation {
   Contributions contributions_;
 };
 
-/// The program with what is a recurrence to derivatives in definitions of its own.
-Program with_recurrences(const Program& program, const std::vector<std::string>& wrt) {
-  const ActiveTensors active = active_tensors(program, wrt);
-  return lift_prefixes(program, kRecurring, &active);
+/// The program with what derivatives need whole in definitions of their own: contractions whose adjoint has several
+/// parts, and what is a recurrence to derivatives.
+Program lifted(const Program& program, const std::vector<std::string>& wrt) {
+  const Program with_contractions = lift_repeated_contractions(program, active_tensors(program, wrt));
+  const ActiveTensors active = active_tensors(with_contractions, wrt);
+  return lift_prefixes(with_contractions, kRecurring, &active);
 }
 
 }  // namespace
@@ -175,8 +184,7 @@ Program differentiate(const Program& program, const std::vector<std::string>& ou
                       const std::vector<std::string>& wrt, bool keep_outputs) {
   check_derivative_names(program, outputs, wrt);
   const std::vector<std::string> inputs = wrt.empty() ? real_inputs(program) : wrt;
-  return Differentiation(with_recurrences(prepared_for_derivatives(program, keep_outputs), inputs), outputs, inputs)
-      .run();
+  return Differentiation(lifted(prepared_for_derivatives(program, keep_outputs), inputs), outputs, inputs).run();
 }
 
 }  // namespace moxie

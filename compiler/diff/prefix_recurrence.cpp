@@ -89,10 +89,10 @@ Expr newest_element(const Definition& definition, const Replacement& known, cons
 
 /// Whether the range one index before has elements, for indices after the first one; nothing where it always has.
 Expr follows_elements(const Definition& definition, const Replacement& known, const Range& range, const MovingEnd& end,
-                      bool backwards) {
+                      bool is_backwards) {
   IndexDomain domain = domain_of_axes(definition, known);
   const Affine axis(Symbol::axis(0));
-  domain.add_nonnegative(backwards ? definition.axes[0].extent - Affine(2) - axis : axis - Affine(1));
+  domain.add_nonnegative(is_backwards ? definition.axes[0].extent - Affine(2) - axis : axis - Affine(1));
   std::vector<Expr> tests =
       tests_of(domain, range, end.value - Affine(end.is_high ? 1 : -1), end.is_high, !end.is_high);
   return tests.empty() ? Expr() : all_hold(std::move(tests));
@@ -232,16 +232,16 @@ std::optional<PrefixRecurrence> prefix_recurrence(const Program& program, const 
   const OpenedReduce opened = open(body);
   const auto end = moving_end(opened.range, axis, 1);
   if (!end || opened.body->depends_on(axis)) return std::nullopt;
-  const bool backwards = end->is_high != (end->step > 0);
-  const Affine first = backwards ? definition.axes[0].extent - Affine(1) : Affine(0);
+  const bool is_backwards = end->is_high != (end->step > 0);
+  const Affine first = is_backwards ? definition.axes[0].extent - Affine(1) : Affine(0);
   if (!starts_empty(definition, known, opened.range, *end, first)) return std::nullopt;
-  PrefixRecurrence result{backwards,
+  PrefixRecurrence result{is_backwards,
                           !end->is_high,
                           call("==", {index_value(axis), index_value(first)}),
                           own_axes(definition.axes.size()),
                           newest_element(definition, known, opened, *end),
-                          follows_elements(definition, known, opened.range, *end, backwards)};
-  result.previous[0] += Affine(backwards ? 1 : -1);
+                          follows_elements(definition, known, opened.range, *end, is_backwards)};
+  result.previous[0] += Affine(is_backwards ? 1 : -1);
   return result;
 }
 

@@ -72,6 +72,45 @@ TEST_CASE("a strided convolution becomes a transposed one without a wasted round
         "floor(i1/2)+1)](w[i1-2*i2]*cot.y[i2])");
 }
 
+TEST_CASE("a contraction that is written out twice has one adjoint, over the elements that a mask leaves") {
+  const std::string attention =
+      "dim T, D\nindex i:T, j:T, d:D\ninput q[T,D], k[T,D], v[T,D]\n"
+      "let w[i,j] = softmax[j](where(j <= i, sum[d](q[i,d]*k[j,d]), -inf))\n"
+      "output o[i,d] = sum[j](w[i,j]*v[j,d])\n";
+  CHECK(statement(attention, {"o"}, {}, "w.contraction") == "let w.contraction[i,j] = sum[d](q[i,d]*k[j,d])");
+  CHECK(statement(attention, {"o"}, {}, "adj.w.contraction").starts_with("let adj.w.contraction[i,j in 0..i+1] = "));
+  CHECK(statement(attention, {"o"}, {}, "grad.q") ==
+        "output grad.q[i,d] = sum[i1 in 0..i+1](k[i1,d]*adj.w.contraction[i,i1])");
+  CHECK(statement(attention, {"o"}, {}, "grad.k") ==
+        "output grad.k[i,d] = sum[i1 in i..T](q[i1,d]*adj.w.contraction[i1,i])");
+  CHECK(worst_error(attention, {{"T", 5}, {"D", 3}}) < 1e-6);
+}
+
+TEST_CASE("contractions stay where they are if they stand once, or a condition keeps their reads inside") {
+  const std::string once = "dim T, D\nindex i:T, d:D\ninput q[T,D], k[D]\noutput a[i] = exp(sum[d](q[i,d]*k[d]))\n";
+  CHECK(statement(once, {"a"}, {}, "a.contraction").empty());
+  const std::string neighbours =
+      "dim T, D\nindex i:T, d:D\ninput q[T,D], k[D]\n"
+      "output a[i] = exp(sum[d](q[i,d]*k[d])) + where(i >= 1, sum[d](q[i-1,d]*k[d]), 0)\n";
+  CHECK(worst_error(neighbours, {{"T", 5}, {"D", 3}}) < 1e-6);
+  const std::string dtypes =
+      "dim T, D\nindex i:T, j:T, d:D\ninput q[T,D], k[D]\n"
+      "output a[i] = f64(sum[d](q[i,d]*k[d]))\noutput b[i,j] = sum[d](q[j,d]*k[d])*i\n";
+  CHECK(worst_error(dtypes, {{"T", 4}, {"D", 3}}) < 1e-6);
+}
+
+TEST_CASE("conditions that only some summands of an adjoint have stay conditions") {
+  const std::string two_masks =
+      "dim T\nindex i:T, j:T\ninput x[T]\nlet d[i,j] = tanh(x[i]*x[j])\n"
+      "output lower[i] = sum[j](where(j <= i, d[i,j]^2, 0))\n"
+      "output band[i] = sum[j](where(j <= i and 2*i <= 3*j + 4, d[i,j]*x[j], 0))\n";
+  CHECK(worst_error(two_masks, {{"T", 7}}) < 1e-6);
+  const std::string apart =
+      "dim T\nindex i:T, j:T\ninput x[T]\nlet d[i,j] = tanh(x[i]*x[j])\n"
+      "output lower[i] = sum[j](where(j < i, d[i,j]^2, 0))\noutput upper[i] = sum[j](where(j > i, d[i,j], 0))\n";
+  CHECK(worst_error(apart, {{"T", 6}}) < 1e-6);
+}
+
 TEST_CASE("guards on indices become index changes and guards") {
   const std::string shift = "dim N\nindex i:N\ninput x[N]\noutput y[i] = where(i >= 1, x[i-1], 0)\n";
   CHECK(statement(shift, {"y"}, {}, "grad.x") == "output grad.x[i] = where(i+1 < N, cot.y[i+1], 0)");

@@ -1,0 +1,178 @@
+#include "compiler/diff/repeated_contractions.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "compiler/diff/open_definition.h"
+#include "compiler/diff/program_builder.h"
+#include "compiler/ir/functions.h"
+#include "compiler/ir/inside_proof.h"
+
+namespace moxie {
+namespace {
+
+/// The body of directly nested sums.
+Expr summand(const Expr& sum) {
+  Expr body = sum;
+  while (body->kind == NodeKind::Reduce && body->reduce == ReduceKind::Sum) body = body->args[0];
+  return body;
+}
+
+bool is_contraction(const Expr& expr, const ActiveTensors& active) {
+  const Expr body = summand(expr);
+  if (body == expr || !is_call(body, "*") || body->gathers) return false;
+  const auto is_read = [](const Expr& factor) { return factor->kind == NodeKind::Access; };
+  const auto is_active = [&](const Expr& factor) { return active.contains(factor->tensor); };
+  return std::ranges::all_of(body->args, is_read) && std::ranges::any_of(body->args, is_active);
+}
+
+/// The open indices of the contraction, in the order in which it reads them: that of the text, whatever their names.
+std::vector<Symbol> read_order(const Expr& contraction, const IterationDomain& domain) {
+  std::vector<Symbol> order;
+  for (const Expr& factor : summand(contraction)->args) {
+    for (const Affine& subscript : factor->subscripts) {
+      for (const auto& [symbol, coefficient] : subscript.terms()) {
+        const bool is_open = std::ranges::find(domain.variables, symbol) != domain.variables.end();
+        if (is_open && std::ranges::find(order, symbol) == order.end()) order.push_back(symbol);
+      }
+    }
+  }
+  return order;
+}
+
+/// A contraction as a definition of its own, and how one place reads it.
+struct Place {
+  std::string definition;  // in which it stands
+  Expr contraction;        // as it stands there
+  std::vector<Symbol> order;
+  std::vector<IndexBox> boxes;
+  Expr body;  // over axes
+  DType dtype = DType::f32;
+};
+
+bool is_same_tensor(const Place& a, const Place& b) {
+  const auto same_box = [](const IndexBox& x, const IndexBox& y) { return x.low == y.low && x.high == y.high; };
+  return a.body == b.body && a.dtype == b.dtype && std::ranges::equal(a.boxes, b.boxes, same_box);
+}
+
+class Contractions {
+ public:
+  Contractions(const Program& program, const ActiveTensors& active)
+      : program_(program), active_(active), builder_(program) {}
+
+  Program run() {
+    for (const Definition& definition : program_.definitions) {
+      if (can_be_lifted_from(definition)) walk(definition, [&](const Place& place) { return count(place); });
+    }
+    std::erase_if(tensors_, [](const Tensor& tensor) { return !tensor.repeated; });
+    if (tensors_.empty()) return program_;
+    Program kept = program_;
+    kept.definitions.clear();
+    builder_ = ProgramBuilder(std::move(kept));
+    for (const Definition& definition : program_.definitions) builder_.reserve(definition.name);
+    for (Definition definition : program_.definitions) {
+      if (can_be_lifted_from(definition))
+        definition.body = walk(definition, [&](const Place& place) { return read(definition, place); });
+      builder_.add_definition(std::move(definition));
+    }
+    return builder_.take();
+  }
+
+ private:
+  struct Tensor {
+    Place first;
+    bool repeated = false;
+    std::string name = {};  // once it is defined
+  };
+
+  static bool can_be_lifted_from(const Definition& definition) {
+    return !definition.scan && definition.body->kind != NodeKind::LinearAlgebra;
+  }
+
+  /// The body of the definition, with what `visit` gives in the place of each contraction.
+  template <class Visit>
+  Expr walk(const Definition& definition, const Visit& visit) {
+    const OpenDefinition open = open_definition(definition);
+    names_ = names_of(definition, open);
+    const auto at = [&](const auto& self, const Expr& expr, const IterationDomain& domain, DType dtype) -> Expr {
+      if (expr->height == 0) return expr;
+      if (is_contraction(expr, active_)) {
+        const auto place = place_of(definition, expr, domain, dtype);
+        return place ? visit(*place) : expr;
+      }
+      if (expr->kind == NodeKind::Reduce) {
+        const OpenedReduce opened = moxie::open(expr);
+        const IterationDomain inside = extended(domain, opened.index, opened.range);
+        return map_opened(expr, opened, [&](const Expr& child) { return self(self, child, inside, dtype); });
+      }
+      for (const DType other : {DType::f32, DType::f64}) {
+        if (is_call(expr, to_string(other))) dtype = other;
+      }
+      return map_children(expr, [&](const Expr& child) { return self(self, child, domain, dtype); });
+    };
+    return substitute(at(at, open.body, open.domain, computed_dtype(definition.dtype)), closing_of(open));
+  }
+
+  /// Nothing where it cannot stand alone.
+  std::optional<Place> place_of(const Definition& definition, const Expr& contraction, const IterationDomain& domain,
+                                DType dtype) const {
+    Place place{definition.name, contraction, read_order(contraction, domain), {}, {}, dtype};
+    const bool is_whole = std::ranges::all_of(domain.variables, [&](Symbol v) {
+      return !contraction->depends_on(v) || std::ranges::find(place.order, v) != place.order.end();
+    });
+    const auto boxes = is_whole ? boxes_of(domain, place.order) : std::nullopt;
+    if (!boxes) return std::nullopt;
+    place.boxes = *boxes;
+    Replacement to_axes;
+    IndexDomain whole({});
+    for (std::uint32_t k = 0; k < place.order.size(); ++k) {
+      to_axes.emplace_back(place.order[k], Affine(Symbol::axis(k)) + place.boxes[k].low);
+      whole.add_range(Symbol::axis(k), Range::extent(place.boxes[k].high - place.boxes[k].low + Affine(1)));
+    }
+    place.body = substitute(contraction, to_axes);
+    if (!InsideProof(program_, Inside::Element).holds_within(place.body, whole)) return std::nullopt;
+    return place;
+  }
+
+  std::vector<Tensor>::iterator find(const Place& place) {
+    return std::ranges::find_if(tensors_, [&](const Tensor& tensor) { return is_same_tensor(tensor.first, place); });
+  }
+
+  Expr count(const Place& place) {
+    const auto known = find(place);
+    if (known == tensors_.end())
+      tensors_.push_back({place});
+    else
+      known->repeated |= known->first.definition != place.definition || known->first.order != place.order;
+    return place.contraction;
+  }
+
+  Expr read(const Definition& reader, const Place& place) {
+    const auto tensor = find(place);
+    if (tensor == tensors_.end()) return place.contraction;
+    const auto axes = as_axes(builder_, place.order, place.boxes, names_);
+    if (tensor->name.empty()) {
+      const Expr first =
+          builder_.add_let({reader.name + ".contraction", place.dtype, reader.line}, axes, place.contraction);
+      tensor->name = first->tensor;
+      return first;
+    }
+    std::vector<Affine> subscripts;
+    for (const OpenAxis& axis : axes) subscripts.push_back(Affine(axis.index) - axis.first);
+    return tensor_access(tensor->name, std::move(subscripts));
+  }
+
+  const Program& program_;
+  const ActiveTensors& active_;
+  ProgramBuilder builder_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::pair<Symbol, std::string>> names_;
+};
+
+}  // namespace
+
+Program lift_repeated_contractions(const Program& program, const ActiveTensors& active) {
+  return Contractions(program, active).run();
+}
+
+}  // namespace moxie

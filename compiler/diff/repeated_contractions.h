@@ -1,0 +1,15 @@
+#pragma once
+// Contractions that a Program writes out more than once: softmax[j](sum[d](q[i,d]*k[j,d])) has its argument in the
+// exponential and, at another index, in the sum that it is divided by.
+#include "compiler/diff/active_tensors.h"
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+/// Gives each sum of products of two tensors, one of them active, a definition of its own if it stands in several
+/// places that read different elements of it. Their adjoints then meet before they are multiplied by what is summed:
+/// one product for each tensor, where each place would have one of its own. Sums of scans stay where they are, and
+/// those whose reads only the conditions around them keep inside their tensors.
+Program lift_repeated_contractions(const Program& program, const ActiveTensors& active);
+
+}  // namespace moxie
