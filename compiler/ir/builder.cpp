@@ -379,6 +379,8 @@ Expr variance(std::initializer_list<Index> indices, const Expr& body) {
   return mean(indices, squared_deviation(body, mean(indices, body)));
 }
 
+Expr softmax(const Index& index, const Expr& body) { return softmax_element(body, logsumexp(index, body)); }
+
 // ---- Compositions ----
 
 Expr where(const Condition& condition, const Expr& a, const Expr& b) { return choose_by(condition.truth(), a, b); }

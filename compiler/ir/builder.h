@@ -252,9 +252,10 @@ inline Expr mean(const Index& index, const Expr& body) { return mean({index}, bo
 /// divides by n. Computed in two passes; its derivative by each element is 2*(element - mean)/n exactly.
 Expr variance(std::initializer_list<Index> indices, const Expr& body);
 inline Expr variance(const Index& index, const Expr& body) { return variance({index}, body); }
-/// exp(body - logsumexp(index, body)) at the index of the same name around it, and its logarithm. Nothing overflows.
+/// exp(body - logsumexp(index, body)) at the index of the same name around it, and its logarithm. Nothing overflows. The
+/// softmax of what a mask leaves out, where(condition, body, -inf), is 0.
 inline Expr log_softmax(const Index& index, const Expr& body) { return body - logsumexp(index, body); }
-inline Expr softmax(const Index& index, const Expr& body) { return exp(log_softmax(index, body)); }
+Expr softmax(const Index& index, const Expr& body);
 
 /// The elements of a row in ascending order, NaN last, and their positions in that order: at the index of the same name
 /// around it, or at `element`, which is affine in indices and dims.

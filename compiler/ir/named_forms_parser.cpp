@@ -126,7 +126,8 @@ Affine ExprParser::row_element(const Token& name, const RowForm& row, Placeholde
       fmt::format("make `{1}` an axis, or choose an element: {0}[{1}](...)[0]", name.text, row.index.text));
 }
 
-/// exp(e - logsumexp[k](e)), at the axis k or at the element that follows: nothing overflows.
+/// exp(e - logsumexp[k](e)), at the axis k or at the element that follows: nothing overflows, and what a mask leaves out
+/// is 0.
 Operand ExprParser::softmax(const Token& name) {
   RowForm row = row_form(name);
   tokens_.expect(")");
@@ -145,9 +146,13 @@ Operand ExprParser::softmax(const Token& name) {
                                         name.text, row.index.text),
                             fmt::format("name the row: let p[s,k] = {}[k](..), and read p[s,label[s]]", name.text));
   }
+  const Expr of_softmax = softmax_element(*at_element, total.expr);
   row.body.expr = *at_element;
   Operand result = make_call("+", {std::move(row.body), make_call("neg", {std::move(total)})});
-  if (name.text == "softmax") result = make_call("exp", {std::move(result)});
+  if (name.text == "softmax") {
+    result = make_call("exp", {std::move(result)});
+    result.expr = of_softmax;
+  }
   return bind(name, placeholders, std::move(result));
 }
 

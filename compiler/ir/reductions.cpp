@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/ir/functions.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -52,6 +53,17 @@ Expr count_iterations(const std::vector<std::pair<Symbol, Range>>& loops) {
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
     counted = reduce(ReduceKind::Sum, loop->first, loop->second, counted);
   return counted;
+}
+
+Expr softmax_element(const Expr& element, const Expr& total) {
+  const auto is_left_out = [](const Expr& value) {
+    const bool is_negated = is_call(value, "neg");
+    const Expr& number = is_negated ? value->args[0] : value;
+    return number->kind == NodeKind::Constant && std::isinf(number->value) && (number->value < 0) != is_negated;
+  };
+  const auto share = [&](const Expr& exponent) { return call("exp", {exponent - total}); };
+  if (!is_call(element, "where") || !is_left_out(element->args[2])) return share(element);
+  return call("where", {element->args[0], share(element->args[1]), 0});
 }
 
 PlacedValue no_element(ReduceKind kind) {

@@ -145,6 +145,8 @@ TEST_CASE("means, softmax, tables and pi are made of other forms") {
   check_same("output y[r] = mean[t in 0..r](V[t,0])\n", "output y[r] = sum[t in 0..r](V[t,0])/r\n");
   check_same("output y[r] = mean[t in 1..r](V[t,0])\n", "output y[r] = sum[t in 1..r](V[t,0])/sum[t in 1..r](1)\n");
   check_same("output p[s,n] = softmax[n](x[s,n])\n", "index k:N\noutput p[s,n] = exp(x[s,n] - logsumexp[k](x[s,k]))\n");
+  check_same("output p[s,n] = softmax[n](where(n <= s, x[s,n], -inf))\n",
+             "index k:N\noutput p[s,n] = where(n <= s, exp(x[s,n] - logsumexp[k](where(k <= s, x[s,k], -inf))), 0)\n");
   check_same("output p[s,n] = log_softmax[n](2*x[s,n])\n",
              "index k:N\noutput p[s,n] = 2*x[s,n] - logsumexp[k](2*x[s,k])\n");
   check_same("output p[s] = softmax[n](x[s,n])[0]\n", "output p[s] = exp(x[s,0] - logsumexp[n](x[s,n]))\n");
