@@ -30,8 +30,11 @@ bool takes_part(std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// NVRTC takes most of the time of a test on a GPU: kernels stay where the environment says, if it does.
-bool has_own_cache(std::string_view name) { return name == "cuda" && std::getenv("MOXIE_CACHE_DIR") != nullptr; }
+/// Compilers take most of the time of a test on a GPU, real or emulated, and many tests have kernels in common: they
+/// stay where the environment says, if it does.
+bool has_own_cache(std::string_view name) {
+  return (name == "cuda" || name == "cuda-emu") && std::getenv("MOXIE_CACHE_DIR") != nullptr;
+}
 
 }  // namespace
 

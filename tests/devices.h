@@ -9,9 +9,9 @@
 
 namespace moxie::test {
 
-/// A device without a cache on disk, but for the one that MOXIE_CACHE_DIR gives to `cuda`. Nothing where this run of
-/// the tests leaves it out: TEST_DEVICES=LIST takes those named there, else all take part but the GPU. A GPU that was
-/// asked for and is not there is left out with a line.
+/// A device without a cache on disk, but for the one that MOXIE_CACHE_DIR gives to `cuda` and `cuda-emu`. Nothing where
+/// this run of the tests leaves it out: TEST_DEVICES=LIST takes those named there, else all take part but the GPU. A
+/// GPU that was asked for and is not there is left out with a line.
 std::shared_ptr<Device> test_device(std::string_view name, DeviceOptions options = {});
 /// All that take part.
 std::vector<std::shared_ptr<Device>> test_devices();

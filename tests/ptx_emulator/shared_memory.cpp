@@ -20,6 +20,10 @@ bool SharedMemory::conflicts(const Visit& earlier, Thread thread) const {
 }
 
 void SharedMemory::note_read(Cell& cell, Thread thread) const {
+  const bool is_known = cell.read.epoch == epoch_ && cell.read.warp == thread.warp &&
+                        cell.read.warp_epoch == thread.warp_epoch &&
+                        (cell.read.several_lanes || cell.read.lane == thread.lane);
+  if (is_known) return;  // most reads are: lanes read the same numbers again and again
   Visit now{epoch_, thread.warp_epoch, static_cast<std::uint16_t>(thread.warp), static_cast<std::uint8_t>(thread.lane)};
   if (const Visit& before = cell.read; before.epoch == epoch_) {
     const bool same_warp = before.warp == thread.warp;
