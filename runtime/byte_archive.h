@@ -29,7 +29,7 @@ inline constexpr T kLastValue = T{};
 /// References to all members of `value`.
 template <int count, class T>
 auto members_of(T& value) {
-  static_assert(count >= 1 && count <= 11, "add a case");
+  static_assert(count >= 1 && count <= 12, "add a case");
   if constexpr (count == 1) {
     auto& [a] = value;
     return std::tie(a);
@@ -60,9 +60,12 @@ auto members_of(T& value) {
   } else if constexpr (count == 10) {
     auto& [a, b, c, d, e, f, g, h, i, j] = value;
     return std::tie(a, b, c, d, e, f, g, h, i, j);
-  } else {
+  } else if constexpr (count == 11) {
     auto& [a, b, c, d, e, f, g, h, i, j, k] = value;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k);
+  } else {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = value;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
   }
 }
 

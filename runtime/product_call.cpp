@@ -42,11 +42,11 @@ void append(std::vector<ProductBatch>& batch, const ProductBatch& inner) {
 }
 
 /// Ends that move and ends that do not are those of two ranges.
-DepthBand band_of(const Range& range, std::int64_t depth, DimValues dims) {
+RowBand band_of(const Range& range, std::int64_t extent, DimValues dims) {
   constexpr std::int64_t kNever = std::int64_t{1} << 60;
   dims[kProductRow] = 0;
   const Symbol row = Symbol::dim(kProductRow);
-  DepthBand band{{0, depth}, {-kNever, kNever}};
+  RowBand band{{0, extent}, {-kNever, kNever}};
   for (const Bound& low : range.lows) {
     std::int64_t& first = (low.value.mentions(row) ? band.moving : band.fixed).first;
     first = std::max(first, evaluate(low.value, dims));
@@ -102,12 +102,12 @@ ProductCall product_call(const Plan& plan, const MatrixProduct& product, const D
             batch_stride(product.right, right, k), batch_stride(product.out, out, k)});
   }
   if (product.band) call.band = band_of(*product.band, call.depth, dims);
+  if (product.needed) call.needed = band_of(*product.needed, call.columns, dims);
   return call;
 }
 
-DepthRange depth_of(const ProductCall& call, std::int64_t row) {
-  if (!call.band) return {0, call.depth};
-  const auto& [fixed, moving] = *call.band;
+Stretch part_of_row(const RowBand& band, std::int64_t row) {
+  const auto& [fixed, moving] = band;
   const std::int64_t first = std::max(fixed.first, row + moving.first);
   return {first, std::max(first, std::min(fixed.end, row + moving.end))};
 }

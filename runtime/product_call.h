@@ -31,23 +31,24 @@ struct ProductBatch {
   bool operator==(const ProductBatch&) const = default;
 };
 
-/// Part of the depth.
-struct DepthRange {
+/// Part of the depth, or of the columns.
+struct Stretch {
   std::int64_t first = 0, end = 0;
-  bool operator==(const DepthRange&) const = default;
+  bool operator==(const Stretch&) const = default;
 };
-/// What each row of a product sums of the depth: what lies in `fixed` and in `moving`, which moves by one from row to
-/// row and is given for row 0.
-struct DepthBand {
-  DepthRange fixed, moving;
-  bool operator==(const DepthBand&) const = default;
+/// A part for each row: what lies in `fixed` and in `moving`, which moves by one from row to row and is given for row
+/// 0.
+struct RowBand {
+  Stretch fixed, moving;
+  bool operator==(const RowBand&) const = default;
 };
 
 struct ProductCall {
   std::int64_t rows = 0, columns = 0, depth = 0;
   ProductMatrix left, right, out;
   std::vector<ProductBatch> batch = {};  // outermost first; loops that are one are merged, loops of one step left out
-  std::optional<DepthBand> band = {};    // none: every row sums the whole depth
+  std::optional<RowBand> band = {};      // of the depth, which each row sums; none: the whole depth
+  std::optional<RowBand> needed = {};    // of the columns, which somebody reads; none: all of them
   bool operator==(const ProductCall&) const = default;
 };
 ProductCall product_call(const Plan& plan, const MatrixProduct& product, const DimValues& dims,
@@ -56,8 +57,8 @@ ProductCall product_call(const Plan& plan, const MatrixProduct& product, const D
 ProductCall single_product(std::int64_t rows, std::int64_t columns, std::int64_t depth, bool left_transposed = false,
                            bool right_transposed = false);
 
-/// The part of the depth that this row sums, maybe empty.
-DepthRange depth_of(const ProductCall& call, std::int64_t row);
+/// The part that belongs to this row, maybe empty.
+Stretch part_of_row(const RowBand& band, std::int64_t row);
 
 /// How many products the batch has, 1 without one.
 std::int64_t batch_count(const ProductCall& call);

@@ -8,6 +8,7 @@
 #include "compiler/fuse/fold_storage.h"
 #include "compiler/fuse/fusing_order.h"
 #include "compiler/fuse/matrix_product.h"
+#include "compiler/fuse/needed_columns.h"
 #include "compiler/fuse/ordered_sum_call.h"
 #include "compiler/fuse/prefix_blocks.h"
 #include "compiler/fuse/shared_factor.h"
@@ -166,6 +167,7 @@ class Fuser {
         add(group[0]);
     }
     mark_stored();
+    find_needed_columns(fused_);
     fold_storage(fused_);
     return std::move(fused_);
   }

@@ -68,14 +68,15 @@ struct ProductOperand {
 /// out[b,i,j] = alpha * sum_k left[b,i,k] * right[b,k,j] by BLAS, for every element b of the batch. Each of i, j and k
 /// may stand for several axes, whose extents `rows`, `columns` and `depth` list, as `batch` does those of b. In a scan
 /// the result is the slice at the step. A row may sum a part of the depth only, `band`, in which kProductRow is its
-/// number; nothing else of the operands is looked at then.
+/// number; nothing else of the operands is looked at then. Where `needed` gives a range of columns for each row, nobody
+/// reads the others, and they may hold anything.
 inline constexpr const char* kProductRow = "%row";
 struct MatrixProduct {
   Definition definition;
   ProductOperand left, right, out;
   std::vector<Affine> batch, rows, columns, depth;
   double alpha = 1;
-  std::optional<Range> band = {};
+  std::optional<Range> band = {}, needed = {};
   std::vector<std::string> slices = {};  // dims: the result is added to what is there unless all of them are 0
   bool operator==(const MatrixProduct&) const = default;
 };

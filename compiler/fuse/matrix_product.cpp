@@ -73,6 +73,7 @@ std::string product_text(const MatrixProduct& product) {
   for (std::size_t k = 0; k < product.batch.size(); ++k)
     text += fmt::format("{}{}", k == 0 ? ", batch " : "*", print(product.batch[k]));
   if (product.band) text += ", a band of the depth for each row";
+  if (product.needed) text += ", of which a band is read";
   return text;
 }
 

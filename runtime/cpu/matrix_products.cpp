@@ -26,6 +26,9 @@ constexpr std::int64_t kCorner = 16;
 /// that is too narrow for a block of its own.
 constexpr std::int64_t kCornerDepth = 3 * kCorner;
 
+/// Rows of which the needed columns are computed together: a BLAS packs the right operand again for each such block.
+constexpr std::int64_t kNeededRows = 128;
+
 bool is_large(std::int64_t rows, std::int64_t columns, std::int64_t depth) {
   return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth) >= kLargeTile;
 }
@@ -54,13 +57,28 @@ class SingleProduct {
         out_(static_cast<T*>(out) + call.out.first + offset.out) {}
 
   void compute(const ProductTile& tile) const {
+    if (!call_.needed) return compute_all(tile);
+    for (std::int64_t row = 0; row < tile.rows; row += kNeededRows)
+      compute_needed({tile.row + row, tile.column, std::min(kNeededRows, tile.rows - row), tile.columns});
+  }
+
+ private:
+  /// The columns from the first to the last that a row of the tile needs.
+  void compute_needed(const ProductTile& tile) const {
+    const Stretch top = part_of_row(*call_.needed, tile.row);
+    const Stretch bottom = part_of_row(*call_.needed, tile.row + tile.rows - 1);
+    const std::int64_t first = std::max(std::min(top.first, bottom.first), tile.column);
+    const std::int64_t end = std::min(std::max(top.end, bottom.end), tile.column + tile.columns);
+    if (first < end) compute_all({tile.row, first, tile.rows, end - first});
+  }
+
+  void compute_all(const ProductTile& tile) const {
     if (!call_.band) return add_block(tile, {0, call_.depth}, adds_ ? T(1) : T(0));
     for (std::int64_t row = tile.row; row < tile.row + tile.rows && !adds_; ++row)
       std::fill_n(out_at(row, tile.column), tile.columns, T(0));
     add_band(tile, {0, call_.depth});
   }
 
- private:
   const T* left_at(std::int64_t row, std::int64_t k) const {
     return left_ + row * call_.left.row_stride + k * call_.left.column_stride;
   }
@@ -70,19 +88,19 @@ class SingleProduct {
   T* out_at(std::int64_t row, std::int64_t column) const { return out_ + row * call_.out.row_stride + column; }
 
   /// The part of the depth that a row sums, inside of this one.
-  DepthRange depth_inside(std::int64_t row, const DepthRange& part) const {
-    const DepthRange own = depth_of(call_, row);
+  Stretch depth_inside(std::int64_t row, const Stretch& part) const {
+    const Stretch own = part_of_row(*call_.band, row);
     const std::int64_t first = std::clamp(own.first, part.first, part.end);
     return {first, std::clamp(own.end, first, part.end)};
   }
 
   /// Adds what the rows of the tile sum in this part of the depth. Blocks in which all rows have all of it come first;
   /// then the rows are halved.
-  void add_band(const ProductTile& tile, const DepthRange& part) const {
-    const DepthRange top = depth_inside(tile.row, part);
-    const DepthRange bottom = depth_inside(tile.row + tile.rows - 1, part);
-    const DepthRange any{std::min(top.first, bottom.first), std::max(top.end, bottom.end)};
-    const DepthRange all{std::max(top.first, bottom.first), std::min(top.end, bottom.end)};
+  void add_band(const ProductTile& tile, const Stretch& part) const {
+    const Stretch top = depth_inside(tile.row, part);
+    const Stretch bottom = depth_inside(tile.row + tile.rows - 1, part);
+    const Stretch any{std::min(top.first, bottom.first), std::max(top.end, bottom.end)};
+    const Stretch all{std::max(top.first, bottom.first), std::min(top.end, bottom.end)};
     if (any.first >= any.end) return;
     if (all.end - all.first >= kCorner || all == any) {
       add_block(tile, all, T(1));
@@ -99,12 +117,12 @@ class SingleProduct {
 
   /// As a block whose left operand is a copy with zeros outside of the band; one by one where the right operand has
   /// elements that times zero are not zero.
-  void add_corner(const ProductTile& tile, const DepthRange& part) const {
+  void add_corner(const ProductTile& tile, const Stretch& part) const {
     if (!right_is_finite(tile, part)) return add_elements(tile, part);
     std::array<T, kCorner * kCornerDepth> copy = {};
     const std::int64_t width = part.end - part.first;
     for (std::int64_t row = 0; row < tile.rows; ++row) {
-      const DepthRange own = depth_inside(tile.row + row, part);
+      const Stretch own = depth_inside(tile.row + row, part);
       for (std::int64_t k = own.first; k < own.end; ++k)
         copy[static_cast<std::size_t>(row * width + k - part.first)] = *left_at(tile.row + row, k);
     }
@@ -112,7 +130,7 @@ class SingleProduct {
   }
 
   /// Sums of magnitudes are finite if all elements are, but for those that overflow, which are as rare.
-  bool right_is_finite(const ProductTile& tile, const DepthRange& part) const {
+  bool right_is_finite(const ProductTile& tile, const Stretch& part) const {
     const bool by_rows = !is_transposed(call_.right);
     const std::int64_t lines = by_rows ? part.end - part.first : tile.columns;
     const std::int64_t length = by_rows ? tile.columns : part.end - part.first;
@@ -123,9 +141,9 @@ class SingleProduct {
     return true;
   }
 
-  void add_elements(const ProductTile& tile, const DepthRange& part) const {
+  void add_elements(const ProductTile& tile, const Stretch& part) const {
     for (std::int64_t row = tile.row; row < tile.row + tile.rows; ++row) {
-      const DepthRange own = depth_inside(row, part);
+      const Stretch own = depth_inside(row, part);
       for (std::int64_t k = own.first; k < own.end; ++k) {
         const T factor = alpha_ * *left_at(row, k);
         for (std::int64_t column = tile.column; column < tile.column + tile.columns; ++column)
@@ -134,14 +152,14 @@ class SingleProduct {
     }
   }
 
-  void add_block(const ProductTile& tile, const DepthRange& part, T beta) const {
+  void add_block(const ProductTile& tile, const Stretch& part, T beta) const {
     multiply({left_at(tile.row, part.first), is_transposed(call_.left) ? cblas::kTranspose : cblas::kNoTranspose,
               to_blas_int(leading_dimension(call_.left, call_.rows, call_.depth))},
              tile, part, beta);
   }
 
   /// out = alpha * left * right + beta * out for a tile, of this left operand.
-  void multiply(const Matrix<T>& a, const ProductTile& tile, const DepthRange& part, T beta) const {
+  void multiply(const Matrix<T>& a, const ProductTile& tile, const Stretch& part, T beta) const {
     const std::int64_t extent = part.end - part.first;
     const int rows = to_blas_int(tile.rows), columns = to_blas_int(tile.columns), depth = to_blas_int(extent);
     const Matrix<T> b{right_at(part.first, tile.column),

@@ -154,9 +154,9 @@ class Multiplier {
       const Status status = call.dtype == DType::f32 ? multiply(library_->f32, handle, g, call.alpha)
                                                      : multiply(library_->f64, handle, g, call.alpha);
       if (status == 0) continue;
-      const auto& [rows, columns, depth, left, right, out, batch, band] = call.shape;
+      const ProductCall& of = call.shape;
       throw DeviceError(fmt::format("{}: {} products of [{},{}] and [{},{}] in {} failed: {}", library_->version(),
-                                    g.count, rows, depth, depth, columns, to_string(call.dtype),
+                                    g.count, of.rows, of.depth, of.depth, of.columns, to_string(call.dtype),
                                     library_->status_text(status)));
     }
   }

@@ -80,7 +80,7 @@ bool is_right(const ProductCall& call, const std::vector<T>& out, double toleran
     const ProductOffset offset = offset_of(call, k / elements);
     const std::int64_t i = k % elements / call.columns, j = k % call.columns;
     double sum = 0;
-    const DepthRange depth = depth_of(call, i);
+    const Stretch depth = call.band ? part_of_row(*call.band, i) : Stretch{0, call.depth};
     for (std::int64_t d = depth.first; d < depth.end; ++d)
       sum += at(left, call.left, offset.left, i, d) * at(right, call.right, offset.right, d, j);
     if (std::abs(at(out, call.out, offset.out, i, j) - 0.5 * sum) > tolerance) return false;
@@ -128,7 +128,7 @@ void check_products(DType dtype, double tolerance) {
 constexpr std::int64_t kFar = std::int64_t{1} << 60;
 
 /// Triangles from either side, also without or with more than the diagonal, and bands, of these extents.
-std::vector<DepthBand> bands(const Extents& e) {
+std::vector<RowBand> bands(const Extents& e) {
   return {{{0, e.depth}, {-kFar, 1}},    {{0, e.depth}, {-kFar, 0}}, {{0, e.depth}, {-kFar, 40}},
           {{0, e.depth}, {0, kFar}},     {{0, e.depth}, {1, kFar}},  {{0, e.depth}, {-30, 31}},
           {{0, e.depth}, {-200, 1}},     {{7, e.depth}, {-3, 4}},    {{5, e.depth - 9}, {-kFar, 25}},
@@ -139,7 +139,7 @@ template <class T>
 void check_bands(DType dtype, double tolerance) {
   for (const Extents& extents :
        std::vector<Extents>{{1, 5, 1}, {16, 3, 16}, {65, 20, 65}, {300, 70, 300}, {37, 9, 90}}) {
-    for (const DepthBand& band : bands(extents)) {
+    for (const RowBand& band : bands(extents)) {
       if (band.fixed.end > extents.depth || band.fixed.first > extents.depth) continue;
       const auto& [rows, columns, depth] = extents;
       CAPTURE(fmt::format("{} x {} x {}, {}..{} and {}..{}", rows, columns, depth, band.fixed.first, band.fixed.end,
@@ -182,7 +182,7 @@ TEST_CASE("products of a band have the same bits on one, two and three threads")
 TEST_CASE("products of a band look at nothing outside of it, and keep what is not finite to its rows") {
   constexpr std::int64_t kRows = 100, kColumns = 33;
   ProductCall call = single_product(kRows, kColumns, kRows);
-  call.band = DepthBand{{0, kRows}, {-kFar, 1}};
+  call.band = RowBand{{0, kRows}, {-kFar, 1}};
   std::vector<float> left(kRows * kRows, 1), right(kRows * kColumns, 1), out(kRows * kColumns);
   for (std::int64_t row = 0; row < kRows; ++row)
     for (std::int64_t k = row + 1; k < kRows; ++k) left[static_cast<std::size_t>(row * kRows + k)] = NAN;
@@ -195,6 +195,25 @@ TEST_CASE("products of a band look at nothing outside of it, and keep what is no
       REQUIRE(out[static_cast<std::size_t>(row * kColumns + column)] == expected);
     }
   }
+}
+
+TEST_CASE("of the needed columns of a product each row has all, and blocks that nobody needs stay as they were") {
+  constexpr std::int64_t kRows = 700, kColumns = 900, kDepth = 20;
+  ProductCall call = single_product(kRows, kColumns, kDepth);
+  call.needed = RowBand{{0, kColumns}, {-200, 41}};
+  std::vector<float> left(kRows * kDepth, 1), right(kDepth * kColumns, 2), out(kRows * kColumns, -1);
+  ThreadPool pool(2);
+  gemm(pool, DType::f32, call, 1, left.data(), right.data(), out.data());
+  std::int64_t untouched = 0;
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    const Stretch needed = part_of_row(*call.needed, row);
+    for (std::int64_t column = 0; column < kColumns; ++column) {
+      const float value = out[static_cast<std::size_t>(row * kColumns + column)];
+      if (column >= needed.first && column < needed.end) REQUIRE(value == 40);
+      untouched += value == -1;
+    }
+  }
+  CHECK(untouched > kRows * kColumns / 2);
 }
 
 TEST_CASE("OpenBLAS computes with the vectors of this processor, though it may not know its model") {

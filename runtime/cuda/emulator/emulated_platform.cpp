@@ -20,7 +20,7 @@ std::int64_t reach(const ProductMatrix& matrix, std::int64_t rows, std::int64_t 
 
 /// Checks the operands now, and multiplies when the stream does.
 void multiply_on_host(const MatrixProductCall& call, Stream stream) {
-  const auto& [rows, columns, depth, left_matrix, right_matrix, out_matrix, batch, band] = call.shape;
+  const auto& [rows, columns, depth, left_matrix, right_matrix, out_matrix, batch, band, needed] = call.shape;
   if (rows == 0 || columns == 0 || batch_count(call.shape) == 0) return;
   const auto tensor = [&](DevicePointer pointer, std::int64_t elements) {
     const auto size = static_cast<std::size_t>(bytes_of(call.dtype));
