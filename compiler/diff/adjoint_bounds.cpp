@@ -13,21 +13,21 @@ namespace moxie {
 namespace {
 
 /// `value` where the condition holds, and 0 elsewhere.
-struct Summand {
+struct MaskedTerm {
   IndexCondition condition;
   Expr value;
 };
 
-Summand summand_of(const Expr& expr) {
+MaskedTerm masked_term_of(const Expr& expr) {
   const bool is_choice = is_call(expr, "where") && expr->args[2]->is_constant(0) && !depends_on_values(expr->args[0]);
-  return is_choice ? Summand{conditions_of(expr->args[0], true), expr->args[1]} : Summand{{}, expr};
+  return is_choice ? MaskedTerm{conditions_of(expr->args[0], true), expr->args[1]} : MaskedTerm{{}, expr};
 }
 
-void add_summands(const Expr& expr, std::vector<Summand>& summands) {
+void add_masked_terms(const Expr& expr, std::vector<MaskedTerm>& summands) {
   if (is_call(expr, "+"))
-    for (const Expr& arg : expr->args) add_summands(arg, summands);
+    for (const Expr& arg : expr->args) add_masked_terms(arg, summands);
   else
-    summands.push_back(summand_of(expr));
+    summands.push_back(masked_term_of(expr));
 }
 
 /// The last axis, if there are several.
@@ -42,10 +42,10 @@ std::optional<Symbol> bounded_axis(const Affine& row) {
   return count > 1 ? last : std::nullopt;
 }
 
-std::vector<Affine> shared_rows(const std::vector<Summand>& summands) {
+std::vector<Affine> shared_rows(const std::vector<MaskedTerm>& summands) {
   std::vector<Affine> rows;
   std::ranges::copy_if(summands.front().condition.nonnegative, std::back_inserter(rows), [&](const Affine& row) {
-    const auto has_it = [&](const Summand& summand) {
+    const auto has_it = [&](const MaskedTerm& summand) {
       return std::ranges::find(summand.condition.nonnegative, row) != summand.condition.nonnegative.end();
     };
     return bounded_axis(row) && std::ranges::all_of(summands, has_it);
@@ -65,7 +65,7 @@ void add_bound(std::vector<AxisDecl>& axes, const Affine& row) {
     range.highs.push_back({-coefficient, rest});
 }
 
-Expr without_rows(Summand summand, const std::vector<Affine>& rows) {
+Expr without_rows(MaskedTerm summand, const std::vector<Affine>& rows) {
   auto& [nonnegative, zero, rest] = summand.condition;
   std::erase_if(nonnegative, [&](const Affine& row) { return std::ranges::find(rows, row) != rows.end(); });
   return guarded(zero, nonnegative, guarded(rest, summand.value));
@@ -74,8 +74,8 @@ Expr without_rows(Summand summand, const std::vector<Affine>& rows) {
 }  // namespace
 
 BoundedAdjoint with_bounds(const std::vector<DimDecl>& dims, const std::vector<AxisDecl>& axes, const Expr& adjoint) {
-  std::vector<Summand> summands;
-  add_summands(adjoint, summands);
+  std::vector<MaskedTerm> summands;
+  add_masked_terms(adjoint, summands);
   const std::vector<Affine> rows = shared_rows(summands);
   if (rows.empty()) return {axes, adjoint};
   BoundedAdjoint result{axes, 0};
@@ -86,7 +86,7 @@ BoundedAdjoint with_bounds(const std::vector<DimDecl>& dims, const std::vector<A
     range = known.without_redundant(range);
     known.add(Symbol::axis(k), range);
   }
-  for (Summand& summand : summands) result.body = accumulate(result.body, without_rows(std::move(summand), rows));
+  for (MaskedTerm& summand : summands) result.body = accumulate(result.body, without_rows(std::move(summand), rows));
   return result;
 }
 

@@ -41,7 +41,7 @@ std::vector<Symbol> read_order(const Expr& contraction, const IterationDomain& d
 }
 
 /// A contraction as a definition of its own, and how one place reads it.
-struct Place {
+struct ContractionPlace {
   std::string definition;  // in which it stands
   Expr contraction;        // as it stands there
   std::vector<Symbol> order;
@@ -50,7 +50,7 @@ struct Place {
   DType dtype = DType::f32;
 };
 
-bool is_same_tensor(const Place& a, const Place& b) {
+bool is_same_tensor(const ContractionPlace& a, const ContractionPlace& b) {
   const auto same_box = [](const IndexBox& x, const IndexBox& y) { return x.low == y.low && x.high == y.high; };
   return a.body == b.body && a.dtype == b.dtype && std::ranges::equal(a.boxes, b.boxes, same_box);
 }
@@ -62,7 +62,7 @@ class Contractions {
 
   Program run() {
     for (const Definition& definition : program_.definitions) {
-      if (can_be_lifted_from(definition)) walk(definition, [&](const Place& place) { return count(place); });
+      if (can_be_lifted_from(definition)) walk(definition, [&](const ContractionPlace& place) { return count(place); });
     }
     std::erase_if(tensors_, [](const Tensor& tensor) { return !tensor.repeated; });
     if (tensors_.empty()) return program_;
@@ -72,7 +72,7 @@ class Contractions {
     for (const Definition& definition : program_.definitions) builder_.reserve(definition.name);
     for (Definition definition : program_.definitions) {
       if (can_be_lifted_from(definition))
-        definition.body = walk(definition, [&](const Place& place) { return read(definition, place); });
+        definition.body = walk(definition, [&](const ContractionPlace& place) { return read(definition, place); });
       builder_.add_definition(std::move(definition));
     }
     return builder_.take();
@@ -80,7 +80,7 @@ class Contractions {
 
  private:
   struct Tensor {
-    Place first;
+    ContractionPlace first;
     bool repeated = false;
     std::string name = {};  // once it is defined
   };
@@ -114,9 +114,9 @@ class Contractions {
   }
 
   /// Nothing where it cannot stand alone.
-  std::optional<Place> place_of(const Definition& definition, const Expr& contraction, const IterationDomain& domain,
-                                DType dtype) const {
-    Place place{definition.name, contraction, read_order(contraction, domain), {}, {}, dtype};
+  std::optional<ContractionPlace> place_of(const Definition& definition, const Expr& contraction,
+                                           const IterationDomain& domain, DType dtype) const {
+    ContractionPlace place{definition.name, contraction, read_order(contraction, domain), {}, {}, dtype};
     const bool is_whole = std::ranges::all_of(domain.variables, [&](Symbol v) {
       return !contraction->depends_on(v) || std::ranges::find(place.order, v) != place.order.end();
     });
@@ -134,11 +134,11 @@ class Contractions {
     return place;
   }
 
-  std::vector<Tensor>::iterator find(const Place& place) {
+  std::vector<Tensor>::iterator find(const ContractionPlace& place) {
     return std::ranges::find_if(tensors_, [&](const Tensor& tensor) { return is_same_tensor(tensor.first, place); });
   }
 
-  Expr count(const Place& place) {
+  Expr count(const ContractionPlace& place) {
     const auto known = find(place);
     if (known == tensors_.end())
       tensors_.push_back({place});
@@ -147,7 +147,7 @@ class Contractions {
     return place.contraction;
   }
 
-  Expr read(const Definition& reader, const Place& place) {
+  Expr read(const Definition& reader, const ContractionPlace& place) {
     const auto tensor = find(place);
     if (tensor == tensors_.end()) return place.contraction;
     const auto axes = as_axes(builder_, place.order, place.boxes, names_);

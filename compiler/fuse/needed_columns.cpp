@@ -20,13 +20,13 @@ struct Read {
   IndexDomain domain;
 };
 
-struct Reads {
+struct ProductReads {
   MatrixProduct* product;
   std::vector<Read> reads = {};
   bool by_value = false;  // whether one of them finds its element by data
 };
 
-using ReadsOfProducts = std::map<std::string, Reads, std::less<>>;
+using ReadsOfProducts = std::map<std::string, ProductReads, std::less<>>;
 
 std::vector<Affine> known_rows(const Scope& scope) {
   std::vector<Affine> rows;
@@ -47,7 +47,7 @@ ReadsOfProducts single_matrices(FusedProgram& fused) {
   for (Step& step : fused.steps) {
     auto* const product = std::get_if<MatrixProduct>(&step);
     const bool is_matrix = product && product->out.rows.size() == 1 && product->out.columns.size() == 1;
-    if (is_matrix && !product->definition.output) found.emplace(product->definition.name, Reads{product});
+    if (is_matrix && !product->definition.output) found.emplace(product->definition.name, ProductReads{product});
   }
   return found;
 }
@@ -88,7 +88,7 @@ std::optional<Affine> distance(const std::vector<Read>& reads, std::int64_t sign
   return std::nullopt;
 }
 
-std::optional<Range> needed_columns(const Reads& reads) {
+std::optional<Range> needed_columns(const ProductReads& reads) {
   if (reads.by_value || reads.reads.empty()) return std::nullopt;
   const Affine row(Symbol::dim(kProductRow));
   Range needed;

@@ -252,8 +252,8 @@ inline Expr mean(const Index& index, const Expr& body) { return mean({index}, bo
 /// divides by n. Computed in two passes; its derivative by each element is 2*(element - mean)/n exactly.
 Expr variance(std::initializer_list<Index> indices, const Expr& body);
 inline Expr variance(const Index& index, const Expr& body) { return variance({index}, body); }
-/// exp(body - logsumexp(index, body)) at the index of the same name around it, and its logarithm. Nothing overflows. The
-/// softmax of what a mask leaves out, where(condition, body, -inf), is 0.
+/// exp(body - logsumexp(index, body)) at the index of the same name around it, and its logarithm. Nothing overflows.
+/// The softmax of what a mask leaves out, where(condition, body, -inf), is 0.
 inline Expr log_softmax(const Index& index, const Expr& body) { return body - logsumexp(index, body); }
 Expr softmax(const Index& index, const Expr& body);
 

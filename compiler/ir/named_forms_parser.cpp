@@ -126,8 +126,8 @@ Affine ExprParser::row_element(const Token& name, const RowForm& row, Placeholde
       fmt::format("make `{1}` an axis, or choose an element: {0}[{1}](...)[0]", name.text, row.index.text));
 }
 
-/// exp(e - logsumexp[k](e)), at the axis k or at the element that follows: nothing overflows, and what a mask leaves out
-/// is 0.
+/// exp(e - logsumexp[k](e)), at the axis k or at the element that follows: nothing overflows, and what a mask leaves
+/// out is 0.
 Operand ExprParser::softmax(const Token& name) {
   RowForm row = row_form(name);
   tokens_.expect(")");

@@ -120,7 +120,7 @@ TEST_CASE("attention never stores all pairs, nor does its gradient") {
   CHECK(slices.sums.size() == 2);  // of grad.k and grad.v
   CHECK(slices.parts.empty());
   const auto in_slices = [](const ScheduleChoice& choice) { return choice.chosen.ends_with("; in each of 8 slices"); };
-  CHECK_MESSAGE(std::ranges::count_if(plan.choices, in_slices) >= 3, "dumps say how often a kernel runs");
+  CHECK_MESSAGE(std::ranges::count_if(plan.choices, in_slices) >= 2, "dumps say how often a kernel runs");
   const std::string bytes = to_bytes(plan);
   CHECK(plan_from_bytes(bytes, plan.program).steps == plan.steps);
 }

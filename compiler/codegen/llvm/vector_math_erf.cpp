@@ -51,12 +51,13 @@ Vec erf_f64(const Vec& x) {
 
 Vec log_normal_cdf_f64(const Vec& x) {
   // Right of zero log(1 - tail); left of it -x^2/2 + log(erfcx / 2). One logarithm serves both: erfcx is kept away from
-  // zero where x^2/2 outweighs it by far.
+  // zero where x^2/2 outweighs it by far. NaN is on neither side: its square makes it the result, as the bits of a
+  // logarithm do not.
   const Vec left = x < 0;
   const Vec scaled = 0.5 * erfcx(abs(x) * kRootHalf);
   const Vec shifted = at_least(scaled - 1, -1 + 0x1p-40);
   const Vec logarithm = log1p_finite(select(left, shifted, -(gaussian(x, 0.5) * scaled)));
-  return logarithm - select(left, 0.5 * x * x, 0);
+  return logarithm - select(x >= 0, 0, 0.5 * x * x);
 }
 
 Vec erfc_f64(const Vec& x) {
