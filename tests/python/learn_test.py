@@ -30,7 +30,8 @@ class Estimators(unittest.TestCase):
         np.testing.assert_array_equal(model.predict(X), mean)
         residual = ((y - mean) ** 2).mean() / y.var()
         self.assertAlmostEqual(model.score(X, y), 1 - residual, places=10)
-        self.assertEqual(model.predict(X[:3]).tolist(), mean[:3].tolist())
+        # Kernels of another number of rows may round otherwise.
+        np.testing.assert_allclose(model.predict(X[:3]), mean[:3], rtol=0, atol=1e-4 * y.std())
         self.assertIn("epoch", model.log_)
 
     def test_several_targets(self):
