@@ -54,8 +54,9 @@ ReadsOfProducts single_matrices(FusedProgram& fused) {
 
 void add_reads(const Expr& expr, const Scope& scope, ReadsOfProducts& products) {
   rewrite_top_down(expr, scope, [&](const Expr& e, const Scope& inner) {
-    if (is_call(e, "where") && !depends_on_values(e->args[0])) {
-      // What the other branch reads may be anything: it is not taken.
+    if (is_call(e, "where")) {
+      // What the branch reads that is not taken may be anything.
+      add_reads(e->args[0], inner, products);
       add_reads(e->args[1], inner.where(e->args[0]), products);
       add_reads(e->args[2], inner.where(call("not", {e->args[0]})), products);
       return std::optional(e);

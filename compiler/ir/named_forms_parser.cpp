@@ -151,7 +151,7 @@ Operand ExprParser::softmax(const Token& name) {
   Operand result = make_call("+", {std::move(row.body), make_call("neg", {std::move(total)})});
   if (name.text == "softmax") {
     result = make_call("exp", {std::move(result)});
-    result.expr = of_softmax;
+    result.expr = of_softmax;  // as deep and as large, but for the choice of a mask
   }
   return bind(name, placeholders, std::move(result));
 }

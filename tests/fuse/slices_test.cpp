@@ -155,6 +155,21 @@ output y[h,i,d] = sum[j](p[h,i,j]*v[h,j,d])
   CHECK_MESSAGE(half_read == 2, "the scores and the derivatives by weights are read up to the diagonal");
 }
 
+TEST_CASE("a product that a condition reads as a whole is computed as a whole") {
+  const Plan plan = check_slices(R"(dim H, T, D
+index h:H, i:T, j:T, d:D
+input q[H,T,D], k[H,T,D], v[H,T,D], b[H,T]
+let s[h,i,j] = sum[d](q[h,i,d]*k[h,j,d])
+let p[h,i,j] = where(j <= i, s[h,i,j], 0) + where(s[h,i,j] > 0.5, b[h,j], 0)
+output y[h,i,d] = sum[j](p[h,i,j]*v[h,j,d])
+)",
+                                 {{"H", 2}, {"T", 320}, {"D", 128}}, {"y"}, 1, 2 * 2 * 320 * 320);
+  for (const PlanStep& step : plan.steps) {
+    for (const MatrixProduct* product : products_of(step))
+      CHECK(!(product->needed && product->definition.name.starts_with("s")));
+  }
+}
+
 TEST_CASE("tensors whose sliced axes are not the first are read from copies, and copied") {
   const Plan plan = check_slices(R"(dim B, T, H, D
 index b:B, i:T, j:T, h:H, d:D
