@@ -47,8 +47,8 @@ struct ProductCall {
   std::int64_t rows = 0, columns = 0, depth = 0;
   ProductMatrix left, right, out;
   std::vector<ProductBatch> batch = {};  // outermost first; loops that are one are merged, loops of one step left out
-  std::optional<RowBand> band = {};      // of the depth, which each row sums; none: the whole depth
-  std::optional<RowBand> needed = {};    // of the columns, which somebody reads; none: all of them
+  std::optional<RowBand> band = {};      // the part of the depth that each row sums; none: all of it
+  std::optional<RowBand> needed = {};    // the columns that somebody reads; none: all of them
   bool operator==(const ProductCall&) const = default;
 };
 ProductCall product_call(const Plan& plan, const MatrixProduct& product, const DimValues& dims,

@@ -108,7 +108,7 @@ class NodeMap {
     Value value = {};
   };
   NodeNumbers numbers_;
-  std::vector<Slot> values_;  // of slots, since a vector of truth values has no addresses
+  std::vector<Slot> values_;  // a vector of bool has no addresses of its elements
 };
 
 /// Results by expression, which it keeps alive.

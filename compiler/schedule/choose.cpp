@@ -109,7 +109,7 @@ class Choosing {
            std::vector<Found>& found)
       : fused_(fused), extents_(extents), machine_(machine), given_(given), found_(found) {}
 
-  /// Of a Program, or of a scan. Steps that cost more than `most` are left before the last of them.
+  /// Chooses for a Program, or for a scan. Steps that cost more than `most` are left before the last of them.
   template <class AnyStep>
   ScheduledSteps run(const std::vector<AnyStep>& steps, bool with_nests, double most = HUGE_VAL) {
     ScheduledSteps result;

@@ -28,7 +28,7 @@ struct ScheduledProgram {
   std::vector<ScheduleChoice> choices;
   double objective = 0;                       // of all kernels, by estimate
   double least = 0;                           // of this, what no other loops save
-  double fixed = 0;                           // of this, kernels that have one form, such as scatters
+  double fixed = 0;                           // the part that kernels with a single form take, such as scatters
   std::size_t candidates = 0;                 // loops that were lowered to choose among
   std::set<LaneGather> gathers = {};          // of the nests that were found, chosen or not
   std::set<LaneGather> gathers_in_sums = {};  // of the same definitions with lanes along their sums

@@ -49,7 +49,7 @@ Expr guarded(const FusedProgram& fused, const Definition& definition) {
   return guard_accesses(body_in_storage(fused, definition), fused, definition, std::move(domain));
 }
 
-/// Of a nest that is prepared.
+/// The same for a prepared nest.
 class NestLowering {
  public:
   NestLowering(const FusedProgram& fused, const Nest& nest) : fused_(fused), nest_(nest) {}

@@ -117,7 +117,7 @@ TEST_CASE("attention never stores all pairs, nor does its gradient") {
   CHECK(slices.axes[1].block == 1);
   CHECK(slices.axes[2].block >= 64);
   CHECK_MESSAGE(!slices.axes[2].count.empty(), "the extent is not known when kernels are compiled");
-  CHECK(slices.sums.size() == 2);  // of grad.k and grad.v
+  CHECK(slices.sums.size() == 2);  // those of grad.k and grad.v
   CHECK(slices.parts.empty());
   const auto in_slices = [](const ScheduleChoice& choice) { return choice.chosen.ends_with("; in each of 8 slices"); };
   CHECK_MESSAGE(std::ranges::count_if(plan.choices, in_slices) >= 2, "dumps say how often a kernel runs");
