@@ -8,22 +8,37 @@
 namespace moxie {
 namespace {
 
-void collect(const Expr& expr, OpenedReads& reads, std::set<const Node*>& seen) {
-  if (!seen.insert(expr.get()).second) return;
-  const auto inside = [&](const Expr& child) { collect(child, reads, seen); };
-  if (expr->kind == NodeKind::Reduce) {
-    const OpenedReduce opened = open(expr);
-    inside(opened.body);
-    if (opened.position) inside(opened.position);
-  } else if (expr->kind == NodeKind::LinearAlgebra) {
-    const OpenedLinearAlgebra opened = open_algebra(expr);
-    inside(opened.matrix);
-    if (opened.rhs) inside(opened.rhs);
-  } else {
-    if (expr->kind == NodeKind::Access) reads.accesses.push_back(expr);
-    std::ranges::for_each(expr->args, inside);
+/// Adds the accesses of expressions, those below reductions with the indices of these opened.
+class ReadCollector {
+ public:
+  explicit ReadCollector(OpenedReads& reads) : reads_(reads) {}
+
+  void collect(const Expr& expr) {
+    if (!seen_.insert(expr.get()).second) return;
+    if (expr->kind == NodeKind::Reduce) {
+      const OpenedReduce opened = open(expr);
+      collect_opened(opened.body);
+      if (opened.position) collect_opened(opened.position);
+    } else if (expr->kind == NodeKind::LinearAlgebra) {
+      const OpenedLinearAlgebra opened = open_algebra(expr);
+      collect_opened(opened.matrix);
+      if (opened.rhs) collect_opened(opened.rhs);
+    } else {
+      if (expr->kind == NodeKind::Access) reads_.accesses.push_back(expr);
+      for (const Expr& arg : expr->args) collect(arg);
+    }
   }
-}
+
+ private:
+  void collect_opened(const Expr& expr) {
+    kept_.push_back(expr);
+    collect(expr);
+  }
+
+  OpenedReads& reads_;
+  std::set<const Node*> seen_;
+  std::vector<Expr> kept_;  // whose nodes seen_ knows: another node could take the address of a dead one
+};
 
 /// What stands inside the sums of the expression, if it is a sum or that times a number.
 Expr open_sums(const Expr& expr, std::vector<Symbol>& summed) {
@@ -39,9 +54,9 @@ Expr open_sums(const Expr& expr, std::vector<Symbol>& summed) {
 
 OpenedReads opened_reads(const Definition& definition) {
   OpenedReads reads;
-  std::set<const Node*> seen;
   const bool is_rounded_once = !is_stored_as_computed(definition.dtype);
-  collect(is_rounded_once ? definition.body : open_sums(definition.body, reads.summed), reads, seen);
+  const Expr body = is_rounded_once ? definition.body : open_sums(definition.body, reads.summed);
+  ReadCollector(reads).collect(body);
   return reads;
 }
 

@@ -151,7 +151,9 @@ class Slicing {
     const double block = std::max(cache_bytes_ / (bytes / slices), is_row ? kMinRows : 0);
     if (block < 1) return std::nullopt;
     cut.blocks.back() = even_block(last, static_cast<std::int64_t>(std::min(block, extent_of(last))));
-    if (bytes / slices * static_cast<double>(cut.blocks.back()) > kMaxSlice * cache_bytes_) return std::nullopt;
+    const auto rows = static_cast<double>(cut.blocks.back());
+    const bool is_whole = slices <= rows;  // one slice of all elements
+    if (is_whole || bytes / slices * rows > kMaxSlice * cache_bytes_) return std::nullopt;
     cut.score = 1;
     for (std::size_t k = all.size() - std::min<std::size_t>(2, all.size()); k < all.size(); ++k) {
       const auto place = std::ranges::find(axes, k);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "compiler/diff/differentiate.h"
+#include "compiler/fuse/slice_group.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/schedule/machine.h"
 #include "runtime/device.h"
@@ -265,4 +266,15 @@ output norm[h,i] = sum[j](p[h,i,j]^2)
 output first[h,i] = 3*norm[h,i] + p[h,i,0]
 )",
                {{"H", 2}, {"T", 320}, {"J", 384}, {"D", 128}}, {"y"}, 1, 2 * 320 * 384);
+}
+
+TEST_CASE("a definition reads what stands in any of its sums") {
+  const Program rays = parse(R"(dim R, S, H
+index r:R, s:S, h:H, c in 0..3
+input o[R,3], d[R,3], z[R,S], hidden[R,S,H], w[H]
+output density[r,s] = sqrt(sum[c]((o[r,c] + z[r,s]*d[r,c])^2) + 1) + 0.1*sum[h](hidden[r,s,h]*w[h]) - 1
+)");
+  const SliceSearch search(rays, {});
+  for (const std::string tensor : {"o", "d", "z", "hidden", "w"})
+    CHECK_MESSAGE(search.reads("density", tensor), tensor);
 }
