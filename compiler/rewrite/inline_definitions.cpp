@@ -29,6 +29,12 @@ constexpr double kMaxAddedLength = 4000;
 /// along a chain of stencils they multiply with every definition. Twice an exponential and its surroundings is fine
 /// (the two units of a pair in a covariance).
 constexpr double kMaxRepeatedCost = 100;
+/// A costly definition of at most this many elements, which a cache of a core holds, may be larger than that where
+/// readers would compute each of its elements often.
+constexpr double kCachedElements = 1 << 18;
+/// How often a reader may compute each element of a costly definition, on average: a window of a few elements may, of
+/// which lanes see neighbours.
+constexpr double kMaxRepetitions = 4;
 
 bool is_element_wise(const Expr& body) {
   bool result = true;
@@ -220,7 +226,9 @@ class Inliner {
 
   bool worth_inlining(const Candidate& candidate, const Expr& use, const Scope& scope) const {
     const Definition& producer = candidate.definition;
-    if (assumed_size(producer.axes) > room_) return true;
+    const bool is_repeated = candidate.cost >= kTableCost && repeats_elements(producer, use, scope);
+    const double room = is_repeated ? std::max(room_, kCachedElements) : room_;
+    if (assumed_size(producer.axes) > room) return true;
     if (stored_.contains(producer.name)) return false;
     const double producer_cost = candidate.cost;
     const bool has_long_axis =
@@ -239,7 +247,16 @@ class Inliner {
     const auto outer_sum = std::ranges::find_if(scope.open, [&](const auto& entry) {
       return entry.first.kind() == Symbol::Kind::Free && is_long(entry.second) && !mentions_axis(use, entry.first);
     });
-    return outer_sum == scope.open.end();
+    return outer_sum == scope.open.end() && !is_repeated;
+  }
+
+  /// Whether subscripts that several loops move, as those of a frame in a signal, come to each element often.
+  static bool repeats_elements(const Definition& producer, const Expr& use, const Scope& scope) {
+    double evaluations = 1;
+    for (const auto& [symbol, range] : scope.open) {
+      if (mentions_axis(use, symbol)) evaluations *= assumed_extent(range);
+    }
+    return evaluations > kMaxRepetitions * assumed_size(producer.axes);
   }
 
   double room_;

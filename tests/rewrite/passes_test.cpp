@@ -411,3 +411,19 @@ TEST_CASE("sums by value take a step for each term, whatever these read of the e
   CHECK_FALSE(is_scatter("y[c] = w[c] + sum[t](where(j[t] == c, g[t], 0))"));
   CHECK_FALSE(is_scatter("y[v] = sum[s in 0..min(v+1, 90)](where(i[s] == v, w[s], 0))"));  // the range moves
 }
+
+TEST_CASE("a costly element that many positions of a frame read is computed once") {
+  // One signal: cosine knows all axes of y and all sums around it.
+  const Program result = optimised(R"(dim N = 256, T = 13, W = 64, K = 8
+index i:N, t:T, w:W, k:K
+input a[T,K]
+let cosine[k,w] = cos(0.1*k*w)
+output y[i] = sum[k,t](where(i >= 16*t and i-16*t < W, a[t,k]*cosine[k,i-16*t], 0))
+)",
+                                   {{"N", 256}, {"T", 13}, {"W", 64}, {"K", 8}});
+  for (const Definition& definition : result.definitions) {
+    bool has_cosines = false;
+    visit(definition.body, [&](const Expr& e) { has_cosines |= is_call(e, "cos"); });
+    CHECK_MESSAGE(has_cosines == (definition.name == "cosine"), print(result));
+  }
+}
