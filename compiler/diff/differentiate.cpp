@@ -8,6 +8,7 @@
 #include "compiler/diff/algebra_adjoint.h"
 #include "compiler/diff/body_adjoint.h"
 #include "compiler/diff/chain.h"
+#include "compiler/diff/index_tables.h"
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/prefix_recurrence.h"
 #include "compiler/diff/recompute.h"
@@ -171,9 +172,10 @@ class Differentiation {
 };
 
 /// The program with what derivatives need whole in definitions of their own: contractions whose adjoint has several
-/// parts, and what is a recurrence to derivatives.
+/// parts, functions of indices that they substitute, and what is a recurrence to derivatives.
 Program lifted(const Program& program, const std::vector<std::string>& wrt) {
-  const Program with_contractions = lift_repeated_contractions(program, active_tensors(program, wrt));
+  const Program with_tables = lift_index_tables(program, active_tensors(program, wrt));
+  const Program with_contractions = lift_repeated_contractions(with_tables, active_tensors(with_tables, wrt));
   const ActiveTensors active = active_tensors(with_contractions, wrt);
   return lift_prefixes(with_contractions, kRecurring, &active);
 }

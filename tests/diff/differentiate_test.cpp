@@ -321,3 +321,19 @@ TEST_CASE("a sum in the adjoint is computed once for all that it goes to") {
       "output y[s,n] = relu(b[n] + sum[i](x[s,i]*W[i,n]))\n";
   CHECK(statement(layer, {"y"}, {"W", "b"}, "grad.b") == "output grad.b[n] = sum[s](adj.y.1[s,n])");
 }
+
+TEST_CASE("functions of indices that a derivative substitutes become tables") {
+  const std::string frames =
+      "dim B, N, T, W, K\nindex b:B, t:T, w:W, k:K\ninput x[B,2*T+W], h[W]\n"
+      "output y[b,t,k] = sum[w](x[b,2*t+w]*h[w]*cos(2*pi*k*w/W))\n";
+  CHECK(statement(frames, {"y"}, {"x"}, "y.table") == "let y.table[k,w] = cos(2*3.141592653589793*k*w/W)");
+  CHECK(statement(frames, {"y"}, {"x"}, "grad.x").find("cos") == std::string::npos);
+  CHECK(worst_error(frames, {{"B", 2}, {"N", 1}, {"T", 3}, {"W", 4}, {"K", 3}}) < 1e-8);
+  CHECK_MESSAGE(statement(frames, {"y"}, {"h"}, "y.table").empty(), "no index is substituted");
+  const std::string all = "dim N\nindex i:N, j:N\ninput x[2*N]\noutput y[i] = sum[j](x[i+j]*cos(i*j))\n";
+  CHECK_MESSAGE(statement(all, {"y"}, {"x"}, "y.table").empty(), "a table as large as the loops saves nothing");
+  const std::string chosen =
+      "dim B, N\nindex b:B, i:N, j:N\ninput x[B,2*N]\n"
+      "output y[b,i] = sum[j](where(j >= 1, x[b,i+j]*log(j), 0)) + sum[j in 0..i](x[b,i+j]*log(i-j))\n";
+  CHECK_MESSAGE(statement(chosen, {"y"}, {"x"}, "y.table").empty(), "where it may be infinite it is not computed");
+}
