@@ -8,6 +8,7 @@
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/library_matrix.h"
 #include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/recompute_cost.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -73,6 +74,18 @@ bool is_triangle(const Definition& definition) {
     }
     return false;
   });
+}
+
+/// How many definitions read each tensor.
+std::map<std::string, int> readers_of(const Program& program) {
+  std::map<std::string, int> readers;
+  for (const Definition& reader : program.definitions) {
+    std::set<std::string> names;
+    visit(reader.body, [&](const Expr& e) {
+      if (e->kind == NodeKind::Access && names.insert(e->tensor).second) ++readers[e->tensor];
+    });
+  }
+  return readers;
 }
 
 /// Tensors that definitions of another precision read.
@@ -150,6 +163,7 @@ class Inliner {
   Inliner(const Program& program, std::set<std::string> kept)
       : room_(std::max(kRoomFactor * largest_tensor(program), largest_kept(program))),
         converted_(read_converted(program)),
+        readers_(readers_of(program)),
         kept_(std::move(kept)) {}
 
   /// What one use does not take in is in memory, and so read by all: until that is found out, again from the start.
@@ -231,6 +245,8 @@ class Inliner {
     if (assumed_size(producer.axes) > room) return true;
     if (stored_.contains(producer.name)) return false;
     const double producer_cost = candidate.cost;
+    // Readers over the same loops share a kernel, and read in place there what is not inlined.
+    if (producer_cost > most_recomputed(producer) && readers_.at(producer.name) > 1) return false;
     const bool has_long_axis =
         std::ranges::any_of(producer.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
     if (!has_long_axis && (producer_cost >= kTableCost || converted_.contains(producer.name))) return false;
@@ -261,6 +277,7 @@ class Inliner {
 
   double room_;
   std::set<std::string> converted_;  // in memory anyway, if they have no long axis
+  std::map<std::string, int> readers_;
   const std::set<std::string> kept_;
   std::set<std::string> stored_, refused_;
   const Definition* consumer_ = nullptr;

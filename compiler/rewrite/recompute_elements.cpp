@@ -8,29 +8,19 @@
 #include "compiler/rewrite/library_product.h"
 #include "compiler/rewrite/ordered_sum.h"
 #include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/recompute_cost.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/rewrite/split_pair_sums.h"
 
 namespace moxie {
 namespace {
 
-/// Elements that cost less, in multiply-adds, are computed in the time that it takes to store them in memory and to
-/// read them twice: 12 bytes at 10 GB/s, against 100 multiply-adds of 16 lanes a nanosecond. Of a tensor that stays in
-/// a cache of a megabyte, at ten times that speed.
-constexpr double kMostRecomputed = 120, kMostInCache = 12;
-constexpr double kElementsInCache = 1 << 18;
 /// Tensors of so many times the elements of what must be in memory are not in a cache when they are read.
 constexpr double kUncachedFactor = 4;
 
 using Names = std::set<std::string>;
 
 bool runs_over_all(const AxisDecl& axis) { return has_fixed_extent(axis.range) && is_dense(axis); }
-
-double most_recomputed(const Definition& definition) {
-  const bool is_known =
-      std::ranges::all_of(definition.axes, [](const AxisDecl& axis) { return known_extent(axis.range).has_value(); });
-  return is_known && assumed_size(definition.axes) <= kElementsInCache ? kMostInCache : kMostRecomputed;
-}
 
 /// Sums over short ranges, such as a squared distance of points in a plane, are as cheap as other arithmetic.
 bool has_cheap_elements(const Definition& definition) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "compiler/support/error.h"
@@ -46,61 +47,101 @@ struct KeyedCache {
   }
 };
 
-CpuKernel::Ptr from_cache(const LoopProgram& program, const VectorMachine& machine, const std::string& source,
-                          const KeyedCache& keyed) {
-  KernelCache* cache = keyed.cache;
-  if (cache == nullptr) return nullptr;
-  const std::string key = keyed.key(source, machine);
-  const auto entry = cache->find(key);
-  if (!entry) return nullptr;
-  try {
-    return std::make_shared<const CpuKernel>(program, machine, source, entry->object);
-  } catch (const CacheError&) {
-    cache->discard(key);
-    return nullptr;
-  }
-}
+using CodePtr = std::shared_ptr<const CpuCode>;
 
-/// A kernel's text, and the file that it was read from if it was not generated.
+/// A kernel's text as it is compiled.
 struct KernelText {
+  std::string kernel;  // its name
   std::string text;
-  std::filesystem::path file = {};
+  std::string symbol;               // what the text calls it
+  std::filesystem::path file = {};  // that it was read from if it was not generated
+  std::string key = {};             // in the cache
 };
+
+/// The text of a kernel without its name, so that those which differ in nothing else are one text.
+std::string without_name(std::string text, const std::string& name, const std::string& symbol) {
+  for (const char* end : {"", ".body"}) {
+    const std::string from = llvm_global(name + end), to = llvm_global(symbol + end);
+    for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+  }
+  return text;
+}
 
 KernelText text_of(const LoopProgram& program, const VectorMachine& machine, KernelOverrides* overrides) {
   std::string generated = llvm_text(program, machine);
   const std::string file = cpu_kernel_file(program.name, generated, machine);
   if (overrides != nullptr) {
     auto replacement = overrides->find(file);
-    if (replacement) return {std::move(replacement->text), std::move(replacement->file)};
+    if (replacement) return {program.name, std::move(replacement->text), program.name, std::move(replacement->file)};
   }
+  const SymbolConsumers consumers = symbol_consumers();
   // Debuggers show lines of the file that MOXIE_DUMP writes.
-  if (symbol_consumers().gdb) return {with_debug_lines(generated, file)};
-  return {std::move(generated)};
+  if (consumers.gdb) return {program.name, with_debug_lines(generated, file), program.name};
+  if (consumers.perf) return {program.name, std::move(generated), program.name};
+  return {program.name, without_name(std::move(generated), program.name, "kernel"), "kernel"};
 }
 
-CpuKernel::Ptr load(const LoopProgram& program, const VectorMachine& machine, const KernelText& source,
-                    const std::string& object) {
+std::vector<KernelText> texts_of(std::span<const LoopProgram> programs, const VectorMachine& machine,
+                                 KernelOverrides* overrides, const KeyedCache& keyed) {
+  std::vector<KernelText> texts;
+  for (const LoopProgram& program : programs) {
+    texts.push_back(text_of(program, machine, overrides));
+    texts.back().key = keyed.key(texts.back().text, machine);
+  }
+  return texts;
+}
+
+/// Throws CacheError for an object that lacks the kernel.
+CodePtr load(const KernelText& source, std::string object) {
+  auto code = std::make_shared<const CpuCode>(source.text, std::move(object));
+  code->loaded.symbol(source.symbol);
+  return code;
+}
+
+CodePtr from_cache(const KernelText& source, KernelCache* cache) {
+  if (cache == nullptr) return nullptr;
+  const auto entry = cache->find(source.key);
+  if (!entry) return nullptr;
   try {
-    return std::make_shared<const CpuKernel>(program, machine, source.text, object);
-  } catch (const CacheError& error) {
-    if (source.file.empty()) throw;
-    throw CompileError(fmt::format("{}: {}. A kernel defines @{} and refers to nothing outside of its module.",
-                                   source.file.string(), error.what(), program.name));
+    return load(source, entry->object);
+  } catch (const CacheError&) {
+    cache->discard(source.key);
+    return nullptr;
   }
 }
 
-CpuKernel::Ptr compile(const LoopProgram& program, const VectorMachine& machine, const KernelText& source,
-                       const KeyedCache& keyed) {
+CodePtr compile(const KernelText& source, const VectorMachine& machine, KernelCache* cache) {
   const auto start = std::chrono::steady_clock::now();
   const std::string object = compile_llvm(source.text, machine, LlvmOutput::object, source.file);
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
-  const std::string key = keyed.key(source.text, machine);
-  log_info(LogChannel::Codegen, "compiled {} ({}) in {:.1f} ms: {} bytes of text, {} of code", program.name,
-           key_digest(key), taken.count(), source.text.size(), object.size());
-  CpuKernel::Ptr kernel = load(program, machine, source, object);
-  if (keyed.cache != nullptr) keyed.cache->store(key, {object, source.text, llvm_version()});
-  return kernel;
+  log_info(LogChannel::Codegen, "compiled {} ({}) in {:.1f} ms: {} bytes of text, {} of code", source.kernel,
+           key_digest(source.key), taken.count(), source.text.size(), object.size());
+  try {
+    CodePtr code = load(source, object);
+    if (cache != nullptr) cache->store(source.key, {object, source.text, llvm_version()});
+    return code;
+  } catch (const CacheError& error) {
+    if (source.file.empty()) throw;
+    throw CompileError(fmt::format("{}: {}. A kernel defines @{} and refers to nothing outside of its module.",
+                                   source.file.string(), error.what(), source.kernel));
+  }
+}
+
+/// The code of each key.
+std::map<std::string, CodePtr> code_of(const std::vector<KernelText>& texts, const VectorMachine& machine,
+                                       KernelCache* cache) {
+  std::map<std::string, CodePtr> code;
+  std::vector<const KernelText*> missing;
+  for (const KernelText& text : texts) {
+    const auto [place, is_new] = code.try_emplace(text.key);
+    if (is_new) place->second = from_cache(text, cache);
+    if (is_new && !place->second) missing.push_back(&text);
+  }
+  // The longest first, so that no thread is left with much while the others have nothing.
+  std::ranges::sort(missing, std::greater(), [](const KernelText* text) { return text->text.size(); });
+  in_parallel(missing.size(), [&](std::size_t k) { code.at(missing[k]->key) = compile(*missing[k], machine, cache); });
+  return code;
 }
 
 }  // namespace
@@ -117,36 +158,27 @@ std::string cpu_kernel_file(const std::string& kernel, const std::string& source
   return kernel_file_name(kernel, text_key(source, machine), ".ll");
 }
 
-CpuKernel::CpuKernel(const LoopProgram& program, const VectorMachine& machine, std::string source, std::string object)
+CpuCode::CpuCode(std::string text, std::string elf) : source(std::move(text)), object(std::move(elf)), loaded(object) {
+  const SymbolConsumers consumers = symbol_consumers();
+  if (consumers.any()) published = std::make_unique<const PublishedCode>(object, loaded, consumers);
+}
+
+CpuKernel::CpuKernel(const LoopProgram& program, const VectorMachine& machine, std::shared_ptr<const CpuCode> code,
+                     const std::string& symbol)
     : name_(program.name),
-      source_(std::move(source)),
-      object_(std::move(object)),
       lanes_(lanes_for(program, machine)),
       scratch_bytes_(moxie::scratch_bytes(program, machine)),
-      code_(object_),
-      entry_(reinterpret_cast<Entry*>(code_.symbol(program.name))) {
-  const SymbolConsumers consumers = symbol_consumers();
-  if (consumers.any()) published_ = std::make_unique<const PublishedCode>(object_, code_, consumers);
-}
+      code_(std::move(code)),
+      entry_(reinterpret_cast<Entry*>(code_->loaded.symbol(symbol))) {}
 
 std::vector<CpuKernel::Ptr> CpuKernel::build_all(std::span<const LoopProgram> programs, const VectorMachine& machine,
                                                  KernelCache* cache, KernelOverrides* overrides) {
   if (programs.empty()) return {};
+  const std::vector<KernelText> texts = texts_of(programs, machine, overrides, KeyedCache(cache));
+  const std::map<std::string, CodePtr> code = code_of(texts, machine, cache);
   std::vector<Ptr> kernels;
-  std::vector<KernelText> sources;
-  std::vector<std::size_t> missing;
-  const KeyedCache keyed(cache);
-  for (std::size_t i = 0; i < programs.size(); ++i) {
-    sources.push_back(text_of(programs[i], machine, overrides));
-    kernels.push_back(from_cache(programs[i], machine, sources[i].text, keyed));
-    if (!kernels[i]) missing.push_back(i);
-  }
-  // The longest first, so that no thread is left with much while the others have nothing.
-  std::ranges::sort(missing, std::greater(), [&](std::size_t i) { return sources[i].text.size(); });
-  in_parallel(missing.size(), [&](std::size_t k) {
-    const std::size_t i = missing[k];
-    kernels[i] = compile(programs[i], machine, sources[i], keyed);
-  });
+  for (std::size_t i = 0; i < programs.size(); ++i)
+    kernels.push_back(std::make_shared<const CpuKernel>(programs[i], machine, code.at(texts[i].key), texts[i].symbol));
   return kernels;
 }
 

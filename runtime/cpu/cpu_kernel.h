@@ -14,6 +14,17 @@
 
 namespace moxie {
 
+/// Machine code in memory, and what it was made of.
+struct CpuCode {
+  std::string source;  // LLVM IR
+  std::string object;  // ELF
+  LoadedObject loaded;
+  std::unique_ptr<const PublishedCode> published;  // where somebody wants to know
+
+  /// Throws CacheError for an object that cannot be loaded.
+  CpuCode(std::string source, std::string object);
+};
+
 class CpuKernel {
  public:
   using Ptr = std::shared_ptr<const CpuKernel>;
@@ -22,7 +33,8 @@ class CpuKernel {
   /// CompileError.
   static Ptr build(const LoopProgram& program, const VectorMachine& machine, KernelCache* cache,
                    KernelOverrides* overrides = nullptr);
-  /// The same for several at once; those that must be compiled are compiled by several threads.
+  /// The same for several at once; those that must be compiled are compiled by several threads. Kernels that differ in
+  /// nothing but their names share their code: as many layers of a network do.
   static std::vector<Ptr> build_all(std::span<const LoopProgram> programs, const VectorMachine& machine,
                                     KernelCache* cache, KernelOverrides* overrides = nullptr);
 
@@ -37,21 +49,22 @@ class CpuKernel {
   std::int64_t scratch_bytes() const { return scratch_bytes_; }
   int lanes() const { return lanes_; }
   /// LLVM IR, as it was compiled.
-  const std::string& source() const { return source_; }
+  const std::string& source() const { return code_->source; }
   /// The ELF object.
-  const std::string& object() const { return object_; }
+  const std::string& object() const { return code_->object; }
 
-  /// Takes a compiled object; build() is what users call. Throws CacheError for an object that cannot be loaded.
-  CpuKernel(const LoopProgram& program, const VectorMachine& machine, std::string source, std::string object);
+  /// Takes compiled code, in which the kernel is called `symbol`; build() is what users call. Throws CacheError where
+  /// it is not there.
+  CpuKernel(const LoopProgram& program, const VectorMachine& machine, std::shared_ptr<const CpuCode> code,
+            const std::string& symbol);
 
  private:
   using Entry = void(void* const* buffers, const std::int64_t* arguments, void* scratch, KernelStatus* status);
 
-  std::string name_, source_, object_;
+  std::string name_;
   int lanes_;
   std::int64_t scratch_bytes_;
-  LoadedObject code_;
-  std::unique_ptr<const PublishedCode> published_;  // where somebody wants to know
+  std::shared_ptr<const CpuCode> code_;
   Entry* entry_;
 };
 

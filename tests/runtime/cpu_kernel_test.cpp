@@ -333,6 +333,28 @@ TEST_CASE("several kernels at once") {
   CHECK(CpuKernel::build_all({}, host_machine(), nullptr).empty());
 }
 
+TEST_CASE("kernels that differ in nothing but their names are compiled once") {
+  const auto directory = std::filesystem::temp_directory_path() / "moxie_alike_kernels_test";
+  std::filesystem::remove_all(directory);
+  std::vector<LoopProgram> programs(3, column_squares());
+  programs[1].name = "another \"odd\"\nname";
+  programs[2].name += ".other";
+  KernelCache cache(directory);
+  const std::int64_t before = llvm_compilations();
+  const auto kernels = CpuKernel::build_all(programs, host_machine(), &cache);
+  CHECK(llvm_compilations() == before + 1);
+  CpuKernel::build(programs[2], host_machine(), &cache);
+  CHECK(llvm_compilations() == before + 1);
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    Buffers data = {{1, 2, 3}, {-1}};  // x[3,1], y[1]
+    run_kernel(*kernels[i], programs[i], data, {1, 0, 1});
+    CHECK(data[1][0] == 14);
+    CHECK(kernels[i]->name() == programs[i].name);
+    CHECK(&kernels[i]->object() == &kernels[0]->object());
+  }
+  std::filesystem::remove_all(directory);
+}
+
 TEST_CASE("text that LLVM refuses is an error with its reason") {
   CHECK_THROWS_AS(compile_llvm("define void @f( {", host_machine()), CompileError);
   CHECK_THROWS_AS(compile_llvm("", {"no-such-target", "generic", "", 128}), CompileError);

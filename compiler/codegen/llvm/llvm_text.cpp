@@ -13,17 +13,6 @@ namespace {
 
 using llvm_ir::LanePlan;
 
-/// @"name": any byte may stand in a name, escaped.
-std::string global(std::string_view name) {
-  std::string quoted;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = byte < 128 && (std::isalnum(byte) != 0 || c == '.' || c == '_' || c == '-' || c == '$');
-    quoted += plain ? std::string(1, c) : fmt::format("\\{:02X}", byte);
-  }
-  return fmt::format("@\"{}\"", quoted);
-}
-
 std::string llvm_comment(std::string text) {
   std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return "; " + text + "\n";
@@ -49,7 +38,7 @@ std::vector<std::string> parameters(const LoopProgram& program) {
 std::string entry_function(const LoopProgram& program, const LanePlan& plan) {
   std::string text =
       fmt::format("define hidden void {}(ptr %buffers, ptr %arguments, ptr %scratch, ptr %status) #0 {{\nentry:\n",
-                  global(program.name));
+                  llvm_global(program.name));
   std::vector<std::string> operands;
   const auto load = [&](std::string_view type, std::string_view from, std::string_view name, std::size_t i) {
     text += fmt::format("  %{2}{3}.at = getelementptr {0}, ptr %{1}, i64 {3}\n  %{2}{3} = load {0}, ptr %{2}{3}.at\n",
@@ -63,8 +52,8 @@ std::string entry_function(const LoopProgram& program, const LanePlan& plan) {
   }
   for (std::size_t i = 0; i < program.arguments.size(); ++i) load("i64", "arguments", "argument", i);
   operands.push_back("ptr %status");
-  return text +
-         fmt::format("  call void {}({})\n  ret void\n}}\n", global(program.name + ".body"), fmt::join(operands, ", "));
+  return text + fmt::format("  call void {}({})\n  ret void\n}}\n", llvm_global(program.name + ".body"),
+                            fmt::join(operands, ", "));
 }
 
 /// Only kernels that have f16 name the instructions for it, so that the texts of others stay what they are.
@@ -74,6 +63,16 @@ std::string half_features(const LoopProgram& program, const VectorMachine& machi
 }
 
 }  // namespace
+
+std::string llvm_global(std::string_view name) {
+  std::string quoted;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = byte < 128 && (std::isalnum(byte) != 0 || c == '.' || c == '_' || c == '-' || c == '$');
+    quoted += plain ? std::string(1, c) : fmt::format("\\{:02X}", byte);
+  }
+  return fmt::format("@\"{}\"", quoted);
+}
 
 LlvmModule llvm_module(const LoopProgram& program, const VectorMachine& machine) {
   const LanePlan plan = llvm_ir::lane_plan(program, machine);
@@ -86,7 +85,7 @@ LlvmModule llvm_module(const LoopProgram& program, const VectorMachine& machine)
   text += fmt::format("target triple = \"{}\"\n\n", machine.triple);
   text += fmt::format("{} = private unnamed_addr constant i64 0, align 8\n\n", llvm_ir::kZeroWord);
   text += entry_function(program, plan);
-  text += fmt::format("\ndefine internal void {}({}) #1 {{\n", global(program.name + ".body"),
+  text += fmt::format("\ndefine internal void {}({}) #1 {{\n", llvm_global(program.name + ".body"),
                       fmt::join(parameters(program), ", "));
   const std::size_t body_begin = text.size();
   text += body + "}\n\n";

@@ -1,6 +1,7 @@
 #pragma once
 // Textual LLVM IR for one vector machine: a LoopProgram becomes the text of a module. Pure: no LLVM library is needed.
 #include <string>
+#include <string_view>
 
 #include "compiler/loop/loop_program.h"
 #include "compiler/support/line_table.h"
@@ -19,6 +20,8 @@ struct VectorMachine {
 /// it draws random numbers.
 int lanes_for(const LoopProgram& program, const VectorMachine& machine);
 
+/// @"name", as the text has it: any byte may stand in a name, escaped.
+std::string llvm_global(std::string_view name);
 /// The module's text. It defines  void @NAME(ptr buffers, ptr arguments, ptr scratch, ptr status)
 /// with buffers an array of pointers, arguments an array of i64, scratch of scratch_bytes() bytes aligned to 64, and
 /// status a KernelStatus. It refers to no outside symbol: every function is inlined.

@@ -1,0 +1,11 @@
+#pragma once
+// Which elements of a definition are cheaper to compute again than to keep in memory.
+#include "compiler/ir/program.h"
+
+namespace moxie {
+
+/// Multiply-adds that an element of the definition may cost to be computed again by each reader, rather than stored and
+/// read.
+double most_recomputed(const Definition& definition);
+
+}  // namespace moxie
