@@ -283,6 +283,7 @@ class Choosing {
   /// The loops that fusion arranged.
   Kernels shared_loops(const Kernel& kernel) const {
     LoweredKernel lowered = lower(fused_, kernel);
+    split_ranges(lowered);
     const Cost cost = estimate(lowered, at_first_step(lowered, extents_), machine_);
     ScheduleChoice choice{lowered.program.name,
                           kernel.roots.front().prefix ? kernel.reason : "shared loops",

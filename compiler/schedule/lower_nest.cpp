@@ -10,6 +10,7 @@
 #include "compiler/loop/interleave.h"
 #include "compiler/loop/merge_accumulations.h"
 #include "compiler/loop/nest_builder.h"
+#include "compiler/loop/split_ranges.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/schedule/box.h"
 #include "compiler/schedule/short_sums.h"
@@ -71,6 +72,7 @@ class NestLowering {
     }
     builder.build(std::move(works));
     merge_accumulations(result_.program);
+    split_ranges(result_);
     interleave(result_.program);
     verify(result_.program);
     return std::move(result_);

@@ -166,12 +166,12 @@ void KernelWriter::write(const stmt::StoreArray& s) {
 namespace {
 
 /// Pieces of the vector loop begin at a multiple of the lanes.
-bool begins_at_lanes(const Range& range) {
-  const auto is_piece = [](const Affine& low) {
-    return low == Affine(Symbol::dim(argument::kTileLow)) || low == Affine(Symbol::dim(argument::kChunkLow));
-  };
-  if (range.lows.size() != 1 || range.lows[0].divisor != 1) return false;
-  return range.lows[0].value == Affine(0) || is_piece(range.lows[0].value);
+bool begins_at_lanes(const Range& range, int lanes) {
+  return std::ranges::all_of(range.lows, [&](const Bound& low) {
+    const bool is_piece =
+        low.value == Affine(Symbol::dim(argument::kTileLow)) || low.value == Affine(Symbol::dim(argument::kChunkLow));
+    return low.divisor == 1 && (is_piece || (low.value.is_constant() && low.value.constant() % lanes == 0));
+  });
 }
 
 /// Whether the first `count` lanes are active, and no others.
@@ -298,7 +298,8 @@ Val KernelWriter::repeat(const Steps& steps, const std::function<void(const Val&
 void KernelWriter::write_iteration(const stmt::For& s, const Val& index, const std::optional<Partial>& partial) {
   const bool diverges = s.vector && has_divergent_loops(s.body, s.variable);
   if (s.vector)
-    round_ = Round{s.variable, partial ? std::optional(partial->active) : std::nullopt, begins_at_lanes(s.range), {}};
+    round_ = Round{
+        s.variable, partial ? std::optional(partial->active) : std::nullopt, begins_at_lanes(s.range, plan_.lanes), {}};
   if (diverges) {
     Val last = ir_.binary("add nsw", index, integer(plan_.lanes - 1));
     if (partial) last = ir_.select(ir_.icmp("slt", last, partial->last), last, partial->last);
