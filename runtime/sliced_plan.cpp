@@ -65,8 +65,9 @@ void JointParts::add_steps(ScheduledProgram part, const Slices& slices) {
   LoweredSlices lowered{slices, {}};
   for (LoweredStep& step : part.steps) {
     if (auto* product = std::get_if<MatrixProduct>(&step)) {
-      const auto sum = slices.sums.find(product->definition.name);
-      if (sum != slices.sums.end()) product->slices = sum->second;
+      const std::string& name = product->definition.name;
+      const auto sum = slices.sums.find(name);
+      if (sum != slices.sums.end() && !slices.parts.contains(name)) product->slices = sum->second;
     }
     std::visit(Overload{[&](LoweredSlices&) { throw InternalError("slices have slices"); },
                         [&](auto& own) { lowered.steps.emplace_back(std::move(own)); }},

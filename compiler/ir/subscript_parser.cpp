@@ -73,7 +73,7 @@ std::optional<Affine> ExprParser::divided(std::string_view mark, const Affine& v
 /// What is known of indices, whatever the values of dims.
 IndexDomain ExprParser::indices_in_scope(const Placeholders& placeholders) const {
   IndexDomain domain({});
-  for (const Binding& binding : names_.scope()) domain.add_range(binding.symbol, binding.range);
+  for (const Binding& binding : names_.whole_scope()) domain.add_range(binding.symbol, binding.range);
   placeholders.add_to(domain);
   return domain;
 }

@@ -156,6 +156,16 @@ output y[h,i,d] = sum[j](p[h,i,j]*v[h,j,d])
   CHECK_MESSAGE(half_read == 2, "the scores and the derivatives by weights are read up to the diagonal");
 }
 
+TEST_CASE("queries that share keys: a product of a slice is added once to the sum over all of them") {
+  check_slices(R"(dim H, G, T, D
+index h:H, g:G, i:T, j:T, d:D
+input q[H,G,T,D], k[H,T,D], v[H,T,D]
+let s[h,g,i,j] = where(j <= i, sum[d](q[h,g,i,d]*k[h,j,d]), -inf)
+output y[h,g,i,d] = sum[j](softmax[j](s[h,g,i,j])*v[h,j,d])
+)",
+               {{"H", 2}, {"G", 2}, {"T", 256}, {"D", 32}}, {"y"}, 1, 2 * 2 * 256 * 256);
+}
+
 TEST_CASE("a product that a condition reads as a whole is computed as a whole") {
   const Plan plan = check_slices(R"(dim H, T, D
 index h:H, i:T, j:T, d:D

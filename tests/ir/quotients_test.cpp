@@ -118,6 +118,12 @@ TEST_CASE("elements of integer tensors are chosen, too") {
   check_fails<TypeError>("let y[n] = x[min(n,x[n])]", {"`x` holds numbers of dtype f32"});
 }
 
+TEST_CASE("a function takes remainders by any dim of the indices that it is called with") {
+  const std::string head = "dim N\nindex i:N\ninput x[N]\n";
+  const Program called = parse(head + "def next(v[:], j) = v[(j+1)%N]\noutput y[i] = next(x, i)\n");
+  CHECK(print(called) == print(parse(head + "output y[i] = x[(i+1)%N]\n")));
+}
+
 TEST_CASE("quotients print as they are written") {
   for (const std::string text :
        {"x[n/2]", "u[n/3,n%3]", "x[(n+1)/3]", "z[m+(n%4)]", "x[(n/2)/3]", "x[idx[n/2]]", "n//2", "n%2", "(n+m)%3",
