@@ -169,8 +169,7 @@ output all = sum[n,m](sqrt(1 + (x[n] - y[m])^2))
 
 TEST_CASE("a chain whose definitions a sum and the next one read is computed once") {
   constexpr int kLength = 60;
-  std::string text =
-      "dim N dynamic, M\nindex i:N, j:M\ninput x[N,M], w[M]\nlet y0[i,j] = tanh(x[i,j]*w[j])\n";
+  std::string text = "dim N dynamic, M\nindex i:N, j:M\ninput x[N,M], w[M]\nlet y0[i,j] = tanh(x[i,j]*w[j])\n";
   for (int k = 1; k < kLength; ++k) {
     text += fmt::format("let s{0}[j] = sum[i](y{1}[i,j]^2)\n", k, k - 1);
     text += fmt::format("let y{0}[i,j] = tanh(y{1}[i,j]*w[j] - s{0}[j])\n", k, k - 1);
