@@ -507,14 +507,18 @@ class ProgramParser {
 
   Affine default_extent(const Token& name, const Range& range) {
     if (const std::optional<Affine> extent = axis_extent(program_, name.text, range)) return *extent;
-    if (find_index(program_, name.text)) {
+    if (find_index(program_, name.text) && !starts_at_zero(range)) {
       tokens_.fail<ShapeError>(
           name, fmt::format("index `{}` does not start at 0 and cannot be an axis", name.text),
           fmt::format("an axis runs from 0: write [{} in 0..N] under another name and shift the subscripts",
                       name.text));
     }
     tokens_.fail<ShapeError>(name, fmt::format("the extent of axis `{}` cannot be seen from its range", name.text),
-                             fmt::format("say how many elements are stored: {} in ... of N", name.text));
+                             fmt::format("say how many elements are stored: {0} of N, or {0} in ... of N", name.text));
+  }
+
+  static bool starts_at_zero(const Range& range) {
+    return std::ranges::all_of(range.lows, [](const Bound& low) { return low.value == Affine(0); });
   }
 
   TokenStream& tokens_;

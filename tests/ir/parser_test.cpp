@@ -298,6 +298,8 @@ TEST_CASE("shapes and matrices that do not fit") {
   check_fails<ShapeError>(kHead + "let y[k] = 1", {"index `k` does not start at 0 and cannot be an axis"});
   check_fails<ShapeError>(kHead + "let y[s, q in 0..s+1] = 1",
                           {"the extent of axis `q` cannot be seen", "q in ... of N"});
+  check_fails<ShapeError>("dim W\nindex k in 0..floor(W/2)+1\noutput y[k] = 1",
+                          {"the extent of axis `k` cannot be seen", "k of N"});
 }
 
 TEST_CASE("no mutation of a valid text crashes the parser, the printer or the verifier") {
