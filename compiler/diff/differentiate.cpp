@@ -172,12 +172,13 @@ class Differentiation {
 };
 
 /// The program with what derivatives need whole in definitions of their own: contractions whose adjoint has several
-/// parts, functions of indices that they substitute, and what is a recurrence to derivatives.
+/// parts, log-sum-exps of rows, functions of indices that they substitute, and what is a recurrence to derivatives.
 Program lifted(const Program& program, const std::vector<std::string>& wrt) {
   const Program with_tables = lift_index_tables(program, active_tensors(program, wrt));
   const Program with_contractions = lift_repeated_contractions(with_tables, active_tensors(with_tables, wrt));
-  const ActiveTensors active = active_tensors(with_contractions, wrt);
-  return lift_prefixes(with_contractions, kRecurring, &active);
+  const Program with_normalisers = lift_normalisers(with_contractions, active_tensors(with_contractions, wrt));
+  const ActiveTensors active = active_tensors(with_normalisers, wrt);
+  return lift_prefixes(with_normalisers, kRecurring, &active);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "compiler/diff/repeated_contractions.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 
 #include "compiler/diff/open_definition.h"
@@ -26,43 +27,61 @@ bool is_contraction(const Expr& expr, const ActiveTensors& active) {
   return std::ranges::all_of(body->args, is_read) && std::ranges::any_of(body->args, is_active);
 }
 
-/// The open indices of the contraction, in the order in which it reads them: that of the text, whatever their names.
-std::vector<Symbol> read_order(const Expr& contraction, const IterationDomain& domain) {
+/// Whether elements along some index around it read the same log-sum-exp.
+bool is_normaliser(const Expr& expr, const IterationDomain& domain, const ActiveTensors& active) {
+  if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::LogSumExp || expr->gathers) return false;
+  if (std::ranges::all_of(domain.variables, [&](Symbol v) { return expr->depends_on(v); })) return false;
+  bool is_active = false;
+  visit(expr, [&](const Expr& e) { is_active |= e->kind == NodeKind::Access && active.contains(e->tensor); });
+  return is_active;
+}
+
+/// The open indices of the reduction, in the order in which it reads them: that of the text, whatever their names.
+std::vector<Symbol> read_order(const Expr& reduction, const IterationDomain& domain) {
   std::vector<Symbol> order;
-  for (const Expr& factor : summand(contraction)->args) {
-    for (const Affine& subscript : factor->subscripts) {
+  visit(reduction, [&](const Expr& e) {
+    if (e->kind != NodeKind::Access) return;
+    for (const Affine& subscript : e->subscripts) {
       for (const auto& [symbol, coefficient] : subscript.terms()) {
         const bool is_open = std::ranges::find(domain.variables, symbol) != domain.variables.end();
         if (is_open && std::ranges::find(order, symbol) == order.end()) order.push_back(symbol);
       }
     }
-  }
+  });
   return order;
 }
 
-/// A contraction as a definition of its own, and how one place reads it.
-struct ContractionPlace {
+/// A reduction as a definition of its own, and how one place reads it.
+struct ReductionPlace {
   std::string definition;  // in which it stands
-  Expr contraction;        // as it stands there
+  Expr reduction;          // as it stands there
   std::vector<Symbol> order;
   std::vector<IndexBox> boxes;
   Expr body;  // over axes
   DType dtype = DType::f32;
 };
 
-bool is_same_tensor(const ContractionPlace& a, const ContractionPlace& b) {
+bool is_same_tensor(const ReductionPlace& a, const ReductionPlace& b) {
   const auto same_box = [](const IndexBox& x, const IndexBox& y) { return x.low == y.low && x.high == y.high; };
   return a.body == b.body && a.dtype == b.dtype && std::ranges::equal(a.boxes, b.boxes, same_box);
 }
 
-class Contractions {
+/// Which reductions are lifted.
+struct Lifting {
+  std::function<bool(const Expr& expr, const IterationDomain& domain)> takes;
+  bool repeated;                  // only if several places read different elements
+  std::string suffix;             // of the names of their definitions
+  std::string_view outside = {};  // of calls of this function alone
+};
+
+class ReductionLifter {
  public:
-  Contractions(const Program& program, const ActiveTensors& active)
-      : program_(program), active_(active), builder_(program) {}
+  ReductionLifter(const Program& program, Lifting lifting)
+      : program_(program), lifting_(std::move(lifting)), builder_(program) {}
 
   Program run() {
     for (const Definition& definition : program_.definitions) {
-      if (can_be_lifted_from(definition)) walk(definition, [&](const ContractionPlace& place) { return count(place); });
+      if (can_be_lifted_from(definition)) walk(definition, [&](const ReductionPlace& place) { return count(place); });
     }
     std::erase_if(tensors_, [](const Tensor& tensor) { return !tensor.repeated; });
     if (tensors_.empty()) return program_;
@@ -72,7 +91,7 @@ class Contractions {
     for (const Definition& definition : program_.definitions) builder_.reserve(definition.name);
     for (Definition definition : program_.definitions) {
       if (can_be_lifted_from(definition))
-        definition.body = walk(definition, [&](const ContractionPlace& place) { return read(definition, place); });
+        definition.body = walk(definition, [&](const ReductionPlace& place) { return read(definition, place); });
       builder_.add_definition(std::move(definition));
     }
     return builder_.take();
@@ -80,7 +99,7 @@ class Contractions {
 
  private:
   struct Tensor {
-    ContractionPlace first;
+    ReductionPlace first;
     bool repeated = false;
     std::string name = {};  // once it is defined
   };
@@ -89,14 +108,14 @@ class Contractions {
     return !definition.scan && definition.body->kind != NodeKind::LinearAlgebra;
   }
 
-  /// The body of the definition, with what `visit` gives in the place of each contraction.
+  /// The body of the definition, with what `visit` gives in the place of each reduction that is taken.
   template <class Visit>
   Expr walk(const Definition& definition, const Visit& visit) {
     const OpenDefinition open = open_definition(definition);
     names_ = names_of(definition, open);
     const auto at = [&](const auto& self, const Expr& expr, const IterationDomain& domain, DType dtype) -> Expr {
-      if (expr->height == 0) return expr;
-      if (is_contraction(expr, active_)) {
+      if (expr->height == 0 || (!lifting_.outside.empty() && is_call(expr, lifting_.outside))) return expr;
+      if (lifting_.takes(expr, domain)) {
         const auto place = place_of(definition, expr, domain, dtype);
         return place ? visit(*place) : expr;
       }
@@ -114,11 +133,11 @@ class Contractions {
   }
 
   /// Nothing where it cannot stand alone.
-  std::optional<ContractionPlace> place_of(const Definition& definition, const Expr& contraction,
-                                           const IterationDomain& domain, DType dtype) const {
-    ContractionPlace place{definition.name, contraction, read_order(contraction, domain), {}, {}, dtype};
+  std::optional<ReductionPlace> place_of(const Definition& definition, const Expr& reduction,
+                                         const IterationDomain& domain, DType dtype) const {
+    ReductionPlace place{definition.name, reduction, read_order(reduction, domain), {}, {}, dtype};
     const bool is_whole = std::ranges::all_of(domain.variables, [&](Symbol v) {
-      return !contraction->depends_on(v) || std::ranges::find(place.order, v) != place.order.end();
+      return !reduction->depends_on(v) || std::ranges::find(place.order, v) != place.order.end();
     });
     const auto boxes = is_whole ? boxes_of(domain, place.order) : std::nullopt;
     if (!boxes) return std::nullopt;
@@ -129,31 +148,31 @@ class Contractions {
       to_axes.emplace_back(place.order[k], Affine(Symbol::axis(k)) + place.boxes[k].low);
       whole.add_range(Symbol::axis(k), Range::extent(place.boxes[k].high - place.boxes[k].low + Affine(1)));
     }
-    place.body = substitute(contraction, to_axes);
+    place.body = substitute(reduction, to_axes);
     if (!InsideProof(program_, Inside::Element).holds_within(place.body, whole)) return std::nullopt;
     return place;
   }
 
-  std::vector<Tensor>::iterator find(const ContractionPlace& place) {
+  std::vector<Tensor>::iterator find(const ReductionPlace& place) {
     return std::ranges::find_if(tensors_, [&](const Tensor& tensor) { return is_same_tensor(tensor.first, place); });
   }
 
-  Expr count(const ContractionPlace& place) {
+  Expr count(const ReductionPlace& place) {
     const auto known = find(place);
     if (known == tensors_.end())
-      tensors_.push_back({place});
+      tensors_.push_back({place, !lifting_.repeated});
     else
       known->repeated |= known->first.definition != place.definition || known->first.order != place.order;
-    return place.contraction;
+    return place.reduction;
   }
 
-  Expr read(const Definition& reader, const ContractionPlace& place) {
+  Expr read(const Definition& reader, const ReductionPlace& place) {
     const auto tensor = find(place);
-    if (tensor == tensors_.end()) return place.contraction;
+    if (tensor == tensors_.end()) return place.reduction;
     const auto axes = as_axes(builder_, place.order, place.boxes, names_);
     if (tensor->name.empty()) {
       const Expr first =
-          builder_.add_let({reader.name + ".contraction", place.dtype, reader.line}, axes, place.contraction);
+          builder_.add_let({reader.name + lifting_.suffix, place.dtype, reader.line}, axes, place.reduction);
       tensor->name = first->tensor;
       return first;
     }
@@ -163,7 +182,7 @@ class Contractions {
   }
 
   const Program& program_;
-  const ActiveTensors& active_;
+  const Lifting lifting_;
   ProgramBuilder builder_;
   std::vector<Tensor> tensors_;
   std::vector<std::pair<Symbol, std::string>> names_;
@@ -172,7 +191,15 @@ class Contractions {
 }  // namespace
 
 Program lift_repeated_contractions(const Program& program, const ActiveTensors& active) {
-  return Contractions(program, active).run();
+  const auto takes = [&](const Expr& expr, const IterationDomain&) { return is_contraction(expr, active); };
+  return ReductionLifter(program, {takes, true, ".contraction"}).run();
+}
+
+Program lift_normalisers(const Program& program, const ActiveTensors& active) {
+  const auto takes = [&](const Expr& expr, const IterationDomain& domain) {
+    return is_normaliser(expr, domain, active);
+  };
+  return ReductionLifter(program, {takes, false, ".normaliser", "exp"}).run();
 }
 
 }  // namespace moxie

@@ -86,6 +86,18 @@ TEST_CASE("a contraction that is written out twice has one adjoint, over the ele
   CHECK(worst_error(attention, {{"T", 5}, {"D", 3}}) < 1e-6);
 }
 
+TEST_CASE("the normaliser of log_softmax is computed once, for the elements and for their derivative") {
+  const std::string loss =
+      "dim S, K\nindex s:S, k:K\ninput z[S,K], y[S,K]\nlet lp[s,k] = log_softmax[k](z[s,k])\n"
+      "output e = -sum[s,k](y[s,k]*lp[s,k])\n";
+  CHECK(statement(loss, {"e"}, {"z"}, "lp.normaliser") == "let lp.normaliser[s] = logsumexp[k](z[s,k])");
+  CHECK(statement(loss, {"e"}, {"z"}, "lp") == "let lp[s,k] = z[s,k] - lp.normaliser[s]");
+  CHECK(statement(loss, {"e"}, {"z"}, "grad.z").find("logsumexp") == std::string::npos);
+  CHECK(worst_error(loss, {{"S", 3}, {"K", 4}}) < 1e-6);
+  const std::string whole = "dim S, K\nindex s:S, k:K\ninput z[S,K]\noutput e[s] = logsumexp[k](z[s,k])\n";
+  CHECK_MESSAGE(statement(whole, {"e"}, {}, "e.normaliser").empty(), "each element has its own");
+}
+
 TEST_CASE("contractions stay where they are if they stand once, or a condition keeps their reads inside") {
   const std::string once = "dim T, D\nindex i:T, d:D\ninput q[T,D], k[D]\noutput a[i] = exp(sum[d](q[i,d]*k[d]))\n";
   CHECK(statement(once, {"a"}, {}, "a.contraction").empty());
