@@ -30,9 +30,6 @@ constexpr double kMaxAddedLength = 4000;
 /// along a chain of stencils they multiply with every definition. Twice an exponential and its surroundings is fine
 /// (the two units of a pair in a covariance).
 constexpr double kMaxRepeatedCost = 100;
-/// A costly definition of at most this many elements, which a cache of a core holds, may be larger than that where
-/// readers would compute each of its elements often.
-constexpr double kCachedElements = 1 << 18;
 /// How often a reader may compute each element of a costly definition, on average: a window of a few elements may, of
 /// which lanes see neighbours.
 constexpr double kMaxRepetitions = 4;
@@ -241,7 +238,7 @@ class Inliner {
   bool worth_inlining(const Candidate& candidate, const Expr& use, const Scope& scope) const {
     const Definition& producer = candidate.definition;
     const bool is_repeated = candidate.cost >= kTableCost && repeats_elements(producer, use, scope);
-    const double room = is_repeated ? std::max(room_, kCachedElements) : room_;
+    const double room = is_repeated ? std::max(room_, kElementsInCache) : room_;
     if (assumed_size(producer.axes) > room) return true;
     if (stored_.contains(producer.name)) return false;
     const double producer_cost = candidate.cost;

@@ -9,9 +9,8 @@ namespace {
 
 /// Elements that cost less, in multiply-adds, are computed in the time that it takes to store them in memory and to
 /// read them twice: 12 bytes at 10 GB/s, against 100 multiply-adds of 16 lanes a nanosecond. Of a tensor that stays in
-/// a cache of a megabyte, at ten times that speed.
+/// a cache, at ten times that speed.
 constexpr double kMostRecomputed = 120, kMostInCache = 12;
-constexpr double kElementsInCache = 1 << 18;
 
 }  // namespace
 
