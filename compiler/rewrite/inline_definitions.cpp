@@ -242,8 +242,10 @@ class Inliner {
     if (assumed_size(producer.axes) > room) return true;
     if (stored_.contains(producer.name)) return false;
     const double producer_cost = candidate.cost;
-    // Readers over the same loops share a kernel, and read in place there what is not inlined.
-    if (producer_cost > most_recomputed(producer) && readers_.at(producer.name) > 1) return false;
+    // Readers over the same loops share a kernel, and read in place there what is not inlined. All that is asked of one
+    // matrix shares a kernel only if the matrix stands in it.
+    const bool is_matrix = consumer_->body->kind == NodeKind::LinearAlgebra;
+    if (!is_matrix && producer_cost > most_recomputed(producer) && readers_.at(producer.name) > 1) return false;
     const bool has_long_axis =
         std::ranges::any_of(producer.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
     if (!has_long_axis && (producer_cost >= kTableCost || converted_.contains(producer.name))) return false;
