@@ -67,7 +67,7 @@ bool is_same_tensor(const ReductionPlace& a, const ReductionPlace& b) {
 }
 
 /// Which reductions are lifted.
-struct Lifting {
+struct LiftedKind {
   std::function<bool(const Expr& expr, const IterationDomain& domain)> takes;
   bool repeated;                  // only if several places read different elements
   std::string suffix;             // of the names of their definitions
@@ -76,8 +76,8 @@ struct Lifting {
 
 class ReductionLifter {
  public:
-  ReductionLifter(const Program& program, Lifting lifting)
-      : program_(program), lifting_(std::move(lifting)), builder_(program) {}
+  ReductionLifter(const Program& program, LiftedKind kind)
+      : program_(program), kind_(std::move(kind)), builder_(program) {}
 
   Program run() {
     for (const Definition& definition : program_.definitions) {
@@ -114,8 +114,8 @@ class ReductionLifter {
     const OpenDefinition open = open_definition(definition);
     names_ = names_of(definition, open);
     const auto at = [&](const auto& self, const Expr& expr, const IterationDomain& domain, DType dtype) -> Expr {
-      if (expr->height == 0 || (!lifting_.outside.empty() && is_call(expr, lifting_.outside))) return expr;
-      if (lifting_.takes(expr, domain)) {
+      if (expr->height == 0 || (!kind_.outside.empty() && is_call(expr, kind_.outside))) return expr;
+      if (kind_.takes(expr, domain)) {
         const auto place = place_of(definition, expr, domain, dtype);
         return place ? visit(*place) : expr;
       }
@@ -160,7 +160,7 @@ class ReductionLifter {
   Expr count(const ReductionPlace& place) {
     const auto known = find(place);
     if (known == tensors_.end())
-      tensors_.push_back({place, !lifting_.repeated});
+      tensors_.push_back({place, !kind_.repeated});
     else
       known->repeated |= known->first.definition != place.definition || known->first.order != place.order;
     return place.reduction;
@@ -172,7 +172,7 @@ class ReductionLifter {
     const auto axes = as_axes(builder_, place.order, place.boxes, names_);
     if (tensor->name.empty()) {
       const Expr first =
-          builder_.add_let({reader.name + lifting_.suffix, place.dtype, reader.line}, axes, place.reduction);
+          builder_.add_let({reader.name + kind_.suffix, place.dtype, reader.line}, axes, place.reduction);
       tensor->name = first->tensor;
       return first;
     }
@@ -182,7 +182,7 @@ class ReductionLifter {
   }
 
   const Program& program_;
-  const Lifting lifting_;
+  const LiftedKind kind_;
   ProgramBuilder builder_;
   std::vector<Tensor> tensors_;
   std::vector<std::pair<Symbol, std::string>> names_;
