@@ -70,8 +70,8 @@ bool is_same_tensor(const ReductionPlace& a, const ReductionPlace& b) {
 struct LiftedKind {
   std::function<bool(const Expr& expr, const IterationDomain& domain)> takes;
   bool repeated;                  // only if several places read different elements
-  std::string suffix;             // of the names of their definitions
-  std::string_view outside = {};  // of calls of this function alone
+  std::string suffix;             // the new definition is named after its reader, with this behind it
+  std::string_view outside = {};  // reductions in arguments of this function stay where they are
 };
 
 class ReductionLifter {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "compiler/loop/lower_scatter.h"
+#include "compiler/loop/split_ranges.h"
 #include "compiler/schedule/definitions_of.h"
 #include "compiler/schedule/join.h"
 #include "compiler/schedule/lower_nest.h"

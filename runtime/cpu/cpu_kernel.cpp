@@ -23,6 +23,8 @@ namespace {
 
 /// Raised whenever the calling convention of kernels changes.
 constexpr int kCodeVersion = 1;
+/// What the texts of kernels without names call them.
+constexpr const char* kSymbol = "kernel";
 
 /// What a kernel's text decides: the text without comments, and the machine.
 std::string text_key(const std::string& source, const VectorMachine& machine) {
@@ -79,7 +81,7 @@ KernelText text_of(const LoopProgram& program, const VectorMachine& machine, Ker
   // Debuggers show lines of the file that MOXIE_DUMP writes.
   if (consumers.gdb) return {program.name, with_debug_lines(generated, file), program.name};
   if (consumers.perf) return {program.name, std::move(generated), program.name};
-  return {program.name, without_name(std::move(generated), program.name, "kernel"), "kernel"};
+  return {program.name, without_name(std::move(generated), program.name, kSymbol), kSymbol};
 }
 
 std::vector<KernelText> texts_of(std::span<const LoopProgram> programs, const VectorMachine& machine,
