@@ -257,8 +257,9 @@ TEST_CASE("a choice does not bring the elements of a reduction together with all
     }
     return found;
   };
-  CHECK(rows_in_rows("log_softmax[c](x[b,c])\noutput y = sum[b](where(v[b] > 0, p[b,label[b]], 0))\n") == 1);
-  CHECK(rows_in_rows("log_softmax[c](x[b,c])\noutput y = sum[b,c](where(v[b] > 0, w[b,c]*p[b,c], 0))\n") == 1);
+  // The normaliser of log_softmax is a definition of its own.
+  CHECK(rows_in_rows("log_softmax[c](x[b,c])\noutput y = sum[b](where(v[b] > 0, p[b,label[b]], 0))\n") == 0);
+  CHECK(rows_in_rows("log_softmax[c](x[b,c])\noutput y = sum[b,c](where(v[b] > 0, w[b,c]*p[b,c], 0))\n") == 0);
   // The norm of the row stands in the gradient again.
   CHECK(rows_in_rows(
             "x[b,c]/sqrt(sum[e in 0..C](x[b,e]^2))\noutput y = sum[b,c](where(v[b] > 0, w[b,c]*p[b,c], 0))\n") == 2);
