@@ -88,6 +88,20 @@ std::optional<SlicedAxes> axes_of_tensor(const Expr& access, const SlicedAxes& o
   return axes;
 }
 
+/// Erases those of the tensors, which belong to no scan, that no definition reads.
+void erase_unread(Program& program, const std::set<std::string>& tensors) {
+  std::set<std::string> read;
+  std::vector<Definition> kept;
+  for (auto definition = program.definitions.rbegin(); definition != program.definitions.rend(); ++definition) {
+    if (tensors.contains(definition->name) && !read.contains(definition->name)) continue;
+    visit(definition->body, [&](const Expr& e) {
+      if (e->kind == NodeKind::Access) read.insert(e->tensor);
+    });
+    kept.push_back(std::move(*definition));
+  }
+  program.definitions.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
+}
+
 bool sums(const SlicedAxes& axes) {
   return std::ranges::any_of(axes, [](const auto& axis) { return !axis; });
 }
@@ -334,7 +348,13 @@ std::optional<Program> SliceSearch::recomputed(const std::string& seed, const st
     copies[definition.name] = copy.name;
     result.definitions.push_back(std::move(copy));
   }
-  return behind.empty() || copies.empty() ? std::nullopt : std::optional(std::move(result));
+  std::set<std::string> tensors;
+  for (const auto& [original, copy] : copies) tensors.insert({original, copy});
+  erase_unread(result, tensors);
+  const bool computes_twice = std::ranges::any_of(copies, [&](const auto& copied) {
+    return result.find_definition(copied.first) && result.find_definition(copied.second);
+  });
+  return computes_twice ? std::optional(std::move(result)) : std::nullopt;
 }
 
 }  // namespace moxie
