@@ -85,44 +85,57 @@ class AccumulatorMerger {
     }
   }
 
+  /// Until nothing is found: a var that others were merged into may be merged itself.
   void merge_inside(Block& body, double trips) {
     for (;;) {
-      const auto uses = uses_in(body);
-      const auto found = std::ranges::find_if(uses, [&](const auto& entry) {
-        const auto outer = merges_into(body, uses, entry.first);
-        return outer && trips * chains_[entry.first] <= kLongestChain;
-      });
-      if (found == uses.end()) return;
-      const VarId inner = found->first;
-      const VarId outer = *merges_into(body, uses, inner);
-      chains_[outer] = std::max(chains_[outer], chains_[inner]);
-      take_out(body, uses, inner, outer);
+      const std::map<VarId, VarUses> uses = uses_in(body);
+      const std::map<ValueId, VarId> outers = outers_in(body, uses);
+      std::map<VarId, VarId> merges;  // from inner to outer vars
+      for (const auto& [inner, of_inner] : uses) {
+        const auto outer = merges_into(body, uses, outers, inner);
+        if (outer && trips * chains_[inner] <= kLongestChain) merges[inner] = *outer;
+      }
+      if (merges.empty()) return;
+      for (const auto& [inner, outer] : merges) chains_[outer] = std::max(chains_[outer], chains_[inner]);
+      take_out(body, uses, merges);
       merged_ = true;
     }
   }
 
+  /// Vars that the block combines once with one value: outer = outer + value; by the value.
+  std::map<ValueId, VarId> outers_in(const Block& body, const std::map<VarId, VarUses>& uses) const {
+    std::map<ValueId, VarId> outers;
+    for (const auto& [outer, of_outer] : uses) {
+      if (of_outer.sets.size() != 1 || of_outer.reads.size() != 1 || !of_outer.loops.empty()) continue;
+      if (of_outer.sets[0] < of_outer.reads[0]) continue;
+      const ValueId held = std::get<stmt::Let>(body[of_outer.reads[0]]).id;
+      const ValueId sum = std::get<stmt::SetVar>(body[of_outer.sets[0]]).value;
+      const auto* call = std::get_if<op::Call>(&program_.values.at(sum).operation);
+      if (!call || !combining_kind(*call) || call->args.size() != 2 || std::ranges::count(call->args, held) != 1)
+        continue;
+      if (uses_.at(held) == 1 && uses_.at(sum) == 1)
+        outers[call->args[0] == held ? call->args[1] : call->args[0]] = outer;
+    }
+    return outers;
+  }
+
   /// The var to which the block adds the inner one: inner = identity; for ..; outer = outer + inner.
-  std::optional<VarId> merges_into(const Block& body, const std::map<VarId, VarUses>& uses, VarId inner) const {
+  std::optional<VarId> merges_into(const Block& body, const std::map<VarId, VarUses>& uses,
+                                   const std::map<ValueId, VarId>& outers, VarId inner) const {
     const VarUses& of_inner = uses.at(inner);
     if (of_inner.sets.size() != 1 || of_inner.reads.size() != 1 || of_inner.loops.size() != 1) return std::nullopt;
     if (of_inner.sets[0] > of_inner.loops[0] || of_inner.reads[0] < of_inner.loops[0]) return std::nullopt;
     const ValueId result = std::get<stmt::Let>(body[of_inner.reads[0]]).id;
-    for (const auto& [outer, of_outer] : uses) {
-      if (of_outer.sets.size() != 1 || of_outer.reads.size() != 1 || !of_outer.loops.empty()) continue;
-      if (of_outer.reads[0] < of_inner.loops[0] || of_outer.sets[0] < of_outer.reads[0]) continue;
-      if (program_.vars.at(outer) != program_.vars.at(inner)) continue;
-      const ValueId held = std::get<stmt::Let>(body[of_outer.reads[0]]).id;
-      const ValueId sum = std::get<stmt::SetVar>(body[of_outer.sets[0]]).value;
-      const auto* call = std::get_if<op::Call>(&program_.values.at(sum).operation);
-      const auto kind = call ? combining_kind(*call) : std::nullopt;
-      const auto is_used_once = [&](ValueId id) { return uses_.at(id) == 1; };
-      if (kind && call->args.size() == 2 && std::ranges::count(call->args, held) == 1 &&
-          std::ranges::count(call->args, result) == 1 && is_used_once(held) && is_used_once(result) &&
-          is_used_once(sum) && is_identity(*kind, std::get<stmt::SetVar>(body[of_inner.sets[0]]).value) &&
-          accumulates(std::get<stmt::For>(body[of_inner.loops[0]]).body, inner, *kind))
-        return outer;
-    }
-    return std::nullopt;
+    const auto outer = outers.find(result);
+    if (outer == outers.end() || uses_.at(result) != 1) return std::nullopt;
+    const VarUses& of_outer = uses.at(outer->second);
+    if (of_outer.reads[0] < of_inner.loops[0] || program_.vars.at(outer->second) != program_.vars.at(inner))
+      return std::nullopt;
+    const ValueId sum = std::get<stmt::SetVar>(body[of_outer.sets[0]]).value;
+    const ReduceKind kind = *combining_kind(std::get<op::Call>(program_.values.at(sum).operation));
+    const bool merges = is_identity(kind, std::get<stmt::SetVar>(body[of_inner.sets[0]]).value) &&
+                        accumulates(std::get<stmt::For>(body[of_inner.loops[0]]).body, inner, kind);
+    return merges ? std::optional(outer->second) : std::nullopt;
   }
 
   /// Whether all that the block does with the var is to combine what it holds with more.
@@ -163,15 +176,19 @@ class AccumulatorMerger {
     }
   }
 
-  void take_out(Block& body, const std::map<VarId, VarUses>& uses, VarId inner, VarId outer) {
-    const std::size_t set = uses.at(outer).sets[0];
-    const ValueId sum = std::get<stmt::SetVar>(body[set]).value;
-    std::set<std::size_t> dropped{uses.at(inner).sets[0], uses.at(inner).reads[0], uses.at(outer).reads[0], set};
+  void take_out(Block& body, const std::map<VarId, VarUses>& uses, const std::map<VarId, VarId>& merges) {
+    std::set<std::size_t> dropped;
+    std::set<ValueId> sums;
+    for (const auto& [inner, outer] : merges) {
+      const std::size_t set = uses.at(outer).sets[0];
+      sums.insert(std::get<stmt::SetVar>(body[set]).value);
+      dropped.insert({uses.at(inner).sets[0], uses.at(inner).reads[0], uses.at(outer).reads[0], set});
+    }
     for (std::size_t k = 0; k < body.size(); ++k) {
       const auto* let = std::get_if<stmt::Let>(&body[k]);
-      if (let && let->id == sum) dropped.insert(k);
+      if (let && sums.contains(let->id)) dropped.insert(k);
     }
-    rename(body, inner, outer);
+    rename(body, merges);
     Block rest;
     for (std::size_t k = 0; k < body.size(); ++k) {
       if (!dropped.contains(k)) rest.push_back(std::move(body[k]));
@@ -179,11 +196,13 @@ class AccumulatorMerger {
     body = std::move(rest);
   }
 
-  void rename(Block& block, VarId from, VarId to) {
+  void rename(Block& block, const std::map<VarId, VarId>& names) {
     for (Statement& statement : block) {
-      if (auto* set = std::get_if<stmt::SetVar>(&statement); set && set->var == from) set->var = to;
-      if (read_by(statement) == from) program_.values.at(std::get<stmt::Let>(statement).id).operation = op::ReadVar{to};
-      if (auto* loop = std::get_if<stmt::For>(&statement)) rename(loop->body, from, to);
+      if (auto* set = std::get_if<stmt::SetVar>(&statement); set && names.contains(set->var))
+        set->var = names.at(set->var);
+      if (const auto read = read_by(statement); read && names.contains(*read))
+        program_.values.at(std::get<stmt::Let>(statement).id).operation = op::ReadVar{names.at(*read)};
+      if (auto* loop = std::get_if<stmt::For>(&statement)) rename(loop->body, names);
     }
   }
 
@@ -191,11 +210,12 @@ class AccumulatorMerger {
     std::set<VarId> used;
     collect_vars(program_.body, used);
     std::vector<VarDecl> kept;
+    std::map<VarId, VarId> places;
     for (const VarId var : used) {
-      const auto place = static_cast<VarId>(kept.size());
+      places[var] = static_cast<VarId>(kept.size());
       kept.push_back(program_.vars.at(var));
-      if (place != var) rename(program_.body, var, place);  // nothing has this number: those before it have moved down
     }
+    rename(program_.body, places);
     program_.vars = std::move(kept);
   }
 

@@ -1,6 +1,7 @@
 #include "compiler/loop/nest_builder.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "compiler/fuse/fold_storage.h"
 #include "compiler/ir/functions.h"
@@ -15,7 +16,7 @@ namespace moxie {
 
 NestBuilder::NestBuilder(LoopProgram& program, const std::map<std::string, BufferId>& buffers, const Program& source)
     : program_(program), buffers_(buffers), source_(source) {
-  frames_.push_back({{}, Symbol::fresh(), Symbol::bound(0), {}, {}, {}, {}, {}, {}});
+  frames_.push_back({{}, Symbol::bound(0), Symbol::bound(0), {}, {}, {}, {}, {}, {}});
 }
 
 void NestBuilder::count_factors(const Expr& expr) {
@@ -229,9 +230,19 @@ std::string NestBuilder::comment_on(const std::vector<Reduction>& reductions, co
   return sources.empty() ? "" : text;
 }
 
+/// What stands for the loop that the works share: a symbol of theirs, so that works that have it need no substitution,
+/// if it sorts behind those of the loops around.
+Symbol NestBuilder::index_for(const std::vector<Work*>& works) const {
+  const auto first_symbol = [](const Work* work) { return work->loops.front().symbol; };
+  if (works.empty()) return Symbol::fresh();
+  const Symbol own = std::ranges::min(works | std::views::transform(first_symbol));
+  const bool is_inside = std::ranges::all_of(frames_, [&](const Frame& frame) { return frame.index < own; });
+  return is_inside ? own : Symbol::fresh();
+}
+
 void NestBuilder::run_group(const Range& range, bool vector, std::vector<Reduction> reductions,
                             std::vector<Work*> works, const Later& later) {
-  Symbol index = Symbol::fresh();
+  Symbol index = index_for(works);
   std::vector<Work> inner;
   std::vector<Work> started;
   std::vector<bool> in_lanes;  // of each reduction, whether its lanes are combined after the loop

@@ -101,7 +101,7 @@ class NestBuilder {
  private:
   struct Frame {
     Block block;
-    Symbol index;     // Free
+    Symbol index;     // Free; of the outermost block Bound(0), which no expression has
     Symbol variable;  // Bound: the loop's in the LoopProgram
     Range range;
     LoopTraits traits;
@@ -180,6 +180,7 @@ class NestBuilder {
   Later later_over(const Range& range, const std::vector<Reduction>& ready, const std::vector<Reduction>& pending,
                    const std::vector<Work*>& ready_works, const std::vector<Work*>& looping) const;
   std::vector<Stage> kept_for(const Later& later, const std::vector<Work>& now, Symbol index, const Range& range);
+  Symbol index_for(const std::vector<Work*>& works) const;
   void run_group(const Range& range, bool vector, std::vector<Reduction> reductions, std::vector<Work*> works,
                  const Later& later);
   Work work_of(const Reduction& reduction, Symbol index) const;

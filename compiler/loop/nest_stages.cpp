@@ -70,9 +70,10 @@ void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
 /// What is left to do of a work in its outermost loop, which is over `index`.
 Work NestBuilder::inside_first_loop(Work work, Symbol index) {
   const Symbol local = work.loops.front().symbol;
+  work.loops.erase(work.loops.begin());
+  if (local == index) return work;
   const Affine replacement(index);
   const auto lookup = [&](Symbol s) { return s == local ? &replacement : nullptr; };
-  work.loops.erase(work.loops.begin());
   for (LoopIndex& loop : work.loops) loop.range = loop.range.substitute(lookup);
   for (Affine& subscript : work.subscripts) subscript = subscript.substitute(lookup);
   work.body = substitute(work.body, {{local, index}});

@@ -18,11 +18,17 @@
 namespace moxie {
 namespace {
 
+/// Loops that a register tile becomes: over tiles, and inside of it two of which one runs, once: see unroll().
+struct TileSymbols {
+  Symbol tile = Symbol::fresh(), full = Symbol::fresh(), partial = Symbol::fresh();
+};
+
 /// A definition's loops and body in symbols of this kernel, before register tiles are unrolled.
 struct OpenRoot {
   const NestRoot* root = nullptr;
   std::vector<Affine> subscripts;
   std::vector<LoopIndex> loops;  // one per loop of the root
+  std::vector<TileSymbols> tiles;
   Expr body;
 };
 
@@ -84,15 +90,16 @@ class NestLowering {
     Definition complete = root.definition;
     // Each body has the guards that it needs by itself: a condition of the reader would bind what it reads to its loop.
     complete.body = read_in_place(fused_, root.prepared->guarded, complete_);
-    OpenRoot open{&root, {}, {}, complete.body};
+    OpenRoot open{&root, {}, {}, {}, complete.body};
     complete_.push_back(std::move(complete));
     std::vector<Affine> symbols(root.definition.axes.size());
     if (root.definition.scan) symbols[0] = Symbol::dim(kScanStep);
     const auto lookup = [&](Symbol symbol) {
       return symbol.kind() == Symbol::Kind::Axis ? &symbols.at(symbol.number()) : nullptr;
     };
-    // Outer loops get their symbols first: outer symbols sort first.
+    // Outer loops get their symbols first: outer symbols sort first. Copies of one loop have the same symbols.
     for (const NestLoop& loop : root.loops) {
+      open.tiles.emplace_back();
       const AxisDecl& axis = root.definition.axes[loop.axis];
       const Symbol symbol = Symbol::fresh();
       Range range = axis.range.substitute(lookup);
@@ -258,7 +265,7 @@ class NestLowering {
       copies(open, k, loops, elements, Affine(0), extent.constant(), works);
       return;
     }
-    const Symbol tile = Symbol::fresh();
+    const auto& [tile, full_tile, partial_tile] = open.tiles[k];
     Range tiles = tiles_of(loop.range, factor);
     if (plan.parallel) tiles = Range::half_open(Symbol::dim(argument::kTileLow), Symbol::dim(argument::kTileHigh));
     loops.push_back({tile, tiles, ""});
@@ -269,8 +276,8 @@ class NestLowering {
     }
     // One of two loops runs, once: `full` where the tile lies inside the range, `partial` where it does not.
     const Affine rest = extent - first - Affine(factor);
-    const LoopIndex full{Symbol::fresh(), {{{1, Affine(0)}}, {{1, Affine(0)}, {factor, rest}}}, ""};
-    const LoopIndex partial{Symbol::fresh(), {{{1, Affine(0)}, {factor, rest + Affine(1)}}, {{1, Affine(0)}}}, ""};
+    const LoopIndex full{full_tile, {{{1, Affine(0)}}, {{1, Affine(0)}, {factor, rest}}}, ""};
+    const LoopIndex partial{partial_tile, {{{1, Affine(0)}, {factor, rest + Affine(1)}}, {{1, Affine(0)}}}, ""};
     std::vector<LoopIndex> inside = loops;
     inside.push_back(full);
     copies(open, k, inside, elements, first, factor, works);

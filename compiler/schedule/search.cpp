@@ -52,11 +52,7 @@ class Search {
     }
     for (std::size_t tiled = 0; tiled < kTiles; ++tiled) {
       sort();
-      std::vector<Schedule> beam;
-      for (const Candidate& candidate : std::span(tried_).first(std::min(kBeamWidth, tried_.size()))) {
-        if (gains_by_tiles(candidate.cost) || shares_over_axis()) beam.push_back(candidate.schedule);
-      }
-      for (const Schedule& schedule : beam) consider_tiles(schedule);
+      for (const Schedule& schedule : beam()) consider_tiles(schedule);
     }
     sort();
     return std::move(tried_);
@@ -80,6 +76,24 @@ class Search {
     const double arithmetic = std::max(cycles_of(Port::Arithmetic), cycles_of(Port::Divider));
     constexpr double kWorthATile = 1.1;
     return cost.latency > cost.compute || busiest > kWorthATile * arithmetic;
+  }
+
+  /// Of the cheapest candidates those that tiles can help. Schedules that give one and the same kernel, as where lanes
+  /// of a sum inside other lanes mean nothing, count once.
+  std::vector<Schedule> beam() const {
+    std::vector<const Candidate*> cheapest;
+    for (const Candidate& candidate : tried_) {
+      if (cheapest.size() == kBeamWidth) break;
+      const auto is_same = [&](const Candidate* other) {
+        return other->cost == candidate.cost && other->kernel.program == candidate.kernel.program;
+      };
+      if (std::ranges::none_of(cheapest, is_same)) cheapest.push_back(&candidate);
+    }
+    std::vector<Schedule> schedules;
+    for (const Candidate* candidate : cheapest) {
+      if (gains_by_tiles(candidate->cost) || shares_over_axis()) schedules.push_back(candidate->schedule);
+    }
+    return schedules;
   }
 
   /// Whether the elements along a short axis share what a long sum goes through.
