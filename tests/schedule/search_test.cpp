@@ -1,6 +1,8 @@
 // How much is tried to find the loops of a kernel: counts, which no other program on the machine changes.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "compiler/schedule/pattern.h"
 #include "compiler/schedule/search.h"
 #include "runtime/plan.h"
@@ -70,4 +72,27 @@ TEST_CASE("the same candidates are tried every time") {
     return texts;
   };
   CHECK(schedules() == schedules());
+}
+
+TEST_CASE("kernels that are done at once are not tiled, unless a scan runs them many times") {
+  const auto count_tiled = [](const std::string& text, const char* name) {
+    const FusedProgram program = fused(text);
+    const auto candidates = search(program, *program.program.find_definition(name), {}, machine());
+    return std::ranges::count_if(candidates, [](const Candidate& candidate) {
+      return std::ranges::count(candidate.schedule.steps, ScheduleStep::Kind::Unroll, &ScheduleStep::kind) > 0;
+    });
+  };
+  const auto product = [](int n) {
+    return "dim N = " + std::to_string(n) +
+           "\nindex i:N, j:N, k:N\ninput a[N,N], b[N,N]\noutput y[i,j] = sum[k](max(a[i,k], b[k,j]))\n";
+  };
+  CHECK(count_tiled(product(4), "y") == 0);
+  CHECK(count_tiled(product(64), "y") > 0);
+  const auto scan = [](int steps) {
+    return "dim T = " + std::to_string(steps) +
+           ", N = 8\nindex t:T, i:N, k:N\ninput a[N,N], x[T,N]\n"
+           "scan t {\noutput h[t,i] = where(t == 0, 0, sum[k](max(a[i,k], h[t-1,k]))) + x[t,i]\n}\n";
+  };
+  CHECK(count_tiled(scan(2), "h") == 0);
+  CHECK(count_tiled(scan(1000), "h") > 0);
 }
