@@ -226,10 +226,12 @@ void verify(const Program& program) {
   check_scans(program);
   check_roles(program);
   for (std::size_t k = 0; k < program.definitions.size(); ++k) {
-    check_shape(program, program.shape_of(program.definitions[k].name), program.definitions[k].name);
-    check_domain(program.definitions[k].domain, program.definitions[k].name, program.definitions[k].dtype);
+    const Definition& definition = program.definitions[k];
+    for (std::size_t axis = 0; axis < definition.axes.size(); ++axis)
+      check_extent(program, definition.axes[axis].extent, fmt::format("axis {} of `{}`", axis, definition.name));
+    check_domain(definition.domain, definition.name, definition.dtype);
     verify_definition(program, k);
-    check_recomputed(program, program.definitions[k]);
+    check_recomputed(program, definition);
   }
 }
 

@@ -225,11 +225,11 @@ class DefinitionVerifier {
 
   /// Whether the access needs no guard, as far as it is well formed; check_access() says what is wrong with it if not.
   bool is_access_inside(const Expr& expr, const Place& place) const {
-    const bool is_known = program_.find_input(expr->tensor) || program_.find_definition(expr->tensor);
-    if (!is_known || program_.shape_of(expr->tensor).size() != expr->subscripts.size()) return false;
-    const Definition* definition = program_.find_definition(expr->tensor);
+    const Tensor tensor = tensor_of(expr);
+    if (tensor.rank() != expr->subscripts.size()) return false;
+    const Definition* definition = tensor.definition;
     if (definition && is_of_own_scan(*definition) && !own_step().knows_lag_of(expr, place.domain)) return false;
-    const std::vector<Range> ranges = ranges_of(expr);
+    const std::vector<Range> ranges = ranges_of(expr, tensor);
     for (std::size_t k = 0; k < ranges.size(); ++k) {
       const Affine& subscript = expr->subscripts[k];
       if (subscript.mentions_value()) continue;
@@ -320,9 +320,25 @@ class DefinitionVerifier {
                                 text(expr, place), expr->tensor, earlier));
   }
 
-  void check_readable(const Expr& expr) const {
-    if (program_.find_input(expr->tensor)) return;
-    const Definition* definition = program_.find_definition(expr->tensor);
+  /// An input or a definition, or neither.
+  struct Tensor {
+    const InputDecl* input = nullptr;
+    const Definition* definition = nullptr;
+
+    std::optional<std::size_t> rank() const {
+      if (input) return input->shape.size();
+      return definition ? std::optional(definition->axes.size()) : std::nullopt;
+    }
+  };
+
+  Tensor tensor_of(const Expr& access) const {
+    const InputDecl* input = program_.find_input(access->tensor);
+    return {input, input ? nullptr : program_.find_definition(access->tensor)};
+  }
+
+  void check_readable(const Expr& expr, const Tensor& tensor) const {
+    if (tensor.input) return;
+    const Definition* definition = tensor.definition;
     if (!definition) throw TypeError(where() + fmt::format("`{}` is neither an input nor a definition", expr->tensor));
     const auto position = static_cast<std::size_t>(definition - program_.definitions.data());
     if (is_of_own_scan(*definition)) return;
@@ -333,29 +349,28 @@ class DefinitionVerifier {
   }
 
   void check_access(const Expr& expr, const Place& place) const {
-    check_readable(expr);
+    const Tensor tensor = tensor_of(expr);
+    check_readable(expr, tensor);
     for (const Expr& value : expr->args) check_subscript_value(value, place);
-    const std::vector<Affine> shape = program_.shape_of(expr->tensor);
-    if (expr->subscripts.size() != shape.size()) {
+    if (expr->subscripts.size() != tensor.rank()) {
       throw ShapeError(where() + fmt::format("`{}` has {} axes, but {} subscripts were given", text(expr, place),
-                                             shape.size(), expr->subscripts.size()));
+                                             *tensor.rank(), expr->subscripts.size()));
     }
-    const Definition* definition = program_.find_definition(expr->tensor);
-    if (definition && is_of_own_scan(*definition)) check_step(expr, *definition, place);
-    const std::vector<Range> ranges = ranges_of(expr);
-    for (std::size_t k = 0; k < shape.size(); ++k) check_inside(expr, expr->subscripts[k], ranges[k], place);
+    if (tensor.definition && is_of_own_scan(*tensor.definition)) check_step(expr, *tensor.definition, place);
+    const std::vector<Range> ranges = ranges_of(expr, tensor);
+    for (std::size_t k = 0; k < ranges.size(); ++k) check_inside(expr, expr->subscripts[k], ranges[k], place);
   }
 
   /// Where the subscripts of an access may be: for a definition, at the elements that exist.
-  std::vector<Range> ranges_of(const Expr& access) const {
+  static std::vector<Range> ranges_of(const Expr& access, const Tensor& tensor) {
     std::vector<Range> ranges;
     const auto subscript_of_axis = [&](Symbol symbol) -> const Affine* {
       return symbol.kind() == Symbol::Kind::Axis ? &access->subscripts[symbol.number()] : nullptr;
     };
-    if (const Definition* definition = program_.find_definition(access->tensor)) {
-      for (const AxisDecl& axis : definition->axes) ranges.push_back(axis.range.substitute(subscript_of_axis));
+    if (tensor.definition) {
+      for (const AxisDecl& axis : tensor.definition->axes) ranges.push_back(axis.range.substitute(subscript_of_axis));
     } else {
-      for (const Affine& extent : program_.shape_of(access->tensor)) ranges.push_back(Range::extent(extent));
+      for (const Affine& extent : tensor.input->shape) ranges.push_back(Range::extent(extent));
     }
     return ranges;
   }
