@@ -41,6 +41,15 @@ __device__ __forceinline__ T power(T x) {
   }
 }
 
+/// x^(N/2) for an odd N: multiplications and a root. As pow, it is +0 at -0 and infinite at minus infinity.
+template <int N, class T>
+__device__ __forceinline__ T half_power(T x) {
+  if constexpr (N < 0)
+    return T(1) / half_power<-N>(x);
+  else
+    return fabs(power<N / 2>(x) * sqrt(x == -infinity<T>() ? infinity<T>() : x));
+}
+
 /// The larger and the smaller number; NaN if one of them is NaN.
 template <class T>
 __device__ __forceinline__ T moxie_max(T a, T b) {

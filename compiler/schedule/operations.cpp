@@ -55,8 +55,10 @@ constexpr double kNormal = 2;
 
 /// Averages of trip counts are rounded to this fraction, which takes away what dividing them by pieces added.
 constexpr double kTripFractions = 1024;
-/// Powers up to this one are multiplied out.
-constexpr double kMaxMultiplied = 16;
+/// Powers up to this one are multiplied out, and up to the other beside a square root.
+constexpr double kMaxMultiplied = 16, kMaxBesideRoot = 7.5;
+/// A comparison, a choice and a sign beside the root: see half_power() of codegen/llvm/vector_math_pow.cpp.
+constexpr double kBesideRoot = 3;
 
 /// Multiplications of x^n by squaring.
 double squarings(double exponent) {
@@ -64,8 +66,10 @@ double squarings(double exponent) {
   return n < 2 ? 0 : std::bit_width(n) - 1 + std::popcount(n) - 1;
 }
 
+bool is_whole(double number) { return number == std::floor(number); }
+
 bool is_multiplied_out(double exponent) {
-  return exponent == std::floor(exponent) && std::abs(exponent) <= kMaxMultiplied;
+  return is_whole(2 * exponent) && std::abs(exponent) <= (is_whole(exponent) ? kMaxMultiplied : kMaxBesideRoot);
 }
 
 double bits_of(ValueType type) { return type == ValueType::f64 || type == ValueType::index ? 64 : 32; }
@@ -236,8 +240,7 @@ Operations::Counts Operations::count(const Value& value, const op::Call& o) cons
   if (name == "sqrt") return roots(value);
   if (name == "pow") {
     const auto* exponent = std::get_if<op::Constant>(&program_.values.at(o.args[1]).operation);
-    if (exponent && (is_multiplied_out(exponent->value) || std::abs(exponent->value) == 0.5))
-      return power(value, exponent->value);
+    if (exponent && is_multiplied_out(exponent->value)) return power(value, exponent->value);
   }
   if (name == "rsqrt") return power(value, -0.5);
   const auto row = std::ranges::find(kShort, name, &ShortFunction::name);
@@ -248,10 +251,14 @@ Operations::Counts Operations::count(const Value& value, const op::Call& o) cons
 
 Operations::Counts Operations::power(const Value& value, double exponent) const {
   Counts counts;
-  if (std::abs(exponent) == 0.5)
-    counts = roots(value);
-  else
-    counts = {{OperationClass::Arithmetic, squarings(std::abs(exponent)) * width(value)}};
+  const double size = std::abs(exponent);
+  if (!is_whole(exponent)) counts = roots(value);
+  if (is_whole(exponent)) {
+    counts = {{OperationClass::Arithmetic, squarings(size) * width(value)}};
+  } else if (size > 1) {
+    counts.push_back({OperationClass::Arithmetic, (squarings(size) + 1) * width(value)});
+    counts.push_back({OperationClass::Select, kBesideRoot * width(value)});
+  }
   if (exponent < 0) counts.push_back(divisions(value, 1).front());
   return counts;
 }

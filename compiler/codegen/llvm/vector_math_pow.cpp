@@ -1,5 +1,6 @@
-// pow, with the special cases of C's pow. Small whole exponents are multiplied out; else x^y = e^(y log|x|), in f64
-// with the logarithm and the product in two words each, for their error is multiplied by up to 700.
+// pow, with the special cases of C's pow. Small whole exponents are multiplied out, beside a square root where a half
+// is left; else x^y = e^(y log|x|), in f64 with the logarithm and the product in two words each, for their error is
+// multiplied by up to 700.
 #include <algorithm>
 #include <optional>
 
@@ -10,7 +11,7 @@ namespace moxie::llvm_ir {
 namespace {
 
 /// More multiplications than this lose more digits than the general power.
-constexpr int kMostMultiplied = 16;
+constexpr int kMostMultiplied = 16, kMostBesideRoot = 7;
 
 /// By squaring, so that the powers of a series share what they have in common.
 Vec whole_power(const Vec& x, int n) {
@@ -19,6 +20,9 @@ Vec whole_power(const Vec& x, int n) {
   const Vec half = whole_power(x, n / 2);
   return n % 2 == 0 ? half * half : half * half * x;
 }
+
+/// x^(n + 1/2). As C's pow, it is +0 at -0 and infinite at minus infinity.
+Vec half_power(const Vec& x, int n) { return abs(whole_power(x, n) * sqrt(select(equal(x, -kInf), kInf, x))); }
 
 /// The power, where the exponent is a constant for which there is something better than logarithms.
 std::optional<Vec> constant_power(const Vec& x, const Vec& y) {
@@ -29,6 +33,10 @@ std::optional<Vec> constant_power(const Vec& x, const Vec& y) {
   }
   if (is(0.5)) return sqrt(x);
   if (is(-0.5)) return 1 / sqrt(x);
+  for (int n = 1; n <= kMostBesideRoot; ++n) {
+    if (is(n + 0.5)) return half_power(x, n);
+    if (is(-n - 0.5)) return 1 / half_power(x, n);
+  }
   return std::nullopt;
 }
 
