@@ -66,10 +66,11 @@ double squarings(double exponent) {
   return n < 2 ? 0 : std::bit_width(n) - 1 + std::popcount(n) - 1;
 }
 
-bool is_whole(double number) { return number == std::floor(number); }
+bool has_fraction(double number) { return number != std::floor(number); }
 
 bool is_multiplied_out(double exponent) {
-  return is_whole(2 * exponent) && std::abs(exponent) <= (is_whole(exponent) ? kMaxMultiplied : kMaxBesideRoot);
+  return !has_fraction(2 * exponent) &&
+         std::abs(exponent) <= (has_fraction(exponent) ? kMaxBesideRoot : kMaxMultiplied);
 }
 
 double bits_of(ValueType type) { return type == ValueType::f64 || type == ValueType::index ? 64 : 32; }
@@ -250,13 +251,11 @@ Operations::Counts Operations::count(const Value& value, const op::Call& o) cons
 }
 
 Operations::Counts Operations::power(const Value& value, double exponent) const {
-  Counts counts;
-  const double size = std::abs(exponent);
-  if (!is_whole(exponent)) counts = roots(value);
-  if (is_whole(exponent)) {
-    counts = {{OperationClass::Arithmetic, squarings(size) * width(value)}};
-  } else if (size > 1) {
-    counts.push_back({OperationClass::Arithmetic, (squarings(size) + 1) * width(value)});
+  const double size = std::abs(exponent), products = squarings(size);
+  Counts counts = {{OperationClass::Arithmetic, products * width(value)}};
+  if (has_fraction(exponent)) counts = roots(value);
+  if (has_fraction(exponent) && size > 1) {
+    counts.push_back({OperationClass::Arithmetic, (products + 1) * width(value)});
     counts.push_back({OperationClass::Select, kBesideRoot * width(value)});
   }
   if (exponent < 0) counts.push_back(divisions(value, 1).front());
