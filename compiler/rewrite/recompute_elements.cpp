@@ -102,8 +102,10 @@ class ReadFromMemory {
   Names names_;
 };
 
-/// The body with the elements of the definitions computed in the place of being read.
-Expr with_elements(const Expr& body, const std::map<std::string, const Definition*>& computed, DType dtype) {
+/// The body with the elements of the definitions computed in the place of being read, in the normal form for the
+/// indices there: the distances of all pairs of points are the same for their first and for their second points.
+Expr with_elements(const Algebra& algebra, const Expr& body, const std::map<std::string, const Definition*>& computed,
+                   DType dtype) {
   return rewrite_bottom_up(body, {}, [&](const Expr& e, const Scope&) -> Expr {
     const auto found = e->kind == NodeKind::Access ? computed.find(e->tensor) : computed.end();
     if (found == computed.end()) return e;
@@ -111,7 +113,7 @@ Expr with_elements(const Expr& body, const std::map<std::string, const Definitio
     for (std::uint32_t k = 0; k < e->subscripts.size(); ++k)
       replacement.emplace_back(Symbol::axis(k), e->subscripts[k]);
     const Definition& producer = *found->second;
-    const Expr element = substitute(producer.body, replacement);
+    const Expr element = algebra.normalise(substitute(producer.body, replacement));
     return producer.dtype == computed_dtype(dtype) ? element : call(to_string(producer.dtype), {element});
   });
 }
@@ -126,13 +128,15 @@ double room_of(const Program& program, const Names& stored) {
 
 /// The definitions as `program` has them, with the elements of those called `names` computed in the place of being
 /// read.
-Program with_elements(Program program, const Names& names) {
+Program with_elements(const Program& program, const Names& names) {
+  const Algebra algebra(program);
   std::map<std::string, const Definition*> computed;
-  for (Definition& definition : program.definitions) {
-    definition.body = with_elements(definition.body, computed, definition.dtype);
+  Program result = program;
+  for (Definition& definition : result.definitions) {
+    definition.body = with_elements(algebra, definition.body, computed, definition.dtype);
     if (names.contains(definition.name)) computed.emplace(definition.name, &definition);
   }
-  return program;
+  return result;
 }
 
 /// Definitions that no reader needs in memory, and whose elements are cheap together with those that they are made of.
@@ -142,11 +146,12 @@ Names recomputed(const Program& program) {
     if (!has_cheap_elements(definition)) stored.insert(definition.name);
   }
   const double room = room_of(program, stored);
+  const Algebra algebra(program);
   Names names;
   std::map<std::string, const Definition*> computed;
   Program result = program;
   for (Definition& definition : result.definitions) {
-    definition.body = with_elements(definition.body, computed, definition.dtype);
+    definition.body = with_elements(algebra, definition.body, computed, definition.dtype);
     if (stored.contains(definition.name) || assumed_size(definition.axes) <= room ||
         cost(definition.body) > most_recomputed(definition))
       continue;

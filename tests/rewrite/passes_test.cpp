@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "compiler/diff/differentiate.h"
 #include "compiler/ir/evaluate.h"
 #include "compiler/ir/signs.h"
 #include "compiler/rewrite/algebra.h"
@@ -410,6 +411,23 @@ TEST_CASE("sums by value take a step for each term, whatever these read of the e
   CHECK(is_scatter("y[v] = u[v] + sum[t](where(j[t] == v, g[t], 0))*w[0]"));  // few terms, but many elements
   CHECK_FALSE(is_scatter("y[c] = w[c] + sum[t](where(j[t] == c, g[t], 0))"));
   CHECK_FALSE(is_scatter("y[v] = sum[s in 0..min(v+1, 90)](where(i[s] == v, w[s], 0))"));  // the range moves
+}
+
+TEST_CASE("elements of all pairs that are computed where they are read have one form for first and second points") {
+  const Program program = specialise(parse(R"(dim N = 2000, D = 3
+index i:N, j:N, d:D, e:D
+input x[N,D], g[N,D]
+output y[i,d] = sum[j](exp(-sum[e]((x[i,e] - x[j,e])^2))*(g[j,d] + x[i,d] - x[j,d]))
+)"),
+                                     {});
+  std::set<Expr, decltype([](const Expr& a, const Expr& b) { return a.get() < b.get(); })> kernels;
+  const Program gradient = optimise(differentiate(program, {"y"}, {"x"}));
+  for (const Definition& definition : gradient.definitions) {
+    visit(definition.body, [&](const Expr& e) {
+      if (is_call(e, "exp")) kernels.insert(e);
+    });
+  }
+  CHECK(kernels.size() == 1);
 }
 
 TEST_CASE("a costly element that many positions of a frame read is computed once") {
