@@ -33,4 +33,11 @@ int lane_count(const LoopProgram& program, int vector_bits, int registers_per_dr
   return seen.draws ? lanes * registers_per_draw : lanes;
 }
 
+std::size_t count_statements(const Block& block) {
+  std::size_t count = block.size();
+  for (const Statement& statement : block)
+    if (const auto* loop = std::get_if<stmt::For>(&statement)) count += count_statements(loop->body);
+  return count;
+}
+
 }  // namespace moxie

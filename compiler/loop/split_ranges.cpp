@@ -8,6 +8,7 @@
 
 #include "compiler/ir/functions.h"
 #include "compiler/loop/known_values.h"
+#include "compiler/loop/lane_count.h"
 #include "compiler/loop/operands.h"
 #include "compiler/loop/overload.h"
 
@@ -86,15 +87,6 @@ std::optional<Rounds> undecided_rounds(LoopCondition comparison, Symbol variable
   const auto low = static_cast<std::int64_t>(rest->low), high = static_cast<std::int64_t>(rest->high);
   if (!comparison.bound) return Rounds{ceil_div(-high, factor), floor_div(-low, factor) + 1};
   return Rounds{ceil_div(*comparison.bound - high, factor), ceil_div(*comparison.bound - low, factor)};
-}
-
-std::size_t body_size(const Block& block) {
-  std::size_t count = 0;
-  for (const Statement& statement : block) {
-    const auto* loop = std::get_if<stmt::For>(&statement);
-    count += loop ? body_size(loop->body) : 1;
-  }
-  return count;
 }
 
 KnownValues with(KnownValues known, Symbol symbol, const std::optional<VariableRange>& values) {
@@ -223,7 +215,7 @@ class RangeSplitter {
       if (part.end != whole.end) part.end = whole.begin + (part.end - whole.begin) / kMostLanes * kMostLanes;
     }
     const int borders = (part.begin != whole.begin ? 1 : 0) + (part.end != whole.end ? 1 : 0);
-    const std::size_t added = static_cast<std::size_t>(borders) * body_size(loop.body);
+    const std::size_t added = static_cast<std::size_t>(borders) * count_statements(loop.body);
     if (borders == 0 || part.count() < kLeastRounds || part.count() * 2 < whole.count() || added_ + added > kMostAdded)
       return std::nullopt;
     added_ += added;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "compiler/ir/functions.h"
+#include "compiler/loop/lane_count.h"
 #include "compiler/loop/operands.h"
 #include "compiler/schedule/traffic.h"
 
@@ -57,6 +58,8 @@ constexpr double kNormal = 2;
 constexpr double kTripFractions = 1024;
 /// Powers up to this one are multiplied out, and up to the other beside a square root.
 constexpr double kMaxMultiplied = 16, kMaxBesideRoot = 7.5;
+/// Shuffles that take elements from two registers: with AVX2 a shuffle of halves and a permutation.
+constexpr double kShuffles = 2;
 /// A comparison, a choice and a sign beside the root: see half_power() of codegen/llvm/vector_math_pow.cpp.
 constexpr double kBesideRoot = 3;
 
@@ -124,11 +127,13 @@ void Operations::count(const Block& block) {
   }
 }
 
-/// Only the last iteration of a loop can be partial, and only that of the last piece.
+/// Only the last iteration of a loop can be partial, and only that of the last piece; where the body is written once,
+/// all have masks then.
 double Operations::masked_fraction(const stmt::For& loop) const {
   const CountedLoop& counted = tree_.loops()[tree_.index_of(loop)];
   const double trips = std::round(counted.trips * counted.pieces * kTripFractions) / kTripFractions;
   const bool partial = std::fmod(trips, tree_.lanes()) != 0;
+  if (partial && loop.interleave == 1 && count_statements(loop.body) > kMaxStatementsTwice) return 1;
   return partial ? 1 / std::max(1.0, counted.iterations * counted.pieces) : 0;
 }
 
@@ -196,6 +201,18 @@ Operations::Counts Operations::count(const Value& value, const op::Number&) cons
   return {{OperationClass::Select, value.varying ? 2 * width(value) : 1}};
 }
 
+/// Of a short stride all that lanes span is loaded, and shuffles pick their elements; where lanes are masked, and of
+/// longer strides, they gather.
+Operations::Counts Operations::strided_load(double stride, double registers, bool guarded) const {
+  const auto lanes = static_cast<double>(tree_.lanes());
+  const double masked = guarded ? 1 : lanes_->masked, vectors = std::abs(stride);
+  if (vectors > kMaxShuffledStride) return {{OperationClass::Gather, lanes}};
+  const double shuffles = std::max(1.0, kShuffles * (vectors - 1));
+  return {{OperationClass::Load, vectors * registers * (1 - masked)},
+          {OperationClass::Select, shuffles * registers * (1 - masked)},
+          {OperationClass::Gather, lanes * masked}};
+}
+
 Operations::Counts Operations::count(const Value& value, const op::Load& o) const {
   const BufferDecl& buffer = program_.buffers.at(o.buffer);
   const ValueType stored = value_type(buffer.dtype);
@@ -212,7 +229,7 @@ Operations::Counts Operations::count(const Value& value, const op::Load& o) cons
     const OperationClass whole = o.guard ? OperationClass::MaskedLoad : OperationClass::Load;
     counts = access(whole, OperationClass::MaskedLoad, registers(stored));
   } else {
-    counts = {{OperationClass::Gather, static_cast<double>(tree_.lanes())}};
+    counts = strided_load(stride, registers(stored), o.guard.has_value());
   }
   if (stored != value.type) counts.push_back({OperationClass::Select, width(value)});
   return counts;

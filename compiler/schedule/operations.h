@@ -58,6 +58,7 @@ class Operations {
   Counts access(OperationClass whole, OperationClass masked, double registers) const;
   Counts power(const Value& value, double exponent) const;
   Counts divisions(const Value& value, double count) const;
+  Counts strided_load(double stride, double registers, bool guarded) const;
   Counts roots(const Value& value) const;
   double masked_fraction(const stmt::For& loop) const;
   double latency(const Value& value, const Counts& counts) const;

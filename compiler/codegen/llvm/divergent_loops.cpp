@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "compiler/codegen/llvm/kernel_writer.h"
+#include "compiler/loop/lane_count.h"
 #include "compiler/support/error.h"
 
 namespace moxie::llvm_ir {

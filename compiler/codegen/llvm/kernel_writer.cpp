@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "compiler/ir/reductions.h"
+#include "compiler/loop/lane_count.h"
 #include "compiler/loop/lower.h"
 #include "compiler/support/error.h"
 
@@ -183,13 +184,6 @@ Val first_lanes(int lanes, std::int64_t count) {
 }
 
 }  // namespace
-
-std::size_t count_statements(const Block& block) {
-  std::size_t count = block.size();
-  for (const Statement& statement : block)
-    if (const auto* loop = std::get_if<stmt::For>(&statement)) count += count_statements(loop->body);
-  return count;
-}
 
 void KernelWriter::write(const stmt::For& s) {
   if (is_divergent(s)) return write_divergent(s);

@@ -133,10 +133,4 @@ class KernelWriter {
 
 Scalar scalar_of(ValueType type);
 
-/// Longer bodies of vector loops are written once: a second copy costs compile time, and masks are little of their
-/// work.
-inline constexpr std::size_t kMaxStatementsTwice = 24;
-/// The number of statements, including those of inner loops.
-std::size_t count_statements(const Block& block);
-
 }  // namespace moxie::llvm_ir

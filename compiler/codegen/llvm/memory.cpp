@@ -7,6 +7,8 @@
 #include <numeric>
 #include <vector>
 
+#include "compiler/loop/lane_count.h"
+
 namespace moxie::llvm_ir {
 namespace {
 
@@ -16,9 +18,6 @@ std::string suffix(Scalar type, int lanes) { return fmt::format("v{}{}", lanes, 
 Val zero(TextBuilder& ir, Scalar type, int lanes) {
   return is_floating(type) ? ir.number(type, lanes, 0) : ir.integer(type, lanes, 0);
 }
-
-/// Longer strides are gathered: of every cache line few elements are read.
-constexpr std::int64_t kMaxShuffledStride = 4;
 
 /// Whether the lanes read all cache lines that they span, in another order than that of memory.
 bool is_short(const Coefficient& step) {
