@@ -133,7 +133,9 @@ double Operations::masked_fraction(const stmt::For& loop) const {
   const CountedLoop& counted = tree_.loops()[tree_.index_of(loop)];
   const double trips = std::round(counted.trips * counted.pieces * kTripFractions) / kTripFractions;
   const bool partial = std::fmod(trips, tree_.lanes()) != 0;
-  if (partial && loop.interleave == 1 && count_statements(loop.body) > kMaxStatementsTwice) return 1;
+  const auto known = loop.range.known_trip_count();
+  const bool may_be_partial = partial || !known || !known->is_constant();
+  if (may_be_partial && loop.interleave == 1 && count_statements(loop.body) > kMaxStatementsTwice) return 1;
   return partial ? 1 / std::max(1.0, counted.iterations * counted.pieces) : 0;
 }
 

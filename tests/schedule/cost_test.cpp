@@ -55,6 +55,25 @@ TEST_CASE("lanes, pieces, masks and fused operations of an element by element fo
   CHECK(cost.traffic[1].bytes == 0);                                 // and all of it fits in the second level
 }
 
+TEST_CASE("a body that is too long to be written twice has masks in all rounds, unless none can be partial") {
+  const auto text = [](int terms, const char* dim) {
+    std::string sum = "x[n]";
+    for (int k = 0; k < terms; ++k) sum = "max(" + sum + ", x[n]*" + std::to_string(k + 2) + ")";
+    return "dim N" + std::string(dim) + "\nindex n:N\ninput x[N]\noutput y[n] = " + sum + "\n";
+  };
+  CHECK(cost_of(text(20, " dynamic"), {{"N", 1000}}).count(OperationClass::MaskedStore) == doctest::Approx(1));
+  CHECK(cost_of(text(80, " dynamic"), {{"N", 1000}}).count(OperationClass::MaskedStore) == doctest::Approx(63));
+}
+
+TEST_CASE("elements two apart are loaded as whole vectors and shuffled, elements far apart one by one") {
+  const Cost near = cost_of("dim N = 1024\nindex n:N\ninput x[2*N]\noutput y[n] = x[2*n]\n", {});
+  CHECK(near.count(OperationClass::Load) == doctest::Approx(2 * 64));
+  CHECK(near.count(OperationClass::Gather) == 0);
+  const Cost far = cost_of("dim N = 1024\nindex n:N\ninput x[5*N]\noutput y[n] = x[5*n]\n", {});
+  CHECK(far.count(OperationClass::Load) == 0);
+  CHECK(far.count(OperationClass::Gather) == doctest::Approx(1024));
+}
+
 TEST_CASE("whole vectors need no masks") {
   const Cost cost = cost_of("dim N = 64\nindex n:N\ninput x[N]\noutput y[n] = exp(x[n])/x[n]\n", {});
   CHECK(cost.count(OperationClass::Store) == doctest::Approx(4));
