@@ -9,6 +9,7 @@
 
 #include "compiler/loop/lower_scatter.h"
 #include "compiler/loop/split_ranges.h"
+#include "compiler/rewrite/scope.h"
 #include "compiler/schedule/definitions_of.h"
 #include "compiler/schedule/join.h"
 #include "compiler/schedule/lower_nest.h"
@@ -151,6 +152,7 @@ class Choosing {
   void add(ScheduledSteps& result, const Kernel& kernel, bool with_nests) {
     Kernels chosen = shared_loops(kernel);
     const bool has_nests = is_nest(kernel) && !scatter_sum(fused_.program, kernel);
+    if (has_nests) chosen.least /= elements_that_share(kernel);
     result.least += has_nests ? chosen.least : chosen.objective;
     result.fixed += has_nests ? 0 : chosen.objective;
     result.candidates += chosen.candidates;
@@ -285,6 +287,22 @@ class Choosing {
     std::size_t nodes = 0;
     for (const KernelRoot& root : kernel.roots) visit(root.body, [&](const Expr&) { ++nodes; });
     return nodes <= kMaxNodes;
+  }
+
+  /// Elements along a short axis that can share the arithmetic of a long sum, as forces of bodies share distances:
+  /// other loops may compute so much less.
+  double elements_that_share(const Kernel& kernel) const {
+    constexpr std::int64_t kLongestShared = 16;
+    double most = 1;
+    for (const Definition& definition : definitions_of(fused_, kernel)) {
+      bool sums_long = false;
+      visit(definition.body, [&](const Expr& e) { sums_long |= e->kind == NodeKind::Reduce && is_long(e->range); });
+      for (const AxisDecl& axis : definition.axes) {
+        const auto extent = known_extent(axis.range);
+        if (sums_long && extent && *extent <= kLongestShared) most = std::max(most, static_cast<double>(*extent));
+      }
+    }
+    return most;
   }
 
   /// The loops that fusion arranged.

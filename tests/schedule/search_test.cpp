@@ -96,3 +96,12 @@ TEST_CASE("kernels that are done at once are not tiled, unless a scan runs them 
   CHECK(count_tiled(scan(2), "h") == 0);
   CHECK(count_tiled(scan(1000), "h") > 0);
 }
+
+TEST_CASE("loops that share a long sum over a short axis are tried however busy the arithmetic is") {
+  const Plan plan = plan_of(
+      "dim N = 2000\nindex i:N, j:N, d:3, e:3\ninput x[N,3], m[N]\n"
+      "output a[i,d] = sum[j](m[j]*(x[j,d] - x[i,d])*(sum[e]((x[j,e] - x[i,e])^2) + 1)^-1.5)\n");
+  CHECK(std::ranges::any_of(plan.choices, [](const ScheduleChoice& choice) {
+    return choice.chosen.find("unroll(d, 3)") != std::string::npos;
+  }));
+}
