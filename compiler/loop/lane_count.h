@@ -1,5 +1,5 @@
 #pragma once
-// How many lanes a vector loop has, how they load, and which rounds have masks.
+// How many lanes a vector loop has, which strides they load by shuffles, and where a loop runs under masks.
 #include <cstddef>
 #include <cstdint>
 
@@ -14,9 +14,9 @@ int lane_count(const LoopProgram& program, int vector_bits, int registers_per_dr
 /// Longer strides are gathered: of every cache line few elements are read.
 inline constexpr std::int64_t kMaxShuffledStride = 4;
 
-/// Longer bodies of vector loops are written once where the last round may be partial, so that all rounds have masks: a
-/// second copy costs compile time. With 24 here, tiles of a max pooling took up to eight times as long, and a
-/// convolution with rows of 54 elements half as long again (AVX2).
+/// A vector loop with a longer body has no tail of its own: the whole loop runs under masks, as a second copy of the
+/// body costs compile time. With 24 here, tiles of a max pooling took up to eight times as long, and a convolution with
+/// rows of 54 elements half as long again (AVX2).
 inline constexpr std::size_t kMaxStatementsTwice = 160;
 /// The number of statements, including those of inner loops.
 std::size_t count_statements(const Block& block);

@@ -127,8 +127,8 @@ void Operations::count(const Block& block) {
   }
 }
 
-/// Only the last iteration of a loop can be partial, and only that of the last piece; where the body is written once,
-/// all have masks then.
+/// Only the tail of a loop is masked, and only that of the last piece; a loop without a tail of its own is masked
+/// throughout.
 double Operations::masked_fraction(const stmt::For& loop) const {
   const CountedLoop& counted = tree_.loops()[tree_.index_of(loop)];
   const double trips = std::round(counted.trips * counted.pieces * kTripFractions) / kTripFractions;
@@ -203,8 +203,7 @@ Operations::Counts Operations::count(const Value& value, const op::Number&) cons
   return {{OperationClass::Select, value.varying ? 2 * width(value) : 1}};
 }
 
-/// Of a short stride all that lanes span is loaded, and shuffles pick their elements; where lanes are masked, and of
-/// longer strides, they gather.
+/// A short stride loads whole vectors and shuffles their elements into lanes. Longer strides and masked lanes gather.
 Operations::Counts Operations::strided_load(double stride, double registers, bool guarded) const {
   const auto lanes = static_cast<double>(tree_.lanes());
   const double masked = guarded ? 1 : lanes_->masked, vectors = std::abs(stride);

@@ -88,8 +88,8 @@ class Search {
     return definition.scan ? value_of(definition.axes.front().extent) : 1;
   }
 
-  /// Of the cheapest candidates those that tiles can help. Schedules that give one and the same kernel, as where lanes
-  /// of a sum inside other lanes mean nothing, count once.
+  /// The cheapest candidates that register tiles can improve. Schedules with equal kernels count once: lanes of a sum
+  /// inside of a vector loop change nothing.
   std::vector<Schedule> beam() const {
     std::vector<const Candidate*> cheapest;
     for (const Candidate& candidate : tried_) {

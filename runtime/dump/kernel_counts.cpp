@@ -17,8 +17,8 @@ namespace {
 /// Functions that are one instruction of a multiply-add unit, or of the one beside it.
 constexpr std::array<std::string_view, 18> kSimple = {"+",  "-", "*",  "neg", "abs", "min", "max", "where", "<",
                                                       "<=", ">", ">=", "==",  "!=",  "and", "or",  "not",   "sign"};
-/// Rounds of a loop that are counted one by one where they differ; of longer loops so many are sampled. Of nested loops
-/// so many rounds in all: with kMostRounds of each, the gradient of a masked convolution took 20 s.
+/// Rounds of a loop that are counted one by one where they differ; of longer loops so many are sampled. In a nest
+/// kMostNestedRounds are sampled altogether: with kMostRounds for each loop, a masked convolution's gradient took 20 s.
 constexpr std::int64_t kMostRounds = 256;
 constexpr double kMostNestedRounds = 65536;
 
@@ -81,7 +81,7 @@ class Counter {
     });
   }
 
-  /// How many loops whose rounds differ lie in each other.
+  /// The depth of the nest of loops whose rounds differ.
   int nested_shapes(const stmt::For& loop) {
     const auto [known, is_new] = nested_shapes_.try_emplace(&loop, 0);
     if (!is_new) return known->second;

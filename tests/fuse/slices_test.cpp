@@ -179,7 +179,8 @@ let Qx[n,k,i] = sum[j](Q[k,i,j]*(x[n,j] - mu[k,j]))
 let main[n,k] = alpha[k] + sum_q[k] - .5*sum[i](Qx[n,k,i]^2)
 let slse = sum[n](logsumexp[k](main[n,k]))
 let frobenius = sum[k,i](exp(q[k,i])^2) + sum[k,i,j](where(j < i, L[k,i,j]^2, 0))
-output err = -N*D*.5*log(2*3.141592653589793) + slse - N*logsumexp[k](alpha[k]) + .5*gamma*gamma*frobenius - m*sum[k](sum_q[k])
+output err = -N*D*.5*log(2*3.141592653589793) + slse - N*logsumexp[k](alpha[k]) )"
+                                           R"(+ .5*gamma*gamma*frobenius - m*sum[k](sum_q[k])
 )"),
                                      dims);
   const Plan plan = plan_of(differentiate(formula, {"err"}, {}), dims);

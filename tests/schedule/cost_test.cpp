@@ -55,7 +55,7 @@ TEST_CASE("lanes, pieces, masks and fused operations of an element by element fo
   CHECK(cost.traffic[1].bytes == 0);                                 // and all of it fits in the second level
 }
 
-TEST_CASE("a body that is too long to be written twice has masks in all rounds, unless none can be partial") {
+TEST_CASE("a body that is too long to be written twice runs under masks throughout") {
   const auto text = [](int terms, const char* dim) {
     std::string sum = "x[n]";
     for (int k = 0; k < terms; ++k) sum = "max(" + sum + ", x[n]*" + std::to_string(k + 2) + ")";

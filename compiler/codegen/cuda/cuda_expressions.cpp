@@ -142,8 +142,8 @@ std::string CudaWriter::text(const Value&, const op::Call& o) {
   for (const ValueId arg : o.args) args.push_back(is_operator ? operand(arg) : number_operand(arg));
   if (o.function->name == "pow") {
     const auto* exponent = std::get_if<op::Constant>(&program().values.at(o.args[1]).operation);
-    const double halves = exponent ? 2 * exponent->value : 0.1;
-    if (halves == std::floor(halves) && std::fabs(halves) <= 2 * kMostMultiplied) {
+    const double halves = exponent ? 2 * exponent->value : 0;
+    if (exponent && halves == std::floor(halves) && std::fabs(halves) <= 2 * kMostMultiplied) {
       const auto n = static_cast<int>(halves);
       return n % 2 == 0 ? fmt::format("power<{}>({})", n / 2, args[0]) : fmt::format("half_power<{}>({})", n, args[0]);
     }
