@@ -242,8 +242,9 @@ class BodyAdjoint {
   /// The value of the whole body stands in the definition itself. (A body that ignores an axis may be passed without
   /// that axis.)
   Expr value_of(const Expr& node) const {
-    return node == open_.body && std::ranges::includes(node->free_symbols, root_value_->free_symbols) ? root_value_
-                                                                                                      : node;
+    const bool is_value =
+        is_whole_value(open_.body, node) && std::ranges::includes(node->free_symbols, root_value_->free_symbols);
+    return is_value ? root_value_ : node;
   }
 
   /// An expression with reductions of its own, in a definition where that has no more axes than the one that is

@@ -132,7 +132,7 @@ class BodyTangent {
 
   /// The value of the whole body stands in the definition itself.
   Expr value_of(const Expr& node) const {
-    return node == open_.body
+    return is_whole_value(open_.body, node)
                ? substitute(tensor_access(definition_.name, own_axes(definition_.axes.size())), open_.opening)
                : node;
   }

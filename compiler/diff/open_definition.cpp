@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/diff/fourier_motzkin.h"
+#include "compiler/ir/functions.h"
 
 namespace moxie {
 namespace {
@@ -30,7 +31,21 @@ std::optional<Affine> bound_from(const IterationDomain& domain, const Affine& ro
   return coefficient > 0 ? ceil_div(-rest.constant(), divisor) : floor_div(rest.constant(), divisor);
 }
 
+bool contains(const Expr& expr, const Expr& part) {
+  bool found = false;
+  visit(expr, [&](const Expr& e) { found |= e == part; });
+  return found;
+}
+
 }  // namespace
+
+bool is_whole_value(const Expr& body, const Expr& part) {
+  if (body == part) return true;
+  if (!is_call(body, "where")) return false;
+  const Expr& yes = body->args[1];
+  const Expr& no = body->args[2];
+  return (is_whole_value(yes, part) && !contains(no, part)) || (is_whole_value(no, part) && !contains(yes, part));
+}
 
 OpenDefinition open_definition(const Definition& definition) {
   OpenDefinition open;

@@ -16,6 +16,9 @@ struct OpenDefinition {
   Expr body;
 };
 OpenDefinition open_definition(const Definition& definition);
+/// Whether the body has the value of this part of it wherever it needs the part: it is the whole, or a branch of a
+/// `where` around the whole and nothing of the other branch, as in `where(t == 0, start, part)`.
+bool is_whole_value(const Expr& body, const Expr& part);
 /// Open index -> axis.
 Replacement closing_of(const OpenDefinition& open);
 /// The names by which the open indices went as axes.

@@ -145,14 +145,21 @@ ReductionDerivative of_product(const Expr& reduction, const ReductionPlace& plac
   return {list.loops, list.body, computed_in(DType::f64, place.dtype, derivative)};
 }
 
-ReductionDerivative of_one_loop(const Expr& reduction, const ReductionPlace& place) {
+ReductionDerivative of_one_loop(const Expr& reduction, double derivative) {
   const OpenedReduce opened = open(reduction);
-  const auto derivative = [&]() -> Expr {
-    if (extremum_of(reduction->reduce)) return 0;  // positions are constant
-    if (reduction->reduce == ReduceKind::Sum) return 1;
-    return call("exp", {opened.body - place.value()});
-  };
-  return {{{opened.index, opened.range}}, opened.body, derivative()};
+  return {{{opened.index, opened.range}}, opened.body, derivative};
+}
+
+/// That of directly nested ones needs no result but the outermost.
+ReductionDerivative of_log_sum_exp(const Expr& reduction, const ReductionPlace& place) {
+  ReductionDerivative result{{}, reduction, {}};
+  while (result.body->kind == NodeKind::Reduce && result.body->reduce == ReduceKind::LogSumExp) {
+    const OpenedReduce opened = open(result.body);
+    result.loops.push_back({opened.index, opened.range});
+    result.body = opened.body;
+  }
+  result.derivative = call("exp", {result.body - place.value()});
+  return result;
 }
 
 }  // namespace
@@ -160,7 +167,9 @@ ReductionDerivative of_one_loop(const Expr& reduction, const ReductionPlace& pla
 ReductionDerivative differentiate_reduction(const Expr& reduction, const ReductionPlace& place) {
   if (position_of(reduction->reduce)) return of_extremum(reduction, place);
   if (reduction->reduce == ReduceKind::Product) return of_product(reduction, place);
-  return of_one_loop(reduction, place);
+  if (reduction->reduce == ReduceKind::LogSumExp) return of_log_sum_exp(reduction, place);
+  // Positions are constant.
+  return of_one_loop(reduction, reduction->reduce == ReduceKind::Sum ? 1 : 0);
 }
 
 }  // namespace moxie

@@ -1,5 +1,8 @@
 #include <array>
 #include <limits>
+#include <optional>
+#include <ranges>
+#include <vector>
 
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/prefix_recurrence.h"
@@ -14,12 +17,35 @@ double largest_number(DType dtype) {
   return dtype == DType::f32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
 }
 
-/// The maximum, held within the finite numbers: so a body of -inf everywhere gives -inf, and one with inf anywhere inf,
-/// where the difference to an infinite shift would be NaN.
-Expr finite_maximum(const OpenedReduce& opened, DType dtype) {
+/// Held within the finite numbers: so a body of -inf everywhere gives -inf, and one with inf anywhere inf, where the
+/// difference to an infinite shift would be NaN.
+Expr made_finite(const Expr& maximum, DType dtype) {
   const double largest = largest_number(dtype);
-  const Expr maximum = reduce(ReduceKind::Max, opened.index, opened.range, opened.body);
   return call("max", {call("min", {maximum, constant(largest)}), constant(-largest)});
+}
+
+bool is_log_sum_exp(const Expr& expr) {
+  return expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::LogSumExp;
+}
+
+/// Those that are directly nested have one maximum and one sum.
+Expr expanded(const Expr& expr, const Scope& scope) {
+  const auto expand_inner = [](const Expr& inner, const Scope& around) {
+    return is_log_sum_exp(inner) ? std::optional(expanded(inner, around)) : std::nullopt;
+  };
+  std::vector<OpenedReduce> loops;
+  Scope inside = scope;
+  for (Expr body = expr; is_log_sum_exp(body); body = loops.back().body) {
+    loops.push_back(open(body));
+    inside = inside.with(loops.back().index, loops.back().range);
+  }
+  const auto over_all = [&](ReduceKind kind, Expr body) {
+    for (const OpenedReduce& loop : loops | std::views::reverse) body = reduce(kind, loop.index, loop.range, body);
+    return body;
+  };
+  const Expr body = rewrite_top_down(loops.back().body, inside, expand_inner);
+  const Expr shift = made_finite(over_all(ReduceKind::Max, body), scope.dtype);
+  return shift + call("log", {over_all(ReduceKind::Sum, call("exp", {body - shift}))});
 }
 
 /// A log-sum-exp over a prefix in linear work: the shift is a running maximum, and the sum a recurrence that is
@@ -50,7 +76,9 @@ class PrefixExpansion {
   void expand(Definition definition, const PrefixRecurrence& recurrence) {
     const std::vector<Affine> own = own_axes(definition.axes.size());
     const std::string shift = unused_name(names_, definition.name + ".shift");
-    add(definition, shift, finite_maximum(open(definition.body), computed_dtype(definition.dtype)), {});
+    const OpenedReduce opened = open(definition.body);
+    const Expr maximum = reduce(ReduceKind::Max, opened.index, opened.range, opened.body);
+    add(definition, shift, made_finite(maximum, computed_dtype(definition.dtype)), {});
     const std::string sum = unused_name(names_, definition.name + ".scaled");
     const Expr scale = call("exp", {tensor_access(shift, recurrence.previous) - tensor_access(shift, own)});
     const Expr before = call("where", {recurrence.is_first, 0, tensor_access(sum, recurrence.previous) * scale});
@@ -74,15 +102,11 @@ class PrefixExpansion {
 
 Program expand_logsumexp(const Program& program) {
   Program result = PrefixExpansion(program).run();
-  const auto expand = [](const Expr& expr, const Scope& scope) -> Expr {
-    if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::LogSumExp) return expr;
-    const OpenedReduce opened = open(expr);
-    const Expr shift = finite_maximum(opened, scope.dtype);
-    return shift +
-           call("log", {reduce(ReduceKind::Sum, opened.index, opened.range, call("exp", {opened.body - shift}))});
+  const auto expand = [](const Expr& expr, const Scope& scope) {
+    return is_log_sum_exp(expr) ? std::optional(expanded(expr, scope)) : std::nullopt;
   };
   for (Definition& definition : result.definitions)
-    definition.body = rewrite_bottom_up(definition.body, Scope::of(definition), expand);
+    definition.body = rewrite_top_down(definition.body, Scope::of(definition), expand);
   return result;
 }
 

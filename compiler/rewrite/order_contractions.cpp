@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "compiler/rewrite/contraction_path.h"
+#include "compiler/ir/contraction_path.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/known_contractions.h"
 #include "compiler/rewrite/passes.h"
@@ -8,12 +8,6 @@
 
 namespace moxie {
 namespace {
-
-/// Intermediate results are worth their memory where they save at least this much of the work.
-constexpr double kMinGain = 2;
-/// An intermediate result has at most as many elements as this times the largest input or output, or kSmallResult.
-constexpr double kRoomForResult = 4;
-constexpr double kSmallResult = 1 << 20;
 
 /// Whether a table is made of the sum before the loops around it (hoist_tables).
 bool is_hoisted(const Expr& expr, const Scope& scope) {
@@ -51,7 +45,7 @@ class ContractionOrder {
         algebra_(known),
         contractions_(contractions),
         user_(user),
-        room_(std::max(kRoomForResult * largest_tensor(known), kSmallResult)) {}
+        room_(room_beside(largest_tensor(known))) {}
 
   Expr run() {
     return rewrite_top_down(user_.body, Scope::of(user_),
@@ -72,7 +66,7 @@ class ContractionOrder {
     const bool knows_parts = take_known_parts(flat, path);
     operands_ = operands_in(flat);
     const Contraction contraction = contraction_of(flat);
-    if (!path || (contraction.factors.size() < 3 && !knows_parts) || path->cost * kMinGain > written)
+    if (!path || (contraction.factors.size() < 3 && !knows_parts) || path->cost * kMinPathGain > written)
       return std::nullopt;
     return follow(*path, contraction, flat);
   }

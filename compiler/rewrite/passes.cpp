@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/diff/factor_reductions.h"
 #include "compiler/diff/lift_linear_algebra.h"
 #include "compiler/rewrite/algebra.h"
 
@@ -60,6 +61,9 @@ std::span<const Pass> passes() {
            solve_conditions},
       Pass{"bound-reductions", "conditions that leave a reduction none but its identity become bounds of its range",
            bound_reductions},
+      Pass{"factor-reductions",
+           "extrema and log-sum-exps of sums over several indices take two terms at a time, as is cheapest",
+           [](const Program& program) { return factor_reductions(program, Ties::Free); }},
       Pass{"expand-logsumexp", "log-sum-exp is shifted by the maximum", expand_logsumexp, true},
       Pass{"accurate-sums", "in accurate precision, sums in single are added up in double", accurate_sums, true},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},

@@ -33,4 +33,9 @@ std::vector<IndexSet> operands_of(const Contraction& contraction, const Contract
 std::optional<ContractionPath> cheapest_path(const Contraction& contraction, double room);
 inline constexpr std::size_t kMaxExactFactors = 9;
 
+/// Intermediate results are worth their memory where they save at least this much of the work.
+inline constexpr double kMinPathGain = 2;
+/// The elements that an intermediate result may have beside tensors of which the largest has so many.
+double room_beside(double largest_tensor);
+
 }  // namespace moxie

@@ -1,11 +1,15 @@
-#include "compiler/rewrite/contraction_path.h"
+#include "compiler/ir/contraction_path.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 namespace moxie {
 namespace {
 
+/// An intermediate result has at most as many elements as this times the largest tensor, or kSmallResult.
+constexpr double kRoomForResult = 4;
+constexpr double kSmallResult = 1 << 20;
 /// Multiply-adds that storing an element of an intermediate result and loading it again take.
 constexpr double kTraffic = 4;
 
@@ -139,6 +143,8 @@ std::vector<IndexSet> operands_of(const Contraction& contraction, const Contract
   }
   return operands;
 }
+
+double room_beside(double largest_tensor) { return std::max(kRoomForResult * largest_tensor, kSmallResult); }
 
 std::optional<ContractionPath> cheapest_path(const Contraction& contraction, double room) {
   if (contraction.factors.size() <= kMaxExactFactors) return ExactSearch(contraction, room).path();
