@@ -287,7 +287,24 @@ class BodyAdjoint {
     const bool is_shared =
         facts(node).active_reads.size() > 1 || (node->kind == NodeKind::Reduce && pending.gating.any());
     return kept.size() < open.domain.variables.size() && is_shared && !needs_steps(node, kept) &&
-           close_axes(pending, open, kept);
+           close_axes(pending, open, in_read_order(kept, node));
+  }
+
+  /// Those that the node reads first come first, so that what is stored lies as the node reads it. A step stays in
+  /// front.
+  std::vector<Symbol> in_read_order(const std::vector<Symbol>& variables, const Expr& node) const {
+    std::vector<Symbol> order;
+    const auto add = [&](Symbol symbol) {
+      if (is_among(variables, symbol) && !is_among(order, symbol)) order.push_back(symbol);
+    };
+    if (local_.step()) add(*local_.step());
+    visit(node, [&](const Expr& e) {
+      for (const Affine& subscript : e->subscripts) {
+        for (const auto& [symbol, coefficient] : subscript.terms()) add(symbol);
+      }
+    });
+    std::ranges::for_each(variables, add);
+    return order;
   }
 
   /// Whether the node reads steps of its own scan, not by the step alone: adjoints of that scan then need the sum over

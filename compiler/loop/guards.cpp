@@ -7,8 +7,8 @@
 namespace moxie {
 namespace {
 
-/// Guards the accesses below one set of conditions and loops. One condition is enough where it keeps the access inside
-/// the tensor: reads of an element under the same guard become one read. What is also computed outside the innermost
+/// Guards the accesses below one set of conditions and loops, by as few conditions as keep the access inside the
+/// tensor: reads of an element under the same guard become one read. What is also computed outside the innermost
 /// condition is read there anyway, and needs no further guard: `where(x[i] > 0, f(x[i]), 0)`.
 class Guarding {
  public:
@@ -77,12 +77,18 @@ class Guarding {
     return conditions.size() == 1 ? conditions.front() : call("and", std::move(conditions));
   }
 
-  /// The outermost of the conditions that keeps the access inside its tensor, or all of them together.
+  /// The outermost of the conditions that keeps the access inside its tensor, or else as few of them as do.
   Expr guard_of(const Expr& access, const std::vector<Expr>& conditions) const {
     for (const Expr& condition : conditions) {
       if (keeps_inside(condition, access)) return condition;
     }
-    return all_of(conditions);
+    std::vector<Expr> kept = conditions;
+    for (std::size_t k = kept.size(); k-- > 0 && kept.size() > 2;) {
+      std::vector<Expr> fewer = kept;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(k));
+      if (keeps_inside(all_of(fewer), access)) kept = std::move(fewer);
+    }
+    return all_of(std::move(kept));
   }
 
   /// For an access of which its own condition decides whether it counts.

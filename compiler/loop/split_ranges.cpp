@@ -152,7 +152,8 @@ class RangeSplitter {
   /// What stands for a value of the program in the part that is being written.
   struct Now {
     ValueId id = 0;
-    std::optional<bool> truth;  // where it is known
+    std::optional<bool> truth;         // where it is known
+    std::optional<ValueId> same = {};  // one for all lanes that each lane's is equal to
   };
 
   Block block(const Block& statements, const KnownValues& known, bool may_split) {
@@ -256,6 +257,7 @@ class RangeSplitter {
   /// A guard that is known to hold is none.
   std::optional<ValueId> with_guard(const std::optional<ValueId>& guard) {
     if (!guard) return std::nullopt;
+    if (now_[*guard].same) return now_[*guard].same;
     if (now_[*guard].truth != true) return now(*guard);
     changed_ = true;
     return std::nullopt;
@@ -289,12 +291,15 @@ class RangeSplitter {
   void write_let(ValueId id, const KnownValues& known, Block& written) {
     const Value& value = program_.values[id];
     const std::optional<bool> truth = truth_of(value, known);
-    if (const auto same = truth ? std::nullopt : same_as(value)) {
+    const auto same = truth ? std::nullopt : same_as(value);
+    // Whoever uses it may ask for one value for each lane; a guard may be one for all.
+    if (same && result_.values[now_[*same].id].varying == value.varying) {
       now_[id] = now_[*same];
       changed_ = true;
       return;
     }
     now_[id] = {static_cast<ValueId>(result_.values.size()), truth};
+    if (same && value.type == ValueType::truth) now_[id].same = now_[*same].same.value_or(now_[*same].id);
     result_.values.push_back({value.type, value.varying, with_values(value.operation)});
     written.emplace_back(stmt::Let{now_[id].id});
   }
@@ -325,8 +330,7 @@ class RangeSplitter {
       const auto is_open = [this](ValueId arg) { return !now_[arg].truth; };
       if (std::ranges::count_if(call->args, is_open) == 1) same = *std::ranges::find_if(call->args, is_open);
     }
-    // Whoever uses it may ask for one value for each lane.
-    return same && result_.values[now_[*same].id].varying == value.varying ? same : std::nullopt;
+    return same;
   }
 
   const LoopProgram& program_;

@@ -113,6 +113,8 @@ std::span<const Pass> passes() {
       Pass{"hoist-tables", "what does not change in a long loop is computed once, before it", hoist_tables},
       Pass{"solve-conditions", "sums over what an equation between indices or integers selects lose an index",
            solve_conditions},
+      Pass{"split-scatters", "costly parts of terms that go where values say are computed before, in lanes",
+           split_scatters},
       Pass{"shorten-sorts", "sorts of which only the first elements are read find no others", shorten_sorts},
       Pass{"store-matrices", "what libraries read becomes definitions of its own", store_matrices, true},
       Pass{"recompute", "cheap elements of large tensors are computed where they are read", recompute_elements},

@@ -62,6 +62,7 @@ Program split_ordered_sums(const Program& program);  // sums over the elements b
 Program split_products(const Program& program);      // sums of products over whole tensors, for a library to multiply
 Program share_windows(const Program& program);       // what overlapping windows have in common is computed once
 Program split_row_sums(const Program& program);      // sums along rows keep a sum per column first
+Program split_scatters(const Program& program);      // costly parts of scattered terms are computed before
 Program shorten_sorts(const Program& program);       // sorts keep the first elements, where no others are read
 Program hoist_tables(const Program& program);        // what does not change in a long loop is computed once, before it
 Program recompute_elements(const Program& program);  // cheap elements of large tensors, where they are read

@@ -311,3 +311,17 @@ output y[n] = where(x[n] > 0, w[at[n]], 0) + where(x[n] < -1, w[at[n]] + 1, x[n]
   CAPTURE(guarded);
   CHECK(guarded.find(" if v") != std::string::npos);
 }
+
+TEST_CASE("the conditions that keep an access inside its tensor are its guard, and no others") {
+  const Program program = specialise(parse(R"(dim N = 40
+index n:N
+input x[N], z[N]
+output y[n] = where(n >= 3, where(z[n] > 0, where(2*n < N+5, x[2*n-5], 1), 2), 3) + where(n >= 3 and 2*n < N+5, x[2*n-5], 0)
+)"),
+                                     {});
+  const std::string text = print(std::get<LoweredKernel>(make_plan(program).steps.front()).program);
+  CAPTURE(text);
+  const std::size_t load = text.find("x[2*n - 5] if v");
+  REQUIRE(load != std::string::npos);
+  CHECK(text.find("x[2*n - 5]", load + 1) == std::string::npos);
+}

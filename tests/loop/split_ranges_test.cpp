@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "compiler/fuse/fuse.h"
 #include "compiler/loop/interpreter.h"
@@ -160,4 +161,24 @@ TEST_CASE("what an index of another loop decides stays a test, and short loops s
   const LoweredKernel small =
       split("dim N = 50, M = 4\nindex i:N, j:M\ninput x[N,M]\noutput y[i] = sum[j](where(j == 1, x[i,j], x[i,j]^2))\n");
   CHECK(outer_loops(small.program).size() == 1);
+}
+
+TEST_CASE("a guard of which a condition on all lanes is left is that one") {
+  const LoweredKernel kernel = split(
+      "dim M = 8, N = 100\nindex m:M, n:N\ninput x[M,N]\n"
+      "output y[m,n] = where(m >= 1 and n >= 1, x[m-1,n-1], 0)\n");
+  const LoopProgram& program = kernel.program;
+  int guards = 0;
+  const std::function<void(const Block&)> look = [&](const Block& block) {
+    for (const Statement& statement : block) {
+      if (const auto* loop = std::get_if<stmt::For>(&statement)) look(loop->body);
+      const auto* let = std::get_if<stmt::Let>(&statement);
+      const auto* load = let ? std::get_if<op::Load>(&program.values[let->id].operation) : nullptr;
+      if (!load || !load->guard) continue;
+      ++guards;
+      CHECK_FALSE(program.values[*load->guard].varying);
+    }
+  };
+  look(longest(program).body);
+  CHECK(guards == 1);
 }

@@ -445,3 +445,23 @@ output y[i] = sum[k,t](where(i >= 16*t and i-16*t < W, a[t,k]*cosine[k,i-16*t], 
     CHECK_MESSAGE(has_cosines == (definition.name == "cosine"), print(result));
   }
 }
+
+TEST_CASE("costly parts of terms that values send to their elements are computed before") {
+  const Program program = specialise(parse(R"(dim S = 90, V = 40, C = 5
+index s:S, v:V, c:C
+input i[S]: i32, w[S], u[V], x[S,C]
+output y[v,c] = sum[s](where(i[s] == v, w[s]*tanh(exp(u[i[s]]))*x[s,c], 0))
+)"),
+                                     {});
+  const Program result = optimise(program);
+  CAPTURE(print(result));
+  const Definition* term = result.find_definition("y.term");
+  REQUIRE(term);
+  CHECK(term->axes.size() == 1);
+  CHECK(scatter_sum(result, *result.find_definition("y")).has_value());
+  // Terms that go nowhere read nothing, either.
+  TensorValues inputs = inputs_for(program, {});
+  for (std::size_t s = 0; s < 90; ++s) inputs["i"][s] = static_cast<double>(s % 43) - 2;
+  const std::vector<double> want = evaluate(program, {}, inputs).at("y"), got = evaluate(result, {}, inputs).at("y");
+  for (std::size_t k = 0; k < want.size(); ++k) CHECK(got[k] == doctest::Approx(want[k]).epsilon(1e-12));
+}

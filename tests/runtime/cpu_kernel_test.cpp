@@ -162,6 +162,7 @@ TEST_CASE("a guarded load reads nothing where the guard is false, not even of an
       if (varying) check_against_interpreter(guarded(true, {Affine(i0()) * 2 - Affine(9)}), {y, x}, {37, size}, 0);
       if (!varying) check_against_interpreter(guarded(false, {i0()}), {y, x}, {37, size}, 0);
       if (!varying) check_against_interpreter(guarded(false, {Affine(2)}), {y, x}, {37, size}, 0);
+      if (!varying) check_against_interpreter(guarded(false, {dim("N") - Affine(1) - i0()}), {y, x}, {37, size}, 0);
     }
   }
 }

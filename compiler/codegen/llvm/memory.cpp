@@ -84,13 +84,15 @@ Val Memory::first_lane(const Val& mask) {
   return ir_.raw(Scalar::i64, 1, fmt::format("zext {} {} to i64", bits, lane));
 }
 
+std::string Memory::guarded(const std::string& pointer, const std::optional<Val>& guard) {
+  if (!guard) return pointer;
+  const std::string safe = "%" + ir_.fresh("p");
+  ir_.line(fmt::format("{} = select i1 {}, ptr {}, ptr {}", safe, guard->text, pointer, kZeros));
+  return safe;
+}
+
 Val Memory::load_uniform(const Place& place, const std::optional<Val>& guard) {
-  std::string pointer = element(place);
-  if (guard) {
-    const std::string safe = "%" + ir_.fresh("p");
-    ir_.line(fmt::format("{} = select i1 {}, ptr {}, ptr {}", safe, guard->text, pointer, kZeroWord));
-    pointer = safe;
-  }
+  const std::string pointer = guarded(element(place), guard);
   return ir_.raw(place.type, 1,
                  fmt::format("load {}, ptr {}, align {}", type_name(place.type, 1), pointer, bytes_of(place.type)));
 }
@@ -146,14 +148,19 @@ Val Memory::load(const Place& place, bool varying, const std::optional<Val>& gua
   if (place.at.step.is(0) && !scattered) return load_broadcast(place, guard, active);
   const std::string type = type_name(place.type, lanes_), name = suffix(place.type, lanes_);
   const int align = bytes_of(place.type);
-  std::optional<Val> mask = both(active, guard);
+  const bool follow = (place.at.step.is(1) || place.at.step.is(-1)) && !scattered;
+  // A guard of all lanes chooses what is read, which takes no mask.
+  const bool is_one_guard = follow && guard && guard->lanes == 1;
+  std::optional<Val> mask = is_one_guard ? active : both(active, guard);
   if (mask) mask = ir_.splat(*mask, lanes_);
-  if (!mask && !scattered && is_short(place.at.step)) return load_strided(place);
+  if (!mask && !is_one_guard && !scattered && is_short(place.at.step)) return load_strided(place);
   if (place.at.step.is(-1) && !scattered) {
+    const std::string lowest = guarded(lowest_element(place), is_one_guard ? guard : std::nullopt);
+    if (!mask) return ir_.shuffle(load_vector(place, lowest), backwards(lanes_));
     const Val reversed =
         ir_.raw(place.type, lanes_,
                 fmt::format("call {0} @llvm.masked.load.{1}.p0(ptr {2}, i32 {3}, {4}, {0} zeroinitializer)", type, name,
-                            lowest_element(place), align, typed(ir_.shuffle(*mask, backwards(lanes_)))));
+                            lowest, align, typed(ir_.shuffle(*mask, backwards(lanes_)))));
     return ir_.shuffle(reversed, backwards(lanes_));
   }
   if (!place.at.step.is(1) || scattered) {
@@ -163,7 +170,7 @@ Val Memory::load(const Place& place, bool varying, const std::optional<Val>& gua
         fmt::format("call {0} @llvm.masked.gather.{1}.v{2}p0(<{2} x ptr> {3}, i32 {4}, {5}, {0} zeroinitializer)", type,
                     name, lanes_, pointers, align, mask_text(mask)));
   }
-  const std::string pointer = element(place);
+  const std::string pointer = guarded(element(place), is_one_guard ? guard : std::nullopt);
   if (!mask) return load_vector(place, pointer);
   return ir_.raw(place.type, lanes_,
                  fmt::format("call {0} @llvm.masked.load.{1}.p0(ptr {2}, i32 {3}, {4}, {0} zeroinitializer)", type,

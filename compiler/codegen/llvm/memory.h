@@ -16,8 +16,10 @@ struct Place {
   Offset at;
 };
 
-/// The name of a word of zeros that every module defines: what a load reads when its guard is false.
-inline constexpr std::string_view kZeroWord = "@moxie.zero";
+/// The name of zeros that every module defines: what a load reads when its guard is false. They fill the widest vector,
+/// kMostZeros words of 64 bits.
+inline constexpr std::string_view kZeros = "@moxie.zeros";
+inline constexpr int kMostZeros = 16;
 
 class Memory {
  public:
@@ -37,6 +39,8 @@ class Memory {
   Val first_lane(const Val& mask);
 
  private:
+  /// The pointer, or that to zeros where a guard of all lanes does not hold.
+  std::string guarded(const std::string& pointer, const std::optional<Val>& guard);
   Val load_uniform(const Place& place, const std::optional<Val>& guard);
   Val load_broadcast(const Place& place, const std::optional<Val>& guard, const std::optional<Val>& active);
   Val load_vector(const Place& place, const std::string& pointer);
