@@ -298,7 +298,8 @@ Program factor_reductions(const Program& program, Ties ties) {
   std::vector<std::pair<std::size_t, std::size_t>> parts;
   for (Definition definition : program.definitions) {
     const std::size_t first = builder.program().definitions.size();
-    if (definition.body->kind != NodeKind::LinearAlgebra)
+    // Copies for the steps of another scan are of definitions that are factored already.
+    if (definition.body->kind != NodeKind::LinearAlgebra && !definition.recomputed)
       definition.body = ReductionFactoring(builder, definition, ties, room).run();
     parts.emplace_back(first, builder.program().definitions.size());
     builder.add_definition(std::move(definition));

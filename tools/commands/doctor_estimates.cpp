@@ -28,6 +28,8 @@ using Json = nlohmann::ordered_json;
 /// A launch takes long enough to be measured, and short enough that hundreds of kernels can be.
 constexpr double kMaxSeconds = 0.05;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 25;  // of one tensor
+/// Launches in one sample: what takes no time by the clock would have infinitely many.
+constexpr double kMostLaunches = 1e6;
 constexpr double kSampleSeconds = 3e-5, kEnoughSeconds = 0.005;
 constexpr int kSamples = 4, kMaxSamples = 50;
 
@@ -125,7 +127,8 @@ class KernelTimer : public LaunchObserver {
       const double taken = thread_seconds() - start;
       total += taken;
       least = std::min(least, taken / launches);
-      if (taken < kSampleSeconds) launches = static_cast<int>(std::ceil(kSampleSeconds / least));
+      if (taken < kSampleSeconds)
+        launches = static_cast<int>(std::min(std::ceil(kSampleSeconds / least), kMostLaunches));
     }
     return least;
   }
