@@ -290,8 +290,8 @@ class BodyAdjoint {
            close_axes(pending, open, in_read_order(kept, node));
   }
 
-  /// Those that the node reads first come first, so that what is stored lies as the node reads it. A step stays in
-  /// front.
+  /// The variables in the order in which the node reads them, which is then the order of the stored adjoint's axes. The
+  /// step of a scan stays the first axis.
   std::vector<Symbol> in_read_order(const std::vector<Symbol>& variables, const Expr& node) const {
     std::vector<Symbol> order;
     const auto add = [&](Symbol symbol) {

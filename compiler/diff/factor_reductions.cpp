@@ -23,10 +23,10 @@ constexpr std::array kKinds = {ReduceKind::Max, ReduceKind::Min, ReduceKind::Log
 /// An order is followed that needs so many terms fewer: what one more parallel loop costs, about 3 us, at a nanosecond
 /// for a term.
 constexpr double kMinSaved = 4096;
-/// Rounds that are assumed of a range that is not known.
+/// The extent that is assumed where none is known.
 constexpr double kAssumedExtent = 256;
-/// Indices that a set of them can hold.
-constexpr std::size_t kMaxIndices = 64;
+/// Fewer indices than a set has bits.
+constexpr std::size_t kMaxIndices = 63;
 
 bool is_factored(const Expr& expr) {
   return expr->kind == NodeKind::Reduce && std::ranges::find(kKinds, expr->reduce) != kKinds.end() && !expr->gathers;

@@ -292,7 +292,7 @@ class RangeSplitter {
     const Value& value = program_.values[id];
     const std::optional<bool> truth = truth_of(value, known);
     const auto same = truth ? std::nullopt : same_as(value);
-    // Whoever uses it may ask for one value for each lane; a guard may be one for all.
+    // An operand has to vary between lanes as the value did; a guard need not.
     if (same && result_.values[now_[*same].id].varying == value.varying) {
       now_[id] = now_[*same];
       changed_ = true;

@@ -28,7 +28,7 @@ bool is_log_sum_exp(const Expr& expr) {
   return expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::LogSumExp;
 }
 
-/// Those that are directly nested have one maximum and one sum.
+/// Directly nested log-sum-exps take one maximum and one sum over all their indices.
 Expr expanded(const Expr& expr, const Scope& scope) {
   const auto expand_inner = [](const Expr& inner, const Scope& around) {
     return is_log_sum_exp(inner) ? std::optional(expanded(inner, around)) : std::nullopt;

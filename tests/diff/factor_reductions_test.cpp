@@ -24,7 +24,8 @@ const std::string kInside = R"(dim B, L, K
 index b:B, w:L, i:L, k:L, p:K, q:K, r:K
 input unary[B,L,K], rule[K,K,K]
 scan w {
-  let inside[w,b,i in 0..L-w of L,p] = where(w == 0, unary[b,i,p], logsumexp[k in 0..w,q,r](rule[p,q,r] + inside[k,b,i,q] + inside[w-1-k,b,i+k+1,r]))
+  let inside[w,b,i in 0..L-w of L,p] = where(w == 0, unary[b,i,p], )"
+                            R"(logsumexp[k in 0..w,q,r](rule[p,q,r] + inside[k,b,i,q] + inside[w-1-k,b,i+k+1,r]))
 }
 output logz[b] = logsumexp[p](inside[L-1,b,0,p])
 )";

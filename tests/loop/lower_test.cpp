@@ -316,7 +316,8 @@ TEST_CASE("the conditions that keep an access inside its tensor are its guard, a
   const Program program = specialise(parse(R"(dim N = 40
 index n:N
 input x[N], z[N]
-output y[n] = where(n >= 3, where(z[n] > 0, where(2*n < N+5, x[2*n-5], 1), 2), 3) + where(n >= 3 and 2*n < N+5, x[2*n-5], 0)
+output y[n] = where(n >= 3, where(z[n] > 0, where(2*n < N+5, x[2*n-5], 1), 2), 3) + )"
+                                           R"(where(n >= 3 and 2*n < N+5, x[2*n-5], 0)
 )"),
                                      {});
   const std::string text = print(std::get<LoweredKernel>(make_plan(program).steps.front()).program);
