@@ -40,7 +40,9 @@ struct Kernels {
 struct ScheduledSteps {
   std::vector<LoweredStep> steps;
   std::vector<ScheduleChoice> choices;
-  double objective = 0, least = 0, fixed = 0;
+  double objective = 0, excess = 0;
+  std::map<std::string, double> objectives;
+  std::set<std::string> single_forms;
   std::size_t candidates = 0;
   std::set<LaneGather> gathers, gathers_in_sums;
 };
@@ -49,6 +51,10 @@ constexpr std::size_t kShownAlternatives = 3;
 /// What another form must save by estimate before it is taken: estimates of kernels of different forms are off by up to
 /// a third against each other (moxie doctor --estimates).
 constexpr double kEstimateError = 0.75;
+/// The share of a Program that kernels could save at most before other loops are tried. Sums over all steps of a scan
+/// that had lanes across the steps took 20 times as long as with lanes along rows, and were a quarter of a Program
+/// whose steps leave nothing to save.
+constexpr double kWorthASearch = 0.05;
 /// The share of both kernels that the shorter of two takes at least before joint loops are lowered, which save part of
 /// it: a contraction of eight matrices was scheduled in 2.8 s with copies tried in the loops of products that take a
 /// million times as long, and equal candidates tiled twice, and in 1.9 s without.
@@ -153,14 +159,15 @@ class Choosing {
     Kernels chosen = shared_loops(kernel);
     const bool has_nests = is_nest(kernel) && !scatter_sum(fused_.program, kernel);
     if (has_nests) chosen.least /= elements_that_share(kernel);
-    result.least += has_nests ? chosen.least : chosen.objective;
-    result.fixed += has_nests ? 0 : chosen.objective;
+    const bool has_wrong_loops = has_nests && chosen.least < kEstimateError * chosen.objective;
+    if (has_wrong_loops) result.excess += chosen.objective - chosen.least;
+    if (!has_nests) result.single_forms.insert(chosen.kernels.front().choice.kernel);
     result.candidates += chosen.candidates;
     if (with_nests && is_given(kernel)) {
       chosen = in_given_nests(kernel);
       result.candidates += chosen.candidates;
       for (Chosen& given : chosen.kernels) given.nest.reset();  // other loops would not be those that were given
-    } else if (with_nests && has_nests && (chosen.least < kEstimateError * chosen.objective || is_small(kernel))) {
+    } else if (with_nests && (has_wrong_loops || (has_nests && is_small(kernel)))) {
       if (auto nests = in_nests(kernel)) {
         result.candidates += nests->candidates;
         note_gathers(result, *nests);
@@ -202,8 +209,9 @@ class Choosing {
       result.choices.push_back(std::move(choice));
     }
     result.objective += static_cast<double>(count) * step.objective;
-    result.least += static_cast<double>(count) * step.least;
-    result.fixed += static_cast<double>(count) * step.fixed;
+    result.excess += static_cast<double>(count) * step.excess;
+    for (const auto& [kernel, cost] : step.objectives) result.objectives[kernel] += static_cast<double>(count) * cost;
+    result.single_forms.merge(step.single_forms);
     result.candidates += step.candidates;
     result.gathers.merge(step.gathers);
     result.gathers_in_sums.merge(step.gathers_in_sums);
@@ -224,6 +232,7 @@ class Choosing {
     result.steps.emplace_back(std::move(last_->kernel));
     result.choices.push_back(std::move(last_->choice));
     result.objective += last_->objective;
+    result.objectives[result.choices.back().kernel] += last_->objective;
     last_.reset();
   }
 
@@ -408,6 +417,17 @@ class Choosing {
   std::optional<Chosen> last_;  // the next kernel may share its loops
 };
 
+/// What the kernels take that are the same in both, or have a single form, such as scatters.
+double in_equal_kernels(const ScheduledProgram& a, const ScheduledProgram& b) {
+  double sum = 0;
+  for (const auto& [kernel, cost] : a.objectives) {
+    const auto other = b.objectives.find(kernel);
+    if (other == b.objectives.end()) continue;
+    if (other->second == cost || a.single_forms.contains(kernel)) sum += std::min(cost, other->second);
+  }
+  return sum;
+}
+
 /// What other kernels would have taken, for those that were chosen for all that they compute together.
 void add_alternatives(std::vector<ScheduleChoice>& choices, const std::vector<ScheduleChoice>& others) {
   if (choices.size() != others.size()) return;  // kernels of one name do not compute the same
@@ -431,8 +451,9 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
                             std::move(chosen.steps),
                             std::move(chosen.choices),
                             chosen.objective,
-                            chosen.least,
-                            chosen.fixed,
+                            chosen.excess,
+                            std::move(chosen.objectives),
+                            std::move(chosen.single_forms),
                             chosen.candidates,
                             std::move(chosen.gathers),
                             std::move(chosen.gathers_in_sums)};
@@ -444,9 +465,9 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
                           [&](const Definition& definition) { return find_given(given, definition.name) != nullptr; }))
     return row_major(optimised);
   ScheduledProgram best = choose(fuse(optimised, products, Layouts::chosen, extents), /*with_nests=*/false);
-  if (best.least - best.fixed > kEstimateError * (best.objective - best.fixed)) {
+  if (best.excess < kWorthASearch * best.objective) {
     for (ScheduleChoice& choice : best.choices)
-      choice.reason += "; no other loops were tried: the arithmetic of vectors and launches are most of it";
+      choice.reason += "; no other loops were tried: they save little of what all kernels take";
     return best;
   }
   ScheduledProgram nests = row_major(optimised);
@@ -457,8 +478,8 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
     if (copies.objective < nests.objective) nests = std::move(copies);
   }
   nests.candidates = best.candidates += nests.candidates;
-  const double fixed = std::min(best.fixed, nests.fixed);
-  if (nests.objective - fixed < kEstimateError * (best.objective - fixed)) return nests;
+  const double same = in_equal_kernels(best, nests);
+  if (nests.objective - same < kEstimateError * (best.objective - same)) return nests;
   add_alternatives(best.choices, nests.choices);
   return best;
 }

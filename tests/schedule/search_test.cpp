@@ -105,3 +105,19 @@ TEST_CASE("loops that share a long sum over a short axis are tried however busy 
     return choice.chosen.find("unroll(d, 3)") != std::string::npos;
   }));
 }
+
+TEST_CASE("a kernel with the wrong loops is found, however much other kernels take") {
+  const Plan plan = plan_of(R"(dim T = 200, B = 8, N = 256
+index t:T, b:B, i:N
+input u0[B,N], a
+scan t {
+  let x[t,b,i] = where(t == 0, u0[b,i], y[t-1,b,i])
+  let y[t,b,i] = x[t,b,i] + a*(x[t,b,(i+1)%N] - x[t,b,i])
+}
+output s = sum[t,i,b](y[t,b,i]*x[t,b,(i+N-1)%N])
+)");
+  const auto sum = std::ranges::find(plan.choices, "k_s", &ScheduleChoice::kernel);
+  REQUIRE(sum != plan.choices.end());
+  // Fusion lays lanes across the steps, whose elements lie far apart.
+  CHECK(sum->chosen.find("lanes(sum.sum") != std::string::npos);
+}
