@@ -143,19 +143,6 @@ class ReductionFactoring {
     return gains ? follow(*path, contraction, operands, flat, around) : std::nullopt;
   }
 
-  /// Leaves each factor the indices that others or the result have, too. What that costs.
-  static double lose_own_indices(Contraction& contraction) {
-    double cost = 0;
-    const std::vector<IndexSet> factors = contraction.factors;
-    for (std::size_t k = 0; k < factors.size(); ++k) {
-      IndexSet others = contraction.result;
-      for (std::size_t other = 0; other < factors.size(); ++other) others |= other == k ? 0 : factors[other];
-      if ((factors[k] & ~others) != 0) cost += elements_over(factors[k], contraction.extents);
-      contraction.factors[k] &= others;
-    }
-    return cost;
-  }
-
   /// Whether no index moves the range of another.
   static bool is_box(const FlatReduction& flat) {
     return std::ranges::none_of(flat.loops, [&](const SumLoop& moved) {

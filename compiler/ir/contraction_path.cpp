@@ -144,6 +144,19 @@ std::vector<IndexSet> operands_of(const Contraction& contraction, const Contract
   return operands;
 }
 
+double lose_own_indices(Contraction& contraction) {
+  double cost = 0;
+  const std::vector<IndexSet> factors = contraction.factors;
+  for (std::size_t k = 0; k < factors.size(); ++k) {
+    IndexSet others = 0;
+    for (std::size_t other = 0; other < factors.size(); ++other) others |= other == k ? 0 : factors[other];
+    const IndexSet left_over = kept(factors[k], others, contraction);
+    if (left_over != factors[k]) cost += step_cost(factors[k], left_over, false, contraction);
+    contraction.factors[k] = left_over;
+  }
+  return cost;
+}
+
 double room_beside(double largest_tensor) { return std::max(kRoomForResult * largest_tensor, kSmallResult); }
 
 std::optional<ContractionPath> cheapest_path(const Contraction& contraction, double room) {

@@ -28,6 +28,9 @@ struct ContractionPath {
 double elements_over(IndexSet indices, const std::vector<double>& extents);
 /// What each operand of the path depends on. Two operands lose the indices that nothing else needs.
 std::vector<IndexSet> operands_of(const Contraction& contraction, const ContractionPath& path);
+/// Leaves each factor the indices that others or the result have, too: it is summed over its own alone, first. What
+/// that costs, with the traffic of what is left.
+double lose_own_indices(Contraction& contraction);
 /// The cheapest order without an intermediate result of more than `room` elements: the best of all for up to
 /// kMaxExactFactors factors, and one that is made step by step for more. Nothing if there is no such order.
 std::optional<ContractionPath> cheapest_path(const Contraction& contraction, double room);

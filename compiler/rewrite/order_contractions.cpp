@@ -61,19 +61,24 @@ class ContractionOrder {
     if (written < kSmallestProduct) return std::nullopt;
     dtype_ = around.dtype;
     FlatSum flat = flat_sum(algebra_, sum, around);
-    if (flat.scope.open.size() > 64 || !is_box(flat.scope) || flat.factors.size() < 3) return std::nullopt;
+    if (flat.scope.open.size() > 64 || !is_box(flat.scope) || flat.factors.size() < 2) return std::nullopt;
     std::optional<ContractionPath> path = path_of(flat);
-    const bool knows_parts = take_known_parts(flat, path);
+    const bool knows_parts = flat.factors.size() >= 3 && take_known_parts(flat, path);
     operands_ = operands_in(flat);
-    const Contraction contraction = contraction_of(flat);
-    if (!path || (contraction.factors.size() < 3 && !knows_parts) || path->cost * kMinPathGain > written)
-      return std::nullopt;
+    Contraction contraction = contraction_of(flat);
+    const bool sums_alone = operands_.size() > 1 && lose_own_indices(contraction) > 0;
+    const bool has_order = contraction.factors.size() >= 3 || knows_parts || sums_alone;
+    if (!path || !has_order || path->cost * kMinPathGain > written) return std::nullopt;
     return follow(*path, contraction, flat);
   }
 
   std::optional<ContractionPath> path_of(const FlatSum& flat) {
     operands_ = operands_in(flat);
-    return cheapest_path(contraction_of(flat), room_);
+    Contraction contraction = contraction_of(flat);
+    const double alone = operands_.size() > 1 ? lose_own_indices(contraction) : 0;
+    auto path = cheapest_path(contraction, room_);
+    if (path) path->cost += alone;
+    return path;
   }
 
   /// Puts elements of definitions in the place of what they hold, those first that save most. Whether there are any.
@@ -162,19 +167,41 @@ class ContractionOrder {
 
   std::optional<Expr> follow(const ContractionPath& path, const Contraction& contraction, const FlatSum& flat) {
     const std::size_t known_names = program_.definitions.size();
-    const std::vector<IndexSet> sets = operands_of(contraction, path);
-    for (const auto& [first, second] : path.steps) {
-      const bool is_last = operands_.size() + 1 == sets.size();
-      auto product = multiplied(operands_[first], operands_[second], sets[operands_.size()], is_last, flat);
-      if (!product) {
-        program_.definitions.resize(known_names);
-        return std::nullopt;
-      }
-      operands_.push_back(std::move(*product));
+    if (!take_steps(path, contraction, flat)) {
+      program_.definitions.resize(known_names);
+      return std::nullopt;
     }
     const Expr whole = path.steps.empty() ? summed(summed_symbols(operands_[0], flat), operands_[0].expr, flat)
                                           : operands_.back().expr;
     return algebra_.scaled(whole, flat.coefficient);
+  }
+
+  /// Adds the results of the steps to the operands, which lose their own indices first. Whether all can stand alone.
+  bool take_steps(const ContractionPath& path, const Contraction& contraction, const FlatSum& flat) {
+    const std::vector<IndexSet> sets = operands_of(contraction, path);
+    for (std::size_t k = 0; k < operands_.size(); ++k) {
+      auto left = summed_alone(operands_[k], sets[k], flat);
+      if (!left) return false;
+      operands_[k] = std::move(*left);
+    }
+    for (const auto& [first, second] : path.steps) {
+      const bool is_last = operands_.size() + 1 == sets.size();
+      auto product = multiplied(operands_[first], operands_[second], sets[operands_.size()], is_last, flat);
+      if (!product) return false;
+      operands_.push_back(std::move(*product));
+    }
+    return true;
+  }
+
+  /// The sum of an operand over what is not kept, as a definition.
+  std::optional<Operand> summed_alone(const Operand& operand, IndexSet kept, const FlatSum& flat) {
+    Operand result{operand.expr, {}};
+    std::vector<Symbol> gone;
+    for (const Symbol symbol : operand.symbols)
+      ((set_of({symbol}, flat.scope) & kept) != 0 ? result.symbols : gone).push_back(symbol);
+    if (gone.empty()) return operand;
+    result.expr = summed(gone, result.expr, flat);
+    return defined(std::move(result), flat);
   }
 
   /// The sum of the product of two operands over what is not kept; a definition, unless it is the whole or no sum.
@@ -206,6 +233,11 @@ class ContractionOrder {
     }
     result.expr = summed(gone, result.expr, flat);
     if (is_last || gone.empty()) return result;
+    return defined(std::move(result), flat);
+  }
+
+  /// The operand as a definition over its symbols.
+  std::optional<Operand> defined(Operand result, const FlatSum& flat) {
     Scope scope;
     const auto open_axis = [&](Symbol symbol) { scope = scope.with(symbol, *flat.scope.find(symbol)); };
     const Symbol step = Symbol::axis(0);

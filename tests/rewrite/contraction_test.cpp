@@ -185,6 +185,23 @@ output v = sum[i,j](x[i,j]*y[j]*z[i])
             .definitions.size() == 1);
 }
 
+TEST_CASE("what one factor alone depends on is summed over before it meets the others") {
+  const Program program = ordered(R"(dim N = 300
+index a:N, d:N, e:N
+input x[N,N], y[N,N]
+output v[e] = sum[a,d](x[a,d]*y[d,e])
+)");
+  REQUIRE(program.definitions.size() == 2);
+  CHECK(program.definitions[0].axes.size() == 1);
+  // The product of a matrix and a vector has no other order, whichever of its indices stands first.
+  CHECK(ordered(R"(dim N = 3000
+index a:N, d:N
+input x[N,N], y[N]
+output v = sum[a,d](x[a,d]*y[d])
+)")
+            .definitions.size() == 1);
+}
+
 namespace {
 
 constexpr const char* kTucker = R"(dim A, B, C, I, J, K
