@@ -55,7 +55,8 @@ class ScatterLowering {
   /// Innermost, so that what settles the element is read once for all lanes, and rows are passed as they lie.
   void in_lanes(const std::function<void()>& build) {
     if (loops_.vector)
-      nest_.open_loop(loops_.vector->symbol, loops_.vector->range, loops_.vector->name, {.vector = true});
+      nest_.open_loop(loops_.vector->symbol, loops_.vector->range, loops_.vector->name,
+                      {.vector = loops_.lanes, .parallel = !loops_.lanes});
     build();
     if (loops_.vector) nest_.close_loop();
   }

@@ -7,6 +7,7 @@ namespace moxie {
 /// The loops of a scatter sum, with the range that a call computes.
 struct ScatterLoops {
   std::optional<LoopIndex> vector;  // along no axis that the terms go along
+  bool lanes = false;               // whether it has lanes; else its iterations follow each other
   LoopIndex rows;                   // along one: a call takes the terms that go to its rows
   std::vector<LoopIndex> others;    // of the root's further axes
 };

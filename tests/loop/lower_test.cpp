@@ -3,8 +3,11 @@
 
 #include <algorithm>
 
+#include "compiler/fuse/fuse.h"
 #include "compiler/ir/evaluate.h"
 #include "compiler/loop/interpreter.h"
+#include "compiler/loop/lower.h"
+#include "compiler/rewrite/passes.h"
 #include "runtime/launch.h"
 #include "runtime/plan.h"
 #include "runtime/session.h"
@@ -325,4 +328,20 @@ output y[n] = where(n >= 3, where(z[n] > 0, where(2*n < N+5, x[2*n-5], 1), 2), 3
   const std::size_t load = text.find("x[2*n - 5] if v");
   REQUIRE(load != std::string::npos);
   CHECK(text.find("x[2*n - 5]", load + 1) == std::string::npos);
+}
+
+TEST_CASE("terms go to rows of few elements one element at a time, without masks, to longer rows in lanes") {
+  for (const std::int64_t elements : {2, 4, 5}) {
+    CAPTURE(elements);
+    const Program program = specialise(parse(R"(dim S, V, N
+index s:S, v:V, n:N
+input i[S]: i32, w[S,N]
+output y[v,n] = sum[s](where(i[s] == v, w[s,n], 0))
+)"),
+                                       {{"S", 300}, {"V", 200}, {"N", elements}});
+    const FusedProgram fused = fuse(optimise(program));
+    REQUIRE(fused.steps.size() == 1);
+    const std::string text = print(lower(fused, std::get<Kernel>(fused.steps[0])).program);
+    CHECK((text.find("vector for") != std::string::npos) == (elements > 4));
+  }
 }
