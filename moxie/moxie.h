@@ -7,6 +7,7 @@
 #include "compiler/diff/differentiate.h"
 #include "compiler/diff/jacobian.h"
 #include "compiler/diff/tangents.h"
+#include "compiler/ir/batched.h"
 #include "compiler/ir/builder.h"
 #include "compiler/ir/evaluate.h"
 #include "compiler/ir/parsed_text.h"

@@ -9,6 +9,7 @@
 #include "compiler/diff/differentiate.h"
 #include "compiler/diff/jacobian.h"
 #include "compiler/diff/tangents.h"
+#include "compiler/ir/batched.h"
 #include "compiler/support/error.h"
 #include "python/core/device.h"
 #include "python/core/dump.h"
@@ -60,6 +61,7 @@ void bind_program(nb::module_& module) {
       .def_prop_ro("dims", dims_of, "(name, value or None, whether it is dynamic) of every dim.")
       .def_prop_ro("is_random", is_random)
       .def("with_unit_input", with_unit_input, "input"_a, "The formula with ones in place of an input.")
+      .def("batched", batched, "inputs"_a, "The formula for many samples: inputs have one more axis, the first.")
       .def("differentiate", differentiate, "outputs"_a, "wrt"_a, "keep_outputs"_a,
            "Inputs cot.y and outputs grad.x beside those of the formula.")
       .def(

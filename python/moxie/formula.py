@@ -154,7 +154,7 @@ class Formula:
         fields = [_field(name) for name in self._output_names]
         self._results = None if len(fields) == 1 else namedtuple("Outputs", fields, rename=True)._make
         self._derivatives: dict[Any, Formula] = {}
-        self._bridges: dict[tuple[int, int], Any] = {}
+        self._bridges: dict[Any, Any] = {}
 
     # ---- What it is ----
 
@@ -267,6 +267,24 @@ class Formula:
         if step is not None:
             self._step = int(step)
         return self._seed, self._step
+
+    # ---- Batches ----
+
+    def batched(self, inputs: str | Iterable[str] | None = None) -> Formula:
+        """The formula for many samples at once: each of `inputs` (None: all) has one more axis, the first, and so has
+        each output that depends on one of them.
+
+            many = f.batched("x")
+            y = many(x=np.stack([x1, x2]), w=w, c=c)       # y[0] is f(x=x1, w=w, c=c)
+
+        The number of samples may change from call to call. Random numbers are the same for all samples.
+        """
+        names = list(self._input_names) if inputs is None else _names(inputs)
+        self._check_inputs(names)
+        key = ("batched", tuple(sorted(names)))
+        if key not in self._derivatives:
+            self._derivatives[key] = self._with(self._program.batched(names))
+        return self._derivatives[key]
 
     # ---- Gradients ----
 

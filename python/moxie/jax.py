@@ -1,11 +1,11 @@
-"""Formulas as functions of JAX: under jit, with gradients of any order in reverse mode.
+"""Formulas as functions of JAX: under jit and vmap, with gradients of any order in reverse mode.
 
     h = moxie.jax.function(f)
     y = h(x, w, c)
     slope = jax.jit(jax.grad(lambda w: h(x, w, c).sum()))(w)
 
-Kernels are called through jax.pure_callback: arrays lie in the memory of the host, and under vmap one call follows the
-other (write the batch dimension into the formula instead). Forward mode (jax.jvp) is not there.
+Under vmap the formula has one more axis (Formula.batched), so that one call serves the whole batch. Kernels are called
+through jax.pure_callback: arrays lie in the memory of the host. Forward mode (jax.jvp) is not there.
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ def _differentiable(formula: Formula, seed: int, step: int) -> Callable[..., tup
 def _make_differentiable(formula: Formula, seed: int, step: int) -> Callable[..., tuple[jax.Array, ...]]:
     """With the gradient as a rule of JAX, which is a function of this kind again."""
 
-    @jax.custom_vjp
-    def call(*values):
-        return _callback(formula, seed, step, values)
+    call = jax.custom_vjp(_make_batchable(formula, seed, step))
 
     def forward(*values):
         return call(*values), values
@@ -88,6 +86,22 @@ def _make_differentiable(formula: Formula, seed: int, step: int) -> Callable[...
     return call
 
 
+def _make_batchable(formula: Formula, seed: int, step: int) -> Callable[..., tuple[jax.Array, ...]]:
+    """With the formula of the batch as a rule of JAX, which is a function of this kind again."""
+
+    @jax.custom_batching.custom_vmap
+    def call(*values):
+        return _callback(formula, seed, step, values)
+
+    @call.def_vmap
+    def batch(_size, is_batched, *values):
+        many = formula.batched([info.name for info, own in zip(formula.inputs, is_batched) if own])
+        is_result_batched = tuple(len(one.shape) < len(other.shape) for one, other in zip(formula.outputs, many.outputs))
+        return _make_batchable(many, seed, step)(*values), is_result_batched
+
+    return call
+
+
 def _callback(formula: Formula, seed: int, step: int, values: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
     shapes = formula._function.output_shapes([list(value.shape) for value in values])
     dtypes = formula._function.output_dtypes([np.dtype(value.dtype).name for value in values])
@@ -96,4 +110,4 @@ def _callback(formula: Formula, seed: int, step: int, values: Sequence[jax.Array
     def on_host(*arrays):
         return tuple(formula._call([np.asarray(array) for array in arrays], seed, step))
 
-    return jax.pure_callback(on_host, results, *values, vmap_method="sequential")
+    return jax.pure_callback(on_host, results, *values)

@@ -1,11 +1,16 @@
-"""Formulas as functions of PyTorch, with gradients of any order by torch.autograd.
+"""Formulas as functions of PyTorch: gradients of any order by torch.autograd, under torch.compile and torch.vmap.
 
     layer = moxie.torch.Function(f)
     y = layer(x=x, w=w, c=c)       # tensors on the CPU; y.sum().backward() gives w.grad
+
+Calls are an autograd.Function; graphs of torch.compile hold them as the operator moxie::evaluate, which costs twice as
+much a call.
 """
 
 from __future__ import annotations
 
+import itertools
+import weakref
 from typing import Any, Sequence
 
 import torch
@@ -21,56 +26,166 @@ class Function:
 
     Called as the formula is, with tensors on the CPU or numbers; gives a tensor, or a named tuple of tensors. Gradients
     are the formula's own, exact; they can be differentiated again. Parameters belong to the torch.nn.Module that calls
-    it. Tensors share their memory with the kernels. In torch.compile it is a graph break.
+    it. Tensors share their memory with the kernels. torch.compile takes it as one operator, without a break of the
+    graph, unless it draws random numbers; torch.vmap calls it once for the whole batch.
     """
 
     def __init__(self, formula: Formula):
         self.formula = formula
+        self._handle = _handle_of(formula)
 
     def __repr__(self) -> str:
         return f"moxie.torch.Function({self.formula!r})"
 
-    @torch.compiler.disable
     def __call__(self, /, *args: Any, **tensors: Any) -> Any:
         formula = self.formula
         values = formula._match(args, tensors)
-        return formula._pack(evaluate(formula, values, formula._seed, formula._next_step()))
+        step = _next_step(formula) if formula._is_random else 0
+        if torch.compiler.is_compiling():
+            return formula._pack(torch.ops.moxie.evaluate(_as_tensors(formula, values), self._handle, formula._seed, step))
+        return formula._pack(evaluate(formula, values, formula._seed, step))
+
+
+@torch.compiler.disable
+def _next_step(formula: Formula) -> int:
+    return formula._next_step()
 
 
 def evaluate(formula: Formula, values: Sequence[Any], seed: int, step: int) -> Sequence[torch.Tensor]:
     """One tensor for each output of the formula, known to autograd where that is enabled."""
+    values = _as_tensors(formula, values)
+    if _is_transformed():
+        return _Transformed.apply(formula, (seed, step), *values)
     if torch.is_grad_enabled():
         return _Evaluation.apply(formula, (seed, step), *values)
     return _values(formula, values, seed, step)
 
 
-def _values(formula: Formula, values: Sequence[Any], seed: int, step: int) -> tuple[torch.Tensor, ...]:
-    arrays = interop.all_as_numpy(formula.inputs, values, formula._dtype)
-    return tuple(interop.as_torch(result) for result in formula._call(arrays, seed, step))
+# Whether torch.func transforms what is called. There is no public way to ask, and a Function that is ready for it takes
+# five times as long to be called.
+_is_transformed = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
 
 
 class _Evaluation(torch.autograd.Function):
     """Its backward pass evaluates the formula of the gradient in the same way, and so can be differentiated."""
 
     @staticmethod
-    def forward(ctx, formula: Formula, random_state: tuple[int, int], *values: Any):
+    def forward(ctx, formula: Formula, random_state: tuple[int, int], *values: torch.Tensor):
         ctx.formula, ctx.random_state = formula, random_state
         ctx.set_materialize_grads(False)
-        ctx.numbers = [None if isinstance(value, torch.Tensor) else value for value in values]
-        ctx.save_for_backward(*(value for value in values if isinstance(value, torch.Tensor)))
+        ctx.save_for_backward(*values)
         return _values(formula, values, *random_state)
 
     @staticmethod
     def backward(ctx, *cotangents: torch.Tensor | None):
-        formula: Formula = ctx.formula
-        saved = iter(ctx.saved_tensors)
-        values = [next(saved) if number is None else number for number in ctx.numbers]
-        of = [name for name, cotangent in zip(formula._output_names, cotangents) if cotangent is not None]
         needed = ctx.needs_input_grad[2:]
-        wrt = [name for name, is_needed in zip(formula._input_names, needed) if is_needed]
-        if not of or not wrt:
-            return (None, None, *(None for _ in values))
-        gradient = formula.differentiate(of, wrt, keep_outputs=False)
-        weights = [cotangent for cotangent in cotangents if cotangent is not None]
-        results = iter(evaluate(gradient, [*values, *weights], *ctx.random_state))
-        return (None, None, *(next(results) if is_needed else None for is_needed in needed))
+        gradient, weights = _gradient(ctx.formula, cotangents, needed)
+        found = iter(evaluate(gradient, [*ctx.saved_tensors, *weights], *ctx.random_state) if gradient else ())
+        return (None, None, *(next(found, None) if is_needed else None for is_needed in needed))
+
+
+class _Transformed(_Evaluation):
+    """As torch.func wants it."""
+
+    @staticmethod
+    def forward(formula: Formula, random_state: tuple[int, int], *values: torch.Tensor):
+        return _values(formula, values, *random_state)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.formula, ctx.random_state, *values = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*values)
+
+    @staticmethod
+    def vmap(info, in_dims, formula: Formula, random_state: tuple[int, int], *values: torch.Tensor):
+        many, values, out_dims = _batch(formula, values, in_dims[2:])
+        return tuple(evaluate(many, values, *random_state)), tuple(out_dims)
+
+
+def _values(formula: Formula, values: Sequence[torch.Tensor], seed: int, step: int) -> tuple[torch.Tensor, ...]:
+    arrays = interop.all_as_numpy(formula.inputs, values, formula._dtype)
+    return tuple(interop.as_torch(result) for result in formula._call(arrays, seed, step))
+
+
+def _gradient(formula: Formula, cotangents: Sequence[Any], needed: Sequence[bool]) -> tuple[Formula | None, list[Any]]:
+    """The formula that gives what is needed, if anything is, and the cotangents that it takes."""
+    of = {info.name: cotangent for info, cotangent in zip(formula.outputs, cotangents)
+          if cotangent is not None and info.is_real}
+    wrt = [name for name, is_needed in zip(formula._input_names, needed) if is_needed]
+    return formula.differentiate(of, wrt, keep_outputs=False) if of and wrt else None, list(of.values())
+
+
+def _batch(formula: Formula, values: Sequence[torch.Tensor], dims: Sequence[int | None]) -> tuple[Formula, list[Any], list[Any]]:
+    """The formula of the batch, its inputs, which have the samples first, and where its outputs have them."""
+    many = formula.batched([name for name, dim in zip(formula._input_names, dims) if dim is not None])
+    samples_first = [value if dim is None else value.movedim(dim, 0) for value, dim in zip(values, dims)]
+    return many, samples_first, [0 if len(one.shape) < len(other.shape) else None
+                                 for one, other in zip(formula.outputs, many.outputs)]
+
+
+def _as_tensors(formula: Formula, values: Sequence[Any]) -> list[torch.Tensor]:
+    """Numbers and lists become tensors of the dtype of the others."""
+    if all(isinstance(value, torch.Tensor) for value in values):
+        return list(values)
+    dtypes = [value.dtype for value in values if isinstance(value, torch.Tensor)]
+    default = getattr(torch, formula._dtype) if formula._dtype else next(
+        (dtype for dtype in dtypes if dtype in (torch.float32, torch.float64)), torch.float64)
+    return [value if isinstance(value, torch.Tensor) else
+            torch.as_tensor(value, dtype=default if info.dtype in ("float32", "float64") else getattr(torch, info.dtype))
+            for info, value in zip(formula.inputs, values)]
+
+
+# ---- What graphs hold. ----
+
+_formulas: weakref.WeakValueDictionary[int, Formula] = weakref.WeakValueDictionary()
+_next_handle = itertools.count()
+
+
+def _handle_of(formula: Formula) -> int:
+    if "torch" not in formula._bridges:
+        formula._bridges["torch"] = next(_next_handle)
+        _formulas[formula._bridges["torch"]] = formula
+    return formula._bridges["torch"]
+
+
+def _formula(handle: Any) -> Formula:
+    """Graphs of dynamic shapes give handles as symbols."""
+    return _formulas[int(handle)]
+
+
+@torch.library.custom_op("moxie::evaluate", mutates_args=())
+def _evaluate(values: list[torch.Tensor], handle: int, seed: int, step: int) -> list[torch.Tensor]:
+    return list(_values(_formula(handle), values, seed, step))
+
+
+@_evaluate.register_fake
+def _(values, handle, seed, step):
+    formula = _formula(handle)
+    shapes = formula._function.output_shapes([[int(extent) for extent in value.shape] for value in values])
+    dtypes = formula._function.output_dtypes([str(value.dtype).removeprefix("torch.") for value in values])
+    device = values[0].device if values else "cpu"
+    return [torch.empty(shape, dtype=getattr(torch, dtype), device=device) for shape, dtype in zip(shapes, dtypes)]
+
+
+def _keep(ctx, inputs, output):
+    values, ctx.handle, ctx.seed, ctx.step = inputs
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(*values)
+
+
+def _backward(ctx, cotangents):
+    needed = ctx.needs_input_grad[0]
+    gradient, weights = _gradient(_formula(ctx.handle), cotangents, needed)
+    found = iter(torch.ops.moxie.evaluate([*ctx.saved_tensors, *weights], _handle_of(gradient), ctx.seed, ctx.step)
+                 if gradient else ())
+    return [next(found, None) if is_needed else None for is_needed in needed], None, None, None
+
+
+_evaluate.register_autograd(_backward, setup_context=_keep)
+
+
+@_evaluate.register_vmap
+def _(_info, in_dims, values, handle, seed, step):
+    many, values, out_dims = _batch(_formula(handle), values, in_dims[0])
+    return torch.ops.moxie.evaluate(values, _handle_of(many), seed, step), out_dims

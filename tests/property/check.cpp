@@ -72,7 +72,7 @@ bool is_refused(const Program& program, const DimValues& dims) {
 std::optional<Reference> reference_of(Program program, const DimValues& dims, unsigned seed, double change,
                                       double sensitivity) {
   Reference result{std::move(program), {}, {}};
-  result.inputs = random_inputs(result.program, dims, seed);
+  result.inputs = sample_inputs(result.program, dims, seed);
   try {
     result.values = evaluate(result.program, dims, result.inputs);
     if (!is_moderate(result.values)) return std::nullopt;

@@ -342,7 +342,7 @@ Sample random_sample(unsigned seed) {
   }
 }
 
-TensorValues random_inputs(const Program& program, const DimValues& dims, unsigned seed) {
+TensorValues sample_inputs(const Program& program, const DimValues& dims, unsigned seed) {
   TensorValues values;
   for (const InputDecl& input : program.inputs) {
     double count = 1;

@@ -17,7 +17,7 @@ Sample random_sample(unsigned seed);
 
 /// Inputs in their sign domains, not far from 1. An input's values depend on its name and shape only, not on the other
 /// inputs.
-TensorValues random_inputs(const Program& program, const DimValues& dims, unsigned seed);
+TensorValues sample_inputs(const Program& program, const DimValues& dims, unsigned seed);
 
 /// Values for the static dims alone.
 DimValues static_dims(const Sample& sample);

@@ -228,6 +228,20 @@ class Gradients(unittest.TestCase):
         third = second.grad(wrt="x")
         self.assertEqual(third(3.0, 1.0, 1.0)[1], 24 * 3)
 
+    def test_a_batch_gives_what_each_sample_gives(self):
+        f, given = moxie.formula(bumps.TEXT), bumps.inputs()
+        many = f.batched(["x", "w"])
+        self.assertIs(f.batched(["w", "x"]), many)
+        x, w = np.stack([given["x"], -given["x"], 2 * given["x"]]), np.stack([given["w"]] * 3)
+        y, slopes = many.grad("y", wrt=["x", "c"])(x=x, w=w, c=given["c"])
+        alone = [f.grad("y", wrt=["x", "c"])(x=own, w=given["w"], c=given["c"]) for own in x]
+        np.testing.assert_allclose(y, [values for values, _ in alone])
+        np.testing.assert_allclose(slopes["x"], [slope["x"] for _, slope in alone])
+        np.testing.assert_allclose(slopes["c"], sum(slope["c"] for _, slope in alone))
+        self.assertEqual(f.batched()(x=x[:1], w=w[:1], c=given["c"][None]).shape, (1, 7))
+        with self.assertRaisesRegex(moxie.InputError, "there is no input zz"):
+            f.batched("zz")
+
     def test_random_numbers_are_those_of_the_values(self):
         f = moxie.formula("dim N\nindex n:N\ninput x[N]\noutput y[n] = x[n]*randn(1)\n")
         for _ in range(2):

@@ -47,6 +47,27 @@ class Bridge(unittest.TestCase):
         batched = jax.vmap(self.function, in_axes=(0, None, None))(x, self.arrays["w"], self.arrays["c"])
         self.check(batched[1], reference(x[1], self.arrays["w"], self.arrays["c"]))
 
+    def test_a_batch_is_one_call(self):
+        calls, given = [], self.formula.batched(["x", "w"])
+        given._call = lambda *arguments, call=given._call: calls.append(arguments) or call(*arguments)
+        x, w = (jnp.stack([self.arrays[name]] * 4) for name in ("x", "w"))
+        jax.vmap(self.function, in_axes=(0, 0, None))(x, w, self.arrays["c"])
+        self.assertEqual(len(calls), 1)
+
+    def test_gradients_of_batches_and_batches_of_gradients(self):
+        x, w, c = self.arrays.values()
+        x2, w2 = jnp.stack([x, x + 1, x - 1]), jnp.stack([w, 2 * w, 3 * w], axis=1)
+
+        def slopes(function):
+            per_sample = jax.vmap(jax.grad(lambda x, w, c: jnp.sum(function(x, w, c) ** 2), argnums=(0, 2)), in_axes=(0, 1, None))
+            batch = jax.vmap(function, in_axes=(0, 1, None))
+            nested = jax.vmap(jax.vmap(function, in_axes=(None, 1, None)), in_axes=(0, None, None))
+            whole = jax.grad(lambda *v: jnp.sum(jnp.sin(batch(*v))), argnums=(0, 1, 2))
+            return [*jax.jit(per_sample)(x2, w2, c), *whole(x2, w2, c), nested(x2, w2, c)]
+
+        for ours, theirs in zip(slopes(self.function), slopes(reference)):
+            self.check(ours, theirs)
+
     def test_several_outputs_and_numbers(self):
         f = moxie.jax.function(moxie.formula("dim N\nindex n:N\ninput x[N], a\noutput y[n] = a*x[n]\noutput z = sum[n](x[n])\n"))
         y, z = jax.jit(f)(jnp.ones(3), 2.0)

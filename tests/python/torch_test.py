@@ -58,6 +58,35 @@ class Bridge(unittest.TestCase):
         y.sum().backward()
         torch.testing.assert_close(x.grad, y.detach())
 
+    def test_compiled_graphs_hold_it_as_one_operator(self):
+        for dynamic in (False, True):
+            compiled = torch.compile(lambda x, w, c: 2 * self.layer(x=x.exp(), w=w, c=c), fullgraph=True, backend="aot_eager",
+                                     dynamic=dynamic)
+            ours, theirs = tensors(x=True, w=True, c=True), tensors(x=True, w=True, c=True)
+            compiled(**ours).sum().backward()
+            (2 * reference(theirs["x"].exp(), theirs["w"], theirs["c"])).sum().backward()
+            for name in ours:
+                torch.testing.assert_close(ours[name].grad, theirs[name].grad)
+
+    def test_batches_by_vmap(self):
+        given = tensors()
+        x, c = torch.stack([given["x"], given["x"] + 1]), torch.stack([given["c"], 2 * given["c"]], dim=1)
+
+        def slopes(function):
+            per_sample = torch.vmap(torch.func.grad(lambda x, w, c: (function(x, w, c) ** 2).sum(), argnums=(0, 1)), in_dims=(0, None, 1))
+            batch = torch.vmap(lambda x, w, c: function(x, w, c), in_dims=(0, None, 1))
+            with torch.no_grad():
+                values = batch(x, given["w"], c)
+            compiled = torch.compile(batch, fullgraph=True, backend="aot_eager")
+            return [*per_sample(x, given["w"], c), values, compiled(x, given["w"], c)]
+
+        for ours, theirs in zip(slopes(self.layer), slopes(reference)):
+            torch.testing.assert_close(ours, theirs)
+
+    def test_the_operator_follows_the_rules_of_torch(self):
+        values = list(tensors(w=True).values())
+        torch.library.opcheck(torch.ops.moxie.evaluate, (values, self.layer._handle, 0, 0))
+
     def test_a_module_trains(self):
         layer = self.layer
 

@@ -1,0 +1,164 @@
+#include "compiler/ir/batched.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <unordered_map>
+
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+/// Where the axis of samples stands in each tensor that has one: first, but behind the steps of a scan.
+using Places = std::map<std::string, std::uint32_t, std::less<>>;
+
+std::uint32_t place_in(const Definition& definition) { return definition.scan ? 1 : 0; }
+
+bool has_name(const Program& program, const std::string& name) {
+  return program.find_dim(name) || program.find_input(name) || program.find_definition(name) ||
+         std::ranges::find(program.indices, name, &IndexDecl::name) != program.indices.end();
+}
+
+std::string new_name(const Program& program, const std::string& stem) {
+  std::string name = stem;
+  for (int count = 2; has_name(program, name); ++count) name = stem + std::to_string(count);
+  return name;
+}
+
+bool reads_some(const Expr& body, const Places& places) {
+  bool found = false;
+  visit(body, [&](const Expr& e) { found |= e->kind == NodeKind::Access && places.contains(e->tensor); });
+  return found;
+}
+
+/// Of the inputs, and of all that depends on them, at earlier steps of a scan too.
+Places places_of(const Program& program, const std::vector<std::string>& inputs) {
+  Places places;
+  for (const std::string& input : inputs) {
+    if (!program.find_input(input)) throw TypeError(fmt::format("'{}' has no input '{}'", program.name, input));
+    places[input] = 0;
+  }
+  for (std::size_t before = 0; before != places.size();) {
+    before = places.size();
+    for (const Definition& definition : program.definitions) {
+      if (reads_some(definition.body, places)) places[definition.name] = place_in(definition);
+    }
+  }
+  return places;
+}
+
+/// Puts other reads in the place of reads. Binders keep their bound symbols, since the structure does not change.
+class OtherReads {
+ public:
+  /// Gives what stands for an access, which has these arguments now.
+  using Change = std::function<Expr(const Expr& access, std::vector<Expr> args)>;
+  explicit OtherReads(Change change) : change_(std::move(change)) {}
+
+  Expr operator()(const Expr& expr) {
+    if (const auto known = done_.find(expr.get()); known != done_.end()) return known->second;
+    std::vector<Expr> args;
+    for (const Expr& arg : expr->args) args.push_back((*this)(arg));
+    const bool is_access = expr->kind == NodeKind::Access;
+    return done_[expr.get()] = is_access ? change_(expr, std::move(args)) : with_args(expr, std::move(args));
+  }
+
+ private:
+  Change change_;
+  std::unordered_map<const Node*, Expr> done_;
+};
+
+/// With the sample's own elements.
+Expr at_sample(const Expr& body, const Places& places, Symbol sample) {
+  return OtherReads([&](const Expr& access, std::vector<Expr> args) {
+    std::vector<Affine> subscripts = access->subscripts;
+    if (const auto place = places.find(access->tensor); place != places.end())
+      subscripts.insert(subscripts.begin() + static_cast<std::ptrdiff_t>(place->second), Affine(sample));
+    return tensor_access(access->tensor, std::move(subscripts), std::move(args));
+  })(body);
+}
+
+Expr with_renamed(const Expr& body, const std::string& from, const std::string& to) {
+  return OtherReads([&](const Expr& access, std::vector<Expr> args) {
+    return tensor_access(access->tensor == from ? to : access->tensor, access->subscripts, std::move(args));
+  })(body);
+}
+
+/// Axes from `place` on are one further.
+Replacement shifted_axes(std::uint32_t place, std::size_t count) {
+  Replacement moved;
+  for (std::uint32_t axis = place; axis < count; ++axis)
+    moved.emplace_back(Symbol::axis(axis), Affine(Symbol::axis(axis + 1)));
+  return moved;
+}
+
+Range substituted(const Range& range, const Replacement& replacement) {
+  return range.substitute([&](Symbol symbol) -> const Affine* {
+    const auto found = std::ranges::find(replacement, symbol, &Replacement::value_type::first);
+    return found == replacement.end() ? nullptr : &found->second;
+  });
+}
+
+void add_samples(Definition& definition, const Places& places, const AxisDecl& samples) {
+  const std::uint32_t place = place_in(definition);
+  const Replacement moved = shifted_axes(place, definition.axes.size());
+  for (AxisDecl& axis : definition.axes) axis.range = substituted(axis.range, moved);
+  definition.axes.insert(definition.axes.begin() + static_cast<std::ptrdiff_t>(place), samples);
+  definition.body = at_sample(substitute(definition.body, moved), places, Symbol::axis(place));
+}
+
+/// An output of a scan, whose first axis is its steps, with the samples before them.
+Definition samples_first(const Definition& steps, const std::string& name) {
+  const Replacement swapped = {{Symbol::axis(0), Affine(Symbol::axis(1))}, {Symbol::axis(1), Affine(Symbol::axis(0))}};
+  Definition output{
+      .name = name, .dtype = steps.dtype, .axes = steps.axes, .body = {}, .output = true, .domain = steps.domain};
+  std::swap(output.axes[0], output.axes[1]);
+  std::vector<Affine> subscripts;
+  for (std::uint32_t axis = 0; axis < output.axes.size(); ++axis) {
+    output.axes[axis].range = substituted(output.axes[axis].range, swapped);
+    subscripts.emplace_back(Symbol::axis(axis < 2 ? 1 - axis : axis));
+  }
+  output.body = tensor_access(steps.name, std::move(subscripts));
+  return output;
+}
+
+void put_samples_first(Program& program, const std::string& name) {
+  const std::string steps = new_name(program, name + ".steps");
+  for (Definition& definition : program.definitions) {
+    definition.body = with_renamed(definition.body, name, steps);
+    if (definition.name != name) continue;
+    definition.name = steps;
+    definition.output = false;
+  }
+  program.definitions.push_back(samples_first(*program.find_definition(steps), name));
+}
+
+}  // namespace
+
+Program batched(const Program& program, const std::vector<std::string>& inputs) {
+  const Places places = places_of(program, inputs);
+  Program result = program;
+  const std::string batch = new_name(program, "batch");
+  result.dims.push_back({.name = batch, .value = {}, .dynamic = true});
+  const Affine extent(Symbol::dim(batch));
+  const AxisDecl samples{new_name(result, "sample"), extent, Range::extent(extent)};
+  result.indices.push_back({samples.name, samples.range});
+  for (InputDecl& input : result.inputs) {
+    input.role = InputRole::Data;
+    input.start = {};
+    if (places.contains(input.name)) input.shape.insert(input.shape.begin(), extent);
+  }
+  for (Definition& definition : result.definitions) {
+    definition.role = {};
+    if (places.contains(definition.name)) add_samples(definition, places, samples);
+  }
+  for (const Definition& definition : program.definitions) {
+    if (definition.output && definition.scan && places.contains(definition.name))
+      put_samples_first(result, definition.name);
+  }
+  return result;
+}
+
+}  // namespace moxie
