@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/ir/exact_integer.h"
+
 namespace moxie {
 
 std::optional<VariableRange> values_of(const Affine& affine, const KnownValues& known) {
@@ -15,7 +17,8 @@ std::optional<VariableRange> values_of(const Affine& affine, const KnownValues& 
     sum.low += static_cast<double>(factor) * (factor > 0 ? low : high);
     sum.high += static_cast<double>(factor) * (factor > 0 ? high : low);
   }
-  return sum;
+  constexpr auto kLargest = static_cast<double>(kMaxExactInteger);
+  return sum.low >= -kLargest && sum.high <= kLargest ? std::optional(sum) : std::nullopt;
 }
 
 std::optional<VariableRange> values_of(const Range& range, const KnownValues& known) {

@@ -14,6 +14,7 @@ struct VariableRange {
 /// Of the loops around.
 using KnownValues = std::map<Symbol, VariableRange>;
 
+/// Nothing, either, where they are beyond the integers that doubles represent.
 std::optional<VariableRange> values_of(const Affine& affine, const KnownValues& known);
 /// high < low where there are none.
 std::optional<VariableRange> values_of(const Range& range, const KnownValues& known);

@@ -163,6 +163,18 @@ TEST_CASE("what an index of another loop decides stays a test, and short loops s
   CHECK(outer_loops(small.program).size() == 1);
 }
 
+TEST_CASE("comparisons of sums beyond 64 bits are tests, and split no loop") {
+  LoweredKernel kernel = lowered(
+      "dim T = 64, R = 1500\nindex t:T, r:R, q:R\ninput x[T,R]\n"
+      "output y[t,r,q] = where(t + 4503599627370495*r + 4503599627370495*q < 5, x[t,r]*x[t,q], x[t,q])\n");
+  const Count before = count(kernel.program, kernel.program.body);
+  REQUIRE(before.tests > 0);
+  split_ranges(kernel);
+  const Count after = count(kernel.program, kernel.program.body);
+  CHECK(after.tests == before.tests);
+  CHECK(after.loops == before.loops);
+}
+
 TEST_CASE("a guard of which a condition on all lanes is left is that one") {
   const LoweredKernel kernel = split(
       "dim M = 8, N = 100\nindex m:M, n:N\ninput x[M,N]\n"
