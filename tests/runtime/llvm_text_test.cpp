@@ -64,6 +64,22 @@ TEST_CASE("neighbouring elements are loaded as a vector, others are gathered, on
   CHECK_FALSE(contains(broadcast, "masked.load"));
 }
 
+TEST_CASE("a guard of all lanes has zeros for each of them to read, of the widest type") {
+  LoopProgram p = column_squares();
+  p.arguments.insert(p.arguments.end(), {"%seed", "%step"});
+  p.values[0].operation = op::Random{RandomKind::Normal, 0, {Affine(i0())}};
+  p.buffers[0].dtype = DType::f64;
+  p.buffers[0].layout = {0, 1};
+  const auto guard = static_cast<ValueId>(p.values.size());
+  p.values.push_back({ValueType::truth, false, op::Constant{0}});
+  p.body.insert(p.body.begin(), stmt::Let{guard});
+  std::get<op::Load>(p.values[1].operation).guard = guard;
+  const std::string text = llvm_text(p, avx512());
+  CHECK(contains(text, "ptr @moxie.zeros"));
+  CHECK(contains(text, "@llvm.masked.load.v32f64"));
+  CHECK(contains(text, "@moxie.zeros = private unnamed_addr constant [32 x i64]"));
+}
+
 TEST_CASE("a loop whose size is a multiple of the lanes has no masks") {
   CHECK_FALSE(contains(copy_text(i0(), 64), "masked"));
   CHECK(contains(copy_text(i0(), 60), "masked"));

@@ -84,7 +84,7 @@ LlvmModule llvm_module(const LoopProgram& program, const VectorMachine& machine)
   text += fmt::format("source_filename = \"{} precision\"\n", to_string(program.precision));
   text += fmt::format("target triple = \"{}\"\n\n", machine.triple);
   text += fmt::format("{} = private unnamed_addr constant [{} x i64] zeroinitializer, align 8\n\n", llvm_ir::kZeros,
-                      llvm_ir::kMostZeros);
+                      plan.lanes);
   text += entry_function(program, plan);
   text += fmt::format("\ndefine internal void {}({}) #1 {{\n", llvm_global(program.name + ".body"),
                       fmt::join(parameters(program), ", "));

@@ -16,10 +16,9 @@ struct Place {
   Offset at;
 };
 
-/// The name of zeros that every module defines: what a load reads when its guard is false. They fill the widest vector,
-/// kMostZeros words of 64 bits.
+/// The name of zeros that every module defines: what a load reads when its guard is false. Each lane has a word of 64
+/// bits, as the widest elements have.
 inline constexpr std::string_view kZeros = "@moxie.zeros";
-inline constexpr int kMostZeros = 16;
 
 class Memory {
  public:
