@@ -34,6 +34,16 @@ TEST_CASE("check compares no differences with gradients that stop_gradient cuts"
   CHECK(contains(outcome.out, "no differences: stop_gradient"));
 }
 
+TEST_CASE("integers that check draws stand inside every axis that an element is read along") {
+  const Workshop shop;
+  shop.write("table.mox", R"(dim A, B, N
+index n:N
+input x[A,2,B], row[N]: i32 >= 0, column[N]: i32 >= 0
+output y[n] = x[row[n],0,column[n]]
+)");
+  CHECK(shop.moxie({"check", "table.mox", "--dim", "A=2,B=3,N=40"}).code == 0);
+}
+
 TEST_CASE("check compares no differences with declared derivatives") {
   const Workshop shop;
   shop.write("declared.mox",

@@ -82,13 +82,16 @@ std::vector<double> sample_integers(const Program& program, const InputDecl& inp
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
   for (const Definition& definition : program.definitions) {
     visit(definition.body, [&](const Expr& e) {
-      if (!reads_by_value(e) || e->args.size() > 1 || e->args[0]->tensor != input.name) return;
+      if (!reads_by_value(e)) return;
       const std::vector<std::int64_t> extents = extents_of(program, e->tensor, dims);
-      for (std::size_t axis = 0; axis < extents.size(); ++axis) {
-        const Affine offset = e->subscripts[axis] - Affine(Symbol::value(0));
-        if (!e->subscripts[axis].mentions_value() || !offset.is_constant()) continue;
-        most = std::min(most, extents[axis] - 1 - offset.constant());
-        low = std::max(low, -offset.constant());
+      for (std::size_t k = 0; k < e->args.size(); ++k) {
+        if (e->args[k]->tensor != input.name) continue;
+        for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+          const Affine offset = e->subscripts[axis] - Affine(Symbol::value(static_cast<std::uint32_t>(k)));
+          if (!e->subscripts[axis].mentions_value() || !offset.is_constant()) continue;
+          most = std::min(most, extents[axis] - 1 - offset.constant());
+          low = std::max(low, -offset.constant());
+        }
       }
     });
   }
