@@ -1,3 +1,5 @@
+#include "compiler/rewrite/order_contractions.h"
+
 #include <algorithm>
 
 #include "compiler/ir/contraction_path.h"
@@ -274,6 +276,14 @@ class ContractionOrder {
 };
 
 }  // namespace
+
+bool has_cheaper_order(Program& known, const Definition& definition) {
+  const std::size_t count = known.definitions.size();
+  const KnownContractions none;
+  const bool has_order = ContractionOrder(known, none, definition).run() != definition.body;
+  known.definitions.resize(count);
+  return has_order;
+}
 
 Program order_contractions(const Program& program) {
   KnownContractions contractions;

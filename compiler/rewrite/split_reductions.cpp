@@ -3,6 +3,8 @@
 #include "compiler/ir/value_range.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/extract.h"
+#include "compiler/rewrite/flat_sum.h"
+#include "compiler/rewrite/order_contractions.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scatter_sum.h"
 #include "compiler/rewrite/scope.h"
@@ -95,6 +97,7 @@ class ReductionSplitter {
     const Expr root = rewrite_bottom_up(user.body, Scope::of(user), [&](const Expr& expr, const Scope& scope) {
       return long_sum_first(known, algebra_, expr, scope).value_or(expr);
     });
+    if (is_ordered_as_a_whole(known, user, root)) return root;
     const std::uint32_t inside = summand_of(root)->height;
     return rewrite_top_down(root, Scope::of(user), [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
       const bool splits =
@@ -109,6 +112,14 @@ class ReductionSplitter {
   }
 
  private:
+  /// Whether a sum inside the sum is better left to order-contractions: to take it out would settle what is multiplied
+  /// first.
+  static bool is_ordered_as_a_whole(Program& known, Definition user, const Expr& root) {
+    if (!is_sum(root) || summand_of(root)->height == 0) return false;
+    user.body = root;
+    return has_cheaper_order(known, user);
+  }
+
   /// Makes the reduction a definition, and first the reductions inside it: else a sum of exponentials would find its
   /// maximum again for every term.
   std::optional<Expr> take_out(Program& known, const Definition& user, const Expr& expr, const Scope& scope) const {

@@ -202,6 +202,17 @@ output v = sum[a,d](x[a,d]*y[d])
             .definitions.size() == 1);
 }
 
+TEST_CASE("a sum inside a sum is no product of its own where the whole has a cheaper order") {
+  const FusedProgram fused = fuse(optimise(specialise(parse(R"(dim N = 300
+index a:N, b:N, c:N, d:N, e:N
+input x[N,N], y[N,N], z[N,N]
+output g[c,d] = sum[a,b](sum[e](y[d,e]*z[b,e])*x[a,b])
+)"),
+                                                      {})));
+  CHECK(
+      std::ranges::none_of(fused.steps, [](const Step& step) { return std::holds_alternative<MatrixProduct>(step); }));
+}
+
 namespace {
 
 constexpr const char* kTucker = R"(dim A, B, C, I, J, K
