@@ -105,6 +105,7 @@ NameResolver ExprParser::subscript_resolver(std::vector<Expr>& values, Placehold
   const auto resolve = [this, &values, placeholders](const Token& name) -> Affine {
     if (!stands_for_element(name)) {
       refuse_computed_subscript(name);
+      if (const auto integer = argument_integer(name, placeholders)) return *integer;
       return names_.resolve_index(program_, name);
     }
     values.push_back(integer_element(name, placeholders));
@@ -120,6 +121,13 @@ bool ExprParser::stands_for_element(const Token& name) const {
   const Expr& expr = argument->value.expr;
   return argument->is_tensor || (expr && !argument->value.affine && expr->kind == NodeKind::Access &&
                                  holds_integers(program_.dtype_of(expr->tensor)));
+}
+
+/// What a parameter stands for that is an integer, but not affine: `(a+1)%3`, `min(i+1, N-1)`.
+std::optional<Affine> ExprParser::argument_integer(const Token& name, Placeholders* placeholders) const {
+  const Argument* argument = names_.find(name.text) ? nullptr : names_.find_argument(name.text);
+  if (!argument || !placeholders || argument->is_tensor || argument->value.affine) return std::nullopt;
+  return affine_of(argument->value.expr, nullptr, placeholders);
 }
 
 Expr ExprParser::integer_element(const Token& name, Placeholders* placeholders) {

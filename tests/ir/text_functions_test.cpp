@@ -94,6 +94,15 @@ TEST_CASE("functions and tensors have names of their own, and texts may take tho
   check_same("def f(x, n) = x + n\noutput y[n] = f(w, n)\n", "output y[n] = w + n\n");
 }
 
+TEST_CASE("an argument in a subscript may be any integer that a subscript may be") {
+  const std::string def = "def at(v[:], i) = v[i]\n";
+  check_same(def + "output y[n] = at(V[0,:], (n+1)%3)\n", "output y[n] = V[0,(n+1)%3]\n");
+  check_same(def + "output y[n] = at(V[0,:], (n+1)%N)\n", "output y[n] = V[0,(n+1)%N]\n");
+  check_same(def + "output y[n] = at(V[0,:], min(n+1, N-1)) + at(V[0,:], n//2)\n",
+             "output y[n] = V[0,min(n+1, N-1)] + V[0,n//2]\n");
+  check_message(def + "output y[n] = at(V[0,:], 2*w)\n", {"parameter `i` stands in a subscript"});
+}
+
 TEST_CASE("messages show the call and the definition") {
   check_message("def f(a, b) = a + b\nlet y = f(w)\n",
                 {"test.mox:5:9: `f` takes 2 argument(s), but 1 were given", "let y = f(w)\n          ^",
