@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "compiler/support/error.h"
@@ -109,30 +110,39 @@ void add_samples(Definition& definition, const Places& places, const AxisDecl& s
   definition.body = at_sample(substitute(definition.body, moved), places, Symbol::axis(place));
 }
 
-/// An output of a scan, whose first axis is its steps, with the samples before them.
-Definition samples_first(const Definition& steps, const std::string& name) {
-  const Replacement swapped = {{Symbol::axis(0), Affine(Symbol::axis(1))}, {Symbol::axis(1), Affine(Symbol::axis(0))}};
+/// An output of a scan, whose first axis is its steps, behind the scan, with the samples before the steps.
+Definition samples_first(const Definition& steps, const std::string& name, bool has_samples) {
   Definition output{
       .name = name, .dtype = steps.dtype, .axes = steps.axes, .body = {}, .output = true, .domain = steps.domain};
-  std::swap(output.axes[0], output.axes[1]);
   std::vector<Affine> subscripts;
-  for (std::uint32_t axis = 0; axis < output.axes.size(); ++axis) {
-    output.axes[axis].range = substituted(output.axes[axis].range, swapped);
-    subscripts.emplace_back(Symbol::axis(axis < 2 ? 1 - axis : axis));
+  for (std::uint32_t axis = 0; axis < output.axes.size(); ++axis) subscripts.emplace_back(Symbol::axis(axis));
+  if (has_samples) {
+    const Replacement swapped = {{Symbol::axis(0), Affine(Symbol::axis(1))},
+                                 {Symbol::axis(1), Affine(Symbol::axis(0))}};
+    for (AxisDecl& axis : output.axes) axis.range = substituted(axis.range, swapped);
+    std::swap(output.axes[0], output.axes[1]);
+    std::swap(subscripts[0], subscripts[1]);
   }
   output.body = tensor_access(steps.name, std::move(subscripts));
   return output;
 }
 
-void put_samples_first(Program& program, const std::string& name) {
-  const std::string steps = new_name(program, name + ".steps");
+/// Moves all outputs of the scan behind it, so that outputs stay in their order.
+void put_samples_first(Program& program, std::uint32_t scan, const Places& places) {
+  const auto is_inside = [&](const Definition& definition) {
+    return definition.scan && definition.scan->number == scan;
+  };
+  std::vector<Definition> outputs;
   for (Definition& definition : program.definitions) {
-    definition.body = with_renamed(definition.body, name, steps);
-    if (definition.name != name) continue;
+    if (!is_inside(definition) || !definition.output) continue;
+    const std::string name = definition.name, steps = new_name(program, name + ".steps");
+    for (Definition& reader : program.definitions) reader.body = with_renamed(reader.body, name, steps);
     definition.name = steps;
     definition.output = false;
+    outputs.push_back(samples_first(definition, name, places.contains(name)));
   }
-  program.definitions.push_back(samples_first(*program.find_definition(steps), name));
+  const auto last = std::ranges::find_if(program.definitions.rbegin(), program.definitions.rend(), is_inside);
+  program.definitions.insert(last.base(), outputs.begin(), outputs.end());
 }
 
 }  // namespace
@@ -154,10 +164,11 @@ Program batched(const Program& program, const std::vector<std::string>& inputs) 
     definition.role = {};
     if (places.contains(definition.name)) add_samples(definition, places, samples);
   }
+  std::set<std::uint32_t> scans;
   for (const Definition& definition : program.definitions) {
-    if (definition.output && definition.scan && places.contains(definition.name))
-      put_samples_first(result, definition.name);
+    if (definition.output && definition.scan && places.contains(definition.name)) scans.insert(definition.scan->number);
   }
+  for (const std::uint32_t scan : scans) put_samples_first(result, scan, places);
   return result;
 }
 

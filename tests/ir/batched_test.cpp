@@ -43,3 +43,31 @@ output last[n] = h[T-1,n]
   CHECK(values.at("h") == std::vector<double>{1, 10, 1, 11, 1, 12});
   CHECK(values.at("last") == std::vector<double>{10, 11, 12});
 }
+
+TEST_CASE("outputs stay in their order, whether they depend on a batched input or not") {
+  const std::string text = R"(dim T
+index t:T
+input x[T], a
+output first = a
+scan t {
+  let h[t] = where(t == 0, 0, a*h[t-1]) + x[t]
+  output y[t] = h[t]^2
+  output z[t] = where(t == 0, 0, z[t-1]) + x[t]
+}
+output last = h[T-1]
+)";
+  const auto outputs = [](const Program& program) {
+    std::vector<std::string> names;
+    for (const Definition& definition : program.definitions) {
+      if (definition.output) names.push_back(definition.name);
+    }
+    return names;
+  };
+  const Program program = parse(text);
+  for (const std::vector<std::string>& inputs : {std::vector<std::string>{"a"}, {"x"}, {"x", "a"}}) {
+    const Program together = batched(program, inputs);
+    verify(together);
+    CHECK(outputs(together) == outputs(program));
+    CHECK(together.shape_of("z").size() == (inputs.front() == "a" ? 1 : 2));
+  }
+}

@@ -26,11 +26,20 @@ std::vector<std::string> some_inputs(const Sample& sample) {
   return names;
 }
 
+std::vector<std::string> output_names(const Program& program) {
+  std::vector<std::string> names;
+  for (const Definition& definition : program.definitions) {
+    if (definition.output) names.push_back(definition.name);
+  }
+  return names;
+}
+
 /// The first sample's outputs stand at the front of what the batch gives, and so on.
 Finding batch_finding(const Sample& sample) {
   const std::vector<std::string> names = some_inputs(sample);
   const Program together = batched(sample.program, names);
   verify(together);
+  if (output_names(together) != output_names(sample.program)) return "the outputs have another order";
   DimValues dims = sample.dims;
   if (!names.empty()) dims[together.dims.back().name] = kSamples;
   std::vector<TensorValues> alone;
