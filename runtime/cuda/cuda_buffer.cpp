@@ -10,7 +10,7 @@ constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
 /// Waits for copies from and to its host memory. The thread may be another one than that of the last call.
 CudaBuffer::~CudaBuffer() {
   const Driver& driver = gpu_->driver();
-  gpu_->make_current();
+  const Gpu::Turn turn = gpu_->last_turn();
   if (fetch_ticket_ > gpu_->finished_ticket()) gpu_->settle();
   for (Slot& slot : slots_) {
     if (in_flight(slot)) driver.EventSynchronize(slot.copied);
@@ -19,7 +19,7 @@ CudaBuffer::~CudaBuffer() {
 }
 
 void CudaBuffer::resize(std::size_t bytes) {
-  gpu_->enter();
+  const Gpu::Turn turn = gpu_->turn();
   if (device_.size() < bytes || device_.address() == 0)
     device_ = DeviceMemory(gpu_, bytes);
   else
@@ -31,7 +31,7 @@ void CudaBuffer::resize(std::size_t bytes) {
 
 void CudaBuffer::prefetch() {
   if (host_copy_ != HostCopy::stale) return;
-  gpu_->enter();
+  const Gpu::Turn turn = gpu_->turn();
   make_room(slot());
   const Result error = gpu_->driver().MemcpyDtoHAsync(slot().memory.data(), address(), size_, gpu_->stream());
   gpu_->check(error, "copying from the device");
@@ -40,6 +40,7 @@ void CudaBuffer::prefetch() {
 }
 
 std::span<const std::byte> CudaBuffer::read() {
+  const Gpu::Turn turn = gpu_->turn();
   prefetch();
   if (fetch_ticket_ > gpu_->finished_ticket()) gpu_->synchronize();
   host_copy_ = HostCopy::current;
@@ -47,7 +48,7 @@ std::span<const std::byte> CudaBuffer::read() {
 }
 
 std::span<std::byte> CudaBuffer::write() {
-  gpu_->enter();
+  const Gpu::Turn turn = gpu_->turn();
   if (fetch_ticket_ > gpu_->finished_ticket()) gpu_->synchronize();
   if (in_flight(slot())) current_ = 1 - current_;
   await_copy(slot());
@@ -58,6 +59,7 @@ std::span<std::byte> CudaBuffer::write() {
 }
 
 void* CudaBuffer::kernel_input() {
+  const Gpu::Turn turn = gpu_->turn();
   if (!device_is_current_ && size_ > 0) {
     const Driver& driver = gpu_->driver();
     if (slot().copied == nullptr) gpu_->check(driver.EventCreate(&slot().copied, kNoTiming), "making an event");

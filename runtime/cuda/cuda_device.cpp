@@ -29,10 +29,7 @@ class CudaDevice : public Device {
   std::size_t overridden_kernels() const override { return overrides_.count(); }
   std::unique_ptr<Buffer> make_buffer() override { return std::make_unique<cuda::CudaBuffer>(gpu_); }
   bool has_own_memory() const override { return true; }
-  void wait() override {
-    gpu_->enter();
-    gpu_->synchronize();
-  }
+  void wait() override { gpu_->synchronize(); }
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
     gpu_->enter();
     return std::make_unique<cuda::CudaExecutable>(gpu_, builder_, multiply_, std::move(plan), dims);

@@ -123,7 +123,7 @@ void CudaExecutable::find_outside() {
 
 void CudaExecutable::run(const std::function<void*(const std::string&)>& address, std::uint64_t seed,
                          std::uint64_t step) {
-  gpu_->enter();
+  const Gpu::Turn turn = gpu_->turn();
   std::vector<DevicePointer> places;
   for (auto& [tensor, place] : outside_) {
     place = reinterpret_cast<DevicePointer>(address(tensor));

@@ -106,6 +106,18 @@ GpuModel Gpu::model() const {
 
 void Gpu::enter() const { check(driver_.CtxSetCurrent(context_), "entering the context"); }
 
+Gpu::Turn Gpu::turn() const {
+  Turn turn(turns_);
+  enter();
+  return turn;
+}
+
+Gpu::Turn Gpu::last_turn() const noexcept {
+  Turn turn(turns_);
+  make_current();
+  return turn;
+}
+
 void Gpu::fail(Result error, std::string_view what, std::string_view details) const {
   throw DeviceError(message(error, what, details));
 }
@@ -119,6 +131,7 @@ std::string Gpu::message(Result error, std::string_view what, std::string_view d
 }
 
 DevicePointer Gpu::allocate(std::size_t bytes) {
+  const Turn turn = this->turn();
   const std::size_t wanted = (std::max<std::size_t>(bytes, 1) + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
   const auto kept = unused_.lower_bound(wanted);
   if (kept != unused_.end() && kept->first <= kLargestWaste * wanted) {
@@ -136,6 +149,7 @@ DevicePointer Gpu::allocate(std::size_t bytes) {
 }
 
 void Gpu::release(DevicePointer block) noexcept {
+  const Turn turn = last_turn();
   if (const auto known = sizes_.find(block); known != sizes_.end()) unused_.emplace(known->second, block);
 }
 
@@ -152,6 +166,7 @@ bool Gpu::free_unused() noexcept {
 }
 
 void Gpu::watch(const std::shared_ptr<Watched>& watched) {
+  const Turn turn = this->turn();
   const auto same = [&](const std::weak_ptr<Watched>& other) {
     return !other.owner_before(watched) && !watched.owner_before(other);
   };
@@ -159,12 +174,12 @@ void Gpu::watch(const std::shared_ptr<Watched>& watched) {
 }
 
 void Gpu::settle() noexcept {
-  make_current();
+  const Turn turn = last_turn();
   driver_.StreamSynchronize(stream_);
 }
 
 void Gpu::synchronize() {
-  enter();
+  const Turn turn = this->turn();
   std::vector<std::shared_ptr<Watched>> pending;
   for (const std::weak_ptr<Watched>& watched : std::exchange(watched_, {})) {
     if (auto alive = watched.lock()) pending.push_back(std::move(alive));

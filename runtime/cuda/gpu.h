@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,7 @@ class Watched {
   virtual void check() = 0;
 };
 
-/// One thread at a time uses it; which one may change.
+/// Threads take turns: what one enqueues or records lies together on the stream.
 class Gpu {
  public:
   /// Throws DeviceError. `name` is that of the platform.
@@ -47,7 +48,12 @@ class Gpu {
 
   /// Makes the context that of the calling thread, which every other call of the driver relies on.
   void enter() const;
+  /// Enters, and holds off other threads as long as the result lives. A thread may take a turn within its turn.
+  using Turn = std::unique_lock<std::recursive_mutex>;
+  [[nodiscard]] Turn turn() const;
   /// The same for destructors, which cannot fail.
+  [[nodiscard]] Turn last_turn() const noexcept;
+  /// Enters where nothing can fail.
   void make_current() const noexcept { driver_.CtxSetCurrent(context_); }
   /// Throws DeviceError for an error of the driver: what failed, its text, the remedy, and further lines.
   void check(Result result, std::string_view what) const {
@@ -70,6 +76,7 @@ class Gpu {
   void watch(const std::shared_ptr<Watched>& watched);
   /// Tickets tell whether something that was enqueued is known to be done: it is if its ticket is at most the finished
   /// one.
+  /// Asked for within a turn.
   std::uint64_t next_ticket() { return ++issued_ticket_; }
   std::uint64_t finished_ticket() const { return finished_ticket_; }
 
@@ -78,6 +85,7 @@ class Gpu {
   bool free_unused() noexcept;
 
   Driver driver_;
+  mutable std::recursive_mutex turns_;
   std::string name_, model_;
   DeviceNumber device_ = 0;
   Context context_ = nullptr;

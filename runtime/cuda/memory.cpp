@@ -29,6 +29,7 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
 
 void DeviceMemory::zero(std::size_t bytes) {
   if (bytes == 0) return;
+  const Gpu::Turn turn = gpu_->turn();
   gpu_->check(gpu_->driver().MemsetD8Async(address_, 0, bytes, gpu_->stream()), "clearing memory");
 }
 

@@ -263,6 +263,32 @@ output total = sum[n](y[n])
   }
 }
 
+TEST_CASE("buffers of one device come, go and are read in two threads") {
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    const auto differences = [&](std::byte value) {
+      std::size_t different = 0;
+      for (std::size_t round = 0; round < 4000; ++round) {
+        const auto buffer = device->make_buffer();
+        buffer->resize(64U << round % 5);
+        const std::span<std::byte> written = buffer->write();
+        std::ranges::fill(written, value);
+        buffer->kernel_input();
+        buffer->kernel_output();
+        const std::span<const std::byte> read = buffer->read();
+        different += static_cast<std::size_t>(std::ranges::count_if(read, [&](std::byte b) { return b != value; }));
+      }
+      return different;
+    };
+    std::size_t first = 1, second = 1;
+    std::thread one([&] { first = differences(std::byte{1}); }), other([&] { second = differences(std::byte{2}); });
+    one.join();
+    other.join();
+    CHECK(first == 0);
+    CHECK(second == 0);
+  }
+}
+
 TEST_CASE("a buffer may go, or grow, while the host has not waited for what it is fetching") {
   for (const auto& device : test::test_devices()) {
     CAPTURE(device->name());
