@@ -35,7 +35,8 @@ bool reads_some(const Expr& body, const Places& places) {
   return found;
 }
 
-/// Of the inputs, and of all that depends on them, at earlier steps of a scan too.
+/// The places in the inputs and in every definition that depends on them. In a scan a definition may read later ones,
+/// at an earlier step: the search ends when it finds no more.
 Places places_of(const Program& program, const std::vector<std::string>& inputs) {
   Places places;
   for (const std::string& input : inputs) {

@@ -7,9 +7,10 @@
 
 namespace moxie {
 
-/// The Program with one more axis, the first, of each input named in `inputs`, and of each output that depends on one
-/// of them: a new dynamic dim `batch`. Outputs that depend on none stay as they are. Random numbers are the same for
-/// all samples. Roles go: what was a model is a formula. Throws TypeError for a name that no input has.
+/// The Program for a batch of samples. Each input in `inputs` gets a new first axis, whose extent is a new dynamic dim
+/// `batch`, and so does each output that depends on one of them; all other outputs keep their shapes. All samples draw
+/// the same random numbers. The result has no roles: it is a formula, not a model. Throws TypeError for a name that no
+/// input has.
 Program batched(const Program& program, const std::vector<std::string>& inputs);
 
 }  // namespace moxie

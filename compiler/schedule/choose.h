@@ -27,9 +27,9 @@ struct ScheduledProgram {
   std::vector<LoweredStep> steps;
   std::vector<ScheduleChoice> choices;
   double objective = 0;                       // of all kernels, by estimate
-  double excess = 0;                          // of this, what other loops save at most
-  std::map<std::string, double> objectives;   // of each kernel, in all steps of its scan
-  std::set<std::string> single_forms;         // of these, the kernels that no other loops are tried for
+  double excess = 0;                          // the most of it that other loops could save
+  std::map<std::string, double> objectives;   // the same for each kernel, all steps of a scan together
+  std::set<std::string> single_forms;         // kernels for which no other loops are tried
   std::size_t candidates = 0;                 // loops that were lowered to choose among
   std::set<LaneGather> gathers = {};          // of the nests that were found, chosen or not
   std::set<LaneGather> gathers_in_sums = {};  // of the same definitions with lanes along their sums

@@ -34,6 +34,9 @@ class Function:
         self.formula = formula
         self._handle = _handle_of(formula)
 
+    def __reduce__(self):
+        return Function, (self.formula,)  # a copy, and another process, have a handle of their own
+
     def __repr__(self) -> str:
         return f"moxie.torch.Function({self.formula!r})"
 

@@ -75,8 +75,7 @@ class Gpu {
   /// Until the next synchronize().
   void watch(const std::shared_ptr<Watched>& watched);
   /// Tickets tell whether something that was enqueued is known to be done: it is if its ticket is at most the finished
-  /// one.
-  /// Asked for within a turn.
+  /// one. They are asked for within the turn that enqueues it.
   std::uint64_t next_ticket() { return ++issued_ticket_; }
   std::uint64_t finished_ticket() const { return finished_ticket_; }
 

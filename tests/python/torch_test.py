@@ -1,4 +1,6 @@
 """Formulas under torch.autograd."""
+import copy
+import pickle
 import unittest
 
 import bumps
@@ -82,6 +84,13 @@ class Bridge(unittest.TestCase):
 
         for ours, theirs in zip(slopes(self.layer), slopes(reference)):
             torch.testing.assert_close(ours, theirs)
+
+    def test_copies_are_functions_of_their_own(self):
+        given = tensors()
+        for other in (copy.deepcopy(self.layer), pickle.loads(pickle.dumps(self.layer))):
+            self.assertNotEqual(other._handle, self.layer._handle)
+            compiled = torch.compile(lambda x, w, c, f=other: f(x=x, w=w, c=c), fullgraph=True, backend="aot_eager")
+            torch.testing.assert_close(compiled(**given), reference(**given))
 
     def test_the_operator_follows_the_rules_of_torch(self):
         values = list(tensors(w=True).values())
