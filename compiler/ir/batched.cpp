@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
-#include <unordered_map>
 
+#include "compiler/ir/other_nodes.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -52,39 +51,21 @@ Places places_of(const Program& program, const std::vector<std::string>& inputs)
   return places;
 }
 
-/// Puts other reads in the place of reads. Binders keep their bound symbols, since the structure does not change.
-class OtherReads {
- public:
-  /// Gives what stands for an access, which has these arguments now.
-  using Change = std::function<Expr(const Expr& access, std::vector<Expr> args)>;
-  explicit OtherReads(Change change) : change_(std::move(change)) {}
-
-  Expr operator()(const Expr& expr) {
-    if (const auto known = done_.find(expr.get()); known != done_.end()) return known->second;
-    std::vector<Expr> args;
-    for (const Expr& arg : expr->args) args.push_back((*this)(arg));
-    const bool is_access = expr->kind == NodeKind::Access;
-    return done_[expr.get()] = is_access ? change_(expr, std::move(args)) : with_args(expr, std::move(args));
-  }
-
- private:
-  Change change_;
-  std::unordered_map<const Node*, Expr> done_;
-};
-
 /// With the sample's own elements.
 Expr at_sample(const Expr& body, const Places& places, Symbol sample) {
-  return OtherReads([&](const Expr& access, std::vector<Expr> args) {
-    std::vector<Affine> subscripts = access->subscripts;
-    if (const auto place = places.find(access->tensor); place != places.end())
-      subscripts.insert(subscripts.begin() + static_cast<std::ptrdiff_t>(place->second), Affine(sample));
-    return tensor_access(access->tensor, std::move(subscripts), std::move(args));
+  return OtherNodes([&](const Expr& node, std::vector<Expr> args) {
+    const auto place = node->kind == NodeKind::Access ? places.find(node->tensor) : places.end();
+    if (place == places.end()) return with_args(node, std::move(args));
+    std::vector<Affine> subscripts = node->subscripts;
+    subscripts.insert(subscripts.begin() + static_cast<std::ptrdiff_t>(place->second), Affine(sample));
+    return tensor_access(node->tensor, std::move(subscripts), std::move(args));
   })(body);
 }
 
 Expr with_renamed(const Expr& body, const std::string& from, const std::string& to) {
-  return OtherReads([&](const Expr& access, std::vector<Expr> args) {
-    return tensor_access(access->tensor == from ? to : access->tensor, access->subscripts, std::move(args));
+  return OtherNodes([&](const Expr& node, std::vector<Expr> args) {
+    if (node->kind != NodeKind::Access || node->tensor != from) return with_args(node, std::move(args));
+    return tensor_access(to, node->subscripts, std::move(args));
   })(body);
 }
 

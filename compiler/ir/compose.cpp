@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 
 #include "compiler/ir/names.h"
+#include "compiler/ir/other_nodes.h"
 #include "compiler/ir/quotients.h"
 #include "compiler/ir/scans.h"
 #include "compiler/support/error.h"
@@ -163,30 +163,15 @@ std::int64_t next_stream(const Program& program) {
   return next;
 }
 
-/// Renames tensors and moves random streams. Binders keep their bound symbols, since the structure does not change.
-class Renaming {
- public:
-  Renaming(const TensorNames& names, std::int64_t first_stream) : names_(names), first_stream_(first_stream) {}
-
-  Expr operator()(const Expr& expr) {
-    if (const auto it = done_.find(expr.get()); it != done_.end()) return it->second;
-    return done_[expr.get()] = rebuild(expr);
-  }
-
- private:
-  Expr rebuild(const Expr& expr) {
-    if (expr->kind == NodeKind::Random) return random(expr->random, expr->stream + first_stream_, expr->subscripts);
-    std::vector<Expr> args;
-    for (const Expr& arg : expr->args) args.push_back((*this)(arg));
-    if (expr->kind == NodeKind::Access)
-      return tensor_access(names_.find(expr->tensor)->second, expr->subscripts, std::move(args));
-    return with_args(expr, std::move(args));
-  }
-
-  const TensorNames& names_;
-  std::int64_t first_stream_;
-  std::unordered_map<const Node*, Expr> done_;
-};
+/// Renames tensors and moves random streams.
+OtherNodes renaming(const TensorNames& names, std::int64_t first_stream) {
+  return OtherNodes([&names, first_stream](const Expr& node, std::vector<Expr> args) {
+    if (node->kind == NodeKind::Random) return random(node->random, node->stream + first_stream, node->subscripts);
+    if (node->kind == NodeKind::Access)
+      return tensor_access(names.find(node->tensor)->second, node->subscripts, std::move(args));
+    return with_args(node, std::move(args));
+  });
+}
 
 }  // namespace
 
@@ -209,7 +194,7 @@ void include(Program& into, const Program& given, const Inclusion& how) {
   const Program op = with_bound_definitions(given, how);
   const Replacement dims = match_dims(into, op, how);
   const TensorNames names = rename_tensors(into, op, how);
-  Renaming rename(names, next_stream(into));
+  OtherNodes rename = renaming(names, next_stream(into));
   const auto lookup = [&](Symbol symbol) -> const Affine* {
     const auto it = std::ranges::find(dims, symbol, &std::pair<Symbol, Affine>::first);
     return it == dims.end() ? nullptr : &it->second;
