@@ -12,9 +12,9 @@ using moxie::test::data_error;
 
 namespace {
 
-Table parse(std::string_view text, const TableOptions& options = {}) { return parse_table(text, "t.csv", options); }
+Table table_of(std::string_view text, const TableOptions& options = {}) { return parse_table(text, "t.csv", options); }
 std::string parse_error(std::string_view text, const TableOptions& options = {}) {
-  return data_error([&] { parse(text, options); });
+  return data_error([&] { table_of(text, options); });
 }
 TableOptions without_header() {
   TableOptions options;
@@ -34,44 +34,44 @@ TEST_CASE("separators are found, and may be given") {
   for (const char* text :
        {"1,a\n2,b\n", "1;a\n2;b", " 1 a\n\t2\t\tb \n", "1 , a\r\n2 , b\r\n\r\n", with_mark.c_str()}) {
     CAPTURE(text);
-    const Table table = parse(text);
+    const Table table = table_of(text);
     REQUIRE(table.columns.size() == 2);
     CHECK(table.columns[0].numbers == std::vector<double>{1, 2});
     CHECK(words(table.columns[1]) == std::vector<std::string>{"a", "b"});
   }
   TableOptions blanks;
   blanks.separator = Separator::Blanks;
-  CHECK(words(parse("a;b c,d\n", blanks).columns[1]) == std::vector<std::string>{"c,d"});
-  CHECK(parse("\"a,b\";2\n").columns.size() == 2);
+  CHECK(words(table_of("a;b c,d\n", blanks).columns[1]) == std::vector<std::string>{"c,d"});
+  CHECK(table_of("\"a,b\";2\n").columns.size() == 2);
 }
 
 TEST_CASE("comments and empty lines are skipped; rows remember their line") {
-  const Table table = parse("# a comment\n\n1,2\n  \n  # more\n3,4\n\n");
+  const Table table = table_of("# a comment\n\n1,2\n  \n  # more\n3,4\n\n");
   REQUIRE(table.rows() == 2);
   CHECK(table.origins[0].line == 3);
   CHECK(table.origins[1].line == 6);
 }
 
 TEST_CASE("a header is found, refused or demanded") {
-  CHECK(parse("age,name\n1,a\n").columns[0].name == "age");
-  CHECK(parse("a,b\nc,d\n").rows() == 2);
-  CHECK(parse("a,b\n1,2\n",
-              [] {
-                TableOptions o = without_header();
-                o.categorical = {"1", "2"};
-                return o;
-              }())
+  CHECK(table_of("age,name\n1,a\n").columns[0].name == "age");
+  CHECK(table_of("a,b\nc,d\n").rows() == 2);
+  CHECK(table_of("a,b\n1,2\n",
+                 [] {
+                   TableOptions o = without_header();
+                   o.categorical = {"1", "2"};
+                   return o;
+                 }())
             .rows() == 2);
   TableOptions header;
   header.header = true;
-  CHECK(parse("a,\n1,x\n", header).columns[1].name == "column 2");
+  CHECK(table_of("a,\n1,x\n", header).columns[1].name == "column 2");
   CHECK(parse_error("a,b\n", header) == "t.csv: holds no rows");
   CHECK(parse_error("") == "t.csv: holds no rows");
   CHECK(parse_error("a,a\n1,2\n") == "t.csv:1: two columns have the name 'a'");
 }
 
 TEST_CASE("quoted fields") {
-  const Table table = parse("\"a, b\",1\n\"say \"\"hi\"\"\" ,2\n\"two\nlines\",3\nx\"y,4\n");
+  const Table table = table_of("\"a, b\",1\n\"say \"\"hi\"\"\" ,2\n\"two\nlines\",3\nx\"y,4\n");
   CHECK(words(table.columns[0]) == std::vector<std::string>{"a, b", "say \"hi\"", "two\nlines", "x\"y"});
   CHECK(table.origins[3].line == 5);
   CHECK(parse_error("1,2\n3,\"abc\n") == "t.csv:2: the quoted field 'abc?' has no end");
@@ -79,7 +79,7 @@ TEST_CASE("quoted fields") {
 }
 
 TEST_CASE("numbers and categories") {
-  const Table table = parse("+1.5e1,b,?\n?,a,x\n-2,,y\n");
+  const Table table = table_of("+1.5e1,b,?\n?,a,x\n-2,,y\n");
   CHECK(table.columns[0].kind == ColumnKind::Numeric);
   CHECK(table.columns[0].numbers[0] == 15);
   CHECK(std::isnan(table.columns[0].numbers[1]));
@@ -87,9 +87,9 @@ TEST_CASE("numbers and categories") {
   CHECK(words(table.columns[2]) == std::vector<std::string>{"?", "x", "y"});
   TableOptions options;
   options.categorical = {"-1"};
-  CHECK(parse("1,2\n3,4\n", options).columns[1].kind == ColumnKind::Categorical);
+  CHECK(table_of("1,2\n3,4\n", options).columns[1].kind == ColumnKind::Categorical);
   options.kinds = {{"column 1", ColumnKind::Categorical}, {"absent", ColumnKind::Numeric}};
-  CHECK(parse("1,2\n3,4\n", options).columns[0].kind == ColumnKind::Categorical);
+  CHECK(table_of("1,2\n3,4\n", options).columns[0].kind == ColumnKind::Categorical);
 }
 
 TEST_CASE("what is no finite number is named with file, line, column and text") {
@@ -108,7 +108,7 @@ TEST_CASE("what is no finite number is named with file, line, column and text") 
 }
 
 TEST_CASE("columns by name and by number") {
-  const Table table = parse("a,b,3\n1,2,x\n", [] {
+  const Table table = table_of("a,b,3\n1,2,x\n", [] {
     TableOptions o;
     o.header = true;
     return o;
@@ -123,18 +123,18 @@ TEST_CASE("columns by name and by number") {
 }
 
 TEST_CASE("tables are put below each other") {
-  const Table both = concatenate(parse("1,b\n"), parse_table("2,a\n3,b\n", "u.csv"));
+  const Table both = concatenate(table_of("1,b\n"), parse_table("2,a\n3,b\n", "u.csv"));
   CHECK(both.columns[0].numbers == std::vector<double>{1, 2, 3});
   CHECK(words(both.columns[1]) == std::vector<std::string>{"b", "a", "b"});
   CHECK(both.place(2, 1) == "u.csv:2: column 2");
-  CHECK(data_error([] { concatenate(parse("1,2\n"), parse_table("1\n", "u.csv")); }) ==
+  CHECK(data_error([] { concatenate(table_of("1,2\n"), parse_table("1\n", "u.csv")); }) ==
         "u.csv: has 1 columns, but t.csv has 2");
-  CHECK(data_error([] { concatenate(parse("1\n"), parse_table("a\n", "u.csv")); }) ==
+  CHECK(data_error([] { concatenate(table_of("1\n"), parse_table("a\n", "u.csv")); }) ==
         "u.csv: column 1 'column 1' differs in name or kind from 'column 1' of t.csv");
 }
 
 TEST_CASE("categories are renamed and merged") {
-  Column column = parse("yes.\nno\nyes\n").columns[0];
+  Column column = table_of("yes.\nno\nyes\n").columns[0];
   rename_categories(column, [](std::string_view name) { return std::string(name.substr(0, name.find('.'))); });
   CHECK(column.categories == std::vector<std::string>{"no", "yes"});
   CHECK(words(column) == std::vector<std::string>{"yes", "no", "yes"});

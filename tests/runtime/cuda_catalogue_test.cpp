@@ -1,5 +1,6 @@
-// Every kernel of the catalogue, forward and backward, as machine code for every architecture: no registers spilt,
-// nothing on the stack.
+// Every kernel of the catalogue, forward and backward, as machine code: no registers spilt, nothing on the stack. All
+// operations are compiled for sm_90 and each for two more architectures; CATALOGUE=all compiles all for all, in a
+// quarter of an hour instead of seven minutes.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -59,6 +60,15 @@ std::shared_ptr<const cuda::Nvrtc> nvrtc_or_nothing() {
   }
 }
 
+constexpr int kSampled[] = {75, 80, 86, 89, 100, 120};
+
+/// Whether the operation at this place of the catalogue is compiled for an architecture.
+bool is_compiled_for(int architecture, std::size_t place) {
+  const auto sampled = std::ranges::find(kSampled, architecture);
+  if (sampled == std::end(kSampled) || std::getenv("CATALOGUE") != nullptr) return true;
+  return (place + static_cast<std::size_t>(sampled - kSampled)) % 3 == 0;
+}
+
 void check_architecture(int architecture) {
   const auto nvrtc = nvrtc_or_nothing();
   if (!nvrtc) return;
@@ -66,7 +76,9 @@ void check_architecture(int architecture) {
   KernelCache cache({});
   KernelOverrides overrides({});
   cuda::KernelBuilder builder{cuda::nvrtc_compiler(nvrtc), architecture, cache, overrides};
-  for (const Op& op : catalogue()) {
+  for (std::size_t place = 0; place < catalogue().size(); ++place) {
+    if (!is_compiled_for(architecture, place)) continue;
+    const Op& op = catalogue()[place];
     CAPTURE(op.name);
     const Program program = with_gradients(op);
     const Plan plan = make_plan(specialise(program, benchmark_dims(program)));

@@ -1,0 +1,1 @@
+// The program without test cases whose precompiled headers the test programs share.
