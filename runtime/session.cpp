@@ -10,6 +10,7 @@
 #include "compiler/ir/verify_definition.h"
 #include "compiler/support/error.h"
 #include "runtime/domain_check.h"
+#include "runtime/recently_used.h"
 #include "runtime/switches.h"
 
 namespace moxie {
@@ -21,6 +22,16 @@ struct SessionTensor {
   std::vector<std::int64_t> shape;
   std::unique_ptr<Buffer> buffer;
 };
+
+/// What runs for one set of extents.
+struct Prepared {
+  std::shared_ptr<const Plan> plan;
+  std::unique_ptr<Executable> executable;  // with its workspace
+};
+
+/// Sets of extents that stay prepared: a server meets any batch size, and each holds a workspace of its own. To prepare
+/// one again takes a millisecond or two, since plans and kernels are kept.
+constexpr std::size_t kKeptPrepared = 16;
 
 /// Whether a run can fail without the device itself being lost.
 bool has_checks(const Plan& plan) {
@@ -38,13 +49,12 @@ struct Session::State {
   Planner planner;
   PlanningCounts planning;
   std::map<DimValues, std::shared_ptr<const Plan>> plans;  // by classes of extents, where the device has schedules
-  std::shared_ptr<const Plan> plan;                        // the one that ran last
   std::shared_ptr<const Plan> plan_for_all;                // for no extents in particular, if it was asked for
   bool right_for_all = true;                               // dims; else accesses are inside their tensors for some only
   DimValues given;
   std::shared_ptr<Device> device;
-  std::map<DimValues, std::unique_ptr<Executable>> executables;  // by the values of the dynamic dims
-  Executable* current = nullptr;
+  RecentlyUsed<DimValues, std::shared_ptr<Prepared>> prepared{kKeptPrepared};  // by the values of the dynamic dims
+  std::shared_ptr<Prepared> current;                                           // what ran last
   std::map<std::string, SessionTensor> tensors;
   std::vector<std::pair<std::string, std::string>> feedback;
   bool fed = false;                 // the outputs hold what the inputs that were fed held before the last run
@@ -74,15 +84,20 @@ struct Session::State {
     for (const Definition& definition : program().definitions) {
       if (definition.output) resize(definition.name, definition.dtype, extents_of(program(), definition.name, dims));
     }
-    auto& executable = executables[dims];
-    if (!executable) {
-      if (!right_for_all) verify_for(program(), dims);
-      plan = plan_for(dims);
-      can_fail |= has_checks(*plan);
-      executable = device->prepare(plan, dims);
-    }
-    current = executable.get();
+    current = prepared.find(dims);
+    if (!current) current = prepare(dims);
     shapes_changed = false;
+  }
+
+  std::shared_ptr<Prepared> prepare(const DimValues& dims) {
+    if (!right_for_all) verify_for(program(), dims);
+    const auto plan = plan_for(dims);
+    can_fail |= has_checks(*plan);
+    auto fresh = std::make_shared<Prepared>(Prepared{plan, device->prepare(plan, dims)});
+    // What is forgotten takes along what its last run has to say.
+    if (prepared.size() == kKeptPrepared) device->wait();
+    prepared.insert(dims, fresh);
+    return fresh;
   }
 
   const Program& program() const { return planner.program(); }
@@ -231,7 +246,7 @@ void Session::run() {
     Buffer& buffer = *state.tensors.at(name).buffer;
     return state.program().find_input(name) ? buffer.kernel_input() : buffer.kernel_output();
   };
-  state.current->run(address, state.seed, state.step);
+  state.current->executable->run(address, state.seed, state.step);
   ++state.step;
   state.exchange_fed();
 }
@@ -277,8 +292,10 @@ void Session::set_random_state(std::uint64_t seed, std::uint64_t step) {
 
 std::uint64_t Session::step() const { return state_->step; }
 const Program& Session::program() const { return state_->program(); }
-const Plan& Session::plan() const { return state_->plan ? *state_->plan : *state_->unscheduled_plan(); }
+const Plan& Session::plan() const { return state_->current ? *state_->current->plan : *state_->unscheduled_plan(); }
 const PlanningCounts& Session::planning() const { return state_->planning; }
-std::int64_t Session::workspace_bytes() const { return state_->current ? state_->current->workspace_bytes() : 0; }
+std::int64_t Session::workspace_bytes() const {
+  return state_->current ? state_->current->executable->workspace_bytes() : 0;
+}
 
 }  // namespace moxie

@@ -14,7 +14,8 @@ namespace moxie {
 /// the device has threads of its own, and no value depends on it.
 class Session {
  public:
-  /// Static dims take their values from `dims` (or from the program); dynamic ones may change from run to run.
+  /// Static dims take their values from `dims` (or from the program); dynamic ones may change from run to run. What was
+  /// prepared for the last sixteen sets of extents is kept, each with its workspace.
   Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device);
   ~Session();
   Session(Session&&) noexcept;
@@ -57,7 +58,7 @@ class Session {
   /// for. Valid as long as the session.
   const Plan& plan() const;
   const PlanningCounts& planning() const;
-  /// Bytes held besides inputs, outputs and parameters, after the first run.
+  /// Bytes that the last run needed besides inputs, outputs and parameters.
   std::int64_t workspace_bytes() const;
 
  private:

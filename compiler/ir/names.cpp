@@ -138,12 +138,17 @@ Affine Names::resolve_index(const Program& program, const Token& name) const {
 
 const Affine& Names::affine_argument(const Argument& argument, const Token& name) const {
   if (argument.value.affine) return *argument.value.affine;
-  tokens_.fail<TypeError>(
-      name, argument.is_tensor
-                ? fmt::format("parameter `{}` is a tensor; only indices, dims and integers may stand here", name.text)
-                : fmt::format("parameter `{}` stands in a subscript or range, but the argument is no "
-                              "combination of indices, dims and integers",
-                              name.text));
+  if (argument.is_tensor) {
+    tokens_.fail<TypeError>(
+        name, fmt::format("parameter `{}` is a tensor; only indices, dims and integers may stand here", name.text),
+        "give the function an index or a dim, or an element of an integer tensor, such as idx[i]");
+  }
+  tokens_.fail<TypeError>(name,
+                          fmt::format("parameter `{}` stands in a subscript or range, but the argument is no "
+                                      "combination of indices, dims and integers",
+                                      name.text),
+                          "give the function an integer, such as i+1 or idx[i]; to compute one, name it: "
+                          "let j[i]: i32 = floor(..), and give j[i]");
 }
 
 void Names::fail_unknown(const Program& program, const Token& name) const {

@@ -111,7 +111,8 @@ TEST_CASE("messages show the call and the definition") {
   check_message("def f(a) = f(a)\n", {"test.mox:4:12: function `f` calls itself", "do not recurse"});
   check_message("let y = f(w)\ndef f(a) = a\n", {"`f` is defined further down", "above this line"});
   check_message("def f(k) = V[k,0]\nlet y = f(w)\n",
-                {"test.mox:4:14: parameter `k` stands in a subscript", "test.mox:5:9: in this call of `f`"});
+                {"test.mox:4:14: parameter `k` stands in a subscript", "let j[i]: i32 = floor(..)",
+                 "test.mox:5:9: in this call of `f`"});
   check_message("def f(a) = a\ndef f(a) = a\n", {"`f` cannot name a function: it is already a function"});
   check_message("def f(a, a) = a\n", {"two parameters are called `a`"});
   check_message("def exp(a) = a\n", {"`exp` cannot name a function"});
