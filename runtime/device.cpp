@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <charconv>
 
 #include "compiler/support/error.h"
 #include "runtime/cpu/cpu_device.h"
@@ -16,27 +16,47 @@
 namespace moxie {
 namespace {
 
-std::shared_ptr<Device> open_cpu(const DeviceOptions& options) { return make_cpu_device(options, host_machine()); }
-std::shared_ptr<Device> open_interp(const DeviceOptions&) { return make_interp_device(); }
-std::shared_ptr<Device> open_cuda(const DeviceOptions& options) {
-  return make_cuda_device(cuda::nvidia_platform(), options);
+constexpr std::string_view kDeviceNames[] = {"cpu", "interp", "cuda", "cuda-emu", "auto"};
+
+struct DeviceName {
+  std::string_view kind;  // of kDeviceNames
+  int gpu = 0;
+};
+
+/// "cuda:1" is the driver's second GPU.
+std::optional<DeviceName> parse_name(std::string_view name) {
+  const std::size_t colon = name.find(':');
+  DeviceName parsed{name.substr(0, colon)};
+  if (std::ranges::find(kDeviceNames, parsed.kind) == std::end(kDeviceNames)) return std::nullopt;
+  if (colon == std::string_view::npos) return parsed;
+  const char *begin = name.data() + colon + 1, *end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(begin, end, parsed.gpu);
+  const bool is_number = error == std::errc() && rest == end && parsed.gpu >= 0;
+  return is_number && parsed.kind.starts_with("cuda") ? std::optional(parsed) : std::nullopt;
 }
 
-std::shared_ptr<Device> open_cuda_emulator(const DeviceOptions& options) {
-  return make_cuda_device(cuda::emulated_platform(), options);
+std::shared_ptr<Device> open_gpu(cuda::Platform platform, std::string_view name, const DeviceName& parsed,
+                                 const DeviceOptions& options) {
+  platform.name = name;
+  platform.gpu = parsed.gpu;
+  return make_cuda_device(std::move(platform), options);
+}
+
+std::shared_ptr<Device> open_known(std::string_view name, const DeviceName& parsed, const DeviceOptions& options) {
+  if (parsed.kind == "interp") return make_interp_device();
+  if (parsed.kind == "cuda") return open_gpu(cuda::nvidia_platform(), name, parsed, options);
+  if (parsed.kind == "cuda-emu") return open_gpu(cuda::emulated_platform(), name, parsed, options);
+  return make_cpu_device(options, host_machine());
 }
 
 std::shared_ptr<Device> open_best(const DeviceOptions& options) {
   try {
-    return open_cuda(options);
+    return open_known("cuda", {"cuda"}, options);
   } catch (const DeviceError& error) {
     if (options.on_fallback) options.on_fallback(error.what());
-    return open_cpu(options);
+    return open_known("cpu", {"cpu"}, options);
   }
 }
-
-constexpr std::array<std::string_view, 5> kDeviceNames = {"cpu", "interp", "cuda", "cuda-emu", "auto"};
-constexpr std::array kOpeners = {open_cpu, open_interp, open_cuda, open_cuda_emulator, open_best};
 
 }  // namespace
 
@@ -47,12 +67,20 @@ std::filesystem::path cache_directory(const DeviceOptions& options) {
 
 std::span<const std::string_view> device_names() { return kDeviceNames; }
 
+std::string problem_with_device_name(std::string_view name) {
+  if (parse_name(name)) return {};
+  return fmt::format("there is no device '{}'; choose one of: {}; cuda:1 is the second GPU", name,
+                     fmt::join(kDeviceNames, ", "));
+}
+
 std::shared_ptr<Device> open_device(std::string_view name, const DeviceOptions& options) {
-  const auto known = std::ranges::find(kDeviceNames, name);
-  if (known == kDeviceNames.end())
-    throw DeviceError(fmt::format("there is no device '{}'; choose one of: {}", name, fmt::join(kDeviceNames, ", ")));
+  const auto parsed = parse_name(name);
+  if (!parsed) throw DeviceError(problem_with_device_name(name));
   chosen_threads(options.threads);
-  return open_dumping(kOpeners[static_cast<std::size_t>(known - kDeviceNames.begin())], options);
+  const auto open = [&](const DeviceOptions& chosen) {
+    return parsed->kind == "auto" ? open_best(chosen) : open_known(name, *parsed, chosen);
+  };
+  return open_dumping(open, options);
 }
 
 }  // namespace moxie

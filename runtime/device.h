@@ -62,8 +62,11 @@ struct DeviceOptions {
 /// The folder of its kernel cache; empty for no cache on disk.
 std::filesystem::path cache_directory(const DeviceOptions& options);
 
-/// "cpu", "interp", ... and "auto": the GPU if there is one, else the CPU.
+/// "cpu", "interp", ... and "auto": the first GPU if there is one, else the CPU.
 std::span<const std::string_view> device_names();
+/// What is wrong with a name of a device, and what it may be; empty for one of device_names(), or for that of a GPU
+/// with its number from 0, "cuda:1", whether or not the machine has so many.
+std::string problem_with_device_name(std::string_view name);
 /// Throws DeviceError for another name, listing those there are, and for a device that this machine does not have;
 /// TypeError for a number of threads beyond the maximum.
 std::shared_ptr<Device> open_device(std::string_view name, const DeviceOptions& options = {});

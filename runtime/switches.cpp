@@ -36,11 +36,6 @@ std::string thread_count(std::string_view value) {
   return right ? "" : fmt::format("expected a number from 0 (all processors) to {}", maximum_threads());
 }
 
-std::string device_name(std::string_view value) {
-  const bool known = std::ranges::find(device_names(), value) != device_names().end();
-  return known ? "" : fmt::format("choose one of: {}", fmt::join(device_names(), ", "));
-}
-
 std::string folder(std::string_view value) {
   std::error_code ignored;
   return std::filesystem::is_directory(value, ignored) ? "" : "there is no such folder";
@@ -107,8 +102,10 @@ constexpr std::array kSwitches = {
            "whether inputs are refused outside their declared domains, by `moxie run` NaN and infinities, too "
            "(default: on)",
            on_or_off},
-    Switch{"MOXIE_DEVICE", "NAME", "the device of commands without --device: cpu, interp, cuda, cuda-emu or auto",
-           device_name},
+    Switch{"MOXIE_DEVICE", "NAME",
+           "the device of commands without --device: cpu, interp, cuda, cuda-emu or auto; cuda:1 is the "
+           "second GPU",
+           problem_with_device_name},
     Switch{"MOXIE_DISABLE", "LIST", "passes to leave out, to find the one that makes a fault: fold-double-sums, ...",
            pass_names, true},
     Switch{"MOXIE_DUMP", "DIR", "writes every stage of everything that is compiled into this folder", any_text},

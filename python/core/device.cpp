@@ -24,9 +24,7 @@ unsigned fork_generation() {
 
 DeviceHandle::DeviceHandle(std::string name, DeviceOptions options)
     : name_(std::move(name)), options_(std::move(options)) {
-  const auto names = device_names();
-  if (std::ranges::find(names, name_) == names.end())
-    throw DeviceError(fmt::format("there is no device '{}'; choose one of: {}", name_, fmt::join(names, ", ")));
+  if (const std::string problem = problem_with_device_name(name_); !problem.empty()) throw DeviceError(problem);
   chosen_threads(options_.threads);
 }
 

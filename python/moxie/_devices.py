@@ -12,7 +12,8 @@ _opened: dict[str, _core.Device] = {}
 def device(name: str = "cpu", *, threads: int = 0, cache: str = "", tune: bool = False) -> _core.Device:
     """A device for `formula(..., device=...)`.
 
-    name     "cpu", "interp" (the slow reference), "cuda", "cuda-emu", or "auto": the GPU if there is one, else the CPU
+    name     "cpu", "interp" (the slow reference), "cuda", "cuda:1" (the second GPU), "cuda-emu", or "auto": the GPU if
+             there is one, else the CPU
     threads  of the CPU; 0: as many as there are processors
     cache    the folder of compiled kernels; "": $MOXIE_CACHE_DIR or ~/.cache/moxie, "0": none
     tune     partitions of kernels by measurement

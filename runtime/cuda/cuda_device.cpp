@@ -11,7 +11,7 @@ namespace {
 class CudaDevice : public Device {
  public:
   CudaDevice(cuda::Platform platform, const DeviceOptions& options)
-      : gpu_(std::make_shared<cuda::Gpu>(platform.driver, platform.name)),
+      : gpu_(std::make_shared<cuda::Gpu>(platform.driver, platform.name, platform.gpu)),
         cache_(cache_directory(options)),
         plan_cache_(cache_directory(options)),
         overrides_(switch_value("MOXIE_KERNEL_OVERRIDE")),

@@ -1,5 +1,5 @@
 #pragma once
-// The device of a Platform: "cuda" or "cuda-emu".
+// The device of a Platform: "cuda", "cuda:1" or "cuda-emu".
 #include <memory>
 
 #include "runtime/cuda/platform.h"
@@ -7,7 +7,7 @@
 
 namespace moxie {
 
-/// Throws DeviceError where its first GPU cannot be opened.
+/// Throws DeviceError where its GPU cannot be opened.
 std::shared_ptr<Device> make_cuda_device(cuda::Platform platform, const DeviceOptions& options);
 
 }  // namespace moxie

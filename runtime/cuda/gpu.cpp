@@ -60,10 +60,18 @@ constexpr std::array kRemedies = {
 
 }  // namespace
 
-Gpu::Gpu(const Driver& driver, std::string name) : driver_(driver), name_(std::move(name)) {
+Gpu::Gpu(const Driver& driver, std::string name, int number) : driver_(driver), name_(std::move(name)) {
+  int count = 0;
   std::array<char, 256> model{};
   check(driver_.DriverGetVersion(&version_), "asking for the driver's version");
-  check(driver_.DeviceGet(&device_, 0), "opening the first GPU");
+  check(driver_.DeviceGetCount(&count), "counting the GPUs");
+  if (number >= count) {
+    throw DeviceError(
+        fmt::format("there is no device {}: the driver finds {} GPU{}, numbered from 0; see nvidia-smi, "
+                    "and CUDA_VISIBLE_DEVICES",
+                    name_, count, count == 1 ? "" : "s"));
+  }
+  check(driver_.DeviceGet(&device_, number), "opening the GPU");
   check(driver_.DeviceGetName(model.data(), static_cast<int>(model.size()), device_), "asking for the GPU's name");
   model_ = model.data();
   architecture_ = 10 * attribute(kCapabilityMajor) + attribute(kCapabilityMinor);

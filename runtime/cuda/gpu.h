@@ -26,8 +26,8 @@ class Watched {
 /// Threads take turns: what one enqueues or records lies together on the stream.
 class Gpu {
  public:
-  /// Throws DeviceError. `name` is that of the platform.
-  Gpu(const Driver& driver, std::string name);
+  /// The driver's GPU of this number, from 0. Throws DeviceError. `name` is that of the platform.
+  Gpu(const Driver& driver, std::string name, int number = 0);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;

@@ -35,10 +35,11 @@ struct MatrixProductCall {
 using Multiply = std::function<void(const MatrixProductCall&, Stream)>;
 
 struct Platform {
-  std::string name;  // of the device as users write it: "cuda" or "cuda-emu"
+  std::string name;  // of the device as users write it: "cuda", "cuda:1" or "cuda-emu"
   Driver driver;
   Compiler compiler;
   Multiply multiply;
+  int gpu = 0;  // the number of the driver's GPU
 };
 
 /// NVIDIA's driver, NVRTC and cuBLAS, each loaded when first needed. Throws DeviceError that names what is missing and

@@ -321,7 +321,8 @@ TEST_CASE("wrong usage has code 2") {
   check_failure(shop.moxie(with(kRun, {"--dim", "S=-1"})), 2, "--dim S=-1");
   check_failure(shop.moxie(with(kRun, {"--dim", "Q=1"})), 2, "--dim Q=1: f has no dim 'Q'; it has S, N");
   check_failure(shop.moxie(with(kRun, {"--dtype", "f16"})), 2, "f16 not in {f32,f64}");
-  check_failure(shop.moxie(with(kRun, {"--device", "gpu"})), 2, "gpu not in {cpu,interp,cuda,cuda-emu,auto}");
+  check_failure(shop.moxie(with(kRun, {"--device", "gpu"})), 2,
+                "there is no device 'gpu'; choose one of: cpu, interp, cuda, cuda-emu, auto");
   check_failure(shop.moxie(with(kRun, {"--wrt", "x"})), 2, "--wrt needs --grad");
   check_failure(shop.moxie(with(kRun, {"--grad", "y", "--tangent", "y"})), 2, "exclude each other");
   check_failure(shop.moxie(with(kRun, {"--tangent", "q"})), 1, "q");

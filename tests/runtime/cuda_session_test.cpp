@@ -442,7 +442,11 @@ TEST_CASE("devices by name: auto takes the CPU where there is no GPU, and says w
     CHECK(!contains(reason, "\n"));
   }
   CHECK(message_of([] { open_device("gpu"); }) ==
-        "there is no device 'gpu'; choose one of: cpu, interp, cuda, cuda-emu, auto");
+        "there is no device 'gpu'; choose one of: cpu, interp, cuda, cuda-emu, auto; cuda:1 is the second GPU");
+  for (const char* name : {"cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:99999999999", "cpu:1", "auto:0", ":0", ""}) {
+    CAPTURE(name);
+    CHECK(contains(message_of([&] { open_device(name); }), "choose one of: cpu"));
+  }
 }
 
 TEST_CASE("a missing driver is named with its remedy") {

@@ -83,6 +83,7 @@ void fill_device(Driver& d) {
     return *name = error == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE", 0;
   };
   d.GetErrorString = [](Result, const char** text) { return *text = "as the test wants it", 0; };
+  d.DeviceGetCount = [](int* count) { return *count = 1, 0; };
   d.DeviceGet = [](DeviceNumber* device, int) { return *device = 0, note("DeviceGet"); };
   d.DeviceGetName = [](char* name, int size, DeviceNumber) {
     return std::strncpy(name, "Fake GPU", static_cast<std::size_t>(size)), 0;

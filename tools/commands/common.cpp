@@ -9,10 +9,11 @@
 namespace moxie {
 
 void add_device_option(OptionParser& parser, DeviceChoice& choice) {
-  const std::span<const std::string_view> names = device_names();
-  parser.add_option("--device", choice.name, "where to run; interp is the slow reference, auto the GPU if there is one")
+  parser
+      .add_option("--device", choice.name,
+                  "where to run; interp is the slow reference, auto the GPU if there is one, cuda:1 the second GPU")
       .show_default()
-      .one_of(std::vector<std::string>(names.begin(), names.end()))
+      .one_like(device_names(), problem_with_device_name)
       .environment("MOXIE_DEVICE");
 }
 

@@ -111,11 +111,13 @@ Finding find_mpi() {
 Finding find_gpu() {
   try {
     const cuda::Gpu gpu(cuda::nvidia_driver(), "cuda");
+    int count = 0;
+    gpu.check(gpu.driver().DeviceGetCount(&count), "counting the GPUs");
     return {"CUDA driver",
             true,
-            gpu.describe(),
+            count == 1 ? gpu.describe() : fmt::format("{}, the first of {} GPUs", gpu.describe(), count),
             "",
-            {{"architecture", gpu.architecture()}, {"multiprocessors", gpu.multiprocessors()}}};
+            {{"architecture", gpu.architecture()}, {"multiprocessors", gpu.multiprocessors()}, {"gpus", count}}};
   } catch (const Error& error) {
     return {"CUDA driver", false, error.what(), "", {}};
   }

@@ -87,6 +87,12 @@ Option Option::one_of(std::initializer_list<std::string> names) const {
   return one_of(std::span<const std::string>(names.begin(), names.size()));
 }
 
+Option Option::one_like(std::span<const std::string_view> names,
+                        const std::function<std::string(const std::string&)>& problem) const {
+  const std::string shown = fmt::format("{{{}}}", fmt::join(names, ","));
+  return Option(option_->check(CLI::Validator([problem](const std::string& value) { return problem(value); }, shown)));
+}
+
 Option Option::one_of_ignoring_case(std::span<const std::string> names) const {
   return Option(option_->check(CLI::IsMember(list_of(names), CLI::ignore_case)));
 }

@@ -31,6 +31,9 @@ class Option {
   Option show_default(const std::string& text) const;
   Option one_of(std::span<const std::string> names) const;
   Option one_of(std::initializer_list<std::string> names) const;
+  /// Names of which the help text shows some, and `problem` tells what is wrong with others.
+  Option one_like(std::span<const std::string_view> names,
+                  const std::function<std::string(const std::string&)>& problem) const;
   Option one_of_ignoring_case(std::span<const std::string> names) const;
   Option in_range(std::int64_t minimum, std::int64_t maximum) const;
   /// `problem` gives what is wrong with the text of a value, or an empty text.

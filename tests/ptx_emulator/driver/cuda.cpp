@@ -42,6 +42,9 @@ constexpr std::uint64_t kMaxSharedBytes = 49152;
 /// PTX does not tell the registers; this many fit for any block.
 constexpr int kRegisters = 32;
 
+/// Handles of contexts are places here, one for each device.
+char kContexts[64];
+
 constexpr unsigned kMaxGridYz = 65535;
 constexpr unsigned kMaxGridX = 2147483647;
 
@@ -91,8 +94,10 @@ Result cuGetErrorString(Result error, const char** text) {
 }
 /// NVRTC asks for functions that cuda.h does not have, and does without them.
 Result cuGetExportTable(const void** table, const void*) { return *table = nullptr, 500; }
-Result cuDeviceGetCount(int* count) { return *count = 1, 0; }
-Result cuDeviceGet(int* number, int ordinal) { return *number = 0, ordinal == 0 ? 0 : 101; }
+Result cuDeviceGetCount(int* count) { return *count = device_count(), 0; }
+Result cuDeviceGet(int* number, int ordinal) {
+  return *number = ordinal, ordinal >= 0 && ordinal < device_count() ? 0 : 101;
+}
 Result cuDeviceGetName(char* name, int size, int) {
   if (size > 0) *fmt::format_to_n(name, size - 1, "{}", kName).out = 0;
   return 0;
@@ -105,17 +110,19 @@ Result cuDeviceGetAttribute(int* value, int number, int) {
 }
 Result cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = device().memory.capacity(), 0; }
 
-Result cuDevicePrimaryCtxRetain(Handle* context, int) {
+Result cuDevicePrimaryCtxRetain(Handle* context, int number) {
   return guarded(__func__, [&] {
     device().retain_context();
-    *context = &device();
+    *context = kContexts + number;
   });
 }
 Result cuDevicePrimaryCtxRelease_v2(int) {
   return guarded(__func__, [&] { device().release_context(); });
 }
 Result cuCtxSetCurrent(Handle context) {
-  return guarded(__func__, [&] { device().set_current(context != nullptr); });
+  return guarded(__func__, [&] {
+    device().set_current(context ? static_cast<int>(static_cast<const char*>(context) - kContexts) : -1);
+  });
 }
 
 // ---- Memory ----

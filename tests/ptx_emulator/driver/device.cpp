@@ -12,7 +12,7 @@ namespace {
 /// More than any test takes, and less than a host has: what asks for more is told so.
 constexpr std::uint64_t kCapacity = std::uint64_t{8} << 30;
 
-thread_local bool has_context = false;
+thread_local int current = -1;
 
 /// PTX_EMULATOR_ORDER: "ascending", "descending" or "shuffled".
 BlockOrder order_of_blocks() {
@@ -24,6 +24,13 @@ BlockOrder order_of_blocks() {
 }
 
 }  // namespace
+
+int device_count() {
+  const char* value = std::getenv("PTX_EMULATOR_GPUS");
+  return value == nullptr ? 1 : std::atoi(value);
+}
+
+int current_device() { return current; }
 
 bool is_lasting(Reason reason) { return reason >= Reason::illegal_address && reason <= Reason::launch_failed; }
 
@@ -42,14 +49,14 @@ void Device::misuse(const std::string& what) {
 }
 
 void Device::need_context(const char* call) {
-  if (has_context && retained_ > 0) return;
+  if (current >= 0 && retained_ > 0) return;
   misuse(fmt::format("{} in a thread without a current context", call));
   throw Fault(Reason::invalid_context, "the thread has no current context");
 }
 
-void Device::set_current(bool is_current) {
-  if (is_current && retained_ == 0) throw Fault(Reason::invalid_context, "the context was released");
-  has_context = is_current;
+void Device::set_current(int number) {
+  if (number >= 0 && retained_ == 0) throw Fault(Reason::invalid_context, "the context was released");
+  current = number;
 }
 
 /// Those that their makers are to destroy.

@@ -1,6 +1,7 @@
 #pragma once
-// The one device of the driver, with all that programs make on it. What a real driver leaves undefined, or lets pass
-// where nobody looks at the result, is a misuse: it is printed, and the process ends with kMisuseExitCode.
+// The devices of the driver, equal ones that share their memory, with all that programs make on them. What is made in
+// the context of one is not for another. What a real driver leaves undefined, or lets pass where nobody looks at the
+// result, is a misuse: it is printed, and the process ends with kMisuseExitCode.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,6 +18,11 @@ namespace moxie::ptx {
 
 constexpr int kMisuseExitCode = 70;
 
+/// How many devices there are: PTX_EMULATOR_GPUS, or one.
+int device_count();
+/// The device whose context the calling thread is in; -1 for none.
+int current_device();
+
 /// Objects behind the handles of the driver's users.
 template <class T>
 class Handles {
@@ -25,23 +31,31 @@ class Handles {
   void* add(std::shared_ptr<T> object) {
     void* handle = object.get();
     objects_[handle] = std::move(object);
+    makers_[handle] = current_device();
     return handle;
   }
   const std::shared_ptr<T>& get(const void* handle) const {
     const auto object = objects_.find(handle);
     if (object == objects_.end()) throw Fault(Reason::invalid_handle, "no " + kind_);
+    if (makers_.at(handle) != current_device())
+      throw Fault(Reason::invalid_handle, "a " + kind_ + " of device " + std::to_string(makers_.at(handle)) +
+                                              " in the context of device " + std::to_string(current_device()));
     return object->second;
   }
   std::shared_ptr<T> remove(const void* handle) {
     std::shared_ptr<T> object = get(handle);
     objects_.erase(handle);
+    makers_.erase(handle);
     return object;
   }
   /// "2 of kind stream; " for a message; empty where there are none.
   std::string describe() const {
     return objects_.empty() ? "" : std::to_string(objects_.size()) + " of kind " + kind_ + "; ";
   }
-  void clear() { objects_.clear(); }
+  void clear() {
+    objects_.clear();
+    makers_.clear();
+  }
   template <class F>
   void remove_if(const F& condition) {
     std::erase_if(objects_, [&](const auto& entry) { return condition(*entry.second); });
@@ -52,6 +66,7 @@ class Handles {
  private:
   std::string kind_;
   std::map<const void*, std::shared_ptr<T>> objects_;
+  std::map<const void*, int> makers_;  // the devices in whose contexts they were made
 };
 
 struct LoadedFunction {
@@ -79,11 +94,10 @@ class Device {
   Handles<std::vector<Work>> graphs{"graph"};
   Handles<std::vector<Work>> executables{"executable graph"};
   std::map<const void*, Pinned> pinned;  // page-locked memory of the host, by its address
-  int retained = 0;                      // times that the primary context was
 
   /// Throws Fault(invalid_context), a misuse, where the calling thread has no context.
   void need_context(const char* call);
-  void set_current(bool is_current);
+  void set_current(int number);  // -1 for none
   void retain_context() { ++retained_; }
   /// What is left of the context's things when it goes is a misuse. A device that was lost is there again.
   void release_context();
@@ -105,7 +119,7 @@ class Device {
   void clear();
 
   BlockOrder order_;
-  int retained_ = 0;  // times that the primary context was
+  int retained_ = 0;  // times that primary contexts were
   std::uint64_t misuses_ = 0;
 };
 
