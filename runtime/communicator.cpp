@@ -16,6 +16,7 @@ class SelfCommunicator : public Communicator {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   int local_size() const override { return 1; }
+  int local_rank() const override { return 0; }
   std::string description() const override { return "one process"; }
   std::vector<std::byte> all_gather(std::span<const std::byte> own) override { return {own.begin(), own.end()}; }
   void fail(const std::string& reason) override { throw RankFailure(reason); }

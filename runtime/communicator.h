@@ -36,6 +36,8 @@ class Communicator {
   virtual int size() const = 0;
   /// Ranks on this machine, which share its processors.
   virtual int local_size() const = 0;
+  /// Among these, from 0 to local_size() - 1.
+  virtual int local_rank() const = 0;
   /// What carries the bytes: "Open MPI v4.1.4".
   virtual std::string description() const = 0;
 

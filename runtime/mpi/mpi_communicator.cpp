@@ -80,6 +80,7 @@ class MpiCommunicator : public Communicator {
   int rank() const override { return world_.rank; }
   int size() const override { return world_.size; }
   int local_size() const override { return world_.local; }
+  int local_rank() const override { return world_.local_rank; }
   /// "Open MPI v4.1.4", "MPICH Version: 4.0.2": the beginning of what the library says.
   std::string description() const override {
     std::string name = mpi_.library();

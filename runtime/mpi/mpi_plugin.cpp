@@ -23,10 +23,11 @@ int result_of(int code) {
   return 1;
 }
 
-int count_local_ranks(int* count) {
+int find_local_ranks(moxie_mpi_world& world) {
   MPI_Comm local = MPI_COMM_NULL;
   if (const int code = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local)) return code;
-  const int code = MPI_Comm_size(local, count);
+  int code = MPI_Comm_size(local, &world.local);
+  if (code == MPI_SUCCESS) code = MPI_Comm_rank(local, &world.local_rank);
   MPI_Comm_free(&local);
   return code;
 }
@@ -41,7 +42,7 @@ int start(moxie_mpi_world* world) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world->size);
-  return result_of(count_local_ranks(&world->local));
+  return result_of(find_local_ranks(*world));
 }
 
 void finish() { MPI_Finalize(); }

@@ -4,13 +4,14 @@
 #include <stddef.h>
 
 /// What a plugin and the library that loads it must have in common: the number is raised with every change below.
-#define MOXIE_MPI_ABI "moxie " MOXIE_VERSION ", MPI plugin interface 1"
+#define MOXIE_MPI_ABI "moxie " MOXIE_VERSION ", MPI plugin interface 2"
 
 extern "C" {
 
-/// Where the process stands among its ranks. `local` is the number of ranks on this machine.
+/// Where the process stands among its ranks. `local` is the number of ranks on this machine, and `local_rank`
+/// its place among them.
 struct moxie_mpi_world {
-  int rank, size, local;
+  int rank, size, local, local_rank;
 };
 
 /// Functions that give an int give 0, or another number after a failure, which last_error() tells. Requests are made by

@@ -26,6 +26,7 @@ class ThreadRank : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(shared_.messages.size()); }
   int local_size() const override { return size(); }
+  int local_rank() const override { return rank(); }
   std::string description() const override { return "threads"; }
 
   Bytes all_gather(std::span<const std::byte> own) override { return gather(own, std::nullopt); }

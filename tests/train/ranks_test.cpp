@@ -130,7 +130,9 @@ TEST_SUITE("mpi") {
     check_refusal(on_ranks(shop, 2, "mlp --data synthetic --ranks 4 --out run"), "--ranks 4, but 2 started");
     check_refusal(on_ranks(shop, 2, "mlp --data synthetic --folds 3 --out run"), "do not need each other");
     check_refusal(on_ranks(shop, 2, "mlp --data nothing --out run"), "moxie: there is no data set 'nothing'");
-    check_refusal(on_ranks(shop, 2, "mlp --data synthetic --device cuda --out run"), "give --device cpu");
+    check_refusal(on_ranks(shop, 2, "mlp --data synthetic --device auto --out run"),
+                  "give --device cpu, or --device cuda");
+    check_refusal(on_ranks(shop, 2, "mlp --data synthetic --device cuda:0 --out run"), "each on a GPU of its own");
   }
 
   TEST_CASE("a NaN ends all ranks with an error that names one of them, the step and the sample") {
@@ -199,6 +201,24 @@ TEST_SUITE("mpi") {
     CHECK(killed > 0);
     CHECK(on_ranks(shop, 2, "--resume run").code == 0);
     CHECK(model_of(shop, "run") == model_of(shop, "whole"));
+  }
+}
+
+TEST_SUITE("gpus") {
+  TEST_CASE("every rank of a machine trains on a GPU of its own, to the same bits") {
+    if (!has_mpi()) return;
+    const Workshop shop;
+    const std::string arguments = "gpn --data synthetic --epochs 1 --layers 4 --micro-batches 2 --device cuda --out ";
+    const Outcome alone = shop.shell(kEnvironment + (kProgram + (" train " + arguments + "alone")));
+    const Outcome both = on_ranks(shop, 2, arguments + "both");
+    if (alone.code != 0 || contains(both.err, "there is no device cuda:1"))
+      return moxie::test::skip("there are no two GPUs: " + alone.err + both.err);
+    CAPTURE(both.err);
+    CHECK(both.code == 0);
+    CHECK(model_of(shop, "both") == model_of(shop, "alone"));
+    CHECK(!model_of(shop, "both").empty());
+    check_refusal(on_ranks(shop, 4, "gpn --data synthetic --layers 4 --device cuda --out four"),
+                  "there is no device cuda:");
   }
 }
 

@@ -158,6 +158,20 @@ int run_on_ranks(Communicator& ranks, const std::function<int()>& work) {
   }
 }
 
+namespace {
+
+/// Every rank of a machine has a GPU of its own: "cuda" is "cuda:1" for the second one.
+std::string device_of_rank(const std::string& name, const Communicator& ranks) {
+  if (name == "cpu" || name == "interp" || name == "cuda-emu") return name;
+  if (name == "cuda") return fmt::format("cuda:{}", ranks.local_rank());
+  throw UsageError(
+      fmt::format("--device {}: several ranks train on processors, or each on a GPU of its own; give --device cpu, or "
+                  "--device cuda, of which the ranks of a machine take one each",
+                  name));
+}
+
+}  // namespace
+
 void choose_for_ranks(TrainConfig& config, DeviceChoice& device, const Communicator& ranks) {
   const auto count = static_cast<std::size_t>(ranks.size());
   if (config.micro_batches == 0 && find_mpi_launch())
@@ -170,8 +184,7 @@ void choose_for_ranks(TrainConfig& config, DeviceChoice& device, const Communica
         "all of them without mpirun");
   if (device.tune)
     throw UsageError("--tune measures, and ranks would measure otherwise: several ranks train without it");
-  if (device.name != "cpu" && device.name != "interp")
-    throw UsageError(fmt::format("--device {}: several ranks train on processors; give --device cpu", device.name));
+  device.name = device_of_rank(device.name, ranks);
   const long online = sysconf(_SC_NPROCESSORS_ONLN), allowed = static_cast<long>(std::thread::hardware_concurrency());
   if (device.threads == 0)
     device.threads = static_cast<int>(std::max(1L, std::min(allowed, online / std::max(1, ranks.local_size()))));

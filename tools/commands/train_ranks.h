@@ -25,8 +25,8 @@ std::shared_ptr<Communicator> open_ranks(const RankChoice& choice);
 /// on some rank, all of them end, and rank 0 throws the error for all. Where a rank is lost, all processes are ended.
 int run_on_ranks(Communicator& ranks, const std::function<int()>& work);
 
-/// The configuration with the number of micro-batches that it leaves open, and a device whose threads ranks on the same
-/// machine do not take from each other. Throws UsageError for what ranks cannot share.
+/// The configuration with the number of micro-batches that it leaves open, and a device whose threads, or GPU, ranks on
+/// the same machine do not take from each other. Throws UsageError for what ranks cannot share.
 void choose_for_ranks(TrainConfig& config, DeviceChoice& device, const Communicator& ranks);
 
 /// Throws DataError, on all ranks, where they have not been started alike: with the same program, kind of processor,
