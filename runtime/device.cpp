@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kDeviceNames[] = {"cpu", "interp", "cuda", "cuda-emu", "auto"};
 
 struct DeviceName {
-  std::string_view kind;  // of kDeviceNames
+  std::string_view kind;  // one of kDeviceNames
   int gpu = 0;
 };
 

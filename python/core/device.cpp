@@ -1,10 +1,7 @@
 #include "python/core/device.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <pthread.h>
 
-#include <algorithm>
 #include <atomic>
 
 #include "compiler/support/error.h"

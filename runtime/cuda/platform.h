@@ -35,7 +35,7 @@ struct MatrixProductCall {
 using Multiply = std::function<void(const MatrixProductCall&, Stream)>;
 
 struct Platform {
-  std::string name;  // of the device as users write it: "cuda", "cuda:1" or "cuda-emu"
+  std::string name;  // by which users choose the device: "cuda", "cuda:1" or "cuda-emu"
   Driver driver;
   Compiler compiler;
   Multiply multiply;
