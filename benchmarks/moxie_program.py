@@ -1,4 +1,4 @@
-"""The program moxie on one thread: values of a text for given inputs, and times for the same inputs."""
+"""The program moxie, on one thread of the processor or on a GPU: values of a text for given inputs, and times for the same inputs."""
 import json
 import os
 import subprocess
@@ -9,8 +9,8 @@ MISLEADING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 
 class Moxie:
-    def __init__(self, program, hidden=MISLEADING):
-        self.program = program
+    def __init__(self, program, hidden=MISLEADING, device="cpu"):
+        self.program, self.device = program, device
         self.environment = {name: value for name, value in os.environ.items() if name not in hidden}
         self.folder = tempfile.TemporaryDirectory()
 
@@ -28,13 +28,13 @@ class Moxie:
     def options(self, text, grad, wrt):
         return [*text.dim_option(), "--grad", grad or ",".join(text.outputs), *(["--wrt", wrt] if wrt else [])]
 
-    def values(self, text, tensors, grad="", wrt="", device="cpu"):
+    def values(self, text, tensors, grad="", wrt="", device=None):
         """Outputs and gradients for these inputs and cotangents, which seconds() takes, too."""
         from safetensors.numpy import load_file, save_file
 
         self.inputs, results = f"{self.folder.name}/in.safetensors", f"{self.folder.name}/out.safetensors"
         save_file(tensors, self.inputs)
-        self.run("run", text.path, "--in", self.inputs, "--out", results, "--device", device, *self.options(text, grad, wrt))
+        self.run("run", text.path, "--in", self.inputs, "--out", results, "--device", device or self.device, *self.options(text, grad, wrt))
         return load_file(results)
 
     def jacobian(self, text, tensors, of, wrt):
@@ -43,25 +43,29 @@ class Moxie:
 
         self.inputs, results = f"{self.folder.name}/in.safetensors", f"{self.folder.name}/out.safetensors"
         save_file(tensors, self.inputs)
-        self.run("run", text.path, "--in", self.inputs, "--out", results, *text.dim_option(), "--jacobian", of, "--wrt", wrt)
+        self.run("run", text.path, "--in", self.inputs, "--out", results, "--device", self.device, *text.dim_option(), "--jacobian", of, "--wrt", wrt)
         return load_file(results)
 
     def jacobian_seconds(self, text, of, wrt):
-        """Medians of processor time of the outputs, and of all derivatives of one: the text that moxie makes for them, which has outputs alone."""
+        """Medians of the outputs, and of all derivatives of one: the text that moxie makes for them, which has outputs alone."""
         derived = f"{self.folder.name}/jacobian.mox"
         with open(derived, "w") as file:
-            file.write(self.run("dump", text.path, "--stage", "diff", "--device", "cpu", *text.dim_option(), "--jacobian", of, "--wrt", wrt))
+            file.write(self.run("dump", text.path, "--stage", "diff", "--device", self.device, *text.dim_option(), "--jacobian", of, "--wrt", wrt))
         options = [*text.dim_option(), "--grad", of]  # one gradient, which is not looked at
-        return tuple(self.bench(path, *options)["forward_cpu_s"] for path in (text.path, derived))
+        return tuple(self.bench(path, *options)[self.figure("forward")] for path in (text.path, derived))
 
     def bench(self, path, *options):
-        [figures] = json.loads(self.run("bench", path, "--in", self.inputs, "--json", *options))
+        [figures] = json.loads(self.run("bench", path, "--in", self.inputs, "--json", "--device", self.device, *options))
         return figures
 
+    def figure(self, what):
+        """Processor time is what one thread takes; a GPU's time passes on the clock."""
+        return f"{what}_cpu_s" if self.device == "cpu" else f"{what}_s"
+
     def seconds(self, text, grad="", wrt=""):
-        """Medians of processor time, forward and with gradients."""
+        """Medians, forward and with gradients."""
         figures = self.bench(text.path, *self.options(text, grad, wrt))
-        return figures["forward_cpu_s"], figures["forward_backward_cpu_s"]
+        return figures[self.figure("forward")], figures[self.figure("forward_backward")]
 
 
 def distance(found, expected, scale=0):

@@ -162,7 +162,7 @@ struct CompiledFunction::State {
       const DimDecl* dim = program.find_dim(name);
       if (dim && !dim->dynamic) statics[name] = value;
     }
-    if (target.machine) target.extents = key = extent_classes(dims);
+    if (target.is_scheduled()) target.extents = key = extent_classes(dims);
     for (const auto& [name, value] : statics) key[name] = value;
     std::shared_ptr<const Plan> plan = plans.find(key);
     const Program specialised = plan ? plan->program : specialise_all(program, statics);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/codegen/cuda/cuda_loops.h"
 #include "compiler/fuse/checkpoints.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
@@ -154,8 +155,10 @@ Plan Planner::plan(const PlanTarget& target) {
     PlanTarget of_part = target;
     of_part.extents = extents;
     if (target.machine) return schedule_in_slices(part.program, of_part, can_slice() && !part.slices);
+    const DimValues typical = typical_extents(part.program, extents);
+    if (target.gpu) return schedule_for_gpu(part.program, target.products, typical, *target.gpu);
     ScheduledProgram lowered;
-    lowered.fused = fuse(part.program, target.products, Layouts::chosen, typical_extents(part.program, extents));
+    lowered.fused = fuse(part.program, target.products, Layouts::chosen, typical);
     lowered.steps = lower_all(lowered.fused);
     return lowered;
   };

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/codegen/cuda/cuda_schedule.h"
 #include "compiler/fuse/fuse.h"
 #include "compiler/loop/instrument.h"
 #include "compiler/loop/lower.h"
@@ -40,12 +41,14 @@ DimValues with_slice_dims(const Plan& plan, DimValues dims);
 /// What a Plan is made for.
 struct PlanTarget {
   Products products = Products::library;
-  /// The processor whose cost decides about schedules; none: fusion alone arranges the loops, as GPUs want them.
+  /// The processor whose cost decides about schedules, or the GPU; without either fusion alone arranges the loops.
   const Machine* machine = nullptr;
+  std::optional<GpuLimits> gpu = {};
   /// Schedules to take whatever they cost; for GPUs there are none.
   GivenSchedules given = {};
   /// Typical values of dynamic dims; kAssumedExtent where there is none.
   DimValues extents = {};
+  bool is_scheduled() const { return machine || gpu; }
 };
 
 /// Makes the plans of one specialised Program, which is verified and rewritten once, however many targets there are.

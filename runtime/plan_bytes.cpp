@@ -100,7 +100,7 @@ inline constexpr int kMembers<SplitLoop> = 7;
 template <>
 inline constexpr int kMembers<BufferUse> = 4;
 template <>
-inline constexpr int kMembers<LoweredKernel> = 6;
+inline constexpr int kMembers<LoweredKernel> = 7;
 template <>
 inline constexpr int kMembers<LoweredKernel::ForThreads> = 2;
 template <>

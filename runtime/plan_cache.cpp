@@ -16,10 +16,13 @@ std::string plan_key(const Program& program, const Checks& checks, const PlanTar
   key += fmt::format("checks {} {} {}, products {}\n", checks.nan, checks.negvar, checks.bounds,
                      static_cast<int>(target.products));
   for (const auto& [name, schedule] : target.given) key += fmt::format("{}: {}\n", name, print(schedule));
-  if (target.machine) {
+  if (target.is_scheduled()) {
     for (const auto& [name, value] : target.extents) key += fmt::format("{}={}\n", name, value);
-    key += to_json(*target.machine);
   }
+  if (target.machine) key += to_json(*target.machine);
+  if (target.gpu)
+    key += fmt::format("gpu of {} x {} threads, {} bytes shared\n", target.gpu->multiprocessors, target.gpu->threads,
+                       target.gpu->block_shared_bytes);
   return key + '\n' + to_bytes(program);
 }
 

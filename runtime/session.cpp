@@ -107,7 +107,7 @@ struct Session::State {
     PlanTarget target = device->plan_target();
     if (const DimValues sizes = matrix_sizes(program(), target, dims); !sizes.empty())
       return plan_for_sizes(target, sizes);
-    if (!target.machine) return unscheduled_plan();
+    if (!target.is_scheduled()) return unscheduled_plan();
     target.extents = extent_classes(dims);
     auto& scheduled = plans[target.extents];
     if (!scheduled) scheduled = find_or_make(target);

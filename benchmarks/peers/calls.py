@@ -1,4 +1,6 @@
-"""What the peers run, on one thread: forward(..) and gradients(..) make calls that give the outputs, and the outputs with the gradients by name."""
+"""What the peers run, on one thread or a GPU: forward(..) and gradients(..) make calls that give the outputs, and the outputs with the gradients by name.
+
+A call returns when its values are there. Products of single floats have their precision everywhere: none is a TensorFloat-32."""
 import os
 
 
@@ -17,8 +19,14 @@ def one_cpu_client():
 class Jax:
     name, key = "JAX", "jax"
 
-    def __init__(self):
-        self.jax = one_cpu_client()
+    def __init__(self, device):
+        if device == "cpu":
+            self.jax = one_cpu_client()
+        else:
+            import jax
+
+            self.jax = jax
+            jax.config.update("jax_default_matmul_precision", "highest")
 
     def forward(self, function, inputs):
         arrays, run = self.jax.device_put(inputs), self.jax.jit(lambda arrays: function(**arrays))
@@ -46,33 +54,52 @@ class Jax:
 class Torch:
     name, key = "PyTorch", "torch"
 
-    def __init__(self):
+    def __init__(self, device):
         import torch
 
-        torch.set_num_threads(1)
-        self.torch = torch
+        self.torch, self.device = torch, device
+        torch.set_default_device(device)
+        if device == "cpu":
+            torch.set_num_threads(1)
+        else:
+            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+
+    def tensors(self, arrays):
+        return {name: self.torch.from_numpy(array).to(self.device) for name, array in arrays.items()}
+
+    def wait(self):
+        if self.device != "cpu":
+            self.torch.cuda.synchronize()
 
     def forward(self, function, inputs):
-        arrays = {name: self.torch.from_numpy(array) for name, array in inputs.items()}
+        arrays = self.tensors(inputs)
 
         def run():
             with self.torch.inference_mode():
-                return function(**arrays)
+                outputs = function(**arrays)
+                self.wait()
+                return outputs
 
         return run
 
     def jacobian(self, function, inputs):
-        arrays = {name: self.torch.from_numpy(array) for name, array in inputs.items()}
-        return lambda: [of.detach() for of in function(**arrays)]
+        arrays = self.tensors(inputs)
+
+        def run():
+            found = [of.detach() for of in function(**arrays)]
+            self.wait()
+            return found
+
+        return run
 
     def gradients(self, function, inputs, cotangents, wrt, chosen):
-        arrays = {name: self.torch.from_numpy(array) for name, array in inputs.items()}
-        weights = [self.torch.from_numpy(array) for array in cotangents]
+        arrays, weights = self.tensors(inputs), list(self.tensors(dict(enumerate(cotangents))).values())
         params = {name: arrays[name].clone().requires_grad_() for name in wrt}
 
         def run():
             outputs = function(**(arrays | params))
             found = self.torch.autograd.grad([outputs[i] for i in chosen], list(params.values()), weights)
+            self.wait()
             return [output.detach() for output in outputs], dict(zip(params, found))
 
         return run

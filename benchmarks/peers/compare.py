@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Times moxie beside JAX (jit) and PyTorch (eager), one thread, single precision, on the formulas of rows.py.
+"""Times moxie beside JAX (jit) and PyTorch (eager), single precision, on the formulas of rows.py, one thread or a GPU.
 
-    python benchmarks/peers/compare.py --formulas DIR [--moxie build/bin/moxie] [--rows NAME ..] [--rounds 3] [--json FILE]
+    python benchmarks/peers/compare.py --formulas DIR [--device cuda] [--moxie build/bin/moxie] [--rows NAME ..] [--rounds 3] [--json FILE]
 
 First the values and gradients of all three are compared; rows that differ are named and not timed. In every round each of the three takes a
 median of processor time, one after the other; the table has the smallest of the rounds. (On one thread processor time is the time of an idle
-machine, and other work disturbs it least.) It comes as Markdown, in milliseconds, forward / forward + backward.
+machine, and other work disturbs it least.) On a GPU the time is that of the clock, from the call until its values are there, and extents are larger.
+It comes as Markdown, in milliseconds, forward / forward + backward.
 """
 import argparse
 import json
@@ -31,30 +32,44 @@ ONE_THREAD = {
 }
 
 
-def restart_on_one_thread():
+ON_A_GPU = {"JAX_PLATFORMS": "cuda", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+ENVIRONMENTS = {"cpu": ONE_THREAD, "cuda": ON_A_GPU}
+CLOCKS = {"cpu": time.process_time, "cuda": time.perf_counter}
+
+
+def restart_for(device):
     """Libraries read these variables when they are loaded, the allocator before that."""
-    if os.environ.get("GLIBC_TUNABLES") == ONE_THREAD["GLIBC_TUNABLES"]:
+    wanted = ENVIRONMENTS[device]
+    if wanted.items() <= os.environ.items():
         return
-    environment = {name: value for name, value in os.environ.items() if name not in MISLEADING} | ONE_THREAD
-    if "avx512f" in pathlib.Path("/proc/cpuinfo").read_text():
+    environment = {name: value for name, value in os.environ.items() if name not in MISLEADING} | wanted
+    if device == "cpu" and "avx512f" in pathlib.Path("/proc/cpuinfo").read_text():
         environment["ATEN_CPU_CAPABILITY"] = "avx512"
     os.execve(sys.executable, [sys.executable, *sys.argv], environment)
 
 
-def median_seconds(call):
-    """Processor time, of at least 11 runs, and of more while they are short. Runs of seconds are fewer."""
-    times, begin = [], time.process_time()
-    while not times or (spent := time.process_time() - begin) < 5 and (len(times) < 11 or spent < 0.5):
-        start = time.process_time()
+def median_seconds(call, clock):
+    """Of at least 11 runs, and of more while they are short. Runs of seconds are fewer."""
+    times, begin = [], clock()
+    while not times or (spent := clock() - begin) < 5 and (len(times) < 11 or spent < 0.5):
+        start = clock()
         call()
-        times.append(time.process_time() - start)
+        times.append(clock() - start)
     return statistics.median(times)
+
+
+def on_the_host(values):
+    """Arrays of either peer for numpy, wherever they are."""
+    import numpy
+
+    return numpy.asarray(values.cpu() if hasattr(values, "cpu") else values)
 
 
 def worst_error(values, outputs, gradients, text):
     import numpy
 
-    scale = 1e-3 * max(numpy.abs(numpy.asarray(gradient)).max(initial=0) for gradient in gradients.values())
+    outputs, gradients = [on_the_host(output) for output in outputs], {name: on_the_host(gradient) for name, gradient in gradients.items()}
+    scale = 1e-3 * max(numpy.abs(gradient).max(initial=0) for gradient in gradients.values())
     errors = [distance(values[name], output, 0) for name, output in zip(text.outputs, outputs)]
     return max(errors + [distance(values[f"grad.{name}"], gradient, scale) for name, gradient in gradients.items()])
 
@@ -68,7 +83,7 @@ def prepare_jacobian(row, text, moxie, peers):
     calls = {}
     for peer in peers:
         calls[peer.name] = peer.forward(getattr(row, peer.key), inputs), peer.jacobian(getattr(row, f"{peer.key}_jacobian"), inputs)
-        outputs, derivatives = (call() for call in calls[peer.name])
+        outputs, derivatives = ([on_the_host(of) for of in call()] for call in calls[peer.name])
         named = dict(zip(text.outputs, outputs)) | {f"jac.{row.jacobian}.{name}": of for name, of in zip(row.wrt.split(","), derivatives)}
         worst = max(distance(values[name], of) for name, of in named.items())
         if not worst <= TOLERANCE:
@@ -98,13 +113,14 @@ def prepare(row, text, moxie, peers):
 
 
 def measure(row, text, moxie, peers, rounds):
+    clock = CLOCKS[moxie.device]
     calls = (prepare_jacobian if row.jacobian else prepare)(row, text, moxie, peers)
     best = {}
     for _ in range(rounds):
         seconds = moxie.jacobian_seconds(text, row.jacobian, row.wrt) if row.jacobian else moxie.seconds(text, row.grad, row.wrt)
         taken = {"moxie": seconds}
         for name, (forward, both) in calls.items():
-            taken[name] = (median_seconds(forward), median_seconds(both))
+            taken[name] = (median_seconds(forward, clock), median_seconds(both, clock))
         best = {name: tuple(map(min, times, best.get(name, times))) for name, times in taken.items()}
     return best
 
@@ -129,34 +145,36 @@ def print_means(measured):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--formulas", type=pathlib.Path, action="append", default=[], help="a folder of .mox texts; may be given several times")
+    options.add_argument("--device", choices=ENVIRONMENTS, default="cpu")
     options.add_argument("--moxie", default=HERE.parents[1] / "build" / "bin" / "moxie", help="the program")
     options.add_argument("--rows", nargs="+", default=[], help="the formulas to measure, all if not given")
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--json", type=pathlib.Path, help="where the seconds go, too")
     given = options.parse_args()
-    restart_on_one_thread()
+    restart_for(given.device)
 
     import calls
     import rows
     import texts
 
-    peers = [calls.Jax(), calls.Torch()]
-    moxie = Moxie(given.moxie, (*ONE_THREAD, *MISLEADING))
+    peers = [calls.Jax(given.device), calls.Torch(given.device)]
+    moxie = Moxie(given.moxie, (*ENVIRONMENTS[given.device], *MISLEADING), given.device)
     print("| formula | extents | moxie | " + " | ".join(peer.name for peer in peers) + " | moxie / best |")
     print("| --- " * (4 + len(peers)) + "|")
     measured, records = [], []
     for row in rows.ROWS:
         if given.rows and row.formula not in given.rows:
             continue
-        text = texts.Text(row.formula, [*given.formulas, HERE, HERE.parent / "adbench"], row.dims)
+        dims = row.gpu_dims or row.dims if given.device == "cuda" else row.dims
+        text = texts.Text(row.formula, [*given.formulas, HERE, HERE.parent / "adbench"], dims)
         try:
             times = measure(row, text, moxie, peers, given.rounds)
         except RuntimeError as problem:
-            print(f"| {row.formula} | {row.dims} | {problem} |", flush=True)
+            print(f"| {row.formula} | {dims} | {problem} |", flush=True)
             continue
         measured.append(times)
-        records.append({"formula": row.formula, "dims": row.dims, "seconds": times})
-        where = f"{row.dims}{f' (wrt {row.wrt})' if row.wrt else ''}"
+        records.append({"formula": row.formula, "dims": dims, "seconds": times})
+        where = f"{dims}{f' (wrt {row.wrt})' if row.wrt else ''}"
         cells = [milliseconds(times[name]) for name in ("moxie", *(peer.name for peer in peers))]
         print(f"| {row.formula} | {where} | {' | '.join(cells)} | {' / '.join(f'{ratio:.2f}' for ratio in ratios(times))} |", flush=True)
         if given.json:

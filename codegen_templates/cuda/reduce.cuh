@@ -24,6 +24,12 @@ struct Min {
   }
 };
 
+/// Whether both are the same number, or none.
+template <class T>
+__device__ bool is_same(T a, T b) {
+  return a == b || (a != a && b != b);
+}
+
 /// The values of all rows of a lane, in row 0. `turn` alternates between two halves of the scratch, so that one barrier
 /// is enough. All threads of the block take part.
 template <class Op, int kLanes, int kRows, class T, class Scratch>

@@ -51,6 +51,7 @@ struct LoweredKernel {
     bool operator==(const ForThreads&) const = default;
   };
   std::optional<ForThreads> threads = {};
+  int team = 0;  // threads of a GPU that compute an element together; 0: as its loops suggest
   bool operator==(const LoweredKernel&) const = default;
 };
 

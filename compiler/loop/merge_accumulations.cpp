@@ -20,7 +20,7 @@ struct VarUses {
 
 class AccumulatorMerger {
  public:
-  explicit AccumulatorMerger(LoopProgram& program) : program_(program) {}
+  AccumulatorMerger(LoopProgram& program, double longest) : program_(program), longest_(longest) {}
 
   void run() {
     count_uses(program_.body);
@@ -93,7 +93,7 @@ class AccumulatorMerger {
       std::map<VarId, VarId> merges;  // from inner to outer vars
       for (const auto& [inner, of_inner] : uses) {
         const auto outer = merges_into(body, uses, outers, inner);
-        if (outer && trips * chains_[inner] <= kLongestChain) merges[inner] = *outer;
+        if (outer && trips * chains_[inner] <= longest_) merges[inner] = *outer;
       }
       if (merges.empty()) return;
       for (const auto& [inner, outer] : merges) chains_[outer] = std::max(chains_[outer], chains_[inner]);
@@ -222,6 +222,7 @@ class AccumulatorMerger {
   static constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
   LoopProgram& program_;
+  double longest_;
   std::map<ValueId, int> uses_;
   std::map<VarId, double> chains_;  // terms that a var takes in the loops that accumulate in it, at most
   bool merged_ = false;
@@ -229,6 +230,6 @@ class AccumulatorMerger {
 
 }  // namespace
 
-void merge_accumulations(LoopProgram& program) { AccumulatorMerger(program).run(); }
+void merge_accumulations(LoopProgram& program, double longest) { AccumulatorMerger(program, longest).run(); }
 
 }  // namespace moxie

@@ -71,6 +71,8 @@ class NestBuilder {
   void reduce_in_lanes(int depth) { lanes_depth_ = depth; }
   /// Reductions over a range by data run through that range alone, unless it differs between lanes.
   void bound_by_values() { bounds_by_values_ = true; }
+  /// Every loop computes what it needs: threads that share a loop have no scratch in common.
+  void keep_nothing() { keeps_rows_ = false; }
   void build(std::vector<Work> works);
 
   // ---- loops and statements at the current place ----
@@ -197,6 +199,7 @@ class NestBuilder {
   std::vector<std::pair<Range, Range>> pieces_;
   std::vector<std::pair<Symbol, Range>> known_;
   bool lanes_are_chosen_ = false;
+  bool keeps_rows_ = true;
   bool bounds_by_values_ = false;
   int lanes_depth_ = 0;
   int reduction_depth_ = 0;  // loops of reductions that are open

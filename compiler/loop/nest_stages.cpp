@@ -101,7 +101,8 @@ NestBuilder::Later NestBuilder::later_over(const Range& range, const std::vector
 std::vector<NestBuilder::Stage> NestBuilder::kept_for(const Later& later, const std::vector<Work>& now, Symbol index,
                                                       const Range& range) {
   const std::optional<std::int64_t> extent = known_extent(range);
-  if (!lanes_are_chosen_ || later.is_empty() || !extent || *extent > longest_stage() || !has_fixed_extent(range))
+  if (!keeps_rows_ || !lanes_are_chosen_ || later.is_empty() || !extent || *extent > longest_stage() ||
+      !has_fixed_extent(range))
     return {};
   std::vector<TypedExpr> bodies, later_bodies;
   for (const Work& work : now) bodies.push_back({work.body, work.type});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "compiler/fuse/fold_storage.h"
@@ -69,17 +70,24 @@ class NestLowering {
     builder.choose_lanes();
     builder.reduce_in_lanes(nest_.lanes_depth);
     builder.bound_by_values();
+    if (nest_.team > 1) builder.keep_nothing();
     builder.know_steps(fused_, nest_.roots.front().definition);
     std::vector<Work> works;
     for (OpenRoot& root : roots) {
       split(builder, root);
-      if (nest_.chunks_depth > 0) root.body = in_chunks(builder, root.body, nest_.chunks_depth);
+      if (nest_.chunks_depth > 0 && nest_.team == 0)
+        root.body = in_chunks(builder, root.body, nest_.chunks_depth);
+      else if (nest_.chunks_depth > 0)
+        result_.chunks = SplitLoop{rounds_of_sum(root.body), argument::kChunkLow, argument::kChunkHigh};
       unroll(root, 0, {}, {}, works);
     }
     builder.build(std::move(works));
-    merge_accumulations(result_.program);
-    split_ranges(result_);
-    interleave(result_.program);
+    // Of the terms that a team shares each thread has few.
+    merge_accumulations(result_.program, nest_.team > 1 ? HUGE_VAL : kLongestChain);
+    if (nest_.team == 0) {
+      split_ranges(result_);
+      interleave(result_.program);
+    }
     verify(result_.program);
     return std::move(result_);
   }
@@ -123,6 +131,7 @@ class NestLowering {
 
   /// Short reductions inside of vector loops as boxes, whose masks guard what only they visit.
   Expr boxed(const OpenRoot& open) const {
+    if (nest_.team > 0) return open.body;
     Expr body = open.body;
     for (const LoopIndex& loop : open.loops) {
       if (loop.lanes) body = box_reductions(body, loop.symbol, loop.range);
@@ -149,6 +158,7 @@ class NestLowering {
     LoopProgram& program = result_.program;
     program.name = kernel_name(nest_.roots.front().definition.name);
     program.precision = fused_.program.precision;
+    result_.team = nest_.team;
     result_.in_scan = nest_.roots.front().definition.scan.has_value();
     std::set<std::string> read;
     for (const OpenRoot& open : roots) {
@@ -232,6 +242,11 @@ class NestLowering {
     const Affine& first = opened.range.lows[0].value;
     const Expr shifted = substitute(opened.body, {{opened.index, Affine(opened.index) + first}});
     return reduce(body->reduce, opened.index, piece, shifted);
+  }
+
+  /// Teams share the rounds of all loops of a sum by their number: its loops stay whole.
+  static Range rounds_of_sum(const Expr& body) {
+    return Range::extent(*iterations_between_dims(moxie::open(body).range));
   }
 
   static Range tiles_of(const Range& range, std::int64_t factor) {

@@ -41,6 +41,7 @@ struct Nest {
   int lanes_depth = 0;      // reductions at this depth are vector loops: 1 directly inside the axes' loops; 0: none
   int chunks_depth = 0;     // the reduction at this depth is split into chunks with partial results; 0: none
   std::int64_t chunks = 1;  // at most; one for each iteration where there are fewer
+  int team = 0;             // threads of a GPU that compute an element together; 0: vectors of a processor
   bool operator==(const Nest&) const = default;
 };
 

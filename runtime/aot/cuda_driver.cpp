@@ -116,15 +116,19 @@ class CudaDriver final : public PlanDriver {
     const CudaSchedule& schedule = compiled.schedule;
     Grid grid{w_.integer(1), w_.integer(1)};
     const Val fitting = w_.integer(std::int64_t{schedule.blocks} * GpuLimits{}.multiprocessors);
-    if (const auto& tiles = tiles_for_threads(kernel))
-      grid.tiles = rounded_division(math_.rounds(*tiles), elements_per_block(schedule));
+    for (const Range& range : cuda_text::element_ranges(for_threads(kernel)))
+      grid.tiles = w_.mul(grid.tiles, math_.rounds(range));
+    grid.tiles = rounded_division(grid.tiles, elements_per_block(schedule));
     if (schedule.persistent) grid.tiles = w_.smaller(grid.tiles, fitting);
     const Val one = w_.integer(1);
     const Val most = w_.larger(w_.divide(fitting, w_.larger(grid.tiles, one)), one);
     if (!kernel.chunks && !schedule.spread) return grid;
-    const std::int64_t rows = kernel.chunks && kernel.chunks->over_lanes ? schedule.lanes : schedule.rows;
-    const Val rounds =
-        kernel.chunks ? math_.rounds(*kernel.chunks) : w_.integer(cuda_text::kernel_shape(kernel).shared_rounds);
+    const std::int64_t rows = kernel.chunks ? rounds_at_once(kernel, schedule) : schedule.rows;
+    Val rounds = w_.integer(kernel.chunks ? 1 : cuda_text::kernel_shape(kernel).shared_rounds);
+    if (kernel.chunks) {
+      for (const Range& range : cuda_text::chunked_ranges(for_threads(kernel)))
+        rounds = w_.mul(rounds, math_.rounds(range));
+    }
     grid.chunks = w_.smaller(w_.larger(rounded_division(rounds, rows), w_.integer(1)), most);
     return grid;
   }

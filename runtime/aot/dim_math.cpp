@@ -40,9 +40,9 @@ Val DimMath::slice_bytes(const std::string& tensor) {
   return w_.saturating_mul(slice_count(tensor), w_.integer(element));
 }
 
-Val DimMath::rounds(const SplitLoop& loop) {
-  Val end = w_.add(value(loop.range.highs.front().value), w_.integer(1));
-  for (const Bound& bound : loop.range.highs)
+Val DimMath::rounds(const Range& range) {
+  Val end = w_.add(value(range.highs.front().value), w_.integer(1));
+  for (const Bound& bound : range.highs)
     end = w_.smaller(end, w_.add(w_.floor_div(value(bound.value), bound.divisor), w_.integer(1)));
   return w_.larger(end, w_.integer(0));
 }

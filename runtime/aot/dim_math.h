@@ -28,7 +28,8 @@ class DimMath {
   Val slice_bytes(const std::string& tensor);
 
   /// Rounds of a loop that starts at 0.
-  Val rounds(const SplitLoop& loop);
+  Val rounds(const Range& range);
+  Val rounds(const SplitLoop& loop) { return rounds(loop.range); }
   /// Chunks that the loop is shared out in.
   Val chunks(const SplitLoop& rows);
   /// Where piece `index` of `count` begins, which is where the one before it ends.

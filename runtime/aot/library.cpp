@@ -59,11 +59,12 @@ std::vector<PlannedFunction> plan_functions(const LibraryRequest& request) {
   std::vector<PlannedFunction> planned;
   for (const Function& function : request.functions) {
     require_values(function.program, request.dims, function.name);
-    Plan plan = make_plan(specialise(function.program, request.dims), {}, {.products = Products::kernels});
-    refuse_chunks(plan, function.name);
-    Interface interface = interface_of(plan, function.name);
     DimValues typical = function.typical;
     typical.insert(request.dims.begin(), request.dims.end());
+    Plan plan = make_plan(specialise(function.program, request.dims), {},
+                          {.products = Products::kernels, .gpu = GpuLimits{}, .extents = extent_classes(typical)});
+    refuse_chunks(plan, function.name);
+    Interface interface = interface_of(plan, function.name);
     planned.push_back({std::move(interface), std::move(plan), std::move(typical)});
   }
   return planned;

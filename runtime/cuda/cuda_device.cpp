@@ -22,7 +22,7 @@ class CudaDevice : public Device {
 
   std::string name() const override { return gpu_->name(); }
   /// Matrix products are left to a BLAS, linear algebra is not: kernels factor matrices.
-  PlanTarget plan_target() const override { return {.products = Products::blas}; }
+  PlanTarget plan_target() const override { return {.products = Products::blas, .gpu = gpu_->limits()}; }
   KernelCache* plan_cache() override { return &plan_cache_; }
   CacheStats cache_stats() const override { return cache_.stats(); }
   std::optional<GpuModel> gpu() const override { return gpu_->model(); }

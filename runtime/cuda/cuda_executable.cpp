@@ -49,10 +49,7 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder,
       constant_(constant_steps(*plan_)),
       random_(gpu_),
       graphs_(gpu_) {
-  GpuLimits limits;
-  limits.multiprocessors = gpu_->multiprocessors();
-  limits.threads = gpu_->threads();
-  load_kernels(builder, limits);
+  load_kernels(builder, gpu_->limits());
   place_memory();
   find_outside();
   if (random_is_drawn_) random_.resize(sizeof(CudaRandomState));

@@ -40,6 +40,7 @@ class Gpu {
   /// 90 for sm_90.
   int architecture() const { return architecture_; }
   int multiprocessors() const { return multiprocessors_; }
+  GpuLimits limits() const { return {.multiprocessors = multiprocessors_, .threads = threads_}; }
   /// That a multiprocessor holds.
   int threads() const { return threads_; }
   int block_shared_bytes() const { return block_shared_bytes_; }

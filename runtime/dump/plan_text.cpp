@@ -95,8 +95,11 @@ std::string gpu_schedule(const Plan& plan, const GpuLimits& limits, const CudaPr
   std::string text = print(plan);
   for (const PlanStep& step : plan.steps) {
     for (const LoweredKernel* kernel : kernels_of(step)) {
-      text += fmt::format("{} on a GPU: {}\n", kernel->program.name,
-                          print(choose_cuda_schedule(*kernel, limits, wanted.of(kernel->program.name))));
+      const std::string schedule = print(choose_cuda_schedule(*kernel, limits, wanted.of(kernel->program.name)));
+      text += fmt::format("{} on a GPU: {}\n", kernel->program.name, schedule);
+      const auto choice = std::ranges::find(plan.choices, kernel->program.name, &ScheduleChoice::kernel);
+      if (choice == plan.choices.end()) continue;
+      text += fmt::format("  {}: {:.3g} us by estimate; {}\n", choice->chosen, choice->seconds * 1e6, choice->reason);
     }
   }
   return text;

@@ -48,7 +48,7 @@ LoopProgram nested(const Nested& wanted) {
 std::size_t vars_after(const Nested& wanted) {
   LoopProgram program = nested(wanted);
   const LoopProgram before = program;
-  merge_accumulations(program);
+  merge_accumulations(program, kLongestChain);
   verify(program);
   CHECK((program == before) == (program.vars.size() == 2));
   return program.vars.size();

@@ -83,8 +83,8 @@ void CudaWriter::declare_scratch() {
           fmt::format("SHARED({}, rows_{}, {});", type_name(type), suffix(type), 2 * schedule_.lanes * schedule_.rows));
     line("int turn = 0;");
   }
-  for (const auto& [loop, sums] : shape_.reductions) {
-    for (const Accumulation& sum : sums) lanes.insert(program().vars.at(sum.var).type);
+  for (const auto& [loop, reduction] : shape_.reductions) {
+    for (const Accumulation& sum : reduction.sums) lanes.insert(program().vars.at(sum.var).type);
   }
   if (schedule_.lanes > 32 && (shape_.lanes_reduce || schedule_.mapping == CudaMapping::team)) {
     for (const ValueType type : lanes)

@@ -73,6 +73,7 @@ class ScheduleChooser {
   void choose_threads() {
     if (shape_.lanes_reduce)
       return choose("lanes combined", wanted_threads(kReducingLanes), 1, "sums along the vector loop");
+    if (!shape_.vector_loop && kernel_.team > 1 && !shape_.reductions.empty()) return choose_team(kBlockTeam);
     if (!shape_.vector_loop || shared_bytes_per_lane() > kLaneScratch) return choose_block_per_element();
     if (shape_.sample_loop) return choose_rows_of_samples();
     if (const int team = wanted_team(); team > 1) return choose_team(team);
@@ -95,7 +96,7 @@ class ScheduleChooser {
                     many ? fmt::format("{} registers of sums per thread", register_words()) : "sums over samples");
     }
     std::string reason = choose_width();
-    const auto elements = cuda_text::constant_rounds(kernel_.tiles->range);
+    const auto elements = cuda_text::constant_elements(kernel_);
     const std::int64_t lanes =
         schedule_.width > 1
             ? static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(*elements / schedule_.width)))
@@ -117,17 +118,20 @@ class ScheduleChooser {
 
   /// Threads for each element: several, where a long reduction reads its tensors along their fastest axis.
   int wanted_team() const {
-    if (shape_.reductions.empty() || preference_.team > 0) return shape_.reductions.empty() ? 1 : preference_.team;
+    if (shape_.reductions.empty()) return 1;
+    const bool shares_chunks = kernel_.chunks && kernel_.team > 0;
+    if (preference_.team > (shares_chunks ? 1 : 0)) return preference_.team;
+    if (kernel_.team > 0) return kernel_.team;
     int balance = 0;
-    for (const auto& [loop, sums] : shape_.reductions)
-      balance += cuda_text::contiguous_loads(program(), *loop, shape_.vector_loop->variable);
+    for (const auto& [loop, reduction] : shape_.reductions)
+      balance += cuda_text::contiguous_loads(program(), *reduction.innermost, shape_.vector_loop);
     return balance <= 0 ? 1 : longest_reduction() > kMostRoundsOfWarp ? kBlockTeam : kWarp;
   }
 
   std::int64_t longest_reduction() const {
     std::int64_t longest = 0;
-    for (const auto& [loop, sums] : shape_.reductions)
-      longest = std::max(longest, cuda_text::constant_rounds(loop->range).value_or(INT64_MAX));
+    for (const auto& [loop, reduction] : shape_.reductions)
+      longest = std::max(longest, cuda_text::constant_rounds(reduction).value_or(INT64_MAX));
     return longest;
   }
 
@@ -138,13 +142,13 @@ class ScheduleChooser {
     choose(lanes == kWarp ? "warp per element" : "block per element", lanes,
            lanes == kWarp ? wanted_threads(kMapThreads) / kWarp : 1,
            rounds == INT64_MAX ? "reductions of unknown length along the fastest axis"
-                               : fmt::format("reductions of {} rounds along the fastest axis", rounds));
+                               : fmt::format("reductions of {} rounds", rounds));
   }
 
   void choose_thread_per_element() {
     const bool shares = !shape_.shared_out.empty();
     schedule_.spread = shares && std::ranges::all_of(shape_.arrays, &ArrayShape::per_thread) && !shape_.has_partials;
-    const auto elements = cuda_text::constant_rounds(kernel_.tiles->range);
+    const auto elements = cuda_text::constant_elements(kernel_);
     const bool many = program().arrays.empty() && (!elements || *elements > kFewElements);
     if (shares)
       choose("thread per element", kWarp, rows_for(1, 8), "independent rounds go to rows");
@@ -158,12 +162,13 @@ class ScheduleChooser {
   /// Where blocks have no sums to leave, more of them than run at once even out what each takes.
   void choose_blocks() {
     const int full = std::max(1, limits_.threads / threads());
-    schedule_.blocks = preference_.blocks > 0 ? preference_.blocks : shape_.has_partials ? kReducingBlocks : full;
+    const bool keeps_sums = shape_.has_partials && schedule_.mapping != CudaMapping::team;
+    schedule_.blocks = preference_.blocks > 0 ? preference_.blocks : keeps_sums ? kReducingBlocks : full;
     const bool loops = schedule_.mapping == CudaMapping::team ||
                        (schedule_.mapping == CudaMapping::thread && !shape_.lanes_reduce && !shape_.sample_loop &&
                         shape_.shared_out.empty() && program().arrays.empty());
     if (!loops) return;
-    const auto elements = cuda_text::constant_rounds(kernel_.tiles->range);
+    const auto elements = cuda_text::constant_elements(kernel_);
     const std::int64_t at_once =
         std::int64_t{schedule_.blocks} * limits_.multiprocessors * elements_per_block(schedule_);
     schedule_.persistent = !elements || *elements > at_once;
@@ -261,14 +266,18 @@ class ScheduleChooser {
     }
   }
 
-  /// Buffers that are only read, by subscripts that are the vector index on one axis and indices of constant extent on
-  /// the others.
+  /// Buffers that are only read, by subscripts that are the vector index on one axis, everywhere the same, and indices
+  /// of constant extent on the others.
   std::vector<BufferId> tables() const {
     std::vector<bool> table(program().buffers.size(), false), other(program().buffers.size(), false);
+    const Symbol vector = shape_.vector_loop->variable;
     cuda_text::visit_statements(shape_.sample_loop->body, [&](const Statement& s) {
       const auto* let = std::get_if<stmt::Let>(&s);
       const auto* load = let ? std::get_if<op::Load>(&program().values.at(let->id).operation) : nullptr;
-      if (load) (is_table_read(*load) ? table : other)[load->buffer] = true;
+      if (!load) return;
+      const bool is_table = is_table_read(*load) &&
+                            load->subscripts[cuda_text::lane_axis(program(), load->buffer, vector)] == Affine(vector);
+      (is_table ? table : other)[load->buffer] = true;
     });
     std::vector<BufferId> result;
     for (BufferId b = 0; b < table.size(); ++b) {
@@ -332,6 +341,10 @@ CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& 
   return schedule;
 }
 
+int rounds_at_once(const LoweredKernel& kernel, const CudaSchedule& schedule) {
+  return kernel.chunks->over_lanes || schedule.mapping == CudaMapping::team ? schedule.lanes : schedule.rows;
+}
+
 int elements_per_block(const CudaSchedule& schedule) {
   switch (schedule.mapping) {
     case CudaMapping::thread:
@@ -348,15 +361,19 @@ CudaGrid choose_cuda_grid(const LoweredKernel& kernel, const CudaSchedule& sched
                           const DimValues& dims) {
   CudaGrid grid;
   const std::int64_t fitting = std::int64_t{schedule.blocks} * limits.multiprocessors;
-  if (const auto& tiles = tiles_for_threads(kernel))
-    grid.tiles = ceil_div(extent_of(tiles->range, dims), elements_per_block(schedule));
+  const LoweredKernel threads = for_threads(kernel);
+  std::int64_t elements = 1;
+  for (const Range& range : cuda_text::element_ranges(threads))
+    elements = checked_mul(elements, extent_of(range, dims));
+  grid.tiles = ceil_div(elements, elements_per_block(schedule));
   if (schedule.persistent) grid.tiles = std::min(grid.tiles, fitting);
   const std::int64_t wanted = std::max<std::int64_t>(1, fitting / std::max<std::int64_t>(grid.tiles, 1));
   if (kernel.chunks) {
-    const std::int64_t rows = kernel.chunks->over_lanes ? schedule.lanes : schedule.rows;
-    grid.chunks = std::clamp<std::int64_t>(ceil_div(extent_of(kernel.chunks->range, dims), rows), 1, wanted);
+    std::int64_t rounds = 1;
+    for (const Range& range : cuda_text::chunked_ranges(threads)) rounds = checked_mul(rounds, extent_of(range, dims));
+    grid.chunks = std::clamp<std::int64_t>(ceil_div(rounds, rounds_at_once(kernel, schedule)), 1, wanted);
   } else if (schedule.spread) {
-    const std::int64_t rounds = cuda_text::kernel_shape(for_threads(kernel)).shared_rounds;
+    const std::int64_t rounds = cuda_text::kernel_shape(threads).shared_rounds;
     grid.chunks = std::clamp<std::int64_t>(ceil_div(rounds, schedule.rows), 1, wanted);
   }
   return grid;

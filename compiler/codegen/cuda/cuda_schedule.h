@@ -70,6 +70,8 @@ CudaSchedule choose_cuda_schedule(const LoweredKernel& kernel, const GpuLimits& 
                                   Thrift thrift = Thrift::none);
 /// Elements of the vector loop that a block computes at once.
 int elements_per_block(const CudaSchedule& schedule);
+/// The rounds of a chunk that a block takes at once.
+int rounds_at_once(const LoweredKernel& kernel, const CudaSchedule& schedule);
 std::string print(const CudaSchedule& schedule);
 
 /// Blocks of one launch: x along the vector loop, y along the samples.

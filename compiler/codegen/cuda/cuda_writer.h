@@ -1,5 +1,6 @@
 #pragma once
 // CudaWriter: writes the statements of a LoopProgram as CUDA C++ for the threads of a block.
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "compiler/codegen/cuda/barriers.h"
+#include "compiler/codegen/cuda/counted_loops.h"
 #include "compiler/codegen/cuda/cuda_names.h"
 #include "compiler/codegen/cuda/cuda_schedule.h"
 #include "compiler/codegen/cuda/inlining.h"
@@ -63,17 +65,41 @@ class CudaWriter {
   void write(const stmt::Check& s);
   void write(const stmt::For& s);
   void write_vector_loop(const stmt::For& s, const std::string& name);
+  void write_elements();
+  void write_own_elements(const std::string& element, const std::string& elements);
+  void write_one(const std::string& element, const std::string& first, const std::string& elements);
   void write_shared_out(const stmt::For& s, const std::string& name);
   void write_serial(const stmt::For& s, const std::string& name);
-  void write_reduction(const stmt::For& s, const std::string& name);
-  void open_elements(const std::string& name);
+  void write_reduction(const stmt::For& s);
+  void write_rounds(const SharedReduction& reduction);
+  void write_combination(const Accumulation& sum, const SharedReduction& reduction);
+  /// What the elements are counted from and up to, as text.
+  struct Span {
+    std::string low, last;
+    std::function<std::string(const std::string&)> holds;  // a condition on an element
+  };
+  void open_elements(const std::string& name, const Span& elements);
+  /// All rounds of loops around each other from the k-th on, as one product.
+  std::string rounds_of(const CountedLoops& counted, std::size_t k = 0) const;
+  void open_round(const CountedLoops& counted, const std::string& round, const std::string& type);
+  void close_round(const CountedLoops& counted);
+  /// Which of all rounds a thread has: a variable of this type and name, from `first` on.
+  struct Rounds {
+    std::string type, name, first, last, step;
+  };
+  void write_rounds(const CountedLoops& counted, const Rounds& rounds);
+  void write_counted(const stmt::For& s);
   std::pair<std::string, std::string> write_chunk_bounds(const std::string& name, const Range& range);
+  std::pair<std::string, std::string> write_chunk_bounds(const std::string& name, const std::string& count,
+                                                         const std::string& type, const std::string& low);
   std::optional<std::string> added_to(ValueId id, const std::string& held) const;
   void open_scope(const std::string& head);
   void close_scope();
   void line(const std::string& text);
   void barrier() { line("__syncthreads();"); }
 
+  /// Whether the rounds of a team's sum are shared out over blocks, too.
+  bool shares_chunks() const { return kernel_.chunks && kernel_.team > 0; }
   /// The reductions that the lanes of a row share out.
   const Reductions& shared_reductions() const;
 
@@ -153,6 +179,8 @@ class CudaWriter {
   LineMarks marks_;
   std::string out_, last_comment_;
   int indent_ = 1;
+  std::set<const stmt::For*> counted_;     // their variables are known where they begin
+  bool waits_for_none_ = false;            // threads go through elements by themselves
   const stmt::For* vector_ = nullptr;      // open
   const stmt::For* shared_out_ = nullptr;  // open
 };

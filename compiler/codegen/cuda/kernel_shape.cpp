@@ -92,6 +92,7 @@ class ShapeFinder {
     visit_statements(program_.body, [&](const Statement& s) {
       if (const auto* loop = std::get_if<stmt::For>(&s)) classify(*loop);
     });
+    shape_.elements = element_loops(kernel_);
     if (shape_.sample_loop) keep_per_thread(*shape_.sample_loop);
     share_out(program_.body);
     for (const stmt::For* loop : shape_.shared_out) keep_per_thread(*loop);
@@ -100,7 +101,8 @@ class ShapeFinder {
     }
     if (!shape_.sample_loop && !shape_.lanes_reduce && program_.arrays.empty())
       shape_.reductions = find_team_reductions(program_, shape_);
-    if (!shape_.lanes_reduce) shape_.uniform_reductions = find_uniform_reductions(program_, shape_);
+    if (!shape_.lanes_reduce && shape_.elements.loops.empty())
+      shape_.uniform_reductions = find_uniform_reductions(program_, shape_);
     measure();
     return std::move(shape_);
   }
@@ -129,7 +131,9 @@ class ShapeFinder {
     for (const Statement& statement : block) {
       const auto* loop = std::get_if<stmt::For>(&statement);
       if (!loop || (loop->vector && shape_.lanes_reduce)) continue;
-      if (loop == shape_.sample_loop || (loop->parallel && stands_alone(*loop))) {
+      if (std::ranges::find(shape_.elements.loops, loop) != shape_.elements.loops.end()) {
+        share_out(loop->body);
+      } else if (loop == shape_.sample_loop || (loop->parallel && stands_alone(*loop))) {
         shape_.shared_out.insert(loop);
         if (const auto rounds = constant_rounds(loop->range))
           shape_.shared_rounds = std::max(shape_.shared_rounds, *rounds);
@@ -207,5 +211,45 @@ std::size_t lane_axis(const LoopProgram& program, BufferId table, Symbol vector)
 }
 
 KernelShape kernel_shape(const LoweredKernel& kernel) { return ShapeFinder(kernel).run(); }
+
+/// Threads with scratch in common wait for each other, so that none may leave rounds out.
+CountedLoops element_loops(const LoweredKernel& kernel) {
+  if (kernel.tiles) return {};
+  const bool may_wait = !kernel.program.arrays.empty();
+  CountedLoops counted;
+  for (const stmt::For* loop = only_loop(kernel.program.body); loop && loop->parallel && counted.add(*loop);
+       loop = only_loop(loop->body)) {
+    if (may_wait && !has_all_rounds(*loop)) return {};
+    if (loop->vector) return counted;
+  }
+  return {};
+}
+
+std::vector<Range> element_ranges(const LoweredKernel& kernel) {
+  if (kernel.tiles) return {kernel.tiles->range};
+  std::vector<Range> ranges;
+  for (const Affine& rounds : element_loops(kernel).rounds) ranges.push_back(Range::extent(rounds));
+  return ranges;
+}
+
+std::vector<Range> chunked_ranges(const LoweredKernel& kernel) {
+  if (kernel.team == 0) return {kernel.chunks->range};
+  const KernelShape shape = kernel_shape(kernel);
+  const auto& [outermost, reduction] = *shape.reductions.begin();
+  if (reduction.counted.loops.empty()) return {outermost->range};
+  std::vector<Range> ranges;
+  for (const Affine& rounds : reduction.counted.rounds) ranges.push_back(Range::extent(rounds));
+  return ranges;
+}
+
+std::optional<std::int64_t> constant_elements(const LoweredKernel& kernel) {
+  std::int64_t elements = 1;
+  for (const Range& range : element_ranges(kernel)) {
+    const auto rounds = constant_rounds(range);
+    if (!rounds) return std::nullopt;
+    elements = checked_mul(elements, *rounds);
+  }
+  return elements;
+}
 
 }  // namespace moxie::cuda_text

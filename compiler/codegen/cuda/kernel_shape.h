@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "compiler/codegen/cuda/counted_loops.h"
 #include "compiler/codegen/cuda/team_reductions.h"
 #include "compiler/loop/lower.h"
 
@@ -18,6 +19,9 @@ struct ArrayShape {
 
 struct KernelShape {
   bool lanes_reduce = false;  // the vector loop is the one over samples: its sums are combined over lanes
+  /// The loops whose rounds are all elements: the vector loop is the last. Empty where the elements are the rounds of
+  /// the vector loop alone.
+  CountedLoops elements;
   const stmt::For* vector_loop = nullptr;
   const stmt::For* sample_loop = nullptr;     // bounds are the arguments of a chunk; not the vector loop
   std::set<const stmt::For*> shared_out;      // loops whose rounds go to the rows of a block
@@ -31,6 +35,14 @@ struct KernelShape {
 };
 
 KernelShape kernel_shape(const LoweredKernel& kernel);
+
+/// KernelShape::elements.
+CountedLoops element_loops(const LoweredKernel& kernel);
+/// All elements are the rounds of these ranges; none where a kernel has a single element.
+std::vector<Range> element_ranges(const LoweredKernel& kernel);
+std::optional<std::int64_t> constant_elements(const LoweredKernel& kernel);
+/// All that the chunks of a kernel share are the rounds of these ranges.
+std::vector<Range> chunked_ranges(const LoweredKernel& kernel);
 
 /// Of a table that the kernel reads by the index of the vector loop: the axis that it stands on.
 std::size_t lane_axis(const LoopProgram& program, BufferId table, Symbol vector);

@@ -1,0 +1,170 @@
+#include "compiler/codegen/cuda/cuda_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/codegen/cuda/kernel_shape.h"
+#include "compiler/ir/functions.h"
+#include "compiler/schedule/loop_tree.h"
+
+namespace moxie {
+namespace {
+
+using cuda_text::KernelShape;
+
+// Figures of an H100 or H200; those of other GPUs relate to each other much alike.
+constexpr double kClock = 1.7e9;
+constexpr double kInstructions = 4;  // of warps that a multiprocessor begins in a cycle
+// Warps that hide what the others of a multiprocessor wait for: results of arithmetic, and memory.
+constexpr double kWarpsOfArithmetic = 12, kWarpsOfMemory = 24;
+constexpr double kBytesPerSecond = 3.5e12;
+constexpr double kLaunchSeconds = 2e-6;
+constexpr double kLineBytes = 128;  // that a multiprocessor's cache gives in a cycle
+constexpr double kCombining = 12;   // instructions of a warp that combines a sum of its lanes; in a block it waits, too
+constexpr double kGatherLines = 16;  // of 32 elements whose places only the data know
+
+/// How the threads of a warp stand to a statement.
+struct Sharing {
+  double threads = 1;                 // that carry out what the program does once
+  std::optional<Symbol> lanes;        // neighbours have neighbouring values of it
+  double rounds_of_lanes = HUGE_VAL;  // after so many neighbours the next loop around counts on
+};
+
+class CostReader {
+ public:
+  CostReader(const LoweredKernel& kernel, const GpuLimits& limits, const DimValues& extents)
+      : kernel_(for_threads(kernel)),
+        limits_(limits),
+        extents_(at_first_step(kernel_, extents)),
+        schedule_(choose_cuda_schedule(kernel, limits)),
+        shape_(cuda_text::kernel_shape(kernel_)),
+        tree_(kernel_, extents_, {}, 1) {
+    const CudaGrid grid = choose_cuda_grid(kernel, schedule_, limits, extents_);
+    warps_ = static_cast<double>(grid.tiles * grid.chunks) * std::ceil(threads_of_block() / kWarp);
+    launches_ = kernel.chunks && grid.chunks > 1 ? 2 : 1;
+  }
+
+  double seconds() {
+    const bool whole = shape_.elements.loops.empty() && !shape_.vector_loop;
+    visit(kernel_.program.body, 1, whole ? Sharing{threads_of_block(), {}} : Sharing{});
+    const double multiprocessors = limits_.multiprocessors;
+    const auto cycles_of = [&](double work, double hiding) {
+      return work / (multiprocessors * std::min(1.0, warps_ / (multiprocessors * hiding)));
+    };
+    const double cycles =
+        std::max(cycles_of(instructions_ / kInstructions, kWarpsOfArithmetic), cycles_of(lines_, kWarpsOfMemory));
+    return launches_ * kLaunchSeconds + std::max(cycles / kClock, bytes() / kBytesPerSecond);
+  }
+
+ private:
+  double threads_of_block() const { return static_cast<double>(schedule_.lanes) * schedule_.rows; }
+  bool is_shared(const stmt::For& loop) const {
+    return shape_.shared_out.contains(&loop) ||
+           (schedule_.mapping == CudaMapping::team && shape_.reductions.contains(&loop));
+  }
+
+  void visit(const Block& block, double executions, const Sharing& sharing) {
+    for (const Statement& statement : block) {
+      if (const auto* loop = std::get_if<stmt::For>(&statement)) {
+        visit(loop->body, tree_.loops()[tree_.index_of(*loop)].body_executions(), inside(*loop, sharing));
+        if (schedule_.mapping == CudaMapping::team) count_combining(*loop, executions);
+      } else {
+        count(statement, executions * sharing.threads / kWarp, sharing);
+      }
+    }
+  }
+
+  Sharing inside(const stmt::For& loop, const Sharing& around) const {
+    const double rounds = tree_.loops()[tree_.index_of(loop)].trips;
+    const auto shared_by = [&](double threads, double all_rounds, Symbol lanes, double inner_rounds) {
+      return Sharing{std::ceil(all_rounds / threads) * threads / std::max(all_rounds, 1.0), lanes, inner_rounds};
+    };
+    const bool team = schedule_.mapping == CudaMapping::team;
+    if (&loop == shape_.vector_loop && schedule_.mapping == CudaMapping::thread) {
+      Sharing sharing = shape_.elements.loops.empty() ? shared_by(kWarp, rounds, loop.variable, HUGE_VAL)
+                                                      : Sharing{1, loop.variable, rounds};
+      sharing.threads *= schedule_.rows;
+      return sharing;
+    }
+    if (&loop == shape_.vector_loop) return {team ? static_cast<double>(schedule_.lanes) : threads_of_block(), {}};
+    if (!is_shared(loop)) return around;
+    if (schedule_.mapping == CudaMapping::thread) {
+      Sharing sharing = around;
+      sharing.threads *= std::ceil(rounds / schedule_.rows) / std::max(rounds, 1.0);
+      return sharing;
+    }
+    if (!team) return shared_by(schedule_.rows, rounds, loop.variable, HUGE_VAL);
+    const auto reduction = shape_.reductions.find(&loop);
+    if (reduction == shape_.reductions.end()) return shared_by(schedule_.lanes, rounds, loop.variable, HUGE_VAL);
+    const stmt::For& innermost = *reduction->second.innermost;
+    double all = 1;
+    for (const Affine& counted : reduction->second.counted.rounds) all *= tree_.value(counted);
+    if (reduction->second.counted.loops.empty()) all = rounds;
+    return shared_by(schedule_.lanes, all, innermost.variable, tree_.loops()[tree_.index_of(innermost)].trips);
+  }
+
+  void count_combining(const stmt::For& loop, double executions) {
+    const auto reduction = shape_.reductions.find(&loop);
+    if (reduction == shape_.reductions.end()) return;
+    const double warps = static_cast<double>(schedule_.lanes) / kWarp;
+    instructions_ +=
+        executions * static_cast<double>(reduction->second.sums.size()) * warps * kCombining * (warps > 1 ? 3 : 1);
+  }
+
+  void count(const Statement& statement, double warps, const Sharing& sharing) {
+    instructions_ += warps;
+    if (const auto* store = std::get_if<stmt::Store>(&statement))
+      return access(store->buffer, store->subscripts, warps, sharing);
+    const auto* let = std::get_if<stmt::Let>(&statement);
+    if (!let) return;
+    const Value& value = kernel_.program.values.at(let->id);
+    if (const auto* load = std::get_if<op::Load>(&value.operation))
+      access(load->buffer, load->subscripts, warps, sharing);
+    if (const auto* call = std::get_if<op::Call>(&value.operation))
+      instructions_ += warps * call->function->cost * (value.type == ValueType::f64 ? 2 : 1);
+  }
+
+  void access(BufferId id, const std::vector<Affine>& subscripts, double warps, const Sharing& sharing) {
+    const BufferDecl& buffer = kernel_.program.buffers.at(id);
+    if (std::ranges::any_of(subscripts, &Affine::mentions_value)) return void(lines_ += warps * kGatherLines);
+    if (!sharing.lanes) return void(lines_ += warps);
+    double stride = 0, step = 1;  // in elements
+    for (auto axis = buffer.layout.rbegin(); axis != buffer.layout.rend(); ++axis) {
+      stride += step * static_cast<double>(subscripts[*axis].coefficient(*sharing.lanes));
+      step *= tree_.value(buffer.shape[*axis]);
+    }
+    const double bytes = static_cast<double>(bytes_of(buffer.dtype));
+    const double lines = std::clamp(std::ceil(kWarp * std::abs(stride) * bytes / kLineBytes), 1.0, double{kWarp});
+    const double jumps =
+        sharing.rounds_of_lanes < kWarp && stride != 0 ? kWarp / std::max(sharing.rounds_of_lanes, 1.0) - 1 : 0;
+    lines_ += warps * std::min(lines + jumps, double{kWarp});
+  }
+
+  /// All tensors once.
+  double bytes() const {
+    double sum = 0;
+    for (const BufferDecl& buffer : kernel_.program.buffers) {
+      double elements = 1;
+      for (const Affine& extent : buffer.shape) elements *= tree_.value(extent);
+      sum += elements * static_cast<double>(bytes_of(buffer.dtype));
+    }
+    return sum;
+  }
+
+  LoweredKernel kernel_;
+  const GpuLimits& limits_;
+  DimValues extents_;
+  CudaSchedule schedule_;
+  KernelShape shape_;
+  LoopTree tree_;
+  double warps_ = 1, launches_ = 1;
+  double instructions_ = 0, lines_ = 0;  // of all warps
+};
+
+}  // namespace
+
+double gpu_seconds(const LoweredKernel& kernel, const GpuLimits& limits, const DimValues& extents) {
+  return CostReader(kernel, limits, extents).seconds();
+}
+
+}  // namespace moxie

@@ -1,0 +1,294 @@
+#include "compiler/codegen/cuda/cuda_loops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <ranges>
+
+#include "compiler/codegen/cuda/cuda_cost.h"
+#include "compiler/codegen/cuda/kernel_shape.h"
+#include "compiler/loop/lower_scatter.h"
+#include "compiler/schedule/definitions_of.h"
+#include "compiler/schedule/lower_nest.h"
+#include "compiler/support/error.h"
+
+namespace moxie {
+namespace {
+
+/// What nests must save by estimate before they take the place of the loops that fusion arranged.
+constexpr double kFormsError = 0.75;
+/// The same for two layouts with loops of one form.
+constexpr double kLayoutError = 0.9;
+/// Threads that compute an element together: a warp, or a block.
+constexpr int kTeams[] = {1, 32, 256};
+/// More definitions in one nest make compilers slow.
+constexpr std::size_t kMostInANest = 8;
+
+class GpuLowering {
+ public:
+  GpuLowering(const FusedProgram& fused, const GpuLimits& limits, const DimValues& extents)
+      : fused_(fused), limits_(limits), extents_(extents) {}
+
+  template <class AnyStep, class AnyLowered>
+  void lower_all(const std::vector<AnyStep>& steps, std::vector<AnyLowered>& lowered) {
+    for (const AnyStep& step : steps) std::visit([&](const auto& part) { add(part, lowered); }, step);
+    flush(lowered);
+  }
+
+  std::vector<ScheduleChoice> choices;
+
+ private:
+  /// Definitions in one nest, and the kernel that it becomes.
+  struct Nested {
+    Nest nest;
+    LoweredKernel kernel;
+    double seconds = 0;
+  };
+
+  /// Both forms of a kernel, or of several that nests compute together: those have no shared loops.
+  struct Forms {
+    std::optional<LoweredKernel> shared;
+    double shared_seconds = HUGE_VAL;
+    std::vector<Nested> nests;
+
+    double nests_seconds() const {
+      double sum = nests.empty() ? HUGE_VAL : 0;
+      for (const Nested& nested : nests) sum += nested.seconds;
+      return sum;
+    }
+    bool takes_nests() const { return nests_seconds() < kFormsError * shared_seconds; }
+    double least_seconds() const { return takes_nests() ? nests_seconds() : shared_seconds; }
+  };
+
+  template <class Call, class AnyLowered>
+  void add(const Call& call, std::vector<AnyLowered>& lowered) {
+    flush(lowered);
+    lowered.emplace_back(call);
+  }
+
+  template <class AnyLowered>
+  void add(const ScanLoop& scan, std::vector<AnyLowered>& lowered) {
+    flush(lowered);
+    LoweredScan loop{scan.name, scan.extent, scan.backwards, {}};
+    lower_all(scan.steps, loop.steps);
+    lowered.emplace_back(std::move(loop));
+  }
+
+  /// A kernel waits for the next one, whose definitions may join its nests.
+  template <class AnyLowered>
+  void add(const Kernel& kernel, std::vector<AnyLowered>& lowered) {
+    Forms own{lower(fused_, kernel), 0, in_nests(kernel)};
+    own.shared_seconds = seconds(*own.shared);
+    if (auto together = last_ ? joined(*last_, own) : std::nullopt) {
+      last_ = std::move(together);
+      return;
+    }
+    flush(lowered);
+    last_ = std::move(own);
+  }
+
+  std::optional<Forms> joined(const Forms& first, const Forms& second) const {
+    if (first.nests.empty() || second.nests.empty()) return std::nullopt;
+    Forms together{{}, HUGE_VAL, first.nests};
+    for (const Nested& own : second.nests) {
+      if (!joins_one_of(together.nests, own)) together.nests.push_back(own);
+    }
+    const bool joins = together.nests.size() < first.nests.size() + second.nests.size();
+    const double apart = first.least_seconds() + second.least_seconds();
+    return joins && together.nests_seconds() < kLayoutError * apart ? std::optional(std::move(together)) : std::nullopt;
+  }
+
+  template <class AnyLowered>
+  void flush(std::vector<AnyLowered>& lowered) {
+    if (!last_) return;
+    const Forms forms = std::move(*last_);
+    last_.reset();
+    const std::string reason =
+        forms.shared
+            ? fmt::format("shared loops {:.3g} us, nests {}", forms.shared_seconds * 1e6,
+                          forms.nests.empty() ? "impossible" : fmt::format("{:.3g} us", forms.nests_seconds() * 1e6))
+            : "together with definitions of the kernel before it";
+    if (!forms.takes_nests()) {
+      choices.push_back({forms.shared->program.name, "shared loops", forms.shared_seconds, reason, {}});
+      lowered.emplace_back(*forms.shared);
+      return;
+    }
+    for (const Nested& nested : forms.nests) {
+      choices.push_back({nested.kernel.program.name, "a nest", nested.seconds, reason, {}});
+      lowered.emplace_back(nested.kernel);
+    }
+  }
+
+  double seconds(const LoweredKernel& kernel) const { return gpu_seconds(kernel, limits_, extents_); }
+
+  /// Nests for all definitions, several in one where that is cheaper; nothing where one has none.
+  std::vector<Nested> in_nests(const Kernel& kernel) const {
+    if (!is_nest(kernel) || scatter_sum(fused_.program, kernel)) return {};
+    std::vector<Nested> nests;
+    for (const Definition& definition : definitions_of(fused_, kernel)) {
+      auto own = cheapest(in_order(definition));
+      if (!own) return {};
+      if (!joins_one_of(nests, *own)) nests.push_back(std::move(*own));
+    }
+    return nests;
+  }
+
+  /// One loop for each index, that of the fastest axis innermost.
+  Nest in_order(const Definition& definition) const {
+    Nest nest = plain_nest(std::span(&definition, 1));
+    const std::vector<std::uint32_t> layout = declare_buffer(fused_, definition.name).layout;
+    std::ranges::sort(nest.roots.front().loops, {},
+                      [&](const NestLoop& loop) { return std::ranges::find(layout, loop.axis) - layout.begin(); });
+    return prepared(fused_, std::move(nest));
+  }
+
+  /// The last nest that the definition can join, unless a later one gives it something.
+  bool joins_one_of(std::vector<Nested>& nests, const Nested& own) const {
+    for (auto other = nests.rbegin(); other != nests.rend(); ++other) {
+      if (auto joint = joined(*other, own); joint && joint->seconds < other->seconds + own.seconds) {
+        *other = std::move(*joint);
+        return true;
+      }
+      if (reads(own.nest, other->nest)) return false;
+    }
+    return false;
+  }
+
+  std::optional<Nested> joined(const Nested& first, const Nested& second) const {
+    if (!share_elements(first.nest, second.nest)) return std::nullopt;
+    Nest both = first.nest;
+    std::ranges::copy(second.nest.roots, std::back_inserter(both.roots));
+    return both.roots.size() <= kMostInANest ? cheapest(std::move(both)) : std::nullopt;
+  }
+
+  static bool reads(const Nest& reader, const Nest& producer) {
+    return std::ranges::any_of(reader.roots, [&](const NestRoot& root) {
+      bool found = false;
+      visit(root.definition.body, [&](const Expr& e) {
+        found |= e->kind == NodeKind::Access &&
+                 std::ranges::any_of(producer.roots, [&](const NestRoot& p) { return p.definition.name == e->tensor; });
+      });
+      return found;
+    });
+  }
+
+  /// Whether the outer loops of all definitions run over the same ranges, one by one, and none reads of another what is
+  /// not of the same element of these.
+  static bool share_elements(const Nest& first, const Nest& second) {
+    const std::size_t shared = std::min(fewest_loops(first), fewest_loops(second));
+    for (const NestRoot& reader : second.roots) {
+      for (const NestRoot& producer : first.roots) {
+        for (std::size_t k = 0; k < shared; ++k) {
+          if (producer.definition.axes[producer.loops[k].axis].range !=
+              reader.definition.axes[reader.loops[k].axis].range)
+            return false;
+        }
+        if (!reads_own_element(reader, producer)) return false;
+      }
+    }
+    return shared > 0 || (second.roots.front().loops.empty() && first.roots.front().loops.empty());
+  }
+
+  static std::size_t fewest_loops(const Nest& nest) {
+    const auto count = [](const NestRoot& root) { return root.loops.size(); };
+    return std::ranges::min(nest.roots | std::views::transform(count));
+  }
+
+  static bool reads_own_element(const NestRoot& reader, const NestRoot& producer) {
+    bool own = true;
+    visit(reader.definition.body, [&](const Expr& e) {
+      if (e->kind != NodeKind::Access || e->tensor != producer.definition.name) return;
+      own = own && !producer.definition.scan && producer.definition.dtype == reader.definition.dtype &&
+            e->args.empty() && producer.loops.size() <= reader.loops.size();
+      for (std::size_t k = 0; own && k < producer.loops.size(); ++k)
+        own = e->subscripts[producer.loops[k].axis] == Affine(Symbol::axis(reader.loops[k].axis));
+    });
+    return own;
+  }
+
+  /// With as many threads for an element as are cheapest, and in chunks of sums if that is cheaper.
+  std::optional<Nested> cheapest(Nest nest) const {
+    const bool sums = std::ranges::all_of(nest.roots, [](const NestRoot& root) { return is_sum(root.definition); });
+    std::optional<Nested> best;
+    for (const int team : kTeams) {
+      for (const int depth : {0, 1}) {
+        if (depth > 0 && (!sums || team <= kWarp)) continue;
+        nest.team = team;
+        nest.chunks_depth = depth;
+        auto kernel = in_elements(nest);
+        const double taken = kernel ? seconds(*kernel) : 0;
+        if (kernel && (!best || taken < best->seconds)) best = Nested{nest, std::move(*kernel), taken};
+      }
+    }
+    return best;
+  }
+
+  /// Whether parts of it can be combined afterwards: the elements are sums, or the like, and nothing else.
+  static bool is_sum(const Definition& definition) {
+    return definition.body->kind == NodeKind::Reduce && definition.body->reduce < ReduceKind::LogSumExp &&
+           iterations_between_dims(open(definition.body).range);
+  }
+
+  /// The elements are numbered by as many of the indices, from the outermost, as have nothing computed between them:
+  /// what is the same for all rounds of an inner loop is computed before it.
+  std::optional<LoweredKernel> in_elements(Nest nest) const {
+    const std::size_t loops = fewest_loops(nest);
+    for (std::size_t elements = loops; elements > 0; --elements) {
+      for (NestRoot& root : nest.roots) {
+        for (std::size_t k = 0; k < root.loops.size(); ++k) root.loops[k].lanes = k + 1 == elements;
+      }
+      auto kernel = lowered_if_legal(nest);
+      if (kernel && !cuda_text::element_loops(*kernel).loops.empty() && shares_chunks(*kernel)) return kernel;
+    }
+    if (loops > 0 || nest.team <= kWarp) return std::nullopt;
+    auto single = lowered_if_legal(nest);
+    return single && shares_a_sum(*single) && shares_chunks(*single) ? single : std::nullopt;
+  }
+
+  /// Whether blocks can take chunks of the one sum that a team shares.
+  static bool shares_chunks(const LoweredKernel& kernel) {
+    if (!kernel.chunks) return true;
+    const cuda_text::KernelShape shape = cuda_text::kernel_shape(kernel);
+    if (shape.reductions.size() != 1) return false;
+    const stmt::For* outermost = shape.reductions.begin()->first;
+    const Block& around = shape.vector_loop ? shape.vector_loop->body : kernel.program.body;
+    return !shape.reductions.begin()->second.counted.loops.empty() &&
+           std::ranges::any_of(around, [&](const Statement& s) { return std::get_if<stmt::For>(&s) == outermost; });
+  }
+
+  static bool shares_a_sum(const LoweredKernel& kernel) { return !cuda_text::kernel_shape(kernel).reductions.empty(); }
+
+  std::optional<LoweredKernel> lowered_if_legal(const Nest& nest) const {
+    try {
+      return lower(fused_, nest);
+    } catch (const CompileError&) {
+      return std::nullopt;
+    }
+  }
+
+  const FusedProgram& fused_;
+  const GpuLimits& limits_;
+  const DimValues& extents_;
+  std::optional<Forms> last_;  // the next kernel may join its nests
+};
+
+}  // namespace
+
+ScheduledProgram schedule_for_gpu(const Program& optimised, Products products, const DimValues& extents,
+                                  const GpuLimits& limits) {
+  const auto in_layouts = [&](Layouts layouts) {
+    ScheduledProgram result;
+    result.fused = fuse(optimised, products, layouts, extents);
+    GpuLowering lowering(result.fused, limits, extents);
+    lowering.lower_all(result.fused.steps, result.steps);
+    result.choices = std::move(lowering.choices);
+    for (const ScheduleChoice& choice : result.choices) result.objective += choice.seconds;
+    return result;
+  };
+  ScheduledProgram chosen = in_layouts(Layouts::chosen), plain = in_layouts(Layouts::row_major);
+  return plain.objective < kLayoutError * chosen.objective ? plain : chosen;
+}
+
+}  // namespace moxie
