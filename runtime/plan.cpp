@@ -156,7 +156,8 @@ Plan Planner::plan(const PlanTarget& target) {
     of_part.extents = extents;
     if (target.machine) return schedule_in_slices(part.program, of_part, can_slice() && !part.slices);
     const DimValues typical = typical_extents(part.program, extents);
-    if (target.gpu) return schedule_for_gpu(part.program, target.products, typical, *target.gpu);
+    // Checks stand between loops, whose rounds nests would count through.
+    if (target.gpu && !checks_.any()) return schedule_for_gpu(part.program, target.products, typical, *target.gpu);
     ScheduledProgram lowered;
     lowered.fused = fuse(part.program, target.products, Layouts::chosen, typical);
     lowered.steps = lower_all(lowered.fused);

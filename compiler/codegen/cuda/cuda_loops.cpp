@@ -10,7 +10,9 @@
 #include "compiler/codegen/cuda/cuda_cost.h"
 #include "compiler/codegen/cuda/kernel_shape.h"
 #include "compiler/loop/lower_scatter.h"
+#include "compiler/rewrite/scope.h"
 #include "compiler/schedule/definitions_of.h"
+#include "compiler/schedule/join.h"
 #include "compiler/schedule/lower_nest.h"
 #include "compiler/support/error.h"
 
@@ -23,6 +25,8 @@ constexpr double kFormsError = 0.75;
 constexpr double kLayoutError = 0.9;
 /// Threads that compute an element together: a warp, or a block.
 constexpr int kTeams[] = {1, 32, 256};
+/// Neighbours along an axis that a thread computes, in registers.
+constexpr std::int64_t kTile = 4;
 /// More definitions in one nest make compilers slow.
 constexpr std::size_t kMostInANest = 8;
 
@@ -158,8 +162,8 @@ class GpuLowering {
 
   std::optional<Nested> joined(const Nested& first, const Nested& second) const {
     if (!share_elements(first.nest, second.nest)) return std::nullopt;
-    Nest both = first.nest;
-    std::ranges::copy(second.nest.roots, std::back_inserter(both.roots));
+    Nest both = without_tiles(first.nest);
+    std::ranges::copy(without_tiles(second.nest).roots, std::back_inserter(both.roots));
     return both.roots.size() <= kMostInANest ? cheapest(std::move(both)) : std::nullopt;
   }
 
@@ -208,8 +212,27 @@ class GpuLowering {
     return own;
   }
 
-  /// With as many threads for an element as are cheapest, and in chunks of sums if that is cheaper.
-  std::optional<Nested> cheapest(Nest nest) const {
+  /// With as many threads for an element as are cheapest, in chunks of sums and with a register tile if that is
+  /// cheaper.
+  std::optional<Nested> cheapest(const Nest& nest) const {
+    std::optional<Nested> best = cheapest_team(nest);
+    if (!std::ranges::any_of(nest.roots, has_sum)) return best;
+    for (std::size_t k = 0; k < fewest_loops(nest); ++k) {
+      const auto tiled = with_tile(nest, k);
+      if (!tiled) continue;
+      auto other = cheapest_team(*tiled);
+      if (other && best && other->seconds < best->seconds) best = std::move(other);
+    }
+    return best;
+  }
+
+  static bool has_sum(const NestRoot& root) {
+    bool found = false;
+    visit(root.definition.body, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce; });
+    return found;
+  }
+
+  std::optional<Nested> cheapest_team(Nest nest) const {
     const bool sums = std::ranges::all_of(nest.roots, [](const NestRoot& root) { return is_sum(root.definition); });
     std::optional<Nested> best;
     for (const int team : kTeams) {
@@ -223,6 +246,17 @@ class GpuLowering {
       }
     }
     return best;
+  }
+
+  /// A thread computes the neighbours along an axis of all definitions, which share what they read.
+  static std::optional<Nest> with_tile(Nest nest, std::size_t loop) {
+    for (NestRoot& root : nest.roots) {
+      if (root.loops[loop].unroll > 1) return std::nullopt;
+      const auto extent = known_extent(root.definition.axes[root.loops[loop].axis].range);
+      if (!extent || *extent < 2 || (*extent > kTile && *extent % kTile != 0)) return std::nullopt;
+      root.loops[loop].unroll = std::min(*extent, kTile);
+    }
+    return nest;
   }
 
   /// Whether parts of it can be combined afterwards: the elements are sums, or the like, and nothing else.
