@@ -18,10 +18,10 @@ struct Example {
 };
 
 const Example kExamples[] = {
-    {"const Index n = Index(element % (40));", "output y[s,n] = max[m](x[s,m]*v[n] - v[m])\n"},
+    {"const Index elements = S * 40;", "output y[s,n] = max[m](x[s,m]*v[n] - v[m])\n"},
     {"if (0 <= m && m < n + 1) {", "output y[n,m in 0..n+1] = max[s](x[s,n]*v[m] - x[s,m])\n"},
-    {"combine_lanes<Sum, 256>", "output y[n] = sum[s,m](abs(x[s,n] - x[s,m]))\n"},
-    {"long long round_low = ", "output y = sum[s,n](abs(x[s,n] - v[n]))\n"},
+    {"combine_lanes<Sum, 256>", "index p:3\noutput y[p] = sum[s,n](abs(x[s,n] - p))\n"},
+    {"const long long round_low = ", "index p:3\noutput y[p] = max[s,n](abs(x[s,n] - p))\n"},
     {"combine_warp<Min>(is_same(acc0_of_lane, acc0)",
      "output y[s] = argmax[n](x[s,n])\noutput z[s] = argmin[n](x[s,n])\n"},
     {"y[s * 40 + n] = ", "let t[s] = max[n](x[s,n])\noutput y[s,n] = exp(x[s,n] - t[s])/sum[m](exp(x[s,m] - t[s]))\n"},

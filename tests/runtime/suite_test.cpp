@@ -160,12 +160,20 @@ int check_formula(const std::filesystem::path& text, const Setting& setting, con
   return compared;
 }
 
+/// A GPU's kernels in single are those in double but for their types, and take compilers as long: of these every third
+/// formula is compared, all with SUITE=all.
+bool takes_part(std::size_t place, const Setting& setting) {
+  const bool on_gpu = std::string_view(setting.device).starts_with("cuda") && setting.dtype == DType::f32;
+  return !on_gpu || std::getenv("SUITE") != nullptr || place % 3 == 0;
+}
+
 void check_folder(const std::filesystem::path& folder, const Setting& setting) {
   const auto device = test::test_device(setting.device);
   if (!device) return;
   int compared = 0, count = 0;
+  std::size_t place = 0;
   for (const std::filesystem::path& text : suite::formulas(folder)) {
-    if (!takes_part(text)) continue;
+    if (!takes_part(text) || !takes_part(place++, setting)) continue;
     const int of_one = check_formula(text, setting, device);
     CAPTURE(text);
     CHECK(of_one > 0);

@@ -274,11 +274,18 @@ class GpuLowering {
         for (std::size_t k = 0; k < root.loops.size(); ++k) root.loops[k].lanes = k + 1 == elements;
       }
       auto kernel = lowered_if_legal(nest);
-      if (kernel && !cuda_text::element_loops(*kernel).loops.empty() && shares_chunks(*kernel)) return kernel;
+      if (kernel && !cuda_text::element_loops(*kernel).loops.empty() && shares_rows(*kernel) && shares_chunks(*kernel))
+        return kernel;
     }
     if (loops > 0 || nest.team <= kWarp) return std::nullopt;
     auto single = lowered_if_legal(nest);
     return single && shares_a_sum(*single) && shares_chunks(*single) ? single : std::nullopt;
+  }
+
+  /// Loops inside of elements are for teams: single threads would not have neighbours in memory.
+  static bool shares_rows(const LoweredKernel& kernel) {
+    const cuda_text::KernelShape shape = cuda_text::kernel_shape(kernel);
+    return shape.shared_out.empty() || (kernel.team > 1 && !shape.reductions.empty());
   }
 
   /// Whether blocks can take chunks of the one sum that a team shares.

@@ -456,8 +456,8 @@ std::pair<std::string, std::string> CudaWriter::write_chunk_bounds(const std::st
                     end = names_.fresh(name + "_high");
   line(fmt::format("const long long {} = {};", rounds, count));
   for (const auto& [bound, number] : {std::pair{begin, "chunk"}, std::pair{end, "(chunk + 1)"}}) {
-    line(fmt::format("const {0} {1} = {2}{0}({3} * {4} / chunks);", type, bound, low == "0" ? "" : low + " + ", rounds,
-                     number));
+    line(fmt::format("const {0} {1} = {2}({0})({3} * {4} / chunks);", type, bound, low == "0" ? "" : low + " + ",
+                     rounds, number));
   }
   return {begin, end};
 }
