@@ -25,6 +25,7 @@ const Example kExamples[] = {
     {"combine_warp<Min>(is_same(acc0_of_lane, acc0)",
      "output y[s] = argmax[n](x[s,n])\noutput z[s] = argmin[n](x[s,n])\n"},
     {"y[s * 40 + n] = ", "let t[s] = max[n](x[s,n])\noutput y[s,n] = exp(x[s,n] - t[s])/sum[m](exp(x[s,m] - t[s]))\n"},
+    {"z[s * 1600", "output y[s] = sum[n](x[s,n]^2)\noutput z[s,n,m] = where(n == m, x[s,n]^2, 0)\n"},
     {"combine_warp<Sum>", "output y[s] = sum[n](x[s,n]*sum[m in 0..n+1](v[m]*x[s,m]))\n"},
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 #include <ranges>
+#include <span>
 
 #include "compiler/codegen/cuda/cuda_cost.h"
 #include "compiler/codegen/cuda/kernel_shape.h"
@@ -164,7 +165,7 @@ class GpuLowering {
     if (!share_elements(first.nest, second.nest)) return std::nullopt;
     Nest both = without_tiles(first.nest);
     std::ranges::copy(without_tiles(second.nest).roots, std::back_inserter(both.roots));
-    return both.roots.size() <= kMostInANest ? cheapest(std::move(both)) : std::nullopt;
+    return both.roots.size() <= kMostInANest ? cheapest(both) : std::nullopt;
   }
 
   static bool reads(const Nest& reader, const Nest& producer) {
@@ -215,12 +216,12 @@ class GpuLowering {
   /// With as many threads for an element as are cheapest, in chunks of sums and with a register tile if that is
   /// cheaper.
   std::optional<Nested> cheapest(const Nest& nest) const {
-    std::optional<Nested> best = cheapest_team(nest);
-    if (!std::ranges::any_of(nest.roots, has_sum)) return best;
+    if (!std::ranges::any_of(nest.roots, has_sum)) return cheapest_team(nest, std::span(kTeams).first(1));
+    std::optional<Nested> best = cheapest_team(nest, kTeams);
     for (std::size_t k = 0; k < fewest_loops(nest); ++k) {
       const auto tiled = with_tile(nest, k);
       if (!tiled) continue;
-      auto other = cheapest_team(*tiled);
+      auto other = cheapest_team(*tiled, kTeams);
       if (other && best && other->seconds < best->seconds) best = std::move(other);
     }
     return best;
@@ -232,10 +233,10 @@ class GpuLowering {
     return found;
   }
 
-  std::optional<Nested> cheapest_team(Nest nest) const {
+  std::optional<Nested> cheapest_team(Nest nest, std::span<const int> teams) const {
     const bool sums = std::ranges::all_of(nest.roots, [](const NestRoot& root) { return is_sum(root.definition); });
     std::optional<Nested> best;
-    for (const int team : kTeams) {
+    for (const int team : teams) {
       for (const int depth : {0, 1}) {
         if (depth > 0 && (!sums || team <= kWarp)) continue;
         nest.team = team;
@@ -319,16 +320,20 @@ class GpuLowering {
 
 ScheduledProgram schedule_for_gpu(const Program& optimised, Products products, const DimValues& extents,
                                   const GpuLimits& limits) {
-  const auto in_layouts = [&](Layouts layouts) {
+  const auto scheduled = [&](FusedProgram fused) {
     ScheduledProgram result;
-    result.fused = fuse(optimised, products, layouts, extents);
+    result.fused = std::move(fused);
     GpuLowering lowering(result.fused, limits, extents);
     lowering.lower_all(result.fused.steps, result.steps);
     result.choices = std::move(lowering.choices);
     for (const ScheduleChoice& choice : result.choices) result.objective += choice.seconds;
     return result;
   };
-  ScheduledProgram chosen = in_layouts(Layouts::chosen), plain = in_layouts(Layouts::row_major);
+  const auto fused = [&](Layouts layouts) { return fuse(optimised, products, layouts, extents); };
+  ScheduledProgram chosen = scheduled(fused(Layouts::chosen));
+  FusedProgram row_major = fused(Layouts::row_major);
+  if (row_major.layouts == chosen.fused.layouts && row_major.program == chosen.fused.program) return chosen;
+  ScheduledProgram plain = scheduled(std::move(row_major));
   return plain.objective < kLayoutError * chosen.objective ? plain : chosen;
 }
 

@@ -65,20 +65,27 @@ class CudaWriter {
   void write(const stmt::Check& s);
   void write(const stmt::For& s);
   void write_vector_loop(const stmt::For& s, const std::string& name);
-  void write_elements();
-  void write_own_elements(const std::string& element, const std::string& elements);
-  void write_one(const std::string& element, const std::string& first, const std::string& elements);
   void write_shared_out(const stmt::For& s, const std::string& name);
   void write_serial(const stmt::For& s, const std::string& name);
-  void write_reduction(const stmt::For& s);
-  void write_rounds(const SharedReduction& reduction);
-  void write_combination(const Accumulation& sum, const SharedReduction& reduction);
   /// What the elements are counted from and up to, as text.
   struct Span {
     std::string low, last;
     std::function<std::string(const std::string&)> holds;  // a condition on an element
   };
   void open_elements(const std::string& name, const Span& elements);
+  std::pair<std::string, std::string> write_chunk_bounds(const std::string& name, const Range& range);
+  std::pair<std::string, std::string> write_chunk_bounds(const std::string& name, const std::string& count,
+                                                         const std::string& type, const std::string& low);
+  std::optional<std::string> added_to(ValueId id, const std::string& held) const;
+  void open_scope(const std::string& head);
+  void close_scope();
+  void line(const std::string& text);
+  void barrier() { line("__syncthreads();"); }
+
+  // ---- rounds that are counted through (cuda_rounds.cpp) ----
+  void write_elements();
+  void write_own_elements(const std::string& element, const std::string& elements);
+  void write_one(const std::string& element, const std::string& first, const std::string& elements);
   /// All rounds of loops around each other from the k-th on, as one product.
   std::string rounds_of(const CountedLoops& counted, std::size_t k = 0) const;
   void open_round(const CountedLoops& counted, const std::string& round, const std::string& type);
@@ -89,15 +96,9 @@ class CudaWriter {
   };
   void write_rounds(const CountedLoops& counted, const Rounds& rounds);
   void write_counted(const stmt::For& s);
-  std::pair<std::string, std::string> write_chunk_bounds(const std::string& name, const Range& range);
-  std::pair<std::string, std::string> write_chunk_bounds(const std::string& name, const std::string& count,
-                                                         const std::string& type, const std::string& low);
-  std::optional<std::string> added_to(ValueId id, const std::string& held) const;
-  void open_scope(const std::string& head);
-  void close_scope();
-  void line(const std::string& text);
-  void barrier() { line("__syncthreads();"); }
-
+  void write_reduction(const stmt::For& s);
+  void write_rounds(const SharedReduction& reduction);
+  void write_combination(const Accumulation& sum, const SharedReduction& reduction);
   /// Whether the rounds of a team's sum are shared out over blocks, too.
   bool shares_chunks() const { return kernel_.chunks && kernel_.team > 0; }
   /// The reductions that the lanes of a row share out.

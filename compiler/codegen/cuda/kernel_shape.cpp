@@ -131,9 +131,8 @@ class ShapeFinder {
     for (const Statement& statement : block) {
       const auto* loop = std::get_if<stmt::For>(&statement);
       if (!loop || (loop->vector && shape_.lanes_reduce)) continue;
-      if (std::ranges::find(shape_.elements.loops, loop) != shape_.elements.loops.end()) {
-        share_out(loop->body);
-      } else if (loop == shape_.sample_loop || (loop->parallel && stands_alone(*loop))) {
+      const bool counted = std::ranges::find(shape_.elements.loops, loop) != shape_.elements.loops.end();
+      if (!counted && (loop == shape_.sample_loop || (loop->parallel && stands_alone(*loop)))) {
         shape_.shared_out.insert(loop);
         if (const auto rounds = constant_rounds(loop->range))
           shape_.shared_rounds = std::max(shape_.shared_rounds, *rounds);

@@ -173,11 +173,12 @@ class ReductionFinder {
     return false;
   }
 
-  /// Nothing is stored but what each of the rounds that are shared out has for itself, nothing is checked, and nothing
-  /// is read that threads would wait for.
+  /// Nothing is stored but what each of the rounds that are shared out has for itself, nothing is checked, nothing is
+  /// read that threads would wait for, and the rounds of no loop inside are shared out, too.
   bool only_computes(const Block& body, const std::vector<const stmt::For*>& shared) const {
     return std::ranges::all_of(body, [&](const Statement& s) {
-      if (const auto* loop = std::get_if<stmt::For>(&s)) return only_computes(loop->body, shared);
+      if (const auto* loop = std::get_if<stmt::For>(&s))
+        return (uniform_ || !shape_.shared_out.contains(loop)) && only_computes(loop->body, shared);
       if (std::holds_alternative<stmt::SetVar>(s)) return true;
       if (const auto* store = std::get_if<stmt::Store>(&s)) return !uniform_ && tells_apart(*store, shared);
       const auto* let = std::get_if<stmt::Let>(&s);

@@ -20,12 +20,12 @@ struct Accumulation {
   std::optional<VarId> position_of = {};
 };
 
-/// By the outermost loop of a reduction.
 struct SharedReduction {
   CountedLoops counted;  // the outermost and those in it; empty where only the outermost can be shared out, by itself
   std::vector<Accumulation> sums;
   const stmt::For* innermost = nullptr;
 };
+/// By the outermost loop of a reduction.
 using Reductions = std::map<const stmt::For*, SharedReduction>;
 /// The rounds that are shared out, where known.
 std::optional<std::int64_t> constant_rounds(const SharedReduction& reduction);
