@@ -139,8 +139,7 @@ void check_all_compared(const Counts& counts, const Setting& setting) {
     total.gradients += count.gradients;
   }
   MESSAGE(fmt::format("{} in {}: {} tensors of values and {} of gradients of {} operations compared", setting.device,
-                      setting.dtype == DType::f32 ? "single" : "double", total.values, total.gradients,
-                      counts.size()));
+                      setting.dtype == DType::f32 ? "single" : "double", total.values, total.gradients, counts.size()));
 }
 
 void check_all(const Setting& setting) {
