@@ -81,7 +81,8 @@ void check_architecture(int architecture) {
     const Op& op = catalogue()[place];
     CAPTURE(op.name);
     const Program program = with_gradients(op);
-    const Plan plan = make_plan(specialise(program, benchmark_dims(program)));
+    const Plan plan =
+        make_plan(specialise(program, benchmark_dims(program)), {}, {.products = Products::blas, .gpu = GpuLimits{}});
     std::vector<cuda::KernelRequest> requests;
     for (const PlanStep& step : plan.steps) {
       for (const LoweredKernel* kernel : kernels_of(step)) requests.push_back({kernel});
