@@ -58,11 +58,13 @@ class Torch:
         import torch
 
         self.torch, self.device = torch, device
-        torch.set_default_device(device)
         if device == "cpu":
             torch.set_num_threads(1)
+        elif not torch.cuda.is_available():
+            raise SystemExit("PyTorch sees no GPU: run on a machine that has one, with the wheels of JAX and PyTorch for it, or leave out --device")
         else:
             torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+        torch.set_default_device(device)
 
     def tensors(self, arrays):
         return {name: self.torch.from_numpy(array).to(self.device) for name, array in arrays.items()}

@@ -157,7 +157,8 @@ def main():
     import rows
     import texts
 
-    peers = [calls.Jax(given.device), calls.Torch(given.device)]
+    torch = calls.Torch(given.device)  # first: it says so where there is no GPU
+    peers = [calls.Jax(given.device), torch]
     moxie = Moxie(given.moxie, (*ENVIRONMENTS[given.device], *MISLEADING), given.device)
     print("| formula | extents | moxie | " + " | ".join(peer.name for peer in peers) + " | moxie / best |")
     print("| --- " * (4 + len(peers)) + "|")

@@ -456,10 +456,6 @@ LoweredKernel for_threads(LoweredKernel kernel) {
   return kernel;
 }
 
-const std::optional<SplitLoop>& tiles_for_threads(const LoweredKernel& kernel) {
-  return kernel.threads ? kernel.threads->tiles : kernel.tiles;
-}
-
 LoweredScan lower(const FusedProgram& fused, const ScanLoop& scan) {
   LoweredScan lowered{scan.name, scan.extent, scan.backwards, {}};
   for (const ScanStep& step : scan.steps) {

@@ -80,8 +80,6 @@ using LoweredStep = std::variant<LoweredKernel, MatrixProduct, AlgebraCall, Orde
 
 /// The kernel with the program for threads as its only one.
 LoweredKernel for_threads(LoweredKernel kernel);
-/// What for_threads(kernel).tiles is.
-const std::optional<SplitLoop>& tiles_for_threads(const LoweredKernel& kernel);
 
 /// Names of the arguments that every kernel takes besides the program's dynamic dims.
 namespace argument {

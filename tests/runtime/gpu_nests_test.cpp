@@ -119,3 +119,20 @@ TEST_CASE("lanes that search a row find its first extremum, or its NaN") {
     CHECK(run(program, device, 300, true) == run(program, open_device("interp"), 300, true));
   }
 }
+
+TEST_CASE("a sum whose inner extent is 0 is zero") {
+  const Program program = with_dtype(parse("dim S dynamic, T dynamic\nindex s:S, t:T, p:3\ninput x[S], z[T]\n"
+                                           "output y[p] = sum[s,t](abs(x[s] - p*z[t]))\n"),
+                                     DType::f64);
+  for (const auto& device : test::test_devices()) {
+    INFO(device->name());
+    Session session(program, {}, device);
+    for (const std::int64_t inner : {0, 2}) {
+      session.set("x", make_host_tensor(DType::f64, {20000}, std::vector<double>(20000, 1)));
+      session.set("z", make_host_tensor(DType::f64, {inner}, std::vector<double>(static_cast<std::size_t>(inner), 1)));
+      session.run();
+      const double terms = 20000.0 * static_cast<double>(inner);
+      CHECK(to_doubles(session.get("y")) == std::vector<double>{terms, 0, terms});
+    }
+  }
+}

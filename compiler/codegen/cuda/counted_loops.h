@@ -1,21 +1,21 @@
 #pragma once
-// Loops around each other whose rounds threads share out by one number.
+// Nested loops that are collapsed into one, so that threads can share its iterations.
 #include <vector>
 
 #include "compiler/loop/loop_program.h"
 
 namespace moxie::cuda_text {
 
-/// Loops around each other, counted through: the variable of each has all values below these rounds, in dims. Where a
-/// loop's range depends on those around it, or starts later, they hold values outside of it.
+/// Nested loops collapsed into one: each variable takes all values below its trip count, an expression of dims. Of a
+/// range that is triangular, or that starts above 0, that is the bounding box.
 struct CountedLoops {
   std::vector<const stmt::For*> loops;
   std::vector<Affine> rounds;
-  /// False if the rounds of the loop are not known to be bounded so.
+  /// False where the loop has no such trip count.
   bool add(const stmt::For& loop);
 };
 
-/// Whether the loop has all rounds from 0 to a number that dims alone decide about.
+/// Whether the range is its own bounding box.
 bool has_all_rounds(const stmt::For& loop);
 
 /// The only loop of a block that computes nothing besides but values; null for others.

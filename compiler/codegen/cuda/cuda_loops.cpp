@@ -128,7 +128,7 @@ class GpuLowering {
 
   double seconds(const LoweredKernel& kernel) const { return gpu_seconds(kernel, limits_, extents_); }
 
-  /// Nests for all definitions, several in one where that is cheaper; nothing where one has none.
+  /// A nest for each definition, or one for several where that is cheaper. Empty where a definition has none.
   std::vector<Nested> in_nests(const Kernel& kernel) const {
     if (!is_nest(kernel) || scatter_sum(fused_.program, kernel)) return {};
     std::vector<Nested> nests;

@@ -81,7 +81,10 @@ void CudaWriter::close_round(const CountedLoops& counted) {
 /// From `first` to before `last`: the variables of the loops are counted on like digits, as divisions take long.
 void CudaWriter::write_rounds(const CountedLoops& counted, const Rounds& rounds) {
   const std::size_t loops = counted.loops.size();
-  open_scope("{");
+  // Where there are no iterations, an extent that is divided by may be 0.
+  const bool divides = std::any_of(counted.rounds.begin() + 1, counted.rounds.end(),
+                                   [](const Affine& extent) { return !extent.is_constant(); });
+  open_scope(divides ? fmt::format("if ({} < {}) {{", rounds.first, rounds.last) : "{");
   line(fmt::format("{} {} = {};", rounds.type, rounds.name, rounds.first));
   open_round(counted, rounds.name, "Index");
   std::vector<std::string> extents, steps, names;
