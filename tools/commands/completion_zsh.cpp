@@ -111,8 +111,9 @@ void append_to_zsh(const CommandDescription& command, const std::string& path, Z
   }
   script.functions += fmt::format("\n{}() {{\n  _arguments -s{}{}\n}}\n", function, options, arguments);
   for (const CommandDescription& below : command.commands) {
-    script.paths.push_back(path + " " + below.name);
-    append_to_zsh(below, script.paths.back(), script);
+    const std::string path_below = path + " " + below.name;
+    script.paths.push_back(path_below);
+    append_to_zsh(below, path_below, script);
   }
 }
 
