@@ -356,6 +356,9 @@ std::strong_ordering order(const Expr& a, const Expr& b) {
   for (std::size_t i = 0; i < std::min(a->args.size(), b->args.size()); ++i) {
     if (const auto by_arg = order(a->args[i], b->args[i]); by_arg != 0) return by_arg;
   }
+  // The second step of a scan before the tenth.
+  if (const auto by_length = a->tensor.size() <=> b->tensor.size(); by_length != 0) return by_length;
+  if (const auto by_name = a->tensor <=> b->tensor; by_name != 0) return by_name;
   return a->hash <=> b->hash;
 }
 

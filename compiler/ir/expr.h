@@ -111,7 +111,7 @@ struct Node {
   std::uint32_t height = 0;          // largest bound index in this expression, itself included
   std::vector<Symbol> free_symbols;  // sorted; axes, free indices, dims and bound indices whose reduction lies outside
   std::uint64_t hash = 0;            // of the content; the same in every process
-  std::uint64_t shape_hash = 0;      // the same with the identity of Bound and Free symbols left out
+  std::uint64_t shape_hash = 0;      // the same without the identity of Bound and Free symbols, or digits of names
 
   bool depends_on(Symbol symbol) const;
   bool is_constant(double v) const { return kind == NodeKind::Constant && value == v; }
@@ -182,7 +182,7 @@ Expr map_children(const Expr& expr, const std::function<Expr(const Expr&)>& f);
 void visit(const Expr& expr, const std::function<void(const Expr&)>& f);
 /// Whether the expression depends on more than indices and dims.
 bool depends_on_values(const Expr& expr);
-/// A total order that depends on structure only: by shape, then by the symbols, outer indices first.
+/// A total order that depends on structure only: by shape, by the symbols, outer indices first, then by the names.
 bool precedes(const Expr& a, const Expr& b);
 
 }  // namespace moxie

@@ -111,10 +111,18 @@ std::uint64_t shape_hash(const Range& range) {
   return h;
 }
 
-template <class HashAffine, class HashRange, class HashChild>
-std::uint64_t hash_with(const Node& node, HashAffine affine, HashRange range, HashChild child) {
+/// Of a tensor's name without its digits, so that the terms of a sum stand in one order in all steps of an unrolled
+/// scan, and in all layers of a network: what differs in such numbers only is one kernel.
+std::uint64_t shape_hash(std::string_view name) {
+  std::string letters(name);
+  std::erase_if(letters, [](char c) { return c >= '0' && c <= '9'; });
+  return hash_text(letters);
+}
+
+template <class HashName, class HashAffine, class HashRange, class HashChild>
+std::uint64_t hash_with(const Node& node, HashName name, HashAffine affine, HashRange range, HashChild child) {
   std::uint64_t h = mix(static_cast<std::uint64_t>(node.kind), std::bit_cast<std::uint64_t>(node.value));
-  h = mix(h, hash_text(node.tensor));
+  h = mix(h, name(node.tensor));
   h = mix(h, node.function ? hash_text(node.function->name) : 0);
   h = mix(h, static_cast<std::uint64_t>(node.reduce) * 64 + static_cast<std::uint64_t>(node.algebra) * 8 +
                  static_cast<std::uint64_t>(node.random));
@@ -157,8 +165,8 @@ void derive_hash(Node& node) {
     for (const Expr& arg : node.args) node.height = std::max(node.height, arg->height);
   }
   node.hash = mix(hash_with(
-                      node, [](const Affine& a) { return a.hash(); }, [](const Range& r) { return r.hash(); },
-                      [](const Node& child) { return child.hash; }),
+                      node, hash_text, [](const Affine& a) { return a.hash(); },
+                      [](const Range& r) { return r.hash(); }, [](const Node& child) { return child.hash; }),
                   node.height);
 }
 
@@ -190,8 +198,8 @@ Expr intern(Node&& node) {
   node.gathers = (node.kind == NodeKind::Access && !node.args.empty()) ||
                  std::ranges::any_of(node.args, [](const Expr& arg) { return arg->gathers; });
   node.shape_hash = hash_with(
-      node, [](const Affine& a) { return shape_hash(a); }, [](const Range& r) { return shape_hash(r); },
-      [](const Node& child) { return child.shape_hash; });
+      node, [](std::string_view name) { return shape_hash(name); }, [](const Affine& a) { return shape_hash(a); },
+      [](const Range& r) { return shape_hash(r); }, [](const Node& child) { return child.shape_hash; });
   return InternTable::table().intern(std::move(node));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "compiler/rewrite/scope.h"
@@ -56,7 +57,7 @@ class Search {
     }
     for (std::size_t tiled = 0; tiled < kTiles; ++tiled) {
       sort();
-      for (const Schedule& schedule : beam()) consider_tiles(schedule);
+      for (const Schedule& schedule : beam(tiled)) consider_tiles(schedule);
     }
     sort();
     return std::move(tried_);
@@ -73,13 +74,31 @@ class Search {
     return reduction_depth(root().definition.body, axis);
   }
 
+  /// Times the busiest port's share of arithmetic, or of a level's traffic, from which tiles are tried.
+  static constexpr double kWorthATile = 1.1;
+
   /// Tiles save loads, loop overhead and waiting; not arithmetic, and no traffic between caches that lanes cause.
   static bool gains_by_tiles(const Cost& cost) {
     const auto cycles_of = [&](Port port) { return cost.ports.at(static_cast<std::size_t>(port)); };
     const double busiest = std::ranges::max(cost.ports);
     const double arithmetic = std::max(cycles_of(Port::Arithmetic), cycles_of(Port::Divider));
-    constexpr double kWorthATile = 1.1;
     return cost.latency > cost.compute || busiest > kWorthATile * arithmetic;
+  }
+
+  /// A first tile saves traffic, too, where elements read what their neighbours read: a second one saves none of what
+  /// then stays in the innermost cache (heat in three dimensions, 60 x 60 x 60 in f32: 1.9 ms with one, 3 with two).
+  bool saves_traffic(const Cost& cost) const {
+    return !cost.levels.empty() && std::ranges::max(cost.levels) > kWorthATile * cost.compute && reads_neighbours();
+  }
+
+  /// Whether one tensor is read at several places, as by a stencil.
+  bool reads_neighbours() const {
+    std::set<std::string> read;
+    bool again = false;
+    visit(root().definition.body, [&](const Expr& e) {
+      if (e->kind == NodeKind::Access) again |= !read.insert(e->tensor).second;
+    });
+    return again;
   }
 
   /// In one run of the program.
@@ -90,7 +109,7 @@ class Search {
 
   /// The cheapest candidates that register tiles can improve. Schedules with equal kernels count once: lanes of a sum
   /// inside of a vector loop change nothing.
-  std::vector<Schedule> beam() const {
+  std::vector<Schedule> beam(std::size_t tiled) const {
     std::vector<const Candidate*> cheapest;
     for (const Candidate& candidate : tried_) {
       const bool is_short = launches() * objective(candidate.cost, machine_) < kWorthTiles;
@@ -102,7 +121,8 @@ class Search {
     }
     std::vector<Schedule> schedules;
     for (const Candidate* candidate : cheapest) {
-      if (gains_by_tiles(candidate->cost) || shares_over_axis()) schedules.push_back(candidate->schedule);
+      const bool gains = gains_by_tiles(candidate->cost) || (tiled == 0 && saves_traffic(candidate->cost));
+      if (gains || shares_over_axis()) schedules.push_back(candidate->schedule);
     }
     return schedules;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <regex>
 #include <set>
 
 #include "compiler/diff/differentiate.h"
@@ -366,6 +367,23 @@ output y[n] = r[T-1,n]
 )",
                                    {{"N", 3}, {"T", 4}});
   CHECK(!contains(print(result), "scan"));
+}
+
+TEST_CASE("the terms of all steps of an unrolled scan stand in one order") {
+  const Program program = optimised(
+      "dim N = 6, T = 13\nindex t:T, i:N\ninput x[N], a, b\n"
+      "scan t {\nlet u[t,i] = where(t == 0, x[i], w[t-1,i])\n"
+      "let v[t,i] = where(i >= 1 and i < N-1, a*u[t,i+1] - 2*u[t,i] + b*u[t,i-1], u[t,i])\n"
+      "let w[t,i] = where(i >= 1 and i < N-1, u[t,i] + a*v[t,i+1]*u[t,i-1] - b*v[t,i-1], v[t,i])\n}\n"
+      "output y[i] = w[T-1,i]\n",
+      {{"N", 6}, {"T", 13}});
+  std::set<std::string> steps;
+  for (const Definition& definition : program.definitions) {
+    // Those of the first step read the input; the last is the output.
+    if (definition.name.starts_with("v_") && definition.name != "v_0")
+      steps.insert(std::regex_replace(print(definition.body, program, definition.axes), std::regex("_[0-9]+"), ""));
+  }
+  CHECK_MESSAGE(steps.size() == 1, fmt::format("{}", fmt::join(steps, "\n")));
 }
 
 TEST_CASE("a copy in single precision does not part the definitions of a scan") {

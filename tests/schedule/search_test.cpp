@@ -106,6 +106,15 @@ TEST_CASE("loops that share a long sum over a short axis are tried however busy 
   }));
 }
 
+TEST_CASE("tiles are tried where neighbours share lines, however busy the arithmetic is") {
+  const Plan plan = plan_of(
+      "dim N = 60\nindex i:N, j:N, k:N\ninput x[N,N,N]\n"
+      "output y[i,j,k] = where(i >= 1 and i < N-1 and j >= 1 and j < N-1 and k >= 1 and k < N-1,\n"
+      "  x[i,j,k] + 0.125*(x[i-1,j,k] - 2*x[i,j,k] + x[i+1,j,k]) + 0.125*(x[i,j-1,k] - 2*x[i,j,k] + x[i,j+1,k])\n"
+      "  + 0.125*(x[i,j,k-1] - 2*x[i,j,k] + x[i,j,k+1]), x[i,j,k])\n");
+  CHECK(plan.choices.front().chosen.find("unroll(i, ") != std::string::npos);
+}
+
 TEST_CASE("a kernel with the wrong loops is found, however much other kernels take") {
   const Plan plan = plan_of(R"(dim T = 200, B = 8, N = 256
 index t:T, b:B, i:N
