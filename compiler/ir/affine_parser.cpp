@@ -48,7 +48,7 @@ class AffineParser {
       const Affine right = factor();
       const std::optional<std::int64_t> times = integer_of(result), of_right = integer_of(right);
       if (!times && !of_right) {
-        tokens_.fail<TypeError>(star, "a product of two indices is not affine",
+        tokens_.fail<TypeError>(star, "a product of two indices, or dims without values, is not affine",
                                 "one factor must be an integer, or a dim that has a value in the text: dim P = 4");
       }
       result = times ? right * *times : result * *of_right;

@@ -27,14 +27,23 @@ Expr normal_form(const Algebra& algebra, const Program& program, const Definitio
 
 }  // namespace
 
+PermutedTwins::Kind PermutedTwins::kind_of(const Definition& definition) {
+  return {definition.dtype, definition.body->height, read_counts(definition.body)};
+}
+
 std::optional<PermutedTwins::Twin> PermutedTwins::find(const std::vector<Definition>& earlier,
-                                                       const Definition& definition) const {
+                                                       const Definition& definition) {
+  for (; known_count_ < earlier.size(); ++known_count_) {
+    const Definition& next = earlier[known_count_];
+    if (may_be_permuted(next)) known_[kind_of(next)].push_back(known_count_);
+  }
   if (definition.output || !may_be_permuted(definition)) return std::nullopt;
-  const auto reads = read_counts(definition.body);
-  for (const Definition& other : earlier) {
-    if (other.dtype != definition.dtype || other.body->height != definition.body->height ||
-        (definition.domain != ValueDomain::Any && other.domain != definition.domain) || !may_be_permuted(other) ||
-        !same_extents_in_some_order(other, definition) || read_counts(other.body) != reads)
+  const auto alike = known_.find(kind_of(definition));
+  if (alike == known_.end()) return std::nullopt;
+  for (const std::size_t k : alike->second) {
+    const Definition& other = earlier[k];
+    if ((definition.domain != ValueDomain::Any && other.domain != definition.domain) ||
+        !same_extents_in_some_order(other, definition))
       continue;
     if (auto order = order_of(other, definition)) {
       Twin twin{other.name, std::move(*order)};

@@ -51,7 +51,7 @@ Program share_definitions(const Program& program) {
   Program result = program;
   result.definitions.clear();
   std::map<std::string, Twin> twins;
-  const PermutedTwins permuted(program);
+  PermutedTwins permuted(program);
   for (Definition definition : program.definitions) {
     definition.body = read_twins(definition.body, twins);
     const auto same =

@@ -119,7 +119,7 @@ class Choosing {
  public:
   Choosing(const FusedProgram& fused, const DimValues& extents, const Machine& machine, const GivenSchedules& given,
            std::vector<Found>& found)
-      : fused_(fused), extents_(extents), machine_(machine), given_(given), found_(found) {}
+      : fused_(fused), definitions_of_(fused), extents_(extents), machine_(machine), given_(given), found_(found) {}
 
   /// Chooses for a Program, or for a scan. Steps that cost more than `most` are left before the last of them.
   template <class AnyStep>
@@ -303,7 +303,7 @@ class Choosing {
   double elements_that_share(const Kernel& kernel) const {
     constexpr std::int64_t kLongestShared = 16;
     double most = 1;
-    for (const Definition& definition : definitions_of(fused_, kernel)) {
+    for (const Definition& definition : definitions_of_(kernel)) {
       bool sums_long = false;
       visit(definition.body, [&](const Expr& e) { sums_long |= e->kind == NodeKind::Reduce && is_long(e->range); });
       for (const AxisDecl& axis : definition.axes) {
@@ -332,7 +332,7 @@ class Choosing {
   /// A nest for each definition; nothing where a definition has none.
   std::optional<Kernels> in_nests(const Kernel& kernel) const {
     Kernels result;
-    for (const Definition& definition : definitions_of(fused_, kernel)) {
+    for (const Definition& definition : definitions_of_(kernel)) {
       if (!add_nest(definition, result)) return std::nullopt;
     }
     return result;
@@ -376,7 +376,7 @@ class Choosing {
   }
 
   bool is_given(const Kernel& kernel) const {
-    return !given_.empty() && std::ranges::any_of(definitions_of(fused_, kernel), [&](const Definition& definition) {
+    return !given_.empty() && std::ranges::any_of(definitions_of_(kernel), [&](const Definition& definition) {
       return find_given(given_, definition.name) != nullptr;
     });
   }
@@ -384,7 +384,7 @@ class Choosing {
   /// A nest for each definition, with the given schedules where there are some.
   Kernels in_given_nests(const Kernel& kernel) const {
     Kernels result;
-    for (const Definition& definition : definitions_of(fused_, kernel)) {
+    for (const Definition& definition : definitions_of_(kernel)) {
       if (!is_nest(kernel))
         refuse_given(given_, definition.name, kernel.roots.front().prefix ? "one pass of a scan" : "linear algebra");
       if (const Schedule* schedule = find_given(given_, definition.name)) {
@@ -410,6 +410,7 @@ class Choosing {
   }
 
   const FusedProgram& fused_;
+  const DefinitionsOf definitions_of_;
   const DimValues& extents_;
   const Machine& machine_;
   const GivenSchedules& given_;

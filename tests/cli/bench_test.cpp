@@ -20,6 +20,7 @@ TEST_CASE("bench gives the fields that others read") {
   CHECK(entry.at("case") == "gpn_layer_variance");
   CHECK(entry.at("device") == "cpu");
   CHECK(entry.at("dtype") == "f32");
+  CHECK(entry.at("precision") == "strict");
   CHECK(entry.at("threads") == 1);
   CHECK(entry.at("dims") == nlohmann::json{{"S", 8}, {"N", 3}, {"R", 4}});
   for (const char* field : {"forward_s", "forward_backward_s", "compile_s", "peak_bytes", "input_bytes"})
@@ -54,6 +55,7 @@ TEST_CASE("bench measures any formula") {
   };
   const auto entry = entry_of(bench({"--dim", "S=8,R=3"}));
   CHECK(entry.at("case") == "density");
+  CHECK(entry_of(bench({"--dim", "S=8,R=3", "--precision", "fast"})).at("precision") == "fast");
   CHECK(entry.at("dims") == nlohmann::json{{"S", 8}, {"R", 3}, {"K", 2}});
   CHECK(entry.at("dtype") == "f32");
   CHECK(entry.at("grad") == nlohmann::json{"density", "total"});

@@ -261,7 +261,7 @@ TEST_CASE("names that mean something else, or nothing") {
   check_body_fails<TypeError>("m", {"index `m` is not bound here", "sum[m](...)"});
   check_body_fails<TypeError>("x[s,m]", {"index `m` is not bound here"});
   check_body_fails<TypeError>("x[s,mu]", {"`mu` holds numbers of dtype f32; a subscript is an integer"});
-  check_body_fails<TypeError>("x[s,s*n]", {"a product of two indices is not affine"});
+  check_body_fails<TypeError>("x[s,s*n]", {"a product of two indices, or dims without values, is not affine"});
   check_body_fails<TypeError>("where(any[k](x[s,n]), 1, 0)", {"`any` takes a condition", "any[i](x[i] != 0)"});
   check_body_fails<TypeError>("x[s,argmax[k in 0..3](w)]",
                               {"4:18", "stands in a subscript", "let j[s]: i32 = argmax[..](..)"});

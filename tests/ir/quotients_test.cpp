@@ -168,7 +168,8 @@ TEST_CASE("divisors are positive integers that the text tells") {
   check_fails<TypeError>("let y[n] = x[n%-2]", {"4:16", advice[0]});
   check_fails<TypeError>("let y[n,m] = x[n/m]", {"4:18", advice[0]});
   check_fails<TypeError>("let y[n] = x[n/R]", {"4:16", advice[0]});
-  check_fails<TypeError>("let y[n,m] = z[N*n]", {"4:17", "a product of two indices is not affine"});
+  check_fails<TypeError>("let y[n,m] = z[N*n]",
+                         {"4:17", "a product of two indices, or dims without values, is not affine"});
   check_fails<TypeError>("let y[n] = n%R", {"4:14", advice[0]});
   check_fails<TypeError>("let y[n] = x[n]%2", {"4:16", "`%` divides indices, and this is none", "a - b*floor(a/b)"});
   check_fails<TypeError>("let y[n] = x[n]//2", {"4:16", "floor(a/b)"});

@@ -107,7 +107,7 @@ class RandomPlan {
   void add(const AlgebraCall& call) { append(call); }
   void add(const Kernel& kernel) {
     if (!is_nest(kernel)) return append(lower(plan_.fused, kernel));
-    for (const Definition& definition : definitions_of(plan_.fused, kernel)) {
+    for (const Definition& definition : DefinitionsOf(plan_.fused)(kernel)) {
       Nest nest = random_nest(definition, random_, text_);
       nests_in_scans += definition.scan ? 1 : 0;
       auto joint = waiting_ && random_.chance(80) ? in_one_kernel(*waiting_, nest) : std::nullopt;

@@ -60,6 +60,14 @@ TEST_CASE("a chain of definitions, each of which reads the one before twice") {
                      {});
 }
 
+TEST_CASE("a chain of sums") {
+  check_compile_time(chain("dim S, D = 4\nindex s:S, t:S, d:D\ninput x0[S,D], r\n", 200,
+                           [](const auto& x, const auto& before) {
+                             return fmt::format("{0}[s,d] = sum[t](exp({1}[t,0]*{1}[s,0])*{1}[t,d])*r", x, before);
+                           }),
+                     {{"S", 8}});
+}
+
 TEST_CASE("a chain of conditions, each of which needs the one before in both branches") {
   check_compile_time(chain("dim S dynamic\nindex s:S\ninput x0[S], r\n", 200,
                            [](const auto& x, const auto& before) {

@@ -13,6 +13,7 @@
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/onednn.h"
 #include "runtime/session.h"
+#include "tests/skip.h"
 
 using namespace moxie;
 
@@ -57,10 +58,10 @@ TEST_CASE("kernels are told to the debugger through the host program's list") {
   CHECK(__jit_debug_descriptor.first_entry == nullptr);
 }
 
-TEST_CASE("OpenMP has the host program's number of threads after a product of oneDNN") {
+TEST_CASE("OpenMP has the host program's number of threads after a product of oneDNN" * doctest::test_suite("onednn")) {
   void* library = dlopen("libgomp.so.1", RTLD_NOW);
   if (library == nullptr || !onednn::prepare()) {
-    MESSAGE("SKIP: needs libgomp and oneDNN");
+    test::skip("there is no libgomp, or no oneDNN");
     return;
   }
   const auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "omp_set_num_threads"));

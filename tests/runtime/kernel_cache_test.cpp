@@ -21,6 +21,7 @@
 #include "compiler/support/error.h"
 #include "runtime/cache_file.h"
 #include "runtime/temporary_folder.h"
+#include "tests/skip.h"
 
 using namespace moxie;
 namespace fs = std::filesystem;
@@ -117,63 +118,75 @@ TEST_CASE("folders and files are for their user only, whatever the umask") {
   }
 }
 
+namespace {
+
+void check_refused_entry(KernelCache& cache, const std::function<void()>& spoil) {
+  cache.store("key", entry("a"));
+  spoil();
+  const std::int64_t damaged = cache.stats().damaged;
+  CHECK_FALSE(cache.find("key"));
+  CHECK(cache.stats().damaged == damaged + 1);
+  CHECK_FALSE(fs::exists(fs::symlink_status(cache.path_of("key"))));
+}
+
+/// Both folders of a cache that is made in `place`, each spoilt once.
+void check_refused_folders(const fs::path& place, const std::function<void(const fs::path&)>& spoil) {
+  KernelCache(place).store("key", entry("a"));
+  const fs::path inner = KernelCache(place).path_of("key").parent_path();
+  for (const fs::path& folder : {inner, inner.parent_path()}) {
+    CAPTURE(folder);
+    spoil(folder);
+    KernelCache spoilt(place);
+    CHECK_FALSE(spoilt.find("key"));
+    CHECK_FALSE(spoilt.stats().problem.empty());
+    spoilt.store("key", entry("b"));
+    CHECK(spoilt.find("key") == entry("b"));
+    CHECK_FALSE(KernelCache(place).find("key"));
+  }
+}
+
+}  // namespace
+
 TEST_CASE("an entry that others could have written is not run, but deleted and stored anew") {
   const TemporaryFolder dir;
   KernelCache cache(dir.path());
   const fs::path path = cache.path_of("key"), elsewhere = dir.path() / "elsewhere";
-  const auto refuses = [&](const std::function<void()>& spoil) {
-    cache.store("key", entry("a"));
-    spoil();
-    const std::int64_t damaged = cache.stats().damaged;
-    CHECK_FALSE(cache.find("key"));
-    CHECK(cache.stats().damaged == damaged + 1);
-    CHECK_FALSE(fs::exists(fs::symlink_status(path)));
-  };
+  const auto refuses = [&](const std::function<void()>& spoil) { check_refused_entry(cache, spoil); };
   refuses([&] { ::chmod(path.c_str(), 0620); });
   refuses([&] { ::chmod(path.c_str(), 0602); });
   refuses([&] { fs::rename(path, elsewhere), fs::create_symlink(elsewhere, path); });
   CHECK(fs::exists(elsewhere));
   refuses([&] { fs::remove(path), ::mkfifo(path.c_str(), 0600); });
-  if (::geteuid() == 0)
-    refuses([&] { CHECK(::chown(path.c_str(), 12345, 12345) == 0); });
-  else
-    MESSAGE("not tested: an entry of another user, which only root can make");
   cache.store("key", entry("b"));
   CHECK(cache.find("key") == entry("b"));
 }
 
-TEST_CASE("a folder of entries that is a link, or of another user, is not used") {
+TEST_CASE("a folder of entries that is a link is not used") {
   const TemporaryFolder dir;
-  const auto refuses = [&](const std::string& name, const std::function<void(const fs::path&)>& spoil) {
-    KernelCache(dir.path() / name).store("key", entry("a"));
-    KernelCache cache(dir.path() / name);
-    const fs::path inner = cache.path_of("key").parent_path();
-    for (const fs::path& folder : {inner, inner.parent_path()}) {
-      CAPTURE(folder);
-      spoil(folder);
-      KernelCache spoilt(dir.path() / name);
-      CHECK_FALSE(spoilt.find("key"));
-      CHECK_FALSE(spoilt.stats().problem.empty());
-      spoilt.store("key", entry("b"));
-      CHECK(spoilt.find("key") == entry("b"));
-      CHECK_FALSE(KernelCache(dir.path() / name).find("key"));
-    }
-  };
-  refuses("links", [&](const fs::path& folder) {
+  check_refused_folders(dir.path() / "links", [&](const fs::path& folder) {
     const fs::path elsewhere = dir.path() / ("elsewhere" + folder.filename().string());
     fs::rename(folder, elsewhere);
     fs::create_symlink(elsewhere, folder);
   });
-  if (::geteuid() == 0)
-    refuses("owners", [](const fs::path& folder) { CHECK(::chown(folder.c_str(), 12345, 1) == 0); });
-  else
-    MESSAGE("not tested: a folder of another user, which only root can make");
   KernelCache cache(dir.path() / "open");
   cache.store("key", entry("a"));
   const fs::path inner = cache.path_of("key").parent_path();
   ::chmod(inner.c_str(), 0777);
   CHECK(cache.find("key") == entry("a"));
   CHECK((fs::status(inner).permissions() & fs::perms::all) == fs::perms::owner_all);
+}
+
+TEST_CASE("entries and folders of another user are not used" * doctest::test_suite("root")) {
+  if (::geteuid() != 0) {
+    test::skip("only root can give files to another user");
+    return;
+  }
+  const TemporaryFolder dir;
+  KernelCache cache(dir.path() / "entries");
+  const fs::path path = cache.path_of("key");
+  check_refused_entry(cache, [&] { CHECK(::chown(path.c_str(), 12345, 12345) == 0); });
+  check_refused_folders(dir.path() / "folders",
+                        [](const fs::path& folder) { CHECK(::chown(folder.c_str(), 12345, 1) == 0); });
 }
 
 TEST_CASE("nothing is flushed, and nobody waits for another's disk") {

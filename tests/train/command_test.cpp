@@ -57,6 +57,17 @@ TEST_CASE("a run leaves its folder, and predict reads it") {
   CHECK(read_file(shop.path("p.csv")).starts_with("row,class,probability,entropy,p_"));
 }
 
+TEST_CASE("the precision of a run is in its settings, its model file and the log, and stays when it goes on") {
+  const Workshop shop;
+  const Outcome trained = shop.moxie(with(kTrain, {"--precision", "fast", "--out", "run"}), "MOXIE_LOG=runtime ");
+  CHECK(trained.code == 0);
+  CHECK(trained.err.find(": fast precision, ") != std::string::npos);
+  CHECK(nlohmann::json::parse(read_file(shop.path("run/config.json"))).at("precision") == "fast");
+  CHECK(read_file(shop.path("run/model.safetensors")).find(R"(\"precision\": \"fast\")") != std::string::npos);
+  check_refused(shop.moxie({"train", "--resume", "run", "--precision", "strict"}), 2,
+                "--precision cannot change when a run is resumed");
+}
+
 TEST_CASE("a table is learnt and predicted") {
   const Workshop shop;
   std::string table = "a,b,y\n";

@@ -34,7 +34,7 @@ constexpr std::size_t kMostInANest = 8;
 class GpuLowering {
  public:
   GpuLowering(const FusedProgram& fused, const GpuLimits& limits, const DimValues& extents)
-      : fused_(fused), limits_(limits), extents_(extents) {}
+      : fused_(fused), definitions_of_(fused), limits_(limits), extents_(extents) {}
 
   template <class AnyStep, class AnyLowered>
   void lower_all(const std::vector<AnyStep>& steps, std::vector<AnyLowered>& lowered) {
@@ -132,7 +132,7 @@ class GpuLowering {
   std::vector<Nested> in_nests(const Kernel& kernel) const {
     if (!is_nest(kernel) || scatter_sum(fused_.program, kernel)) return {};
     std::vector<Nested> nests;
-    for (const Definition& definition : definitions_of(fused_, kernel)) {
+    for (const Definition& definition : definitions_of_(kernel)) {
       auto own = cheapest(in_order(definition));
       if (!own) return {};
       if (!joins_one_of(nests, *own)) nests.push_back(std::move(*own));
@@ -311,6 +311,7 @@ class GpuLowering {
   }
 
   const FusedProgram& fused_;
+  const DefinitionsOf definitions_of_;
   const GpuLimits& limits_;
   const DimValues& extents_;
   std::optional<Forms> last_;  // the next kernel may join its nests
