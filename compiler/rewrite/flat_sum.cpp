@@ -1,5 +1,7 @@
 #include "compiler/rewrite/flat_sum.h"
 
+#include <algorithm>
+
 namespace moxie {
 namespace {
 
@@ -21,13 +23,35 @@ void flatten(const Algebra& algebra, const Expr& expr, FlatSum& flat) {
   }
 }
 
+/// Whether nothing depends on the index, so that its sum adds up the same value at every iteration.
+bool is_idle(const FlatSum& flat, Symbol index) {
+  return std::ranges::none_of(flat.factors, [&](const Factor& f) { return f.base->depends_on(index); }) &&
+         std::ranges::none_of(flat.scope.open, [&](const auto& entry) { return mentions(entry.second, index); });
+}
+
+/// Indices that nothing depends on become a coefficient, as in the normal form: their trip count.
+void drop_idle_indices(FlatSum& flat) {
+  std::erase_if(flat.summed, [&](Symbol index) {
+    const Range& range = *flat.scope.find(index);
+    if (!range.has_iterations() || !is_idle(flat, index)) return false;
+    flat.coefficient *= static_cast<double>(range.known_trip_count()->constant());
+    std::erase_if(flat.scope.open, [&](const auto& entry) { return entry.first == index; });
+    return true;
+  });
+}
+
 }  // namespace
 
 bool is_sum(const Expr& expr) { return expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Sum; }
 
+bool has_idle_indices(const FlatSum& flat) {
+  return std::ranges::any_of(flat.summed, [&](Symbol index) { return is_idle(flat, index); });
+}
+
 FlatSum flat_sum(const Algebra& algebra, const Expr& expr, const Scope& around) {
   FlatSum flat{around};
   flatten(algebra, expr, flat);
+  drop_idle_indices(flat);
   return flat;
 }
 

@@ -18,6 +18,10 @@ struct FlatSum {
 
 bool is_sum(const Expr& expr);
 /// A sum, or a product of sums and others; factors that are sums themselves are opened.
+/// Indices that nothing depends on are gone where their trip count is a number, which is part of the coefficient then.
 FlatSum flat_sum(const Algebra& algebra, const Expr& expr, const Scope& around);
+
+/// Whether there are others that nothing depends on: the sum is so many times that of the factors.
+bool has_idle_indices(const FlatSum& flat);
 
 }  // namespace moxie

@@ -63,7 +63,8 @@ class ContractionOrder {
     if (written < kSmallestProduct) return std::nullopt;
     dtype_ = around.dtype;
     FlatSum flat = flat_sum(algebra_, sum, around);
-    if (flat.scope.open.size() > 64 || !is_box(flat.scope) || flat.factors.size() < 2) return std::nullopt;
+    if (flat.scope.open.size() > 64 || !is_box(flat.scope) || has_idle_indices(flat) || flat.factors.size() < 2)
+      return std::nullopt;
     std::optional<ContractionPath> path = path_of(flat);
     const bool knows_parts = flat.factors.size() >= 3 && take_known_parts(flat, path);
     operands_ = operands_in(flat);

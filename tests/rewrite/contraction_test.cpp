@@ -202,6 +202,25 @@ output v = sum[a,d](x[a,d]*y[d])
             .definitions.size() == 1);
 }
 
+TEST_CASE("a sum over an index that nothing depends on counts its iterations") {
+  for (const char* repeated : {"dim N = 300, R = 7", "dim N = 300, R dynamic"}) {
+    const Program program = specialise(
+        parse(repeated +
+              std::string("\nindex i:N, j:N, k:N, r:R\ninput x[N], y[N,N], z[N]\n"
+                          "output f[i,j] = sum[r,k](cos(x[k])*y[i,j])\noutput g[j] = sum[r,i,k](y[i,k]*z[j]*x[k])\n")),
+        {});
+    const DimValues dims = {{"N", 300}, {"R", 7}};
+    std::mt19937 random(1);
+    const TensorValues inputs = random_inputs(program, dims, random);
+    const TensorValues want = evaluate(program, dims, inputs),
+                       got = evaluate(order_contractions(program), dims, inputs);
+    for (const char* name : {"f", "g"}) {
+      for (std::size_t k = 0; k < want.at(name).size(); k += 97)
+        CHECK(got.at(name)[k] == doctest::Approx(want.at(name)[k]).epsilon(1e-9));
+    }
+  }
+}
+
 TEST_CASE("a sum inside a sum is no product of its own where the whole has a cheaper order") {
   const FusedProgram fused = fuse(optimise(specialise(parse(R"(dim N = 300
 index a:N, b:N, c:N, d:N, e:N
