@@ -89,6 +89,7 @@ class ShiftedSumSplitter {
       shifts.emplace_back(window->position, window->shifted);
       at.push_back(*window);
     }
+    if (!meets_most(*sum, at)) return std::nullopt;
     inner = substitute(inner, positions);
     if (depends_on_any(inner, sum->moving)) return std::nullopt;
     auto product = product_for(*sum, at, inner, around);
@@ -108,6 +109,15 @@ class ShiftedSumSplitter {
     double terms = 1;
     for (const Symbol index : sum.plain) terms *= assumed_extent(*sum.scope.find(index));
     return terms >= (lanes_move ? 32 : 64);
+  }
+
+  /// Whether the sum reads at least half of the product. The gradient of a convolution's weights reads little of it: of
+  /// 112 x 224 pairs of positions in a row those that lie at most 7 apart.
+  static bool meets_most(const ShiftedSum& sum, const std::vector<Window>& windows) {
+    double computed = 1, met = 1;
+    for (const Window& window : windows) computed *= assumed_extent(Range::extent(window.extent));
+    for (const Symbol moving : sum.moving) met *= assumed_extent(*sum.scope.find(moving));
+    return computed <= 2 * met;
   }
 
   /// With the axes in an order in which a library has the product: as they come, or those of the same factors together.

@@ -13,6 +13,7 @@
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scatter_sum.h"
+#include "compiler/rewrite/scope.h"
 #include "tests/rewrite/optimised.h"
 
 using namespace moxie;
@@ -446,6 +447,22 @@ output y[i,d] = sum[j](exp(-sum[e]((x[i,e] - x[j,e])^2))*(g[j,d] + x[i,d] - x[j,
     });
   }
   CHECK(kernels.size() == 1);
+}
+
+TEST_CASE("the gradient of a padded convolution's weights keeps no product of all pairs of positions") {
+  const Program program = specialise(parse(R"(dim N dynamic
+index n:N, c:3, f:64, i:112, j:112, p:7, q:7
+input x[N,3,224,224], k[64,3,7,7]
+output y[n,f,i,j] = sum[c,p,q](where(2*i+p-3 >= 0 and 2*i+p-3 < 224 and 2*j+q-3 >= 0 and 2*j+q-3 < 224,
+  x[n,c,2*i+p-3,2*j+q-3]*k[f,c,p,q], 0))
+)"),
+                                     {});
+  const Program gradient = differentiate(program, {"y"}, {"k"});
+  const double largest = largest_tensor(gradient);
+  for (const Definition& definition : optimise(gradient).definitions) {
+    CAPTURE(definition.name);
+    CHECK(assumed_size(definition.axes) <= 8 * largest);
+  }
 }
 
 TEST_CASE("a costly element that many positions of a frame read is computed once") {
