@@ -9,21 +9,13 @@
 #include "compiler/ir/index_domain.h"
 #include "compiler/ir/moving_end.h"
 #include "compiler/ir/reductions.h"
+#include "compiler/ir/verify_definition.h"
 
 namespace moxie {
 namespace {
 
 /// A reduction over fewer positions is taken as it stands: a step of a scan costs about as much as that many elements.
 constexpr std::int64_t kFewSteps = 16;
-
-/// The dims whose values are known.
-Replacement known_dims(const Program& program) {
-  Replacement known;
-  for (const DimDecl& dim : program.dims) {
-    if (dim.value && !dim.dynamic) known.emplace_back(Symbol::dim(dim.name), Affine(*dim.value));
-  }
-  return known;
-}
 
 bool has_many_steps(const Affine& extent, const Replacement& known) {
   const Affine steps = extent.substitute([&](Symbol symbol) -> const Affine* {

@@ -8,6 +8,8 @@
 #include "compiler/diff/program_builder.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/inside_proof.h"
+#include "compiler/ir/quotients.h"
+#include "compiler/ir/verify_definition.h"
 
 namespace moxie {
 namespace {
@@ -19,11 +21,19 @@ Expr summand(const Expr& sum) {
   return body;
 }
 
+/// The element of a tensor that a factor is, at quotients of indices too, x[h/4,d]; nothing for other factors.
+const Node* read_of(const Expr& factor) {
+  const Node* read = factor.get();
+  while (read->kind == NodeKind::Reduce && read->reduce == ReduceKind::Sum && as_quotient(read->range))
+    read = read->args[0].get();
+  return read->kind == NodeKind::Access ? read : nullptr;
+}
+
 bool is_contraction(const Expr& expr, const ActiveTensors& active) {
   const Expr body = summand(expr);
   if (body == expr || !is_call(body, "*") || body->gathers) return false;
-  const auto is_read = [](const Expr& factor) { return factor->kind == NodeKind::Access; };
-  const auto is_active = [&](const Expr& factor) { return active.contains(factor->tensor); };
+  const auto is_read = [](const Expr& factor) { return read_of(factor) != nullptr; };
+  const auto is_active = [&](const Expr& factor) { return active.contains(read_of(factor)->tensor); };
   return std::ranges::all_of(body->args, is_read) && std::ranges::any_of(body->args, is_active);
 }
 
@@ -143,7 +153,7 @@ class ReductionLifter {
     if (!boxes) return std::nullopt;
     place.boxes = *boxes;
     Replacement to_axes;
-    IndexDomain whole({});
+    IndexDomain whole(known_dims(program_));
     for (std::uint32_t k = 0; k < place.order.size(); ++k) {
       to_axes.emplace_back(place.order[k], Affine(Symbol::axis(k)) + place.boxes[k].low);
       whole.add_range(Symbol::axis(k), Range::extent(place.boxes[k].high - place.boxes[k].low + Affine(1)));

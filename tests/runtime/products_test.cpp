@@ -75,6 +75,26 @@ output O[b,h,i,d] = sum[j](exp(score[b,h,i,j] - z[b,h,i])*V[b,h,j,d])
   check_products(differentiate(attention, {"O"}, {"Q", "K", "V"}), {{"B", 1}}, 6);
 }
 
+TEST_CASE("heads that share keys, by a quotient, are products as heads with keys of their own") {
+  struct Mask {
+    std::string score;
+    std::size_t products;
+  };
+  const std::string all = "sum[d](q[b,i,h,d]*k[b,j,h/R,d])/sqrt(D)";
+  for (const Mask& mask : {Mask{all, 4}, Mask{"where(j <= i, " + all + ", -inf)", 3}}) {
+    for (const char* groups : {"G = 2", "G"}) {
+      CAPTURE(mask.score);
+      const Program attention = parse(std::string("dim B dynamic, S = 64, R = 4, D = 32, ") + groups +
+                                      "\nindex b:B, i:S, j:S, h:G*R, d:D\ninput q[B,S,G*R,D], k[B,S,G,D], "
+                                      "v[B,S,G,D]\nlet p[b,h,i,j] = softmax[j](" +
+                                      mask.score + ")\noutput o[b,i,h,d] = sum[j](p[b,h,i,j]*v[b,j,h/R,d])\n");
+      const Program gradient = differentiate(attention, {"o"}, {"q", "k", "v"});
+      CHECK(gradient.find_definition("p.contraction") != nullptr);  // the scores, which several places read
+      check_products(gradient, {{"B", 3}, {"G", 2}}, mask.products);
+    }
+  }
+}
+
 TEST_CASE("a product in one sum of several tensors") {
   check_products(parse(R"(dim M dynamic, D = 16, N = 8
 index m:M, d0:D, d1:D, d2:D, n0:N, n1:N, n2:N
