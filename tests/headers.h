@@ -1,5 +1,5 @@
 #pragma once
-// What most test programs include, parsed once for all of them.
+// What most test programs include: a compiler parses it once for all of them.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
