@@ -215,7 +215,7 @@ class BodyAdjoint {
     const auto& [node, scope, adjoint, gating] = pending;
     const Scope around = scopes_[scope];
     const ReductionDerivative local =
-        differentiate_reduction(node, {around.domain, builder_.program().dims, dtype_,
+        differentiate_reduction(node, {around.domain, builder_.program(), definition_.name, open_.body, dtype_,
                                        [&](const Expr& value, DType dtype) { return stored(value, around, dtype); },
                                        [&] { return stored(value_of(node), around, dtype_); }});
     // What a sum of sums multiplies is left to the rewrites, which factor it.

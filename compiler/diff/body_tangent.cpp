@@ -85,7 +85,7 @@ class BodyTangent {
     if (extremum_of(node->reduce)) return 0;  // positions are constant
     const IterationDomain around = scopes_[scope];
     const ReductionDerivative local = differentiate_reduction(
-        node, {around, builder_.program().dims, computed_dtype(definition_.dtype),
+        node, {around, builder_.program(), definition_.name, open_.body, computed_dtype(definition_.dtype),
                [&](const Expr& value, DType dtype) { return local_.stored(value, around, dtype); },
                [&] { return local_.stored(value_of(node), around, computed_dtype(definition_.dtype)); }});
     IterationDomain inner = around;

@@ -204,7 +204,9 @@ Expr combined(const Definition& definition, const PrefixRecurrence& recurrence, 
   const ReduceKind kind = definition.body->reduce;
   if (kind == ReduceKind::Max || kind == ReduceKind::Min) return extremum_step(before, recurrence, kind);
   if (kind == ReduceKind::Product) return before * element;
-  const Expr value = tensor_access(definition.name, own_axes(definition.axes.size()));
+  // Of elements that are all -inf, the slopes are 0.
+  const Expr value = call("max", {tensor_access(definition.name, own_axes(definition.axes.size())),
+                                  -largest_number(computed_dtype(definition.dtype))});
   const auto with_part = [&](const Expr& of, const Expr& part) {
     return call("with_slope", {of, part, call("exp", {part - value})});
   };

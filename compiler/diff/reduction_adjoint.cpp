@@ -100,7 +100,7 @@ Expr search_list(ReduceKind kind, const ReductionList& list, Expr value, DType d
 
 ReductionDerivative of_extremum(const Expr& reduction, const ReductionPlace& place) {
   const ReductionList list = open_list(reduction, place.domain);
-  const DType dtype = are_positions_exact_in_single(list, place.dims) ? place.dtype : DType::f64;
+  const DType dtype = are_positions_exact_in_single(list, place.program.dims) ? place.dtype : DType::f64;
   const Expr position = position_in(list);
   const Expr first =
       place.store(search_list(*position_of(reduction->reduce), list, list.body, place.dtype, position, dtype), dtype);
@@ -150,6 +150,27 @@ ReductionDerivative of_one_loop(const Expr& reduction, double derivative) {
   return {{{opened.index, opened.range}}, opened.body, derivative};
 }
 
+/// Whether expr is a sum of which one term is -total.
+template <class IsTotal>
+bool subtracts(const Expr& expr, const IsTotal& is_total) {
+  if (is_call(expr, "neg")) return is_total(expr->args[0]);
+  const auto does = [&](const Expr& term) { return subtracts(term, is_total); };
+  return is_call(expr, "+") && std::ranges::any_of(expr->args, does);
+}
+
+/// Whether exponentials are divided by that of this log-sum-exp: those of a softmax, which its derivative reads again.
+bool is_normaliser(const Expr& reduction, const ReductionPlace& place) {
+  const auto is_total = [&](const Expr& term) {
+    return term == reduction || (term->kind == NodeKind::Access && term->tensor == place.definition);
+  };
+  const auto is_divided = [&](const Expr& body) {
+    bool found = false;
+    visit(body, [&](const Expr& e) { found |= is_call(e, "exp") && subtracts(e->args[0], is_total); });
+    return found;
+  };
+  return is_divided(place.body) || std::ranges::any_of(place.program.definitions, is_divided, &Definition::body);
+}
+
 /// That of directly nested ones needs no result but the outermost.
 ReductionDerivative of_log_sum_exp(const Expr& reduction, const ReductionPlace& place) {
   ReductionDerivative result{{}, reduction, {}};
@@ -158,7 +179,10 @@ ReductionDerivative of_log_sum_exp(const Expr& reduction, const ReductionPlace& 
     result.loops.push_back({opened.index, opened.range});
     result.body = opened.body;
   }
-  result.derivative = call("exp", {result.body - place.value()});
+  const Expr total = place.value();
+  const bool divides = is_normaliser(reduction, place);
+  result.derivative =
+      call("exp", {result.body - (divides ? total : call("max", {total, -largest_number(place.dtype)}))});
   return result;
 }
 

@@ -11,8 +11,10 @@ namespace moxie {
 /// The place of a reduction that is differentiated.
 struct ReductionPlace {
   const IterationDomain& domain;  // of the open indices around the reduction
-  const std::vector<DimDecl>& dims;
-  DType dtype;  // in which the reduction is computed
+  const Program& program;
+  const std::string& definition;  // of which it is in the body
+  const Expr& body;               // with open indices
+  DType dtype;                    // in which the reduction is computed
   /// A value in the indices of `domain` that all iterations read, in a definition of this dtype.
   std::function<Expr(const Expr& value, DType dtype)> store;
   /// The value of the reduction itself.
@@ -36,6 +38,9 @@ struct ReductionDerivative {
 /// ones, then the largest or smallest. With x1 and x2 for these, and Q for the product of all others, the derivatives
 /// are x2*Q, x1*Q, and x1*x2*Q/f for every other factor f. So nothing is divided by zero where one factor or two are
 /// zero, in second derivatives too. All is computed in double: with factors in single, no product leaves its range.
+///
+/// Of a log-sum-exp, the derivative is the softmax. It is 0 where all elements are -inf (paths that a recursion cannot
+/// take, say), unless the Program has the softmax itself, which is NaN there.
 ReductionDerivative differentiate_reduction(const Expr& reduction, const ReductionPlace& place);
 
 }  // namespace moxie

@@ -57,6 +57,10 @@ std::string dtype_names() {
   return text;
 }
 
+double largest_number(DType computed) {
+  return computed == DType::f32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+}
+
 double stored_value(DType dtype, double value) {
   const DTypeInfo& info = info_of(dtype);
   if (dtype == DType::f16) return f16_value(f16_bits(static_cast<float>(value)));

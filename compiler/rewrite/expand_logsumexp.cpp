@@ -13,10 +13,6 @@
 namespace moxie {
 namespace {
 
-double largest_number(DType dtype) {
-  return dtype == DType::f32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
-}
-
 /// Held within the finite numbers: so a body of -inf everywhere gives -inf, and one with inf anywhere inf, where the
 /// difference to an infinite shift would be NaN.
 Expr made_finite(const Expr& maximum, DType dtype) {

@@ -119,6 +119,27 @@ TEST_CASE("of equal elements the first in the list of indices takes the gradient
   check_gradient(ragged, {{"N", 3}}, {2, 3, 3}, {0, 1, 0});
 }
 
+TEST_CASE("a log-sum-exp of nothing but -inf has the slope 0") {
+  const std::string row = "dim N dynamic\nindex i:N\ninput x[N]\noutput y = logsumexp[i](x[i])\n";
+  check_gradient(row, {{"N", 2}}, {-kInf, -kInf}, {0, 0});
+  check_gradient(row, {{"N", 3}}, {-kInf, 2, -kInf}, {0, 1, 0});
+  // Cells that no path has reached yet are -inf.
+  const std::string paths =
+      "index t in 0..3, s in 0..2\ninput x[3,2]\n"
+      "scan t {\n  let b[t,s] = logsumexp[k in 0..2](where(t >= 1 and s-k >= 0, a[t-1,s-k], -inf))\n"
+      "  let a[t,s] = x[t,s] + where(t == 0, where(s == 0, 0, -inf), b[t,s])\n}\noutput y = a[2,0]\n";
+  check_gradient(paths, {}, {1, 2, 3, 4, 5, 6}, {1, 0, 1, 0, 1, 0});
+}
+
+TEST_CASE("the slope of a log-sum-exp is the softmax that the text has") {
+  const std::string text = "dim N dynamic\nindex i:N\ninput x[N]\noutput y = logsumexp[i](x[i])\n";
+  const auto clamps = [](const std::string& program) {
+    return print(differentiate(parse(program), {"y"}, {"x"})).find("max(y") != std::string::npos;
+  };
+  CHECK(clamps(text));
+  CHECK_FALSE(clamps(text + "output p[i] = exp(x[i] - y)\n"));
+}
+
 TEST_CASE("windows that overlap add up") {
   const std::string text = "dim N dynamic\nindex i:N\ninput x[N+2]\noutput y[i] = max[k in 0..3](x[i+k])\n";
   for (const DType dtype : {DType::f32, DType::f64}) {
