@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <iterator>
 
+#include "compiler/diff/guards.h"
+#include "compiler/ir/functions.h"
 #include "compiler/ir/inside_proof.h"
 #include "compiler/ir/scans.h"
+#include "compiler/rewrite/range_bounds.h"
 
 namespace moxie {
 namespace {
@@ -33,6 +36,20 @@ std::vector<Bound> widened(std::vector<Bound> bounds, bool lower, const Scope& s
     bounds = std::move(next);
   }
   return bounds;
+}
+
+/// Where the range starts if no other index moves that.
+Affine fixed_start(const Range& range) {
+  const bool is_fixed =
+      range.lows.size() == 1 && range.lows[0].divisor == 1 &&
+      std::ranges::all_of(range.lows[0].value.terms(), [](const auto& t) { return t.first.is_dim(); });
+  return is_fixed ? range.lows[0].value : Affine(0);
+}
+
+Range shifted(Range range, const Affine& by) {
+  for (Bound& bound : range.lows) bound.value += by * bound.divisor;
+  for (Bound& bound : range.highs) bound.value += by * bound.divisor;
+  return range;
 }
 
 /// Storage is a box: room for the smallest upper bound that no other index moves.
@@ -66,7 +83,54 @@ bool may_admit(const Expr& condition, const Expr& expr) {
   return condition->free_symbols.empty() || !std::ranges::all_of(condition->free_symbols, is_other_index);
 }
 
+/// The open index, but not the step of a scan, that the row mentions beside dims; nothing if there is not just one.
+std::optional<Symbol> only_index(const Affine& row, const Scope& scope) {
+  std::optional<Symbol> found;
+  for (const auto& [symbol, coefficient] : row.terms()) {
+    if (symbol.is_dim()) continue;
+    const bool steps = scope.scan && symbol == Symbol::axis(0);
+    if (found || steps || !scope.find(symbol)) return std::nullopt;
+    found = symbol;
+  }
+  return found;
+}
+
+/// Gives the range of an index what the condition says of it, if it says nothing else.
+bool narrow(Scope& scope, const Expr& condition) {
+  const IndexCondition says = conditions_of(condition, true);
+  const bool is_range = says.rest.empty() && says.zero.empty() && says.nonnegative.size() == 1;
+  const auto index = is_range ? only_index(says.nonnegative[0], scope) : std::nullopt;
+  if (!index) return false;
+  for (auto& [symbol, range] : scope.open) {
+    if (symbol == *index)
+      range = without_idle_bounds(with_bound(std::move(range), symbol, says.nonnegative[0]), symbol, IndexDomain({}));
+  }
+  return true;
+}
+
 }  // namespace
+
+Guarded with_guards(const Expr& sum, const Scope& scope) {
+  Guarded result{sum, scope};
+  if (sum->reduce != ReduceKind::Sum || !may_need_guard(sum)) return result;
+  std::vector<Expr> own;
+  result.scope.conditions.clear();
+  const std::function<void(const Expr&)> take = [&](const Expr& condition) {
+    if (is_call(condition, "and")) return std::ranges::for_each(condition->args, take), void();
+    const bool is_own =
+        std::ranges::all_of(condition->free_symbols, [&](Symbol s) { return s.is_dim() || sum->depends_on(s); });
+    if (!is_own)
+      result.scope.conditions.push_back(condition);
+    else if (!narrow(result.scope, condition))
+      own.push_back(condition);
+  };
+  std::ranges::for_each(scope.conditions, take);
+  if (own.empty()) return result;
+  const Expr all = own.size() == 1 ? own[0] : call("and", own);
+  const OpenedReduce opened = open(sum);
+  result.sum = reduce(ReduceKind::Sum, opened.index, opened.range, call("where", {all, opened.body, constant(0)}));
+  return result;
+}
 
 std::string axis_name(const Program& program, const std::vector<AxisDecl>& axes, const Affine& extent) {
   const auto taken = [&](const std::string& name) {
@@ -97,15 +161,20 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
     return it == to_axes.end() ? nullptr : &it->second;
   };
   Definition definition{unused_name(program, stem), dtype, {}, {}, false, 0};
+  std::vector<Affine> subscripts;
   Scope alone;  // the ranges that are left when all other indices are gone
   for (const Symbol symbol : symbols) {
     const Range& range = *scope.find(symbol);
     const Range own = {widened(range.lows, true, scope, becomes_axis),
                        widened(range.highs, false, scope, becomes_axis)};
-    const Affine room = room_for(own, alone);
+    const bool steps = scope.scan && symbol == Symbol::axis(0);
+    const Affine first = steps ? Affine(0) : fixed_start(own);
+    const Range from_zero = shifted(own, -first);
+    const Affine room = room_for(from_zero, alone);
     alone = alone.with(symbol, own);
-    definition.axes.push_back({axis_name(program, definition.axes, room), room, own.substitute(lookup)});
-    to_axes.emplace_back(symbol, Symbol::axis(static_cast<std::uint32_t>(definition.axes.size() - 1)));
+    definition.axes.push_back({axis_name(program, definition.axes, room), room, from_zero.substitute(lookup)});
+    to_axes.emplace_back(symbol, first + Symbol::axis(static_cast<std::uint32_t>(definition.axes.size() - 1)));
+    subscripts.push_back(Affine(symbol) - first);
   }
   definition.body = substitute(expr, to_axes);
   std::optional<AtStep> at;
@@ -116,7 +185,7 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
     at = {*scope.scan, steps ? Symbol::axis(0) : Symbol::fresh()};
   }
   if (!stands_alone(program, definition, std::move(at))) return std::nullopt;
-  const Expr read = tensor_access(definition.name, std::vector<Affine>(symbols.begin(), symbols.end()));
+  const Expr read = tensor_access(definition.name, std::move(subscripts));
   return Extraction{std::move(definition), read};
 }
 

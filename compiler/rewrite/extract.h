@@ -8,6 +8,13 @@
 
 namespace moxie {
 
+/// A sum as it may stand in a definition of its own.
+struct Guarded {
+  Expr sum;     // states the conditions that guard it here, as far as they are on indices of its own
+  Scope scope;  // has the others; the ranges of indices say what a condition on one of them does
+};
+Guarded with_guards(const Expr& sum, const Scope& scope);
+
 struct Extraction {
   Definition definition;
   Expr read;  // stands for the part

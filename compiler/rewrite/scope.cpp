@@ -211,9 +211,6 @@ Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function
   return walk(expr);
 }
 
-namespace {
-
-/// An access that a condition may keep inside its tensor.
 bool may_need_guard(const Expr& expr) {
   bool found = expr->gathers;
   visit(expr, [&](const Expr& e) {
@@ -222,6 +219,8 @@ bool may_need_guard(const Expr& expr) {
   });
   return found;
 }
+
+namespace {
 
 /// Whether a condition may guard accesses: it compares indices and, where subscripts depend on values, elements.
 bool may_guard(const Expr& condition, bool gathers) {
@@ -238,21 +237,6 @@ bool is_guard(const Expr& expr) {
 }
 
 }  // namespace
-
-Expr with_guards(const Expr& sum, const Scope& scope) {
-  std::vector<Expr> own;
-  const std::function<void(const Expr&)> take = [&](const Expr& condition) {
-    if (is_call(condition, "and")) return std::ranges::for_each(condition->args, take), void();
-    const bool is_own =
-        std::ranges::all_of(condition->free_symbols, [&](Symbol s) { return s.is_dim() || sum->depends_on(s); });
-    if (is_own) own.push_back(condition);
-  };
-  std::ranges::for_each(scope.conditions, take);
-  if (own.empty() || sum->reduce != ReduceKind::Sum || !may_need_guard(sum)) return sum;
-  const Expr all = own.size() == 1 ? own[0] : call("and", own);
-  const OpenedReduce opened = open(sum);
-  return reduce(ReduceKind::Sum, opened.index, opened.range, call("where", {all, opened.body, constant(0)}));
-}
 
 Expr rewrite_top_down(const Expr& expr, const Scope& scope,
                       const std::function<std::optional<Expr>(const Expr&, const Scope&)>& f) {

@@ -65,9 +65,8 @@ Expr rewrite_bottom_up(const Expr& expr, const Scope& scope, const std::function
 Expr rewrite_top_down(const Expr& expr, const Scope& scope,
                       const std::function<std::optional<Expr>(const Expr&, const Scope&)>& f);
 
-/// A sum under the conditions that guard it here, as far as they are on indices of its own: as it may stand in a
-/// definition of its own.
-Expr with_guards(const Expr& sum, const Scope& scope);
+/// Whether the expression has an access that a condition may keep inside its tensor.
+bool may_need_guard(const Expr& expr);
 
 bool is_among(const std::vector<Symbol>& symbols, Symbol symbol);
 bool depends_on_any(const Expr& expr, const std::vector<Symbol>& symbols);

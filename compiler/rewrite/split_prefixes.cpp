@@ -54,7 +54,8 @@ class PrefixSplitter {
   }
 
   std::optional<Expr> outlined(const Definition& user, const Expr& expr, const Scope& scope) {
-    auto part = extract(names_, scope, with_guards(expr, scope), user.name + ".prefix", scope.dtype);
+    const Guarded guarded = with_guards(expr, scope);
+    auto part = extract(names_, guarded.scope, guarded.sum, user.name + ".prefix", scope.dtype);
     if (!part || assumed_size(part->definition.axes) > room_ || !match_prefix(part->definition)) return std::nullopt;
     part->definition.line = user.line;
     names_.definitions.push_back(part->definition);

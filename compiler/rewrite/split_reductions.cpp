@@ -123,7 +123,8 @@ class ReductionSplitter {
   /// Makes the reduction a definition, and first the reductions inside it: else a sum of exponentials would find its
   /// maximum again for every term.
   std::optional<Expr> take_out(Program& known, const Definition& user, const Expr& expr, const Scope& scope) const {
-    auto part = extract(known, scope, with_guards(expr, scope), user.name + ".sum", scope.dtype);
+    const Guarded guarded = with_guards(expr, scope);
+    auto part = extract(known, guarded.scope, guarded.sum, user.name + ".sum", scope.dtype);
     if (!part) return std::nullopt;
     const Expr read = add_part(known, std::move(*part), user);
     Definition added = std::move(known.definitions.back());

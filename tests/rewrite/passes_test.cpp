@@ -428,6 +428,8 @@ TEST_CASE("sums by value take a step for each term, whatever these read of the e
   CHECK(is_scatter("y[v] = sum[s](where(i[s] == v, w[s]*v, 0))"));
   CHECK(is_scatter("y[v,c] = where(c == 2, sum[s](where(i[s] == v, cos(x[i[s],2]), 0)), 0)"));
   CHECK(is_scatter("y[v] = u[v] + sum[t](where(j[t] == v, g[t], 0))*w[0]"));  // few terms, but many elements
+  CHECK(is_scatter(
+      "y[v,c] = where(c >= 1, sum[s](where(i[s] == v, x[i[s],c-1]*w[s], 0)), 0)"));  // reads inside by c alone
   CHECK_FALSE(is_scatter("y[c] = w[c] + sum[t](where(j[t] == c, g[t], 0))"));
   CHECK_FALSE(is_scatter("y[v] = sum[s in 0..min(v+1, 90)](where(i[s] == v, w[s], 0))"));  // the range moves
 }
