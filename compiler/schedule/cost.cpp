@@ -16,13 +16,33 @@
 namespace moxie {
 namespace {
 
+std::array<double, kPorts> occupy_ports(const std::array<double, kOperationClasses>& operations,
+                                        const Machine& machine) {
+  std::array<double, kPorts> ports{};
+  for (std::size_t k = 0; k < kOperationClasses; ++k) {
+    const OperationCycles& cycles = machine.operations.at(k);
+    ports.at(static_cast<std::size_t>(cycles.port)) += operations[k] * cycles.cycles;
+    ports.at(static_cast<std::size_t>(Port::Issue)) += operations[k] * cycles.issue;
+  }
+  return ports;
+}
+
 /// Adds up the operations of a kernel, weighted by the number of executions.
 class OperationCounter {
  public:
   OperationCounter(const LoopTree& tree, const Machine& machine, const Operations& operations, Cost& cost)
-      : tree_(tree), program_(tree.program()), machine_(machine), operations_(operations), cost_(cost) {}
+      : tree_(tree),
+        program_(tree.program()),
+        machine_(machine),
+        operations_(operations),
+        cost_(cost),
+        of_indices_(program_.values.size()) {}
 
-  void run() { count(program_.body, tree_.calls()); }
+  void run() {
+    count(program_.body, tree_.calls());
+    cost_.ports = occupy_ports(cost_.operations, machine_);
+    cost_.index_ports = occupy_ports(index_operations_, machine_);
+  }
 
  private:
   void add(OperationClass operation, double count) {
@@ -33,7 +53,11 @@ class OperationCounter {
   double count(const Block& block, double executions) {
     double most = 0;
     for (const Statement& statement : block) {
-      for (const OperationCount& part : operations_.of(statement)) add(part.operation, part.count * executions);
+      const bool is_index = is_of_indices(statement);
+      for (const OperationCount& part : operations_.of(statement)) {
+        add(part.operation, part.count * executions);
+        if (is_index) index_operations_.at(static_cast<std::size_t>(part.operation)) += part.count * executions;
+      }
       const auto* loop = std::get_if<stmt::For>(&statement);
       if (!loop) continue;
       const CountedLoop& counted = tree_.loops()[tree_.index_of(*loop)];
@@ -47,6 +71,18 @@ class OperationCounter {
     }
     cost_.live_registers = std::max(cost_.live_registers, most);
     return most;
+  }
+
+  /// Whether the statement computes a value from indices and constants alone.
+  bool is_of_indices(const Statement& statement) {
+    const auto* let = std::get_if<stmt::Let>(&statement);
+    if (!let) return false;
+    const Operation& operation = program_.values.at(let->id).operation;
+    const bool combines = std::holds_alternative<op::Call>(operation) || std::holds_alternative<op::Convert>(operation);
+    const auto is_known = [&](ValueId id) { return of_indices_[id] || is_constant(id); };
+    of_indices_[let->id] = std::holds_alternative<op::Number>(operation) ||
+                           (combines && std::ranges::all_of(operands(program_, statement), is_known));
+    return of_indices_[let->id];
   }
 
   /// The statements in their order, those of inner loops among them.
@@ -114,6 +150,8 @@ class OperationCounter {
   const Machine& machine_;
   const Operations& operations_;
   Cost& cost_;
+  std::vector<bool> of_indices_;  // by value
+  std::array<double, kOperationClasses> index_operations_{};
 };
 
 /// Elements of the partial results of one chunk.
@@ -126,17 +164,6 @@ double partial_elements(const LoweredKernel& kernel, const LoopTree& tree) {
     sum += elements;  // the first axis of the buffer counts the chunks
   }
   return sum;
-}
-
-std::array<double, kPorts> occupy_ports(const std::array<double, kOperationClasses>& operations,
-                                        const Machine& machine) {
-  std::array<double, kPorts> ports{};
-  for (std::size_t k = 0; k < kOperationClasses; ++k) {
-    const OperationCycles& cycles = machine.operations.at(k);
-    ports.at(static_cast<std::size_t>(cycles.port)) += operations[k] * cycles.cycles;
-    ports.at(static_cast<std::size_t>(Port::Issue)) += operations[k] * cycles.issue;
-  }
-  return ports;
 }
 
 std::string seconds_text(double seconds) {
@@ -155,7 +182,6 @@ Cost estimate(const LoweredKernel& kernel, const DimValues& dims, const Machine&
   const LoopTree tree(kernel, dims, pieces, cost.lanes);
   const Operations operations(tree, machine);
   OperationCounter(tree, machine, operations, cost).run();
-  cost.ports = occupy_ports(cost.operations, machine);
   cost.traffic = count_traffic(tree, machine);
   const double cycle = 1e-9 / machine.gigahertz;
   const double cores = std::min(static_cast<double>(cost.pieces), machine.cores);
