@@ -68,13 +68,13 @@ double share_of_lanes(const LoweredKernel& kernel, const DimValues& extents, int
   return vectors > 0 ? elements / (vectors * lanes) : 1;
 }
 
-/// Launches and the arithmetic of full vectors, in the measure of objective(): other loops do not save them. What
-/// indices alone decide they may compute less often. A kernel without lanes has no such bound.
+/// Launches and the arithmetic of full vectors, in the measure of objective(): other loops do not save them. A kernel
+/// without lanes has no such bound.
 double least_seconds(const LoweredKernel& kernel, const Cost& cost, const DimValues& extents, const Machine& machine) {
   if (cost.lanes == 1) return std::min(cost.launch, machine.launch_seconds);
   const auto cycles_of = [&](Port port) {
     const auto k = static_cast<std::size_t>(port);
-    return cost.ports.at(k) - cost.index_ports.at(k);
+    return cost.ports.at(k) - cost.spare_ports.at(k);
   };
   const double arithmetic =
       std::max(cycles_of(Port::Arithmetic), cycles_of(Port::Divider)) * share_of_lanes(kernel, extents, cost.lanes);

@@ -41,7 +41,7 @@ class OperationCounter {
   void run() {
     count(program_.body, tree_.calls());
     cost_.ports = occupy_ports(cost_.operations, machine_);
-    cost_.index_ports = occupy_ports(index_operations_, machine_);
+    cost_.spare_ports = occupy_ports(spare_operations_, machine_);
   }
 
  private:
@@ -53,10 +53,10 @@ class OperationCounter {
   double count(const Block& block, double executions) {
     double most = 0;
     for (const Statement& statement : block) {
-      const bool is_index = is_of_indices(statement);
+      const double spare = spare_share(statement);
       for (const OperationCount& part : operations_.of(statement)) {
         add(part.operation, part.count * executions);
-        if (is_index) index_operations_.at(static_cast<std::size_t>(part.operation)) += part.count * executions;
+        spare_operations_.at(static_cast<std::size_t>(part.operation)) += spare * part.count * executions;
       }
       const auto* loop = std::get_if<stmt::For>(&statement);
       if (!loop) continue;
@@ -73,16 +73,22 @@ class OperationCounter {
     return most;
   }
 
-  /// Whether the statement computes a value from indices and constants alone.
-  bool is_of_indices(const Statement& statement) {
+  /// The share of the statement's operations that other loops may save.
+  double spare_share(const Statement& statement) {
     const auto* let = std::get_if<stmt::Let>(&statement);
-    if (!let) return false;
-    const Operation& operation = program_.values.at(let->id).operation;
+    if (!let) return 0;
+    if (is_of_indices(statement, *let)) return 1;
+    return program_.values.at(let->id).varying ? 0 : 1 - 1.0 / tree_.lanes();
+  }
+
+  /// Whether the statement computes its value from indices and constants alone.
+  bool is_of_indices(const Statement& statement, const stmt::Let& let) {
+    const Operation& operation = program_.values.at(let.id).operation;
     const bool combines = std::holds_alternative<op::Call>(operation) || std::holds_alternative<op::Convert>(operation);
     const auto is_known = [&](ValueId id) { return of_indices_[id] || is_constant(id); };
-    of_indices_[let->id] = std::holds_alternative<op::Number>(operation) ||
-                           (combines && std::ranges::all_of(operands(program_, statement), is_known));
-    return of_indices_[let->id];
+    of_indices_[let.id] = std::holds_alternative<op::Number>(operation) ||
+                          (combines && std::ranges::all_of(operands(program_, statement), is_known));
+    return of_indices_[let.id];
   }
 
   /// The statements in their order, those of inner loops among them.
@@ -151,7 +157,7 @@ class OperationCounter {
   const Operations& operations_;
   Cost& cost_;
   std::vector<bool> of_indices_;  // by value
-  std::array<double, kOperationClasses> index_operations_{};
+  std::array<double, kOperationClasses> spare_operations_{};
 };
 
 /// Elements of the partial results of one chunk.

@@ -13,6 +13,9 @@ namespace moxie {
 
 /// The estimate for one launch, and what it is made of. `seconds` is the largest of `compute`, `latency` and `levels`,
 /// divided among the cores, plus `combine` and `launch`.
+///
+/// Other loops may save what indices alone decide, such as masks, and compute what is a single number in a kernel with
+/// lanes a vector at a time: that is spare.
 struct Cost {
   double seconds = 0;
 
@@ -27,7 +30,7 @@ struct Cost {
   int lanes = 1;
   std::array<double, kOperationClasses> operations{};  // by OperationClass
   std::array<double, kPorts> ports{};                  // cycles, by Port
-  std::array<double, kPorts> index_ports{};            // of these, for what indices alone decide, such as masks
+  std::array<double, kPorts> spare_ports{};            // of these, the spare ones
   std::vector<Traffic> traffic;                        // between each level of the machine and the next one outwards
   double live_registers = 0;                           // vector registers that the fullest innermost loop needs
 

@@ -130,3 +130,14 @@ output s = sum[t,i,b](y[t,b,i]*x[t,b,(i+N-1)%N])
   // Fusion lays lanes across the steps, whose elements lie far apart.
   CHECK(sum->chosen.find("lanes(sum.sum") != std::string::npos);
 }
+
+TEST_CASE("other loops are tried where a kernel is busy with masks, or with single numbers beside its lanes") {
+  const auto chosen = [](const std::string& text) { return plan_of(text).choices.front().chosen; };
+  CHECK(chosen("dim N = 4, C = 32, F = 32, H = 56\nindex n:N, c:C, f:F, h:H, w:H, p in 0..3, q in 0..3\n"
+               "input x[N,C,H,H], k[F,C,3,3]\n"
+               "output d[n,f,h,w] = sum[c,p,q](where(h+p-1 >= 0 and h+p-1 < H and w+q-1 >= 0 and w+q-1 < H,\n"
+               "  x[n,c,h+p-1,w+q-1]*k[f,c,p,q], 0))\n") != "shared loops");
+  // Lanes lie along the elements of a row, which all need its sum of exponentials.
+  CHECK(chosen("dim S = 24000, K = 30\nindex s:S, c:K\ninput z[S,K]\noutput p[s,c] = log_softmax[c](z[s,c])\n")
+            .find("lanes(sum)") != std::string::npos);
+}
