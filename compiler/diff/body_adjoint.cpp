@@ -247,11 +247,13 @@ class BodyAdjoint {
     return is_value ? root_value_ : node;
   }
 
-  /// An expression with reductions of its own, in a definition where that has no more axes than the one that is
-  /// differentiated: it is about to be used in every round of another reduction.
+  /// An expression with reductions of its own, in a definition: it is about to be used in every round of another
+  /// reduction. One with more axes than the definition that is differentiated is left to the rewrites, which cannot
+  /// take out a sum over a range by data.
   Expr computed_once(const Expr& expr, std::size_t scope) {
     const Scope& open = scopes_[scope];
-    if (expr->height == 0 || open.domain.variables.size() > open.axes || !open.ranges.empty()) return expr;
+    const bool is_left = open.domain.variables.size() > open.axes && !has_ranged_reduce(builder_.program(), expr);
+    if (expr->height == 0 || is_left || !open.ranges.empty()) return expr;
     const auto boxes = local_.boxes_for(open.domain, open.domain.variables);
     if (!boxes) return expr;
     const Expr body = gather(local_.project(open.domain, open.domain.variables, *boxes), expr);

@@ -76,6 +76,27 @@ bool stands_alone(const Program& program, const Definition& definition, std::opt
   return InsideProof(program, Inside::Element, std::move(at)).holds_within(definition.body, domain);
 }
 
+/// The open symbols of the expression, outermost first, but for the one along which most of the accesses read
+/// neighbours that read elements along several: it comes last, as in these tensors.
+std::vector<Symbol> axis_order(const Expr& expr, const Scope& scope) {
+  std::vector<Symbol> symbols = open_symbols_of(expr, scope);
+  std::vector<std::ptrdiff_t> votes(symbols.size());
+  visit(expr, [&](const Expr& e) {
+    if (e->kind != NodeKind::Access || e->subscripts.empty()) return;
+    const auto is_read = [&](Symbol symbol) {
+      return std::ranges::any_of(e->subscripts, [&](const Affine& subscript) { return subscript.mentions(symbol); });
+    };
+    if (std::ranges::count_if(symbols, is_read) < 2) return;
+    for (std::size_t k = 0; k < symbols.size(); ++k) votes[k] += e->subscripts.back().mentions(symbols[k]);
+  });
+  const auto most = std::ranges::max_element(votes);
+  if (most == votes.end() || std::ranges::count(votes, *most) > 1) return symbols;
+  const auto last = symbols.begin() + (most - votes.begin());
+  const bool steps = scope.scan && *last == Symbol::axis(0);
+  if (!steps) std::rotate(last, last + 1, symbols.end());
+  return symbols;
+}
+
 /// Whether the expression may have a value because the condition holds. One on other indices chooses among elements of
 /// which each would have the same value.
 bool may_admit(const Expr& condition, const Expr& expr) {
@@ -153,7 +174,7 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
   // An index of a matrix that the body holds has no range here; once that is a definition of its own, it is an axis.
   const auto is_unknown = [&](Symbol symbol) { return symbol.kind() == Symbol::Kind::Free && !scope.find(symbol); };
   if (std::ranges::any_of(expr->free_symbols, is_unknown)) return std::nullopt;
-  const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
+  const std::vector<Symbol> symbols = axis_order(expr, scope);
   const auto becomes_axis = [&](Symbol symbol) { return std::ranges::find(symbols, symbol) != symbols.end(); };
   Replacement to_axes;
   const auto lookup = [&](Symbol symbol) -> const Affine* {

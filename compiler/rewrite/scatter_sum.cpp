@@ -32,6 +32,7 @@ class Finder {
     while (const auto inner = masked_sum(found_.term)) found_.term = without_targets(*inner);
     if (found_.targets.empty()) take_span();
     bound_loops();
+    sum_inside();
     for (const Expr& condition : conditions_) found_.term = call("where", {condition, found_.term, constant(0)});
     for (const ScatterSum::Target& target : found_.targets) read_at(target);
     const bool gathers = std::ranges::any_of(
@@ -164,6 +165,41 @@ class Finder {
              std::ranges::any_of(range->bounds, [&](const Expr& bound) { return bound->depends_on(axis); });
     };
     return range && std::ranges::none_of(axes_, moves) ? std::move(range) : std::nullopt;
+  }
+
+  /// Loops that do not move where a term goes are sums in it, so that each element is met once for all of their rounds.
+  void sum_inside() {
+    const auto is_free = [&](const OpenedReduce& loop) { return !moves_terms(loop.index); };
+    if (std::ranges::all_of(found_.loops, is_free)) return;
+    for (auto loop = found_.loops.rbegin(); loop != found_.loops.rend(); ++loop) {
+      if (is_free(*loop)) add_inside(*loop);
+    }
+    std::erase_if(found_.loops, is_free);
+  }
+
+  void add_inside(const OpenedReduce& loop) {
+    const auto is_inside = [&](const Expr& condition) { return condition->depends_on(loop.index); };
+    for (const Expr& condition : conditions_) {
+      if (is_inside(condition)) found_.term = call("where", {condition, found_.term, constant(0)});
+    }
+    std::erase_if(conditions_, is_inside);
+    found_.term = reduce(ReduceKind::Sum, loop.index, loop.range, found_.term);
+  }
+
+  /// Whether the index moves the elements that terms go to, or the ranges of other loops.
+  bool moves_terms(Symbol index) const {
+    const auto in_value = [&](const Expr& value) { return value->depends_on(index); };
+    const auto in_ends = [&](const std::vector<Affine>& ends) {
+      return std::ranges::any_of(ends, [&](const Affine& end) { return end.mentions(index); });
+    };
+    const auto in_target = [&](const ScatterSum::Target& target) { return target.element.mentions(index); };
+    const auto in_range = [&](const auto& range) {
+      return range.first == index || std::ranges::any_of(range.second.bounds, in_value);
+    };
+    const auto in_loop = [&](const OpenedReduce& loop) { return mentions(loop.range, index); };
+    return std::ranges::any_of(found_.values, in_value) || std::ranges::any_of(found_.targets, in_target) ||
+           (found_.span && (in_ends(found_.span->lows) || in_ends(found_.span->highs))) ||
+           std::ranges::any_of(found_.ranges, in_range) || std::ranges::any_of(found_.loops, in_loop);
   }
 
   /// The term counts at one element along the axis, which the target gives: what depends on the axis reads that

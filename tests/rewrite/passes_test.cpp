@@ -434,6 +434,31 @@ TEST_CASE("sums by value take a step for each term, whatever these read of the e
   CHECK_FALSE(is_scatter("y[v] = sum[s in 0..min(v+1, 90)](where(i[s] == v, w[s], 0))"));  // the range moves
 }
 
+TEST_CASE("sums by value step through what settles their elements alone") {
+  const Program weights =
+      specialise(parse("dim B = 64, E = 640, D = 32\nindex b:B, e:E, d:D\n"
+                       "input o[B+1]: i32, x[E,D], g[B,D]\n"
+                       "output y[e] = sum[d,b](where(o[b] <= e and e < o[b+1], x[e,d]*g[b,d], 0))\n"),
+                 {});
+  const auto sum = scatter_sum(weights, weights.definitions.front());
+  REQUIRE(sum.has_value());
+  CHECK(sum->loops.size() == 1);
+  CHECK(sum->term->kind == NodeKind::Reduce);
+}
+
+TEST_CASE("a term that a value sends to its element has no sum over the range that it is from") {
+  const Program program = specialise(parse(R"(dim B = 64, E = 640, D = 32, V = 1000
+index b:B, e:E, d:D
+input o[B+1]: i32, w[E]: i32, x[V,D]
+output y[b] = sum[d](sum[e in o[b]..o[b+1]](x[w[e],d])^2)
+)"),
+                                     {});
+  const Program result = optimise(differentiate(program, {"y"}, {"x"}));
+  const auto sum = scatter_sum(result, *result.find_definition("grad.x"));
+  REQUIRE_MESSAGE(sum.has_value(), print(result));
+  CHECK_MESSAGE(sum->term->height == 0, print(result));
+}
+
 TEST_CASE("elements of all pairs that are computed where they are read have one form for first and second points") {
   const Program program = specialise(parse(R"(dim N = 2000, D = 3
 index i:N, j:N, d:D, e:D
