@@ -48,12 +48,29 @@ bool is_narrow(const Expr& expr, const Scope& scope, const std::set<std::string>
   return is_difference && is_narrow(expr->args[0], scope, narrow) && is_narrow(expr->args[1]->args[0], scope, narrow);
 }
 
+/// Whether all that the expression reads is stored in single or half.
+bool reads_singles(const Program& program, const Expr& expr) {
+  bool all = true;
+  visit(expr, [&](const Expr& e) {
+    if (e->kind != NodeKind::Access) return;
+    const DType dtype = program.dtype_of(e->tensor);
+    all &= !holds_integers(dtype) && computed_dtype(dtype) == DType::f32;
+  });
+  return all;
+}
+
 }  // namespace
 
 /// Derivatives of maxima search for positions in double where they know no extent that keeps them small. Once extents
-/// are known, singles do: in twice as many lanes, in the kernels that read them.
+/// are known, singles do: in twice as many lanes, in the kernels that read them. So do positions that are stored as
+/// integers, which are computed in double for being integers, if what is compared is made of singles.
 Program narrow_positions(const Program& program) {
   Program result = program;
+  for (Definition& definition : result.definitions) {
+    if (holds_integers(definition.dtype) && reads_singles(program, definition.body) &&
+        finds_moderate_position(definition.body, Scope::of(definition)))
+      definition.body = call("f32", {definition.body});
+  }
   std::set<std::string> narrow;
   for (Definition& definition : result.definitions) {
     if (!definition.output && definition.dtype == DType::f64 &&
@@ -63,7 +80,7 @@ Program narrow_positions(const Program& program) {
       narrow.insert(definition.name);
     }
   }
-  if (narrow.empty()) return program;
+  if (narrow.empty()) return result;
   for (Definition& definition : result.definitions) {
     definition.body =
         rewrite_bottom_up(definition.body, Scope::of(definition), [&](const Expr& expr, const Scope& scope) {

@@ -43,6 +43,22 @@ TEST_CASE("positions that singles hold are searched for in single, once extents 
   CHECK(dtypes("S dynamic, N = 100", "f64") == std::pair(DType::f64, DType::f64));
 }
 
+TEST_CASE("positions that are stored as integers are searched for in single, if singles are compared") {
+  const auto narrow = [](const std::string& dims, const std::string& body) {
+    const Program program = specialise(parse("dim S dynamic, " + dims +
+                                             "\nindex s:S, n:N\ninput x[S,N], d[S,N]: f64, i[S,N]: i32\n"
+                                             "output at[s]: i32 = " +
+                                             body + "\n"),
+                                       {});
+    return is_call(narrow_positions(program).find_definition("at")->body, "f32");
+  };
+  CHECK(narrow("N = 100", "argmin[n](x[s,n]^2)"));
+  CHECK_FALSE(narrow("N dynamic", "argmin[n](x[s,n]^2)"));
+  CHECK_FALSE(narrow("N = 100", "argmin[n](x[s,n]*d[s,n])"));
+  CHECK_FALSE(narrow("N = 100", "argmin[n](i[s,n])"));
+  CHECK_FALSE(narrow("N = 100", "1 + argmin[n](x[s,n]^2)"));
+}
+
 TEST_CASE("signs are proved from what is declared, of inputs and of definitions") {
   const Program program = parse(R"(dim T, N
 index t:T, n:N
