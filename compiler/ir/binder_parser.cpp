@@ -12,6 +12,10 @@ namespace moxie {
 
 Binding ExprParser::parse_binder(TokenStream& tokens, const Program& program, const Names& names, Symbol symbol) {
   const Token name = tokens.expect_name("the name of an index");
+  if (tokens.at("[")) {
+    tokens.fail<TypeError>(name, fmt::format("an index is wanted here, and `{}[..]` is an element", name.text),
+                           fmt::format("elements stand in subscripts: x[s,{}[..]]", name.text));
+  }
   names.check_bindable(program, name);
   if (tokens.accept("in")) {
     const NameResolver resolve{[&](const Token& used) { return names.resolve_index(program, used); },

@@ -23,6 +23,9 @@ struct Known {
     inner.after.add_range(index, range);
     return inner;
   }
+  Known where(const Expr& condition, bool truth) const {
+    return {before.where(condition, truth), after.where(condition, truth)};
+  }
 };
 
 class Ordering {
@@ -77,9 +80,12 @@ class Ordering {
       const bool needs_condition = !proof_.holds(expr, known.before) && proof_.holds(expr, known.after);
       return needs_condition ? call("where", {condition, expr, constant(0)}) : expr;
     }
-    // The branches of a choice have the guards that they need.
-    if (is_call(expr, "where"))
-      return call("where", {guarded(expr->args[0], condition, known), expr->args[1], expr->args[2]});
+    if (is_call(expr, "where")) {
+      const Expr& choice = expr->args[0];
+      return call("where",
+                  {guarded(choice, condition, known), guarded(expr->args[1], condition, known.where(choice, true)),
+                   guarded(expr->args[2], condition, known.where(choice, false))});
+    }
     if (expr->kind != NodeKind::Reduce)
       return map_children(expr, [&](const Expr& child) { return guarded(child, condition, known); });
     const OpenedReduce opened = open(expr);

@@ -10,6 +10,7 @@
 
 #include "compiler/ir/algebra_form.h"
 #include "compiler/ir/exact_integer.h"
+#include "compiler/ir/foreign_words.h"
 #include "compiler/ir/functions.h"
 
 namespace moxie {
@@ -44,10 +45,13 @@ std::optional<Kind> kind_named(std::string_view name, Kind last) {
   return std::nullopt;
 }
 
+/// The functions that are called by name: others are written as operators.
 std::vector<std::string> function_names() {
+  constexpr std::array<std::string_view, 5> operators = {"neg", "pow", "and", "or", "not"};
   std::vector<std::string> names;
   for (const ScalarFunction& row : scalar_functions()) {
-    if (is_identifier(row.name)) names.emplace_back(row.name);
+    if (is_identifier(row.name) && std::ranges::find(operators, row.name) == operators.end())
+      names.emplace_back(row.name);
   }
   return names;
 }
@@ -239,7 +243,7 @@ void ExprParser::refuse_computed_subscript(const Token& name) const {
 
 void ExprParser::fail_no_function(const Token& name) const {
   const bool binds = kind_named(name.text, kLastReduceKind) || kind_named(name.text, kLastAlgebraKind);
-  if (binds) {
+  if (binds || find_named_form(name.text)) {
     tokens_.fail<ParseError>(name, fmt::format("`{}` needs its index", name.text),
                              fmt::format("write {}[index](...)", name.text));
   }
@@ -258,11 +262,11 @@ void ExprParser::fail_no_function(const Token& name) const {
   if (tokens_.is_defined_below(name.text))
     tokens_.fail<TypeError>(name, fmt::format("function `{}` is defined further down", name.text),
                             "move its `def` above this line");
-  const std::string similar = did_you_mean(name.text, known);
-  tokens_.fail<TypeError>(name, fmt::format("there is no function `{}`", name.text),
-                          similar.empty() ? fmt::format("the functions are {}; define others: def {}(x) = ...",
-                                                        fmt::join(known, " "), name.text)
-                                          : similar);
+  std::string hint(said_here(name.text));
+  if (hint.empty()) hint = did_you_mean(name.text, known);
+  if (hint.empty())
+    hint = fmt::format("the functions are {}; define others: def {}(x) = ...", fmt::join(known, " "), name.text);
+  tokens_.fail<TypeError>(name, fmt::format("there is no function `{}`", name.text), hint);
 }
 
 Operand ExprParser::function_call(const Token& name) {
@@ -301,8 +305,7 @@ bool ExprParser::is_tensor(std::string_view name) const {
 /// `pi`, unless something else is called so, and what other languages have at this place.
 std::optional<Operand> ExprParser::constant_named(const Token& name) const {
   if (name.text == "pi") return Operand{constant(std::numbers::pi), std::nullopt};
-  if (name.text == "if")
-    tokens_.fail<ParseError>(name, "there is no `if`", "a choice is written where(condition, a, b)");
+  if (name.text == "if") tokens_.fail<ParseError>(name, "there is no `if`", std::string(said_here(name.text)));
   return std::nullopt;
 }
 

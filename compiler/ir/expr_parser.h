@@ -71,6 +71,8 @@ class ExprParser {
   Operand reduction_of(ReduceKind kind, const Loops& loops, Operand element, Operand position = {{}, {}, 0, 0});
   // compiler/ir/named_forms_parser.cpp
   std::optional<Operand> named_form(const Token& name);
+  struct NamedForm;
+  static const NamedForm* find_named_form(std::string_view name);
   Operand mean(const Token& name);
   Operand variance(const Token& name);
   Operand mean_of(const Loops& loops, Operand element);

@@ -22,11 +22,13 @@ constexpr std::array<std::string_view, 23> kMarks = {"..", "<=", ">=", "==", "!=
                                                      "+",  "-",  "*",  "/",  "%",  "^",  "<", ">", "=", "{", "}"};
 
 /// What people write out of habit, and its spelling here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kForeign = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kForeign = {
     {{"?", "a choice is written where(condition, a, b)"},
      {"&", "write `and`"},
      {"|", "write `or`"},
      {"!", "write `not` or `!=`"},
+     {"@", "a product is a sum over the index that its factors share: sum[k](a[i,k]*b[k,j])"},
+     {"\\", "formulas are written in plain words: sum[n](x[s,n])"},
      {";", "end a statement with a new line"},
      {"\"", "there are no strings; `#` starts a comment"}}};
 

@@ -22,23 +22,29 @@ Operand number(const Affine& value) { return {number_of(value), std::nullopt}; }
 
 }  // namespace
 
+struct ExprParser::NamedForm {
+  std::string_view name;
+  Operand (ExprParser::*read)(const Token&);
+};
+
+const ExprParser::NamedForm* ExprParser::find_named_form(std::string_view name) {
+  static constexpr std::array<NamedForm, 10> forms = {{{"mean", &ExprParser::mean},
+                                                       {"variance", &ExprParser::variance},
+                                                       {"softmax", &ExprParser::softmax},
+                                                       {"log_softmax", &ExprParser::softmax},
+                                                       {"sort", &ExprParser::sorted},
+                                                       {"argsort", &ExprParser::sorted},
+                                                       {"svd_u", &ExprParser::singular_vectors},
+                                                       {"svd_v", &ExprParser::singular_vectors},
+                                                       {"any", &ExprParser::any_or_all},
+                                                       {"all", &ExprParser::any_or_all}}};
+  const auto form = std::ranges::find(forms, name, &NamedForm::name);
+  return form == forms.end() ? nullptr : form;
+}
+
 std::optional<Operand> ExprParser::named_form(const Token& name) {
-  struct Form {
-    std::string_view name;
-    Operand (ExprParser::*read)(const Token&);
-  };
-  static constexpr std::array<Form, 10> forms = {{{"mean", &ExprParser::mean},
-                                                  {"variance", &ExprParser::variance},
-                                                  {"softmax", &ExprParser::softmax},
-                                                  {"log_softmax", &ExprParser::softmax},
-                                                  {"sort", &ExprParser::sorted},
-                                                  {"argsort", &ExprParser::sorted},
-                                                  {"svd_u", &ExprParser::singular_vectors},
-                                                  {"svd_v", &ExprParser::singular_vectors},
-                                                  {"any", &ExprParser::any_or_all},
-                                                  {"all", &ExprParser::any_or_all}}};
-  const auto form = std::ranges::find(forms, name.text, &Form::name);
-  if (form == forms.end() || !tokens_.at_call_after_brackets()) return std::nullopt;
+  const NamedForm* form = find_named_form(name.text);
+  if (!form || !tokens_.at_call_after_brackets()) return std::nullopt;
   Operand result = (this->*form->read)(name);
   check_size(name, result);
   return result;

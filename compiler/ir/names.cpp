@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/foreign_words.h"
 #include "compiler/ir/functions.h"
 
 namespace moxie {
@@ -165,11 +166,10 @@ void Names::fail_unknown(const Program& program, const Token& name) const {
   for (const Definition& definition : program.definitions) known.push_back(definition.name);
   for (const Binding& binding : scope_) known.push_back(binding.name);
   for (const Argument& argument : arguments_) known.emplace_back(argument.name);
-  const std::string similar = did_you_mean(name.text, known);
-  tokens_.fail<TypeError>(name, fmt::format("`{}` is not declared", name.text),
-                          similar.empty()
-                              ? "declare it in a line above: `input` or `let` for tensors, `index` for indices, `dim`"
-                              : similar);
+  std::string hint = did_you_mean(name.text, known);
+  if (hint.empty()) hint = said_here(name.text);
+  if (hint.empty()) hint = "declare it in a line above: `input` or `let` for tensors, `index` for indices, `dim`";
+  tokens_.fail<TypeError>(name, fmt::format("`{}` is not declared", name.text), hint);
 }
 
 }  // namespace moxie

@@ -156,7 +156,9 @@ const TextFunction& TextFunctions::add(TextFunction function) {
 
 std::vector<std::string> TextFunctions::names() const {
   std::vector<std::string> names;
-  for (const TextFunction& function : functions_) names.emplace_back(function.name.text);
+  for (const TextFunction& function : functions_) {
+    if (!function.name.text.starts_with('_')) names.emplace_back(function.name.text);
+  }
   return names;
 }
 

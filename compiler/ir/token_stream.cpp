@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "compiler/ir/foreign_words.h"
+
 namespace moxie {
 namespace {
 
@@ -60,7 +62,8 @@ bool TokenStream::is_defined_below(std::string_view name) const {
 }
 
 void TokenStream::fail_expected(const std::string& what, const std::string& hint) const {
-  fail<ParseError>(peek(), fmt::format("{} expected, but found {}", what, spelled(peek())), hint);
+  fail<ParseError>(peek(), fmt::format("{} expected, but found {}", what, spelled(peek())),
+                   hint.empty() ? std::string(said_here(peek().text)) : hint);
 }
 
 void TokenStream::check_depth(int depth) const {

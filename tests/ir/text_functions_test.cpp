@@ -179,7 +179,7 @@ TEST_CASE("what other languages write is answered with what it is here") {
   check_message("let y = [1, 2][0,1]\n", {"a table has one subscript, but 2"});
   check_message("let y[s] = softmax[n](x[s,n])\n", {"`softmax` over `n` has one subscript, but no element is chosen"});
   check_message("let y[s] = softmax[n](x[s,n])[0,1]\n", {"`softmax` over `n` has one subscript"});
-  check_message("let y = mean(w)\n", {"there is no function `mean`"});
+  check_message("let y = mean(w)\n", {"`mean` needs its index"});
 }
 
 TEST_CASE("what verification finds is shown in the text, with what to do") {

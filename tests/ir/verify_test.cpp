@@ -210,6 +210,9 @@ TEST_CASE("conditions are taken from left to right") {
   CHECK(values("output y = sum[j](where(j >= 1 and max[k](e[j-1]*k) > 4, 1, 0))\n") == std::vector<double>{2});
   CHECK(values("output y[j] = where(j > 0, where(e[j-1] > 1 and e[j] > 1, 7, 0), 0)\n") ==
         std::vector<double>{0, 0, 0, 0, 7});
+  // What stands under one condition of a choice of them is read under those before the choice, too.
+  CHECK(values("output y[j] = sum[k](where(j-k >= 0 and (k < 2 or e[j-2] > 1), 1, 0))\n") ==
+        std::vector<double>{1, 2, 2, 4, 2});
   CHECK_THROWS_AS(values("output y[j] = where(e[j-2] > 1 and j >= 2, 7, 0)\n"), ShapeError);
   CHECK_THROWS_AS(values("output y[j] = where(j >= 1 and e[j-2] > 1, 7, 0)\n"), ShapeError);
   CHECK_THROWS_AS(values("output y[j] = where(j >= 2 or e[j-2] > 1, 7, 0)\n"), ShapeError);
