@@ -146,7 +146,8 @@ TEST_CASE("what fewer indices determine is summed once, for all that lies below"
 
 TEST_CASE("the value of a definition is not computed again in its gradient") {
   const std::string text = "dim S, N\nindex s:S, n:N\ninput x[S,N]\noutput y[s] = logsumexp[n](x[s,n])\n";
-  CHECK(statement(text, {"y"}, {}, "grad.x") == "output grad.x[s,n] = exp(x[s,n] - max(y[s], -3.4028234663852886e+38))*cot.y[s]");
+  CHECK(statement(text, {"y"}, {}, "grad.x") ==
+        "output grad.x[s,n] = exp(x[s,n] - max(y[s], -3.4028234663852886e+38))*cot.y[s]");
 }
 
 TEST_CASE("gradients are right for every extent") {
