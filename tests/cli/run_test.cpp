@@ -135,6 +135,17 @@ TEST_CASE("where there is no GPU, device cuda fails with the reason and auto tak
   CHECK(std::ranges::count(automatic.err, '\n') == 1);
 }
 
+TEST_CASE("`all` are the outputs that have a derivative") {
+  const Workshop shop;
+  write_inputs(shop);
+  const auto results = [&](const char* outputs) {
+    const Outcome outcome = shop.moxie(with(kRun, {"--grad", outputs}));
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+    return read_file(shop.path("out.st"));
+  };
+  CHECK(results("all") == results("y,z"));
+}
+
 TEST_CASE("a warm start plans and compiles nothing") {
   const Workshop shop;
   write_inputs(shop);

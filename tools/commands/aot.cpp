@@ -33,7 +33,7 @@ std::string function_name(const std::string& source) {
 /// What is asked of several formulas goes to those that have it; one at least must.
 std::vector<std::string> known_outputs(const Program& program, const std::vector<std::string>& names) {
   std::vector<std::string> known;
-  for (const std::string& name : names) {
+  for (const std::string& name : chosen_outputs(program, names)) {
     const Definition* definition = program.find_definition(name);
     if (definition && definition->output) known.push_back(name);
   }

@@ -27,11 +27,6 @@ DimValues all_dims(const Program& program, DimValues dims) {
                                missing.size() == 1 ? "" : "s", fmt::join(missing, ", "), fmt::join(missing, "=..,")));
 }
 
-std::vector<std::string> chosen_outputs(const Program& program, const std::vector<std::string>& grad) {
-  const bool all = grad.empty() || (grad == std::vector<std::string>{"all"} && !program.find_definition("all"));
-  return all ? real_outputs_of(program) : grad;
-}
-
 std::vector<std::string> chosen_inputs(const Program& program, const std::string& source,
                                        const std::vector<std::string>& wrt) {
   if (!wrt.empty()) return wrt;
@@ -77,7 +72,7 @@ BenchSubject bench_formula(const ProgramChoice& choice, const std::string& file,
   formula.name = is_file_name(choice.source) ? std::filesystem::path(choice.source).stem().string() : choice.source;
   formula.dims = file.empty() ? all_dims(program, given) : dims_of(program, known, given);
   formula.programs.forward = program;
-  formula.outputs = chosen_outputs(program, grad);
+  formula.outputs = chosen_outputs(program, grad.empty() ? std::vector<std::string>{"all"} : grad);
   formula.wrt = chosen_inputs(program, choice.source, wrt);
   add_gradient(formula, !grad.empty() || !wrt.empty());
   formula.programs.inputs = candidate_inputs(formula, known);

@@ -7,6 +7,7 @@
 #include "compiler/diff/tangents.h"
 #include "ops/catalogue.h"
 #include "ops/formula_file.h"
+#include "tools/commands/check_sample.h"
 #include "tools/commands/command.h"
 #include "tools/commands/parsed_source.h"
 
@@ -56,11 +57,17 @@ Program as_chosen(Program program, const ProgramChoice& choice) {
   return with_dtype(std::move(program), choice.dtype == "f64" ? DType::f64 : DType::f32);
 }
 
+std::vector<std::string> chosen_outputs(const Program& program, const std::vector<std::string>& names) {
+  const bool all = names == std::vector<std::string>{"all"} && !program.find_definition("all");
+  return all ? real_outputs_of(program) : names;
+}
+
 void add_gradient_options(OptionParser& parser, std::vector<std::string>& grad, std::vector<std::string>& wrt) {
   parser
-      .add_option("--grad", grad,
-                  "also give gradients (grad.x) of these outputs y1,y2; their cotangents cot.y are inputs, or ones "
-                  "where they are missing")
+      .add_option(
+          "--grad", grad,
+          "also give gradients (grad.x) of these outputs y1,y2, or of `all`; their cotangents cot.y are inputs, or "
+          "ones where they are missing")
       .comma_separated();
   parser
       .add_option("--wrt", wrt,
@@ -106,7 +113,8 @@ JacobianMode mode_named(const std::string& name) {
 Program with_gradients(const Program& program, const std::string& source, const std::vector<std::string>& grad,
                        const std::vector<std::string>& wrt) {
   if (grad.empty() && !wrt.empty()) throw UsageError("--wrt needs --grad: name the outputs to differentiate");
-  return grad.empty() ? program : differentiate(program, grad, inputs_of_choice(program, source, wrt));
+  if (grad.empty()) return program;
+  return differentiate(program, chosen_outputs(program, grad), inputs_of_choice(program, source, wrt));
 }
 
 Program with_derivatives(const Program& program, const std::string& source, const DerivativeChoice& choice,
@@ -118,10 +126,11 @@ Program with_derivatives(const Program& program, const std::string& source, cons
   if (count == 0 && !choice.wrt.empty())
     throw UsageError("--wrt needs --grad, --tangent, --hvp or --jacobian: name the outputs to differentiate");
   const std::vector<std::string> wrt = inputs_of_choice(program, source, choice.wrt);
-  if (!choice.grad.empty()) return differentiate(program, choice.grad, wrt);
-  if (!choice.tangent.empty()) return tangents(program, choice.tangent, wrt);
-  if (!choice.hvp.empty()) return hessian_products(program, choice.hvp, wrt);
-  if (!choice.jacobian.empty()) return jacobian(program, choice.jacobian, wrt, mode_named(choice.mode), dims);
+  const auto outputs = [&](const std::vector<std::string>& names) { return chosen_outputs(program, names); };
+  if (!choice.grad.empty()) return differentiate(program, outputs(choice.grad), wrt);
+  if (!choice.tangent.empty()) return tangents(program, outputs(choice.tangent), wrt);
+  if (!choice.hvp.empty()) return hessian_products(program, outputs(choice.hvp), wrt);
+  if (!choice.jacobian.empty()) return jacobian(program, outputs(choice.jacobian), wrt, mode_named(choice.mode), dims);
   return program;
 }
 

@@ -26,6 +26,8 @@ Program as_chosen(Program program, const ProgramChoice& choice);
 void add_precision_option(OptionParser& parser, std::string& precision);
 /// In that precision; as it is where `precision` is empty.
 Program in_precision(Program program, const std::string& precision);
+/// The outputs of these names. `all` is all that have a derivative, where no definition is called so.
+std::vector<std::string> chosen_outputs(const Program& program, const std::vector<std::string>& names);
 /// The options --grad and --wrt.
 void add_gradient_options(OptionParser& parser, std::vector<std::string>& grad, std::vector<std::string>& wrt);
 /// The program with the gradients of `grad`; with respect to all differentiable inputs of `source` if `wrt` is empty.
