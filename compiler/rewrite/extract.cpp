@@ -76,8 +76,16 @@ bool stands_alone(const Program& program, const Definition& definition, std::opt
   return InsideProof(program, Inside::Element, std::move(at)).holds_within(definition.body, domain);
 }
 
+/// The range of one of the symbols, where all others take any value.
+Range range_among(const std::vector<Symbol>& symbols, Symbol symbol, const Scope& scope) {
+  const Range& range = *scope.find(symbol);
+  const auto stays = [&](Symbol other) { return is_among(symbols, other); };
+  return {widened(range.lows, true, scope, stays), widened(range.highs, false, scope, stays)};
+}
+
 /// The open symbols of the expression, outermost first, but for the one along which most of the accesses read
-/// neighbours that read elements along several: it comes last, as in these tensors.
+/// neighbours that read elements along several: it comes last, as in these tensors, unless it moves the range of
+/// another.
 std::vector<Symbol> axis_order(const Expr& expr, const Scope& scope) {
   std::vector<Symbol> symbols = open_symbols_of(expr, scope);
   std::vector<std::ptrdiff_t> votes(symbols.size());
@@ -93,7 +101,8 @@ std::vector<Symbol> axis_order(const Expr& expr, const Scope& scope) {
   if (most == votes.end() || std::ranges::count(votes, *most) > 1) return symbols;
   const auto last = symbols.begin() + (most - votes.begin());
   const bool steps = scope.scan && *last == Symbol::axis(0);
-  if (!steps) std::rotate(last, last + 1, symbols.end());
+  const auto is_moved = [&](Symbol symbol) { return mentions(range_among(symbols, symbol, scope), *last); };
+  if (!steps && std::ranges::none_of(symbols, is_moved)) std::rotate(last, last + 1, symbols.end());
   return symbols;
 }
 
@@ -175,7 +184,6 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
   const auto is_unknown = [&](Symbol symbol) { return symbol.kind() == Symbol::Kind::Free && !scope.find(symbol); };
   if (std::ranges::any_of(expr->free_symbols, is_unknown)) return std::nullopt;
   const std::vector<Symbol> symbols = axis_order(expr, scope);
-  const auto becomes_axis = [&](Symbol symbol) { return std::ranges::find(symbols, symbol) != symbols.end(); };
   Replacement to_axes;
   const auto lookup = [&](Symbol symbol) -> const Affine* {
     const auto it = std::ranges::find(to_axes, symbol, &std::pair<Symbol, Affine>::first);
@@ -185,9 +193,7 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
   std::vector<Affine> subscripts;
   Scope alone;  // the ranges that are left when all other indices are gone
   for (const Symbol symbol : symbols) {
-    const Range& range = *scope.find(symbol);
-    const Range own = {widened(range.lows, true, scope, becomes_axis),
-                       widened(range.highs, false, scope, becomes_axis)};
+    const Range own = range_among(symbols, symbol, scope);
     const bool steps = scope.scan && symbol == Symbol::axis(0);
     const Affine first = steps ? Affine(0) : fixed_start(own);
     const Range from_zero = shifted(own, -first);

@@ -462,6 +462,19 @@ TEST_CASE("sums by value step through what settles their elements alone") {
   CHECK(sum->term->kind == NodeKind::Reduce);
 }
 
+TEST_CASE("parts of bodies keep indices in front of the ranges that they move") {
+  const Program program = parse(R"(dim L, D, P = 2
+index i:L, j:L, d:D
+input x[L,D]
+let norm[i] = sum[d](x[i,d]^2)
+let cosine[i,j] = sum[d](x[i,d]*x[j,d])/sqrt(max(norm[i], 1e-12)*max(norm[j], 1e-12))
+output near = sum[i, j in i+1..L](where(j - i <= P, cosine[i,j], 0))
+output far = sum[i, j in i+1..L](where(j - i >= P+1, cosine[i,j], 0))
+)");
+  const Program gradient = differentiate(program, {"near", "far"}, {"x"});
+  CHECK_NOTHROW(verify(optimise(specialise(gradient, {{"L", 100}, {"D", 100}}))));
+}
+
 TEST_CASE("a term that a value sends to its element has no sum over the range that it is from") {
   const Program program = specialise(parse(R"(dim B = 64, E = 640, D = 32, V = 1000
 index b:B, e:E, d:D
