@@ -325,7 +325,7 @@ class NestLowering {
               {},
               std::nullopt,
               value_type(definition.dtype),
-              substitute(open.body, elements),
+              with_exact_quotients(substitute(open.body, elements)),
               std::move(loops),
               cite(definition)};
     for (const Affine& subscript : open.subscripts)
