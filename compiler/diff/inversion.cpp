@@ -1,6 +1,7 @@
 #include "compiler/diff/inversion.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "compiler/diff/fourier_motzkin.h"
 #include "compiler/diff/guards.h"
@@ -84,10 +85,17 @@ std::vector<Affine> transformed_variables(const SmithForm& form, const std::vect
   return values;
 }
 
+/// Whether a row counts another of the loops one by one and this one in longer steps: of 4*g <= f < 4*g + 4, the loop
+/// over g has all of f's range inside, where the loop over f would have to look for g, which it often would not find.
+bool steps_over_others(Symbol index, const std::vector<SumLoop>& loops, const std::vector<Affine>& rows) {
+  return std::ranges::any_of(rows, [&](const Affine& row) {
+    const auto is_counted = [&](const SumLoop& loop) { return std::abs(row.coefficient(loop.index)) == 1; };
+    return std::abs(row.coefficient(index)) > 1 && std::ranges::any_of(loops, is_counted);
+  });
+}
+
 /// Gives the loops their ranges and finds the guards.
 void bound_loops(const IterationDomain& domain, KnownRanges known, Preimage& preimage) {
-  std::vector<Symbol> indices;
-  for (const SumLoop& loop : preimage.loops) indices.push_back(loop.index);
   std::vector<Affine> rows;
   for (const Affine& row : domain.nonnegative) {
     rows.push_back(row.substitute([&](Symbol symbol) -> const Affine* {
@@ -95,6 +103,10 @@ void bound_loops(const IterationDomain& domain, KnownRanges known, Preimage& pre
       return it == preimage.point.end() ? nullptr : &it->second;
     }));
   }
+  std::ranges::stable_partition(
+      preimage.loops, [&](const SumLoop& loop) { return steps_over_others(loop.index, preimage.loops, rows); });
+  std::vector<Symbol> indices;
+  for (const SumLoop& loop : preimage.loops) indices.push_back(loop.index);
   Elimination elimination = eliminate(indices, rows);
   for (const SumLoop& loop : preimage.quotients) known.add(loop.index, loop.range);
   for (const Affine& row : elimination.given) {

@@ -1,6 +1,9 @@
 #include "compiler/diff/known_ranges.h"
 
 #include <algorithm>
+#include <cstdlib>
+
+#include "compiler/ir/quotients.h"
 
 namespace moxie {
 
@@ -19,7 +22,8 @@ void KnownRanges::add_positive(const Affine& extent) {
 bool KnownRanges::nonnegative(const Affine& affine) const { return nonnegative_in(affine, ranges_.size()); }
 
 /// Replaces the innermost symbol by whichever of its bounds makes the expression smallest; one bound that proves it is
-/// enough.
+/// enough. Where the rest is as many times an affine number, the bound is rounded: with i >= ceil((f-3)/4), 4*i >= 0
+/// for every f >= 0.
 bool KnownRanges::nonnegative_in(const Affine& affine, std::size_t symbols) const {
   while (symbols > 0 && !affine.mentions(ranges_[symbols - 1].first)) --symbols;
   if (symbols == 0) return nonnegative_in_dims(affine);
@@ -27,8 +31,12 @@ bool KnownRanges::nonnegative_in(const Affine& affine, std::size_t symbols) cons
   const std::int64_t coefficient = affine.coefficient(symbol);
   const Affine rest = affine - Affine(symbol) * coefficient;
   const auto& bounds = coefficient > 0 ? range.lows : range.highs;
+  const auto times = exact_quotient(rest, std::abs(coefficient));
   return std::ranges::any_of(bounds, [&](const Bound& bound) {
-    return nonnegative_in(rest * bound.divisor + bound.value * coefficient, symbols - 1);
+    const Affine least =
+        times ? *times * bound.divisor + bound.value * (coefficient > 0 ? 1 : -1) + Affine(bound.divisor - 1)
+              : rest * bound.divisor + bound.value * coefficient;
+    return nonnegative_in(least, symbols - 1);
   });
 }
 
@@ -47,10 +55,11 @@ bool KnownRanges::nonnegative_in_dims(const Affine& affine) const {
   return least >= 0;
 }
 
-/// `sign` is 1 for lower and -1 for upper bounds.
+/// `sign` is 1 for lower and -1 for upper bounds. A quotient is rounded before it is compared with a whole number.
 std::vector<Bound> KnownRanges::tightest(const std::vector<Bound>& bounds, int sign) const {
   const auto implies = [&](const Bound& strong, const Bound& weak) {
-    return nonnegative((strong.value * weak.divisor - weak.value * strong.divisor) * sign);
+    const std::int64_t rounded = weak.divisor == 1 ? strong.divisor - 1 : 0;
+    return nonnegative((strong.value * weak.divisor - weak.value * strong.divisor) * sign + Affine(rounded));
   };
   std::vector<Bound> kept;
   for (const Bound& bound : bounds) {

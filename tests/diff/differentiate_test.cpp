@@ -144,6 +144,14 @@ TEST_CASE("what fewer indices determine is summed once, for all that lies below"
   CHECK(statement(kVariance, {"v"}, {}, "grad.kappa") == "output grad.kappa[n,r,t] = adj.v.1[n,r,t]");
 }
 
+TEST_CASE("the gradient by a quotient looks for it outside, where all that has it is one range") {
+  const std::string groups =
+      "dim N\nindex n:N, f:32, c:4\ninput x[N,32], k[32,4]\noutput y[n,f] = sum[c](k[f,c]*x[n,4*(f//4)+c])\n";
+  CHECK(statement(groups, {"y"}, {}, "grad.x") ==
+        "output grad.x[n,f] = sum[i1 in ceil((f-3)/4)..floor(f/4)+1,i2 in 4*i1..4*i1+4](k[i2,f-4*i1]*cot.y[n,i2])");
+  CHECK(worst_error(groups, {{"N", 3}}) < 1e-6);
+}
+
 TEST_CASE("the value of a definition is not computed again in its gradient") {
   const std::string text = "dim S, N\nindex s:S, n:N\ninput x[S,N]\noutput y[s] = logsumexp[n](x[s,n])\n";
   CHECK(statement(text, {"y"}, {}, "grad.x") ==

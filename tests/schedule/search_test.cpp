@@ -131,6 +131,13 @@ output s = sum[t,i,b](y[t,b,i]*x[t,b,(i+N-1)%N])
   CHECK(sum->chosen.find("lanes(sum.sum") != std::string::npos);
 }
 
+TEST_CASE("register tiles share what their copies read at one quotient") {
+  const Plan plan = plan_of(
+      "dim N = 8, H = 54\nindex n:N, f:32, c:4, h:H, w:H, p in 0..3, q in 0..3\ninput x[N,32,H+2,H+2], k[32,4,3,3]\n"
+      "output y[n,f,h,w] = sum[c,p,q](k[f,c,p,q]*x[n,4*(f//4)+c,h+p,w+q])\n");
+  CHECK(plan.choices.front().chosen.find("unroll(f, 4)") != std::string::npos);
+}
+
 TEST_CASE("other loops are tried where a kernel is busy with masks, or with single numbers beside its lanes") {
   const auto chosen = [](const std::string& text) { return plan_of(text).choices.front().chosen; };
   CHECK(chosen("dim N = 4, C = 32, F = 32, H = 56\nindex n:N, c:C, f:F, h:H, w:H, p in 0..3, q in 0..3\n"
