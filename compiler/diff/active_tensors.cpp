@@ -82,4 +82,18 @@ ActiveTensors active_tensors(const Program& program, const std::vector<std::stri
   return active;
 }
 
+std::vector<std::string> outputs_of(const Program& program) {
+  std::vector<std::string> names;
+  for (const Definition& definition : program.definitions) {
+    if (definition.output) names.push_back(definition.name);
+  }
+  return names;
+}
+
+std::vector<std::string> real_outputs(const Program& program) {
+  std::vector<std::string> names = outputs_of(program);
+  std::erase_if(names, [&](const std::string& name) { return holds_integers(program.dtype_of(name)); });
+  return names;
+}
+
 }  // namespace moxie

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "compiler/diff/active_tensors.h"
 #include "compiler/diff/differentiate.h"
 #include "ops/catalogue.h"
 #include "runtime/cpu/host.h"

@@ -8,7 +8,6 @@
 
 #include "compiler/diff/differentiate.h"
 #include "ops/catalogue.h"
-#include "tools/commands/check_sample.h"
 #include "tools/commands/command.h"
 #include "tools/commands/input_file.h"
 #include "tools/commands/sample_inputs.h"

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "compiler/diff/active_tensors.h"
 #include "compiler/ir/functions.h"
 #include "compiler/support/error.h"
 #include "compiler/support/nan.h"

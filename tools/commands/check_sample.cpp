@@ -10,6 +10,7 @@
 #include <numeric>
 #include <random>
 
+#include "compiler/diff/active_tensors.h"
 #include "compiler/diff/differentiate.h"
 #include "compiler/support/error.h"
 #include "runtime/plan.h"
@@ -58,7 +59,7 @@ void draw_inputs(Sample& sample, std::uint64_t seed) {
 
 std::vector<std::string> outputs_from(const Program& program, const std::string& input) {
   const std::set<std::string> reached = reached_from(program, {input});
-  std::vector<std::string> names = real_outputs_of(program);
+  std::vector<std::string> names = real_outputs(program);
   std::erase_if(names, [&](const std::string& name) { return !reached.contains(name); });
   return names;
 }
@@ -133,20 +134,6 @@ Slope slope(const Objective& objective, const TensorValues& inputs, double& a, d
 
 }  // namespace
 
-std::vector<std::string> outputs_of(const Program& program) {
-  std::vector<std::string> names;
-  for (const Definition& definition : program.definitions) {
-    if (definition.output) names.push_back(definition.name);
-  }
-  return names;
-}
-
-std::vector<std::string> real_outputs_of(const Program& program) {
-  std::vector<std::string> names = outputs_of(program);
-  std::erase_if(names, [&](const std::string& name) { return holds_integers(program.dtype_of(name)); });
-  return names;
-}
-
 std::set<std::string> reached_from(const Program& program, std::set<std::string> reached) {
   for (std::size_t known = 0; known != reached.size();) {  // definitions of a scan may read later ones
     known = reached.size();
@@ -204,7 +191,7 @@ Sample make_sample(const Program& program, const DimValues& dims, const std::vec
       if (!holds_integers(input.dtype)) sample.wrt.push_back(input.name);
     }
   }
-  const std::vector<std::string> outputs = real_outputs_of(sample.program);
+  const std::vector<std::string> outputs = real_outputs(sample.program);
   const bool has_gradient = !sample.wrt.empty() && !outputs.empty();
   sample.gradient = has_gradient ? differentiate(sample.program, outputs, sample.wrt) : sample.program;
   draw_inputs(sample, seed);

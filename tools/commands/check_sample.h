@@ -23,10 +23,6 @@ struct Sample {
   std::shared_ptr<EvaluationBudget> budget;  // of all evaluations
 };
 
-std::vector<std::string> outputs_of(const Program& program);
-/// Those that have a derivative: all but integers.
-std::vector<std::string> real_outputs_of(const Program& program);
-
 /// Differentiates all outputs with respect to `wrt` (all inputs if it is empty). Throws DeviceError if no random point
 /// lies in the formula's domain, BudgetError if its sums are too long to be evaluated element by element.
 Sample make_sample(const Program& program, const DimValues& dims, const std::vector<std::string>& wrt,

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "compiler/diff/active_tensors.h"
 #include "compiler/diff/differentiate.h"
 #include "compiler/diff/jacobian.h"
 #include "compiler/diff/tangents.h"
 #include "ops/catalogue.h"
 #include "ops/formula_file.h"
-#include "tools/commands/check_sample.h"
 #include "tools/commands/command.h"
 #include "tools/commands/parsed_source.h"
 
@@ -59,7 +59,7 @@ Program as_chosen(Program program, const ProgramChoice& choice) {
 
 std::vector<std::string> chosen_outputs(const Program& program, const std::vector<std::string>& names) {
   const bool all = names == std::vector<std::string>{"all"} && !program.find_definition("all");
-  return all ? real_outputs_of(program) : names;
+  return all ? real_outputs(program) : names;
 }
 
 void add_gradient_options(OptionParser& parser, std::vector<std::string>& grad, std::vector<std::string>& wrt) {
