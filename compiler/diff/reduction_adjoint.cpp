@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "compiler/diff/open_definition.h"
+#include "compiler/ir/functions.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/support/error.h"
 
