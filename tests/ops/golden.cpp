@@ -39,7 +39,7 @@ struct IllConditioned {
   std::string_view op, name;
   double gradient;
 };
-/// By lambda: 2.4e-5 where only Omega and what is made of it is rounded to single, 2.3e-6 where Omega is not, either.
+/// By lambda: 2.5e-5 with Omega in single, 2.3e-6 with Omega in double.
 constexpr std::array kIllConditioned = {IllConditioned{"gpn.vb_response_variance", "zero_covariance", 5e-5}};
 
 Tolerances in_single(const Json& json, bool gradients) {
