@@ -19,7 +19,7 @@ void check_derivative_names(const Program& program, const std::vector<std::strin
 /// All inputs but integers.
 std::vector<std::string> real_inputs(const Program& program);
 std::vector<std::string> outputs_of(const Program& program);
-/// Those that have derivatives: all but integers.
+/// All outputs but integers, which have no derivatives.
 std::vector<std::string> real_outputs(const Program& program);
 
 /// The program as derivatives read it: linear algebra in definitions of its own, scans without what takes no part in a

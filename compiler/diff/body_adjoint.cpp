@@ -247,9 +247,9 @@ class BodyAdjoint {
     return is_value ? root_value_ : node;
   }
 
-  /// An expression with reductions of its own, in a definition: it is about to be used in every round of another
-  /// reduction. One with more axes than the definition that is differentiated is left to the rewrites, which cannot
-  /// take out a sum over a range by data.
+  /// Stores an adjoint that has reductions of its own in a definition, because every iteration of another reduction is
+  /// about to read it. An adjoint with more axes than the definition that is differentiated stays where it is, and the
+  /// rewrites may store it later; but not if it has a sum over a range by data, which they cannot take out.
   Expr computed_once(const Expr& expr, std::size_t scope) {
     const Scope& open = scopes_[scope];
     const bool is_left = open.domain.variables.size() > open.axes && !has_ranged_reduce(builder_.program(), expr);

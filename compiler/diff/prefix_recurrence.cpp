@@ -204,7 +204,7 @@ Expr combined(const Definition& definition, const PrefixRecurrence& recurrence, 
   const ReduceKind kind = definition.body->reduce;
   if (kind == ReduceKind::Max || kind == ReduceKind::Min) return extremum_step(before, recurrence, kind);
   if (kind == ReduceKind::Product) return before * element;
-  // Of elements that are all -inf, the slopes are 0.
+  // The value is held above -inf, so that the derivatives are 0, not NaN, where all elements are -inf.
   const Expr value = call("max", {tensor_access(definition.name, own_axes(definition.axes.size())),
                                   -largest_number(computed_dtype(definition.dtype))});
   const auto with_part = [&](const Expr& of, const Expr& part) {

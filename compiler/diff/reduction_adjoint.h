@@ -12,8 +12,8 @@ namespace moxie {
 struct ReductionPlace {
   const IterationDomain& domain;  // of the open indices around the reduction
   const Program& program;
-  const std::string& definition;  // of which it is in the body
-  const Expr& body;               // with open indices
+  const std::string& definition;  // the definition whose body has the reduction
+  const Expr& body;               // that body, with open indices
   DType dtype;                    // in which the reduction is computed
   /// A value in the indices of `domain` that all iterations read, in a definition of this dtype.
   std::function<Expr(const Expr& value, DType dtype)> store;
@@ -39,8 +39,9 @@ struct ReductionDerivative {
 /// are x2*Q, x1*Q, and x1*x2*Q/f for every other factor f. So nothing is divided by zero where one factor or two are
 /// zero, in second derivatives too. All is computed in double: with factors in single, no product leaves its range.
 ///
-/// Of a log-sum-exp, the derivative is the softmax. It is 0 where all elements are -inf (paths that a recursion cannot
-/// take, say), unless the Program has the softmax itself, which is NaN there.
+/// The derivative of a log-sum-exp is the softmax. Where all elements are -inf, such as the log-probabilities of states
+/// that a recursion cannot reach, the derivative is 0. If the Program computes the softmax as well, which is NaN there,
+/// the derivative reads that.
 ReductionDerivative differentiate_reduction(const Expr& reduction, const ReductionPlace& place);
 
 }  // namespace moxie

@@ -167,7 +167,8 @@ class Finder {
     return range && std::ranges::none_of(axes_, moves) ? std::move(range) : std::nullopt;
   }
 
-  /// Loops that do not move where a term goes are sums in it, so that each element is met once for all of their rounds.
+  /// A loop whose index does not change which element a term goes to becomes a sum inside the term: the element is then
+  /// updated once, not in every iteration of that loop.
   void sum_inside() {
     const auto is_free = [&](const OpenedReduce& loop) { return !moves_terms(loop.index); };
     if (std::ranges::all_of(found_.loops, is_free)) return;

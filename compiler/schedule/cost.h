@@ -14,8 +14,8 @@ namespace moxie {
 /// The estimate for one launch, and what it is made of. `seconds` is the largest of `compute`, `latency` and `levels`,
 /// divided among the cores, plus `combine` and `launch`.
 ///
-/// Other loops may save what indices alone decide, such as masks, and compute what is a single number in a kernel with
-/// lanes a vector at a time: that is spare.
+/// `spare_ports` is the part of `ports` that other loops may save: all of what depends on indices alone, such as masks,
+/// and, in a kernel with lanes, most of what is computed once for all lanes, since a vector would compute as many.
 struct Cost {
   double seconds = 0;
 
@@ -30,7 +30,7 @@ struct Cost {
   int lanes = 1;
   std::array<double, kOperationClasses> operations{};  // by OperationClass
   std::array<double, kPorts> ports{};                  // cycles, by Port
-  std::array<double, kPorts> spare_ports{};            // of these, the spare ones
+  std::array<double, kPorts> spare_ports{};            // of these, what other loops may save
   std::vector<Traffic> traffic;                        // between each level of the machine and the next one outwards
   double live_registers = 0;                           // vector registers that the fullest innermost loop needs
 
