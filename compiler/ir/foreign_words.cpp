@@ -19,6 +19,13 @@ constexpr std::string_view kInverseHere =
     "write inverse[i,j](a[i,j]), or lu_inverse[i,j](..) where `a` is not symmetric and positive definite";
 
 constexpr std::array kForeignWords = {
+    ForeignWord{"!", "write `not` or `!=`"},
+    ForeignWord{"\"", "there are no strings; `#` starts a comment"},
+    ForeignWord{"&", "write `and`"},
+    ForeignWord{";", "end a statement with a new line"},
+    ForeignWord{"?", kChoiceHere},
+    ForeignWord{"@", kProductHere},
+    ForeignWord{"\\", "formulas are written in plain words: sum[n](x[s,n])"},
     ForeignWord{"arccos", "write acos(x)"},
     ForeignWord{"arcsin", "write asin(x)"},
     ForeignWord{"arctan", "write atan(x)"},
@@ -71,6 +78,7 @@ constexpr std::array kForeignWords = {
     ForeignWord{"trace", "write sum[i](a[i,i])"},
     ForeignWord{"transpose", "a transpose has its indices in another order: a[j,i]"},
     ForeignWord{"var", "write variance[n](x[s,n])"},
+    ForeignWord{"|", "write `or`"},
 };
 static_assert(std::ranges::is_sorted(kForeignWords, {}, &ForeignWord::first));
 

@@ -4,8 +4,8 @@
 
 namespace moxie {
 
-/// How a text says what the word means elsewhere, "write log(x)" for `ln`; an empty string for words that nobody is
-/// known to bring.
+/// How a text says what the word or the character means elsewhere, "write log(x)" for `ln`; an empty string for those
+/// that nobody is known to bring.
 std::string_view said_here(std::string_view word);
 
 }  // namespace moxie

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "compiler/ir/algebra_form.h"
+#include "compiler/ir/foreign_words.h"
 #include "compiler/ir/functions.h"
 #include "compiler/support/error.h"
 
@@ -20,17 +21,6 @@ bool is_word(char c) { return is_digit(c) || is_letter(c); }
 /// Longer marks first, so that `<=` is not read as `<` and `=`.
 constexpr std::array<std::string_view, 23> kMarks = {"..", "<=", ">=", "==", "!=", "//", "(", ")", "[", "]", ",", ":",
                                                      "+",  "-",  "*",  "/",  "%",  "^",  "<", ">", "=", "{", "}"};
-
-/// What people write out of habit, and its spelling here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kForeign = {
-    {{"?", "a choice is written where(condition, a, b)"},
-     {"&", "write `and`"},
-     {"|", "write `or`"},
-     {"!", "write `not` or `!=`"},
-     {"@", "a product is a sum over the index that its factors share: sum[k](a[i,k]*b[k,j])"},
-     {"\\", "formulas are written in plain words: sum[n](x[s,n])"},
-     {";", "end a statement with a new line"},
-     {"\"", "there are no strings; `#` starts a comment"}}};
 
 class Lexer {
  public:
@@ -128,13 +118,12 @@ class Lexer {
   }
 
   [[noreturn]] void fail_character(std::string_view rest) const {
-    const auto habit = std::ranges::find_if(kForeign, [&](const auto& entry) { return rest.starts_with(entry.first); });
+    const std::string_view said = said_here(rest.substr(0, 1));
     const auto code = static_cast<unsigned char>(rest[0]);
     const std::string shown =
         code > ' ' && code < 0x7f ? fmt::format("`{}`", rest[0]) : fmt::format("byte 0x{:02x}", code);
     fail(position_, "unexpected character " + shown,
-         habit == kForeign.end() ? "names consist of the letters a-z, digits, `_` and inner dots"
-                                 : std::string(habit->second));
+         said.empty() ? "names consist of the letters a-z, digits, `_` and inner dots" : std::string(said));
   }
 
   void match_bracket(const Token& token) {

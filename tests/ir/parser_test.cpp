@@ -186,7 +186,7 @@ TEST_CASE("what other languages call something is said in this one's words") {
   check_body_fails<ParseError>("mean(x[s,:])", {"`mean` needs its index", "mean[index](...)"});
   check_body_fails<ParseError>("x[s,n] if w > 0 else 0", {"found `if`", "where(condition, a, b)"});
   check_body_fails<ParseError>("if (w > 0) x[s,n]", {"there is no `if`", "where(condition, a, b)"});
-  check_body_fails<ParseError>("x[s,n] @ mu", {"unexpected character `@`", "sum[k](a[i,k]*b[k,j])"});
+  check_body_fails<ParseError>("x[s,n] @ mu", {"unexpected character `@`", "sum[n](x[s,n]*w[n])"});
   check_body_fails<TypeError>("sum[m,mu[s]](x[s,m])", {"an index is wanted here", "x[s,mu[..]]"});
   check_body_fails<TypeError>("xyzzy(w)", {"the functions are where exp"});
 }
