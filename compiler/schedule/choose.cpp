@@ -146,6 +146,9 @@ class Choosing {
   void add(ScheduledSteps& result, const MatrixProduct& product, bool) {
     refuse_given(given_, product.definition.name, "a product of matrices");
     append(result, product);
+    const double cost = objective(estimate(product, extents_, machine_), machine_);
+    result.objective += cost;
+    result.objectives[product.definition.name] = cost;
   }
 
   void add(ScheduledSteps& result, const AlgebraCall& call, bool) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/fuse/fuse.h"
 #include "compiler/ir/program.h"
 #include "compiler/loop/lower.h"
 #include "compiler/schedule/machine.h"
@@ -41,6 +42,10 @@ struct Cost {
 /// The cost of one launch for these extents, with buffers in the innermost cache level in which they all fit. A step of
 /// a scan is one launch. Throws ShapeError where a dim has no value.
 Cost estimate(const LoweredKernel& kernel, const DimValues& dims, const Machine& machine);
+
+/// The cost of a product by a library on one core, to be compared with that of a kernel that computes the same: its
+/// arithmetic, all of the depth where a row sums a part of it, and a call for each element of the batch.
+Cost estimate(const MatrixProduct& product, const DimValues& dims, const Machine& machine);
 
 /// The seconds of one launch on this number of cores, of which one need not be woken.
 double seconds_on(int cores, const Cost& cost, const Machine& machine);

@@ -95,6 +95,16 @@ output g[m] = sum[n](exp(-sqrt(r2[n,m])))
   }
 }
 
+TEST_CASE("a copy that makes a library product of a kernel is taken for what both take together") {
+  const Machine& machine = default_machine("x86-64-v4");
+  const Plan plan = make_plan(specialise(parse("dim M = 64, N = 64, K = 64\nindex m:M, n:N, k:K\n"
+                                               "input a[M,K], b[K,N]\noutput c[m,n] = sum[k](a[m,k]*b[k,n])"),
+                                         {}),
+                              {}, {.machine = &machine});
+  REQUIRE(plan.steps.size() == 1);
+  CHECK(std::holds_alternative<LoweredKernel>(plan.steps[0]));
+}
+
 TEST_CASE("a short sum inside a long one is no loop, but for one that a third sum is made of") {
   const Program program = specialise(parse(kPairs), {});
   const FusedProgram fused = fuse(program, Products::kernels, Layouts::row_major);
