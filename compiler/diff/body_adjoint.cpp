@@ -157,7 +157,7 @@ class BodyAdjoint {
   }
 
   void pass_call(const Pending& pending) {
-    const auto& [node, scope, adjoint, gating] = pending;
+    const Expr& node = pending.node;
     if (node->function->name == "where") {
       pass_branch(pending, true, node->args[1]);
       pass_branch(pending, false, node->args[2]);
@@ -167,7 +167,7 @@ class BodyAdjoint {
     for (std::size_t i = 0; i < node->args.size(); ++i) {
       if (facts(node->args[i]).active_reads.empty()) continue;
       const Expr local = node->function->derivative(node->args, value_of(node), i);
-      send(node->args[i], scope, pass_on(local, adjoint, gating), gating);
+      send(node->args[i], pending.scope, pass_on(local, pending.adjoint, pending.gating), pending.gating);
     }
   }
 

@@ -265,7 +265,7 @@ class Slicing {
            std::ranges::any_of(part.copies_before, [&](const Definition& copy) { return copy.body->tensor == tensor; });
   }
 
-  std::vector<ProgramPart> cut_again(ProgramPart part) const {
+  std::vector<ProgramPart> cut_again(const ProgramPart& part) const {
     if (part.program.definitions.empty()) return {};
     return in_slices(part.program, bands_, extents_, cache_bytes_);
   }

@@ -84,7 +84,7 @@ class PrefixExpansion {
     result_.definitions.push_back(std::move(definition));
   }
 
-  void add(const Definition& user, const std::string& name, const Expr& body, std::optional<Scan> scan) {
+  void add(const Definition& user, const std::string& name, const Expr& body, const std::optional<Scan>& scan) {
     names_.definitions.push_back({name, user.dtype, user.axes, body, false, user.line, scan});
     result_.definitions.push_back(names_.definitions.back());
   }

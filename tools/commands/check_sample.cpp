@@ -216,7 +216,7 @@ std::vector<Difference> finite_differences(const Sample& sample, const std::stri
           {slope(objective, inputs, tensor[i], tensor[j]), i == j ? gradient[i] : gradient[i] + gradient[j]});
     }
   } catch (const BudgetError&) {
-    // The elements so far are enough to be told of.
+    return results;  // those so far are enough to be told of
   }
   return results;
 }
