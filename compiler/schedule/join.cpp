@@ -117,6 +117,9 @@ double expanded_size(const Nest& nest) {
 
 std::optional<Nest> join(const Nest& first, const Nest& second) {
   if (first.chunks_depth > 0 || second.chunks_depth > 0) return std::nullopt;
+  // Readers find an element of a producer by its axes, which are not those of the tensor where one is split.
+  const auto is_split = [](const NestRoot& root) { return !root.element.empty(); };
+  if (std::ranges::any_of(first.roots, is_split) || std::ranges::any_of(second.roots, is_split)) return std::nullopt;
   if (first.lanes_depth > 0 && second.lanes_depth > 0 && first.lanes_depth != second.lanes_depth) return std::nullopt;
   bool share = false;
   for (const NestRoot& root : second.roots) {

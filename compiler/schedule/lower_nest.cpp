@@ -14,6 +14,7 @@
 #include "compiler/loop/split_ranges.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/schedule/box.h"
+#include "compiler/schedule/quotients_of_loops.h"
 #include "compiler/schedule/short_sums.h"
 
 namespace moxie {
@@ -122,6 +123,10 @@ class NestLowering {
     for (std::uint32_t axis = 0; axis < symbols.size(); ++axis)
       replacement.emplace_back(Symbol::axis(axis), symbols[axis]);
     open.subscripts = symbols;
+    if (!root.element.empty()) {
+      open.subscripts.clear();
+      for (const Affine& element : root.element) open.subscripts.push_back(element.substitute(lookup));
+    }
     if (root.definition.scan) open.subscripts[0] = place_of_step(fused_, root.definition.name);
     open.body = substitute(open.body, replacement);
     open.body = boxed(open);

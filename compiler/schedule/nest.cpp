@@ -8,6 +8,7 @@
 
 #include "compiler/ir/reductions.h"
 #include "compiler/rewrite/scope.h"
+#include "compiler/schedule/quotients_of_loops.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -152,6 +153,60 @@ Nest rfactor(const ScheduleStep& step, Nest nest) {
   return nest;
 }
 
+/// The root with two axes in the place of one, of which the inner one has `factor` elements.
+NestRoot with_split_axis(const NestRoot& root, const NestLoop& split, std::int64_t factor) {
+  const std::uint32_t outer = split.axis;
+  NestRoot result = root;
+  Replacement moved;
+  for (std::uint32_t axis = 0; axis < root.definition.axes.size(); ++axis)
+    moved.emplace_back(Symbol::axis(axis), Symbol::axis(axis > outer ? axis + 1 : axis));
+  moved[outer].second = Affine(Symbol::axis(outer)) * factor + Affine(Symbol::axis(outer + 1));
+  const auto lookup = [&](Symbol symbol) {
+    return symbol.kind() == Symbol::Kind::Axis ? &moved.at(symbol.number()).second : nullptr;
+  };
+  std::vector<AxisDecl>& axes = result.definition.axes;
+  for (AxisDecl& axis : axes) axis.range = axis.range.substitute(lookup);
+  const Affine parts(root.definition.axes[outer].extent.constant() / factor);
+  axes[outer] = {split.name + ".o", parts, Range::extent(parts)};
+  axes.insert(axes.begin() + outer + 1, {split.name + ".i", Affine(factor), Range::extent(factor)});
+  const Scope scope = Scope::of(result.definition);
+  const auto in_new_axes = [&](const Expr& expr) { return with_known_quotients(substitute(expr, moved), scope); };
+  result.definition.body = in_new_axes(root.definition.body);
+  if (root.prepared) result.prepared->guarded = in_new_axes(root.prepared->guarded);
+  result.element.clear();
+  for (std::uint32_t axis = 0; axis < root.definition.axes.size() && root.element.empty(); ++axis)
+    result.element.push_back(moved[axis].second);
+  for (const Affine& element : root.element) result.element.push_back(element.substitute(lookup));
+  result.loops.clear();
+  for (const NestLoop& loop : root.loops) {
+    NestLoop own = loop;
+    if (loop.axis > outer) ++own.axis;
+    if (loop.axis == outer) own.name = axes[outer].name;
+    result.loops.push_back(own);
+    if (loop.axis == outer) result.loops.push_back({outer + 1, axes[outer + 1].name});
+  }
+  return result;
+}
+
+Nest split(const ScheduleStep& step, Nest nest) {
+  if (nest.roots.size() > 1) refuse(step, nest, "the kernel computes several definitions");
+  const NestRoot root = nest.roots.front();
+  for_loops_named(step, step.loops.front(), nest, [&](const NestRoot&, const NestLoop& loop) {
+    if (loop.unroll > 1 || loop.lanes || loop.parallel)
+      refuse(step, nest, fmt::format("other steps have changed `{}`", loop.name));
+    const AxisDecl& axis = root.definition.axes[loop.axis];
+    if (!axis.extent.is_constant() || axis.range != Range::extent(axis.extent))
+      refuse(step, nest, fmt::format("`{}` has no fixed number of iterations", loop.name));
+    if (axis.extent.constant() % step.factor != 0)
+      refuse(
+          step, nest,
+          fmt::format("{} does not divide the {} iterations of `{}`", step.factor, axis.extent.constant(), loop.name));
+  });
+  const auto loop = std::ranges::find(root.loops, step.loops.front(), &NestLoop::name);
+  nest.roots.front() = with_split_axis(root, *loop, step.factor);
+  return nest;
+}
+
 }  // namespace
 
 std::optional<Affine> iterations_between_dims(const Range& range) {
@@ -176,7 +231,7 @@ Nest plain_nest(std::span<const Definition> definitions) {
 }
 
 Nest apply(const ScheduleStep& step, Nest nest) {
-  static constexpr Nest (*kSteps[])(const ScheduleStep&, Nest) = {reorder, unroll, lanes, parallel, rfactor};
+  static constexpr Nest (*kSteps[])(const ScheduleStep&, Nest) = {reorder, unroll, lanes, parallel, rfactor, split};
   return kSteps[static_cast<std::size_t>(step.kind)](step, std::move(nest));
 }
 

@@ -28,10 +28,12 @@ struct PreparedRoot {
   bool operator==(const PreparedRoot&) const = default;
 };
 
-/// One definition that a kernel computes, with its loops, outermost first.
+/// One definition that a kernel computes, with its loops, outermost first. An axis that is split is two axes of
+/// `definition`; `element` tells where in the tensor an element lies then, and is empty where no axis is split.
 struct NestRoot {
   Definition definition;
   std::vector<NestLoop> loops;
+  std::vector<Affine> element = {};
   std::optional<PreparedRoot> prepared = {};  // made where it is missing
   bool operator==(const NestRoot&) const = default;
 };

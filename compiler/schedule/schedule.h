@@ -16,10 +16,11 @@ struct ScheduleStep {
     Lanes,     // lanes(i): vector lanes; ranges that i moves become their bounding boxes and predicates
     Parallel,  // parallel(i): iterations are split over threads
     Rfactor,   // rfactor(sum, 16): the reduction is split into 16 chunks with partial results, combined in their order
+    Split,     // split(i, 64): two loops, i.i over 64 iterations inside i.o over 64ths; i/64 and i%64 cost nothing then
   };
   Kind kind = Kind::Reorder;
   std::vector<std::string> loops;
-  std::int64_t factor = 1;  // of Unroll; the number of chunks of Rfactor
+  std::int64_t factor = 1;  // of Unroll and Split; the number of chunks of Rfactor
   bool operator==(const ScheduleStep&) const = default;
 };
 

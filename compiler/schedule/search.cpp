@@ -8,6 +8,7 @@
 
 #include "compiler/rewrite/scope.h"
 #include "compiler/schedule/lower_nest.h"
+#include "compiler/schedule/quotients_of_loops.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -41,9 +42,12 @@ int reduction_depth(const Expr& expr, std::optional<Symbol> axis) {
 
 class Search {
  public:
-  Search(const FusedProgram& fused, const Definition& definition, const DimValues& extents, const Machine& machine)
+  /// The schedules that begin with the steps of `splits`.
+  Search(const FusedProgram& fused, const Definition& definition, Schedule splits, const DimValues& extents,
+         const Machine& machine)
       : fused_(fused),
-        plain_(prepared(fused, plain_nest(std::span(&definition, 1)))),
+        splits_(std::move(splits)),
+        plain_(apply(splits_, prepared(fused, plain_nest(std::span(&definition, 1))))),
         extents_(extents),
         machine_(machine) {}
 
@@ -60,6 +64,8 @@ class Search {
       for (const Schedule& schedule : beam(tiled)) consider_tiles(schedule);
     }
     sort();
+    for (auto& [schedule, kernel, cost] : tried_)
+      schedule.steps.insert(schedule.steps.begin(), splits_.steps.begin(), splits_.steps.end());
     return std::move(tried_);
   }
 
@@ -279,12 +285,25 @@ class Search {
   }
 
   const FusedProgram& fused_;
+  const Schedule splits_;
   const Nest plain_;
   const DimValues& extents_;
   const Machine& machine_;
   std::map<std::string, std::optional<double>> seen_;  // schedules that were tried, and what they cost
   std::vector<Candidate> tried_;
 };
+
+/// Loops in which quotients of axes cost nothing.
+Schedule splits_for_quotients(const Definition& definition) {
+  Schedule splits;
+  const Nest nest = plain_nest(std::span(&definition, 1));
+  const auto divisors = divisors_of_axes(definition);
+  for (const NestLoop& loop : nest.roots.front().loops) {
+    if (const auto divisor = divisors.find(loop.axis); divisor != divisors.end())
+      splits.steps.push_back({StepKind::Split, {loop.name}, divisor->second});
+  }
+  return splits;
+}
 
 }  // namespace
 
@@ -309,7 +328,12 @@ Candidate candidate(const FusedProgram& fused, const Nest& nest, const DimValues
 
 std::vector<Candidate> search(const FusedProgram& fused, const Definition& definition, const DimValues& extents,
                               const Machine& machine) {
-  return Search(fused, definition, extents, machine).run();
+  std::vector<Candidate> candidates = Search(fused, definition, {}, extents, machine).run();
+  const Schedule splits = splits_for_quotients(definition);
+  if (splits.steps.empty()) return candidates;
+  std::ranges::move(Search(fused, definition, splits, extents, machine).run(), std::back_inserter(candidates));
+  std::ranges::stable_sort(candidates, {}, [&](const Candidate& tried) { return objective(tried.cost, machine); });
+  return candidates;
 }
 
 }  // namespace moxie

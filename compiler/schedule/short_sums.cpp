@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler/ir/quotients.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -44,22 +43,5 @@ Expr at_depth(const Expr& expr, int depth, int inside, bool directly = false) {
 }  // namespace
 
 Expr with_short_sums_written_out(const Expr& expr, int depth) { return at_depth(expr, depth, 0); }
-
-Expr with_exact_quotients(const Expr& expr) {
-  const auto quotient_of = [](const Expr& e) {
-    const bool is_sum = e->kind == NodeKind::Reduce && e->reduce == ReduceKind::Sum;
-    return is_sum ? as_quotient(e->range) : std::nullopt;
-  };
-  bool has_quotients = false;
-  visit(expr, [&](const Expr& e) { has_quotients |= quotient_of(e).has_value(); });
-  if (!has_quotients) return expr;
-  return rewrite_bottom_up(expr, {}, [&](const Expr& e, const Scope&) -> Expr {
-    const auto quotient = quotient_of(e);
-    const auto exact = quotient ? exact_quotient(quotient->value, quotient->divisor) : std::nullopt;
-    if (!exact) return e;
-    const OpenedReduce opened = open(e);
-    return substitute(opened.body, Replacement{{opened.index, *exact}});
-  });
-}
 
 }  // namespace moxie

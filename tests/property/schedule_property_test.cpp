@@ -23,7 +23,7 @@ using Kind = ScheduleStep::Kind;
 ScheduleStep random_step(Random& random, const Nest& nest) {
   std::vector<std::string> loops;
   for (const NestLoop& loop : nest.roots.front().loops) loops.push_back(loop.name);
-  const auto kind = static_cast<Kind>(random.between(0, 4));
+  const auto kind = static_cast<Kind>(random.between(0, 5));
   if (kind == Kind::Rfactor) return {kind, {random.chance(70) ? "sum" : "sum.sum"}, random.between(1, 5)};
   if (kind == Kind::Lanes && (loops.empty() || random.chance(40)))
     return {kind, {random.chance(70) ? "sum" : "sum.sum"}};
@@ -32,7 +32,7 @@ ScheduleStep random_step(Random& random, const Nest& nest) {
     random.shuffle(loops);
     return {kind, loops};
   }
-  return {kind, {random.pick(loops)}, kind == Kind::Unroll ? random.between(1, 5) : 1};
+  return {kind, {random.pick(loops)}, kind == Kind::Unroll || kind == Kind::Split ? random.between(1, 5) : 1};
 }
 
 /// A nest after random steps; those that are not legal are left out. `text` gets the schedule.

@@ -72,6 +72,15 @@ TEST_CASE("a given schedule is taken, whatever it costs, and splits the kernel t
   CHECK(plan_with("absent: lanes(n)").choices == plan_with("").choices);
 }
 
+TEST_CASE("two loops in the place of one, in which its quotients and remainders are indices") {
+  const char* text = "dim S = 40, N = 96\nindex s:S, n:N\ninput x[S,6,16]\noutput y[s,n] = x[s,n/16,n%16]\n";
+  const Plan plan = plan_with("y: split(n, 16) reorder(s, n.o, n.i) lanes(n.i) parallel(s)", text);
+  CHECK(choice_of(plan, "k_y").chosen == "split(n, 16) reorder(s, n.o, n.i) lanes(n.i) parallel(s)");
+  const std::string loops = print(kernels_of(plan.steps.front()).front()->program);
+  CHECK_MESSAGE(contains(loops, "x[s, n.o, n.i]"), loops);
+  CHECK_MESSAGE(contains(loops, "y[s, 16*n.o + n.i]"), loops);
+}
+
 /// The state lies in a folded tensor, and the second definition reads it where it is computed.
 constexpr const char* kScan =
     "dim T = 20, S = 40, N = 30\nindex t:T, s:S, n:N, m:N\ninput x[T,S,N], w[N,N]\nscan t {\n"
@@ -111,6 +120,10 @@ TEST_CASE("what is wrong with a schedule is said with the step, the kernel and w
   CHECK(contains(error_of("z: rfactor(sum, 4) rfactor(sum, 2)"), "a reduction is split into chunks already"));
   CHECK(contains(error_of("y: rfactor(sum, 4)"), "the definition is no reduction, but an expression of other values"));
   CHECK(contains(error_of("t: rfactor(sum, 4)"), "the range of the reduction depends on other loops"));
+  CHECK(contains(error_of("y: split(n, 7)"),
+                 "step `split(n, 7)` of kernel y: 7 does not divide the 30 iterations of `n`"));
+  CHECK(contains(error_of("y: lanes(n) split(n, 5)"), "step `split(n, 5)` of kernel y: other steps have changed `n`"));
+  CHECK(contains(error_of("y: split(n, 5) lanes(n)"), "there is no loop `n`; loops: n.i, n.o, s"));
   const char* inverse = "dim N = 3\nindex n:N, m:N\ninput a[N,N]\noutput b[n,m] = inverse[n,m](a[n,m])\n";
   CHECK(contains(error_of("b: lanes(m)", inverse), "no schedule can be given for b: it is computed by linear algebra"));
 }

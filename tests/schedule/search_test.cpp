@@ -148,3 +148,10 @@ TEST_CASE("other loops are tried where a kernel is busy with masks, or with sing
   CHECK(chosen("dim S = 24000, K = 30\nindex s:S, c:K\ninput z[S,K]\noutput p[s,c] = log_softmax[c](z[s,c])\n")
             .find("lanes(sum)") != std::string::npos);
 }
+
+TEST_CASE("axes that a body divides are two loops") {
+  const Plan plan = plan_of(
+      "dim T = 256\nindex t:T, u:T, m in 0..512\ninput p[8,T,T], v[T,512]\n"
+      "output z[t,m] = sum[u](p[m/64,t,u]*v[u,m])\n");
+  CHECK(plan.choices.front().chosen.starts_with("split(m, 64)"));
+}
