@@ -48,6 +48,7 @@ class OperationCounter {
   void run() {
     count(program_.body, tree_.calls());
     cost_.ports = occupy_ports(cost_.operations, machine_);
+    cost_.index_ports = occupy_ports(index_operations_, machine_);
     cost_.spare_ports = occupy_ports(spare_operations_, machine_);
   }
 
@@ -60,10 +61,14 @@ class OperationCounter {
   double count(const Block& block, double executions) {
     double most = 0;
     for (const Statement& statement : block) {
-      const double spare = spare_share(statement);
+      const auto* let = std::get_if<stmt::Let>(&statement);
+      const bool of_indices = let && is_of_indices(statement, *let);
+      const double spare = of_indices ? 1 : let && !program_.values.at(let->id).varying ? 1 - 1.0 / tree_.lanes() : 0;
       for (const OperationCount& part : operations_.of(statement)) {
-        add(part.operation, part.count * executions);
-        spare_operations_.at(static_cast<std::size_t>(part.operation)) += spare * part.count * executions;
+        const double executed = part.count * executions;
+        add(part.operation, executed);
+        if (of_indices) index_operations_.at(static_cast<std::size_t>(part.operation)) += executed;
+        spare_operations_.at(static_cast<std::size_t>(part.operation)) += spare * executed;
       }
       const auto* loop = std::get_if<stmt::For>(&statement);
       if (!loop) continue;
@@ -78,14 +83,6 @@ class OperationCounter {
     }
     cost_.live_registers = std::max(cost_.live_registers, most);
     return most;
-  }
-
-  /// The share of the statement's operations that other loops may save.
-  double spare_share(const Statement& statement) {
-    const auto* let = std::get_if<stmt::Let>(&statement);
-    if (!let) return 0;
-    if (is_of_indices(statement, *let)) return 1;
-    return program_.values.at(let->id).varying ? 0 : 1 - 1.0 / tree_.lanes();
   }
 
   /// Whether the statement computes its value from indices and constants alone.
@@ -164,7 +161,7 @@ class OperationCounter {
   const Operations& operations_;
   Cost& cost_;
   std::vector<bool> of_indices_;  // by value
-  std::array<double, kOperationClasses> spare_operations_{};
+  std::array<double, kOperationClasses> index_operations_{}, spare_operations_{};
 };
 
 /// Elements of the partial results of one chunk.

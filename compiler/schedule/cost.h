@@ -15,8 +15,9 @@ namespace moxie {
 /// The estimate for one launch, and what it is made of. `seconds` is the largest of `compute`, `latency` and `levels`,
 /// divided among the cores, plus `combine` and `launch`.
 ///
-/// `spare_ports` is the part of `ports` that other loops may save: all of what depends on indices alone, such as masks,
-/// and, in a kernel with lanes, most of what is computed once for all lanes, since a vector would compute as many.
+/// `index_ports` is the part of `ports` for what depends on indices alone, such as masks. `spare_ports` is what other
+/// loops may save: that and, in a kernel with lanes, most of what is computed once for all lanes, since a vector would
+/// compute as many.
 struct Cost {
   double seconds = 0;
 
@@ -31,6 +32,7 @@ struct Cost {
   int lanes = 1;
   std::array<double, kOperationClasses> operations{};  // by OperationClass
   std::array<double, kPorts> ports{};                  // cycles, by Port
+  std::array<double, kPorts> index_ports{};            // of these, for what depends on indices alone
   std::array<double, kPorts> spare_ports{};            // of these, what other loops may save
   std::vector<Traffic> traffic;                        // between each level of the machine and the next one outwards
   double live_registers = 0;                           // vector registers that the fullest innermost loop needs

@@ -155,3 +155,13 @@ TEST_CASE("axes that a body divides are two loops") {
       "output z[t,m] = sum[u](p[m/64,t,u]*v[u,m])\n");
   CHECK(plan.choices.front().chosen.starts_with("split(m, 64)"));
 }
+
+TEST_CASE("tiles are tried where masks keep the arithmetic busy, which copies share") {
+  const Plan plan = plan_of(
+      "dim L = 16\nindex n:2, c:8, f:8, x in 0..18, y in 0..18, z in 0..18\ninput o[2,8,L,L,L], w[8,8,3,3,3]\n"
+      "output g[n,c,x,y,z] = sum[f,p in max(x-15,0)..min(x+1,3),q in max(y-15,0)..min(y+1,3),\n"
+      "  r in max(z-15,0)..min(z+1,3)](o[n,f,x-p,y-q,z-r]*w[f,c,p,q,r])\n");
+  const std::string& chosen = plan.choices.front().chosen;
+  CHECK_MESSAGE(chosen.find("unroll(c, 8)") != std::string::npos, chosen);
+  CHECK_MESSAGE(chosen.find("parallel(x)") != std::string::npos, chosen);
+}
