@@ -89,6 +89,7 @@ std::span<const Pass> passes() {
       Pass{"narrow", "symmetric tensors keep one triangle, tensors that see only r+t one axis", narrow_definitions},
       Pass{"inline", "element-wise definitions go into the bodies that use them", inline_definitions},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
+      Pass{"share-sums", "sums of many terms that several definitions compute become a definition", share_sums},
       Pass{"split-ordered-sums",
            "sums over the elements that compare below another one become definitions whose keys are sorted",
            split_ordered_sums},

@@ -54,6 +54,7 @@ Program split_steps(const Program& program);         // what steps need not wait
 Program split_summands(const Program& program);      // costly summands of short sums become definitions of their own
 Program split_prefixes(const Program& program);      // prefix sums become definitions of their own
 Program share_definitions(const Program& program);   // equal definitions become one
+Program share_sums(const Program& program);          // sums that several definitions compute become one
 Program narrow_definitions(const Program& program);  // symmetric tensors keep one triangle; tensors in r+t one axis
 Program order_axes(const Program& program);          // in which order of axes products lie
 Program order_contractions(const Program& program);  // sums of several factors, two at a time in the cheapest order

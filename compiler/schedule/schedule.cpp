@@ -13,21 +13,21 @@
 namespace moxie {
 namespace {
 
-using Kind = ScheduleStep::Kind;
-
 constexpr std::array<std::string_view, 6> kStepNames = {"reorder", "unroll", "lanes", "parallel", "rfactor", "split"};
 
-bool has_factor(Kind kind) { return kind == Kind::Unroll || kind == Kind::Rfactor || kind == Kind::Split; }
+bool has_factor(ScheduleStep::Kind kind) {
+  return kind == ScheduleStep::Kind::Unroll || kind == ScheduleStep::Kind::Rfactor || kind == ScheduleStep::Kind::Split;
+}
 
 [[noreturn]] void refuse(std::string_view step, const std::string& reason) {
   throw ParseError(fmt::format("schedule step `{}`: {}", step, reason));
 }
 
 /// Tiles and chunks are written out; the iterations of a loop that is split are not.
-std::int64_t parse_factor(Kind kind, std::string_view step, std::string_view text) {
+std::int64_t parse_factor(ScheduleStep::Kind kind, std::string_view step, std::string_view text) {
   std::int64_t factor = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
-  const std::int64_t most = kind == Kind::Split ? std::int64_t{1} << 31 : 64;
+  const std::int64_t most = kind == ScheduleStep::Kind::Split ? std::int64_t{1} << 31 : 64;
   if (error != std::errc() || end != text.data() + text.size() || factor < 1 || factor > most)
     refuse(step, fmt::format("`{}` is no factor; expected a number from 1 to {}", text, most));
   return factor;
@@ -39,7 +39,7 @@ ScheduleStep parse_step(std::string_view step) {
     refuse(step, "expected name(loop, ...), for example lanes(i)");
   const auto name = std::ranges::find(kStepNames, trimmed(step.substr(0, bracket)));
   if (name == kStepNames.end()) refuse(step, fmt::format("unknown step; known steps: {}", fmt::join(kStepNames, ", ")));
-  ScheduleStep result{static_cast<Kind>(name - kStepNames.begin()), {}};
+  ScheduleStep result{static_cast<ScheduleStep::Kind>(name - kStepNames.begin()), {}};
   std::string_view rest = step.substr(bracket + 1, step.size() - bracket - 2);
   while (!trimmed(rest).empty()) {
     const auto comma = rest.find(',');
@@ -53,7 +53,7 @@ ScheduleStep parse_step(std::string_view step) {
     result.loops.pop_back();
   }
   if (result.loops.empty() || std::ranges::count(result.loops, "") > 0) refuse(step, "names no loop");
-  if (result.kind != Kind::Reorder && result.loops.size() != 1) refuse(step, "takes one loop");
+  if (result.kind != ScheduleStep::Kind::Reorder && result.loops.size() != 1) refuse(step, "takes one loop");
   return result;
 }
 

@@ -61,3 +61,27 @@ output v[i] = sum[j](b[j,i]*(j + 2) + b[i,j])
     for (std::size_t n = 0; n < 40; ++n) CHECK(got.at(name)[n] == doctest::Approx(want.at(name)[n]).epsilon(1e-12));
   }
 }
+
+TEST_CASE("a sum inside the bodies of several definitions is computed once, where its elements are as many as theirs") {
+  const auto definitions_of = [](const std::string& text) {
+    return share_sums(specialise(parse("dim N = 30, M = 40\nindex i:N, j:M, p in 0..5, c in 0..8\n"
+                                       "input x[N,M+4,8], w[5,8], u[N,M]\n" +
+                                       text),
+                                 {}));
+  };
+  const std::string sum = "sum[p,c](w[p,c]*x[i,j+p,c])";
+  const Program relu =
+      definitions_of("output y[i,j] = max(" + sum + ", 0)\noutput s[i] = sum[j](where(" + sum + " >= 0, u[i,j], 0))\n");
+  CHECK_NOTHROW(verify(relu));
+  REQUIRE(relu.definitions.size() == 3);
+  CHECK(print(relu.definitions[1].body, relu, relu.definitions[1].axes) == "max(y.sum[i,j], 0)");
+  CHECK(print(relu.definitions[2].body, relu, relu.definitions[2].axes) == "sum[j](where(y.sum[i,j] >= 0, u[i,j], 0))");
+  CHECK_MESSAGE(definitions_of("output y[i,j] = max(" + sum + ", 0)\n").definitions.size() == 1, "one user");
+  CHECK_MESSAGE(definitions_of("output y[i] = sum[j](exp(" + sum + "))\noutput v[i] = sum[j](tanh(" + sum + "))\n")
+                        .definitions.size() == 2,
+                "a matrix would be stored for the sums of its rows");
+  CHECK_MESSAGE(definitions_of("output y[i,j] = max(sum[p](u[i,j]*w[p,0]), 0)\n"
+                               "output v[i,j] = min(sum[p](u[i,j]*w[p,0]), 0)\n")
+                        .definitions.size() == 2,
+                "few terms are added up again");
+}
