@@ -27,7 +27,7 @@ struct BFloat16 {
 /// Calls f with an element of the type in which a tensor of this dtype stores them; a bool is a byte.
 template <class F>
 auto visit_element(DType dtype, const F& f) {
-  switch (dtype) {
+  switch (dtype) {  // NOLINT(bugprone-branch-clone): the types differ
     case DType::f32:
       return f(float{});
     case DType::f64:

@@ -57,7 +57,7 @@ Expr position_in(const ReductionList& list) {
 std::optional<double> known_value(const Affine& affine, const std::vector<DimDecl>& dims) {
   double value = static_cast<double>(affine.constant());
   for (const auto& [symbol, coefficient] : affine.terms()) {
-    const auto dim = std::ranges::find_if(dims, [&](const DimDecl& d) { return Symbol::dim(d.name) == symbol; });
+    const auto dim = std::ranges::find(dims, symbol, [](const DimDecl& d) { return Symbol::dim(d.name); });
     if (dim == dims.end() || !dim->value) return std::nullopt;
     value += static_cast<double>(coefficient) * static_cast<double>(*dim->value);
   }

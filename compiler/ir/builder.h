@@ -92,7 +92,8 @@ class ScanBody {
 
  private:
   friend struct Program;
-  ScanBody(Program& program, Index steps, Scan scan) : program_(program), steps_(std::move(steps)), scan_(scan) {}
+  ScanBody(Program& program, Index steps, Scan scan)
+      : program_(program), steps_(std::move(steps)), scan_(std::move(scan)) {}
   static void append(Program& program, const Index& steps, Scan scan, const std::function<void(ScanBody&)>& write);
   Definition& add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, const Declared& declared,
                   bool output);

@@ -167,7 +167,7 @@ std::vector<std::string> disassemblers() {
 
 // ---- This processor ----
 
-StageText llvm_output(std::string name, std::string extension, const LlvmModule& module, LlvmOutput want,
+StageText llvm_output(const std::string& name, std::string extension, const LlvmModule& module, LlvmOutput want,
                       KernelCache& cache) {
   const VectorMachine& machine = host_machine();
   try {
@@ -176,7 +176,7 @@ StageText llvm_output(std::string name, std::string extension, const LlvmModule&
     return traced_stage(name, std::move(extension), "llvm",
                         want == LlvmOutput::assembly ? trace_assembly(text) : trace_llvm(text));
   } catch (const CompileError& error) {
-    return missing(std::move(name), std::move(extension), error.what());
+    return missing(name, std::move(extension), error.what());
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <span>
 
 namespace moxie {
@@ -52,7 +53,7 @@ std::string kind_of_times(const Dump& dump) {
 }
 
 /// A tenth of the whole is one mark.
-std::string bar(double fraction) { return std::string(static_cast<std::size_t>(fraction * 10 + 0.5), '#'); }
+std::string bar(double fraction) { return std::string(static_cast<std::size_t>(std::lround(fraction * 10)), '#'); }
 
 }  // namespace
 
