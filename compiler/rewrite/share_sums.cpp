@@ -19,7 +19,7 @@ double terms_of(const Expr& expr, const Scope& scope) {
   return longest_extent(opened.range, scope) * terms_of(opened.body, scope.with(opened.index, opened.range));
 }
 
-/// A sum that definitions compute: as one of its own, without a name, and who would read it.
+/// A sum inside the bodies of definitions: as a definition, and the names of those that compute it.
 struct SharedSum {
   Definition definition;
   std::set<std::string> users;

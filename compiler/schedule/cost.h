@@ -32,7 +32,7 @@ struct Cost {
   int lanes = 1;
   std::array<double, kOperationClasses> operations{};  // by OperationClass
   std::array<double, kPorts> ports{};                  // cycles, by Port
-  std::array<double, kPorts> index_ports{};            // of these, for what depends on indices alone
+  std::array<double, kPorts> index_ports{};            // of these, to compute what depends on indices alone
   std::array<double, kPorts> spare_ports{};            // of these, what other loops may save
   std::vector<Traffic> traffic;                        // between each level of the machine and the next one outwards
   double live_registers = 0;                           // vector registers that the fullest innermost loop needs

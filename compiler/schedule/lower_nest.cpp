@@ -352,7 +352,10 @@ class NestLowering {
 Nest prepared(const FusedProgram& fused, Nest nest) {
   for (NestRoot& root : nest.roots) {
     if (root.prepared) continue;
-    root.prepared = {guarded(fused, root.definition), definition_comment(root.definition, fused.program)};
+    // The comment is the formula as it was written, also where the nest has split axes of it.
+    const Definition* written = fused.program.find_definition(root.definition.name);
+    root.prepared = {guarded(fused, root.definition),
+                     definition_comment(written ? *written : root.definition, fused.program)};
   }
   return nest;
 }

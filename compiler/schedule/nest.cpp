@@ -153,6 +153,19 @@ Nest rfactor(const ScheduleStep& step, Nest nest) {
   return nest;
 }
 
+/// The loops over `axes`, of which the one at `outer` was split: an inner loop stands directly inside it.
+std::vector<NestLoop> with_inner_loop(const std::vector<NestLoop>& loops, std::uint32_t outer,
+                                      const std::vector<AxisDecl>& axes) {
+  std::vector<NestLoop> result;
+  for (NestLoop loop : loops) {
+    if (loop.axis > outer) ++loop.axis;
+    if (loop.axis == outer) loop.name = axes[outer].name;
+    result.push_back(loop);
+    if (loop.axis == outer) result.push_back({outer + 1, axes[outer + 1].name});
+  }
+  return result;
+}
+
 /// The root with two axes in the place of one, of which the inner one has `factor` elements.
 NestRoot with_split_axis(const NestRoot& root, const NestLoop& split, std::int64_t factor) {
   const std::uint32_t outer = split.axis;
@@ -177,14 +190,7 @@ NestRoot with_split_axis(const NestRoot& root, const NestLoop& split, std::int64
   for (std::uint32_t axis = 0; axis < root.definition.axes.size() && root.element.empty(); ++axis)
     result.element.push_back(moved[axis].second);
   for (const Affine& element : root.element) result.element.push_back(element.substitute(lookup));
-  result.loops.clear();
-  for (const NestLoop& loop : root.loops) {
-    NestLoop own = loop;
-    if (loop.axis > outer) ++own.axis;
-    if (loop.axis == outer) own.name = axes[outer].name;
-    result.loops.push_back(own);
-    if (loop.axis == outer) result.loops.push_back({outer + 1, axes[outer + 1].name});
-  }
+  result.loops = with_inner_loop(root.loops, outer, axes);
   return result;
 }
 

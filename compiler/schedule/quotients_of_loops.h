@@ -11,7 +11,8 @@ namespace moxie {
 /// The expression with the quotients of indices that are affine here in the place of the sums that they are: where f is
 /// 4*g + 3, f/4 is g. So copies of a register tile see that they read the same.
 Expr with_exact_quotients(const Expr& expr);
-/// The same of those that the ranges of the scope make affine, too: where f is 4*g + p and p less than 4, f/4 is g.
+/// The same for quotients that are affine because of ranges in the scope: where f is 4*g + p, and p runs from 0 to 3,
+/// f/4 is g.
 Expr with_known_quotients(const Expr& expr, const Scope& scope);
 
 /// By what the body divides axes of a fixed extent, by number, where that divides the extent: the largest divisor of

@@ -20,7 +20,7 @@ struct ScheduleStep {
   };
   Kind kind = Kind::Reorder;
   std::vector<std::string> loops;
-  std::int64_t factor = 1;  // of Unroll and Split; the number of chunks of Rfactor
+  std::int64_t factor = 1;  // copies of Unroll, iterations of Split's inner loop, chunks of Rfactor
   bool operator==(const ScheduleStep&) const = default;
 };
 

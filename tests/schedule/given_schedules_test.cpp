@@ -79,6 +79,7 @@ TEST_CASE("two loops in the place of one, in which its quotients and remainders 
   const std::string loops = print(kernels_of(plan.steps.front()).front()->program);
   CHECK_MESSAGE(contains(loops, "x[s, n.o, n.i]"), loops);
   CHECK_MESSAGE(contains(loops, "y[s, 16*n.o + n.i]"), loops);
+  CHECK_MESSAGE(contains(loops, "y = x[s,n/16,n%16]"), "the comment is the formula as it was written: ", loops);
 }
 
 /// The state lies in a folded tensor, and the second definition reads it where it is computed.
