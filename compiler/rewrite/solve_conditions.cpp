@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "compiler/ir/functions.h"
+#include "compiler/ir/inside_proof.h"
 #include "compiler/ir/placeholders.h"
 #include "compiler/ir/value_range.h"
 #include "compiler/rewrite/flat_sum.h"
@@ -48,6 +49,14 @@ void add_condition(ConditionalSum& sum, const Expr& condition) {
     sum.conditions.push_back(condition);
 }
 
+/// Whether it reads elements at indices alone, so that it can stand outside of conditions around it.
+bool reads_by_indices(const Expr& condition) {
+  bool result = true;
+  visit(condition, [&](const Expr& e) { result &= !reads_by_value(e); });
+  return result;
+}
+
+/// Conditions directly inside each other select together what each selects.
 std::optional<ConditionalSum> conditional_sum(const Expr& expr) {
   ConditionalSum sum;
   sum.body = expr;
@@ -57,9 +66,12 @@ std::optional<ConditionalSum> conditional_sum(const Expr& expr) {
     add_range(sum, opened.index, opened.range);
     sum.body = opened.body;
   }
-  if (!is_call(sum.body, "where") || !sum.body->args[2]->is_constant(0)) return std::nullopt;
-  add_condition(sum, sum.body->args[0]);
-  sum.body = sum.body->args[1];
+  const auto selects = [&] { return is_call(sum.body, "where") && sum.body->args[2]->is_constant(0); };
+  if (!selects()) return std::nullopt;
+  do {
+    add_condition(sum, sum.body->args[0]);
+    sum.body = sum.body->args[1];
+  } while (selects() && reads_by_indices(sum.body->args[0]));
   return sum;
 }
 
@@ -254,7 +266,8 @@ std::optional<Expr> solved(const Program& program, const Expr& expr, const Scope
   auto result = solved_by_indices(*given, around);
   const ElementEquations elements(program, around);
   while (auto fewer = elements.solve(result ? *result : *given)) result = std::move(fewer);
-  return result ? as_loops(*result, around) : std::nullopt;
+  const auto loops = result ? as_loops(*result, around) : std::nullopt;
+  return loops && InsideProof(program, Inside::Element).holds_within(*loops, domain_of(around)) ? loops : std::nullopt;
 }
 
 }  // namespace

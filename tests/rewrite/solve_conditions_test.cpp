@@ -86,6 +86,8 @@ TEST_CASE("what an integer of a tensor selects is read") {
   CHECK(count_sums(body("output y[z] = sum[i,j](where(row[z] == i and col[z] == j, b[i,j], 0))")) == 0);
   CHECK(count_sums(body("output y[r] = sum[z,i](where(row[z] == i, a[i]*c[i,r], 0))")) == 1);
   CHECK(count_sums(body("output y = sum[i,z](where(row[z] == i, a[i], 0))")) == 1);
+  // The derivative of sums over the edges of a graph, by what they read at one end.
+  CHECK(count_sums(body("output y[j] = sum[i,z](where(col[z] == j, where(row[z] == i, a[i], 0), 0))")) == 1);
 }
 
 TEST_CASE("sums over what an integer selects that stay") {
@@ -93,14 +95,16 @@ TEST_CASE("sums over what an integer selects that stay") {
       "dim N, Z\nindex z:Z, i:N, j:N, m in 0..16\ninput row[Z]: i32 >= 0, at[N]: i32, a[N], b[N,N], k[16], s[Z]\n"
       "let triangle[i, j in 0..i+1 of N] = b[i,j]\nlet rank[z]: i32 = sum[i](where(a[i] > s[z], 1, 0))\n";
   for (const char* definition :
-       {"y[i] = sum[z](where(row[z] == i, s[z], 0))",             // no index of the sum is given
-        "y[z] = sum[m](where(row[z] == m, k[m], 0))",             // as cheap as it is
-        "y[z] = sum[i](where(at[i] == i, a[i], 0))",              // by what it gives
-        "y[z] = sum[i](where(s[z] == i, a[i], 0))",               // numbers need not be whole
-        "y[z] = sum[i](where(2*i == row[z], a[i], 0))",           // no integer for every element
-        "y[z] = sum[i](where(row[z] == i, sum[j](b[i,j]), 0))",   // would be computed for every z
-        "y[z] = sum[i](where(row[z] == i, triangle[N-1,i], 0))",  // an axis that is not read by value
-        "y[z] = sum[i](where(rank[z] == i, a[i], 0))"}) {         // a count
+       {"y[i] = sum[z](where(row[z] == i, s[z], 0))",                      // no index of the sum is given
+        "y[z] = sum[m](where(row[z] == m, k[m], 0))",                      // as cheap as it is
+        "y[z] = sum[i](where(at[i] == i, a[i], 0))",                       // by what it gives
+        "y[z] = sum[i](where(s[z] == i, a[i], 0))",                        // numbers need not be whole
+        "y[z] = sum[i](where(2*i == row[z], a[i], 0))",                    // no integer for every element
+        "y[z] = sum[i](where(row[z] == i, sum[j](b[i,j]), 0))",            // would be computed for every z
+        "y[z] = sum[i](where(row[z] == i, triangle[N-1,i], 0))",           // an axis that is not read by value
+        "y[z] = sum[i](where(rank[z] == i, a[i], 0))",                     // a count
+        "y[z] = sum[i](where(z >= 1, where(row[z-1] == i, a[i], 0), 0))",  // read behind a condition alone
+        "y[z] = sum[i](where(s[z] > 0, where(at[row[z]] == i, a[i], 0), 0))"}) {
     const std::string text = head + "output " + definition + "\n";
     CAPTURE(text);
     CHECK(solve_conditions(parse(text)) == parse(text));
