@@ -72,6 +72,9 @@ auto members_of(T& value) {
 /// Writes plain types. `Derived` adds put() for the others.
 template <class Derived>
 class ByteWriter {
+  friend Derived;
+  ByteWriter() = default;
+
  public:
   const std::string& bytes() const { return bytes_; }
 
@@ -138,8 +141,10 @@ class ByteWriter {
 /// CacheError for bytes that end early or that no value has.
 template <class Derived>
 class ByteReader {
- public:
+  friend Derived;
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
+
+ public:
   bool at_end() const { return rest_.empty(); }
 
   [[noreturn]] static void refuse() { throw CacheError("an archive holds other values than were looked for"); }
@@ -190,7 +195,7 @@ class ByteReader {
     bool there = false;
     get(there);
     if (!there) return value.reset();
-    self().get(value.emplace());
+    self().get(value.emplace(T{}));
   }
   template <class A, class B>
   void get(std::pair<A, B>& value) {

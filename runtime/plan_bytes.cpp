@@ -211,7 +211,7 @@ class PlanWriter : public ByteWriter<PlanWriter> {
 
 class PlanReader : public ByteReader<PlanReader> {
  public:
-  using ByteReader<PlanReader>::ByteReader;
+  explicit PlanReader(std::string_view bytes) : ByteReader(bytes) {}
   using ByteReader<PlanReader>::get;
 
   template <class T>

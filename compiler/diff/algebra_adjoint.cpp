@@ -269,11 +269,11 @@ class AlgebraAdjoint {
     return substitute(expr, replacement);
   }
   template <class... Element>
-  Expr adjoint_at(Element... element) const {
+  Expr adjoint_at(const Element&... element) const {
     return at(adjoint_, {Affine(element)...});
   }
   template <class... Element>
-  Expr result_at(Element... element) const {
+  Expr result_at(const Element&... element) const {
     std::vector<Affine> subscripts(open_.domain.variables.begin(), open_.domain.variables.end());
     return at(tensor_access(definition_.name, std::move(subscripts)), {Affine(element)...});
   }

@@ -238,9 +238,9 @@ class Slicing {
     }
     auto& copied = behind.program.definitions;
     copied.insert(copied.begin(), slices.copies_behind.begin(), slices.copies_behind.end());
-    std::vector<ProgramPart> parts = cut_again(std::move(before));
+    std::vector<ProgramPart> parts = cut_again(before);
     parts.push_back(std::move(slices));
-    for (ProgramPart& part : cut_again(std::move(behind))) parts.push_back(std::move(part));
+    for (ProgramPart& part : cut_again(behind)) parts.push_back(std::move(part));
     return parts;
   }
 

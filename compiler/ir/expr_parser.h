@@ -36,7 +36,7 @@ class ExprParser {
   Operand text_function_call(const Token& name, const TextFunction& function);
   Argument argument(const Token& call, const TextFunction& function, const Parameter& parameter);
   Argument tensor_argument(const Token& call, const TextFunction& function, const Parameter& parameter);
-  Operand expand(const Token& call, const TextFunction& function, std::vector<Argument> arguments);
+  Operand expand(const Token& call, const TextFunction& function, const std::vector<Argument>& arguments);
   Operand read_with_slopes(const Token& call, const TextFunction& function, const std::vector<Argument>& arguments);
   Operand read_body(const Token& call, const TextFunction& function, std::vector<Argument> arguments);
   Expr element_of(const Token& name, const Argument& tensor, Placeholders& placeholders);

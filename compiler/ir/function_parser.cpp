@@ -133,7 +133,7 @@ Operand ExprParser::text_function_call(const Token& name, const TextFunction& fu
               fmt::format("`{}` takes {} argument(s), but {} were given", name.text, function.parameters.size(), given),
               fmt::format("write {}", signature(function)));
   }
-  return expand(name, function, std::move(arguments));
+  return expand(name, function, arguments);
 }
 
 Argument ExprParser::argument(const Token& call, const TextFunction& function, const Parameter& parameter) {
@@ -201,7 +201,7 @@ Expr ExprParser::with_subscripts(const Argument& tensor, const std::vector<Affin
   return tensor_access(tensor.value.expr->tensor, std::move(subscripts), std::move(values));
 }
 
-Operand ExprParser::expand(const Token& call, const TextFunction& function, std::vector<Argument> arguments) {
+Operand ExprParser::expand(const Token& call, const TextFunction& function, const std::vector<Argument>& arguments) {
   TextFunctions& functions = *names_.functions();
   functions.called.insert(&function);
   TextFunctions::CallKey key{&function, axes_, {}};

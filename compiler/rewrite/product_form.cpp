@@ -51,8 +51,11 @@ bool is_run(const OperandAxes& axes, const std::vector<Symbol>& symbols) {
 std::vector<Symbol> run_up_to(const std::vector<Symbol>& axes, std::size_t last, const OperandAxes& operand,
                               const std::vector<Symbol>& own) {
   std::vector<Symbol> run = {axes[last]};
-  for (std::size_t k = last; k-- > 0 && contains(own, axes[k]) && are_one(operand, axes[k], run.front());)
-    run.insert(run.begin(), axes[k]);
+  for (std::size_t k = last; k > 0; --k) {
+    const Symbol outer = axes[k - 1];
+    if (!contains(own, outer) || !are_one(operand, outer, run.front())) break;
+    run.insert(run.begin(), outer);
+  }
   return run;
 }
 

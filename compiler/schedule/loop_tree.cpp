@@ -160,7 +160,7 @@ void LoopTree::count(const stmt::For& loop, double weight) {
   const bool shapes = std::ranges::find(shaping_, loop.variable) != shaping_.end();
   if (loop.vector) lanes_variable_ = loop.variable;
   const double samples = shapes ? std::clamp(std::ceil(trips), 1.0, kSamples) : 1;
-  for (double k = 0; k < samples; ++k) {
+  for (int k = 0; k < samples; ++k) {
     set(loop.variable, low + (k + 0.5) * trips / samples - 0.5);
     count(loop.body, weight * iterations / samples);
   }

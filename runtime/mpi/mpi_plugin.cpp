@@ -65,7 +65,7 @@ template <class Begin>
 int begin(void** request, const Begin& call) {
   auto made = std::make_unique<MPI_Request>(MPI_REQUEST_NULL);
   const int failed = result_of(call(made.get()));
-  *request = failed != 0 ? nullptr : made.release();
+  *request = failed != 0 ? nullptr : static_cast<void*>(made.release());
   return failed;
 }
 

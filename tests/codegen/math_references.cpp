@@ -20,7 +20,10 @@ constexpr Real kAsymptotic = 25;  // from here the series in 1/x^2 reach the las
 
 Real digamma(Real x) {
   Real sum = 0;
-  for (; x < kAsymptotic; x += 1) sum -= 1 / x;
+  while (x < kAsymptotic) {
+    sum -= 1 / x;
+    x += 1;
+  }
   Real power = 1;
   Real series = 0;
   for (int n = 1; n <= 10; ++n) series += kBernoulli[n - 1] / (2 * n * (power *= x * x));
@@ -29,7 +32,10 @@ Real digamma(Real x) {
 
 Real trigamma(Real x) {
   Real sum = 0;
-  for (; x < kAsymptotic; x += 1) sum += 1 / (x * x);
+  while (x < kAsymptotic) {
+    sum += 1 / (x * x);
+    x += 1;
+  }
   Real power = x;
   Real series = 0;
   for (int n = 1; n <= 10; ++n) series += kBernoulli[n - 1] / (power *= x * x);

@@ -38,12 +38,23 @@ const char* const kFormulas[] = {
     "input x[S,N]\noutput y[s] = sum[n in 0..min(s+1, N)](x[s,n]*x[0,n])",
     "input x[S,N]\noutput y[s] = x[s,0]*randn(2) + f32(x[s,1])*f64(x[s,2])",
     "input x[S,N]\noutput y[s] = x[s,0]*argmin[n](x[s,n]) + floor(3*x[s,1])*x[s,2]",
-    "input x[S,N], h[N]\nscan s {\nlet before[s,n] = where(s == 0, h[n], z[s-1,n])\nlet z[s,n] = "
-    "tanh(x[s,n] + sum[m](before[s,m]*h[m])) + max[m](before[s,m]*x[s,m])\noutput y[s,n] = z[s,n]*before[s,n]\n}",
-    "input x[S,N], h[N]\nscan s backwards {\nrecompute later[s,n] = where(s == S-1, h[n], y[s+1,n])\n"
-    "recompute inner[s,n] = sum[m](later[s,m]*x[s,n])\noutput y[s,n] = sin(inner[s,n] + x[s,n])\n}",
-    "input x[S,N]\nlet L[s,i] = where(s == i, 2, 0.1*x[s,0]*x[i,1])\nscan s {\n"
-    "output y[s] = (x[s,2] - sum[i in 0..s](L[s,i]*y[i]))/L[s,s]\n}",
+    R"(input x[S,N], h[N]
+scan s {
+  let before[s,n] = where(s == 0, h[n], z[s-1,n])
+  let z[s,n] = tanh(x[s,n] + sum[m](before[s,m]*h[m])) + max[m](before[s,m]*x[s,m])
+  output y[s,n] = z[s,n]*before[s,n]
+})",
+    R"(input x[S,N], h[N]
+scan s backwards {
+  recompute later[s,n] = where(s == S-1, h[n], y[s+1,n])
+  recompute inner[s,n] = sum[m](later[s,m]*x[s,n])
+  output y[s,n] = sin(inner[s,n] + x[s,n])
+})",
+    R"(input x[S,N]
+let L[s,i] = where(s == i, 2, 0.1*x[s,0]*x[i,1])
+scan s {
+  output y[s] = (x[s,2] - sum[i in 0..s](L[s,i]*y[i]))/L[s,s]
+})",
 };
 
 const char* const kAlgebra[] = {
@@ -59,8 +70,11 @@ const char* const kAlgebra[] = {
     "output y[s,n,m] = eigenvectors[n,m](A[s,n,m])*b[s,n]",
     "output y[s,m] = singular_values[n,m](x[s,n,m])*b[s,m]",
     "output y[s,n,m] = svd_u[n,m](x[s,n,m])*b[s,n]",
-    "scan s {\nlet before[s,n,m] = where(s == 0, A[0,n,m], P[s-1,n,m])\n"
-    "let P[s,n,m] = inverse[n,m](A[s,n,m] + before[s,n,m])\noutput y[s,m] = solve[n,m](P[s,n,m] + A[s,n,m], b[s,n])\n}",
+    R"(scan s {
+  let before[s,n,m] = where(s == 0, A[0,n,m], P[s-1,n,m])
+  let P[s,n,m] = inverse[n,m](A[s,n,m] + before[s,n,m])
+  output y[s,m] = solve[n,m](P[s,n,m] + A[s,n,m], b[s,n])
+})",
 };
 
 Program program_of(const std::string& text) { return with_dtype(parse(kDims + text + "\n"), DType::f64); }

@@ -135,7 +135,8 @@ TEST_CASE("a text that is no C++ is refused with the compiler's words") {
 }
 
 TEST_CASE("without a compiler there is a reason and a remedy") {
-  const std::string path = std::getenv("PATH");
+  const char* const set = std::getenv("PATH");
+  const std::string path = set ? set : "";
   const std::string entries[] = {"f"};
   setenv("PATH", "/nowhere", 1);
   CHECK_THROWS_WITH_AS(emulated().compiler.compile("extern \"C\" __global__ void f() {}", entries, 90),

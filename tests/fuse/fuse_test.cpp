@@ -312,7 +312,7 @@ index n:N, r:R, t:R, u:R
 input v[R,N], x[N,R]
 let k[n,r,t] = exp(-(v[r,n] - v[t,n])^2) + where(r == t, 0.1, 0)
 )" + std::string(results);
-    return fused(text.c_str()).steps.size();
+    return fused(text).steps.size();
   };
   CHECK(kernels("output i[n,r,t] = inverse[r,t](k[n,r,t])\noutput d[n] = logdet[r,t](k[n,r,t])\n") == 1);
   CHECK(kernels("output l[n,r,t] = cholesky[r,t](k[n,r,t])\noutput y[n,t] = solve[r,t](k[n,r,t], x[n,r])\n") == 1);

@@ -19,9 +19,8 @@ template <class Action>
 void allow_errors(Action action) {
   try {
     action();
-  } catch (const InternalError&) {
-    throw;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (dynamic_cast<const InternalError*>(&error)) throw;
   }
 }
 

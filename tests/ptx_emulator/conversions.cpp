@@ -121,7 +121,7 @@ void step(Warp& warp, const Instruction& instruction, Mask mask) {
   const auto rounding = static_cast<Rounding>(detail & kRoundingBits);
   const bool is_directed =
       std::is_floating_point_v<To> && (detail & kToIntegral) == 0 && rounding != Rounding::nearest_even;
-  std::uint64_t values[kLanes];
+  std::uint64_t values[kLanes] = {};
   read_lanes(warp, instruction.slots[1], detail >> kFromBytesShift & 255, values);
   if (is_directed) std::fesetround(direction_of(rounding));
   for (std::uint64_t& value : values) value = to_bits(convert<To>(from_bits<From>(value), rounding, detail));
