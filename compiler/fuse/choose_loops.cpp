@@ -9,7 +9,7 @@
 #include "compiler/ir/value_range.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/cost.h"
-#include "compiler/rewrite/scatter_sum.h"
+#include "compiler/rewrite/scatter.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -344,7 +344,7 @@ class PairOrientation {
 
 /// The sample loop along the longest target, and lanes along the last axis that is none and settles none: all lanes add
 /// to the same rows.
-LoopChoice loops_of_scatter(const Definition& definition, const ScatterSum& sum) {
+LoopChoice loops_of_scatter(const Definition& definition, const Scatter& sum) {
   LoopChoice choice;
   double longest = 0;
   for (std::size_t k = definition.scan ? 1 : 0; k < definition.axes.size(); ++k) {
@@ -372,7 +372,7 @@ std::map<std::string, LoopChoice> choose_loops(const Program& program, const Pro
   std::map<std::string, LoopChoice> scatters;
   Votes votes;
   for (auto it = program.definitions.rbegin(); it != program.definitions.rend(); ++it) {
-    if (const auto sum = scatter_sum(program, *it)) scatters.emplace(it->name, loops_of_scatter(*it, *sum));
+    if (const auto sum = scatter_of(program, *it)) scatters.emplace(it->name, loops_of_scatter(*it, *sum));
     if (fixed.results.contains(it->name) || scatters.contains(it->name)) {
       costs.emplace(it->name, Costs{});
       continue;

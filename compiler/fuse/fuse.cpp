@@ -17,7 +17,7 @@
 #include "compiler/ir/scans.h"
 #include "compiler/ir/value_range.h"
 #include "compiler/rewrite/algebra.h"
-#include "compiler/rewrite/scatter_sum.h"
+#include "compiler/rewrite/scatter.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -318,8 +318,7 @@ class Fuser {
   static Names alone_in(const Program& program) {
     Names names;
     for (const Definition& definition : program.definitions) {
-      if (scatter_sum(program, definition) || has_ranged_reduce(program, definition.body))
-        names.insert(definition.name);
+      if (scatter_of(program, definition) || has_ranged_reduce(program, definition.body)) names.insert(definition.name);
     }
     return names;
   }

@@ -62,7 +62,7 @@ class KernelLowering {
   }
 
   /// Lowers a kernel whose only root is such a sum.
-  LoweredKernel run_scatter(const ScatterSum& sum) {
+  LoweredKernel run_scatter(const Scatter& sum) {
     declare();
     const KernelRoot& root = kernel_.roots.front();
     const BufferId out = written_.at(root.definition.name);
@@ -428,7 +428,7 @@ LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) {
   if (kernel.roots.front().prefix) return lower_prefix(fused, kernel);
   LoweredKernel lowered = KernelLowering(fused, kernel).run();
   interleave(lowered.program);
-  if (const auto sum = scatter_sum(fused.program, kernel)) {
+  if (const auto sum = scatter_of(fused.program, kernel)) {
     LoweredKernel scatter = KernelLowering(fused, kernel).run_scatter(*sum);
     scatter.threads = LoweredKernel::ForThreads{std::move(lowered.program), std::move(lowered.tiles)};
     return scatter;

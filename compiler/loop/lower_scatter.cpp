@@ -31,7 +31,7 @@ bool sums_along_rows(const Expr& expr) {
 
 class ScatterLowering {
  public:
-  ScatterLowering(NestBuilder& nest, const KernelRoot& root, BufferId out, const ScatterSum& sum,
+  ScatterLowering(NestBuilder& nest, const KernelRoot& root, BufferId out, const Scatter& sum,
                   const ScatterLoops& loops)
       : nest_(nest),
         root_(root),
@@ -43,7 +43,7 @@ class ScatterLowering {
 
   void run() {
     if (!loops_.vector && sums_along_rows(term_)) nest_.reduce_in_lanes(1);
-    set_to_zero();
+    set_to_neutral();
     add_terms();
   }
 
@@ -61,14 +61,14 @@ class ScatterLowering {
     if (loops_.vector) nest_.close_loop();
   }
 
-  void set_to_zero() {
-    const ValueId zero = nest_.neutral(ReduceKind::Sum, type_);
-    open(loops_.rows, "sums start: " + cite(root_.definition));
+  void set_to_neutral() {
+    const ValueId neutral = nest_.neutral(sum_.kind, type_);
+    open(loops_.rows, (sum_.kind == ReduceKind::Sum ? "sums start: " : "extrema start: ") + cite(root_.definition));
     for (const LoopIndex& loop : loops_.others) open(loop);
     in_lanes([&] {
       std::vector<Affine> element;
       for (const Affine& subscript : root_.subscripts) element.push_back(nest_.resolve(subscript));
-      nest_.append(stmt::Store{out_, std::move(element), zero});
+      nest_.append(stmt::Store{out_, std::move(element), neutral});
     });
     for (std::size_t k = 0; k <= loops_.others.size(); ++k) nest_.close_loop();
   }
@@ -106,6 +106,10 @@ class ScatterLowering {
     open_counted(loop.index, range, false);
   }
 
+  Expr combined(const Expr& held, const Expr& term) const {
+    return sum_.kind == ReduceKind::Sum ? held + term : call(to_string(sum_.kind), {held, term});
+  }
+
   Expr guarded(const Expr& term) const {
     std::optional<AtStep> at;
     if (root_.definition.scan) at = {*root_.definition.scan, Symbol::dim(kScanStep)};
@@ -123,7 +127,7 @@ class ScatterLowering {
   }
 
   /// A loop over those of this call's elements that the term goes to.
-  void open_span(const ScatterSum::Span& span) {
+  void open_span(const Scatter::Span& span) {
     const std::vector<Affine> values = emit_values();
     Range range = range_of(span.axis);
     for (const Affine& low : span.lows) range.lows.push_back({1, with_values(low, values)});
@@ -135,8 +139,14 @@ class ScatterLowering {
     const Expr held = tensor_access(root_.definition.name, root_.subscripts);
     const Expr term = guarded(term_);
     nest_.count_factors(term);
-    nest_.build({Work{
-        Work::Target::Buffer, out_, root_.subscripts, std::nullopt, type_, held + term, {}, cite(root_.definition)}});
+    nest_.build({Work{Work::Target::Buffer,
+                      out_,
+                      root_.subscripts,
+                      std::nullopt,
+                      type_,
+                      combined(held, term),
+                      {},
+                      cite(root_.definition)}});
   }
 
   /// A loop that has one iteration, 0, if the element is one of this call's, and none else. Gives the element.
@@ -144,7 +154,7 @@ class ScatterLowering {
     const std::vector<Affine> values = emit_values();
     std::vector<Affine> element = root_.subscripts;
     Range range{{{1, Affine(0)}}, {{1, Affine(0)}}};
-    for (const ScatterSum::Target& target : sum_.targets) {
+    for (const Scatter::Target& target : sum_.targets) {
       const Affine at = with_values(target.element, values);
       const Range rows = range_of(target.axis);
       for (const Bound& low : rows.lows) range.lows.push_back({1, low.value - at});
@@ -159,15 +169,15 @@ class ScatterLowering {
   /// so that they stay inside.
   void add_term(const std::vector<Affine>& written) {
     std::vector<Affine> read = root_.subscripts;
-    for (const ScatterSum::Target& target : sum_.targets)
+    for (const Scatter::Target& target : sum_.targets)
       std::ranges::replace(read, Affine(target.axis), target.element + Affine(once_));
     Replacement here;
     for (const OpenedReduce& loop : sum_.loops) here.emplace_back(loop.index, Affine(loop.index) + Affine(once_));
     const Expr held = tensor_access(root_.definition.name, std::move(read), sum_.values);
     const Expr term = guarded(substitute(term_, here));
     nest_.count_factors(term);
-    nest_.build(
-        {Work{Work::Target::Buffer, out_, written, std::nullopt, type_, held + term, {}, cite(root_.definition)}});
+    nest_.build({Work{
+        Work::Target::Buffer, out_, written, std::nullopt, type_, combined(held, term), {}, cite(root_.definition)}});
   }
 
   const Range& range_of(Symbol axis) const {
@@ -178,7 +188,7 @@ class ScatterLowering {
   NestBuilder& nest_;
   const KernelRoot& root_;
   const BufferId out_;
-  const ScatterSum& sum_;
+  const Scatter& sum_;
   const ScatterLoops& loops_;
   const ValueType type_;
   Expr term_;  // without the conditions that open loops keep
@@ -188,7 +198,7 @@ class ScatterLowering {
 
 }  // namespace
 
-std::optional<ScatterSum> scatter_sum(const Program& program, const Kernel& kernel) {
+std::optional<Scatter> scatter_of(const Program& program, const Kernel& kernel) {
   const KernelRoot& root = kernel.roots.front();
   if (kernel.roots.size() != 1 || root.accumulate || !kernel.sample || !is_stored_as_computed(root.definition.dtype) ||
       (root.definition.scan && reads(root.definition, root.definition.name)))
@@ -197,7 +207,7 @@ std::optional<ScatterSum> scatter_sum(const Program& program, const Kernel& kern
   for (const LoopIndex& loop : root.locals) {
     if (has_fixed_extent(loop.range)) axes.push_back(loop.symbol);
   }
-  auto sum = scatter_sum(program, root.body, axes);
+  auto sum = scatter_of(program, root.body, axes);
   const auto differs_in_lanes = [&](const Expr& value) {
     return kernel.vector && value->depends_on(kernel.vector->symbol);
   };
@@ -206,7 +216,7 @@ std::optional<ScatterSum> scatter_sum(const Program& program, const Kernel& kern
   return fits ? std::move(sum) : std::nullopt;
 }
 
-void lower_scatter(NestBuilder& nest, const KernelRoot& root, BufferId out, const ScatterSum& sum,
+void lower_scatter(NestBuilder& nest, const KernelRoot& root, BufferId out, const Scatter& sum,
                    const ScatterLoops& loops) {
   ScatterLowering(nest, root, out, sum, loops).run();
 }

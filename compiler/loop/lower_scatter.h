@@ -1,6 +1,6 @@
 #pragma once
 #include "compiler/loop/nest_builder.h"
-#include "compiler/rewrite/scatter_sum.h"
+#include "compiler/rewrite/scatter.h"
 
 namespace moxie {
 
@@ -14,11 +14,11 @@ struct ScatterLoops {
 
 /// The sum of a kernel that can be lowered so: its only root, with the sample loop along an axis that its terms go
 /// along and the vector loop, if there is one, along none.
-std::optional<ScatterSum> scatter_sum(const Program& program, const Kernel& kernel);
+std::optional<Scatter> scatter_of(const Program& program, const Kernel& kernel);
 
 /// Sets the rows to zero, then adds the terms one after the other to their elements: in the order of the sum, whoever
 /// computes which rows.
-void lower_scatter(NestBuilder& nest, const KernelRoot& root, BufferId out, const ScatterSum& sum,
+void lower_scatter(NestBuilder& nest, const KernelRoot& root, BufferId out, const Scatter& sum,
                    const ScatterLoops& loops);
 
 }  // namespace moxie

@@ -6,6 +6,7 @@
 
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/prefix_recurrence.h"
+#include "compiler/ir/functions.h"
 #include "compiler/ir/scans.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
@@ -22,6 +23,14 @@ Expr made_finite(const Expr& maximum, DType dtype) {
 
 bool is_log_sum_exp(const Expr& expr) {
   return expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::LogSumExp;
+}
+
+/// exp(element - shift), where the shift is finite; 0 of what a mask leaves out, so that the sum has that mask too.
+Expr scaled(const Expr& element, const Expr& shift) {
+  constexpr double kNothing = -std::numeric_limits<double>::infinity();
+  if (is_call(element, "where") && element->args[2]->is_constant(kNothing))
+    return call("where", {element->args[0], scaled(element->args[1], shift), constant(0)});
+  return call("exp", {element - shift});
 }
 
 /// Directly nested log-sum-exps take one maximum and one sum over all their indices.
@@ -41,7 +50,7 @@ Expr expanded(const Expr& expr, const Scope& scope) {
   };
   const Expr body = rewrite_top_down(loops.back().body, inside, expand_inner);
   const Expr shift = made_finite(over_all(ReduceKind::Max, body), scope.dtype);
-  return shift + call("log", {over_all(ReduceKind::Sum, call("exp", {body - shift}))});
+  return shift + call("log", {over_all(ReduceKind::Sum, scaled(body, shift))});
 }
 
 /// A log-sum-exp over a prefix in linear work: the shift is a running maximum, and the sum a recurrence that is

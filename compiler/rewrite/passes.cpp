@@ -77,6 +77,8 @@ std::span<const Pass> passes() {
       Pass{"split-holes", "contractions that leave out one element are sums before and after it", split_holes},
       Pass{"split-exponentials", "factors that do not change in a long loop leave the exponential", split_exponentials},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
+      Pass{"scatter-positions", "positions of extrema whose terms go where values say are the smallest that hold them",
+           scatter_positions},
       Pass{"fold-double-sums", "symmetric double sums become triangles, sums that see only r+t single sums",
            fold_double_sums},
       Pass{"split-reductions", "sums over long ranges become definitions of their own", split_reductions},

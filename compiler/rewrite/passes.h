@@ -62,6 +62,7 @@ Program split_shifted_sums(const Program& program);  // sums over shifted positi
 Program split_ordered_sums(const Program& program);  // sums over the elements below another one, to be sorted
 Program split_products(const Program& program);      // sums of products over whole tensors, for a library to multiply
 Program share_windows(const Program& program);       // what overlapping windows have in common is computed once
+Program scatter_positions(const Program& program);   // positions of extrema whose terms go where values say
 Program split_row_sums(const Program& program);      // sums along rows keep a sum per column first
 Program split_scatters(const Program& program);      // costly parts of scattered terms are computed before
 Program shorten_sorts(const Program& program);       // sorts keep the first elements, where no others are read

@@ -56,23 +56,29 @@ bool reads_by_indices(const Expr& condition) {
   return result;
 }
 
-/// Conditions directly inside each other select together what each selects.
-std::optional<ConditionalSum> conditional_sum(const Expr& expr) {
-  ConditionalSum sum;
-  sum.body = expr;
-  while (is_sum(sum.body)) {
-    const OpenedReduce opened = open(sum.body);
+/// Sums directly inside of each other: adds their indices and gives what they sum.
+Expr opened_sums(Expr expr, ConditionalSum& sum) {
+  while (is_sum(expr)) {
+    const OpenedReduce opened = open(expr);
     sum.indices.push_back(opened.index);
     add_range(sum, opened.index, opened.range);
-    sum.body = opened.body;
+    expr = opened.body;
   }
-  const auto selects = [&] { return is_call(sum.body, "where") && sum.body->args[2]->is_constant(0); };
-  if (!selects()) return std::nullopt;
-  do {
-    add_condition(sum, sum.body->args[0]);
-    sum.body = sum.body->args[1];
-  } while (selects() && reads_by_indices(sum.body->args[0]));
-  return sum;
+  return expr;
+}
+
+/// Conditions inside of conditions, or of sums inside of these, select together what each selects.
+std::optional<ConditionalSum> conditional_sum(const Expr& expr) {
+  std::optional<ConditionalSum> result;
+  ConditionalSum sum;
+  Expr body = opened_sums(expr, sum);
+  while (is_call(body, "where") && body->args[2]->is_constant(0) && (!result || reads_by_indices(body->args[0]))) {
+    add_condition(sum, body->args[0]);
+    sum.body = body->args[1];
+    result = sum;
+    body = opened_sums(sum.body, sum);
+  }
+  return result;
 }
 
 /// The outermost index of the sum that the equation gives as an integer, whatever the others are.
@@ -220,9 +226,10 @@ class ElementEquations {
     ConditionalSum result = sum;
     std::erase(result.indices, index);
     result.bounds.clear(), result.equations.clear(), result.conditions.clear();
-    bool fits = can_read(sum.body, index);
+    bool fits = can_read(sum.body, index, integer);
     const auto require = [&](const Expr& condition) {
-      const auto moved = can_read(condition, index) ? substitute_element(condition, index, integer) : std::nullopt;
+      const auto moved =
+          can_read(condition, index, integer) ? substitute_element(condition, index, integer) : std::nullopt;
       if (moved) result.conditions.push_back(*moved);
       fits &= moved.has_value();
     };
@@ -245,14 +252,23 @@ class ElementEquations {
     return as_loops(result, around_) ? std::optional(result) : std::nullopt;
   }
 
-  /// Whether all that depends on the index is elements of axes that can be read by value, and little arithmetic.
-  bool can_read(const Expr& expr, Symbol index) const {
+  /// Whether all that depends on the index is elements of axes that can be read by value, and little arithmetic: a
+  /// reduction belongs to the element that selects it where it depends on that element's indices too.
+  bool can_read(const Expr& expr, Symbol index, const IntegerElement& integer) const {
+    const auto belongs_to_it = [&](const Expr& e) {
+      return std::ranges::any_of(integer.values, [&](const Expr& value) { return shares_index(e, value); });
+    };
     bool result = has_axes_by_value(program_, expr, index, around_.scan.has_value());
     visit(expr, [&](const Expr& e) {
       if (!e->depends_on(index)) return;
-      result &= e->kind != NodeKind::Reduce && e->kind != NodeKind::LinearAlgebra && e->kind != NodeKind::Random;
+      result &= e->kind != NodeKind::LinearAlgebra && e->kind != NodeKind::Random;
+      result &= e->kind != NodeKind::Reduce || belongs_to_it(e);
     });
     return result;
+  }
+
+  static bool shares_index(const Expr& a, const Expr& b) {
+    return std::ranges::any_of(a->free_symbols, [&](Symbol s) { return !s.is_dim() && b->depends_on(s); });
   }
 
   const Program& program_;
@@ -267,7 +283,14 @@ std::optional<Expr> solved(const Program& program, const Expr& expr, const Scope
   const ElementEquations elements(program, around);
   while (auto fewer = elements.solve(result ? *result : *given)) result = std::move(fewer);
   const auto loops = result ? as_loops(*result, around) : std::nullopt;
-  return loops && InsideProof(program, Inside::Element).holds_within(*loops, domain_of(around)) ? loops : std::nullopt;
+  if (!loops) return std::nullopt;
+  const InsideProof proof(program, Inside::Element);
+  const auto is_inside = [&](Expr e) {
+    for (const Expr& condition : around.conditions) e = call("where", {condition, e, constant(0)});
+    return proof.holds_within(e, domain_of(around));
+  };
+  // A condition that guarded the one inside it may stand beside it now.
+  return is_inside(expr) && !is_inside(*loops) ? std::nullopt : loops;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "compiler/rewrite/flat_sum.h"
 #include "compiler/rewrite/order_contractions.h"
 #include "compiler/rewrite/passes.h"
-#include "compiler/rewrite/scatter_sum.h"
+#include "compiler/rewrite/scatter.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -73,22 +73,6 @@ bool is_shared_product(const Algebra& algebra, const Expr& expr, const Scope& sc
          rounds(expr, scope, true) * depth >= kSmallestProduct;
 }
 
-/// Whether the sum goes to the elements that its terms name, and comparing each term with each element takes longer
-/// than a kernel that adds the terms up one by one.
-bool is_scatter(const Program& program, const Expr& expr, const Scope& scope) {
-  constexpr double kLeastTerms = 8, kLeastComparisons = 4096;
-  std::vector<Symbol> axes;
-  for (const auto& [symbol, range] : scope.open) {
-    if (has_fixed_extent(range) && expr->depends_on(symbol)) axes.push_back(symbol);
-  }
-  const auto sum = scatter_sum(program, expr, axes);
-  if (!sum || sum->targets.empty()) return false;
-  double terms = 1, elements = 1;
-  for (const OpenedReduce& loop : sum->loops) terms *= longest_extent(loop.range, scope);
-  for (const ScatterSum::Target& target : sum->targets) elements *= assumed_extent(*scope.find(target.axis));
-  return terms >= kLeastTerms && terms * elements >= kLeastComparisons;
-}
-
 class ReductionSplitter {
  public:
   explicit ReductionSplitter(const Program& program) : algebra_(program) {}
@@ -100,10 +84,10 @@ class ReductionSplitter {
     if (is_ordered_as_a_whole(known, user, root)) return root;
     const std::uint32_t inside = summand_of(root)->height;
     return rewrite_top_down(root, Scope::of(user), [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
-      const bool splits =
-          expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside &&
-          (is_long(expr->range, scope) || is_shared_product(algebra_, expr, scope) || is_scatter(known, expr, scope)) &&
-          fits_in_memory(user, expr, scope);
+      const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside &&
+                          (is_long(expr->range, scope) || is_shared_product(algebra_, expr, scope) ||
+                           is_worth_scattering(known, expr, scope)) &&
+                          fits_in_memory(user, expr, scope);
       auto part = splits ? take_out(known, user, expr, scope) : std::nullopt;
       if (part) return part;
       // Of the elements of a range by data and their rows only those that belong together are looked at.

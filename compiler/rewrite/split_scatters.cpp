@@ -7,7 +7,7 @@
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"
-#include "compiler/rewrite/scatter_sum.h"
+#include "compiler/rewrite/scatter.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -170,7 +170,7 @@ class TermSplitter {
 };
 
 Expr split_body(Program& known, const Definition& definition, const UnconditionalReads& reads, double room) {
-  const auto sum = definition.scan ? std::nullopt : scatter_sum(known, definition);
+  const auto sum = definition.scan ? std::nullopt : scatter_of(known, definition);
   // A part would have an element for each pair of a row and an element of its range.
   const bool splits = sum && !sum->targets.empty() && sum->ranges.empty();
   return splits ? TermSplitter(known, definition, reads, room).run() : definition.body;

@@ -163,7 +163,7 @@ class Choosing {
 
   void add(ScheduledSteps& result, const Kernel& kernel, bool with_nests) {
     Kernels chosen = shared_loops(kernel);
-    const bool has_nests = is_nest(kernel) && !scatter_sum(fused_.program, kernel);
+    const bool has_nests = is_nest(kernel) && !scatter_of(fused_.program, kernel);
     if (has_nests) chosen.least /= elements_that_share(kernel);
     const bool has_wrong_loops = has_nests && chosen.least < kEstimateError * chosen.objective;
     if (has_wrong_loops) result.excess += chosen.objective - chosen.least;

@@ -12,7 +12,7 @@
 #include "compiler/ir/signs.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
-#include "compiler/rewrite/scatter_sum.h"
+#include "compiler/rewrite/scatter.h"
 #include "compiler/rewrite/scope.h"
 #include "tests/rewrite/optimised.h"
 
@@ -438,7 +438,7 @@ TEST_CASE("sums by value take a step for each term, whatever these read of the e
                                        {});
     const Program result = optimise(program);
     return std::ranges::any_of(result.definitions,
-                               [&](const Definition& d) { return scatter_sum(result, d).has_value(); });
+                               [&](const Definition& d) { return scatter_of(result, d).has_value(); });
   };
   CHECK(is_scatter("y[v] = sum[s](where(i[s] == v, exp(w[s] - u[v]), 0))"));
   CHECK(is_scatter("y[v] = sum[s](where(i[s] == v, w[s]*v, 0))"));
@@ -446,6 +446,10 @@ TEST_CASE("sums by value take a step for each term, whatever these read of the e
   CHECK(is_scatter("y[v] = u[v] + sum[t](where(j[t] == v, g[t], 0))*w[0]"));  // few terms, but many elements
   CHECK(is_scatter(
       "y[v,c] = where(c >= 1, sum[s](where(i[s] == v, x[i[s],c-1]*w[s], 0)), 0)"));  // reads inside by c alone
+  CHECK(is_scatter("y[v] = max[s](where(i[s] == v, cos(w[s]), -inf))"));
+  CHECK(is_scatter("y[v] = logsumexp[s](where(i[s] == v, w[s], -inf))"));
+  CHECK(is_scatter("y[v] = argmin[s](where(i[s] == v, w[s], inf))"));
+  CHECK_FALSE(is_scatter("y[v] = max[s](where(i[s] == v, w[s], 0))"));  // left out elements count
   CHECK_FALSE(is_scatter("y[c] = w[c] + sum[t](where(j[t] == c, g[t], 0))"));
   CHECK_FALSE(is_scatter("y[v] = sum[s in 0..min(v+1, 90)](where(i[s] == v, w[s], 0))"));  // the range moves
 }
@@ -456,7 +460,7 @@ TEST_CASE("sums by value step through what settles their elements alone") {
                        "input o[B+1]: i32, x[E,D], g[B,D]\n"
                        "output y[e] = sum[d,b](where(o[b] <= e and e < o[b+1], x[e,d]*g[b,d], 0))\n"),
                  {});
-  const auto sum = scatter_sum(weights, weights.definitions.front());
+  const auto sum = scatter_of(weights, weights.definitions.front());
   REQUIRE(sum.has_value());
   CHECK(sum->loops.size() == 1);
   CHECK(sum->term->kind == NodeKind::Reduce);
@@ -483,7 +487,7 @@ output y[b] = sum[d](sum[e in o[b]..o[b+1]](x[w[e],d])^2)
 )"),
                                      {});
   const Program result = optimise(differentiate(program, {"y"}, {"x"}));
-  const auto sum = scatter_sum(result, *result.find_definition("grad.x"));
+  const auto sum = scatter_of(result, *result.find_definition("grad.x"));
   REQUIRE_MESSAGE(sum.has_value(), print(result));
   CHECK_MESSAGE(sum->term->height == 0, print(result));
 }
@@ -549,7 +553,7 @@ output y[v,c] = sum[s](where(i[s] == v, w[s]*tanh(exp(u[i[s]]))*x[s,c], 0))
   const Definition* term = result.find_definition("y.term");
   REQUIRE(term);
   CHECK(term->axes.size() == 1);
-  CHECK(scatter_sum(result, *result.find_definition("y")).has_value());
+  CHECK(scatter_of(result, *result.find_definition("y")).has_value());
   // Terms that go nowhere read nothing, either.
   TensorValues inputs = inputs_for(program, {});
   for (std::size_t s = 0; s < 90; ++s) inputs["i"][s] = static_cast<double>(s % 43) - 2;

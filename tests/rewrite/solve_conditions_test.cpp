@@ -86,8 +86,10 @@ TEST_CASE("what an integer of a tensor selects is read") {
   CHECK(count_sums(body("output y[z] = sum[i,j](where(row[z] == i and col[z] == j, b[i,j], 0))")) == 0);
   CHECK(count_sums(body("output y[r] = sum[z,i](where(row[z] == i, a[i]*c[i,r], 0))")) == 1);
   CHECK(count_sums(body("output y = sum[i,z](where(row[z] == i, a[i], 0))")) == 1);
+  CHECK(count_sums(body("output y[z] = sum[i](where(row[z] == i, sum[j](b[i,j]*b[col[z],j]), 0))")) == 1);
   // The derivative of sums over the edges of a graph, by what they read at one end.
   CHECK(count_sums(body("output y[j] = sum[i,z](where(col[z] == j, where(row[z] == i, a[i], 0), 0))")) == 1);
+  CHECK(count_sums(body("output y[j] = sum[i](where(i > j, sum[z](where(row[z] == i, a[i], 0)), 0))")) == 1);
 }
 
 TEST_CASE("sums over what an integer selects that stay") {

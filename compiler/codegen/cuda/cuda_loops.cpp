@@ -130,7 +130,7 @@ class GpuLowering {
 
   /// A nest for each definition, or one for several where that is cheaper. Empty where a definition has none.
   std::vector<Nested> in_nests(const Kernel& kernel) const {
-    if (!is_nest(kernel) || scatter_sum(fused_.program, kernel)) return {};
+    if (!is_nest(kernel) || scatter_of(fused_.program, kernel)) return {};
     std::vector<Nested> nests;
     for (const Definition& definition : definitions_of_(kernel)) {
       auto own = cheapest(in_order(definition));

@@ -1,10 +1,11 @@
-#include "compiler/rewrite/scatter_sum.h"
+#include "compiler/rewrite/scatter.h"
 
 #include <algorithm>
 
 #include "compiler/ir/finite_values.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/integer_element.h"
+#include "compiler/ir/reductions.h"
 #include "compiler/ir/scans.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
@@ -12,31 +13,26 @@
 namespace moxie {
 namespace {
 
-bool is_masked(const Expr& expr) { return is_call(expr, "where") && expr->args[2]->is_constant(0); }
-
-/// Whether conditions stand in the factors of a product.
-bool has_mask(const Expr& expr) {
-  if (is_masked(expr)) return true;
-  return (is_call(expr, "*") || is_call(expr, "neg")) && std::ranges::any_of(expr->args, has_mask);
-}
+bool is_of_kind(ReduceKind kind, const Expr& expr) { return expr->kind == NodeKind::Reduce && expr->reduce == kind; }
 
 class Finder {
  public:
   Finder(const Program& program, std::span<const Symbol> axes) : program_(program), axes_(axes) {}
 
-  std::optional<ScatterSum> run(Expr body) {
-    while (body->kind == NodeKind::Reduce && body->reduce == ReduceKind::Sum) body = opened(body);
-    if (found_.loops.empty()) return std::nullopt;
+  std::optional<Scatter> run(Expr body) {
+    if (body->kind != NodeKind::Reduce || !is_scattered(body->reduce)) return std::nullopt;
+    found_.kind = body->reduce;
+    while (is_of_kind(found_.kind, body)) body = opened(body);
     found_.term = without_targets(body);
-    // A sum stands behind a target's condition that does not depend on its index.
+    // A reduction stands behind a target's condition that does not depend on its index.
     while (const auto inner = masked_sum(found_.term)) found_.term = without_targets(*inner);
     if (found_.targets.empty()) take_span();
     bound_loops();
     sum_inside();
-    for (const Expr& condition : conditions_) found_.term = call("where", {condition, found_.term, constant(0)});
-    for (const ScatterSum::Target& target : found_.targets) read_at(target);
+    for (const Expr& condition : conditions_) found_.term = masked(condition);
+    for (const Scatter::Target& target : found_.targets) read_at(target);
     const bool gathers = std::ranges::any_of(
-        found_.targets, [](const ScatterSum::Target& target) { return target.element.mentions_value(); });
+        found_.targets, [](const Scatter::Target& target) { return target.element.mentions_value(); });
     if ((!gathers && !found_.span) ||
         std::ranges::any_of(found_.targets, [&](const auto& target) { return stays(target.axis); }))
       return std::nullopt;
@@ -44,18 +40,38 @@ class Finder {
   }
 
  private:
-  Expr opened(const Expr& sum) {
-    found_.loops.push_back(open(sum));
+  static bool is_scattered(ReduceKind kind) {
+    return kind == ReduceKind::Sum || kind == ReduceKind::Max || kind == ReduceKind::Min;
+  }
+
+  /// Whether the condition leaves a term out where it does not hold.
+  bool is_masked(const Expr& expr) const {
+    return is_call(expr, "where") && expr->args[2]->is_constant(neutral_value(found_.kind));
+  }
+
+  Expr masked(const Expr& condition) const {
+    return call("where", {condition, found_.term, constant(neutral_value(found_.kind))});
+  }
+
+  /// Whether it is masked, or conditions stand in the factors of a product that is to be added up.
+  bool has_mask(const Expr& expr) const {
+    if (is_masked(expr)) return true;
+    return found_.kind == ReduceKind::Sum && (is_call(expr, "*") || is_call(expr, "neg")) &&
+           std::ranges::any_of(expr->args, [&](const Expr& arg) { return has_mask(arg); });
+  }
+
+  Expr opened(const Expr& reduction) {
+    found_.loops.push_back(open(reduction));
     return found_.loops.back().body;
   }
 
-  /// The summand of a sum whose conditions may keep its index in a range by data, with the finite factors of that sum.
+  /// The summand of a sum whose conditions may keep its index in a range by data, with the finite factors of that sum;
+  /// the element of an extremum.
   std::optional<Expr> masked_sum(const Expr& expr) {
-    const auto is_masked_sum = [](const Expr& e) {
-      return e->kind == NodeKind::Reduce && e->reduce == ReduceKind::Sum && has_mask(e->args[0]);
-    };
+    const auto is_masked_sum = [&](const Expr& e) { return is_of_kind(found_.kind, e) && has_mask(e->args[0]); };
     if (is_masked_sum(expr)) return opened(expr);
-    if (!is_call(expr, "*") || std::ranges::count_if(expr->args, is_masked_sum) != 1) return std::nullopt;
+    if (found_.kind != ReduceKind::Sum || !is_call(expr, "*") || std::ranges::count_if(expr->args, is_masked_sum) != 1)
+      return std::nullopt;
     FiniteValues finite(program_);
     const bool may_enter = program_.precision == Precision::Fast || std::ranges::all_of(expr->args, [&](const Expr& e) {
                              return is_masked_sum(e) || finite.holds(e);
@@ -75,7 +91,8 @@ class Finder {
       take(expr->args[0]);
       return without_targets(expr->args[1]);
     }
-    if (!is_call(expr, "neg") && !(is_call(expr, "*") && may_leave(expr))) return expr;
+    const bool adds = found_.kind == ReduceKind::Sum;
+    if (!adds || (!is_call(expr, "neg") && !(is_call(expr, "*") && may_leave(expr)))) return expr;
     std::vector<Expr> args;
     for (const Expr& arg : expr->args) args.push_back(without_targets(arg));
     return with_args(expr, std::move(args));
@@ -121,7 +138,7 @@ class Finder {
       auto range = value_range(program_, conditions_, axis);
       const auto moves = [&](const OpenedReduce& loop) { return mentions(loop.range, axis); };
       if (!range || std::ranges::any_of(found_.loops, moves)) continue;
-      found_.span = ScatterSum::Span{axis, std::move(range->lows), std::move(range->highs)};
+      found_.span = Scatter::Span{axis, std::move(range->lows), std::move(range->highs)};
       found_.values = std::move(range->values);
       conditions_ = std::move(range->rest);
       return;
@@ -167,8 +184,8 @@ class Finder {
     return range && std::ranges::none_of(axes_, moves) ? std::move(range) : std::nullopt;
   }
 
-  /// A loop whose index does not change which element a term goes to becomes a sum inside the term: the element is then
-  /// updated once, not in every iteration of that loop.
+  /// A loop whose index does not change which element a term goes to becomes a reduction inside the term: the element
+  /// is then updated once, not in every iteration of that loop.
   void sum_inside() {
     const auto is_free = [&](const OpenedReduce& loop) { return !moves_terms(loop.index); };
     if (std::ranges::all_of(found_.loops, is_free)) return;
@@ -181,10 +198,10 @@ class Finder {
   void add_inside(const OpenedReduce& loop) {
     const auto is_inside = [&](const Expr& condition) { return condition->depends_on(loop.index); };
     for (const Expr& condition : conditions_) {
-      if (is_inside(condition)) found_.term = call("where", {condition, found_.term, constant(0)});
+      if (is_inside(condition)) found_.term = masked(condition);
     }
     std::erase_if(conditions_, is_inside);
-    found_.term = reduce(ReduceKind::Sum, loop.index, loop.range, found_.term);
+    found_.term = reduce(found_.kind, loop.index, loop.range, found_.term);
   }
 
   /// Whether the index moves the elements that terms go to, or the ranges of other loops.
@@ -193,7 +210,7 @@ class Finder {
     const auto in_ends = [&](const std::vector<Affine>& ends) {
       return std::ranges::any_of(ends, [&](const Affine& end) { return end.mentions(index); });
     };
-    const auto in_target = [&](const ScatterSum::Target& target) { return target.element.mentions(index); };
+    const auto in_target = [&](const Scatter::Target& target) { return target.element.mentions(index); };
     const auto in_range = [&](const auto& range) {
       return range.first == index || std::ranges::any_of(range.second.bounds, in_value);
     };
@@ -205,7 +222,7 @@ class Finder {
 
   /// The term counts at one element along the axis, which the target gives: what depends on the axis reads that
   /// element.
-  void read_at(const ScatterSum::Target& target) {
+  void read_at(const Scatter::Target& target) {
     constexpr bool kInScan = true;  // for all that is known here
     if (target.element.mentions(target.axis) || !has_axes_by_value(program_, found_.term, target.axis, kInScan)) return;
     if (auto term = substitute_element(found_.term, target.axis, {target.element, found_.values}))
@@ -213,13 +230,13 @@ class Finder {
   }
 
   bool is_target(Symbol axis) const {
-    return std::ranges::any_of(found_.targets, [&](const ScatterSum::Target& t) { return t.axis == axis; });
+    return std::ranges::any_of(found_.targets, [&](const Scatter::Target& t) { return t.axis == axis; });
   }
 
   /// Whether anything but the target depends on its axis.
   bool stays(Symbol axis) const {
     const auto in_loop = [&](const OpenedReduce& loop) { return mentions(loop.range, axis); };
-    const auto in_element = [&](const ScatterSum::Target& t) { return t.element.mentions(axis); };
+    const auto in_element = [&](const Scatter::Target& t) { return t.element.mentions(axis); };
     const auto in_value = [&](const Expr& value) { return value->depends_on(axis); };
     return found_.term->depends_on(axis) || std::ranges::any_of(found_.loops, in_loop) ||
            std::ranges::any_of(found_.targets, in_element) || std::ranges::any_of(found_.values, in_value);
@@ -227,23 +244,23 @@ class Finder {
 
   const Program& program_;
   std::span<const Symbol> axes_;
-  ScatterSum found_;
+  Scatter found_;
   std::vector<Expr> conditions_;
 };
 
 }  // namespace
 
-bool ScatterSum::goes_along(Symbol axis) const {
+bool Scatter::goes_along(Symbol axis) const {
   return (span && span->axis == axis) ||
          std::ranges::any_of(targets, [&](const Target& target) { return target.axis == axis; });
 }
 
-std::optional<ScatterSum> scatter_sum(const Program& program, const Expr& body, std::span<const Symbol> axes) {
+std::optional<Scatter> scatter_of(const Program& program, const Expr& body, std::span<const Symbol> axes) {
   if (!has_integers(program)) return std::nullopt;
   return Finder(program, axes).run(body);
 }
 
-std::optional<ScatterSum> scatter_sum(const Program& program, const Definition& definition) {
+std::optional<Scatter> scatter_of(const Program& program, const Definition& definition) {
   const bool is_carried = definition.scan && reads(definition, definition.name);
   if (is_carried || !is_stored_as_computed(definition.dtype)) return std::nullopt;
   std::vector<Symbol> axes;
@@ -251,7 +268,21 @@ std::optional<ScatterSum> scatter_sum(const Program& program, const Definition& 
     const AxisDecl& axis = definition.axes[k];
     if (axis.range == Range::extent(axis.extent)) axes.push_back(Symbol::axis(k));
   }
-  return scatter_sum(program, definition.body, axes);
+  return scatter_of(program, definition.body, axes);
+}
+
+bool is_worth_scattering(const Program& program, const Expr& expr, const Scope& scope) {
+  constexpr double kLeastTerms = 8, kLeastComparisons = 4096;
+  std::vector<Symbol> axes;
+  for (const auto& [symbol, range] : scope.open) {
+    if (has_fixed_extent(range) && expr->depends_on(symbol)) axes.push_back(symbol);
+  }
+  const auto scatter = scatter_of(program, expr, axes);
+  if (!scatter || scatter->targets.empty()) return false;
+  double terms = 1, elements = 1;
+  for (const OpenedReduce& loop : scatter->loops) terms *= longest_extent(loop.range, scope);
+  for (const Scatter::Target& target : scatter->targets) elements *= assumed_extent(*scope.find(target.axis));
+  return terms >= kLeastTerms && terms * elements >= kLeastComparisons;
 }
 
 }  // namespace moxie

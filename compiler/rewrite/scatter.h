@@ -1,0 +1,48 @@
+#pragma once
+// Sums and extrema whose terms go to the element that they name: y[v,n] = sum[s](where(idx[s] == v, e[s,n], 0)),
+// y[v] = max[s](where(idx[s] == v, e[s], -inf)), or to a range of them:
+// y[k] = sum[s](where(start[s] <= k and k < start[s+1], e[s,k], 0)).
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "compiler/ir/program.h"
+#include "compiler/ir/value_range.h"
+#include "compiler/rewrite/scope.h"
+
+namespace moxie {
+
+/// Combined term by term, each term goes to one element along the targets, and the reduction takes as many steps as it
+/// has terms, not as many for every element.
+struct Scatter {
+  struct Target {
+    Symbol axis;
+    Affine element;  // in indices and values, where Symbol::value(k) is values[k]
+  };
+  /// The elements of an axis in a range, both ends of which belong to it.
+  struct Span {
+    Symbol axis;
+    std::vector<Affine> lows, highs;  // in indices and values
+  };
+  /// Whether terms go to certain elements along the axis.
+  bool goes_along(Symbol axis) const;
+
+  ReduceKind kind = ReduceKind::Sum;  // or Max or Min
+  std::vector<Target> targets;        // the elements of one axis each
+  std::optional<Span> span;           // where there are no targets
+  std::vector<Expr> values;           // elements of integer tensors
+  std::vector<OpenedReduce> loops;    // of the reduction, outermost first
+  /// Where the index of a loop has to be for the term's conditions to hold, by what stands outside of the loop.
+  std::vector<std::pair<Symbol, ValueRange>> ranges;
+  Expr term;  // does not depend on the axes of the targets; on that of the span it may
+};
+
+/// The body as such a reduction, if it is one; `axes` are those of the definition, as they stand in the body.
+std::optional<Scatter> scatter_of(const Program& program, const Expr& body, std::span<const Symbol> axes);
+/// Nothing for a definition that reads other steps of itself.
+std::optional<Scatter> scatter_of(const Program& program, const Definition& definition);
+/// Whether the reduction goes to the elements that its terms name, and comparing each term with each element takes
+/// longer than a kernel that combines the terms one by one.
+bool is_worth_scattering(const Program& program, const Expr& expr, const Scope& scope);
+
+}  // namespace moxie
