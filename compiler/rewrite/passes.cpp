@@ -59,6 +59,8 @@ std::span<const Pass> passes() {
       Pass{"factor-matrices", "large matrices are factored once for all that is asked of them", factor_matrices, true},
       Pass{"solve-conditions", "sums over what an equation between indices or integers selects lose an index",
            solve_conditions},
+      Pass{"split-inner-scatters", "reductions whose terms go where values say leave the reductions around them",
+           split_inner_scatters},
       Pass{"bound-reductions", "conditions that leave a reduction none but its identity become bounds of its range",
            bound_reductions},
       Pass{"factor-reductions",

@@ -49,23 +49,24 @@ Program inline_definitions(const Program& program);  // element-wise definitions
 Program split_exponentials(const Program& program);  // exp(a+b) -> exp(a)*exp(b) where b does not change in a long loop
 Program fold_double_sums(
     const Program& program);  // symmetric double sums to triangles; dependence on r+t only to one sum
-Program split_reductions(const Program& program);    // sums over long ranges become definitions of their own
-Program split_steps(const Program& program);         // what steps need not wait for is computed before the scan
-Program split_summands(const Program& program);      // costly summands of short sums become definitions of their own
-Program split_prefixes(const Program& program);      // prefix sums become definitions of their own
-Program share_definitions(const Program& program);   // equal definitions become one
-Program share_sums(const Program& program);          // sums that several definitions compute become one
-Program narrow_definitions(const Program& program);  // symmetric tensors keep one triangle; tensors in r+t one axis
-Program order_axes(const Program& program);          // in which order of axes products lie
-Program order_contractions(const Program& program);  // sums of several factors, two at a time in the cheapest order
-Program split_shifted_sums(const Program& program);  // sums over shifted positions: products, then what meets
-Program split_ordered_sums(const Program& program);  // sums over the elements below another one, to be sorted
-Program split_products(const Program& program);      // sums of products over whole tensors, for a library to multiply
-Program share_windows(const Program& program);       // what overlapping windows have in common is computed once
-Program scatter_positions(const Program& program);   // positions of extrema whose terms go where values say
-Program split_row_sums(const Program& program);      // sums along rows keep a sum per column first
-Program split_scatters(const Program& program);      // costly parts of scattered terms are computed before
-Program shorten_sorts(const Program& program);       // sorts keep the first elements, where no others are read
+Program split_reductions(const Program& program);      // sums over long ranges become definitions of their own
+Program split_inner_scatters(const Program& program);  // reductions by value inside of others become definitions
+Program split_steps(const Program& program);           // what steps need not wait for is computed before the scan
+Program split_summands(const Program& program);        // costly summands of short sums become definitions of their own
+Program split_prefixes(const Program& program);        // prefix sums become definitions of their own
+Program share_definitions(const Program& program);     // equal definitions become one
+Program share_sums(const Program& program);            // sums that several definitions compute become one
+Program narrow_definitions(const Program& program);    // symmetric tensors keep one triangle; tensors in r+t one axis
+Program order_axes(const Program& program);            // in which order of axes products lie
+Program order_contractions(const Program& program);    // sums of several factors, two at a time in the cheapest order
+Program split_shifted_sums(const Program& program);    // sums over shifted positions: products, then what meets
+Program split_ordered_sums(const Program& program);    // sums over the elements below another one, to be sorted
+Program split_products(const Program& program);        // sums of products over whole tensors, for a library to multiply
+Program share_windows(const Program& program);         // what overlapping windows have in common is computed once
+Program scatter_positions(const Program& program);     // positions of extrema whose terms go where values say
+Program split_row_sums(const Program& program);        // sums along rows keep a sum per column first
+Program split_scatters(const Program& program);        // costly parts of scattered terms are computed before
+Program shorten_sorts(const Program& program);         // sorts keep the first elements, where no others are read
 Program hoist_tables(const Program& program);        // what does not change in a long loop is computed once, before it
 Program recompute_elements(const Program& program);  // cheap elements of large tensors, where they are read
 Program drop_unused(const Program& program);         // definitions that no output needs

@@ -271,18 +271,19 @@ std::optional<Scatter> scatter_of(const Program& program, const Definition& defi
   return scatter_of(program, definition.body, axes);
 }
 
-bool is_worth_scattering(const Program& program, const Expr& expr, const Scope& scope) {
+std::optional<Scatter> worthwhile_scatter(const Program& program, const Expr& expr, const Scope& scope) {
   constexpr double kLeastTerms = 8, kLeastComparisons = 4096;
   std::vector<Symbol> axes;
   for (const auto& [symbol, range] : scope.open) {
     if (has_fixed_extent(range) && expr->depends_on(symbol)) axes.push_back(symbol);
   }
-  const auto scatter = scatter_of(program, expr, axes);
-  if (!scatter || scatter->targets.empty()) return false;
+  auto scatter = scatter_of(program, expr, axes);
+  if (!scatter || scatter->targets.empty()) return std::nullopt;
   double terms = 1, elements = 1;
   for (const OpenedReduce& loop : scatter->loops) terms *= longest_extent(loop.range, scope);
   for (const Scatter::Target& target : scatter->targets) elements *= assumed_extent(*scope.find(target.axis));
-  return terms >= kLeastTerms && terms * elements >= kLeastComparisons;
+  if (terms < kLeastTerms || terms * elements < kLeastComparisons) return std::nullopt;
+  return scatter;
 }
 
 }  // namespace moxie

@@ -41,8 +41,8 @@ struct Scatter {
 std::optional<Scatter> scatter_of(const Program& program, const Expr& body, std::span<const Symbol> axes);
 /// Nothing for a definition that reads other steps of itself.
 std::optional<Scatter> scatter_of(const Program& program, const Definition& definition);
-/// Whether the reduction goes to the elements that its terms name, and comparing each term with each element takes
-/// longer than a kernel that combines the terms one by one.
-bool is_worth_scattering(const Program& program, const Expr& expr, const Scope& scope);
+/// The same of an expression in the scope: nothing where comparing each term with each element takes no longer than a
+/// kernel that combines the terms one by one.
+std::optional<Scatter> worthwhile_scatter(const Program& program, const Expr& expr, const Scope& scope);
 
 }  // namespace moxie

@@ -21,7 +21,7 @@ std::optional<Expr> scattered_position(Program& known, const Definition& user, c
   if (!extremum || !has_fixed_extent(search->range)) return std::nullopt;
   const OpenedReduce opened = open(search);
   const Expr best = reduce(*extremum, opened.index, opened.range, opened.body);
-  if (!is_worth_scattering(known, best, scope)) return std::nullopt;
+  if (!worthwhile_scatter(known, best, scope)) return std::nullopt;
   auto part = extract(known, scope, best, user.name + ".best", scope.dtype);
   if (!part) return std::nullopt;
   const Expr held = add_part(known, std::move(*part), user);

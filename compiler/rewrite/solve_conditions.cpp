@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "compiler/ir/functions.h"
@@ -169,37 +170,55 @@ std::optional<ConditionalSum> solved_by_indices(const ConditionalSum& given, con
 }
 
 /// Lanes that read by value load one element each, so that a sum over as many elements costs no more.
-constexpr std::int64_t kMaxComparedExtent = 16;
+constexpr double kMaxComparedExtent = 16;
 
 /// Equations between an index of a sum and an integer that elements of tensors give: row[z] == i.
 class ElementEquations {
  public:
   ElementEquations(const Program& program, const Scope& around) : program_(program), around_(around) {}
 
-  /// The sum without an index that such an equation gives: it reads the element that is selected, if there is one.
+  /// The sum without the indices that such equations give: it reads the elements that are selected, if there are any.
   std::optional<ConditionalSum> solve(const ConditionalSum& sum) const {
+    if (compared_extent(sum) <= kMaxComparedExtent) return std::nullopt;
+    auto result = solve_one(sum);
+    while (auto fewer = result ? solve_one(*result) : std::nullopt) result = std::move(fewer);
+    return result;
+  }
+
+ private:
+  /// With how many elements all that the equations choose is compared.
+  double compared_extent(const ConditionalSum& sum) const {
+    double elements = 1;
+    for (std::size_t at = 0; at < sum.indices.size(); ++at) {
+      const auto chooses = [&](const Expr& condition) { return element_of(condition, sum.indices[at]).has_value(); };
+      const auto extent = known_extent(range_of(sum, at));
+      if (std::ranges::any_of(sum.conditions, chooses)) elements *= extent ? static_cast<double>(*extent) : HUGE_VAL;
+    }
+    return elements;
+  }
+
+  std::optional<ConditionalSum> solve_one(const ConditionalSum& sum) const {
     for (std::size_t k = 0; k < sum.conditions.size(); ++k) {
-      if (!is_call(sum.conditions[k], "==")) continue;
-      for (std::size_t at = 0; at < sum.indices.size(); ++at) {
-        const auto integer = element_of(sum.conditions[k], sum.indices[at]);
-        const auto extent = known_extent(range_of(sum, at));
-        if (!integer || (extent && *extent <= kMaxComparedExtent)) continue;
+      for (const Symbol index : sum.indices) {
+        const auto integer = element_of(sum.conditions[k], index);
+        if (!integer) continue;
         ConditionalSum rest = sum;
         rest.conditions.erase(rest.conditions.begin() + static_cast<std::ptrdiff_t>(k));
-        if (auto fewer = without(rest, sum.indices[at], *integer)) return fewer;
+        if (auto fewer = without(rest, index, *integer)) return fewer;
       }
     }
     return std::nullopt;
   }
 
- private:
   /// Counts are left to comparisons: fusion looks for the largest integer that ranks are compared with.
   bool is_count(const Expr& value) const {
     const Definition* definition = program_.find_definition(value->tensor);
     return definition && is_sum(definition->body);
   }
 
+  /// What the condition gives the index, if it is such an equation.
   std::optional<IntegerElement> element_of(const Expr& equation, Symbol index) const {
+    if (!is_call(equation, "==")) return std::nullopt;
     std::vector<Expr> values;
     const auto left = integer_of(program_, equation->args[0], values);
     const auto right = integer_of(program_, equation->args[1], values);
@@ -280,8 +299,7 @@ std::optional<Expr> solved(const Program& program, const Expr& expr, const Scope
   const auto given = conditional_sum(expr);
   if (!given) return std::nullopt;
   auto result = solved_by_indices(*given, around);
-  const ElementEquations elements(program, around);
-  while (auto fewer = elements.solve(result ? *result : *given)) result = std::move(fewer);
+  if (auto fewer = ElementEquations(program, around).solve(result ? *result : *given)) result = std::move(fewer);
   const auto loops = result ? as_loops(*result, around) : std::nullopt;
   if (!loops) return std::nullopt;
   const InsideProof proof(program, Inside::Element);

@@ -73,6 +73,29 @@ bool is_shared_product(const Algebra& algebra, const Expr& expr, const Scope& sc
          rounds(expr, scope, true) * depth >= kSmallestProduct;
 }
 
+/// Makes the reduction a definition, the last one known so far.
+std::optional<Expr> take_out(Program& known, const Definition& user, const Expr& reduction, const Scope& scope) {
+  const Guarded guarded = with_guards(reduction, scope);
+  auto part = extract(known, guarded.scope, guarded.sum, user.name + ".sum", scope.dtype);
+  return part ? std::optional(add_part(known, std::move(*part), user)) : std::nullopt;
+}
+
+/// Whether the terms go to elements that a reduction around it runs over.
+bool scatters_inside(const Program& known, const Expr& expr, const Scope& scope) {
+  const auto scatter = worthwhile_scatter(known, expr, scope);
+  const auto is_reduced = [](const Scatter::Target& target) { return target.axis.kind() != Symbol::Kind::Axis; };
+  return scatter && std::ranges::any_of(scatter->targets, is_reduced);
+}
+
+/// The body with such reductions as definitions. Multiplied by what is around them, they would take a step for each
+/// term and each element: infinity times the zero of an element without terms is NaN.
+Expr split_inner_scatters(Program& known, const Definition& user) {
+  return rewrite_top_down(user.body, Scope::of(user), [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
+    const bool splits = scatters_inside(known, expr, scope) && fits_in_memory(user, expr, scope);
+    return splits ? take_out(known, user, expr, scope) : std::nullopt;
+  });
+}
+
 class ReductionSplitter {
  public:
   explicit ReductionSplitter(const Program& program) : algebra_(program) {}
@@ -86,9 +109,9 @@ class ReductionSplitter {
     return rewrite_top_down(root, Scope::of(user), [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
       const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside &&
                           (is_long(expr->range, scope) || is_shared_product(algebra_, expr, scope) ||
-                           is_worth_scattering(known, expr, scope)) &&
+                           worthwhile_scatter(known, expr, scope)) &&
                           fits_in_memory(user, expr, scope);
-      auto part = splits ? take_out(known, user, expr, scope) : std::nullopt;
+      auto part = splits ? split(known, user, expr, scope) : std::nullopt;
       if (part) return part;
       // Of the elements of a range by data and their rows only those that belong together are looked at.
       return ranged_reduce(known, expr) ? std::optional(expr) : std::nullopt;
@@ -106,11 +129,9 @@ class ReductionSplitter {
 
   /// Makes the reduction a definition, and first the reductions inside it: else a sum of exponentials would find its
   /// maximum again for every term.
-  std::optional<Expr> take_out(Program& known, const Definition& user, const Expr& expr, const Scope& scope) const {
-    const Guarded guarded = with_guards(expr, scope);
-    auto part = extract(known, guarded.scope, guarded.sum, user.name + ".sum", scope.dtype);
-    if (!part) return std::nullopt;
-    const Expr read = add_part(known, std::move(*part), user);
+  std::optional<Expr> split(Program& known, const Definition& user, const Expr& expr, const Scope& scope) const {
+    const auto read = take_out(known, user, expr, scope);
+    if (!read) return std::nullopt;
     Definition added = std::move(known.definitions.back());
     known.definitions.pop_back();
     added.body = run(known, added);
@@ -122,6 +143,12 @@ class ReductionSplitter {
 };
 
 }  // namespace
+
+Program split_inner_scatters(const Program& program) {
+  if (!has_integers(program)) return program;
+  return split_bodies(
+      program, [](Program& known, const Definition& definition) { return split_inner_scatters(known, definition); });
+}
 
 Program split_reductions(const Program& program) {
   const ReductionSplitter splitter(program);
