@@ -21,7 +21,7 @@ void load(Warp& warp, const Instruction& instruction, Mask mask) {
     T values[4];
     std::memcpy(values, locate<T>(warp, instruction, lane, Access::read), sizeof(T) * instruction.count);
     for (unsigned k = 0; k < instruction.count; ++k)
-      warp.lanes<R>(instruction.slots[k + 1])[lane] = static_cast<R>(values[k]);
+      warp.lanes<R>(instruction.slots[k + 1])[lane] = static_cast<R>(values[k]);  // NOLINT(bugprone-signed-char-misuse)
   });
 }
 

@@ -16,7 +16,7 @@ T flushed(T a) {
 /// Through double precision, which rounds rightly.
 template <double (*function)(double)>
 float through_double(float a) {
-  return static_cast<float>(function(a));
+  return static_cast<float>(function(static_cast<double>(a)));
 }
 float exp2_of(float a) { return through_double<std::exp2>(a); }
 float log2_of(float a) { return through_double<std::log2>(a); }

@@ -62,7 +62,7 @@ TEST_CASE("libraries are looked for wherever toolkits and the packages of pip pu
   std::filesystem::create_directories(packages / "nvidia" / "cuda_nvrtc" / "lib");
   const test::Setting toolkit("CUDA_PATH", "/opt/toolkit"), environment("VIRTUAL_ENV", folder.path().c_str());
   const auto found = toolkit_directories();
-  for (const std::filesystem::path expected :
+  for (const std::filesystem::path& expected :
        {std::filesystem::path(), std::filesystem::path("/opt/toolkit/lib64"), std::filesystem::path("/opt/toolkit/lib"),
         std::filesystem::path("/opt/toolkit/targets/x86_64-linux/lib"), std::filesystem::path("/usr/local/cuda/lib64"),
         packages / "nvidia" / "cuda_nvrtc" / "lib"}) {

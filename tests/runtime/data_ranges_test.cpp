@@ -118,8 +118,8 @@ TEST_CASE("every reduction over a range by data, in lanes along another axis or 
         "input w[K]\noutput y[i] = where(all[q in start[i]..start[i+1] of K](w[q] > 0), 1, 0)",
         "input w[K]\noutput y[i] = where(start[i] < start[i+1], mean[k in start[i]..start[i+1]](w[k]), 0)",
         "input w[K]\noutput y = sum[i,k in start[i]..start[i+1]](w[k]*i)",
-        "input w[K], h[M,D], v[D]\noutput y[i] = where(start[i] < start[i+1], "
-        "sum[d](v[d]*sum[k in start[i]..start[i+1]](h[col[k],d]*w[k])), 0)",
+        R"(input w[K], h[M,D], v[D]
+output y[i] = where(start[i] < start[i+1], sum[d](v[d]*sum[k in start[i]..start[i+1]](h[col[k],d]*w[k])), 0))",
         "input h[M,D]\noutput y[i,d] = exp(sum[k in start[i]+1..start[i+1]](h[col[k],d])/4) + d"})
     check_everywhere(head + body);
   check_everywhere(head + "input w[K], h[M,D]\noutput y[i,d] = sum[k in start[i]..start[i+1]](w[k]*h[col[k],d])", {"y"},

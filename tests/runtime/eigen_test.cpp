@@ -103,7 +103,10 @@ TEST_CASE("a batch of small symmetric matrices in lanes, and of large ones whose
 TEST_CASE("equal eigenvalues, zeros and eigenvalues far apart have orthonormal eigenvectors") {
   const auto matrix = [](std::size_t n, const auto& at) {
     std::vector<double> x(n * n);
-    for (std::size_t k = 0; k < n * n; ++k) x[k] = at(static_cast<double>(k / n), static_cast<double>(k % n));
+    for (std::size_t k = 0; k < n * n; ++k) {
+      const std::size_t row = k / n, column = k % n;
+      x[k] = at(static_cast<double>(row), static_cast<double>(column));
+    }
     return x;
   };
   for (const std::size_t n : {1, 2, 5, 12, 70}) {

@@ -31,8 +31,10 @@ struct jit_descriptor {
   jit_code_entry *relevant_entry, *first_entry;
 };
 int host_registrations = 0;
+// NOLINTBEGIN(bugprone-reserved-identifier): debuggers look for these names
 [[gnu::noinline]] void __jit_debug_register_code() { ++host_registrations; }
 jit_descriptor __jit_debug_descriptor = {1, 0, nullptr, nullptr};
+// NOLINTEND(bugprone-reserved-identifier)
 }
 
 namespace {
