@@ -14,18 +14,28 @@ Expr under_masks(const Expr& element, double left_out, double otherwise, const F
   return call("where", {element->args[0], under_masks(element->args[1], left_out, otherwise, f), constant(otherwise)});
 }
 
-/// argmax[s](where(idx[s] == v, e[s], -inf)): the largest element m[v], and the smallest of the positions that hold it.
-/// Where all elements are left out, or as small as these, the first of them is the position.
+/// Whether what a kernel computes again has the same bits: an input's element. Others may be rounded otherwise there.
+bool is_exact(const Program& program, const Expr& element) {
+  return element->kind == NodeKind::Access && program.find_input(element->tensor);
+}
+
+/// argmax[s](where(idx[s] == v, e[s], -inf)) of an input e: the largest element m[v], and the smallest of the positions
+/// that hold it. Where all elements are left out, or as small as these, the first of them is the position.
 std::optional<Expr> scattered_position(Program& known, const Definition& user, const Expr& search, const Scope& scope) {
   const auto extremum = search->kind == NodeKind::Reduce ? extremum_of(search->reduce) : std::nullopt;
   if (!extremum || !has_fixed_extent(search->range)) return std::nullopt;
   const OpenedReduce opened = open(search);
   const Expr best = reduce(*extremum, opened.index, opened.range, opened.body);
-  if (!worthwhile_scatter(known, best, scope)) return std::nullopt;
+  bool exact = false;
+  const double nothing = neutral_value(*extremum), nowhere = neutral_value(ReduceKind::Min);
+  under_masks(opened.body, nothing, nowhere, [&](const Expr& element) {
+    exact = is_exact(known, element);
+    return element;
+  });
+  if (!exact || !worthwhile_scatter(known, best, scope)) return std::nullopt;
   auto part = extract(known, scope, best, user.name + ".best", scope.dtype);
   if (!part) return std::nullopt;
   const Expr held = add_part(known, std::move(*part), user);
-  const double nothing = neutral_value(*extremum), nowhere = neutral_value(ReduceKind::Min);
   const Expr holders = under_masks(opened.body, nothing, nowhere, [&](const Expr& element) {
     const Expr holds = call("or", {call("==", {element, held}), call("!=", {element, element})});
     return call("where", {holds, opened.position, constant(nowhere)});

@@ -449,6 +449,7 @@ TEST_CASE("sums by value take a step for each term, whatever these read of the e
   CHECK(is_scatter("y[v] = max[s](where(i[s] == v, cos(w[s]), -inf))"));
   CHECK(is_scatter("y[v] = logsumexp[s](where(i[s] == v, w[s], -inf))"));
   CHECK(is_scatter("y[v] = argmin[s](where(i[s] == v, w[s], inf))"));
+  CHECK_FALSE(is_scatter("y[v] = argmin[s](where(i[s] == v, sin(w[s]), inf))"));  // rounded otherwise elsewhere
   CHECK(is_scatter("y[t] = sum[v](g[t]*u[v]*sum[s](where(i[s] == v, w[s]*exp(u[v]), 0)))"));  // before u multiplies it
   CHECK_FALSE(is_scatter("y[v] = max[s](where(i[s] == v, w[s], 0))"));                        // left out elements count
   CHECK_FALSE(is_scatter("y[c] = w[c] + sum[t](where(j[t] == c, g[t], 0))"));
