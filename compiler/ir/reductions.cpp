@@ -55,6 +55,13 @@ Expr count_iterations(const std::vector<std::pair<Symbol, Range>>& loops) {
   return counted;
 }
 
+Expr first_position(const Range& range) {
+  const Expr first = index_value(range.lows.front().value);
+  if (range.has_iterations()) return first;
+  const Expr last = index_value(range.highs.front().value);
+  return call("where", {call("<=", {first, last}), first, constant(neutral_value(ReduceKind::ArgMax))});
+}
+
 Expr softmax_element(const Expr& element, const Expr& total) {
   const auto is_left_out = [](const Expr& value) {
     const bool is_negated = is_call(value, "neg");

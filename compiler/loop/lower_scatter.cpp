@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "compiler/ir/integer_element.h"
+#include "compiler/ir/reductions.h"
 #include "compiler/ir/scans.h"
 #include "compiler/loop/lower.h"
 #include "compiler/rewrite/scope.h"
@@ -62,7 +64,8 @@ class ScatterLowering {
   }
 
   void set_to_neutral() {
-    const ValueId neutral = nest_.neutral(sum_.kind, type_);
+    const ValueId neutral =
+        sum_.rival ? nest_.emit(first_position(sum_.loops[0].range), type_) : nest_.neutral(sum_.kind, type_);
     open(loops_.rows, (sum_.kind == ReduceKind::Sum ? "sums start: " : "extrema start: ") + cite(root_.definition));
     for (const LoopIndex& loop : loops_.others) open(loop);
     in_lanes([&] {
@@ -108,6 +111,17 @@ class ScatterLowering {
 
   Expr combined(const Expr& held, const Expr& term) const {
     return sum_.kind == ReduceKind::Sum ? held + term : call(to_string(sum_.kind), {held, term});
+  }
+
+  /// The position that stands for both: combine() of reductions.h, of which the one that is held is the smaller.
+  Expr better_position(const Expr& held, const Expr& position, const Expr& term, const Replacement& here) const {
+    const auto rival =
+        substitute_element(substitute(sum_.rival->element, here), sum_.rival->position, {Symbol::value(0), {held}});
+    if (!rival) throw InternalError("a position cannot be read where a search compares it");
+    const bool largest = sum_.kind == ReduceKind::ArgMax;
+    const Expr is_better = call("not", {call(largest ? ">=" : "<=", {guarded(*rival), term})});
+    const Expr is_number = call("==", {guarded(*rival), guarded(*rival)});
+    return call("where", {call("and", {is_better, is_number}), position, held});
   }
 
   Expr guarded(const Expr& term) const {
@@ -175,9 +189,10 @@ class ScatterLowering {
     for (const OpenedReduce& loop : sum_.loops) here.emplace_back(loop.index, Affine(loop.index) + Affine(once_));
     const Expr held = tensor_access(root_.definition.name, std::move(read), sum_.values);
     const Expr term = guarded(substitute(term_, here));
-    nest_.count_factors(term);
-    nest_.build({Work{
-        Work::Target::Buffer, out_, written, std::nullopt, type_, combined(held, term), {}, cite(root_.definition)}});
+    const Expr result =
+        sum_.rival ? better_position(held, index_value(here[0].second), term, here) : combined(held, term);
+    nest_.count_factors(result);
+    nest_.build({Work{Work::Target::Buffer, out_, written, std::nullopt, type_, result, {}, cite(root_.definition)}});
   }
 
   const Range& range_of(Symbol axis) const {
@@ -200,7 +215,7 @@ class ScatterLowering {
 
 std::optional<Scatter> scatter_of(const Program& program, const Kernel& kernel) {
   const KernelRoot& root = kernel.roots.front();
-  if (kernel.roots.size() != 1 || root.accumulate || !kernel.sample || !is_stored_as_computed(root.definition.dtype) ||
+  if (kernel.roots.size() != 1 || root.accumulate || !kernel.sample || !holds_terms(root.definition) ||
       (root.definition.scan && reads(root.definition, root.definition.name)))
     return std::nullopt;
   std::vector<Symbol> axes = {kernel.sample->symbol};

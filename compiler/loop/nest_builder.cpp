@@ -298,14 +298,6 @@ std::pair<Expr, ValueType> compared(const Program& source, const Expr& search, V
   return {cast ? value->args[0] : value, cast ? argument_type(value, type, source) : type};
 }
 
-/// The first position of the range, or that of no element where it is empty.
-Expr first_position(const Range& range) {
-  const Expr first = index_value(range.lows.front().value);
-  if (range.has_iterations()) return first;
-  const Expr last = index_value(range.highs.front().value);
-  return call("where", {call("<=", {first, last}), first, constant(neutral_value(ReduceKind::ArgMax))});
-}
-
 /// The extremum that a search finds along with its position.
 Expr extremum_of_search(const Expr& search, const Expr& value) {
   const Symbol index = Symbol::fresh();

@@ -22,13 +22,11 @@ class Finder {
   std::optional<Scatter> run(Expr body) {
     if (body->kind != NodeKind::Reduce || !is_scattered(body->reduce)) return std::nullopt;
     found_.kind = body->reduce;
-    while (is_of_kind(found_.kind, body)) body = opened(body);
-    found_.term = without_targets(body);
-    // A reduction stands behind a target's condition that does not depend on its index.
-    while (const auto inner = masked_sum(found_.term)) found_.term = without_targets(*inner);
-    if (found_.targets.empty()) take_span();
-    bound_loops();
-    sum_inside();
+    if (extremum_of(found_.kind)) {
+      if (!open_search(body)) return std::nullopt;
+    } else {
+      open_loops(body);
+    }
     for (const Expr& condition : conditions_) found_.term = masked(condition);
     for (const Scatter::Target& target : found_.targets) read_at(target);
     const bool gathers = std::ranges::any_of(
@@ -40,18 +38,41 @@ class Finder {
   }
 
  private:
-  static bool is_scattered(ReduceKind kind) {
-    return kind == ReduceKind::Sum || kind == ReduceKind::Max || kind == ReduceKind::Min;
+  static bool is_scattered(ReduceKind kind) { return kind != ReduceKind::Product && kind != ReduceKind::LogSumExp; }
+
+  void open_loops(Expr body) {
+    while (is_of_kind(found_.kind, body)) body = opened(body);
+    found_.term = without_targets(body);
+    // A reduction stands behind a target's condition that does not depend on its index.
+    while (const auto inner = masked_sum(found_.term)) found_.term = without_targets(*inner);
+    if (found_.targets.empty()) take_span();
+    bound_loops();
+    sum_inside();
   }
+
+  /// argmax[s](where(idx[s] == v, e[s], -inf)), whose position is the index itself.
+  bool open_search(const Expr& search) {
+    const Expr element = opened(search);
+    const OpenedReduce& loop = found_.loops.back();
+    if (loop.position != index_value(loop.index) || !has_fixed_extent(loop.range)) return false;
+    found_.term = without_targets(element);
+    const Symbol held = Symbol::fresh();
+    std::optional<Expr> rival = substitute(element, {{loop.index, Affine(held)}});
+    for (const Scatter::Target& target : found_.targets) {
+      if (rival) rival = substitute_element(*rival, target.axis, {target.element, found_.values});
+    }
+    if (!rival || found_.targets.empty()) return false;
+    found_.rival = Scatter::Rival{held, std::move(*rival)};
+    return true;
+  }
+
+  /// What a term that is left out gives.
+  double left_out() const { return neutral_value(extremum_of(found_.kind).value_or(found_.kind)); }
 
   /// Whether the condition leaves a term out where it does not hold.
-  bool is_masked(const Expr& expr) const {
-    return is_call(expr, "where") && expr->args[2]->is_constant(neutral_value(found_.kind));
-  }
+  bool is_masked(const Expr& expr) const { return is_call(expr, "where") && expr->args[2]->is_constant(left_out()); }
 
-  Expr masked(const Expr& condition) const {
-    return call("where", {condition, found_.term, constant(neutral_value(found_.kind))});
-  }
+  Expr masked(const Expr& condition) const { return call("where", {condition, found_.term, constant(left_out())}); }
 
   /// Whether it is masked, or conditions stand in the factors of a product that is to be added up.
   bool has_mask(const Expr& expr) const {
@@ -255,6 +276,13 @@ bool Scatter::goes_along(Symbol axis) const {
          std::ranges::any_of(targets, [&](const Target& target) { return target.axis == axis; });
 }
 
+bool holds_terms(const Definition& definition) {
+  const Expr& body = definition.body;
+  const bool searches = body->kind == NodeKind::Reduce && extremum_of(body->reduce);
+  if (!searches) return is_stored_as_computed(definition.dtype);
+  return definition.dtype == DType::i32 || definition.dtype == DType::i64;
+}
+
 std::optional<Scatter> scatter_of(const Program& program, const Expr& body, std::span<const Symbol> axes) {
   if (!has_integers(program)) return std::nullopt;
   return Finder(program, axes).run(body);
@@ -262,7 +290,7 @@ std::optional<Scatter> scatter_of(const Program& program, const Expr& body, std:
 
 std::optional<Scatter> scatter_of(const Program& program, const Definition& definition) {
   const bool is_carried = definition.scan && reads(definition, definition.name);
-  if (is_carried || !is_stored_as_computed(definition.dtype)) return std::nullopt;
+  if (is_carried || !holds_terms(definition)) return std::nullopt;
   std::vector<Symbol> axes;
   for (std::uint32_t k = definition.scan ? 1 : 0; k < definition.axes.size(); ++k) {
     const AxisDecl& axis = definition.axes[k];

@@ -1,6 +1,6 @@
 #pragma once
-// Sums and extrema whose terms go to the element that they name: y[v,n] = sum[s](where(idx[s] == v, e[s,n], 0)),
-// y[v] = max[s](where(idx[s] == v, e[s], -inf)), or to a range of them:
+// Sums, extrema and positions of extrema whose terms go to the element that they name:
+// y[v,n] = sum[s](where(idx[s] == v, e[s,n], 0)), y[v] = max[s](where(idx[s] == v, e[s], -inf)), or to a range of them:
 // y[k] = sum[s](where(start[s] <= k and k < start[s+1], e[s,k], 0)).
 #include <optional>
 #include <span>
@@ -27,16 +27,25 @@ struct Scatter {
   /// Whether terms go to certain elements along the axis.
   bool goes_along(Symbol axis) const;
 
-  ReduceKind kind = ReduceKind::Sum;  // or Max or Min
+  /// What a search compares a term with: the element at the position that is held so far, for the same targets.
+  struct Rival {
+    Symbol position;
+    Expr element;
+  };
+
+  ReduceKind kind = ReduceKind::Sum;  // or Max, Min, ArgMax or ArgMin
   std::vector<Target> targets;        // the elements of one axis each
   std::optional<Span> span;           // where there are no targets
   std::vector<Expr> values;           // elements of integer tensors
-  std::vector<OpenedReduce> loops;    // of the reduction, outermost first
+  std::vector<OpenedReduce> loops;    // the outermost first
+  std::optional<Rival> rival;         // of ArgMax and ArgMin, which have one loop, whose index is the position
   /// Where the index of a loop has to be for the term's conditions to hold, by what stands outside of the loop.
   std::vector<std::pair<Symbol, ValueRange>> ranges;
   Expr term;  // does not depend on the axes of the targets; on that of the span it may
 };
 
+/// Whether the definition's dtype holds what has been combined so far: integers, of positions.
+bool holds_terms(const Definition& definition);
 /// The body as such a reduction, if it is one; `axes` are those of the definition, as they stand in the body.
 std::optional<Scatter> scatter_of(const Program& program, const Expr& body, std::span<const Symbol> axes);
 /// Nothing for a definition that reads other steps of itself.

@@ -94,14 +94,17 @@ TEST_CASE("bytes that end early or that were changed give an error, never a cras
   const std::size_t stride = bytes.size() / 300 + 1;
   for (std::size_t length = 0; length < bytes.size(); length += stride)
     CHECK_THROWS_AS(plan_from_bytes(bytes.substr(0, length), plan.program), CacheError);
+  std::size_t refused = 0;
   for (std::size_t k = 0; k < bytes.size(); k += stride) {
     std::string changed = bytes;
     changed[k] = static_cast<char>(~changed[k]);
     try {
       plan_from_bytes(changed, plan.program);
-    } catch (const CacheError&) {  // a number in a formula may be another one, which only the entry's checksum shows
+    } catch (const CacheError&) {  // not always: another number in a formula is seen by the entry's checksum alone
+      ++refused;
     }
   }
+  CHECK(refused > 0);
   CHECK_THROWS_AS(plan_from_bytes(bytes + '\0', plan.program), CacheError);
 }
 
