@@ -79,7 +79,11 @@ std::span<const Pass> passes() {
       Pass{"split-holes", "contractions that leave out one element are sums before and after it", split_holes},
       Pass{"split-exponentials", "factors that do not change in a long loop leave the exponential", split_exponentials},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
-      Pass{"scatter-positions", "positions of extrema whose terms go where values say are the smallest that hold them",
+      Pass{
+          "split-fills",
+          "extrema of the elements that an integer selects, with a fill value for others, are combined with that value",
+          split_fills},
+      Pass{"scatter-positions", "positions of extrema whose terms go where values say become definitions of integers",
            scatter_positions},
       Pass{"fold-double-sums", "symmetric double sums become triangles, sums that see only r+t single sums",
            fold_double_sums},

@@ -63,6 +63,7 @@ Program split_shifted_sums(const Program& program);    // sums over shifted posi
 Program split_ordered_sums(const Program& program);    // sums over the elements below another one, to be sorted
 Program split_products(const Program& program);        // sums of products over whole tensors, for a library to multiply
 Program share_windows(const Program& program);         // what overlapping windows have in common is computed once
+Program split_fills(const Program& program);           // fill values in extrema of what an integer selects
 Program scatter_positions(const Program& program);     // positions of extrema whose terms go where values say
 Program split_row_sums(const Program& program);        // sums along rows keep a sum per column first
 Program split_scatters(const Program& program);        // costly parts of scattered terms are computed before

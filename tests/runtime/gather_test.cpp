@@ -336,6 +336,23 @@ TEST_CASE("sums and extrema by value take a step for each term, and give the sam
       {"dim S dynamic, V, T\nindex s:S, v:V, t:T\ninput i[S]: i32, w[S]\n"
        "output y[v] = argmin[s](where(w[s] > 0, where(i[s] == v, max(w[s], 0.4), inf), inf))*w[0]",
        {{"S", 700}, {"V", 170}, {"T", 2}}},
+      // Positions in lanes, of what is computed.
+      {"dim S dynamic, V, N\nindex s:S, v:V, n:N\ninput i[S]: i32, w[S,N]\n"
+       "output y[v,n]: i32 = argmin[s](where(i[s] == v, floor(2*w[s,n]), inf))",
+       {{"S", 300}, {"V", 130}, {"N", 20}}},
+      {"dim S dynamic, V\nindex s:S, v:V\ninput i[S]: i32, w[S]\n"  // logarithms that are NaN are the largest
+       "output y[v] = argmax[s](where(i[s] == v, log(w[s] + 0.5), -inf))",
+       {{"S", 300}, {"V", 130}}},
+      // What is left out counts, where anything is: also as the first of equal ones.
+      {"dim S dynamic, V\nindex s:S, v:V\ninput i[S]: i32, w[S]\noutput y[v] = max[s](where(i[s] == v, w[s], 0))",
+       {{"S", 500}, {"V", 170}}},
+      {"dim S dynamic, V\nindex s:S, v:V\ninput i[S]: i32, w[S]\n"
+       "output y[v] = argmax[s](where(i[s] == v, max(floor(3*w[s]), 0), 0)) +"
+       " 1000*argmin[s](where(v == i[s], w[s], 0.3)) + min[s](where(i[s] == v, w[s], 0.3))",
+       {{"S", 700}, {"V", 170}}},
+      {"dim B, S dynamic, V\nindex b:B, s:S, v:V\ninput i[B,S]: i32, w[B,S]\n"
+       "output y[b,v] = max[s](where(i[b,s]*0 == v, w[b,s], -2)) + argmax[s](where(0*i[b,s] == v, w[b,s], 0.25))",
+       {{"S", 60}, {"B", 3}, {"V", 100}}},
   };
   for (const auto& [text, dims] : cases) {
     CAPTURE(text);

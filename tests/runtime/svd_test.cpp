@@ -55,8 +55,10 @@ double worst_svd_residual(const std::vector<double>& a, std::size_t rows, std::s
 using Element = std::function<double(double, double)>;
 std::vector<double> matrix_of(std::size_t rows, std::size_t columns, const Element& at) {
   std::vector<double> x(rows * columns);
-  for (std::size_t k = 0; k < x.size(); ++k)
-    x[k] = at(static_cast<double>(k / columns), static_cast<double>(k % columns));
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const std::size_t row = k / columns;
+    x[k] = at(static_cast<double>(row), static_cast<double>(k % columns));
+  }
   return x;
 }
 

@@ -1,0 +1,112 @@
+#include <array>
+#include <cmath>
+
+#include "compiler/ir/functions.h"
+#include "compiler/ir/reductions.h"
+#include "compiler/rewrite/extract.h"
+#include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/scatter.h"
+
+namespace moxie {
+namespace {
+
+/// max[e](where(key[e] == target, element, fill)), or another extremum, or the position of one.
+struct Filled {
+  OpenedReduce loop;
+  ReduceKind extremum;
+  Expr condition, key, target, element;
+  double fill;
+};
+
+std::optional<Filled> filled_of(const Expr& expr) {
+  if (expr->kind != NodeKind::Reduce) return std::nullopt;
+  const ReduceKind extremum = extremum_of(expr->reduce).value_or(expr->reduce);
+  if (!position_of(extremum) || !expr->range.has_iterations()) return std::nullopt;
+  const OpenedReduce loop = open(expr);
+  const Expr& body = loop.body;
+  const bool is_filled = is_call(body, "where") && is_call(body->args[0], "==") &&
+                         body->args[2]->kind == NodeKind::Constant && std::isfinite(body->args[2]->value);
+  if (!is_filled || (loop.position && loop.position != index_value(loop.index))) return std::nullopt;
+  const auto& sides = body->args[0]->args;
+  const std::size_t key = sides[0]->depends_on(loop.index) ? 0 : 1;
+  if (!sides[key]->depends_on(loop.index) || sides[1 - key]->depends_on(loop.index)) return std::nullopt;
+  return Filled{loop, extremum, body->args[0], sides[key], sides[1 - key], body->args[1], body->args[2]->value};
+}
+
+/// The extremum of the elements that the key chooses, and the fill if it leaves any out: the first of those has the
+/// first position of all, or else that of the first key which is another than that one, whatever the target.
+class FillSplitter {
+ public:
+  FillSplitter(Program& known, const Definition& user, const Scope& scope, const Filled& filled)
+      : known_(known), user_(user), scope_(scope), filled_(filled), first_(first_position(filled.loop.range)) {}
+
+  std::optional<Expr> run(bool searches) {
+    const Expr best = chosen(filled_.extremum);
+    if (!worthwhile_scatter(known_, best, scope_)) return std::nullopt;
+    const auto second = second_key();
+    if (!second) return std::nullopt;
+    return searches ? position(best, *second) : extremum(best, *second);
+  }
+
+ private:
+  Expr chosen(ReduceKind kind) const {
+    const Expr nothing = constant(neutral_value(filled_.extremum));
+    return reduce(kind, filled_.loop.index, filled_.loop.range,
+                  call("where", {filled_.condition, filled_.element, nothing}));
+  }
+
+  Expr first_key() const {
+    return substitute(filled_.key, {{filled_.loop.index, filled_.loop.range.lows.front().value}});
+  }
+
+  /// The position of the first key that differs from that of the first position; infinity if there is none.
+  std::optional<Expr> second_key() {
+    const Expr differs = call("!=", {filled_.key, first_key()});
+    const Expr second =
+        reduce(ReduceKind::Min, filled_.loop.index, filled_.loop.range,
+               call("where", {differs, index_value(filled_.loop.index), constant(neutral_value(ReduceKind::Min))}));
+    auto part = extract(known_, scope_, second, user_.name + ".second", DType::f64);
+    return part ? std::optional(add_part(known_, std::move(*part), user_)) : std::nullopt;
+  }
+
+  Expr leaves_out_first() const { return call("!=", {first_key(), filled_.target}); }
+
+  Expr extremum(const Expr& best, const Expr& second) const {
+    const Expr leaves_any = call("or", {leaves_out_first(), call("<", {second, HUGE_VAL})});
+    const Expr others = call("where", {leaves_any, constant(filled_.fill), constant(neutral_value(filled_.extremum))});
+    return call(to_string(filled_.extremum), {best, others});
+  }
+
+  Expr position(const Expr& best, const Expr& second) const {
+    const Expr left_out = call("where", {leaves_out_first(), first_, second});
+    const Expr at = chosen(*position_of(filled_.extremum));
+    const Expr fill = constant(filled_.fill);
+    const bool largest = filled_.extremum == ReduceKind::Max;
+    const Expr is_better = call(largest ? ">" : "<", {best, fill});
+    const Expr wins = call("or", {is_better, call("!=", {best, best}), call("==", {left_out, HUGE_VAL})});
+    const Expr earlier = call("where", {call("==", {best, fill}), call("min", {at, left_out}), left_out});
+    return call("where", {wins, at, earlier});
+  }
+
+  Program& known_;
+  const Definition& user_;
+  const Scope& scope_;
+  const Filled& filled_;
+  const Expr first_;
+};
+
+}  // namespace
+
+Program split_fills(const Program& program) {
+  if (!has_integers(program)) return program;
+  return split_bodies(program, [](Program& known, const Definition& user) {
+    return rewrite_top_down(user.body, Scope::of(user),
+                            [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
+                              const auto filled = filled_of(expr);
+                              const bool searches = expr->kind == NodeKind::Reduce && extremum_of(expr->reduce);
+                              return filled ? FillSplitter(known, user, scope, *filled).run(searches) : std::nullopt;
+                            });
+  });
+}
+
+}  // namespace moxie
