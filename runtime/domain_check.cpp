@@ -111,27 +111,35 @@ std::string element_text(std::size_t place, std::span<const std::int64_t> shape)
   return element.empty() ? "" : fmt::format("[{}]", fmt::join(element, ","));
 }
 
-std::string domain_violation(const InputDecl& input, std::span<const std::int64_t> shape,
-                             std::span<const std::byte> values) {
+std::optional<ErrorDetails> domain_violation(const InputDecl& input, std::span<const std::int64_t> shape,
+                                             std::span<const std::byte> values) {
+  const auto outside = [&](std::size_t place, std::string value, std::string expected, std::string_view but) {
+    const std::string element = input.name + element_text(place, shape);
+    return ErrorDetails{.problem = fmt::format("{} = {}, but {}", element, value, but),
+                        .name = input.name,
+                        .expected = std::move(expected),
+                        .found = std::move(value)};
+  };
   if (input.dtype == DType::i64) {
     if (const auto found = first_inexact(values))
-      return fmt::format("{}{} = {}, but integers are computed in f64, which has all of them up to 2^53", input.name,
-                         element_text(found->place, shape), element_at<std::int64_t>(values.data(), found->place));
+      return outside(found->place, std::to_string(element_at<std::int64_t>(values.data(), found->place)),
+                     "an integer up to 2^53", "integers are computed in f64, which has all of them up to 2^53");
   }
   const auto found = visit_element(
       input.dtype, [&]<class Element>(Element) { return first_outside<Element>(input.dtype, input.domain, values); });
-  if (!found) return {};
+  if (!found) return std::nullopt;
   const double number = without_nan_sign(found->value);
-  const std::string value = computed_dtype(input.dtype) == DType::f32 ? fmt::format("{}", static_cast<float>(number))
-                                                                      : fmt::format("{}", number);
-  return fmt::format("{}{} = {}, but {} is declared {}", input.name, element_text(found->place, shape), value,
-                     input.name, to_string(input.domain));
+  std::string value = computed_dtype(input.dtype) == DType::f32 ? fmt::format("{}", static_cast<float>(number))
+                                                                : fmt::format("{}", number);
+  const std::string domain(to_string(input.domain));
+  return outside(found->place, std::move(value), domain, fmt::format("{} is declared {}", input.name, domain));
 }
 
 void check_domain(const InputDecl& input, std::span<const std::int64_t> shape, std::span<const std::byte> values) {
-  const std::string problem = domain_violation(input, shape, values);
-  if (!problem.empty())
-    throw DataError(fmt::format("{}; give other values, or declare another domain in the formula", problem));
+  auto violation = domain_violation(input, shape, values);
+  if (!violation) return;
+  violation->remedy = "give other values, or declare another domain in the formula";
+  throw DataError(fmt::format("{}; {}", violation->problem, violation->remedy), *violation);
 }
 
 }  // namespace moxie

@@ -330,6 +330,13 @@ namespace {
 
 std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
+[[noreturn]] void refuse_shape(const std::string& name, const std::vector<std::int64_t>& found,
+                               const std::string& expected, std::string_view verb) {
+  const std::string problem =
+      fmt::format("input {} has shape {}, but {} {} wanted", name, shape_text(found), expected, verb);
+  throw ShapeError(problem, {.problem = problem, .name = name, .expected = expected, .found = shape_text(found)});
+}
+
 /// An axis without elements says only that its extent is not positive, unless it is a plain dim or a multiple of one.
 bool is_exact(const Affine& extent, std::int64_t value) { return value > 0 || extent.constant() == 0; }
 
@@ -343,15 +350,19 @@ void learn_dim(const Affine& extent, std::int64_t value, const std::string& tens
     dims.emplace(symbol.name(), sign * floor_div(rest, sign * coefficient));
     return;
   }
-  if (rest % coefficient != 0) {
-    throw ShapeError(fmt::format("axis {} of {} has {} elements, which {} can not be for any {}", axis, tensor, value,
-                                 print(extent), symbol.name()));
-  }
+  const auto refuse = [&](const std::string& problem, const std::string& expected) {
+    throw ShapeError(problem,
+                     {.problem = problem, .name = tensor, .expected = expected, .found = std::to_string(value)});
+  };
+  if (rest % coefficient != 0)
+    refuse(fmt::format("axis {} of {} has {} elements, which {} can not be for any {}", axis, tensor, value,
+                       print(extent), symbol.name()),
+           print(extent));
   const auto [known, is_new] = dims.emplace(symbol.name(), rest / coefficient);
-  if (!is_new && known->second != rest / coefficient) {
-    throw ShapeError(fmt::format("axis {} of {} has {} elements, so {} = {}, but {} = {} from the tensors before it",
-                                 axis, tensor, value, symbol.name(), rest / coefficient, symbol.name(), known->second));
-  }
+  if (!is_new && known->second != rest / coefficient)
+    refuse(fmt::format("axis {} of {} has {} elements, so {} = {}, but {} = {} from the tensors before it", axis,
+                       tensor, value, symbol.name(), rest / coefficient, symbol.name(), known->second),
+           std::to_string(known->second * coefficient + extent.constant()));
 }
 
 /// Exact axes are asked before the others.
@@ -370,20 +381,18 @@ DimValues dims_from_shapes(const Program& program, const std::map<std::string, s
   }
   for (const InputDecl& input : program.inputs) {
     const auto given = shapes.find(input.name);
-    if (given == shapes.end()) throw ShapeError("input " + input.name + " is missing");
-    if (given->second.size() != input.shape.size()) {
-      throw ShapeError(fmt::format("input {} has shape {}, but {} axes are wanted", input.name,
-                                   shape_text(given->second), input.shape.size()));
+    if (given == shapes.end()) {
+      const std::string problem = "input " + input.name + " is missing";
+      throw ShapeError(problem, {.problem = problem, .name = input.name});
     }
+    if (given->second.size() != input.shape.size())
+      refuse_shape(input.name, given->second, fmt::format("{} axes", input.shape.size()), "are");
     learn_dims(input, given->second, /*exact=*/true, known);
   }
   for (const InputDecl& input : program.inputs) learn_dims(input, shapes.at(input.name), /*exact=*/false, known);
   for (const InputDecl& input : program.inputs) {
     const auto wanted = extents_of(program, input.name, known);
-    if (wanted != shapes.at(input.name)) {
-      throw ShapeError(fmt::format("input {} has shape {}, but {} is wanted", input.name,
-                                   shape_text(shapes.at(input.name)), shape_text(wanted)));
-    }
+    if (wanted != shapes.at(input.name)) refuse_shape(input.name, shapes.at(input.name), shape_text(wanted), "is");
   }
   return known;
 }

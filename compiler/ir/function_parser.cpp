@@ -251,11 +251,11 @@ Operand ExprParser::read_body(const Token& call, const TextFunction& function, s
     });
     return result;
   } catch (const ParseError& error) {
-    throw ParseError(here(error));
+    throw ParseError(here(error), error.details());
   } catch (const TypeError& error) {
-    throw TypeError(here(error));
+    throw TypeError(here(error), error.details());
   } catch (const ShapeError& error) {
-    throw ShapeError(here(error));
+    throw ShapeError(here(error), error.details());
   }
 }
 

@@ -326,11 +326,11 @@ class ProgramParser {
       ProgramParser(reading_.texts.back()->tokens, reading_).run();
       reading_.chain.pop_back();
     } catch (const ParseError& error) {
-      throw ParseError(included_from(name, error));
+      throw ParseError(included_from(name, error), error.details());
     } catch (const TypeError& error) {
-      throw TypeError(included_from(name, error));
+      throw TypeError(included_from(name, error), error.details());
     } catch (const ShapeError& error) {
-      throw ShapeError(included_from(name, error));
+      throw ShapeError(included_from(name, error), error.details());
     }
   }
 

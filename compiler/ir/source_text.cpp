@@ -33,10 +33,20 @@ int SourceText::line_of(std::size_t offset) const {
   return 1 + static_cast<int>(std::ranges::count(text_.substr(0, offset), '\n'));
 }
 
+std::size_t SourceText::line_begin(std::size_t offset) const {
+  const std::size_t before = offset == 0 ? std::string_view::npos : text_.rfind('\n', offset - 1);
+  return before == std::string_view::npos ? 0 : before + 1;
+}
+
+ErrorDetails SourceText::details(std::size_t offset, const std::string& message, const std::string& hint) const {
+  offset = std::min(offset, text_.size());
+  const auto column = static_cast<int>(offset - line_begin(offset) + 1);
+  return {.problem = message, .remedy = hint, .file = file_, .line = line_of(offset), .column = column};
+}
+
 std::string SourceText::describe(std::size_t offset, const std::string& message, const std::string& hint) const {
   offset = std::min(offset, text_.size());
-  const std::size_t before = offset == 0 ? std::string_view::npos : text_.rfind('\n', offset - 1);
-  const std::size_t line_begin = before == std::string_view::npos ? 0 : before + 1;
+  const std::size_t line_begin = this->line_begin(offset);
   const std::size_t line_end = std::min(text_.find('\n', offset), text_.size());
   const std::size_t shown_begin = std::max(line_begin, offset - std::min(offset, kShownBefore));
   const std::size_t shown_end = std::min(line_end, offset + kShownAfter);

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/support/error.h"
+
 namespace moxie {
 
 class SourceText {
@@ -15,13 +17,16 @@ class SourceText {
   int line_of(std::size_t offset) const;
   /// `file:line:column: message`, the source line with a caret below `offset`, and the hint on a line of its own.
   std::string describe(std::size_t offset, const std::string& message, const std::string& hint) const;
+  ErrorDetails details(std::size_t offset, const std::string& message, const std::string& hint) const;
   /// Throws an E that describes what is wrong at `offset`.
   template <class E>
   [[noreturn]] void fail(std::size_t offset, const std::string& message, const std::string& hint = "") const {
-    throw E(describe(offset, message, hint));
+    throw E(describe(offset, message, hint), details(offset, message, hint));
   }
 
  private:
+  std::size_t line_begin(std::size_t offset) const;
+
   std::string_view text_;
   std::string file_;
 };

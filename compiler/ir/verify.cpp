@@ -185,16 +185,18 @@ std::size_t quoted_place(std::string_view message, std::string_view line, const 
   return line.find(name);
 }
 
-/// The message of verify() about a definition, shown in the text.
-std::string shown_in(std::string message, const Definition& definition, std::string_view text, std::string_view file) {
+/// Throws what verify() says about a definition, shown in the text.
+template <class E>
+[[noreturn]] void fail_in(const E& error, const Definition& definition, std::string_view text, std::string_view file) {
   const auto line = line_of(definition, text);
   const std::string head = fmt::format("definition `{}` (line {}): ", definition.name, definition.line);
-  if (!line || !message.starts_with(head)) return message;
+  std::string message = error.what();
+  if (!line || !message.starts_with(head)) throw E(error);
   message.erase(0, head.size());
   const std::size_t place = line->first + quoted_place(message, line->second, definition.name);
   const std::size_t remedy = message.rfind("; ");
   const std::string hint = remedy == std::string::npos ? "" : message.substr(remedy + 2);
-  return SourceText(text, file).describe(place, message.substr(0, remedy), hint);
+  SourceText(text, file).fail<E>(place, message.substr(0, remedy), hint);
 }
 
 }  // namespace
@@ -205,9 +207,9 @@ void verify_text(const Program& program, std::string_view text, std::string_view
     try {
       verify_definition(program, k);
     } catch (const TypeError& error) {
-      throw TypeError(shown_in(error.what(), definition, text, file));
+      fail_in(error, definition, text, file);
     } catch (const ShapeError& error) {
-      throw ShapeError(shown_in(error.what(), definition, text, file));
+      fail_in(error, definition, text, file);
     }
   }
   verify(program);

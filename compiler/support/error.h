@@ -1,13 +1,34 @@
 #pragma once
 // The one family of exceptions that moxie throws. A message says what was wrong, where, and what to do.
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace moxie {
 
+/// The parts of a message, for programs that show them in their own way; those that an error does not have are empty.
+struct ErrorDetails {
+  std::string problem;        // what was wrong, without the place
+  std::string remedy = {};    // what to do
+  std::string file = {};      // of the text that is wrong
+  int line = 0, column = 0;   // in it, from 1; 0 where they are not known
+  std::string name = {};      // of the tensor or dim that does not fit
+  std::string expected = {};  // in its place, such as "[3,4]"
+  std::string found = {};     // instead
+};
+
+/// what() is the whole message. Copies share their details.
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Error(const std::string& message) : Error(message, ErrorDetails{message}) {}
+  Error(const std::string& message, ErrorDetails details)
+      : std::runtime_error(message), details_(std::make_shared<const ErrorDetails>(std::move(details))) {}
+
+  const ErrorDetails& details() const noexcept { return *details_; }
+
+ private:
+  std::shared_ptr<const ErrorDetails> details_;
 };
 
 /// Malformed .mox text; the message carries file:line:column and the source line with a caret.

@@ -49,9 +49,8 @@ std::string dtype_text(nb::handle value, const Py_buffer& view) {
   const std::string remedy =
       is_swapped ? "give it this machine's byte order: x.astype(x.dtype.newbyteorder('='))"
                  : fmt::format("convert it: x.astype(numpy.{})", numpy_name(is_exact ? declared.dtype : DType::f32));
-  throw PythonError("DtypeError", fmt::format("input {}: expected {}, found {}; {}", declared.name,
-                                              is_exact ? numpy_name(declared.dtype) : "float32 or float64",
-                                              dtype_text(value, view), remedy));
+  throw unexpected("DtypeError", declared.name, is_exact ? numpy_name(declared.dtype) : "float32 or float64",
+                   dtype_text(value, view), remedy);
 }
 
 /// Throws PythonError unless a number of Python is an element of the input.
@@ -62,7 +61,7 @@ void check_integer(const InputDecl& declared, double number) {
   if (std::trunc(number) == number && number >= low && number <= high) return;
   const std::string expected =
       declared.dtype == DType::i32 ? "a 32-bit integer" : fmt::format("an integer from {:.0f} to {:.0f}", low, high);
-  throw PythonError("InputError", fmt::format("input {}: expected {}, found {}", declared.name, expected, number));
+  throw unexpected("InputError", declared.name, expected, fmt::format("{}", number));
 }
 
 /// numpy's dtype bfloat16, which the package ml_dtypes adds, where that is installed. Arrays of it give no access to
@@ -130,9 +129,8 @@ InputArray::InputArray(const InputDecl& declared, nb::handle given) {
     return;
   }
   if (!PyObject_CheckBuffer(object))
-    throw PythonError("InputError",
-                      fmt::format("input {}: expected an array of numpy, torch or jax, or a number, found {}",
-                                  declared.name, text_of(value.type().attr("__name__"))));
+    throw unexpected("InputError", declared.name, "an array of numpy, torch or jax, or a number",
+                     text_of(value.type().attr("__name__")));
   if (PyObject_GetBuffer(object, &view_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
     nb::python_error error;
     throw PythonError("InputError", fmt::format("input {}: the array gives no access to its elements: {}",

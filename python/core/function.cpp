@@ -26,9 +26,8 @@ DType PythonFunction::dtype_for(const std::vector<std::optional<DType>>& dtypes)
     if (!dtypes[i]) continue;
     const bool is_free = follows_arrays_ && input.dtype == program_.default_dtype;
     if (*dtypes[i] != input.dtype && (!is_free || !is_stored_as_computed(*dtypes[i])))
-      throw PythonError("DtypeError",
-                        fmt::format("input {}: expected {}, found {}; convert it: x.astype(numpy.{})", input.name,
-                                    numpy_name(input.dtype), numpy_name(*dtypes[i]), numpy_name(input.dtype)));
+      throw unexpected("DtypeError", input.name, numpy_name(input.dtype), numpy_name(*dtypes[i]),
+                       fmt::format("convert it: x.astype(numpy.{})", numpy_name(input.dtype)));
     if (!is_free) continue;
     if (chosen && *chosen != *dtypes[i])
       throw PythonError(
@@ -103,8 +102,7 @@ std::vector<std::string> PythonFunction::output_dtypes(const std::vector<std::st
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     dtypes.push_back(dtype_of_numpy(inputs[i]));
     if (!dtypes.back())
-      throw PythonError("DtypeError", fmt::format("input {}: expected float32 or float64, found {}; convert it",
-                                                  program_.inputs.at(i).name, inputs[i]));
+      throw unexpected("DtypeError", program_.inputs.at(i).name, "float32 or float64", inputs[i], "convert it");
   }
   const Compiled function = compiled(dtype_for(dtypes));
   std::vector<std::string> results;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/diff/jacobian.h"
+#include "compiler/ir/text_library.h"
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
 #include "python/core/arrays.h"
@@ -23,10 +24,10 @@ Program parse_formula(const std::string& text, const std::string& file, const st
   try {
     Program program = parse(text, file);
     program.name = name;
-    verify(program);
+    verify_text(program, text, file);
     return program;
   } catch (const Error& error) {
-    throw PythonError("FormulaError", error.what());
+    throw PythonError("FormulaError", error.what(), error.details());
   }
 }
 

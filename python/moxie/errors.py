@@ -6,31 +6,22 @@ Every class is an `Error`, and the exception that Python's own functions raise i
 
 from __future__ import annotations
 
-import re
-
-_PLACE = re.compile(r"^(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?P<problem>.*)$", re.MULTILINE)
-_LINE = re.compile(r"\(line (\d+)\)")
-
 
 class Error(Exception):
-    """What all exceptions of moxie have in common."""
+    """What all exceptions of moxie have in common: a message, and its parts, which are None where it has none."""
+
+    problem: str | None = None  #: what was wrong, without the place
+    remedy: str | None = None  #: what to do
+    file: str | None = None  #: of the text that is wrong
+    line: int | None = None  #: in it, from 1
+    column: int | None = None  #: in that line, from 1
+    name: str | None = None  #: of the input or dim that does not fit
+    expected: str | None = None  #: in its place, such as `[3,4]`
+    found: str | None = None  #: instead
 
 
 class FormulaError(Error, ValueError):
-    """A formula that is not well formed.
-
-    The message shows the line with a caret below the place. `line` and `column` count from 1; they are None where the
-    problem has no such place. `problem` is the message without place and caret.
-    """
-
-    def __init__(self, message: str):
-        super().__init__(message)
-        place = _PLACE.search(message)
-        line = _LINE.search(message)
-        self.file: str | None = place["file"] if place else None
-        self.line: int | None = int(place["line"]) if place else int(line[1]) if line else None
-        self.column: int | None = int(place["column"]) if place else None
-        self.problem: str = place["problem"] if place else message
+    """A formula that is not well formed. The message shows the line with a caret below the place."""
 
 
 class ShapeError(Error, ValueError):

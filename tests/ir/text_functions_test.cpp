@@ -1,5 +1,6 @@
 // Functions that a text defines: what calls stand for, and messages that show call and definition.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
 
@@ -180,6 +181,34 @@ TEST_CASE("what other languages write is answered with what it is here") {
   check_message("let y[s] = softmax[n](x[s,n])\n", {"`softmax` over `n` has one subscript, but no element is chosen"});
   check_message("let y[s] = softmax[n](x[s,n])[0,1]\n", {"`softmax` over `n` has one subscript"});
   check_message("let y = mean(w)\n", {"`mean` needs its index"});
+}
+
+TEST_CASE("errors have the parts of their messages") {
+  const auto details = [](const std::string& lines) -> ErrorDetails {
+    const std::string text = kHead + lines + "\n";
+    try {
+      verify_text(parse(text, "test.mox"), text, "test.mox");
+    } catch (const Error& error) {
+      CHECK(std::string(error.what())
+                .starts_with(fmt::format("test.mox:{}:{}: {}\n", error.details().line, error.details().column,
+                                         error.details().problem)));
+      return error.details();
+    }
+    return {""};
+  };
+  const ErrorDetails power = details("output y = w ** 2");
+  CHECK(power.file == "test.mox");
+  CHECK(power.line == 4);
+  CHECK(power.column == 14);
+  CHECK(power.problem.starts_with("`**` is no operator"));
+  CHECK(power.remedy.starts_with("a power is written x^2"));
+  CHECK(power.name.empty());
+  const ErrorDetails called = details("def f(u) = u + q\noutput y = f(w)");
+  CHECK(called.line == 4);  // of the function, not of the call
+  CHECK(called.problem == "`q` is not declared");
+  const ErrorDetails verified = details("output y[s,n] = x[s, n + 1]");
+  CHECK(verified.line == 4);
+  CHECK(verified.remedy == "guard the access with where(...) or change the range");
 }
 
 TEST_CASE("what verification finds is shown in the text, with what to do") {

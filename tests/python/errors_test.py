@@ -43,10 +43,11 @@ class Errors(unittest.TestCase):
             moxie.formula("dim S\nindex s:S\ninput x[S]\noutput y[s] = x[q]\n", file="my.mox")
         error = caught.error
         self.assertEqual((error.file, error.line, error.column), ("my.mox", 4, 17))
-        self.assertEqual(error.problem, "`q` is not declared")
-        with self.raises(moxie.FormulaError, "guard the access") as caught:
+        self.assertEqual((error.problem, error.remedy, error.name), ("`q` is not declared", None, None))
+        with self.raises(moxie.FormulaError, "guard the access", "              ^") as caught:
             moxie.formula("dim S\nindex s:S\ninput x[S]\noutput y[s] = x[s+1]\n")
-        self.assertEqual(caught.error.line, 4)
+        self.assertEqual((caught.error.line, caught.error.column), (4, 15))
+        self.assertEqual(caught.error.remedy, "guard the access with where(...) or change the range")
         with self.raises(moxie.FormulaError):
             moxie.formula("\0")
         self.assertTrue(issubclass(moxie.FormulaError, ValueError))
@@ -72,8 +73,10 @@ class Errors(unittest.TestCase):
             self.formula.grad()(**self.arrays, cotangents={"z": 1})
 
     def test_shapes(self):
-        with self.raises(moxie.ShapeError, "axis 0 of c has 4 elements", "R = 3"):
+        with self.raises(moxie.ShapeError, "axis 0 of c has 4 elements", "R = 3") as caught:
             self.call(c=np.ones(4))
+        self.assertEqual((caught.error.name, caught.error.expected, caught.error.found), ("c", "3", "4"))
+        self.assertIsNone(caught.error.line)
         with self.raises(moxie.ShapeError, "input x", "axes"):
             self.call(x=np.ones((7, 1)))
         with self.raises(moxie.ShapeError, "input w", "axes"):
@@ -84,8 +87,11 @@ class Errors(unittest.TestCase):
             moxie.formula("dim N\nindex n:N\noutput y[n] = n\n")()
 
     def test_dtypes(self):
-        with self.raises(moxie.DtypeError, "input x", "int64", "astype"):
+        with self.raises(moxie.DtypeError, "input x", "int64", "astype") as caught:
             self.call(x=np.arange(7))
+        error = caught.error
+        self.assertEqual((error.name, error.expected, error.found), ("x", "float32 or float64", "int64"))
+        self.assertEqual(error.remedy, "convert it: x.astype(numpy.float32)")
         with self.raises(moxie.DtypeError, "input x", "expected float32 or float64, found >f8", "byte order"):
             self.call(x=self.arrays["x"].astype(">f8"))
         with self.raises(moxie.DtypeError, "input w is float32, but input x is float64"):

@@ -37,6 +37,17 @@ output y[s,n] = x[s,n] + wide + narrow + low + free
   refuses("x", tensor({3, 2}, {1, 1, 1, 1, 1, -2}), "x[2,1] = -2, but x is declared >= 0; give other values");
   refuses("x", tensor({1, 2}, {nan, 1}), "x[0,0] = nan, but x is declared >= 0");
   CHECK(to_doubles(session.get("x")) == Values(6, 0));  // as they were, shape and values
+  try {
+    session.set("x", tensor({1, 2}, {1, -2}));
+    FAIL("-2 is taken for a number that is not negative");
+  } catch (const DataError& error) {
+    const ErrorDetails& details = error.details();
+    CHECK(details.problem == "x[0,1] = -2, but x is declared >= 0");
+    CHECK(details.name == "x");
+    CHECK(details.expected == ">= 0");
+    CHECK(details.found == "-2");
+    CHECK(details.remedy == "give other values, or declare another domain in the formula");
+  }
   session.set("x", tensor({1, 2}, {-0.0, 1}));
   refuses("low", tensor({}, {-1}), "low = -1, but low is declared < -1");
   session.set("low", tensor({}, {-1.5}));

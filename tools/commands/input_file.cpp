@@ -27,8 +27,10 @@ void check_values(InputDecl input, const HostTensor& given, const std::string& f
   const bool becomes_real = holds_integers(given.dtype) && !holds_integers(input.dtype);
   const HostTensor tensor = becomes_real ? make_host_tensor(DType::f64, given.shape, to_doubles(given)) : given;
   input.dtype = tensor.dtype;
-  const std::string problem = domain_violation(input, tensor.shape, tensor.data);
-  if (!problem.empty()) throw DataError(fmt::format("{}: {}", file, problem));
+  if (auto violation = domain_violation(input, tensor.shape, tensor.data)) {
+    violation->file = file;
+    throw DataError(fmt::format("{}: {}", file, violation->problem), *violation);
+  }
   const std::vector<double> values = to_doubles(tensor);
   const auto bad = std::ranges::find_if(values, [](double value) { return !std::isfinite(value); });
   if (bad == values.end()) return;
