@@ -43,7 +43,8 @@ class Errors(unittest.TestCase):
             moxie.formula("dim S\nindex s:S\ninput x[S]\noutput y[s] = x[q]\n", file="my.mox")
         error = caught.error
         self.assertEqual((error.file, error.line, error.column), ("my.mox", 4, 17))
-        self.assertEqual((error.problem, error.remedy, error.name), ("`q` is not declared", None, None))
+        self.assertEqual((error.problem, error.name), ("`q` is not declared", None))
+        self.assertIn("declare it in a line above", error.remedy)
         with self.raises(moxie.FormulaError, "guard the access", "              ^") as caught:
             moxie.formula("dim S\nindex s:S\ninput x[S]\noutput y[s] = x[s+1]\n")
         self.assertEqual((caught.error.line, caught.error.column), (4, 15))
