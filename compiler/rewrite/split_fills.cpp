@@ -1,4 +1,3 @@
-#include <array>
 #include <cmath>
 
 #include "compiler/ir/functions.h"
@@ -33,8 +32,9 @@ std::optional<Filled> filled_of(const Expr& expr) {
   return Filled{loop, extremum, body->args[0], sides[key], sides[1 - key], body->args[1], body->args[2]->value};
 }
 
-/// The extremum of the elements that the key chooses, and the fill if it leaves any out: the first of those has the
-/// first position of all, or else that of the first key which is another than that one, whatever the target.
+/// Combines the extremum of the elements that the key chooses with the fill, if any are left out. The first one that is
+/// left out has the first position of the range where the first key is not the target. Where it is, the first key that
+/// differs from it leaves out the first: one position for all targets.
 class FillSplitter {
  public:
   FillSplitter(Program& known, const Definition& user, const Scope& scope, const Filled& filled)
