@@ -52,7 +52,7 @@ class Finder {
 
   /// argmax[s](where(idx[s] == v, e[s], -inf)), whose position is the index itself.
   bool open_search(const Expr& search) {
-    const Expr element = opened(search);
+    const Expr element = with_cast_inside(opened(search));
     const OpenedReduce& loop = found_.loops.back();
     if (loop.position != index_value(loop.index) || !has_fixed_extent(loop.range)) return false;
     found_.term = without_targets(element);
@@ -274,6 +274,17 @@ class Finder {
 bool Scatter::goes_along(Symbol axis) const {
   return (span && span->axis == axis) ||
          std::ranges::any_of(targets, [&](const Target& target) { return target.axis == axis; });
+}
+
+Expr with_cast_inside(const Expr& expr) {
+  const bool is_cast = is_call(expr, "f32") || is_call(expr, "f64");
+  if (!is_cast || !is_call(expr->args[0], "where")) return expr;
+  std::vector<Expr> args = expr->args[0]->args;
+  args[1] = with_cast_inside(with_args(expr, {args[1]}));
+  const bool is_number = args[2]->kind == NodeKind::Constant;
+  if (is_number && is_call(expr, "f32")) args[2] = constant(static_cast<float>(args[2]->value));
+  if (!is_number) args[2] = with_args(expr, {args[2]});
+  return with_args(expr->args[0], std::move(args));
 }
 
 bool holds_terms(const Definition& definition) {

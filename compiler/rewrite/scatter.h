@@ -44,6 +44,8 @@ struct Scatter {
   Expr term;  // does not depend on the axes of the targets; on that of the span it may
 };
 
+/// f32(where(condition, e, left_out)) -> where(condition, f32(e), f32(left_out)), as masks are looked for.
+Expr with_cast_inside(const Expr& expr);
 /// Whether the definition's dtype holds what has been combined so far: integers, of positions.
 bool holds_terms(const Definition& definition);
 /// The body as such a reduction, if it is one; `axes` are those of the definition, as they stand in the body.

@@ -20,9 +20,9 @@ struct Filled {
 std::optional<Filled> filled_of(const Expr& expr) {
   if (expr->kind != NodeKind::Reduce) return std::nullopt;
   const ReduceKind extremum = extremum_of(expr->reduce).value_or(expr->reduce);
-  if (!position_of(extremum) || !expr->range.has_iterations()) return std::nullopt;
+  if (!position_of(extremum) || !(expr->range.has_iterations() || has_fixed_extent(expr->range))) return std::nullopt;
   const OpenedReduce loop = open(expr);
-  const Expr& body = loop.body;
+  const Expr body = with_cast_inside(loop.body);
   const bool is_filled = is_call(body, "where") && is_call(body->args[0], "==") &&
                          body->args[2]->kind == NodeKind::Constant && std::isfinite(body->args[2]->value);
   if (!is_filled || (loop.position && loop.position != index_value(loop.index))) return std::nullopt;
@@ -71,14 +71,21 @@ class FillSplitter {
 
   Expr leaves_out_first() const { return call("!=", {first_key(), filled_.target}); }
 
+  /// What holds where there is a first position: of an extent that is not known yet, the condition that there is one.
+  Expr where_any(const Expr& condition) const {
+    if (filled_.loop.range.has_iterations()) return condition;
+    const Affine extent = filled_.loop.range.highs[0].value + Affine(1);
+    return call("and", {call(">=", {index_value(extent), 1}), condition});
+  }
+
   Expr extremum(const Expr& best, const Expr& second) const {
-    const Expr leaves_any = call("or", {leaves_out_first(), call("<", {second, HUGE_VAL})});
+    const Expr leaves_any = where_any(call("or", {leaves_out_first(), call("<", {second, HUGE_VAL})}));
     const Expr others = call("where", {leaves_any, constant(filled_.fill), constant(neutral_value(filled_.extremum))});
     return call(to_string(filled_.extremum), {best, others});
   }
 
   Expr position(const Expr& best, const Expr& second) const {
-    const Expr left_out = call("where", {leaves_out_first(), first_, second});
+    const Expr left_out = call("where", {where_any(leaves_out_first()), first_, second});
     const Expr at = chosen(*position_of(filled_.extremum));
     const Expr fill = constant(filled_.fill);
     const bool largest = filled_.extremum == ReduceKind::Max;

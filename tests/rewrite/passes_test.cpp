@@ -453,6 +453,7 @@ TEST_CASE("sums by value take a step for each term, whatever these read of the e
   CHECK(is_scatter("y[t] = sum[v](g[t]*u[v]*sum[s](where(i[s] == v, w[s]*exp(u[v]), 0)))"));  // before u multiplies it
   CHECK(is_scatter("y[v] = max[s](where(i[s] == v, w[s], 0))"));     // 0 counts where there are others
   CHECK(is_scatter("y[v] = argmax[s](where(i[s] == v, w[s], 0))"));  // and the first of these
+  CHECK(is_scatter("y[v] = argmax[s](f32(where(i[s] == v, w[s], 0.1)))"));
   CHECK_FALSE(is_scatter("y[c] = w[c] + sum[t](where(j[t] == c, g[t], 0))"));
   CHECK_FALSE(is_scatter("y[v] = sum[s in 0..min(v+1, 90)](where(i[s] == v, w[s], 0))"));  // the range moves
 }
