@@ -86,9 +86,17 @@ class StageFinder {
   std::set<std::pair<const Node*, ValueType>> seen_;
 };
 
+bool reads_tensor(const Expr& expr) {
+  return expr->kind == NodeKind::Access || std::ranges::any_of(expr->args, reads_tensor);
+}
+
+/// Choices of mere constants are numbers, which need no double.
 bool is_integer(const Expr& expr, const Program& source) {
   if (expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Constant) return true;
   if (expr->kind == NodeKind::Access) return holds_integers(source.dtype_of(expr->tensor));
+  if (is_call(expr, "where"))
+    return is_integer(expr->args[1], source) && is_integer(expr->args[2], source) &&
+           (reads_tensor(expr->args[1]) || reads_tensor(expr->args[2]));
   return expr->kind == NodeKind::Call && keeps_integers(*expr->function) &&
          std::ranges::all_of(expr->args, [&](const Expr& arg) { return is_integer(arg, source); });
 }

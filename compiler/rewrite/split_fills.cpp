@@ -55,13 +55,20 @@ class FillSplitter {
                   call("where", {filled_.condition, filled_.element, nothing}));
   }
 
+  /// Of an extent that is not known yet, the condition that there is anything; nothing where there is.
+  Expr has_any() const {
+    const Range& range = filled_.loop.range;
+    return range.has_iterations() ? Expr() : call(">=", {index_value(range.highs[0].value + Affine(1)), 1});
+  }
+
   Expr first_key() const {
     return substitute(filled_.key, {{filled_.loop.index, filled_.loop.range.lows.front().value}});
   }
 
   /// The position of the first key that differs from that of the first position; infinity if there is none.
   std::optional<Expr> second_key() {
-    const Expr differs = call("!=", {filled_.key, first_key()});
+    const Expr first = has_any() ? call("where", {has_any(), first_key(), 0}) : first_key();
+    const Expr differs = call("!=", {filled_.key, first});
     const Expr second =
         reduce(ReduceKind::Min, filled_.loop.index, filled_.loop.range,
                call("where", {differs, index_value(filled_.loop.index), constant(neutral_value(ReduceKind::Min))}));
@@ -69,23 +76,20 @@ class FillSplitter {
     return part ? std::optional(add_part(known_, std::move(*part), user_)) : std::nullopt;
   }
 
-  Expr leaves_out_first() const { return call("!=", {first_key(), filled_.target}); }
-
-  /// What holds where there is a first position: of an extent that is not known yet, the condition that there is one.
-  Expr where_any(const Expr& condition) const {
-    if (filled_.loop.range.has_iterations()) return condition;
-    const Affine extent = filled_.loop.range.highs[0].value + Affine(1);
-    return call("and", {call(">=", {index_value(extent), 1}), condition});
+  /// A condition: keys are compared as integers, and only where there are any.
+  Expr leaves_out_first() const {
+    const Expr differs = call("!=", {first_key(), filled_.target});
+    return has_any() ? call("!=", {call("where", {has_any(), call("where", {differs, 1, 0}), 0}), 0}) : differs;
   }
 
   Expr extremum(const Expr& best, const Expr& second) const {
-    const Expr leaves_any = where_any(call("or", {leaves_out_first(), call("<", {second, HUGE_VAL})}));
+    const Expr leaves_any = call("or", {leaves_out_first(), call("<", {second, HUGE_VAL})});
     const Expr others = call("where", {leaves_any, constant(filled_.fill), constant(neutral_value(filled_.extremum))});
     return call(to_string(filled_.extremum), {best, others});
   }
 
   Expr position(const Expr& best, const Expr& second) const {
-    const Expr left_out = call("where", {where_any(leaves_out_first()), first_, second});
+    const Expr left_out = call("where", {leaves_out_first(), first_, second});
     const Expr at = chosen(*position_of(filled_.extremum));
     const Expr fill = constant(filled_.fill);
     const bool largest = filled_.extremum == ReduceKind::Max;

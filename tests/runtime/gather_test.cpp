@@ -374,6 +374,27 @@ TEST_CASE("sums and extrema by value take a step for each term, and give the sam
   }
 }
 
+TEST_CASE("integers that singles do not hold are compared as they are, also where a condition guards them") {
+  const TensorValues inputs = {{"i", {16777216, 16777217, 16777217, 16777218}}, {"w", {1, 2, 3, 4}}};
+  check_everywhere(
+      "dim S\nindex s:S\ninput i[S]: i32, w[S]\n"
+      "output y[s] = where(s >= 1, where(i[s-1] == i[s], w[s], 0), 5)\n"
+      "output z[s] = where(where(s >= 1, i[s-1], 16777217) == i[s], 1, 0)\n",
+      {{"S", 4}}, inputs, {{"y", {5, 0, 3, 0}}, {"z", {0, 0, 1, 0}}});
+}
+
+TEST_CASE("extrema by value of nothing read nothing") {
+  const Program program = parse(
+      "dim S dynamic, V\nindex s:S, v:V\ninput i[S]: i32, w[S]\noutput y[v] = max[s](where(i[s] == v, w[s], 0))\n"
+      "output at[v] = argmax[s](where(i[s] == v, w[s], 0))\n");
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    const TensorValues found = test::run_on(device, program, {{"S", 0}, {"V", 5000}}, {{"i", {}}, {"w", {}}});
+    CHECK(found.at("y") == Values(5000, -HUGE_VAL));
+    CHECK(found.at("at") == Values(5000, HUGE_VAL));
+  }
+}
+
 TEST_CASE("infinite factors of a sum by value stay as they are written") {
   const Program program = parse(
       "dtype f64\ndim S, V\nindex s:S, v:V\ninput x[S], w[S], idx[S]: i32\n"
