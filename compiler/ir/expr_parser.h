@@ -34,8 +34,8 @@ class ExprParser {
   Operand choice(std::vector<Operand> args);
   // compiler/ir/function_parser.cpp
   Operand text_function_call(const Token& name, const TextFunction& function);
-  Argument argument(const Token& call, const TextFunction& function, const Parameter& parameter);
-  Argument tensor_argument(const Token& call, const TextFunction& function, const Parameter& parameter);
+  Argument argument(const Token& call, const TextFunction& function, const FunctionParameter& parameter);
+  Argument tensor_argument(const Token& call, const TextFunction& function, const FunctionParameter& parameter);
   Operand expand(const Token& call, const TextFunction& function, const std::vector<Argument>& arguments);
   Operand read_with_slopes(const Token& call, const TextFunction& function, const std::vector<Argument>& arguments);
   Operand read_body(const Token& call, const TextFunction& function, std::vector<Argument> arguments);

@@ -16,7 +16,7 @@ constexpr double kMaxSize = 1e6;          // operations of one expression, writt
 std::string signature(const TextFunction& function) {
   std::string text(function.name.text);
   for (std::size_t k = 0; k < function.parameters.size(); ++k) {
-    const Parameter& parameter = function.parameters[k];
+    const FunctionParameter& parameter = function.parameters[k];
     text += k == 0 ? "(" : ", ";
     text += parameter.name.text;
     for (std::size_t open = 0; open < parameter.open; ++open) text += open == 0 ? "[:" : ",:";
@@ -40,7 +40,7 @@ Operand read_at(TokenStream& tokens, std::size_t position, int depth, const std:
 }
 
 /// An argument of which nothing is known: it may stand for a number, a subscript or a tensor.
-Argument any_argument(const Parameter& parameter) {
+Argument any_argument(const FunctionParameter& parameter) {
   if (parameter.is_tensor) {
     const std::vector<Affine> open(parameter.open, Affine(open_subscript()));
     return {parameter.name.text, {tensor_access("", open), std::nullopt}, parameter.open, true};
@@ -67,7 +67,7 @@ bool has_derivative(const Program& program, const Expr& argument) {
 /// The body for arguments of any kind.
 Operand general_body(const Program& program, TextFunctions& functions, const TextFunction& function) {
   std::vector<Argument> arguments;
-  for (const Parameter& parameter : function.parameters) arguments.push_back(any_argument(parameter));
+  for (const FunctionParameter& parameter : function.parameters) arguments.push_back(any_argument(parameter));
   TokenStream& tokens = *function.tokens;
   return read_at(tokens, function.body, tokens.depth(), [&] {
     Names names(tokens, functions, function, std::move(arguments));
@@ -136,13 +136,14 @@ Operand ExprParser::text_function_call(const Token& name, const TextFunction& fu
   return expand(name, function, arguments);
 }
 
-Argument ExprParser::argument(const Token& call, const TextFunction& function, const Parameter& parameter) {
+Argument ExprParser::argument(const Token& call, const TextFunction& function, const FunctionParameter& parameter) {
   if (parameter.is_tensor) return tensor_argument(call, function, parameter);
   return {parameter.name.text, disjunction()};
 }
 
 /// A tensor without subscripts, all of which are then open, or with `:` for those that are: `V[:,n]`.
-Argument ExprParser::tensor_argument(const Token& call, const TextFunction& function, const Parameter& parameter) {
+Argument ExprParser::tensor_argument(const Token& call, const TextFunction& function,
+                                     const FunctionParameter& parameter) {
   const Token name = tokens_.peek();
   const Argument* outer = names_.find_argument(name.text);
   const bool is_known = tokens_.at_name() && (outer ? outer->is_tensor : is_tensor(name.text));

@@ -26,7 +26,7 @@ State reduce(Program& program, const std::string& name, const Monoid& monoid, co
                                  monoid.name, monoid.components.size(), elements.size()));
   MonoidReduction reduction{index.name().empty() ? "k" : index.name(), index.symbol(), index.range(), elements, {}};
   for (const Index& around : outer) reduction.outer.push_back(outer_index_of(around, reduction.outer.size()));
-  const ScanPosition position = scan_of(program, monoid, reduction, program.default_dtype);
+  const PlaceInScan position = scan_of(program, monoid, reduction, program.default_dtype);
   Program changed = program;
   for (Definition& definition : position.scan.definitions(name, last_scan(program) + 1))
     changed.definitions.push_back(std::move(definition));

@@ -76,10 +76,10 @@ class ScanPlanner {
     for (const Expr& element : reduction.elements) add_symbols(element->free_symbols);
   }
 
-  ScanPosition position(DType dtype) {
+  PlaceInScan position(DType dtype) {
     const ScanSteps steps = this->steps();
     if (steps.inside) add_symbols(steps.inside->free_symbols);
-    ScanPosition result;
+    PlaceInScan result;
     MonoidScan& scan = result.scan;
     scan.monoid = steps.from_last ? monoid_.mirrored() : monoid_;
     scan.count = steps.count;
@@ -304,7 +304,7 @@ State MonoidScan::prefix(const std::string& name, const Affine& at, const std::v
   return result;
 }
 
-State ScanPosition::state(const std::string& name) const {
+State PlaceInScan::state(const std::string& name) const {
   State result = scan.state(name, at, outer);
   if (!exists) return result;
   for (std::size_t k = 0; k < result.size(); ++k)
@@ -312,7 +312,7 @@ State ScanPosition::state(const std::string& name) const {
   return result;
 }
 
-ScanPosition scan_of(const Program& program, const Monoid& monoid, const MonoidReduction& reduction, DType dtype) {
+PlaceInScan scan_of(const Program& program, const Monoid& monoid, const MonoidReduction& reduction, DType dtype) {
   return ScanPlanner(program, monoid, reduction).position(dtype);
 }
 

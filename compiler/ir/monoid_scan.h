@@ -55,7 +55,7 @@ struct MonoidScan {
 };
 
 /// A reduction as a state of a scan.
-struct ScanPosition {
+struct PlaceInScan {
   MonoidScan scan;
   Affine at;
   std::vector<Affine> outer;  // in the symbols around the reduction
@@ -69,7 +69,7 @@ struct ScanPosition {
 /// many steps as there are elements: a suffix takes them from the last to the first, in a monoid that is mirrored. All
 /// other ranges that move are conditions, and every step is taken for all outer indices. Throws ShapeError, with
 /// what to do, where no bound of the range is known, or no extent of an outer index that elements depend on.
-ScanPosition scan_of(const Program& program, const Monoid& monoid, const MonoidReduction& reduction, DType dtype);
+PlaceInScan scan_of(const Program& program, const Monoid& monoid, const MonoidReduction& reduction, DType dtype);
 
 /// The name of a new reduction's definitions, for a definition of this name: `y.welford`, else `y.welford2`, ...
 std::string new_scan_name(const Program& program, const Monoid& monoid, const std::string& definition);

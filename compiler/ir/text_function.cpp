@@ -12,8 +12,8 @@ namespace moxie {
 namespace {
 
 /// `x`, or `x[:,:]` with as many open subscripts; names may stand for them: `x[s,d]`.
-Parameter read_parameter(TokenStream& tokens) {
-  Parameter parameter{tokens.expect_name("the name of a parameter")};
+FunctionParameter read_parameter(TokenStream& tokens) {
+  FunctionParameter parameter{tokens.expect_name("the name of a parameter")};
   if (is_reserved(parameter.name.text))
     tokens.fail<TypeError>(
         parameter.name, fmt::format("`{}` is a word of the language and cannot name a parameter", parameter.name.text));
@@ -62,10 +62,10 @@ const TextFunction& differentiated_function(TokenStream& tokens, const TextFunct
 std::size_t differentiated_parameter(TokenStream& tokens, const TextFunction& function, const Token& name) {
   const std::string_view parameter = name.text.substr(function.name.text.size() + 1);
   const auto found =
-      std::ranges::find(function.parameters, parameter, [](const Parameter& known) { return known.name.text; });
+      std::ranges::find(function.parameters, parameter, [](const FunctionParameter& known) { return known.name.text; });
   if (found == function.parameters.end()) {
     std::vector<std::string> names;
-    for (const Parameter& known : function.parameters) names.emplace_back(known.name.text);
+    for (const FunctionParameter& known : function.parameters) names.emplace_back(known.name.text);
     tokens.fail<TypeError>(name, fmt::format("`{}` has no parameter `{}`", function.name.text, parameter),
                            names.empty() ? "it has none" : fmt::format("it has {}", fmt::join(names, ", ")));
   }
@@ -89,9 +89,9 @@ TextFunction read_signature(TokenStream& tokens) {
   TextFunction function{tokens.expect_name("the name of a function"), &tokens};
   tokens.expect("(", "write def f(x, y) = expression");
   while (!tokens.at(")")) {
-    Parameter parameter = read_parameter(tokens);
+    FunctionParameter parameter = read_parameter(tokens);
     const bool twice = std::ranges::any_of(
-        function.parameters, [&](const Parameter& other) { return other.name.text == parameter.name.text; });
+        function.parameters, [&](const FunctionParameter& other) { return other.name.text == parameter.name.text; });
     if (twice)
       tokens.fail<TypeError>(parameter.name, fmt::format("two parameters are called `{}`", parameter.name.text));
     function.parameters.push_back(parameter);

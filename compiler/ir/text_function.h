@@ -25,7 +25,7 @@ struct Operand {
   double size = 1;  // operations, written out without sharing
 };
 
-struct Parameter {
+struct FunctionParameter {
   Token name;
   std::size_t open = 0;  // subscripts that the body gives; 0 for a number
   bool is_tensor = false;
@@ -35,7 +35,7 @@ struct Parameter {
 struct TextFunction {
   Token name;
   TokenStream* tokens;  // of the text that defines it
-  std::vector<Parameter> parameters = {};
+  std::vector<FunctionParameter> parameters = {};
   std::size_t body = 0;    // the position of the body's first token
   std::size_t number = 0;  // a body calls functions of smaller number only, so that no function calls itself
   bool is_checked = false;

@@ -164,7 +164,7 @@ State TextReductions::reduced(const Monoid& monoid, const MonoidReduction& reduc
   Program& program = site->program;
   const DType declared = site->definition.dtype;
   const DType dtype = is_stored_as_computed(declared) ? declared : program.default_dtype;
-  const ScanPosition position = scan_of(program, monoid, reduction, dtype);
+  const PlaceInScan position = scan_of(program, monoid, reduction, dtype);
   const auto known = std::ranges::find(known_, position.scan, &Known::scan);
   if (known != known_.end()) return position.state(known->name);
   const std::string name = new_scan_name(program, monoid, site->definition.name);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Names in the unnamed namespaces of a library differ from file to file, hide no function of its headers and are not overloaded elsewhere where they are
-handed over, so that any of its files can be compiled as one (CMAKE_UNITY_BUILD)."""
+handed over, so that any of its files can be compiled as one (CMAKE_UNITY_BUILD). Types of a named namespace are defined once in the whole project: the
+linker keeps one of the functions that two of them have alike, whichever type it is for."""
 import collections
 import pathlib
 import re
@@ -9,6 +10,8 @@ import sys
 ROOT = pathlib.Path(sys.argv[1])
 # Folders whose files may meet in one translation unit. Test programs are never unity builds.
 LIBRARIES = ("compiler", "ops", "runtime", "data", "learn", "tools/commands")
+# The program and what may be linked into it or a test.
+PROJECT = ("codegen_templates", "compiler", "ops", "runtime", "data", "learn", "tools")
 RAW_STRING = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)
 NAMESPACE = re.compile(r"^namespace ([\w:]+) \{$", re.MULTILINE)
 UNNAMED = re.compile(r"^namespace \{\n(.*?)^\}  // namespace$", re.MULTILINE | re.DOTALL)
@@ -107,8 +110,22 @@ def overloads_handed_over(library):
             for (_, name), paths in files.items() if len(paths) > 1 for path in sorted(paths) if hands_over(path, name)]
 
 
+def types_defined_twice():
+    files = collections.defaultdict(set)
+    for path in sorted(path for top in PROJECT for path in (ROOT / top).rglob("*") if path.suffix in (".h", ".cpp")):
+        text, around = UNNAMED.sub("", RAW_STRING.sub('""', path.read_text())), ""
+        for line in text.split("\n"):
+            if (match := NAMESPACE.match(line)):
+                around = match[1]
+            elif (match := TYPE.match(line)) and line.endswith("{"):
+                files[f"{around}::{match[1]}"].add(str(path.relative_to(ROOT)))
+            elif line.startswith("}  // namespace"):
+                around = ""
+    return [f"{name} is defined in {' and '.join(sorted(paths))}: rename one" for name, paths in files.items() if len(paths) > 1]
+
+
 def main():
-    problems, count, own_types = [], 0, classes()
+    problems, count, own_types = types_defined_twice(), 0, classes()
     for library in LIBRARIES:
         files, kinds = collections.defaultdict(set), collections.defaultdict(set)
         for path in sorted((ROOT / library).rglob("*.cpp")):
