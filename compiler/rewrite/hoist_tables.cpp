@@ -116,11 +116,11 @@ class TableHoister {
   }
 
   /// Whether the loop gives each of its iterations a part of the range's elements that no other one has: of
-  /// 8*a..8*a+8, the loop over a does.
+  /// 8*a..8*a+8, the loop over a does, and of ceil(a/2)..floor(a/2)+1.
   static bool is_parted(const Range& range, Symbol loop) {
     const auto steps_over = [&](const Bound& low, const Bound& high) {
       const Affine extent = high.value - low.value + Affine(1);
-      return low.divisor == 1 && high.divisor == 1 && extent.is_constant() && low.value.mentions(loop) &&
+      return low.divisor == high.divisor && extent.is_constant() && low.value.mentions(loop) &&
              std::abs(low.value.coefficient(loop)) >= extent.constant();
     };
     return std::ranges::any_of(range.lows, [&](const Bound& low) {

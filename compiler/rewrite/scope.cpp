@@ -99,14 +99,15 @@ std::optional<std::int64_t> extreme(const Range& range, const Scope& scope, bool
   return result;
 }
 
-/// The number of indices between two ends that move alike, such as those of a band.
+/// The most indices between two ends that move alike, such as those of a band, or of every second position.
 std::optional<std::int64_t> width_of_band(const Range& range) {
   std::optional<std::int64_t> width;
   for (const Bound& low : range.lows) {
     for (const Bound& high : range.highs) {
       const Affine difference = high.value - low.value;
-      if (low.divisor != 1 || high.divisor != 1 || !difference.is_constant()) continue;
-      width = std::min(width.value_or(difference.constant() + 1), difference.constant() + 1);
+      if (low.divisor != high.divisor || !difference.is_constant()) continue;
+      const std::int64_t most = floor_div(difference.constant(), low.divisor) + 1;
+      width = std::min(width.value_or(most), most);
     }
   }
   return width;
@@ -155,6 +156,7 @@ double assumed_extent(const Range& range) {
   if (const auto extent = known_extent(range)) return static_cast<double>(*extent);
   if (const auto count = range.known_trip_count(); count && count->is_constant())
     return static_cast<double>(count->constant());
+  if (const auto width = width_of_band(range)) return static_cast<double>(std::max<std::int64_t>(*width, 1));
   if (mentions_dim(range)) return kAssumedExtent;
   return static_cast<double>(width_guess(range)) * 0.6;  // dependent bounds: a triangle, more or less
 }

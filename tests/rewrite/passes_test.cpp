@@ -529,6 +529,15 @@ output y[n,f,i,j] = sum[c,p,q](where(2*i+p-3 >= 0 and 2*i+p-3 < 224 and 2*j+q-3 
   }
 }
 
+TEST_CASE("the gradient of every second element is one definition") {
+  const Program haar = specialise(parse("dim B = 16, N = 64\nindex b:B, i:N, j:N\ninput x[B,2*N,2*N]\n"
+                                        "output low[b,i,j] = (x[b,2*i,2*j] + x[b,2*i+1,2*j+1])/2\n"
+                                        "output high[b,i,j] = (x[b,2*i+1,2*j] - x[b,2*i,2*j+1])/2\n"),
+                                  {});
+  const Program result = optimise(differentiate(haar, {"low", "high"}, {"x"}));
+  CHECK(std::ranges::all_of(result.definitions, &Definition::output));
+}
+
 TEST_CASE("a costly element that many positions of a frame read is computed once") {
   // One signal: cosine knows all axes of y and all sums around it.
   const Program result = optimised(R"(dim N = 256, T = 13, W = 64, K = 8
