@@ -19,7 +19,7 @@ class Finder {
  public:
   Finder(const Program& program, std::span<const Symbol> axes) : program_(program), axes_(axes) {}
 
-  std::optional<Scatter> run(Expr body) {
+  std::optional<Scatter> run(const Expr& body) {
     if (body->kind != NodeKind::Reduce || !is_scattered(body->reduce)) return std::nullopt;
     found_.kind = body->reduce;
     if (extremum_of(found_.kind)) {
