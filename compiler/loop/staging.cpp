@@ -4,6 +4,7 @@
 #include <set>
 
 #include "compiler/ir/functions.h"
+#include "compiler/ir/node_map.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/cost.h"
 
@@ -86,20 +87,32 @@ class StageFinder {
   std::set<std::pair<const Node*, ValueType>> seen_;
 };
 
-bool reads_tensor(const Expr& expr) {
-  return expr->kind == NodeKind::Access || std::ranges::any_of(expr->args, reads_tensor);
-}
+/// Whether all that makes up an expression are integers. Each node is looked at once: choices may share theirs.
+class IntegerTest {
+ public:
+  explicit IntegerTest(const Program& source) : source_(source) {}
 
-/// Choices of mere constants are numbers, which need no double.
-bool is_integer(const Expr& expr, const Program& source) {
-  if (expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Constant) return true;
-  if (expr->kind == NodeKind::Access) return holds_integers(source.dtype_of(expr->tensor));
-  if (is_call(expr, "where"))
-    return is_integer(expr->args[1], source) && is_integer(expr->args[2], source) &&
-           (reads_tensor(expr->args[1]) || reads_tensor(expr->args[2]));
-  return expr->kind == NodeKind::Call && keeps_integers(*expr->function) &&
-         std::ranges::all_of(expr->args, [&](const Expr& arg) { return is_integer(arg, source); });
-}
+  /// A choice of mere constants is a number, which needs no double.
+  bool holds(const Expr& expr) { return is_whole(expr) && (!chooses_ || reads_); }
+
+ private:
+  bool is_whole(const Expr& expr) {
+    if (expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Constant || !seen_.insert(expr.get()))
+      return true;
+    reads_ |= expr->kind == NodeKind::Access;
+    if (expr->kind == NodeKind::Access) return holds_integers(source_.dtype_of(expr->tensor));
+    chooses_ |= is_call(expr, "where");
+    if (is_call(expr, "where")) return is_whole(expr->args[1]) && is_whole(expr->args[2]);
+    return expr->kind == NodeKind::Call && keeps_integers(*expr->function) &&
+           std::ranges::all_of(expr->args, [this](const Expr& arg) { return is_whole(arg); });
+  }
+
+  const Program& source_;
+  NodeSet seen_;
+  bool chooses_ = false, reads_ = false;
+};
+
+bool is_integer(const Expr& expr, const Program& source) { return IntegerTest(source).holds(expr); }
 
 }  // namespace
 

@@ -38,7 +38,7 @@ struct Scatter {
   std::optional<Span> span;           // where there are no targets
   std::vector<Expr> values;           // elements of integer tensors
   std::vector<OpenedReduce> loops;    // the outermost first
-  std::optional<Rival> rival;         // of ArgMax and ArgMin, which have one loop, whose index is the position
+  std::optional<Rival> rival;         // only for ArgMax and ArgMin: their single loop runs over positions
   /// Where the index of a loop has to be for the term's conditions to hold, by what stands outside of the loop.
   std::vector<std::pair<Symbol, ValueRange>> ranges;
   Expr term;  // does not depend on the axes of the targets; on that of the span it may

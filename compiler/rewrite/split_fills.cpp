@@ -55,7 +55,7 @@ class FillSplitter {
                   call("where", {filled_.condition, filled_.element, nothing}));
   }
 
-  /// Of an extent that is not known yet, the condition that there is anything; nothing where there is.
+  /// The condition that the range has an iteration; nothing where it is known to have one.
   Expr has_any() const {
     const Range& range = filled_.loop.range;
     return range.has_iterations() ? Expr() : call(">=", {index_value(range.highs[0].value + Affine(1)), 1});

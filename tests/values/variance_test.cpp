@@ -13,7 +13,7 @@ using namespace moxie::test;
 
 namespace {
 
-/// Of element k from the mean of row s.
+/// How far element k of row s lies from the row's mean.
 double deviation(std::size_t s, std::size_t k) {
   const auto size = static_cast<double>(s + 1);
   return k % 2 == 0 ? size : -size;
