@@ -63,10 +63,23 @@ __device__ T combine_lanes(T value, Scratch& scratch) {
   return value;
 }
 
-/// Element i of `count`, over the results of all chunks in their order, in double.
-template <class Op, class T>
-__device__ T combine_chunks(Global<const T> parts, long long i, long long count, long long chunks) {
-  double value = parts[i];
-  for (long long chunk = 1; chunk < chunks; ++chunk) value = Op::apply(value, double(parts[chunk * count + i]));
-  return T(value);
+/// Element i of `count`, over the results of all chunks, in double, in row 0 of each active lane: row r takes every
+/// kRows-th chunk from r on, and neighbouring halves of the rows are combined. All threads of the block take part.
+template <class Op, int kRows, class T, class Scratch>
+__device__ T combine_chunks(Global<const T> parts, long long i, long long count, long long chunks, bool active,
+                            Scratch& scratch) {
+  const int row = threadIdx.y;
+  const int place = row * 32 + threadIdx.x;
+  if (active && row < chunks) {
+    double value = parts[row * count + i];
+    for (long long chunk = row + kRows; chunk < chunks; chunk += kRows)
+      value = Op::apply(value, double(parts[chunk * count + i]));
+    scratch[place] = value;
+  }
+  for (int half = kRows / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (active && row < half && row + half < chunks)
+      scratch[place] = Op::apply(double(scratch[place]), double(scratch[place + half * 32]));
+  }
+  return active && row == 0 ? T(double(scratch[place])) : T(0);
 }

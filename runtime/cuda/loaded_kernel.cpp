@@ -78,7 +78,7 @@ void LoadedKernel::launch(const CudaGrid& grid, std::span<std::uint64_t> paramet
 
 void LoadedKernel::launch_combination(std::int64_t elements, std::span<std::uint64_t> parameters) const {
   if (elements == 0) return;
-  launch(combine_, {ceil_div(elements, kCombineThreads), 1, kCombineThreads, 1}, parameters);
+  launch(combine_, {ceil_div(elements, kWarp), 1, kWarp, kCombineRows}, parameters);
 }
 
 void LoadedKernel::launch(Function function, const Shape& shape, std::span<std::uint64_t> parameters) const {

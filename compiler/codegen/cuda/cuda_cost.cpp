@@ -12,13 +12,16 @@ namespace {
 
 using cuda_text::KernelShape;
 
-// Figures of an H100 or H200, from data sheets and by assumption: they are not calibrated. Twelve kernels on an H200
-// took 0.2 to 10 times what they give. Those of other GPUs relate to each other much alike.
+// Figures of an H100 or H200, from data sheets and of 169 kernels on an H200 (benchmarks/results/kernels-nvidia-h200).
+// Those of other GPUs relate to each other much alike.
 constexpr double kClock = 1.7e9;
 constexpr double kInstructions = 4;  // of warps, issued by a multiprocessor in a cycle
 // Warps that hide what the others of a multiprocessor wait for: results of arithmetic, and memory.
 constexpr double kWarpsOfArithmetic = 12, kWarpsOfMemory = 24;
 constexpr double kBytesPerSecond = 3.5e12;
+constexpr double kMemoryLatency = 0.7e-6, kCacheLatency = 0.3e-6;  // seconds; of the cache of all multiprocessors
+constexpr double kCacheBytes = 40e6;                               // of its 50 or 60 MB, what earlier kernels left
+constexpr double kLinesUnderWay = 2;  // of a warp that loads one in a round: compilers unroll loops
 constexpr double kLaunchSeconds = 2e-6;
 constexpr double kLineBytes = 128;  // that a multiprocessor's cache gives in a cycle
 constexpr double kCombining = 12;   // instructions of a warp that combines a sum of its lanes; in a block it waits, too
@@ -54,7 +57,7 @@ class CostReader {
     };
     const double cycles =
         std::max(cycles_of(instructions_ / kInstructions, kWarpsOfArithmetic), cycles_of(lines_, kWarpsOfMemory));
-    return launches_ * kLaunchSeconds + std::max(cycles / kClock, bytes() / kBytesPerSecond);
+    return launches_ * kLaunchSeconds + std::max(cycles / kClock, memory_seconds());
   }
 
  private:
@@ -65,14 +68,20 @@ class CostReader {
   }
 
   void visit(const Block& block, double executions, const Sharing& sharing) {
+    const double before = lines_;
+    double inside_loops = 0;
     for (const Statement& statement : block) {
+      const double before_statement = lines_;
       if (const auto* loop = std::get_if<stmt::For>(&statement)) {
         visit(loop->body, tree_.loops()[tree_.index_of(*loop)].body_executions(), inside(*loop, sharing));
         if (schedule_.mapping == CudaMapping::team) count_combining(*loop, executions);
+        inside_loops += lines_ - before_statement;
       } else {
         count(statement, executions * sharing.threads / kWarp, sharing);
       }
     }
+    const double own = lines_ - before - inside_loops, rounds = executions * sharing.threads / kWarp;
+    if (own > 0 && rounds > 0) lines_of_rounds_ += own * own / rounds;
   }
 
   Sharing inside(const stmt::For& loop, const Sharing& around) const {
@@ -141,6 +150,15 @@ class CostReader {
     lines_ += warps * std::min(lines + jumps, double{kWarp});
   }
 
+  /// What is under way arrives after a latency: few warps that load little do not keep the memory busy.
+  double memory_seconds() const {
+    const double all = std::min(bytes(), lines_ * kLineBytes);
+    const double resident = std::min(warps_, 1.0 * limits_.multiprocessors * limits_.threads / kWarp);
+    const double lines = lines_ > 0 ? std::max(kLinesUnderWay, lines_of_rounds_ / lines_) : kLinesUnderWay;
+    const double latency = all < kCacheBytes ? kCacheLatency : kMemoryLatency;
+    return all / std::min(kBytesPerSecond, resident * lines * kLineBytes / latency);
+  }
+
   /// All tensors once.
   double bytes() const {
     double sum = 0;
@@ -160,6 +178,7 @@ class CostReader {
   LoopTree tree_;
   double warps_ = 1, launches_ = 1;
   double instructions_ = 0, lines_ = 0;  // issued and touched by all warps together
+  double lines_of_rounds_ = 0;           // of each line, those that a warp touches in the same round of its loop
 };
 
 }  // namespace

@@ -100,31 +100,36 @@ struct Combined {
 /// Of tensors that one piece of code combines.
 using Combination = std::pair<ReduceKind, DType>;
 
-/// Finds the tensor of the element first, so that the code of the combination stands there once.
+/// Finds the tensor of the element first, so that the code of the combination stands there once. Barriers are in it: a
+/// thread whose element another piece combines takes part.
 std::string combine_one_of(const std::vector<Combined>& tensors, const Combination& combination) {
   std::string text;
   for (const auto& [result, parts, count] : tensors)
     text += fmt::format("    EXTENT({1}, chunks * {2});\n    EXTENT({0}, {2});\n", result, parts, count);
   const auto& [result, parts, count] = tensors.front();
-  text += fmt::format("    auto parts = {1};\n    auto combined = {0};\n    long long count = {2};\n", result, parts,
-                      count);
+  text += fmt::format(
+      "    auto parts = {1};\n    auto combined = {0};\n    long long count = {2}, place = element;\n", result, parts,
+      count);
   for (std::size_t k = 1; k < tensors.size(); ++k) {
     text += fmt::format(
-        "    if (element >= count) {{\n      element -= count;\n      parts = {1};\n      combined = {0};\n      count "
-        "= {2};\n    }}\n",
+        "    if (place >= count) {{\n      place -= count;\n      parts = {1};\n      combined = {0};\n      count = "
+        "{2};\n    }}\n",
         tensors[k].result, tensors[k].parts, tensors[k].count);
   }
-  return text +
-         fmt::format(
-             "    if (element < count) combined[element] = combine_chunks<{}, {}>(parts, element, count, chunks);\n",
-             cuda_text::combination_name(combination.first), cuda_text::type_name(combination.second));
+  const std::string type = cuda_text::type_name(combination.second);
+  return text + fmt::format(
+                    "    const bool active = place >= 0 && place < count;\n"
+                    "    const {1} value = combine_chunks<{0}, {2}>(parts, place, count, chunks, active, scratch);\n"
+                    "    if (active && threadIdx.y == 0) combined[place] = value;\n",
+                    cuda_text::combination_name(combination.first), type, kCombineRows);
 }
 
-/// Every thread combines the partial results of one element, in double and in the order of the chunks.
+/// The threads of a lane combine the partial results of one element, in double.
 std::string combine_entry_point(const CudaKernel& kernel, const LoweredKernel& lowered, cuda_text::Names& names) {
   std::map<Combination, std::vector<Combined>> combinations;
   std::string signature,
-      body = fmt::format("  long long element = blockIdx.x * {}ll + threadIdx.x;\n", kCombineThreads);
+      body = fmt::format("  SHARED(double, scratch, {});\n  long long element = blockIdx.x * {}ll + threadIdx.x;\n",
+                         kWarp * kCombineRows, kWarp);
   for (const BufferId b : kernel.combined) {
     const DType dtype = lowered.program.buffers[b].dtype;
     const std::string name = names.buffer(b);
@@ -136,12 +141,12 @@ std::string combine_entry_point(const CudaKernel& kernel, const LoweredKernel& l
   for (const auto& [combination, tensors] : combinations) {
     const bool more = combination != combinations.rbegin()->first;
     body += "  {\n" + combine_one_of(tensors, combination) +
-            (more ? "    if (element < count) return;\n    element -= count;\n" : "") + "  }\n";
+            (more ? "    element = active ? -1 : place - count;\n    __syncthreads();\n" : "") + "  }\n";
   }
   return fmt::format(
       "\n// The parts that the blocks along gridDim.y left are combined.\nextern \"C\" __global__ void "
       "__launch_bounds__({})\n{}(\n    {}const long long chunks) {{\n{}}}\n",
-      kCombineThreads, kernel.combine_entry, signature, body);
+      kWarp * kCombineRows, kernel.combine_entry, signature, body);
 }
 
 }  // namespace
