@@ -25,13 +25,13 @@ constexpr std::int64_t kShortBox = kLongExtent;
 
 class Boxing {
  public:
-  Boxing(Symbol index, const Range& range) : index_(index), range_(range) {}
+  Boxing(Symbol index, const Range& range, bool any_length) : index_(index), range_(range), any_length_(any_length) {}
 
   Expr apply(const Expr& expr) {
     if (!expr->depends_on(index_)) return expr;
     if (expr->kind != NodeKind::Reduce) return map_children(expr, [&](const Expr& child) { return apply(child); });
     const OpenedReduce opened = open(expr);
-    const auto box = mentions(opened.range, index_) ? short_box(opened.range) : std::nullopt;
+    const auto box = mentions(opened.range, index_) ? box_of(opened.range) : std::nullopt;
     if (!box) return map_opened(expr, opened, [&](const Expr& child) { return apply(child); });
     const auto masked = [&](const Expr& child, ReduceKind kind) {
       return call("where", {inside(opened), apply(child), constant(neutral_value(kind))});
@@ -42,13 +42,14 @@ class Boxing {
   }
 
  private:
-  std::optional<Range> short_box(Range range) const {
+  std::optional<Range> box_of(Range range) const {
     for (Bound& low : range.lows) {
       if (!widen(low, /*largest=*/false)) return std::nullopt;
     }
     for (Bound& high : range.highs) {
       if (!widen(high, /*largest=*/true)) return std::nullopt;
     }
+    if (any_length_) return range;
     const auto extent = longest(range);
     return extent && *extent < kShortBox ? std::optional(std::move(range)) : std::nullopt;
   }
@@ -88,10 +89,17 @@ class Boxing {
 
   Symbol index_;
   const Range& range_;
+  bool any_length_;
 };
 
 }  // namespace
 
-Expr box_reductions(const Expr& expr, Symbol index, const Range& range) { return Boxing(index, range).apply(expr); }
+Expr box_reductions(const Expr& expr, Symbol index, const Range& range) {
+  return Boxing(index, range, /*any_length=*/false).apply(expr);
+}
+
+Expr box_reductions_of_tile(const Expr& expr, Symbol index, const Range& range) {
+  return Boxing(index, range, /*any_length=*/true).apply(expr);
+}
 
 }  // namespace moxie

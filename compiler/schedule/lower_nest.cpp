@@ -20,9 +20,10 @@
 namespace moxie {
 namespace {
 
-/// Loops that a register tile becomes: over tiles, and inside of it two of which one runs, once: see unroll().
+/// Loops that a register tile becomes: over tiles, and inside of it two of which one runs, once: see unroll(). `copy`
+/// counts the elements of a tile.
 struct TileSymbols {
-  Symbol tile = Symbol::fresh(), full = Symbol::fresh(), partial = Symbol::fresh();
+  Symbol tile = Symbol::fresh(), full = Symbol::fresh(), partial = Symbol::fresh(), copy = Symbol::fresh();
 };
 
 /// A definition's loops and body in symbols of this kernel, before register tiles are unrolled.
@@ -136,7 +137,7 @@ class NestLowering {
 
   /// Short reductions inside of vector loops as boxes, whose masks guard what only they visit.
   Expr boxed(const OpenRoot& open) const {
-    if (nest_.team > 0) return open.body;
+    if (nest_.team > 0) return boxed_tiles(open);
     Expr body = open.body;
     for (const LoopIndex& loop : open.loops) {
       if (loop.lanes) body = box_reductions(body, loop.symbol, loop.range);
@@ -146,6 +147,27 @@ class NestLowering {
     IndexDomain domain({});
     for (const LoopIndex& loop : open.loops) domain.add_range(loop.symbol, loop.range);
     return guard_accesses(body, fused_, open.root->definition, std::move(domain));
+  }
+
+  /// Reductions whose ranges differ in the elements of a register tile as boxes: the elements share their loops.
+  Expr boxed_tiles(const OpenRoot& open) const {
+    IndexDomain domain({});
+    Expr whole = open.body;
+    for (std::size_t k = 0; k < open.loops.size(); ++k) {
+      const LoopIndex& loop = open.loops[k];
+      const std::int64_t factor = open.root->loops[k].unroll;
+      if (factor == 1) {
+        domain.add_range(loop.symbol, loop.range);
+        continue;
+      }
+      const Symbol tile = open.tiles[k].tile, copy = open.tiles[k].copy;
+      domain.add_range(tile, tiles_of(loop.range, factor));
+      domain.add_range(copy, Range::extent(factor));
+      const TileElements elements = elements_of_tile(open, k);
+      const Affine element = elements.first + Affine(copy) * elements.step;
+      whole = box_reductions_of_tile(substitute(whole, {{loop.symbol, element}}), copy, Range::extent(factor));
+    }
+    return guard_accesses(whole, fused_, open.root->definition, std::move(domain));
   }
 
   /// Short reductions inside those at `depth`, which may be vector loops, as boxes.
@@ -255,8 +277,24 @@ class NestLowering {
   }
 
   static Range tiles_of(const Range& range, std::int64_t factor) {
-    const Affine last = *range.as_extent() - Affine(1);
+    const Affine extent = *range.as_extent(), last = extent - Affine(1);
+    if (extent.is_constant()) return Range::extent(Affine(ceil_div(extent.constant(), factor)));
     return {{{1, Affine(0)}}, {{factor, last}}};
+  }
+
+  /// The elements of a register tile: first, first + step, ..
+  struct TileElements {
+    Affine first;
+    std::int64_t step = 1;
+  };
+
+  /// Neighbours, but where the threads of a GPU are neighbours along the axis: each has a place in every part of it.
+  TileElements elements_of_tile(const OpenRoot& open, std::size_t k) const {
+    const NestLoop& plan = open.root->loops[k];
+    const auto tiles = known_extent(tiles_of(open.loops[k].range, plan.unroll));
+    if (tiles == 1) return {Affine(0)};
+    if (nest_.team > 0 && plan.lanes && tiles) return {Affine(open.tiles[k].tile), *tiles};
+    return {Affine(open.tiles[k].tile) * plan.unroll};
   }
 
   /// Opens the loops from number k on: a register tile becomes a loop over tiles with a copy of the work for every
@@ -271,7 +309,7 @@ class NestLowering {
     LoopIndex loop = open.loops[k];
     loop.range = loop.range.substitute(lookup_in(elements));
     if (known_extent(loop.range) == 1 && !plan.parallel && !plan.lanes) {
-      copies(open, k, loops, elements, Affine(0), 1, works);
+      copies(open, k, loops, elements, {Affine(0)}, 1, works);
       return;
     }
     if (plan.unroll == 1) {
@@ -282,25 +320,26 @@ class NestLowering {
     const Affine extent = *loop.range.as_extent();
     const std::int64_t factor = plan.unroll;
     if (extent.is_constant() && extent.constant() <= factor && !plan.parallel) {
-      copies(open, k, loops, elements, Affine(0), extent.constant(), works);
+      copies(open, k, loops, elements, {Affine(0)}, extent.constant(), works);
       return;
     }
-    const auto& [tile, full_tile, partial_tile] = open.tiles[k];
+    const auto& [tile, full_tile, partial_tile, element] = open.tiles[k];
     Range tiles = tiles_of(loop.range, factor);
     if (plan.parallel) tiles = Range::half_open(Symbol::dim(argument::kTileLow), Symbol::dim(argument::kTileHigh));
-    loops.push_back({tile, tiles, ""});
-    const Affine first = Affine(tile) * factor;
+    loops.push_back({tile, tiles, "", nest_.team > 0 && plan.lanes});
+    const TileElements whole = elements_of_tile(open, k);
     if (extent.is_constant() && extent.constant() % factor == 0) {
-      copies(open, k, loops, elements, first, factor, works);
+      copies(open, k, loops, elements, whole, factor, works);
       return;
     }
+    const Affine& first = whole.first;
     // One of two loops runs, once: `full` where the tile lies inside the range, `partial` where it does not.
     const Affine rest = extent - first - Affine(factor);
     const LoopIndex full{full_tile, {{{1, Affine(0)}}, {{1, Affine(0)}, {factor, rest}}}, ""};
     const LoopIndex partial{partial_tile, {{{1, Affine(0)}, {factor, rest + Affine(1)}}, {{1, Affine(0)}}}, ""};
     std::vector<LoopIndex> inside = loops;
     inside.push_back(full);
-    copies(open, k, inside, elements, first, factor, works);
+    copies(open, k, inside, elements, whole, factor, works);
     loops.push_back(partial);
     loop.range = Range::half_open(first, extent);
     loops.push_back(loop);
@@ -308,10 +347,11 @@ class NestLowering {
   }
 
   void copies(const OpenRoot& open, std::size_t k, const std::vector<LoopIndex>& loops, const Replacement& elements,
-              const Affine& first, std::int64_t count, std::vector<Work>& works) const {
+              const TileElements& tile, std::int64_t count, std::vector<Work>& works) const {
     for (std::int64_t copy = 0; copy < count; ++copy) {
       Replacement more = elements;
-      more.emplace_back(open.loops[k].symbol, first + Affine(copy));
+      more.emplace_back(open.loops[k].symbol, tile.first + Affine(tile.step * copy));
+      more.emplace_back(open.tiles[k].copy, Affine(copy));
       unroll(open, k + 1, loops, more, works);
     }
   }

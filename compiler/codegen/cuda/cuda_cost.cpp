@@ -25,6 +25,7 @@ constexpr double kLinesUnderWay = 2;  // of a warp that loads one in a round: co
 constexpr double kLaunchSeconds = 2e-6;
 constexpr double kLineBytes = 128;  // that a multiprocessor's cache gives in a cycle
 constexpr double kCombining = 12;   // instructions of a warp that combines a sum of its lanes; in a block it waits, too
+constexpr double kAddressing = 2;    // instructions that make an address
 constexpr double kGatherLines = 16;  // cache lines that a warp touches where subscripts are read from tensors
 
 /// How the threads of a warp stand to a statement.
@@ -55,12 +56,15 @@ class CostReader {
     const auto cycles_of = [&](double work, double hiding) {
       return work / (multiprocessors * std::min(1.0, warps_ / (multiprocessors * hiding)));
     };
-    const double cycles =
-        std::max(cycles_of(instructions_ / kInstructions, kWarpsOfArithmetic), cycles_of(lines_, kWarpsOfMemory));
+    const double cycles = std::max(cycles_of(instructions_ / kInstructions, kWarpsOfArithmetic),
+                                   cycles_of(lines_, kWarpsOfMemory * kLinesUnderWay / lines_under_way()));
     return launches_ * kLaunchSeconds + std::max(cycles / kClock, memory_seconds());
   }
 
  private:
+  /// Of the accesses of a block: those to a buffer that lie a constant apart share an address.
+  using Places = std::vector<std::pair<BufferId, std::vector<Affine>>>;
+
   double threads_of_block() const { return static_cast<double>(schedule_.lanes) * schedule_.rows; }
   bool is_shared(const stmt::For& loop) const {
     return shape_.shared_out.contains(&loop) ||
@@ -70,6 +74,7 @@ class CostReader {
   void visit(const Block& block, double executions, const Sharing& sharing) {
     const double before = lines_;
     double inside_loops = 0;
+    Places places;
     for (const Statement& statement : block) {
       const double before_statement = lines_;
       if (const auto* loop = std::get_if<stmt::For>(&statement)) {
@@ -77,7 +82,7 @@ class CostReader {
         if (schedule_.mapping == CudaMapping::team) count_combining(*loop, executions);
         inside_loops += lines_ - before_statement;
       } else {
-        count(statement, executions * sharing.threads / kWarp, sharing);
+        count(statement, executions * sharing.threads / kWarp, sharing, places);
       }
     }
     const double own = lines_ - before - inside_loops, rounds = executions * sharing.threads / kWarp;
@@ -121,21 +126,34 @@ class CostReader {
         executions * static_cast<double>(reduction->second.sums.size()) * warps * kCombining * (warps > 1 ? 3 : 1);
   }
 
-  void count(const Statement& statement, double warps, const Sharing& sharing) {
+  void count(const Statement& statement, double warps, const Sharing& sharing, Places& places) {
+    if (std::holds_alternative<stmt::SetVar>(statement)) return;  // a register
     instructions_ += warps;
     if (const auto* store = std::get_if<stmt::Store>(&statement))
-      return access(store->buffer, store->subscripts, warps, sharing);
+      return access(store->buffer, store->subscripts, warps, sharing, places);
     const auto* let = std::get_if<stmt::Let>(&statement);
     if (!let) return;
     const Value& value = kernel_.program.values.at(let->id);
+    if (std::holds_alternative<op::ReadVar>(value.operation)) instructions_ -= warps;
     if (const auto* load = std::get_if<op::Load>(&value.operation))
-      access(load->buffer, load->subscripts, warps, sharing);
+      access(load->buffer, load->subscripts, warps, sharing, places);
     if (const auto* call = std::get_if<op::Call>(&value.operation))
       instructions_ += warps * call->function->cost * (value.type == ValueType::f64 ? 2 : 1);
   }
 
-  void access(BufferId id, const std::vector<Affine>& subscripts, double warps, const Sharing& sharing) {
+  static std::vector<Affine> without_constants(std::vector<Affine> subscripts) {
+    for (Affine& subscript : subscripts) subscript = subscript - Affine(subscript.constant());
+    return subscripts;
+  }
+
+  void access(BufferId id, const std::vector<Affine>& subscripts, double warps, const Sharing& sharing,
+              Places& places) {
     const BufferDecl& buffer = kernel_.program.buffers.at(id);
+    std::pair place(id, without_constants(subscripts));
+    if (std::ranges::find(places, place) == places.end()) {
+      instructions_ += kAddressing * warps;
+      places.push_back(std::move(place));
+    }
     if (std::ranges::any_of(subscripts, &Affine::mentions_value)) return void(lines_ += warps * kGatherLines);
     if (!sharing.lanes) return void(lines_ += warps);
     double stride = 0, step = 1;  // in elements
@@ -150,13 +168,17 @@ class CostReader {
     lines_ += warps * std::min(lines + jumps, double{kWarp});
   }
 
+  /// Of a warp, at least; those of one round do not wait for each other.
+  double lines_under_way() const {
+    return lines_ > 0 ? std::max(kLinesUnderWay, lines_of_rounds_ / lines_) : kLinesUnderWay;
+  }
+
   /// What is under way arrives after a latency: few warps that load little do not keep the memory busy.
   double memory_seconds() const {
     const double all = std::min(bytes(), lines_ * kLineBytes);
     const double resident = std::min(warps_, 1.0 * limits_.multiprocessors * limits_.threads / kWarp);
-    const double lines = lines_ > 0 ? std::max(kLinesUnderWay, lines_of_rounds_ / lines_) : kLinesUnderWay;
     const double latency = all < kCacheBytes ? kCacheLatency : kMemoryLatency;
-    return all / std::min(kBytesPerSecond, resident * lines * kLineBytes / latency);
+    return all / std::min(kBytesPerSecond, resident * lines_under_way() * kLineBytes / latency);
   }
 
   /// All tensors once.

@@ -28,6 +28,8 @@ constexpr double kLayoutError = 0.9;
 constexpr int kTeams[] = {1, 32, 256};
 /// Neighbours along an axis that a thread computes, in registers.
 constexpr std::int64_t kTile = 4;
+/// Axes of a register tile.
+constexpr int kTiledAxes = 2;
 /// More definitions in one nest make compilers slow.
 constexpr std::size_t kMostInANest = 8;
 
@@ -213,16 +215,25 @@ class GpuLowering {
     return own;
   }
 
-  /// With as many threads for an element as are cheapest, in chunks of sums and with a register tile if that is
-  /// cheaper.
+  /// With as many threads for an element as are cheapest, in chunks of sums and with a register tile along one or two
+  /// axes if that is cheaper.
   std::optional<Nested> cheapest(const Nest& nest) const {
     if (!std::ranges::any_of(nest.roots, has_sum)) return cheapest_team(nest, std::span(kTeams).first(1));
     std::optional<Nested> best = cheapest_team(nest, kTeams);
+    for (int tiles = 0; tiles < kTiledAxes; ++tiles) {
+      std::optional<Nested> tiled = cheapest_tile(best && tiles > 0 ? best->nest : nest);
+      if (!tiled || (best && best->seconds <= tiled->seconds)) break;
+      best = std::move(tiled);
+    }
+    return best;
+  }
+
+  std::optional<Nested> cheapest_tile(const Nest& nest) const {
+    std::optional<Nested> best;
     for (std::size_t k = 0; k < fewest_loops(nest); ++k) {
       const auto tiled = with_tile(nest, k);
-      if (!tiled) continue;
-      auto other = cheapest_team(*tiled, kTeams);
-      if (other && best && other->seconds < best->seconds) best = std::move(other);
+      auto other = tiled ? cheapest_team(*tiled, kTeams) : std::nullopt;
+      if (other && (!best || other->seconds < best->seconds)) best = std::move(other);
     }
     return best;
   }
