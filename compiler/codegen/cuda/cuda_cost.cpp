@@ -128,17 +128,16 @@ class CostReader {
 
   void count(const Statement& statement, double warps, const Sharing& sharing, Places& places) {
     if (std::holds_alternative<stmt::SetVar>(statement)) return;  // a register
-    instructions_ += warps;
     if (const auto* store = std::get_if<stmt::Store>(&statement))
       return access(store->buffer, store->subscripts, warps, sharing, places);
     const auto* let = std::get_if<stmt::Let>(&statement);
-    if (!let) return;
+    if (!let) return void(instructions_ += warps);
     const Value& value = kernel_.program.values.at(let->id);
-    if (std::holds_alternative<op::ReadVar>(value.operation)) instructions_ -= warps;
+    if (std::holds_alternative<op::ReadVar>(value.operation)) return;
     if (const auto* load = std::get_if<op::Load>(&value.operation))
-      access(load->buffer, load->subscripts, warps, sharing, places);
-    if (const auto* call = std::get_if<op::Call>(&value.operation))
-      instructions_ += warps * call->function->cost * (value.type == ValueType::f64 ? 2 : 1);
+      return access(load->buffer, load->subscripts, warps, sharing, places);
+    const auto* call = std::get_if<op::Call>(&value.operation);
+    instructions_ += warps * (call ? std::max(1, call->function->cost) * (value.type == ValueType::f64 ? 2 : 1) : 1);
   }
 
   static std::vector<Affine> without_constants(std::vector<Affine> subscripts) {
@@ -149,6 +148,7 @@ class CostReader {
   void access(BufferId id, const std::vector<Affine>& subscripts, double warps, const Sharing& sharing,
               Places& places) {
     const BufferDecl& buffer = kernel_.program.buffers.at(id);
+    instructions_ += warps;
     std::pair place(id, without_constants(subscripts));
     if (std::ranges::find(places, place) == places.end()) {
       instructions_ += kAddressing * warps;
