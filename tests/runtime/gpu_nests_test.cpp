@@ -18,14 +18,15 @@ struct Example {
 };
 
 const Example kExamples[] = {
-    {"const Index elements = S * 40;", "output y[s,n] = max[m](x[s,m]*v[n] - v[m])\n"},
-    {"if (0 <= m && m < n + 1) {", "output y[n,m in 0..n+1] = max[s](x[s,n]*v[m] - x[s,m])\n"},
+    {"v[i + 30]", "output y[s,n] = max[m](x[s,m]*v[n] - v[m])\n"},  // a tile of every tenth element
+    {"if (0 <= m && m < n + 1) {", "output y[s,n,m in 0..n+1] = exp(x[s,n]*v[m] - x[s,m])\n"},
     {"combine_lanes<Sum, 256>", "index p:3\noutput y[p] = sum[s,n](abs(x[s,n] - p))\n"},
     {"const long long round_low = ", "index p:3\noutput y[p] = max[s,n](abs(x[s,n] - p))\n"},
     {"combine_warp<Min>(is_same(acc0_of_lane, acc0)",
      "output y[s] = argmax[n](x[s,n])\noutput z[s] = argmin[n](x[s,n])\n"},
     {"y[s * 40 + n] = ", "let t[s] = max[n](x[s,n])\noutput y[s,n] = exp(x[s,n] - t[s])/sum[m](exp(x[s,m] - t[s]))\n"},
     {"z[s * 1600", "output y[s] = sum[n](x[s,n]^2)\noutput z[s,n,m] = where(n == m, x[s,n]^2, 0)\n"},
+    {"(i_1 <= 4 * i + 3) ?", "output y[n,s] = sum[m in 0..n+1](abs(x[s,m] - v[n]))\n"},  // a tile of ragged sums
     {"combine_warp<Sum>", "output y[s] = sum[n](x[s,n]*sum[m in 0..n+1](v[m]*x[s,m]))\n"},
 };
 
@@ -89,7 +90,7 @@ void check_on(const char* device_name, DType dtype, double tolerance) {
 }
 
 std::string text_of(const Example& example) {
-  const PlanTarget target{.products = Products::blas, .gpu = GpuLimits{}, .extents = {{"S", 4096}, {"N", kColumns}}};
+  const PlanTarget target{.products = Products::blas, .gpu = GpuLimits{}, .extents = {{"S", 1 << 18}, {"N", kColumns}}};
   std::string text;
   for (const PlanStep& step : make_plan(program_of(example, DType::f32), {}, target).steps) {
     for (const LoweredKernel* kernel : kernels_of(step))

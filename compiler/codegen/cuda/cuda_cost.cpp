@@ -26,6 +26,7 @@ constexpr double kLaunchSeconds = 2e-6;
 constexpr double kLineBytes = 128;  // that a multiprocessor's cache gives in a cycle
 constexpr double kCombining = 12;   // instructions of a warp that combines a sum of its lanes; in a block it waits, too
 constexpr double kAddressing = 2;    // instructions that make an address
+constexpr double kLinesOfWorkspace = 16;  // while scratch in device memory is read or stored, which wait for each other
 constexpr double kGatherLines = 16;  // cache lines that a warp touches where subscripts are read from tensors
 
 /// How the threads of a warp stand to a statement.
@@ -130,14 +131,23 @@ class CostReader {
     if (std::holds_alternative<stmt::SetVar>(statement)) return;  // a register
     if (const auto* store = std::get_if<stmt::Store>(&statement))
       return access(store->buffer, store->subscripts, warps, sharing, places);
+    if (const auto* store = std::get_if<stmt::StoreArray>(&statement)) return access_scratch(store->array, warps);
     const auto* let = std::get_if<stmt::Let>(&statement);
     if (!let) return void(instructions_ += warps);
     const Value& value = kernel_.program.values.at(let->id);
     if (std::holds_alternative<op::ReadVar>(value.operation)) return;
     if (const auto* load = std::get_if<op::Load>(&value.operation))
       return access(load->buffer, load->subscripts, warps, sharing, places);
+    if (const auto* load = std::get_if<op::LoadArray>(&value.operation)) return access_scratch(load->array, warps);
     const auto* call = std::get_if<op::Call>(&value.operation);
     instructions_ += warps * (call ? std::max(1, call->function->cost) * (value.type == ValueType::f64 ? 2 : 1) : 1);
+  }
+
+  void access_scratch(ArrayId id, double warps) {
+    const ArrayPlace place = schedule_.arrays[id];
+    if (place == ArrayPlace::registers) return;
+    instructions_ += (1 + kAddressing) * warps;
+    lines_ += (place == ArrayPlace::workspace ? kLinesOfWorkspace : 1) * warps;
   }
 
   static std::vector<Affine> without_constants(std::vector<Affine> subscripts) {

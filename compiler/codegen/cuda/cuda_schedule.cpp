@@ -29,6 +29,8 @@ constexpr std::int64_t kManyRegisters = 48;
 /// So few elements are spread over more multiprocessors by small blocks.
 constexpr std::int64_t kFewElements = 4096;
 constexpr int kReducingLanes = 128, kMapThreads = 256, kBlockTeam = 256;
+/// Of a block, that 64 registers each are left to.
+constexpr int kMostThreads = 1024;
 /// Beyond so many rounds, a block shares a reduction out instead of a warp.
 constexpr std::int64_t kMostRoundsOfWarp = 1024;
 /// Multiply-adds that a multiprocessor does while it moves a byte: 128 a clock against 20 bytes on an H200. Other GPUs
@@ -38,8 +40,9 @@ constexpr double kOperationsPerByte = 6;
 constexpr std::int64_t kLaneScratch = 1024;
 /// Unrolled code beyond this no longer fits an instruction cache, and compilers take seconds over it.
 constexpr std::int64_t kMostInstructions = 5000;
-/// Blocks per multiprocessor that fill it, where each leaves sums of its own.
-constexpr int kReducingBlocks = 2;
+/// Blocks per multiprocessor that fill it, where each leaves sums of its own: with few registers, and with many. On an
+/// H200 two blocks of few registers moved a quarter of the bytes that its memory can.
+constexpr int kReducingBlocks = 4, kLargeReducingBlocks = 2;
 
 std::int64_t element_bytes(DType dtype) { return bytes_of(dtype); }
 
@@ -82,7 +85,8 @@ class ScheduleChooser {
 
   void choose_block_per_element() {
     schedule_.mapping = CudaMapping::block;
-    const int rows = shape_.shared_out.empty() ? 1 : wanted_threads(rows_for(kWarp, 4 * kWarp));
+    const int most = shape_.shared_rounds > 0 ? kMostThreads : 4 * kWarp;
+    const int rows = shape_.shared_out.empty() ? 1 : wanted_threads(rows_for(kWarp, most));
     choose("block per element", 1, rows,
            shape_.vector_loop ? fmt::format("{} bytes of scratch per element", shared_bytes_per_lane())
                               : "no vector loop");
@@ -163,7 +167,8 @@ class ScheduleChooser {
   void choose_blocks() {
     const int full = std::max(1, limits_.threads / threads());
     const bool keeps_sums = shape_.has_partials && schedule_.mapping != CudaMapping::team;
-    schedule_.blocks = preference_.blocks > 0 ? preference_.blocks : keeps_sums ? kReducingBlocks : full;
+    const int reducing = register_words() > kManyRegisters ? kLargeReducingBlocks : kReducingBlocks;
+    schedule_.blocks = preference_.blocks > 0 ? preference_.blocks : keeps_sums ? reducing : full;
     const bool loops = schedule_.mapping == CudaMapping::team ||
                        (schedule_.mapping == CudaMapping::thread && !shape_.lanes_reduce && !shape_.sample_loop &&
                         shape_.shared_out.empty() && program().arrays.empty());
