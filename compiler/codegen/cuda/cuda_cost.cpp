@@ -213,9 +213,79 @@ class CostReader {
   double lines_of_rounds_ = 0;           // of each line, those that a warp touches in the same round of its loop
 };
 
+/// Of a kernel in which each warp looks for the terms of its rows among all.
+class SearchCost {
+ public:
+  SearchCost(const LoweredKernel& kernel, const GpuLimits& limits, const DimValues& extents)
+      : kernel_(kernel), limits_(limits), extents_(at_first_step(kernel, extents)) {
+    const CudaSchedule schedule = choose_cuda_schedule(kernel, limits);
+    warps_ = static_cast<double>(choose_cuda_grid(kernel, schedule, limits, extents_).chunks) * schedule.rows;
+    const double rows = trips(kernel.chunks->range);
+    set(argument::kChunkHigh, std::ceil(rows / warps_));
+    if (kernel.tiles) set(argument::kTileHigh, trips(kernel.tiles->range));
+  }
+
+  double seconds() {
+    visit(kernel_.program.body, 1);
+    const double issued = warps_ * instructions_ / (kInstructions * limits_.multiprocessors);
+    return kLaunchSeconds + std::max(issued, waited_) / kClock;
+  }
+
+ private:
+  /// Cycles until the lanes of a warp know of a group of terms, and until an element is read and stored again.
+  static constexpr double kGroup = 300, kTerm = 700;
+  static constexpr double kTermsOfGroup = 256, kInstructionsOfGroup = 80;
+
+  void set(const char* argument, double value) { extents_[argument] = static_cast<std::int64_t>(value); }
+
+  /// Of a loop over rows that a term goes to, 1.
+  double trips(const Range& range) const {
+    const auto value = [&](Symbol symbol) -> std::int64_t {
+      const auto known = symbol.is_dim() ? extents_.find(symbol.name()) : extents_.end();
+      return known == extents_.end() ? 0 : known->second;
+    };
+    double least = HUGE_VAL;
+    for (const Bound& low : range.lows) {
+      for (const Bound& high : range.highs) {
+        const auto extent = static_cast<double>(floor_div(high.value.evaluate(value), high.divisor) -
+                                                ceil_div(low.value.evaluate(value), low.divisor) + 1);
+        least = std::min(least, extent);
+      }
+    }
+    return std::max(least, 0.0);
+  }
+
+  void visit(const Block& block, double executions) {
+    for (const Statement& statement : block) {
+      if (const auto* loop = std::get_if<stmt::For>(&statement))
+        visit(*loop, executions);
+      else
+        instructions_ += 2 * executions;
+    }
+  }
+
+  void visit(const stmt::For& loop, double executions) {
+    const double rounds = trips(loop.range);
+    if (loop.vector) return visit(loop.body, executions * std::ceil(rounds / kWarp));
+    const stmt::For* own = cuda_text::own_rows(loop);
+    if (!own) return visit(loop.body, executions * rounds);
+    const double groups = executions * std::ceil(rounds / kTermsOfGroup), terms = executions * rounds / warps_;
+    instructions_ += groups * kInstructionsOfGroup;
+    waited_ += groups * kGroup + terms * kTerm;
+    visit(own->body, terms);
+  }
+
+  const LoweredKernel& kernel_;
+  const GpuLimits& limits_;
+  DimValues extents_;
+  double warps_ = 1;
+  double instructions_ = 0, waited_ = 0;  // of a warp
+};
+
 }  // namespace
 
 double gpu_seconds(const LoweredKernel& kernel, const GpuLimits& limits, const DimValues& extents) {
+  if (cuda_text::searches_terms(kernel)) return SearchCost(kernel, limits, extents).seconds();
   return CostReader(kernel, limits, extents).seconds();
 }
 

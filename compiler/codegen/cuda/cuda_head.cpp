@@ -12,11 +12,13 @@ void CudaWriter::write_head() {
   comment("this thread, the tensors' extents, and scratch");
   if (schedule_.lanes > 1) line("const int lane = threadIdx.x;");
   if (schedule_.rows > 1) line("const int row = threadIdx.y;");
-  if (schedule_.mapping != CudaMapping::team && (schedule_.rows > 1 || schedule_.spread)) {
+  if (schedule_.mapping != CudaMapping::team && schedule_.mapping != CudaMapping::search && (schedule_.rows > 1 || schedule_.spread)) {
     line(fmt::format("const bool first_row = {};",
                      schedule_.spread ? "threadIdx.y == 0 && blockIdx.y == 0" : "row == 0"));
   }
-  if (kernel_.chunks)
+  if (schedule_.mapping == CudaMapping::search)
+    line(fmt::format("const Index chunk = blockIdx.y * {0} + row, chunks = gridDim.y * {0};", schedule_.rows));
+  else if (kernel_.chunks)
     line("const Index chunk = blockIdx.y, chunks = gridDim.y;");
   else if (shape_.has_partials)
     line("const Index chunk = 0, chunks = 1;");
@@ -26,6 +28,20 @@ void CudaWriter::write_head() {
   declare_scratch();
   declare_arrays();
   declare_vars();
+  if (schedule_.mapping == CudaMapping::search) declare_rows();
+}
+
+/// The rows of this warp, and all elements of the vector loop, by the names that the loops have for them.
+void CudaWriter::declare_rows() {
+  const auto [low, high] = write_chunk_bounds("rows", kernel_.chunks->range);
+  names_.rename(Symbol::dim(argument::kChunkLow), low);
+  names_.rename(Symbol::dim(argument::kChunkHigh), high);
+  if (!kernel_.tiles) return;
+  const std::string begin = names_.fresh("elements_low"), end = names_.fresh("elements_high");
+  line(fmt::format("const Index {} = {}, {} = {} + 1;", begin, first(kernel_.tiles->range), end,
+                   extreme(kernel_.tiles->range.highs, false)));
+  names_.rename(Symbol::dim(argument::kTileLow), begin);
+  names_.rename(Symbol::dim(argument::kTileHigh), end);
 }
 
 /// Those that cannot be declared where they are set.

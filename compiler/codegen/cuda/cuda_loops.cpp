@@ -88,6 +88,10 @@ class GpuLowering {
   void add(const Kernel& kernel, std::vector<AnyLowered>& lowered) {
     Forms own{lower(fused_, kernel), 0, in_nests(kernel)};
     own.shared_seconds = seconds(*own.shared);
+    if (auto search = in_search(*own.shared)) {
+      const double taken = seconds(*search);
+      if (taken < own.shared_seconds) own.shared = std::move(search), own.shared_seconds = taken;
+    }
     if (auto together = last_ ? joined(*last_, own) : std::nullopt) {
       last_ = std::move(together);
       return;
@@ -126,6 +130,16 @@ class GpuLowering {
       choices.push_back({nested.kernel.program.name, "a nest", nested.seconds, reason, {}});
       lowered.emplace_back(nested.kernel);
     }
+  }
+
+  /// A sum by value in the loops that the threads of a processor run, where a warp can run them.
+  static std::optional<LoweredKernel> in_search(LoweredKernel kernel) {
+    kernel.threads.reset();
+    const LoopProgram& program = kernel.program;
+    const auto combines = [](const Value& value) { return std::holds_alternative<op::CombineLanes>(value.operation); };
+    const bool fits = cuda_text::searches_terms(kernel) && program.arrays.empty() &&
+                      std::ranges::none_of(program.values, combines);
+    return fits ? std::optional(std::move(kernel)) : std::nullopt;
   }
 
   double seconds(const LoweredKernel& kernel) const { return gpu_seconds(kernel, limits_, extents_); }

@@ -40,6 +40,8 @@ constexpr double kOperationsPerByte = 6;
 constexpr std::int64_t kLaneScratch = 1024;
 /// Unrolled code beyond this no longer fits an instruction cache, and compilers take seconds over it.
 constexpr std::int64_t kMostInstructions = 5000;
+/// Blocks per multiprocessor that search terms.
+constexpr int kSearchingBlocks = 2;
 /// Blocks per multiprocessor that fill it, where each leaves sums of its own: with few registers, and with many. On an
 /// H200 two blocks of few registers moved a quarter of the bytes that its memory can.
 constexpr int kReducingBlocks = 4, kLargeReducingBlocks = 2;
@@ -74,6 +76,7 @@ class ScheduleChooser {
   const LoopProgram& program() const { return kernel_.program; }
 
   void choose_threads() {
+    if (cuda_text::searches_terms(kernel_)) return choose_search();
     if (shape_.lanes_reduce)
       return choose("lanes combined", wanted_threads(kReducingLanes), 1, "sums along the vector loop");
     if (!shape_.vector_loop && kernel_.team > 1 && !shape_.reductions.empty()) return choose_team(kBlockTeam);
@@ -81,6 +84,12 @@ class ScheduleChooser {
     if (shape_.sample_loop) return choose_rows_of_samples();
     if (const int team = wanted_team(); team > 1) return choose_team(team);
     choose_thread_per_element();
+  }
+
+  /// A warp takes as long to look at all terms as for its own where there are a thousand warps, by estimate for an H200.
+  void choose_search() {
+    schedule_.mapping = CudaMapping::search;
+    choose("rows per warp", kWarp, wanted_threads(4 * kWarp) / kWarp, "all terms are searched for those of the rows");
   }
 
   void choose_block_per_element() {
@@ -166,6 +175,10 @@ class ScheduleChooser {
   /// Where blocks have no sums to leave, more of them than run at once even out what each takes.
   void choose_blocks() {
     const int full = std::max(1, limits_.threads / threads());
+    if (schedule_.mapping == CudaMapping::search) {
+      schedule_.blocks = preference_.blocks > 0 ? preference_.blocks : kSearchingBlocks;
+      return;
+    }
     const bool keeps_sums = shape_.has_partials && schedule_.mapping != CudaMapping::team;
     const int reducing = register_words() > kManyRegisters ? kLargeReducingBlocks : kReducingBlocks;
     schedule_.blocks = preference_.blocks > 0 ? preference_.blocks : keeps_sums ? reducing : full;
@@ -357,6 +370,7 @@ int elements_per_block(const CudaSchedule& schedule) {
     case CudaMapping::team:
       return schedule.rows;
     case CudaMapping::block:
+    case CudaMapping::search:
       return 1;
   }
   throw InternalError("unknown mapping of a kernel to threads");

@@ -40,6 +40,9 @@ enum class CudaMapping : std::uint8_t {
   team,
   /// All rows of a block together: they share out loops whose rounds are independent, and scratch.
   block,
+  /// Nobody else: a warp has rows of the result, whose terms its lanes look for together, and computes each with a lane
+  /// for every element of the vector loop.
+  search,
 };
 
 struct CudaSchedule {

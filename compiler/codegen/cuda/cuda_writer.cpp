@@ -116,6 +116,7 @@ void CudaWriter::close_scope() {
 // ---- which thread ----
 
 std::string CudaWriter::guard() const {
+  if (schedule_.mapping == CudaMapping::search) return vector_ ? "" : "lane == 0";
   if (shape_.lanes_reduce) return vector_ || schedule_.lanes == 1 ? "" : "lane == 0";
   std::string text = vector_ && !waits_for_none_ && schedule_.mapping != CudaMapping::block ? "active" : "";
   if (schedule_.mapping == CudaMapping::team && is_uniform()) return text + (text.empty() ? "" : " && ") + "lane == 0";
@@ -274,6 +275,7 @@ void CudaWriter::write(const stmt::Check& s) {
 }
 
 void CudaWriter::write(const stmt::For& s) {
+  if (schedule_.mapping == CudaMapping::search) return write_of_search(s);
   if (counted_.contains(&s)) return write_counted(s);
   if (!shape_.elements.loops.empty() && &s == shape_.elements.loops.front()) return write_elements();
   if (shared_reductions().contains(&s)) return write_reduction(s);

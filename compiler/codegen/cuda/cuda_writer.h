@@ -40,6 +40,7 @@ class CudaWriter {
   void declare_arrays();
   void declare_vars();
   void declare_scratch();
+  void declare_rows();
   void stage_tables();
 
   // ---- statements ----
@@ -103,6 +104,10 @@ class CudaWriter {
   bool shares_chunks() const { return kernel_.chunks && kernel_.team > 0; }
   /// The reductions that the lanes of a row share out.
   const Reductions& shared_reductions() const;
+
+  // ---- terms that warps look for (cuda_search.cpp) ----
+  void write_of_search(const stmt::For& s);
+  void write_search(const stmt::For& s, const stmt::For& own, const std::string& name);
 
   // ---- several neighbours at once (cuda_wide.cpp) ----
   void write_wide(const Block& block);

@@ -209,6 +209,10 @@ std::size_t lane_axis(const LoopProgram& program, BufferId table, Symbol vector)
   throw InternalError("no lane reads the table " + program.buffers.at(table).name);
 }
 
+bool searches_terms(const LoweredKernel& kernel) {
+  return !kernel.threads && kernel.chunks && kernel.chunks->repeats_work;
+}
+
 KernelShape kernel_shape(const LoweredKernel& kernel) { return ShapeFinder(kernel).run(); }
 
 /// Threads with scratch in common wait for each other, so that none may leave rounds out.
@@ -225,6 +229,7 @@ CountedLoops element_loops(const LoweredKernel& kernel) {
 }
 
 std::vector<Range> element_ranges(const LoweredKernel& kernel) {
+  if (searches_terms(kernel)) return {};
   if (kernel.tiles) return {kernel.tiles->range};
   std::vector<Range> ranges;
   for (const Affine& rounds : element_loops(kernel).rounds) ranges.push_back(Range::extent(rounds));
