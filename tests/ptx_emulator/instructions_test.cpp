@@ -127,6 +127,9 @@ TEST_CASE("bits") {
   CHECK(compute("xor.pred", {"pred", "pred", "pred"}, {1, 1}) == 0);
   CHECK(compute("clz.b32", {"u32", "b32"}, {1}) == 31);
   CHECK(compute("clz.b64", {"u32", "b64"}, {0}) == 64);
+  CHECK(compute("bfind.u32", {"u32", "u32"}, {40}) == 5);
+  CHECK(compute("bfind.shiftamt.u32", {"u32", "u32"}, {40}) == 26);
+  CHECK(compute("bfind.shiftamt.u64", {"u32", "u64"}, {0}) == 4294967295.0);
   CHECK(compute("popc.b32", {"u32", "b32"}, {255}) == 8);
   CHECK(unary("brev.b32", "b32", 1) == 2147483648.0);
   CHECK(compute("bfe.u32", {"u32", "u32", "u32", "u32"}, {0xabcd, 4, 8}) == 0xbc);

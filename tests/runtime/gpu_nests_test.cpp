@@ -108,6 +108,22 @@ TEST_CASE("the nests are those that are meant") {
   }
 }
 
+TEST_CASE("warps look for the terms of their rows") {
+  const Program program = with_dtype(parse("dim S dynamic, V, N\nindex s:S, v:V, n:N\n"
+                                           "input key[S]: i32 >= 0, x[S,N]\n"
+                                           "output y[v,n] = sum[s](where(key[s] == v, exp(x[s,n]), 0))\n"),
+                                     DType::f32);
+  const PlanTarget target{
+      .products = Products::blas, .gpu = GpuLimits{}, .extents = {{"S", 100000}, {"V", 5000}, {"N", 40}}};
+  const Plan plan = make_plan(specialise(program, {{"V", 5000}, {"N", 40}}), {}, target);
+  REQUIRE(plan.steps.size() == 1);
+  const LoweredKernel& kernel = *kernels_of(plan.steps.front()).front();
+  const CudaSchedule schedule = choose_cuda_schedule(kernel, {});
+  CHECK(schedule.mapping == CudaMapping::search);
+  const std::string text(cuda_kernel(kernel, schedule).own_text());
+  CHECK_MESSAGE(text.find("found = __ballot_sync(") != text.npos, text);
+}
+
 TEST_CASE("nests on cuda-emu in double") { check_on("cuda-emu", DType::f64, 1e-12); }
 TEST_CASE("nests on cuda-emu in single") { check_on("cuda-emu", DType::f32, 2e-6); }
 TEST_CASE("nests on cuda in double") { check_on("cuda", DType::f64, 1e-12); }
