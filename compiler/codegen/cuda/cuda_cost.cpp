@@ -26,6 +26,8 @@ constexpr double kLaunchSeconds = 2e-6;
 constexpr double kLineBytes = 128;  // that a multiprocessor's cache gives in a cycle
 constexpr double kCombining = 12;   // instructions of a warp that combines a sum of its lanes; in a block it waits, too
 constexpr double kAddressing = 2;    // instructions that make an address
+// Rows of 256 bytes that lie apart, read by one team each, took three times as long as all of a tensor in its order.
+constexpr double kPageBytes = 1024, kMostScattered = 3;
 constexpr double kLinesOfWorkspace = 16;  // while scratch in device memory is read or stored, which wait for each other
 constexpr double kGatherLines = 16;  // cache lines that a warp touches where subscripts are read from tensors
 
@@ -166,16 +168,28 @@ class CostReader {
     }
     if (std::ranges::any_of(subscripts, &Affine::mentions_value)) return void(lines_ += warps * kGatherLines);
     if (!sharing.lanes) return void(lines_ += warps);
-    double stride = 0, step = 1;  // in elements
-    for (auto axis = buffer.layout.rbegin(); axis != buffer.layout.rend(); ++axis) {
-      stride += step * static_cast<double>(subscripts[*axis].coefficient(*sharing.lanes));
-      step *= tree_.value(buffer.shape[*axis]);
-    }
+    const double stride = stride_of(*sharing.lanes, buffer, subscripts);  // in elements
     const double bytes = static_cast<double>(bytes_of(buffer.dtype));
     const double lines = std::clamp(std::ceil(kWarp * std::abs(stride) * bytes / kLineBytes), 1.0, double{kWarp});
     const double jumps =
         sharing.rounds_of_lanes < kWarp && stride != 0 ? kWarp / std::max(sharing.rounds_of_lanes, 1.0) - 1 : 0;
     lines_ += warps * std::min(lines + jumps, double{kWarp});
+    if (schedule_.mapping == CudaMapping::team && shape_.vector_loop && std::abs(stride) == 1) {
+      const double piece = sharing.rounds_of_lanes * bytes;
+      const double next = std::abs(stride_of(shape_.vector_loop->variable, buffer, subscripts)) * bytes;
+      if (next > 2 * piece && piece < kPageBytes)
+        scattered_ += warps * kLineBytes * (std::min(kPageBytes / piece, kMostScattered) - 1);
+    }
+  }
+
+  /// By how many elements what is accessed moves with a variable.
+  double stride_of(Symbol variable, const BufferDecl& buffer, const std::vector<Affine>& subscripts) const {
+    double stride = 0, step = 1;
+    for (auto axis = buffer.layout.rbegin(); axis != buffer.layout.rend(); ++axis) {
+      stride += step * static_cast<double>(subscripts[*axis].coefficient(variable));
+      step *= tree_.value(buffer.shape[*axis]);
+    }
+    return stride;
   }
 
   /// Of a warp, at least; those of one round do not wait for each other.
@@ -185,7 +199,7 @@ class CostReader {
 
   /// What is under way arrives after a latency: few warps that load little do not keep the memory busy.
   double memory_seconds() const {
-    const double all = std::min(bytes(), lines_ * kLineBytes);
+    const double all = std::min(bytes(), lines_ * kLineBytes) + scattered_;
     const double resident = std::min(warps_, 1.0 * limits_.multiprocessors * limits_.threads / kWarp);
     const double latency = all < kCacheBytes ? kCacheLatency : kMemoryLatency;
     return all / std::min(kBytesPerSecond, resident * lines_under_way() * kLineBytes / latency);
@@ -210,6 +224,7 @@ class CostReader {
   LoopTree tree_;
   double warps_ = 1, launches_ = 1;
   double instructions_ = 0, lines_ = 0;  // issued and touched by all warps together
+  double scattered_ = 0;                 // bytes that the memory could have moved while it went from page to page
   double lines_of_rounds_ = 0;           // of each line, those that a warp touches in the same round of its loop
 };
 

@@ -149,11 +149,22 @@ class GpuLowering {
     if (!is_nest(kernel) || scatter_of(fused_.program, kernel)) return {};
     std::vector<Nested> nests;
     for (const Definition& definition : definitions_of_(kernel)) {
-      auto own = cheapest(in_order(definition));
+      auto own = cheapest_order(definition);
       if (!own) return {};
       if (!joins_one_of(nests, *own)) nests.push_back(std::move(*own));
     }
     return nests;
+  }
+
+  /// Elements in the order of the memory, or of the axes, which may be that of what teams read.
+  std::optional<Nested> cheapest_order(const Definition& definition) const {
+    const Nest in_memory = in_order(definition);
+    auto best = cheapest(in_memory);
+    const Nest by_axes = prepared(fused_, plain_nest(std::span(&definition, 1)));
+    if (by_axes.roots.front().loops == in_memory.roots.front().loops || !has_sum(by_axes.roots.front())) return best;
+    auto other = cheapest(by_axes);
+    const bool better = other && (!best || other->seconds < kLayoutError * best->seconds);
+    return better ? std::move(other) : std::move(best);
   }
 
   /// One loop for each index, that of the fastest axis innermost.
