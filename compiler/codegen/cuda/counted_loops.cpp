@@ -36,11 +36,18 @@ bool CountedLoops::add(const stmt::For& loop) {
   for (const Bound& high : loop.range.highs) {
     const auto last = high.divisor == 1 ? largest(high.value, *this) : std::nullopt;
     if (!last) continue;
+    if (!outermost) outermost = &loop;
     loops.push_back(&loop);
     rounds.push_back(*last + Affine(1));
     return true;
   }
   return false;
+}
+
+void CountedLoops::put_last(std::size_t k) {
+  const auto place = static_cast<std::ptrdiff_t>(k);
+  std::rotate(loops.begin() + place, loops.begin() + place + 1, loops.end());
+  std::rotate(rounds.begin() + place, rounds.begin() + place + 1, rounds.end());
 }
 
 bool has_all_rounds(const stmt::For& loop) {

@@ -9,10 +9,13 @@ namespace moxie::cuda_text {
 /// Nested loops collapsed into one: each variable takes all values below its trip count, an expression of dims. Of a
 /// range that is triangular, or that starts above 0, that is the bounding box.
 struct CountedLoops {
-  std::vector<const stmt::For*> loops;
+  std::vector<const stmt::For*> loops;  // neighbouring iterations are neighbours in the last of them
   std::vector<Affine> rounds;
+  const stmt::For* outermost = nullptr;  // around the others
   /// False where the loop has no such trip count.
   bool add(const stmt::For& loop);
+  /// Neighbouring iterations become neighbours in loop k.
+  void put_last(std::size_t k);
 };
 
 /// Whether the range is its own bounding box.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "compiler/codegen/cuda/kernel_shape.h"
 #include "compiler/ir/functions.h"
@@ -36,6 +37,7 @@ struct Sharing {
   double threads = 1;                 // that carry out what the program does once
   std::optional<Symbol> lanes;        // neighbours have neighbouring values of it
   double rounds_of_lanes = HUGE_VAL;  // after so many neighbours the next loop around counts on
+  bool row = false;                   // these are all rounds that a team has
 };
 
 class CostReader {
@@ -118,7 +120,10 @@ class CostReader {
     double all = 1;
     for (const Affine& counted : reduction->second.counted.rounds) all *= tree_.value(counted);
     if (reduction->second.counted.loops.empty()) all = rounds;
-    return shared_by(schedule_.lanes, all, innermost.variable, tree_.loops()[tree_.index_of(innermost)].trips);
+    Sharing sharing =
+        shared_by(schedule_.lanes, all, innermost.variable, tree_.loops()[tree_.index_of(innermost)].trips);
+    sharing.row = reduction->second.counted.loops.size() <= 1;
+    return sharing;
   }
 
   void count_combining(const stmt::For& loop, double executions) {
@@ -174,11 +179,10 @@ class CostReader {
     const double jumps =
         sharing.rounds_of_lanes < kWarp && stride != 0 ? kWarp / std::max(sharing.rounds_of_lanes, 1.0) - 1 : 0;
     lines_ += warps * std::min(lines + jumps, double{kWarp});
-    if (schedule_.mapping == CudaMapping::team && shape_.vector_loop && std::abs(stride) == 1) {
+    if (sharing.row && shape_.vector_loop && std::abs(stride) == 1) {
       const double piece = sharing.rounds_of_lanes * bytes;
       const double next = std::abs(stride_of(shape_.vector_loop->variable, buffer, subscripts)) * bytes;
-      if (next > 2 * piece && piece < kPageBytes)
-        scattered_ += warps * kLineBytes * (std::min(kPageBytes / piece, kMostScattered) - 1);
+      if (next > 2 * piece && piece < kPageBytes) scattered_[id] = std::min(kPageBytes / piece, kMostScattered);
     }
   }
 
@@ -199,7 +203,8 @@ class CostReader {
 
   /// What is under way arrives after a latency: few warps that load little do not keep the memory busy.
   double memory_seconds() const {
-    const double all = std::min(bytes(), lines_ * kLineBytes) + scattered_;
+    double all = std::min(bytes(), lines_ * kLineBytes);
+    for (const auto& [buffer, times] : scattered_) all += (times - 1) * bytes_of_tensor(buffer);
     const double resident = std::min(warps_, 1.0 * limits_.multiprocessors * limits_.threads / kWarp);
     const double latency = all < kCacheBytes ? kCacheLatency : kMemoryLatency;
     return all / std::min(kBytesPerSecond, resident * lines_under_way() * kLineBytes / latency);
@@ -208,12 +213,15 @@ class CostReader {
   /// All tensors once.
   double bytes() const {
     double sum = 0;
-    for (const BufferDecl& buffer : kernel_.program.buffers) {
-      double elements = 1;
-      for (const Affine& extent : buffer.shape) elements *= tree_.value(extent);
-      sum += elements * static_cast<double>(bytes_of(buffer.dtype));
-    }
+    for (BufferId id = 0; id < kernel_.program.buffers.size(); ++id) sum += bytes_of_tensor(id);
     return sum;
+  }
+
+  double bytes_of_tensor(BufferId id) const {
+    const BufferDecl& buffer = kernel_.program.buffers.at(id);
+    double elements = 1;
+    for (const Affine& extent : buffer.shape) elements *= tree_.value(extent);
+    return elements * static_cast<double>(bytes_of(buffer.dtype));
   }
 
   LoweredKernel kernel_;
@@ -224,7 +232,7 @@ class CostReader {
   LoopTree tree_;
   double warps_ = 1, launches_ = 1;
   double instructions_ = 0, lines_ = 0;  // issued and touched by all warps together
-  double scattered_ = 0;                 // bytes that the memory could have moved while it went from page to page
+  std::map<BufferId, double> scattered_;  // times as long as it takes to read the tensor in its order
   double lines_of_rounds_ = 0;           // of each line, those that a warp touches in the same round of its loop
 };
 

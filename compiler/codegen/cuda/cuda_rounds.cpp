@@ -18,7 +18,7 @@ void CudaWriter::write_elements() {
                           [&](const std::string& other) { return fmt::format("{} < {}", other, elements); }});
   vector_ = shape_.vector_loop;
   open_round(shape_.elements, element, "const Index");
-  write_counted(*shape_.elements.loops.front());
+  write_counted(*shape_.elements.outermost);
   close_round(shape_.elements);
   vector_ = nullptr;
   close_scope();
@@ -44,7 +44,7 @@ void CudaWriter::write_one(const std::string& element, const std::string& first,
   line(fmt::format("const Index {} = {};", element, first));
   open_scope(fmt::format("if ({} < {}) {{", element, elements));
   open_round(shape_.elements, element, "const Index");
-  write_counted(*shape_.elements.loops.front());
+  write_counted(*shape_.elements.outermost);
   close_round(shape_.elements);
   close_scope();
 }
@@ -99,7 +99,7 @@ void CudaWriter::write_rounds(const CountedLoops& counted, const Rounds& rounds)
     if (loops > 1) line(fmt::format("const Index {} = Index({});", steps.back(), step));
   }
   open_scope(fmt::format("for (; {0} < {1}; {0} += {2}) {{", rounds.name, rounds.last, rounds.step));
-  write_counted(*counted.loops.front());
+  write_counted(*counted.outermost);
   if (loops == 1) line(fmt::format("{} += {};", names[0], rounds.step));
   for (std::size_t k = loops > 1 ? loops : 0; k-- > 0;) {
     line(fmt::format("{} += {};", names[k], steps[k]));

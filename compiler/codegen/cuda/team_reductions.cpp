@@ -41,6 +41,7 @@ class ReductionFinder {
       const auto* loop = std::get_if<stmt::For>(&block[k]);
       if (!loop || (!uniform_ && shape_.shared_out.contains(loop))) continue;
       SharedReduction reduction{counted_from(*loop), accumulations_of(block, k), loop};
+      if (!uniform_) put_contiguous_last(reduction.counted);
       if (!reduction.counted.loops.empty()) reduction.innermost = reduction.counted.loops.back();
       if (reduction.sums.empty() || !is_long(reduction)) {
         search(loop->body);
@@ -64,6 +65,14 @@ class ReductionFinder {
     for (const stmt::For* loop = &outermost; loop && counted.add(*loop); loop = only_loop(loop->body)) {
     }
     return counted;
+  }
+
+  /// The order of the indices of a sum says nothing of the memory.
+  void put_contiguous_last(CountedLoops& counted) const {
+    const auto reads = [&](const stmt::For* loop) { return contiguous_loads(program_, *loop, shape_.vector_loop); };
+    const auto best = std::ranges::max_element(counted.loops, {}, reads);
+    if (best != counted.loops.end() && reads(*best) > reads(counted.loops.back()))
+      counted.put_last(static_cast<std::size_t>(best - counted.loops.begin()));
   }
 
   /// How well neighbours among its rounds read.
