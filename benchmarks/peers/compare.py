@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times moxie beside JAX (jit) and PyTorch (eager), single precision, on the formulas of rows.py, one thread or a GPU.
+"""Times moxie beside JAX (jit) and PyTorch (eager), single precision, on the formulas of rows.py and layers.py, one thread or a GPU.
 
     python benchmarks/peers/compare.py --formulas DIR [--device cuda] [--moxie build/bin/moxie] [--rows NAME ..] [--rounds 3] [--json FILE]
 
@@ -154,6 +154,7 @@ def main():
     restart_for(given.device)
 
     import calls
+    import layers
     import rows
     import texts
 
@@ -163,20 +164,20 @@ def main():
     print("| formula | extents | moxie | " + " | ".join(peer.name for peer in peers) + " | moxie / best |")
     print("| --- " * (4 + len(peers)) + "|")
     measured, records = [], []
-    for row in rows.ROWS:
+    for row in (*rows.ROWS, *layers.ROWS):
         if given.rows and row.formula not in given.rows:
             continue
         dims = row.gpu_dims or row.dims if given.device == "cuda" else row.dims
-        text = texts.Text(row.formula, [*given.formulas, HERE, HERE.parent / "adbench"], dims)
+        text = texts.Text(row.formula, [*given.formulas, HERE, HERE / "layers", HERE.parent / "adbench"], dims)
         try:
-            times = measure(row, text, moxie, peers, given.rounds)
+            times = measure(row, text, moxie, [peer for peer in peers if getattr(row, peer.key)], given.rounds)
         except RuntimeError as problem:
             print(f"| {row.formula} | {dims} | {problem} |", flush=True)
             continue
         measured.append(times)
         records.append({"formula": row.formula, "dims": dims, "seconds": times})
         where = f"{dims}{f' (wrt {row.wrt})' if row.wrt else ''}"
-        cells = [milliseconds(times[name]) for name in ("moxie", *(peer.name for peer in peers))]
+        cells = [milliseconds(times[name]) if name in times else "" for name in ("moxie", *(peer.name for peer in peers))]
         print(f"| {row.formula} | {where} | {' | '.join(cells)} | {' / '.join(f'{ratio:.2f}' for ratio in ratios(times))} |", flush=True)
         if given.json:
             given.json.write_text(json.dumps(records, indent=1) + "\n")
