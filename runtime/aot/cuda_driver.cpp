@@ -234,8 +234,8 @@ class CudaDriver final : public PlanDriver {
     }
     parameters.push_back(grids_[number].chunks);
     w_.when(w_.is("sgt", elements, w_.integer(0)), [&] {
-      launch(w_.load_pointer(handle(w_, number, 2)), rounded_division(elements, kWarp), w_.integer(1),
-             kWarp, kCombineRows, parameters, compiled.kernel.combine_entry);
+      launch(w_.load_pointer(handle(w_, number, 2)), rounded_division(elements, kWarp), w_.integer(1), kWarp,
+             kCombineRows, parameters, compiled.kernel.combine_entry);
     });
   }
 

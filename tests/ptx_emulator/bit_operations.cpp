@@ -104,7 +104,7 @@ void add_fields(OperationTable& table, const std::string& bits) {
   // The place of the highest bit that is set, or how far it is from the highest there is.
   constexpr Count kNone = 0xffffffff;
   table.add<[](T a) { return a == 0 ? kNone : static_cast<Count>(kBits<T> - 1 - std::countl_zero(a)); }>("bfind.u" +
-                                                                                                       bits);
+                                                                                                         bits);
   table.add<[](T a) { return a == 0 ? kNone : static_cast<Count>(std::countl_zero(a)); }>("bfind.shiftamt.u" + bits);
   table.add<[](T a) { return reverse_bits(a); }>("brev.b" + bits);
   table.add<[](T a, Count first, Count length) { return extract_field(a, first, length); }>("bfe.u" + bits);

@@ -26,11 +26,11 @@ constexpr double kLinesUnderWay = 2;  // of a warp that loads one in a round: co
 constexpr double kLaunchSeconds = 2e-6;
 constexpr double kLineBytes = 128;  // that a multiprocessor's cache gives in a cycle
 constexpr double kCombining = 12;   // instructions of a warp that combines a sum of its lanes; in a block it waits, too
-constexpr double kAddressing = 2;    // instructions that make an address
+constexpr double kAddressing = 2;   // instructions that make an address
 // Rows of 256 bytes that lie apart, read by one team each, took three times as long as all of a tensor in its order.
 constexpr double kPageBytes = 1024, kMostScattered = 3;
 constexpr double kLinesOfWorkspace = 16;  // while scratch in device memory is read or stored, which wait for each other
-constexpr double kGatherLines = 16;  // cache lines that a warp touches where subscripts are read from tensors
+constexpr double kGatherLines = 16;       // cache lines that a warp touches where subscripts are read from tensors
 
 /// How the threads of a warp stand to a statement.
 struct Sharing {
@@ -231,9 +231,9 @@ class CostReader {
   KernelShape shape_;
   LoopTree tree_;
   double warps_ = 1, launches_ = 1;
-  double instructions_ = 0, lines_ = 0;  // issued and touched by all warps together
+  double instructions_ = 0, lines_ = 0;   // issued and touched by all warps together
   std::map<BufferId, double> scattered_;  // times as long as it takes to read the tensor in its order
-  double lines_of_rounds_ = 0;           // of each line, those that a warp touches in the same round of its loop
+  double lines_of_rounds_ = 0;            // of each line, those that a warp touches in the same round of its loop
 };
 
 /// Of a kernel in which each warp looks for the terms of its rows among all.

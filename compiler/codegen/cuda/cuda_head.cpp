@@ -12,7 +12,8 @@ void CudaWriter::write_head() {
   comment("this thread, the tensors' extents, and scratch");
   if (schedule_.lanes > 1) line("const int lane = threadIdx.x;");
   if (schedule_.rows > 1) line("const int row = threadIdx.y;");
-  if (schedule_.mapping != CudaMapping::team && schedule_.mapping != CudaMapping::search && (schedule_.rows > 1 || schedule_.spread)) {
+  if (schedule_.mapping != CudaMapping::team && schedule_.mapping != CudaMapping::search &&
+      (schedule_.rows > 1 || schedule_.spread)) {
     line(fmt::format("const bool first_row = {};",
                      schedule_.spread ? "threadIdx.y == 0 && blockIdx.y == 0" : "row == 0"));
   }

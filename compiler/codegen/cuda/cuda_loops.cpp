@@ -137,8 +137,8 @@ class GpuLowering {
     kernel.threads.reset();
     const LoopProgram& program = kernel.program;
     const auto combines = [](const Value& value) { return std::holds_alternative<op::CombineLanes>(value.operation); };
-    const bool fits = cuda_text::searches_terms(kernel) && program.arrays.empty() &&
-                      std::ranges::none_of(program.values, combines);
+    const bool fits =
+        cuda_text::searches_terms(kernel) && program.arrays.empty() && std::ranges::none_of(program.values, combines);
     return fits ? std::optional(std::move(kernel)) : std::nullopt;
   }
 

@@ -86,7 +86,8 @@ class ScheduleChooser {
     choose_thread_per_element();
   }
 
-  /// A warp takes as long to look at all terms as for its own where there are a thousand warps, by estimate for an H200.
+  /// A warp takes as long to look at all terms as for its own where there are a thousand warps, by estimate for an
+  /// H200.
   void choose_search() {
     schedule_.mapping = CudaMapping::search;
     choose("rows per warp", kWarp, wanted_threads(4 * kWarp) / kWarp, "all terms are searched for those of the rows");

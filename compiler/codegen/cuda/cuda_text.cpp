@@ -107,9 +107,8 @@ std::string combine_one_of(const std::vector<Combined>& tensors, const Combinati
   for (const auto& [result, parts, count] : tensors)
     text += fmt::format("    EXTENT({1}, chunks * {2});\n    EXTENT({0}, {2});\n", result, parts, count);
   const auto& [result, parts, count] = tensors.front();
-  text += fmt::format(
-      "    auto parts = {1};\n    auto combined = {0};\n    long long count = {2}, place = element;\n", result, parts,
-      count);
+  text += fmt::format("    auto parts = {1};\n    auto combined = {0};\n    long long count = {2}, place = element;\n",
+                      result, parts, count);
   for (std::size_t k = 1; k < tensors.size(); ++k) {
     text += fmt::format(
         "    if (place >= count) {{\n      place -= count;\n      parts = {1};\n      combined = {0};\n      count = "

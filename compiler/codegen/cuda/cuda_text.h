@@ -36,8 +36,9 @@ struct CudaKernel {
   std::string entry;
   std::vector<CudaParameter> parameters;
   /// The second launch, where a loop over samples writes partial results and gridDim.y > 1; else empty. A lane per
-  /// element: blocks of kWarp x kCombineRows along x for all elements of all tensors. Parameters: for each of `combined`
-  /// the partial results, the tensor, and the number of its elements (64 bits); last the number of chunks (64 bits).
+  /// element: blocks of kWarp x kCombineRows along x for all elements of all tensors. Parameters: for each of
+  /// `combined` the partial results, the tensor, and the number of its elements (64 bits); last the number of chunks
+  /// (64 bits).
   std::string combine_entry;
   std::vector<BufferId> combined;
   std::string text;           // complete: fragments first
