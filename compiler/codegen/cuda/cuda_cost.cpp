@@ -205,7 +205,7 @@ class CostReader {
   double memory_seconds() const {
     double all = std::min(bytes(), lines_ * kLineBytes);
     for (const auto& [buffer, times] : scattered_) all += (times - 1) * bytes_of_tensor(buffer);
-    const double resident = std::min(warps_, 1.0 * limits_.multiprocessors * limits_.threads / kWarp);
+    const double resident = std::clamp(warps_, 1.0, 1.0 * limits_.multiprocessors * limits_.threads / kWarp);
     const double latency = all < kCacheBytes ? kCacheLatency : kMemoryLatency;
     return all / std::min(kBytesPerSecond, resident * lines_under_way() * kLineBytes / latency);
   }

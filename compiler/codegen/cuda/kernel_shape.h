@@ -47,8 +47,8 @@ std::vector<Range> chunked_ranges(const LoweredKernel& kernel);
 /// Of a table that the kernel reads by the index of the vector loop: the axis that it stands on.
 std::size_t lane_axis(const LoopProgram& program, BufferId table, Symbol vector);
 
-/// Whether a warp searches all terms for those that go to its own rows (stmt::For of lower_scatter), which a
-/// processor's threads do, too: the kernel is in the loops of these.
+/// Whether the kernel has the loops of lower_scatter, in which a warp, as a processor's thread, looks among all terms
+/// for those of its rows.
 bool searches_terms(const LoweredKernel& kernel);
 /// Of the loop over terms of such a kernel, the one inside over those of a warp's rows that a term goes to: its bounds
 /// say which these are. Null for other loops.
