@@ -22,7 +22,7 @@ constexpr double kWarpsOfArithmetic = 12, kWarpsOfMemory = 24;
 constexpr double kBytesPerSecond = 3.5e12;
 constexpr double kMemoryLatency = 0.7e-6, kCacheLatency = 0.3e-6;  // seconds; of the cache of all multiprocessors
 constexpr double kCacheBytes = 40e6;                               // of its 50 or 60 MB, what earlier kernels left
-constexpr double kLinesUnderWay = 2;  // of a warp that loads one in a round: compilers unroll loops
+constexpr double kLinesUnderWay = 2;  // cache lines in flight per warp, at least: compilers unroll loops
 constexpr double kLaunchSeconds = 2e-6;
 constexpr double kLineBytes = 128;  // that a multiprocessor's cache gives in a cycle
 constexpr double kCombining = 12;   // instructions of a warp that combines a sum of its lanes; in a block it waits, too
@@ -37,7 +37,7 @@ struct Sharing {
   double threads = 1;                 // that carry out what the program does once
   std::optional<Symbol> lanes;        // neighbours have neighbouring values of it
   double rounds_of_lanes = HUGE_VAL;  // after so many neighbours the next loop around counts on
-  bool row = false;                   // these are all rounds that a team has
+  bool row = false;                   // a team reads one contiguous row
 };
 
 class CostReader {
@@ -196,7 +196,7 @@ class CostReader {
     return stride;
   }
 
-  /// Of a warp, at least; those of one round do not wait for each other.
+  /// Cache lines in flight per warp: the loads of one iteration do not wait for each other.
   double lines_under_way() const {
     return lines_ > 0 ? std::max(kLinesUnderWay, lines_of_rounds_ / lines_) : kLinesUnderWay;
   }
@@ -236,7 +236,7 @@ class CostReader {
   double lines_of_rounds_ = 0;            // of each line, those that a warp touches in the same round of its loop
 };
 
-/// Of a kernel in which each warp looks for the terms of its rows among all.
+/// The time of a kernel in which each warp searches all terms for those of its rows.
 class SearchCost {
  public:
   SearchCost(const LoweredKernel& kernel, const GpuLimits& limits, const DimValues& extents)
@@ -255,13 +255,13 @@ class SearchCost {
   }
 
  private:
-  /// Cycles until the lanes of a warp know of a group of terms, and until an element is read and stored again.
+  /// Cycles until a warp has tested a group of terms, and until an element is read and stored again: not measured.
   static constexpr double kGroup = 300, kTerm = 700;
   static constexpr double kTermsOfGroup = 256, kInstructionsOfGroup = 80;
 
   void set(const char* argument, double value) { extents_[argument] = static_cast<std::int64_t>(value); }
 
-  /// Of a loop over rows that a term goes to, 1.
+  /// Iterations; unknown values count as 0.
   double trips(const Range& range) const {
     const auto value = [&](Symbol symbol) -> std::int64_t {
       const auto known = symbol.is_dim() ? extents_.find(symbol.name()) : extents_.end();

