@@ -1,6 +1,7 @@
 #include "compiler/rewrite/extract.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 
 #include "compiler/diff/guards.h"
@@ -50,19 +51,6 @@ Range shifted(Range range, const Affine& by) {
   for (Bound& bound : range.lows) bound.value += by * bound.divisor;
   for (Bound& bound : range.highs) bound.value += by * bound.divisor;
   return range;
-}
-
-/// Storage is a box: room for the smallest upper bound that no other index moves.
-Affine room_for(const Range& range, const Scope& scope) {
-  std::optional<Affine> room;
-  for (const Bound& bound : widened(range.highs, false, scope, [](Symbol) { return false; })) {
-    // Without the division the room is larger than need be, but an affine number.
-    const Affine size = bound.value.is_constant() ? Affine(floor_div(bound.value.constant(), bound.divisor) + 1)
-                                                  : bound.value + Affine(1);
-    const bool smaller = !room || (size.is_constant() && (!room->is_constant() || size.constant() < room->constant()));
-    if (smaller) room = size;
-  }
-  return clamped_extent(*room);
 }
 
 /// Whether the axes start at 0 or above and every access lies inside its tensor, by the ranges of the axes and what the
@@ -139,6 +127,44 @@ bool narrow(Scope& scope, const Expr& condition) {
 }
 
 }  // namespace
+
+Affine room_for(const Range& range, const Scope& scope) {
+  std::optional<Affine> room;
+  for (const Bound& bound : widened(range.highs, false, scope, [](Symbol) { return false; })) {
+    // Without the division the room is larger than need be, but an affine number.
+    const Affine size = bound.value.is_constant() ? Affine(floor_div(bound.value.constant(), bound.divisor) + 1)
+                                                  : bound.value + Affine(1);
+    const bool smaller = !room || (size.is_constant() && (!room->is_constant() || size.constant() < room->constant()));
+    if (smaller) room = size;
+  }
+  return clamped_extent(*room);
+}
+
+Scope in_order_of_reads(Scope scope, const Expr& expr) {
+  const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
+  std::optional<std::pair<std::string_view, std::vector<Symbol>>> first;  // by the names of tensors
+  visit(expr, [&](const Expr& e) {
+    if (e->kind != NodeKind::Access || (first && first->first <= e->tensor)) return;
+    std::vector<Symbol> order;
+    if (scope.scan && is_among(symbols, Symbol::axis(0))) order.push_back(Symbol::axis(0));
+    for (const Affine& subscript : e->subscripts) {
+      for (const Symbol symbol : symbols) {
+        if (subscript.mentions(symbol) && !is_among(order, symbol)) order.push_back(symbol);
+      }
+    }
+    if (order.size() == symbols.size()) first = {e->tensor, std::move(order)};
+  });
+  const auto moves_a_range = [&](Symbol symbol) {
+    return std::ranges::any_of(symbols, [&](Symbol other) { return mentions(*scope.find(other), symbol); });
+  };
+  if (!first || std::ranges::any_of(symbols, moves_a_range)) return scope;
+  const auto is_read = [&](const std::pair<Symbol, Range>& entry) { return is_among(symbols, entry.first); };
+  std::ranges::stable_partition(scope.open, std::not_fn(is_read));
+  std::ranges::sort(scope.open.end() - std::ssize(symbols), scope.open.end(), {}, [&](const auto& entry) {
+    return std::ranges::find(first->second, entry.first) - first->second.begin();
+  });
+  return scope;
+}
 
 Guarded with_guards(const Expr& sum, const Scope& scope) {
   Guarded result{sum, scope};

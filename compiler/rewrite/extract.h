@@ -15,6 +15,14 @@ struct Guarded {
 };
 Guarded with_guards(const Expr& sum, const Scope& scope);
 
+/// Storage is a box: room for the smallest upper bound of the range for any values of the open indices.
+Affine room_for(const Range& range, const Scope& scope);
+
+/// The scope with the indices that the expression depends on in the order in which a tensor that it reads has all of
+/// them, if there is one: equal expressions are equal definitions then, wherever they stand. The step of a scan comes
+/// before the others.
+Scope in_order_of_reads(Scope scope, const Expr& expr);
+
 struct Extraction {
   Definition definition;
   Expr read;  // stands for the part

@@ -76,7 +76,8 @@ bool is_shared_product(const Algebra& algebra, const Expr& expr, const Scope& sc
 /// Makes the reduction a definition, the last one known so far.
 std::optional<Expr> take_out(Program& known, const Definition& user, const Expr& reduction, const Scope& scope) {
   const Guarded guarded = with_guards(reduction, scope);
-  auto part = extract(known, guarded.scope, guarded.sum, user.name + ".sum", scope.dtype);
+  auto part =
+      extract(known, in_order_of_reads(guarded.scope, guarded.sum), guarded.sum, user.name + ".sum", scope.dtype);
   return part ? std::optional(add_part(known, std::move(*part), user)) : std::nullopt;
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 /// A sum with a range that axes move, y[t] = sum[d, k in max(t-T+1,0)..min(t+1,K)](w[d,k]*g[d,t-k]): the gradient of a
 /// convolution is one. No library has it. But p[k,j] = sum[d](w[d,k]*g[d,j]) is a matrix product for all positions j,
-/// and y[t] = sum[k](p[k,t-k]) reads each of its elements at most once.
+/// and y[t] = sum[k](p[k,t-k]) reads each of its elements at most once. Of heads that share keys by groups, y[g] =
+/// sum[d, k in 4*g..4*g+4](w[d,k]*g[d,k]), nothing but the range moves, and p[k] = sum[d](w[d,k]*g[d,k]).
 struct ShiftedSum {
   Scope scope;                                // around the sum, and its own indices
   std::vector<Symbol> ragged, plain, moving;  // k, d and t
@@ -83,16 +84,18 @@ class ShiftedSumSplitter {
     Replacement positions, shifts;
     std::vector<Window> at;
     for (const Symbol moving : sum->moving) {
+      if (!inner->depends_on(moving)) continue;
       const auto window = window_of(program_, inner, moving, sum->ragged);
       if (!window) return std::nullopt;
       positions.emplace_back(moving, window->axis_by_position());
       shifts.emplace_back(window->position, window->shifted);
       at.push_back(*window);
     }
-    if (!meets_most(*sum, at)) return std::nullopt;
     inner = substitute(inner, positions);
     if (depends_on_any(inner, sum->moving)) return std::nullopt;
-    auto product = product_for(*sum, at, inner, around);
+    const auto scope = scope_of(*sum, at, around);
+    if (!scope || !meets_most(*sum, at, *scope)) return std::nullopt;
+    auto product = product_for(*sum, *scope, inner);
     if (!product) return std::nullopt;
     Expr met = substitute(add_part(program_, std::move(*product), user_), shifts);
     met = algebra_.times(algebra_.make_product(sum->outside), met);
@@ -113,24 +116,25 @@ class ShiftedSumSplitter {
 
   /// Whether the sum reads at least half of the product. The gradient of a convolution's weights reads little of it: of
   /// 112 x 224 pairs of positions in a row those that lie at most 7 apart.
-  static bool meets_most(const ShiftedSum& sum, const std::vector<Window>& windows) {
+  static bool meets_most(const ShiftedSum& sum, const std::vector<Window>& windows, const Scope& of_product) {
     double computed = 1, met = 1;
     for (const Window& window : windows) computed *= assumed_extent(Range::extent(window.extent));
+    for (const Symbol index : sum.ragged) {
+      computed *= assumed_extent(Range::extent(room_for(*of_product.find(index), of_product)));
+      met *= assumed_extent(*of_product.find(index));
+    }
     for (const Symbol moving : sum.moving) met *= assumed_extent(*sum.scope.find(moving));
     return computed <= 2 * met;
   }
 
   /// With the axes in an order in which a library has the product: as they come, or those of the same factors together.
-  std::optional<Extraction> product_for(const ShiftedSum& sum, const std::vector<Window>& at, const Expr& inner,
-                                        const Scope& around) const {
-    auto scope = scope_of(sum, at, around);
-    if (!scope) return std::nullopt;
+  std::optional<Extraction> product_for(const ShiftedSum& sum, Scope scope, const Expr& inner) const {
     Expr body = inner;
     for (auto index = sum.plain.rbegin(); index != sum.plain.rend(); ++index)
       body = reduce(ReduceKind::Sum, *index, *sum.scope.find(*index), body);
     for (const bool together : {false, true}) {
-      if (together) gather_by_factor(scope->open, algebra_.product_of(inner));
-      auto product = extract(program_, *scope, body, user_.name + ".parts", around.dtype);
+      if (together) gather_by_factor(scope.open, algebra_.product_of(inner));
+      auto product = extract(program_, scope, body, user_.name + ".parts", scope.dtype);
       if (product && is_library_product(program_, product->definition)) return product;
     }
     return std::nullopt;
@@ -146,16 +150,21 @@ class ShiftedSumSplitter {
   }
 
   /// That of the product: the axes that stay, the ragged indices with all the values that they take, the positions.
+  /// Axes that move nothing but ranges stay to tell which values these are.
   static std::optional<Scope> scope_of(const ShiftedSum& sum, const std::vector<Window>& windows, const Scope& around) {
+    const auto is_shifted = [&](Symbol symbol) {
+      return std::ranges::any_of(windows, [&](const Window& window) { return window.axis == symbol; });
+    };
     Scope scope;
     scope.dtype = around.dtype;
     for (const auto& [symbol, range] : around.open) {
-      if (is_among(sum.moving, symbol)) continue;
+      if (is_shifted(symbol)) continue;
       if (!movers_of(range, around).empty()) return std::nullopt;
       scope = scope.with(symbol, range);
     }
     for (const Symbol index : sum.ragged) {
-      const auto box = box_of(*sum.scope.find(index), sum.scope);
+      const Range& range = *sum.scope.find(index);
+      const auto box = std::ranges::any_of(movers_of(range, sum.scope), is_shifted) ? box_of(range, sum.scope) : range;
       if (!box) return std::nullopt;
       scope = scope.with(index, *box);
     }

@@ -1,8 +1,13 @@
 // Definitions that compute the same elements become one, in another order of axes too where readers do not lose by it.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "compiler/diff/differentiate.h"
+#include "compiler/fuse/fuse.h"
 #include "compiler/ir/evaluate.h"
 #include "compiler/rewrite/passes.h"
+#include "tests/rewrite/optimised.h"
 
 using namespace moxie;
 
@@ -84,4 +89,39 @@ TEST_CASE("a sum inside the bodies of several definitions is computed once, wher
                                "output v[i,j] = min(sum[p](u[i,j]*w[p,0]), 0)\n")
                         .definitions.size() == 2,
                 "few terms are added up again");
+}
+
+namespace {
+
+/// Attention of `groups` groups of two heads, with its gradients: heads of a group share keys and values.
+Program grouped_attention(int groups, int words, int features) {
+  const Program program = parse(R"(dim H, G, R = 2, T, D
+index h:H, t:T, s:T, d:D
+input q[H,T,D], k[G,T,D], v[G,T,D]
+let z[h,t,s] = sum[d](q[h,t,d]*k[h/R,s,d])
+output y[h,t,d] = sum[s](softmax[s](z[h,t,s])*v[h/R,s,d])
+)");
+  const DimValues dims = {{"H", 2 * groups}, {"G", groups}, {"T", words}, {"D", features}};
+  return differentiate(specialise(program, dims), {"y"}, {"q", "k", "v"});
+}
+
+}  // namespace
+
+TEST_CASE("heads that share keys by groups: one softmax for values and gradients, and six products") {
+  const Program better = optimise(grouped_attention(2, 256, 64));
+  CHECK(std::ranges::count_if(better.definitions, [](const Definition& definition) {
+          return definition.body->kind == NodeKind::Reduce && definition.body->reduce == ReduceKind::Max;
+        }) == 1);
+  const auto is_product = [](const Step& step) { return std::holds_alternative<MatrixProduct>(step); };
+  CHECK(std::ranges::count_if(fuse(better).steps, is_product) == 6);
+}
+
+TEST_CASE("gradients of heads that share keys have the values of the formula") {
+  const Program program = grouped_attention(1, 64, 8);
+  const TensorValues inputs = test::inputs_for(program, {});
+  const TensorValues want = evaluate(program, {}, inputs), got = evaluate(optimise(program), {}, inputs);
+  for (const char* name : {"y", "grad.q", "grad.k", "grad.v"}) {
+    for (std::size_t n = 0; n < want.at(name).size(); ++n)
+      REQUIRE(got.at(name)[n] == doctest::Approx(want.at(name)[n]).epsilon(1e-9));
+  }
 }
