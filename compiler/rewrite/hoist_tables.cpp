@@ -8,6 +8,7 @@
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/prefix_reduction.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -30,6 +31,8 @@ class TableHoister {
 
   Expr run(const Definition& definition) {
     user_ = &definition;
+    const auto prefix = match_prefix(definition);
+    continued_ = prefix ? std::optional(Symbol::axis(prefix->axis)) : std::nullopt;
     return rewrite_top_down(definition.body, Scope::of(definition),
                             [this](const Expr& e, const Scope& s) { return visit_node(e, s); });
   }
@@ -104,11 +107,12 @@ class TableHoister {
   }
 
   /// Some long loop around the expression does not change it, nor visits elements of its own.
-  static bool repeats(const Expr& expr, const Scope& scope) {
+  bool repeats(const Expr& expr, const Scope& scope) const {
     const bool is_costly = cost(expr) >= kWorthAKernel;
     const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
     return std::ranges::any_of(scope.open, [&](const auto& entry) {
       const auto& [loop, range] = entry;
+      if (loop == continued_) return false;
       const bool pays = is_long(range) || (is_costly && assumed_extent(range) >= kSeveralVectors);
       return pays && !expr->depends_on(loop) &&
              std::ranges::none_of(symbols, [&](Symbol symbol) { return is_parted(*scope.find(symbol), loop); });
@@ -167,6 +171,7 @@ class TableHoister {
   std::vector<Pairs> pairs_;                       // of the ranges by data around
   std::map<std::string, std::string>& converted_;  // tensors in double to their copies in single
   const Definition* user_ = nullptr;
+  std::optional<Symbol> continued_;  // the axis of a prefix reduction, whose elements are computed once for all of it
 };
 
 }  // namespace
