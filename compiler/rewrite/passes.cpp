@@ -6,6 +6,7 @@
 #include "compiler/diff/factor_reductions.h"
 #include "compiler/diff/lift_linear_algebra.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/prefix_reduction.h"
 
 namespace moxie {
 
@@ -21,6 +22,14 @@ Expr drop_idle_casts(const Program& program, const Expr& expr, DType computed) {
     return cast == computed || is_read ? inner : call(to_string(cast), {inner});
   }
   return map_children(expr, [&](const Expr& child) { return drop_idle_casts(program, child, computed); });
+}
+
+/// The body of a prefix sum, which it stays: a sign that leaves the sum would make each element a sum of its own.
+Expr with_normal_summand(const Algebra& algebra, const Definition& prefix, const Surroundings& around) {
+  const OpenedReduce opened = open(prefix.body);
+  Surroundings inside = around;
+  inside.domain.add_range(opened.index, opened.range);
+  return reduce(prefix.body->reduce, opened.index, opened.range, algebra.normalise(opened.body, &inside));
 }
 
 bool has_casts(const Expr& expr) {
@@ -40,7 +49,11 @@ Program normalise_bodies(const Program& program) {
     Surroundings around{program, IndexDomain({})};
     for (std::uint32_t k = 0; k < definition.axes.size(); ++k)
       around.domain.add_range(Symbol::axis(k), definition.axes[k].range);
-    definition.body = algebra.normalise(definition.body, &around);
+    Definition normal = definition;
+    normal.body = algebra.normalise(definition.body, &around);
+    if (match_prefix(definition) && !match_prefix(normal))
+      normal.body = with_normal_summand(algebra, definition, around);
+    definition = std::move(normal);
   }
   return result;
 }
@@ -87,6 +100,10 @@ std::span<const Pass> passes() {
            scatter_positions},
       Pass{"fold-double-sums", "symmetric double sums become triangles, sums that see only r+t single sums",
            fold_double_sums},
+      Pass{"multiply-prefixes",
+           "products for all pairs of positions take the place of prefix sums for all pairs of features, where these "
+           "take longer",
+           multiply_prefixes},
       Pass{"split-reductions", "sums over long ranges become definitions of their own", split_reductions},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"split-reductions", "sums over long ranges become definitions of their own", split_reductions},

@@ -54,6 +54,7 @@ Program split_inner_scatters(const Program& program);  // reductions by value in
 Program split_steps(const Program& program);           // what steps need not wait for is computed before the scan
 Program split_summands(const Program& program);        // costly summands of short sums become definitions of their own
 Program split_prefixes(const Program& program);        // prefix sums become definitions of their own
+Program multiply_prefixes(const Program& program);     // products of positions in the place of prefix sums
 Program share_definitions(const Program& program);     // equal definitions become one
 Program share_sums(const Program& program);            // sums that several definitions compute become one
 Program narrow_definitions(const Program& program);    // symmetric tensors keep one triangle; tensors in r+t one axis

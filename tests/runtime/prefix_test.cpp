@@ -78,6 +78,7 @@ const Case kForms[] = {
     {"output y[i] = sum[d, j in 0..i+1](x[j]*z[j,d])", 1},
     {"output y[i] = sum[j in 0..2*i+2](where(j < N, x[j], 0))", 1},
     {"output y[i] = sum[j in 0..i+1](f64(x[j]))", 1},
+    {"let a[i] = -(sum[k](w[i,k])*x[i])\noutput y[i] = sum[j in 0..i+1](a[j]*x[j])", 1},
     // One element for each index is not all that the range gains, or the body depends on the axis.
     {"output y[i] = sum[j in max(i-5,0)..i+1](x[j])", 0},
     {"output y[i] = sum[j in 0..i+1](exp(x[i]*x[j]))", 0},
@@ -111,6 +112,47 @@ TEST_CASE("a log-sum-exp over a prefix is a running maximum and a recurrence, fo
       return d.body->kind == NodeKind::Reduce && d.body->reduce == ReduceKind::Sum;
     }));
     check_values(program, {{"N", 200}});
+  }
+}
+
+namespace {
+
+/// Causal attention without a softmax: the sums over words so far stand in the sums over features, or in a scan.
+constexpr const char* kOfPrefixes = R"(dim T, D
+index t:T, d:D, e:D
+input q[T,D], k[T,D], v[T,D]
+output y[t,e] = sum[d](q[t,d]*sum[s in 0..t+1](k[s,d]*v[s,e]))
+)";
+constexpr const char* kOfSteps = R"(dim T, D
+index t:T, d:D, e:D
+input q[T,D], k[T,D], v[T,D]
+scan t {
+  let state[t,d,e] = where(t == 0, 0, state[t-1,d,e]) + k[t,d]*v[t,e]
+}
+output y[t,e] = sum[d](q[t,d]*state[t,d,e])
+)";
+
+Program with_gradients(const char* text, const DimValues& dims) {
+  return differentiate(specialise(parse(text), dims), {"y"}, {"q", "k", "v"});
+}
+
+}  // namespace
+
+TEST_CASE("products of all pairs of positions take the place of prefix sums for many pairs of features") {
+  const Program program = with_gradients(kOfPrefixes, {{"T", 256}, {"D", 32}});
+  CHECK(count_passes(program) == 0);
+  CHECK(count_passes(with_gradients(kOfPrefixes, {{"T", 4096}, {"D", 8}})) == 2);
+  const Program steps = with_gradients(kOfSteps, {{"T", 256}, {"D", 32}});
+  const TensorValues inputs = test::wave_inputs(program, {});
+  for (const char* name : {"cpu", "cuda-emu"}) {
+    CAPTURE(name);
+    const auto device = test::test_device(name);
+    if (!device) continue;
+    const TensorValues expected = test::run_on(device, steps, {}, inputs);
+    for (const auto& [tensor, values] : test::run_on(device, program, {}, inputs)) {
+      CAPTURE(tensor);
+      CHECK(distance(values, expected.at(tensor)) <= 1e-5);
+    }
   }
 }
 
