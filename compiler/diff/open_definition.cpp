@@ -31,6 +31,13 @@ std::optional<Affine> bound_from(const IterationDomain& domain, const Affine& ro
   return coefficient > 0 ? ceil_div(-rest.constant(), divisor) : floor_div(rest.constant(), divisor);
 }
 
+/// Whether the bound, an affine number in dims, is the tighter one whatever these are.
+bool is_tighter(const Affine& bound, const Affine& other, bool is_low) {
+  const Affine more = is_low ? bound - other : other - bound;
+  return more != Affine(0) && more.constant() >= 0 &&
+         std::ranges::all_of(more.terms(), [](const Affine::Term& term) { return term.second > 0; });
+}
+
 bool contains(const Expr& expr, const Expr& part) {
   bool found = false;
   visit(expr, [&](const Expr& e) { found |= e == part; });
@@ -95,7 +102,8 @@ std::optional<IndexBox> box_of(const IterationDomain& domain, Symbol variable) {
     const std::int64_t coefficient = row.coefficient(variable);
     if (coefficient == 0) continue;
     auto& bound = coefficient > 0 ? low : high;
-    if (!bound) bound = bound_from(domain, row, position);
+    const auto other = bound_from(domain, row, position);
+    if (!bound || (other && is_tighter(*other, *bound, coefficient > 0))) bound = other;
   }
   if (!low || !high) return std::nullopt;
   return IndexBox{*low, *high};

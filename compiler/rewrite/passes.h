@@ -38,6 +38,7 @@ Program unroll_scans(const Program& program);        // short recurrences of sin
 Program reuse_inverses(const Program& program);      // solves with one matrix for many right-hand sides invert it once
 Program factor_matrices(const Program& program);     // large matrices are factored once for all that is asked of them
 Program store_matrices(const Program& program);      // what libraries read becomes definitions of its own
+Program bound_axes(const Program& program);          // conditions around bodies become ranges of axes
 Program bound_reductions(const Program& program);    // conditions become bounds of the reductions that they part
 Program split_holes(const Program& program);         // sums that leave one element out are sums before and after it
 Program bound_products(const Program& program);      // the same of conditions inside of products and functions

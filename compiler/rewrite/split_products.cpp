@@ -29,7 +29,7 @@ constexpr double kSmallCopy = 1 << 17;
 constexpr double kLeastFilled = 0.5;
 
 /// A sum over one index or several.
-struct OpenedSum {
+struct SumOfProducts {
   Scope scope;  // around it, and its own indices
   std::vector<Symbol> summed;
   Expr body;
@@ -37,8 +37,8 @@ struct OpenedSum {
   std::optional<Band> band = {};  // if the sum has one index, whose range moves with a row
 };
 
-OpenedSum open_sum(Expr sum, Scope scope) {
-  OpenedSum result{std::move(scope), {}, std::move(sum)};
+SumOfProducts open_sum(Expr sum, Scope scope) {
+  SumOfProducts result{std::move(scope), {}, std::move(sum)};
   while (result.body->kind == NodeKind::Reduce && result.body->reduce == ReduceKind::Sum) {
     const OpenedReduce opened = open(result.body);
     result.scope = result.scope.with(opened.index, opened.range);
@@ -50,7 +50,7 @@ OpenedSum open_sum(Expr sum, Scope scope) {
 }
 
 /// The sum with its band, if that is one.
-OpenedSum with_band(const Program& program, OpenedSum sum) {
+SumOfProducts with_band(const Program& program, SumOfProducts sum) {
   if (sum.summed.size() != 1) return sum;
   const Symbol index = sum.summed[0];
   const auto extent = extent_along(program, sum.body, index);
@@ -61,7 +61,7 @@ OpenedSum with_band(const Program& program, OpenedSum sum) {
 
 /// The order in which an access of the body has the summed indices, if any has all of them: such tensors can then be
 /// read as they lie.
-std::vector<Symbol> order_in_memory(const OpenedSum& sum) {
+std::vector<Symbol> order_in_memory(const SumOfProducts& sum) {
   std::vector<Symbol> order = sum.summed;
   visit(sum.body, [&](const Expr& e) {
     if (e->kind != NodeKind::Access) return;
@@ -119,7 +119,7 @@ class ProductSplitter {
  private:
   /// The sum as a combination of matrix products, if it is one.
   std::optional<Expr> split(const Expr& expr, const Scope& around) {
-    const OpenedSum sum = with_band(program_, open_sum(expr, around));
+    const SumOfProducts sum = with_band(program_, open_sum(expr, around));
     dtype_ = around.dtype;
     std::vector<Symbol> axes = open_symbols_of(expr, around);
     if (user_.scan) std::erase(axes, Symbol::axis(0));
@@ -147,20 +147,20 @@ class ProductSplitter {
 
   /// The sum of a term that is the same along one of the axes: next to products, it is computed once for all of that
   /// axis.
-  static std::optional<Expr> smaller_sum(const OpenedSum& sum, const std::vector<Symbol>& axes, const Expr& term) {
+  static std::optional<Expr> smaller_sum(const SumOfProducts& sum, const std::vector<Symbol>& axes, const Expr& term) {
     const auto sees = [&](Symbol axis) { return term->depends_on(axis); };
     if (sum.band || std::ranges::all_of(axes, sees)) return std::nullopt;
     return summed(sum, term);
   }
 
-  static Expr summed(const OpenedSum& sum, Expr term) {
+  static Expr summed(const SumOfProducts& sum, Expr term) {
     for (auto index = sum.summed.rbegin(); index != sum.summed.rend(); ++index)
       term = reduce(ReduceKind::Sum, *index, *sum.scope.find(*index), term);
     return term;
   }
 
   /// The sum of one product, with both operands as tensors: those that are there if possible.
-  std::optional<Expr> matrix_product(const OpenedSum& sum, const std::vector<Symbol>& axes, const Expr& product) {
+  std::optional<Expr> matrix_product(const SumOfProducts& sum, const std::vector<Symbol>& axes, const Expr& product) {
     const Product factors = algebra_.product_of(product);
     auto sides = sides_of(sum, axes, factors);
     if (!sides) sides = sides_of_batch(axes, factors);
@@ -181,7 +181,7 @@ class ProductSplitter {
   }
 
   /// The factors shared out to the first and the last of the axes.
-  static std::optional<std::pair<Side, Side>> sides_of(const OpenedSum& sum, const std::vector<Symbol>& axes,
+  static std::optional<std::pair<Side, Side>> sides_of(const SumOfProducts& sum, const std::vector<Symbol>& axes,
                                                        const Product& product) {
     for (auto middle = axes.begin() + (axes.empty() ? 0 : 1); middle != axes.end(); ++middle) {
       Side left{{axes.begin(), middle}, {product.coefficient, {}}};
@@ -219,7 +219,7 @@ class ProductSplitter {
   }
 
   /// What may be the operand for this side: a tensor that is there, or a new one if that is worth it.
-  std::vector<Operand> operands(const OpenedSum& sum, const std::vector<Symbol>& order, const Side& side,
+  std::vector<Operand> operands(const SumOfProducts& sum, const std::vector<Symbol>& order, const Side& side,
                                 const Side& other) const {
     std::vector<Operand> result;
     const Expr expr = algebra_.make_product(side.factors);
@@ -247,7 +247,7 @@ class ProductSplitter {
   }
 
   /// Whether the expression is an element of a tensor whose windows overlap, and rows of them fill vectors.
-  static bool has_windows(const Expr& expr, const OpenedSum& sum) {
+  static bool has_windows(const Expr& expr, const SumOfProducts& sum) {
     if (expr->kind != NodeKind::Access) return false;
     const auto moves_by_one = [](const Affine::Term& term) { return term.second == 1 || term.second == -1; };
     const bool overlaps = std::ranges::any_of(expr->subscripts, [&](const Affine& subscript) {
@@ -262,7 +262,7 @@ class ProductSplitter {
     return overlaps && row >= kLeastFilled * 16 * std::ceil(row / 16);
   }
 
-  std::optional<Expr> tensor_of(const OpenedSum& sum, const Side& side, const Operand& operand) {
+  std::optional<Expr> tensor_of(const SumOfProducts& sum, const Side& side, const Operand& operand) {
     const Expr expr = algebra_.make_product(side.factors);
     if (operand.symbols.empty()) return expr;
     Scope scope;
@@ -274,7 +274,7 @@ class ProductSplitter {
 
   /// The elements of the operand along this symbol. Of those of a band the inner loop has the part that the outer one
   /// leaves.
-  static Range range_in_operand(const OpenedSum& sum, const Operand& operand, Symbol symbol) {
+  static Range range_in_operand(const SumOfProducts& sum, const Operand& operand, Symbol symbol) {
     if (sum.band && operand.symbols.back() != sum.summed[0]) {
       if (symbol == sum.summed[0]) return *sum.box.find(symbol);
       if (symbol == sum.band->row) return *rows_of_triangle(*sum.band, sum.summed[0]);

@@ -79,6 +79,40 @@ TEST_CASE("masks that a definition holds bound the reductions that read it") {
   CHECK(contains(optimised(masked + "output y[i] = max[j](p[i,j])"), "max[i1 in 0..i+1]("));
 }
 
+TEST_CASE("a condition around the body of a definition becomes the range of an axis, where nothing else is read") {
+  const auto is_bounded = [](const std::string& outputs) {
+    const std::string masked = "let p[i,j] = where(j <= i and j >= i-3, a[i,j]*c[j], 0)\n";
+    const std::string text = print(bound_axes(specialise(program_of(masked + outputs), {})));
+    return contains(text, "let p[i,j in max(0, i-3)..i+1] = a[i,j]*c[j]");
+  };
+  const std::string in_band = "output y[i] = sum[j in max(i-3, 0)..i+1](p[i,j])\n";
+  CHECK(is_bounded(in_band));
+  CHECK(is_bounded(in_band + "output z[i] = where(i >= 2, p[i,i-2], 0)"));
+  CHECK(!is_bounded(in_band + "output z[i] = where(i >= 4, p[i,i-4], 0)"));
+}
+
+TEST_CASE("a definition has no more than the band of its elements that others read") {
+  const auto is_band = [](const std::string& outputs) {
+    const Program program = program_of("let p[i,j] = exp(a[i,j])\n" + outputs);
+    return contains(print(bound_axes(specialise(program, {}))), "let p[i,j in max(0, i-3)..i+1] = exp(a[i,j])");
+  };
+  const std::string in_band = "output y[i] = sum[j in max(i-3, 0)..i+1](p[i,j])\n";
+  const std::string across = "output z[j] = sum[i in j..min(j+4, N)](p[i,j])\n";
+  CHECK(is_band(in_band));
+  CHECK(is_band(in_band + across));
+  CHECK(!is_band(in_band + "output z[j] = sum[i in j..min(j+5, N)](p[i,j])\n"));
+  CHECK(!is_band("output y[i] = sum[j in 0..i+1](p[i,j])\n"));
+}
+
+TEST_CASE("the gradient of a sliding window visits nothing outside of it") {
+  const Program window = program_of(
+      "let z[i] = logsumexp[j in max(i-5, 0)..i+1](sum[k in 0..N](a[i,k]*a[j,k]))\n"
+      "output y[i] = sum[j in max(i-5, 0)..i+1](exp(sum[k in 0..N](a[i,k]*a[j,k]) - z[i])*b[j])");
+  const Program gradient = specialise(differentiate(window, {"y"}, {"a", "b"}), {});
+  CHECK(!contains(print(optimise(gradient)), "where"));
+  check_on_devices(gradient, inputs_of(gradient));
+}
+
 TEST_CASE("a triangle of products is one product of the whole box, however often it is read") {
   const std::string text = print(optimise(specialise(parse(R"(dim N = 256, D = 64
 index i:N, j:N, d:D
