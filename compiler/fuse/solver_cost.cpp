@@ -10,8 +10,8 @@
 namespace moxie {
 namespace {
 
-/// Multiply-adds that one block of a kernel does in a second. One Cholesky factor of 1000 rows, n^3/6 of them, took
-/// 88 ms on an H200 (f64, the only figure here that was measured).
+/// Multiply-adds that one block of a kernel does in a second: the log evidence of a Gaussian process of 1000 points, of
+/// which nearly all is one Cholesky factor (n^3/6 of them), took 88 ms on an H200.
 constexpr double kBlockRate = 1000.0 * 1000 * 1000 / 6 / 88e-3;
 
 /// Seconds from one column to the next: a barrier of the block, and loads that depend on what was stored before it.
@@ -29,10 +29,10 @@ constexpr double kMatricesAtOnce = 108;
 /// What linear algebra costs: multiply-adds of a kernel for each matrix and for each right-hand side, and seconds of
 /// the library's calls, which wait for each other: a number for each matrix and one for each of its columns.
 ///
-/// The seconds are derived, not measured: a call of a factorisation is some 50 to 100 us of launches; a whole
-/// evaluation around a Cholesky factor of 1000 rows takes 0.75 ms in PyTorch on an H200, so that its columns take at
-/// most 0.6 us each. Columns with exchanges or reflections wait about three times as often; eigenvalues and singular
-/// values are iterations that the host takes part in, of which the orders of magnitude are guesses.
+/// The seconds are derived, not measured: a call of a factorisation is some 50 to 100 us of launches; the evidence
+/// above takes 0.75 ms in PyTorch, which calls cuSOLVER, so that columns take at most 0.6 us each. Columns with
+/// exchanges or reflections wait about three times as often; eigenvalues and singular values are iterations that the
+/// host takes part in, of which the orders of magnitude are guesses.
 struct SolverCost {
   double matrix = 0, rhs = 0;   // multiply-adds
   double call = 0, column = 0;  // seconds

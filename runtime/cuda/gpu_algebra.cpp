@@ -17,7 +17,8 @@ namespace {
 
 using enum LinearAlgebraKind;
 
-/// Elements that a thread of a copy may have to itself before more blocks are of no use to a GPU.
+/// Blocks of a copy: a few times as many as a large GPU holds at a time (132 multiprocessors with 8 of 256 threads);
+/// their threads go on to further elements.
 constexpr std::int64_t kMaxBlocks = 4096;
 
 int to_solver_int(std::int64_t value) {
