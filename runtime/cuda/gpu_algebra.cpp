@@ -77,7 +77,9 @@ struct Scratch {
 template <class T>
 class SolverCall {
  public:
-  SolverCall(Gpu& gpu, Solver& solver, const MatrixKernels& kernels, const AlgebraCall& call, const AlgebraShape& shape)
+  /// `work_elements` is what an earlier work_elements() gave, if it is known.
+  SolverCall(Gpu& gpu, Solver& solver, const MatrixKernels& kernels, const AlgebraCall& call, const AlgebraShape& shape,
+             std::optional<int> work_elements = {})
       : gpu_(gpu),
         solver_(solver),
         kernels_(kernels),
@@ -89,9 +91,10 @@ class SolverCall {
         m_(to_solver_int(rows_)),
         n_(to_solver_int(columns_)),
         in_order_(in_order(shape.out, rows_, solves() ? shape.columns : columns_)),
-        scratch_(layout()) {}
+        scratch_(layout(work_elements)) {}
 
   std::size_t workspace_bytes() const { return scratch_.bytes; }
+  int work_elements() const { return scratch_.work_elements; }
 
   void run(const AlgebraAddresses& addresses) {
     if (rows_ == 0 && algebra_form(kind_).elements > 0) return;
@@ -269,7 +272,7 @@ class SolverCall {
     return rows_ * (solves() ? shape_.columns : columns_);
   }
 
-  Scratch layout() {
+  Scratch layout(std::optional<int> known_elements) {
     const auto elements = [](std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(T); };
     const bool is_factor = kind_ == Cholesky || kind_ == CholeskyInverse;
     const bool is_triangle = kind_ == TriSolve || kind_ == TriSolveTransposed;
@@ -282,14 +285,14 @@ class SolverCall {
     scratch.signs = memory.add(elements(columns_));
     scratch.swaps = memory.add(static_cast<std::size_t>(columns_) * sizeof(int));
     scratch.info = memory.add(sizeof(int));
-    scratch.work_elements = rows_ == 0 ? 0 : work_elements();
+    scratch.work_elements = known_elements ? *known_elements : rows_ == 0 ? 0 : find_work_elements();
     scratch.work = memory.add(elements(scratch.work_elements));
     scratch.bytes = memory.bytes();
     return scratch;
   }
 
   /// What the library asks for: its functions do not look at the matrices.
-  int work_elements() {
+  int find_work_elements() {
     int length = 0, other = 0;
     const int stride = in_order_ ? to_solver_int(in_order_->stride) : m_;
     const int triangle = in_order_ && in_order_->transposed ? cusolver::kUpper : cusolver::kLower;
@@ -395,14 +398,17 @@ GpuAlgebra::GpuAlgebra(std::shared_ptr<Gpu> gpu, std::shared_ptr<Solver> solver,
 std::size_t GpuAlgebra::workspace_bytes(const AlgebraCall& call, const AlgebraShape& shape) {
   const std::scoped_lock lock(solver_->mutex());
   return visit_computed(call.definition.dtype, [&]<class T>(T) {
-    return SolverCall<T>(*gpu_, *solver_, kernels_, call, shape).workspace_bytes();
+    const SolverCall<T> planned(*gpu_, *solver_, kernels_, call, shape);
+    work_elements_[&call] = planned.work_elements();
+    return planned.workspace_bytes();
   });
 }
 
 void GpuAlgebra::enqueue(const AlgebraCall& call, const AlgebraShape& shape, const AlgebraAddresses& addresses) {
   const std::scoped_lock lock(solver_->mutex());
-  visit_computed(call.definition.dtype,
-                 [&]<class T>(T) { SolverCall<T>(*gpu_, *solver_, kernels_, call, shape).run(addresses); });
+  visit_computed(call.definition.dtype, [&]<class T>(T) {
+    SolverCall<T>(*gpu_, *solver_, kernels_, call, shape, work_elements_.at(&call)).run(addresses);
+  });
 }
 
 }  // namespace moxie::cuda

@@ -2,6 +2,7 @@
 // GpuAlgebra: linear algebra on large matrices by cuSOLVER and cuBLAS, enqueued on the stream of a Gpu.
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "runtime/algebra_call.h"
@@ -24,7 +25,7 @@ class GpuAlgebra {
   /// `solver` is available. Throws CompileError, DeviceError.
   GpuAlgebra(std::shared_ptr<Gpu> gpu, std::shared_ptr<Solver> solver, KernelBuilder& builder);
 
-  /// Throws DeviceError.
+  /// Asks the library, once for each call of a plan. Throws DeviceError.
   std::size_t workspace_bytes(const AlgebraCall& call, const AlgebraShape& shape);
   /// The matrices of a batch are factored one after the other. Of one that cannot be factored the status has, as
   /// coordinates, the number in the batch, the pivot and the step of the scan.
@@ -35,6 +36,7 @@ class GpuAlgebra {
   std::shared_ptr<Gpu> gpu_;
   std::shared_ptr<Solver> solver_;
   MatrixKernels kernels_;
+  std::map<const AlgebraCall*, int> work_elements_;  // that the library takes, of calls whose workspace was planned
 };
 
 }  // namespace moxie::cuda

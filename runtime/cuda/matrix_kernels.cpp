@@ -15,6 +15,16 @@ constexpr const char* kMatrixKernelNames[] = {"copy_matrix", "check_pivots",    
 
 const char* element_name(DType dtype) { return dtype == DType::f32 ? "float" : "double"; }
 
+/// "copy_matrix_float" and all others.
+std::vector<std::string> matrix_kernel_entries() {
+  std::vector<std::string> entries;
+  for (const char* name : kMatrixKernelNames) {
+    for (const DType dtype : {DType::f32, DType::f64})
+      entries.push_back(fmt::format("{}_{}", name, element_name(dtype)));
+  }
+  return entries;
+}
+
 std::string matrix_kernels_text() {
   std::string text;
   for (const char* fragment : {"prelude", "status", "matrices"})
@@ -25,36 +35,42 @@ std::string matrix_kernels_text() {
 }  // namespace
 
 MatrixKernels::MatrixKernels(std::shared_ptr<Gpu> gpu, KernelBuilder& builder) : gpu_(std::move(gpu)) {
-  const std::string text = matrix_kernels_text();
-  const std::string key = cuda_cache_key(text, builder.compiler, builder.architecture);
-  const auto known = builder.cache.find(key);
-  const auto load = [&](const CacheEntry& code) { return gpu_->driver().ModuleLoadData(&module_, code.object.data()); };
-  Result error = load(known ? *known : compile(text, builder));
-  if (error != 0 && known) {  // damaged, or of another driver
-    builder.cache.discard(key);
-    error = load(compile(text, builder));
-  }
-  gpu_->check(error, "loading the kernels for matrices");
-  for (const char* name : kMatrixKernelNames) {
-    for (const DType dtype : {DType::f32, DType::f64}) {
-      const std::string entry = fmt::format("{}_{}", name, element_name(dtype));
-      gpu_->check(gpu_->driver().ModuleGetFunction(&functions_[entry], module_, entry.c_str()),
-                  "looking for the kernel " + entry);
-    }
+  load(builder);
+  try {
+    find_functions();
+  } catch (...) {
+    gpu_->driver().ModuleUnload(module_);
+    throw;
   }
 }
 
 MatrixKernels::~MatrixKernels() { gpu_->driver().ModuleUnload(module_); }
 
-CacheEntry MatrixKernels::compile(const std::string& text, KernelBuilder& builder) const {
-  std::vector<std::string> entries;
-  for (const char* name : kMatrixKernelNames) {
-    for (const DType dtype : {DType::f32, DType::f64})
-      entries.push_back(fmt::format("{}_{}", name, element_name(dtype)));
+/// Code of the cache that the driver refuses is compiled again, once.
+void MatrixKernels::load(KernelBuilder& builder) {
+  const std::string text = matrix_kernels_text();
+  const std::string key = cuda_cache_key(text, builder.compiler, builder.architecture);
+  const auto load_code = [&](const CacheEntry& code) {
+    return gpu_->driver().ModuleLoadData(&module_, code.object.data());
+  };
+  const auto compile_and_load = [&] {
+    const CacheEntry code = builder.compiler.compile(text, matrix_kernel_entries(), builder.architecture);
+    builder.cache.store(key, code);
+    return load_code(code);
+  };
+  const auto known = builder.cache.find(key);
+  Result error = known ? load_code(*known) : compile_and_load();
+  if (error != 0 && known) {
+    builder.cache.discard(key);
+    error = compile_and_load();
   }
-  CacheEntry code = builder.compiler.compile(text, entries, builder.architecture);
-  builder.cache.store(cuda_cache_key(text, builder.compiler, builder.architecture), code);
-  return code;
+  gpu_->check(error, "loading the kernels for matrices");
+}
+
+void MatrixKernels::find_functions() {
+  for (const std::string& entry : matrix_kernel_entries())
+    gpu_->check(gpu_->driver().ModuleGetFunction(&functions_[entry], module_, entry.c_str()),
+                "looking for the kernel " + entry);
 }
 
 void MatrixKernels::launch(const char* name, DType dtype, std::int64_t blocks,

@@ -32,7 +32,8 @@ class MatrixKernels {
               std::initializer_list<std::uint64_t> parameters) const;
 
  private:
-  CacheEntry compile(const std::string& text, KernelBuilder& builder) const;
+  void load(KernelBuilder& builder);
+  void find_functions();
 
   std::shared_ptr<Gpu> gpu_;
   Module module_ = nullptr;
