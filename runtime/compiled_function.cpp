@@ -156,7 +156,7 @@ struct CompiledFunction::State {
 
   /// The plan for these static dims and for dynamic dims of these classes.
   std::shared_ptr<const Plan> plan_for(const DimValues& dims) {
-    PlanTarget target = device->plan_target();
+    PlanTarget target = device->plan_target(program);
     DimValues key, statics = matrix_sizes(program, target, dims);
     for (const auto& [name, value] : dims) {
       const DimDecl* dim = program.find_dim(name);

@@ -41,8 +41,9 @@ class Device {
   virtual void wait() {}
   /// What its kernel cache has done so far; nothing where there is no cache.
   virtual CacheStats cache_stats() const { return {}; }
-  /// What its plans are made for, but for extents. Without a machine or a GPU, fusion alone arranges the loops.
-  virtual PlanTarget plan_target() const { return {}; }
+  /// What the plans of the Program are made for, but for extents. Without a machine or a GPU, fusion alone arranges the
+  /// loops.
+  virtual PlanTarget plan_target(const Program& /*program*/) const { return {}; }
   /// Where plans for it are kept; null: nowhere.
   virtual KernelCache* plan_cache() { return nullptr; }
   /// The GPU that its kernels run on, or seem to run on.

@@ -36,8 +36,9 @@ constexpr std::size_t kKeptPrepared = 16;
 /// Whether a run can fail without the device itself being lost.
 bool has_checks(const Plan& plan) {
   return std::ranges::any_of(plan.steps, [](const PlanStep& step) {
-    return std::ranges::any_of(kernels_of(step),
-                               [](const LoweredKernel* kernel) { return !kernel->program.checks.empty(); });
+    return !algebra_calls_of(step).empty() || std::ranges::any_of(kernels_of(step), [](const LoweredKernel* kernel) {
+      return !kernel->program.checks.empty();
+    });
   });
 }
 
@@ -58,7 +59,7 @@ struct Session::State {
   std::map<std::string, SessionTensor> tensors;
   std::vector<std::pair<std::string, std::string>> feedback;
   bool fed = false;                 // the outputs hold what the inputs that were fed held before the last run
-  bool can_fail = false;            // whether some kernel looks for values that it must refuse
+  bool can_fail = false;            // whether some step looks for values that it must refuse
   bool checks_inputs = true;        // whether values must lie in the declared domains
   std::set<std::string> unchecked;  // inputs that write() was asked for since the last run
   std::uint64_t seed = 0;
@@ -104,7 +105,7 @@ struct Session::State {
 
   /// The plan for extents of this class: extents that are close to each other share their code.
   std::shared_ptr<const Plan> plan_for(const DimValues& dims) {
-    PlanTarget target = device->plan_target();
+    PlanTarget target = device->plan_target(program());
     if (const DimValues sizes = matrix_sizes(program(), target, dims); !sizes.empty())
       return plan_for_sizes(target, sizes);
     if (!target.is_scheduled()) return unscheduled_plan();
@@ -124,7 +125,7 @@ struct Session::State {
   }
 
   std::shared_ptr<const Plan> unscheduled_plan() {
-    if (!plan_for_all) plan_for_all = find_or_make(device->plan_target());
+    if (!plan_for_all) plan_for_all = find_or_make(device->plan_target(program()));
     return plan_for_all;
   }
 

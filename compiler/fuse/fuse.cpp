@@ -13,6 +13,7 @@
 #include "compiler/fuse/prefix_blocks.h"
 #include "compiler/fuse/shared_factor.h"
 #include "compiler/fuse/shared_loops.h"
+#include "compiler/fuse/solver_cost.h"
 #include "compiler/fuse/transpose_gathers.h"
 #include "compiler/ir/scans.h"
 #include "compiler/ir/value_range.h"
@@ -418,9 +419,13 @@ FusedProgram fuse(const Program& optimised, Products products, Layouts layouts, 
   if (products != Products::kernels) tensors = product_tensors(program, products == Products::library);
   OrderedSumCalls ordered;
   if (products == Products::library) {
-    add_library_algebra(program, tensors);
+    add_library_algebra(program, tensors, [](const Definition&) { return true; });
     ordered = ordered_sum_calls(program, extents);
     add_ordered_sums(ordered, tensors);
+  }
+  if (products == Products::blas_and_solver) {
+    add_library_algebra(program, tensors,
+                        [&](const Definition& definition) { return is_faster_by_solver(definition, extents); });
   }
   if (layouts == Layouts::row_major) {
     for (const Definition& definition : program.definitions) tensors.row_major.insert(definition.name);

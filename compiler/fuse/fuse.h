@@ -83,7 +83,8 @@ struct MatrixProduct {
 /// "y = x x w", with the extents of the batch if there is one.
 std::string product_text(const MatrixProduct& product);
 
-/// A definition of linear algebra on whole matrices that a library computes (has_library_matrix()). All operands are
+/// A definition of linear algebra on whole matrices that a library computes (has_library_matrix(); on a GPU also
+/// is_faster_by_solver()). All operands are
 /// plain accesses in the dtype of the definition, and lie row by row. In a scan it computes the matrices of the step.
 struct AlgebraCall {
   Definition definition;
@@ -153,8 +154,9 @@ struct FusedProgram {
 std::string argument_of_step(const FusedProgram& fused, const std::string& tensor);
 
 /// What computes large matrix products, linear algebra on large matrices and ordered sums: BLAS, LAPACK and a sort; a
-/// BLAS the products, and kernels the rest; or kernels like any other, where no library is to be needed.
-enum class Products : std::uint8_t { library, blas, kernels };
+/// BLAS the products, and kernels the rest; kernels like any other, where no library is to be needed; or a GPU's BLAS
+/// the products and its solver the linear algebra that it is faster at (is_faster_by_solver()).
+enum class Products : std::uint8_t { library, blas, kernels, blas_and_solver };
 
 /// How intermediates lie in memory: as the loops of their kernels want them, with copies of what these would gather, or
 /// row by row, without copies.

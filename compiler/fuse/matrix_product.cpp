@@ -118,9 +118,11 @@ ProductTensors product_tensors(const Program& program, bool bands) {
   return tensors;
 }
 
-void add_library_algebra(const Program& program, ProductTensors& tensors) {
+void add_library_algebra(const Program& program, ProductTensors& tensors,
+                         const std::function<bool(const Definition&)>& is_taken) {
   for (const Definition& definition : program.definitions) {
-    if (!has_library_matrix(definition) || !std::ranges::all_of(definition.axes, is_dense)) continue;
+    if (!has_library_matrix(definition) || !std::ranges::all_of(definition.axes, is_dense) || !is_taken(definition))
+      continue;
     tensors.algebra.insert(definition.name);
     tensors.results.insert(definition.name);
     tensors.row_major.insert(definition.name);

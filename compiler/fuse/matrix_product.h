@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -21,7 +22,8 @@ struct ProductTensors {
 };
 /// `bands`: whether the library takes products of a band.
 ProductTensors product_tensors(const Program& program, bool bands);
-/// Adds the linear algebra that a library computes.
-void add_library_algebra(const Program& program, ProductTensors& tensors);
+/// Adds the linear algebra on large matrices that a library computes: all of it that `is_taken` takes.
+void add_library_algebra(const Program& program, ProductTensors& tensors,
+                         const std::function<bool(const Definition&)>& is_taken);
 
 }  // namespace moxie

@@ -491,7 +491,9 @@ class CpuDevice : public Device {
         given_(given_schedules(options.schedule).nests) {}
 
   std::string name() const override { return "cpu"; }
-  PlanTarget plan_target() const override { return {.machine = &resources_.figures, .given = given_}; }
+  PlanTarget plan_target(const Program& /*program*/) const override {
+    return {.machine = &resources_.figures, .given = given_};
+  }
   KernelCache* plan_cache() override { return &plan_cache_; }
   CacheStats cache_stats() const override { return resources_.cache.stats(); }
   std::size_t overridden_kernels() const override { return resources_.overrides.count(); }

@@ -19,6 +19,9 @@ using Status = int;  // 0: success
 using Handle = struct CublasHandle_*;
 constexpr int kNoTranspose = 0;
 constexpr int kTranspose = 1;
+constexpr int kLower = 0, kUpper = 1;
+constexpr int kLeft = 0, kRight = 1;
+constexpr int kNonUnit = 0;
 constexpr int kPedanticMath = 2;  // no TF32, no emulation
 constexpr int kMajorVersion = 0;
 constexpr int kMinorVersion = 1;
@@ -36,11 +39,16 @@ using StridedGemm = Status (*)(Handle handle, int left, int right, int m, int n,
                                int lda, long long step_a, const T* b, int ldb, long long step_b, const T* beta, T* c,
                                int ldc, long long step_c, int count);
 
+template <class T>
+using Trsm = Status (*)(Handle handle, int side, int triangle, int transposition, int unit_diagonal, int m, int n,
+                        const T* alpha, const T* a, int lda, T* b, int ldb);
+
 /// For one dtype.
 template <class T>
-struct Gemms {
+struct Functions {
   Gemm<T> single = nullptr;
   StridedGemm<T> strided = nullptr;
+  Trsm<T> trsm = nullptr;
 };
 
 struct Library {
@@ -52,8 +60,8 @@ struct Library {
   Status (*set_math_mode)(Handle handle, int mode) = nullptr;
   Status (*get_property)(int property, int* value) = nullptr;
   const char* (*status_text)(Status status) = nullptr;
-  Gemms<float> f32;
-  Gemms<double> f64;
+  Functions<float> f32;
+  Functions<double> f64;
 
   explicit Library(std::vector<std::filesystem::path> directories)
       : library({"cuBLAS",
@@ -72,6 +80,8 @@ struct Library {
     library.resolve(f64.single, "cublasDgemm_v2");
     library.resolve(f32.strided, "cublasSgemmStridedBatched");
     library.resolve(f64.strided, "cublasDgemmStridedBatched");
+    library.resolve(f32.trsm, "cublasStrsm_v2");
+    library.resolve(f64.trsm, "cublasDtrsm_v2");
   }
 
   void check(Status status, const std::string& what) const {
@@ -125,7 +135,7 @@ int to_int(std::int64_t value) {
 }
 
 template <class T>
-Status multiply(const Gemms<T>& gemms, Handle handle, const GemmArguments& g, double factor) {
+Status multiply(const Functions<T>& gemms, Handle handle, const GemmArguments& g, double factor) {
   const T alpha = static_cast<T>(factor);
   const T beta = 0;
   const auto matrix = [](DevicePointer pointer) { return reinterpret_cast<T*>(pointer); };
@@ -140,15 +150,23 @@ Status multiply(const Gemms<T>& gemms, Handle handle, const GemmArguments& g, do
                        g.count);
 }
 
-class Multiplier {
+template <class T>
+Status solve(const Functions<T>& functions, Handle handle, const TriangleArguments& t) {
+  const T alpha = 1;
+  return functions.trsm(handle, t.right ? kRight : kLeft, t.upper ? kUpper : kLower,
+                        t.transposed ? kTranspose : kNoTranspose, kNonUnit, t.m, t.n, &alpha,
+                        reinterpret_cast<const T*>(t.triangle), t.triangle_stride, reinterpret_cast<T*>(t.b),
+                        t.b_stride);
+}
+
+class Cublas {
  public:
-  Multiplier(const Driver& driver, std::vector<std::filesystem::path> directories)
+  Cublas(const Driver& driver, std::vector<std::filesystem::path> directories)
       : driver_(driver), directories_(std::move(directories)) {}
 
-  void operator()(const MatrixProductCall& call, Stream stream) {
+  void multiply_matrices(const MatrixProductCall& call, Stream stream) {
     if (call.shape.rows == 0 || call.shape.columns == 0) return;
     const std::scoped_lock lock(mutex_);
-    if (!library_) library_ = std::make_unique<const Library>(directories_);
     const Handle handle = handle_of(stream);
     for (const GemmArguments& g : gemm_arguments(call)) {
       const Status status = call.dtype == DType::f32 ? multiply(library_->f32, handle, g, call.alpha)
@@ -161,8 +179,19 @@ class Multiplier {
     }
   }
 
+  void solve_triangle(DType dtype, const TriangleArguments& t, Stream stream) {
+    if (t.m == 0 || t.n == 0) return;
+    const std::scoped_lock lock(mutex_);
+    const Handle handle = handle_of(stream);
+    const Status status = dtype == DType::f32 ? solve(library_->f32, handle, t) : solve(library_->f64, handle, t);
+    if (status == 0) return;
+    throw DeviceError(fmt::format("{}: a triangular solve of [{},{}] in {} failed: {}", library_->version(), t.m, t.n,
+                                  to_string(dtype), library_->status_text(status)));
+  }
+
  private:
   Handle handle_of(Stream stream) {
+    if (!library_) library_ = std::make_unique<const Library>(directories_);
     auto& known = handles_[stream];
     if (!known) {
       auto handle = std::make_unique<StreamHandle>(*library_, driver_);
@@ -209,9 +238,11 @@ std::vector<GemmArguments> gemm_arguments(const MatrixProductCall& call) {
   return calls;
 }
 
-Multiply cublas_multiply(const Driver& driver, std::vector<std::filesystem::path> directories) {
-  const auto multiplier = std::make_shared<Multiplier>(driver, std::move(directories));
-  return [multiplier](const MatrixProductCall& call, Stream stream) { (*multiplier)(call, stream); };
+CublasCalls cublas_calls(const Driver& driver, std::vector<std::filesystem::path> directories) {
+  const auto cublas = std::make_shared<Cublas>(driver, std::move(directories));
+  return {
+      [cublas](const MatrixProductCall& call, Stream stream) { cublas->multiply_matrices(call, stream); },
+      [cublas](DType dtype, const TriangleArguments& t, Stream stream) { cublas->solve_triangle(dtype, t, stream); }};
 }
 
 std::string cublas_version(std::vector<std::filesystem::path> directories) {

@@ -1,5 +1,5 @@
 #pragma once
-// cuBLAS, loaded when the first matrix product is enqueued.
+// cuBLAS, loaded when the first matrix product or triangular solve is enqueued.
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -24,9 +24,24 @@ struct GemmArguments {
 /// Throws DeviceError for extents beyond 31 bits.
 std::vector<GemmArguments> gemm_arguments(const MatrixProductCall& call);
 
-/// Matrix products in strict precision, for Platform::multiply. Handles are made as streams come and last as long as
-/// the function.
-Multiply cublas_multiply(const Driver& driver, std::vector<std::filesystem::path> directories = toolkit_directories());
+/// A triangular matrix A and the right-hand sides b that become solutions in place, as cuBLAS is asked for them: of
+/// op(A) x = b, or of x op(A) = b where `right`. Columns lie one after the other.
+struct TriangleArguments {
+  bool right = false, upper = false, transposed = false;
+  int m = 0, n = 0;  // of b
+  DevicePointer triangle = 0, b = 0;
+  int triangle_stride = 0, b_stride = 0;  // from column to column
+};
+/// Throws DeviceError.
+using SolveTriangle = std::function<void(DType dtype, const TriangleArguments&, Stream)>;
+
+/// Matrix products and triangular solves in strict precision. Handles are made as streams come and last as long as the
+/// functions.
+struct CublasCalls {
+  Multiply multiply;
+  SolveTriangle solve_triangle;
+};
+CublasCalls cublas_calls(const Driver& driver, std::vector<std::filesystem::path> directories = toolkit_directories());
 /// "cuBLAS 13.0". Throws DeviceError where there is none.
 std::string cublas_version(std::vector<std::filesystem::path> directories = toolkit_directories());
 

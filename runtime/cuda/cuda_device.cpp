@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/cuda_buffer.h"
 #include "runtime/cuda/cuda_executable.h"
+#include "runtime/cuda/cusolver.h"
 #include "runtime/given_schedules.h"
 #include "runtime/switches.h"
 
@@ -17,12 +18,17 @@ class CudaDevice : public Device {
         overrides_(switch_value("MOXIE_KERNEL_OVERRIDE")),
         builder_{std::move(platform.compiler),          gpu_->architecture(), cache_, overrides_,
                  given_schedules(options.schedule).gpu, options.tune},
-        multiply_(std::move(platform.multiply)) {}
+        multiply_(std::move(platform.multiply)),
+        solver_(std::move(platform.solver)) {}
   ~CudaDevice() override { gpu_->settle(); }
 
   std::string name() const override { return gpu_->name(); }
-  /// Matrix products are left to a BLAS, linear algebra is not: kernels factor matrices.
-  PlanTarget plan_target() const override { return {.products = Products::blas, .gpu = gpu_->limits()}; }
+  /// Matrix products are left to a BLAS, and linear algebra on large matrices to a solver where one is installed, which
+  /// is looked for when a program has some.
+  PlanTarget plan_target(const Program& program) const override {
+    const bool has_solver = solver_ && computes_linear_algebra(program) && solver_->is_available();
+    return {.products = has_solver ? Products::blas_and_solver : Products::blas, .gpu = gpu_->limits()};
+  }
   KernelCache* plan_cache() override { return &plan_cache_; }
   CacheStats cache_stats() const override { return cache_.stats(); }
   std::optional<GpuModel> gpu() const override { return gpu_->model(); }
@@ -32,7 +38,7 @@ class CudaDevice : public Device {
   void wait() override { gpu_->synchronize(); }
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
     gpu_->enter();
-    return std::make_unique<cuda::CudaExecutable>(gpu_, builder_, multiply_, std::move(plan), dims);
+    return std::make_unique<cuda::CudaExecutable>(gpu_, builder_, multiply_, solver_, std::move(plan), dims);
   }
 
  private:
@@ -41,7 +47,9 @@ class CudaDevice : public Device {
   KernelCache plan_cache_;  // in the same folder, with counts of its own
   KernelOverrides overrides_;
   cuda::KernelBuilder builder_;
-  cuda::Multiply multiply_;  // goes before the Gpu that it has made things on
+  // Go before the Gpu that they have made things on.
+  cuda::Multiply multiply_;
+  std::shared_ptr<cuda::Solver> solver_;
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ LoadedKernel load(const std::shared_ptr<Gpu>& gpu, CompiledKernel compiled, Kern
 }  // namespace
 
 CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder, const Multiply& multiply,
-                               std::shared_ptr<const Plan> plan, DimValues dims)
+                               const std::shared_ptr<Solver>& solver, std::shared_ptr<const Plan> plan, DimValues dims)
     : gpu_(std::move(gpu)),
       cache_(builder.cache),
       multiply_(multiply),
@@ -50,10 +50,11 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder,
       random_(gpu_),
       graphs_(gpu_) {
   load_kernels(builder, gpu_->limits());
+  prepare_algebra(solver, builder);
   place_memory();
   find_outside();
   if (random_is_drawn_) random_.resize(sizeof(CudaRandomState));
-  board_ = std::make_shared<StatusBoard>(gpu_, plan_->program.name, all_kernels(*plan_));
+  board_ = std::make_shared<StatusBoard>(gpu_, plan_->program.name, all_kernels(*plan_), checked_calls());
 }
 
 CudaExecutable::~CudaExecutable() { gpu_->settle(); }
@@ -93,9 +94,40 @@ std::vector<CudaPreference> CudaExecutable::ways_to_run(const LoweredKernel& ker
   return candidates;
 }
 
+void CudaExecutable::prepare_algebra(const std::shared_ptr<Solver>& solver, KernelBuilder& builder) {
+  for (const PlanStep& step : plan_->steps) {
+    for (const AlgebraCall* call : algebra_calls_of(step)) algebra_calls_.push_back(call);
+  }
+  if (algebra_calls_.empty()) return;
+  if (!solver || !solver->is_available())
+    throw InternalError("the plan of a GPU without a solver leaves " + algebra_calls_.front()->definition.name +
+                        " to it");
+  algebra_ = std::make_unique<GpuAlgebra>(gpu_, solver, builder);
+}
+
+std::vector<CheckedCall> CudaExecutable::checked_calls() const {
+  std::vector<CheckedCall> checked;
+  for (const AlgebraCall* call : algebra_calls_) {
+    checked.push_back({call->definition.name, [plan = plan_, call, dims = dims_](const KernelStatus& status) {
+                         const auto& [number, pivot, scan_step, unused] = status.coordinates;
+                         const AlgebraShape shape = algebra_shape(*plan, *call, dims, {.step = scan_step});
+                         fail_factorisation(*call, shape, number, pivot, status.value);
+                       }});
+  }
+  return checked;
+}
+
+/// Of the largest call. Steps of a scan make no difference; of slices the first is the largest.
+std::int64_t CudaExecutable::algebra_workspace() const {
+  std::size_t bytes = 0;
+  for (const AlgebraCall* call : algebra_calls_)
+    bytes = std::max(bytes, algebra_->workspace_bytes(*call, algebra_shape(*plan_, *call, dims_, {})));
+  return static_cast<std::int64_t>(bytes);
+}
+
 void CudaExecutable::place_memory() {
   std::vector<std::int64_t> chunks(plan_->steps.size(), 1);
-  std::int64_t workspace = 0;
+  std::int64_t workspace = algebra_workspace();
   for (const auto& [lowered, kernel] : kernels_) {
     for (const Way& way : kernel.ways) {
       chunks[kernel.step] = std::max(chunks[kernel.step], way.grid.chunks);
@@ -104,8 +136,10 @@ void CudaExecutable::place_memory() {
     }
   }
   memory_ = plan_memory(*plan_, dims_, chunks);
-  arena_ = DeviceMemory(gpu_, static_cast<std::size_t>(memory_.bytes + workspace));
-  workspace_ = arena_.address() + static_cast<DevicePointer>(memory_.bytes);
+  constexpr std::int64_t kAlignment = 256;  // as memory of the driver, which libraries take for their workspace
+  const std::int64_t start = ceil_div(memory_.bytes, kAlignment) * kAlignment;
+  arena_ = DeviceMemory(gpu_, static_cast<std::size_t>(start + workspace));
+  workspace_ = arena_.address() + static_cast<DevicePointer>(start);
 }
 
 void CudaExecutable::find_outside() {
@@ -131,7 +165,7 @@ void CudaExecutable::run(const std::function<void*(const std::string&)>& address
     std::memcpy(random_.write().data(), &state, sizeof state);
     random_.kernel_input();
   }
-  if (has_run_)
+  if (has_run_ && !algebra_)
     graphs_.launch(places, [this] { enqueue(); });
   else
     enqueue();
@@ -227,8 +261,17 @@ void CudaExecutable::enqueue(const MatrixProduct& product, const ScanPosition& a
   multiply_(call, gpu_->stream());
 }
 
-void CudaExecutable::enqueue(const AlgebraCall& call, const ScanPosition& /*at*/) const {
-  throw InternalError("the plan of a GPU leaves " + call.definition.name + " to a library");
+void CudaExecutable::enqueue(const AlgebraCall& call, const ScanPosition& at) const {
+  const auto number = static_cast<std::size_t>(std::ranges::find(algebra_calls_, &call) - algebra_calls_.begin());
+  const std::vector<std::string> operands = operands_of(call);
+  algebra_->enqueue(call, algebra_shape(*plan_, call, dims_, at),
+                    {.matrix = place_of(operands.front()),
+                     .rhs = place_of(operands.back()),
+                     .out = place_of(call.definition.name),
+                     .workspace = workspace_,
+                     .status = board_->status(),
+                     .check = board_->check_of_call(number),
+                     .scan_step = at.step});
 }
 
 void CudaExecutable::enqueue(const OrderedSumCall& call, const ScanPosition& /*at*/) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/cuda/cuda_buffer.h"
+#include "runtime/cuda/gpu_algebra.h"
 #include "runtime/cuda/graph_cache.h"
 #include "runtime/cuda/loaded_kernel.h"
 #include "runtime/cuda/platform.h"
@@ -17,11 +18,12 @@ namespace moxie::cuda {
 class CudaExecutable : public Executable {
  public:
   CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder, const Multiply& multiply,
-                 std::shared_ptr<const Plan> plan, DimValues dims);
+                 const std::shared_ptr<Solver>& solver, std::shared_ptr<const Plan> plan, DimValues dims);
   ~CudaExecutable() override;
 
   /// The first run is enqueued piece by piece, since libraries load what they need on the way; later ones, without the
-  /// constant steps, as one graph.
+  /// constant steps, as one graph. Plans with linear algebra of a library are always enqueued piece by piece: its
+  /// functions may wait for the stream or allocate, which a graph cannot record.
   void run(const std::function<void*(const std::string&)>& address, std::uint64_t seed, std::uint64_t step) override;
   std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(arena_.size()); }
 
@@ -42,7 +44,10 @@ class CudaExecutable : public Executable {
   void load_kernels(KernelBuilder& builder, const GpuLimits& limits);
   std::vector<CudaPreference> ways_to_run(const LoweredKernel& kernel, KernelBuilder& builder, const GpuLimits& limits,
                                           Launchable& launchable) const;
+  void prepare_algebra(const std::shared_ptr<Solver>& solver, KernelBuilder& builder);
+  std::vector<CheckedCall> checked_calls() const;
   void place_memory();
+  std::int64_t algebra_workspace() const;
   void find_outside();
 
   /// A tensor from its element `first` on.
@@ -73,9 +78,11 @@ class CudaExecutable : public Executable {
   const std::map<std::string, SliceView>* views_ = nullptr;  // of the slices that are enqueued
   std::vector<bool> constant_;                               // of every step of the plan
   std::map<const LoweredKernel*, Launchable> kernels_;       // of every step of the plan
+  std::vector<const AlgebraCall*> algebra_calls_;            // of the plan, in the order of their checks
+  std::unique_ptr<GpuAlgebra> algebra_;                      // null without calls
   MemoryPlan memory_;
-  DeviceMemory arena_;  // what the plan places, and behind it the workspace of the launch under way
-  DevicePointer workspace_ = 0;
+  DeviceMemory arena_;           // what the plan places, and behind it the workspace of the launch under way
+  DevicePointer workspace_ = 0;  // of kernels and of library calls
   std::map<std::string, DevicePointer> outside_;  // inputs and outputs, during a run
   bool random_is_drawn_ = false;
   CudaBuffer random_;  // CudaRandomState

@@ -1,4 +1,4 @@
-#include "runtime/cuda/cublas.h"
+#include "runtime/cuda/cusolver.h"
 #include "runtime/cuda/nvidia_driver.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/platform.h"
@@ -7,7 +7,12 @@ namespace moxie::cuda {
 
 Platform nvidia_platform() {
   const Driver driver = nvidia_driver();
-  return {"cuda", driver, nvrtc_compiler(std::make_shared<const Nvrtc>()), cublas_multiply(driver)};
+  CublasCalls cublas = cublas_calls(driver);
+  return {.name = "cuda",
+          .driver = driver,
+          .compiler = nvrtc_compiler(std::make_shared<const Nvrtc>()),
+          .multiply = std::move(cublas.multiply),
+          .solver = std::make_shared<Solver>(std::move(cublas.solve_triangle))};
 }
 
 }  // namespace moxie::cuda

@@ -1,8 +1,9 @@
 #pragma once
-// CudaPlatform: all that a CUDA device needs from outside: a driver, a compiler and matrix products. NVIDIA's are found
-// when first needed; the emulator's run on the CPU; tests put fakes in their place.
+// CudaPlatform: all that a CUDA device needs from outside: a driver, a compiler, matrix products and a solver. NVIDIA's
+// are found when first needed; the emulator's run on the CPU; tests put fakes in their place.
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -34,16 +35,19 @@ struct MatrixProductCall {
 /// Throws DeviceError.
 using Multiply = std::function<void(const MatrixProductCall&, Stream)>;
 
+class Solver;
+
 struct Platform {
   std::string name;  // by which users choose the device: "cuda", "cuda:1" or "cuda-emu"
   Driver driver;
   Compiler compiler;
   Multiply multiply;
-  int gpu = 0;  // the number of the driver's GPU
+  int gpu = 0;                          // the number of the driver's GPU
+  std::shared_ptr<Solver> solver = {};  // of large matrices; null: kernels factor all
 };
 
-/// NVIDIA's driver, NVRTC and cuBLAS, each loaded when first needed. Throws DeviceError that names what is missing and
-/// how to get it.
+/// NVIDIA's driver, NVRTC, cuBLAS and cuSOLVER, each loaded when first needed. Throws DeviceError that names what is
+/// missing and how to get it.
 Platform nvidia_platform();
 /// The same kernels as C++ on the CPU, checked at every step: races, barriers and subscripts. Its compiler throws
 /// DeviceError where the machine has none.

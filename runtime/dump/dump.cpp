@@ -130,8 +130,9 @@ Compilation compile_for(const DumpedDevices& devices, Program source, Program ta
                                 disabled_passes());
   }
   if (devices.gpu) {
-    const PlanTarget gpu{
-        .products = Products::blas, .gpu = limits_of(options.gpu), .extents = extent_classes(compilation.dims)};
+    const PlanTarget gpu{.products = Products::blas_and_solver,
+                         .gpu = limits_of(options.gpu),
+                         .extents = extent_classes(compilation.dims)};
     const DimValues sizes = matrix_sizes(compilation.task, gpu, compilation.dims);
     compilation.gpu = make_plan(specialise_all(compilation.task, sizes), checks, gpu, disabled_passes());
   }

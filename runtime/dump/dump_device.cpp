@@ -47,7 +47,7 @@ class DumpDevice : public Device {
   std::unique_ptr<Buffer> make_buffer() override { return device_->make_buffer(); }
   bool has_own_memory() const override { return device_->has_own_memory(); }
   void wait() override { device_->wait(); }
-  PlanTarget plan_target() const override { return device_->plan_target(); }
+  PlanTarget plan_target(const Program& program) const override { return device_->plan_target(program); }
 
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
     // Written first, so that what fails to compile can be looked at.
@@ -62,7 +62,7 @@ class DumpDevice : public Device {
  private:
   /// The plan that is to run, and the one for the other kind of device where somebody named stages of that.
   Compilation compilation_of(const Plan& plan, const DimValues& dims) const {
-    const bool on_cpu = device_->plan_target().machine != nullptr;
+    const bool on_cpu = device_->plan_target(plan.program).machine != nullptr;
     const bool named = !options_.stages.empty();
     const auto names = [&](Stage::Of device) {
       return named && std::ranges::any_of(dump_stages(), [&](const Stage& stage) {

@@ -84,8 +84,8 @@ TEST_CASE("doctor names every part, as text and as JSON") {
   const Workshop shop;
   const Outcome text = shop.moxie({"doctor"});
   CHECK_MESSAGE(text.code == 0, text.out);
-  for (const char* part :
-       {"processor", "LLVM plugin", "OpenBLAS", "CUDA driver", "NVRTC", "cuBLAS", "kernel cache", "MOXIE_CACHE_DIR"}) {
+  for (const char* part : {"processor", "LLVM plugin", "OpenBLAS", "CUDA driver", "NVRTC", "cuBLAS", "cuSOLVER",
+                           "kernel cache", "MOXIE_CACHE_DIR"}) {
     CHECK(contains(text.out, part));
   }
   const auto report = nlohmann::json::parse(shop.moxie({"doctor", "--json"}).out);

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "compiler/support/error.h"
 #include "runtime/session.h"
 #include "tests/setting.h"
@@ -40,6 +42,22 @@ double run_thrice() {
 std::string message_of_runs() {
   try {
     run_thrice();
+    return {};
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+}
+
+/// A matrix that the solver factors, in one run.
+std::string message_of_factor() {
+  try {
+    Session session(parse("dim N = 200\nindex i:N, j:N\ninput x[N]\noutput L[i,j] = cholesky[i,j](x[i]*x[j] + "
+                          "where(i == j, 1, 0))\n"),
+                    {}, open_device("cuda"));
+    session.set("x", make_host_tensor(DType::f32, {200}, std::vector<double>(200, 0.5)));
+    session.run();
+    CHECK(algebra_calls_of(session.plan().steps.back()).size() == 1);
+    CHECK(to_doubles(session.get("L"))[0] == doctest::Approx(std::sqrt(1.25)));
     return {};
   } catch (const DeviceError& error) {
     return error.what();
@@ -97,6 +115,22 @@ TEST_CASE("whichever call fails, the message names the error, and another device
     }
   }
   CHECK(run_thrice() == doctest::Approx(expected));
+}
+
+TEST_CASE("whichever call around a solver fails, the message says so, and another device works") {
+  if (!is_there()) return;
+  CHECK(message_of_factor().empty());
+  for (const char* call : {"cuMemAlloc_v2", "cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel"}) {
+    for (const int which : {1, 2, 3, 4}) {
+      CAPTURE(call);
+      CAPTURE(which);
+      const test::Setting demand("PTX_EMULATOR_FAIL", fmt::format("{}:719:{}", call, which).c_str());
+      const std::string message = message_of_factor();
+      if (which == 1) CHECK_FALSE(message.empty());
+      if (!message.empty()) CHECK(message.find("CUDA_ERROR_LAUNCH_FAILED") != message.npos);
+    }
+  }
+  CHECK(message_of_factor().empty());
 }
 
 TEST_CASE("a device without memory says how much was wanted, and what to do") {

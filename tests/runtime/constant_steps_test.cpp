@@ -46,7 +46,7 @@ std::vector<double> transformed(const std::vector<double>& x, std::size_t rows, 
 }
 
 std::ptrdiff_t count_constants(const Program& program, const DimValues& dims, const Device& device) {
-  PlanTarget target = device.plan_target();
+  PlanTarget target = device.plan_target(program);
   target.extents = dims;
   const Program sized = specialise_all(program, {{"N", dims.at("N")}});
   const std::vector<bool> constant = constant_steps(make_plan(sized, {}, target));

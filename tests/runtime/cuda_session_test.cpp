@@ -11,6 +11,7 @@
 #include "compiler/support/error.h"
 #include "runtime/cuda/cublas.h"
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/cusolver.h"
 #include "runtime/cuda/nvidia_driver.h"
 #include "runtime/session.h"
 #include "runtime/temporary_folder.h"
@@ -457,4 +458,21 @@ TEST_CASE("a missing driver is named with its remedy") {
   const std::string blas = message_of([] { cuda::cublas_version({"/nowhere"}); });
   CHECK(contains(blas, "cuBLAS could not be loaded"));
   CHECK(contains(blas, "no libcublas.so.13 or libcublas.so.12 or libcublas.so in /nowhere"));
+}
+
+TEST_CASE("without cuSOLVER the plans of a GPU have kernels factor large matrices") {
+  const std::string solver = message_of([] { cuda::cusolver_version({"/nowhere"}); });
+  CHECK(contains(solver,
+                 "cuSOLVER could not be loaded: no libcusolver.so.12 or libcusolver.so.11 or libcusolver.so in "
+                 "/nowhere. Install the CUDA toolkit"));
+  const Program program = parse("dim N = 300\nindex i:N, j:N\ninput x[N,N]\noutput L[i,j] = cholesky[i,j](x[i,j])\n");
+  const FakeGpu gpu;
+  cuda::Platform platform = gpu.platform();
+  CHECK(make_cuda_device(platform, {0, "0"})->plan_target(program).products == Products::blas);
+  platform.solver =
+      std::make_shared<cuda::Solver>(cuda::SolveTriangle(), std::vector<std::filesystem::path>{"/nowhere"});
+  CHECK(!platform.solver->is_available());
+  const PlanTarget target = make_cuda_device(platform, {0, "0"})->plan_target(program);
+  CHECK(target.products == Products::blas);
+  CHECK(algebra_calls_of(make_plan(specialise_all(program, {{"N", 300}}), {}, target).steps.front()).empty());
 }

@@ -71,7 +71,7 @@ struct Fixture {
 
 /// The only entry of the cache whose text holds `part`: plans have no source.
 fs::path plan_entry(const Session& session, const std::shared_ptr<Device>& device) {
-  PlanTarget target = device->plan_target();
+  PlanTarget target = device->plan_target(session.program());
   target.extents = extent_classes({{"S", 100}, {"N", 40}});
   return device->plan_cache()->path_of(plan_key(session.program(), {}, target));
 }
@@ -200,7 +200,7 @@ TEST_CASE("a damaged or foreign entry is ignored and replaced") {
   {
     const auto device = Fixture::open(folder.path());
     Session session(Fixture::program(), {}, device);
-    PlanTarget target = device->plan_target();
+    PlanTarget target = device->plan_target(session.program());
     target.extents = extent_classes({{"S", 100}, {"N", 40}});
     device->plan_cache()->store(plan_key(session.program(), {}, target), {"another kind of entry", "", ""});
   }

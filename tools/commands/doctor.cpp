@@ -13,6 +13,7 @@
 #include "runtime/cpu/onednn.h"
 #include "runtime/cpu/plugin.h"
 #include "runtime/cuda/cublas.h"
+#include "runtime/cuda/cusolver.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/nvidia_driver.h"
 #include "runtime/cuda/nvrtc.h"
@@ -145,6 +146,16 @@ Finding find_cublas() {
   }
 }
 
+/// Nothing else needs it: kernels factor matrices where it is missing.
+Finding find_cusolver() {
+  try {
+    const std::string version = cuda::cusolver_version();
+    return {"cuSOLVER", true, version, "", {{"version", version}}};
+  } catch (const Error& error) {
+    return {"cuSOLVER", false, error.what(), "", {}};
+  }
+}
+
 /// Entries that do not check out, of those on disk.
 std::int64_t count_damaged(const std::filesystem::path& directory) {
   std::int64_t damaged = 0;
@@ -211,8 +222,8 @@ Finding try_devices(const std::vector<std::string>& names) {
 }
 
 std::vector<Finding> examine() {
-  std::vector<Finding> findings = {find_processor(), find_llvm(),  find_blas(),   find_onednn(),  find_mpi(),
-                                   find_gpu(),       find_nvrtc(), find_cublas(), inspect_cache()};
+  std::vector<Finding> findings = {find_processor(), find_llvm(),  find_blas(),   find_onednn(),   find_mpi(),
+                                   find_gpu(),       find_nvrtc(), find_cublas(), find_cusolver(), inspect_cache()};
   const auto is_usable = [&](std::string_view part) {
     return std::ranges::find(findings, part, &Finding::part)->usable;
   };

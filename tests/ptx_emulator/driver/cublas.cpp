@@ -1,5 +1,5 @@
-// libcublas.so.13 as far as matrix products go: columns one after the other, sums in the order of the subscript. Stored
-// column by column, as cuBLAS does.
+// libcublas.so.13 as far as matrix products and triangular solves go: columns one after the other, sums in the order of
+// the subscript. Stored column by column, as cuBLAS does.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -77,16 +77,51 @@ struct Product {
   }
 };
 
-template <class T>
-Status enqueue(const Library* library, const Product<T>& product) {
-  if (!product.is_valid()) return kInvalidValue;
+template <class Call>
+Status enqueue(const Library* library, const Call& call) {
+  if (!call.is_valid()) return kInvalidValue;
   try {
-    moxie::ptx::enqueue_on_stream(library->stream, [product] { product.run(); });
+    moxie::ptx::enqueue_on_stream(library->stream, [call] { call.run(); });
     return 0;
   } catch (const moxie::ptx::Fault&) {
     return kExecutionFailed;
   }
 }
+
+/// op(A) x = b, or x op(A) = b, in place.
+template <class T>
+struct TriangularSolve {
+  bool right, upper, transposed;
+  int m, n;
+  T alpha;
+  Matrices<const T> a;
+  Matrices<T> b;
+
+  int order() const { return right ? n : m; }
+  bool is_valid() const { return m >= 0 && n >= 0 && a.leading >= std::max(1, order()) && b.leading >= std::max(1, m); }
+
+  void run() const {
+    const T* triangle = a.at(0, order(), order());
+    T* values = b.at(0, m, n);
+    // x op(A) = b is op(A)^T x^T = b^T.
+    const bool flipped = transposed != right, is_lower = upper == flipped;
+    const auto element = [&](int i, int j) {
+      return double(flipped ? triangle[j + std::ptrdiff_t{a.leading} * i]
+                            : triangle[i + std::ptrdiff_t{a.leading} * j]);
+    };
+    for (int side = 0; side < (right ? m : n); ++side) {
+      const auto x = [&](int i) -> T& {
+        return right ? values[side + std::ptrdiff_t{b.leading} * i] : values[i + std::ptrdiff_t{b.leading} * side];
+      };
+      for (int done = 0; done < order(); ++done) {
+        const int i = is_lower ? done : order() - 1 - done;
+        double sum = double(alpha) * x(i);
+        for (int k = is_lower ? 0 : i + 1; k < (is_lower ? i : order()); ++k) sum -= element(i, k) * x(k);
+        x(i) = T(sum / element(i, i));
+      }
+    }
+  }
+};
 
 }  // namespace
 
@@ -116,45 +151,76 @@ const char* cublasGetStatusString(Status status) {
 
 Status cublasSgemm_v2(Library* library, int left, int right, int m, int n, int k, const float* alpha, const float* a,
                       int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {
-  return enqueue<float>(
-      library,
-      {left != kNoTranspose, right != kNoTranspose, m, n, k, *alpha, *beta, {a, lda, 0}, {b, ldb, 0}, {c, ldc, 0}, 1});
+  return enqueue(library, Product<float>{left != kNoTranspose,
+                                         right != kNoTranspose,
+                                         m,
+                                         n,
+                                         k,
+                                         *alpha,
+                                         *beta,
+                                         {a, lda, 0},
+                                         {b, ldb, 0},
+                                         {c, ldc, 0},
+                                         1});
 }
 Status cublasDgemm_v2(Library* library, int left, int right, int m, int n, int k, const double* alpha, const double* a,
                       int lda, const double* b, int ldb, const double* beta, double* c, int ldc) {
-  return enqueue<double>(
-      library,
-      {left != kNoTranspose, right != kNoTranspose, m, n, k, *alpha, *beta, {a, lda, 0}, {b, ldb, 0}, {c, ldc, 0}, 1});
+  return enqueue(library, Product<double>{left != kNoTranspose,
+                                          right != kNoTranspose,
+                                          m,
+                                          n,
+                                          k,
+                                          *alpha,
+                                          *beta,
+                                          {a, lda, 0},
+                                          {b, ldb, 0},
+                                          {c, ldc, 0},
+                                          1});
 }
 Status cublasSgemmStridedBatched(Library* library, int left, int right, int m, int n, int k, const float* alpha,
                                  const float* a, int lda, long long step_a, const float* b, int ldb, long long step_b,
                                  const float* beta, float* c, int ldc, long long step_c, int count) {
-  return enqueue<float>(library, {left != kNoTranspose,
-                                  right != kNoTranspose,
-                                  m,
-                                  n,
-                                  k,
-                                  *alpha,
-                                  *beta,
-                                  {a, lda, step_a},
-                                  {b, ldb, step_b},
-                                  {c, ldc, step_c},
-                                  count});
+  return enqueue(library, Product<float>{left != kNoTranspose,
+                                         right != kNoTranspose,
+                                         m,
+                                         n,
+                                         k,
+                                         *alpha,
+                                         *beta,
+                                         {a, lda, step_a},
+                                         {b, ldb, step_b},
+                                         {c, ldc, step_c},
+                                         count});
 }
 Status cublasDgemmStridedBatched(Library* library, int left, int right, int m, int n, int k, const double* alpha,
                                  const double* a, int lda, long long step_a, const double* b, int ldb, long long step_b,
                                  const double* beta, double* c, int ldc, long long step_c, int count) {
-  return enqueue<double>(library, {left != kNoTranspose,
-                                   right != kNoTranspose,
-                                   m,
-                                   n,
-                                   k,
-                                   *alpha,
-                                   *beta,
-                                   {a, lda, step_a},
-                                   {b, ldb, step_b},
-                                   {c, ldc, step_c},
-                                   count});
+  return enqueue(library, Product<double>{left != kNoTranspose,
+                                          right != kNoTranspose,
+                                          m,
+                                          n,
+                                          k,
+                                          *alpha,
+                                          *beta,
+                                          {a, lda, step_a},
+                                          {b, ldb, step_b},
+                                          {c, ldc, step_c},
+                                          count});
+}
+
+Status cublasStrsm_v2(Library* library, int side, int triangle, int transposition, int unit, int m, int n,
+                      const float* alpha, const float* a, int lda, float* b, int ldb) {
+  if (unit != 0) return kInvalidValue;
+  return enqueue(library,
+                 TriangularSolve<float>{
+                     side != 0, triangle != 0, transposition != kNoTranspose, m, n, *alpha, {a, lda, 0}, {b, ldb, 0}});
+}
+Status cublasDtrsm_v2(Library* library, int side, int triangle, int transposition, int unit, int m, int n,
+                      const double* alpha, const double* a, int lda, double* b, int ldb) {
+  if (unit != 0) return kInvalidValue;
+  return enqueue(library,
+                 TriangularSolve<double>{
+                     side != 0, triangle != 0, transposition != kNoTranspose, m, n, *alpha, {a, lda, 0}, {b, ldb, 0}});
 }
 
 }  // extern "C"
