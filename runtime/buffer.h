@@ -7,13 +7,15 @@
 #include <memory>
 #include <span>
 
+#include "runtime/tensor_view.h"
+
 namespace moxie {
 
 class Buffer {
  public:
   virtual ~Buffer() = default;
 
-  /// Makes it hold `bytes` zeros. Memory that is large enough is kept.
+  /// Makes it hold `bytes` zeros. Memory that is large enough is kept; memory of the caller has one size only.
   virtual void resize(std::size_t bytes) = 0;
   /// The values after all runs so far, valid until the next. Throws DeviceError if one of these runs failed.
   virtual std::span<const std::byte> read() = 0;
@@ -29,5 +31,7 @@ class Buffer {
 
 /// Memory of the host, on cache lines of its own.
 std::unique_ptr<Buffer> make_host_buffer();
+/// The caller's memory, which must be the host's; null unless its elements lie row by row, aligned as their dtype.
+std::unique_ptr<Buffer> make_host_view(const TensorView& view);
 
 }  // namespace moxie

@@ -35,6 +35,9 @@ class Device {
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) = 0;
   /// Empty memory for a tensor, on the device if it has memory of its own.
   virtual std::unique_ptr<Buffer> make_buffer() { return make_host_buffer(); }
+  /// Memory of the caller in which kernels work as it is, or null where its values must be copied from and to the host:
+  /// here, unless they lie row by row, aligned as their dtype. Throws DeviceError for memory of another device.
+  virtual std::unique_ptr<Buffer> view_buffer(const TensorView& view);
   /// Whether kernels work in such memory alone, and never in other memory of the host.
   virtual bool has_own_memory() const { return false; }
   /// Waits for all runs so far. Throws DeviceError if one of them failed.
@@ -58,10 +61,17 @@ struct DeviceOptions {
   std::function<void(const std::string& reason)> on_fallback = {};  // called if `auto` takes the CPU
   std::string schedule = {};                      // of kernels, as in MOXIE_SCHEDULE, which counts if this is empty
   std::shared_ptr<LaunchObserver> observer = {};  // called by the device `cpu`
+  /// A CUstream or cudaStream_t of the GPU's primary context, on which all is enqueued in order in place of a stream of
+  /// the device's own: kernels, copies, and what waits for them. run() waits for nothing then, but to be at most two
+  /// runs ahead of copies from the host. The stream outlives the device and everything opened on it, and is not being
+  /// captured; no other thread enqueues on it during a call. Null: a stream of its own. For `cuda` only.
+  void* stream = nullptr;
 };
 /// The folder of its kernel cache; empty for no cache on disk.
 std::filesystem::path cache_directory(const DeviceOptions& options);
 
+/// Throws DeviceError: memory of this device is no memory for tensors of that one.
+[[noreturn]] void refuse_memory_of(const std::string& memory, const std::string& device);
 /// "cpu", "interp", ... and "auto": the first GPU if there is one, else the CPU.
 std::span<const std::string_view> device_names();
 /// What is wrong with a name of a device, and what it may be; empty for one of device_names(), or for that of a GPU

@@ -12,6 +12,7 @@
 #include "runtime/domain_check.h"
 #include "runtime/recently_used.h"
 #include "runtime/switches.h"
+#include "runtime/tensor_binding.h"
 
 namespace moxie {
 namespace {
@@ -56,6 +57,8 @@ struct Session::State {
   RecentlyUsed<DimValues, std::shared_ptr<Prepared>> prepared{kKeptPrepared};  // by the values of the dynamic dims
   std::shared_ptr<Prepared> current;                                           // what ran last
   std::map<std::string, SessionTensor> tensors;
+  TensorBindings bindings;       // tensors in memory of the caller
+  bool bindings_checked = true;  // no output shares memory with another of them
   std::vector<std::pair<std::string, std::string>> feedback;
   bool fed = false;                 // the outputs hold what the inputs that were fed held before the last run
   bool can_fail = false;            // whether some kernel looks for values that it must refuse
@@ -65,8 +68,9 @@ struct Session::State {
   std::uint64_t step = 0;
   bool shapes_changed = true;
 
-  /// Zeroed: elements outside the ranges of their axes stay so.
+  /// In memory of the session. Zeroed: elements outside the ranges of their axes stay so.
   void resize(const std::string& name, DType dtype, std::vector<std::int64_t> shape) {
+    forget_binding(name);
     const auto known = tensors.find(name);
     std::unique_ptr<Buffer> fresh = known == tensors.end() ? device->make_buffer() : nullptr;
     Buffer& buffer = fresh ? *fresh : *known->second.buffer;
@@ -82,7 +86,12 @@ struct Session::State {
     for (const auto& [name, tensor] : tensors) shapes[name] = tensor.shape;
     const DimValues dims = dims_from_shapes(program(), shapes, given);
     for (const Definition& definition : program().definitions) {
-      if (definition.output) resize(definition.name, definition.dtype, extents_of(program(), definition.name, dims));
+      if (!definition.output) continue;
+      const std::vector<std::int64_t> extents = extents_of(program(), definition.name, dims);
+      if (const auto bound = bindings.find(definition.name); bound != bindings.end())
+        check_extents(definition.name, bound->second.view, extents);
+      else
+        resize(definition.name, definition.dtype, extents);
     }
     current = prepared.find(dims);
     if (!current) current = prepare(dims);
@@ -138,10 +147,83 @@ struct Session::State {
     return it->second;
   }
 
+  /// What was fed back lies in the input's memory.
+  std::string holder_of(const std::string& name) const {
+    for (const auto& [output, input] : feedback) {
+      if (output == name) return input;
+    }
+    return name;
+  }
+
+  /// Whether the tensor is in memory of the session, with this shape.
+  bool holds(const std::string& name, const std::vector<std::int64_t>& shape) const {
+    const auto known = tensors.find(name);
+    return known != tensors.end() && known->second.shape == shape && !bindings.contains(name);
+  }
+
   const InputDecl& declared(const std::string& input) const {
     const InputDecl* found = program().find_input(input);
     if (!found) throw TypeError("program " + program().name + " has no input '" + input + "'");
     return *found;
+  }
+
+  // ---- Memory of the caller ----
+
+  void bind(const std::string& name, const TensorView& view) {
+    TensorBinding binding = make_binding(program(), name, view);
+    const auto exchanges = [&](const auto& pair) { return pair.first == name || pair.second == name; };
+    if (std::ranges::any_of(feedback, exchanges))
+      throw UsageError(
+          fmt::format("tensor {} cannot be bound: feed_back() exchanges its memory from run to run", name));
+    auto buffer = buffer_for(*device, binding);
+    const auto known = tensors.find(name);
+    shapes_changed |= known == tensors.end() || known->second.shape != view.shape;
+    tensors[name] = {view.dtype, view.shape, std::move(buffer)};
+    bindings[name] = std::move(binding);
+    bindings_checked = false;
+    unchecked.erase(name);
+  }
+
+  /// The tensor is lost with the memory of the caller.
+  void forget_binding(const std::string& name) {
+    if (bindings.erase(name) == 0) return;
+    tensors.erase(name);
+    shapes_changed = true;
+  }
+
+  /// Before a run: bindings go together, and buffers have what it reads. Elements that no kernel writes are zero.
+  void fetch_bound() {
+    if (!bindings_checked) check_shared_memory(bindings);
+    bindings_checked = true;
+    for (const auto& [name, binding] : bindings) {
+      Buffer& buffer = *tensors.at(name).buffer;
+      if (binding.is_output && binding.in_place && binding.has_gaps) buffer.resize(bytes_of(binding.view));
+      if (binding.is_output) continue;
+      std::span<const std::byte> values;
+      if (!binding.in_place) {
+        const std::span<std::byte> copy = buffer.write();
+        pack_elements(binding.view, copy);
+        values = copy;
+      }
+      if (!binding.is_checked || !checks_inputs) continue;
+      check_domain(declared(name), binding.view.shape, binding.in_place ? buffer.read() : values);
+    }
+  }
+
+  /// After a run: the outputs are in memory of the caller, or on their way.
+  void send_bound() {
+    for (auto& [name, binding] : bindings) {
+      binding.is_pending = binding.is_output && !binding.in_place;
+      if (binding.is_pending) tensors.at(name).buffer->prefetch();
+    }
+    if (!device->has_own_memory()) deliver();
+  }
+
+  void deliver() {
+    for (auto& [name, binding] : bindings) {
+      if (binding.is_pending) unpack_elements(tensors.at(name).buffer->read(), binding.view);
+      binding.is_pending = false;
+    }
   }
 
   void exchange_fed() {
@@ -213,9 +295,36 @@ void Session::set(const std::string& input, const HostTensor& tensor) {
   if (tensor.dtype != declared.dtype) converted = convert(input, tensor, declared.dtype);
   const HostTensor& values = tensor.dtype == declared.dtype ? tensor : converted;
   if (state_->checks_inputs) check_domain(declared, values.shape, values.data);
-  const auto known = state_->tensors.find(input);
-  if (known == state_->tensors.end() || known->second.shape != values.shape) resize(input, values.shape);
+  if (!state_->holds(input, values.shape)) resize(input, values.shape);
   std::ranges::copy(values.data, write(input, Domain::checked).data());
+}
+
+void Session::set(const std::string& input, const TensorView& view) {
+  const InputDecl& declared = state_->declared(input);
+  make_binding(state_->program(), input, view);  // for its checks
+  if (!is_on_host(view))
+    throw DeviceError(
+        fmt::format("input {} was set from memory of '{}', but set() reads memory of the host; let bind() "
+                    "take memory of a GPU",
+                    input, view.device));
+  HostTensor values{view.dtype, view.shape, std::vector<std::byte>(bytes_of(view))};
+  pack_elements(view, values.data);
+  if (state_->checks_inputs) check_domain(declared, values.shape, values.data);
+  if (!state_->holds(input, view.shape)) resize(input, view.shape);
+  std::ranges::copy(values.data, write(input, Domain::checked).data());
+}
+
+void Session::bind(const std::string& tensor, const TensorView& view) { state_->bind(tensor, view); }
+void Session::unbind(const std::string& tensor) { state_->forget_binding(tensor); }
+
+TensorView Session::view(const std::string& tensor) const {
+  const std::string holder = state_->holder_of(tensor);
+  const SessionTensor& found = state_->find(holder);
+  return {.data = found.buffer->kernel_input(),
+          .shape = found.shape,
+          .dtype = found.dtype,
+          .device = state_->device->has_own_memory() ? state_->device->name() : "cpu",
+          .read_only = true};
 }
 
 void Session::resize(const std::string& input, std::vector<std::int64_t> shape) {
@@ -228,6 +337,11 @@ void Session::resize(const std::string& input, std::vector<std::int64_t> shape) 
 
 void Session::feed_back(const std::string& output, const std::string& input) {
   const Program& program = state_->program();
+  for (const std::string& name : {output, input}) {
+    if (state_->bindings.contains(name))
+      throw UsageError(
+          fmt::format("tensor {} cannot be fed back: it is bound to memory of the caller; unbind() it", name));
+  }
   if (program.shape_of(output) != program.shape_of(input) || program.dtype_of(output) != program.dtype_of(input)) {
     throw ShapeError("output " + output + " cannot become input " + input + ": shapes or dtypes differ");
   }
@@ -242,6 +356,7 @@ void Session::run() {
   state.fed = false;
   state.check_written();
   if (state.shapes_changed) state.bind_shapes();
+  state.fetch_bound();
   const auto address = [&](const std::string& name) {
     Buffer& buffer = *state.tensors.at(name).buffer;
     return state.program().find_input(name) ? buffer.kernel_input() : buffer.kernel_output();
@@ -249,6 +364,7 @@ void Session::run() {
   state.current->executable->run(address, state.seed, state.step);
   ++state.step;
   state.exchange_fed();
+  state.send_bound();
 }
 
 void Session::take_back() {
@@ -256,7 +372,10 @@ void Session::take_back() {
 }
 
 void Session::wait() {
-  state_->settle([&] { state_->device->wait(); });
+  state_->settle([&] {
+    state_->device->wait();
+    state_->deliver();
+  });
 }
 
 void Session::prefetch(const std::string& tensor) { state_->find(tensor).buffer->prefetch(); }
@@ -267,6 +386,7 @@ std::span<const std::byte> Session::read(const std::string& tensor) const {
 
 std::span<std::byte> Session::write(const std::string& input, Domain domain) {
   const InputDecl& declared = state_->declared(input);
+  if (state_->bindings.contains(input)) resize(input, std::vector<std::int64_t>(state_->find(input).shape));
   SessionTensor& tensor = state_->find(input);
   state_->settle_last_run(input);
   state_->unchecked.erase(input);
@@ -275,11 +395,7 @@ std::span<std::byte> Session::write(const std::string& input, Domain domain) {
 }
 
 HostTensor Session::get(const std::string& name) const {
-  // What was fed back lies in the input's memory.
-  std::string holder = name;
-  for (const auto& [output, input] : state_->feedback) {
-    if (output == name) holder = input;
-  }
+  const std::string holder = state_->holder_of(name);
   const std::span<const std::byte> bytes = read(holder);
   const SessionTensor& tensor = state_->find(holder);
   return {tensor.dtype, tensor.shape, {bytes.begin(), bytes.end()}};

@@ -1,5 +1,9 @@
 #include "runtime/cuda/cuda_device.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/support/error.h"
 #include "runtime/cuda/cuda_buffer.h"
 #include "runtime/cuda/cuda_executable.h"
 #include "runtime/given_schedules.h"
@@ -11,7 +15,8 @@ namespace {
 class CudaDevice : public Device {
  public:
   CudaDevice(cuda::Platform platform, const DeviceOptions& options)
-      : gpu_(std::make_shared<cuda::Gpu>(platform.driver, platform.name, platform.gpu)),
+      : gpu_(std::make_shared<cuda::Gpu>(platform.driver, platform.name, platform.gpu,
+                                         static_cast<cuda::Stream>(options.stream))),
         cache_(cache_directory(options)),
         plan_cache_(cache_directory(options)),
         overrides_(switch_value("MOXIE_KERNEL_OVERRIDE")),
@@ -28,6 +33,7 @@ class CudaDevice : public Device {
   std::optional<GpuModel> gpu() const override { return gpu_->model(); }
   std::size_t overridden_kernels() const override { return overrides_.count(); }
   std::unique_ptr<Buffer> make_buffer() override { return std::make_unique<cuda::CudaBuffer>(gpu_); }
+  std::unique_ptr<Buffer> view_buffer(const TensorView& view) override;
   bool has_own_memory() const override { return true; }
   void wait() override { gpu_->synchronize(); }
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
@@ -43,6 +49,24 @@ class CudaDevice : public Device {
   cuda::KernelBuilder builder_;
   cuda::Multiply multiply_;  // goes before the Gpu that it has made things on
 };
+
+std::string without_number_zero(std::string name) {
+  if (name.ends_with(":0")) name.resize(name.size() - 2);
+  return name;
+}
+
+std::unique_ptr<Buffer> CudaDevice::view_buffer(const TensorView& view) {
+  if (is_on_host(view)) return nullptr;
+  if (without_number_zero(view.device) != without_number_zero(name())) refuse_memory_of(view.device, name());
+  if (!is_row_major(view) || !is_aligned(view, cuda::kWidestAccess))
+    throw DeviceError(
+        fmt::format("a tensor of shape [{}] with strides [{}] at address {} of {} cannot be used as it is: kernels "
+                    "take elements row "
+                    "by row, from an address that {} divides; copy it to such memory",
+                    fmt::join(view.shape, ","), fmt::join(view.strides, ","), view.data, name(), cuda::kWidestAccess));
+  if (bytes_of(view) > 0) gpu_->check_memory(reinterpret_cast<cuda::DevicePointer>(view.data));
+  return std::make_unique<cuda::CudaBuffer>(gpu_, view);
+}
 
 }  // namespace
 

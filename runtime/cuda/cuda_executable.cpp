@@ -131,7 +131,7 @@ void CudaExecutable::run(const std::function<void*(const std::string&)>& address
     std::memcpy(random_.write().data(), &state, sizeof state);
     random_.kernel_input();
   }
-  if (has_run_)
+  if (has_run_ && gpu_->can_record())
     graphs_.launch(places, [this] { enqueue(); });
   else
     enqueue();

@@ -45,6 +45,7 @@ class DumpDevice : public Device {
   CacheStats cache_stats() const override { return device_->cache_stats(); }
   std::size_t overridden_kernels() const override { return device_->overridden_kernels(); }
   std::unique_ptr<Buffer> make_buffer() override { return device_->make_buffer(); }
+  std::unique_ptr<Buffer> view_buffer(const TensorView& view) override { return device_->view_buffer(view); }
   bool has_own_memory() const override { return device_->has_own_memory(); }
   void wait() override { device_->wait(); }
   PlanTarget plan_target() const override { return device_->plan_target(); }
