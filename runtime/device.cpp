@@ -12,6 +12,7 @@
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/dump/dump_device.h"
 #include "runtime/interp/interp_device.h"
+#include "runtime/switches.h"
 
 namespace moxie {
 namespace {
@@ -96,7 +97,10 @@ std::shared_ptr<Device> open_device(std::string_view name, const DeviceOptions& 
   const auto open = [&](const DeviceOptions& chosen) {
     return parsed->kind == "auto" ? open_best(chosen) : open_known(name, *parsed, chosen);
   };
-  return open_dumping(open, options);
+  const std::shared_ptr<Device> device = open_dumping(open, options);
+  check_program_options(options.programs);
+  device->set_program_options(options.programs);
+  return device;
 }
 
 }  // namespace moxie

@@ -13,6 +13,7 @@
 #include "runtime/kernel_cache.h"
 #include "runtime/launch_observer.h"
 #include "runtime/plan.h"
+#include "runtime/program_options.h"
 
 namespace moxie {
 
@@ -27,6 +28,7 @@ class Executable {
   virtual std::int64_t workspace_bytes() const = 0;
 };
 
+/// Any number of threads may use a Device at the same time.
 class Device {
  public:
   virtual ~Device() = default;
@@ -52,6 +54,12 @@ class Device {
   virtual std::optional<GpuModel> gpu() const { return std::nullopt; }
   /// Kernels that came from files of MOXIE_KERNEL_OVERRIDE so far.
   virtual std::size_t overridden_kernels() const { return 0; }
+  /// As it was opened with them.
+  const ProgramOptions& program_options() const { return program_options_; }
+  void set_program_options(ProgramOptions options) { program_options_ = std::move(options); }
+
+ private:
+  ProgramOptions program_options_;
 };
 
 struct DeviceOptions {
@@ -66,6 +74,9 @@ struct DeviceOptions {
   /// runs ahead of copies from the host. The stream outlives the device and everything opened on it, and is not being
   /// captured; no other thread enqueues on it during a call. Null: a stream of its own. For `cuda` only.
   void* stream = nullptr;
+  ProgramOptions programs = {};      // for the Sessions and CompiledFunctions on the device
+  std::string kernel_override = {};  // a folder of hand-edited kernels, as in MOXIE_KERNEL_OVERRIDE
+  DumpRequest dump = {};             // what is written of all that is compiled
 };
 /// The folder of its kernel cache; empty for no cache on disk.
 std::filesystem::path cache_directory(const DeviceOptions& options);

@@ -45,15 +45,21 @@ bool has_checks(const Plan& plan) {
 }  // namespace
 
 struct Session::State {
-  explicit State(Program specialised) : planner(std::move(specialised), chosen_checks(), disabled_passes()) {}
+  State(Program specialised, std::shared_ptr<Device> its_device)
+      : device(std::move(its_device)), planner(make_planner(std::move(specialised))) {}
 
+  Planner make_planner(Program specialised) const {
+    const ProgramOptions& options = device->program_options();
+    return Planner(std::move(specialised), chosen_checks(options), disabled_passes(options));
+  }
+
+  std::shared_ptr<Device> device;
   Planner planner;
   PlanningCounts planning;
   std::map<DimValues, std::shared_ptr<const Plan>> plans;  // by classes of extents, where the device has schedules
   std::shared_ptr<const Plan> plan_for_all;                // for no extents in particular, if it was asked for
   bool right_for_all = true;                               // dims; else accesses are inside their tensors for some only
   DimValues given;
-  std::shared_ptr<Device> device;
   RecentlyUsed<DimValues, std::shared_ptr<Prepared>> prepared{kKeptPrepared};  // by the values of the dynamic dims
   std::shared_ptr<Prepared> current;                                           // what ran last
   std::map<std::string, SessionTensor> tensors;
@@ -126,7 +132,7 @@ struct Session::State {
   std::shared_ptr<const Plan> plan_for_sizes(const PlanTarget& target, const DimValues& sizes) {
     auto& specialised = plans[sizes];
     if (!specialised) {
-      Planner for_sizes(specialise_all(program(), sizes), chosen_checks(), disabled_passes());
+      Planner for_sizes = make_planner(specialise_all(program(), sizes));
       specialised = find_or_make_plan(device->plan_cache(), for_sizes, target, planning);
     }
     return specialised;
@@ -263,11 +269,10 @@ struct Session::State {
 };
 
 Session::Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device)
-    : state_(std::make_unique<State>(specialise(program, dims))) {
+    : state_(std::make_unique<State>(specialise(program, dims), std::move(device))) {
   state_->right_for_all = is_right_for_all_dims(state_->program());
   state_->given = dims;
-  state_->device = std::move(device);
-  state_->checks_inputs = moxie::checks_inputs();
+  state_->checks_inputs = moxie::checks_inputs(state_->device->program_options());
 }
 
 Session::~Session() = default;
@@ -406,6 +411,7 @@ void Session::set_random_state(std::uint64_t seed, std::uint64_t step) {
   state_->step = step;
 }
 
+bool Session::checks_inputs() const { return state_->checks_inputs; }
 std::uint64_t Session::step() const { return state_->step; }
 const Program& Session::program() const { return state_->program(); }
 const Plan& Session::plan() const { return state_->current ? *state_->current->plan : *state_->unscheduled_plan(); }

@@ -27,7 +27,8 @@ class Session {
 
   /// Gives an input its values, converted to its dtype. The shape may differ in dynamic dims from the last one. Throws
   /// DataError for a value outside the input's declared domain, which costs one pass over the values, and TypeError for
-  /// an unknown name; then the input keeps its values. MOXIE_CHECK_INPUTS=off, read by the constructor, skips the pass.
+  /// an unknown name; then the input keeps its values. ProgramOptions::check_inputs and MOXIE_CHECK_INPUTS=off, read by
+  /// the constructor, skip the pass.
   void set(const std::string& input, const HostTensor& tensor);
   /// The same from memory of the host in any layout, which is read before the call returns. No conversion: throws
   /// TypeError for another dtype than declared, and DeviceError for memory that is not the host's.
@@ -93,6 +94,8 @@ class Session {
   /// The key and the counter of all random numbers; the step grows by one with each run.
   void set_random_state(std::uint64_t seed, std::uint64_t step);
   std::uint64_t step() const;
+  /// Whether values of inputs must lie in their declared domains.
+  bool checks_inputs() const;
   /// The Program with the values of its static dims.
   const Program& program() const;
   /// The plan that ran last; before the first run, one that no extents are known for, which is made when it is asked

@@ -483,7 +483,7 @@ class CpuDevice : public Device {
       : resources_{machine,
                    cpu_machine(machine, options),
                    KernelCache(cache_directory(options)),
-                   KernelOverrides(switch_value("MOXIE_KERNEL_OVERRIDE")),
+                   KernelOverrides(option_or_switch(options.kernel_override, "MOXIE_KERNEL_OVERRIDE")),
                    ThreadPool(chosen_threads(options.threads)),
                    options.tune,
                    options.observer},

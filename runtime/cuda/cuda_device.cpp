@@ -19,7 +19,7 @@ class CudaDevice : public Device {
                                          static_cast<cuda::Stream>(options.stream))),
         cache_(cache_directory(options)),
         plan_cache_(cache_directory(options)),
-        overrides_(switch_value("MOXIE_KERNEL_OVERRIDE")),
+        overrides_(option_or_switch(options.kernel_override, "MOXIE_KERNEL_OVERRIDE")),
         builder_{std::move(platform.compiler),          gpu_->architecture(), cache_, overrides_,
                  given_schedules(options.schedule).gpu, options.tune},
         multiply_(std::move(platform.multiply)) {}
