@@ -7,6 +7,7 @@
 #include "runtime/cuda/cuda_buffer.h"
 #include "runtime/cuda/cuda_executable.h"
 #include "runtime/given_schedules.h"
+#include "runtime/per_plan.h"
 #include "runtime/switches.h"
 
 namespace moxie {
@@ -38,7 +39,8 @@ class CudaDevice : public Device {
   void wait() override { gpu_->synchronize(); }
   std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) override {
     gpu_->enter();
-    return std::make_unique<cuda::CudaExecutable>(gpu_, builder_, multiply_, std::move(plan), dims);
+    const auto shared = kernels_.find_or_make(plan, [] { return std::make_shared<cuda::SharedKernels>(); });
+    return std::make_unique<cuda::CudaExecutable>(gpu_, builder_, multiply_, *shared, std::move(plan), dims);
   }
 
  private:
@@ -47,6 +49,7 @@ class CudaDevice : public Device {
   KernelCache plan_cache_;  // in the same folder, with counts of its own
   KernelOverrides overrides_;
   cuda::KernelBuilder builder_;
+  PerPlan<std::shared_ptr<cuda::SharedKernels>> kernels_;
   cuda::Multiply multiply_;  // goes before the Gpu that it has made things on
 };
 

@@ -2,7 +2,9 @@
 // CudaExecutable: a Plan on a Gpu. A run enqueues all of it and waits for nothing.
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/cuda/cuda_buffer.h"
@@ -14,9 +16,16 @@
 
 namespace moxie::cuda {
 
+/// Kernels of one Plan that are loaded, by what decides about their code besides the Plan. Executables share them.
+struct SharedKernels {
+  using Key = std::tuple<const LoweredKernel*, std::string, bool>;  // the preference as text, wide subscripts
+  std::mutex mutex;
+  std::map<Key, std::shared_ptr<const LoadedKernel>> loaded;
+};
+
 class CudaExecutable : public Executable {
  public:
-  CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder, const Multiply& multiply,
+  CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder, const Multiply& multiply, SharedKernels& shared,
                  std::shared_ptr<const Plan> plan, DimValues dims);
   ~CudaExecutable() override;
 
@@ -27,7 +36,7 @@ class CudaExecutable : public Executable {
 
  private:
   struct Way {
-    LoadedKernel code;
+    std::shared_ptr<const LoadedKernel> code;
     CudaGrid grid;
     std::string record;  // by which the cache remembers it
   };
@@ -39,7 +48,7 @@ class CudaExecutable : public Executable {
     std::string tuning_key = {};
   };
 
-  void load_kernels(KernelBuilder& builder, const GpuLimits& limits);
+  void load_kernels(KernelBuilder& builder, SharedKernels& shared, const GpuLimits& limits);
   std::vector<CudaPreference> ways_to_run(const LoweredKernel& kernel, KernelBuilder& builder, const GpuLimits& limits,
                                           Launchable& launchable) const;
   void place_memory();

@@ -103,6 +103,18 @@ TEST_CASE("addresses that come only once are not recorded") {
   CHECK(run(*all.back()) == Counts{0, 1});
 }
 
+TEST_CASE("batches of sizes of one class load their kernels once") {
+  FakeGpu gpu;
+  Session session(parse(kDouble), {}, make_cuda_device(gpu.platform(), on_stream(nullptr)));
+  give_doubling(gpu, session);
+  for (const std::int64_t rows : {64, 60, 50, 70}) {
+    session.set("x", std::vector<float>(static_cast<std::size_t>(rows), 1), {rows});
+    session.run();
+    CHECK(to_doubles(session.get("y")) == std::vector<double>(static_cast<std::size_t>(rows), 2));
+  }
+  CHECK(std::ranges::count(gpu.calls, "ModuleLoadData") == 1);
+}
+
 TEST_CASE("all is enqueued on the caller's stream, which stays when the device goes") {
   FakeGpu gpu;
   void* const stream = stream_number(5);
