@@ -17,7 +17,7 @@ struct SampleRows {
 
 /// Throws ShapeError unless `values` are as many rows as `rows` of what the Program reads as `input`, an f32 or f64
 /// tensor [S,..] with a dynamic S, and, with `domains`, DataError for a value outside the input's declared domain (see
-/// Session::checks_inputs).
+/// Session::set).
 void check_rows(const Program& program, const std::string& input, std::span<const float> values, std::size_t rows,
                 bool domains = true);
 

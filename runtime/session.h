@@ -94,8 +94,8 @@ class Session {
   /// The key and the counter of all random numbers; the step grows by one with each run.
   void set_random_state(std::uint64_t seed, std::uint64_t step);
   std::uint64_t step() const;
-  /// Whether values of inputs must lie in their declared domains.
-  bool checks_inputs() const;
+  /// Where it runs. Lives as long as the session, and may live longer.
+  const Device& device() const;
   /// The Program with the values of its static dims.
   const Program& program() const;
   /// The plan that ran last; before the first run, one that no extents are known for, which is made when it is asked
