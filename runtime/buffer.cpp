@@ -51,6 +51,9 @@ class HostView : public Buffer {
 
 }  // namespace
 
+void Buffer::copy_from(const TensorView& view) { pack_elements(view, write()); }
+void Buffer::copy_to(const TensorView& view) { unpack_elements(read(), view); }
+
 std::unique_ptr<Buffer> make_host_buffer() { return std::make_unique<HostBuffer>(); }
 
 std::unique_ptr<Buffer> make_host_view(const TensorView& view) {

@@ -24,6 +24,11 @@ class Buffer {
   /// Memory to fill with all of the values for the next run, before which it is valid.
   virtual std::span<std::byte> write() = 0;
 
+  /// Copies all values from memory of the caller for the next run, or to it after the last, row by row in both. The
+  /// default copies from and to the host, whose memory it must be.
+  virtual void copy_from(const TensorView& view);
+  virtual void copy_to(const TensorView& view);
+
   /// Where kernels find the values, and where they leave new ones, during the run that follows.
   virtual void* kernel_input() = 0;
   virtual void* kernel_output() = 0;

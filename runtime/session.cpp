@@ -205,29 +205,26 @@ struct Session::State {
       Buffer& buffer = *tensors.at(name).buffer;
       if (binding.is_output && binding.in_place && binding.has_gaps) buffer.resize(bytes_of(binding.view));
       if (binding.is_output) continue;
-      std::span<const std::byte> values;
-      if (!binding.in_place) {
-        const std::span<std::byte> copy = buffer.write();
-        pack_elements(binding.view, copy);
-        values = copy;
-      }
-      if (!binding.is_checked || !checks_inputs) continue;
-      check_domain(declared(name), binding.view.shape, binding.in_place ? buffer.read() : values);
+      if (!binding.in_place) buffer.copy_from(binding.view);
+      if (binding.is_checked && checks_inputs) check_domain(declared(name), binding.view.shape, buffer.read());
     }
   }
 
   /// After a run: the outputs are in memory of the caller, or on their way.
   void send_bound() {
     for (auto& [name, binding] : bindings) {
-      binding.is_pending = binding.is_output && !binding.in_place;
-      if (binding.is_pending) tensors.at(name).buffer->prefetch();
+      if (!binding.is_output || binding.in_place) continue;
+      Buffer& buffer = *tensors.at(name).buffer;
+      binding.is_pending = is_on_host(binding.view);
+      if (binding.is_pending) buffer.prefetch();
+      if (!binding.is_pending) buffer.copy_to(binding.view);
     }
     if (!device->has_own_memory()) deliver();
   }
 
   void deliver() {
     for (auto& [name, binding] : bindings) {
-      if (binding.is_pending) unpack_elements(tensors.at(name).buffer->read(), binding.view);
+      if (binding.is_pending) tensors.at(name).buffer->copy_to(binding.view);
       binding.is_pending = false;
     }
   }

@@ -43,9 +43,10 @@ class Session {
   /// for an input set(), resize() or write(). What an input's memory holds when run() is called is what the run uses.
   ///
   /// Nothing is copied where elements lie row by row and the memory is the host's, aligned as its dtype, for a device
-  /// that works there (cpu, interp), or the GPU's own, aligned to 16 bytes. Memory of the host in another layout, and
-  /// all memory of the host for a GPU, is copied in each run: inputs by run(); outputs by run() or, for a GPU, by
-  /// wait(), before which they are unspecified.
+  /// that works there (cpu, interp), or the GPU's own, from an address that 16 divides. Else values are copied in each
+  /// run: memory of the host in another layout, and all memory of the host for a GPU, by run() for inputs, and for
+  /// outputs by run() or, for a GPU, by wait(), before which they are unspecified; other rows of a GPU's memory on the
+  /// GPU, in the order of its stream.
   ///
   /// The memory must exist until the binding ends and, on a GPU, until wait() has returned after the last run that used
   /// it; a view with an owner keeps it for as long. While a run may be under way nothing else writes it, or reads an

@@ -12,14 +12,14 @@ constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
 }  // namespace
 
 CudaBuffer::CudaBuffer(std::shared_ptr<Gpu> gpu, const TensorView& view)
-    : gpu_(std::move(gpu)), given_(view), size_(bytes_of(view)), device_is_current_(true) {}
+    : gpu_(std::move(gpu)), given_(view), owner_(view.owner), size_(bytes_of(view)), device_is_current_(true) {}
 
 /// Waits for copies from and to its host memory, and for runs with memory that goes with its last owner. The thread may
 /// be another one than that of the last call.
 CudaBuffer::~CudaBuffer() {
   const Driver& driver = gpu_->driver();
   const Gpu::Turn turn = gpu_->last_turn();
-  const std::uint64_t last_use = given_ && given_->owner ? std::max(used_ticket_, fetch_ticket_) : fetch_ticket_;
+  const std::uint64_t last_use = owner_ ? std::max(used_ticket_, fetch_ticket_) : fetch_ticket_;
   if (last_use > gpu_->finished_ticket()) gpu_->settle();
   for (Slot& slot : slots_) {
     if (in_flight(slot)) driver.EventSynchronize(slot.copied);
@@ -92,12 +92,32 @@ void* CudaBuffer::kernel_input() {
 /// The caller may change its memory between any two runs.
 void CudaBuffer::note_use() {
   if (!given_) return;
+  const Gpu::Turn turn = gpu_->turn();
   used_ticket_ = gpu_->next_ticket();
   host_copy_ = HostCopy::stale;
 }
 
-void* CudaBuffer::kernel_output() {
+void CudaBuffer::copy_from(const TensorView& view) {
+  if (is_on_host(view)) return Buffer::copy_from(view);
+  copy_on_device(address(), reinterpret_cast<DevicePointer>(view.data), view);
+  host_copy_ = HostCopy::stale;
+  device_is_current_ = true;
+}
+
+void CudaBuffer::copy_to(const TensorView& view) {
+  if (is_on_host(view)) return Buffer::copy_to(view);
+  copy_on_device(reinterpret_cast<DevicePointer>(view.data), address(), view);
+}
+
+void CudaBuffer::copy_on_device(DevicePointer to, DevicePointer from, const TensorView& view) {
+  if (size_ == 0) return;
   const Gpu::Turn turn = gpu_->turn();
+  gpu_->check(gpu_->driver().MemcpyDtoDAsync(to, from, size_, gpu_->stream()), "copying memory of the caller");
+  owner_ = view.owner;
+  used_ticket_ = gpu_->next_ticket();
+}
+
+void* CudaBuffer::kernel_output() {
   note_use();
   host_copy_ = HostCopy::stale;
   device_is_current_ = true;

@@ -27,6 +27,9 @@ class CudaBuffer : public Buffer {
   std::span<const std::byte> read() override;
   void prefetch() override;
   std::span<std::byte> write() override;
+  /// In memory of the device, these are enqueued; an owner keeps it until they are done.
+  void copy_from(const TensorView& view) override;
+  void copy_to(const TensorView& view) override;
   void* kernel_input() override;
   void* kernel_output() override;
   DevicePointer address() const { return given_ ? reinterpret_cast<DevicePointer>(given_->data) : device_.address(); }
@@ -47,12 +50,14 @@ class CudaBuffer : public Buffer {
   void await_copy(Slot& slot) const;
 
   void note_use();
+  void copy_on_device(DevicePointer to, DevicePointer from, const TensorView& view);
 
   std::shared_ptr<Gpu> gpu_;
   DeviceMemory device_;
-  std::optional<TensorView> given_;  // in the place of device_
-  std::uint64_t used_ticket_ = 0;    // of the last run with the caller's memory
-  std::array<Slot, 2> slots_;        // the host fills one while the device may still copy from the other
+  std::optional<TensorView> given_;              // in the place of device_
+  std::shared_ptr<const void> owner_ = nullptr;  // of the caller's memory, which is not waited for without one
+  std::uint64_t used_ticket_ = 0;                // of what was enqueued last with the caller's memory
+  std::array<Slot, 2> slots_;                    // the host fills one while the device may still copy from the other
   std::size_t current_ = 0;
   std::size_t size_ = 0;
   std::uint64_t fetch_ticket_ = 0;  // of the last copy to the host

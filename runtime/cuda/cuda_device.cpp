@@ -61,13 +61,13 @@ std::string without_number_zero(std::string name) {
 std::unique_ptr<Buffer> CudaDevice::view_buffer(const TensorView& view) {
   if (is_on_host(view)) return nullptr;
   if (without_number_zero(view.device) != without_number_zero(name())) refuse_memory_of(view.device, name());
-  if (!is_row_major(view) || !is_aligned(view, cuda::kWidestAccess))
-    throw DeviceError(
-        fmt::format("a tensor of shape [{}] with strides [{}] at address {} of {} cannot be used as it is: kernels "
-                    "take elements row "
-                    "by row, from an address that {} divides; copy it to such memory",
-                    fmt::join(view.shape, ","), fmt::join(view.strides, ","), view.data, name(), cuda::kWidestAccess));
+  if (!is_row_major(view) || !is_aligned(view, static_cast<std::size_t>(bytes_of(view.dtype))))
+    throw DeviceError(fmt::format(
+        "a tensor of shape [{}] with strides [{}] at address {} of {} cannot be used: elements in memory of a "
+        "GPU lie row by row, aligned as their dtype; copy it to such memory",
+        fmt::join(view.shape, ","), fmt::join(view.strides, ","), view.data, name()));
   if (bytes_of(view) > 0) gpu_->check_memory(reinterpret_cast<cuda::DevicePointer>(view.data));
+  if (!is_aligned(view, cuda::kWidestAccess)) return nullptr;  // which is copied on the device
   return std::make_unique<cuda::CudaBuffer>(gpu_, view);
 }
 

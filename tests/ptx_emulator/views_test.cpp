@@ -123,6 +123,33 @@ TEST_CASE("a session works on the program's stream and memory, in the order of t
   session.wait();
 }
 
+TEST_CASE("rows in the middle of the program's memory are used, or copied on the GPU, as their address says") {
+  const auto driver = known_driver();
+  if (!driver) return;
+  Host host(*driver);
+  Session session(parse("dim S dynamic, N = 3\nindex s:S, n:N\ninput x[S,N]\noutput y[s,n] = 2*x[s,n]\n"), {},
+                  open_device("cuda", {.stream = host.stream}));
+  const TensorView x = host.allocate({9, 3}), y = host.allocate({9, 3});
+  Floats values(27);
+  for (std::size_t k = 0; k < 27; ++k) values[k] = static_cast<float>(k);
+  host.fill(x, values);
+  for (const std::int64_t first : {0, 1, 4}) {
+    host.fill(y, Floats(27, -1));
+    const auto rows_from = [&](TensorView view) {
+      view.data = static_cast<float*>(view.data) + 3 * first;
+      view.shape[0] = 2;
+      return view;
+    };
+    session.bind("x", rows_from(x));
+    session.bind("y", rows_from(y));
+    session.run();
+    Floats expected(27, -1);
+    for (auto k = static_cast<std::size_t>(3 * first); k < static_cast<std::size_t>(3 * first + 6); ++k)
+      expected[k] = 2 * values[k];
+    CHECK(host.values(y) == expected);
+  }
+}
+
 TEST_CASE("a device without a stream of the program has one of its own") {
   const auto driver = known_driver();
   if (!driver) return;

@@ -178,12 +178,48 @@ TEST_CASE("memory that is not this GPU's, or not as its kernels take it, is refu
   session.bind("x", view);
   view.shape = {4};
   view.strides = {2};
-  CHECK_THROWS_WITH_AS(session.bind("x", view), doctest::Contains("kernels take elements row by row"), DeviceError);
+  CHECK_THROWS_WITH_AS(session.bind("x", view), doctest::Contains("lie row by row, aligned as their dtype"),
+                       DeviceError);
   view.strides = {};
-  view.data = x.values() + 1;
-  CHECK_THROWS_WITH_AS(session.bind("x", view), doctest::Contains("from an address that 16 divides"), DeviceError);
+  view.data = reinterpret_cast<std::byte*>(x.values()) + 1;
+  view.strides = {};
+  CHECK_THROWS_WITH_AS(session.bind("x", view), doctest::Contains("aligned as their dtype"), DeviceError);
   view.data = x.values() + 4;
   session.bind("x", view);
+}
+
+TEST_CASE("memory of the GPU that is not aligned as kernels need it is copied there, and nothing waits") {
+  FakeGpu gpu;
+  auto x = std::make_shared<FakeMemory>(gpu, 8), y = std::make_shared<FakeMemory>(gpu, 8);
+  const std::weak_ptr<FakeMemory> held = y;
+  Session session(parse(kDouble), {}, make_cuda_device(gpu.platform(), on_stream(nullptr)));
+  give_doubling(gpu, session);
+  const auto from_second = [](const std::shared_ptr<FakeMemory>& memory) {
+    return TensorView{.data = memory->values() + 1, .shape = {4}, .device = "cuda", .owner = memory};
+  };
+  session.bind("x", from_second(x));
+  session.bind("y", from_second(y));
+  session.run();
+  for (const float value : {1.0F, 2.0F}) {
+    gpu.take_calls();
+    std::fill_n(x->values(), 8, value);
+    session.run();
+    const Calls calls = gpu.take_calls();
+    CHECK(std::ranges::count(calls, "MemcpyDtoDAsync 16") == 2);
+    CHECK(std::ranges::count_if(calls, waits_or_copies) == 2);
+    CHECK(y->values()[0] == 0);
+    CHECK(y->values()[1] == 2 * value);
+    CHECK(y->values()[4] == 2 * value);
+    CHECK(y->values()[5] == 0);
+  }
+  CHECK(to_doubles(session.get("y")) == std::vector<double>(4, 4));
+  session.run();
+  y.reset();
+  gpu.take_calls();
+  session.unbind("y");
+  CHECK(held.expired());
+  const Calls calls = gpu.take_calls();
+  CHECK(std::ranges::find(calls, "StreamSynchronize") < std::ranges::find(calls, "MemFree"));
 }
 
 TEST_CASE("memory with an owner is not let go while a run may use it") {

@@ -116,6 +116,9 @@ void fill_memory(Driver& d) {
   d.MemcpyDtoHAsync = [](void* to, DevicePointer from, std::size_t bytes, Stream stream) {
     return copy("MemcpyDtoHAsync", to, host(from), bytes, stream);
   };
+  d.MemcpyDtoDAsync = [](DevicePointer to, DevicePointer from, std::size_t bytes, Stream stream) {
+    return copy("MemcpyDtoDAsync", host(to), host(from), bytes, stream);
+  };
   d.PointerGetAttribute = [](void* value, int attribute, DevicePointer pointer) {
     const auto next = blocks.upper_bound(host(pointer));
     const bool known =
