@@ -19,3 +19,4 @@
 #include "runtime/log.h"
 #include "runtime/safetensors.h"
 #include "runtime/session.h"
+#include "runtime/tensor_view.h"

@@ -109,7 +109,7 @@ BoundFunction::BoundFunction(std::shared_ptr<Device> device, std::shared_ptr<con
   State& state = *state_;
   state.device = std::move(device);
   state.plan = std::move(plan);
-  state.checks_inputs = moxie::checks_inputs();
+  state.checks_inputs = moxie::checks_inputs(state.device->program_options());
   const Program& program = state.plan->program;
   for (const InputDecl& input : program.inputs) {
     state.input_shapes.push_back(extents_of(program, input.name, dims_));
@@ -168,7 +168,8 @@ struct CompiledFunction::State {
     const Program specialised = plan ? plan->program : specialise_all(program, statics);
     if (!is_right_for_all_dims(specialised)) verify_for(specialised, dims);
     if (!plan) {
-      Planner planner(specialised, chosen_checks(), disabled_passes());
+      const ProgramOptions& options = device->program_options();
+      Planner planner(specialised, chosen_checks(options), disabled_passes(options));
       PlanningCounts uncounted;
       plan = find_or_make_plan(device->plan_cache(), planner, target, uncounted);
       plans.insert(key, plan);

@@ -12,6 +12,7 @@
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/dump/dump_device.h"
 #include "runtime/interp/interp_device.h"
+#include "runtime/switches.h"
 
 namespace moxie {
 namespace {
@@ -43,6 +44,8 @@ std::shared_ptr<Device> open_gpu(cuda::Platform platform, std::string_view name,
 }
 
 std::shared_ptr<Device> open_known(std::string_view name, const DeviceName& parsed, const DeviceOptions& options) {
+  if (options.stream != nullptr && !parsed.kind.starts_with("cuda"))
+    throw UsageError(fmt::format("device {} has no streams; give DeviceOptions::stream to device cuda", name));
   if (parsed.kind == "interp") return make_interp_device();
   if (parsed.kind == "cuda") return open_gpu(cuda::nvidia_platform(), name, parsed, options);
   if (parsed.kind == "cuda-emu") return open_gpu(cuda::emulated_platform(), name, parsed, options);
@@ -54,7 +57,9 @@ std::shared_ptr<Device> open_best(const DeviceOptions& options) {
     return open_known("cuda", {"cuda"}, options);
   } catch (const DeviceError& error) {
     if (options.on_fallback) options.on_fallback(error.what());
-    return open_known("cpu", {"cpu"}, options);
+    DeviceOptions without_stream = options;
+    without_stream.stream = nullptr;
+    return open_known("cpu", {"cpu"}, without_stream);
   }
 }
 
@@ -63,6 +68,18 @@ std::shared_ptr<Device> open_best(const DeviceOptions& options) {
 std::filesystem::path cache_directory(const DeviceOptions& options) {
   if (options.cache_directory.empty()) return default_cache_dir();
   return options.cache_directory == "0" ? std::filesystem::path() : std::filesystem::path(options.cache_directory);
+}
+
+std::unique_ptr<Buffer> Device::view_buffer(const TensorView& view) {
+  if (!is_on_host(view)) refuse_memory_of(view.device, name());
+  return make_host_view(view);
+}
+
+void refuse_memory_of(const std::string& memory, const std::string& device) {
+  throw DeviceError(fmt::format(
+      "a tensor in memory of '{}' was given to device {}; give it memory of the host, which is called 'cpu'{}, "
+      "or open the device that the memory belongs to",
+      memory, device, device.starts_with("cuda") ? ", or of this GPU" : ""));
 }
 
 std::span<const std::string_view> device_names() { return kDeviceNames; }
@@ -80,7 +97,10 @@ std::shared_ptr<Device> open_device(std::string_view name, const DeviceOptions& 
   const auto open = [&](const DeviceOptions& chosen) {
     return parsed->kind == "auto" ? open_best(chosen) : open_known(name, *parsed, chosen);
   };
-  return open_dumping(open, options);
+  const std::shared_ptr<Device> device = open_dumping(open, options);
+  check_program_options(options.programs);
+  device->set_program_options(options.programs);
+  return device;
 }
 
 }  // namespace moxie

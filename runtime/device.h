@@ -13,6 +13,7 @@
 #include "runtime/kernel_cache.h"
 #include "runtime/launch_observer.h"
 #include "runtime/plan.h"
+#include "runtime/program_options.h"
 
 namespace moxie {
 
@@ -27,6 +28,7 @@ class Executable {
   virtual std::int64_t workspace_bytes() const = 0;
 };
 
+/// Any number of threads may use a Device at the same time.
 class Device {
  public:
   virtual ~Device() = default;
@@ -35,6 +37,9 @@ class Device {
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const Plan> plan, const DimValues& dims) = 0;
   /// Empty memory for a tensor, on the device if it has memory of its own.
   virtual std::unique_ptr<Buffer> make_buffer() { return make_host_buffer(); }
+  /// Memory of the caller in which kernels work as it is, or null where its values must be copied from and to the host:
+  /// here, unless they lie row by row, aligned as their dtype. Throws DeviceError for memory of another device.
+  virtual std::unique_ptr<Buffer> view_buffer(const TensorView& view);
   /// Whether kernels work in such memory alone, and never in other memory of the host.
   virtual bool has_own_memory() const { return false; }
   /// Waits for all runs so far. Throws DeviceError if one of them failed.
@@ -50,6 +55,12 @@ class Device {
   virtual std::optional<GpuModel> gpu() const { return std::nullopt; }
   /// Kernels that came from files of MOXIE_KERNEL_OVERRIDE so far.
   virtual std::size_t overridden_kernels() const { return 0; }
+  /// As it was opened with them.
+  const ProgramOptions& program_options() const { return program_options_; }
+  void set_program_options(ProgramOptions options) { program_options_ = std::move(options); }
+
+ private:
+  ProgramOptions program_options_;
 };
 
 struct DeviceOptions {
@@ -59,10 +70,20 @@ struct DeviceOptions {
   std::function<void(const std::string& reason)> on_fallback = {};  // called if `auto` takes the CPU
   std::string schedule = {};                      // of kernels, as in MOXIE_SCHEDULE, which counts if this is empty
   std::shared_ptr<LaunchObserver> observer = {};  // called by the device `cpu`
+  /// A CUstream or cudaStream_t of the GPU's primary context, on which all is enqueued in order in place of a stream of
+  /// the device's own: kernels, copies, and what waits for them. run() waits for nothing then, but to be at most two
+  /// runs ahead of copies from the host. The stream outlives the device and everything opened on it, and is not being
+  /// captured; no other thread enqueues on it during a call. Null: a stream of its own. For `cuda` only.
+  void* stream = nullptr;
+  ProgramOptions programs = {};      // for the Sessions and CompiledFunctions on the device
+  std::string kernel_override = {};  // a folder of hand-edited kernels, as in MOXIE_KERNEL_OVERRIDE
+  DumpRequest dump = {};             // what is written of all that is compiled
 };
 /// The folder of its kernel cache; empty for no cache on disk.
 std::filesystem::path cache_directory(const DeviceOptions& options);
 
+/// Throws DeviceError: memory of this device is no memory for tensors of that one.
+[[noreturn]] void refuse_memory_of(const std::string& memory, const std::string& device);
 /// "cpu", "interp", ... and "auto": the first GPU if there is one, else the CPU.
 std::span<const std::string_view> device_names();
 /// What is wrong with a name of a device, and what it may be; empty for one of device_names(), or for that of a GPU

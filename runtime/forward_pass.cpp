@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/support/error.h"
+#include "runtime/switches.h"
 
 namespace moxie {
 namespace {
@@ -43,7 +44,8 @@ std::map<std::string, RowValues> ForwardPass::run(const SampleRows& data) {
   const Program& program = session_.program();
   std::map<std::string, RowValues> results;
   for (const char* input : kRowInputs) {
-    if (program.find_input(input)) check_rows(program, input, rows_of(data, input), data.rows);
+    if (program.find_input(input))
+      check_rows(program, input, rows_of(data, input), data.rows, checks_inputs(session_.device().program_options()));
   }
   for (std::size_t begin = 0; begin < data.rows; begin += batch_) {
     const std::size_t rows = std::min(batch_, data.rows - begin);

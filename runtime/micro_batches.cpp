@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "compiler/support/error.h"
+#include "runtime/switches.h"
 
 namespace moxie {
 namespace {
@@ -102,7 +103,7 @@ void MicroBatches::Partial::take_nothing(bool adds) {
 MicroBatches::MicroBatches(const Program& gradients, std::shared_ptr<Device> device, const SampleRows& data,
                            const BatchDivision& division, std::shared_ptr<Communicator> communicator)
     : session_(gradients, {}, std::move(device)),
-      rows_(session_.program(), data),
+      rows_(session_.program(), data, checks_inputs(session_.device().program_options())),
       division_(division),
       communicator_(std::move(communicator)) {
   check_division(division_, communicator_->size());

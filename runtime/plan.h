@@ -59,6 +59,7 @@ class Planner {
   explicit Planner(Program program, const Checks& checks = {}, std::vector<std::string> without = {});
   const Program& program() const { return program_; }
   const Checks& checks() const { return checks_; }
+  const std::vector<std::string>& without() const { return without_; }
   /// Optimises, fuses, schedules and lowers the Program. Its kernels check what they compute as far as that is wanted.
   Plan plan(const PlanTarget& target = {});
 

@@ -11,10 +11,12 @@ namespace moxie {
 
 extern const char* const kPlannerDigest;  // of the sources of the compiler, see runtime/CMakeLists.txt
 
-std::string plan_key(const Program& program, const Checks& checks, const PlanTarget& target) {
+std::string plan_key(const Program& program, const Checks& checks, const PlanTarget& target,
+                     const std::vector<std::string>& without) {
   std::string key = fmt::format("{}compiler {}\n", key_head("plan"), kPlannerDigest);
   key += fmt::format("checks {} {} {}, products {}\n", checks.nan, checks.negvar, checks.bounds,
                      static_cast<int>(target.products));
+  for (const std::string& pass : without) key += fmt::format("without {}\n", pass);
   for (const auto& [name, schedule] : target.given) key += fmt::format("{}: {}\n", name, print(schedule));
   if (target.is_scheduled()) {
     for (const auto& [name, value] : target.extents) key += fmt::format("{}={}\n", name, value);
@@ -43,7 +45,7 @@ std::optional<Plan> find_plan(KernelCache& cache, const std::string& key, const 
 
 std::shared_ptr<const Plan> find_or_make_plan(KernelCache* cache, Planner& planner, const PlanTarget& target,
                                               PlanningCounts& counts) {
-  const std::string key = cache ? plan_key(planner.program(), planner.checks(), target) : "";
+  const std::string key = cache ? plan_key(planner.program(), planner.checks(), target, planner.without()) : "";
   if (auto found = cache ? find_plan(*cache, key, planner.program()) : std::nullopt) {
     ++counts.found;
     return std::make_shared<const Plan>(std::move(*found));

@@ -23,7 +23,8 @@ inline constexpr std::string_view kPlanMark = "plan of ";
 
 /// All that decides about a plan: the Program, the checks, what it is made for, the sources of the compiler, and the
 /// switches that change code.
-std::string plan_key(const Program& program, const Checks& checks, const PlanTarget& target);
+std::string plan_key(const Program& program, const Checks& checks, const PlanTarget& target,
+                     const std::vector<std::string>& without = {});
 
 /// The plan for a target: what Planner::plan() makes but for the steps of `fused`, which only dumps show, if the cache
 /// has it; else made and stored there. An entry that does not check out is replaced. `cache` may be null.

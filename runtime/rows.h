@@ -16,14 +16,16 @@ struct SampleRows {
 };
 
 /// Throws ShapeError unless `values` are as many rows as `rows` of what the Program reads as `input`, an f32 or f64
-/// tensor [S,..] with a dynamic S, and DataError for a value outside the input's declared domain (see Session::set).
-void check_rows(const Program& program, const std::string& input, std::span<const float> values, std::size_t rows);
+/// tensor [S,..] with a dynamic S, and, with `domains`, DataError for a value outside the input's declared domain (see
+/// Session::set).
+void check_rows(const Program& program, const std::string& input, std::span<const float> values, std::size_t rows,
+                bool domains = true);
 
 /// Brings the rows of batches into a session: as `x` and `target`, where its Program reads them.
 class RowLoader {
  public:
   /// Throws as check_rows() does: all rows are checked here, once, and not again when they are loaded.
-  RowLoader(const Program& program, const SampleRows& data);
+  RowLoader(const Program& program, const SampleRows& data, bool domains = true);
   void load(Session& session, std::span<const std::uint32_t> samples);
 
  private:

@@ -12,6 +12,7 @@
 #include "runtime/domain_check.h"
 #include "runtime/recently_used.h"
 #include "runtime/switches.h"
+#include "runtime/tensor_binding.h"
 
 namespace moxie {
 namespace {
@@ -30,7 +31,7 @@ struct Prepared {
 };
 
 /// Sets of extents that stay prepared: a server meets any batch size, and each holds a workspace of its own. To prepare
-/// one again takes a millisecond or two, since plans and kernels are kept.
+/// one again takes a tenth of a millisecond (a layer of 64 by 64 on a CPU), since plans and kernels are kept.
 constexpr std::size_t kKeptPrepared = 16;
 
 /// Whether a run can fail without the device itself being lost.
@@ -45,18 +46,26 @@ bool has_checks(const Plan& plan) {
 }  // namespace
 
 struct Session::State {
-  explicit State(Program specialised) : planner(std::move(specialised), chosen_checks(), disabled_passes()) {}
+  State(Program specialised, std::shared_ptr<Device> its_device)
+      : device(std::move(its_device)), planner(make_planner(std::move(specialised))) {}
 
+  Planner make_planner(Program specialised) const {
+    const ProgramOptions& options = device->program_options();
+    return Planner(std::move(specialised), chosen_checks(options), disabled_passes(options));
+  }
+
+  std::shared_ptr<Device> device;
   Planner planner;
   PlanningCounts planning;
   std::map<DimValues, std::shared_ptr<const Plan>> plans;  // by classes of extents, where the device has schedules
   std::shared_ptr<const Plan> plan_for_all;                // for no extents in particular, if it was asked for
   bool right_for_all = true;                               // dims; else accesses are inside their tensors for some only
   DimValues given;
-  std::shared_ptr<Device> device;
   RecentlyUsed<DimValues, std::shared_ptr<Prepared>> prepared{kKeptPrepared};  // by the values of the dynamic dims
   std::shared_ptr<Prepared> current;                                           // what ran last
   std::map<std::string, SessionTensor> tensors;
+  TensorBindings bindings;       // tensors in memory of the caller
+  bool bindings_checked = true;  // no output shares memory with another of them
   std::vector<std::pair<std::string, std::string>> feedback;
   bool fed = false;                 // the outputs hold what the inputs that were fed held before the last run
   bool can_fail = false;            // whether some step looks for values that it must refuse
@@ -66,8 +75,9 @@ struct Session::State {
   std::uint64_t step = 0;
   bool shapes_changed = true;
 
-  /// Zeroed: elements outside the ranges of their axes stay so.
+  /// In memory of the session. Zeroed: elements outside the ranges of their axes stay so.
   void resize(const std::string& name, DType dtype, std::vector<std::int64_t> shape) {
+    forget_binding(name);
     const auto known = tensors.find(name);
     std::unique_ptr<Buffer> fresh = known == tensors.end() ? device->make_buffer() : nullptr;
     Buffer& buffer = fresh ? *fresh : *known->second.buffer;
@@ -83,7 +93,12 @@ struct Session::State {
     for (const auto& [name, tensor] : tensors) shapes[name] = tensor.shape;
     const DimValues dims = dims_from_shapes(program(), shapes, given);
     for (const Definition& definition : program().definitions) {
-      if (definition.output) resize(definition.name, definition.dtype, extents_of(program(), definition.name, dims));
+      if (!definition.output) continue;
+      const std::vector<std::int64_t> extents = extents_of(program(), definition.name, dims);
+      if (const auto bound = bindings.find(definition.name); bound != bindings.end())
+        check_extents(definition.name, bound->second.view, extents);
+      else
+        resize(definition.name, definition.dtype, extents);
     }
     current = prepared.find(dims);
     if (!current) current = prepare(dims);
@@ -118,7 +133,7 @@ struct Session::State {
   std::shared_ptr<const Plan> plan_for_sizes(const PlanTarget& target, const DimValues& sizes) {
     auto& specialised = plans[sizes];
     if (!specialised) {
-      Planner for_sizes(specialise_all(program(), sizes), chosen_checks(), disabled_passes());
+      Planner for_sizes = make_planner(specialise_all(program(), sizes));
       specialised = find_or_make_plan(device->plan_cache(), for_sizes, target, planning);
     }
     return specialised;
@@ -139,10 +154,80 @@ struct Session::State {
     return it->second;
   }
 
+  /// What was fed back lies in the input's memory.
+  std::string holder_of(const std::string& name) const {
+    for (const auto& [output, input] : feedback) {
+      if (output == name) return input;
+    }
+    return name;
+  }
+
+  /// Whether the tensor is in memory of the session, with this shape.
+  bool holds(const std::string& name, const std::vector<std::int64_t>& shape) const {
+    const auto known = tensors.find(name);
+    return known != tensors.end() && known->second.shape == shape && !bindings.contains(name);
+  }
+
   const InputDecl& declared(const std::string& input) const {
     const InputDecl* found = program().find_input(input);
     if (!found) throw TypeError("program " + program().name + " has no input '" + input + "'");
     return *found;
+  }
+
+  // ---- Memory of the caller ----
+
+  void bind(const std::string& name, const TensorView& view) {
+    TensorBinding binding = make_binding(program(), name, view);
+    const auto exchanges = [&](const auto& pair) { return pair.first == name || pair.second == name; };
+    if (std::ranges::any_of(feedback, exchanges))
+      throw UsageError(
+          fmt::format("tensor {} cannot be bound: feed_back() exchanges its memory from run to run", name));
+    auto buffer = buffer_for(*device, binding);
+    const auto known = tensors.find(name);
+    shapes_changed |= known == tensors.end() || known->second.shape != view.shape;
+    tensors[name] = {view.dtype, view.shape, std::move(buffer)};
+    bindings[name] = std::move(binding);
+    bindings_checked = false;
+    unchecked.erase(name);
+  }
+
+  /// The tensor is lost with the memory of the caller.
+  void forget_binding(const std::string& name) {
+    if (bindings.erase(name) == 0) return;
+    tensors.erase(name);
+    shapes_changed = true;
+  }
+
+  /// Before a run: bindings go together, and buffers have what it reads. Elements that no kernel writes are zero.
+  void fetch_bound() {
+    if (!bindings_checked) check_shared_memory(bindings);
+    bindings_checked = true;
+    for (const auto& [name, binding] : bindings) {
+      Buffer& buffer = *tensors.at(name).buffer;
+      if (binding.is_output && binding.in_place && binding.has_gaps) buffer.resize(bytes_of(binding.view));
+      if (binding.is_output) continue;
+      if (!binding.in_place) buffer.copy_from(binding.view);
+      if (binding.is_checked && checks_inputs) check_domain(declared(name), binding.view.shape, buffer.read());
+    }
+  }
+
+  /// After a run: the outputs are in memory of the caller, or on their way.
+  void send_bound() {
+    for (auto& [name, binding] : bindings) {
+      if (!binding.is_output || binding.in_place) continue;
+      Buffer& buffer = *tensors.at(name).buffer;
+      binding.is_pending = is_on_host(binding.view);
+      if (binding.is_pending) buffer.prefetch();
+      if (!binding.is_pending) buffer.copy_to(binding.view);
+    }
+    if (!device->has_own_memory()) deliver();
+  }
+
+  void deliver() {
+    for (auto& [name, binding] : bindings) {
+      if (binding.is_pending) tensors.at(name).buffer->copy_to(binding.view);
+      binding.is_pending = false;
+    }
   }
 
   void exchange_fed() {
@@ -182,11 +267,10 @@ struct Session::State {
 };
 
 Session::Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device)
-    : state_(std::make_unique<State>(specialise(program, dims))) {
+    : state_(std::make_unique<State>(specialise(program, dims), std::move(device))) {
   state_->right_for_all = is_right_for_all_dims(state_->program());
   state_->given = dims;
-  state_->device = std::move(device);
-  state_->checks_inputs = moxie::checks_inputs();
+  state_->checks_inputs = moxie::checks_inputs(state_->device->program_options());
 }
 
 Session::~Session() = default;
@@ -214,9 +298,36 @@ void Session::set(const std::string& input, const HostTensor& tensor) {
   if (tensor.dtype != declared.dtype) converted = convert(input, tensor, declared.dtype);
   const HostTensor& values = tensor.dtype == declared.dtype ? tensor : converted;
   if (state_->checks_inputs) check_domain(declared, values.shape, values.data);
-  const auto known = state_->tensors.find(input);
-  if (known == state_->tensors.end() || known->second.shape != values.shape) resize(input, values.shape);
+  if (!state_->holds(input, values.shape)) resize(input, values.shape);
   std::ranges::copy(values.data, write(input, Domain::checked).data());
+}
+
+void Session::set(const std::string& input, const TensorView& view) {
+  const InputDecl& declared = state_->declared(input);
+  make_binding(state_->program(), input, view);  // for its checks
+  if (!is_on_host(view))
+    throw DeviceError(
+        fmt::format("input {} was set from memory of '{}', but set() reads memory of the host; let bind() "
+                    "take memory of a GPU",
+                    input, view.device));
+  HostTensor values{view.dtype, view.shape, std::vector<std::byte>(bytes_of(view))};
+  pack_elements(view, values.data);
+  if (state_->checks_inputs) check_domain(declared, values.shape, values.data);
+  if (!state_->holds(input, view.shape)) resize(input, view.shape);
+  std::ranges::copy(values.data, write(input, Domain::checked).data());
+}
+
+void Session::bind(const std::string& tensor, const TensorView& view) { state_->bind(tensor, view); }
+void Session::unbind(const std::string& tensor) { state_->forget_binding(tensor); }
+
+TensorView Session::view(const std::string& tensor) const {
+  const std::string holder = state_->holder_of(tensor);
+  const SessionTensor& found = state_->find(holder);
+  return {.data = found.buffer->kernel_input(),
+          .shape = found.shape,
+          .dtype = found.dtype,
+          .device = state_->device->has_own_memory() ? state_->device->name() : "cpu",
+          .read_only = true};
 }
 
 void Session::resize(const std::string& input, std::vector<std::int64_t> shape) {
@@ -229,6 +340,11 @@ void Session::resize(const std::string& input, std::vector<std::int64_t> shape) 
 
 void Session::feed_back(const std::string& output, const std::string& input) {
   const Program& program = state_->program();
+  for (const std::string& name : {output, input}) {
+    if (state_->bindings.contains(name))
+      throw UsageError(
+          fmt::format("tensor {} cannot be fed back: it is bound to memory of the caller; unbind() it", name));
+  }
   if (program.shape_of(output) != program.shape_of(input) || program.dtype_of(output) != program.dtype_of(input)) {
     throw ShapeError("output " + output + " cannot become input " + input + ": shapes or dtypes differ");
   }
@@ -243,6 +359,7 @@ void Session::run() {
   state.fed = false;
   state.check_written();
   if (state.shapes_changed) state.bind_shapes();
+  state.fetch_bound();
   const auto address = [&](const std::string& name) {
     Buffer& buffer = *state.tensors.at(name).buffer;
     return state.program().find_input(name) ? buffer.kernel_input() : buffer.kernel_output();
@@ -250,6 +367,7 @@ void Session::run() {
   state.current->executable->run(address, state.seed, state.step);
   ++state.step;
   state.exchange_fed();
+  state.send_bound();
 }
 
 void Session::take_back() {
@@ -257,7 +375,10 @@ void Session::take_back() {
 }
 
 void Session::wait() {
-  state_->settle([&] { state_->device->wait(); });
+  state_->settle([&] {
+    state_->device->wait();
+    state_->deliver();
+  });
 }
 
 void Session::prefetch(const std::string& tensor) { state_->find(tensor).buffer->prefetch(); }
@@ -268,6 +389,7 @@ std::span<const std::byte> Session::read(const std::string& tensor) const {
 
 std::span<std::byte> Session::write(const std::string& input, Domain domain) {
   const InputDecl& declared = state_->declared(input);
+  if (state_->bindings.contains(input)) resize(input, std::vector<std::int64_t>(state_->find(input).shape));
   SessionTensor& tensor = state_->find(input);
   state_->settle_last_run(input);
   state_->unchecked.erase(input);
@@ -276,11 +398,7 @@ std::span<std::byte> Session::write(const std::string& input, Domain domain) {
 }
 
 HostTensor Session::get(const std::string& name) const {
-  // What was fed back lies in the input's memory.
-  std::string holder = name;
-  for (const auto& [output, input] : state_->feedback) {
-    if (output == name) holder = input;
-  }
+  const std::string holder = state_->holder_of(name);
   const std::span<const std::byte> bytes = read(holder);
   const SessionTensor& tensor = state_->find(holder);
   return {tensor.dtype, tensor.shape, {bytes.begin(), bytes.end()}};
@@ -291,6 +409,7 @@ void Session::set_random_state(std::uint64_t seed, std::uint64_t step) {
   state_->step = step;
 }
 
+const Device& Session::device() const { return *state_->device; }
 std::uint64_t Session::step() const { return state_->step; }
 const Program& Session::program() const { return state_->program(); }
 const Plan& Session::plan() const { return state_->current ? *state_->current->plan : *state_->unscheduled_plan(); }

@@ -166,9 +166,29 @@ std::string switch_value(std::string_view name) {
   return value;
 }
 
-bool checks_inputs() { return switch_value("MOXIE_CHECK_INPUTS") != "off"; }
-std::vector<std::string> disabled_passes() { return split_list(switch_value("MOXIE_DISABLE")); }
-Checks chosen_checks() { return checks_named(split_list(switch_value("MOXIE_CHECK"))); }
+std::string option_or_switch(const std::string& option, std::string_view name) {
+  if (option.empty()) return switch_value(name);
+  const auto* known = std::ranges::find(kSwitches, name, &Switch::name);
+  if (known == kSwitches.end()) throw InternalError(fmt::format("there is no switch {}", name));
+  if (const std::string problem = known->problem(option); !problem.empty())
+    throw TypeError(fmt::format("the option that stands for {} is '{}': {}", name, option, problem));
+  return option;
+}
+
+void check_program_options(const ProgramOptions& options) {
+  chosen_checks(options);
+  disabled_passes(options);
+}
+
+bool checks_inputs(const ProgramOptions& options) {
+  return options.check_inputs.value_or(switch_value("MOXIE_CHECK_INPUTS") != "off");
+}
+std::vector<std::string> disabled_passes(const ProgramOptions& options) {
+  return split_list(option_or_switch(options.disabled_passes, "MOXIE_DISABLE"));
+}
+Checks chosen_checks(const ProgramOptions& options) {
+  return checks_named(split_list(option_or_switch(options.checks, "MOXIE_CHECK")));
+}
 
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> parts;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/loop/instrument.h"
+#include "runtime/program_options.h"
 
 namespace moxie {
 
@@ -27,12 +28,18 @@ std::string switches_help();
 void check_switches();
 /// The value, or an empty string if it is not set. Throws TypeError for a value that is not allowed.
 std::string switch_value(std::string_view name);
-/// The passes that MOXIE_DISABLE names.
-std::vector<std::string> disabled_passes();
-/// What MOXIE_CHECK asks for.
-Checks chosen_checks();
-/// Whether values of inputs must lie in their declared domains: MOXIE_CHECK_INPUTS is not `off`.
-bool checks_inputs();
+/// An option of the program's code or, where it is empty, the switch that it stands for. Throws TypeError for a value
+/// that the switch does not allow.
+std::string option_or_switch(const std::string& option, std::string_view name);
+/// Throws TypeError for an option whose value is not allowed.
+void check_program_options(const ProgramOptions& options);
+/// The passes to leave out: as the options say, else MOXIE_DISABLE.
+std::vector<std::string> disabled_passes(const ProgramOptions& options = {});
+/// What kernels look for: as the options say, else MOXIE_CHECK.
+Checks chosen_checks(const ProgramOptions& options = {});
+/// Whether values of inputs must lie in their declared domains: as the options say, else MOXIE_CHECK_INPUTS is not
+/// `off`.
+bool checks_inputs(const ProgramOptions& options = {});
 /// The parts between commas; none of an empty text.
 std::vector<std::string> split_list(std::string_view text);
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "compiler/support/error.h"
+#include "runtime/switches.h"
 
 namespace moxie {
 namespace {
@@ -36,7 +37,7 @@ Trainer::Trainer(const StepProgram& step, std::shared_ptr<Device> device, const 
       order_(data.rows, options.batch, options.seed) {
   check_division(options.division, options.communicator->size());
   if (step.gradients.definitions.empty()) {
-    rows_ = std::make_unique<RowLoader>(session_.program(), data);
+    rows_ = std::make_unique<RowLoader>(session_.program(), data, checks_inputs(session_.device().program_options()));
   } else {
     parts_ =
         std::make_unique<MicroBatches>(step.gradients, std::move(device), data, options.division, options.communicator);

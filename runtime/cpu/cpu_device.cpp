@@ -28,6 +28,7 @@
 #include "runtime/launch.h"
 #include "runtime/log.h"
 #include "runtime/machine_file.h"
+#include "runtime/per_plan.h"
 #include "runtime/switches.h"
 #include "runtime/tuner.h"
 
@@ -50,7 +51,16 @@ struct CpuResources {
   ThreadPool pool;
   bool tune = false;
   std::shared_ptr<LaunchObserver> observer;
+  PerPlan<std::vector<CpuKernel::Ptr>> kernels = {};  // of all steps, one after the other
 };
+
+std::vector<CpuKernel::Ptr> build_kernels(const Plan& plan, CpuResources& resources) {
+  std::vector<LoopProgram> programs;
+  for (const PlanStep& step : plan.steps) {
+    for (const LoweredKernel* kernel : kernels_of(step)) programs.push_back(kernel->program);
+  }
+  return CpuKernel::build_all(programs, resources.machine, &resources.cache, &resources.overrides);
+}
 
 /// Of every step of the plan.
 std::vector<std::int64_t> chunks_of(const Plan& plan, const DimValues& dims) {
@@ -78,12 +88,8 @@ class CpuExecutable : public Executable {
         memory_(plan_memory(*plan_, dims_, chunks_of(*plan_, dims_))),
         resources_(resources),
         arena_(allocate_zeros(static_cast<std::size_t>(memory_.bytes))) {
-    std::vector<LoopProgram> programs;
-    for (const PlanStep& step : plan_->steps) {
-      for (const LoweredKernel* kernel : kernels_of(step)) programs.push_back(kernel->program);
-    }
     const std::vector<CpuKernel::Ptr> compiled =
-        CpuKernel::build_all(programs, resources_.machine, &resources_.cache, &resources_.overrides);
+        resources_.kernels.find_or_make(plan_, [&] { return build_kernels(*plan_, resources_); });
     std::int64_t scratch = 0;
     std::size_t next = 0;
     for (std::size_t k = 0; k < plan_->steps.size(); ++k) {
@@ -483,7 +489,7 @@ class CpuDevice : public Device {
       : resources_{machine,
                    cpu_machine(machine, options),
                    KernelCache(cache_directory(options)),
-                   KernelOverrides(switch_value("MOXIE_KERNEL_OVERRIDE")),
+                   KernelOverrides(option_or_switch(options.kernel_override, "MOXIE_KERNEL_OVERRIDE")),
                    ThreadPool(chosen_threads(options.threads)),
                    options.tune,
                    options.observer},

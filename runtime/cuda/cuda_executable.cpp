@@ -37,10 +37,25 @@ LoadedKernel load(const std::shared_ptr<Gpu>& gpu, CompiledKernel compiled, Kern
   return {gpu, compile_again(std::move(compiled), builder)};
 }
 
+SharedKernels::Key key_of(const KernelRequest& request) {
+  return {request.lowered, print(request.preference), request.wide_index};
+}
+
+/// Compiles what no executable of the plan has had compiled, with its mutex held.
+void load_missing(const std::shared_ptr<Gpu>& gpu, std::vector<KernelRequest> requests, KernelBuilder& builder,
+                  SharedKernels& shared) {
+  std::erase_if(requests, [&](const KernelRequest& request) { return shared.loaded.contains(key_of(request)); });
+  auto compiled = compile_kernels(requests, builder);
+  for (std::size_t k = 0; k < compiled.size(); ++k)
+    shared.loaded[key_of(requests[k])] =
+        std::make_shared<const LoadedKernel>(load(gpu, std::move(compiled[k]), builder));
+}
+
 }  // namespace
 
 CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder, const Multiply& multiply,
-                               const std::shared_ptr<Solver>& solver, std::shared_ptr<const Plan> plan, DimValues dims)
+                               const std::shared_ptr<Solver>& solver, SharedKernels& shared,
+                               std::shared_ptr<const Plan> plan, DimValues dims)
     : gpu_(std::move(gpu)),
       cache_(builder.cache),
       multiply_(multiply),
@@ -49,7 +64,7 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder,
       constant_(constant_steps(*plan_)),
       random_(gpu_),
       graphs_(gpu_) {
-  load_kernels(builder, gpu_->limits());
+  load_kernels(builder, shared, gpu_->limits());
   prepare_algebra(solver, builder);
   place_memory();
   find_outside();
@@ -59,7 +74,7 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder,
 
 CudaExecutable::~CudaExecutable() { gpu_->settle(); }
 
-void CudaExecutable::load_kernels(KernelBuilder& builder, const GpuLimits& limits) {
+void CudaExecutable::load_kernels(KernelBuilder& builder, SharedKernels& shared, const GpuLimits& limits) {
   std::vector<KernelRequest> requests;
   for (std::size_t step = 0; step < plan_->steps.size(); ++step) {
     for (const LoweredKernel* kernel : kernels_of(plan_->steps[step])) {
@@ -68,12 +83,13 @@ void CudaExecutable::load_kernels(KernelBuilder& builder, const GpuLimits& limit
         requests.push_back({kernel, limits, preference, needs_wide_index(*plan_, *kernel, dims_)});
     }
   }
-  auto compiled = compile_kernels(requests, builder);
-  for (std::size_t k = 0; k < compiled.size(); ++k) {
-    const CudaGrid grid = choose_cuda_grid(*requests[k].lowered, compiled[k].schedule, limits, dims_);
-    Way way{load(gpu_, std::move(compiled[k]), builder), grid, print(requests[k].preference)};
-    random_is_drawn_ = random_is_drawn_ || draws_random(way.code);
-    kernels_.at(requests[k].lowered).ways.push_back(std::move(way));
+  const std::scoped_lock lock(shared.mutex);
+  load_missing(gpu_, requests, builder, shared);
+  for (const KernelRequest& request : requests) {
+    const std::shared_ptr<const LoadedKernel> code = shared.loaded.at(key_of(request));
+    const CudaGrid grid = choose_cuda_grid(*request.lowered, code->schedule(), limits, dims_);
+    random_is_drawn_ = random_is_drawn_ || draws_random(*code);
+    kernels_.at(request.lowered).ways.push_back({code, grid, print(request.preference)});
   }
 }
 
@@ -132,7 +148,7 @@ void CudaExecutable::place_memory() {
     for (const Way& way : kernel.ways) {
       chunks[kernel.step] = std::max(chunks[kernel.step], way.grid.chunks);
       const std::int64_t blocks = way.grid.tiles * way.grid.chunks;
-      workspace = std::max(workspace, checked_mul(blocks, way.code.schedule().workspace_bytes_per_block));
+      workspace = std::max(workspace, checked_mul(blocks, way.code->schedule().workspace_bytes_per_block));
     }
   }
   memory_ = plan_memory(*plan_, dims_, chunks);
@@ -165,7 +181,7 @@ void CudaExecutable::run(const std::function<void*(const std::string&)>& address
     std::memcpy(random_.write().data(), &state, sizeof state);
     random_.kernel_input();
   }
-  if (has_run_ && !algebra_)
+  if (has_run_ && !algebra_ && gpu_->can_record())
     graphs_.launch(places, [this] { enqueue(); });
   else
     enqueue();
@@ -198,18 +214,18 @@ void CudaExecutable::enqueue(const LoweredKernel& lowered, const ScanPosition& a
 void CudaExecutable::launch(const Launchable& kernel, const Way& way, const ScanPosition& at) const {
   if (way.grid.tiles == 0) return;
   std::vector<std::uint64_t> parameters;
-  for (const CudaParameter& parameter : way.code.compiled().kernel.parameters)
+  for (const CudaParameter& parameter : way.code->compiled().kernel.parameters)
     parameters.push_back(value_of(kernel, way, parameter, at));
   clear_gaps(kernel, way);
-  way.code.launch(way.grid, parameters);
-  if (way.grid.chunks > 1 && !way.code.compiled().kernel.combined.empty()) combine(kernel, way, at);
+  way.code->launch(way.grid, parameters);
+  if (way.grid.chunks > 1 && !way.code->compiled().kernel.combined.empty()) combine(kernel, way, at);
 }
 
 /// Partial results lie where other tensors did, and elements that no loop writes are combined all the same.
 void CudaExecutable::clear_gaps(const Launchable& kernel, const Way& way) const {
   if (way.grid.chunks == 1) return;
-  for (const BufferId buffer : way.code.compiled().kernel.combined) {
-    const std::string& tensor = way.code.lowered().uses[buffer].tensor;
+  for (const BufferId buffer : way.code->compiled().kernel.combined) {
+    const std::string& tensor = way.code->lowered().uses[buffer].tensor;
     if (!has_gaps(plan_->fused.program, tensor)) continue;
     const auto bytes = static_cast<std::size_t>(memory_.partials[kernel.step].at(tensor).bytes);
     gpu_->check(gpu_->driver().MemsetD8Async(partials_of(kernel, tensor), 0, bytes, gpu_->stream()),
@@ -233,15 +249,15 @@ void CudaExecutable::tune(Launchable& kernel, const ScanPosition& at) {
   std::vector<Way> fastest;
   fastest.push_back(std::move(kernel.ways[tuned.way]));
   kernel.ways = std::move(fastest);
-  const LoadedKernel& code = kernel.ways.front().code;
+  const LoadedKernel& code = *kernel.ways.front().code;
   log_info(LogChannel::Runtime, "tuned {}: {}; {}", code.lowered().program.name, print(code.schedule()), tuned.reason);
 }
 
 void CudaExecutable::combine(const Launchable& kernel, const Way& way, const ScanPosition& at) const {
   std::vector<std::uint64_t> parameters;
   std::int64_t elements = 0;
-  const LoweredKernel& lowered = way.code.lowered();
-  for (const BufferId buffer : way.code.compiled().kernel.combined) {
+  const LoweredKernel& lowered = way.code->lowered();
+  for (const BufferId buffer : way.code->compiled().kernel.combined) {
     const std::string& tensor = lowered.uses[buffer].tensor;
     const Program& program = plan_->fused.program;
     const std::int64_t count =
@@ -251,7 +267,7 @@ void CudaExecutable::combine(const Launchable& kernel, const Way& way, const Sca
     elements += count;
   }
   parameters.push_back(static_cast<std::uint64_t>(way.grid.chunks));
-  way.code.launch_combination(elements, parameters);
+  way.code->launch_combination(elements, parameters);
 }
 
 void CudaExecutable::enqueue(const MatrixProduct& product, const ScanPosition& at) const {
@@ -315,7 +331,7 @@ std::uint64_t CudaExecutable::value_of(const Launchable& kernel, const Way& way,
                                        const ScanPosition& at) const {
   switch (parameter.kind) {
     case CudaParameter::Kind::buffer: {
-      const LoweredKernel& lowered = way.code.lowered();
+      const LoweredKernel& lowered = way.code->lowered();
       const BufferUse& use = lowered.uses[parameter.index];
       if (!use.partial) return place_of(use.tensor);
       return way.grid.chunks > 1 ? partials_of(kernel, use.tensor) : written_at(lowered, use.tensor, at);

@@ -2,7 +2,9 @@
 // CudaExecutable: a Plan on a Gpu. A run enqueues all of it and waits for nothing.
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/cuda/cuda_buffer.h"
@@ -15,10 +17,18 @@
 
 namespace moxie::cuda {
 
+/// Kernels of one Plan that are loaded, by what decides about their code besides the Plan. Executables share them.
+struct SharedKernels {
+  using Key = std::tuple<const LoweredKernel*, std::string, bool>;  // the preference as text, wide subscripts
+  std::mutex mutex;
+  std::map<Key, std::shared_ptr<const LoadedKernel>> loaded;
+};
+
 class CudaExecutable : public Executable {
  public:
   CudaExecutable(std::shared_ptr<Gpu> gpu, KernelBuilder& builder, const Multiply& multiply,
-                 const std::shared_ptr<Solver>& solver, std::shared_ptr<const Plan> plan, DimValues dims);
+                 const std::shared_ptr<Solver>& solver, SharedKernels& shared, std::shared_ptr<const Plan> plan,
+                 DimValues dims);
   ~CudaExecutable() override;
 
   /// The first run is enqueued piece by piece, since libraries load what they need on the way; later ones, without the
@@ -29,7 +39,7 @@ class CudaExecutable : public Executable {
 
  private:
   struct Way {
-    LoadedKernel code;
+    std::shared_ptr<const LoadedKernel> code;
     CudaGrid grid;
     std::string record;  // by which the cache remembers it
   };
@@ -41,7 +51,7 @@ class CudaExecutable : public Executable {
     std::string tuning_key = {};
   };
 
-  void load_kernels(KernelBuilder& builder, const GpuLimits& limits);
+  void load_kernels(KernelBuilder& builder, SharedKernels& shared, const GpuLimits& limits);
   std::vector<CudaPreference> ways_to_run(const LoweredKernel& kernel, KernelBuilder& builder, const GpuLimits& limits,
                                           Launchable& launchable) const;
   void prepare_algebra(const std::shared_ptr<Solver>& solver, KernelBuilder& builder);

@@ -47,6 +47,7 @@ struct Driver {
   Result (*MemcpyDtoHAsync)(void* to, DevicePointer from, std::size_t bytes, Stream stream) = nullptr;
   Result (*MemcpyDtoDAsync)(DevicePointer to, DevicePointer from, std::size_t bytes, Stream stream) = nullptr;
   Result (*MemsetD8Async)(DevicePointer to, unsigned char value, std::size_t count, Stream stream) = nullptr;
+  Result (*PointerGetAttribute)(void* value, int attribute, DevicePointer pointer) = nullptr;
   Result (*ModuleLoadData)(Module* module, const void* image) = nullptr;
   Result (*ModuleUnload)(Module module) = nullptr;
   Result (*ModuleGetFunction)(Function* function, Module module, const char* name) = nullptr;
@@ -57,6 +58,7 @@ struct Driver {
   Result (*StreamCreate)(Stream* stream, unsigned flags) = nullptr;
   Result (*StreamDestroy)(Stream stream) = nullptr;
   Result (*StreamSynchronize)(Stream stream) = nullptr;
+  Result (*StreamGetCtx)(Stream stream, Context* context) = nullptr;
   Result (*StreamWaitEvent)(Stream stream, Event event, unsigned flags) = nullptr;
   Result (*StreamBeginCapture)(Stream stream, int mode) = nullptr;
   Result (*StreamEndCapture)(Stream stream, Graph* graph) = nullptr;

@@ -24,6 +24,9 @@ constexpr int kCapabilityMajor = 75;
 constexpr int kCapabilityMinor = 76;
 constexpr unsigned kNonBlockingStream = 1;  // does not wait for the legacy default stream
 constexpr Result kOutOfMemory = 2;
+constexpr std::uintptr_t kLegacyStream = 1, kThreadsStream = 2;  // CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
+constexpr int kPointerMemoryType = 2, kPointerDevice = 9;        // CU_POINTER_ATTRIBUTE_MEMORY_TYPE, .._DEVICE_ORDINAL
+constexpr unsigned kDeviceMemoryType = 2;                        // CU_MEMORYTYPE_DEVICE
 
 constexpr std::size_t kBlockBytes = 512;
 /// A freed block serves requests down to this part of its size.
@@ -60,7 +63,7 @@ constexpr std::array kRemedies = {
 
 }  // namespace
 
-Gpu::Gpu(const Driver& driver, std::string name, int number) : driver_(driver), name_(std::move(name)) {
+Gpu::Gpu(const Driver& driver, std::string name, int number, Stream given) : driver_(driver), name_(std::move(name)) {
   int count = 0;
   std::array<char, 256> model{};
   check(driver_.DriverGetVersion(&version_), "asking for the driver's version");
@@ -81,7 +84,7 @@ Gpu::Gpu(const Driver& driver, std::string name, int number) : driver_(driver), 
   check(driver_.DevicePrimaryCtxRetain(&context_, device_), "opening a context");
   try {
     enter();
-    check(driver_.StreamCreate(&stream_, kNonBlockingStream), "making a stream");
+    take_stream(given);
   } catch (...) {
     driver_.DevicePrimaryCtxRelease(device_);
     throw;
@@ -91,8 +94,44 @@ Gpu::Gpu(const Driver& driver, std::string name, int number) : driver_(driver), 
 Gpu::~Gpu() {
   settle();
   for (const auto& [block, bytes] : sizes_) driver_.MemFree(block);
-  driver_.StreamDestroy(stream_);
+  if (owns_stream_) driver_.StreamDestroy(stream_);
   driver_.DevicePrimaryCtxRelease(device_);
+}
+
+void Gpu::take_stream(Stream given) {
+  owns_stream_ = given == nullptr;
+  if (owns_stream_) return check(driver_.StreamCreate(&stream_, kNonBlockingStream), "making a stream");
+  // Each thread would enqueue on a stream of its own, and memory is used again in the order of one.
+  if (reinterpret_cast<std::uintptr_t>(given) == kThreadsStream)
+    throw UsageError("device " + name_ +
+                     " was given the default stream of each thread; give it a stream made by "
+                     "cudaStreamCreate or cuStreamCreate");
+  Context context = nullptr;
+  check(driver_.StreamGetCtx(given, &context), "asking for the context of the given stream");
+  if (context != context_)
+    throw DeviceError(
+        fmt::format("the stream given to device {} belongs to another context than the primary one of GPU "
+                    "{}; make the stream on this GPU",
+                    name_, device_));
+  stream_ = given;
+}
+
+bool Gpu::can_record() const { return reinterpret_cast<std::uintptr_t>(stream_) != kLegacyStream; }
+
+void Gpu::check_memory(DevicePointer address) const {
+  const Turn turn = this->turn();
+  unsigned type = 0;
+  int device = -1;
+  const bool known = driver_.PointerGetAttribute(&type, kPointerMemoryType, address) == 0 &&
+                     driver_.PointerGetAttribute(&device, kPointerDevice, address) == 0;
+  if (known && type == kDeviceMemoryType && device == device_) return;
+  throw DeviceError(
+      fmt::format("a tensor at address {:#x} was given as memory of device {}, but {}; give memory of this "
+                  "GPU, or name the device that it belongs to",
+                  address, name_,
+                  !known                      ? "the driver knows no such memory"
+                  : type != kDeviceMemoryType ? "it is memory of the host"
+                                              : fmt::format("it belongs to GPU {}", device)));
 }
 
 int Gpu::attribute(int number) const {

@@ -26,14 +26,17 @@ class Watched {
 /// Threads take turns: what one enqueues or records lies together on the stream.
 class Gpu {
  public:
-  /// The driver's GPU of this number, from 0. Throws DeviceError. `name` is that of the platform.
-  Gpu(const Driver& driver, std::string name, int number = 0);
+  /// The driver's GPU of this number, from 0. `name` is that of the platform. A given stream outlives the Gpu, which
+  /// makes one of its own otherwise. Throws DeviceError, and UsageError for a stream of each thread.
+  Gpu(const Driver& driver, std::string name, int number = 0, Stream given = nullptr);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 
   const Driver& driver() const { return driver_; }
   Stream stream() const { return stream_; }
+  /// Whether what is enqueued can be recorded as a graph: not on the legacy default stream.
+  bool can_record() const;
   const std::string& name() const { return name_; }
   /// "NVIDIA H200 (sm_90, driver for CUDA 12.4)"
   std::string describe() const;
@@ -64,6 +67,8 @@ class Gpu {
   /// The message of fail().
   std::string message(Result error, std::string_view what, std::string_view details = {}) const;
 
+  /// Throws DeviceError unless the address is one of this device's memory.
+  void check_memory(DevicePointer address) const;
   /// Device memory, of which freed blocks are kept for later: on one stream, all uses of a block end before its next
   /// begin.
   DevicePointer allocate(std::size_t bytes);
@@ -83,6 +88,7 @@ class Gpu {
  private:
   int attribute(int number) const;
   bool free_unused() noexcept;
+  void take_stream(Stream given);
 
   Driver driver_;
   mutable std::recursive_mutex turns_;
@@ -90,6 +96,7 @@ class Gpu {
   DeviceNumber device_ = 0;
   Context context_ = nullptr;
   Stream stream_ = nullptr;
+  bool owns_stream_ = true;
   int version_ = 0, architecture_ = 0, multiprocessors_ = 0, threads_ = 0, block_shared_bytes_ = 0;
   std::size_t held_bytes_ = 0;
   std::map<DevicePointer, std::size_t> sizes_;  // of all blocks

@@ -7,6 +7,9 @@ namespace {
 
 /// Enough for the two of a training loop; what needs more has addresses that do not come again.
 constexpr std::size_t kMostRecordings = 4;
+/// A recording takes several times as long as the launches themselves. Twice the recordings, so that a program which
+/// alternates between a few buffers has its runs recorded at their second turn.
+constexpr std::size_t kRemembered = 2 * kMostRecordings;
 
 /// Other calls of the thread go on as always: libraries may load what they need on the way.
 constexpr int kRelaxedCapture = 2;
@@ -19,6 +22,7 @@ GraphCache::~GraphCache() {
 
 void GraphCache::launch(const std::vector<DevicePointer>& addresses, const std::function<void()>& enqueue) {
   auto known = std::ranges::find(recordings_, addresses, &Recording::addresses);
+  if (known == recordings_.end() && recordings_.size() == kMostRecordings && !comes_again(addresses)) return enqueue();
   if (known == recordings_.end()) {
     const GraphExec exec = record(enqueue);
     if (recordings_.size() == kMostRecordings) {
@@ -28,6 +32,16 @@ void GraphCache::launch(const std::vector<DevicePointer>& addresses, const std::
     known = recordings_.insert(recordings_.end(), {addresses, exec});
   }
   gpu_->check(gpu_->driver().GraphLaunch(known->exec, gpu_->stream()), "launching a graph");
+}
+
+/// Whether addresses without a recording have come of late; remembers them.
+bool GraphCache::comes_again(const std::vector<DevicePointer>& addresses) {
+  const auto seen = std::ranges::find(unrecorded_, addresses);
+  const bool again = seen != unrecorded_.end();
+  if (again) unrecorded_.erase(seen);
+  if (!again) unrecorded_.push_back(addresses);
+  if (unrecorded_.size() > kRemembered) unrecorded_.pop_front();
+  return again;
 }
 
 GraphExec GraphCache::record(const std::function<void()>& enqueue) const {

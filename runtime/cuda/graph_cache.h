@@ -17,7 +17,8 @@ class GraphCache {
   GraphCache& operator=(const GraphCache&) = delete;
 
   /// Enqueues what `enqueue` does, as one graph. It is called where no graph for these addresses is at hand: tensors
-  /// that feed each other exchange their memory from step to step, so that a training loop has two. Throws what it
+  /// that feed each other exchange their memory from step to step, so that a training loop has two. Where many
+  /// addresses have come, as memory of a caller does, only those are recorded that come again soon. Throws what it
   /// throws.
   void launch(const std::vector<DevicePointer>& addresses, const std::function<void()>& enqueue);
 
@@ -27,9 +28,11 @@ class GraphCache {
     GraphExec exec = nullptr;
   };
   GraphExec record(const std::function<void()>& enqueue) const;
+  bool comes_again(const std::vector<DevicePointer>& addresses);
 
   std::shared_ptr<Gpu> gpu_;
-  std::deque<Recording> recordings_;  // the oldest first
+  std::deque<Recording> recordings_;                   // the oldest first
+  std::deque<std::vector<DevicePointer>> unrecorded_;  // addresses of late runs without a recording, the oldest first
 };
 
 }  // namespace moxie::cuda

@@ -33,6 +33,7 @@ void resolve_all(const SharedLibrary& library, Driver& driver) {
   library.resolve(driver.MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2");
   library.resolve(driver.MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2");
   library.resolve(driver.MemsetD8Async, "cuMemsetD8Async");
+  library.resolve(driver.PointerGetAttribute, "cuPointerGetAttribute");
   library.resolve(driver.ModuleLoadData, "cuModuleLoadData");
   library.resolve(driver.ModuleUnload, "cuModuleUnload");
   library.resolve(driver.ModuleGetFunction, "cuModuleGetFunction");
@@ -41,6 +42,7 @@ void resolve_all(const SharedLibrary& library, Driver& driver) {
   library.resolve(driver.StreamCreate, "cuStreamCreate");
   library.resolve(driver.StreamDestroy, "cuStreamDestroy_v2");
   library.resolve(driver.StreamSynchronize, "cuStreamSynchronize");
+  library.resolve(driver.StreamGetCtx, "cuStreamGetCtx");
   library.resolve(driver.StreamWaitEvent, "cuStreamWaitEvent");
   library.resolve(driver.StreamBeginCapture, "cuStreamBeginCapture_v2");
   library.resolve(driver.StreamEndCapture, "cuStreamEndCapture");

@@ -28,7 +28,7 @@ StageText program_stage(const std::string& stage, const Program& program) {
 }
 
 /// The Program after every pass that changed it.
-std::vector<StageText> rewrite_stages(const Program& task, const StageText& before_all) {
+std::vector<StageText> rewrite_stages(const Program& task, const StageText& before_all, const ProgramOptions& options) {
   std::vector<StageText> stages;
   Program before = task;
   const StageText* previous = &before_all;
@@ -48,7 +48,7 @@ std::vector<StageText> rewrite_stages(const Program& task, const StageText& befo
         before = result;
         previous = &stages.back();
       },
-      disabled_passes());
+      disabled_passes(options));
   return stages;
 }
 
@@ -120,21 +120,22 @@ DimValues with_assumed_dims(const Program& program, DimValues dims, std::vector<
 Compilation compile_for(const DumpedDevices& devices, Program source, Program task, DimValues dims,
                         const DumpOptions& options) {
   Compilation compilation{std::move(source), std::move(task), {}, {}, std::move(dims), {}};
-  const Checks checks = chosen_checks();
+  const Checks checks = chosen_checks(options.programs);
   if (devices.cpu) {
     const Machine machine = cpu_machine(host_machine(), {.cache_directory = options.cache_directory});
     compilation.cpu = make_plan(compilation.task, checks,
                                 {.machine = &machine,
                                  .given = given_schedules(options.schedule).nests,
                                  .extents = extent_classes(compilation.dims)},
-                                disabled_passes());
+                                disabled_passes(options.programs));
   }
   if (devices.gpu) {
     const PlanTarget gpu{.products = Products::blas_and_solver,
                          .gpu = limits_of(options.gpu),
                          .extents = extent_classes(compilation.dims)};
     const DimValues sizes = matrix_sizes(compilation.task, gpu, compilation.dims);
-    compilation.gpu = make_plan(specialise_all(compilation.task, sizes), checks, gpu, disabled_passes());
+    compilation.gpu =
+        make_plan(specialise_all(compilation.task, sizes), checks, gpu, disabled_passes(options.programs));
   }
   return compilation;
 }
@@ -152,7 +153,7 @@ Dump make_dump(const Compilation& compilation, const DumpOptions& options) {
   std::vector<StageText> texts = {program_stage("ir", compilation.source), program_stage("diff", compilation.task)};
   texts[1].origin = "ir";
   texts[1].lines = lines_by_name(texts[1].text, texts[0].text);
-  std::ranges::move(rewrite_stages(compilation.task, texts[1]), std::back_inserter(texts));
+  std::ranges::move(rewrite_stages(compilation.task, texts[1], options.programs), std::back_inserter(texts));
   const std::string optimised = texts.back().text, title = texts.back().title;
   const GivenByUser given = given_schedules(options.schedule);
   texts.push_back(plain_stage("fuse", fuse_text(compilation)));

@@ -10,6 +10,7 @@
 #include "runtime/dump/figures.h"
 #include "runtime/dump/stages.h"
 #include "runtime/plan.h"
+#include "runtime/program_options.h"
 
 namespace moxie {
 
@@ -64,6 +65,7 @@ struct DumpOptions {
   std::string no_gpu_code = {};      // why kernels are not compiled for the GPU; empty: they are
   std::string schedule = {};         // as in DeviceOptions
   std::string cache_directory = {};  // as in DeviceOptions
+  ProgramOptions programs = {};      // as in DeviceOptions
 };
 
 /// A value for every static dim that neither the Program nor `dims` gives one; `assumed` gets their names.

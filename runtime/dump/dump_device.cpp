@@ -45,6 +45,7 @@ class DumpDevice : public Device {
   CacheStats cache_stats() const override { return device_->cache_stats(); }
   std::size_t overridden_kernels() const override { return device_->overridden_kernels(); }
   std::unique_ptr<Buffer> make_buffer() override { return device_->make_buffer(); }
+  std::unique_ptr<Buffer> view_buffer(const TensorView& view) override { return device_->view_buffer(view); }
   bool has_own_memory() const override { return device_->has_own_memory(); }
   void wait() override { device_->wait(); }
   PlanTarget plan_target(const Program& program) const override { return device_->plan_target(program); }
@@ -103,13 +104,14 @@ bool names_gpu_code(const std::vector<std::string>& stages) {
 
 std::shared_ptr<Device> open_dumping(const std::function<std::shared_ptr<Device>(const DeviceOptions&)>& open,
                                      DeviceOptions options) {
-  const std::string folder = switch_value("MOXIE_DUMP");
+  const std::string folder = option_or_switch(options.dump.folder, "MOXIE_DUMP");
   if (folder.empty()) return open(options);
   DumpOptions dump;
-  dump.kernels = switch_value("MOXIE_DUMP_FILTER");
-  dump.stages = split_list(switch_value("MOXIE_DUMP_STAGES"));
+  dump.kernels = option_or_switch(options.dump.kernels, "MOXIE_DUMP_FILTER");
+  dump.stages = split_list(option_or_switch(options.dump.stages, "MOXIE_DUMP_STAGES"));
   dump.cache_directory = options.cache_directory;
   dump.schedule = options.schedule;
+  dump.programs = options.programs;
   const auto timer = std::make_shared<LaunchTimer>();
   if (!options.observer) options.observer = timer;
   std::shared_ptr<Device> device = open(options);

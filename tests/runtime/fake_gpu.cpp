@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -21,7 +22,7 @@ std::map<void*, std::size_t> blocks;
 std::set<FunctionHandle_*> functions;
 GraphHandle_* recording = nullptr;
 
-constexpr Result kOutOfMemory = 2, kInvalidImage = 200;
+constexpr Result kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200;
 
 /// Notes a call; gives the error that the test wants of it.
 Result note(const std::string& name, const std::string& detail = {}) {
@@ -31,7 +32,8 @@ Result note(const std::string& name, const std::string& detail = {}) {
 }
 
 /// Done at once, or when the graph that is being recorded is launched.
-Result enqueue(Result error, std::function<void()> work) {
+Result enqueue(Stream stream, Result error, std::function<void()> work) {
+  gpu->streams.insert(stream);
   if (error != 0) return error;
   if (recording != nullptr)
     recording->nodes.push_back(std::move(work));
@@ -55,13 +57,14 @@ Result release(void* pointer) {
   return 0;
 }
 
-Result copy(const char* name, void* to, const void* from, std::size_t bytes) {
-  return enqueue(note(name, std::to_string(bytes)), [=] { std::memcpy(to, from, bytes); });
+Result copy(const char* name, void* to, const void* from, std::size_t bytes, Stream stream) {
+  return enqueue(stream, note(name, std::to_string(bytes)), [=] { std::memcpy(to, from, bytes); });
 }
 
 void* host(DevicePointer pointer) { return reinterpret_cast<void*>(pointer); }
 
-Result launch(Function function, unsigned grid_x, unsigned grid_y, void** parameters) {
+Result launch(Function function, unsigned grid_x, unsigned grid_y, Stream stream, void** parameters) {
+  gpu->streams.insert(stream);
   const Result error =
       note("LaunchKernel", function->name + " " + std::to_string(grid_x) + "x" + std::to_string(grid_y));
   const auto kernel = gpu->kernels.find(function->name);
@@ -69,7 +72,7 @@ Result launch(Function function, unsigned grid_x, unsigned grid_y, void** parame
   std::vector<std::uint64_t> values;
   for (std::size_t k = 0; k < kernel->second.parameters; ++k)
     values.push_back(*static_cast<std::uint64_t*>(parameters[k]));
-  return enqueue(error, [values, body = kernel->second.body] { body(values); });
+  return enqueue(stream, error, [values, body = kernel->second.body] { body(values); });
 }
 
 int device_attribute(int attribute) {
@@ -107,14 +110,25 @@ void fill_memory(Driver& d) {
   d.MemFree = [](DevicePointer pointer) { return note("MemFree"), release(host(pointer)); };
   d.MemAllocHost = [](void** pointer, std::size_t bytes) { return note("MemAllocHost"), allocate(pointer, bytes); };
   d.MemFreeHost = [](void* pointer) { return release(pointer); };
-  d.MemcpyHtoDAsync = [](DevicePointer to, const void* from, std::size_t bytes, Stream) {
-    return copy("MemcpyHtoDAsync", host(to), from, bytes);
+  d.MemcpyHtoDAsync = [](DevicePointer to, const void* from, std::size_t bytes, Stream stream) {
+    return copy("MemcpyHtoDAsync", host(to), from, bytes, stream);
   };
-  d.MemcpyDtoHAsync = [](void* to, DevicePointer from, std::size_t bytes, Stream) {
-    return copy("MemcpyDtoHAsync", to, host(from), bytes);
+  d.MemcpyDtoHAsync = [](void* to, DevicePointer from, std::size_t bytes, Stream stream) {
+    return copy("MemcpyDtoHAsync", to, host(from), bytes, stream);
   };
-  d.MemsetD8Async = [](DevicePointer to, unsigned char value, std::size_t count, Stream) {
-    return enqueue(note("MemsetD8Async", std::to_string(count)), [=] { std::memset(host(to), value, count); });
+  d.MemcpyDtoDAsync = [](DevicePointer to, DevicePointer from, std::size_t bytes, Stream stream) {
+    return copy("MemcpyDtoDAsync", host(to), host(from), bytes, stream);
+  };
+  d.PointerGetAttribute = [](void* value, int attribute, DevicePointer pointer) {
+    const auto next = blocks.upper_bound(host(pointer));
+    const bool known =
+        next != blocks.begin() && host(pointer) < static_cast<char*>(std::prev(next)->first) + std::prev(next)->second;
+    const int answer = attribute == 2 ? 2 : 0;  // device memory, of device 0
+    if (known) std::memcpy(value, &answer, sizeof answer);
+    return known ? note("PointerGetAttribute") : kInvalidValue;
+  };
+  d.MemsetD8Async = [](DevicePointer to, unsigned char value, std::size_t count, Stream stream) {
+    return enqueue(stream, note("MemsetD8Async", std::to_string(count)), [=] { std::memset(host(to), value, count); });
   };
 }
 
@@ -133,14 +147,18 @@ void fill_kernels(Driver& d) {
     return *value = attribute == 0 ? 1024 : 40, note("FuncGetAttribute");
   };
   d.LaunchKernel = [](Function function, unsigned x, unsigned y, unsigned, unsigned, unsigned, unsigned, unsigned,
-                      Stream, void** parameters, void**) { return launch(function, x, y, parameters); };
+                      Stream stream, void** parameters, void**) { return launch(function, x, y, stream, parameters); };
 }
 
 void fill_streams(Driver& d) {
   d.StreamCreate = [](Stream* stream, unsigned) { return *stream = nullptr, 0; };
   d.StreamDestroy = [](Stream) { return 0; };
-  d.StreamSynchronize = [](Stream) { return note("StreamSynchronize"); };
-  d.StreamBeginCapture = [](Stream, int) { return recording = new GraphHandle_, note("StreamBeginCapture"); };
+  d.StreamSynchronize = [](Stream stream) { return gpu->streams.insert(stream), note("StreamSynchronize"); };
+  d.StreamGetCtx = [](Stream, Context* context) { return *context = gpu->context_of_streams, note("StreamGetCtx"); };
+  d.StreamBeginCapture = [](Stream stream, int) {
+    gpu->streams.insert(stream);
+    return recording = new GraphHandle_, note("StreamBeginCapture");
+  };
   d.StreamEndCapture = [](Stream, Graph* graph) {
     const Result error = note("StreamEndCapture");
     if (error != 0) delete std::exchange(recording, nullptr);
@@ -153,7 +171,8 @@ void fill_streams(Driver& d) {
     if (error == 0) *exec = reinterpret_cast<GraphExec>(new GraphHandle_(*graph));
     return error;
   };
-  d.GraphLaunch = [](GraphExec exec, Stream) {
+  d.GraphLaunch = [](GraphExec exec, Stream stream) {
+    gpu->streams.insert(stream);
     const Result error = note("GraphLaunch");
     if (error == 0) {
       for (const auto& node : reinterpret_cast<Graph>(exec)->nodes) node();
@@ -164,7 +183,7 @@ void fill_streams(Driver& d) {
   d.GraphDestroy = [](Graph graph) { return delete graph, 0; };
   d.EventCreate = [](Event* event, unsigned) { return *event = reinterpret_cast<Event>(&gpu), 0; };
   d.EventDestroy = [](Event) { return 0; };
-  d.EventRecord = [](Event, Stream) { return note("EventRecord"); };
+  d.EventRecord = [](Event, Stream stream) { return gpu->streams.insert(stream), note("EventRecord"); };
   d.EventSynchronize = [](Event) { return note("EventSynchronize"); };
   d.EventElapsedTime = [](float* milliseconds, Event, Event) { return *milliseconds = 1, 0; };
 }

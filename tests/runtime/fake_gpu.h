@@ -35,6 +35,8 @@ class FakeGpu {
   std::atomic<int> compilations = 0;
   std::string code = "code";      // what the compiler makes of every text
   std::set<std::string> refused;  // code that cannot be loaded
+  std::set<Stream> streams;       // on which something was enqueued; its own is null
+  Context context_of_streams = nullptr;
 
   /// The calls since the last time.
   std::vector<std::string> take_calls();

@@ -76,6 +76,26 @@ TEST_CASE("a session keeps what runs for the extents of late, and waits before i
   CHECK(counts.alive == 16);
 }
 
+TEST_CASE("extents of one class share their kernels: another batch size generates and compiles nothing") {
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    Session session(
+        parse("dim S dynamic\nindex s:S\ninput x[S]\noutput y[s] = exp(x[s])\noutput z = sum[s](x[s])\n", "batches"),
+        {}, device);
+    const auto run = [&](std::int64_t samples) {
+      session.set("x", tensor({samples}, Values(static_cast<std::size_t>(samples), 0)));
+      session.run();
+      CHECK(to_doubles(session.get("y")) == Values(static_cast<std::size_t>(samples), 1));
+      CHECK(to_doubles(session.get("z")) == Values{0});
+    };
+    run(64);
+    const CacheStats before = device->cache_stats();
+    for (const std::int64_t samples : {60, 70, 64, 100, 33}) run(samples);  // nearer to 64 than to 16 or 256
+    CHECK(device->cache_stats().misses == before.misses);
+    CHECK(device->cache_stats().hits == before.hits);  // no kernel's text was made to look for it
+  }
+}
+
 TEST_CASE("the plan of a session is the one that ran last") {
   for (const auto& device : test::test_devices()) {
     const Program sums = parse("dim S dynamic\nindex s:S\ninput x[S]\noutput y = sum[s](x[s])\n", "sums");

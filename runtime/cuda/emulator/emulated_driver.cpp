@@ -96,6 +96,17 @@ void set_bytes(DevicePointer to, unsigned char value, std::size_t count, Stream 
   enqueue(stream, [=] { std::fill_n(begin, count, std::byte{value}); });
 }
 
+/// CU_POINTER_ATTRIBUTE_MEMORY_TYPE and _DEVICE_ORDINAL: all that is known is memory of the one device.
+void pointer_get_attribute(void* value, int attribute, DevicePointer pointer) {
+  constexpr int kMemoryType = 2, kDeviceOrdinal = 9;
+  constexpr unsigned kMemoryOfDevice = 2;  // CU_MEMORYTYPE_DEVICE
+  device_range(pointer, 1, "asking for what a pointer is");
+  if (attribute != kMemoryType && attribute != kDeviceOrdinal)
+    throw DriverError(kInvalidValue, fmt::format("attribute {} of a pointer", attribute));
+  const unsigned known = attribute == kMemoryType ? kMemoryOfDevice : 0;
+  std::memcpy(value, &known, sizeof known);
+}
+
 void module_load_data(Module* module, const void* image) {
   *module = device().modules.add(LoadedModule(image, device().runner.machine()));
 }
@@ -147,6 +158,10 @@ void launch_kernel(Function function, unsigned grid_x, unsigned grid_y, unsigned
 void stream_create(Stream* stream, unsigned) { *stream = device().streams.add({}); }
 void stream_destroy(Stream stream) { device().streams.remove(stream); }
 void stream_synchronize(Stream stream) { device().stream(stream).synchronize(); }
+void stream_get_context(Stream stream, Context* context) {
+  device().stream(stream);  // it must be known
+  *context = reinterpret_cast<Context>(&device());
+}
 void stream_wait_event(Stream stream, Event event, unsigned) { device().events[event].hold(device().stream(stream)); }
 void stream_begin_capture(Stream stream, int) {
   if (stream == nullptr) throw DriverError(kCaptureUnsupported, "the default stream cannot be captured");
@@ -252,6 +267,7 @@ Driver emulated_driver() {
       .MemcpyDtoHAsync = Guarded<&copy_to_host>::call,
       .MemcpyDtoDAsync = Guarded<&copy_on_device>::call,
       .MemsetD8Async = Guarded<&set_bytes>::call,
+      .PointerGetAttribute = Guarded<&pointer_get_attribute>::call,
       .ModuleLoadData = Guarded<&module_load_data>::call,
       .ModuleUnload = Guarded<&module_unload>::call,
       .ModuleGetFunction = Guarded<&module_get_function>::call,
@@ -260,6 +276,7 @@ Driver emulated_driver() {
       .StreamCreate = Guarded<&stream_create>::call,
       .StreamDestroy = Guarded<&stream_destroy>::call,
       .StreamSynchronize = Guarded<&stream_synchronize>::call,
+      .StreamGetCtx = Guarded<&stream_get_context>::call,
       .StreamWaitEvent = Guarded<&stream_wait_event>::call,
       .StreamBeginCapture = Guarded<&stream_begin_capture>::call,
       .StreamEndCapture = Guarded<&stream_end_capture>::call,

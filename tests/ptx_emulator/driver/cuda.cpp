@@ -190,6 +190,16 @@ Result cuMemsetD8Async(std::uint64_t to, unsigned char value, std::size_t bytes,
   });
 }
 
+/// CU_POINTER_ATTRIBUTE_MEMORY_TYPE and _DEVICE_ORDINAL, of memory of any device.
+Result cuPointerGetAttribute(void* value, int attribute, std::uint64_t pointer) {
+  return guarded_in_context(__func__, [&] {
+    if (attribute != 2 && attribute != 9) throw Fault(Reason::invalid_value, "no such attribute of a pointer");
+    device_range(pointer, 1, "asking for what a pointer is");
+    const int known = attribute == 2 ? 2 : current_device();  // CU_MEMORYTYPE_DEVICE
+    std::memcpy(value, &known, sizeof known);
+  });
+}
+
 // ---- Modules ----
 
 Result cuModuleLoadData(Handle* module, const void* image) {
@@ -259,6 +269,12 @@ Result cuStreamSynchronize(Handle handle) {
       throw Fault(Reason::capture_unsupported, "the stream is being captured");
     }
     device().drain(stream);
+  });
+}
+Result cuStreamGetCtx(Handle stream, Handle* context) {
+  return guarded_in_context(__func__, [&] {
+    stream_of(stream);
+    *context = kContexts + current_device();
   });
 }
 Result cuStreamWaitEvent(Handle stream, Handle event, unsigned) {
