@@ -14,6 +14,7 @@
 #include "compiler/fuse/shared_factor.h"
 #include "compiler/fuse/shared_loops.h"
 #include "compiler/fuse/solver_cost.h"
+#include "compiler/fuse/stored_operands.h"
 #include "compiler/fuse/transpose_gathers.h"
 #include "compiler/ir/scans.h"
 #include "compiler/ir/value_range.h"
@@ -185,7 +186,7 @@ class Fuser {
 
   std::optional<MatrixProduct> library_product(const Definition& definition) const {
     if (!products_.results.contains(definition.name)) return std::nullopt;
-    return match_matrix_product(algebra_, fused_.program, definition);
+    return match_matrix_product(algebra_, fused_.program, definition, LibraryOperands::computed_or_halves);
   }
 
   void add(const Definition& definition) {
@@ -413,10 +414,12 @@ std::vector<const MatrixProduct*> products_of(const Step& step) { return parts_o
 std::vector<const AlgebraCall*> algebra_calls_of(const Step& step) { return parts_of<const AlgebraCall>(step); }
 
 FusedProgram fuse(const Program& optimised, Products products, Layouts layouts, const DimValues& extents) {
+  const bool is_gpu_library = products == Products::blas || products == Products::blas_and_solver;
+  const auto operands = is_gpu_library ? LibraryOperands::computed_or_halves : LibraryOperands::computed;
   PrefixPlans prefixes;
-  const Program program = with_block_sums(optimised, prefixes);
+  const Program program = with_block_sums(is_gpu_library ? with_stored_operands(optimised) : optimised, prefixes);
   ProductTensors tensors;
-  if (products != Products::kernels) tensors = product_tensors(program, products == Products::library);
+  if (products != Products::kernels) tensors = product_tensors(program, products == Products::library, operands);
   OrderedSumCalls ordered;
   if (products == Products::library) {
     add_library_algebra(program, tensors, [](const Definition&) { return true; });

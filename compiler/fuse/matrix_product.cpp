@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "compiler/rewrite/library_matrix.h"
-#include "compiler/rewrite/library_product.h"
 
 namespace moxie {
 namespace {
@@ -78,8 +77,8 @@ std::string product_text(const MatrixProduct& product) {
 }
 
 std::optional<MatrixProduct> match_matrix_product(const Algebra& algebra, const Program& program,
-                                                  const Definition& definition) {
-  auto found = library_product(algebra, program, definition);
+                                                  const Definition& definition, LibraryOperands operands) {
+  auto found = library_product(algebra, program, definition, operands);
   if (!found) return std::nullopt;
   if (found->form.swapped) {
     std::swap(found->first, found->second);
@@ -102,11 +101,11 @@ std::optional<MatrixProduct> match_matrix_product(const Algebra& algebra, const 
   return product;
 }
 
-ProductTensors product_tensors(const Program& program, bool bands) {
+ProductTensors product_tensors(const Program& program, bool bands, LibraryOperands operands) {
   const Algebra algebra(program);
   ProductTensors tensors;
   for (const Definition& definition : program.definitions) {
-    const auto product = match_matrix_product(algebra, program, definition);
+    const auto product = match_matrix_product(algebra, program, definition, operands);
     if (!product || (product->band && !bands)) continue;
     tensors.results.insert(definition.name);
     tensors.row_major.insert(definition.name);

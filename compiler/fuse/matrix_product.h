@@ -6,13 +6,15 @@
 
 #include "compiler/fuse/fuse.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/library_product.h"
 
 namespace moxie {
 
 /// The definition as one matrix product, if it is one and large enough for a library to be faster than a kernel of our
 /// own. `algebra` is the one of `program`.
 std::optional<MatrixProduct> match_matrix_product(const Algebra& algebra, const Program& program,
-                                                  const Definition& definition);
+                                                  const Definition& definition,
+                                                  LibraryOperands operands = LibraryOperands::computed);
 
 /// What the matrix products of a program write and read.
 struct ProductTensors {
@@ -21,7 +23,8 @@ struct ProductTensors {
   std::set<std::string> algebra;    // definitions of linear algebra, which are results too
 };
 /// `bands`: whether the library takes products of a band.
-ProductTensors product_tensors(const Program& program, bool bands);
+ProductTensors product_tensors(const Program& program, bool bands,
+                               LibraryOperands operands = LibraryOperands::computed);
 /// Adds the linear algebra on large matrices that a library computes: all of it that `is_taken` takes.
 void add_library_algebra(const Program& program, ProductTensors& tensors,
                          const std::function<bool(const Definition&)>& is_taken);

@@ -44,6 +44,8 @@ inline bool holds_integers(DType dtype) { return info_of(dtype).integers; }
 inline DType computed_dtype(DType stored) { return info_of(stored).computed; }
 /// Whether elements are stored as they are computed, which is what libraries take.
 inline bool is_stored_as_computed(DType dtype) { return computed_dtype(dtype) == dtype; }
+/// Whether it is one of the floating-point numbers of 16 bits.
+inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 /// The largest finite number of a dtype in which elements are computed.
 double largest_number(DType computed);
 /// What a tensor stores for a number. For integers it is the nearest one, and the even one of two that are equally

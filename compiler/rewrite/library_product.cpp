@@ -46,14 +46,18 @@ std::optional<Band> box_band(const Program& program, SumOfProduct& sum) {
   return band;
 }
 
-/// The axes of an operand in the dtype of the result.
+/// The axes of an operand.
 std::optional<OperandAxes> axes_of(const Program& program, const Factor& factor, const Definition& definition,
                                    const Scope& scope) {
-  const Expr& access = factor.base;
-  if (factor.power != 1 || access->kind != NodeKind::Access || program.dtype_of(access->tensor) != definition.dtype ||
-      !is_stored_as_computed(definition.dtype))
-    return std::nullopt;
-  return operand_axes(program, access, scope, definition.scan.has_value());
+  if (factor.power != 1 || factor.base->kind != NodeKind::Access) return std::nullopt;
+  return operand_axes(program, factor.base, scope, definition.scan.has_value());
+}
+
+/// Whether the library multiplies tensors of these dtypes to such a result.
+bool suits_dtypes(DType first, DType second, DType result, LibraryOperands operands) {
+  if (first != second) return false;
+  const bool are_halves = operands == LibraryOperands::computed_or_halves && is_half(first) && result == DType::f32;
+  return are_halves || (first == result && is_stored_as_computed(result));
 }
 
 }  // namespace
@@ -67,7 +71,7 @@ std::vector<Symbol> computed_axes(const Definition& definition) {
 }
 
 std::optional<LibraryProduct> library_product(const Algebra& algebra, const Program& program,
-                                              const Definition& definition) {
+                                              const Definition& definition, LibraryOperands operands) {
   if (!std::ranges::all_of(definition.axes, is_dense)) return std::nullopt;
   auto sum = open_sum(algebra, definition);
   // A BLAS does not read what it multiplies by 0, and so would lose a NaN.
@@ -78,6 +82,8 @@ std::optional<LibraryProduct> library_product(const Algebra& algebra, const Prog
   const auto first_axes = axes_of(program, first, definition, sum->scope);
   const auto second_axes = axes_of(program, second, definition, sum->scope);
   if (!first_axes || !second_axes) return std::nullopt;
+  const DType first_dtype = program.dtype_of(first.base->tensor), second_dtype = program.dtype_of(second.base->tensor);
+  if (!suits_dtypes(first_dtype, second_dtype, definition.dtype, operands)) return std::nullopt;
   auto form = product_form(computed_axes(definition), sum->summed, *first_axes, *second_axes, sum->scope);
   if (!form || !suits_library(*form, sum->scope)) return std::nullopt;
   if (band && !suits_band(*form, *band, sum->scope)) return std::nullopt;

@@ -24,9 +24,13 @@ struct LibraryProduct {
 bool is_dense(const AxisDecl& axis);
 /// The axes that one step of a scan computes, or all.
 std::vector<Symbol> computed_axes(const Definition& definition);
+/// What a library multiplies: tensors of the dtype of the result; or also two of f16, or of bf16, to a result in f32.
+enum class LibraryOperands : std::uint8_t { computed, computed_or_halves };
+
 /// The definition as a product that is large enough for a library to be faster than a kernel, if it is one. `algebra`
 /// is the one of `program`.
 std::optional<LibraryProduct> library_product(const Algebra& algebra, const Program& program,
-                                              const Definition& definition);
+                                              const Definition& definition,
+                                              LibraryOperands operands = LibraryOperands::computed);
 
 }  // namespace moxie

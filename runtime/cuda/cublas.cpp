@@ -22,7 +22,11 @@ constexpr int kTranspose = 1;
 constexpr int kLower = 0, kUpper = 1;
 constexpr int kLeft = 0, kRight = 1;
 constexpr int kNonUnit = 0;
-constexpr int kPedanticMath = 2;  // no TF32, no emulation
+constexpr int kPedanticMath = 2;                           // no TF32, no emulation
+constexpr int kTensorCores = 16;                           // with sums in f32 alone
+constexpr int kTypeF32 = 0, kTypeF16 = 2, kTypeBf16 = 14;  // from library_types.h
+constexpr int kComputeF32 = 68;
+constexpr int kDefaultAlgorithm = -1;
 constexpr int kMajorVersion = 0;
 constexpr int kMinorVersion = 1;
 
@@ -43,6 +47,11 @@ template <class T>
 using Trsm = Status (*)(Handle handle, int side, int triangle, int transposition, int unit_diagonal, int m, int n,
                         const T* alpha, const T* a, int lda, T* b, int ldb);
 
+using AnyGemm = Status (*)(Handle handle, int left, int right, int m, int n, int k, const void* alpha, const void* a,
+                           int type_a, int lda, long long step_a, const void* b, int type_b, int ldb, long long step_b,
+                           const void* beta, void* c, int type_c, int ldc, long long step_c, int count, int compute,
+                           int algorithm);
+
 /// For one dtype.
 template <class T>
 struct Functions {
@@ -62,6 +71,7 @@ struct Library {
   const char* (*status_text)(Status status) = nullptr;
   Functions<float> f32;
   Functions<double> f64;
+  AnyGemm any = nullptr;
 
   explicit Library(std::vector<std::filesystem::path> directories)
       : library({"cuBLAS",
@@ -80,6 +90,7 @@ struct Library {
     library.resolve(f64.single, "cublasDgemm_v2");
     library.resolve(f32.strided, "cublasSgemmStridedBatched");
     library.resolve(f64.strided, "cublasDgemmStridedBatched");
+    library.resolve(any, "cublasGemmStridedBatchedEx");
     library.resolve(f32.trsm, "cublasStrsm_v2");
     library.resolve(f64.trsm, "cublasDtrsm_v2");
   }
@@ -150,6 +161,21 @@ Status multiply(const Functions<T>& gemms, Handle handle, const GemmArguments& g
                        g.count);
 }
 
+/// Of f16 or bf16, on tensor cores: strict precision, which has none, is left for this call.
+Status multiply_halves(const Library& library, Handle handle, const GemmArguments& g, DType operands, double factor) {
+  const auto alpha = static_cast<float>(factor);
+  const float beta = 0;
+  const int type = operands == DType::f16 ? kTypeF16 : kTypeBf16;
+  const auto matrix = [](DevicePointer pointer) { return reinterpret_cast<void*>(pointer); };
+  if (const Status status = library.set_math_mode(handle, kTensorCores); status != 0) return status;
+  const Status status = library.any(
+      handle, g.first_transposed ? kTranspose : kNoTranspose, g.second_transposed ? kTranspose : kNoTranspose, g.m, g.n,
+      g.k, &alpha, matrix(g.first), type, g.first_stride, g.first_step, matrix(g.second), type, g.second_stride,
+      g.second_step, &beta, matrix(g.out), kTypeF32, g.out_stride, g.out_step, g.count, kComputeF32, kDefaultAlgorithm);
+  const Status reset = library.set_math_mode(handle, kPedanticMath);
+  return status != 0 ? status : reset;
+}
+
 template <class T>
 Status solve(const Functions<T>& functions, Handle handle, const TriangleArguments& t) {
   const T alpha = 1;
@@ -169,12 +195,11 @@ class Cublas {
     const std::scoped_lock lock(mutex_);
     const Handle handle = handle_of(stream);
     for (const GemmArguments& g : gemm_arguments(call)) {
-      const Status status = call.dtype == DType::f32 ? multiply(library_->f32, handle, g, call.alpha)
-                                                     : multiply(library_->f64, handle, g, call.alpha);
+      const Status status = multiply_one(handle, call, g);
       if (status == 0) continue;
       const ProductCall& of = call.shape;
       throw DeviceError(fmt::format("{}: {} products of [{},{}] and [{},{}] in {} failed: {}", library_->version(),
-                                    g.count, of.rows, of.depth, of.depth, of.columns, to_string(call.dtype),
+                                    g.count, of.rows, of.depth, of.depth, of.columns, to_string(call.operands),
                                     library_->status_text(status)));
     }
   }
@@ -190,6 +215,12 @@ class Cublas {
   }
 
  private:
+  Status multiply_one(Handle handle, const MatrixProductCall& call, const GemmArguments& g) const {
+    if (is_half(call.operands)) return multiply_halves(*library_, handle, g, call.operands, call.alpha);
+    return call.dtype == DType::f32 ? multiply(library_->f32, handle, g, call.alpha)
+                                    : multiply(library_->f64, handle, g, call.alpha);
+  }
+
   Handle handle_of(Stream stream) {
     if (!library_) library_ = std::make_unique<const Library>(directories_);
     auto& known = handles_[stream];
@@ -222,15 +253,16 @@ std::vector<GemmArguments> gemm_arguments(const MatrixProductCall& call) {
   const auto stride = [](const ProductMatrix& matrix, std::int64_t rows, std::int64_t columns) {
     return to_int(leading_dimension(matrix, rows, columns));
   };
-  const auto address = [&](DevicePointer tensor, const ProductMatrix& matrix, std::int64_t offset) {
-    return tensor + static_cast<DevicePointer>(matrix.first + offset) * size_of(call.dtype);
+  const auto address = [](DevicePointer tensor, const ProductMatrix& matrix, std::int64_t offset, DType dtype) {
+    return tensor + static_cast<DevicePointer>(matrix.first + offset) * size_of(dtype);
   };
   std::vector<GemmArguments> calls;
   for (std::int64_t number = 0; number < batch_count(shape); ++number) {
     const ProductOffset offset = offset_of(shape, number);
     calls.push_back({is_transposed(shape.right), is_transposed(shape.left), to_int(shape.columns), to_int(shape.rows),
-                     to_int(shape.depth), address(call.right, shape.right, offset.right),
-                     address(call.left, shape.left, offset.left), address(call.out, shape.out, offset.out),
+                     to_int(shape.depth), address(call.right, shape.right, offset.right, call.operands),
+                     address(call.left, shape.left, offset.left, call.operands),
+                     address(call.out, shape.out, offset.out, call.dtype),
                      stride(shape.right, shape.depth, shape.columns), stride(shape.left, shape.rows, shape.depth),
                      stride(shape.out, shape.rows, shape.columns), to_int(together.count), together.right,
                      together.left, together.out});

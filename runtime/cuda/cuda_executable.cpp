@@ -271,9 +271,13 @@ void CudaExecutable::combine(const Launchable& kernel, const Way& way, const Sca
 }
 
 void CudaExecutable::enqueue(const MatrixProduct& product, const ScanPosition& at) const {
-  const MatrixProductCall call{
-      product.definition.dtype,         product_call(*plan_, product, dims_, at), product.alpha,
-      place_of(product.left.tensor, 0), place_of(product.right.tensor, 0),        place_of(product.out.tensor, 0)};
+  const MatrixProductCall call{product.definition.dtype,
+                               plan_->fused.program.dtype_of(product.left.tensor),
+                               product_call(*plan_, product, dims_, at),
+                               product.alpha,
+                               place_of(product.left.tensor, 0),
+                               place_of(product.right.tensor, 0),
+                               place_of(product.out.tensor, 0)};
   multiply_(call, gpu_->stream());
 }
 

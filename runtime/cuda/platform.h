@@ -24,9 +24,10 @@ struct Compiler {
 };
 
 /// out = alpha * left * right for the whole batch, of tensors at these addresses. The products are enqueued on
-/// `stream`, in strict precision.
+/// `stream`, in strict precision; those of operands in f16 or bf16, which are exact in f32, are added up in f32.
 struct MatrixProductCall {
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;     // of the result
+  DType operands = DType::f32;  // the same, or f16 or bf16 for a result in f32
   ProductCall shape;
   double alpha = 1;
   DevicePointer left = 0, right = 0, out = 0;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "runtime/elements.h"
 #include "tests/ptx_emulator/driver/device.h"
 
 namespace {
@@ -17,6 +18,7 @@ constexpr std::uint64_t kWorkspaceAlignment = 256;
 
 struct Library {
   void* stream = nullptr;
+  int mode = 0;
 };
 
 /// A batch of matrices, each `leading` elements from column to column and `step` from one to the next.
@@ -37,12 +39,12 @@ struct Matrices {
   }
 };
 
-template <class T>
+template <class T, class Operand = T>
 struct Product {
   bool left_transposed, right_transposed;
   int m, n, k;
   T alpha, beta;
-  Matrices<const T> a, b;
+  Matrices<const Operand> a, b;
   Matrices<T> c;
   int count;
 
@@ -57,10 +59,10 @@ struct Product {
 
  private:
   void multiply(int number) const {
-    const T* left = left_transposed ? a.at(number, k, m) : a.at(number, m, k);
-    const T* right = right_transposed ? b.at(number, n, k) : b.at(number, k, n);
+    const Operand* left = left_transposed ? a.at(number, k, m) : a.at(number, m, k);
+    const Operand* right = right_transposed ? b.at(number, n, k) : b.at(number, k, n);
     T* out = c.at(number, m, n);
-    const auto element = [](const T* matrix, int leading, bool transposed, int row, int column) {
+    const auto element = [](const Operand* matrix, int leading, bool transposed, int row, int column) -> T {
       return transposed ? matrix[column + std::ptrdiff_t{leading} * row]
                         : matrix[row + std::ptrdiff_t{leading} * column];
     };
@@ -143,7 +145,10 @@ Status cublasSetWorkspace_v2(Library* library, void* memory, std::size_t) {
   if (library->stream == nullptr) return kNotInitialized;
   return reinterpret_cast<std::uint64_t>(memory) % kWorkspaceAlignment == 0 ? 0 : kInvalidValue;
 }
-Status cublasSetMathMode(Library*, int) { return 0; }
+Status cublasSetMathMode(Library* library, int mode) {
+  library->mode = mode;
+  return 0;
+}
 Status cublasGetProperty(int which, int* value) { return *value = which == 0 ? 13 : 0, 0; }
 const char* cublasGetStatusString(Status status) {
   return status == kInvalidValue ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_EXECUTION_FAILED";
@@ -162,6 +167,30 @@ Status cublasSgemm_v2(Library* library, int left, int right, int m, int n, int k
                                          {b, ldb, 0},
                                          {c, ldc, 0},
                                          1});
+}
+/// Of f16 or bf16, added up in f32, where the mode admits that and no sums of less.
+Status cublasGemmStridedBatchedEx(Library* library, int left, int right, int m, int n, int k, const void* alpha,
+                                  const void* a, int type_a, int lda, long long step_a, const void* b, int type_b,
+                                  int ldb, long long step_b, const void* beta, void* c, int type_c, int ldc,
+                                  long long step_c, int count, int compute, int algorithm) {
+  constexpr int kF32 = 0, kF16 = 2, kBf16 = 14, kComputeF32 = 68, kSumsInF32 = 16;
+  const bool is_known = type_a == type_b && type_c == kF32 && compute == kComputeF32 && algorithm == -1;
+  if (!is_known || library->mode != kSumsInF32) return kInvalidValue;
+  const auto multiply = [&]<class Operand>(Operand) {
+    return enqueue(library, Product<float, Operand>{left != kNoTranspose,
+                                                    right != kNoTranspose,
+                                                    m,
+                                                    n,
+                                                    k,
+                                                    *static_cast<const float*>(alpha),
+                                                    *static_cast<const float*>(beta),
+                                                    {static_cast<const Operand*>(a), lda, step_a},
+                                                    {static_cast<const Operand*>(b), ldb, step_b},
+                                                    {static_cast<float*>(c), ldc, step_c},
+                                                    count});
+  };
+  if (type_a == kF16) return multiply(moxie::Float16());
+  return type_a == kBf16 ? multiply(moxie::BFloat16()) : kInvalidValue;
 }
 Status cublasDgemm_v2(Library* library, int left, int right, int m, int n, int k, const double* alpha, const double* a,
                       int lda, const double* b, int ldb, const double* beta, double* c, int ldc) {
