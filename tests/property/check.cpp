@@ -73,6 +73,9 @@ std::optional<Reference> reference_of(Program program, const DimValues& dims, un
                                       double sensitivity) {
   Reference result{std::move(program), {}, {}};
   result.inputs = sample_inputs(result.program, dims, seed);
+  for (const InputDecl& input : result.program.inputs) {
+    for (double& value : result.inputs.at(input.name)) value = stored_value(input.dtype, value);
+  }
   try {
     result.values = evaluate(result.program, dims, result.inputs);
     if (!is_moderate(result.values)) return std::nullopt;

@@ -168,6 +168,21 @@ TEST_CASE("native code in single is close to evaluate") {
     check_property(40, [](const Sample& sample) { return single_agrees(sample, reference); });
 }
 
+TEST_CASE("inputs of 16 bits are read as they are stored") {
+  const auto agrees = [](const Sample& sample, const std::shared_ptr<Device>& device, double tolerance) -> Finding {
+    const auto want = reference(with_half_inputs(sample), tolerance * 1e-3, tolerance * 1e-1);
+    if (!want) return std::nullopt;
+    return difference(want->program, run(device, want->program, sample.dims, want->inputs), want->values, tolerance);
+  };
+  for (const char* level : {"x86-64-v4", "x86-64-v3"}) {
+    if (!host_supports(level)) continue;
+    check_property(20, [&](const Sample& sample) { return agrees(in_double(sample), cpu(level, 1), kTolerance); });
+    check_property(20, [&](const Sample& sample) { return agrees(sample, cpu(level, 1), kSingleTolerance); });
+  }
+  check_property(20,
+                 [&](const Sample& sample) { return agrees(in_double(sample), open_device("interp"), kTolerance); });
+}
+
 TEST_CASE("native code touches nothing but its tensors") {
   for (const char* level : {"x86-64-v4", "x86-64-v3", "x86-64"}) {
     if (!host_supports(level)) continue;

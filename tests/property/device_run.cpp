@@ -53,4 +53,12 @@ Sample in_double(Sample sample) {
   return sample;
 }
 
+Sample with_half_inputs(Sample sample) {
+  bool other = false;
+  for (InputDecl& input : sample.program.inputs) {
+    if (!holds_integers(input.dtype)) input.dtype = (other = !other) ? DType::f16 : DType::bf16;
+  }
+  return sample;
+}
+
 }  // namespace moxie::test

@@ -19,5 +19,7 @@ TensorValues run(const std::shared_ptr<Device>& device, const Program& program, 
                  const TensorValues& inputs);
 /// All of it, whatever dtypes it declares.
 Sample in_double(Sample sample);
+/// With inputs of floating-point numbers in f16 and bf16 by turns, which hold the values that they are given exactly.
+Sample with_half_inputs(Sample sample);
 
 }  // namespace moxie::test

@@ -54,3 +54,8 @@ TEST_CASE("the GPU agrees with evaluate on gradients") {
 }
 
 TEST_CASE("the GPU in single is close to evaluate") { check_on_gpus(15, single_agrees); }
+
+TEST_CASE("the GPU reads inputs of 16 bits as they are stored") {
+  check_on_gpus(
+      10, [](const Sample& sample, const auto& device) { return single_agrees(with_half_inputs(sample), device); });
+}
