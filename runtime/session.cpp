@@ -121,17 +121,19 @@ struct Session::State {
   /// The plan for extents of this class: extents that are close to each other share their code.
   std::shared_ptr<const Plan> plan_for(const DimValues& dims) {
     PlanTarget target = device->plan_target(program());
+    if (target.is_scheduled()) target.extents = extent_classes(dims);
     if (const DimValues sizes = matrix_sizes(program(), target, dims); !sizes.empty())
       return plan_for_sizes(target, sizes);
     if (!target.is_scheduled()) return unscheduled_plan();
-    target.extents = extent_classes(dims);
     auto& scheduled = plans[target.extents];
     if (!scheduled) scheduled = find_or_make(target);
     return scheduled;
   }
 
   std::shared_ptr<const Plan> plan_for_sizes(const PlanTarget& target, const DimValues& sizes) {
-    auto& specialised = plans[sizes];
+    DimValues key = target.extents;  // by which a library or kernels factor a batch
+    for (const auto& [name, size] : sizes) key[name] = size;
+    auto& specialised = plans[key];
     if (!specialised) {
       Planner for_sizes = make_planner(specialise_all(program(), sizes));
       specialised = find_or_make_plan(device->plan_cache(), for_sizes, target, planning);

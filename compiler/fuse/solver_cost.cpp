@@ -10,8 +10,8 @@
 namespace moxie {
 namespace {
 
-/// Multiply-adds that one block of a kernel does in a second: the log evidence of a Gaussian process of 1000 points, of
-/// which nearly all is one Cholesky factor (n^3/6 of them), took 88 ms on an H200.
+/// Multiply-adds that one block of a kernel does in a second: the log evidence of a Gaussian process of 1000 points,
+/// most of it one Cholesky factor (n^3/6 of them), took 88 ms on an H200.
 constexpr double kBlockRate = 1000.0 * 1000 * 1000 / 6 / 88e-3;
 
 /// Seconds from one column to the next: a barrier of the block, and loads that depend on what was stored before it.

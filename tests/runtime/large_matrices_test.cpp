@@ -77,6 +77,18 @@ TEST_CASE("a GPU's library factors large matrices, unless there are many: its ca
   CHECK(count_gpu_calls(many, {{"S", 100}}) == 0);
 }
 
+TEST_CASE("whether there are many matrices is known when a session runs") {
+  const auto device = test::test_device("cuda");
+  if (!device) return;
+  Session session(parse("dim S dynamic, N = 200\nindex s:S, i:N, j:N\ninput x[S,N]\n"
+                        "output root[s,i,j] = cholesky[i,j](x[s,i]*x[s,j] + where(i == j, 1, 0))\n"),
+                  {}, device);
+  session.set("x", make_host_tensor(DType::f32, {1, 200}, std::vector<double>(200, 0.5)));
+  session.run();
+  CHECK(to_doubles(session.get("root"))[0] == doctest::Approx(std::sqrt(1.25)));
+  CHECK(algebra_calls_of(session.plan().steps.back()).size() == 1);
+}
+
 TEST_CASE("large positive definite matrices and their triangles") {
   check_libraries(parse(kRoots), {{"N", 150}}, 7, 1e-10);
   check_libraries(with_dtype(parse(kRoots), DType::f32), {{"N", 145}}, 7, 2e-3);
