@@ -42,11 +42,10 @@ class Session {
   /// Lets runs read an input from memory of the caller, or write an output to it, until another bind(), unbind(), or
   /// for an input set(), resize() or write(). What an input's memory holds when run() is called is what the run uses.
   ///
-  /// Nothing is copied where elements lie row by row and the memory is the host's, aligned as its dtype, for a device
-  /// that works there (cpu, interp), or the GPU's own, from an address that 16 divides. Else values are copied in each
-  /// run: memory of the host in another layout, and all memory of the host for a GPU, by run() for inputs, and for
-  /// outputs by run() or, for a GPU, by wait(), before which they are unspecified; other rows of a GPU's memory on the
-  /// GPU, in the order of its stream.
+  /// Nothing is copied where the elements lie row by row, in memory of the host and aligned as their dtype for a device
+  /// that works there (cpu, interp), or in the GPU's own memory from an address that 16 divides. Everything else is
+  /// copied in each run: inputs by run(), outputs by run() or, from a GPU to the host, by wait(), before which they are
+  /// unspecified. Memory of a GPU is copied on the GPU, in the order of its stream; its elements must lie row by row.
   ///
   /// The memory must exist until the binding ends and, on a GPU, until wait() has returned after the last run that used
   /// it; a view with an owner keeps it for as long. While a run may be under way nothing else writes it, or reads an

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "compiler/support/error.h"
 #include "runtime/dump/dump_folder.h"
@@ -54,8 +55,10 @@ class DumpDevice : public Device {
     // Written first, so that what fails to compile can be looked at.
     const Dump dump = make_dump(compilation_of(*plan, dims), options_);
     if (!dump.kernels.empty() || options_.kernels.empty()) {
-      written_.push_back({next_folder(plan->program.name), plan, dump});
-      write_dump(dump, written_.back().folder);
+      const fs::path folder = next_folder(plan->program.name);
+      write_dump(dump, folder);
+      const std::scoped_lock lock(mutex_);
+      written_.push_back({folder, plan, dump});
     }
     return device_->prepare(std::move(plan), dims);
   }
@@ -94,6 +97,7 @@ class DumpDevice : public Device {
   DumpOptions options_;
   std::shared_ptr<const LaunchTimer> timer_;
   std::vector<Written> written_;
+  std::mutex mutex_;  // of `written_`
 };
 
 bool names_gpu_code(const std::vector<std::string>& stages) {
