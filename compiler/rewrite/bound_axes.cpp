@@ -12,7 +12,7 @@ namespace {
 
 /// Nobody reads more than this part of the elements that a band leaves out. (Triangles are left as they are: a library
 /// computes half of a product for nothing, but at several times the speed of loops over ragged rows.)
-constexpr double kLeastGain = 4;
+constexpr double kLeastBandGain = 4;
 
 IndexDomain domain_of_axes(const Definition& definition) {
   IndexDomain domain({});
@@ -60,13 +60,13 @@ std::optional<Definition> without_choice(Definition definition) {
   return with_rows(std::move(definition), says.nonnegative);
 }
 
-struct Read {
+struct AxisRead {
   std::vector<Affine> subscripts;
   Scope scope;
 };
 
-std::vector<Read> reads_of(const Program& program, const std::string& name) {
-  std::vector<Read> reads;
+std::vector<AxisRead> reads_of(const Program& program, const std::string& name) {
+  std::vector<AxisRead> reads;
   for (const Definition& reader : program.definitions) {
     if (!read_counts(reader.body).contains(name)) continue;
     rewrite_bottom_up(reader.body, Scope::of(reader), [&](const Expr& e, const Scope& scope) {
@@ -78,7 +78,7 @@ std::vector<Read> reads_of(const Program& program, const std::string& name) {
 }
 
 /// What the ranges around the read say of several axes of the tensor: rows >= 0 in these axes.
-std::vector<Affine> rows_of_axes(const Read& read) {
+std::vector<Affine> rows_of_axes(const AxisRead& read) {
   std::vector<std::pair<Symbol, Affine>> axes;
   for (std::uint32_t k = 0; k < read.subscripts.size(); ++k) {
     if (const auto symbol = read.subscripts[k].as_symbol()) axes.emplace_back(*symbol, Symbol::axis(k));
@@ -102,7 +102,7 @@ std::vector<Affine> rows_of_axes(const Read& read) {
 }
 
 /// Whether the ranges around the read imply the row of the tensor's axes.
-bool implies(const Read& read, const Affine& row) {
+bool implies(const AxisRead& read, const Affine& row) {
   const Affine here = row.substitute([&](Symbol symbol) -> const Affine* {
     return symbol.kind() == Symbol::Kind::Axis ? &read.subscripts[symbol.number()] : nullptr;
   });
@@ -111,15 +111,15 @@ bool implies(const Read& read, const Affine& row) {
 
 /// With the band of its elements alone that others read.
 std::optional<Definition> without_unread(const Program& program, const Definition& definition) {
-  const std::vector<Read> reads = reads_of(program, definition.name);
+  const std::vector<AxisRead> reads = reads_of(program, definition.name);
   if (reads.empty()) return std::nullopt;
   std::vector<Affine> rows = rows_of_axes(reads.front());
   std::erase_if(rows, [&](const Affine& row) {
-    return std::ranges::any_of(reads, [&](const Read& read) { return !implies(read, row); });
+    return std::ranges::any_of(reads, [&](const AxisRead& read) { return !implies(read, row); });
   });
   auto result = rows.empty() ? std::nullopt : with_rows(definition, rows);
   const auto gains = [](const AxisDecl& axis) {
-    return assumed_extent(axis.range) * kLeastGain <= assumed_extent(Range::extent(axis.extent));
+    return assumed_extent(axis.range) * kLeastBandGain <= assumed_extent(Range::extent(axis.extent));
   };
   const bool had_band = std::ranges::any_of(definition.axes, gains);
   return result && !had_band && std::ranges::any_of(result->axes, gains) ? result : std::nullopt;

@@ -257,7 +257,8 @@ TEST_CASE("products are asked of cuBLAS transposed, since it counts column by co
       std::iota(left.begin(), left.end(), 1);
       std::iota(right.begin(), right.end(), -5);
       const auto address = [](auto& values) { return reinterpret_cast<cuda::DevicePointer>(values.data()); };
-      const auto calls = cuda::gemm_arguments({DType::f64, call, 1, address(left), address(right), address(got)});
+      const auto calls =
+          cuda::gemm_arguments({DType::f64, DType::f64, call, 1, address(left), address(right), address(got)});
       CHECK(calls.size() == (batched ? 2 : 1));
       CHECK(calls.front().count == (batched ? 5 : 1));
       std::ranges::for_each(calls, multiply_as_documented);
