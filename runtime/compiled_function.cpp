@@ -10,6 +10,7 @@
 #include "compiler/support/error.h"
 #include "runtime/domain_check.h"
 #include "runtime/host_tensor.h"
+#include "runtime/memory_limit.h"
 #include "runtime/plan_cache.h"
 #include "runtime/recently_used.h"
 #include "runtime/switches.h"
@@ -168,13 +169,18 @@ struct CompiledFunction::State {
     const Program specialised = plan ? plan->program : specialise_all(program, statics);
     if (!is_right_for_all_dims(specialised)) verify_for(specialised, dims);
     if (!plan) {
-      const ProgramOptions& options = device->program_options();
-      Planner planner(specialised, chosen_checks(options), disabled_passes(options));
-      PlanningCounts uncounted;
-      plan = find_or_make_plan(device->plan_cache(), planner, target, uncounted);
+      const auto make = [&](const Program& chosen) { return make_plan_for(chosen, target); };
+      plan = within_memory(make(specialised), specialised, dims, memory_limit(device->program_options()), make);
       plans.insert(key, plan);
     }
     return plan;
+  }
+
+  std::shared_ptr<const Plan> make_plan_for(const Program& specialised, const PlanTarget& target) const {
+    const ProgramOptions& options = device->program_options();
+    Planner planner(specialised, chosen_checks(options), disabled_passes(options));
+    PlanningCounts uncounted;
+    return find_or_make_plan(device->plan_cache(), planner, target, uncounted);
   }
 };
 

@@ -10,6 +10,7 @@ namespace moxie {
 struct ProgramOptions {
   std::string checks = {};                // MOXIE_CHECK: bad values that kernels look for: "nan,negvar,bounds"
   std::optional<bool> check_inputs = {};  // MOXIE_CHECK_INPUTS: whether inputs must lie in their declared domains
+  std::string memory = {};                // MOXIE_MEMORY: "2G": above this workspace, scans keep checkpoints
   std::string disabled_passes = {};       // MOXIE_DISABLE: passes to leave out, to find the one that makes a fault
 };
 

@@ -10,6 +10,7 @@
 #include "compiler/ir/verify_definition.h"
 #include "compiler/support/error.h"
 #include "runtime/domain_check.h"
+#include "runtime/memory_limit.h"
 #include "runtime/recently_used.h"
 #include "runtime/switches.h"
 #include "runtime/tensor_binding.h"
@@ -58,8 +59,10 @@ struct Session::State {
   Planner planner;
   PlanningCounts planning;
   std::map<DimValues, std::shared_ptr<const Plan>> plans;  // by classes of extents, where the device has schedules
-  std::shared_ptr<const Plan> plan_for_all;                // for no extents in particular, if it was asked for
-  bool right_for_all = true;                               // dims; else accesses are inside their tensors for some only
+  std::map<DimValues, std::shared_ptr<const Plan>> frugal_plans;
+  std::int64_t most_memory = memory_limit(device->program_options());
+  std::shared_ptr<const Plan> plan_for_all;  // for no extents in particular, if it was asked for
+  bool right_for_all = true;                 // dims; else accesses are inside their tensors for some only
   DimValues given;
   RecentlyUsed<DimValues, std::shared_ptr<Prepared>> prepared{kKeptPrepared};  // by the values of the dynamic dims
   std::shared_ptr<Prepared> current;                                           // what ran last
@@ -107,7 +110,8 @@ struct Session::State {
 
   std::shared_ptr<Prepared> prepare(const DimValues& dims) {
     if (!right_for_all) verify_for(program(), dims);
-    const auto plan = plan_for(dims);
+    const auto plan = within_memory(plan_for(dims), program(), dims, most_memory,
+                                    [&](const Program& frugal) { return frugal_plan_for(frugal, dims); });
     can_fail |= has_checks(*plan);
     auto fresh = std::make_shared<Prepared>(Prepared{plan, device->prepare(plan, dims)});
     // What is forgotten takes along what its last run has to say.
@@ -128,6 +132,21 @@ struct Session::State {
     auto& scheduled = plans[target.extents];
     if (!scheduled) scheduled = find_or_make(target);
     return scheduled;
+  }
+
+  /// The same of the Program with checkpoints.
+  std::shared_ptr<const Plan> frugal_plan_for(const Program& frugal, const DimValues& dims) {
+    PlanTarget target = device->plan_target(frugal);
+    if (target.is_scheduled()) target.extents = extent_classes(dims);
+    const DimValues sizes = matrix_sizes(frugal, target, dims);
+    DimValues key = target.extents;
+    for (const auto& [name, size] : sizes) key[name] = size;
+    auto& plan = frugal_plans[key];
+    if (!plan) {
+      Planner frugal_planner = make_planner(specialise_all(frugal, sizes));
+      plan = find_or_make_plan(device->plan_cache(), frugal_planner, target, planning);
+    }
+    return plan;
   }
 
   std::shared_ptr<const Plan> plan_for_sizes(const PlanTarget& target, const DimValues& sizes) {

@@ -9,12 +9,14 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <regex>
 #include <vector>
 
 #include "compiler/ir/source_text.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
+#include "runtime/byte_size.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/device.h"
 #include "runtime/dump/stages.h"
@@ -95,6 +97,10 @@ std::string schedules(std::string_view value) {
   }
 }
 
+std::string amount_of_memory(std::string_view value) {
+  return byte_size(value) ? "" : "it is no amount of memory; write 500M or 2G";
+}
+
 constexpr std::array kSwitches = {
     Switch{"MOXIE_CACHE_DIR", "DIR", "where compiled kernels are kept; 0: nowhere (default: ~/.cache/moxie)", any_text},
     Switch{"MOXIE_CHECK", "LIST", "kernels look for bad values: nan, negvar, bounds", check_names, true},
@@ -113,6 +119,9 @@ constexpr std::array kSwitches = {
     Switch{"MOXIE_DUMP_STAGES", "LIST", "MOXIE_DUMP writes these stages only: ir, loop, llvm, ...", stages_to_dump},
     Switch{"MOXIE_KERNEL_OVERRIDE", "DIR", "kernels are taken from this folder's files where it has them", folder},
     Switch{"MOXIE_LOG", "LIST", "says more on stderr: cache, codegen, runtime; cache:debug for all", log_levels},
+    Switch{"MOXIE_MEMORY", "BYTES",
+           "above this workspace, such as 2G, scans keep checkpoints for derivatives and compute their steps again",
+           amount_of_memory},
     Switch{"MOXIE_PLUGIN_DIR", "DIR", "where the LLVM plugin is looked for first", any_text},
     Switch{"MOXIE_SCHEDULE", "LIST|@FILE",
            "schedules of kernels: y: lanes(n) parallel(s); on GPUs: team=32,threads=256,width=4,blocks=8 or k_y:team=1",
@@ -178,6 +187,7 @@ std::string option_or_switch(const std::string& option, std::string_view name) {
 void check_program_options(const ProgramOptions& options) {
   chosen_checks(options);
   disabled_passes(options);
+  memory_limit(options);
 }
 
 bool checks_inputs(const ProgramOptions& options) {
@@ -185,6 +195,10 @@ bool checks_inputs(const ProgramOptions& options) {
 }
 std::vector<std::string> disabled_passes(const ProgramOptions& options) {
   return split_list(option_or_switch(options.disabled_passes, "MOXIE_DISABLE"));
+}
+std::int64_t memory_limit(const ProgramOptions& options) {
+  const std::string limit = option_or_switch(options.memory, "MOXIE_MEMORY");
+  return limit.empty() ? std::numeric_limits<std::int64_t>::max() : *byte_size(limit);
 }
 Checks chosen_checks(const ProgramOptions& options) {
   return checks_named(split_list(option_or_switch(options.checks, "MOXIE_CHECK")));

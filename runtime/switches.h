@@ -40,6 +40,9 @@ Checks chosen_checks(const ProgramOptions& options = {});
 /// Whether values of inputs must lie in their declared domains: as the options say, else MOXIE_CHECK_INPUTS is not
 /// `off`.
 bool checks_inputs(const ProgramOptions& options = {});
+/// Bytes of workspace above which scans keep checkpoints: as the options say, else MOXIE_MEMORY; the largest number
+/// where neither does.
+std::int64_t memory_limit(const ProgramOptions& options = {});
 /// The parts between commas; none of an empty text.
 std::vector<std::string> split_list(std::string_view text);
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "compiler/support/error.h"
+#include "runtime/byte_size.h"
 #include "runtime/compiled_function.h"
 #include "runtime/session.h"
 #include "runtime/temporary_folder.h"
@@ -108,4 +109,16 @@ TEST_CASE("a device dumps what it compiles into the folder that its options name
   const auto files = std::filesystem::recursive_directory_iterator(folder.path());
   const auto texts = std::count_if(begin(files), end(files), [](const auto& entry) { return entry.is_regular_file(); });
   CHECK(texts > 0);
+}
+
+TEST_CASE("an amount of memory is a number with a unit, or the option is refused") {
+  CHECK(byte_size("500M") == std::int64_t{500} << 20);
+  CHECK(byte_size("1.5GiB") == std::int64_t{3} << 29);
+  CHECK(byte_size("77") == 77);
+  for (const char* wrong : {"", "M", "2X", "2Gigs", "-1", "1e30", "9999999T"}) {
+    CAPTURE(wrong);
+    CHECK(!byte_size(wrong));
+  }
+  CHECK_THROWS_WITH_AS(run_roots(with_options("interp", {.memory = "much"}), 1, 0),
+                       doctest::Contains("write 500M or 2G"), TypeError);
 }

@@ -286,6 +286,44 @@ TEST_CASE("memory grows with the square root of the number of steps") {
   CHECK(states(every, 8192) - states(every, 4096) == 4096 / 32);  // a state of one step for each checkpoint
 }
 
+TEST_CASE("a limit of memory gives checkpoints to scans that need more, and to no others") {
+  const Program program = differentiate(parse(kLong), {"y"}, {"W", "V"});
+  const DimValues dims = {{"T", 600}, {"S", 4}, {"N", 8}};
+  const TensorValues inputs = random_inputs(program, dims, 3);
+  for (const char* name : {"cpu", "cuda-emu"}) {
+    CAPTURE(name);
+    std::map<std::string, std::vector<double>> gradients;  // by the limit
+    std::map<std::string, std::int64_t> bytes;
+    for (const char* limit : {"", "1G", "50K"}) {
+      const auto device = test_device(name, {.programs = {.memory = limit}});
+      if (!device) continue;
+      Session session(program, {{"N", 8}}, device);
+      for (const InputDecl& input : program.inputs)
+        session.set(input.name,
+                    make_host_tensor(input.dtype, extents_of(program, input.name, dims), inputs.at(input.name)));
+      session.run();
+      gradients[limit] = to_doubles(session.get("grad.W"));
+      bytes[limit] = session.workspace_bytes();
+    }
+    if (gradients.empty()) continue;
+    CHECK(bytes["1G"] == bytes[""]);
+    CHECK(gradients["1G"] == gradients[""]);
+    CHECK(4 * bytes["50K"] < bytes[""]);
+    for (std::size_t k = 0; k < gradients[""].size(); ++k)
+      CHECK(gradients["50K"][k] == doctest::Approx(gradients[""][k]).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("a scan that needs all of its steps keeps them, whatever the limit of memory") {
+  const Program program = parse(
+      "dim T, N\nindex t:T, n:N\ninput x[T,N]\nscan t {\n  let h[t,n] = sum[u in 0..t](h[u,n]) + x[t,n]\n}\n"
+      "output y[n] = h[T-1,n]\n");
+  Session session(program, {{"T", 4}, {"N", 2}}, open_device("cpu", {.programs = {.memory = "1"}}));
+  session.set("x", make_host_tensor(DType::f32, {4, 2}, std::vector<double>(8, 1)));
+  session.run();
+  CHECK(to_doubles(session.get("y")) == std::vector<double>{8, 8});
+}
+
 template <class E>
 void check_refused(const std::string& lines, const std::string& message) {
   const std::string text = "dim T, N, K = 0, L dynamic\nindex t:T, n:N\ninput x[T,N]\n" + lines;

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 
+#include "runtime/byte_size.h"
 #include "runtime/kernel_cache.h"
 #include "tools/commands/command.h"
 
@@ -24,20 +24,10 @@ std::unique_ptr<KernelCache> open_cache(std::uintmax_t limit = KernelCache::kDef
 
 double mebibytes(std::uintmax_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-/// "500M", "2GiB", "1000000".
 std::uintmax_t bytes_of(const std::string& text) {
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  const std::string_view unit(stop, static_cast<std::size_t>(end - stop));
-  constexpr std::string_view kUnits = "KMGT";
-  const std::size_t power = unit.empty() ? 0 : kUnits.find(unit[0]) + 1;
-  const std::string_view rest = unit.substr(std::min<std::size_t>(unit.size(), 1));
-  const bool right = error == std::errc() && number >= 0 && number < 1e15 && (unit.empty() || power > 0) &&
-                     (rest.empty() || rest == "iB" || rest == "B");
-  if (!right) throw UsageError(fmt::format("--limit {0}: {0} is not a size; write 500M or 2G", text));
-  for (std::size_t k = 0; k < power; ++k) number *= 1024;
-  return static_cast<std::uintmax_t>(number);
+  const auto bytes = byte_size(text);
+  if (!bytes) throw UsageError(fmt::format("--limit {0}: {0} is not a size; write 500M or 2G", text));
+  return static_cast<std::uintmax_t>(*bytes);
 }
 
 /// The most recently used first.
