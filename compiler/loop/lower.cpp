@@ -51,7 +51,7 @@ class KernelLowering {
     declare();
     NestBuilder nest(result_.program, read_, fused_.program);
     nest.know_steps(fused_, kernel_.roots.front().definition);
-    if (by_values_) nest.bound_by_values();
+    if (by_values_) nest.bound_by_values(lanes_are_threads_);
     if (is_linear_algebra(kernel_.roots.front()))
       lower_linear_algebra(nest);
     else if (kernel_.reduces_vector)
@@ -83,6 +83,12 @@ class KernelLowering {
   LoweredKernel run_by_values() {
     lanes_ = !ranges_differ_in_lanes();
     by_values_ = true;
+    return run();
+  }
+
+  /// The same where each lane is a thread, which has ends of its own.
+  LoweredKernel run_by_values_of_threads() {
+    by_values_ = lanes_are_threads_ = true;
     return run();
   }
 
@@ -374,7 +380,7 @@ class KernelLowering {
   const FusedProgram& fused_;
   const Kernel& kernel_;
   LoweredKernel result_;
-  bool by_values_ = false;
+  bool by_values_ = false, lanes_are_threads_ = false;
   bool lanes_ = true;             // of the loop that is the vector loop elsewhere
   std::optional<LoopIndex> row_;  // the vector loop, where it is the innermost
   /// Of a scan's tensor, a kernel may write one step and read another: two buffers over the same memory.
@@ -446,6 +452,14 @@ LoweredKernel lower(const FusedProgram& fused, const Kernel& kernel) {
   interleave(in_rows.program);
   in_rows.threads = LoweredKernel::ForThreads{std::move(lowered.program), std::move(lowered.tiles)};
   return in_rows;
+}
+
+std::optional<LoweredKernel> lower_ranges_of_threads(const FusedProgram& fused, const Kernel& kernel) {
+  const auto is_ranged = [&](const KernelRoot& root) { return has_ranged_reduce(fused.program, root.body); };
+  if (kernel.roots.front().prefix || !kernel.vector || kernel.reduces_vector || scatter_of(fused.program, kernel) ||
+      std::ranges::none_of(kernel.roots, is_ranged))
+    return std::nullopt;
+  return KernelLowering(fused, kernel).run_by_values_of_threads();
 }
 
 LoweredKernel for_threads(LoweredKernel kernel) {

@@ -80,6 +80,9 @@ using LoweredStep = std::variant<LoweredKernel, MatrixProduct, AlgebraCall, Orde
 
 /// The kernel with the program for threads as its only one.
 LoweredKernel for_threads(LoweredKernel kernel);
+/// A kernel of reductions over ranges by data whose lanes run through a range each, which lanes of a GPU do; nothing
+/// for other kernels.
+std::optional<LoweredKernel> lower_ranges_of_threads(const FusedProgram& fused, const Kernel& kernel);
 
 /// Names of the arguments that every kernel takes besides the program's dynamic dims.
 namespace argument {

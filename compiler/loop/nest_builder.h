@@ -69,8 +69,12 @@ class NestBuilder {
   /// Reductions that `depth` loops of reductions enclose, itself included, are vector loops unless one is open already:
   /// every lane reduces a part of the range, then the lanes are combined.
   void reduce_in_lanes(int depth) { lanes_depth_ = depth; }
-  /// Reductions over a range by data run through that range alone, unless it differs between lanes.
-  void bound_by_values() { bounds_by_values_ = true; }
+  /// Reductions over a range by data run through that range alone, unless it differs between lanes; for lanes that are
+  /// threads, also then.
+  void bound_by_values(bool lanes_are_threads = false) {
+    bounds_by_values_ = true;
+    lanes_are_threads_ = lanes_are_threads;
+  }
   /// Every loop computes what it needs: threads that share a loop have no scratch in common.
   void keep_nothing() { keeps_rows_ = false; }
   void build(std::vector<Work> works);
@@ -200,7 +204,7 @@ class NestBuilder {
   std::vector<std::pair<Symbol, Range>> known_;
   bool lanes_are_chosen_ = false;
   bool keeps_rows_ = true;
-  bool bounds_by_values_ = false;
+  bool bounds_by_values_ = false, lanes_are_threads_ = false;
   int lanes_depth_ = 0;
   int reduction_depth_ = 0;  // loops of reductions that are open
   std::vector<Frame> frames_;

@@ -16,10 +16,10 @@ bool NestBuilder::may_bound(const ValueRange& range) const {
   const InsideProof proof(source_, Inside::Storage);
   const IndexDomain here = domain_at(frames_.size() - 1);
   const auto is_readable = [&](const Expr& value) {
-    return is_available(value) && !is_varying(value) && proof.holds_within(value, here);
+    return is_available(value) && (lanes_are_threads_ || !is_varying(value)) && proof.holds_within(value, here);
   };
   const auto is_end = [&](const Affine& end) {
-    return !is_varying(end) && std::ranges::all_of(end.terms(), [&](const Affine::Term& term) {
+    return (lanes_are_threads_ || !is_varying(end)) && std::ranges::all_of(end.terms(), [&](const Affine::Term& term) {
       return term.first.is_value() || is_known(term.first);
     });
   };

@@ -92,6 +92,13 @@ class GpuLowering {
       const double taken = seconds(*search);
       if (taken < own.shared_seconds) own.shared = std::move(search), own.shared_seconds = taken;
     }
+    if (auto ranges = lower_ranges_of_threads(fused_, kernel)) {
+      for (const int team : kTeams) {
+        ranges->team = team;
+        const double taken = seconds(*ranges);
+        if (taken < own.shared_seconds) own.shared = ranges, own.shared_seconds = taken;
+      }
+    }
     if (auto together = last_ ? joined(*last_, own) : std::nullopt) {
       last_ = std::move(together);
       return;
