@@ -124,6 +124,26 @@ TEST_CASE("warps look for the terms of their rows") {
   CHECK_MESSAGE(text.find("found = __ballot_sync(") != text.npos, text);
 }
 
+TEST_CASE("lanes run through ranges by data of their own, teams share long ones") {
+  const auto text_for = [](std::int64_t rows, std::int64_t elements) {
+    const Program program = with_dtype(parse("dim N, Z\nindex i:N, k:Z\n"
+                                             "input start[N+1]: i32 >= 0, col[Z]: i32 >= 0, val[Z], x[N]\n"
+                                             "output y[i] = sum[k in start[i]..start[i+1]](val[k]*x[col[k]])\n"),
+                                       DType::f32);
+    const DimValues dims = {{"N", rows}, {"Z", elements}};
+    const Plan plan =
+        make_plan(specialise(program, dims), {}, {.products = Products::blas, .gpu = GpuLimits{}, .extents = dims});
+    REQUIRE(plan.steps.size() == 1);
+    const LoweredKernel& kernel = *kernels_of(plan.steps.front()).front();
+    return std::string(cuda_kernel(kernel, choose_cuda_schedule(kernel, {})).own_text());
+  };
+  const std::string short_rows = text_for(100000, 1000000);
+  CHECK_MESSAGE(short_rows.find("for (Index k = greatest(Index(0), Index(v1)); k <=") != short_rows.npos, short_rows);
+  const std::string long_rows = text_for(100, 1000000);
+  CHECK_MESSAGE(long_rows.find("for (Index k = greatest(Index(0), Index(v1)) + lane; k <=") != long_rows.npos,
+                long_rows);
+}
+
 TEST_CASE("nests on cuda-emu in double") { check_on("cuda-emu", DType::f64, 1e-12); }
 TEST_CASE("nests on cuda-emu in single") { check_on("cuda-emu", DType::f32, 2e-6); }
 TEST_CASE("nests on cuda in double") { check_on("cuda", DType::f64, 1e-12); }

@@ -26,6 +26,8 @@ constexpr double kFormsError = 0.75;
 constexpr double kLayoutError = 0.9;
 /// Threads that compute an element together: a warp, or a block.
 constexpr int kTeams[] = {1, 32, 256};
+/// The same, or as the loops suggest.
+constexpr int kTeamsOfRanges[] = {0, 1, 32, 256};
 /// Neighbours along an axis that a thread computes, in registers.
 constexpr std::int64_t kTile = 4;
 /// Axes of a register tile.
@@ -93,7 +95,7 @@ class GpuLowering {
       if (taken < own.shared_seconds) own.shared = std::move(search), own.shared_seconds = taken;
     }
     if (auto ranges = lower_ranges_of_threads(fused_, kernel)) {
-      for (const int team : kTeams) {
+      for (const int team : kTeamsOfRanges) {
         ranges->team = team;
         const double taken = seconds(*ranges);
         if (taken < own.shared_seconds) own.shared = ranges, own.shared_seconds = taken;
