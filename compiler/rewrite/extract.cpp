@@ -202,14 +202,15 @@ std::string axis_name(const Program& program, const std::vector<AxisDecl>& axes,
 }
 
 std::optional<Extraction> extract(const Program& program, const Scope& scope, const Expr& expr, const std::string& stem,
-                                  DType dtype) {
+                                  DType dtype, ExtractedAxes axes) {
   // Its conditions would stay behind: the subscripts that they admit are not known.
   if (expr->gathers && std::ranges::any_of(scope.conditions, [&](const Expr& c) { return may_admit(c, expr); }))
     return std::nullopt;
   // An index of a matrix that the body holds has no range here; once that is a definition of its own, it is an axis.
   const auto is_unknown = [&](Symbol symbol) { return symbol.kind() == Symbol::Kind::Free && !scope.find(symbol); };
   if (std::ranges::any_of(expr->free_symbols, is_unknown)) return std::nullopt;
-  const std::vector<Symbol> symbols = axis_order(expr, scope);
+  const std::vector<Symbol> symbols =
+      axes == ExtractedAxes::as_open ? open_symbols_of(expr, scope) : axis_order(expr, scope);
   Replacement to_axes;
   const auto lookup = [&](Symbol symbol) -> const Affine* {
     const auto it = std::ranges::find(to_axes, symbol, &std::pair<Symbol, Affine>::first);

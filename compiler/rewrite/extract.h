@@ -1,5 +1,6 @@
 #pragma once
 // Parts of bodies as definitions of their own.
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -28,11 +29,15 @@ struct Extraction {
   Expr read;  // stands for the part
 };
 
+/// The order of the axes of a new definition: outermost index first; or so but for the one along which most accesses
+/// read neighbours, which comes last.
+enum class ExtractedAxes : std::uint8_t { as_open, neighbours_last };
+
 /// `expr` as a definition called `stem` (or `stem.1`, ...) over the open symbols that it depends on. Nothing where it
 /// cannot stand alone: where an access lies inside its tensor only thanks to a guard around `expr`, or an index takes
 /// negative values.
 std::optional<Extraction> extract(const Program& program, const Scope& scope, const Expr& expr, const std::string& stem,
-                                  DType dtype);
+                                  DType dtype, ExtractedAxes axes = ExtractedAxes::neighbours_last);
 
 /// Adds the part, which was taken out of the body of `user`, to the definitions of `program`. What depends on the step
 /// of a scan steps along with `user`, recomputed if `user` is. Gives what stands for the part.

@@ -37,10 +37,27 @@ struct SumOfProducts {
   std::optional<Band> band = {};  // if the sum has one index, whose range moves with a row
 };
 
+/// The reduction with an index from 0 on where it starts at a fixed number: sum[t in 1..T](a[t]*b[t-1]), over the steps
+/// of a recurrence but the first, is sum[t in 0..T-1](a[t+1]*b[t]).
+OpenedReduce opened_from_zero(const Expr& sum) {
+  OpenedReduce opened = open(sum);
+  const std::vector<Bound>& lows = opened.range.lows;
+  const bool has_fixed_start = lows.size() == 1 && lows[0].divisor == 1 && lows[0].value.is_constant();
+  const Affine first = has_fixed_start ? lows[0].value : Affine(0);
+  Range range = opened.range;
+  for (std::vector<Bound>* ends : {&range.lows, &range.highs}) {
+    for (Bound& bound : *ends) bound.value += -first * bound.divisor;
+  }
+  if (first == Affine(0) || !range.as_extent()) return opened;
+  opened.body = substitute(opened.body, {{opened.index, Affine(opened.index) + first}});
+  opened.range = std::move(range);
+  return opened;
+}
+
 SumOfProducts open_sum(Expr sum, Scope scope) {
   SumOfProducts result{std::move(scope), {}, std::move(sum)};
   while (result.body->kind == NodeKind::Reduce && result.body->reduce == ReduceKind::Sum) {
-    const OpenedReduce opened = open(result.body);
+    const OpenedReduce opened = opened_from_zero(result.body);
     result.scope = result.scope.with(opened.index, opened.range);
     result.summed.push_back(opened.index);
     result.body = opened.body;
@@ -269,7 +286,8 @@ class ProductSplitter {
     const auto open_axis = [&](Symbol symbol) { scope = scope.with(symbol, range_in_operand(sum, operand, symbol)); };
     if (user_.scan) open_axis(Symbol::axis(0));
     std::ranges::for_each(operand.symbols, open_axis);
-    return define(scope, expr, ".operand");
+    // The form of the product rests on this order.
+    return define(scope, expr, ".operand", ExtractedAxes::as_open);
   }
 
   /// The elements of the operand along this symbol. Of those of a band the inner loop has the part that the outer one
@@ -305,8 +323,9 @@ class ProductSplitter {
     return has;
   }
 
-  std::optional<Expr> define(const Scope& scope, const Expr& expr, const char* suffix) {
-    auto part = extract(program_, scope, expr, user_.name + suffix, dtype_);
+  std::optional<Expr> define(const Scope& scope, const Expr& expr, const char* suffix,
+                             ExtractedAxes axes = ExtractedAxes::neighbours_last) {
+    auto part = extract(program_, scope, expr, user_.name + suffix, dtype_, axes);
     if (!part) return std::nullopt;
     return add_part(program_, std::move(*part), user_);
   }

@@ -343,3 +343,28 @@ input B[I,K,L], C[L,J]
 output y[i,j,k] = sum[l](B[i,k,l]*C[l,j])
 )"));
 }
+
+TEST_CASE("operands that are made for a product have their axes in the order that it needs") {
+  const auto products = [](const std::string& formula, const DimValues& dims) {
+    const Program program = specialise(parse("dim A, B, T\nindex a:A, b:A, c:B, d:B, t:T\n" + formula), dims);
+    const Program better = optimise(program);
+    if (dims.at("A") < 40) {  // few enough to be evaluated
+      std::mt19937 random(5);
+      const TensorValues inputs = random_inputs(program, {}, random);
+      const auto expected = evaluate(program, {}, inputs).at("z"), found = evaluate(better, {}, inputs).at("z");
+      for (std::size_t k = 0; k < found.size(); ++k) CHECK(found[k] == doctest::Approx(expected[k]).epsilon(1e-10));
+    }
+    return std::ranges::count_if(fuse(better).steps,
+                                 [](const Step& step) { return std::holds_alternative<MatrixProduct>(step); });
+  };
+  const DimValues large = {{"A", 96}, {"B", 30}, {"T", 900}}, small = {{"A", 20}, {"B", 25}, {"T", 30}};
+  const std::string opposite = "input x[A,B,B], y[A,B,B]\noutput z[a,b] = sum[c,d](x[a,c,d]*y[b,d,c])\n";
+  const std::string steps_but_one = "input x[T,A], y[T,A]\noutput z[a,b] = sum[t in 1..T](x[t,a]*y[t-1,b])\n";
+  const std::string batch_of_steps =
+      "input x[T,A,B], y[T,A,B]\noutput z[a,b] = sum[t in 1..T, c](x[t,a,c]*y[t-1,b,c])\n";
+  for (const DimValues& dims : {large, small}) {
+    CHECK(products(opposite, dims) == 1);
+    CHECK(products(batch_of_steps, dims) == 1);
+  }
+  CHECK(products(steps_but_one, large) == 1);
+}
