@@ -77,6 +77,9 @@ class NestBuilder {
   }
   /// Every loop computes what it needs: threads that share a loop have no scratch in common.
   void keep_nothing() { keeps_rows_ = false; }
+  /// So many outer loops are one, whose iterations are threads: nothing is computed between them that a thread can
+  /// compute inside.
+  void number_elements(std::size_t loops) { element_loops_ = loops; }
   void build(std::vector<Work> works);
 
   // ---- loops and statements at the current place ----
@@ -204,6 +207,7 @@ class NestBuilder {
   std::vector<std::pair<Symbol, Range>> known_;
   bool lanes_are_chosen_ = false;
   bool keeps_rows_ = true;
+  std::size_t element_loops_ = 0;
   bool bounds_by_values_ = false, lanes_are_threads_ = false;
   int lanes_depth_ = 0;
   int reduction_depth_ = 0;  // loops of reductions that are open

@@ -54,6 +54,7 @@ std::size_t NestBuilder::depth_of(const Expr& expr, ValueType type) {
 }
 
 ValueId NestBuilder::place(Value value, std::size_t depth) {
+  if (depth > 0 && frames_.size() > element_loops_) depth = std::max(depth, element_loops_);
   const auto id = static_cast<ValueId>(program_.values.size());
   program_.values.push_back(std::move(value));
   value_depth_.push_back(depth);

@@ -286,9 +286,9 @@ class GpuLowering {
         if (depth > 0 && (!sums || team <= kWarp)) continue;
         nest.team = team;
         nest.chunks_depth = depth;
-        auto kernel = in_elements(nest);
-        const double taken = kernel ? seconds(*kernel) : 0;
-        if (kernel && (!best || taken < best->seconds)) best = Nested{nest, std::move(*kernel), taken};
+        for (Nested& numbered : in_elements(nest)) {
+          if (!best || numbered.seconds < best->seconds) best = std::move(numbered);
+        }
       }
     }
     return best;
@@ -312,20 +312,39 @@ class GpuLowering {
   }
 
   /// The elements are numbered by as many of the indices, from the outermost, as have nothing computed between them:
-  /// what is the same for all rounds of an inner loop is computed before it.
-  std::optional<LoweredKernel> in_elements(Nest nest) const {
+  /// what is the same for all rounds of an inner loop is computed before it. Where that leaves some, each thread may
+  /// also compute it by itself.
+  std::vector<Nested> in_elements(const Nest& nest) const {
+    std::vector<Nested> found;
     const std::size_t loops = fewest_loops(nest);
-    for (std::size_t elements = loops; elements > 0; --elements) {
-      for (NestRoot& root : nest.roots) {
-        for (std::size_t k = 0; k < root.loops.size(); ++k) root.loops[k].lanes = k + 1 == elements;
+    for (std::size_t elements = loops; elements > 0 && found.empty(); --elements) {
+      if (auto numbered = numbered_by(nest, elements, false)) found.push_back(std::move(*numbered));
+      if (elements == loops && found.empty()) {
+        if (auto by_each = numbered_by(nest, elements, true)) found.push_back(std::move(*by_each));
+        if (auto shared = elements > 1 ? numbered_by(nest, elements - 1, false) : std::nullopt)
+          found.push_back(std::move(*shared));
       }
-      auto kernel = lowered_if_legal(nest);
-      if (kernel && !cuda_text::element_loops(*kernel).loops.empty() && shares_rows(*kernel) && shares_chunks(*kernel))
-        return kernel;
     }
-    if (loops > 0 || nest.team <= kWarp) return std::nullopt;
+    if (!found.empty() || loops > 0 || nest.team <= kWarp) return found;
     auto single = lowered_if_legal(nest);
-    return single && shares_a_sum(*single) && shares_chunks(*single) ? single : std::nullopt;
+    if (single && shares_a_sum(*single) && shares_chunks(*single)) {
+      const double taken = seconds(*single);
+      found.push_back({nest, std::move(*single), taken});
+    }
+    return found;
+  }
+
+  /// By the outermost `elements` of the indices.
+  std::optional<Nested> numbered_by(Nest nest, std::size_t elements, bool computes_inside) const {
+    for (NestRoot& root : nest.roots) {
+      for (std::size_t k = 0; k < root.loops.size(); ++k) root.loops[k].lanes = k + 1 == elements;
+    }
+    nest.elements = computes_inside ? static_cast<int>(elements) : 0;
+    auto kernel = lowered_if_legal(nest);
+    if (!kernel || cuda_text::element_loops(*kernel).loops.empty() || !shares_rows(*kernel) || !shares_chunks(*kernel))
+      return std::nullopt;
+    const double taken = seconds(*kernel);
+    return Nested{std::move(nest), std::move(*kernel), taken};
   }
 
   /// Loops inside of elements are for teams: single threads would not have neighbours in memory.
