@@ -77,9 +77,9 @@ class NestBuilder {
   }
   /// Every loop computes what it needs: threads that share a loop have no scratch in common.
   void keep_nothing() { keeps_rows_ = false; }
-  /// So many outer loops are one, whose iterations are threads: nothing is computed between them that a thread can
-  /// compute inside.
-  void number_elements(std::size_t loops) { element_loops_ = loops; }
+  /// The loops down to the vector loop are one, whose iterations are threads: what a thread can compute inside is not
+  /// computed between them.
+  void compute_in_elements() { computes_in_elements_ = true; }
   void build(std::vector<Work> works);
 
   // ---- loops and statements at the current place ----
@@ -151,6 +151,8 @@ class NestBuilder {
   std::optional<ValueId> read_staged(const Expr& expr, ValueType type);
   std::size_t depth_of(const Expr& expr, ValueType type);
   std::size_t depth_of(const Affine& affine) const;
+  /// Where a value goes that needs no more than the loops down to this depth.
+  std::size_t placed_depth(std::size_t depth) const;
   ValueId place(Value value, std::size_t depth);
   ValueId place_call(const ScalarFunction& function, std::vector<ValueId> args, ValueType type);
   ValueId emit_node(const Expr& expr, ValueType type);
@@ -207,7 +209,7 @@ class NestBuilder {
   std::vector<std::pair<Symbol, Range>> known_;
   bool lanes_are_chosen_ = false;
   bool keeps_rows_ = true;
-  std::size_t element_loops_ = 0;
+  bool computes_in_elements_ = false;
   bool bounds_by_values_ = false, lanes_are_threads_ = false;
   int lanes_depth_ = 0;
   int reduction_depth_ = 0;  // loops of reductions that are open

@@ -53,8 +53,14 @@ std::size_t NestBuilder::depth_of(const Expr& expr, ValueType type) {
   return depth;
 }
 
+std::size_t NestBuilder::placed_depth(std::size_t depth) const {
+  if (!computes_in_elements_ || depth == 0) return depth;
+  const auto lanes = std::ranges::find_if(frames_, [](const Frame& frame) { return frame.traits.vector; });
+  return lanes == frames_.end() ? depth : std::max(depth, static_cast<std::size_t>(lanes - frames_.begin()));
+}
+
 ValueId NestBuilder::place(Value value, std::size_t depth) {
-  if (depth > 0 && frames_.size() > element_loops_) depth = std::max(depth, element_loops_);
+  depth = placed_depth(depth);
   const auto id = static_cast<ValueId>(program_.values.size());
   program_.values.push_back(std::move(value));
   value_depth_.push_back(depth);
@@ -70,7 +76,7 @@ ValueId NestBuilder::place_call(const ScalarFunction& f, std::vector<ValueId> ar
     depth = std::max(depth, value_depth_[arg]);
     varying |= program_.values[arg].varying;
   }
-  auto& calls = frames_[depth].calls;
+  auto& calls = frames_[placed_depth(depth)].calls;
   const std::pair key(&f, args);
   if (const auto it = calls.find(key); it != calls.end()) return it->second;
   const ValueType result = f.result == ResultType::Truth ? ValueType::truth : type;

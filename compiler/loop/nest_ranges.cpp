@@ -20,8 +20,8 @@ bool NestBuilder::may_bound(const ValueRange& range) const {
   };
   const auto is_end = [&](const Affine& end) {
     return (lanes_are_threads_ || !is_varying(end)) && std::ranges::all_of(end.terms(), [&](const Affine::Term& term) {
-      return term.first.is_value() || is_known(term.first);
-    });
+             return term.first.is_value() || is_known(term.first);
+           });
   };
   return std::ranges::all_of(range.values, is_readable) && std::ranges::all_of(range.lows, is_end) &&
          std::ranges::all_of(range.highs, is_end);

@@ -39,7 +39,7 @@ std::optional<std::int64_t> NestBuilder::largest_value(const Affine& affine) con
 
 /// Computes beforehand what inner loops would compute again in every round of a loop over `index`.
 void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
-  if (element_loops_ > 0) return;  // threads compute by themselves what lanes have in common
+  if (computes_in_elements_) return;  // threads compute by themselves what lanes have in common
   const StageScope scope{[this](Symbol symbol) { return is_known(symbol); },
                          [this](const Affine& affine) { return largest_value(affine); }, longest_stage(), source_};
   for (const Work& work : works) {

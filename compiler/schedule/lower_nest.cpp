@@ -72,8 +72,8 @@ class NestLowering {
     builder.choose_lanes();
     builder.reduce_in_lanes(nest_.lanes_depth);
     builder.bound_by_values();
-    if (nest_.team > 1 || nest_.elements > 0) builder.keep_nothing();
-    builder.number_elements(static_cast<std::size_t>(nest_.elements));
+    if (nest_.team > 1 || nest_.computes_in_elements) builder.keep_nothing();
+    if (nest_.computes_in_elements) builder.compute_in_elements();
     builder.know_steps(fused_, nest_.roots.front().definition);
     std::vector<Work> works;
     for (OpenRoot& root : roots) {

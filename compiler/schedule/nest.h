@@ -44,7 +44,8 @@ struct Nest {
   int chunks_depth = 0;     // the reduction at this depth is split into chunks with partial results; 0: none
   std::int64_t chunks = 1;  // at most; one for each iteration where there are fewer
   int team = 0;             // threads of a GPU that compute an element together; 0: vectors of a processor
-  int elements = 0;         // so many outer loops are one: what fewer of them change is computed inside of them all
+  /// Loops down to the one of lanes are those of elements: what fewer of them change is computed inside of them all.
+  bool computes_in_elements = false;
   bool operator==(const Nest&) const = default;
 };
 

@@ -339,7 +339,7 @@ class GpuLowering {
     for (NestRoot& root : nest.roots) {
       for (std::size_t k = 0; k < root.loops.size(); ++k) root.loops[k].lanes = k + 1 == elements;
     }
-    nest.elements = computes_inside ? static_cast<int>(elements) : 0;
+    nest.computes_in_elements = computes_inside;
     auto kernel = lowered_if_legal(nest);
     if (!kernel || cuda_text::element_loops(*kernel).loops.empty() || !shares_rows(*kernel) || !shares_chunks(*kernel))
       return std::nullopt;
