@@ -94,7 +94,7 @@ void check_dtype(const std::string& tensor, DType expected, ffi::DataType found)
 /// A call in an executable of XLA. XLA may execute it in several threads at once.
 class Call {
  public:
-  static inline ffi::TypeId id{};  // XLA writes it when the type is registered
+  static inline ffi::TypeId id{};  // XLA sets it when the type is registered
 
   Call(Compiled function, std::uint64_t seed, std::uint64_t step)
       : function_(std::move(function)), seed_(seed), step_(step) {}
@@ -161,9 +161,10 @@ ffi::Error current_error() {
   }
 }
 
-ffi::ErrorOr<std::unique_ptr<Call>> instantiate(std::int64_t handle, std::uint64_t seed, std::uint64_t step) {
+ffi::ErrorOr<std::unique_ptr<Call>> instantiate(std::int64_t handle, std::int64_t seed, std::int64_t step) {
   try {
-    return std::make_unique<Call>(find_function(handle), seed, step);
+    return std::make_unique<Call>(find_function(handle), static_cast<std::uint64_t>(seed),
+                                  static_cast<std::uint64_t>(step));
   } catch (...) {
     return ffi::Unexpected(current_error());
   }
@@ -181,13 +182,14 @@ ffi::Error execute(Call* call, ffi::RemainingArgs arguments, ffi::RemainingRets 
 
 XLA_FFI_DEFINE_HANDLER(
     kInstantiate, instantiate,
-    ffi::Ffi::BindInstantiate().Attr<std::int64_t>("handle").Attr<std::uint64_t>("seed").Attr<std::uint64_t>("step"));
+    ffi::Ffi::BindInstantiate().Attr<std::int64_t>("handle").Attr<std::int64_t>("seed").Attr<std::int64_t>("step"));
 XLA_FFI_DEFINE_HANDLER(kExecute, execute,
                        ffi::Ffi::Bind().Ctx<ffi::State<Call>>().RemainingArgs().RemainingRets().Attrs());
 
 template <class T>
 nb::capsule capsule_of(T* pointer) {
-  return nb::capsule(reinterpret_cast<const void*>(pointer));
+  const auto* address = reinterpret_cast<const void*>(pointer);
+  return nb::capsule(address);
 }
 
 }  // namespace

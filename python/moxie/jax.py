@@ -134,7 +134,9 @@ def _through_xla(formula: Formula, dtypes: Sequence[str], seed: int, step: int, 
                  *values: jax.Array) -> tuple[jax.Array, ...]:
     """XLA calls the kernels with its own buffers."""
     call = jax.ffi.ffi_call(_TARGET, results)
-    return call(*values, handle=_handle(formula, dtypes), seed=np.uint64(seed), step=np.uint64(step))
+    # jaxlib makes no attribute of an unsigned number from 2^63 on: its bits are passed as a signed one.
+    seed, step = (np.uint64(number).view(np.int64) for number in (seed, step))
+    return call(*values, handle=_handle(formula, dtypes), seed=seed, step=step)
 
 
 def _through_python(formula: Formula, seed: int, step: int, results: tuple[Any, ...],

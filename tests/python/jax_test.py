@@ -12,6 +12,8 @@ import moxie.jax
 import numpy as np
 
 jax.config.update("jax_platforms", "cpu")
+enable_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+HAS_XLA = hasattr(moxie._core, "xla_handlers") and hasattr(getattr(jax, "ffi", None), "register_ffi_type")
 
 
 def reference(x, w, c):
@@ -21,7 +23,7 @@ def reference(x, w, c):
 class Bridge(unittest.TestCase):
     """By calls of XLA, where the extension module can be called so."""
 
-    target = "moxie_call" if hasattr(moxie._core, "xla_handlers") else "xla_ffi_python_cpu_callback"
+    target = "moxie_call" if HAS_XLA else "xla_ffi_python_cpu_callback"
 
     def setUp(self):
         self.formula = moxie.formula(bumps.TEXT)
@@ -82,7 +84,7 @@ class Bridge(unittest.TestCase):
     def test_double_precision_integers_and_empty_arrays(self):
         f = moxie.jax.function(moxie.formula(
             "dim N dynamic, M\nindex n:N\ninput x[M], at[N]: i32, on[N]: bool\noutput y[n] = where(on[n] > 0, 2*x[at[n]], 0)\n"))
-        with jax.enable_x64(True):
+        with enable_x64(True):
             for dtype in (np.float32, np.float64):
                 x = jnp.asarray([1, 2, 1 / 3], dtype)
                 for at, on in ([2, 0, 1, 2], [True, True, True, False]), ([], []):
@@ -96,7 +98,7 @@ class Bridge(unittest.TestCase):
     def test_arrays_of_numpy_have_the_precision_of_jax(self):
         arrays = bumps.inputs()
         self.check(self.function(**arrays), reference(**self.arrays))
-        with jax.enable_x64(True):
+        with enable_x64(True):
             result = jax.jit(self.function)(**arrays)
             self.assertEqual(result.dtype, np.float64)
             np.testing.assert_allclose(result, bumps.values(**arrays), rtol=1e-13)
@@ -105,8 +107,17 @@ class Bridge(unittest.TestCase):
         f = moxie.jax.function(moxie.formula("dim N\nindex n:N\ninput x[N]\noutput best: i64 = argmax[n](x[n])\n"))
         with self.assertRaisesRegex(moxie.DtypeError, "output best is int64, which JAX has only with 64 bits enabled"):
             f(jnp.arange(3.0))
-        with jax.enable_x64(True):
+        with enable_x64(True):
             self.assertEqual(jax.jit(f)(jnp.arange(3.0)), 2)
+
+    def test_random_numbers_are_those_of_the_state(self):
+        formula = moxie.formula("dim N\nindex n:N\ninput x[N]\noutput y[n] = x[n] + randn(1)\n", seed=2**63 + 3)
+        f, x = moxie.jax.function(formula), np.zeros(5, np.float32)
+        first, second = formula(x), formula(x)
+        for step, expected in enumerate((first, second)):
+            formula.random_state(step=step)
+            np.testing.assert_array_equal(f(x), expected)
+            np.testing.assert_array_equal(jax.jit(lambda x: f(x))(x), expected)
 
     def test_loops(self):
         x, w, c = self.arrays.values()
@@ -164,13 +175,13 @@ class Callback(Bridge):
         super().setUp()
 
 
-@unittest.skipUnless(hasattr(moxie._core, "xla_handlers"), "the extension module was built without XLA's headers")
+@unittest.skipUnless(HAS_XLA, "the extension module was built without XLA's headers, or jax is older than what it uses")
 class Target(unittest.TestCase):
     """The call that XLA knows refuses what moxie.jax does not trace."""
 
     def call(self, handle, *values, shape=(7,), dtype=np.float32):
         result = jax.ffi.ffi_call("moxie_call", jax.ShapeDtypeStruct(shape, dtype))
-        return jax.block_until_ready(result(*values, handle=handle, seed=np.uint64(0), step=np.uint64(0)))
+        return jax.block_until_ready(result(*values, handle=handle, seed=np.int64(0), step=np.int64(0)))
 
     def test_errors(self):
         self.assertTrue(moxie.jax._is_known_to_xla())
