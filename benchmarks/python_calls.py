@@ -2,8 +2,8 @@
 
     PYTHONPATH=build/python python benchmarks/python_calls.py
 
-Times are processor time, the least of several repetitions: other programs count little. What needs torch is left out where it is
-not installed.
+Times are processor time, the least of several repetitions: other programs count little. What needs torch or jax is left out where
+it is not installed.
 """
 import time
 import timeit
@@ -16,6 +16,12 @@ try:
     import torch
 except ImportError:
     torch = None
+try:
+    import jax
+    import moxie.jax
+    jax.config.update("jax_platforms", "cpu")
+except ImportError:
+    jax = None
 
 BUMPS = """
 dim S dynamic, R
@@ -47,6 +53,26 @@ def torch_step(formula, arrays, cotangents):
     return step
 
 
+def jax_step(formula, arrays, cotangents):
+    """Forward and backward pass of a function of jax, compiled."""
+    function, weights = moxie.jax.function(formula), [jax.numpy.asarray(value) for value in cotangents]
+
+    @jax.jit
+    def step(arrays):
+        results, back = jax.vjp(lambda arrays: function(**arrays), arrays)
+        return results, back(type(results)(*weights) if isinstance(results, tuple) else weights[0])
+
+    tensors = {name: jax.numpy.asarray(value) for name, value in arrays.items()}
+    return lambda: jax.block_until_ready(step(tensors))
+
+
+def jax_loop(formula, arrays, count):
+    """`count` calls inside of one computation of jax, each of the result of the one before."""
+    function, (first, *others) = moxie.jax.function(formula), [jax.numpy.asarray(value) for value in arrays.values()]
+    loop = jax.jit(lambda value: jax.lax.fori_loop(0, count, lambda _, value: function(value, *others), value))
+    return lambda: jax.block_until_ready(loop(first))
+
+
 def measure(title, formula, arrays, cotangents):
     gradient = formula.grad()
     weights = dict(zip(gradient.of, cotangents))
@@ -54,6 +80,8 @@ def measure(title, formula, arrays, cotangents):
     row(f"{title}: values and gradients", microseconds(lambda: gradient(**arrays, cotangents=weights)))
     if torch:
         row(f"{title}: torch, forward and backward", microseconds(torch_step(formula, arrays, cotangents)))
+    if jax:
+        row(f"{title}: jax, forward and backward", microseconds(jax_step(formula, arrays, cotangents)))
 
 
 def main():
@@ -61,7 +89,13 @@ def main():
     if torch:
         torch.set_num_threads(1)
     small = {name: random.normal(size=size).astype(np.float32) for name, size in (("x", 8), ("w", 3), ("c", 3))}
-    measure("8 samples, 3 bumps", moxie.formula(BUMPS, device=device), small, [np.ones(8, np.float32)])
+    bumps = moxie.formula(BUMPS, device=device)
+    measure("8 samples, 3 bumps", bumps, small, [np.ones(8, np.float32)])
+    if jax:
+        row("8 samples, 3 bumps: a call in a loop of jax", microseconds(jax_loop(bumps, small, 1000)) / 1000)
+        scaled = moxie.jax.function(moxie.formula("dim S\nindex s:S\ninput x[S], a\noutput y[s] = a*x[s]\n", device=device))
+        million = jax.numpy.ones(1_000_000)
+        row("1000000 samples of a product: jax", microseconds(lambda: jax.block_until_ready(scaled(million, 2.0))))
 
     S, N, R = 1024, 50, 14
     draw = lambda low, high, *shape: random.uniform(low, high, shape).astype(np.float32)

@@ -97,14 +97,18 @@ TensorShapes PythonFunction::output_shapes(const TensorShapes& inputs) {
   return compiled(program_.default_dtype)->output_shapes(inputs);
 }
 
-std::vector<std::string> PythonFunction::output_dtypes(const std::vector<std::string>& inputs) {
-  std::vector<std::optional<DType>> dtypes;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    dtypes.push_back(dtype_of_numpy(inputs[i]));
-    if (!dtypes.back())
-      throw unexpected("DtypeError", program_.inputs.at(i).name, "float32 or float64", inputs[i], "convert it");
+std::shared_ptr<CompiledFunction> PythonFunction::compiled_for(const std::vector<std::string>& dtypes) {
+  std::vector<std::optional<DType>> found;
+  for (std::size_t i = 0; i < dtypes.size(); ++i) {
+    found.push_back(dtype_of_numpy(dtypes[i]));
+    if (!found.back())
+      throw unexpected("DtypeError", program_.inputs.at(i).name, "float32 or float64", dtypes[i], "convert it");
   }
-  const Compiled function = compiled(dtype_for(dtypes));
+  return compiled(dtype_for(found));
+}
+
+std::vector<std::string> PythonFunction::output_dtypes(const std::vector<std::string>& inputs) {
+  const Compiled function = compiled_for(inputs);
   std::vector<std::string> results;
   for (const std::string& name : function->outputs())
     results.emplace_back(numpy_name(function->program().dtype_of(name)));

@@ -28,6 +28,8 @@ class PythonFunction {
   TensorShapes output_shapes(const TensorShapes& inputs);
   /// The dtypes of the outputs, as numpy calls them, for inputs of these dtypes. Throws PythonError (DtypeError).
   std::vector<std::string> output_dtypes(const std::vector<std::string>& inputs);
+  /// The function that calls with inputs of these dtypes run, for callers without the GIL. Throws as output_dtypes().
+  std::shared_ptr<CompiledFunction> compiled_for(const std::vector<std::string>& dtypes);
   /// The values of all dims in the last call; empty before the first.
   DimValues last_dims() const { return last_dims_; }
   /// Sets of extents that are kept compiled.

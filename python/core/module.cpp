@@ -16,6 +16,9 @@
 #include "python/core/errors.h"
 #include "python/core/function.h"
 #include "python/core/program.h"
+#ifdef MOXIE_WITH_XLA
+#include "python/core/xla_calls.h"
+#endif
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -118,6 +121,9 @@ NB_MODULE(_core, module) {
   bind_program(module);
   bind_device(module);
   bind_function(module);
+#ifdef MOXIE_WITH_XLA
+  bind_xla(module);
+#endif
   module.def(
       "dump",
       [](const moxie::Program& source, const moxie::Program& task, const std::map<std::string, std::int64_t>& dims,

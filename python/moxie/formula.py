@@ -155,6 +155,7 @@ class Formula:
         self._results = None if len(fields) == 1 else namedtuple("Outputs", fields, rename=True)._make
         self._derivatives: dict[Any, Formula] = {}
         self._bridges: dict[Any, Any] = {}
+        self._handles: dict[tuple[str, ...], Any] = {}  # for calls by XLA
 
     # ---- What it is ----
 

@@ -1,5 +1,8 @@
 """Formulas under JAX."""
+import concurrent.futures
+import gc
 import unittest
+import unittest.mock
 
 import bumps
 import jax
@@ -9,6 +12,8 @@ import moxie.jax
 import numpy as np
 
 jax.config.update("jax_platforms", "cpu")
+enable_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+HAS_XLA = hasattr(moxie._core, "xla_handlers") and hasattr(getattr(jax, "ffi", None), "register_ffi_type")
 
 
 def reference(x, w, c):
@@ -16,6 +21,10 @@ def reference(x, w, c):
 
 
 class Bridge(unittest.TestCase):
+    """By calls of XLA, where the extension module can be called so."""
+
+    target = "moxie_call" if HAS_XLA else "xla_ffi_python_cpu_callback"
+
     def setUp(self):
         self.formula = moxie.formula(bumps.TEXT)
         self.function = moxie.jax.function(self.formula)
@@ -48,11 +57,9 @@ class Bridge(unittest.TestCase):
         self.check(batched[1], reference(x[1], self.arrays["w"], self.arrays["c"]))
 
     def test_a_batch_is_one_call(self):
-        calls, given = [], self.formula.batched(["x", "w"])
-        given._call = lambda *arguments, call=given._call: calls.append(arguments) or call(*arguments)
         x, w = (jnp.stack([self.arrays[name]] * 4) for name in ("x", "w"))
-        jax.vmap(self.function, in_axes=(0, 0, None))(x, w, self.arrays["c"])
-        self.assertEqual(len(calls), 1)
+        batch = jax.jit(jax.vmap(self.function, in_axes=(0, 0, None)))
+        self.assertEqual(batch.lower(x, w, self.arrays["c"]).as_text().count("custom_call @" + self.target), 1)
 
     def test_gradients_of_batches_and_batches_of_gradients(self):
         x, w, c = self.arrays.values()
@@ -74,11 +81,127 @@ class Bridge(unittest.TestCase):
         self.check(y, 2 * np.ones(3))
         self.check(z, 3)
 
+    def test_double_precision_integers_and_empty_arrays(self):
+        f = moxie.jax.function(moxie.formula(
+            "dim N dynamic, M\nindex n:N\ninput x[M], at[N]: i32, on[N]: bool\noutput y[n] = where(on[n] > 0, 2*x[at[n]], 0)\n"))
+        with enable_x64(True):
+            for dtype in (np.float32, np.float64):
+                x = jnp.asarray([1, 2, 1 / 3], dtype)
+                for at, on in ([2, 0, 1, 2], [True, True, True, False]), ([], []):
+                    at, on = np.asarray(at, np.int32), np.asarray(on, bool)
+                    y, back = jax.jit(lambda x, at, on: jax.vjp(lambda x: f(x, at, on), x))(x, at, on)
+                    self.assertEqual(y.dtype, dtype)
+                    np.testing.assert_array_equal(y, np.where(on, 2 * np.asarray(x)[at], 0))
+                    slope, = back(jnp.ones_like(y))
+                    np.testing.assert_array_equal(slope, [2 * np.sum(on & (at == i)) for i in range(3)])
+
+    def test_arrays_of_numpy_have_the_precision_of_jax(self):
+        arrays = bumps.inputs()
+        self.check(self.function(**arrays), reference(**self.arrays))
+        with enable_x64(True):
+            result = jax.jit(self.function)(**arrays)
+            self.assertEqual(result.dtype, np.float64)
+            np.testing.assert_allclose(result, bumps.values(**arrays), rtol=1e-13)
+
+    def test_results_of_64_bits(self):
+        f = moxie.jax.function(moxie.formula("dim N\nindex n:N\ninput x[N]\noutput best: i64 = argmax[n](x[n])\n"))
+        with self.assertRaisesRegex(moxie.DtypeError, "output best is int64, which JAX has only with 64 bits enabled"):
+            f(jnp.arange(3.0))
+        with enable_x64(True):
+            self.assertEqual(jax.jit(f)(jnp.arange(3.0)), 2)
+
+    def test_random_numbers_are_those_of_the_state(self):
+        formula = moxie.formula("dim N\nindex n:N\ninput x[N]\noutput y[n] = x[n] + randn(1)\n", seed=2**63 + 3)
+        f, x = moxie.jax.function(formula), np.zeros(5, np.float32)
+        first, second = formula(x), formula(x)
+        for step, expected in enumerate((first, second)):
+            formula.random_state(step=step)
+            np.testing.assert_array_equal(f(x), expected)
+            np.testing.assert_array_equal(jax.jit(lambda x: f(x))(x), expected)
+
+    def test_loops(self):
+        x, w, c = self.arrays.values()
+
+        def steps(function):
+            return jax.jit(jax.grad(lambda w: jnp.sum(jax.lax.scan(lambda x, _: (function(x, w, c), None), x, length=5)[0])))
+
+        self.check(steps(self.function)(w), steps(reference)(w))
+
+    def test_threads_share_a_computation(self):
+        compiled = jax.jit(jax.grad(lambda w, x, c: jnp.sum(self.function(x, w, c) ** 2)))
+        theirs = jax.grad(lambda w, x, c: jnp.sum(reference(x, w, c) ** 2))
+        x, w, c = self.arrays.values()
+        expected = [theirs(i * w, x, c) for i in range(8)]
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            results = list(pool.map(lambda i: [compiled(i * w, x, c) for _ in range(50)], range(8)))
+        for ours, one in zip(results, expected):
+            for result in ours:
+                self.check(result, one)
+
+    def test_what_is_compiled_outlives_the_formula(self):
+        expected = reference(**self.arrays)
+        compiled = jax.jit(self.function).lower(*self.arrays.values()).compile()
+        del self.formula, self.function
+        jax.clear_caches()
+        gc.collect()
+        self.check(compiled(*self.arrays.values()), expected)
+
+    def test_errors_of_values(self):
+        f = moxie.jax.function(moxie.formula("dim N\nindex n:N\ninput v[N] > 0\noutput y[n] = log(v[n])\n"))
+        for call in (f, jax.jit(f), jax.jit(jax.grad(lambda v: jnp.sum(f(v))))):
+            self.check(call(jnp.ones(2)), call(jnp.ones(2)))
+            with self.assertRaisesRegex(Exception, "v\\[1\\] = -2, but v is declared > 0"):
+                jax.block_until_ready(call(jnp.asarray([1.0, -2.0])))
+            self.check(call(jnp.ones(2)), call(jnp.ones(2)))
+
     def test_errors(self):
         with self.assertRaises(moxie.ShapeError):
             jax.jit(self.function)(**{**self.arrays, "c": jnp.ones(4)})
         with self.assertRaises(moxie.DtypeError):
             self.function(**{**self.arrays, "x": jnp.arange(7)})
+        with self.assertRaises(moxie.InputError):
+            jax.jit(self.function)(self.arrays["x"])
+
+
+class Callback(Bridge):
+    """By calls of Python, as where XLA cannot call the extension module."""
+
+    target = "xla_ffi_python_cpu_callback"
+
+    def setUp(self):
+        patch = unittest.mock.patch.object(moxie.jax, "_is_known_to_xla", lambda: False)
+        patch.start()
+        self.addCleanup(patch.stop)
+        super().setUp()
+
+
+@unittest.skipUnless(HAS_XLA, "the extension module was built without XLA's headers, or jax is older than what it uses")
+class Target(unittest.TestCase):
+    """The call that XLA knows refuses what moxie.jax does not trace."""
+
+    def call(self, handle, *values, shape=(7,), dtype=np.float32):
+        result = jax.ffi.ffi_call("moxie_call", jax.ShapeDtypeStruct(shape, dtype))
+        return jax.block_until_ready(result(*values, handle=handle, seed=np.int64(0), step=np.int64(0)))
+
+    def test_errors(self):
+        self.assertTrue(moxie.jax._is_known_to_xla())
+        formula = moxie.formula(bumps.TEXT)
+        handle = moxie._core.XlaHandle(formula._function, ["float32"] * 3)
+        x, w, c = (jnp.asarray(value) for value in bumps.inputs(dtype=np.float32).values())
+        np.testing.assert_allclose(self.call(handle.id, x, w, c), reference(x, w, c), rtol=2e-5, atol=1e-5)
+        for message, given in (
+                ("expected 3 inputs and 1 outputs, found 2 and 1", lambda: self.call(handle.id, x, w)),
+                (r"c: expected float32, found int32", lambda: self.call(handle.id, x, w, jnp.arange(3, dtype=np.int32))),
+                (r"y: expected float32, found another dtype", lambda: self.call(handle.id, x, w, c, dtype=np.int8)),
+                (r"y: expected \[7\], found \[6\]", lambda: self.call(handle.id, x, w, c, shape=(6,))),
+                ("R", lambda: self.call(handle.id, x, w, c[:2])),
+                ("there is no formula with the handle 0", lambda: self.call(0, x, w, c))):
+            with self.subTest(message), self.assertRaisesRegex(jax.errors.JaxRuntimeError, message):
+                given()
+        number = handle.id
+        del handle
+        with self.assertRaisesRegex(jax.errors.JaxRuntimeError, "there is no formula with the handle"):
+            self.call(number, jnp.ones(9), w, c, shape=(9,))
 
 
 if __name__ == "__main__":
