@@ -37,7 +37,8 @@ const Choices<GpnOptions::Targets> kInit = {{"random", GpnOptions::Targets::Norm
                                             {"tanh", GpnOptions::Targets::Tanh},
                                             {"relu", GpnOptions::Targets::Relu}};
 const Choices<GpnOptions::Likelihood> kLikelihood = {{"expected", GpnOptions::Likelihood::Expected},
-                                                     {"predictive", GpnOptions::Likelihood::Predictive}};
+                                                     {"predictive", GpnOptions::Likelihood::Predictive},
+                                                     {"beta-nll", GpnOptions::Likelihood::BetaPredictive}};
 const Choices<bool> kInference = {{"ml", false}, {"vb", true}};
 const Choices<GpnOptions::Inference> kPosterior = {{"full", GpnOptions::Inference::VariationalFull},
                                                    {"diagonal", GpnOptions::Inference::VariationalDiagonal}};
@@ -305,6 +306,9 @@ void check(const TrainConfig& c) {
   if (c.model == "gpn" && !c.activation.empty()) throw UsageError("--activation is not for the model gpn");
   if (c.model == "mlp" && !c.sigma.empty()) throw UsageError("--sigma is not for the model mlp");
   require(c.kl_warmup >= 0, "kl-warmup", c.kl_warmup, "a number of epochs");
+  require(c.mean_warmup >= 0, "mean-warmup", c.mean_warmup, "a number of epochs");
+  if (c.mean_warmup > 0 && (c.model != "gpn" || c.likelihood != "beta-nll"))
+    throw UsageError("--mean-warmup is for gpn with --likelihood beta-nll");
   require(c.batch > 0, "batch", static_cast<double>(c.batch), "positive");
   require(c.reduce == "fast" || c.micro_batches == 0 || std::has_single_bit(c.micro_batches), "micro-batches",
           static_cast<double>(c.micro_batches), "a power of two, or 0");

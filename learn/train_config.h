@@ -63,6 +63,7 @@ struct TrainConfig {
   double least_noise = 0.01;
   std::string sigma;  // empty: what suits the model
   std::string likelihood = "expected";
+  double mean_warmup = 0;  // epochs
   double penalty = 0.1;
   bool recalibrate = true;
   std::vector<double> input_variance;
@@ -177,8 +178,10 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kGpn, "least-noise", c.least_noise, "lower bound of that variance");
   visit(option_group::kGpn, "penalty", c.penalty, "weight of the penalty on small noise");
   visit(option_group::kGpn, "likelihood", c.likelihood,
-        "regression: maximise the expected log likelihood, or that of the predictive distribution: expected or "
-        "predictive");
+        "regression: maximise the expected log likelihood (expected), or that of the predictive distribution "
+        "(predictive), with each sample weighted by the square root of its predicted variance (beta-nll)");
+  visit(option_group::kGpn, "mean-warmup", c.mean_warmup,
+        "beta-nll: epochs over which the loss turns from the squared error of the mean to the likelihood");
   visit(option_group::kGpn, "input-variance", c.input_variance,
         "variance of each (scaled) feature, or one value for all; none if not given");
   visit(option_group::kGpn, "input-connected", c.input_connected, "every layer sees the input as well");
