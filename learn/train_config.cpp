@@ -200,7 +200,7 @@ Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, const En
   if (choose("--inference", kInference, c.inference))
     options.inference = choose("--posterior", kPosterior, c.posterior);
   options.jitter = c.jitter;
-  options.likelihood = choose("--likelihood", kLikelihood, c.likelihood);
+  options.likelihood = choose("--likelihood", kLikelihood, likelihood_of(c));
   options.groups = c.groups;
   options.input_variance = c.input_variance;
   options.input_connected = c.input_connected;
@@ -269,6 +269,11 @@ bool draws(const Program& program) {
 
 }  // namespace
 
+std::string likelihood_of(const TrainConfig& config) {
+  if (!config.likelihood.empty()) return config.likelihood;
+  return config.inference == "vb" ? "expected" : "beta-nll";
+}
+
 void check(const TrainConfig& c) {
   if (!is_own_model(c) && !kModel.contains(c.model))
     throw UsageError(
@@ -278,7 +283,7 @@ void check(const TrainConfig& c) {
   set_covariance(options, c.covariance);
   choose("--inference", kInference, c.inference);
   choose("--posterior", kPosterior, c.posterior);
-  choose("--likelihood", kLikelihood, c.likelihood);
+  choose("--likelihood", kLikelihood, likelihood_of(c));
   choose("--sharing", kSharing, c.sharing);
   choose("--init", kInit, c.init);
   choose("--sigma-points", kSigmaPoints, c.sigma_points);
@@ -307,7 +312,7 @@ void check(const TrainConfig& c) {
   if (c.model == "mlp" && !c.sigma.empty()) throw UsageError("--sigma is not for the model mlp");
   require(c.kl_warmup >= 0, "kl-warmup", c.kl_warmup, "a number of epochs");
   require(c.mean_warmup >= 0, "mean-warmup", c.mean_warmup, "a number of epochs");
-  if (c.mean_warmup > 0 && (c.model != "gpn" || c.likelihood != "beta-nll"))
+  if (c.mean_warmup > 0 && (c.model != "gpn" || likelihood_of(c) != "beta-nll"))
     throw UsageError("--mean-warmup is for gpn with --likelihood beta-nll");
   require(c.batch > 0, "batch", static_cast<double>(c.batch), "positive");
   require(c.reduce == "fast" || c.micro_batches == 0 || std::has_single_bit(c.micro_batches), "micro-batches",
