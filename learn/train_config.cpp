@@ -37,7 +37,8 @@ const Choices<GpnOptions::Targets> kInit = {{"random", GpnOptions::Targets::Norm
                                             {"tanh", GpnOptions::Targets::Tanh},
                                             {"relu", GpnOptions::Targets::Relu}};
 const Choices<GpnOptions::Likelihood> kLikelihood = {{"expected", GpnOptions::Likelihood::Expected},
-                                                     {"predictive", GpnOptions::Likelihood::Predictive}};
+                                                     {"predictive", GpnOptions::Likelihood::Predictive},
+                                                     {"beta-nll", GpnOptions::Likelihood::BetaPredictive}};
 const Choices<bool> kInference = {{"ml", false}, {"vb", true}};
 const Choices<GpnOptions::Inference> kPosterior = {{"full", GpnOptions::Inference::VariationalFull},
                                                    {"diagonal", GpnOptions::Inference::VariationalDiagonal}};
@@ -199,7 +200,7 @@ Network make_gpn(const TrainConfig& c, std::vector<std::int64_t> sizes, const En
   if (choose("--inference", kInference, c.inference))
     options.inference = choose("--posterior", kPosterior, c.posterior);
   options.jitter = c.jitter;
-  options.likelihood = choose("--likelihood", kLikelihood, c.likelihood);
+  options.likelihood = choose("--likelihood", kLikelihood, likelihood_of(c));
   options.groups = c.groups;
   options.input_variance = c.input_variance;
   options.input_connected = c.input_connected;
@@ -268,6 +269,11 @@ bool draws(const Program& program) {
 
 }  // namespace
 
+std::string likelihood_of(const TrainConfig& config) {
+  if (!config.likelihood.empty()) return config.likelihood;
+  return config.inference == "vb" ? "expected" : "beta-nll";
+}
+
 void check(const TrainConfig& c) {
   if (!is_own_model(c) && !kModel.contains(c.model))
     throw UsageError(
@@ -277,7 +283,7 @@ void check(const TrainConfig& c) {
   set_covariance(options, c.covariance);
   choose("--inference", kInference, c.inference);
   choose("--posterior", kPosterior, c.posterior);
-  choose("--likelihood", kLikelihood, c.likelihood);
+  choose("--likelihood", kLikelihood, likelihood_of(c));
   choose("--sharing", kSharing, c.sharing);
   choose("--init", kInit, c.init);
   choose("--sigma-points", kSigmaPoints, c.sigma_points);
@@ -305,6 +311,9 @@ void check(const TrainConfig& c) {
   if (c.model == "gpn" && !c.activation.empty()) throw UsageError("--activation is not for the model gpn");
   if (c.model == "mlp" && !c.sigma.empty()) throw UsageError("--sigma is not for the model mlp");
   require(c.kl_warmup >= 0, "kl-warmup", c.kl_warmup, "a number of epochs");
+  require(c.mean_warmup >= 0, "mean-warmup", c.mean_warmup, "a number of epochs");
+  if (c.mean_warmup > 0 && (c.model != "gpn" || likelihood_of(c) != "beta-nll"))
+    throw UsageError("--mean-warmup is for gpn with --likelihood beta-nll");
   require(c.batch > 0, "batch", static_cast<double>(c.batch), "positive");
   require(c.reduce == "fast" || c.micro_batches == 0 || std::has_single_bit(c.micro_batches), "micro-batches",
           static_cast<double>(c.micro_batches), "a power of two, or 0");

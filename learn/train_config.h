@@ -61,8 +61,9 @@ struct TrainConfig {
   std::int64_t inducing_points = 14;
   double noise = 0.31622776601683794;
   double least_noise = 0.01;
-  std::string sigma;  // empty: what suits the model
-  std::string likelihood = "expected";
+  std::string sigma;       // empty: what suits the model
+  std::string likelihood;  // empty: what suits the inference
+  double mean_warmup = 0;  // epochs
   double penalty = 0.1;
   bool recalibrate = true;
   std::vector<double> input_variance;
@@ -176,9 +177,13 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kGpn, "noise", c.noise, "variance of the virtual observations at the start");
   visit(option_group::kGpn, "least-noise", c.least_noise, "lower bound of that variance");
   visit(option_group::kGpn, "penalty", c.penalty, "weight of the penalty on small noise");
-  visit(option_group::kGpn, "likelihood", c.likelihood,
-        "regression: maximise the expected log likelihood, or that of the predictive distribution: expected or "
-        "predictive");
+  visit(
+      option_group::kGpn, "likelihood", c.likelihood,
+      "regression: maximise the expected log likelihood (expected), or that of the predictive distribution "
+      "(predictive), with each sample weighted by the square root of its predicted variance (beta-nll); if not given, "
+      "beta-nll with ml, and expected, which bounds the evidence, with vb");
+  visit(option_group::kGpn, "mean-warmup", c.mean_warmup,
+        "beta-nll: epochs over which the loss turns from the squared error of the mean to the likelihood");
   visit(option_group::kGpn, "input-variance", c.input_variance,
         "variance of each (scaled) feature, or one value for all; none if not given");
   visit(option_group::kGpn, "input-connected", c.input_connected, "every layer sees the input as well");
@@ -257,6 +262,9 @@ void check_file(const TrainConfig& config, const std::string& file);
 
 /// Throws DataError for units that are not those of the targets.
 void check_units(const TrainConfig& config, const Encoding& encoding);
+
+/// What regression by Gaussian process neurons maximises: the choice, or what suits the inference.
+std::string likelihood_of(const TrainConfig& config);
 
 /// JSON text; config_from_json(to_json(c)) == c. Options that are missing have their defaults: those that made the run
 /// did not know them. Throws DataError, naming `file`, where the model is missing, a value is of another type, or a

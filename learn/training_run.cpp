@@ -27,6 +27,8 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 /// A network with a posterior: the weight of its divergence from the prior.
 constexpr const char* kPriorWeight = "kl_weight";
+/// A network that may fit the mean first: the weight of the likelihood in its loss.
+constexpr const char* kLikelihoodWeight = "nll_weight";
 
 bool wants_stop(const TrainingCallbacks& callbacks) { return callbacks.stop && callbacks.stop(); }
 
@@ -145,7 +147,8 @@ bool TrainingRun::is_to_stop(const TrainingCallbacks& callbacks) const {
 
 void TrainingRun::take_step(const TrainingCallbacks& callbacks) {
   StepResult result;
-  if (config_.kl_warmup > 0 && initial_.contains(kPriorWeight)) trainer_.set(kPriorWeight, scalar(prior_weight()));
+  warm_up(kPriorWeight, config_.kl_warmup);
+  warm_up(kLikelihoodWeight, config_.mean_warmup);
   try {
     result = trainer_.step(communicator_->size() > 1 ? own_flags(callbacks) : 0);
   } catch (const DeviceError& error) {
@@ -216,13 +219,14 @@ void TrainingRun::keep_best(const Evaluation& validation) {
   state_.variance_scale = validation.variance_scale;
 }
 
-/// Grows linearly over the first epochs, if asked for.
-double TrainingRun::prior_weight() const {
+/// The weight grows linearly over the first epochs, if asked for, to what it starts at without.
+void TrainingRun::warm_up(const char* weight, double epochs) {
+  if (epochs == 0 || !initial_.contains(weight)) return;
   const std::size_t rows = data_.train.rows();
   const std::size_t steps_per_epoch = (rows + config_.batch - 1) / config_.batch;
-  const double warmup = config_.kl_warmup * static_cast<double>(steps_per_epoch);
-  const double done = static_cast<double>(trainer_.position().step + 1) / warmup;
-  return std::min(done, 1.0) / static_cast<double>(rows);
+  const double steps = epochs * static_cast<double>(steps_per_epoch);
+  const double done = static_cast<double>(trainer_.position().step + 1) / steps;
+  trainer_.set(weight, scalar(std::min(done, 1.0) * to_doubles(initial_.at(weight))[0]));
 }
 
 std::string TrainingRun::limit_reached() const {
@@ -296,7 +300,9 @@ std::map<std::string, RowValues> TrainingRun::functions(const std::vector<double
 NamedTensors TrainingRun::parameters() const {
   NamedTensors result = initial_;
   for (auto& [name, tensor] : result) {
-    if (name != kPriorWeight) tensor = trainer_.value(name);  // of which models are judged with the whole
+    // Models are judged with the whole of these.
+    const bool is_weight = name == kPriorWeight || (name == kLikelihoodWeight && config_.mean_warmup > 0);
+    if (!is_weight) tensor = trainer_.value(name);
   }
   return result;
 }

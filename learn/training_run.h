@@ -84,7 +84,7 @@ class TrainingRun {
   std::string undo_and_explain(const StepResult& result);
   EpochReport finish_epoch();
   void keep_best(const Evaluation& validation);
-  double prior_weight() const;
+  void warm_up(const char* weight, double epochs);
   std::string limit_reached() const;
   double elapsed() const;
   void save(const TrainingCallbacks& callbacks);

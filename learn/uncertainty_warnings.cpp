@@ -25,7 +25,7 @@ std::pair<double, double> middle_of_deviations(const Prediction& p, std::size_t 
 
 std::string advice_on_variation(const TrainConfig& config) {
   if (config.model == "gpn" && config.propagate == "mean") return "; --propagate variance predicts one for each sample";
-  if (config.model == "gpn" && config.likelihood == "expected") return "; --likelihood predictive lets it vary";
+  if (config.model == "gpn" && likelihood_of(config) == "expected") return "; --likelihood beta-nll lets it vary";
   return {};
 }
 

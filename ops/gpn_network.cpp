@@ -167,6 +167,7 @@ class GpnBuilder {
       builder_.apply("loss.squared_error", {"loss.", {{"prediction", x.mean}, {"target", "target"}}});
       return;
     }
+    if (options_.likelihood == GpnOptions::Likelihood::BetaPredictive) return weight_by_variance(x);
     Inclusion how{"loss.", {{"mean", x.mean}, {"target", "target"}}, {}, {{"nll", "loss.loss"}}};
     if (options_.likelihood == GpnOptions::Likelihood::Predictive) {
       how.inputs["variance"] = "variance";
@@ -176,6 +177,23 @@ class GpnBuilder {
       how.inputs["second_moment"] = second_moment(x, how.inputs["sigma"]);
       builder_.apply("gpn.loss_regression", how);
     }
+  }
+
+  /// loss.beta_nll, and for what its weight lacks to 1 half the squared error, which moves means as loss.beta_nll with
+  /// beta = 1 does: training may begin with the means.
+  void weight_by_variance(const Moments& x) {
+    builder_.define("loss.beta", {}, kVarianceWeightPower);
+    builder_.apply("loss.beta_nll",
+                   {"loss.",
+                    {{"mean", x.mean}, {"variance", "variance"}, {"target", "target"}, {"beta", "loss.beta"}},
+                    {},
+                    {{"loss", "loss.nll"}}});
+    builder_.apply("loss.squared_error",
+                   {"loss.", {{"prediction", x.mean}, {"target", "target"}}, {}, {{"loss", "loss.squared_error"}}});
+    builder_.parameter("nll_weight", {}, {Kind::Constant, 1}, false);
+    const Expr weight = element("nll_weight", 0);
+    builder_.define("loss.loss", {},
+                    weight * element("loss.nll", 0) + (Expr(1) - weight) * element("loss.squared_error", 0) / Expr(2));
   }
 
   /// The part of the predicted variance that is noise of the targets; the rest is what the network does not know.
@@ -247,6 +265,14 @@ GpnOptions predicting(GpnOptions options) {
   return options;
 }
 
+/// Weighted by variances, a loss says little about the likelihood that it is to improve: validation compares that.
+Program validation(GpnOptions options) {
+  const bool regresses = options.task == Task::Regression && options.propagate != Propagate::Mean;
+  if (!regresses || options.likelihood != GpnOptions::Likelihood::BetaPredictive) return {};
+  options.likelihood = GpnOptions::Likelihood::Predictive;
+  return GpnBuilder(options, true).build().program();
+}
+
 std::vector<Jitter> jitter(const GpnOptions& options, const Program& train) {
   std::vector<Jitter> all;
   if (options.inference != GpnOptions::Inference::MaximumLikelihood)
@@ -262,8 +288,12 @@ Network gpn_network(const GpnOptions& options) {
   check(options);
   const NetworkBuilder train = GpnBuilder(options, true).build();
   const GpnOptions prediction = predicting(options);
-  return {train.program(), GpnBuilder(prediction, false).build().program(), train.parameters(), functions(prediction),
-          jitter(options, train.program())};
+  return {train.program(),
+          GpnBuilder(prediction, false).build().program(),
+          train.parameters(),
+          functions(prediction),
+          jitter(options, train.program()),
+          validation(options)};
 }
 
 }  // namespace moxie

@@ -33,7 +33,8 @@ struct Jitter {
 /// `train` and `predict` read x[S,..] with a dynamic S, and the parameters by name.
 /// `train` also reads target[S,..] (models of users need not) and puts out the scalar `loss`; with variational
 /// inference also `kl`, the divergence of the posterior from the prior, of which the loss holds `kl_weight` (a setting
-/// that starts at 1) times as much. `predict` puts out `probability` for classification, `mean` and, where the model
+/// that starts at 1) times as much; with a loss.beta_nll also the setting `nll_weight` (1 at the start): the rest of it
+/// is the weight of the squared error. `predict` puts out `probability` for classification, `mean` and, where the model
 /// knows it, `variance` for regression (and `aleatoric`, the part of it that is noise of the targets). Classifiers put
 /// out `logit_mean` and, where variances are propagated, `logit_var`. `functions` reads activations x[S,1] and puts
 /// out, for each GPN layer, what the layer's units make of them: layerK.mean[S,N] and layerK.spread[S,N] (a variance),
@@ -60,8 +61,9 @@ struct GpnOptions {
   /// Virtual observations are parameters, or random variables with a posterior of full or of diagonal covariance (in
   /// the coordinates in which the prior is standard normal).
   enum class Inference : std::uint8_t { MaximumLikelihood, VariationalFull, VariationalDiagonal };
-  /// What regression maximises: E[log N(target | F, sigma^2)] (eq. 43), or log N(target | mean, variance).
-  enum class Likelihood : std::uint8_t { Expected, Predictive };
+  /// What regression maximises: E[log N(target | F, sigma^2)] (eq. 43), or log N(target | mean, variance), the latter
+  /// with equal weights or, while training, with each sample's weighted by a power of its variance (loss.beta_nll).
+  enum class Likelihood : std::uint8_t { Expected, Predictive, BetaPredictive };
   enum class Sharing : std::uint8_t { None, Group, Layer };            // who shares a set of virtual observations
   enum class Targets : std::uint8_t { Normal, Identity, Tanh, Relu };  // U starts as a draw from the prior, or as f(V)
   enum class SigmaPoints : std::uint8_t {
@@ -99,6 +101,9 @@ struct GpnOptions {
   bool train_lambda = false;
   bool train_sigma = false;
 };
+
+/// The power of the variance in loss.beta_nll: the value that its paper (arXiv:2203.09168) recommends.
+inline constexpr double kVarianceWeightPower = 0.5;
 
 /// What is added to the diagonal of every logit or feature covariance before its Cholesky factor is taken, relative to
 /// the mean of that diagonal.

@@ -1,6 +1,9 @@
 // Variants of Gaussian process neuron networks: posteriors, sharing, covariances, draws.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <numbers>
+
 #include "ops/catalogue.h"
 #include "tests/ops/small_network.h"
 
@@ -135,6 +138,39 @@ TEST_CASE("every variant of a network is verified, and its gradient is its slope
     for (const Program* program : {&network.train, &network.predict, &network.functions})
       CHECK_NOTHROW(verify(*program));
     check_slope(network, draw_inputs(network, 3, 2, options.task == Task::Classification));
+  }
+}
+
+TEST_CASE("beta-NLL has the gradient of a likelihood whose weights are held, and may begin with the means") {
+  for (const Propagate propagate : {Propagate::Variance, Propagate::Covariance}) {
+    GpnOptions options = small_options(propagate, Task::Regression);
+    options.likelihood = GpnOptions::Likelihood::BetaPredictive;
+    options.train_sigma = true;
+    const Network network = gpn_network(options);
+    TensorValues inputs = draw_inputs(network, 3, 3, false);
+    const std::vector<double> held = run(network.predict, inputs).at("variance"), target = inputs.at("target");
+    const auto by_hand = [&](const TensorValues& at, const auto& term) {
+      const TensorValues predicted = run(network.predict, at);
+      double sum = 0;
+      for (std::size_t i = 0; i < held.size(); ++i)
+        sum += term(i, predicted.at("variance")[i], target[i] - predicted.at("mean")[i]);
+      return sum / (2 * kSamples);
+    };
+    const auto beta_nll = [&](const TensorValues& at) {
+      return by_hand(at, [&](std::size_t i, double variance, double error) {
+        return std::sqrt(held[i]) * (std::log(2 * std::numbers::pi * variance) + error * error / variance);
+      });
+    };
+    const auto half_squared_error = [&](const TensorValues& at) {
+      return by_hand(at, [](std::size_t, double, double error) { return error * error; });
+    };
+    CHECK(run(network.train, inputs).at("loss")[0] == doctest::Approx(beta_nll(inputs)));
+    check_slope(network, inputs, beta_nll);
+    inputs["nll_weight"] = {0};
+    CHECK(run(network.train, inputs).at("loss")[0] == doctest::Approx(half_squared_error(inputs)));
+    check_slope(network, inputs, half_squared_error);
+    options.likelihood = GpnOptions::Likelihood::Predictive;
+    check_close(run(network.validate, inputs).at("loss"), run(gpn_network(options).train, inputs).at("loss"));
   }
 }
 

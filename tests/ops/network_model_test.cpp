@@ -121,6 +121,16 @@ TEST_CASE(
   check_file(gpn_network(options), kClasses);
 }
 
+TEST_CASE("a network whose validation has another loss than its training is a model file") {
+  GpnOptions options;
+  options.sizes = {5, 4, 3};
+  options.task = Task::Regression;
+  options.likelihood = GpnOptions::Likelihood::BetaPredictive;
+  const Network network = gpn_network(options);
+  CHECK(print(network_model(network, "")).find("output validation_loss") != std::string::npos);
+  check_file(network, kValues);
+}
+
 TEST_CASE("a network of noisy activations is a model file, and so are convolutions with running averages") {
   using Evaluation = ProbActOptions::Evaluation;
   ProbActOptions options;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
 
 #include "compiler/diff/differentiate.h"
@@ -73,8 +74,9 @@ inline GpnOptions small_options(GpnOptions::Propagate propagate, Task task) {
   return options;
 }
 
-/// Compares the change of the loss along a direction by the gradient and by central differences.
-inline void check_slope(const Network& network, const TensorValues& inputs) {
+/// Compares the change of the loss along a direction by the gradient and by central differences of `loss`.
+inline void check_slope(const Network& network, const TensorValues& inputs,
+                        const std::function<double(const TensorValues& inputs)>& loss) {
   std::vector<std::string> trained;
   for (const Parameter& parameter : network.parameters) {
     if (parameter.trainable) trained.push_back(parameter.name);
@@ -96,8 +98,11 @@ inline void check_slope(const Network& network, const TensorValues& inputs) {
       down[name][i] -= kStep * direction[i];
     }
   }
-  const double difference = run(network.train, up).at("loss")[0] - run(network.train, down).at("loss")[0];
-  CHECK(slope == doctest::Approx(difference / (2 * kStep)).epsilon(1e-6));
+  CHECK(slope == doctest::Approx((loss(up) - loss(down)) / (2 * kStep)).epsilon(1e-6));
+}
+
+inline void check_slope(const Network& network, const TensorValues& inputs) {
+  check_slope(network, inputs, [&](const TensorValues& at) { return run(network.train, at).at("loss")[0]; });
 }
 
 }  // namespace moxie::small

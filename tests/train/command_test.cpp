@@ -228,7 +228,11 @@ TEST_CASE("wrong options are refused before anything is written") {
   check_refused(shop.moxie({"train", "gpn", "--covariance", "series:x"}), 2,
                 "--covariance series:x: give series:TERMS, with 1 to 100 terms");
   check_refused(shop.moxie({"train", "gpn", "--covariance", "exact:3"}), 2, "--covariance exact:3: give series:TERMS");
-  check_refused(shop.moxie({"train", "gpn", "--likelihood", "x"}), 2, "known: expected, predictive");
+  check_refused(shop.moxie({"train", "gpn", "--likelihood", "x"}), 2, "known: beta-nll, expected, predictive");
+  check_refused(shop.moxie({"train", "gpn", "--likelihood", "predictive", "--mean-warmup", "3"}), 2,
+                "--mean-warmup is for gpn with --likelihood beta-nll");
+  check_refused(shop.moxie({"train", "gpn", "--likelihood", "beta-nll", "--mean-warmup", "-1"}), 2,
+                "--mean-warmup is -1, but must be a number of epochs");
   check_refused(shop.moxie({"train", "gpn", "--init", "x"}), 2, "known: identity, random, relu, tanh");
   check_refused(shop.moxie({"train", "gpn", "--kl-warmup", "-1"}), 2,
                 "--kl-warmup is -1, but must be a number of epochs");

@@ -66,6 +66,23 @@ TEST_CASE("regression, many seeds, and measurements without data") {
   CHECK(results(iteration, "table4").at("measurements").at(0).at("milliseconds").get<double>() > 0);
 }
 
+TEST_CASE("validation rows choose the settings of the likelihoods that are compared") {
+  const Workshop shop;
+  CHECK(shop.moxie({"experiment", "likelihoods", "--out", "out", "--columns", "synthetic-regression", "--replicates",
+                    "1", "--set", "layers=4", "--set", "inducing-points=5", "--set", "epochs=2"})
+            .code == 0);
+  const nlohmann::json measurements = results(shop, "likelihoods").at("measurements");
+  REQUIRE(measurements.size() == 4);
+  for (const auto& measured : measurements) {
+    const nlohmann::json& candidates = measured.at("candidates");
+    REQUIRE(candidates.size() == 2);
+    const bool first = candidates[0].at("validation_nll") <= candidates[1].at("validation_nll");
+    CHECK(measured.at("chosen") == (first ? "batch=256" : "batch=32"));
+    CHECK(measured.at("nll") == candidates[first ? 0 : 1].at("nll"));
+    CHECK(measured.at("default_nll") == candidates[0].at("nll"));
+  }
+}
+
 TEST_CASE("parts of an experiment make one table") {
   const Workshop shop;
   const std::vector<std::string> part = {"experiment", "clt", "--out", "out", "--replicates", "1", "--rows"};

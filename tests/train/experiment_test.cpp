@@ -79,11 +79,12 @@ TEST_CASE("an experiment's cells") {
                        UsageError);
   CHECK_THROWS_WITH_AS(
       find_experiment("table5"),
-      "there is no experiment 'table5'; known: table3, table4, regression, clt, seeds, probact, sp-gru", UsageError);
+      "there is no experiment 'table5'; known: table3, table4, regression, likelihoods, clt, seeds, probact, sp-gru",
+      UsageError);
 }
 
 TEST_CASE("every row of a table is a method") {
-  for (const char* name : {"table3", "table4", "regression", "seeds"}) {
+  for (const char* name : {"table3", "table4", "regression", "likelihoods", "seeds"}) {
     for (const std::string& row : find_experiment(name).rows) {
       const TrainConfig config = with_method({}, row, {"epochs=3"});
       CHECK_NOTHROW(check(config));

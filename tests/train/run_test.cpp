@@ -29,10 +29,10 @@ void check_same(const RunFolder& a, const RunFolder& b) {
   CHECK(load_model(a.model_file()).parameters == load_model(b.model_file()).parameters);
 }
 
-void check_resume(const TrainConfig& config, int steps) {
+void check_resume(const TrainConfig& config, int steps, Task task = Task::Classification) {
   CAPTURE(steps);
   const tiny::Scratch scratch;
-  const Dataset data = tiny::dataset();
+  const Dataset data = tiny::dataset(task);
   const RunFolder whole = RunFolder::create(scratch / "whole", config, "");
   tiny::run(config, data).train(tiny::saved_to(whole));
 
@@ -56,6 +56,21 @@ TEST_CASE("a resumed run gives the same bits") {
   TrainConfig gpn = tiny::config("gpn");
   gpn.epochs = 2;
   check_resume(gpn, 5);
+}
+
+TEST_CASE("training that begins with the means resumes, and its model has the whole likelihood") {
+  TrainConfig config = tiny::config("gpn");
+  config.likelihood = "beta-nll";
+  config.mean_warmup = 4;
+  check_resume(config, 6, Task::Regression);
+  const tiny::Scratch scratch;
+  const Dataset data = tiny::dataset(Task::Regression);
+  config.epochs = 1;
+  const RunFolder folder = RunFolder::create(scratch / "run", config, "");
+  TrainingRun run = tiny::run(config, data);
+  run.train(tiny::saved_to(folder));
+  CHECK(to_doubles(run.trainer().value("nll_weight"))[0] == 0.25);  // after 4 of 16 steps
+  CHECK(to_doubles(load_model(folder.model_file()).parameters.at("nll_weight"))[0] == 1);
 }
 
 TEST_CASE("networks learn a tiny set by heart") {

@@ -184,7 +184,9 @@ TEST_CASE("warnings about deviations that are all the same, and about intervals 
   CHECK(
       warnings(1, 0)[0] ==
       "the predicted standard deviation hardly varies (1 to 1 for nine samples in ten): it says how large errors are, "
-      "but not where; --likelihood predictive lets it vary");
+      "but not where");
+  config.likelihood = "expected";
+  CHECK(warnings(1, 0)[0].ends_with("but not where; --likelihood beta-nll lets it vary"));
   REQUIRE(warnings(0.01, 1).size() == 1);
   CHECK(warnings(0.01, 1)[0].find("% of the targets: predicted standard deviations are too small") !=
         std::string::npos);

@@ -56,7 +56,7 @@ struct Experiment {
   std::optional<nlohmann::ordered_json> (*measure)(const Cell& cell, const Workplace& workplace);
 };
 
-/// table3, table4, regression, clt, seeds, probact, sp-gru.
+/// table3, table4, regression, likelihoods, clt, seeds, probact, sp-gru.
 const std::vector<Experiment>& experiments();
 /// Throws UsageError, with the known ones.
 const Experiment& find_experiment(const std::string& name);
@@ -92,6 +92,9 @@ std::string markdown(const Experiment& experiment, const std::vector<TableEntry>
 // What the table of experiments refers to.
 std::optional<nlohmann::ordered_json> measure_classification(const Cell& cell, const Workplace& workplace);
 std::optional<nlohmann::ordered_json> measure_regression(const Cell& cell, const Workplace& workplace);
+/// Trains with each of a few sizes of batches; the lowest negative log likelihood of the validation rows chooses one.
+/// Members default_* of the result are scores with the size that `moxie train` has.
+std::optional<nlohmann::ordered_json> measure_likelihood(const Cell& cell, const Workplace& workplace);
 std::optional<nlohmann::ordered_json> measure_robustness(const Cell& cell, const Workplace& workplace);
 std::optional<nlohmann::ordered_json> measure_probact(const Cell& cell, const Workplace& workplace);
 std::optional<nlohmann::ordered_json> measure_frames(const Cell& cell, const Workplace& workplace);

@@ -28,10 +28,12 @@ const std::array kMethods = std::to_array<Method>({
     {"tanh", "mlp", {}},
     {"tanh fast dropout", "mlp", {"dropout=fast"}},
     {"GPN means", "gpn", {"propagate=mean"}},
-    {"GPN variances", "gpn", {}},
+    {"GPN variances", "gpn", {"likelihood=expected"}},
     {"GPN variances shared", "gpn", {"sharing=layer"}},
     {"GPN variances identity", "gpn", {"init=identity"}},
     {"GPN variances predictive", "gpn", {"likelihood=predictive"}},
+    {"GPN variances beta-NLL", "gpn", {"likelihood=beta-nll"}},
+    {"GPN variances beta-NLL, mean first", "gpn", {"likelihood=beta-nll", "mean-warmup=20"}},
     {"GPN variances recalibrated", "gpn", {"recalibrate=true"}},
     {"GPN covariances", "gpn", {"propagate=covariance"}},
     {"GPN covariances equispaced", "gpn", {"propagate=covariance", "covariance=equispaced"}},
@@ -108,7 +110,8 @@ std::vector<std::string> joined(std::vector<std::string> a, const std::vector<st
 std::size_t replicates_of(const Experiment& experiment, const ExperimentOptions& options, const std::string& column) {
   const std::size_t wanted = options.replicates > 0 ? options.replicates : experiment.replicates;
   const auto preset = std::ranges::find(presets(), column, &Preset::name);
-  const bool by_split = experiment.measure == measure_regression && preset != presets().end() && preset->splits > 0;
+  const bool has_splits = experiment.measure == measure_regression || experiment.measure == measure_likelihood;
+  const bool by_split = has_splits && preset != presets().end() && preset->splits > 0;
   return by_split ? std::min(wanted, preset->splits) : wanted;
 }
 
@@ -145,6 +148,17 @@ const std::vector<Experiment>& experiments() {
        kRegression,
        kDropoutSource,
        measure_regression},
+      {"likelihoods",
+       "what regression maximises: losses of Gaussian process neurons on UCI regression sets, with recalibrated "
+       "variances",
+       {"GPN variances", "GPN variances predictive", "GPN variances beta-NLL", "GPN variances beta-NLL, mean first"},
+       kUciRegression,
+       5,
+       {"validation_nll", "nll", "rmse", "test_coverage_95", "test_ece", "default_validation_nll", "default_nll",
+        "default_rmse"},
+       {},
+       "",
+       measure_likelihood},
       {"clt",
        "how Gaussian the activations behind a layer of N units are",
        {"1", "2", "5", "10", "20", "50"},

@@ -1,8 +1,14 @@
 // Measurements that train models: table 3, UCI regression, and many seeds.
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
 #include <filesystem>
 
+#include "data/file.h"
 #include "learn/run_folder.h"
 #include "learn/training_run.h"
+#include "runtime/atomic_file.h"
 #include "tools/commands/command.h"
 #include "tools/commands/experiment.h"
 #include "tools/commands/train_report.h"
@@ -13,13 +19,36 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// The run that a cell stands for.
-TrainConfig config_of(const Cell& cell, const Workplace& workplace, TrainConfig config = {}) {
+/// The run that a cell stands for, with `settings` where the options say nothing else.
+TrainConfig config_of(const Cell& cell, const Workplace& workplace, TrainConfig config = {},
+                      std::vector<std::string> settings = {}) {
   config.data = cell.column;
   config.data_dir = workplace.options.data_dir.string();
-  config = with_method(config, cell.row, workplace.options.settings);
+  settings.insert(settings.end(), workplace.options.settings.begin(), workplace.options.settings.end());
+  config = with_method(config, cell.row, settings);
   check(config);
   return config;
+}
+
+/// The measurement of a cell with one candidate for its settings, from a file beside the others if it is there. A run
+/// that failed has no scores. Nothing if it was stopped.
+std::optional<Json> measure_candidate(const Cell& cell, const Workplace& workplace, const std::string& setting) {
+  const Workplace part{workplace.options, workplace.device, workplace.folder / setting, workplace.stop};
+  const fs::path file = workplace.folder / (setting + ".json");
+  if (fs::exists(file)) return Json::parse(read_whole_file(file));
+  TrainConfig config = config_of(cell, workplace, {}, {"recalibrate=true", setting});
+  config.split = cell.replicate;
+  config.seed = cell.replicate + 1;  // some initial values make training fail where others do not
+  std::optional<Json> result;
+  try {
+    result = train_cell(config, part);
+  } catch (const DeviceError& error) {
+    result = Json{{"reason", error.what()}};
+  }
+  if (!result) return std::nullopt;
+  (*result)["chosen"] = setting;
+  atomic_write(file, result->dump() + "\n");
+  return result;
 }
 
 }  // namespace
@@ -60,6 +89,25 @@ std::optional<Json> measure_regression(const Cell& cell, const Workplace& workpl
   std::optional<Json> result = train_cell(config, workplace);
   if (result) (*result)["log_likelihood"] = -metric_of(*result, "nll");
   return result;
+}
+
+std::optional<Json> measure_likelihood(const Cell& cell, const Workplace& workplace) {
+  // The default of `moxie train`, and one that takes more steps on small data sets.
+  static constexpr auto kCandidates = std::to_array<const char*>({"batch=256", "batch=32"});
+  std::optional<Json> best;
+  Json candidates = Json::array();
+  for (const char* candidate : kCandidates) {
+    const std::optional<Json> measured = measure_candidate(cell, workplace, candidate);
+    if (!measured) return std::nullopt;
+    candidates.push_back(*measured);
+    const double nll = metric_of(*measured, "validation_nll");
+    const bool is_better = std::isfinite(nll) && !(nll >= metric_of(best.value_or(Json()), "validation_nll"));
+    if (!best || is_better) best = measured;
+  }
+  for (const char* score : {"validation_nll", "nll", "rmse"})
+    (*best)[fmt::format("default_{}", score)] = metric_of(candidates.front(), score);
+  (*best)["candidates"] = candidates;
+  return best;
 }
 
 std::optional<Json> measure_robustness(const Cell& cell, const Workplace& workplace) {

@@ -28,7 +28,7 @@ bool concerns_network(std::string_view name) {
 }
 
 /// Read off the training, and no part of the network.
-bool concerns_training(std::string_view name) { return name == "kl-warmup"; }
+bool concerns_training(std::string_view name) { return name == "kl-warmup" || name == "mean-warmup"; }
 
 template <class Value>
 Option add_field(OptionParser& parser, const std::string& name, Value& value, const char* help) {

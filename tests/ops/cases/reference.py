@@ -2,6 +2,7 @@
 
 Inputs are multiples of a power of two, so that they are exact in single precision.
 """
+import functools
 import itertools
 import json
 import pathlib
@@ -91,15 +92,17 @@ def gradients(function, inputs, cotangents, constants, covariances):
     return result
 
 
-def write(op, function, ranges, constants=(), dims=None, without_gradients=None, tolerance=1e-12, single=(1e-5, 2e-5)):
+def write(op, function, ranges, constants=(), dims=None, without_gradients=None, tolerance=1e-12, single=(1e-5, 2e-5), held=()):
     """One case of an operation. `ranges` says how each input is drawn: (shape, low, high[, grid]) or a Covariance; `dims` has those that
     no shape shows; `single` holds the relative tolerances in single precision of values and of gradients; `without_gradients` is the
-    reason why there are none."""
+    reason why there are none. For each input in `held`, the function has an argument held_NAME: its value where the gradient is taken, which
+    no difference moves (stop_gradient)."""
     if WANTED and op not in WANTED:
         return
     generator = random.Random(op)
     covariances = {name: how for name, how in ranges.items() if isinstance(how, Covariance)}
     inputs = {name: how.draw(generator) if name in covariances else draw(generator, *how) for name, how in ranges.items()}
+    function = functools.partial(function, **{f"held_{name}": inputs[name] for name in held})
     outputs = function(**inputs)
     case = {"name": "small", "op": op, "rtol_float64": tolerance, "rtol_float32": single[0], "cotangents": {}, "gradients": {}}
     if dims:

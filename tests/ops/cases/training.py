@@ -20,6 +20,11 @@ def squared_error(prediction, target):
     return {"loss": scalar(sum((prediction[s, n] - target[s, n]) ** 2 for s in range(S) for n in range(N)) / S)}
 
 
+def beta_nll(mean, variance, target, beta, held_variance):
+    loss = lambda s, n: mp.log(2 * mp.pi * variance[s, n]) / 2 + (target[s, n] - mean[s, n]) ** 2 / (2 * variance[s, n])
+    return {"loss": scalar(sum(held_variance[s, n] ** beta[()] * loss(s, n) for s in range(S) for n in range(N)) / S)}
+
+
 def squared_error_frames(mean, target):
     return {"loss": scalar(sum((y - t) ** 2 for y, t in zip(mean.data, target.data)) / (S * T * P))}
 
@@ -69,6 +74,9 @@ FRAMES = {"mean": ((S, T, P), -1, 1), "variance": ((S, T, P), 0.25, 2), "target"
 
 def write_all():
     write("loss.softmax_cross_entropy", cross_entropy, {"logits": ((S, D), -2, 2), "target": ((S, D), 0, 1)}, ["target"])
+    write("loss.beta_nll", beta_nll,
+          {"mean": ((S, N), -1, 1), "variance": ((S, N), 0.25, 2), "target": ((S, N), -1, 1), "beta": ((), 0.25, 0.75)},
+          ["target", "beta"], held=["variance"])
     write("loss.squared_error", squared_error, {"prediction": ((S, N), -2, 2), "target": ((S, N), 0, 1)}, ["target"])
     write("loss.squared_error_frames", squared_error_frames, {name: FRAMES[name] for name in ("mean", "target")}, ["target"])
     write("loss.gaussian_frames", gaussian_frames, FRAMES, ["target"])
