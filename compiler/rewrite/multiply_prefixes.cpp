@@ -68,7 +68,9 @@ class PrefixProducts {
       if (!read_counts(reader.body).contains(name)) continue;
       if (reader.scan) return;
       reader.body = rewrite_bottom_up(reader.body, Scope::of(reader), [&](const Expr& e, const Scope& scope) {
-        const auto product = is_sum(e) ? product_for(written_out(e, prefix), scope) : std::nullopt;
+        // Written out, it is computed in the dtype of its reader.
+        const bool keeps_dtype = scope.dtype == prefix.dtype;
+        const auto product = is_sum(e) && keeps_dtype ? product_for(written_out(e, prefix), scope) : std::nullopt;
         multiply_adds += product ? product->multiply_adds : 0;
         return product ? product->sum : e;
       });
