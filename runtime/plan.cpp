@@ -7,7 +7,6 @@
 
 #include "compiler/codegen/cuda/cuda_loops.h"
 #include "compiler/fuse/checkpoints.h"
-#include "compiler/ir/algebra_form.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
@@ -178,15 +177,6 @@ Plan Planner::plan(const PlanTarget& target) {
 Plan make_plan(const Program& program, const Checks& checks, const PlanTarget& target,
                std::vector<std::string> without) {
   return Planner(program, checks, std::move(without)).plan(target);
-}
-
-bool computes_linear_algebra(const Program& program) {
-  bool found = false;
-  for (const Definition& definition : program.definitions) {
-    visit(definition.body,
-          [&](const Expr& e) { found |= e->kind == NodeKind::LinearAlgebra && !sorts_row(e->algebra); });
-  }
-  return found;
 }
 
 DimValues matrix_sizes(const Program& program, const PlanTarget& target, const DimValues& dims) {

@@ -75,8 +75,6 @@ class Planner {
 /// The plan for one target only.
 Plan make_plan(const Program& program, const Checks& checks = {}, const PlanTarget& target = {},
                std::vector<std::string> without = {});
-/// Whether a definition of the Program factors matrices or solves with them.
-bool computes_linear_algebra(const Program& program);
 /// The dynamic dims that are sizes of matrices, with their values, for a target whose kernels factor matrices: these
 /// need a plan for every size; kAssumedExtent where `dims` has none. Empty where a library does it.
 DimValues matrix_sizes(const Program& program, const PlanTarget& target, const DimValues& dims);

@@ -31,6 +31,12 @@ struct Prepared {
   std::unique_ptr<Executable> executable;  // with its workspace
 };
 
+/// The plans of a Program for one device.
+struct ProgramPlans {
+  Planner planner;
+  std::map<DimValues, std::shared_ptr<const Plan>> plans = {};  // by classes of extents, and sizes of matrices
+};
+
 /// Sets of extents that stay prepared: a server meets any batch size, and each holds a workspace of its own. To prepare
 /// one again takes a tenth of a millisecond (a layer of 64 by 64 on a CPU), since plans and kernels are kept.
 constexpr std::size_t kKeptPrepared = 16;
@@ -48,7 +54,7 @@ bool has_checks(const Plan& plan) {
 
 struct Session::State {
   State(Program specialised, std::shared_ptr<Device> its_device)
-      : device(std::move(its_device)), planner(make_planner(std::move(specialised))) {}
+      : device(std::move(its_device)), own{make_planner(std::move(specialised))} {}
 
   Planner make_planner(Program specialised) const {
     const ProgramOptions& options = device->program_options();
@@ -56,13 +62,11 @@ struct Session::State {
   }
 
   std::shared_ptr<Device> device;
-  Planner planner;
-  PlanningCounts planning;
-  std::map<DimValues, std::shared_ptr<const Plan>> plans;  // by classes of extents, where the device has schedules
-  std::map<DimValues, std::shared_ptr<const Plan>> frugal_plans;
+  ProgramPlans own;
+  std::optional<ProgramPlans> frugal;  // of the Program with checkpoints, if a limit of memory asked for them
   std::int64_t most_memory = memory_limit(device->program_options());
-  std::shared_ptr<const Plan> plan_for_all;  // for no extents in particular, if it was asked for
-  bool right_for_all = true;                 // dims; else accesses are inside their tensors for some only
+  PlanningCounts planning;
+  bool right_for_all = true;  // dims; else accesses are inside their tensors for some only
   DimValues given;
   RecentlyUsed<DimValues, std::shared_ptr<Prepared>> prepared{kKeptPrepared};  // by the values of the dynamic dims
   std::shared_ptr<Prepared> current;                                           // what ran last
@@ -110,8 +114,8 @@ struct Session::State {
 
   std::shared_ptr<Prepared> prepare(const DimValues& dims) {
     if (!right_for_all) verify_for(program(), dims);
-    const auto plan = within_memory(plan_for(dims), program(), dims, most_memory,
-                                    [&](const Program& frugal) { return frugal_plan_for(frugal, dims); });
+    const auto plan = within_memory(plan_for(own, dims), program(), dims, most_memory,
+                                    [&](const Program& changed) { return frugal_plan_for(changed, dims); });
     can_fail |= has_checks(*plan);
     auto fresh = std::make_shared<Prepared>(Prepared{plan, device->prepare(plan, dims)});
     // What is forgotten takes along what its last run has to say.
@@ -120,52 +124,35 @@ struct Session::State {
     return fresh;
   }
 
-  const Program& program() const { return planner.program(); }
+  const Program& program() const { return own.planner.program(); }
 
   /// The plan for extents of this class: extents that are close to each other share their code.
-  std::shared_ptr<const Plan> plan_for(const DimValues& dims) {
-    PlanTarget target = device->plan_target(program());
+  std::shared_ptr<const Plan> plan_for(ProgramPlans& of, const DimValues& dims) {
+    PlanTarget target = device->plan_target(of.planner.program());
     if (target.is_scheduled()) target.extents = extent_classes(dims);
-    if (const DimValues sizes = matrix_sizes(program(), target, dims); !sizes.empty())
-      return plan_for_sizes(target, sizes);
-    if (!target.is_scheduled()) return unscheduled_plan();
-    auto& scheduled = plans[target.extents];
-    if (!scheduled) scheduled = find_or_make(target);
-    return scheduled;
+    const DimValues sizes = matrix_sizes(of.planner.program(), target, dims);
+    DimValues key = target.extents;  // by which a library or kernels factor a batch
+    for (const auto& [name, size] : sizes) key[name] = size;
+    auto& plan = of.plans[key];
+    if (plan) return plan;
+    if (sizes.empty()) return plan = find_or_make(of.planner, target);
+    Planner for_sizes = make_planner(specialise_all(of.planner.program(), sizes));
+    return plan = find_or_make(for_sizes, target);
   }
 
-  /// The same of the Program with checkpoints.
-  std::shared_ptr<const Plan> frugal_plan_for(const Program& frugal, const DimValues& dims) {
-    PlanTarget target = device->plan_target(frugal);
-    if (target.is_scheduled()) target.extents = extent_classes(dims);
-    const DimValues sizes = matrix_sizes(frugal, target, dims);
-    DimValues key = target.extents;
-    for (const auto& [name, size] : sizes) key[name] = size;
-    auto& plan = frugal_plans[key];
-    if (!plan) {
-      Planner frugal_planner = make_planner(specialise_all(frugal, sizes));
-      plan = find_or_make_plan(device->plan_cache(), frugal_planner, target, planning);
-    }
+  std::shared_ptr<const Plan> frugal_plan_for(const Program& with_checkpoints, const DimValues& dims) {
+    if (!frugal) frugal = ProgramPlans{make_planner(with_checkpoints)};
+    return plan_for(*frugal, dims);
+  }
+
+  /// For no extents in particular.
+  std::shared_ptr<const Plan> unscheduled_plan() {
+    auto& plan = own.plans[{}];
+    if (!plan) plan = find_or_make(own.planner, device->plan_target(program()));
     return plan;
   }
 
-  std::shared_ptr<const Plan> plan_for_sizes(const PlanTarget& target, const DimValues& sizes) {
-    DimValues key = target.extents;  // by which a library or kernels factor a batch
-    for (const auto& [name, size] : sizes) key[name] = size;
-    auto& specialised = plans[key];
-    if (!specialised) {
-      Planner for_sizes = make_planner(specialise_all(program(), sizes));
-      specialised = find_or_make_plan(device->plan_cache(), for_sizes, target, planning);
-    }
-    return specialised;
-  }
-
-  std::shared_ptr<const Plan> unscheduled_plan() {
-    if (!plan_for_all) plan_for_all = find_or_make(device->plan_target(program()));
-    return plan_for_all;
-  }
-
-  std::shared_ptr<const Plan> find_or_make(const PlanTarget& target) {
+  std::shared_ptr<const Plan> find_or_make(Planner& planner, const PlanTarget& target) {
     return find_or_make_plan(device->plan_cache(), planner, target, planning);
   }
 

@@ -43,10 +43,7 @@ Expr Gates::condition_of(const Expr& adjoint) const {
   if (adjoint->kind == NodeKind::Access) {
     const auto known = tensors_.find(adjoint->tensor);
     if (known == tensors_.end() || !known->second.condition || adjoint->gathers) return {};
-    Replacement element;
-    for (std::uint32_t k = 0; k < adjoint->subscripts.size(); ++k)
-      element.emplace_back(Symbol::axis(k), adjoint->subscripts[k]);
-    return substitute(known->second.condition, element);
+    return substitute(known->second.condition, axes_by_subscripts(adjoint));
   }
   if (adjoint->kind == NodeKind::Reduce && adjoint->reduce == ReduceKind::Sum) {
     const OpenedReduce opened = open(adjoint);

@@ -149,9 +149,7 @@ class SparseSeeds {
   SeededTerms of_access(const Expr& access) const {
     const auto known = sparse_.find(access->tensor);
     if (known == sparse_.end() || reads_by_value(access)) return {{{}, access}};
-    Replacement element;
-    for (std::uint32_t k = 0; k < access->subscripts.size(); ++k)
-      element.emplace_back(Symbol::axis(k), access->subscripts[k]);
+    const Replacement element = axes_by_subscripts(access);
     SeededTerm term{{}, substitute(known->second.value, element)};
     for (const Expr& test : known->second.tests) add_tests(term.tests, {substitute(test, element)});
     return {term};

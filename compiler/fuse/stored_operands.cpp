@@ -24,11 +24,9 @@ std::optional<Expr> converted(const Program& program, const std::string& tensor)
 /// The definition with both operands as they are stored.
 std::optional<Definition> with_halves(const Algebra& algebra, const Program& program, Definition product) {
   product.body = rewrite_bottom_up(product.body, Scope::of(product), [&](const Expr& e, const Scope&) {
-    const auto stored = e->kind == NodeKind::Access ? converted(program, e->tensor) : std::nullopt;
-    if (!stored) return e;
-    Replacement subscripts;
-    for (std::uint32_t k = 0; k < e->subscripts.size(); ++k) subscripts.emplace_back(Symbol::axis(k), e->subscripts[k]);
-    return substitute(*stored, subscripts);
+    const bool is_element = e->kind == NodeKind::Access && !reads_by_value(e);
+    const auto stored = is_element ? converted(program, e->tensor) : std::nullopt;
+    return stored ? substitute(*stored, axes_by_subscripts(e)) : e;
   });
   const bool suits = library_product(algebra, program, product, LibraryOperands::computed_or_halves).has_value();
   return suits ? std::optional(std::move(product)) : std::nullopt;

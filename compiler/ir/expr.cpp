@@ -268,6 +268,13 @@ class Substitution {
 
 }  // namespace
 
+Replacement axes_by_subscripts(const Expr& access) {
+  Replacement axes;
+  for (std::uint32_t k = 0; k < access->subscripts.size(); ++k)
+    axes.emplace_back(Symbol::axis(k), access->subscripts[k]);
+  return axes;
+}
+
 Expr substitute(const Expr& expr, const Replacement& replacement) {
   // A definition that is read at the reader's own axes is replaced by its body as it stands.
   const auto is_identity = [](const auto& entry) { return entry.second.as_symbol() == entry.first; };

@@ -39,20 +39,6 @@ std::vector<Bound> widened(std::vector<Bound> bounds, bool lower, const Scope& s
   return bounds;
 }
 
-/// Where the range starts if no other index moves that.
-Affine fixed_start(const Range& range) {
-  const bool is_fixed =
-      range.lows.size() == 1 && range.lows[0].divisor == 1 &&
-      std::ranges::all_of(range.lows[0].value.terms(), [](const auto& t) { return t.first.is_dim(); });
-  return is_fixed ? range.lows[0].value : Affine(0);
-}
-
-Range shifted(Range range, const Affine& by) {
-  for (Bound& bound : range.lows) bound.value += by * bound.divisor;
-  for (Bound& bound : range.highs) bound.value += by * bound.divisor;
-  return range;
-}
-
 /// Whether the axes start at 0 or above and every access lies inside its tensor, by the ranges of the axes and what the
 /// body itself says, and is there at this step.
 bool stands_alone(const Program& program, const Definition& definition, std::optional<AtStep> at) {

@@ -44,6 +44,12 @@ void drop_idle_indices(FlatSum& flat) {
 
 bool is_sum(const Expr& expr) { return expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Sum; }
 
+bool is_product_of_tensors(const Product& product, Symbol index) {
+  return product.factors.size() == 2 && std::ranges::all_of(product.factors, [&](const Factor& factor) {
+           return factor.power == 1 && factor.base->kind == NodeKind::Access && factor.base->depends_on(index);
+         });
+}
+
 bool has_idle_indices(const FlatSum& flat) {
   return std::ranges::any_of(flat.summed, [&](Symbol index) { return is_idle(flat, index); });
 }

@@ -17,6 +17,8 @@ struct FlatSum {
 };
 
 bool is_sum(const Expr& expr);
+/// Whether two tensors are multiplied, and both depend on the index of the sum.
+bool is_product_of_tensors(const Product& product, Symbol index);
 /// A sum, or a product of sums and others; factors that are sums themselves are opened.
 /// Indices that nothing depends on are gone where their trip count is a number, which is part of the coefficient then.
 FlatSum flat_sum(const Algebra& algebra, const Expr& expr, const Scope& around);

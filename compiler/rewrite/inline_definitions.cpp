@@ -216,10 +216,7 @@ class Inliner {
       if (candidate.cost >= (is_triangle(producer) ? kTrivialCost : kTableCost)) refused_.insert(producer.name);
       return expr;
     }
-    Replacement replacement;
-    for (std::uint32_t k = 0; k < expr->subscripts.size(); ++k)
-      replacement.emplace_back(Symbol::axis(k), expr->subscripts[k]);
-    const Expr body = substitute(producer.body, replacement);
+    const Expr body = substitute(producer.body, axes_by_subscripts(expr));
     return producer.dtype == computed_dtype(consumer_->dtype) ? body : call(to_string(producer.dtype), {body});
   }
 

@@ -15,23 +15,16 @@ namespace {
 /// for 2.1 million elements and .35 for 34 million multiply-adds; the gradient of 1024 words of 64 features 60 for
 /// 34 million elements, and 24 for 1.1 billion multiply-adds.)
 constexpr double kElementInCache = 32, kElementInMemory = 80;
-constexpr double kLargestInCache = 1 << 22;  // of four bytes: half of a cache of 32 MiB
+/// Elements of four bytes that fill half of a cache of 32 MiB.
+constexpr double kLargestInCache = 1 << 22;
 
 /// sum[d](a[t,d]*sum[s in 0..t+1](b[s,d]*c[s,e])) as sum[s in 0..t+1](c[s,e]*sum[d](a[t,d]*b[s,d])): a product for all
 /// pairs of positions in the place of a prefix sum for all pairs of features.
 struct PrefixProduct {
   Expr sum;
   double multiply_adds = 0;
-  double elements = 0;  // of the prefix sum
+  double elements = 0;  // that the prefix sum would have
 };
-
-double iterations(const Expr& expr, const Scope& scope) {
-  double result = 1;
-  for (const auto& [symbol, range] : scope.open) {
-    if (expr->depends_on(symbol)) result *= longest_extent(range, scope);
-  }
-  return result;
-}
 
 class PrefixProducts {
  public:
@@ -59,7 +52,7 @@ class PrefixProducts {
     return multiply_adds <= elements * (elements <= kLargestInCache ? kElementInCache : kElementInMemory);
   }
 
-  /// Where all that read the prefix sum can do without it, and sooner, they do.
+  /// Removes the definition if all of its readers can use products instead, and these take less time.
   void split_readers(const std::string& name) {
     const Definition prefix = *program_.find_definition(name);
     std::vector<Definition> definitions = program_.definitions;
@@ -86,11 +79,9 @@ class PrefixProducts {
     const OpenedReduce opened = open(sum);
     Product product = algebra_.product_of(opened.body);
     for (Factor& factor : product.factors) {
-      if (factor.base->kind != NodeKind::Access || factor.base->tensor != prefix.name) continue;
-      Replacement subscripts;
-      for (std::uint32_t k = 0; k < prefix.axes.size(); ++k)
-        subscripts.emplace_back(Symbol::axis(k), factor.base->subscripts[k]);
-      factor.base = substitute(prefix.body, subscripts);
+      const Expr& read = factor.base;
+      if (read->kind == NodeKind::Access && read->tensor == prefix.name && !reads_by_value(read))
+        factor.base = substitute(prefix.body, axes_by_subscripts(read));
     }
     return reduce(ReduceKind::Sum, opened.index, opened.range, algebra_.make_product(std::move(product)));
   }
@@ -122,13 +113,6 @@ class PrefixProducts {
     result.multiply_adds = products + iterations(expr, scope) * longest_extent(opened.range, scope);
     result.elements = assumed_size(table->definition.axes);
     return products >= kSmallestProduct ? std::optional(std::move(result)) : std::nullopt;
-  }
-
-  /// Whether two tensors are multiplied, and both depend on the index of the sum.
-  static bool is_product_of_tensors(const Product& product, Symbol index) {
-    return product.factors.size() == 2 && std::ranges::all_of(product.factors, [&](const Factor& factor) {
-             return factor.power == 1 && factor.base->kind == NodeKind::Access && factor.base->depends_on(index);
-           });
   }
 
   Program program_;

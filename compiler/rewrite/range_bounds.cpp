@@ -23,6 +23,19 @@ Range with_bound(Range range, Symbol index, const Affine& affine) {
   return range;
 }
 
+Affine fixed_start(const Range& range) {
+  const bool is_fixed =
+      range.lows.size() == 1 && range.lows[0].divisor == 1 &&
+      std::ranges::all_of(range.lows[0].value.terms(), [](const auto& t) { return t.first.is_dim(); });
+  return is_fixed ? range.lows[0].value : Affine(0);
+}
+
+Range shifted(Range range, const Affine& by) {
+  for (Bound& bound : range.lows) bound.value += by * bound.divisor;
+  for (Bound& bound : range.highs) bound.value += by * bound.divisor;
+  return range;
+}
+
 Range without_idle_bounds(Range range, Symbol index, const IndexDomain& around) {
   // The last ones are the first to be kept.
   const auto drop = [&](std::vector<Bound> Range::* ends, int sign) {

@@ -9,6 +9,9 @@ namespace moxie {
 IndexDomain domain_of(const Scope& scope);
 /// The range with one more bound, `affine >= 0`, which mentions the index.
 Range with_bound(Range range, Symbol index, const Affine& affine);
+/// Where the range starts if no other index moves that, else 0.
+Affine fixed_start(const Range& range);
+Range shifted(Range range, const Affine& by);
 /// Leaves out the bounds that the other ones and the domain around the loop imply; one at each end stays.
 Range without_idle_bounds(Range range, Symbol index, const IndexDomain& around);
 

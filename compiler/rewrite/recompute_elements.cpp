@@ -109,11 +109,8 @@ Expr with_elements(const Algebra& algebra, const Expr& body, const std::map<std:
   return rewrite_bottom_up(body, {}, [&](const Expr& e, const Scope&) -> Expr {
     const auto found = e->kind == NodeKind::Access ? computed.find(e->tensor) : computed.end();
     if (found == computed.end()) return e;
-    Replacement replacement;
-    for (std::uint32_t k = 0; k < e->subscripts.size(); ++k)
-      replacement.emplace_back(Symbol::axis(k), e->subscripts[k]);
     const Definition& producer = *found->second;
-    const Expr element = algebra.normalise(substitute(producer.body, replacement));
+    const Expr element = algebra.normalise(substitute(producer.body, axes_by_subscripts(e)));
     return producer.dtype == computed_dtype(dtype) ? element : call(to_string(producer.dtype), {element});
   });
 }

@@ -128,6 +128,14 @@ std::optional<std::int64_t> largest_value(const Affine& affine, const Scope& sco
   return extreme(affine, scope, true);
 }
 
+double iterations(const Expr& expr, const Scope& scope, bool depends) {
+  double result = 1;
+  for (const auto& [symbol, range] : scope.open) {
+    if (expr->depends_on(symbol) == depends) result *= longest_extent(range, scope);
+  }
+  return result;
+}
+
 bool is_long(const Range& range, const Scope& scope) { return longest_extent(range, scope) >= kLongExtent; }
 
 bool mentions(const Range& range, Symbol symbol) {

@@ -42,6 +42,8 @@ bool is_long(const Range& range);
 double longest_extent(const Range& range, const Scope& scope);
 /// Whether that is long.
 bool is_long(const Range& range, const Scope& scope);
+/// Iterations of the open loops that the expression depends on, or of those that it does not depend on.
+double iterations(const Expr& expr, const Scope& scope, bool depends = true);
 /// The largest value that indices of the scope give the expression; nothing where a dim or a value moves it, too.
 std::optional<std::int64_t> largest_value(const Affine& affine, const Scope& scope);
 /// Whether the symbol moves an end of the range.

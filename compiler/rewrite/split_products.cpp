@@ -9,6 +9,7 @@
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/product_form.h"
+#include "compiler/rewrite/range_bounds.h"
 
 namespace moxie {
 namespace {
@@ -41,13 +42,8 @@ struct SumOfProducts {
 /// of a recurrence but the first, is sum[t in 0..T-1](a[t+1]*b[t]).
 OpenedReduce opened_from_zero(const Expr& sum) {
   OpenedReduce opened = open(sum);
-  const std::vector<Bound>& lows = opened.range.lows;
-  const bool has_fixed_start = lows.size() == 1 && lows[0].divisor == 1 && lows[0].value.is_constant();
-  const Affine first = has_fixed_start ? lows[0].value : Affine(0);
-  Range range = opened.range;
-  for (std::vector<Bound>* ends : {&range.lows, &range.highs}) {
-    for (Bound& bound : *ends) bound.value += -first * bound.divisor;
-  }
+  const Affine first = fixed_start(opened.range);
+  Range range = shifted(opened.range, -first);
   if (first == Affine(0) || !range.as_extent()) return opened;
   opened.body = substitute(opened.body, {{opened.index, Affine(opened.index) + first}});
   opened.range = std::move(range);

@@ -48,29 +48,15 @@ const Expr& summand_of(const Expr& expr) {
   return is_sum ? summand_of(expr->args[0]) : expr;
 }
 
-/// Rounds of the indices in scope that the expression depends on, or of the others.
-double rounds(const Expr& expr, const Scope& scope, bool depends) {
-  double result = 1;
-  for (const auto& [symbol, range] : scope.open) {
-    if (expr->depends_on(symbol) == depends) result *= longest_extent(range, scope);
-  }
-  return result;
-}
-
 /// Whether a library forms the sum faster than the kernel that needs it: a large product of matrices, each element of
 /// which is needed often. (Causal linear attention with 32 features took five times as long in one kernel.)
 bool is_shared_product(const Algebra& algebra, const Expr& expr, const Scope& scope) {
   constexpr double kLeastReaders = 16, kLeastDepth = 16;  // a vector of readers, and of terms
   if (expr->reduce != ReduceKind::Sum || !has_fixed_extent(expr->range)) return false;
   const OpenedReduce opened = open(expr);
-  const std::vector<Factor> factors = algebra.product_of(opened.body).factors;
-  const bool is_product =
-      factors.size() == 2 && std::ranges::all_of(factors, [&](const Factor& factor) {
-        return factor.power == 1 && factor.base->kind == NodeKind::Access && factor.base->depends_on(opened.index);
-      });
   const double depth = assumed_extent(expr->range);
-  return is_product && depth >= kLeastDepth && rounds(expr, scope, false) >= kLeastReaders &&
-         rounds(expr, scope, true) * depth >= kSmallestProduct;
+  return is_product_of_tensors(algebra.product_of(opened.body), opened.index) && depth >= kLeastDepth &&
+         iterations(expr, scope, false) >= kLeastReaders && iterations(expr, scope) * depth >= kSmallestProduct;
 }
 
 /// Makes the reduction a definition, the last one known so far.

@@ -66,10 +66,7 @@ bool Support::is_looked_into(const Definition& definition) {
 Expr Support::body_at(const Expr& access) {
   const Definition* definition = reads_by_value(access) ? nullptr : program_.find_definition(access->tensor);
   if (!definition || depth_ >= kMaxDepth || !is_looked_into(*definition)) return {};
-  Replacement replacement;
-  for (std::uint32_t k = 0; k < access->subscripts.size(); ++k)
-    replacement.emplace_back(Symbol::axis(k), access->subscripts[k]);
-  return substitute(definition->body, replacement);
+  return substitute(definition->body, axes_by_subscripts(access));
 }
 
 const std::vector<Affine>& Support::constraints_of_definition(const Definition& definition) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "compiler/ir/algebra_form.h"
 #include "compiler/support/error.h"
 #include "runtime/cuda/cuda_buffer.h"
 #include "runtime/cuda/cuda_executable.h"
@@ -13,6 +14,16 @@
 
 namespace moxie {
 namespace {
+
+/// Whether a definition of the Program factors matrices or solves with them.
+bool computes_linear_algebra(const Program& program) {
+  bool found = false;
+  for (const Definition& definition : program.definitions) {
+    visit(definition.body,
+          [&](const Expr& e) { found |= e->kind == NodeKind::LinearAlgebra && !sorts_row(e->algebra); });
+  }
+  return found;
+}
 
 class CudaDevice : public Device {
  public:

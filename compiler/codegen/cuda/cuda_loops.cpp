@@ -26,7 +26,7 @@ constexpr double kFormsError = 0.75;
 constexpr double kLayoutError = 0.9;
 /// Threads that compute an element together: a warp, or a block.
 constexpr int kTeams[] = {1, 32, 256};
-/// The same, or as the loops suggest.
+/// Of a sum over a range by data also 0: as the loops suggest.
 constexpr int kTeamsOfRanges[] = {0, 1, 32, 256};
 /// Neighbours along an axis that a thread computes, in registers.
 constexpr std::int64_t kTile = 4;
@@ -312,24 +312,23 @@ class GpuLowering {
   }
 
   /// The elements are numbered by as many of the indices, from the outermost, as have nothing computed between them:
-  /// what is the same for all rounds of an inner loop is computed before it. Where that leaves some, each thread may
-  /// also compute it by itself.
+  /// what all iterations of an inner loop have in common is computed before it. Where that leaves some indices, threads
+  /// numbered by all of them may also compute it by themselves.
   std::vector<Nested> in_elements(const Nest& nest) const {
     std::vector<Nested> found;
     const std::size_t loops = fewest_loops(nest);
-    for (std::size_t elements = loops; elements > 0 && found.empty(); --elements) {
+    std::size_t elements = loops;
+    for (; elements > 0 && found.empty(); --elements) {
       if (auto numbered = numbered_by(nest, elements, false)) found.push_back(std::move(*numbered));
-      if (elements == loops && found.empty()) {
-        if (auto by_each = numbered_by(nest, elements, true)) found.push_back(std::move(*by_each));
-        if (auto shared = elements > 1 ? numbered_by(nest, elements - 1, false) : std::nullopt)
-          found.push_back(std::move(*shared));
-      }
     }
-    if (!found.empty() || loops > 0 || nest.team <= kWarp) return found;
-    auto single = lowered_if_legal(nest);
-    if (single && shares_a_sum(*single) && shares_chunks(*single)) {
-      const double taken = seconds(*single);
-      found.push_back({nest, std::move(*single), taken});
+    if (loops > 0 && (found.empty() || elements + 1 < loops)) {
+      if (auto by_each = numbered_by(nest, loops, true)) found.push_back(std::move(*by_each));
+    }
+    if (loops == 0 && nest.team > kWarp) {
+      auto single = lowered_if_legal(nest);
+      const bool shares = single && shares_a_sum(*single) && shares_chunks(*single);
+      const double taken = shares ? seconds(*single) : 0;
+      if (shares) found.push_back({nest, std::move(*single), taken});
     }
     return found;
   }
