@@ -108,7 +108,7 @@ struct BoundFunction::State {
 BoundFunction::BoundFunction(std::shared_ptr<Device> device, std::shared_ptr<const Plan> plan, DimValues dims)
     : dims_(std::move(dims)), state_(std::make_unique<State>()) {
   State& state = *state_;
-  state.device = std::move(device);
+  state.device = require_device(std::move(device));
   state.plan = std::move(plan);
   state.checks_inputs = moxie::checks_inputs(state.device->program_options());
   const Program& program = state.plan->program;
@@ -189,7 +189,7 @@ CompiledFunction::CompiledFunction(Program program, DimValues dims, std::shared_
   std::vector<std::string> outputs = output_names(program);
   state_.reset(new State{std::move(program),
                          std::move(dims),
-                         std::move(device),
+                         require_device(std::move(device)),
                          std::move(outputs),
                          RecentlyUsed<std::vector<std::int64_t>, std::shared_ptr<BoundFunction>>(kept),
                          RecentlyUsed<DimValues, std::shared_ptr<const Plan>>(kept),

@@ -43,7 +43,8 @@ class CompiledFunction {
  public:
   static constexpr std::size_t kKeptExtents = 32;
 
-  /// `dims` gives values to static dims that no input shows. Throws what verify() throws.
+  /// `dims` gives values to static dims that no input shows. Throws what verify() throws, and TypeError without a
+  /// device.
   CompiledFunction(Program program, DimValues dims, std::shared_ptr<Device> device, std::size_t kept = kKeptExtents);
   ~CompiledFunction();
   CompiledFunction(const CompiledFunction&) = delete;

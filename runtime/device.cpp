@@ -75,6 +75,11 @@ std::unique_ptr<Buffer> Device::view_buffer(const TensorView& view) {
   return make_host_view(view);
 }
 
+std::shared_ptr<Device> require_device(std::shared_ptr<Device> device) {
+  if (!device) throw TypeError("the pointer to the device is null; give what open_device() returns");
+  return device;
+}
+
 void refuse_memory_of(const std::string& memory, const std::string& device) {
   throw DeviceError(fmt::format(
       "a tensor in memory of '{}' was given to device {}; give it memory of the host, which is called 'cpu'{}, "

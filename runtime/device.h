@@ -82,6 +82,8 @@ struct DeviceOptions {
 /// The folder of its kernel cache; empty for no cache on disk.
 std::filesystem::path cache_directory(const DeviceOptions& options);
 
+/// The device that was given; throws TypeError if none was.
+std::shared_ptr<Device> require_device(std::shared_ptr<Device> device);
 /// Throws DeviceError: memory of this device is no memory for tensors of that one.
 [[noreturn]] void refuse_memory_of(const std::string& memory, const std::string& device);
 /// "cpu", "interp", ... and "auto": the first GPU if there is one, else the CPU.

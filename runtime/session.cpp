@@ -275,7 +275,7 @@ struct Session::State {
 };
 
 Session::Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device)
-    : state_(std::make_unique<State>(specialise(program, dims), std::move(device))) {
+    : state_(std::make_unique<State>(specialise(program, dims), require_device(std::move(device)))) {
   state_->right_for_all = is_right_for_all_dims(state_->program());
   state_->given = dims;
   state_->checks_inputs = moxie::checks_inputs(state_->device->program_options());

@@ -20,7 +20,7 @@ namespace moxie {
 class Session {
  public:
   /// Static dims take their values from `dims` (or from the program); dynamic ones may change from run to run. What was
-  /// prepared for the last sixteen sets of extents is kept, each with its workspace.
+  /// prepared for the last sixteen sets of extents is kept, each with its workspace. Throws TypeError without a device.
   Session(const Program& program, const DimValues& dims, std::shared_ptr<Device> device);
   ~Session();
   Session(Session&&) noexcept;

@@ -170,8 +170,8 @@ using Replacement = std::vector<std::pair<Symbol, Affine>>;
 /// Replaces free symbols by affine expressions, all at once; capture is impossible as long as no replacement mentions a
 /// Bound symbol.
 Expr substitute(const Expr& expr, const Replacement& replacement);
-/// The axes of the tensor by the subscripts of an access to it, not by value: replaces axes in the tensor's body for the
-/// element that is read.
+/// The axes of the tensor by the subscripts of an access to it, not by value: replaces axes in the tensor's body for
+/// the element that is read.
 Replacement axes_by_subscripts(const Expr& access);
 /// The same node with other arguments (and, for Call, Access..., all else unchanged). For Reduce and LinearAlgebra the
 /// arguments must use the node's own bound symbols; prefer open() and reduce() whenever foreign expressions are brought

@@ -38,8 +38,8 @@ struct SumOfProducts {
   std::optional<Band> band = {};  // if the sum has one index, whose range moves with a row
 };
 
-/// The reduction with an index from 0 on where it starts at a fixed number: sum[t in 1..T](a[t]*b[t-1]), over the steps
-/// of a recurrence but the first, is sum[t in 0..T-1](a[t+1]*b[t]).
+/// The reduction with an index that starts at 0, where it starts at another fixed number. The gradient of a recurrence
+/// sums from its second step on: sum[t in 1..T](a[t]*b[t-1]) is sum[t in 0..T-1](a[t+1]*b[t]).
 OpenedReduce opened_from_zero(const Expr& sum) {
   OpenedReduce opened = open(sum);
   const Affine first = fixed_start(opened.range);

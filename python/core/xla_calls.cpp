@@ -81,7 +81,7 @@ std::vector<std::int64_t> shape_of(const ffi::AnyBuffer& buffer) {
   return {buffer.dimensions().begin(), buffer.dimensions().end()};
 }
 
-/// Throws TypeError unless the elements are those that the formula is compiled for.
+/// Throws TypeError where `found` is not the dtype that the formula is compiled for.
 void check_dtype(const std::string& tensor, DType expected, ffi::DataType found) {
   const auto dtype = dtype_of(found);
   if (dtype == expected) return;

@@ -161,7 +161,7 @@ Status multiply(const Functions<T>& gemms, Handle handle, const GemmArguments& g
                        g.count);
 }
 
-/// Of f16 or bf16, on tensor cores: strict precision, which has none, is left for this call.
+/// Multiplies f16 or bf16 on tensor cores. These are off in strict precision, so this call turns them on.
 Status multiply_halves(const Library& library, Handle handle, const GemmArguments& g, DType operands, double factor) {
   const auto alpha = static_cast<float>(factor);
   const float beta = 0;

@@ -28,7 +28,7 @@ std::vector<GemmArguments> gemm_arguments(const MatrixProductCall& call);
 /// op(A) x = b, or of x op(A) = b where `right`. Columns lie one after the other.
 struct TriangleArguments {
   bool right = false, upper = false, transposed = false;
-  int m = 0, n = 0;  // of b
+  int m = 0, n = 0;  // rows and columns of b
   DevicePointer triangle = 0, b = 0;
   int triangle_stride = 0, b_stride = 0;  // from column to column
 };

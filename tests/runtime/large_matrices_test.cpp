@@ -13,7 +13,7 @@
 #include "tests/runtime/algebra_checks.h"
 
 using namespace moxie;
-using test::all_dims, test::check_values;
+using test::all_dims, test::check_values, test::kPositiveAlgebra, test::kPositiveMatrix;
 
 namespace {
 
@@ -39,20 +39,6 @@ void check_libraries(const Program& program, const DimValues& given, std::size_t
   }
 }
 
-const std::string kPositive =
-    "dim N dynamic, M = 5, B = 3\nindex i:N, j:N, k:N, m:M, b:B\ninput x[N,M]: f64, y[N]: f64, Y[N,B]: f64\n"
-    "let A[i,j]: f64 = sum[m](x[i,m]*x[j,m]) + where(i == j, 2, 0)\n";
-const std::string kRoots = kPositive +
-                           "let L[i,j]: f64 = cholesky[i,j](A[i,j])\n"
-                           "output root[i,j]: f64 = L[i,j]\n"
-                           "output inverted[i,j]: f64 = inverse[i,j](A[i,j])\n"
-                           "output size: f64 = logdet[i,j](A[i,j])\n"
-                           "output one[j]: f64 = solve[i,j](A[i,j], y[i])\n"
-                           "output several[j,b]: f64 = solve[i,j](A[i,j], Y[i,b])\n"
-                           "output rows[b,j]: f64 = tri_solve[i,j](L[i,j], Y[i,b])\n"
-                           "output back[j,b]: f64 = tri_solve_transposed[i,j](L[i,j], Y[i,b])\n"
-                           "output again[j,i]: f64 = cholesky_inverse[i,j](L[i,j])\n";
-
 /// Its largest elements lie off the diagonal, so that rows are exchanged.
 const std::string kGeneral =
     "dim N dynamic, B = 3\nindex i:N, j:N, b:B\ninput x[N]: f64, Y[N,B]: f64\n"
@@ -67,7 +53,7 @@ const std::string kGeneral =
 }  // namespace
 
 TEST_CASE("a GPU's library factors large matrices, unless there are many: its calls follow each other") {
-  const Program program = parse(kPositive + "output size: f64 = logdet[i,j](A[i,j])\n");
+  const Program program = parse(kPositiveMatrix + "output size: f64 = logdet[i,j](A[i,j])\n");
   CHECK(count_gpu_calls(program, {{"N", 128}}) == 0);
   CHECK(count_gpu_calls(program, {{"N", 150}}) == 1);
   const Program many = parse(
@@ -90,8 +76,8 @@ TEST_CASE("whether there are many matrices is known when a session runs") {
 }
 
 TEST_CASE("large positive definite matrices and their triangles") {
-  check_libraries(parse(kRoots), {{"N", 150}}, 7, 1e-10);
-  check_libraries(with_dtype(parse(kRoots), DType::f32), {{"N", 145}}, 7, 2e-3);
+  check_libraries(parse(kPositiveAlgebra), {{"N", 150}}, 7, 1e-10);
+  check_libraries(with_dtype(parse(kPositiveAlgebra), DType::f32), {{"N", 145}}, 7, 2e-3);
 }
 
 TEST_CASE("large matrices without symmetry") {
@@ -150,7 +136,7 @@ output sizes[b]: f64 = logdet[i,j](A[i,b,j])
 }
 
 TEST_CASE("gradients through large matrices") {
-  const Program program = parse(kPositive +
+  const Program program = parse(kPositiveMatrix +
                                 "let S[j,b]: f64 = solve[i,j](A[i,j], Y[i,b])\n"
                                 "output evidence: f64 = sum[i,b](Y[i,b]*S[i,b]) + logdet[i,j](A[i,j])\n");
   check_libraries(differentiate(program, {"evidence"}, {"x", "Y"}), {{"N", 160}}, 6, 1e-9);

@@ -13,7 +13,7 @@
 #include "tests/runtime/algebra_checks.h"
 
 using namespace moxie;
-using test::all_dims, test::check_devices, test::check_values;
+using test::all_dims, test::check_devices, test::check_values, test::kPositiveAlgebra, test::kPositiveMatrix;
 
 namespace {
 
@@ -21,21 +21,6 @@ std::size_t count_calls(const Program& program) {
   return static_cast<std::size_t>(std::ranges::count_if(
       make_plan(program).steps, [](const PlanStep& step) { return std::holds_alternative<AlgebraCall>(step); }));
 }
-
-/// A well-conditioned symmetric positive definite matrix of `x`.
-const std::string kMatrix =
-    "dim N dynamic, M = 5, B = 3\nindex i:N, j:N, k:N, m:M, b:B\ninput x[N,M]: f64, y[N]: f64, Y[N,B]: f64\n"
-    "let A[i,j]: f64 = sum[m](x[i,m]*x[j,m]) + where(i == j, 2, 0)\n";
-const std::string kEverything = kMatrix +
-                                "let L[i,j]: f64 = cholesky[i,j](A[i,j])\n"
-                                "output root[i,j]: f64 = L[i,j]\n"
-                                "output inverted[i,j]: f64 = inverse[i,j](A[i,j])\n"
-                                "output size: f64 = logdet[i,j](A[i,j])\n"
-                                "output one[j]: f64 = solve[i,j](A[i,j], y[i])\n"
-                                "output several[j,b]: f64 = solve[i,j](A[i,j], Y[i,b])\n"
-                                "output rows[b,j]: f64 = tri_solve[i,j](L[i,j], Y[i,b])\n"
-                                "output back[j,b]: f64 = tri_solve_transposed[i,j](L[i,j], Y[i,b])\n"
-                                "output again[j,i]: f64 = cholesky_inverse[i,j](L[i,j])\n";
 
 /// A matrix without symmetry whose largest elements lie off the diagonal, so that rows are exchanged.
 const std::string kGeneral =
@@ -93,7 +78,7 @@ TEST_CASE("a singular matrix has determinant 0 and no inverse: the sample is nam
 }
 
 TEST_CASE("one factor serves all that is asked of a large matrix") {
-  const Program program = parse(kMatrix +
+  const Program program = parse(kPositiveMatrix +
                                 "output size: f64 = logdet[i,j](A[i,j])\n"
                                 "output several[j,b]: f64 = solve[i,j](A[i,j], Y[i,b])\n");
   CHECK(count_calls(program) == 3);
@@ -102,17 +87,17 @@ TEST_CASE("one factor serves all that is asked of a large matrix") {
 }
 
 TEST_CASE("matrices of any size, known late or early, on every device") {
-  const Program program = parse(kEverything);
+  const Program program = parse(kPositiveAlgebra);
   for (const std::int64_t n : {0, 1, 2, 7, 66}) {
     CAPTURE(n);
     check_devices(program, {{"N", n}}, 1e-10);
   }
   check_devices(specialise_all(program, {{"N", 65}}), {{"N", 65}}, 1e-10);
-  check_devices(with_dtype(parse(kEverything), DType::f32), {{"N", 33}}, 1e-4);
+  check_devices(with_dtype(parse(kPositiveAlgebra), DType::f32), {{"N", 33}}, 1e-4);
 }
 
 TEST_CASE("matrices of several panels and tiles, whole and a part of one, and every number of threads: the same bits") {
-  const Program program = parse(kEverything);
+  const Program program = parse(kPositiveAlgebra);
   for (const std::int64_t n : {128, 300}) {
     CAPTURE(n);
     const DimValues dims = all_dims(program, {{"N", n}});
@@ -142,7 +127,7 @@ output sizes[b]: f64 = logdet[i,j](A[i,b,j])
 }
 
 TEST_CASE("gradients and second derivatives through large matrices") {
-  const Program program = parse(kMatrix +
+  const Program program = parse(kPositiveMatrix +
                                 "let S[j,b]: f64 = solve[i,j](A[i,j], Y[i,b])\n"
                                 "output evidence: f64 = sum[i,b](Y[i,b]*S[i,b]) + logdet[i,j](A[i,j])\n");
   const Program gradient = differentiate(program, {"evidence"}, {"x", "Y"});

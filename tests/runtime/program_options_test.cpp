@@ -119,6 +119,11 @@ TEST_CASE("an amount of memory is a number with a unit, or the option is refused
     CAPTURE(wrong);
     CHECK(!byte_size(wrong));
   }
-  CHECK_THROWS_WITH_AS(run_roots(with_options("interp", {.memory = "much"}), 1, 0),
-                       doctest::Contains("write 500M or 2G"), TypeError);
+  CHECK_THROWS_WITH_AS(open_device("interp", {.programs = {.memory = "much"}}), doctest::Contains("write 500M or 2G"),
+                       TypeError);
+}
+
+TEST_CASE("a program without a device is refused") {
+  CHECK_THROWS_WITH_AS(Session(parse(kRoots), {}, nullptr), doctest::Contains("open_device()"), TypeError);
+  CHECK_THROWS_WITH_AS(CompiledFunction(parse(kRoots), {}, nullptr), doctest::Contains("open_device()"), TypeError);
 }

@@ -125,6 +125,22 @@ struct TriangularSolve {
   }
 };
 
+/// `count` products whose operands lie `step` elements apart.
+template <class T, class Operand = T>
+Status multiply(const Library* library, int left, int right, int m, int n, int k, const T* alpha,
+                Matrices<const Operand> a, Matrices<const Operand> b, const T* beta, Matrices<T> c, int count) {
+  return enqueue(library, Product<T, Operand>{left != kNoTranspose, right != kNoTranspose, m, n, k, *alpha, *beta, a, b,
+                                              c, count});
+}
+
+template <class T>
+Status solve(const Library* library, int side, int triangle, int transposition, int unit, int m, int n, const T* alpha,
+             Matrices<const T> a, Matrices<T> b) {
+  if (unit != 0) return kInvalidValue;
+  return enqueue(library,
+                 TriangularSolve<T>{side != 0, triangle != 0, transposition != kNoTranspose, m, n, *alpha, a, b});
+}
+
 }  // namespace
 
 extern "C" {
@@ -156,17 +172,7 @@ const char* cublasGetStatusString(Status status) {
 
 Status cublasSgemm_v2(Library* library, int left, int right, int m, int n, int k, const float* alpha, const float* a,
                       int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {
-  return enqueue(library, Product<float>{left != kNoTranspose,
-                                         right != kNoTranspose,
-                                         m,
-                                         n,
-                                         k,
-                                         *alpha,
-                                         *beta,
-                                         {a, lda, 0},
-                                         {b, ldb, 0},
-                                         {c, ldc, 0},
-                                         1});
+  return multiply<float>(library, left, right, m, n, k, alpha, {a, lda, 0}, {b, ldb, 0}, beta, {c, ldc, 0}, 1);
 }
 /// Of f16 or bf16, added up in f32, where the mode admits that and no sums of less.
 Status cublasGemmStridedBatchedEx(Library* library, int left, int right, int m, int n, int k, const void* alpha,
@@ -176,80 +182,39 @@ Status cublasGemmStridedBatchedEx(Library* library, int left, int right, int m, 
   constexpr int kF32 = 0, kF16 = 2, kBf16 = 14, kComputeF32 = 68, kSumsInF32 = 16;
   const bool is_known = type_a == type_b && type_c == kF32 && compute == kComputeF32 && algorithm == -1;
   if (!is_known || library->mode != kSumsInF32) return kInvalidValue;
-  const auto multiply = [&]<class Operand>(Operand) {
-    return enqueue(library, Product<float, Operand>{left != kNoTranspose,
-                                                    right != kNoTranspose,
-                                                    m,
-                                                    n,
-                                                    k,
-                                                    *static_cast<const float*>(alpha),
-                                                    *static_cast<const float*>(beta),
-                                                    {static_cast<const Operand*>(a), lda, step_a},
-                                                    {static_cast<const Operand*>(b), ldb, step_b},
-                                                    {static_cast<float*>(c), ldc, step_c},
-                                                    count});
+  const auto multiply_of = [&]<class Operand>(Operand) {
+    return multiply<float, Operand>(library, left, right, m, n, k, static_cast<const float*>(alpha),
+                                    {static_cast<const Operand*>(a), lda, step_a},
+                                    {static_cast<const Operand*>(b), ldb, step_b}, static_cast<const float*>(beta),
+                                    {static_cast<float*>(c), ldc, step_c}, count);
   };
-  if (type_a == kF16) return multiply(moxie::Float16());
-  return type_a == kBf16 ? multiply(moxie::BFloat16()) : kInvalidValue;
+  if (type_a == kF16) return multiply_of(moxie::Float16());
+  return type_a == kBf16 ? multiply_of(moxie::BFloat16()) : kInvalidValue;
 }
 Status cublasDgemm_v2(Library* library, int left, int right, int m, int n, int k, const double* alpha, const double* a,
                       int lda, const double* b, int ldb, const double* beta, double* c, int ldc) {
-  return enqueue(library, Product<double>{left != kNoTranspose,
-                                          right != kNoTranspose,
-                                          m,
-                                          n,
-                                          k,
-                                          *alpha,
-                                          *beta,
-                                          {a, lda, 0},
-                                          {b, ldb, 0},
-                                          {c, ldc, 0},
-                                          1});
+  return multiply<double>(library, left, right, m, n, k, alpha, {a, lda, 0}, {b, ldb, 0}, beta, {c, ldc, 0}, 1);
 }
 Status cublasSgemmStridedBatched(Library* library, int left, int right, int m, int n, int k, const float* alpha,
                                  const float* a, int lda, long long step_a, const float* b, int ldb, long long step_b,
                                  const float* beta, float* c, int ldc, long long step_c, int count) {
-  return enqueue(library, Product<float>{left != kNoTranspose,
-                                         right != kNoTranspose,
-                                         m,
-                                         n,
-                                         k,
-                                         *alpha,
-                                         *beta,
-                                         {a, lda, step_a},
-                                         {b, ldb, step_b},
-                                         {c, ldc, step_c},
-                                         count});
+  return multiply<float>(library, left, right, m, n, k, alpha, {a, lda, step_a}, {b, ldb, step_b}, beta,
+                         {c, ldc, step_c}, count);
 }
 Status cublasDgemmStridedBatched(Library* library, int left, int right, int m, int n, int k, const double* alpha,
                                  const double* a, int lda, long long step_a, const double* b, int ldb, long long step_b,
                                  const double* beta, double* c, int ldc, long long step_c, int count) {
-  return enqueue(library, Product<double>{left != kNoTranspose,
-                                          right != kNoTranspose,
-                                          m,
-                                          n,
-                                          k,
-                                          *alpha,
-                                          *beta,
-                                          {a, lda, step_a},
-                                          {b, ldb, step_b},
-                                          {c, ldc, step_c},
-                                          count});
+  return multiply<double>(library, left, right, m, n, k, alpha, {a, lda, step_a}, {b, ldb, step_b}, beta,
+                          {c, ldc, step_c}, count);
 }
 
 Status cublasStrsm_v2(Library* library, int side, int triangle, int transposition, int unit, int m, int n,
                       const float* alpha, const float* a, int lda, float* b, int ldb) {
-  if (unit != 0) return kInvalidValue;
-  return enqueue(library,
-                 TriangularSolve<float>{
-                     side != 0, triangle != 0, transposition != kNoTranspose, m, n, *alpha, {a, lda, 0}, {b, ldb, 0}});
+  return solve<float>(library, side, triangle, transposition, unit, m, n, alpha, {a, lda, 0}, {b, ldb, 0});
 }
 Status cublasDtrsm_v2(Library* library, int side, int triangle, int transposition, int unit, int m, int n,
                       const double* alpha, const double* a, int lda, double* b, int ldb) {
-  if (unit != 0) return kInvalidValue;
-  return enqueue(library,
-                 TriangularSolve<double>{
-                     side != 0, triangle != 0, transposition != kNoTranspose, m, n, *alpha, {a, lda, 0}, {b, ldb, 0}});
+  return solve<double>(library, side, triangle, transposition, unit, m, n, alpha, {a, lda, 0}, {b, ldb, 0});
 }
 
 }  // extern "C"
