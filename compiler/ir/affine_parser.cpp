@@ -82,6 +82,7 @@ class AffineParser {
       tokens_.expect(")");
       return inner;
     }
+    if (forms_ && tokens_.at("[")) return forms_->table(tokens_.next());
     if (tokens_.at_name()) {
       const Token name = tokens_.next();
       if (forms_ && tokens_.at("(")) {

@@ -14,13 +14,15 @@ struct NameResolver {
   std::function<std::optional<std::int64_t>(const Affine& dims)> value_of;
 };
 
-/// What may stand beside affine expressions: floor division (`i/2`, `i//2`) and remainder (`i%2`), and functions of
-/// indices (`min(i+1, N-1)`).
+/// What may stand beside affine expressions: floor division (`i/2`, `i//2`) and remainder (`i%2`), functions of indices
+/// (`min(i+1, N-1)`), and tables of integers (`[0, 1, -1][k]`).
 struct IntegerForms {
   /// The quotient or remainder by the mark, unless the divisor is unknown.
   std::function<std::optional<Affine>(std::string_view mark, const Affine& value, const Affine& divisor)> divided;
   /// The rest of a call, if it is one of a function that chooses among integers.
   std::function<std::optional<Affine>(const Token& name)> call;
+  /// The rest of a table behind its opening bracket.
+  std::function<Affine(const Token& opening)> table;
 };
 
 /// A divisor that is none: an error that points at it.

@@ -100,6 +100,7 @@ class ExprParser {
   OuterIndex outer_index(const Binding& binding) const;
   void check_outside_scan(const Token& name, const State& elements) const;
   Operand table(const Token& opening);
+  Operand table_element(const Token& opening, Placeholders& placeholders);
   Operand choose_element(std::span<Operand> elements, std::int64_t first, const Affine& at);
   bool is_inside_table(const Affine& at, const Placeholders& placeholders, std::size_t size) const;
   Operand linear_algebra(LinearAlgebraKind kind);
@@ -129,6 +130,7 @@ class ExprParser {
   /// One call of an associative operator, or the IndexValue that it folds to.
   Operand make_chain(std::string_view function, std::vector<Operand> args, const std::optional<Affine>& folded);
   std::optional<double> literal() const;
+  static constexpr double kMaxSize = 1e6;  // operations of one expression, written out
   /// Throws ParseError where an expression is too large to be written out.
   void check_size(const Token& at, const Operand& operand) const;
   NameResolver index_resolver() const;
@@ -139,6 +141,7 @@ class ExprParser {
   std::optional<Affine> divided(std::string_view mark, const Affine& value, const Affine& divisor,
                                 Placeholders& placeholders) const;
   std::optional<Affine> chosen_integer(const Token& name, Placeholders& placeholders);
+  Affine integer_of_table(const Token& opening, Placeholders& placeholders);
   IndexDomain indices_in_scope(const Placeholders& placeholders) const;
   std::optional<std::int64_t> divisor_value(const Affine& divisor) const;
   void refuse_computed_subscript(const Token& name) const;

@@ -11,7 +11,6 @@ namespace moxie {
 namespace {
 
 constexpr std::size_t kMaxCalls = 20000;  // read in one text; each takes microseconds
-constexpr double kMaxSize = 1e6;          // operations of one expression, written out
 
 std::string signature(const TextFunction& function) {
   std::string text(function.name.text);

@@ -204,6 +204,13 @@ Binding ExprParser::loop_or_axis() {
 
 /// `[0.1, 0.2, 0.7][k]`; NaN beyond the table.
 Operand ExprParser::table(const Token& opening) {
+  Placeholders placeholders;
+  Operand element = table_element(opening, placeholders);
+  return bind(opening, placeholders, std::move(element));
+}
+
+/// Its subscript may mention `placeholders`.
+Operand ExprParser::table_element(const Token& opening, Placeholders& placeholders) {
   std::vector<Operand> elements;
   do elements.push_back(disjunction());
   while (tokens_.accept(","));
@@ -211,7 +218,6 @@ Operand ExprParser::table(const Token& opening) {
   if (!tokens_.accept("["))
     tokens_.fail<ParseError>(opening, "a table of numbers needs a subscript", "write [0.1, 0.2, 0.7][k]");
   const Token first = tokens_.peek();
-  Placeholders placeholders;
   const IntegerForms forms = integer_forms(placeholders);
   const std::vector<Affine> subscripts = parse_affine_list(tokens_, index_resolver(), &forms);
   if (subscripts.size() != 1)
@@ -229,11 +235,11 @@ Operand ExprParser::table(const Token& opening) {
   const auto size = static_cast<std::int64_t>(elements.size());
   const bool is_inside = is_inside_table(at, placeholders, elements.size());
   Operand element = choose_element(elements, 0, at);
-  if (is_inside) return bind(opening, placeholders, std::move(element));
+  if (is_inside) return element;
   Operand is_in =
       make_call("and", {make_call(">=", {number(at), number(0)}), make_call("<", {number(at), number(size)})});
   const Operand outside{constant(std::numeric_limits<double>::quiet_NaN()), std::nullopt};
-  return bind(opening, placeholders, make_call("where", {std::move(is_in), std::move(element), outside}));
+  return make_call("where", {std::move(is_in), std::move(element), outside});
 }
 
 /// Whether the subscript stays inside 0 <= at < size, by the ranges of the indices in scope.
@@ -243,7 +249,7 @@ bool ExprParser::is_inside_table(const Affine& at, const Placeholders& placehold
     if (dim.value && !dim.dynamic) known.emplace_back(Symbol::dim(dim.name), Affine(*dim.value));
   }
   IndexDomain domain(known);
-  for (const Binding& binding : names_.scope()) domain.add_range(binding.symbol, binding.range);
+  for (const Binding& binding : names_.whole_scope()) domain.add_range(binding.symbol, binding.range);
   placeholders.add_to(domain);
   const Affine last(static_cast<std::int64_t>(size) - 1);
   return domain.prove_nonnegative(at) == Proof::Holds && domain.prove_nonnegative(last - at) == Proof::Holds;

@@ -109,6 +109,48 @@ Expr with_affine_quotients(const Expr& expr, Placeholders& placeholders) {
   return with_args(expr, std::move(args));
 }
 
+/// Of values that differ by a number, the least and the greatest.
+std::vector<Affine> without_values_between(std::vector<Affine> values) {
+  std::ranges::sort(values, {}, [](const Affine& value) { return std::pair(value.terms(), value.constant()); });
+  std::vector<Affine> ends;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto is_like = [&](std::size_t other) { return values[other].terms() == values[i].terms(); };
+    if (i == 0 || i + 1 == values.size() || !is_like(i - 1) || !is_like(i + 1)) ends.push_back(values[i]);
+  }
+  return ends;
+}
+
+/// What choices may be, without mentioning other choices: the ends of what may be more.
+using ChoiceValues = std::vector<std::pair<Symbol, std::vector<Affine>>>;
+
+std::vector<Affine> values_of(const Affine& affine, const ChoiceValues& known) {
+  std::vector<Affine> values = {affine};
+  for (const auto& [symbol, pieces] : std::views::reverse(known)) {
+    if (!affine.mentions(symbol)) continue;
+    std::vector<Affine> next;
+    for (const Affine& value : values) {
+      for (const Affine& piece : pieces)
+        next.push_back(value.substitute([&](Symbol s) { return s == symbol ? &piece : nullptr; }));
+    }
+    values = std::move(next);
+  }
+  return values;
+}
+
+/// From the least of the values to the greatest, if the domain shows which these are.
+std::optional<Range> range_around(const std::vector<Affine>& values, const IndexDomain& domain) {
+  const auto least = [&](std::int64_t sign) {
+    return std::ranges::find_if(values, [&](const Affine& value) {
+      return std::ranges::all_of(values, [&](const Affine& other) {
+        return domain.prove_nonnegative((other - value) * sign) == Proof::Holds;
+      });
+    });
+  };
+  const auto low = least(1), high = least(-1);
+  if (low == values.end() || high == values.end()) return std::nullopt;
+  return Range::half_open(*low, *high + Affine(1));
+}
+
 }  // namespace
 
 Affine Placeholders::floor_of(const Affine& value, std::int64_t divisor) {
@@ -143,27 +185,31 @@ int Placeholders::quotients() const {
       entries_, [](const auto& entry) { return std::holds_alternative<Quotient>(entry.second); }));
 }
 
-/// What does not mention the choice stays as it is: three pieces are three branches, not four.
+/// What does not mention the choice stays as it is: three pieces are three branches, not four. Choices by the same
+/// condition, as two tables of the same index make them, are one.
 Expr Placeholders::chosen(const Expr& expr, Symbol symbol, const Choice& choice) {
   if (!expr->depends_on(symbol)) return expr;
-  if (is_where(expr) && !expr->args[0]->depends_on(symbol))
+  const bool is_around = is_where(expr) && !expr->args[0]->depends_on(symbol);
+  if (is_around && expr->args[0] != choice.condition)
     return call("where", {expr->args[0], chosen(expr->args[1], symbol, choice), chosen(expr->args[2], symbol, choice)});
-  const auto piece = [&](const IntegerElement& integer) {
-    if (integer.values.empty()) return substitute(expr, {{symbol, integer.affine}});
-    const std::optional<Expr> result = substitute_element(expr, symbol, integer);
+  const auto piece = [&](const Expr& of, const IntegerElement& integer) {
+    if (integer.values.empty()) return substitute(of, {{symbol, integer.affine}});
+    const std::optional<Expr> result = substitute_element(of, symbol, integer);
     if (!result) throw TypeError("an element of a tensor cannot be divided in a subscript; name the quotient");
     return *result;
   };
-  return call("where", {choice.condition, piece(choice.yes), piece(choice.no)});
+  return call("where", {choice.condition, piece(is_around ? expr->args[1] : expr, choice.yes),
+                        piece(is_around ? expr->args[2] : expr, choice.no)});
 }
 
-Expr Placeholders::bind(Expr expr) const {
+std::optional<Expr> Placeholders::bind(Expr expr, double most) const {
   for (const auto& [symbol, entry] : std::views::reverse(entries_)) {
     if (const auto* quotient = std::get_if<Quotient>(&entry)) {
       expr = reduce(ReduceKind::Sum, symbol, quotient->range(), expr);
     } else {
       expr = chosen(expr, symbol, std::get<Choice>(entry));
     }
+    if (written_nodes(expr) > most) return std::nullopt;
   }
   return expr;
 }
@@ -177,8 +223,19 @@ Expr Placeholders::lift(const Expr& expr) {
 }
 
 void Placeholders::add_to(IndexDomain& domain) const {
+  ChoiceValues known;
   for (const auto& [symbol, entry] : entries_) {
-    if (const auto* quotient = std::get_if<Quotient>(&entry)) domain.add_range(symbol, quotient->range());
+    if (const auto* quotient = std::get_if<Quotient>(&entry)) {
+      domain.add_range(symbol, quotient->range());
+      continue;
+    }
+    const auto& choice = std::get<Choice>(entry);
+    if (!choice.yes.values.empty() || !choice.no.values.empty()) continue;
+    std::vector<Affine> values = values_of(choice.yes.affine, known);
+    std::ranges::copy(values_of(choice.no.affine, known), std::back_inserter(values));
+    values = without_values_between(std::move(values));
+    if (const auto range = range_around(values, domain)) domain.add_range(symbol, *range);
+    known.emplace_back(symbol, values);
   }
 }
 
@@ -202,6 +259,15 @@ Expr Placeholders::share(const Expr& expr) const {
     return result;
   };
   return walk(expr);
+}
+
+double written_nodes(const Expr& expr) {
+  std::unordered_map<const Node*, double> nodes;
+  visit(expr, [&nodes](const Expr& e) {
+    double& own = nodes[e.get()] = 1;
+    for (const Expr& arg : e->args) own += nodes.at(arg.get());
+  });
+  return nodes.at(expr.get());
 }
 
 Expr number_of(const Affine& value) {

@@ -1,5 +1,6 @@
 #pragma once
 // Integers in subscripts that are not affine: quotients and remainders (x[i/2]), and choices (x[min(i+1, N-1)]).
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <variant>
@@ -28,7 +29,9 @@ class Placeholders {
   bool may_be_element(const Affine& value) const;
   /// The expression, which mentions the symbols, as sums over quotients, and as a `where` for every choice around what
   /// mentions it.
-  Expr bind(Expr expr) const;
+  Expr bind(const Expr& expr) const { return *bind(expr, std::numeric_limits<double>::infinity()); }
+  /// The same; nothing if that has more than `most` nodes as it is written.
+  std::optional<Expr> bind(Expr expr, double most) const;
   /// The expression with symbols in the place of its sums over quotients, which bind() makes sums over all that
   /// mentions them.
   Expr lift(const Expr& expr);
@@ -49,6 +52,9 @@ class Placeholders {
 
   std::vector<std::pair<Symbol, Entry>> entries_;  // an entry may mention the symbols before its own
 };
+
+/// The number of nodes as the expression is written: one that stands at two places counts twice.
+double written_nodes(const Expr& expr);
 
 /// The value as a number: a constant, where it is one.
 Expr number_of(const Affine& value);

@@ -1,7 +1,7 @@
 // ExprParser: subscripts, and the integers that stand in them.
 #include <fmt/format.h>
 
-#include <cmath>
+#include <limits>
 
 #include "compiler/ir/expr_parser.h"
 #include "compiler/ir/functions.h"
@@ -17,10 +17,11 @@ Operand ExprParser::access(const Token& name) {
 Operand ExprParser::bind(const Token& at, const Placeholders& placeholders, Operand operand) {
   if (placeholders.empty()) return operand;
   operand.depth += placeholders.quotients() + placeholders.choices();
-  operand.size = std::ldexp(operand.size + placeholders.quotients(), placeholders.choices());  // each writes it twice
   tokens_.check_depth(operand.depth);
+  const std::optional<Expr> bound = placeholders.bind(operand.expr, kMaxSize);
+  operand.size = bound ? written_nodes(*bound) : std::numeric_limits<double>::infinity();
   check_size(at, operand);
-  operand.expr = placeholders.bind(operand.expr);
+  operand.expr = *bound;
   if (placeholders.choices() > 0) operand.expr = without_dead_branches(operand.expr, indices_in_scope(placeholders));
   return operand;
 }
@@ -51,7 +52,17 @@ IntegerForms ExprParser::integer_forms(Placeholders& placeholders) {
   return {[this, &placeholders](std::string_view mark, const Affine& value, const Affine& divisor) {
             return divided(mark, value, divisor, placeholders);
           },
-          [this, &placeholders](const Token& name) { return chosen_integer(name, placeholders); }};
+          [this, &placeholders](const Token& name) { return chosen_integer(name, placeholders); },
+          [this, &placeholders](const Token& opening) { return integer_of_table(opening, placeholders); }};
+}
+
+/// `[0, 1, 0, -1][k]`
+Affine ExprParser::integer_of_table(const Token& opening, Placeholders& placeholders) {
+  const std::optional<Affine> integer = affine_of(table_element(opening, placeholders).expr, nullptr, &placeholders);
+  if (!integer)
+    tokens_.fail<TypeError>(opening, "a table in a subscript holds integers, and is read where it has elements",
+                            "name another integer: let j[s]: i32 = .., and read x[j[s]]");
+  return *integer;
 }
 
 /// A remainder by dims that takes few values is a choice, which compares indices, where a quotient is searched for. By

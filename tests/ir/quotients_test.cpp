@@ -3,6 +3,7 @@
 
 #include "compiler/ir/builder.h"
 #include "compiler/ir/evaluate.h"
+#include "compiler/ir/placeholders.h"
 #include "compiler/support/error.h"
 
 using namespace moxie;
@@ -101,6 +102,21 @@ TEST_CASE("subscripts are chosen by min, max, clamp, abs and where") {
   std::string deep = "n";
   for (int k = 0; k < 40; ++k) deep = "abs(" + deep + "-1)";
   check_fails<ParseError>("let y[n] = x[" + deep + "]", {"written out, this has more than"});
+}
+
+TEST_CASE("subscripts are chosen by tables of integers") {
+  CHECK(values_of("output y[n] = x[[4, 0, 2][n%3]]") == std::vector<double>{5, 1, 3, 5, 1, 3, 5});
+  CHECK(body_of("x[(n+[0, 1, -1][2])%N]") == body_of("x[(n+N-1)%N]"));
+  CHECK(values_of("output y[n] = sum[k](10^k*x[(n+[0, 1, -1][k]+N)%N])") ==
+        std::vector<double>{721, 132, 243, 354, 465, 576, 617});
+  // The shifts of two axes are chosen together: nine velocities are nine pieces, and more where a remainder wraps.
+  const std::string step = "def cx(q) = [0,1,0,-1,0,1,-1,-1,1][q]\ndef cy(q) = [0,0,1,0,-1,1,1,-1,-1][q]\n";
+  const std::string head = "dim N, M\nindex n:N, m:M, q:9\ninput f[9,N,M]\n";
+  const Program moved = parse(head + step + "output g[q,n,m] = f[q,(n+cx(q)+N)%N,(m+cy(q)+M)%M]\n");
+  CHECK(written_nodes(moved.definitions[0].body) < 500);
+  check_fails<TypeError>("let y[n] = x[[0, 0.5, 1][n%3]]", {"4:14", "holds integers", "let j[s]: i32"});
+  check_fails<TypeError>("let y[n] = x[[0, 1][n]]", {"4:14", "is read where it has elements"});
+  check_fails<ShapeError>("let y[n] = x[[0, 1, N][n%3]]", {"can leave 0..N"});
 }
 
 TEST_CASE("elements of integer tensors are chosen, too") {
