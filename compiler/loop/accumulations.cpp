@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/ir/functions.h"
+#include "compiler/ir/reductions.h"
 #include "compiler/loop/operands.h"
 
 namespace moxie {
@@ -48,6 +49,20 @@ std::optional<ReduceKind> combining_kind(const op::Call& call) {
       {"+", ReduceKind::Sum}, {"*", ReduceKind::Product}, {"max", ReduceKind::Max}, {"min", ReduceKind::Min}};
   const auto found = kinds.find(call.function->name);
   return found == kinds.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<MaskedTerm> masked_term(const LoopProgram& program, const op::Call& call) {
+  const auto kind = combining_kind(call);
+  if (!kind || call.args.size() != 2) return std::nullopt;
+  const auto is_held = [&](ValueId id) { return std::holds_alternative<op::ReadVar>(program.values.at(id).operation); };
+  const auto held = std::ranges::find_if(call.args, is_held);
+  if (held == call.args.end()) return std::nullopt;
+  const ValueId other = call.args[held == call.args.begin() ? 1 : 0];
+  const auto* where = std::get_if<op::Call>(&program.values.at(other).operation);
+  if (!where || where->function->name != "where") return std::nullopt;
+  const auto* none = std::get_if<op::Constant>(&program.values.at(where->args[2]).operation);
+  if (!none || none->value != neutral_value(*kind)) return std::nullopt;
+  return MaskedTerm{*held, other, where->args[0], where->args[1]};
 }
 
 std::vector<Accumulation> accumulations(const LoopProgram& program, const Block& body) {

@@ -18,6 +18,12 @@ struct Accumulation {
 /// The reduction whose results the call combines, for "+", "*", "max" and "min".
 std::optional<ReduceKind> combining_kind(const op::Call& call);
 
+/// `acc + where(c, e, 0)`, or the same of another reduction: the var changes where the condition holds.
+struct MaskedTerm {
+  ValueId held, where, condition, term;
+};
+std::optional<MaskedTerm> masked_term(const LoopProgram& program, const op::Call& call);
+
 /// In the order of their statements; none if the loop contains another.
 std::vector<Accumulation> accumulations(const LoopProgram& program, const Block& body);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "compiler/loop/lane_count.h"
 #include "compiler/loop/operands.h"
@@ -33,6 +34,11 @@ std::array<double, kPorts> occupy_ports(const std::array<double, kOperationClass
   }
   return ports;
 }
+
+/// A var that finds no register is loaded and stored in every iteration, between its own multiply-adds, and others are
+/// moved about for it. A convolution of 64 channels, 8 x 28 x 28, with AVX-512: 4.9 ms with 16 sums at once, 6.5 with
+/// 32; where a border is masked, 5.9 and 10. Two registers hold what is multiplied.
+constexpr double kSpillsOfAVar = 4, kOperands = 2;
 
 /// Adds up the operations of a kernel, weighted by the number of executions.
 class OperationCounter {
@@ -78,11 +84,27 @@ class OperationCounter {
       const double inside = count(loop->body, counted.body_executions());
       const double needed = registers_needed(loop->body);
       const double kept_in_loops = std::max(inside, machine_.registers);  // or spilled there
-      add(OperationClass::Spill, std::max(0.0, needed - kept_in_loops) * counted.body_executions());
+      const double vars = std::max(0.0, registers_of_vars(loop->body) + kOperands - machine_.registers);
+      const double spilled = std::max(0.0, needed - kept_in_loops) + kSpillsOfAVar * vars;
+      add(OperationClass::Spill, spilled * counted.body_executions());
       most = std::max({most, needed, inside});
     }
     cost_.live_registers = std::max(cost_.live_registers, most);
     return most;
+  }
+
+  /// Those of the vars that the loop or a loop in it sets.
+  double registers_of_vars(const Block& block) const {
+    std::vector<const Statement*> body;
+    flatten(block, body);
+    std::set<VarId> vars;
+    for (const Statement* statement : body) {
+      const auto* set = std::get_if<stmt::SetVar>(statement);
+      if (set && program_.vars.at(set->var).varying) vars.insert(set->var);
+    }
+    double sum = 0;
+    for (const VarId var : vars) sum += registers_of(var);
+    return sum;
   }
 
   /// Whether the statement computes its value from indices and constants alone.

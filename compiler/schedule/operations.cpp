@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "compiler/ir/functions.h"
+#include "compiler/loop/accumulations.h"
 #include "compiler/loop/lane_count.h"
 #include "compiler/loop/operands.h"
 #include "compiler/schedule/traffic.h"
@@ -60,6 +61,8 @@ constexpr double kTripFractions = 1024;
 constexpr double kMaxMultiplied = 16, kMaxBesideRoot = 7.5;
 /// Shuffles that take elements from two registers: with AVX2 a shuffle of halves and a permutation.
 constexpr double kShuffles = 2;
+/// Registers from here on come with masks for every operation.
+constexpr double kBitsWithMasks = 512;
 /// A comparison, a choice and a sign beside the root: see half_power() of codegen/llvm/vector_math_pow.cpp.
 constexpr double kBesideRoot = 3;
 
@@ -85,15 +88,23 @@ Operations::Operations(const LoopTree& tree, const Machine& machine)
       program_(tree.program()),
       machine_(machine),
       fused_(program_.values.size()),
+      only_compared_(program_.values.size()),
       latencies_(program_.values.size()) {
   for (const BufferDecl& buffer : program_.buffers) strides_.push_back(strides_of(tree, buffer));
   find_fused(program_.body);
   count(program_.body);
 }
 
-/// Each addition of a sum takes in one factor pair: a product that nothing else reads.
+/// Indices that are compared are integers, and no numbers are made of them; see compared_indices() of codegen/llvm.
+bool Operations::compares_indices(const op::Call& call) const {
+  return call.function->result == ResultType::Truth && call.args.size() == 2 &&
+         std::ranges::all_of(call.args, [this](ValueId arg) { return index_in(program_.values.at(arg)).has_value(); });
+}
+
+/// Each addition of a sum takes in one factor pair: a product that nothing else reads. So does an addition under a
+/// mask, and with AVX-512 the mask is part of it, too.
 void Operations::find_fused(const Block& block) {
-  std::vector<int> uses(program_.values.size());
+  std::vector<int> uses(program_.values.size()), compared(program_.values.size());
   std::vector<const op::Call*> sums;
   const auto visit = [&](const auto& self, const Block& statements) -> void {
     for (const Statement& statement : statements) {
@@ -102,9 +113,12 @@ void Operations::find_fused(const Block& block) {
       const auto* let = std::get_if<stmt::Let>(&statement);
       const auto* call = let ? std::get_if<op::Call>(&program_.values.at(let->id).operation) : nullptr;
       if (call && call->function->name == "+") sums.push_back(call);
+      if (!call || !compares_indices(*call)) continue;
+      for (const ValueId arg : call->args) ++compared[arg];
     }
   };
   visit(visit, block);
+  for (ValueId id = 0; id < uses.size(); ++id) only_compared_[id] = uses[id] > 0 && uses[id] == compared[id];
   for (const op::Call* sum : sums) {
     auto additions = static_cast<double>(sum->args.size()) - 1;
     for (const ValueId arg : sum->args) {
@@ -113,6 +127,11 @@ void Operations::find_fused(const Block& block) {
           product && uses[arg] == 1 && (product->function->name == "*" || product->function->name == "pow");
       if (fuses && additions-- > 0) fused_[arg] = 1;
     }
+    const auto masked = masked_term(program_, *sum);
+    if (!masked || uses[masked->where] != 1) continue;
+    if (machine_.vector_bits >= kBitsWithMasks) fused_[masked->where] = 1;
+    const auto* product = std::get_if<op::Call>(&program_.values.at(masked->term).operation);
+    if (product && uses[masked->term] == 1 && product->function->name == "*") fused_[masked->term] = 1;
   }
 }
 
@@ -167,6 +186,7 @@ double Operations::width(const Value& value) const { return value.varying ? regi
 Operations::Counts Operations::count(const stmt::Let& s) {
   const Value& value = program_.values.at(s.id);
   Counts counts = std::visit([&](const auto& o) { return count(value, o); }, value.operation);
+  if (only_compared_[s.id]) counts.clear();
   if (fused_[s.id] > 0 && !counts.empty()) counts[0].count -= width(value);
   latencies_[s.id] = latency(value, counts);
   return counts;
@@ -254,6 +274,7 @@ Operations::Counts Operations::count(const Value& value, const op::Call& o) cons
   const auto args = static_cast<double>(o.args.size());
   // A truth value is computed from numbers, whose registers count.
   const double width = value.varying ? registers(program_.values.at(o.args.back()).type) : 1;
+  if (compares_indices(o)) return {{OperationClass::Select, 1}};
   if (name == "+" || name == "*") return {{OperationClass::Arithmetic, (args - 1) * width}};
   if (name == "/") return divisions(value, 1);
   if (name == "sqrt") return roots(value);

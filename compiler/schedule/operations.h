@@ -34,6 +34,7 @@ class Operations {
   };
   using Counts = std::vector<OperationCount>;
 
+  bool compares_indices(const op::Call& call) const;
   void find_fused(const Block& block);
   void count(const Block& block);
   Counts count(const stmt::Let& s);
@@ -70,6 +71,7 @@ class Operations {
   const Machine& machine_;
   std::vector<std::vector<double>> strides_;  // of buffers
   std::vector<double> fused_;                 // per value: multiplications that are part of a multiply-add
+  std::vector<bool> only_compared_;           // per value: indices that are compared with others, and not read else
   std::optional<Lanes> lanes_;                // of the loop around the statement
   std::unordered_map<const Statement*, Counts> counts_;
   std::vector<double> latencies_;

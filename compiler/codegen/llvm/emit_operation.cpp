@@ -11,6 +11,7 @@
 #include "compiler/codegen/llvm/vector_math.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/reductions.h"
+#include "compiler/loop/accumulations.h"
 #include "compiler/loop/operands.h"
 #include "compiler/support/error.h"
 
@@ -104,8 +105,20 @@ std::optional<Val> KernelWriter::compared_indices(const Value& value, const op::
   return ir_.icmp(predicate->second, lane_numbers(Scalar::i32, lanes, step), ir_.splat(threshold, lanes));
 }
 
+/// `acc + where(c, e, 0)` as where(c, acc + e, acc): processors with masks add in the lanes that the condition selects,
+/// and multiply in the same instruction. An accumulator is never -0, the one number that adding 0 changes.
+std::optional<Val> KernelWriter::masked_accumulation(const Value& value, const op::Call& o) {
+  const auto masked = masked_term(program_, o);
+  if (!masked) return std::nullopt;
+  const auto in_lanes = [&](ValueId id) { return ir_.splat(operand(id), lanes_of(value.varying)); };
+  const Val before = in_lanes(masked->held);
+  const Val after = emit_function(ir_, o.function->name, {before, in_lanes(masked->term)});
+  return ir_.select(in_lanes(masked->condition), after, before);
+}
+
 Val KernelWriter::emit(const Value& value, const op::Call& o) {
   if (const auto compared = compared_indices(value, o)) return *compared;
+  if (const auto masked = masked_accumulation(value, o)) return *masked;
   std::vector<Val> args;
   for (const ValueId arg : o.args) args.push_back(ir_.splat(operand(arg), lanes_of(value.varying)));
   return emit_function(ir_, o.function->name, args);

@@ -83,6 +83,7 @@ class KernelWriter {
   Val emit(const Value& value, const op::ReadVar& o);
   Val emit(const Value& value, const op::Call& o);
   std::optional<Val> compared_indices(const Value& value, const op::Call& o);
+  std::optional<Val> masked_accumulation(const Value& value, const op::Call& o);
   Val emit(const Value& value, const op::Convert& o);
   Val emit(const Value& value, const op::Random& o);
   Val emit(const Value& value, const op::CombineLanes& o);

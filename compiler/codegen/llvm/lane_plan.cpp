@@ -1,7 +1,10 @@
 #include "compiler/codegen/llvm/lane_plan.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "compiler/loop/accumulations.h"
 #include "compiler/loop/lane_count.h"
@@ -18,19 +21,32 @@ constexpr int kRegistersPerDraw = 2;
 /// The number of the vector loop in which something is used; 0 stands for outside of them all.
 using Position = int;
 
-/// Notes where things are used, and whether that is more than one place.
+/// Notes where things are used, and which of them hold something from one place to another.
 class Uses {
  public:
-  explicit Uses(std::size_t count) : first_(count), many_(count) {}
-  void note(std::uint32_t id, Position place) {
-    if (!first_.at(id)) first_[id] = place;
-    if (*first_[id] != place) many_[id] = true;
+  explicit Uses(std::size_t count) : first_(count), started_(count), many_(count), carried_(count) {}
+  /// Each iteration of the place sets the thing before it reads it.
+  void start(std::uint32_t id, Position place) {
+    note(id, place, true);
+    started_[id] = place;
   }
-  const std::vector<bool>& in_many_places() const { return many_; }
+  void note(std::uint32_t id, Position place) { note(id, place, started_.at(id) == place); }
+  /// Of each, whether it is used in more than one place, and not started in each of them.
+  std::vector<bool> outlive() const {
+    std::vector<bool> result;
+    std::ranges::transform(many_, carried_, std::back_inserter(result), std::logical_and<>());
+    return result;
+  }
 
  private:
-  std::vector<std::optional<Position>> first_;
-  std::vector<bool> many_;
+  void note(std::uint32_t id, Position place, bool is_started) {
+    if (!first_.at(id)) first_[id] = place;
+    if (*first_[id] != place) many_[id] = true;
+    if (!is_started) carried_[id] = true;
+  }
+
+  std::vector<std::optional<Position>> first_, started_;
+  std::vector<bool> many_, carried_;
 };
 
 /// Visits the statements of a program once.
@@ -56,19 +72,27 @@ class Survey {
     if (const auto* read = std::get_if<op::ReadVar>(&value.operation)) vars.note(read->var, place);
     if (const auto* load = std::get_if<op::LoadArray>(&value.operation)) arrays.note(load->array, place);
   }
-  void visit(const stmt::SetVar& s, Position place) { vars.note(s.var, place); }
+  void visit(const stmt::SetVar& s, Position place) {
+    if (place != 0 && depth_ == 0)
+      vars.start(s.var, place);
+    else
+      vars.note(s.var, place);
+  }
   void visit(const stmt::StoreArray& s, Position place) { arrays.note(s.array, place); }
   void visit(const stmt::For& s, Position place) {
     if (s.interleave > 1)
       for (const auto& [var, kind] : accumulations(program_, s.body))
         var_copies.at(var) = std::max(var_copies.at(var), s.interleave);
+    const int around = std::exchange(depth_, s.vector ? 0 : depth_ + 1);
     block(s.body, s.vector ? ++loops_ : place);
+    depth_ = around;
   }
   void visit(const stmt::Store&, Position) {}
   void visit(const stmt::Check&, Position) {}
 
   const LoopProgram& program_;
   int loops_ = 0;
+  int depth_ = 0;  // of loops inside the vector loop
 };
 
 std::int64_t bytes_of(const ArrayDecl& array, int lanes) {
@@ -86,8 +110,8 @@ LanePlan lane_plan(const LoopProgram& program, const VectorMachine& machine) {
   // Every processor with AVX2 has F16C; SSE2 alone does not round.
   plan.converts = machine.features.find("+avx2") != std::string::npos || machine.triple.starts_with("aarch64");
   plan.lanes = lane_count(program, machine.vector_bits, plan.avx512 ? kRegistersPerDraw : 1);
-  plan.var_outlives_round = survey.vars.in_many_places();
-  plan.array_outlives_round = survey.arrays.in_many_places();
+  plan.var_outlives_round = survey.vars.outlive();
+  plan.array_outlives_round = survey.arrays.outlive();
   plan.var_copies = survey.var_copies;
   for (const ArrayDecl& array : program.arrays) {
     plan.array_offsets.push_back(plan.scratch_bytes);
