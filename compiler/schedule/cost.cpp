@@ -84,8 +84,9 @@ class OperationCounter {
       const double inside = count(loop->body, counted.body_executions());
       const double needed = registers_needed(loop->body);
       const double kept_in_loops = std::max(inside, machine_.registers);  // or spilled there
-      const double vars = std::max(0.0, registers_of_vars(loop->body) + kOperands - machine_.registers);
-      const double spilled = std::max(0.0, needed - kept_in_loops) + kSpillsOfAVar * vars;
+      const double vars = is_innermost(loop->body) ? registers_of_vars(loop->body) + kOperands : 0;
+      const double spilled =
+          std::max(0.0, needed - kept_in_loops) + kSpillsOfAVar * std::max(0.0, vars - machine_.registers);
       add(OperationClass::Spill, spilled * counted.body_executions());
       most = std::max({most, needed, inside});
     }
@@ -93,13 +94,15 @@ class OperationCounter {
     return most;
   }
 
-  /// Those of the vars that the loop or a loop in it sets.
+  static bool is_innermost(const Block& block) {
+    return std::ranges::none_of(block, [](const Statement& s) { return std::holds_alternative<stmt::For>(s); });
+  }
+
+  /// Those of the vars that the block sets.
   double registers_of_vars(const Block& block) const {
-    std::vector<const Statement*> body;
-    flatten(block, body);
     std::set<VarId> vars;
-    for (const Statement* statement : body) {
-      const auto* set = std::get_if<stmt::SetVar>(statement);
+    for (const Statement& statement : block) {
+      const auto* set = std::get_if<stmt::SetVar>(&statement);
       if (set && program_.vars.at(set->var).varying) vars.insert(set->var);
     }
     double sum = 0;
