@@ -92,6 +92,9 @@ std::span<const Pass> passes() {
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"bound-reductions", "conditions that leave a reduction none but its identity become bounds of its range",
            bound_reductions},
+      Pass{"split-block-sums",
+           "sums for the block that an element lies in have an axis of blocks, and one inside of them",
+           split_block_sums},
       Pass{"split-holes", "contractions that leave out one element are sums before and after it", split_holes},
       Pass{"split-exponentials", "factors that do not change in a long loop leave the exponential", split_exponentials},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
@@ -131,6 +134,8 @@ std::span<const Pass> passes() {
           "sums over shifted positions, as of a convolution's gradient, become products for all positions, and sums of "
           "these",
           split_shifted_sums},
+      Pass{"store-blocks", "what contractions read in blocks of an axis is stored with an axis of blocks",
+           store_blocks},
       Pass{"order-axes", "products that definitions hold lie as a library writes them from tensors as they lie",
            order_axes},
       Pass{"split-products", "large sums of products become matrix products of tensors", split_products},

@@ -62,6 +62,8 @@ Program narrow_definitions(const Program& program);    // symmetric tensors keep
 Program order_axes(const Program& program);            // in which order of axes products lie
 Program order_contractions(const Program& program);    // sums of several factors, two at a time in the cheapest order
 Program split_shifted_sums(const Program& program);    // sums over shifted positions: products, then what meets
+Program split_block_sums(const Program& program);      // sums over the block that an element lies in: one axis more
+Program store_blocks(const Program& program);          // what is read in blocks of an axis gets an axis of blocks
 Program split_ordered_sums(const Program& program);    // sums over the elements below another one, to be sorted
 Program split_products(const Program& program);        // sums of products over whole tensors, for a library to multiply
 Program share_windows(const Program& program);         // what overlapping windows have in common is computed once

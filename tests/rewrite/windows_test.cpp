@@ -2,12 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
 #include "compiler/rewrite/passes.h"
-#include "tests/devices.h"
+#include "tests/rewrite/device_values.h"
 
 using namespace moxie;
 
@@ -18,31 +16,13 @@ std::ptrdiff_t count_windows(const Program& program) {
                                [](const Definition& definition) { return definition.name.ends_with(".window"); });
 }
 
-void check_values(const Program& program, const DimValues& dims) {
-  const TensorValues inputs = test::wave_inputs(program, dims);
-  const TensorValues expected = evaluate(program, dims, inputs);
-  for (const auto& device : test::test_devices()) {
-    CAPTURE(device->name());
-    for (const auto& [name, values] : test::run_on(device, program, dims, inputs)) {
-      CAPTURE(name);
-      REQUIRE(values.size() == expected.at(name).size());
-      double worst = 0, largest = 1;
-      for (std::size_t k = 0; k < values.size(); ++k) {
-        worst = std::max(worst, std::abs(values[k] - expected.at(name)[k]));
-        largest = std::max(largest, std::abs(values[k]));
-      }
-      CHECK(worst <= 1e-5 * largest);
-    }
-  }
-}
-
 /// The formula, whose passes make that many tensors of what windows share, has its values, and so have its gradients.
 void check_windows(const std::string& text, const DimValues& dims, std::ptrdiff_t windows) {
   CAPTURE(text);
   const Program program = specialise(parse(text), dims);
   CHECK(count_windows(program) == windows);
-  check_values(program, dims);
-  check_values(differentiate(program, {"y"}, {"x"}), dims);
+  test::check_values_on_devices(program, dims);
+  test::check_values_on_devices(differentiate(program, {"y"}, {"x"}), dims);
 }
 
 }  // namespace
