@@ -14,7 +14,7 @@ namespace {
 constexpr double kMinReads = 32;
 constexpr double kMinTerms = 2e6;
 /// Shorter rows are copied as operands of one product, if at all: patches, of which two axes are read so.
-constexpr std::int64_t kShortestRow = 16;
+constexpr std::int64_t kShortestStored = 16;
 
 class BlockStorer {
  public:
@@ -47,7 +47,7 @@ class BlockStorer {
       return std::ranges::any_of(subscript.terms(), [&](const Affine::Term& inside) {
         const Range* range = scope.find(inside.first);
         const auto extent = range && inside.second == 1 ? range->as_extent() : std::nullopt;
-        if (!extent || !extent->is_constant() || extent->constant() < kShortestRow) return false;
+        if (!extent || !extent->is_constant() || extent->constant() < kShortestStored) return false;
         const Affine blocks = subscript - Affine(inside.first);
         const std::int64_t size = extent->constant();
         const auto is_multiple = [size](const Affine::Term& term) { return term.second % size == 0; };
