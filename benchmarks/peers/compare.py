@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times moxie beside JAX (jit) and PyTorch (eager), single precision, on the formulas of rows.py and layers.py, one thread or a GPU.
+"""Times moxie beside JAX (jit) and PyTorch (eager), single precision, on the formulas of rows.py, layers.py and strangers.py, one thread or a GPU.
 
     python benchmarks/peers/compare.py --formulas DIR [--device cuda] [--moxie build/bin/moxie] [--rows NAME ..] [--rounds 3] [--json FILE]
 
@@ -156,6 +156,7 @@ def main():
     import calls
     import layers
     import rows
+    import strangers
     import texts
 
     torch = calls.Torch(given.device)  # first: it says so where there is no GPU
@@ -164,11 +165,11 @@ def main():
     print("| formula | extents | moxie | " + " | ".join(peer.name for peer in peers) + " | moxie / best |")
     print("| --- " * (4 + len(peers)) + "|")
     measured, records = [], []
-    for row in (*rows.ROWS, *layers.ROWS):
+    for row in (*rows.ROWS, *layers.ROWS, *strangers.ROWS):
         if given.rows and row.formula not in given.rows:
             continue
         dims = row.gpu_dims or row.dims if given.device == "cuda" else row.dims
-        text = texts.Text(row.formula, [*given.formulas, HERE, HERE / "layers", HERE.parent / "adbench"], dims)
+        text = texts.Text(row.formula, [*given.formulas, HERE, HERE / "layers", HERE / "strangers", HERE.parent / "adbench"], dims)
         try:
             times = measure(row, text, moxie, [peer for peer in peers if getattr(row, peer.key)], given.rounds)
         except RuntimeError as problem:

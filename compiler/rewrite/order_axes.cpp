@@ -2,8 +2,10 @@
 #include <numeric>
 
 #include "compiler/rewrite/axis_order.h"
+#include "compiler/rewrite/flat_sum.h"
 #include "compiler/rewrite/library_product.h"
 #include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/split_products.h"
 
 namespace moxie {
 namespace {
@@ -29,7 +31,7 @@ bool is_large_sum(const Definition& definition) {
   double work = 0;
   rewrite_top_down(definition.body, Scope::of(definition), [&](const Expr& e, const Scope& scope) {
     double iterations = 1;
-    for (const auto& [symbol, range] : scope.open) iterations *= assumed_extent(range);
+    for (const auto& [symbol, range] : scope.open) iterations *= longest_extent(range, scope);
     work = std::max(work, iterations);
     const bool is_outermost = scope.open.size() == definition.axes.size();
     return is_outermost && e->kind != NodeKind::Reduce && e->kind != NodeKind::Call ? std::optional(e) : std::nullopt;
@@ -101,7 +103,7 @@ class AxisOrderSearch {
                          std::ranges::any_of(readers_, [](const Definition* reader) { return is_large_sum(*reader); });
     if (!matters || std::ranges::any_of(readers_, is_matrix)) return std::nullopt;
     const std::vector<CostsInOrders> all = costs_in_orders();
-    if (std::ranges::none_of(all, &CostsInOrders::may_be_product)) return std::nullopt;  // fusion chooses freely
+    if (std::ranges::none_of(all, &CostsInOrders::may_be_product)) return order_of_band();  // else fusion chooses
     const auto total = [&](std::size_t order) {
       double sum = 0;
       for (const CostsInOrders& costs : all) sum += costs.total(order);
@@ -134,6 +136,26 @@ class AxisOrderSearch {
     } while (std::ranges::next_permutation(order).found);
     definition_ = original_;
     return all;
+  }
+
+  /// A band, sum[g in f+1..F](x[b,g]*sum[k](V[f,k]*V[g,k])), is a product with operands of its own if its rows come
+  /// before its columns.
+  std::optional<AxisOrder> order_of_band() const {
+    if (original_.output || !is_large_sum(original_) || !has_band(original_)) return std::nullopt;
+    const auto found = std::ranges::find_if(orders_, [this](const AxisOrder& order) {
+      return is_library_product(program_, with_axes_in(order, original_));
+    });
+    return found == orders_.begin() || found == orders_.end() ? std::nullopt : std::optional(*found);
+  }
+
+  /// Whether an axis moves the range of the sum.
+  static bool has_band(const Definition& definition) {
+    if (!is_sum(definition.body)) return false;
+    const Range range = open(definition.body).range;
+    for (std::uint32_t k = 0; k < definition.axes.size(); ++k) {
+      if (mentions(range, Symbol::axis(k))) return true;
+    }
+    return false;
   }
 
   Program& program_;

@@ -358,20 +358,13 @@ std::optional<Definition> whole_box(const Program& program, Definition definitio
   return exists ? std::optional(std::move(definition)) : std::nullopt;
 }
 
-/// Whether the body is a product that needs no other operands.
-bool reads_operands_as_they_lie(const Program& program, const Definition& definition) {
-  Program known = program;
-  ProductSplitter splitter(known, definition);
-  return splitter.run() == definition.body && splitter.found_product();
-}
-
 /// A triangle of elements, each a sum of products, as a matrix product of the whole box if a library multiplies that:
 /// it is more than twice as fast, and others may read the same product.
 Program with_whole_products(const Program& program) {
   Program result = program;
   for (Definition& definition : result.definitions) {
     const auto whole = whole_box(program, definition);
-    if (whole && reads_operands_as_they_lie(program, *whole)) definition = *whole;
+    if (whole && is_library_product(program, *whole)) definition = *whole;
   }
   return result;
 }
