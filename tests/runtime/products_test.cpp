@@ -81,7 +81,7 @@ TEST_CASE("heads that share keys, by a quotient, are products as heads with keys
     std::size_t products;
   };
   const std::string all = "sum[d](q[b,i,h,d]*k[b,j,h/R,d])/sqrt(D)";
-  for (const Mask& mask : {Mask{all, 6}, Mask{"where(j <= i, " + all + ", -inf)", 3}}) {
+  for (const Mask& mask : {Mask{all, 6}, Mask{"where(j <= i, " + all + ", -inf)", 4}}) {
     for (const char* groups : {"G = 2", "G"}) {
       CAPTURE(mask.score);
       const Program attention = parse(std::string("dim B dynamic, S = 64, R = 4, D = 32, ") + groups +
