@@ -248,9 +248,7 @@ bool ExprParser::is_inside_table(const Affine& at, const Placeholders& placehold
   for (const DimDecl& dim : program_.dims) {
     if (dim.value && !dim.dynamic) known.emplace_back(Symbol::dim(dim.name), Affine(*dim.value));
   }
-  IndexDomain domain(known);
-  for (const Binding& binding : names_.whole_scope()) domain.add_range(binding.symbol, binding.range);
-  placeholders.add_to(domain);
+  const IndexDomain domain = indices_in_scope(placeholders, std::move(known));
   const Affine last(static_cast<std::int64_t>(size) - 1);
   return domain.prove_nonnegative(at) == Proof::Holds && domain.prove_nonnegative(last - at) == Proof::Holds;
 }

@@ -109,7 +109,7 @@ Expr with_affine_quotients(const Expr& expr, Placeholders& placeholders) {
   return with_args(expr, std::move(args));
 }
 
-/// Of values that differ by a number, the least and the greatest.
+/// Keeps the least and the greatest of those values that differ by a number.
 std::vector<Affine> without_values_between(std::vector<Affine> values) {
   std::ranges::sort(values, {}, [](const Affine& value) { return std::pair(value.terms(), value.constant()); });
   std::vector<Affine> ends;
@@ -235,7 +235,7 @@ void Placeholders::add_to(IndexDomain& domain) const {
     std::ranges::copy(values_of(choice.no.affine, known), std::back_inserter(values));
     values = without_values_between(std::move(values));
     if (const auto range = range_around(values, domain)) domain.add_range(symbol, *range);
-    known.emplace_back(symbol, values);
+    known.emplace_back(symbol, std::move(values));
   }
 }
 

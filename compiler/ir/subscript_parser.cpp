@@ -81,9 +81,9 @@ std::optional<Affine> ExprParser::divided(std::string_view mark, const Affine& v
   return number ? std::optional(divided_by(mark, value, *number, placeholders)) : std::nullopt;
 }
 
-/// What is known of indices, whatever the values of dims.
-IndexDomain ExprParser::indices_in_scope(const Placeholders& placeholders) const {
-  IndexDomain domain({});
+/// What is known of indices, whatever the values of dims but for the known ones.
+IndexDomain ExprParser::indices_in_scope(const Placeholders& placeholders, Replacement known) const {
+  IndexDomain domain(std::move(known));
   for (const Binding& binding : names_.whole_scope()) domain.add_range(binding.symbol, binding.range);
   placeholders.add_to(domain);
   return domain;

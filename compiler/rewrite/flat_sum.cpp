@@ -44,6 +44,15 @@ void drop_idle_indices(FlatSum& flat) {
 
 bool is_sum(const Expr& expr) { return expr->kind == NodeKind::Reduce && expr->reduce == ReduceKind::Sum; }
 
+Expr rewrite_outer_sums(const Definition& definition,
+                        const std::function<std::optional<Expr>(const Expr& sum, const Scope& around)>& f) {
+  return rewrite_top_down(definition.body, Scope::of(definition),
+                          [&](const Expr& e, const Scope& scope) -> std::optional<Expr> {
+                            const bool is_outermost = scope.open.size() == definition.axes.size();
+                            return is_outermost && is_sum(e) ? f(e, scope) : std::nullopt;
+                          });
+}
+
 bool is_product_of_tensors(const Product& product, Symbol index) {
   return product.factors.size() == 2 && std::ranges::all_of(product.factors, [&](const Factor& factor) {
            return factor.power == 1 && factor.base->kind == NodeKind::Access && factor.base->depends_on(index);

@@ -1,5 +1,6 @@
 #pragma once
 // Sums of products, written flat: all indices of nested sums in one list, all factors in another.
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,10 @@ struct FlatSum {
 };
 
 bool is_sum(const Expr& expr);
+/// The body of the definition, with what `f` gives in the place of sums that stand in no other binder; nothing: as it
+/// is.
+Expr rewrite_outer_sums(const Definition& definition,
+                        const std::function<std::optional<Expr>(const Expr& sum, const Scope& around)>& f);
 /// Whether two tensors are multiplied, and both depend on the index of the sum.
 bool is_product_of_tensors(const Product& product, Symbol index);
 /// A sum, or a product of sums and others; factors that are sums themselves are opened.

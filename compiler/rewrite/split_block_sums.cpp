@@ -17,7 +17,7 @@ struct Block {
   Symbol index, axis;  // q and m
   std::int64_t size;   // 64
   Affine first;        // element of block 0
-  Range range, box;    // of q: as it stands, and the part that m does not move
+  Range range, box;    // which q takes for one m, and for any
 };
 
 /// Fewer terms than these cost less than storing the sum of each element; lanes along shorter blocks are too few. (A
@@ -69,11 +69,7 @@ class BlockSumSplitter {
 
   Expr run() {
     if (user_.scan) return user_.body;
-    return rewrite_top_down(user_.body, Scope::of(user_),
-                            [this](const Expr& e, const Scope& scope) -> std::optional<Expr> {
-                              const bool is_outermost = scope.open.size() == user_.axes.size();
-                              return is_outermost && is_sum(e) ? split(e, scope) : std::nullopt;
-                            });
+    return rewrite_outer_sums(user_, [this](const Expr& sum, const Scope& around) { return split(sum, around); });
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "compiler/ir/inside_proof.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/extract.h"
+#include "compiler/rewrite/flat_sum.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/product_form.h"
 #include "compiler/rewrite/range_bounds.h"
@@ -114,17 +115,12 @@ class ProductSplitter {
         room_(std::max(kRoomForOperand * largest_tensor(known), kSmallOperand)) {}
 
   Expr run() {
-    return rewrite_top_down(user_.body, Scope::of(user_),
-                            [this](const Expr& e, const Scope& scope) -> std::optional<Expr> {
-                              const bool is_outermost = scope.open.size() == user_.axes.size();
-                              if (!is_outermost || e->kind != NodeKind::Reduce || e->reduce != ReduceKind::Sum)
-                                return std::nullopt;
-                              const std::size_t known_names = program_.definitions.size();
-                              const auto result = split(e, scope);
-                              if (result) return result;
-                              program_.definitions.resize(known_names);
-                              return std::nullopt;
-                            });
+    return rewrite_outer_sums(user_, [this](const Expr& sum, const Scope& around) {
+      const std::size_t known_names = program_.definitions.size();
+      auto result = split(sum, around);
+      if (!result) program_.definitions.resize(known_names);
+      return result;
+    });
   }
   /// Whether run() found a matrix product, or what is one as it stands.
   bool found_product() const { return found_product_; }

@@ -2,6 +2,7 @@
 
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/extract.h"
+#include "compiler/rewrite/flat_sum.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/split_products.h"
 #include "compiler/rewrite/window.h"
@@ -68,12 +69,7 @@ class ShiftedSumSplitter {
 
   Expr run() {
     if (user_.scan) return user_.body;
-    return rewrite_top_down(user_.body, Scope::of(user_),
-                            [this](const Expr& e, const Scope& scope) -> std::optional<Expr> {
-                              const bool is_outermost = scope.open.size() == user_.axes.size();
-                              const bool is_sum = e->kind == NodeKind::Reduce && e->reduce == ReduceKind::Sum;
-                              return is_outermost && is_sum ? split(e, scope) : std::nullopt;
-                            });
+    return rewrite_outer_sums(user_, [this](const Expr& sum, const Scope& around) { return split(sum, around); });
   }
 
  private:

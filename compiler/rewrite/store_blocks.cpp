@@ -10,9 +10,8 @@ namespace {
 
 /// z[h,t,s] = sum[d](q[t,64*h+d]*k[s,64*h+d]): heads lie one after the other along an axis of q. A library and the
 /// passes that make its products want an axis for each index: q.blocks[t,h,d] = q[t,64*h+d]. A copy is worth it where
-/// each of its elements is read about this often, in sums of this many terms.
+/// each of its elements is read about as often as those of an operand that is made for a batch of products.
 constexpr double kMinReads = 32;
-constexpr double kMinTerms = 2e6;
 /// Shorter rows are copied as operands of one product, if at all: patches, of which two axes are read so.
 constexpr std::int64_t kShortestStored = 16;
 
@@ -22,11 +21,7 @@ class BlockStorer {
 
   Expr run() {
     if (user_.scan) return user_.body;
-    return rewrite_top_down(user_.body, Scope::of(user_),
-                            [this](const Expr& e, const Scope& scope) -> std::optional<Expr> {
-                              const bool is_outermost = scope.open.size() == user_.axes.size();
-                              return is_outermost && is_sum(e) ? std::optional(stored(e, scope)) : std::nullopt;
-                            });
+    return rewrite_outer_sums(user_, [this](const Expr& sum, const Scope& around) { return stored(sum, around); });
   }
 
  private:
@@ -34,7 +29,7 @@ class BlockStorer {
     const FlatSum flat = flat_sum(Algebra::of_reals(), sum, around);
     double terms = 1;
     for (const auto& [symbol, range] : flat.scope.open) terms *= longest_extent(range, flat.scope);
-    if (flat.factors.size() < 2 || terms < kMinTerms) return sum;
+    if (flat.factors.size() < 2 || terms < kSmallestProduct) return sum;
     return rewrite_bottom_up(sum, around, [&](const Expr& e, const Scope& scope) {
       if (e->kind != NodeKind::Access || e->gathers || scope.open.size() == around.open.size()) return e;
       return is_read_in_blocks(e, scope) ? copy(e, scope, terms) : e;

@@ -53,7 +53,8 @@ constexpr std::size_t kShownAlternatives = 3;
 constexpr double kEstimateError = 0.75;
 /// The share of a Program that kernels could save at most before other loops are tried. Sums over all steps of a scan
 /// that had lanes across the steps took 20 times as long as with lanes along rows, and were a quarter of a Program
-/// whose steps leave nothing to save.
+/// whose steps leave nothing to save. The copy of a tensor by blocks of 64, with lanes across its rows, took 1.6 of 16
+/// ms of an attention layer, of which estimates say 3 %.
 constexpr double kWorthASearch = 0.02;
 /// The share of both kernels that the shorter of two takes at least before joint loops are lowered, which save part of
 /// it: a contraction of eight matrices was scheduled in 2.8 s with copies tried in the loops of products that take a

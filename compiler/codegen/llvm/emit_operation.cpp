@@ -106,7 +106,8 @@ std::optional<Val> KernelWriter::compared_indices(const Value& value, const op::
 }
 
 /// `acc + where(c, e, 0)` as where(c, acc + e, acc): processors with masks add in the lanes that the condition selects,
-/// and multiply in the same instruction. An accumulator is never -0, the one number that adding 0 changes.
+/// and multiply in the same instruction. A sum that starts at 0 is never -0, the one number that
+/// adding 0 changes.
 std::optional<Val> KernelWriter::masked_accumulation(const Value& value, const op::Call& o) {
   const auto masked = masked_term(program_, o);
   if (!masked) return std::nullopt;

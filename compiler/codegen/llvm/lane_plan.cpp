@@ -31,7 +31,7 @@ class Uses {
     started_[id] = place;
   }
   void note(std::uint32_t id, Position place) { note(id, place, started_.at(id) == place); }
-  /// Of each, whether it is used in more than one place, and not started in each of them.
+  /// For each thing, whether several places use it and one of them does not start it.
   std::vector<bool> outlive() const {
     std::vector<bool> result;
     std::ranges::transform(many_, carried_, std::back_inserter(result), std::logical_and<>());
@@ -92,7 +92,7 @@ class Survey {
 
   const LoopProgram& program_;
   int loops_ = 0;
-  int depth_ = 0;  // of loops inside the vector loop
+  int depth_ = 0;  // how many loops are open inside the vector loop
 };
 
 std::int64_t bytes_of(const ArrayDecl& array, int lanes) {
