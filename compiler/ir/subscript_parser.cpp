@@ -60,7 +60,7 @@ IntegerForms ExprParser::integer_forms(Placeholders& placeholders) {
 Affine ExprParser::integer_of_table(const Token& opening, Placeholders& placeholders) {
   const std::optional<Affine> integer = affine_of(table_element(opening, placeholders).expr, nullptr, &placeholders);
   if (!integer)
-    tokens_.fail<TypeError>(opening, "a table in a subscript holds integers, and is read where it has elements",
+    tokens_.fail<TypeError>(opening, "a table in a subscript holds integers, and its own subscript stays inside of it",
                             "name another integer: let j[s]: i32 = .., and read x[j[s]]");
   return *integer;
 }

@@ -115,7 +115,7 @@ TEST_CASE("subscripts are chosen by tables of integers") {
   const Program moved = parse(head + step + "output g[q,n,m] = f[q,(n+cx(q)+N)%N,(m+cy(q)+M)%M]\n");
   CHECK(written_nodes(moved.definitions[0].body) < 500);
   check_fails<TypeError>("let y[n] = x[[0, 0.5, 1][n%3]]", {"4:14", "holds integers", "let j[s]: i32"});
-  check_fails<TypeError>("let y[n] = x[[0, 1][n]]", {"4:14", "is read where it has elements"});
+  check_fails<TypeError>("let y[n] = x[[0, 1][n]]", {"4:14", "its own subscript stays inside"});
   check_fails<ShapeError>("let y[n] = x[[0, 1, N][n%3]]", {"can leave 0..N"});
 }
 

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "compiler/loop/accumulations.h"
@@ -61,6 +62,23 @@ TEST_CASE("sums, products, maxima and minima are accumulations, also as a chain 
     block.push_back(stmt::SetVar{0, b.call(block, "+", {first, x})});
   };
   CHECK(found(reducing(chain)) == std::vector<Accumulation>{{0, ReduceKind::Sum}});
+}
+
+TEST_CASE("a term under a condition is one of its accumulation, where the other branch changes nothing") {
+  const auto is_masked = [](const char* function, double otherwise, bool reads_var = true) {
+    const LoopProgram p = reducing([&](Builder& b, Block& block, ValueId x) {
+      const ValueId chosen = b.call(block, "where", {b.call(block, "<", {x, x}), x, b.constant(block, otherwise)});
+      const ValueId other = reads_var ? b.let(block, op::ReadVar{0}) : x;
+      block.push_back(stmt::SetVar{0, b.call(block, function, {other, chosen})});
+    });
+    return masked_term(p, std::get<op::Call>(p.values.back().operation)).has_value();
+  };
+  CHECK(is_masked("+", 0));
+  CHECK(is_masked("*", 1));
+  CHECK(is_masked("max", -HUGE_VAL));
+  CHECK_FALSE(is_masked("+", 1));
+  CHECK_FALSE(is_masked("*", 0));
+  CHECK_FALSE(is_masked("+", 0, false));  // what is held may be -0
 }
 
 TEST_CASE("a var that the loop also reads otherwise, or sets to anything else, is no accumulation") {

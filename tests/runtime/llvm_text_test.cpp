@@ -48,6 +48,21 @@ TEST_CASE("lanes fill a register with the narrowest type of the vector loop") {
   CHECK(lanes_for(p, avx512()) == 1);
 }
 
+TEST_CASE("accumulators that each round starts anew need no choice in a partial round, those that go on do") {
+  const auto choices = [](bool again) {
+    LoopProgram p = column_squares();
+    p.body.push_back(p.body[0]);  // the same var in two vector loops
+    auto& columns = std::get<stmt::For>(p.body[1]).body;
+    if (again) columns.erase(columns.begin() + 1);  // it is not set to 0 in the second
+    const std::string text = llvm_text(p, avx512());
+    std::ptrdiff_t count = 0;
+    for (std::size_t at = 0; (at = text.find("select <16 x i1>", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  CHECK(choices(false) == 0);
+  CHECK(choices(true) > 0);
+}
+
 TEST_CASE("random numbers are drawn in two registers side by side where there are enough of them") {
   LoopProgram p = column_squares();
   p.values[0].operation = op::Random{RandomKind::Normal, 0, {Affine(i0())}};
