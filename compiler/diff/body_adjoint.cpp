@@ -14,6 +14,7 @@
 #include "compiler/diff/local_definitions.h"
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/reduction_adjoint.h"
+#include "compiler/diff/vanishing_sums.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/value_range.h"
 #include "compiler/support/error.h"
@@ -327,14 +328,15 @@ class BodyAdjoint {
     const auto closed = close_to(pending, open, kept);
     if (!closed) return false;
     send(pending.node, scope_number({closed->domain, open.axes, closed->ranges}),
-         sum_over(closed->dropped, closed->term), closed->gating);
+         without_vanishing_sums(builder_.program(), sum_over(closed->dropped, closed->term)), closed->gating);
     return true;
   }
 
   bool close_axes(const Pending& pending, const Scope& open, const std::vector<Symbol>& kept) {
     const auto closed = close_to(pending, open, kept);
     if (!closed) return false;
-    const Expr sum = gather(closed->dropped, closed->term);
+    const Expr sum = without_vanishing_sums(builder_.program(), gather(closed->dropped, closed->term));
+    if (sum->is_constant(0)) return true;
     if (are_pairs(closed->ranges, closed->domain, [](Symbol) { return true; })) {
       const auto axes = static_cast<std::size_t>(std::ranges::count_if(
           std::span(open.domain.variables).first(open.axes), [&](Symbol v) { return is_among(kept, v); }));

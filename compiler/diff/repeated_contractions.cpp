@@ -37,9 +37,11 @@ bool is_contraction(const Expr& expr, const ActiveTensors& active) {
   return std::ranges::all_of(body->args, is_read) && std::ranges::any_of(body->args, is_active);
 }
 
-/// Whether elements along some index around it read the same log-sum-exp.
-bool is_normaliser(const Expr& expr, const IterationDomain& domain, const ActiveTensors& active) {
-  if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::LogSumExp || expr->gathers) return false;
+/// Whether it is a reduction of one of these kinds, and elements along some index around it read the same one.
+bool is_shared(const Expr& expr, std::initializer_list<ReduceKind> kinds, const IterationDomain& domain,
+               const ActiveTensors& active) {
+  if (expr->kind != NodeKind::Reduce || std::ranges::find(kinds, expr->reduce) == kinds.end() || expr->gathers)
+    return false;
   if (std::ranges::all_of(domain.variables, [&](Symbol v) { return expr->depends_on(v); })) return false;
   bool is_active = false;
   visit(expr, [&](const Expr& e) { is_active |= e->kind == NodeKind::Access && active.contains(e->tensor); });
@@ -207,9 +209,16 @@ Program lift_repeated_contractions(const Program& program, const ActiveTensors& 
 
 Program lift_normalisers(const Program& program, const ActiveTensors& active) {
   const auto takes = [&](const Expr& expr, const IterationDomain& domain) {
-    return is_normaliser(expr, domain, active);
+    return is_shared(expr, {ReduceKind::LogSumExp}, domain, active);
   };
   return ReductionLifter(program, {takes, false, ".normaliser", "exp"}).run();
+}
+
+Program lift_extrema(const Program& program, const ActiveTensors& active) {
+  const auto takes = [&](const Expr& expr, const IterationDomain& domain) {
+    return is_shared(expr, {ReduceKind::Max, ReduceKind::Min}, domain, active);
+  };
+  return ReductionLifter(program, {takes, false, ".extremum"}).run();
 }
 
 }  // namespace moxie

@@ -15,5 +15,8 @@ Program lift_repeated_contractions(const Program& program, const ActiveTensors& 
 /// the derivative needs it, and the definition reads the same. Not in exponentials: the normaliser of a softmax is
 /// computed beside its elements, in the slice of rows that has them.
 Program lift_normalisers(const Program& program, const ActiveTensors& active);
+/// Gives each extremum that several elements of a definition read, as those of a softmax made safe by hand, a
+/// definition of its own: its derivative is then the sum of what all of its readers send, which may vanish.
+Program lift_extrema(const Program& program, const ActiveTensors& active);
 
 }  // namespace moxie
