@@ -43,7 +43,9 @@ using Polynomial = std::map<Monomial, double, MonomialOrder>;
 bool is_integer(double exponent) { return exponent == std::round(exponent); }
 
 /// where(c, 1, 0), which is its own square.
-bool is_mask(const Expr& e) { return is_call(e, "where") && e->args[1]->is_constant(1) && e->args[2]->is_constant(0); }
+bool is_own_square(const Expr& e) {
+  return is_call(e, "where") && e->args[1]->is_constant(1) && e->args[2]->is_constant(0);
+}
 
 /// Whether a draw of random numbers is part of the expression: it belongs to the definition that makes it.
 bool is_random(const Expr& expr) {
@@ -120,7 +122,7 @@ class Expansion {
     if (is_call(e, "sqrt")) return power(e->args[0], 0.5);
     if (is_call(e, "rsqrt")) return power(e->args[0], -0.5);
     if (is_call(e, "f32") || is_call(e, "f64")) return expand(e->args[0]);
-    if (is_call(e, "where") && e->args[2]->is_constant(0) && !is_mask(e))
+    if (is_call(e, "where") && e->args[2]->is_constant(0) && !is_own_square(e))
       return times(single(call("where", {e->args[0], 1, 0})), expand(e->args[1]));
     return single(e);
   }
@@ -130,7 +132,7 @@ class Expansion {
     if (sum.size() == 1) {
       const auto& [product, coefficient] = *sum.begin();
       const bool whole = product.size() == 1 && product[0].exponent == 1 && coefficient > 0;
-      const bool has_indicator = std::ranges::any_of(product, is_mask, &Power::base);
+      const bool has_indicator = std::ranges::any_of(product, is_own_square, &Power::base);
       if ((is_integer(exponent) || product.empty() || whole) && !has_indicator) {
         Monomial raised = product;
         for (Power& p : raised) p.exponent *= exponent;
@@ -170,7 +172,7 @@ class Expansion {
   /// Without the conditions that hold in all of the range.
   static Monomial without_implied(Monomial product, Symbol index, const Range& range) {
     std::erase_if(product, [&](const Power& p) {
-      if (!is_mask(p.base)) return false;
+      if (!is_own_square(p.base)) return false;
       IndexDomain domain({});
       domain.add_range(index, range);
       return domain.where(p.base->args[0], false).is_empty();
@@ -265,7 +267,7 @@ class Expansion {
       const auto at = std::ranges::lower_bound(product, p.base.get(), {}, [](const Power& q) { return q.base.get(); });
       if (at == product.end() || at->base != p.base) {
         product.insert(at, p);
-      } else if (!is_mask(p.base)) {
+      } else if (!is_own_square(p.base)) {
         at->exponent += p.exponent;
         if (at->exponent == 0) product.erase(at);
       }

@@ -65,17 +65,57 @@ std::optional<MaskedTerm> masked_term(const LoopProgram& program, const op::Call
   return MaskedTerm{*held, other, where->args[0], where->args[1]};
 }
 
+namespace {
+
+const op::Call* call_of(const LoopProgram& program, ValueId id, std::string_view function) {
+  const auto* call = std::get_if<op::Call>(&program.values.at(id).operation);
+  return call && call->function->name == function ? call : nullptr;
+}
+
+/// best = where(not best >= element and best == best, element, best); at = where(the same, position, at): positions
+/// ascend, so that the first of equal elements is kept. `<=` for minima.
+std::optional<Accumulation> ascending_search(const LoopProgram& program, const Uses& uses, const stmt::SetVar& best,
+                                             const stmt::SetVar& at) {
+  const op::Call* element = call_of(program, best.value, "where");
+  const op::Call* position = call_of(program, at.value, "where");
+  if (!element || !position || element->args[0] != position->args[0]) return std::nullopt;
+  const ValueId held = element->args[2], held_at = position->args[2];
+  const auto reads = [&](ValueId value, VarId var, int times) {
+    const auto read = uses.var_of.find(value);
+    return read != uses.var_of.end() && read->second == var && uses.of_value.at(value) == times;
+  };
+  const op::Call* replaces = call_of(program, element->args[0], "and");
+  if (!replaces || replaces->args.size() != 2 || !reads(held, best.var, 4) || !reads(held_at, at.var, 1))
+    return std::nullopt;
+  const op::Call* is_worse = call_of(program, replaces->args[0], "not");
+  const op::Call* is_number = call_of(program, replaces->args[1], "==");
+  if (!is_worse || !is_number || is_number->args != std::vector{held, held}) return std::nullopt;
+  for (const auto& [function, kind] : {std::pair(">=", ReduceKind::Max), std::pair("<=", ReduceKind::Min)}) {
+    const op::Call* compared = call_of(program, is_worse->args[0], function);
+    if (compared && compared->args == std::vector{held, element->args[1]}) return Accumulation{best.var, kind, at.var};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::vector<Accumulation> accumulations(const LoopProgram& program, const Block& body) {
   std::vector<Accumulation> found;
   const auto is_loop = [](const Statement& statement) { return std::holds_alternative<stmt::For>(statement); };
   if (std::ranges::any_of(body, is_loop)) return found;
   Uses uses(program, body);
+  std::vector<const stmt::SetVar*> sets;
   for (const Statement& statement : body) {
     const auto* set = std::get_if<stmt::SetVar>(&statement);
-    if (!set || uses.sets[set->var] != 1 || uses.reads[set->var] != 1) continue;
+    if (set && uses.sets[set->var] == 1 && uses.reads[set->var] == 1) sets.push_back(set);
+  }
+  for (std::size_t k = 0; k < sets.size(); ++k) {
+    const stmt::SetVar* set = sets[k];
     const auto* call = std::get_if<op::Call>(&program.values.at(set->value).operation);
     const auto kind = call ? combining_kind(*call) : std::nullopt;
     if (kind && combines(program, uses, set->value, set->var, *kind)) found.push_back({set->var, *kind});
+    const auto search = k + 1 < sets.size() ? ascending_search(program, uses, *set, *sets[k + 1]) : std::nullopt;
+    if (search) found.push_back(*search);
   }
   return found;
 }

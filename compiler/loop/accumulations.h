@@ -11,7 +11,8 @@ namespace moxie {
 /// else in the loop reads.
 struct Accumulation {
   VarId var;
-  ReduceKind kind;  // Sum, Product, Max or Min
+  ReduceKind kind;                     // Sum, Product, Max or Min
+  std::optional<VarId> position = {};  // of a search for an extremum: the var that holds where it was first met
   bool operator==(const Accumulation&) const = default;
 };
 

@@ -11,8 +11,9 @@
 namespace moxie {
 namespace {
 
-// Of a processor: the operations and the loads that it begins in a cycle, and how many cycles an addition takes.
-constexpr double kOperationsPerCycle = 2, kLoadsPerCycle = 2, kLatency = 4;
+// Of a processor: the operations and the loads that it begins in a cycle, and how many cycles an addition takes, or
+// that which a search for an extremum hands on: two comparisons and a choice.
+constexpr double kOperationsPerCycle = 2, kLoadsPerCycle = 2, kLatency = 4, kSearchLatency = 9;
 /// More gain nothing: with four partial sums the loads are what a sum waits for.
 constexpr int kMaxInterleave = 4;
 /// Partial results that registers have room for, beside what an iteration computes; AVX2 has sixteen registers.
@@ -48,9 +49,14 @@ bool is_short_loop(const Range& range, const KnownValues& known) {
 }
 
 int iterations_at_once(const LoopProgram& program, const Block& body) {
-  const auto count = static_cast<int>(accumulations(program, body).size());
+  int count = 0;
+  double latency = 0;
+  for (const Accumulation& accumulation : accumulations(program, body)) {
+    count += accumulation.position ? 2 : 1;
+    latency = std::max(latency, accumulation.position ? kSearchLatency : kLatency);
+  }
   if (count == 0) return 1;
-  const double waits = std::ceil(kLatency / std::max(cycles(program, body), 1.0));
+  const double waits = std::ceil(latency / std::max(cycles(program, body), 1.0));
   const auto hiding = std::bit_ceil(static_cast<unsigned>(waits));
   const auto room = std::bit_floor(static_cast<unsigned>(std::max(1, kMaxPartials / count)));
   return std::min({static_cast<int>(hiding), static_cast<int>(room), kMaxInterleave});

@@ -331,7 +331,10 @@ Work NestBuilder::work_of(const Reduction& reduction, Symbol index) const {
   if (searches) {
     const Expr position = reduction.ranged ? substitute(reduction.ranged->position, {{reduction.ranged->index, index}})
                                            : substitute(expr->args[1], inside);
-    work.position = {0, reduction.type, position};
+    const bool ascends = !reduction.ranged && position == index_value(Affine(index)) && expr->range.lows.size() == 1 &&
+                         expr->range.highs.size() == 1 && expr->range.lows[0].divisor == 1 &&
+                         expr->range.highs[0].divisor == 1;
+    work.position = {0, reduction.type, position, ascends};
   }
   return work;
 }
@@ -367,11 +370,18 @@ void NestBuilder::note_results(const Reduction& reduction, const Work& work, boo
   if (!work.position) return note(expr, combined(expr->reduce, best));
   const ValueId extremum = combined(*extremum_of(expr->reduce), best);
   note(extremum_of_search(expr, compared(source_, expr, reduction.type).first), extremum);
-  const ValueId position = held(work.position->var, work.position->type);
-  if (!in_lanes) return note(expr, position);
-  // The smallest position of the lanes that hold the extremum.
-  const ValueId none = neutral(expr->reduce, work.position->type);
-  note(expr, combined(ReduceKind::Min, emit_call("where", {are_same(best, extremum), position, none})));
+  ValueId position = held(work.position->var, work.position->type);
+  if (in_lanes) {
+    // The smallest position of the lanes that hold the extremum.
+    const ValueId none = neutral(expr->reduce, work.position->type);
+    position = combined(ReduceKind::Min, emit_call("where", {are_same(best, extremum), position, none}));
+  }
+  if (work.position->ascends) {
+    const ValueId first = emit(first_position(expr->range), work.position->type);
+    const ValueId none = neutral(expr->reduce, work.position->type);
+    position = emit_call("where", {emit_call("<", {position, none}), position, first});
+  }
+  note(expr, position);
 }
 
 /// Equal, or both NaN.
@@ -424,7 +434,8 @@ ValueId NestBuilder::continued(const Work::Running& running, ValueId value) {
   return combine(running.kind, held, prefix);
 }
 
-/// moxie::combine() of what is held and the element of this iteration.
+/// moxie::combine() of what is held and the element of this iteration. Where positions ascend, equal elements come too
+/// late: the first of those that equal the neutral element is found after the loop.
 void NestBuilder::finish_search(const Work& work) {
   const Work::Position& position = *work.position;
   const ValueId value = emit(work.body, work.type);
@@ -436,7 +447,9 @@ void NestBuilder::finish_search(const Work& work) {
   const ValueId is_better =
       emit_call("and", {emit_call("not", {emit_call(largest ? ">=" : "<=", {held, value})}), held_number});
   const ValueId replaces =
-      emit_call("or", {is_better, emit_call("and", {are_same(held, value), emit_call("<", {at, held_at})})});
+      position.ascends
+          ? is_better
+          : emit_call("or", {is_better, emit_call("and", {are_same(held, value), emit_call("<", {at, held_at})})});
   append(stmt::SetVar{work.id, emit_call("where", {replaces, value, held})});
   append(stmt::SetVar{position.var, emit_call("where", {replaces, at, held_at})});
 }

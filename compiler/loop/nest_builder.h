@@ -28,6 +28,7 @@ struct Work {
     VarId var;
     ValueType type;
     Expr expr;
+    bool ascends;  // from iteration to iteration, from the first position of the reduction's range on
   };
   std::optional<ReduceKind> accumulate;  // combine with what the array or var holds
   ValueType type = ValueType::f32;

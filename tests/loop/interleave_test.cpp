@@ -48,6 +48,31 @@ void sum(Builder& b, Block& block, ValueId x) { accumulate(b, block, 0, "+", x);
 
 }  // namespace
 
+namespace {
+
+/// The first of the largest elements, where one that is held is not `worse`; or one that compares with the position.
+void search(Builder& b, Block& block, ValueId x, const char* worse = ">=", bool reads_again = false) {
+  const ValueId at = b.let(block, op::Number{i0()});
+  const ValueId held = b.let(block, op::ReadVar{0}), held_at = b.let(block, op::ReadVar{1});
+  const ValueId is_worse = b.call(block, "not", {b.call(block, worse, {held, reads_again ? held_at : x})});
+  const ValueId replaces = b.call(block, "and", {is_worse, b.call(block, "==", {held, held})});
+  block.push_back(stmt::SetVar{0, b.call(block, "where", {replaces, x, held})});
+  block.push_back(stmt::SetVar{1, b.call(block, "where", {replaces, at, held_at})});
+}
+
+}  // namespace
+
+TEST_CASE("searches for the first of the largest elements are accumulations of two vars") {
+  const auto searching = [](const char* worse, bool reads_again) {
+    return reducing([&](Builder& b, Block& block, ValueId x) { search(b, block, x, worse, reads_again); });
+  };
+  CHECK(found(searching(">=", false)) == std::vector<Accumulation>{{0, ReduceKind::Max, 1}});
+  CHECK(found(searching("<=", false)) == std::vector<Accumulation>{{0, ReduceKind::Min, 1}});
+  CHECK(found(searching("<", false)).empty());
+  CHECK(found(searching(">=", true)).empty());
+  CHECK(chosen(searching(">=", false)) == 4);
+}
+
 TEST_CASE("sums, products, maxima and minima are accumulations, also as a chain of operations") {
   const auto kind_of = [](const char* function) {
     return found(reducing([&](Builder& b, Block& block, ValueId x) { accumulate(b, block, 1, function, x); }));

@@ -19,12 +19,12 @@ namespace moxie::llvm_ir {
 namespace {
 
 /// <0, step, 2 step, ...> in double.
-Val lane_multiples(TextBuilder& ir, int lanes, std::int64_t step) {
+Val lane_multiples(TextBuilder& ir, Scalar type, int lanes, std::int64_t step) {
   std::string text;
   for (int lane = 0; lane < lanes; ++lane) {
-    text += (lane == 0 ? "" : ", ") + typed(ir.number(Scalar::f64, 1, static_cast<double>(step * lane)));
+    text += (lane == 0 ? "" : ", ") + typed(ir.number(type, 1, static_cast<double>(step * lane)));
   }
-  return {Scalar::f64, lanes, "<" + text + ">"};
+  return {type, lanes, "<" + text + ">"};
 }
 
 }  // namespace
@@ -35,15 +35,27 @@ Val KernelWriter::emit(const Value& value, const op::Constant& o) {
   return ir_.number(scalar_of(value.type), lanes, o.value);
 }
 
+/// Whether singles represent what it is in each lane.
+bool KernelWriter::is_exact_in_single(const Affine& affine) const {
+  constexpr double kExact = 1 << 24;
+  const auto values = values_of(affine, known_);
+  return values && values->low >= -kExact &&
+         values->high + static_cast<double>(std::abs(lane_step(affine)) * plan_.lanes) <= kExact;
+}
+
 Val KernelWriter::emit(const Value& value, const op::Number& o) {
   if (o.value.mentions_value()) return ir_.convert(integer_value(o.value), scalar_of(value.type));
   const Val first = addressing_.value(o.value);
   const Scalar type = scalar_of(value.type);
   const std::int64_t step = lane_step(o.value);
   if (step == 0 || plan_.lanes == 1) return ir_.convert(first, type);
+  if (type == Scalar::f32 && is_exact_in_single(o.value)) {
+    const Val base = ir_.splat(ir_.convert(first, type), plan_.lanes);
+    return ir_.fadd(base, lane_multiples(ir_, type, plan_.lanes, step));
+  }
   // Integers are exact in double, so that this rounds once, and AVX2 has no conversion of 64-bit integer vectors.
   const Val base = ir_.splat(ir_.convert(first, Scalar::f64), plan_.lanes);
-  return ir_.convert(ir_.fadd(base, lane_multiples(ir_, plan_.lanes, step)), type);
+  return ir_.convert(ir_.fadd(base, lane_multiples(ir_, Scalar::f64, plan_.lanes, step)), type);
 }
 
 Val KernelWriter::emit(const Value& value, const op::Load& o) {

@@ -109,7 +109,8 @@ void KernelWriter::set_var(VarId var, const Val& value) {
 }
 
 int KernelWriter::copy_of(VarId var) const {
-  return std::ranges::count(partials_, var, &Accumulation::var) > 0 ? copy_ : 0;
+  const auto holds = [&](const Accumulation& partial) { return partial.var == var || partial.position == var; };
+  return std::ranges::any_of(partials_, holds) ? copy_ : 0;
 }
 
 void KernelWriter::jump(const std::string& label) { ir_.line("br label %" + label); }
@@ -230,10 +231,14 @@ Val KernelWriter::write_whole(const stmt::For& s, const Steps& steps) {
 }
 
 void KernelWriter::start_partials(int count) {
+  const auto start = [&](VarId id, double value) {
+    const VarDecl& var = program_.vars.at(id);
+    const Val neutral = ir_.number(scalar_of(var.type), lanes_of(var.varying), value);
+    for (copy_ = 1; copy_ < count; ++copy_) set_var(id, neutral);
+  };
   for (const Accumulation& partial : partials_) {
-    const VarDecl& var = program_.vars.at(partial.var);
-    const Val neutral = ir_.number(scalar_of(var.type), lanes_of(var.varying), neutral_value(partial.kind));
-    for (copy_ = 1; copy_ < count; ++copy_) set_var(partial.var, neutral);
+    start(partial.var, neutral_value(partial.kind));
+    if (partial.position) start(*partial.position, neutral_value(*position_of(partial.kind)));
   }
   copy_ = 0;
 }
@@ -241,6 +246,10 @@ void KernelWriter::start_partials(int count) {
 /// Halves the number of partial results until one is left.
 void KernelWriter::combine_partials(int count) {
   for (const Accumulation& partial : partials_) {
+    if (partial.position) {
+      combine_searches(partial, count);
+      continue;
+    }
     std::vector<Val> values;
     for (copy_ = 0; copy_ < count; ++copy_) values.push_back(read_var(partial.var));
     copy_ = 0;
@@ -249,6 +258,27 @@ void KernelWriter::combine_partials(int count) {
         values[low] = emit_function(ir_, folding_function(partial.kind), {values[low], values[high]});
     set_var(partial.var, values[0]);
   }
+}
+
+/// Takes what the other copies found into the first one: moxie::combine().
+void KernelWriter::combine_searches(const Accumulation& search, int count) {
+  const auto make = [&](std::string_view function, const std::vector<Val>& args) {
+    return emit_function(ir_, function, args);
+  };
+  Val best = read_var(search.var), at = read_var(*search.position);
+  for (copy_ = 1; copy_ < count; ++copy_) {
+    const Val other = read_var(search.var), other_at = read_var(*search.position);
+    const Val is_better = make("and", {make("not", {make(search.kind == ReduceKind::Max ? ">=" : "<=", {best, other})}),
+                                       make("==", {best, best})});
+    const Val are_nan = make("and", {make("!=", {best, best}), make("!=", {other, other})});
+    const Val are_same = make("or", {make("==", {best, other}), are_nan});
+    const Val replaces = make("or", {is_better, make("and", {are_same, make("<", {other_at, at})})});
+    best = ir_.select(replaces, other, best);
+    at = ir_.select(replaces, other_at, at);
+  }
+  copy_ = 0;
+  set_var(search.var, best);
+  set_var(*search.position, at);
 }
 
 /// Loops are written with the test at the end, so that what does not vary can be moved out of them without a copy of
@@ -301,8 +331,10 @@ void KernelWriter::write_iteration(const stmt::For& s, const Val& index, const s
     addressing_.open(*round_->last_lane, last);
   }
   addressing_.open(s.variable, index);
+  if (const auto values = values_of(s.range, known_)) known_.insert_or_assign(s.variable, *values);
   if (round_ && !s.vector && !constant_trip_count(s.range)) prefetch_rows(s);
   write(s.body);
+  known_.erase(s.variable);
   addressing_.close();
   if (diverges) addressing_.close();
   if (s.vector) round_.reset();

@@ -10,6 +10,7 @@
 #include "compiler/codegen/llvm/memory.h"
 #include "compiler/codegen/llvm/stored_elements.h"
 #include "compiler/loop/accumulations.h"
+#include "compiler/loop/known_values.h"
 #include "compiler/loop/statement_lines.h"
 
 namespace moxie::llvm_ir {
@@ -70,6 +71,7 @@ class KernelWriter {
   Val lanes_inside(const Range& range, const Val& index);
   void start_partials(int count);
   void combine_partials(int count);
+  void combine_searches(const Accumulation& search, int count);
   void record_failure(const stmt::Check& s, const Val& bad);
   void prefetch_rows(const stmt::For& s);
   Val active_lanes(const Val& index, const Val& last);
@@ -107,6 +109,7 @@ class KernelWriter {
   Val read_var(VarId var);
   void set_var(VarId var, const Val& value);
   int copy_of(VarId var) const;
+  bool is_exact_in_single(const Affine& affine) const;
   std::int64_t lane_step(const Affine& affine) const { return round_ ? affine.coefficient(round_->variable) : 0; }
   std::optional<Symbol> lane_variable() const;
   std::optional<Val> active() const { return round_ ? round_->active : std::nullopt; }
@@ -125,6 +128,7 @@ class KernelWriter {
   std::vector<std::vector<Coefficient>> buffer_strides_, array_strides_;
   std::vector<std::optional<Val>> values_;
   std::optional<Round> round_;
+  KnownValues known_;                   // of the loops around the statement
   int divergent_ = 0;                   // loops around the statement that run for some of the active lanes
   std::vector<Accumulation> partials_;  // of the loop whose iterations are written several at once
   int copy_ = 0;                        // which of them is being written

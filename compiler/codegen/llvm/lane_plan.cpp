@@ -81,8 +81,10 @@ class Survey {
   void visit(const stmt::StoreArray& s, Position place) { arrays.note(s.array, place); }
   void visit(const stmt::For& s, Position place) {
     if (s.interleave > 1)
-      for (const auto& [var, kind] : accumulations(program_, s.body))
-        var_copies.at(var) = std::max(var_copies.at(var), s.interleave);
+      for (const Accumulation& accumulation : accumulations(program_, s.body)) {
+        for (const VarId var : {accumulation.var, accumulation.position.value_or(accumulation.var)})
+          var_copies.at(var) = std::max(var_copies.at(var), s.interleave);
+      }
     const int around = std::exchange(depth_, s.vector ? 0 : depth_ + 1);
     block(s.body, s.vector ? ++loops_ : place);
     depth_ = around;
