@@ -27,6 +27,20 @@ Val lane_multiples(TextBuilder& ir, Scalar type, int lanes, std::int64_t step) {
   return {type, lanes, "<" + text + ">"};
 }
 
+/// A constant that LLVM does not look into: of lanes that move into zeros it would make an expansion under a mask,
+/// which takes three instructions where one picks from two registers (10^6 prefix sums on a Zen 4: 0.56 ms, now 0.25).
+Val hidden(TextBuilder& ir, const Val& constant) {
+  const std::string type = type_name(constant.type, constant.lanes);
+  return ir.raw(constant.type, constant.lanes, fmt::format("call {} asm \"\", \"=v,0\"({})", type, typed(constant)));
+}
+
+/// The last lanes of `before`, and behind them the first of `value`.
+Val shifted(TextBuilder& ir, const Val& before, const Val& value, int by) {
+  std::vector<int> from(static_cast<std::size_t>(value.lanes));
+  std::iota(from.begin(), from.end(), value.lanes - by);
+  return ir.shuffle(before, value, from);
+}
+
 }  // namespace
 
 Val KernelWriter::emit(const Value& value, const op::Constant& o) {
@@ -168,13 +182,11 @@ Val KernelWriter::emit(const Value& value, const op::PrefixLanes& o) {
   const int lanes = plan_.lanes;
   Val sum = ir_.splat(operand(o.value), lanes);
   if (lanes == 1) return sum;
-  const Val neutral = ir_.number(scalar_of(value.type), lanes, neutral_value(o.kind));
+  Val neutral = ir_.number(scalar_of(value.type), lanes, neutral_value(o.kind));
   if (active()) sum = ir_.select(*active(), sum, neutral);
-  for (int shift = 1; shift < lanes; shift *= 2) {
-    std::vector<int> from;  // lanes of neutral come first
-    for (int lane = 0; lane < lanes; ++lane) from.push_back(lane < shift ? lane : lanes + lane - shift);
-    sum = emit_function(ir_, folding_function(o.kind), {ir_.shuffle(neutral, sum, from), sum});
-  }
+  if (plan_.avx512) neutral = hidden(ir_, neutral);
+  for (int by = 1; by < lanes; by *= 2)
+    sum = emit_function(ir_, folding_function(o.kind), {shifted(ir_, neutral, sum, by), sum});
   return sum;
 }
 
