@@ -126,6 +126,7 @@ struct Candidate {
   int which;
   Symbol symbol;
   Range range;
+  bool may_be_sample = false;  // if another one is the vector loop
 };
 
 /// Sums that are kept while the reduced loop runs need scratch of a known, moderate size.
@@ -174,8 +175,8 @@ OpenedDefinition open_definition(const Program& program, const Definition& defin
   // Integers are rounded once, when all is summed.
   const bool combines = opened.body->kind == NodeKind::Reduce && !extremum_of(opened.body->reduce) &&
                         is_stored_as_computed(definition.dtype);
-  if (combines && !(has_integers(program) && ranged_reduce(program, opened.body)) && is_long(opened.body->range) &&
-      keeps_known_sums(definition)) {
+  if (combines && !(has_integers(program) && ranged_reduce(program, opened.body)) &&
+      is_over_samples(opened.body, opened.scope) && keeps_known_sums(definition)) {
     const OpenedReduce reduce = open(opened.body);
     opened.scope = opened.scope.with(reduce.index, reduce.range);
     opened.body = reduce.body;
@@ -265,7 +266,7 @@ int sample_loop(const OpenedDefinition& opened, std::size_t vector) {
   double longest = 0;
   for (std::size_t k = 0; k < opened.candidates.size(); ++k) {
     const Candidate& candidate = opened.candidates[k];
-    if (k == vector || opened.algebra || !is_long(candidate.range)) continue;
+    if (k == vector || opened.algebra || !candidate.may_be_sample) continue;
     const double extent = candidate.which == LoopChoice::kReduced ? HUGE_VAL : assumed_extent(candidate.range);
     if (extent > longest) {
       longest = extent;
@@ -365,6 +366,21 @@ LoopChoice loops_of_scatter(const Definition& definition, const Scatter& sum) {
   return choice;
 }
 
+/// Samples are what sums are over, and long axes.
+void find_samples(std::map<std::string, Costs>& costs) {
+  std::vector<Range> summed;
+  const auto is_summed = [&](const Range& range) { return std::ranges::find(summed, range) != summed.end(); };
+  for (const auto& [name, cost] : costs) {
+    for (const Candidate& candidate : cost.opened.candidates) {
+      if (candidate.which == LoopChoice::kReduced && !is_summed(candidate.range)) summed.push_back(candidate.range);
+    }
+  }
+  for (auto& [name, cost] : costs) {
+    for (Candidate& candidate : cost.opened.candidates)
+      candidate.may_be_sample = is_long(candidate.range) || is_summed(candidate.range);
+  }
+}
+
 }  // namespace
 
 std::map<std::string, LoopChoice> choose_loops(const Program& program, const ProductTensors& fixed) {
@@ -383,6 +399,7 @@ std::map<std::string, LoopChoice> choose_loops(const Program& program, const Pro
     }
     costs.emplace(it->name, std::move(cost));
   }
+  find_samples(costs);
   // Once all have chosen, tensors lie as they are read then, which need not be as each definition alone would read
   // them.
   const PairOrientation orientation(costs);

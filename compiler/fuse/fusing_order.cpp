@@ -12,22 +12,25 @@ namespace {
 
 using Names = std::set<std::string>;
 
-/// The iterations of the longest loop of a definition. Loops over dynamic dims, which count samples, are the longest.
-double longest_loop(const Definition& definition) {
-  double longest = 0;
+/// The iterations of the two longest loops of a definition together, which are those of its kernel. Loops over dynamic
+/// dims, which count samples, are the longest.
+double longest_loops(const Definition& definition) {
+  double longest = 1, second = 1;
   const auto see = [&](const Range& range) {
     const bool dynamic = is_long(range) && !known_extent(range);
-    longest = std::max(longest, dynamic ? HUGE_VAL : assumed_extent(range));
+    const double extent = dynamic ? HUGE_VAL : std::max(1.0, assumed_extent(range));
+    second = std::max(second, std::min(longest, extent));
+    longest = std::max(longest, extent);
   };
   for (const AxisDecl& axis : definition.axes) see(axis.range);
   visit(definition.body, [&](const Expr& e) {
     if (e->kind == NodeKind::Reduce) see(e->range);
   });
-  return longest;
+  return longest * second;
 }
 
-double longest_loop(const Group& group) {
-  return std::ranges::max(group | std::views::transform([](const Definition& d) { return longest_loop(d); }));
+double longest_loops(const Group& group) {
+  return std::ranges::max(group | std::views::transform([](const Definition& d) { return longest_loops(d); }));
 }
 
 /// What the group reads of others.
@@ -49,7 +52,7 @@ struct Unit {
 /// products wait for: so kernels over samples come to stand next to each other and can join.
 int rank_of(const Group& group, const ProductTensors& products, double longest) {
   if (products.results.contains(group[0].name)) return 0;
-  if (longest_loop(group) < longest) return 1;
+  if (longest_loops(group) < longest) return 1;
   return products.operands.contains(group[0].name) ? 2 : 3;
 }
 
@@ -88,7 +91,7 @@ std::vector<Group> in_fusing_order(const Program& program, const ProductTensors&
                                    const PrefixPlans& prefixes) {
   const std::vector<Group> groups = groups_of(program);
   double longest = 0;
-  for (const Group& group : groups) longest = std::max(longest, longest_loop(group));
+  for (const Group& group : groups) longest = std::max(longest, longest_loops(group));
   std::vector<Unit> units;
   for (const Group& group : groups) {
     units.push_back({group, tensors_read(group), rank_of(group, products, longest)});

@@ -1,11 +1,13 @@
 #include "compiler/rewrite/cost.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "compiler/ir/functions.h"
 #include "compiler/ir/node_map.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/algebra_forms.h"
+#include "compiler/rewrite/scope.h"
 
 namespace moxie {
 namespace {
@@ -33,6 +35,17 @@ double cost(const Expr& expr, double loop_extent) {
     return total;
   };
   return walk(expr);
+}
+
+bool is_over_samples(const Expr& reduction, const Scope& scope) {
+  constexpr double kShortest = 16, kCostly = 8;
+  constexpr double kWorthAKernel = 1e5;  // multiply-adds, some microseconds
+  if (is_long(reduction->range)) return true;
+  bool is_costly = false;
+  visit(reduction, [&](const Expr& e) { is_costly |= e->kind == NodeKind::Call && operation_cost(e) >= kCostly; });
+  return is_costly && assumed_extent(reduction->range) >= kShortest &&
+         iterations(reduction, scope) * cost(reduction) >= kWorthAKernel &&
+         std::ranges::none_of(scope.open, [](const auto& loop) { return is_long(loop.second); });
 }
 
 }  // namespace moxie

@@ -8,8 +8,11 @@
 namespace moxie {
 namespace {
 
-/// sum[r](sum[t](weight(r,t) * kernel(r,t))), both over 0..extent; the kernel is the part that changes in some long
-/// loop around.
+/// Iterations that share the weights of both halves: a load and an addition are little beside half of the kernel then.
+constexpr double kSharing = 8;
+
+/// sum[r](sum[t](weight(r,t) * kernel(r,t))), both over 0..extent; the kernel is the part that changes in some loop
+/// around.
 struct DoubleSum {
   Symbol r, t;
   Affine extent;
@@ -35,7 +38,7 @@ std::optional<DoubleSum> match(const Algebra& algebra, const Expr& expr, const S
 
   DoubleSum sum{outer.index, opened.index, *extent, {all.coefficient, {}}, {1, all.factors}};
   for (const auto& [symbol, range] : scope.open) {
-    if (!is_long(range)) continue;
+    if (assumed_extent(range) < kSharing) continue;
     DoubleSum split = {sum.r, sum.t, sum.extent, {all.coefficient, {}}, {}};
     for (const Factor& factor : all.factors)
       (factor.base->depends_on(symbol) ? split.kernel : split.weight).factors.push_back(factor);

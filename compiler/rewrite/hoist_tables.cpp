@@ -19,9 +19,9 @@ constexpr double kWorthATable = 2;
 /// ... but a sum must hold a function, since in a loop its parts are hoisted one loop level each.
 constexpr double kSumWorthATable = 8;
 /// What costs as much as an exponential is better computed once, in all lanes of a kernel of its own, than by itself
-/// for lanes that share it, if they are several vectors: g^(t-u) for sums over u of 32 elements took 2.7 times as long.
+/// for a few iterations that share it: g^(t-u) for sums over u of 32 elements took 2.7 times as long.
 constexpr double kWorthAKernel = 8;
-constexpr double kSeveralVectors = 32;
+constexpr double kFewIterations = 8;
 constexpr std::int64_t kLargestTable = std::int64_t{1} << 22;
 
 class TableHoister {
@@ -113,7 +113,7 @@ class TableHoister {
     return std::ranges::any_of(scope.open, [&](const auto& entry) {
       const auto& [loop, range] = entry;
       if (loop == continued_) return false;
-      const bool pays = is_long(range) || (is_costly && assumed_extent(range) >= kSeveralVectors);
+      const bool pays = is_long(range) || (is_costly && assumed_extent(range) >= kFewIterations);
       return pays && !expr->depends_on(loop) &&
              std::ranges::none_of(symbols, [&](Symbol symbol) { return is_parted(*scope.find(symbol), loop); });
     });

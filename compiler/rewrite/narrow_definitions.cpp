@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/index_pairs.h"
 #include "compiler/rewrite/passes.h"
@@ -108,7 +109,8 @@ Program narrow_definitions(const Program& program) {
   const Algebra algebra(program);
   result.definitions.clear();
   for (Definition definition : program.definitions) {
-    const bool is_long_sum = definition.body->kind == NodeKind::Reduce && is_long(definition.body->range);
+    const bool is_long_sum =
+        definition.body->kind == NodeKind::Reduce && is_over_samples(definition.body, Scope::of(definition));
     std::optional<Definition> narrow;
     if (is_long_sum) {
       const std::string name = unused_name(program, definition.name + ".half");

@@ -2,15 +2,23 @@
 
 #include "compiler/ir/signs.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
 namespace {
 
+/// Whether the iterations of the loop save more than one more exponential costs, if what stays fixed in them is
+/// computed once. Long loops have a table of it in any case, which is multiplied into other factors that stay fixed.
+bool pays_for_exponential(const Expr& fixed, const Range& range) {
+  return is_long(range) || (assumed_extent(range) - 1) * cost(fixed) > 2 * function("exp").cost;
+}
+
 /// exp(a + b) -> exp(a) * exp(b), where b does not depend on `symbol` and a does. Both exponents must be known not to
 /// be positive: then neither factor can overflow where the whole does not.
-std::optional<Expr> split(const Algebra& algebra, const Expr& exponential, Symbol symbol, Signs& signs) {
+std::optional<Expr> split(const Algebra& algebra, const Expr& exponential, Symbol symbol, const Range& range,
+                          Signs& signs) {
   std::vector<Term> varying;
   std::vector<Term> fixed;
   for (const Term& term : algebra.terms_of(exponential->args[0])) {
@@ -19,6 +27,7 @@ std::optional<Expr> split(const Algebra& algebra, const Expr& exponential, Symbo
   if (varying.empty() || fixed.empty()) return std::nullopt;
   const Expr a = algebra.make_sum(varying);
   const Expr b = algebra.make_sum(fixed);
+  if (!pays_for_exponential(b, range)) return std::nullopt;
   if (!is_non_positive(signs.of(a)) || !is_non_positive(signs.of(b))) return std::nullopt;
   return call("exp", {a}) * call("exp", {b});
 }
@@ -33,8 +42,8 @@ Program split_exponentials(const Program& program) {
     const auto visit_node = [&](const Expr& expr, const Scope& scope) -> Expr {
       if (!is_call(expr, "exp") || !is_call(expr->args[0], "+")) return expr;
       for (const auto& [symbol, range] : scope.open) {
-        if (!is_long(range) || !expr->depends_on(symbol)) continue;
-        if (const auto parts = split(algebra, expr, symbol, signs)) return *parts;
+        if (!expr->depends_on(symbol)) continue;
+        if (const auto parts = split(algebra, expr, symbol, range, signs)) return *parts;
       }
       return expr;
     };

@@ -2,6 +2,7 @@
 
 #include "compiler/ir/value_range.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/flat_sum.h"
 #include "compiler/rewrite/order_contractions.h"
@@ -95,8 +96,8 @@ class ReductionSplitter {
     const std::uint32_t inside = summand_of(root)->height;
     return rewrite_top_down(root, Scope::of(user), [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
       const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside &&
-                          (is_long(expr->range, scope) || is_shared_product(algebra_, expr, scope) ||
-                           worthwhile_scatter(known, expr, scope)) &&
+                          (is_long(expr->range, scope) || is_over_samples(expr, scope) ||
+                           is_shared_product(algebra_, expr, scope) || worthwhile_scatter(known, expr, scope)) &&
                           fits_in_memory(user, expr, scope);
       auto part = splits ? split(known, user, expr, scope) : std::nullopt;
       if (part) return part;
