@@ -198,7 +198,7 @@ class Expansion {
     return true;
   }
 
-  /// Of all orders of the loops the sum that comes first in the order of expressions.
+  /// The sum with its loops in that order, of all legal ones, whose expression precedes the others.
   Expr nested(const Loops& loops, const Monomial& factors) {
     std::vector<std::size_t> order(loops.size());
     std::iota(order.begin(), order.end(), 0);
@@ -284,7 +284,7 @@ void add_terms(const Expr& expr, std::vector<Expr>& terms) {
   for (const Expr& arg : expr->args) add_terms(arg, terms);
 }
 
-/// Whether terms may cancel: there are several, or a sum of several.
+/// Whether terms may cancel: only an expression that sums over an index is expanded.
 bool may_vanish(const Expr& expr) {
   bool sums = false;
   visit(expr, [&](const Expr& e) { sums |= e->kind == NodeKind::Reduce && e->reduce == ReduceKind::Sum; });

@@ -11,8 +11,9 @@ namespace moxie {
 /// else in the loop reads.
 struct Accumulation {
   VarId var;
-  ReduceKind kind;                     // Sum, Product, Max or Min
-  std::optional<VarId> position = {};  // of a search for an extremum: the var that holds where it was first met
+  ReduceKind kind;  // Sum, Product, Max or Min
+  std::optional<VarId> position =
+      {};  // the var that holds the first position of the extremum, where it is searched for
   bool operator==(const Accumulation&) const = default;
 };
 

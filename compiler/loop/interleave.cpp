@@ -11,8 +11,8 @@
 namespace moxie {
 namespace {
 
-// Of a processor: the operations and the loads that it begins in a cycle, and how many cycles an addition takes, or
-// that which a search for an extremum hands on: two comparisons and a choice.
+// A processor begins so many operations and loads in a cycle. An addition takes kLatency cycles; a search for an
+// extremum hands on two comparisons and a choice.
 constexpr double kOperationsPerCycle = 2, kLoadsPerCycle = 2, kLatency = 4, kSearchLatency = 9;
 /// More gain nothing: with four partial sums the loads are what a sum waits for.
 constexpr int kMaxInterleave = 4;

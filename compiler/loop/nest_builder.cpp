@@ -434,8 +434,9 @@ ValueId NestBuilder::continued(const Work::Running& running, ValueId value) {
   return combine(running.kind, held, prefix);
 }
 
-/// moxie::combine() of what is held and the element of this iteration. Where positions ascend, equal elements come too
-/// late: the first of those that equal the neutral element is found after the loop.
+/// moxie::combine() of what is held and the element of this iteration. Where positions ascend, an equal
+/// element never replaces what is held; if no element did, all equal the neutral one, and note_results() gives the
+/// first.
 void NestBuilder::finish_search(const Work& work) {
   const Work::Position& position = *work.position;
   const ValueId value = emit(work.body, work.type);

@@ -24,7 +24,7 @@ const DimValues kDims = {{"S", 4}, {"N", 5}};
 struct Form {
   const char* name;
   const char* text;
-  const char* adjoint;  // of this definition
+  const char* adjoint;  // the definition whose adjoint may vanish
   bool vanishes;
 };
 

@@ -18,7 +18,7 @@
 namespace moxie::llvm_ir {
 namespace {
 
-/// <0, step, 2 step, ...> in double.
+/// <0, step, 2 step, ...>
 Val lane_multiples(TextBuilder& ir, Scalar type, int lanes, std::int64_t step) {
   std::string text;
   for (int lane = 0; lane < lanes; ++lane) {

@@ -50,7 +50,8 @@ Vec power_of_two(const Vec& shifted, const Vec& like, int offset) {
 /// infinities would go wrong.
 Vec exp_by_scalef(const Vec& x, const Operand& low) {
   const Format& f = format(x);
-  const Vec limited = at_least(at_most(x, x.f32_accuracy ? 89 : 710), x.f32_accuracy ? -104 : -746);
+  const bool single = x.val.type == Scalar::f32;
+  const Vec limited = at_least(at_most(x, single ? 89 : 710), single ? -104 : -746);
   const Vec k = x.with(x.builder->unary_intrinsic("rint", (limited * std::numbers::log2e).val));
   const Vec r = limited - k * f.ln2_high - k * f.ln2_low;
   return x.with(x.builder->scalef((1 + expm1_reduced(r + low)).val, k.val));
