@@ -157,7 +157,7 @@ class Fuser {
         prefixes_(std::move(prefixes)),
         ordered_(std::move(ordered)),
         choices_(chosen_loops(program, products_, prefixes_, ordered_)),
-        fused_{layouts == Layouts::chosen ? transpose_gathers(program, products_, choices_) : program, {}, {}, {}},
+        fused_{transpose_gathers(program, products_, layouts, choices_), {}, {}, {}},
         algebra_(fused_.program),
         alone_(alone_in(fused_.program)) {}
 
@@ -431,7 +431,9 @@ FusedProgram fuse(const Program& optimised, Products products, Layouts layouts, 
                         [&](const Definition& definition) { return is_faster_by_solver(definition, extents); });
   }
   if (layouts == Layouts::row_major) {
-    for (const Definition& definition : program.definitions) tensors.row_major.insert(definition.name);
+    for (const Definition& definition : program.definitions) {
+      if (!scatter_of(program, definition)) tensors.row_major.insert(definition.name);
+    }
   }
   return Fuser(program, std::move(tensors), std::move(prefixes), std::move(ordered), layouts).run();
 }

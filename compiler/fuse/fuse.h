@@ -159,7 +159,7 @@ std::string argument_of_step(const FusedProgram& fused, const std::string& tenso
 enum class Products : std::uint8_t { library, blas, kernels, blas_and_solver };
 
 /// How intermediates lie in memory: as the loops of their kernels want them, with copies of what these would gather, or
-/// row by row, without copies.
+/// row by row, without copies. What scatters give, which have loops of one form only, lies as these want it in both.
 enum class Layouts : std::uint8_t { chosen, row_major };
 
 /// `extents` are typical values of dims, by which ordered sums are sorted or compared pair by pair; kAssumedExtent

@@ -4,6 +4,7 @@
 
 #include "compiler/fuse/matrix_product.h"
 #include "compiler/ir/scans.h"
+#include "compiler/rewrite/scatter.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -23,14 +24,16 @@ bool is_small(const std::vector<Affine>& shape) {
 
 class Transposer {
  public:
-  Transposer(const Program& program, const ProductTensors& products, std::map<std::string, LoopChoice>& choices)
-      : program_(program), products_(products), choices_(choices), result_(program) {}
+  Transposer(const Program& program, const ProductTensors& products, Layouts layouts,
+             std::map<std::string, LoopChoice>& choices)
+      : program_(program), products_(products), layouts_(layouts), choices_(choices), result_(program) {}
 
   Program run() {
     result_.definitions.clear();
     for (Definition definition : program_.definitions) {
       const LoopChoice choice = choices_.at(definition.name);
-      if (choice.vector >= 0 && choice.sample != LoopChoice::kNone && definition.body->kind != NodeKind::LinearAlgebra)
+      const bool has_both_loops = choice.vector >= 0 && choice.sample != LoopChoice::kNone;
+      if (has_both_loops && definition.body->kind != NodeKind::LinearAlgebra && may_read_copies(definition))
         rewrite(definition, choice);
       result_.definitions.push_back(std::move(definition));
     }
@@ -38,6 +41,10 @@ class Transposer {
   }
 
  private:
+  bool may_read_copies(const Definition& definition) const {
+    return layouts_ == Layouts::chosen || scatter_of(program_, definition);
+  }
+
   void rewrite(Definition& definition, const LoopChoice& choice) {
     const Symbol vector = Symbol::axis(static_cast<std::uint32_t>(choice.vector));
     // The reduced index is bound in the body; an access below it that is free of it keeps its form.
@@ -111,6 +118,7 @@ class Transposer {
 
   const Program& program_;
   const ProductTensors& products_;
+  const Layouts layouts_;
   std::map<std::string, LoopChoice>& choices_;
   Program result_;
   std::map<std::pair<std::string, std::size_t>, std::string> copies_;
@@ -118,9 +126,9 @@ class Transposer {
 
 }  // namespace
 
-Program transpose_gathers(const Program& program, const ProductTensors& products,
+Program transpose_gathers(const Program& program, const ProductTensors& products, Layouts layouts,
                           std::map<std::string, LoopChoice>& choices) {
-  return Transposer(program, products, choices).run();
+  return Transposer(program, products, layouts, choices).run();
 }
 
 }  // namespace moxie

@@ -28,11 +28,25 @@ std::optional<Affine> fold_sum(const std::vector<Operand>& operands) {
   return sum.is_constant() ? std::nullopt : std::optional(sum);
 }
 
-std::optional<Affine> fold_product(const std::vector<Operand>& operands) {
+/// The product of operands that are all affine, if it is affine and still mentions an index or dim. As in subscripts,
+/// dims that have values in the text multiply an index as the integers do, so that a guard can say what a subscript
+/// does.
+std::optional<Affine> fold_product(const Program& program, const std::vector<Operand>& operands) {
+  const auto mentions_index = [](const Operand& operand) {
+    return operand.affine && !mentions_only_dims(*operand.affine);
+  };
+  const bool multiplies_index = std::ranges::any_of(operands, mentions_index);
   Affine product(1);
   for (const Operand& operand : operands) {
-    if (!operand.affine || (!product.is_constant() && !operand.affine->is_constant())) return std::nullopt;
-    product = product.is_constant() ? *operand.affine * product.constant() : product * operand.affine->constant();
+    if (!operand.affine) return std::nullopt;
+    Affine factor = *operand.affine;
+    if (multiplies_index && !factor.is_constant() && mentions_only_dims(factor)) {
+      const std::optional<std::int64_t> value = value_in_text(program, factor);
+      if (!value) return std::nullopt;
+      factor = Affine(*value);
+    }
+    if (!product.is_constant() && !factor.is_constant()) return std::nullopt;
+    product = product.is_constant() ? factor * product.constant() : product * factor.constant();
   }
   return product.is_constant() ? std::nullopt : std::optional(product);
 }
@@ -144,7 +158,7 @@ Operand ExprParser::sum() {
 Operand ExprParser::product() {
   std::vector<Operand> factors = {unary()};
   const auto collapse = [&] {
-    const std::optional<Affine> folded = fold_product(factors);
+    const std::optional<Affine> folded = fold_product(program_, factors);
     return make_chain("*", std::move(factors), folded);
   };
   while (true) {

@@ -10,10 +10,6 @@
 namespace moxie {
 namespace {
 
-bool mentions_only_dims(const Affine& affine) {
-  return std::ranges::all_of(affine.terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
-}
-
 /// "an input", ... or an empty string for a name that is free.
 std::string kind_of(const Program& program, std::string_view name) {
   if (is_reserved(name)) return "a word of the language";
@@ -45,6 +41,10 @@ std::string shape_text(const std::vector<Affine>& shape) {
   std::string text;
   for (const Affine& extent : shape) text += (text.empty() ? "" : ",") + print(extent);
   return "[" + text + "]";
+}
+
+bool mentions_only_dims(const Affine& affine) {
+  return std::ranges::all_of(affine.terms(), [](const Affine::Term& term) { return term.first.is_dim(); });
 }
 
 std::optional<std::int64_t> value_in_text(const Program& program, const Affine& dims) {

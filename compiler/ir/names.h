@@ -22,6 +22,8 @@ const IndexDecl* find_index(const Program& program, std::string_view name);
 /// `[S,2*N]`
 std::string shape_text(const std::vector<Affine>& shape);
 
+bool mentions_only_dims(const Affine& affine);
+
 /// The value of dims that have one in the text, if it is positive.
 std::optional<std::int64_t> value_in_text(const Program& program, const Affine& dims);
 

@@ -9,6 +9,7 @@
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/prefix_reduction.h"
+#include "compiler/rewrite/scatter.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -32,7 +33,11 @@ class TableHoister {
   Expr run(const Definition& definition) {
     user_ = &definition;
     const auto prefix = match_prefix(definition);
-    continued_ = prefix ? std::optional(Symbol::axis(prefix->axis)) : std::nullopt;
+    single_pass_.clear();
+    if (prefix) single_pass_.push_back(Symbol::axis(prefix->axis));
+    if (const auto scatter = has_integers_ ? scatter_of(program_, definition) : std::nullopt) {
+      for (const Scatter::Target& target : scatter->targets) single_pass_.push_back(target.axis);
+    }
     return rewrite_top_down(definition.body, Scope::of(definition),
                             [this](const Expr& e, const Scope& s) { return visit_node(e, s); });
   }
@@ -112,7 +117,7 @@ class TableHoister {
     const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
     return std::ranges::any_of(scope.open, [&](const auto& entry) {
       const auto& [loop, range] = entry;
-      if (loop == continued_) return false;
+      if (std::ranges::find(single_pass_, loop) != single_pass_.end()) return false;
       const bool pays = is_long(range) || (is_costly && assumed_extent(range) >= kFewIterations);
       return pays && !expr->depends_on(loop) &&
              std::ranges::none_of(symbols, [&](Symbol symbol) { return is_parted(*scope.find(symbol), loop); });
@@ -171,7 +176,9 @@ class TableHoister {
   std::vector<Pairs> pairs_;                       // of the ranges by data around
   std::map<std::string, std::string>& converted_;  // tensors in double to their copies in single
   const Definition* user_ = nullptr;
-  std::optional<Symbol> continued_;  // the axis of a prefix reduction, whose elements are computed once for all of it
+  /// Axes for all of which terms are computed once: that of a prefix reduction, and those along which a scatter adds
+  /// each term to one element.
+  std::vector<Symbol> single_pass_;
 };
 
 }  // namespace

@@ -217,6 +217,7 @@ Cost estimate(const LoweredKernel& kernel, const DimValues& dims, const Machine&
   const LoopTree tree(kernel, dims, pieces, cost.lanes);
   const Operations operations(tree, machine);
   OperationCounter(tree, machine, operations, cost).run();
+  cost.longest_run = operations.longest_run();
   cost.traffic = count_traffic(tree, machine);
   const double cycle = 1e-9 / machine.gigahertz;
   const double cores = std::min(static_cast<double>(cost.pieces), machine.cores);

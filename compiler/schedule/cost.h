@@ -35,6 +35,7 @@ struct Cost {
   std::array<double, kPorts> index_ports{};            // of these, to compute what depends on indices alone
   std::array<double, kPorts> spare_ports{};            // of these, what other loops may save
   std::vector<Traffic> traffic;                        // between each level of the machine and the next one outwards
+  std::size_t longest_run = 0;                         // neighbours in memory that each lane loads or stores at once
   double live_registers = 0;                           // vector registers that the fullest innermost loop needs
 
   double count(OperationClass operation) const { return operations.at(static_cast<std::size_t>(operation)); }

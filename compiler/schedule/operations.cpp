@@ -9,6 +9,7 @@
 #include "compiler/ir/functions.h"
 #include "compiler/loop/accumulations.h"
 #include "compiler/loop/lane_count.h"
+#include "compiler/loop/lane_runs.h"
 #include "compiler/loop/operands.h"
 #include "compiler/schedule/traffic.h"
 
@@ -143,6 +144,24 @@ void Operations::count(const Block& block) {
     if (loop->vector) lanes_ = Lanes{loop->variable, masked_fraction(*loop)};
     count(loop->body);
     if (loop->vector) lanes_.reset();
+  }
+  if (lanes_) count_runs(block);
+}
+
+/// A run loads or stores a vector for each lane, puts together those that are shorter than a register, and transposes.
+void Operations::count_runs(const Block& block) {
+  for (const LaneRun& run : lane_runs(program_, block, lanes_->variable, tree_.lanes())) {
+    const auto length = static_cast<double>(run.statements.size()), lanes = static_cast<double>(tree_.lanes());
+    const double whole = 1 - lanes_->masked, vectors = lanes / length;
+    longest_run_ = std::max(longest_run_, run.statements.size());
+    for (const std::size_t k : run.statements) {
+      const auto* store = std::get_if<stmt::Store>(&block[k]);
+      const ValueId value = store ? store->value : std::get<stmt::Let>(block[k]).id;
+      const double shuffles = (std::log2(length) + vectors - 1) * registers(program_.values.at(value).type);
+      counts_[&block[k]] = {{run.stores ? OperationClass::Store : OperationClass::Load, vectors * whole},
+                            {OperationClass::Select, shuffles * whole},
+                            {run.stores ? OperationClass::Scatter : OperationClass::Gather, lanes * lanes_->masked}};
+    }
   }
 }
 

@@ -24,6 +24,8 @@ class Operations {
   double instructions(const Statement& statement) const;
   /// Cycles from the operands to the value.
   double latency(ValueId id) const { return latencies_.at(id); }
+  /// Of the longest run of a lane, see compiler/loop/lane_runs.h; 0 without any.
+  std::size_t longest_run() const { return longest_run_; }
   /// Vector registers that a value takes; 0 if it does not vary between lanes.
   double registers(ValueId id) const;
 
@@ -37,6 +39,7 @@ class Operations {
   bool compares_indices(const op::Call& call) const;
   void find_fused(const Block& block);
   void count(const Block& block);
+  void count_runs(const Block& block);
   Counts count(const stmt::Let& s);
   Counts count(const stmt::SetVar& s) const;
   Counts count(const stmt::Store& s) const;
@@ -75,6 +78,7 @@ class Operations {
   std::optional<Lanes> lanes_;                // of the loop around the statement
   std::unordered_map<const Statement*, Counts> counts_;
   std::vector<double> latencies_;
+  std::size_t longest_run_ = 0;
 };
 
 }  // namespace moxie

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -245,15 +246,30 @@ class Search {
     for (auto loop = loops().rbegin(); loop != loops().rend() && tiled < kTiledLoops; ++loop) {
       if (names_loop(StepKind::Lanes, loop->name) || names_loop(StepKind::Unroll, loop->name)) continue;
       ++tiled;
-      std::optional<double> smaller = consider(schedule);
-      for (const std::int64_t factor : tile_factors(*loop)) {
+      const auto consider_tile = [&](std::int64_t factor) {
         Schedule more = schedule;
         more.steps.insert(more.steps.begin(), {StepKind::Unroll, {loop->name}, factor});
-        const std::optional<double> cost = consider(std::move(more));
+        return consider(std::move(more));
+      };
+      std::optional<double> smaller = consider(schedule);
+      std::int64_t longest = 0;
+      for (const std::int64_t factor : tile_factors(*loop)) {
+        const std::optional<double> cost = consider_tile(factor);
+        longest = factor;
         if (cost && smaller && *cost > kClearly * *smaller) break;
         smaller = cost;
       }
+      if (ends_runs(longest)) consider_tile(2 * longest);
     }
+  }
+
+  /// Whether lanes load or store runs of all that the tile has, the last one that was tried, and these are shorter than
+  /// a cache line, of which the rest may be gone before the next tile comes to it.
+  bool ends_runs(std::int64_t tile) const {
+    if (tried_.empty()) return false;
+    const Cost& cost = tried_.back().cost;
+    const bool is_whole_tile = static_cast<std::int64_t>(cost.longest_run) == std::min<std::int64_t>(tile, cost.lanes);
+    return is_whole_tile && static_cast<double>(2 * tile * bytes_of(root().definition.dtype)) <= machine_.line_bytes;
   }
 
   bool sums_long() const {
@@ -286,10 +302,13 @@ class Search {
     return seen->second;
   }
 
-  /// The cheapest first.
+  /// The cheapest first; of equal ones, such as all that wait for memory, those that have least to do besides.
   void sort() {
-    std::ranges::stable_sort(tried_, {},
-                             [&](const Candidate& candidate) { return objective(candidate.cost, machine_); });
+    std::ranges::stable_sort(tried_, {}, [&](const Candidate& candidate) {
+      const Cost& cost = candidate.cost;
+      const double moving = std::reduce(cost.levels.begin(), cost.levels.end());
+      return std::pair(objective(cost, machine_), cost.compute + moving);
+    });
   }
 
   const FusedProgram& fused_;

@@ -26,6 +26,7 @@ struct AccessGroup {
   std::size_t object = 0;
   std::vector<std::size_t> loops;  // around them, from the outermost inwards
   std::vector<double> distances;   // between iterations of these, in bytes
+  std::vector<Affine> by_value;    // the parts of the subscripts that values give
   std::set<double> offsets;        // the constants, in bytes
   bool stored = false;
 };
@@ -96,8 +97,33 @@ class TrafficCounter {
     return distance;
   }
 
-  void note(std::size_t object_id, const std::vector<Affine>& subscripts, bool stored) {
+  /// What a value that is moved into the tensor was before: neighbours are so by their constants.
+  Affine as_read(const Affine& subscript) const {
+    const auto moved = [&](Symbol symbol) {
+      return symbol.is_value() ? std::get_if<op::Subscript>(&tree_.program().values.at(symbol.number()).operation)
+                               : nullptr;
+    };
+    return subscript.substitute([&](Symbol symbol) {
+      const auto* value = moved(symbol);
+      return value ? &value->value : nullptr;
+    });
+  }
+
+  static Affine part_by_value(const Affine& subscript) {
+    Affine part;
+    for (const auto& [symbol, coefficient] : subscript.terms()) {
+      if (symbol.is_value()) part += Affine(symbol) * coefficient;
+    }
+    return part;
+  }
+
+  void note(std::size_t object_id, std::vector<Affine> subscripts, bool stored) {
     const Object& object = objects_.at(object_id);
+    std::vector<Affine> by_value;
+    for (Affine& subscript : subscripts) {
+      subscript = as_read(subscript);
+      by_value.push_back(part_by_value(subscript));
+    }
     std::vector<double> distances;
     for (const std::size_t loop : path_) {
       const Symbol variable = tree_.loops()[loop].statement->variable;
@@ -108,12 +134,14 @@ class TrafficCounter {
     for (std::size_t axis = 0; axis < subscripts.size(); ++axis)
       constant += object.element_bytes * object.strides[axis] * static_cast<double>(subscripts[axis].constant());
     for (AccessGroup& group : groups_) {
-      if (group.object != object_id || group.loops != path_ || group.distances != distances) continue;
+      if (group.object != object_id || group.loops != path_ || group.distances != distances ||
+          group.by_value != by_value)
+        continue;
       group.offsets.insert(constant);
       group.stored |= stored;
       return;
     }
-    groups_.push_back({object_id, path_, std::move(distances), {constant}, stored});
+    groups_.push_back({object_id, path_, std::move(distances), std::move(by_value), {constant}, stored});
   }
 
   /// What a group touches: lines, or longer pieces of memory, that lie apart.
@@ -203,7 +231,8 @@ class TrafficCounter {
 
   /// Whether the two touch the same in each iteration of the loop at this depth, which is around both.
   bool touch_the_same(const AccessGroup& a, const AccessGroup& b, std::size_t depth) const {
-    if (a.object != b.object || a.offsets != b.offsets || a.loops.size() <= depth || b.loops.size() <= depth)
+    if (a.object != b.object || a.offsets != b.offsets || a.by_value != b.by_value || a.loops.size() <= depth ||
+        b.loops.size() <= depth)
       return false;
     for (std::size_t k = 0; k <= depth; ++k) {
       if (a.loops[k] != b.loops[k] || a.distances[k] != b.distances[k]) return false;

@@ -150,6 +150,14 @@ TEST_CASE("dims with a value in the text multiply others as the integer does") {
   CHECK_THROWS_AS(parse("dim B, P dynamic = 4, D\ninput x[P*B,D]\noutput y = x[0,0]\n"), Error);
 }
 
+TEST_CASE("dims with a value in the text multiply indices in guards as they do in subscripts") {
+  const std::string dilated = "dim T, P = 4\nindex t:T, p:3\ninput x[T]\noutput y[t] = ";
+  const Program named = parse(dilated + "sum[p](where(t - P*p >= 0, x[t-P*p], 0))\n");
+  CHECK(named == parse(dilated + "sum[p](where(t - 4*p >= 0, x[t-4*p], 0))\n"));
+  CHECK(parse(dilated + "x[t]*P*P\n").definitions[0].body->kind == NodeKind::Call);
+  CHECK_THROWS_AS(parse("dim T, P\nindex t:T\ninput x[T]\noutput y[t] = where(P*t < T, x[P*t], 0)\n"), TypeError);
+}
+
 TEST_CASE("positions of extrema are over one index") {
   const Symbol m = Symbol::fresh();
   const Affine N = Symbol::dim("N");

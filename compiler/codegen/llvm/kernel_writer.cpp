@@ -122,13 +122,43 @@ void KernelWriter::branch(const Val& condition, const std::string& yes, const st
 
 // ---- statements ----
 
+/// Under masks lanes gather and scatter: a run would touch what belongs to others.
 void KernelWriter::write(const Block& block) {
-  for (const Statement& statement : block) {
-    const auto line = lines_.find(&statement);
+  std::vector<LaneRun> runs;
+  if (round_ && !active()) runs = lane_runs(program_, block, round_->variable, plan_.lanes);
+  std::vector<bool> in_run(block.size());
+  for (const LaneRun& run : runs) {
+    for (const std::size_t statement : run.statements) in_run[statement] = true;
+  }
+  for (std::size_t k = 0; k < block.size(); ++k) {
+    const auto line = lines_.find(&block[k]);
     marks_.open(ir_.text().size(), line == lines_.end() ? std::vector<int>{} : std::vector<int>{line->second});
-    std::visit([this](const auto& s) { write(s); }, statement);
+    if (!in_run[k]) write(block[k]);
+    for (const LaneRun& run : runs) {
+      const auto [first, last] = std::ranges::minmax(run.statements);
+      if (k == (run.stores ? last : first)) write_run(block, run);
+    }
     marks_.close(ir_.text().size());
   }
+}
+
+void KernelWriter::write(const Statement& statement) {
+  std::visit([this](const auto& s) { write(s); }, static_cast<const Statement::variant&>(statement));
+}
+
+void KernelWriter::write_run(const Block& block, const LaneRun& run) {
+  if (run.stores) {
+    const auto& first = std::get<stmt::Store>(block[run.statements[0]]);
+    std::vector<Val> values;
+    for (const std::size_t k : run.statements)
+      values.push_back(ir_.splat(operand(std::get<stmt::Store>(block[k]).value), plan_.lanes));
+    memory_.store_run(buffer_place(first.buffer, first.subscripts), values);
+    return;
+  }
+  const ValueId first = std::get<stmt::Let>(block[run.statements[0]]).id;
+  const auto& load = std::get<op::Load>(program_.values.at(first).operation);
+  const std::vector<Val> values = memory_.load_run(buffer_place(load.buffer, load.subscripts), run.statements.size());
+  for (std::size_t k = 0; k < values.size(); ++k) values_[std::get<stmt::Let>(block[run.statements[k]]).id] = values[k];
 }
 
 void KernelWriter::write(const stmt::Let& s) {

@@ -11,6 +11,7 @@
 #include "compiler/codegen/llvm/stored_elements.h"
 #include "compiler/loop/accumulations.h"
 #include "compiler/loop/known_values.h"
+#include "compiler/loop/lane_runs.h"
 #include "compiler/loop/statement_lines.h"
 
 namespace moxie::llvm_ir {
@@ -49,6 +50,8 @@ class KernelWriter {
 
   // ---- statements ----
   void write(const Block& block);
+  void write(const Statement& statement);
+  void write_run(const Block& block, const LaneRun& run);
   void write(const stmt::Let& s);
   void write(const stmt::SetVar& s);
   void write(const stmt::Store& s);

@@ -30,6 +30,16 @@ std::vector<int> backwards(int lanes) {
   return order;
 }
 
+/// A power of two of vectors as one.
+Val side_by_side(TextBuilder& ir, std::vector<Val> parts) {
+  for (; parts.size() > 1; parts.resize(parts.size() / 2)) {
+    std::vector<int> both(2 * static_cast<std::size_t>(parts[0].lanes));
+    std::iota(both.begin(), both.end(), 0);
+    for (std::size_t k = 0; 2 * k < parts.size(); ++k) parts[k] = ir.shuffle(parts[2 * k], parts[2 * k + 1], both);
+  }
+  return parts[0];
+}
+
 }  // namespace
 
 Val lane_numbers(Scalar type, int lanes, std::int64_t factor) {
@@ -202,6 +212,66 @@ void Memory::store_backwards(const Place& place, const Val& value, const std::op
   else
     ir_.line(fmt::format("call void @llvm.masked.store.{}.p0({}, ptr {}, i32 {}, {})", suffix(place.type, lanes_),
                          typed(reversed), pointer, align, typed(ir_.shuffle(*active, backwards(lanes_)))));
+}
+
+std::string Memory::element_of_lane(const Place& place, const std::string& first, int lane) {
+  Coefficient distance = place.at.step;
+  distance.constant *= lane;
+  for (auto& [value, factor] : distance.terms) factor *= lane;
+  const std::string name = "%" + ir_.fresh("p");
+  ir_.line(fmt::format("{} = getelementptr {}, ptr {}, {}", name, type_name(place.type, 1), first,
+                       typed(addressing_.materialise(distance))));
+  return name;
+}
+
+/// Each of n vectors has a block of n elements for every n lanes: element k of block b of vector i becomes element i of
+/// block b of vector k. Bit by bit of the numbers, pairs of vectors exchange half of their elements.
+std::vector<Val> Memory::transposed(std::vector<Val> rows) {
+  for (std::size_t bit = 1; bit < rows.size(); bit *= 2) {
+    std::vector<int> low, high;
+    for (int lane = 0; lane < lanes_; ++lane) {
+      const bool is_second = (static_cast<std::size_t>(lane) & bit) != 0;
+      const int step = static_cast<int>(bit);
+      low.push_back(is_second ? lanes_ + lane - step : lane);
+      high.push_back(is_second ? lanes_ + lane : lane + step);
+    }
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      if ((k & bit) != 0) continue;
+      const Val first = rows[k], second = rows[k + bit];
+      rows[k] = ir_.shuffle(first, second, low);
+      rows[k + bit] = ir_.shuffle(first, second, high);
+    }
+  }
+  return rows;
+}
+
+std::vector<Val> Memory::load_run(const Place& place, std::size_t count) {
+  const std::string first = element(place);
+  const int length = static_cast<int>(count);
+  std::vector<Val> rows;
+  for (std::size_t k = 0; k < count; ++k) {
+    std::vector<Val> blocks;
+    for (int lane = static_cast<int>(k); lane < lanes_; lane += length)
+      blocks.push_back(ir_.raw(place.type, length,
+                               fmt::format("load {}, ptr {}, align {}", type_name(place.type, length),
+                                           element_of_lane(place, first, lane), bytes_of(place.type))));
+    rows.push_back(side_by_side(ir_, std::move(blocks)));
+  }
+  return transposed(std::move(rows));
+}
+
+void Memory::store_run(const Place& place, const std::vector<Val>& values) {
+  const std::string first = element(place);
+  const int length = static_cast<int>(values.size());
+  const std::vector<Val> rows = transposed(values);
+  for (int lane = 0; lane < lanes_; ++lane) {
+    std::vector<int> block(values.size());
+    std::iota(block.begin(), block.end(), lane / length * length);
+    const Val& row = rows[static_cast<std::size_t>(lane % length)];
+    const Val part = length == lanes_ ? row : ir_.shuffle(row, block);
+    ir_.line(fmt::format("store {}, ptr {}, align {}", typed(part), element_of_lane(place, first, lane),
+                         bytes_of(place.type)));
+  }
 }
 
 void Memory::prefetch(const Place& place, bool for_writing) {

@@ -3,6 +3,7 @@
 // demand.
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "compiler/codegen/llvm/addressing.h"
 #include "compiler/codegen/llvm/text_builder.h"
@@ -31,6 +32,11 @@ class Memory {
   Val load(const Place& place, bool varying, const std::optional<Val>& guard, const std::optional<Val>& active);
   void store(const Place& place, const Val& value, const std::optional<Val>& active);
 
+  /// The elements that follow each other from the place of each lane on, a power of two of them, in all lanes: one
+  /// value for each.
+  std::vector<Val> load_run(const Place& place, std::size_t count);
+  void store_run(const Place& place, const std::vector<Val>& values);
+
   /// Asks for the cache line of the first lane; the address may lie outside the tensor.
   void prefetch(const Place& place, bool for_writing);
 
@@ -46,6 +52,8 @@ class Memory {
   Val load_strided(const Place& place);
   std::string element(const Place& place);
   std::string element_of_each_lane(const Place& place);
+  std::string element_of_lane(const Place& place, const std::string& first, int lane);
+  std::vector<Val> transposed(std::vector<Val> rows);
   std::string lowest_element(const Place& place);
   void store_backwards(const Place& place, const Val& value, const std::optional<Val>& active);
   std::string mask_text(const std::optional<Val>& mask) const;
