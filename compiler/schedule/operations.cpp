@@ -142,7 +142,10 @@ void Operations::count(const Block& block) {
     const auto* loop = std::get_if<stmt::For>(&statement);
     if (!loop) continue;
     if (loop->vector) lanes_ = Lanes{loop->variable, masked_fraction(*loop)};
+    const std::optional<Lanes> outside = lanes_;
+    if (lanes_ && !loop->vector) lanes_->diverge |= mentions(loop->range, lanes_->variable);
     count(loop->body);
+    lanes_ = outside;
     if (loop->vector) lanes_.reset();
   }
   if (lanes_) count_runs(block);
@@ -211,7 +214,12 @@ Operations::Counts Operations::count(const stmt::Let& s) {
   return counts;
 }
 
-Operations::Counts Operations::count(const stmt::SetVar&) const { return {}; }
+/// Lanes that have no more iterations keep what they hold: with masks that is part of the operation.
+Operations::Counts Operations::count(const stmt::SetVar& s) const {
+  const VarDecl& var = program_.vars.at(s.var);
+  if (!lanes_ || !lanes_->diverge || !var.varying || machine_.vector_bits >= kBitsWithMasks) return {};
+  return {{OperationClass::Select, registers(var.type)}};
+}
 
 Operations::Counts Operations::count(const stmt::Store& s) const {
   if (!lanes_ || tree_.lanes() == 1) return {{OperationClass::Store, 1}};

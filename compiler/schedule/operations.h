@@ -32,7 +32,8 @@ class Operations {
  private:
   struct Lanes {
     Symbol variable;
-    double masked;  // the fraction of partial iterations, whose accesses are masked
+    double masked;         // the fraction of partial iterations, whose accesses are masked
+    bool diverge = false;  // inside a loop of which each lane has its own iterations
   };
   using Counts = std::vector<OperationCount>;
 

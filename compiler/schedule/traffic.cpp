@@ -275,7 +275,16 @@ class TrafficCounter {
       if (moves) bytes *= pieces;
     }
     traffic.bytes += bytes;
-    if (touched.runs > 1 && touched.run_bytes <= machine_.line_bytes) traffic.scattered += bytes;
+    const bool are_lines = touched.runs > 1 && touched.run_bytes <= machine_.line_bytes;
+    if (are_lines && !goes_on(group, from)) traffic.scattered += bytes;
+  }
+
+  /// Whether the loop around the one at this depth takes each of the group's runs on where it ended, as sums over rows
+  /// with lanes along these do.
+  bool goes_on(const AccessGroup& group, std::size_t depth) const {
+    const auto around = std::span(group.distances).first(depth);
+    const auto moving = std::find_if(around.rbegin(), around.rend(), [](double distance) { return distance != 0; });
+    return moving != around.rend() && std::abs(*moving) <= machine_.line_bytes;
   }
 
   const LoopTree& tree_;
