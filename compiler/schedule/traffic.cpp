@@ -14,6 +14,9 @@
 namespace moxie {
 namespace {
 
+/// Rows that the prefetchers of a processor follow at the same time, a line after the other.
+constexpr double kStreams = 32;
+
 /// A tensor or a scratch array.
 struct Object {
   double bytes = 0;
@@ -276,7 +279,8 @@ class TrafficCounter {
     }
     traffic.bytes += bytes;
     const bool are_lines = touched.runs > 1 && touched.run_bytes <= machine_.line_bytes;
-    if (are_lines && !goes_on(group, from)) traffic.scattered += bytes;
+    const bool are_streams = touched.runs <= kStreams && goes_on(group, from);
+    if (are_lines && !are_streams) traffic.scattered += bytes;
   }
 
   /// Whether the loop around the one at this depth takes each of the group's runs on where it ended, as sums over rows

@@ -31,6 +31,23 @@ std::ptrdiff_t count_kernels_over(const FusedProgram& program, const Range& rang
 
 }  // namespace
 
+TEST_CASE("what values scatter lies along the lanes that add it, however others lie") {
+  const Program program = optimise(specialise(parse(R"(dim S, V, C
+index s:S, v:V, c:C
+input at[S]: i32 >= 0, a[C,S], b[S], d[S]
+let g[c,v] = sum[s](where(at[s] == v, a[c,s]*b[s]*d[s], 0))
+output y[c,v] = exp(g[c,v]) + g[c,0]
+)"),
+                                              {{"S", 4096}, {"V", 512}, {"C", 32}}));
+  // Each term is computed once, where it is added: a table of them would be as large and save nothing.
+  CHECK(program.definitions.size() == 2);
+  for (const Layouts layouts : {Layouts::chosen, Layouts::row_major}) {
+    const FusedProgram fused = fuse(program, Products::kernels, layouts);
+    CHECK(fused.layouts.at("g") == std::vector<std::uint32_t>{1, 0});
+    CHECK(fused.program.find_definition("a.transposed"));
+  }
+}
+
 TEST_CASE("a large product of whole matrices goes to the library") {
   CHECK(count_products(fused(R"(dim S dynamic, N = 128, K = 128
 index s:S, n:N, k:K

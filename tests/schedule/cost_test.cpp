@@ -250,6 +250,42 @@ TEST_CASE("what fits in a cache is moved once, what does not as often as it is r
   CHECK(by_columns.traffic[1].bytes == doctest::Approx(4e6));  // the lines of a column stay until the next column
 }
 
+TEST_CASE("a few rows that a loop takes on line by line are streams, many are not") {
+  const auto scattered = [](std::int64_t rows) {
+    PlainNest nest({rows, 4096});
+    nest.add(nest.load({kJ, kI}));
+    nest.machine.levels = {{"L1", 32 << 10, 64, 64, 4096}};
+    return nest.cost(Range::extent(4096), Range::extent(rows)).traffic[0];
+  };
+  CHECK(scattered(16).bytes == doctest::Approx(64.0 * 16 * 4096));  // all rows begin in the same lines of the cache
+  CHECK(scattered(16).scattered == 0);
+  CHECK(scattered(64).scattered == scattered(64).bytes);
+}
+
+TEST_CASE("what different values name is moved once for each") {
+  const auto moved = [](const std::string& sum) {
+    return cost_of("dim S, V\nindex s:S\ninput x[V], i[S]: i32 >= 0, j[S]: i32 >= 0\noutput y[s] = " + sum + "\n",
+                   {{"S", 4096}, {"V", 1 << 20}})
+        .traffic[1]
+        .bytes;
+  };
+  const double one = moved("x[i[s]]*j[s]");
+  CHECK(moved("x[i[s]] + x[j[s]]") == doctest::Approx(one + 64.0 * 4096).epsilon(0.02));
+  CHECK(moved("x[i[s]] + x[i[s]+1]*j[s]") < one + 64.0 * 4096);
+}
+
+TEST_CASE("neighbours far from those of other lanes take a load for each lane, and shuffles") {
+  constexpr double kLanes = 16, kRun = 4;
+  PlainNest nest({64, 12});
+  nest.b.varying = true;
+  for (std::int64_t k = 0; k < 4; ++k) nest.add(nest.load({kI, Affine(k)}));
+  const Cost cost = nest.cost(Range::extent(64), Range::extent(1));
+  CHECK(cost.longest_run == 4);
+  CHECK(cost.count(OperationClass::Gather) == 0);
+  CHECK(cost.count(OperationClass::Load) == 4 * kRun * kLanes / kRun);
+  CHECK(cost.count(OperationClass::Select) == 4 * kRun * (2 + kLanes / kRun - 1));
+}
+
 TEST_CASE("columns of a matrix whose rows are pages meet in the same lines of a cache") {
   const auto moved = [](std::int64_t columns) {
     PlainNest nest({64, columns});
