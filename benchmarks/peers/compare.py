@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times moxie beside JAX (jit) and PyTorch (eager), single precision, on the formulas of rows.py, layers.py and strangers.py, one thread or a GPU.
+"""Times moxie beside JAX (jit) and PyTorch (eager), single precision, on the formulas of rows.py, layers.py, strangers.py and fields.py, one thread or a GPU.
 
     python benchmarks/peers/compare.py --formulas DIR [--device cuda] [--moxie build/bin/moxie] [--rows NAME ..] [--rounds 3] [--json FILE]
 
@@ -154,6 +154,7 @@ def main():
     restart_for(given.device)
 
     import calls
+    import fields
     import layers
     import rows
     import strangers
@@ -165,11 +166,11 @@ def main():
     print("| formula | extents | moxie | " + " | ".join(peer.name for peer in peers) + " | moxie / best |")
     print("| --- " * (4 + len(peers)) + "|")
     measured, records = [], []
-    for row in (*rows.ROWS, *layers.ROWS, *strangers.ROWS):
+    for row in (*rows.ROWS, *layers.ROWS, *strangers.ROWS, *fields.ROWS):
         if given.rows and row.formula not in given.rows:
             continue
         dims = row.gpu_dims or row.dims if given.device == "cuda" else row.dims
-        text = texts.Text(row.formula, [*given.formulas, HERE, HERE / "layers", HERE / "strangers", HERE.parent / "adbench"], dims)
+        text = texts.Text(row.formula, [*given.formulas, HERE, HERE / "layers", HERE / "strangers", HERE / "fields", HERE.parent / "adbench"], dims)
         try:
             times = measure(row, text, moxie, [peer for peer in peers if getattr(row, peer.key)], given.rounds)
         except RuntimeError as problem:
