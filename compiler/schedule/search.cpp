@@ -259,8 +259,13 @@ class Search {
         if (cost && smaller && *cost > kClearly * *smaller) break;
         smaller = cost;
       }
-      if (ends_runs(longest)) consider_tile(2 * longest);
+      if (is_longer_than(*loop, longest) && ends_runs(longest)) consider_tile(2 * longest);
     }
+  }
+
+  /// Whether another tile as long as this one follows it.
+  bool is_longer_than(const NestLoop& loop, std::int64_t tile) const {
+    return extent_of(loop) >= 2 * static_cast<double>(tile);
   }
 
   /// Whether lanes load or store runs of all that the tile has, the last one that was tried, and these are shorter than

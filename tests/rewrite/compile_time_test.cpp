@@ -14,7 +14,7 @@ using namespace moxie;
 
 namespace {
 
-constexpr double kMaxSeconds = 2;
+constexpr double kMaxSeconds = 4;
 
 template <class Work>
 double cpu_seconds(const Work& work) {
