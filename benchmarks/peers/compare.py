@@ -20,6 +20,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 from moxie_program import MISLEADING, Moxie, distance  # noqa: E402
+FOLDERS = ("layers", "strangers", "fields")  # of formulas, beside this file
 TOLERANCE = 1e-3  # of the largest element; of a gradient at least a thousandth of the largest of all gradients
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -170,7 +171,7 @@ def main():
         if given.rows and row.formula not in given.rows:
             continue
         dims = row.gpu_dims or row.dims if given.device == "cuda" else row.dims
-        text = texts.Text(row.formula, [*given.formulas, HERE, HERE / "layers", HERE / "strangers", HERE / "fields", HERE.parent / "adbench"], dims)
+        text = texts.Text(row.formula, [*given.formulas, HERE, *(HERE / name for name in FOLDERS), HERE.parent / "adbench"], dims)
         try:
             times = measure(row, text, moxie, [peer for peer in peers if getattr(row, peer.key)], given.rounds)
         except RuntimeError as problem:

@@ -11,7 +11,7 @@
 namespace moxie {
 namespace {
 
-/// Of two elements, a gather reads as much.
+/// Shorter runs gather: each load of a lane would bring two or three elements, and a shuffle would follow it.
 constexpr std::size_t kShortestRun = 4;
 
 /// An access of one element for each lane.
@@ -22,11 +22,11 @@ struct LaneAccess {
 };
 
 /// What the accesses of a run have in common: they differ in the constant of the fastest subscript.
-struct Row {
+struct RowAccesses {
   BufferId buffer;
   bool stores;
   std::vector<Affine> subscripts;  // without that constant
-  bool operator==(const Row&) const = default;
+  bool operator==(const RowAccesses&) const = default;
 };
 
 /// The distance of lanes, if it is known.
@@ -50,16 +50,16 @@ class RunFinder {
   std::vector<LaneRun> run() {
     for (std::size_t k = 0; k < block_.size(); ++k) {
       if (std::holds_alternative<stmt::For>(block_[k])) {
-        end_rows([](const Row&) { return true; });
+        end_rows([](const RowAccesses&) { return true; });
         continue;
       }
       const auto access = access_of(block_[k]);
       if (!access) continue;
       const auto row = row_of(block_[k], *access);
-      end_rows([&](const Row& open) { return !(row && open == *row) && is_hindered(open, *access); });
+      end_rows([&](const RowAccesses& open) { return !(row && open == *row) && conflicts(open, *access); });
       if (row) add(*row, fastest(*access).constant(), k);
     }
-    end_rows([](const Row&) { return true; });
+    end_rows([](const RowAccesses&) { return true; });
     return std::move(runs_);
   }
 
@@ -78,7 +78,7 @@ class RunFinder {
   }
 
   /// The row that the access can belong to.
-  std::optional<Row> row_of(const Statement& statement, const LaneAccess& access) const {
+  std::optional<RowAccesses> row_of(const Statement& statement, const LaneAccess& access) const {
     const BufferDecl& buffer = program_.buffers.at(access.buffer);
     if (buffer.layout.empty() || (buffer.dtype != DType::f32 && buffer.dtype != DType::f64)) return std::nullopt;
     if (!access.stores && !is_plain(std::get<stmt::Let>(statement), buffer)) return std::nullopt;
@@ -89,7 +89,7 @@ class RunFinder {
       return std::nullopt;
     const auto step = access.stores ? std::nullopt : known_step(buffer, *access.subscripts, variable_);
     if (step && std::abs(*step) <= kMaxShuffledStride) return std::nullopt;
-    Row row{access.buffer, access.stores, *access.subscripts};
+    RowAccesses row{access.buffer, access.stores, *access.subscripts};
     row.subscripts.at(buffer.layout.back()) = fastest(access) - Affine(fastest(access).constant());
     return row;
   }
@@ -100,19 +100,20 @@ class RunFinder {
     return value.varying && !std::get<op::Load>(value.operation).guard && value.type == value_type(buffer.dtype);
   }
 
-  /// Whether the access has to stay where it is among those of the row: what is stored is read neither earlier nor
-  /// later than before, and stored in the same order. Elements whose subscripts differ in constants are not the same.
-  static bool is_hindered(const Row& row, const LaneAccess& access) {
+  /// Whether moving the accesses of the row past this one may change a value: if one of them stores what the other one
+  /// accesses. Within a lane, subscripts that differ in constants name different elements; iterations of different
+  /// lanes do not depend on each other.
+  static bool conflicts(const RowAccesses& row, const LaneAccess& access) {
     if (row.buffer != access.buffer || !(row.stores || access.stores)) return false;
     const auto differs_in_a_constant = [](const Affine& a, const Affine& b) { return (a - b).is_constant(); };
     return row.stores != access.stores ||
            !std::ranges::equal(row.subscripts, *access.subscripts, differs_in_a_constant);
   }
 
-  void add(const Row& row, std::int64_t constant, std::size_t statement) {
-    auto open = std::ranges::find(rows_, row, &std::pair<Row, Members>::first);
+  void add(const RowAccesses& row, std::int64_t constant, std::size_t statement) {
+    auto open = std::ranges::find(rows_, row, &std::pair<RowAccesses, Members>::first);
     if (open != rows_.end() && row.stores && open->second.contains(constant)) {
-      end_rows([&](const Row& other) { return other == row; });
+      end_rows([&](const RowAccesses& other) { return other == row; });
       open = rows_.end();
     }
     if (open == rows_.end()) open = rows_.insert(rows_.end(), {row, {}});
@@ -127,7 +128,7 @@ class RunFinder {
     std::erase_if(rows_, [&](const auto& open) { return ends(open.first); });
   }
 
-  void add_runs(const Row& row, const Members& members) {
+  void add_runs(const RowAccesses& row, const Members& members) {
     for (auto begin = members.begin(); begin != members.end();) {
       std::vector<std::size_t> neighbours = {begin->second};
       auto end = std::next(begin);
@@ -137,7 +138,7 @@ class RunFinder {
     }
   }
 
-  void cut(const Row& row, const std::vector<std::size_t>& neighbours) {
+  void cut(const RowAccesses& row, const std::vector<std::size_t>& neighbours) {
     for (auto from = neighbours.begin(); from != neighbours.end();) {
       const auto left = static_cast<std::size_t>(neighbours.end() - from);
       const std::size_t length = std::min(most_, std::bit_floor(left));
@@ -152,11 +153,16 @@ class RunFinder {
   const Block& block_;
   const Symbol variable_;
   const std::size_t most_;
-  std::vector<std::pair<Row, Members>> rows_;
+  std::vector<std::pair<RowAccesses, Members>> rows_;
   std::vector<LaneRun> runs_;
 };
 
 }  // namespace
+
+std::size_t LaneRun::place() const {
+  const auto [first, last] = std::ranges::minmax(statements);
+  return stores ? last : first;
+}
 
 std::vector<LaneRun> lane_runs(const LoopProgram& program, const Block& block, Symbol variable, int lanes) {
   return lanes == 1 ? std::vector<LaneRun>{} : RunFinder(program, block, variable, lanes).run();

@@ -10,12 +10,14 @@
 namespace moxie {
 
 struct LaneRun {
-  std::vector<std::size_t> statements;  // of the block, in the order of the elements: a power of two
-  bool stores = false;                  // at the last of the statements; else loads, at the first of them
+  std::vector<std::size_t> statements;  // indices in the block, in the order of the elements; a power of two of them
+  bool stores = false;                  // else it loads
+  /// The statement in whose place the run is executed: the first of its loads, the last of its stores.
+  std::size_t place() const;
 };
 
-/// The runs of a block that stands in the vector loop over `variable`, of at most `lanes` elements. No statement
-/// between the first and the last of a run hinders that all are executed at once.
+/// The runs of a block inside the vector loop over `variable`, each of at most `lanes` elements. Executing a run in its
+/// place changes no value.
 std::vector<LaneRun> lane_runs(const LoopProgram& program, const Block& block, Symbol variable, int lanes);
 
 }  // namespace moxie

@@ -148,10 +148,10 @@ void Operations::count(const Block& block) {
     lanes_ = outside;
     if (loop->vector) lanes_.reset();
   }
-  if (lanes_) count_runs(block);
+  if (lanes_ && lanes_->masked < 1 && !lanes_->diverge) count_runs(block);
 }
 
-/// A run loads or stores a vector for each lane, puts together those that are shorter than a register, and transposes.
+/// Each lane takes one load or store of the run. Vectors shorter than a register are joined, and all are transposed.
 void Operations::count_runs(const Block& block) {
   for (const LaneRun& run : lane_runs(program_, block, lanes_->variable, tree_.lanes())) {
     const auto length = static_cast<double>(run.statements.size()), lanes = static_cast<double>(tree_.lanes());

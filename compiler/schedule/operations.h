@@ -24,7 +24,7 @@ class Operations {
   double instructions(const Statement& statement) const;
   /// Cycles from the operands to the value.
   double latency(ValueId id) const { return latencies_.at(id); }
-  /// Of the longest run of a lane, see compiler/loop/lane_runs.h; 0 without any.
+  /// The length of the longest lane run (compiler/loop/lane_runs.h); 0 without any.
   std::size_t longest_run() const { return longest_run_; }
   /// Vector registers that a value takes; 0 if it does not vary between lanes.
   double registers(ValueId id) const;

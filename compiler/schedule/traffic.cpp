@@ -14,7 +14,7 @@
 namespace moxie {
 namespace {
 
-/// Rows that the prefetchers of a processor follow at the same time, a line after the other.
+/// Rows that the prefetchers of a processor follow line by line at the same time.
 constexpr double kStreams = 32;
 
 /// A tensor or a scratch array.
@@ -100,15 +100,12 @@ class TrafficCounter {
     return distance;
   }
 
-  /// What a value that is moved into the tensor was before: neighbours are so by their constants.
-  Affine as_read(const Affine& subscript) const {
-    const auto moved = [&](Symbol symbol) {
-      return symbol.is_value() ? std::get_if<op::Subscript>(&tree_.program().values.at(symbol.number()).operation)
-                               : nullptr;
-    };
-    return subscript.substitute([&](Symbol symbol) {
-      const auto* value = moved(symbol);
-      return value ? &value->value : nullptr;
+  /// The subscript before op::Subscript moved it into the tensor: so x[idx+1] is a neighbour of x[idx].
+  Affine before_moving(const Affine& subscript) const {
+    return subscript.substitute([&](Symbol symbol) -> const Affine* {
+      if (!symbol.is_value()) return nullptr;
+      const auto* moved = std::get_if<op::Subscript>(&tree_.program().values.at(symbol.number()).operation);
+      return moved ? &moved->value : nullptr;
     });
   }
 
@@ -124,7 +121,7 @@ class TrafficCounter {
     const Object& object = objects_.at(object_id);
     std::vector<Affine> by_value;
     for (Affine& subscript : subscripts) {
-      subscript = as_read(subscript);
+      subscript = before_moving(subscript);
       by_value.push_back(part_by_value(subscript));
     }
     std::vector<double> distances;
@@ -283,8 +280,8 @@ class TrafficCounter {
     if (are_lines && !are_streams) traffic.scattered += bytes;
   }
 
-  /// Whether the loop around the one at this depth takes each of the group's runs on where it ended, as sums over rows
-  /// with lanes along these do.
+  /// Whether the next iteration of the loop around this depth continues each of the group's runs where it ended: a sum
+  /// over rows does, if lanes lie along the rows.
   bool goes_on(const AccessGroup& group, std::size_t depth) const {
     const auto around = std::span(group.distances).first(depth);
     const auto moving = std::find_if(around.rbegin(), around.rend(), [](double distance) { return distance != 0; });

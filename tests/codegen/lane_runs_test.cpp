@@ -14,7 +14,8 @@ using namespace moxie::samples;
 
 namespace {
 
-/// In lanes i of 0..N, with the numbers of columns in an order of their own: y[k,i] = x[i,k] and v[i,k] = u[k,i].
+/// In lanes i of 0..N, all columns k in a shuffled order (if 11 does not divide their number): y[k,i] = x[i,k] and
+/// v[i,k] = u[k,i].
 LoopProgram transpositions(DType dtype, std::int64_t columns) {
   Builder b;
   b.type = value_type(dtype);
@@ -27,7 +28,7 @@ LoopProgram transpositions(DType dtype, std::int64_t columns) {
   for (BufferDecl& buffer : b.program.buffers) buffer.dtype = dtype;
   Block block;
   for (std::int64_t n = 0; n < columns; ++n) {
-    const Affine k((n * 7 + 3) % columns + 2);
+    const Affine k((n * 11 + 3) % columns + 2);
     block.push_back(stmt::Store{1, {k, i}, b.let(block, op::Load{0, {i, k}, {}})});
     block.push_back(stmt::Store{3, {i, k}, b.let(block, op::Load{2, {k, i}, {}})});
   }
@@ -47,7 +48,7 @@ std::vector<std::size_t> lengths(const std::vector<LaneRun>& runs, bool stores) 
   return found;
 }
 
-/// The host's best machine with registers of other widths, which LLVM makes of those that there are.
+/// The host's best machine with other vector widths too; LLVM splits vectors that are wider than its registers.
 std::vector<TestMachine> machines() {
   std::vector<TestMachine> result = test_machines();
   const VectorMachine best = result.front().machine;
@@ -100,8 +101,8 @@ TEST_CASE("what must keep its place makes no run") {
   };
   using Lengths = std::vector<std::size_t>;
   CHECK(loads(i0(), 9, nothing) == Lengths{8});
-  CHECK(loads(i1(), 9, nothing).empty());            // the same for all lanes
-  CHECK(loads(i0(), 4, store_to(1)) == Lengths{8});  // of another tensor
+  CHECK(loads(i1(), 9, nothing).empty());            // one address for all lanes
+  CHECK(loads(i0(), 4, store_to(1)) == Lengths{8});  // another tensor does not matter
   CHECK(loads(i0(), 4, store_to(0)) == Lengths{4, 4});
   CHECK(loads(i0(), 4, [](Builder&, Block& block) { block.push_back(loop(i1(), Range::extent(2), {})); }) ==
         Lengths{4, 4});

@@ -122,7 +122,7 @@ void KernelWriter::branch(const Val& condition, const std::string& yes, const st
 
 // ---- statements ----
 
-/// Under masks lanes gather and scatter: a run would touch what belongs to others.
+/// Under masks lanes gather and scatter: a run would access elements of inactive lanes.
 void KernelWriter::write(const Block& block) {
   std::vector<LaneRun> runs;
   if (round_ && !active()) runs = lane_runs(program_, block, round_->variable, plan_.lanes);
@@ -135,8 +135,7 @@ void KernelWriter::write(const Block& block) {
     marks_.open(ir_.text().size(), line == lines_.end() ? std::vector<int>{} : std::vector<int>{line->second});
     if (!in_run[k]) write(block[k]);
     for (const LaneRun& run : runs) {
-      const auto [first, last] = std::ranges::minmax(run.statements);
-      if (k == (run.stores ? last : first)) write_run(block, run);
+      if (run.place() == k) write_run(block, run);
     }
     marks_.close(ir_.text().size());
   }

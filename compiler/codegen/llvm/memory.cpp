@@ -30,7 +30,7 @@ std::vector<int> backwards(int lanes) {
   return order;
 }
 
-/// A power of two of vectors as one.
+/// Joins vectors of the same length, a power of two of them, into one.
 Val side_by_side(TextBuilder& ir, std::vector<Val> parts) {
   for (; parts.size() > 1; parts.resize(parts.size() / 2)) {
     std::vector<int> both(2 * static_cast<std::size_t>(parts[0].lanes));
@@ -224,8 +224,8 @@ std::string Memory::element_of_lane(const Place& place, const std::string& first
   return name;
 }
 
-/// Each of n vectors has a block of n elements for every n lanes: element k of block b of vector i becomes element i of
-/// block b of vector k. Bit by bit of the numbers, pairs of vectors exchange half of their elements.
+/// Transposes blocks: of n vectors, element k of the b-th n elements of vector i becomes element i of the b-th n
+/// elements of vector k. For each bit of the numbers, pairs of vectors exchange half of their elements.
 std::vector<Val> Memory::transposed(std::vector<Val> rows) {
   for (std::size_t bit = 1; bit < rows.size(); bit *= 2) {
     std::vector<int> low, high;

@@ -32,8 +32,8 @@ class Memory {
   Val load(const Place& place, bool varying, const std::optional<Val>& guard, const std::optional<Val>& active);
   void store(const Place& place, const Val& value, const std::optional<Val>& active);
 
-  /// The elements that follow each other from the place of each lane on, a power of two of them, in all lanes: one
-  /// value for each.
+  /// Loads or stores `count` neighbours from the place of each lane on (a power of two, at most the lanes): value k has
+  /// element k of every lane.
   std::vector<Val> load_run(const Place& place, std::size_t count);
   void store_run(const Place& place, const std::vector<Val>& values);
 
