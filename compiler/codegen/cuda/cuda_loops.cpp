@@ -24,10 +24,10 @@ namespace {
 constexpr double kFormsError = 0.75;
 /// The same for two layouts with loops of one form.
 constexpr double kLayoutError = 0.9;
-/// Threads that compute an element together: a warp, or a block.
-constexpr int kTeams[] = {1, 32, 256};
+/// Threads that compute an element together: one alone, a warp (kWarp), or a block.
+constexpr int kThread = 1, kBlock = 256;
 /// Of a sum over a range by data also 0: as the loops suggest.
-constexpr int kTeamsOfRanges[] = {0, 1, 32, 256};
+constexpr int kTeamsOfRanges[] = {0, kThread, kWarp, kBlock};
 /// Neighbours along an axis that a thread computes, in registers.
 constexpr std::int64_t kTile = 4;
 /// Axes of a register tile.
@@ -197,11 +197,33 @@ class GpuLowering {
     return false;
   }
 
+  /// With the register tiles of either, or none.
   std::optional<Nested> joined(const Nested& first, const Nested& second) const {
     if (!share_elements(first.nest, second.nest)) return std::nullopt;
     Nest both = without_tiles(first.nest);
     std::ranges::copy(without_tiles(second.nest).roots, std::back_inserter(both.roots));
-    return both.roots.size() <= kMostInANest ? cheapest(both) : std::nullopt;
+    if (both.roots.size() > kMostInANest) return std::nullopt;
+    std::vector<Nest> forms = {both};
+    for (const Nested* own : {&first, &second}) {
+      auto tiled = with_tiles_of(own->nest, both);
+      if (tiled && std::ranges::find(forms, *tiled) == forms.end()) forms.push_back(std::move(*tiled));
+    }
+    std::optional<Nested> best;
+    for (const Nest& form : forms) keep_cheaper(best, cheapest_team(form));
+    return best;
+  }
+
+  static std::optional<Nest> with_tiles_of(const Nest& form, Nest nest) {
+    const std::vector<NestLoop>& loops = form.roots.front().loops;
+    std::optional<Nest> tiled = std::move(nest);
+    for (std::size_t k = 0; tiled && k < std::min(loops.size(), fewest_loops(*tiled)); ++k) {
+      if (loops[k].unroll > 1) tiled = with_tile(std::move(*tiled), k);
+    }
+    return tiled;
+  }
+
+  static void keep_cheaper(std::optional<Nested>& best, std::optional<Nested> other) {
+    if (other && (!best || other->seconds < best->seconds)) best = std::move(other);
   }
 
   static bool reads(const Nest& reader, const Nest& producer) {
@@ -252,8 +274,8 @@ class GpuLowering {
   /// With as many threads for an element as are cheapest, in chunks of sums and with a register tile along one or two
   /// axes if that is cheaper.
   std::optional<Nested> cheapest(const Nest& nest) const {
-    if (!std::ranges::any_of(nest.roots, has_sum)) return cheapest_team(nest, std::span(kTeams).first(1));
-    std::optional<Nested> best = cheapest_team(nest, kTeams);
+    std::optional<Nested> best = cheapest_team(nest);
+    if (!std::ranges::any_of(nest.roots, has_sum)) return best;
     for (int tiles = 0; tiles < kTiledAxes; ++tiles) {
       std::optional<Nested> tiled = cheapest_tile(best && tiles > 0 ? best->nest : nest);
       if (!tiled || (best && best->seconds <= tiled->seconds)) break;
@@ -265,9 +287,7 @@ class GpuLowering {
   std::optional<Nested> cheapest_tile(const Nest& nest) const {
     std::optional<Nested> best;
     for (std::size_t k = 0; k < fewest_loops(nest); ++k) {
-      const auto tiled = with_tile(nest, k);
-      auto other = tiled ? cheapest_team(*tiled, kTeams) : std::nullopt;
-      if (other && (!best || other->seconds < best->seconds)) best = std::move(other);
+      if (const auto tiled = with_tile(nest, k)) keep_cheaper(best, cheapest_team(*tiled));
     }
     return best;
   }
@@ -278,17 +298,25 @@ class GpuLowering {
     return found;
   }
 
-  std::optional<Nested> cheapest_team(Nest nest, std::span<const int> teams) const {
+  /// Teams of different sizes run the same loops. Sums may be in chunks, which blocks share.
+  std::optional<Nested> cheapest_team(const Nest& nest) const {
+    std::optional<Nested> best = cheapest_of_loops(nest, {kThread}, 0);
+    if (!std::ranges::any_of(nest.roots, has_sum)) return best;
+    keep_cheaper(best, cheapest_of_loops(nest, {kWarp, kBlock}, 0));
     const bool sums = std::ranges::all_of(nest.roots, [](const NestRoot& root) { return is_sum(root.definition); });
+    if (sums) keep_cheaper(best, cheapest_of_loops(nest, {kBlock}, 1));
+    return best;
+  }
+
+  std::optional<Nested> cheapest_of_loops(Nest nest, const std::vector<int>& teams, int chunks_depth) const {
     std::optional<Nested> best;
-    for (const int team : teams) {
-      for (const int depth : {0, 1}) {
-        if (depth > 0 && (!sums || team <= kWarp)) continue;
-        nest.team = team;
-        nest.chunks_depth = depth;
-        for (Nested& numbered : in_elements(nest)) {
-          if (!best || numbered.seconds < best->seconds) best = std::move(numbered);
-        }
+    nest.team = teams.front();
+    nest.chunks_depth = chunks_depth;
+    for (Nested& numbered : in_elements(nest)) {
+      for (const int team : teams) {
+        numbered.nest.team = numbered.kernel.team = team;
+        numbered.seconds = seconds(numbered.kernel);
+        keep_cheaper(best, numbered);
       }
     }
     return best;
@@ -313,24 +341,38 @@ class GpuLowering {
 
   /// The elements are numbered by as many of the indices, from the outermost, as have nothing computed between them:
   /// what all iterations of an inner loop have in common is computed before it. Where that leaves some indices, threads
-  /// numbered by all of them may also compute it by themselves.
+  /// numbered by all of them may also compute it by themselves. The seconds are still to be estimated.
   std::vector<Nested> in_elements(const Nest& nest) const {
     std::vector<Nested> found;
-    const std::size_t loops = fewest_loops(nest);
-    std::size_t elements = loops;
-    for (; elements > 0 && found.empty(); --elements) {
-      if (auto numbered = numbered_by(nest, elements, false)) found.push_back(std::move(*numbered));
+    const std::size_t loops = fewest_loops(nest), most = numbering_loops(nest, loops);
+    std::size_t elements = most;
+    while (elements > 0 && found.empty()) {
+      if (auto numbered = numbered_by(nest, elements, false))
+        found.push_back(std::move(*numbered));
+      else
+        elements = numbering_loops(nest, elements - 1);
     }
-    if (loops > 0 && (found.empty() || elements + 1 < loops)) {
-      if (auto by_each = numbered_by(nest, loops, true)) found.push_back(std::move(*by_each));
+    if (elements < most) {
+      if (auto by_each = numbered_by(nest, most, true)) found.push_back(std::move(*by_each));
     }
-    if (loops == 0 && nest.team > kWarp) {
+    if (loops == 0 && nest.team > kThread) {
       auto single = lowered_if_legal(nest);
-      const bool shares = single && shares_a_sum(*single) && shares_chunks(*single);
-      const double taken = shares ? seconds(*single) : 0;
-      if (shares) found.push_back({nest, std::move(*single), taken});
+      if (single && shares_a_sum(*single) && shares_chunks(*single)) found.push_back({nest, std::move(*single)});
     }
     return found;
+  }
+
+  /// Of the outermost `count` loops those down to the last one that is not a register tile as a whole, whose elements
+  /// stand side by side.
+  static std::size_t numbering_loops(const Nest& nest, std::size_t count) {
+    const auto is_loop = [](const NestRoot& root, std::size_t k) {
+      const auto extent = known_extent(root.definition.axes[root.loops[k].axis].range);
+      return root.loops[k].unroll == 1 || !extent || *extent > root.loops[k].unroll;
+    };
+    while (count > 0 &&
+           !std::ranges::all_of(nest.roots, [&](const NestRoot& root) { return is_loop(root, count - 1); }))
+      --count;
+    return count;
   }
 
   /// By the outermost `elements` of the indices.
@@ -342,8 +384,7 @@ class GpuLowering {
     auto kernel = lowered_if_legal(nest);
     if (!kernel || cuda_text::element_loops(*kernel).loops.empty() || !shares_rows(*kernel) || !shares_chunks(*kernel))
       return std::nullopt;
-    const double taken = seconds(*kernel);
-    return Nested{std::move(nest), std::move(*kernel), taken};
+    return Nested{std::move(nest), std::move(*kernel)};
   }
 
   /// Loops inside of elements are for teams: single threads would not have neighbours in memory.
