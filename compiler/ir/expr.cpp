@@ -236,8 +236,8 @@ class Substitution {
     node.random = expr->random;
     node.stream = expr->stream;
     node.affine = apply(expr->affine);
-    node.size = {apply(expr->size.rows), apply(expr->size.columns)};
-    node.range = expr->range.substitute(lookup());
+    if (expr->kind == NodeKind::LinearAlgebra) node.size = {apply(expr->size.rows), apply(expr->size.columns)};
+    if (expr->kind == NodeKind::Reduce) node.range = expr->range.substitute(lookup());
     node.subscripts.reserve(expr->subscripts.size());
     for (const Affine& subscript : expr->subscripts) node.subscripts.push_back(apply(subscript));
     // Heights do not change, since no replacement brings in a reduction.

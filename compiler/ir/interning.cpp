@@ -15,14 +15,13 @@ namespace {
 /// last Expr goes.
 class InternTable {
  public:
-  /// The node with the content of this one; an empty Expr if there is none.
-  Expr find(const Node& node) {
-    const std::lock_guard lock(mutex_);
-    return find_locked(node);
-  }
-  Expr intern(Node&& node) {
+  /// The node with the content of this one, whose hash is known. Most nodes that passes make are there already:
+  /// `complete` derives all else of one that is not.
+  template <class Complete>
+  Expr intern(Node&& node, const Complete& complete) {
     const std::lock_guard lock(mutex_);
     if (Expr known = find_locked(node)) return known;
+    complete(node);
     if (count_ == buckets_.size()) grow();
     const auto fresh = std::make_shared<Interned>(std::move(node));
     insert(fresh.get());
@@ -114,8 +113,10 @@ std::uint64_t shape_hash(const Range& range) {
 /// Of a tensor's name without its digits, so that the terms of a sum stand in one order in all steps of an unrolled
 /// scan, and in all layers of a network: what differs in such numbers only is one kernel.
 std::uint64_t shape_hash(std::string_view name) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (std::ranges::none_of(name, is_digit)) return hash_text(name);
   std::string letters(name);
-  std::erase_if(letters, [](char c) { return c >= '0' && c <= '9'; });
+  std::erase_if(letters, is_digit);
   return hash_text(letters);
 }
 
@@ -151,13 +152,6 @@ bool binds(const Node& node, Symbol symbol) {
   return false;
 }
 
-std::size_t most_symbols(const Node& node) {
-  std::size_t count = node.affine.terms().size() + node.size.rows.terms().size() + node.size.columns.terms().size();
-  for (const Expr& arg : node.args) count += arg->free_symbols.size();
-  for (const Affine& subscript : node.subscripts) count += subscript.terms().size();
-  return count;
-}
-
 bool is_binder(const Node& node) { return node.kind == NodeKind::Reduce || node.kind == NodeKind::LinearAlgebra; }
 
 void derive_hash(Node& node) {
@@ -170,37 +164,58 @@ void derive_hash(Node& node) {
                   node.height);
 }
 
-void derive_free_symbols(Node& node) {
-  node.free_symbols.reserve(most_symbols(node));
-  for (const Expr& arg : node.args) {
-    for (const Symbol symbol : arg->free_symbols) {
-      if (!binds(node, symbol)) node.free_symbols.push_back(symbol);
-    }
+/// Both are sorted. Most children depend on what their siblings depend on.
+void unite(std::vector<Symbol>& symbols, std::vector<Symbol>&& more) {
+  if (symbols.empty()) {
+    symbols = std::move(more);
+  } else if (!std::ranges::includes(symbols, more)) {
+    std::vector<Symbol> both;
+    both.reserve(symbols.size() + more.size());
+    std::ranges::set_union(symbols, more, std::back_inserter(both));
+    symbols = std::move(both);
   }
-  add_symbols(node.free_symbols, node.affine);
-  add_symbols(node.free_symbols, node.range);
-  add_symbols(node.free_symbols, node.size.rows);
-  add_symbols(node.free_symbols, node.size.columns);
-  for (const Affine& subscript : node.subscripts) add_symbols(node.free_symbols, subscript);
-  std::erase_if(node.free_symbols, [](Symbol symbol) { return symbol.is_value(); });  // the arguments speak for them
-  std::ranges::sort(node.free_symbols);
-  const auto repeated = std::ranges::unique(node.free_symbols);
-  node.free_symbols.erase(repeated.begin(), repeated.end());
 }
 
-}  // namespace
+/// Of values in subscripts the arguments speak.
+void add_own_symbols(Node& node) {
+  std::vector<Symbol> own;
+  add_symbols(own, node.affine);
+  add_symbols(own, node.range);
+  add_symbols(own, node.size.rows);
+  add_symbols(own, node.size.columns);
+  for (const Affine& subscript : node.subscripts) add_symbols(own, subscript);
+  if (own.empty()) return;
+  std::erase_if(own, [](Symbol symbol) { return symbol.is_value(); });
+  std::ranges::sort(own);
+  const auto repeated = std::ranges::unique(own);
+  own.erase(repeated.begin(), repeated.end());
+  unite(node.free_symbols, std::move(own));
+}
 
-Expr intern(Node&& node) {
-  derive_hash(node);
-  // Most nodes that passes make are there already, and know all else.
-  if (Expr known = InternTable::table().find(node)) return known;
+void derive_free_symbols(Node& node) {
+  for (const Expr& arg : node.args) {
+    if (std::ranges::includes(node.free_symbols, arg->free_symbols)) continue;
+    unite(node.free_symbols, std::vector<Symbol>(arg->free_symbols));
+  }
+  if (is_binder(node)) std::erase_if(node.free_symbols, [&](Symbol symbol) { return binds(node, symbol); });
+  add_own_symbols(node);
+}
+
+/// All that equal nodes have in common with the one that is there.
+void complete(Node& node) {
   derive_free_symbols(node);
   node.gathers = (node.kind == NodeKind::Access && !node.args.empty()) ||
                  std::ranges::any_of(node.args, [](const Expr& arg) { return arg->gathers; });
   node.shape_hash = hash_with(
       node, [](std::string_view name) { return shape_hash(name); }, [](const Affine& a) { return shape_hash(a); },
       [](const Range& r) { return shape_hash(r); }, [](const Node& child) { return child.shape_hash; });
-  return InternTable::table().intern(std::move(node));
+}
+
+}  // namespace
+
+Expr intern(Node&& node) {
+  derive_hash(node);
+  return InternTable::table().intern(std::move(node), complete);
 }
 
 }  // namespace moxie

@@ -40,10 +40,13 @@ std::optional<Progression> exponential(const Expr& exponent, Symbol index, std::
   return Progression{call("exp", {first}), call("exp", {step})};
 }
 
-/// A reduction over the index has no value at the index of the first iteration alone.
-bool has_reduction_over(const Expr& expr, Symbol index) {
+/// Whether elements, draws or reductions change with the index: then steps from one iteration to the next do, too, or
+/// there is no value at the index of the first iteration alone.
+bool reads_at(const Expr& expr, Symbol index) {
   bool found = false;
-  visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::Reduce && e->depends_on(index); });
+  visit(expr, [&](const Expr& e) {
+    found |= e->kind != NodeKind::Call && e->kind != NodeKind::IndexValue && e->depends_on(index);
+  });
   return found;
 }
 
@@ -54,7 +57,7 @@ std::optional<Progression> progression_of(const Expr& expr, Symbol index, const 
   const auto extent = range.as_extent();
   if (!extent || !extent->is_constant() || extent->constant() < kFewestRounds || extent->constant() > kMostRounds)
     return std::nullopt;
-  if (has_reduction_over(expr, index)) return std::nullopt;
+  if (reads_at(expr, index)) return std::nullopt;
   return exponential(expr->args[0], index, extent->constant(), type, source);
 }
 

@@ -35,18 +35,22 @@ struct OpenRoot {
   Expr body;
 };
 
-/// Reads of earlier definitions of the kernel, whose bodies read none, are replaced by what these compute: the values
-/// are computed once where the loops that they need are shared. What other steps of a scan computed is in memory.
-Expr read_in_place(const FusedProgram& fused, const Expr& expr, std::span<const Definition> earlier) {
-  return rewrite_bottom_up(expr, {}, [&](const Expr& e, const Scope&) -> Expr {
+/// The body of root number `k` of the nest. Reads of earlier roots are replaced by what these compute: the values are
+/// computed once where the loops that they need are shared. What other steps of a scan computed is in memory. Each body
+/// has the guards that it needs by itself: a condition of the reader would bind what it reads to its loop.
+Expr body_in_place(const FusedProgram& fused, const Nest& nest, std::size_t k) {
+  const auto earlier = std::span(nest.roots).first(k);
+  const auto producer_of = [&](const Expr& e) {
+    return std::ranges::find(earlier, e->tensor, [](const NestRoot& root) { return root.definition.name; });
+  };
+  const Expr& guarded = nest.roots[k].prepared->guarded;
+  if (earlier.empty()) return guarded;
+  return rewrite_bottom_up(guarded, {}, [&](const Expr& e, const Scope&) -> Expr {
     if (e->kind != NodeKind::Access) return e;
-    const auto producer = std::ranges::find(earlier, e->tensor, &Definition::name);
+    const auto producer = producer_of(e);
     if (producer == earlier.end()) return e;
-    if (producer->scan && e->subscripts[0] != place_of_step(fused, producer->name)) return e;
-    Replacement elements;
-    for (std::uint32_t axis = 0; axis < e->subscripts.size(); ++axis)
-      elements.emplace_back(Symbol::axis(axis), e->subscripts[axis]);
-    return substitute(producer->body, elements);
+    if (producer->definition.scan && e->subscripts[0] != place_of_step(fused, e->tensor)) return e;
+    return substitute(nest.in_place[static_cast<std::size_t>(producer - earlier.begin())], axes_by_subscripts(e));
   });
 }
 
@@ -98,11 +102,7 @@ class NestLowering {
  private:
   OpenRoot open_root(std::size_t k) {
     const NestRoot& root = nest_.roots[k];
-    Definition complete = root.definition;
-    // Each body has the guards that it needs by itself: a condition of the reader would bind what it reads to its loop.
-    complete.body = read_in_place(fused_, root.prepared->guarded, complete_);
-    OpenRoot open{&root, {}, {}, {}, complete.body};
-    complete_.push_back(std::move(complete));
+    OpenRoot open{&root, {}, {}, {}, nest_.in_place[k]};
     std::vector<Affine> symbols(root.definition.axes.size());
     if (root.definition.scan) symbols[0] = Symbol::dim(kScanStep);
     const auto lookup = [&](Symbol symbol) {
@@ -168,6 +168,7 @@ class NestLowering {
       const Affine element = elements.first + Affine(copy) * elements.step;
       whole = box_reductions_of_tile(substitute(whole, {{loop.symbol, element}}), copy, Range::extent(factor));
     }
+    if (whole == open.body) return whole;
     return guard_accesses(whole, fused_, open.root->definition, std::move(domain));
   }
 
@@ -385,7 +386,6 @@ class NestLowering {
   LoweredKernel result_;
 
   std::map<std::string, BufferId> read_, written_;
-  std::vector<Definition> complete_;  // those of the roots so far, without reads of each other
 };
 
 }  // namespace
@@ -398,12 +398,13 @@ Nest prepared(const FusedProgram& fused, Nest nest) {
     root.prepared = {guarded(fused, root.definition),
                      definition_comment(written ? *written : root.definition, fused.program)};
   }
+  while (nest.in_place.size() < nest.roots.size())
+    nest.in_place.push_back(body_in_place(fused, nest, nest.in_place.size()));
   return nest;
 }
 
 LoweredKernel lower(const FusedProgram& fused, const Nest& nest) {
-  const bool is_prepared =
-      std::ranges::all_of(nest.roots, [](const NestRoot& root) { return root.prepared.has_value(); });
+  const bool is_prepared = nest.in_place.size() == nest.roots.size();
   return is_prepared ? NestLowering(fused, nest).run() : lower(fused, prepared(fused, nest));
 }
 

@@ -210,6 +210,7 @@ Nest split(const ScheduleStep& step, Nest nest) {
   });
   const auto loop = std::ranges::find(root.loops, step.loops.front(), &NestLoop::name);
   nest.roots.front() = with_split_axis(root, *loop, step.factor);
+  nest.in_place.clear();
   return nest;
 }
 

@@ -21,7 +21,7 @@ struct NestLoop {
   bool operator==(const NestLoop&) const = default;
 };
 
-/// What lower() makes of a definition whatever its loops are.
+/// What lower() makes of a definition whatever its loops are, and whatever else the nest computes.
 struct PreparedRoot {
   Expr guarded;         // its body, with the guards that keep accesses inside their tensors
   std::string comment;  // its text
@@ -46,6 +46,7 @@ struct Nest {
   int team = 0;             // threads of a GPU that compute an element together; 0: vectors of a processor
   /// Loops down to the one of lanes are those of elements: what fewer of them change is computed inside of them all.
   bool computes_in_elements = false;
+  std::vector<Expr> in_place = {};  // bodies of the roots that read none of each other, made where they are missing
   bool operator==(const Nest&) const = default;
 };
 

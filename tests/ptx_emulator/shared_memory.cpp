@@ -20,17 +20,20 @@ bool SharedMemory::conflicts(const Visit& earlier, Thread thread) const {
 }
 
 void SharedMemory::note_read(Cell& cell, Thread thread) const {
-  const bool is_known = cell.read.epoch == epoch_ && cell.read.warp == thread.warp &&
-                        cell.read.warp_epoch == thread.warp_epoch &&
-                        (cell.read.several_lanes || cell.read.lane == thread.lane);
-  if (is_known) return;  // most reads are: lanes read the same numbers again and again
-  Visit now{epoch_, thread.warp_epoch, static_cast<std::uint16_t>(thread.warp), static_cast<std::uint8_t>(thread.lane)};
-  if (const Visit& before = cell.read; before.epoch == epoch_) {
-    const bool same_warp = before.warp == thread.warp;
-    now.several_warps = before.several_warps || !same_warp;
-    now.several_lanes = before.warp_epoch == thread.warp_epoch && (before.several_lanes || before.lane != thread.lane);
-  }
-  cell.read = now;
+  const bool is_of_warp = cell.read.warp == thread.warp && cell.read.warp_epoch == thread.warp_epoch &&
+                          (cell.read.several_lanes || cell.read.lane == thread.lane);
+  // Most reads tell nothing new: lanes and warps read the same numbers again and again.
+  if (cell.read.epoch == epoch_ && (cell.read.several_warps || is_of_warp)) return;
+  // Field by field: a copy of the whole would wait for its parts to be stored.
+  Visit& read = cell.read;
+  const bool is_first = read.epoch != epoch_;
+  read.several_warps = !is_first && read.warp != thread.warp;
+  read.several_lanes =
+      !is_first && read.warp_epoch == thread.warp_epoch && (read.several_lanes || read.lane != thread.lane);
+  read.epoch = epoch_;
+  read.warp_epoch = thread.warp_epoch;
+  read.warp = static_cast<std::uint16_t>(thread.warp);
+  read.lane = static_cast<std::uint8_t>(thread.lane);
 }
 
 std::string SharedMemory::note(std::uint64_t offset, std::uint64_t bytes, Thread thread, Kind kind) {

@@ -160,22 +160,27 @@ int check_formula(const std::filesystem::path& text, const Setting& setting, con
   return compared;
 }
 
-/// A GPU's kernels in single are those in double but for their types, and take compilers as long: of these every third
-/// formula is compared, all with SUITE=all. The log names the others.
+const char* precision_of(const Setting& setting) { return setting.dtype == DType::f32 ? "single" : "double"; }
+
+/// Kernels in single are those in double but for their types, and the host's compiler takes long for the kernels of
+/// cuda-emu, which are those of cuda: of all of these every third formula is compared, another third of cuda-emu in
+/// double, all with SUITE=all. The log names the others.
 std::vector<std::filesystem::path> compared_formulas(const std::filesystem::path& folder, const Setting& setting) {
   std::vector<std::filesystem::path> formulas = suite::formulas(folder);
-  const bool on_gpu = std::string_view(setting.device).starts_with("cuda") && setting.dtype == DType::f32;
-  if (!on_gpu || std::getenv("SUITE") != nullptr) return formulas;
+  const std::string_view device = setting.device;
+  const bool is_double = setting.dtype == DType::f64;
+  if (std::getenv("SUITE") != nullptr || !device.starts_with("cuda") || (device == "cuda" && is_double))
+    return formulas;
   std::vector<std::filesystem::path> every_third;
   std::vector<std::string> others;
   for (std::size_t k = 0; k < formulas.size(); ++k) {
-    if (k % 3 == 0)
+    if (k % 3 == (is_double ? 1 : 0))
       every_third.push_back(formulas[k]);
     else
       others.push_back(formulas[k].stem().string());
   }
-  MESSAGE(fmt::format("{} in single, to save time without (SUITE=all compares all): {}", setting.device,
-                      fmt::join(others, ", ")));
+  MESSAGE(fmt::format("{} in {}, to save time without (SUITE=all compares all): {}", setting.device,
+                      precision_of(setting), fmt::join(others, ", ")));
   return every_third;
 }
 
@@ -192,8 +197,8 @@ void check_folder(const std::vector<std::filesystem::path>& formulas, const Sett
     ++count;
   }
   CHECK(count > 0);
-  MESSAGE(fmt::format("{} in {}: {} tensors of {} formulas compared", setting.device,
-                      setting.dtype == DType::f32 ? "single" : "double", compared, count));
+  MESSAGE(fmt::format("{} in {}: {} tensors of {} formulas compared", setting.device, precision_of(setting), compared,
+                      count));
 }
 
 constexpr Setting kSettings[] = {{"interp", DType::f64}, {"interp", DType::f32},   {"cpu", DType::f64},

@@ -203,6 +203,7 @@ class GpuLowering {
     Nest both = without_tiles(first.nest);
     std::ranges::copy(without_tiles(second.nest).roots, std::back_inserter(both.roots));
     if (both.roots.size() > kMostInANest) return std::nullopt;
+    both = prepared(fused_, std::move(both));
     std::vector<Nest> forms = {both};
     for (const Nested* own : {&first, &second}) {
       auto tiled = with_tiles_of(own->nest, both);
