@@ -15,8 +15,8 @@ namespace {
 /// last Expr goes.
 class InternTable {
  public:
-  /// The node with the content of this one, whose hash is known. Most nodes that passes make are there already:
-  /// `complete` derives all else of one that is not.
+  /// The node with the content of this one, whose hash is known. Most nodes that passes make are there already; of one
+  /// that is not, `complete` derives the rest.
   template <class Complete>
   Expr intern(Node&& node, const Complete& complete) {
     const std::lock_guard lock(mutex_);
@@ -201,7 +201,7 @@ void derive_free_symbols(Node& node) {
   add_own_symbols(node);
 }
 
-/// All that equal nodes have in common with the one that is there.
+/// Derives what find_locked() does not compare.
 void complete(Node& node) {
   derive_free_symbols(node);
   node.gathers = (node.kind == NodeKind::Access && !node.args.empty()) ||

@@ -40,14 +40,12 @@ struct OpenRoot {
 /// has the guards that it needs by itself: a condition of the reader would bind what it reads to its loop.
 Expr body_in_place(const FusedProgram& fused, const Nest& nest, std::size_t k) {
   const auto earlier = std::span(nest.roots).first(k);
-  const auto producer_of = [&](const Expr& e) {
-    return std::ranges::find(earlier, e->tensor, [](const NestRoot& root) { return root.definition.name; });
-  };
+  const auto name_of = [](const NestRoot& root) -> const std::string& { return root.definition.name; };
   const Expr& guarded = nest.roots[k].prepared->guarded;
   if (earlier.empty()) return guarded;
   return rewrite_bottom_up(guarded, {}, [&](const Expr& e, const Scope&) -> Expr {
     if (e->kind != NodeKind::Access) return e;
-    const auto producer = producer_of(e);
+    const auto producer = std::ranges::find(earlier, e->tensor, name_of);
     if (producer == earlier.end()) return e;
     if (producer->definition.scan && e->subscripts[0] != place_of_step(fused, e->tensor)) return e;
     return substitute(nest.in_place[static_cast<std::size_t>(producer - earlier.begin())], axes_by_subscripts(e));

@@ -138,6 +138,20 @@ output cube[s] = sum[n](x[s,n]^3) - mean[s]*square[s]
   for (const BufferUse& use : kernel.uses) CHECK((use.written || use.tensor == "x"));
 }
 
+TEST_CASE("what is prepared for nests serves those that are made of them, and not after an axis is split") {
+  const Program program = specialise(parse(kRows), {});
+  const FusedProgram fused = fuse(program, Products::kernels, Layouts::row_major);
+  const auto text_of = [&](const std::optional<Nest>& nest) { return print(lower(fused, nest.value()).program); };
+  const char* rows = "lanes(sum) parallel(s)";
+  const Nest top = nest_of(program, "top", rows), total = nest_of(program, "total", rows);
+  const std::string joint = text_of(join(top, total));
+  CHECK(text_of(join(prepared(fused, top), prepared(fused, total))) == joint);
+  CHECK(text_of(join(prepared(fused, top), total)) == joint);
+  const Nest plain = nest_of(program, "top", "");
+  const Schedule split = parse_schedule("split(s, 8) reorder(s.o, s.i)");
+  CHECK(text_of(apply(split, prepared(fused, plain))) == text_of(apply(split, plain)));
+}
+
 TEST_CASE("what a joint kernel computes for a condition of the reader stays outside of the reader's loop") {
   // Reads by value keep their conditions, which must not bring those of the loop over k along.
   const Program program = specialise(parse(R"(dim S = 64, N = 40, K = 500
