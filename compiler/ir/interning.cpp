@@ -176,7 +176,7 @@ void unite(std::vector<Symbol>& symbols, std::vector<Symbol>&& more) {
   }
 }
 
-/// Of values in subscripts the arguments speak.
+/// Adds the symbols of the node itself. Values in subscripts are not free symbols: they stand for arguments.
 void add_own_symbols(Node& node) {
   std::vector<Symbol> own;
   add_symbols(own, node.affine);

@@ -40,8 +40,8 @@ std::optional<Progression> exponential(const Expr& exponent, Symbol index, std::
   return Progression{call("exp", {first}), call("exp", {step})};
 }
 
-/// Whether elements, draws or reductions change with the index: then steps from one iteration to the next do, too, or
-/// there is no value at the index of the first iteration alone.
+/// Whether an access, a draw or a reduction in the expression depends on the index: then the step from one iteration to
+/// the next depends on it too, or a reduction has no value at the index of the first iteration alone.
 bool reads_at(const Expr& expr, Symbol index) {
   bool found = false;
   visit(expr, [&](const Expr& e) {

@@ -171,7 +171,7 @@ void Warp::fail_apart() const {
 // ---- Memory ----
 
 std::byte* Warp::locate(Space space, std::uint64_t address, std::uint64_t bytes, unsigned lane, Access access) {
-  if ((address & (bytes - 1)) != 0)  // a power of two
+  if ((address & (bytes - 1)) != 0)  // `bytes` is a power of two
     fail(Reason::misaligned_address, lane, fmt::format("accesses {} bytes at {:#x}, misaligned", bytes, address));
   if (space == Space::generic) {
     space = Space::global;

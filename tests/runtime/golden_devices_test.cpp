@@ -11,6 +11,7 @@
 #include "tests/devices.h"
 #include "tests/ops/golden.h"
 #include "tests/ops/reference_values.h"
+#include "tests/sample.h"
 
 namespace {
 
@@ -106,15 +107,11 @@ class GoldenRun {
   std::shared_ptr<Device> device_;
 };
 
-/// Kernels in single are those in double but for their types, and the host's compiler takes long for the kernels of
-/// cuda-emu, which are those of cuda: of all of these every third operation is compared, another third of cuda-emu in
-/// double, all with GOLDEN=all. The log names the others.
+/// GOLDEN=all takes all operations, else the emulators take samples. The log names the others.
 bool takes_part(std::string_view op, const Setting& setting) {
-  const std::string_view device = setting.device;
-  const bool is_double = setting.dtype == DType::f64;
-  if (std::getenv("GOLDEN") != nullptr || !device.starts_with("cuda") || (device == "cuda" && is_double)) return true;
   const auto place = std::ranges::find(catalogue(), op, &Op::name) - catalogue().begin();
-  return place % 3 == (is_double ? 1 : 0);
+  return std::getenv("GOLDEN") != nullptr ||
+         test::is_sampled(setting.device, setting.dtype, static_cast<std::size_t>(place));
 }
 
 void check_folder(const std::filesystem::path& folder, const Setting& setting, const std::shared_ptr<Device>& device,
@@ -147,10 +144,10 @@ void check_all_compared(const Counts& counts, const Setting& setting) {
   }
   if (!others.empty()) {
     MESSAGE(fmt::format("{} in {}, to save time without (GOLDEN=all compares all): {}", setting.device,
-                        setting.dtype == DType::f32 ? "single" : "double", fmt::join(others, ", ")));
+                        test::precision_of(setting.dtype), fmt::join(others, ", ")));
   }
   MESSAGE(fmt::format("{} in {}: {} tensors of values and {} of gradients of {} operations compared", setting.device,
-                      setting.dtype == DType::f32 ? "single" : "double", total.values, total.gradients, counts.size()));
+                      test::precision_of(setting.dtype), total.values, total.gradients, counts.size()));
 }
 
 void check_all(const Setting& setting) {

@@ -12,6 +12,7 @@
 #include "runtime/switches.h"
 #include "tests/devices.h"
 #include "tests/ops/suite.h"
+#include "tests/sample.h"
 #include "tests/skip.h"
 
 namespace {
@@ -160,28 +161,23 @@ int check_formula(const std::filesystem::path& text, const Setting& setting, con
   return compared;
 }
 
-const char* precision_of(const Setting& setting) { return setting.dtype == DType::f32 ? "single" : "double"; }
-
-/// Kernels in single are those in double but for their types, and the host's compiler takes long for the kernels of
-/// cuda-emu, which are those of cuda: of all of these every third formula is compared, another third of cuda-emu in
-/// double, all with SUITE=all. The log names the others.
+/// SUITE=all takes all formulas, else the emulators take samples. The log names the others.
 std::vector<std::filesystem::path> compared_formulas(const std::filesystem::path& folder, const Setting& setting) {
-  std::vector<std::filesystem::path> formulas = suite::formulas(folder);
-  const std::string_view device = setting.device;
-  const bool is_double = setting.dtype == DType::f64;
-  if (std::getenv("SUITE") != nullptr || !device.starts_with("cuda") || (device == "cuda" && is_double))
-    return formulas;
-  std::vector<std::filesystem::path> every_third;
+  const std::vector<std::filesystem::path> formulas = suite::formulas(folder);
+  if (std::getenv("SUITE") != nullptr) return formulas;
+  std::vector<std::filesystem::path> sample;
   std::vector<std::string> others;
   for (std::size_t k = 0; k < formulas.size(); ++k) {
-    if (k % 3 == (is_double ? 1 : 0))
-      every_third.push_back(formulas[k]);
+    if (test::is_sampled(setting.device, setting.dtype, k))
+      sample.push_back(formulas[k]);
     else
       others.push_back(formulas[k].stem().string());
   }
-  MESSAGE(fmt::format("{} in {}, to save time without (SUITE=all compares all): {}", setting.device,
-                      precision_of(setting), fmt::join(others, ", ")));
-  return every_third;
+  if (!others.empty()) {
+    MESSAGE(fmt::format("{} in {}, to save time without (SUITE=all compares all): {}", setting.device,
+                        test::precision_of(setting.dtype), fmt::join(others, ", ")));
+  }
+  return sample;
 }
 
 void check_folder(const std::vector<std::filesystem::path>& formulas, const Setting& setting) {
@@ -197,8 +193,8 @@ void check_folder(const std::vector<std::filesystem::path>& formulas, const Sett
     ++count;
   }
   CHECK(count > 0);
-  MESSAGE(fmt::format("{} in {}: {} tensors of {} formulas compared", setting.device, precision_of(setting), compared,
-                      count));
+  MESSAGE(fmt::format("{} in {}: {} tensors of {} formulas compared", setting.device, test::precision_of(setting.dtype),
+                      compared, count));
 }
 
 constexpr Setting kSettings[] = {{"interp", DType::f64}, {"interp", DType::f32},   {"cpu", DType::f64},

@@ -197,7 +197,8 @@ class GpuLowering {
     return false;
   }
 
-  /// With the register tiles of either, or none.
+  /// Both in one nest. It takes the register tiles of either nest, or none: searching all tiles again for every pair of
+  /// nests took most of the time and hardly ever found a better one.
   std::optional<Nested> joined(const Nested& first, const Nested& second) const {
     if (!share_elements(first.nest, second.nest)) return std::nullopt;
     Nest both = without_tiles(first.nest);
@@ -299,7 +300,8 @@ class GpuLowering {
     return found;
   }
 
-  /// Teams of different sizes run the same loops. Sums may be in chunks, which blocks share.
+  /// A warp and a block run the same loops, so that these are lowered once for both. If all definitions are sums,
+  /// blocks may also compute chunks of them.
   std::optional<Nested> cheapest_team(const Nest& nest) const {
     std::optional<Nested> best = cheapest_of_loops(nest, {kThread}, 0);
     if (!std::ranges::any_of(nest.roots, has_sum)) return best;
@@ -317,7 +319,7 @@ class GpuLowering {
       for (const int team : teams) {
         numbered.nest.team = numbered.kernel.team = team;
         numbered.seconds = seconds(numbered.kernel);
-        keep_cheaper(best, numbered);
+        if (!best || numbered.seconds < best->seconds) best = numbered;
       }
     }
     return best;
@@ -363,8 +365,8 @@ class GpuLowering {
     return found;
   }
 
-  /// Of the outermost `count` loops those down to the last one that is not a register tile as a whole, whose elements
-  /// stand side by side.
+  /// The number of outermost loops, at most `count`, down to the last one that remains a loop: one whose iterations are
+  /// all in one register tile is unrolled completely.
   static std::size_t numbering_loops(const Nest& nest, std::size_t count) {
     const auto is_loop = [](const NestRoot& root, std::size_t k) {
       const auto extent = known_extent(root.definition.axes[root.loops[k].axis].range);
