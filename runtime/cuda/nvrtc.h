@@ -20,6 +20,8 @@ class Nvrtc {
   /// "NVRTC 13.0"
   const std::string& version() const { return version_; }
   const std::string& file() const;
+  /// The options that every kernel is compiled with, besides its architecture.
+  const std::vector<std::string>& options() const { return options_; }
   /// 75 for sm_75, and so on, in ascending order.
   const std::vector<int>& architectures() const { return architectures_; }
   /// The module as a cubin that GPUs of the architecture run, or as PTX of the highest architecture that NVRTC knows
@@ -44,11 +46,10 @@ class Nvrtc {
 
   std::unique_ptr<const Functions> functions_;
   std::string version_;
+  std::vector<std::string> options_;
   std::vector<int> architectures_;
 };
 
-/// The options that every kernel is compiled with, besides its architecture.
-const std::vector<std::string>& nvrtc_options();
 Compiler nvrtc_compiler(const std::shared_ptr<const Nvrtc>& nvrtc);
 /// Calls of Nvrtc::compile() in this process.
 std::int64_t nvrtc_compilations();

@@ -18,20 +18,23 @@ std::byte* locate(Warp& warp, const Instruction& instruction, unsigned lane, Acc
 template <class T, class R>
 void load(Warp& warp, const Instruction& instruction, Mask mask) {
   for_each_lane(mask, [&](unsigned lane) {
-    T values[4];
-    std::memcpy(values, locate<T>(warp, instruction, lane, Access::read), sizeof(T) * instruction.count);
-    for (unsigned k = 0; k < instruction.count; ++k)
-      warp.lanes<R>(instruction.slots[k + 1])[lane] = static_cast<R>(values[k]);  // NOLINT(bugprone-signed-char-misuse)
+    const std::byte* memory = locate<T>(warp, instruction, lane, Access::read);
+    for (unsigned k = 0; k < instruction.count; ++k) {
+      T value;
+      std::memcpy(&value, memory + k * sizeof(T), sizeof(T));
+      warp.lanes<R>(instruction.slots[k + 1])[lane] = static_cast<R>(value);  // NOLINT(bugprone-signed-char-misuse)
+    }
   });
 }
 
 template <class T, class R>
 void store(Warp& warp, const Instruction& instruction, Mask mask) {
   for_each_lane(mask, [&](unsigned lane) {
-    T values[4];
-    for (unsigned k = 0; k < instruction.count; ++k)
-      values[k] = static_cast<T>(warp.lanes<R>(instruction.slots[k + 1])[lane]);
-    std::memcpy(locate<T>(warp, instruction, lane, Access::write), values, sizeof(T) * instruction.count);
+    std::byte* memory = locate<T>(warp, instruction, lane, Access::write);
+    for (unsigned k = 0; k < instruction.count; ++k) {
+      const T value = static_cast<T>(warp.lanes<R>(instruction.slots[k + 1])[lane]);
+      std::memcpy(memory + k * sizeof(T), &value, sizeof(T));
+    }
   });
 }
 

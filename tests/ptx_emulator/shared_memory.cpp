@@ -12,18 +12,8 @@ void SharedMemory::begin_block() {
   epoch_ = 1;
 }
 
-/// Whether nothing orders the earlier access before one of this thread.
-bool SharedMemory::conflicts(const Visit& earlier, Thread thread) const {
-  if (earlier.epoch != epoch_) return false;
-  if (earlier.several_warps || earlier.warp != thread.warp) return true;
-  return earlier.warp_epoch == thread.warp_epoch && (earlier.several_lanes || earlier.lane != thread.lane);
-}
-
 void SharedMemory::note_read(Cell& cell, Thread thread) const {
-  const bool is_of_warp = cell.read.warp == thread.warp && cell.read.warp_epoch == thread.warp_epoch &&
-                          (cell.read.several_lanes || cell.read.lane == thread.lane);
-  // Most reads tell nothing new: lanes and warps read the same numbers again and again.
-  if (cell.read.epoch == epoch_ && (cell.read.several_warps || is_of_warp)) return;
+  if (covers(cell.read, thread)) return;
   // Field by field: a copy of the whole would wait for its parts to be stored.
   Visit& read = cell.read;
   const bool is_first = read.epoch != epoch_;
@@ -36,7 +26,7 @@ void SharedMemory::note_read(Cell& cell, Thread thread) const {
   read.lane = static_cast<std::uint8_t>(thread.lane);
 }
 
-std::string SharedMemory::note(std::uint64_t offset, std::uint64_t bytes, Thread thread, Kind kind) {
+std::string SharedMemory::note_all(std::uint64_t offset, std::uint64_t bytes, Thread thread, Kind kind) {
   for (std::uint64_t k = offset / 4; k < (offset + bytes + 3) / 4; ++k) {
     Cell& cell = cells_[k];
     const bool atomics_only = kind == Kind::atomic && cell.write.is_atomic;

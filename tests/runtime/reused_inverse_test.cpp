@@ -149,7 +149,9 @@ TEST_CASE("eigenvalues, singular values and factors of a step, backwards too, on
         const TensorValues inputs = test::wave_inputs(program, dims);
         const TensorValues expected = evaluate(program, dims, inputs);
         for (const auto& device : test::test_devices()) {
-          if (n > 20 && device->name() == "cuda-emu") continue;
+          // Emulators take long; the singular vectors come with their values.
+          const bool is_covered = device->name() == "cuda-emu" || body.starts_with("singular_values");
+          if (n > 20 && device->name().starts_with("cuda") && is_covered) continue;
           CAPTURE(device->name());
           check_values(test::run_on(device, program, dims, inputs), expected, 1e-9);
         }
