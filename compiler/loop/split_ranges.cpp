@@ -20,9 +20,10 @@ namespace {
 constexpr std::int64_t kMostLanes = 16;
 /// A part with fewer iterations gets no code of its own.
 constexpr std::int64_t kLeastRounds = 16;
-/// Statements that copies may add to a kernel. LLVM takes about 0.25 ms for each: 3.7 s for the 15,000 of a chain of
-/// 200 definitions with its gradient.
-constexpr std::size_t kMostAdded = 1000;
+/// Statements that copies may add to a kernel. LLVM takes about 0.25 ms for each, until what is known is taken out: 3.7
+/// s for the 15,000 of a chain of 200 definitions with its gradient. A step of a flow on a periodic grid needs 1,240
+/// with its gradient, and takes 0.3 ms instead of 1.9.
+constexpr std::size_t kMostAdded = 2000;
 
 /// Iterations from `begin` to `end`, which is not one of them.
 struct Rounds {
@@ -152,8 +153,7 @@ class RangeSplitter {
   /// What stands for a value of the program in the part that is being written.
   struct Now {
     ValueId id = 0;
-    std::optional<bool> truth;         // where it is known
-    std::optional<ValueId> same = {};  // one for all lanes that each lane's is equal to
+    std::optional<bool> truth;  // where it is known
   };
 
   Block block(const Block& statements, const KnownValues& known, bool may_split) {
@@ -172,18 +172,23 @@ class RangeSplitter {
   // ---- loops ----
   void write_loop(const stmt::For& loop, const KnownValues& known, bool may_split, Block& written) {
     const auto values = values_of(loop.range, known);
-    const auto part = may_split && values ? part_of(loop, *values, known) : std::nullopt;
-    if (!part) return write_part(loop, loop.range, with(known, loop.variable, values), may_split, written);
+    const KnownValues inside = with(known, loop.variable, values);
+    const auto found = may_split && values ? part_of(loop, *values, known) : std::nullopt;
+    // Loops inside come first: they test their conditions more often.
+    if (!found || added_ + found->added + added_inside(loop.body, inside) > kMostAdded)
+      return write_part(loop, loop.range, inside, may_split, written);
     changed_ = true;
+    added_ += found->added;
+    const Rounds& part = found->rounds;
     const Rounds whole{static_cast<std::int64_t>(values->low), static_cast<std::int64_t>(values->high) + 1};
-    for (const Rounds& rounds : {Rounds{whole.begin, part->begin}, *part, Rounds{part->end, whole.end}}) {
+    for (const Rounds& rounds : {Rounds{whole.begin, part.begin}, part, Rounds{part.end, whole.end}}) {
       if (rounds.count() == 0) continue;
       Range range = loop.range;
       if (rounds.begin != whole.begin) add_low(range, rounds.begin);
       if (rounds.end != whole.end) add_high(range, rounds.end - 1);
-      const VariableRange inside{static_cast<double>(rounds.begin), static_cast<double>(rounds.end - 1)};
+      const VariableRange covered{static_cast<double>(rounds.begin), static_cast<double>(rounds.end - 1)};
       // Only the longest part is split along inner loops, too: the others have few iterations.
-      write_part(loop, range, with(known, loop.variable, inside), rounds.begin == part->begin, written);
+      write_part(loop, range, with(known, loop.variable, covered), rounds.begin == part.begin, written);
     }
   }
 
@@ -204,8 +209,14 @@ class RangeSplitter {
     written.emplace_back(std::move(part));
   }
 
+  /// A part of a loop's range, and how many statements the copies for the rounds around it add.
+  struct Part {
+    Rounds rounds;
+    std::size_t added;
+  };
+
   /// The rounds in which most conditions are known.
-  std::optional<Rounds> part_of(const stmt::For& loop, const VariableRange& values, const KnownValues& known) {
+  std::optional<Part> part_of(const stmt::For& loop, const VariableRange& values, const KnownValues& known) const {
     const Rounds whole{static_cast<std::int64_t>(values.low), static_cast<std::int64_t>(values.high) + 1};
     if (whole.count() < kLeastRounds) return std::nullopt;
     Changes changes(program_, loop.variable);
@@ -217,10 +228,21 @@ class RangeSplitter {
     }
     const int borders = (part.begin != whole.begin ? 1 : 0) + (part.end != whole.end ? 1 : 0);
     const std::size_t added = static_cast<std::size_t>(borders) * count_statements(loop.body);
-    if (borders == 0 || part.count() < kLeastRounds || part.count() * 2 < whole.count() || added_ + added > kMostAdded)
-      return std::nullopt;
-    added_ += added;
-    return part;
+    if (borders == 0 || part.count() < kLeastRounds || part.count() * 2 < whole.count()) return std::nullopt;
+    return Part{part, added};
+  }
+
+  /// The statements that the loops inside add if each of them is split.
+  std::size_t added_inside(const Block& body, const KnownValues& known) const {
+    std::size_t added = 0;
+    for (const Statement& statement : body) {
+      const auto* loop = std::get_if<stmt::For>(&statement);
+      if (!loop) continue;
+      const auto values = values_of(loop->range, known);
+      if (const auto part = values ? part_of(*loop, *values, known) : std::nullopt) added += part->added;
+      added += added_inside(loop->body, with(known, loop->variable, values));
+    }
+    return added;
   }
 
   // ---- values ----
@@ -257,7 +279,6 @@ class RangeSplitter {
   /// A guard that is known to hold is none.
   std::optional<ValueId> with_guard(const std::optional<ValueId>& guard) {
     if (!guard) return std::nullopt;
-    if (now_[*guard].same) return now_[*guard].same;
     if (now_[*guard].truth != true) return now(*guard);
     changed_ = true;
     return std::nullopt;
@@ -292,14 +313,12 @@ class RangeSplitter {
     const Value& value = program_.values[id];
     const std::optional<bool> truth = truth_of(value, known);
     const auto same = truth ? std::nullopt : same_as(value);
-    // An operand has to vary between lanes as the value did; a guard need not.
-    if (same && result_.values[now_[*same].id].varying == value.varying) {
+    if (same) {
       now_[id] = now_[*same];
       changed_ = true;
       return;
     }
     now_[id] = {static_cast<ValueId>(result_.values.size()), truth};
-    if (same && value.type == ValueType::truth) now_[id].same = now_[*same].same.value_or(now_[*same].id);
     result_.values.push_back({value.type, value.varying, with_values(value.operation)});
     written.emplace_back(stmt::Let{now_[id].id});
   }

@@ -194,3 +194,35 @@ TEST_CASE("a guard of which a condition on all lanes is left is that one") {
   look(longest(program).body);
   CHECK(guards == 1);
 }
+
+TEST_CASE("a branch that no lane takes is not computed") {
+  const LoweredKernel kernel = split(
+      "dim N = 100\nindex i:N\ninput x[N]\noutput y[i] = x[i] + where(i == 0, x[i+99]*x[i+98], 0) + where(i >= 99, 3, "
+      "0)\n");
+  const Count inside = count(kernel.program, longest(kernel.program).body);
+  CHECK(inside.guards == 0);
+  CHECK(inside.tests == 0);
+}
+
+TEST_CASE("of two loops whose parts would be too many the inner one has parts") {
+  const auto periodic = [](int terms) {
+    std::string text = "dim M = 64, N = 100\nindex m:M, n:N\ninput x[M,N]\noutput y[m,n] = x[m,n]";
+    for (int k = 1; k <= terms; ++k) text += " + x[(m+1)%M,(n+" + std::to_string(k) + ")%N]";
+    return text + "\n";
+  };
+  // How many parts the outer loop has, and all loops together.
+  const auto loops_of = [](const LoweredKernel& kernel) {
+    verify(kernel.program);
+    return std::pair(outer_loops(kernel.program).size(), count(kernel.program, kernel.program.body).loops);
+  };
+  for (const auto& [terms, outer_parts] : {std::pair<int, std::size_t>{3, 2}, {60, 1}}) {
+    CAPTURE(terms);
+    LoweredKernel kernel = lowered(periodic(terms));
+    const auto [outer_before, all_before] = loops_of(kernel);
+    REQUIRE(outer_before == 1);
+    split_ranges(kernel);
+    const auto [outer, all] = loops_of(kernel);
+    CHECK(outer == outer_parts);
+    CHECK(all > all_before);
+  }
+}
