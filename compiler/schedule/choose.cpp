@@ -44,7 +44,7 @@ struct ScheduledSteps {
   std::map<std::string, double> objectives;
   std::set<std::string> single_forms;
   std::size_t candidates = 0;
-  std::set<LaneGather> gathers, gathers_in_sums;
+  std::set<LaneGather> gathers, gathers_in_sums, gathers_in_rows;
 };
 
 constexpr std::size_t kShownAlternatives = 3;
@@ -109,6 +109,12 @@ const Schedule* find_given(const GivenSchedules& given, const std::string& defin
 void refuse_given(const GivenSchedules& given, const std::string& definition, std::string_view what) {
   if (find_given(given, definition))
     throw CompileError(fmt::format("no schedule can be given for {}: it is computed by {}", definition, what));
+}
+
+bool reads_any_by_value(const Expr& body) {
+  bool found = false;
+  visit(body, [&](const Expr& e) { found |= reads_by_value(e); });
+  return found;
 }
 
 /// What a search found: no schedule where no loops can compute the definition.
@@ -222,14 +228,20 @@ class Choosing {
     result.candidates += step.candidates;
     result.gathers.merge(step.gathers);
     result.gathers_in_sums.merge(step.gathers_in_sums);
+    result.gathers_in_rows.merge(step.gathers_in_rows);
   }
 
   void note_gathers(ScheduledSteps& result, const Kernels& nests) const {
     for (const Chosen& next : nests.kernels) {
       result.gathers.merge(gathers_of(fused_.program, *next.nest));
-      Nest in_sums = plain_nest(std::span(&next.nest->roots.front().definition, 1));
+      const Definition& definition = next.nest->roots.front().definition;
+      Nest in_sums = plain_nest(std::span(&definition, 1));
       in_sums.lanes_depth = 1;
       result.gathers_in_sums.merge(gathers_of(fused_.program, in_sums));
+      Nest in_rows = plain_nest(std::span(&definition, 1));
+      if (in_rows.roots.front().loops.empty() || !reads_any_by_value(definition.body)) continue;
+      in_rows.roots.front().loops.back().lanes = true;
+      result.gathers_in_rows.merge(gathers_of(fused_.program, in_rows));
     }
   }
 
@@ -464,7 +476,8 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
                             std::move(chosen.single_forms),
                             chosen.candidates,
                             std::move(chosen.gathers),
-                            std::move(chosen.gathers_in_sums)};
+                            std::move(chosen.gathers_in_sums),
+                            std::move(chosen.gathers_in_rows)};
   };
   const auto row_major = [&](const Program& program, double most = HUGE_VAL) {
     return choose(fuse(program, products, Layouts::row_major, extents), /*with_nests=*/true, most);
@@ -479,7 +492,7 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
     return best;
   }
   ScheduledProgram nests = row_major(optimised);
-  for (const std::set<LaneGather>& gathers : std::set{nests.gathers, nests.gathers_in_sums}) {
+  for (const std::set<LaneGather>& gathers : std::set{nests.gathers, nests.gathers_in_sums, nests.gathers_in_rows}) {
     if (gathers.empty()) continue;
     ScheduledProgram copies = row_major(with_copies(optimised, gathers), nests.objective);
     copies.candidates = nests.candidates += copies.candidates;

@@ -11,9 +11,11 @@
 namespace moxie {
 namespace {
 
-/// The axis of the tensor along which the index runs, if it is not the last, and no other axis moves with it.
+/// The axis of the tensor along which the index runs, if it is not the last, and no other axis moves with it, by value
+/// or otherwise.
 std::optional<std::uint32_t> gathered_axis(const Expr& access, Symbol index) {
-  if (reads_by_value(access)) return std::nullopt;
+  if (std::ranges::any_of(access->args, [&](const Expr& value) { return value->depends_on(index); }))
+    return std::nullopt;
   std::optional<std::uint32_t> found;
   for (std::uint32_t axis = 0; axis < access->subscripts.size(); ++axis) {
     if (!access->subscripts[axis].mentions(index)) continue;
