@@ -102,6 +102,45 @@ def lbm(f, omega):
     return (g - omega * (g - weight * density * (1 + speed + speed**2 / 2 - 1.5 * (u**2 + v**2))),)
 
 
+def potts(x, h, J):
+    sites, states = h.shape
+    one_hot = functional.one_hot(x.long(), states).to(h.dtype)
+    others = 1 - torch.eye(sites, device=h.device)
+    e = h + torch.einsum("ijab,sjb->sia", J * others[:, :, None, None], one_hot)
+    return (-(e.log_softmax(2) * one_hot).sum() / len(x),)
+
+
+def vorticity(w, psi, nu):
+    def at(u, i, j):
+        return u.roll((-i, -j), (0, 1))
+
+    u, v = (at(psi, 0, 1) - at(psi, 0, -1)) / 2, (at(psi, -1, 0) - at(psi, 1, 0)) / 2
+    along_i, along_j = (at(w, 1, 0) - at(w, -1, 0)) / 2, (at(w, 0, 1) - at(w, 0, -1)) / 2
+    curvature = at(w, 1, 0) + at(w, -1, 0) + at(w, 0, 1) + at(w, 0, -1) - 4 * w
+    return (w + 0.01 * (nu * curvature - u * along_i - v * along_j),)
+
+
+def splat(px, py, mx, my, a, b, e, op, col):
+    dx, dy = px[:, None] - mx, py[:, None] - my
+    alpha = 0.99 * torch.sigmoid(op) * torch.exp(-(a.exp() * dx**2 + b.exp() * dy**2) / 2 - torch.tanh(e) * dx * dy)
+    passed = torch.cumprod(1 - alpha, 1)
+    return ((torch.cat([torch.ones_like(passed[:, :1]), passed[:, :-1]], 1) * alpha) @ col,)
+
+
+def rotary(x):
+    d = torch.arange(x.shape[3], device=x.device)
+    angle = torch.arange(x.shape[1], device=x.device)[:, None] * torch.exp(-9.21034 * (d - d % 2) / len(d))
+    turned = torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(3)
+    return (x * angle.cos()[:, None] + turned * angle.sin()[:, None],)
+
+
+def viterbi(e, A):
+    a = e[:, 0]
+    for t in range(1, e.shape[1]):
+        a = e[:, t] + (a[:, :, None] + A).amax(1)
+    return (a.amax(1),)
+
+
 def positive(array):
     return abs(array) + 1
 
@@ -128,5 +167,10 @@ ROWS = (
     row("ctc", "B=16 T=100 K=30 L=20", ctc, wrt="x", values={"y": whole(28)}),
     row("edgeconv", "N=2000 K=16 C=32 O=64", edgeconv, wrt="x,U,V", values={"nbr": whole(2000)}),
     row("hsic", "N=1000 D=8 E=8", hsic),
+    row("potts", "S=256 L=40 A=21", potts, wrt="h,J", values={"x": whole(21), "J": eighth}),
+    row("vorticity", "N=512", vorticity, wrt="w,psi", values={"nu": 0.1}),
+    row("splat", "P=4096 K=256", splat),
+    row("rotary", "B=4 T=512 H=8 D=64", rotary),
+    row("viterbi", "B=32 T=100 K=32", viterbi),
     row("lbm", "H=256 W=256", lbm, wrt="f", values={"omega": 1.2, "f": positive}),
 )

@@ -24,6 +24,24 @@ constexpr double kSumWorthATable = 8;
 constexpr double kWorthAKernel = 8;
 constexpr double kFewIterations = 8;
 constexpr std::int64_t kLargestTable = std::int64_t{1} << 22;
+/// A table of all elements of a tensor may hold so many times those that are read: x[n+1] where n+1 < N reads all but
+/// one.
+constexpr double kMostSpare = 1.5;
+
+/// The element on which the expression depends, and on nothing else; nothing where there is no such element.
+std::optional<Expr> only_element(const Expr& expr) {
+  std::optional<Expr> element;
+  bool is_only = true;
+  visit(expr, [&](const Expr& e) {
+    if (e->kind == NodeKind::Access) {
+      is_only &= e->args.empty() && (!element || *element == e);
+      element = e;
+    } else {
+      is_only &= e->kind == NodeKind::Constant || e->kind == NodeKind::Call;
+    }
+  });
+  return is_only ? element : std::nullopt;
+}
 
 class TableHoister {
  public:
@@ -159,11 +177,39 @@ class TableHoister {
     const Definition* read = expr->kind == NodeKind::Access ? program_.find_definition(expr->tensor) : nullptr;
     if (read && !read->scan) return read_converted(expr, *read);
     auto table = extract(program_, scope, expr, user_->name + ".table", scope.dtype);
+    if (!table) table = of_all_elements(expr, scope);
     if (!table) return std::nullopt;
     bool in_double = false;
     visit(expr, [&](const Expr& e) { in_double |= e->kind == NodeKind::Access && needs_conversion(e, scope); });
     if (in_double && expr->kind != NodeKind::Access) table->definition.body = call("f64", {table->definition.body});
     return add_part(program_, std::move(*table), *user_);
+  }
+
+  /// A function of one element, which may be there thanks to a guard only, of all elements of its tensor: nothing where
+  /// these are far more than are asked for.
+  std::optional<Extraction> of_all_elements(const Expr& expr, const Scope& scope) const {
+    const auto element = only_element(expr);
+    if (!element || scope.scan) return std::nullopt;
+    Definition table;
+    table.name = unused_name(program_, user_->name + ".table");
+    table.dtype = scope.dtype;
+    table.axes = axes_of((*element)->tensor);
+    if (assumed_size(table.axes) > kMostSpare * iterations(expr, scope)) return std::nullopt;
+    std::vector<Affine> place;
+    for (std::uint32_t k = 0; k < table.axes.size(); ++k) place.emplace_back(Symbol::axis(k));
+    const Expr there = tensor_access((*element)->tensor, std::move(place));
+    table.body = rewrite_bottom_up(
+        expr, {}, [&](const Expr& e, const Scope&) { return e->kind == NodeKind::Access ? there : e; });
+    const Expr read = access_to(table.name, *element);
+    return Extraction{std::move(table), read};
+  }
+
+  std::vector<AxisDecl> axes_of(const std::string& tensor) const {
+    if (const Definition* producer = program_.find_definition(tensor)) return producer->axes;
+    std::vector<AxisDecl> axes;
+    for (const Affine& extent : program_.shape_of(tensor))
+      axes.push_back({axis_name(program_, axes, extent), extent, Range::extent(extent)});
+    return axes;
   }
 
   struct Pairs {
