@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -17,11 +18,22 @@ bool is_moderate(const Affine& affine, const Scope& scope) {
   return high && negated_low && *high <= kMaxPosition && *negated_low <= kMaxPosition;
 }
 
-/// argmax[i](..) and argmin[i](..), nested too, whose positions are small whole numbers.
+bool searches(const Expr& e) {
+  return e->kind == NodeKind::Reduce && (e->reduce == ReduceKind::ArgMax || e->reduce == ReduceKind::ArgMin);
+}
+
+/// argmax[i](..) and argmin[i](..), nested too, whose positions are small whole numbers; or such a position under a
+/// condition, as in a scan, whose first step finds none, and a small whole number otherwise.
 bool finds_moderate_position(Expr expr, Scope scope) {
-  const auto searches = [](const Expr& e) {
-    return e->kind == NodeKind::Reduce && (e->reduce == ReduceKind::ArgMax || e->reduce == ReduceKind::ArgMin);
-  };
+  if (is_call(expr, "where")) {
+    const auto is_small = [](const Expr& e) {
+      return e->kind == NodeKind::Constant && e->value == std::trunc(e->value) && std::abs(e->value) <= kMaxPosition;
+    };
+    const Expr &then = expr->args[1], &otherwise = expr->args[2];
+    return (is_small(then) || finds_moderate_position(then, scope)) &&
+           (is_small(otherwise) || finds_moderate_position(otherwise, scope)) &&
+           !(is_small(then) && is_small(otherwise));
+  }
   if (!searches(expr)) return false;
   while (searches(expr)) {
     const OpenedReduce opened = open(expr);

@@ -53,6 +53,9 @@ TEST_CASE("positions that are stored as integers are searched for in single, if 
     return is_call(narrow_positions(program).find_definition("at")->body, "f32");
   };
   CHECK(narrow("N = 100", "argmin[n](x[s,n]^2)"));
+  CHECK(narrow("N = 100", "where(s >= 1, argmin[n](x[s,n]^2), 0)"));
+  CHECK_FALSE(narrow("N = 100", "where(s >= 1, argmin[n](x[s,n]^2), 0.5)"));
+  CHECK_FALSE(narrow("N = 100", "where(s >= 1, 2, 0)"));
   CHECK_FALSE(narrow("N dynamic", "argmin[n](x[s,n]^2)"));
   CHECK_FALSE(narrow("N = 100", "argmin[n](x[s,n]*d[s,n])"));
   CHECK_FALSE(narrow("N = 100", "argmin[n](i[s,n])"));
