@@ -16,17 +16,17 @@ namespace moxie {
 namespace {
 
 /// The bounds of a vector loop's parts are multiples of this, the most lanes of singles that a register has. A split
-/// then adds no partial round.
-constexpr std::int64_t kMostLanes = 16;
+/// then adds no partial vector.
+constexpr std::int64_t kMaxLanes = 16;
 /// A part with fewer iterations gets no code of its own.
-constexpr std::int64_t kLeastRounds = 16;
+constexpr std::int64_t kMinIterations = 16;
 /// Statements that copies may add to a kernel. LLVM takes about 0.25 ms for each, until what is known is taken out: 3.7
 /// s for the 15,000 of a chain of 200 definitions with its gradient. A step of a flow on a periodic grid needs 1,240
 /// with its gradient, and takes 0.3 ms instead of 1.9.
-constexpr std::size_t kMostAdded = 2000;
+constexpr std::size_t kMaxAdded = 2000;
 
 /// Iterations from `begin` to `end`, which is not one of them.
-struct Rounds {
+struct Iterations {
   std::int64_t begin, end;
   std::int64_t count() const { return end - begin; }
 };
@@ -75,7 +75,7 @@ std::optional<bool> decided(const LoopCondition& comparison, const KnownValues& 
 
 /// The iterations of a loop in which the comparison may depend on the variables of other loops. Before them its result
 /// is constant, and so it is after them.
-std::optional<Rounds> undecided_rounds(LoopCondition comparison, Symbol variable, const KnownValues& others) {
+std::optional<Iterations> undecided_iterations(LoopCondition comparison, Symbol variable, const KnownValues& others) {
   std::int64_t factor = comparison.difference.coefficient(variable);
   if (factor == 0) return std::nullopt;
   if (factor < 0) {  // d < b is not(-d < 1 - b)
@@ -86,8 +86,8 @@ std::optional<Rounds> undecided_rounds(LoopCondition comparison, Symbol variable
   const auto rest = values_of(comparison.difference - Affine(variable) * factor, others);
   if (!rest) return std::nullopt;
   const auto low = static_cast<std::int64_t>(rest->low), high = static_cast<std::int64_t>(rest->high);
-  if (!comparison.bound) return Rounds{ceil_div(-high, factor), floor_div(-low, factor) + 1};
-  return Rounds{ceil_div(*comparison.bound - high, factor), ceil_div(*comparison.bound - low, factor)};
+  if (!comparison.bound) return Iterations{ceil_div(-high, factor), floor_div(-low, factor) + 1};
+  return Iterations{ceil_div(*comparison.bound - high, factor), ceil_div(*comparison.bound - low, factor)};
 }
 
 KnownValues with(KnownValues known, Symbol symbol, const std::optional<VariableRange>& values) {
@@ -107,21 +107,21 @@ class Changes {
         collect(loop->body, with(others, loop->variable, values_of(loop->range, others)));
       const auto* let = std::get_if<stmt::Let>(&statement);
       const auto comparison = let ? comparison_in(program_, program_.values[let->id]) : std::nullopt;
-      const auto found = comparison ? undecided_rounds(*comparison, variable_, others) : std::nullopt;
-      if (found) rounds_.push_back(*found);
+      const auto found = comparison ? undecided_iterations(*comparison, variable_, others) : std::nullopt;
+      if (found) changes_.push_back(*found);
     }
   }
 
   /// The longest part of the range without a change. Conditions that are undecided in half of it do not count.
-  Rounds longest_part(const Rounds& range) {
-    std::erase_if(rounds_, [&](const Rounds& r) { return r.count() * 2 > range.count(); });
-    std::ranges::sort(rounds_, {}, &Rounds::begin);
-    Rounds longest{range.begin, range.begin};
+  Iterations longest_part(const Iterations& range) {
+    std::erase_if(changes_, [&](const Iterations& r) { return r.count() * 2 > range.count(); });
+    std::ranges::sort(changes_, {}, &Iterations::begin);
+    Iterations longest{range.begin, range.begin};
     std::int64_t begin = range.begin;
     const auto add_part = [&](std::int64_t end) {
       if (std::min(end, range.end) - begin > longest.count()) longest = {begin, std::min(end, range.end)};
     };
-    for (const Rounds& change : rounds_) {
+    for (const Iterations& change : changes_) {
       add_part(change.begin);
       begin = std::max(begin, change.end);
     }
@@ -132,7 +132,7 @@ class Changes {
  private:
   const LoopProgram& program_;
   const Symbol variable_;
-  std::vector<Rounds> rounds_;
+  std::vector<Iterations> changes_;
 };
 
 /// Writes a program anew, with loops in parts, and what is known of conditions in the place of testing them.
@@ -175,20 +175,20 @@ class RangeSplitter {
     const KnownValues inside = with(known, loop.variable, values);
     const auto found = may_split && values ? part_of(loop, *values, known) : std::nullopt;
     // Loops inside come first: they test their conditions more often.
-    if (!found || added_ + found->added + added_inside(loop.body, inside) > kMostAdded)
+    if (!found || added_ + found->added + added_inside(loop.body, inside) > kMaxAdded)
       return write_part(loop, loop.range, inside, may_split, written);
     changed_ = true;
     added_ += found->added;
-    const Rounds& part = found->rounds;
-    const Rounds whole{static_cast<std::int64_t>(values->low), static_cast<std::int64_t>(values->high) + 1};
-    for (const Rounds& rounds : {Rounds{whole.begin, part.begin}, part, Rounds{part.end, whole.end}}) {
-      if (rounds.count() == 0) continue;
+    const Iterations& part = found->iterations;
+    const Iterations whole{static_cast<std::int64_t>(values->low), static_cast<std::int64_t>(values->high) + 1};
+    for (const Iterations& iterations : {Iterations{whole.begin, part.begin}, part, Iterations{part.end, whole.end}}) {
+      if (iterations.count() == 0) continue;
       Range range = loop.range;
-      if (rounds.begin != whole.begin) add_low(range, rounds.begin);
-      if (rounds.end != whole.end) add_high(range, rounds.end - 1);
-      const VariableRange covered{static_cast<double>(rounds.begin), static_cast<double>(rounds.end - 1)};
+      if (iterations.begin != whole.begin) add_low(range, iterations.begin);
+      if (iterations.end != whole.end) add_high(range, iterations.end - 1);
+      const VariableRange covered{static_cast<double>(iterations.begin), static_cast<double>(iterations.end - 1)};
       // Only the longest part is split along inner loops, too: the others have few iterations.
-      write_part(loop, range, with(known, loop.variable, covered), rounds.begin == part.begin, written);
+      write_part(loop, range, with(known, loop.variable, covered), iterations.begin == part.begin, written);
     }
   }
 
@@ -209,26 +209,26 @@ class RangeSplitter {
     written.emplace_back(std::move(part));
   }
 
-  /// A part of a loop's range, and how many statements the copies for the rounds around it add.
+  /// A part of a loop's range, and how many statements the copies for the iterations around it add.
   struct Part {
-    Rounds rounds;
+    Iterations iterations;
     std::size_t added;
   };
 
-  /// The rounds in which most conditions are known.
+  /// The iterations in which most conditions are known.
   std::optional<Part> part_of(const stmt::For& loop, const VariableRange& values, const KnownValues& known) const {
-    const Rounds whole{static_cast<std::int64_t>(values.low), static_cast<std::int64_t>(values.high) + 1};
-    if (whole.count() < kLeastRounds) return std::nullopt;
+    const Iterations whole{static_cast<std::int64_t>(values.low), static_cast<std::int64_t>(values.high) + 1};
+    if (whole.count() < kMinIterations) return std::nullopt;
     Changes changes(program_, loop.variable);
     changes.collect(loop.body, with(known, loop.variable, values));
-    Rounds part = changes.longest_part(whole);
+    Iterations part = changes.longest_part(whole);
     if (loop.vector) {
-      part.begin = whole.begin + ceil_div(part.begin - whole.begin, kMostLanes) * kMostLanes;
-      if (part.end != whole.end) part.end = whole.begin + (part.end - whole.begin) / kMostLanes * kMostLanes;
+      part.begin = whole.begin + ceil_div(part.begin - whole.begin, kMaxLanes) * kMaxLanes;
+      if (part.end != whole.end) part.end = whole.begin + (part.end - whole.begin) / kMaxLanes * kMaxLanes;
     }
     const int borders = (part.begin != whole.begin ? 1 : 0) + (part.end != whole.end ? 1 : 0);
     const std::size_t added = static_cast<std::size_t>(borders) * count_statements(loop.body);
-    if (borders == 0 || part.count() < kLeastRounds || part.count() * 2 < whole.count()) return std::nullopt;
+    if (borders == 0 || part.count() < kMinIterations || part.count() * 2 < whole.count()) return std::nullopt;
     return Part{part, added};
   }
 

@@ -26,7 +26,7 @@ constexpr double kFewIterations = 8;
 constexpr std::int64_t kLargestTable = std::int64_t{1} << 22;
 /// A table of all elements of a tensor may hold so many times those that are read: x[n+1] where n+1 < N reads all but
 /// one.
-constexpr double kMostSpare = 1.5;
+constexpr double kMaxSpare = 1.5;
 
 /// The element on which the expression depends, and on nothing else; nothing where there is no such element.
 std::optional<Expr> only_element(const Expr& expr) {
@@ -194,7 +194,7 @@ class TableHoister {
     table.name = unused_name(program_, user_->name + ".table");
     table.dtype = scope.dtype;
     table.axes = axes_of((*element)->tensor);
-    if (assumed_size(table.axes) > kMostSpare * iterations(expr, scope)) return std::nullopt;
+    if (assumed_size(table.axes) > kMaxSpare * iterations(expr, scope)) return std::nullopt;
     std::vector<Affine> place;
     for (std::uint32_t k = 0; k < table.axes.size(); ++k) place.emplace_back(Symbol::axis(k));
     const Expr there = tensor_access((*element)->tensor, std::move(place));
