@@ -57,8 +57,9 @@ namespace {
 
 std::atomic<std::int64_t> compilation_count = 0;
 
-/// Strict arithmetic is the default of NVRTC. --minimal leaves out declarations that no kernel here needs (textures, the
-/// CUDA runtime), with which even an empty kernel takes 28 ms instead of 20 (NVRTC 13.0); not every NVRTC 12 has it.
+/// Strict arithmetic is the default of NVRTC. --minimal leaves out declarations that no kernel here needs (textures,
+/// the CUDA runtime), with which even an empty kernel takes 28 ms instead of 20 (NVRTC 13.0); not every NVRTC 12 has
+/// it.
 std::vector<std::string> common_options(int major) {
   std::vector<std::string> options = {"--std=c++17", "--generate-line-info", "--ptxas-options=-v"};
   if (major >= 13) options.emplace_back("--minimal");
