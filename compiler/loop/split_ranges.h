@@ -1,6 +1,6 @@
 #pragma once
-// Index set splitting: a condition on the variable of a loop that holds in all but a few iterations, as at the borders
-// of a stencil or in the padding of a convolution, is known in most of the loop when its range is split there.
+// Index set splitting. A condition on a loop variable often holds in all but a few iterations, as at the borders of a
+// stencil or in the padding of a convolution. Once the range of the loop is split there, most iterations test nothing.
 #include "compiler/loop/lower.h"
 
 namespace moxie {

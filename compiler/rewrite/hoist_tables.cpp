@@ -24,8 +24,8 @@ constexpr double kSumWorthATable = 8;
 constexpr double kWorthAKernel = 8;
 constexpr double kFewIterations = 8;
 constexpr std::int64_t kLargestTable = std::int64_t{1} << 22;
-/// A table of all elements of a tensor may hold so many times those that are read: x[n+1] where n+1 < N reads all but
-/// one.
+/// The maximum ratio of the elements of a tensor to those that are read, for a table of all of them. x[n+1] under the
+/// guard n+1 < N reads all elements but one.
 constexpr double kMaxSpare = 1.5;
 
 /// The element on which the expression depends, and on nothing else; nothing where there is no such element.

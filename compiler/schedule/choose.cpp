@@ -111,12 +111,6 @@ void refuse_given(const GivenSchedules& given, const std::string& definition, st
     throw CompileError(fmt::format("no schedule can be given for {}: it is computed by {}", definition, what));
 }
 
-bool reads_any_by_value(const Expr& body) {
-  bool found = false;
-  visit(body, [&](const Expr& e) { found |= reads_by_value(e); });
-  return found;
-}
-
 /// What a search found: no schedule where no loops can compute the definition.
 struct Found {
   Pattern pattern;
@@ -235,13 +229,8 @@ class Choosing {
     for (const Chosen& next : nests.kernels) {
       result.gathers.merge(gathers_of(fused_.program, *next.nest));
       const Definition& definition = next.nest->roots.front().definition;
-      Nest in_sums = plain_nest(std::span(&definition, 1));
-      in_sums.lanes_depth = 1;
-      result.gathers_in_sums.merge(gathers_of(fused_.program, in_sums));
-      Nest in_rows = plain_nest(std::span(&definition, 1));
-      if (in_rows.roots.front().loops.empty() || !reads_any_by_value(definition.body)) continue;
-      in_rows.roots.front().loops.back().lanes = true;
-      result.gathers_in_rows.merge(gathers_of(fused_.program, in_rows));
+      result.gathers_in_sums.merge(gathers_along_sums(fused_.program, definition));
+      result.gathers_in_rows.merge(gathers_along_rows(fused_.program, definition));
     }
   }
 

@@ -139,6 +139,21 @@ std::set<LaneGather> gathers_of(const Program& program, const Nest& nest) {
   return gathers;
 }
 
+std::set<LaneGather> gathers_along_sums(const Program& program, const Definition& definition) {
+  Nest nest = plain_nest(std::span(&definition, 1));
+  nest.lanes_depth = 1;
+  return gathers_of(program, nest);
+}
+
+std::set<LaneGather> gathers_along_rows(const Program& program, const Definition& definition) {
+  bool by_value = false;
+  visit(definition.body, [&](const Expr& e) { by_value |= reads_by_value(e); });
+  Nest nest = plain_nest(std::span(&definition, 1));
+  if (!by_value || nest.roots.front().loops.empty()) return {};
+  nest.roots.front().loops.back().lanes = true;
+  return gathers_of(program, nest);
+}
+
 Program with_copies(const Program& program, const std::set<LaneGather>& gathers) {
   return TransposedCopies(program, gathers).run();
 }

@@ -18,6 +18,10 @@ struct LaneGather {
 };
 
 std::set<LaneGather> gathers_of(const Program& program, const Nest& nest);
+/// The gathers of the definition if its lanes run along its sums.
+std::set<LaneGather> gathers_along_sums(const Program& program, const Definition& definition);
+/// The gathers of a definition that reads by value if its lanes run along its last axis; of others none.
+std::set<LaneGather> gathers_along_rows(const Program& program, const Definition& definition);
 /// The program with a copy of each of these tensors whose last axis is the one of the lanes, and the definitions
 /// reading the copies there.
 Program with_copies(const Program& program, const std::set<LaneGather>& gathers);
