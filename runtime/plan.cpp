@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/codegen/cuda/cuda_loops.h"
 #include "compiler/fuse/checkpoints.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
@@ -154,12 +153,11 @@ Plan Planner::plan(const PlanTarget& target) {
   const auto make = [&](const ProgramPart& part, const DimValues& extents) {
     PlanTarget of_part = target;
     of_part.extents = extents;
-    if (target.machine) return schedule_in_slices(part.program, of_part, can_slice() && !part.slices);
-    const DimValues typical = typical_extents(part.program, extents);
-    // Checks stand between loops, whose rounds nests would count through.
-    if (target.gpu && !checks_.any()) return schedule_for_gpu(part.program, target.products, typical, *target.gpu);
+    // Checks stand between loops, whose rounds the nests of a GPU would count through.
+    if (target.machine || (target.gpu && !checks_.any()))
+      return schedule_in_slices(part.program, of_part, can_slice() && !part.slices);
     ScheduledProgram lowered;
-    lowered.fused = fuse(part.program, target.products, Layouts::chosen, typical);
+    lowered.fused = fuse(part.program, target.products, Layouts::chosen, typical_extents(part.program, extents));
     lowered.steps = lower_all(lowered.fused);
     return lowered;
   };

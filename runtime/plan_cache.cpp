@@ -23,8 +23,8 @@ std::string plan_key(const Program& program, const Checks& checks, const PlanTar
   }
   if (target.machine) key += to_json(*target.machine);
   if (target.gpu)
-    key += fmt::format("gpu of {} x {} threads, {} bytes shared\n", target.gpu->multiprocessors, target.gpu->threads,
-                       target.gpu->block_shared_bytes);
+    key += fmt::format("gpu of {} x {} threads, {} bytes shared, slices of {}\n", target.gpu->multiprocessors,
+                       target.gpu->threads, target.gpu->block_shared_bytes, target.gpu->slice_bytes);
   return key + '\n' + to_bytes(program);
 }
 

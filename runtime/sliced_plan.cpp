@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/codegen/cuda/cuda_loops.h"
 #include "compiler/loop/overload.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
@@ -81,6 +82,17 @@ double cache_of_a_core(const Machine& machine) {
   return machine.levels.at(std::min<std::size_t>(1, machine.levels.size() - 1)).bytes;
 }
 
+/// On a GPU slices save memory alone, so that few of them are worth their launches.
+SliceTarget slices_for(const PlanTarget& target) {
+  SliceTarget slices;
+  slices.has_library = target.products != Products::kernels;
+  slices.has_bands = target.products == Products::library;
+  slices.adds_parts = !target.gpu;
+  if (target.gpu) slices.least_caches = 4;
+  slices.cache_bytes = target.gpu ? static_cast<double>(target.gpu->slice_bytes) : cache_of_a_core(*target.machine);
+  return slices;
+}
+
 /// Estimates are those of one launch.
 void say_how_often(ScheduledProgram& part, std::int64_t slices) {
   for (ScheduleChoice& choice : part.choices) choice.chosen += fmt::format("; in each of {} slices", slices);
@@ -112,12 +124,12 @@ ScheduledProgram joined(
 ScheduledProgram schedule_in_slices(const Program& optimised, const PlanTarget& target, bool with_slices) {
   const DimValues extents = typical_extents(optimised, target.extents);
   std::vector<ProgramPart> parts;
-  if (target.products != Products::kernels && with_slices)
-    parts = in_slices(optimised, target.products == Products::library, extents, cache_of_a_core(*target.machine));
+  if (with_slices) parts = in_slices(optimised, slices_for(target), extents);
   if (parts.empty()) parts.push_back({optimised, std::nullopt});
   return joined(optimised, parts, extents, [&](const ProgramPart& part, const DimValues& of_part) {
-    return schedule(part.program, target.products, typical_extents(part.program, of_part), *target.machine,
-                    target.given);
+    const DimValues typical = typical_extents(part.program, of_part);
+    return target.gpu ? schedule_for_gpu(part.program, target.products, typical, *target.gpu)
+                      : schedule(part.program, target.products, typical, *target.machine, target.given);
   });
 }
 

@@ -15,8 +15,8 @@ DimValues typical_extents(const Program& program, DimValues known);
 ScheduledProgram joined(const Program& whole, const std::vector<ProgramPart>& parts, const DimValues& extents,
                         const std::function<ScheduledProgram(const ProgramPart& part, const DimValues& extents)>& make);
 
-/// What schedule() makes of the Program for the machine of the target, in slices where these pay; `with_slices` false:
-/// in none.
+/// What schedule() or schedule_for_gpu() makes of the Program for the machine or the GPU of the target, in slices where
+/// these pay; `with_slices` false: in none.
 ScheduledProgram schedule_in_slices(const Program& optimised, const PlanTarget& target, bool with_slices);
 
 }  // namespace moxie

@@ -11,8 +11,6 @@
 namespace moxie {
 namespace {
 
-/// How often the tensors of a group must fill the cache before slices of them are worth their launches.
-constexpr double kMinCaches = 12;
 /// How often a tensor must fill it before it is worth to compute it twice, which takes about as long as to move it to
 /// memory and back.
 constexpr double kMinRecomputedCaches = 32;
@@ -37,27 +35,30 @@ struct Cut {
   std::vector<std::uint32_t> axes;
   std::vector<std::int64_t> blocks;
   double score = 0;  // elements of the last two axes of the seed in a slice: products of larger matrices take less time
+  double others = 0;  // elements of its other axes, if it fits into the cache: products of many matrices at once, too
 };
 
 class Slicing {
  public:
-  Slicing(const Program& program, bool bands, const DimValues& extents, double cache_bytes)
+  Slicing(const Program& program, const SliceTarget& target, const DimValues& extents)
       : program_(program),
-        bands_(bands),
+        target_(target),
         extents_(extents),
-        cache_bytes_(cache_bytes),
-        products_(product_tensors(program, bands)),
-        search_(program, extents) {}
+        cache_bytes_(target.cache_bytes),
+        products_(product_tensors(program, has_bands())),
+        search_(program, extents) {
+    if (target.has_library) added_ = product_tensors(program, target.has_bands).results;
+  }
 
   /// The parts of the Program, if there is a group of definitions that is worth slices.
   std::vector<ProgramPart> run() const {
     for (const std::string& seed : seeds()) {
       std::vector<Cut> cuts = cuts_of(seed);
-      std::ranges::stable_sort(cuts, std::greater<>(), &Cut::score);
+      std::ranges::stable_sort(cuts, {}, [](const Cut& cut) { return std::pair(-cut.score, -cut.others); });
       for (const Cut& cut : cuts) {
         const SliceGroup group = *search_.group(cut.seed, cut.axes);
-        auto part = slice_program(program_, group, products_.results, cut.seed, cut.axes, cut.blocks, extents_);
-        if (part && keeps_products(group, part->program) && !copies_much(group, *part))
+        auto part = slice_program(program_, group, added_, cut.seed, cut.axes, cut.blocks, extents_);
+        if (part && is_possible(*part) && keeps_products(group, part->program) && !copies_much(group, *part))
           return split(group, std::move(*part));
       }
       if (auto parts = with_copies(seed); !parts.empty()) return parts;
@@ -66,13 +67,17 @@ class Slicing {
   }
 
  private:
+  /// Kernels take the products that a library does not, so that these count as products, too.
+  bool has_bands() const { return target_.has_bands || !target_.adds_parts || !target_.has_library; }
+  bool is_possible(const ProgramPart& part) const { return target_.adds_parts || part.slices->parts.empty(); }
+
   /// The parts with tensors computed again where that makes groups, and only slices of them are ever stored.
   std::vector<ProgramPart> with_copies(const std::string& seed) const {
     if (search_.bytes_of(seed) < kMinRecomputedCaches * cache_bytes_) return {};
     for (const std::vector<std::uint32_t>& axes : sets_of_axes(seed)) {
       const auto program = search_.recomputed(seed, axes);
       if (!program) continue;
-      std::vector<ProgramPart> parts = Slicing(*program, bands_, extents_, cache_bytes_).run();
+      std::vector<ProgramPart> parts = Slicing(*program, target_, extents_).run();
       if (!parts.empty() && !stores_whole(parts, search_.bytes_of(seed) / 2)) return parts;
     }
     return {};
@@ -141,7 +146,7 @@ class Slicing {
   std::optional<Cut> cut_of(const std::string& seed, const std::vector<std::uint32_t>& axes,
                             const SliceGroup& group) const {
     const double bytes = search_.bytes_in_use(group);
-    if (bytes < kMinCaches * cache_bytes_ || !is_worth_it(group)) return std::nullopt;
+    if (bytes < target_.least_caches * cache_bytes_ || !is_worth_it(group)) return std::nullopt;
     const std::vector<AxisDecl>& all = program_.find_definition(seed)->axes;
     Cut cut{seed, axes, std::vector<std::int64_t>(axes.size(), 1)};
     double slices = 1;
@@ -161,6 +166,8 @@ class Slicing {
                        ? extent_of(all[k])
                        : static_cast<double>(cut.blocks[static_cast<std::size_t>(place - axes.begin())]);
     }
+    // even_block() takes up to twice of what fits.
+    if (bytes / slices * rows <= 2 * cache_bytes_) cut.others = search_.bytes_of(seed) / slices * rows / cut.score;
     return cut;
   }
 
@@ -206,7 +213,7 @@ class Slicing {
   /// Whether slices have the same matrix products, since what a library does not compute any more would be slower, and
   /// else kernels.
   bool keeps_products(const SliceGroup& group, const Program& slice) const {
-    const std::set<std::string> products = product_tensors(slice, bands_).results;
+    const std::set<std::string> products = product_tensors(slice, has_bands()).results;
     if (!ordered_sum_calls(slice, extents_).empty()) return false;
     return std::ranges::all_of(group.members, [&](const auto& member) {
       const std::string& name = member.first;
@@ -267,14 +274,15 @@ class Slicing {
 
   std::vector<ProgramPart> cut_again(const ProgramPart& part) const {
     if (part.program.definitions.empty()) return {};
-    return in_slices(part.program, bands_, extents_, cache_bytes_);
+    return in_slices(part.program, target_, extents_);
   }
 
   const Program& program_;
-  bool bands_;
+  SliceTarget target_;
   const DimValues& extents_;
   double cache_bytes_;
   ProductTensors products_;
+  std::set<std::string> added_;  // products of which the library adds those of slices up
   SliceSearch search_;
 };
 
@@ -333,9 +341,13 @@ void set_slice_dims(const Slices& slices, std::int64_t number, DimValues& dims) 
   }
 }
 
-std::vector<ProgramPart> in_slices(const Program& optimised, bool bands, const DimValues& extents, double cache_bytes) {
-  if (!is_large(optimised, extents, kMinCaches * cache_bytes)) return {{optimised, std::nullopt}};
-  std::vector<ProgramPart> parts = Slicing(optimised, bands, extents, cache_bytes).run();
+bool is_later(const std::vector<std::string>& firsts, const DimValues& dims) {
+  return std::ranges::any_of(firsts, [&](const std::string& first) { return dims.find(first)->second != 0; });
+}
+
+std::vector<ProgramPart> in_slices(const Program& optimised, const SliceTarget& target, const DimValues& extents) {
+  if (!is_large(optimised, extents, target.least_caches * target.cache_bytes)) return {{optimised, std::nullopt}};
+  std::vector<ProgramPart> parts = Slicing(optimised, target, extents).run();
   if (parts.empty()) parts.push_back({optimised, std::nullopt});
   return parts;
 }

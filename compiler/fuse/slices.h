@@ -68,9 +68,21 @@ void set_dims_of_run(const Slices& slices, std::int64_t done, DimValues& dims);
 /// Puts the dims of the slice with this number into `dims`, which has those of the Program.
 void set_slice_dims(const Slices& slices, std::int64_t number, DimValues& dims);
 
+/// Whether a slice with these dims is not the first along all of the axes with the dims `firsts`.
+bool is_later(const std::vector<std::string>& firsts, const DimValues& dims);
+
+/// What runs slices.
+struct SliceTarget {
+  double cache_bytes = 0;  // that a slice should fit into
+  /// How often the tensors of a group must fill that before slices of them are worth their launches.
+  double least_caches = 12;
+  bool has_library = true;  // for products of matrices, which adds products of slices to what is there
+  bool has_bands = true;    // whether that library computes products of a band
+  bool adds_parts = true;   // whether sums over slices that no library computes are added up
+};
+
 /// An optimised Program, as it is or in parts, those in slices where tensors between matrix products take more memory
-/// than `cache_bytes` and their slices fit into it. `bands` tells whether a library computes products of a band,
-/// `extents` has typical values of dims.
-std::vector<ProgramPart> in_slices(const Program& optimised, bool bands, const DimValues& extents, double cache_bytes);
+/// than a cache and their slices fit into it. `extents` has typical values of dims.
+std::vector<ProgramPart> in_slices(const Program& optimised, const SliceTarget& target, const DimValues& extents);
 
 }  // namespace moxie

@@ -1,8 +1,10 @@
 #include "compiler/loop/accumulations.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -98,6 +100,81 @@ std::optional<Accumulation> ascending_search(const LoopProgram& program, const U
 }
 
 }  // namespace
+
+namespace {
+
+/// Follows statements in their order: every read of a var must go into a sum that becomes the var.
+class RunningSums {
+ public:
+  RunningSums(const LoopProgram& program, const Block& body) : program_(program) {
+    count_uses(body);
+    walk(body);
+  }
+
+  std::vector<VarId> found() const {
+    std::vector<VarId> result;
+    std::ranges::set_difference(added_to_, others_, std::back_inserter(result));
+    return result;
+  }
+
+ private:
+  void count_uses(const Block& body) {
+    for (const Statement& statement : body) {
+      for (const ValueId id : operands(program_, statement)) ++uses_[id];
+      if (const auto* loop = std::get_if<stmt::For>(&statement)) count_uses(loop->body);
+    }
+  }
+
+  void walk(const Block& body) {
+    for (const Statement& statement : body) {
+      if (const auto* let = std::get_if<stmt::Let>(&statement)) {
+        if (const auto* read = std::get_if<op::ReadVar>(&program_.values.at(let->id).operation))
+          see_read(read->var, let->id);
+      } else if (const auto* set = std::get_if<stmt::SetVar>(&statement)) {
+        see_set(*set);
+      } else if (const auto* loop = std::get_if<stmt::For>(&statement)) {
+        // A sum that began before the loop must not end in it.
+        for (const auto& [var, read] : read_) others_.insert(var);
+        walk(loop->body);
+        for (const auto& [var, read] : read_) others_.insert(var);
+        read_.clear();
+      }
+    }
+  }
+
+  void see_read(VarId var, ValueId value) {
+    if (!read_.emplace(var, value).second) others_.insert(var);
+  }
+
+  void see_set(const stmt::SetVar& set) {
+    const auto read = read_.find(set.var);
+    const bool adds =
+        read != read_.end() && program_.vars.at(set.var).type == ValueType::f32 && contains(set.value, read->second);
+    (adds ? added_to_ : others_).insert(set.var);
+    if (read != read_.end()) read_.erase(read);
+  }
+
+  /// Whether the value is a sum of which `term` is a term, and nothing else uses that or a part of the sum around it.
+  bool contains(ValueId sum, ValueId term) const {
+    const auto uses = uses_.find(sum);
+    if (uses == uses_.end() || uses->second != 1) return false;
+    if (sum == term) return true;
+    const auto* call = std::get_if<op::Call>(&program_.values.at(sum).operation);
+    return call && combining_kind(*call) == ReduceKind::Sum &&
+           std::ranges::any_of(call->args, [&](ValueId arg) { return contains(arg, term); });
+  }
+
+  const LoopProgram& program_;
+  std::map<ValueId, int> uses_;
+  std::map<VarId, ValueId> read_;  // vars that were read and are not yet set
+  std::set<VarId> added_to_, others_;
+};
+
+}  // namespace
+
+std::vector<VarId> running_sums(const LoopProgram& program, const Block& body) {
+  return RunningSums(program, body).found();
+}
 
 std::vector<Accumulation> accumulations(const LoopProgram& program, const Block& body) {
   std::vector<Accumulation> found;

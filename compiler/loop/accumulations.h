@@ -29,4 +29,8 @@ std::optional<MaskedTerm> masked_term(const LoopProgram& program, const op::Call
 /// In the order of their statements; none if the loop contains another.
 std::vector<Accumulation> accumulations(const LoopProgram& program, const Block& body);
 
+/// The vars in single to which a loop with this body, and the loops inside, do nothing but add: what they hold before
+/// may as well be added last. In ascending order.
+std::vector<VarId> running_sums(const LoopProgram& program, const Block& body);
+
 }  // namespace moxie

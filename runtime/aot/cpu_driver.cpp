@@ -19,12 +19,15 @@ class CpuDriver final : public PlanDriver {
  public:
   CpuDriver(ModuleText& module, const std::string& head, const Plan& plan, const Interface& interface,
             const std::vector<CpuKernelCode>& kernels, std::string_view triple)
-      : PlanDriver(module, head, plan, interface), kernels_(kernels), triple_(triple) {}
+      : PlanDriver(module, head, plan, interface), kernels_(kernels), triple_(triple) {
+    for (const CpuKernelCode& code : kernels) {
+      const auto& chunks = code.lowered->chunks;
+      chunks_.emplace(code.lowered, chunks && !chunks->repeats_work ? math_.chunks(*chunks) : w_.integer(1));
+    }
+  }
 
  private:
-  Val chunks_of(const LoweredKernel& kernel) override {
-    return kernel.chunks && !kernel.chunks->repeats_work ? math_.chunks(*kernel.chunks) : w_.integer(1);
-  }
+  Val chunks_of(const LoweredKernel& kernel) override { return chunks_.at(&kernel); }
 
   /// Kernels run one after the other and share what they keep to themselves.
   Val bytes_before_slots() override {
@@ -58,7 +61,7 @@ class CpuDriver final : public PlanDriver {
   /// The arguments of the call for one chunk. Tiles are not shared out: results do not depend on them.
   DimMath::Values piece_values(const LoweredKernel& kernel, int lanes, const Val& rows, const Val& chunk,
                                const Val& chunks) {
-    DimMath::Values values = dims_;
+    DimMath::Values values = math_.values();
     const auto set = [&](const char* name, const Val& value) { values.insert_or_assign(name, value); };
     const Val zero = w_.integer(0);
     set(argument::kChunk, chunk);
@@ -106,16 +109,34 @@ class CpuDriver final : public PlanDriver {
     }
   }
 
+  Val load_element(Scalar type, const Pointer& from) {
+    return w_.ir().raw(type, 1, fmt::format("load {}, ptr {}", type_name(type, 1), from.text));
+  }
+
+  Scalar scalar_of(const std::string& tensor) const {
+    return plan_.fused.program.dtype_of(tensor) == DType::f32 ? Scalar::f32 : Scalar::f64;
+  }
+
+  void add_part(const std::string& part, const Pointer& whole, const Val& adds) override {
+    const Scalar type = scalar_of(part);
+    const Val bytes = w_.integer(type == Scalar::f32 ? 4 : 8);
+    w_.loop(math_.count(plan_.fused.program.shape_of(part)), [&](const Val& i) {
+      const Pointer to = w_.offset(whole, w_.mul(i, bytes));
+      const Val own = load_element(type, w_.offset(place_of(part), w_.mul(i, bytes)));
+      const Val sum = w_.ir().binary("fadd", load_element(type, to), own);
+      w_.store(to, w_.ir().select(adds, sum, own));
+    });
+  }
+
   /// In double, in the order of the chunks.
   void combine_element(const BufferUse& use, const Pointer& partials, const Pointer& target, const Val& i,
                        const Val& count, const Val& chunks) {
-    const Scalar type = plan_.fused.program.dtype_of(use.tensor) == DType::f32 ? Scalar::f32 : Scalar::f64;
+    const Scalar type = scalar_of(use.tensor);
     const Val bytes = w_.integer(type == Scalar::f32 ? 4 : 8);
     const Pointer sum = w_.words(1);
     const auto partial = [&](const Val& element) {
       const Pointer from = w_.offset(partials, w_.mul(element, bytes));
-      return w_.ir().convert(w_.ir().raw(type, 1, fmt::format("load {}, ptr {}", type_name(type, 1), from.text)),
-                             Scalar::f64);
+      return w_.ir().convert(load_element(type, from), Scalar::f64);
     };
     w_.store(sum, partial(i));
     w_.loop(w_.sub(chunks, w_.integer(1)), [&](const Val& c) {
@@ -128,6 +149,7 @@ class CpuDriver final : public PlanDriver {
   }
 
   const std::vector<CpuKernelCode>& kernels_;
+  std::map<const LoweredKernel*, Val> chunks_;
   const std::string_view triple_;
 };
 

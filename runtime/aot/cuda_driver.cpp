@@ -163,6 +163,10 @@ class CudaDriver final : public PlanDriver {
     return w_.saturating_add(w_.integer(kStateBytes), blocks);
   }
 
+  void add_part(const std::string& part, const Pointer& /*whole*/, const Val& /*adds*/) override {
+    throw InternalError("the plan of a GPU adds up " + part + " from slice to slice");
+  }
+
   // ---- Calls of the driver ----
 
   void clear(const Pointer& from, const Val& bytes) override {
@@ -245,7 +249,7 @@ class CudaDriver final : public PlanDriver {
       case Kind::buffer:
         return w_.address(buffer_of(lowered, lowered.uses[parameter.index], grids_[number].chunks, at));
       case Kind::argument:
-        return is_scan_argument(parameter.name) ? scan_value(parameter.name, *at) : dims_.find(parameter.name)->second;
+        return is_scan_argument(parameter.name) ? scan_value(parameter.name, *at) : math_.value(parameter.name);
       case Kind::workspace:
         return w_.address(w_.offset(workspace_, w_.integer(kStateBytes)));
       case Kind::random:

@@ -18,6 +18,12 @@ class DimMath {
   DimMath(FunctionWriter& writer, const Program& program, Values values)
       : w_(writer), program_(program), values_(std::move(values)) {}
 
+  const Values& values() const { return values_; }
+  const Val& value(const std::string& dim) const { return values_.find(dim)->second; }
+  /// From here on, as for each slice.
+  void set(const std::string& dim, const Val& value) { values_.insert_or_assign(dim, value); }
+  void set_all(Values values) { values_ = std::move(values); }
+
   Val value(const Affine& affine);
   /// An extent such as S-2 is 0 where S is 1. Counts too large for 64 bits stay at the largest.
   Val extent(const Affine& size);

@@ -45,16 +45,6 @@ void require_values(const Program& program, const DimValues& dims, const std::st
   }
 }
 
-void refuse_chunks(const Plan& plan, const std::string& function) {
-  if (std::ranges::none_of(plan.steps,
-                           [](const PlanStep& step) { return std::holds_alternative<LoweredSlices>(step); }))
-    return;
-  throw CompileError(fmt::format(
-      "{}: a library that is compiled ahead of time cannot recompute the steps of a scan from checkpoints; leave out "
-      "`recompute every` at its scans, which then keep all steps, or leave out the gradient",
-      function));
-}
-
 std::vector<PlannedFunction> plan_functions(const LibraryRequest& request) {
   std::vector<PlannedFunction> planned;
   for (const Function& function : request.functions) {
@@ -62,8 +52,7 @@ std::vector<PlannedFunction> plan_functions(const LibraryRequest& request) {
     DimValues typical = function.typical;
     typical.insert(request.dims.begin(), request.dims.end());
     Plan plan = make_plan(specialise(function.program, request.dims), {},
-                          {.products = Products::kernels, .gpu = GpuLimits{}, .extents = extent_classes(typical)});
-    refuse_chunks(plan, function.name);
+                          {.products = Products::kernels, .gpu = request.limits, .extents = extent_classes(typical)});
     Interface interface = interface_of(plan, function.name);
     planned.push_back({std::move(interface), std::move(plan), std::move(typical)});
   }

@@ -2,6 +2,7 @@
 
 #include "compiler/support/error.h"
 #include "runtime/aot/failure_messages.h"
+#include "runtime/aot/slice_math.h"
 #include "runtime/host_tensor.h"
 
 namespace moxie::aot {
@@ -11,9 +12,12 @@ PlanDriver::PlanDriver(ModuleText& module, const std::string& head, const Plan& 
       plan_(plan),
       interface_(interface),
       call_(begin_call(w_, interface)),
-      dims_(checked_dims(w_, interface, call_)),
-      math_(w_, plan.fused.program, dims_),
-      layout_(lay_out(plan)) {}
+      math_(w_, plan.fused.program, checked_dims(w_, interface, call_)),
+      layout_(lay_out(plan)) {
+  for (const PlanStep& step : plan.steps) {
+    if (const auto* slices = std::get_if<LoweredSlices>(&step)) set_dims_of_first(w_, math_, slices->slices);
+  }
+}
 
 void PlanDriver::write_workspace() {
   const Val total = measure_workspace().total;
@@ -105,8 +109,52 @@ void PlanDriver::write(const OrderedSumCall& call, const std::optional<StepValue
   throw InternalError("the plan of an AOT library sorts the keys of " + call.definition.name);
 }
 
-void PlanDriver::write(const LoweredSlices& /*slices*/, const std::optional<StepValues>& /*at*/) {
-  throw InternalError("the plan of an AOT library has slices");
+/// What is computed for one slice is known in the loop over slices alone.
+void PlanDriver::write(const LoweredSlices& step, const std::optional<StepValues>& /*at*/) {
+  const DimMath::Values dims = math_.values();
+  const std::map<std::string, Pointer> places = places_;
+  const Val count = count_of_slices(w_, math_, step.slices);
+  w_.when(w_.is("eq", count, w_.integer(0)), [&] { clear_sums(step.slices); });
+  w_.loop(count, [&](const Val& done) {
+    set_dims_of_run(w_, math_, step.slices, done);
+    write_slice(step);
+  });
+  math_.set_all(dims);
+  places_ = places;
+}
+
+void PlanDriver::write_slice(const LoweredSlices& step) {
+  const Slices& slices = step.slices;
+  for (const auto& [name, view] : slices.views) places_.insert_or_assign(name, part_of_whole(view));
+  for (const LoweredSliceStep& own : step.steps) std::visit([&](const auto& part) { write(part, {}); }, own);
+  for (const auto& [name, view] : slices.parts) {
+    Val adds = w_.is("ne", w_.integer(0), w_.integer(0));
+    for (const std::string& first : slices.sums.at(name))
+      adds = w_.ir().binary("or", adds, w_.is("ne", math_.value(first), w_.integer(0)));
+    add_part(name, part_of_whole(view), adds);
+  }
+}
+
+/// Where the elements begin that belong to the slice.
+Pointer PlanDriver::part_of_whole(const SliceView& view) {
+  const Program& program = plan_.fused.program;
+  const std::vector<Affine> shape = program.shape_of(view.tensor);
+  Val element = w_.integer(0);
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    element = w_.mul(element, math_.extent(shape[k]));
+    if (k < view.first.size()) element = w_.add(element, math_.value(view.first[k]));
+  }
+  const auto bytes = static_cast<std::int64_t>(size_of(program.dtype_of(view.tensor)));
+  return w_.offset(places_.at(view.tensor), w_.mul(element, w_.integer(bytes)));
+}
+
+/// Sums of nothing are 0.
+void PlanDriver::clear_sums(const Slices& slices) {
+  for (const auto& [name, summed] : slices.sums) {
+    const auto part = slices.parts.find(name);
+    const std::string& whole = (part == slices.parts.end() ? slices.views.at(name) : part->second).tensor;
+    clear(places_.at(whole), math_.bytes(whole));
+  }
 }
 
 void PlanDriver::write(const LoweredScan& scan, const std::optional<StepValues>& /*at*/) {

@@ -30,12 +30,15 @@ class PlanDriver {
   /// `head` is all before the function's brace.
   PlanDriver(ModuleText& module, const std::string& head, const Plan& plan, const Interface& interface);
 
-  /// How many share the rounds of a kernel's sums; one for kernels without such.
+  /// How many share the rounds of a kernel's sums, in the first slice if it runs in slices; one for kernels without
+  /// such.
   virtual Val chunks_of(const LoweredKernel& kernel) = 0;
   /// What lies in the workspace before its slots.
   virtual Val bytes_before_slots() = 0;
   virtual void clear(const Pointer& from, const Val& bytes) = 0;
   virtual void run_kernel(const LoweredKernel& kernel, const std::optional<StepValues>& at) = 0;
+  /// Puts elements of what a slice has of a sum into the whole tensor, or adds them to what is there.
+  virtual void add_part(const std::string& part, const Pointer& whole, const Val& adds) = 0;
   /// Before the first step.
   virtual void start() {}
   /// Leaves where a tensor is larger than the device's code reaches.
@@ -45,6 +48,7 @@ class PlanDriver {
   Val written_count(const LoweredKernel& kernel, const std::string& tensor);
   /// Where a launch leaves a tensor that chunks may share: in a scan, at the step's slice.
   Pointer target_of(const LoweredKernel& kernel, const std::string& tensor, const std::optional<StepValues>& at);
+  const Pointer& place_of(const std::string& tensor) const { return places_.at(tensor); }
   const Pointer& partials_of(const LoweredKernel& kernel, const std::string& tensor) const {
     return partials_.at({&kernel, tensor});
   }
@@ -58,8 +62,7 @@ class PlanDriver {
   const Plan& plan_;
   const Interface& interface_;
   const Call call_;
-  const DimMath::Values dims_;
-  DimMath math_;
+  DimMath math_;       // with the dims of a slice while its steps are written
   Pointer workspace_;  // its first aligned address
 
  private:
@@ -70,12 +73,15 @@ class PlanDriver {
   void write(const MatrixProduct& product, const std::optional<StepValues>& at);
   void write(const AlgebraCall& call, const std::optional<StepValues>& at);
   void write(const OrderedSumCall& call, const std::optional<StepValues>& at);
-  void write(const LoweredSlices& slices, const std::optional<StepValues>& at);
+  void write(const LoweredSlices& step, const std::optional<StepValues>& at);
+  void write_slice(const LoweredSlices& step);
+  Pointer part_of_whole(const SliceView& view);
+  void clear_sums(const Slices& slices);
   void write(const LoweredScan& scan, const std::optional<StepValues>& at);
   void write(const LoweredKernel& kernel, const std::optional<StepValues>& at) { run_kernel(kernel, at); }
 
   const WorkspaceLayout layout_;
-  std::map<std::string, Pointer> places_;
+  std::map<std::string, Pointer> places_;  // those of views are of one slice
   std::map<std::pair<const LoweredKernel*, std::string>, Pointer> partials_;
 };
 

@@ -343,13 +343,8 @@ class CpuExecutable : public Executable {
   /// Adds what a slice has of a sum to what the slices before it have.
   void add_part(const std::string& name, const std::vector<std::string>& summed, const Run& run) const {
     add_slice(plan_->fused.program.dtype_of(name), memory_of(name, run),
-              count_elements(plan_->fused.program, name, dims_), !is_later(summed),
+              count_elements(plan_->fused.program, name, dims_), !is_later(summed, dims_),
               memory_of(parts_.sums.at(name), run));
-  }
-
-  /// Whether the slice is not the first along all of these.
-  bool is_later(const std::vector<std::string>& firsts) const {
-    return std::ranges::any_of(firsts, [&](const std::string& first) { return dims_.find(first)->second != 0; });
   }
 
   void start_slice(const LoweredSliceStep& step, const Slices& slices, const Run& run) {
@@ -426,7 +421,7 @@ class CpuExecutable : public Executable {
   void run_step(const MatrixProduct& product, const Run& run, const ScanPosition& at) {
     const ProductCall call = product_call(*plan_, product, dims_, at);
     gemm(resources_.pool, product.definition.dtype, call, product.alpha, memory_of(product.left.tensor, run),
-         memory_of(product.right.tensor, run), memory_of(product.out.tensor, run), is_later(product.slices));
+         memory_of(product.right.tensor, run), memory_of(product.out.tensor, run), is_later(product.slices, dims_));
   }
 
   void run_step(const AlgebraCall& call, const Run& run, const ScanPosition& at) {

@@ -146,9 +146,9 @@ int to_int(std::int64_t value) {
 }
 
 template <class T>
-Status multiply(const Functions<T>& gemms, Handle handle, const GemmArguments& g, double factor) {
-  const T alpha = static_cast<T>(factor);
-  const T beta = 0;
+Status multiply(const Functions<T>& gemms, Handle handle, const GemmArguments& g, const MatrixProductCall& call) {
+  const T alpha = static_cast<T>(call.alpha);
+  const T beta = call.adds ? 1 : 0;
   const auto matrix = [](DevicePointer pointer) { return reinterpret_cast<T*>(pointer); };
   const int first = g.first_transposed ? kTranspose : kNoTranspose;
   const int second = g.second_transposed ? kTranspose : kNoTranspose;
@@ -162,10 +162,10 @@ Status multiply(const Functions<T>& gemms, Handle handle, const GemmArguments& g
 }
 
 /// Multiplies f16 or bf16 on tensor cores. These are off in strict precision, so this call turns them on.
-Status multiply_halves(const Library& library, Handle handle, const GemmArguments& g, DType operands, double factor) {
-  const auto alpha = static_cast<float>(factor);
-  const float beta = 0;
-  const int type = operands == DType::f16 ? kTypeF16 : kTypeBf16;
+Status multiply_halves(const Library& library, Handle handle, const GemmArguments& g, const MatrixProductCall& call) {
+  const auto alpha = static_cast<float>(call.alpha);
+  const float beta = call.adds ? 1 : 0;
+  const int type = call.operands == DType::f16 ? kTypeF16 : kTypeBf16;
   const auto matrix = [](DevicePointer pointer) { return reinterpret_cast<void*>(pointer); };
   if (const Status status = library.set_math_mode(handle, kTensorCores); status != 0) return status;
   const Status status = library.any(
@@ -216,9 +216,9 @@ class Cublas {
 
  private:
   Status multiply_one(Handle handle, const MatrixProductCall& call, const GemmArguments& g) const {
-    if (is_half(call.operands)) return multiply_halves(*library_, handle, g, call.operands, call.alpha);
-    return call.dtype == DType::f32 ? multiply(library_->f32, handle, g, call.alpha)
-                                    : multiply(library_->f64, handle, g, call.alpha);
+    if (is_half(call.operands)) return multiply_halves(*library_, handle, g, call);
+    return call.dtype == DType::f32 ? multiply(library_->f32, handle, g, call)
+                                    : multiply(library_->f64, handle, g, call);
   }
 
   Handle handle_of(Stream stream) {

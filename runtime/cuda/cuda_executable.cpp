@@ -277,7 +277,8 @@ void CudaExecutable::enqueue(const MatrixProduct& product, const ScanPosition& a
                                product.alpha,
                                place_of(product.left.tensor, 0),
                                place_of(product.right.tensor, 0),
-                               place_of(product.out.tensor, 0)};
+                               place_of(product.out.tensor, 0),
+                               is_later(product.slices, dims_)};
   multiply_(call, gpu_->stream());
 }
 
@@ -301,11 +302,22 @@ void CudaExecutable::enqueue(const OrderedSumCall& call, const ScanPosition& /*a
 void CudaExecutable::enqueue(const LoweredSlices& slices, const ScanPosition& /*at*/) {
   views_ = &slices.slices.views;
   const std::int64_t count = slice_count(slices.slices, dims_);
+  if (count == 0) clear_sums(slices.slices);
   for (std::int64_t done = 0; done < count; ++done) {
     set_dims_of_run(slices.slices, done, dims_);
     for (const LoweredSliceStep& step : slices.steps) std::visit([&](const auto& part) { enqueue(part, {}); }, step);
   }
   views_ = nullptr;
+}
+
+/// Sums of nothing are 0. Plans for GPUs have no parts of sums that are left to be added up.
+void CudaExecutable::clear_sums(const Slices& slices) {
+  for (const auto& [name, summed] : slices.sums) {
+    const std::string& whole = slices.views.at(name).tensor;
+    const auto bytes = static_cast<std::size_t>(count_elements(plan_->fused.program, whole, dims_)) *
+                       size_of(plan_->fused.program.dtype_of(whole));
+    gpu_->check(gpu_->driver().MemsetD8Async(place_of(whole), 0, bytes, gpu_->stream()), "clearing a sum");
+  }
 }
 
 // ---- Arguments ----

@@ -75,6 +75,7 @@ class CudaExecutable : public Executable {
   void enqueue(const AlgebraCall& call, const ScanPosition& at) const;
   void enqueue(const OrderedSumCall& call, const ScanPosition& at) const;
   void enqueue(const LoweredSlices& slices, const ScanPosition& at);
+  void clear_sums(const Slices& slices);
   void launch(const Launchable& kernel, const Way& way, const ScanPosition& at) const;
   void combine(const Launchable& kernel, const Way& way, const ScanPosition& at) const;
   void clear_gaps(const Launchable& kernel, const Way& way) const;

@@ -31,6 +31,7 @@ struct MatrixProductCall {
   ProductCall shape;
   double alpha = 1;
   DevicePointer left = 0, right = 0, out = 0;
+  bool adds = false;  // to what is there
 };
 
 /// Throws DeviceError.

@@ -27,8 +27,10 @@ CCall sample_call(const std::string& function, const Program& program, DType dty
   return call;
 }
 
-CCall call_of(const std::string& text, const DimValues& dims) {
-  CCall call{"f", parse(text), dims, {}, 7, 3};
+namespace {
+
+CCall call_of_program(Program program, const DimValues& dims) {
+  CCall call{"f", std::move(program), dims, {}, 7, 3};
   std::uint64_t seed = 1;
   for (const InputDecl& input : call.program.inputs) {
     const auto shape = extents_of(call.program, input.name, dims);
@@ -36,6 +38,15 @@ CCall call_of(const std::string& text, const DimValues& dims) {
     call.inputs.emplace(input.name, make_host_tensor(input.dtype, shape, sample_values(input.domain, count, seed++)));
   }
   return call;
+}
+
+}  // namespace
+
+CCall call_of(const std::string& text, const DimValues& dims) { return call_of_program(parse(text), dims); }
+
+CCall gradients_of(const std::string& text, const DimValues& dims) {
+  const Program program = parse(text);
+  return call_of_program(differentiate(program, outputs_of(program), {}), dims);
 }
 
 std::string host_target() {

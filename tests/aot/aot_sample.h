@@ -31,6 +31,26 @@ scan t {
 output last[n] = where(S >= 1, carried[S-1,n], 0)
 )";
 
+/// Attention with its gradients, and a cumulative loss with checkpoints: parts of both run in slices.
+inline constexpr const char* kAttention = R"(
+dim H, T dynamic, J, D
+index h:H, i:T, j:J, d:D
+input q[H,T,D], k[H,J,D], v[H,J,D]
+let p[h,i,j] = softmax[j](sum[d](q[h,i,d]*k[h,j,d])/sqrt(D))
+output y[h,i,d] = sum[j](p[h,i,j]*v[h,j,d])
+)";
+inline constexpr const char* kCheckpoints = R"(
+dim T dynamic, N
+index t:T, n:N, m:N
+input x[T,N], W[N,N]
+scan t recompute every sqrt {
+  let h[t,n] = tanh(x[t,n] + where(t > 0, sum[m](W[n,m]*h[t-1,m]), 0))
+}
+output loss = sum[t,n](h[t,n]^2)
+)";
+/// A formula with all its gradients at a random point; its function is called f.
+CCall gradients_of(const std::string& text, const DimValues& dims);
+
 /// "cpu:x86-64-v4": the widest level of this processor.
 std::string host_target();
 

@@ -141,6 +141,33 @@ TEST_CASE("sums in chunks, random numbers, recurrences and gaps") {
   }
 }
 
+TEST_CASE("attention and scans with checkpoints run in slices") {
+  const auto device = open_device("cpu", {1, "0"});
+  for (const auto& [text, dims] :
+       {std::pair(kAttention, DimValues{{"H", 2}, {"T", 1000}, {"J", 1536}, {"D", 16}}),
+        std::pair(kAttention, DimValues{{"H", 2}, {"T", 0}, {"J", 1536}, {"D", 16}}),
+        std::pair(kCheckpoints, DimValues{{"T", 50}, {"N", 4}}), std::pair(kCheckpoints, DimValues{{"T", 1}, {"N", 4}}),
+        std::pair(kCheckpoints, DimValues{{"T", 0}, {"N", 4}})}) {
+    const CCall call = gradients_of(text, dims);
+    DimValues typical = dims;
+    typical["T"] = std::max<std::int64_t>(dims.at("T"), 1000);
+    const Plan plan = make_plan(
+        specialise(call.program, static_dims(call)), {},
+        {.products = Products::kernels, .machine = &default_machine("x86-64-v4"), .extents = extent_classes(typical)});
+    const auto is_sliced = [](const PlanStep& step) { return std::holds_alternative<LoweredSlices>(step); };
+    CHECK(std::ranges::any_of(plan.steps, is_sliced));
+    const aot::LibraryRequest request{
+        "sliced", {{"f", call.program, typical}}, static_dims(call), {aot::parse_target(host_target())}};
+    const TemporaryFolder folder;
+    const auto results = call_from_c(folder.path(), request, {call});
+    CHECK_EQ(results[0].message, "");
+    for (const auto& [name, tensor] : run_on(call, device)) {
+      CAPTURE(name);
+      check_close(results[0].outputs.at(name), tensor, 1e-5);
+    }
+  }
+}
+
 TEST_CASE("the catalogue runs on aarch64, within the tolerances of `moxie check`" * doctest::test_suite("aarch64")) {
   if (!can_run_aarch64()) return;
   check_on_aarch64(catalogue_calls(), 2e-3);

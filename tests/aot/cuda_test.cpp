@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <stdexcept>
@@ -193,6 +194,34 @@ TEST_CASE("GPU functions run on the emulator") {
     CAPTURE(name);
     const std::vector<double> got = to_doubles(gpu.output(name)), want = to_doubles(tensor);
     for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(got[i] - want[i]) <= 1e-4 * (1 + std::abs(want[i])));
+  }
+}
+
+TEST_CASE("GPU functions run attention and scans with checkpoints in slices") {
+  const auto platform = cuda::emulated_platform();
+  driver = platform.driver;
+  for (const auto& [text, dims] : {std::pair(kAttention, DimValues{{"H", 48}, {"T", 24}, {"J", 64}, {"D", 64}}),
+                                   std::pair(kAttention, DimValues{{"H", 48}, {"T", 0}, {"J", 64}, {"D", 64}}),
+                                   std::pair(kCheckpoints, DimValues{{"T", 20}, {"N", 3}}),
+                                   std::pair(kCheckpoints, DimValues{{"T", 0}, {"N", 3}})}) {
+    const CCall call = gradients_of(text, dims);
+    auto request = request_of(call, platform.compiler);
+    request.dims = dims;
+    request.dims["T"] = std::max<std::int64_t>(dims.at("T"), 24);
+    request.limits.slice_bytes = 48 << 10;
+    const Plan plan =
+        make_plan(specialise(call.program, static_dims(call)), {},
+                  {.products = Products::kernels, .gpu = request.limits, .extents = extent_classes(request.dims)});
+    CHECK(std::ranges::any_of(plan.steps,
+                              [](const PlanStep& step) { return std::holds_alternative<LoweredSlices>(step); }));
+    GpuCall gpu(call, request);
+    const Outcome outcome = run(Loaded(request), gpu);
+    CHECK_EQ(outcome.message, "");
+    for (const auto& [name, tensor] : run_on(call, open_device("interp"))) {
+      CAPTURE(name);
+      const std::vector<double> got = to_doubles(gpu.output(name)), want = to_doubles(tensor);
+      for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(got[i] - want[i]) <= 1e-4 * (1 + std::abs(want[i])));
+    }
   }
 }
 

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/fuse/slice_group.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/schedule/machine.h"
+#include "runtime/buffer.h"
 #include "runtime/device.h"
 #include "runtime/host_tensor.h"
 #include "runtime/plan.h"
@@ -44,24 +46,35 @@ std::vector<const LoweredSlices*> slices_of(const Plan& plan) {
 
 using Outputs = std::map<std::string, std::vector<float>>;
 
-Outputs run(const Plan& plan, const DimValues& dims, const TensorValues& inputs, int threads = 1) {
-  const auto device = open_device("cpu", {.threads = threads, .cache_directory = "0"});
-  std::map<std::string, std::vector<float>> memory;
-  for (const auto& [name, values] : inputs) memory[name].assign(values.begin(), values.end());
+Outputs run(const Plan& plan, const DimValues& dims, const TensorValues& inputs, Device& device) {
+  std::map<std::string, std::unique_ptr<Buffer>> memory;
+  const auto fill = [&](const std::string& name, std::span<const float> values) {
+    auto& buffer = memory[name] = device.make_buffer();
+    buffer->resize(values.size_bytes());
+    std::ranges::copy(std::as_bytes(values), buffer->write().begin());
+  };
+  for (const auto& [name, values] : inputs) fill(name, std::vector<float>(values.begin(), values.end()));
   Outputs outputs;
   for (const Definition& definition : plan.program.definitions) {
     if (!definition.output) continue;
     auto& out = outputs[definition.name];
     out.resize(static_cast<std::size_t>(count_elements(plan.program, definition.name, dims)), NAN);
+    fill(definition.name, out);
   }
-  const auto executable = device->prepare(std::make_shared<const Plan>(plan), dims);
+  const auto executable = device.prepare(std::make_shared<const Plan>(plan), dims);
   const auto address = [&](const std::string& name) -> void* {
-    const auto out = outputs.find(name);
-    return out == outputs.end() ? memory.at(name).data() : out->second.data();
+    return outputs.contains(name) ? memory.at(name)->kernel_output() : memory.at(name)->kernel_input();
   };
   executable->run(address, 1, 0);
   executable->run(address, 1, 0);  // nothing is left of the run before
+  device.wait();
+  for (auto& [name, out] : outputs)
+    std::ranges::copy(memory.at(name)->read(), std::as_writable_bytes(std::span(out)).begin());
   return outputs;
+}
+
+Outputs run(const Plan& plan, const DimValues& dims, const TensorValues& inputs, int threads = 1) {
+  return run(plan, dims, inputs, *open_device("cpu", {.threads = threads, .cache_directory = "0"}));
 }
 
 void check_near(const Outputs& values, const Outputs& expected) {
@@ -124,6 +137,32 @@ TEST_CASE("attention never stores all pairs, nor does its gradient") {
   CHECK_MESSAGE(std::ranges::count_if(plan.choices, in_slices) >= 2, "dumps say how often a kernel runs");
   const std::string bytes = to_bytes(plan);
   CHECK(plan_from_bytes(bytes, plan.program).steps == plan.steps);
+}
+
+TEST_CASE("GPUs run attention and its gradient in slices") {
+  const auto device = test::test_device("cuda-emu", {.cache_directory = "0"});
+  if (!device) return;
+  const DimValues dims = {{"B", 2}, {"H", 24}, {"T", 24}, {"J", 64}, {"D", 64}};
+  const Program formula = specialise(parse(kAttention), dims);
+  const Program program = differentiate(formula, {"y"}, {"q", "k", "v"});
+  const TensorValues inputs = test::wave_inputs(program, dims);
+  for (const Products products : {Products::blas, Products::kernels}) {
+    const auto plan_for = [&](std::int64_t slice_bytes) {
+      return make_plan(program, {},
+                       {.products = products, .gpu = GpuLimits{.slice_bytes = slice_bytes}, .extents = dims});
+    };
+    const Plan plan = plan_for(48 << 10);
+    REQUIRE(slices_of(plan).size() >= 1);
+    const MemoryPlan memory =
+        plan_memory(plan, with_slice_dims(plan, dims), std::vector<std::int64_t>(plan.steps.size(), 1));
+    for (const auto& [name, slot] : memory.tensors) CHECK_MESSAGE(slot.bytes < 4 * 2 * 24 * 24 * 64, name);
+    for (const std::int64_t rows : {24, 13, 0}) {
+      DimValues own = dims;
+      own["T"] = rows;
+      check_near(run(plan, own, test::wave_inputs(program, own), *device),
+                 run(plan_for(1 << 30), own, test::wave_inputs(program, own), *device));
+    }
+  }
 }
 
 TEST_CASE("the last slice may have fewer rows") {

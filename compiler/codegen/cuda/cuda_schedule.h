@@ -20,6 +20,9 @@ struct GpuLimits {
   int multiprocessors = 132;
   int threads = 2048;                  // that a multiprocessor holds
   int block_shared_bytes = 48 * 1024;  // static shared memory: the same on every architecture from sm_75 on
+  /// What slices of large tensors should take: enough for all multiprocessors to be busy much longer than a launch
+  /// takes.
+  std::int64_t slice_bytes = 128 << 20;
   bool operator==(const GpuLimits&) const = default;
 };
 

@@ -225,11 +225,13 @@ void KernelWriter::write(const stmt::For& s) {
   if (has_tail && s.interleave == 1 && count_statements(s.body) > kMaxStatementsTwice) {
     const Val end = ir_.binary("add nsw", last, integer(lanes - 1));
     const auto steps = trips ? std::optional(ceil_div(*trips, lanes)) : std::nullopt;
-    repeat({first, end, lanes, steps},
-           [&](const Val& i) { write_iteration(s, i, Partial{active_lanes(i, last), last}); });
+    in_blocks(s, {first, end, lanes, steps}, [&](const Steps& block) {
+      return repeat(block, [&](const Val& i) { write_iteration(s, i, Partial{active_lanes(i, last), last}); });
+    });
     return;
   }
-  const Val rest = write_whole(s, {first, last, lanes, trips ? std::optional(*trips / lanes) : std::nullopt});
+  const Val rest = in_blocks(s, {first, last, lanes, trips ? std::optional(*trips / lanes) : std::nullopt},
+                             [&](const Steps& block) { return write_whole(s, block); });
   if (!has_tail) return;
   if (trips) return write_iteration(s, rest, Partial{first_lanes(plan_.lanes, *trips % lanes), last});
   const std::string tail = ir_.fresh("tail"), after = ir_.fresh("after");
@@ -238,6 +240,40 @@ void KernelWriter::write(const stmt::For& s) {
   write_iteration(s, rest, Partial{active_lanes(rest, last), last});
   jump(after);
   label(after);
+}
+
+namespace {
+
+/// Terms that are added one after the other before their sum is added to the others.
+constexpr std::int64_t kBlock = 128;
+
+}  // namespace
+
+/// Writes the steps, and where they add to vars, block by block: of n terms, a sum of singles that takes one after the
+/// other has an error of n roundings of what is there, one of blocks of kBlock + n/kBlock. Returns the index after
+/// them.
+Val KernelWriter::in_blocks(const stmt::For& s, const Steps& steps,
+                            const std::function<Val(const Steps&)>& write_steps) {
+  const bool is_short = steps.count && *steps.count <= 2 * kBlock * s.interleave;
+  const std::vector<VarId> sums = is_short ? std::vector<VarId>{} : running_sums(program_, s.body);
+  if (sums.empty()) return write_steps(steps);
+  const std::int64_t length = kBlock * s.interleave * steps.width;
+  const Val end = ir_.binary("add nsw", steps.last, integer(length - steps.width));
+  repeat({steps.first, end, length, std::nullopt}, [&](const Val& index) {
+    const Val last = ir_.binary("add nsw", index, integer(length - 1));
+    std::vector<Val> held;
+    for (const VarId var : sums) {
+      held.push_back(read_var(var));
+      set_var(var, ir_.number(Scalar::f32, held.back().lanes, 0));
+    }
+    write_steps({index, ir_.select(ir_.icmp("slt", last, steps.last), last, steps.last), steps.width, std::nullopt});
+    for (std::size_t k = 0; k < sums.size(); ++k)
+      set_var(sums[k], emit_function(ir_, "+", {held[k], read_var(sums[k])}));
+  });
+  const Val trips = ir_.binary("add nsw", ir_.binary("sub nsw", steps.last, steps.first), integer(1));
+  const Val whole = ir_.binary("mul nsw", ir_.binary("sdiv", trips, integer(steps.width)), integer(steps.width));
+  const Val covered = ir_.select(ir_.icmp("sgt", whole, integer(0)), whole, integer(0));
+  return ir_.binary("add nsw", steps.first, covered);
 }
 
 /// The iterations that need no masks: as many at once as the loop says, then one by one. Returns the index after them.

@@ -62,6 +62,7 @@ class KernelWriter {
       const Steps& steps, const std::function<void(const Val&)>& body, const std::function<void()>& enter = [] {},
       const std::function<void()>& leave = [] {});
   Val write_whole(const stmt::For& s, const Steps& steps);
+  Val in_blocks(const stmt::For& s, const Steps& steps, const std::function<Val(const Steps&)>& write_steps);
   /// The active lanes of a partial iteration of the vector loop, and the last index of the loop.
   struct Partial {
     Val active, last;

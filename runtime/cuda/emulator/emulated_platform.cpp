@@ -40,14 +40,14 @@ void multiply_on_host(const MatrixProductCall& call, Stream stream) {
     const auto* left = depth == 0 ? nullptr : tensor(call.left, left_count, call.operands);
     const auto* right = depth == 0 ? nullptr : tensor(call.right, right_count, call.operands);
     auto* out = tensor(call.out, reach(out_matrix, rows, columns, batch, &ProductBatch::out), call.dtype);
-    emulator::enqueue(stream,
-                      [=, dtype = call.dtype, operands = call.operands, alpha = call.alpha, shape = call.shape] {
-                        ThreadPool caller(1);
-                        if (operands == dtype) return gemm(caller, dtype, shape, alpha, left, right, out);
-                        const std::vector<float> wide_left = in_single(operands, left, left_count);
-                        const std::vector<float> wide_right = in_single(operands, right, right_count);
-                        gemm(caller, dtype, shape, alpha, wide_left.data(), wide_right.data(), out);
-                      });
+    emulator::enqueue(stream, [=, dtype = call.dtype, operands = call.operands, alpha = call.alpha, shape = call.shape,
+                               adds = call.adds] {
+      ThreadPool caller(1);
+      if (operands == dtype) return gemm(caller, dtype, shape, alpha, left, right, out, adds);
+      const std::vector<float> wide_left = in_single(operands, left, left_count);
+      const std::vector<float> wide_right = in_single(operands, right, right_count);
+      gemm(caller, dtype, shape, alpha, wide_left.data(), wide_right.data(), out, adds);
+    });
   } catch (const emulator::DriverError& error) {
     throw DeviceError(error.what());
   }
