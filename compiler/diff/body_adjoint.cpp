@@ -215,10 +215,10 @@ class BodyAdjoint {
   void pass_reduction(const Pending& pending) {
     const auto& [node, scope, adjoint, gating] = pending;
     const Scope around = scopes_[scope];
-    const ReductionDerivative local =
-        differentiate_reduction(node, {around.domain, builder_.program(), definition_.name, open_.body, dtype_,
-                                       [&](const Expr& value, DType dtype) { return stored(value, around, dtype); },
-                                       [&] { return stored(value_of(node), around, dtype_); }});
+    const ReductionDerivative local = differentiate_reduction(
+        node, {around.domain, builder_.program(), definition_.name, open_.body, root_value_, dtype_,
+               [&](const Expr& value, DType dtype) { return stored(value, around, dtype); },
+               [&] { return stored(value_of(node), around, dtype_); }});
     // What a sum of sums multiplies is left to the rewrites, which factor it.
     const Expr once = node->reduce == ReduceKind::Sum ? computed_once(adjoint, scope) : stored(adjoint, around, dtype_);
     Scope inner = around;

@@ -84,8 +84,9 @@ class BodyTangent {
   Expr of_reduction(const Expr& node, std::size_t scope) {
     if (extremum_of(node->reduce)) return 0;  // positions are constant
     const IterationDomain around = scopes_[scope];
+    const Expr whole = substitute(tensor_access(definition_.name, own_axes(definition_.axes.size())), open_.opening);
     const ReductionDerivative local = differentiate_reduction(
-        node, {around, builder_.program(), definition_.name, open_.body, computed_dtype(definition_.dtype),
+        node, {around, builder_.program(), definition_.name, open_.body, whole, computed_dtype(definition_.dtype),
                [&](const Expr& value, DType dtype) { return local_.stored(value, around, dtype); },
                [&] { return local_.stored(value_of(node), around, computed_dtype(definition_.dtype)); }});
     IterationDomain inner = around;

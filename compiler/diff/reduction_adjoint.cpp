@@ -172,6 +172,29 @@ bool is_normaliser(const Expr& reduction, const ReductionPlace& place) {
   return is_divided(place.body) || std::ranges::any_of(place.program.definitions, is_divided, &Definition::body);
 }
 
+/// The softmax of `element` as an element of the definition, where that is this softmax and nothing else.
+std::optional<Expr> read_softmax(const Expr& reduction, const Expr& element, const SumLoop& loop,
+                                 const ReductionPlace& place) {
+  const std::vector<AxisDecl>& axes = place.program.find_definition(place.definition)->axes;
+  const std::vector<Affine>& open = place.whole->subscripts;
+  const auto axis_value = [&](Symbol symbol) {
+    return symbol.kind() == Symbol::Kind::Axis ? &open.at(symbol.number()) : nullptr;
+  };
+  const auto is_open = [&](Symbol symbol) {
+    const auto& variables = place.domain.variables;
+    return symbol.is_dim() || symbol == loop.index || std::ranges::find(variables, symbol) != variables.end();
+  };
+  const Expr softmax = softmax_element(element, reduction);
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    const Replacement at_loop = {{*open[k].as_symbol(), Affine(loop.index)}};
+    const Expr read = substitute(place.whole, at_loop);
+    if (axes[k].range.substitute(axis_value) == loop.range && substitute(place.body, at_loop) == softmax &&
+        std::ranges::all_of(read->free_symbols, is_open))
+      return read;
+  }
+  return std::nullopt;
+}
+
 /// That of directly nested ones needs no result but the outermost.
 ReductionDerivative of_log_sum_exp(const Expr& reduction, const ReductionPlace& place) {
   ReductionDerivative result{{}, reduction, {}};
@@ -179,6 +202,12 @@ ReductionDerivative of_log_sum_exp(const Expr& reduction, const ReductionPlace& 
     const OpenedReduce opened = open(result.body);
     result.loops.push_back({opened.index, opened.range});
     result.body = opened.body;
+  }
+  if (result.loops.size() == 1) {
+    if (const auto softmax = read_softmax(reduction, result.body, result.loops[0], place)) {
+      result.derivative = *softmax;
+      return result;
+    }
   }
   const Expr total = place.value();
   const bool divides = is_normaliser(reduction, place);

@@ -14,6 +14,7 @@ struct ReductionPlace {
   const Program& program;
   const std::string& definition;  // the definition whose body has the reduction
   const Expr& body;               // that body, with open indices
+  const Expr& whole;              // its value as an access to the definition
   DType dtype;                    // in which the reduction is computed
   /// A value in the indices of `domain` that all iterations read, in a definition of this dtype.
   std::function<Expr(const Expr& value, DType dtype)> store;

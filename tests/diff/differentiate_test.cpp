@@ -3,6 +3,7 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/diff/lift_linear_algebra.h"
+#include "compiler/diff/tangents.h"
 #include "compiler/ir/evaluate.h"
 #include "compiler/support/error.h"
 #include "gradient_check.h"
@@ -84,6 +85,25 @@ TEST_CASE("a contraction that is written out twice has one adjoint, over the ele
   CHECK(statement(attention, {"o"}, {}, "grad.k") ==
         "output grad.k[i,d] = sum[i1 in i..T](q[i1,d]*adj.w.contraction[i1,i])");
   CHECK(worst_error(attention, {{"T", 5}, {"D", 3}}) < 1e-6);
+}
+
+TEST_CASE("the derivative of a softmax reads its elements, and computes no exponentials again") {
+  const auto exponentials = [](const Program& program) {
+    const std::string text = print(program);
+    std::size_t count = 0;
+    for (std::size_t at = text.find("exp("); at != text.npos; at = text.find("exp(", at + 1)) ++count;
+    return count;
+  };
+  const std::string head = "dim I, J, D\nindex i:I, j:J, d:D\ninput x[I,J], v[J,D]\n";
+  for (const std::string row : {"softmax[j](2*x[i,j])", "softmax[j](where(j <= i, x[i,j], -inf))"}) {
+    CAPTURE(row);
+    const Program program = parse(head + "let p[i,j] = " + row + "\noutput y[i,d] = sum[j](p[i,j]*v[j,d])\n");
+    CHECK(exponentials(differentiate(program, {"y"}, {"x"})) == 1);
+    CHECK(exponentials(tangents(program, {"y"}, {"x"})) == 1);
+  }
+  // The row that is summed has two elements, the definition has one.
+  const Program part = parse("input x[2]\noutput y[q in 0..1] = exp(x[q] - logsumexp[i in 0..2](x[i]))\n");
+  CHECK(exponentials(differentiate(part, {"y"}, {"x"})) > 1);
 }
 
 TEST_CASE("the normaliser of log_softmax is computed once, for the elements and for their derivative") {
