@@ -18,8 +18,9 @@ namespace {
 /// The bounds of a vector loop's parts are multiples of this, the most lanes of singles that a register has. A split
 /// then adds no partial vector.
 constexpr std::int64_t kMaxLanes = 16;
-/// A part with fewer iterations gets no code of its own.
-constexpr std::int64_t kMinIterations = 16;
+/// A part with fewer iterations gets no code of its own, nor one around other loops with fewer than
+/// kMinOuterIterations: register tiles leave few.
+constexpr std::int64_t kMinIterations = 16, kMinOuterIterations = 3;
 /// Statements that copies may add to a kernel. LLVM takes about 0.25 ms for each, until what is known is taken out: 3.7
 /// s for the 15,000 of a chain of 200 definitions with its gradient. A step of a flow on a periodic grid needs 1,240
 /// with its gradient, and takes 0.3 ms instead of 1.9.
@@ -218,7 +219,10 @@ class RangeSplitter {
   /// The iterations in which most conditions are known.
   std::optional<Part> part_of(const stmt::For& loop, const VariableRange& values, const KnownValues& known) const {
     const Iterations whole{static_cast<std::int64_t>(values.low), static_cast<std::int64_t>(values.high) + 1};
-    if (whole.count() < kMinIterations) return std::nullopt;
+    const bool is_outer = std::ranges::any_of(
+        loop.body, [](const Statement& statement) { return std::holds_alternative<stmt::For>(statement); });
+    const std::int64_t least = is_outer ? kMinOuterIterations : kMinIterations;
+    if (whole.count() < least) return std::nullopt;
     Changes changes(program_, loop.variable);
     changes.collect(loop.body, with(known, loop.variable, values));
     Iterations part = changes.longest_part(whole);
@@ -228,7 +232,7 @@ class RangeSplitter {
     }
     const int borders = (part.begin != whole.begin ? 1 : 0) + (part.end != whole.end ? 1 : 0);
     const std::size_t added = static_cast<std::size_t>(borders) * count_statements(loop.body);
-    if (borders == 0 || part.count() < kMinIterations || part.count() * 2 < whole.count()) return std::nullopt;
+    if (borders == 0 || part.count() < least || part.count() * 2 < whole.count()) return std::nullopt;
     return Part{part, added};
   }
 

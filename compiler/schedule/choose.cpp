@@ -481,11 +481,22 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
     return best;
   }
   ScheduledProgram nests = row_major(optimised);
-  for (const std::set<LaneGather>& gathers : std::set{nests.gathers, nests.gathers_in_sums, nests.gathers_in_rows}) {
-    if (gathers.empty()) continue;
-    ScheduledProgram copies = row_major(with_copies(optimised, gathers), nests.objective);
-    copies.candidates = nests.candidates += copies.candidates;
-    if (copies.objective < nests.objective) nests = std::move(copies);
+  // Loops that suit copies may have lanes that gather from other tensors.
+  Program program = optimised;
+  std::set<std::set<LaneGather>> tried = {{}};
+  for (bool is_better = true; is_better;) {
+    is_better = false;
+    for (const std::set<LaneGather>& gathers : std::set{nests.gathers, nests.gathers_in_sums, nests.gathers_in_rows}) {
+      if (!tried.insert(gathers).second) continue;
+      Program with = with_copies(program, gathers);
+      ScheduledProgram copies = row_major(with, nests.objective);
+      copies.candidates = nests.candidates += copies.candidates;
+      if (copies.objective >= nests.objective) continue;
+      nests = std::move(copies);
+      program = std::move(with);
+      is_better = true;
+      break;
+    }
   }
   nests.candidates = best.candidates += nests.candidates;
   const double same = in_equal_kernels(best, nests);

@@ -55,11 +55,16 @@ class LaneAccesses {
   const Visit visit_;
 };
 
+/// Whether the loops that leave the access where it is have many iterations together.
 bool is_read_again(const Expr& access, const Scope& scope) {
-  return std::ranges::any_of(scope.open, [&](const auto& entry) {
-    const auto moves = [&](const Affine& subscript) { return subscript.mentions(entry.first); };
-    return is_long(entry.second) && std::ranges::none_of(access->subscripts, moves);
-  });
+  std::int64_t times = 1;
+  for (const auto& [symbol, range] : scope.open) {
+    const auto moves = [&](const Affine& subscript) { return subscript.mentions(symbol); };
+    if (std::ranges::any_of(access->subscripts, moves)) continue;
+    if (is_long(range)) return true;
+    times = checked_mul(times, std::max<std::int64_t>(known_extent(range).value_or(1), 1));
+  }
+  return times >= kLongExtent;
 }
 
 class TransposedCopies {

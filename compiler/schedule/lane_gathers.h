@@ -10,7 +10,7 @@
 namespace moxie {
 
 /// Lanes of a definition's loops lie along this axis of a tensor, which is not its fastest, and read the same elements
-/// again in every round of another long loop.
+/// again in many iterations of other loops.
 struct LaneGather {
   std::string definition, tensor;
   std::uint32_t axis = 0;

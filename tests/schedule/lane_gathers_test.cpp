@@ -22,6 +22,12 @@ input x[N,D], y[M,D], b[M]
 output f[n] = sum[m](exp(-sum[d]((x[n,d] - y[m,d])^2))*b[m])
 )";
 
+constexpr const char* kPadded = R"(dim N = 8, C = 64, O = 64, H = 28, W = 28
+index n:N, c:C, o:O, i:H, j:W, p:3, q:3
+input x[N,C,H,W], k[O,C,3,3]
+output u[n,o,i,j] = sum[c,p,q](where(i+p >= 1 and i+p < H+1 and j+q >= 1 and j+q < W+1, k[o,c,p,q]*x[n,c,i+p-1,j+q-1], 0))
+)";
+
 Nest nest_of(const Program& program, const char* definition, const char* schedule) {
   return apply(parse_schedule(schedule), plain_nest(std::span(program.find_definition(definition), 1)));
 }
@@ -72,6 +78,24 @@ TEST_CASE("lanes may lie along one axis where a value is the place along another
   const Machine& machine = default_machine("x86-64-v3");
   const Program large = specialise(parse("dim S = 4000, L = 40, A = 21\n" + text), {});
   CHECK(reads(make_plan(large, {}, {.machine = &machine}), "J.transposed"));
+}
+
+TEST_CASE("several short loops repeat what one long loop would, and copies lead to others") {
+  const Program program = specialise(parse(kPadded), {});
+  CHECK(gathers_of(program, nest_of(program, "u", "lanes(o) parallel(n)")) == std::set<LaneGather>{{"u", "k", 0}});
+  const Plan plan = make_plan(program, {}, {.machine = &default_machine("x86-64-v3")});
+  CHECK_MESSAGE(reads(plan, "k.transposed"), print(plan));
+}
+
+TEST_CASE("loops that a register tile leaves short are split where conditions change") {
+  const GivenSchedules given = {
+      {"u", parse_schedule("unroll(n, 2) unroll(i, 4) reorder(n, i, j, o) lanes(o) parallel(i)")}};
+  const Plan plan =
+      make_plan(specialise(parse(kPadded), {}), {}, {.machine = &default_machine("x86-64-v3"), .given = given});
+  REQUIRE(plan.steps.size() == 1);
+  // Of 7 iterations over i, the first and the last run j as a whole, the others its border and its inside: n, and for
+  // each part of i and of j the loops over o, c, p and q.
+  CHECK_MESSAGE(loops_in(kernels_of(plan.steps[0])[0]->program.body) == 1 + 3 + 5 * 5, print(plan));
 }
 
 TEST_CASE("copies have the lanes along their last axis and the same values") {
