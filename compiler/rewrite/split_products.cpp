@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "compiler/ir/functions.h"
 #include "compiler/ir/inside_proof.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/extract.h"
@@ -128,7 +129,9 @@ class ProductSplitter {
  private:
   /// The sum as a combination of matrix products, if it is one.
   std::optional<Expr> split(const Expr& expr, const Scope& around) {
-    const SumOfProducts sum = with_band(program_, open_sum(expr, around));
+    SumOfProducts opened = open_sum(expr, around);
+    const std::optional<Expr> condition = take_condition(opened);
+    const SumOfProducts sum = with_band(program_, std::move(opened));
     dtype_ = around.dtype;
     std::vector<Symbol> axes = open_symbols_of(expr, around);
     if (user_.scan) std::erase(axes, Symbol::axis(0));
@@ -136,8 +139,8 @@ class ProductSplitter {
     if (!is_large || !is_box(sum.box)) return std::nullopt;
     const std::vector<Term> terms = algebra_.terms_of(sum.body);
     const Product whole = algebra_.product_of(user_.body);
-    const bool is_body = is_stored_as_computed(user_.dtype) && terms.size() == 1 && whole.factors.size() == 1 &&
-                         whole.factors[0].base == expr && whole.factors[0].power == 1;
+    const bool is_body = !condition && is_stored_as_computed(user_.dtype) && terms.size() == 1 &&
+                         whole.factors.size() == 1 && whole.factors[0].base == expr && whole.factors[0].power == 1;
     if (!algebra_.may_be_summed_apart(terms)) return std::nullopt;
     std::vector<Term> total;
     bool has_product = false;
@@ -151,7 +154,21 @@ class ProductSplitter {
       total.push_back({term.coefficient, *part});
     }
     found_product_ |= has_product;
-    return has_product ? std::optional(algebra_.make_sum(std::move(total))) : std::nullopt;
+    if (!has_product) return std::nullopt;
+    const Expr result = algebra_.make_sum(std::move(total));
+    return condition ? call("where", {*condition, result, 0}) : result;
+  }
+
+  /// The condition on the step of a scan without which all terms are 0, such as that there is a step before; the sum is
+  /// then that of the others.
+  std::optional<Expr> take_condition(SumOfProducts& sum) const {
+    if (!user_.scan || !is_call(sum.body, "where") || !sum.body->args[2]->is_constant(0)) return std::nullopt;
+    const Expr condition = sum.body->args[0];
+    const auto is_step = [](Symbol symbol) { return symbol.is_dim() || symbol == Symbol::axis(0); };
+    if (depends_on_values(condition) || !std::ranges::all_of(condition->free_symbols, is_step)) return std::nullopt;
+    sum.scope = sum.scope.where(condition);
+    sum.body = sum.body->args[1];
+    return condition;
   }
 
   /// The sum of a term that is the same along one of the axes: next to products, it is computed once for all of that
@@ -181,9 +198,11 @@ class ProductSplitter {
         const auto form = product_form(axes, sum.summed, a.axes, b.axes, sum.box);
         if (!form || !suits_library(*form, sum.box)) continue;
         if (sum.band && !suits_band(*form, *sum.band, sum.box)) continue;
+        const std::size_t known_names = program_.definitions.size();
         const auto first = tensor_of(sum, left, a);
         const auto second = first ? tensor_of(sum, right, b) : std::nullopt;
-        return second ? std::optional(summed(sum, algebra_.times(*first, *second))) : std::nullopt;
+        if (second) return summed(sum, algebra_.times(*first, *second));
+        program_.definitions.resize(known_names);
       }
     }
     return std::nullopt;
@@ -273,13 +292,38 @@ class ProductSplitter {
 
   std::optional<Expr> tensor_of(const SumOfProducts& sum, const Side& side, const Operand& operand) {
     const Expr expr = algebra_.make_product(side.factors);
-    if (operand.symbols.empty()) return expr;
+    if (operand.symbols.empty()) return is_there(sum, expr) ? std::optional(expr) : std::nullopt;
     Scope scope;
     const auto open_axis = [&](Symbol symbol) { scope = scope.with(symbol, range_in_operand(sum, operand, symbol)); };
     if (user_.scan) open_axis(Symbol::axis(0));
     std::ranges::for_each(operand.symbols, open_axis);
     // The form of the product rests on this order.
-    return define(scope, expr, ".operand", ExtractedAxes::as_open);
+    if (auto read = define(scope, expr, ".operand", ExtractedAxes::as_open)) return read;
+    const auto guarded = where_it_is_read(sum, scope, expr);
+    return guarded ? define(scope, *guarded, ".operand", ExtractedAxes::as_open) : std::nullopt;
+  }
+
+  /// Whether all elements of it are there, also where conditions around the sum do not hold.
+  bool is_there(const SumOfProducts& sum, const Expr& expr) const {
+    if (sum.scope.conditions.empty()) return true;
+    Scope scope;
+    if (user_.scan) scope = scope.with(Symbol::axis(0), *sum.scope.find(Symbol::axis(0)));
+    for (const Symbol symbol : open_symbols_of(expr, sum.box)) {
+      if (!scope.find(symbol)) scope = scope.with(symbol, *sum.box.find(symbol));
+    }
+    scope.scan = sum.scope.scan;
+    return extract(program_, scope, expr, user_.name, dtype_).has_value();
+  }
+
+  /// The expression, and 0 where conditions around the sum do not hold, so that nobody reads the product: such as the
+  /// state before the first step of a scan. Nothing where no condition is one on the open indices alone.
+  static std::optional<Expr> where_it_is_read(const SumOfProducts& sum, const Scope& scope, const Expr& expr) {
+    Expr guarded = expr;
+    for (const Expr& condition : sum.scope.conditions) {
+      const auto is_open = [&](Symbol symbol) { return symbol.is_dim() || scope.find(symbol); };
+      if (std::ranges::all_of(condition->free_symbols, is_open)) guarded = call("where", {condition, guarded, 0});
+    }
+    return guarded == expr ? std::nullopt : std::optional(guarded);
   }
 
   /// The elements of the operand along this symbol. Of those of a band the inner loop has the part that the outer one

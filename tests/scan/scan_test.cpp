@@ -235,6 +235,25 @@ TEST_CASE("large products within a step are matrix products") {
   check_devices(gradient, 96);
 }
 
+TEST_CASE("a product with the step before is a matrix product where the first step has none") {
+  const Program program = parse(R"(dim T dynamic, S dynamic, N
+index t:T, s:S, n:N, k:N
+input W[N,N], c[T,S,N]
+scan t {
+  output h[t,s,n] = tanh(c[t,s,n] + where(t == 0, 0, sum[k](W[n,k]*h[t-1,s,k])))
+}
+)");
+  CHECK(count_products(fused(program, 96)) == 1);
+  check_devices(gradient_of(program), 96);
+  // Weights that are infinite do not reach the first step.
+  const std::size_t N = 96, S = 16;
+  const TensorValues inputs = {{"W", std::vector<double>(N * N, INFINITY)}, {"c", std::vector<double>(2 * S * N, 0.5)}};
+  for (const auto& device : test_devices()) {
+    const TensorValues got = run_on(device, with_dtype(program, DType::f64), {{"T", 2}, {"S", 16}, {"N", 96}}, inputs);
+    check_equal({got.at("h").begin(), got.at("h").begin() + S * N}, std::vector<double>(S * N, std::tanh(0.5)));
+  }
+}
+
 TEST_CASE("a sum of several products becomes several matrix products, of operands that are computed once") {
   const Program gradient = gradient_of(parse(recurrence("means and variances")));
   const FusedProgram program = fused(gradient, 96);
