@@ -142,7 +142,7 @@ class ExprParser {
                                 Placeholders& placeholders) const;
   std::optional<Affine> chosen_integer(const Token& name, Placeholders& placeholders);
   Affine integer_of_table(const Token& opening, Placeholders& placeholders);
-  IndexDomain indices_in_scope(const Placeholders& placeholders, Replacement known = {}) const;
+  IndexDomain indices_in_scope(const Placeholders& placeholders) const;
   std::optional<std::int64_t> divisor_value(const Affine& divisor) const;
   void refuse_computed_subscript(const Token& name) const;
   std::optional<Affine> argument_integer(const Token& name, Placeholders* placeholders) const;

@@ -244,11 +244,7 @@ Operand ExprParser::table_element(const Token& opening, Placeholders& placeholde
 
 /// Whether the subscript stays inside 0 <= at < size, by the ranges of the indices in scope.
 bool ExprParser::is_inside_table(const Affine& at, const Placeholders& placeholders, std::size_t size) const {
-  Replacement known;
-  for (const DimDecl& dim : program_.dims) {
-    if (dim.value && !dim.dynamic) known.emplace_back(Symbol::dim(dim.name), Affine(*dim.value));
-  }
-  const IndexDomain domain = indices_in_scope(placeholders, std::move(known));
+  const IndexDomain domain = indices_in_scope(placeholders);
   const Affine last(static_cast<std::int64_t>(size) - 1);
   return domain.prove_nonnegative(at) == Proof::Holds && domain.prove_nonnegative(last - at) == Proof::Holds;
 }

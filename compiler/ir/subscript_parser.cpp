@@ -81,8 +81,12 @@ std::optional<Affine> ExprParser::divided(std::string_view mark, const Affine& v
   return number ? std::optional(divided_by(mark, value, *number, placeholders)) : std::nullopt;
 }
 
-/// What is known of indices, whatever the values of dims but for the known ones.
-IndexDomain ExprParser::indices_in_scope(const Placeholders& placeholders, Replacement known) const {
+/// What is known of indices, whatever the values of dims but for those that the text gives.
+IndexDomain ExprParser::indices_in_scope(const Placeholders& placeholders) const {
+  Replacement known;
+  for (const DimDecl& dim : program_.dims) {
+    if (dim.value && !dim.dynamic) known.emplace_back(Symbol::dim(dim.name), Affine(*dim.value));
+  }
   IndexDomain domain(std::move(known));
   for (const Binding& binding : names_.whole_scope()) domain.add_range(binding.symbol, binding.range);
   placeholders.add_to(domain);

@@ -482,21 +482,26 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
   }
   ScheduledProgram nests = row_major(optimised);
   // Loops that suit copies may have lanes that gather from other tensors.
-  Program program = optimised;
-  std::set<std::set<LaneGather>> tried = {{}};
-  for (bool is_better = true; is_better;) {
-    is_better = false;
-    for (const std::set<LaneGather>& gathers : std::set{nests.gathers, nests.gathers_in_sums, nests.gathers_in_rows}) {
+  std::set<LaneGather> copied;
+  std::set<std::set<LaneGather>> tried = {copied};
+  const auto copy_more = [&] {
+    for (std::set<LaneGather> gathers : std::set{nests.gathers, nests.gathers_in_sums, nests.gathers_in_rows}) {
+      std::erase_if(gathers, [&](const LaneGather& gather) {
+        const bool is_there = optimised.find_input(gather.tensor) || optimised.find_definition(gather.tensor);
+        return !is_there || !optimised.find_definition(gather.definition);
+      });
+      gathers.insert(copied.begin(), copied.end());
       if (!tried.insert(gathers).second) continue;
-      Program with = with_copies(program, gathers);
-      ScheduledProgram copies = row_major(with, nests.objective);
+      ScheduledProgram copies = row_major(with_copies(optimised, gathers), nests.objective);
       copies.candidates = nests.candidates += copies.candidates;
       if (copies.objective >= nests.objective) continue;
       nests = std::move(copies);
-      program = std::move(with);
-      is_better = true;
-      break;
+      copied = std::move(gathers);
+      return true;
     }
+    return false;
+  };
+  while (copy_more()) {
   }
   nests.candidates = best.candidates += nests.candidates;
   const double same = in_equal_kernels(best, nests);

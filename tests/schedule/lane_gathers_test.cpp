@@ -2,9 +2,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 
+#include "compiler/diff/differentiate.h"
 #include "compiler/ir/evaluate.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/schedule/lane_gathers.h"
@@ -85,6 +87,21 @@ TEST_CASE("several short loops repeat what one long loop would, and copies lead 
   CHECK(gathers_of(program, nest_of(program, "u", "lanes(o) parallel(n)")) == std::set<LaneGather>{{"u", "k", 0}});
   const Plan plan = make_plan(program, {}, {.machine = &default_machine("x86-64-v3")});
   CHECK_MESSAGE(reads(plan, "k.transposed"), print(plan));
+}
+
+TEST_CASE("no copy is made twice") {
+  const Program formula = specialise(parse(R"(dim M dynamic, N dynamic, D = 11, E = 9, S = 13
+index m:M, n:N, d:D, e:E, s:S
+input x[M,D], y[N,D], b[N,E], sigmas[S] > 0
+output r[m,e] = sum[n](sum[s](exp(-sum[d]((x[m,d]-y[n,d])^2)/sigmas[s]^2))*b[n,e])
+)"),
+                                     {});
+  const Program program = differentiate(formula, {"r"}, {"x", "y", "b", "sigmas"});
+  const Plan plan =
+      make_plan(program, {}, {.machine = &default_machine("x86-64-v3"), .extents = {{"M", 16}, {"N", 16}}});
+  std::set<std::string> names;
+  for (const Definition& definition : plan.fused.program.definitions) CHECK(names.insert(definition.name).second);
+  CHECK(names.contains("y.transposed"));
 }
 
 TEST_CASE("loops that a register tile leaves short are split where conditions change") {
