@@ -141,12 +141,35 @@ def viterbi(e, A):
     return (a.amax(1),)
 
 
+def hopfield(x, q, beta):
+    for _ in range(3):
+        q = (beta * (q @ x.T)).softmax(1) @ x
+    return (q,)
+
+
+def lista(y, We, S, theta):
+    c = y @ We.T
+    x = torch.zeros_like(c)
+    for threshold in theta:
+        u = c + x @ S.T
+        x = u.sign() * (u.abs() - threshold).relu()
+    return (x,)
+
+
+def conv3d(x, k, bias):
+    return (functional.conv3d(x, k, bias, padding=1).relu(),)
+
+
 def positive(array):
     return abs(array) + 1
 
 
 def eighth(array):
     return array / 8
+
+
+def sixteenth(array):
+    return array / 16
 
 
 ROWS = (
@@ -172,5 +195,8 @@ ROWS = (
     row("splat", "P=4096 K=256", splat),
     row("rotary", "B=4 T=512 H=8 D=64", rotary),
     row("viterbi", "B=32 T=100 K=32", viterbi),
+    row("hopfield", "B=64 N=1000 D=64 T=3", hopfield, values={"beta": 0.2}),
+    row("lista", "B=256 N=128 M=64 L=16", lista, values={"We": eighth, "S": sixteenth, "theta": sixteenth}),
+    row("conv3d", "B=2 C=16 O=16 D=16 H=16 W=16", conv3d),
     row("lbm", "H=256 W=256", lbm, wrt="f", values={"omega": 1.2, "f": positive}),
 )
