@@ -153,7 +153,7 @@ Plan Planner::plan(const PlanTarget& target) {
   const auto make = [&](const ProgramPart& part, const DimValues& extents) {
     PlanTarget of_part = target;
     of_part.extents = extents;
-    // Checks stand between loops, whose rounds the nests of a GPU would count through.
+    // Nests of a GPU number the iterations of several loops at once, which checks between these loops prevent.
     if (target.machine || (target.gpu && !checks_.any()))
       return schedule_in_slices(part.program, of_part, can_slice() && !part.slices);
     ScheduledProgram lowered;

@@ -81,7 +81,7 @@ std::optional<Affine> ExprParser::divided(std::string_view mark, const Affine& v
   return number ? std::optional(divided_by(mark, value, *number, placeholders)) : std::nullopt;
 }
 
-/// What is known of indices, whatever the values of dims but for those that the text gives.
+/// The ranges of the indices in scope. Dims have the values that the text gives, any value otherwise.
 IndexDomain ExprParser::indices_in_scope(const Placeholders& placeholders) const {
   Replacement known;
   for (const DimDecl& dim : program_.dims) {

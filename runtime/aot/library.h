@@ -35,7 +35,7 @@ struct LibraryRequest {
   std::vector<Function> functions;
   DimValues dims;  // of static dims; typical values of dynamic ones, for functions that have none
   std::vector<Target> targets;
-  GpuLimits limits = {};  // of the GPUs that schedules suit
+  GpuLimits limits = {};  // the GPU that kernels are scheduled for
   std::function<GpuCompilers(const std::vector<GpuTarget>&)> gpu_compilers = nvrtc_compilers;
 };
 

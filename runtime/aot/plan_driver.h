@@ -30,8 +30,8 @@ class PlanDriver {
   /// `head` is all before the function's brace.
   PlanDriver(ModuleText& module, const std::string& head, const Plan& plan, const Interface& interface);
 
-  /// How many share the rounds of a kernel's sums, in the first slice if it runs in slices; one for kernels without
-  /// such.
+  /// The number of chunks of a kernel's reductions, 1 where there are none. A kernel that runs in slices has that of
+  /// the first slice in all of them.
   virtual Val chunks_of(const LoweredKernel& kernel) = 0;
   /// What lies in the workspace before its slots.
   virtual Val bytes_before_slots() = 0;

@@ -145,7 +145,6 @@ TEST_CASE("GPUs run attention and its gradient in slices") {
   const DimValues dims = {{"B", 2}, {"H", 24}, {"T", 24}, {"J", 64}, {"D", 64}};
   const Program formula = specialise(parse(kAttention), dims);
   const Program program = differentiate(formula, {"y"}, {"q", "k", "v"});
-  const TensorValues inputs = test::wave_inputs(program, dims);
   for (const Products products : {Products::blas, Products::kernels}) {
     const auto plan_for = [&](std::int64_t slice_bytes) {
       return make_plan(program, {},

@@ -27,7 +27,7 @@ output f[n] = sum[m](exp(-sum[d]((x[n,d] - y[m,d])^2))*b[m])
 constexpr const char* kPadded = R"(dim N = 8, C = 64, O = 64, H = 28, W = 28
 index n:N, c:C, o:O, i:H, j:W, p:3, q:3
 input x[N,C,H,W], k[O,C,3,3]
-output u[n,o,i,j] = sum[c,p,q](where(i+p >= 1 and i+p < H+1 and j+q >= 1 and j+q < W+1, k[o,c,p,q]*x[n,c,i+p-1,j+q-1], 0))
+output u[n,o,i,j] = sum[c,p,q](where(i+p >= 1 and i+p <= H and j+q >= 1 and j+q <= W, k[o,c,p,q]*x[n,c,i+p-1,j+q-1], 0))
 )";
 
 Nest nest_of(const Program& program, const char* definition, const char* schedule) {
@@ -110,8 +110,8 @@ TEST_CASE("loops that a register tile leaves short are split where conditions ch
   const Plan plan =
       make_plan(specialise(parse(kPadded), {}), {}, {.machine = &default_machine("x86-64-v3"), .given = given});
   REQUIRE(plan.steps.size() == 1);
-  // Of 7 iterations over i, the first and the last run j as a whole, the others its border and its inside: n, and for
-  // each part of i and of j the loops over o, c, p and q.
+  // The loop over n has three loops over i: two for its borders, which have one loop over j each, and one for its
+  // interior, which has three. Each of these five loops over j has loops over o, c, p and q.
   CHECK_MESSAGE(loops_in(kernels_of(plan.steps[0])[0]->program.body) == 1 + 3 + 5 * 5, print(plan));
 }
 
