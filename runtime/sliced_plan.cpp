@@ -82,7 +82,7 @@ double cache_of_a_core(const Machine& machine) {
   return machine.levels.at(std::min<std::size_t>(1, machine.levels.size() - 1)).bytes;
 }
 
-/// On a GPU slices save memory alone, so that few of them are worth their launches.
+/// On a GPU slices save memory. Four of them suffice for that, since a slice takes much longer than its launches.
 SliceTarget slices_for(const PlanTarget& target) {
   SliceTarget slices;
   slices.has_library = target.products != Products::kernels;
