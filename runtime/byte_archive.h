@@ -29,7 +29,7 @@ inline constexpr T kLastValue = T{};
 /// References to all members of `value`.
 template <int count, class T>
 auto members_of(T& value) {
-  static_assert(count >= 1 && count <= 12, "add a case");
+  static_assert(count >= 1 && count <= 13, "add a case");
   if constexpr (count == 1) {
     auto& [a] = value;
     return std::tie(a);
@@ -63,9 +63,12 @@ auto members_of(T& value) {
   } else if constexpr (count == 11) {
     auto& [a, b, c, d, e, f, g, h, i, j, k] = value;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k);
-  } else {
+  } else if constexpr (count == 12) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l] = value;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
+  } else {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = value;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
   }
 }
 

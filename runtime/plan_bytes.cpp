@@ -38,7 +38,7 @@ inline constexpr int kMembers<Program> = 7;
 template <>
 inline constexpr int kMembers<ProductOperand> = 5;
 template <>
-inline constexpr int kMembers<MatrixProduct> = 12;
+inline constexpr int kMembers<MatrixProduct> = 13;
 template <>
 inline constexpr int kMembers<AlgebraCall> = 1;
 template <>

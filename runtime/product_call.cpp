@@ -102,6 +102,7 @@ ProductCall product_call(const Plan& plan, const MatrixProduct& product, const D
             batch_stride(product.right, right, k), batch_stride(product.out, out, k)});
   }
   if (product.band) call.band = band_of(*product.band, call.depth, dims);
+  call.masked = product.masked;
   if (product.needed) call.needed = band_of(*product.needed, call.columns, dims);
   return call;
 }

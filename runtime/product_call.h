@@ -48,6 +48,7 @@ struct ProductCall {
   ProductMatrix left, right, out;
   std::vector<ProductBatch> batch = {};  // outermost first; loops that are one are merged, loops of one step left out
   std::optional<RowBand> band = {};      // the part of the depth that each row sums; none: all of it
+  bool masked = false;                   // see MatrixProduct
   std::optional<RowBand> needed = {};    // the columns that somebody reads; none: all of them
   bool operator==(const ProductCall&) const = default;
 };

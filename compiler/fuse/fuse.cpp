@@ -7,6 +7,7 @@
 
 #include "compiler/fuse/fold_storage.h"
 #include "compiler/fuse/fusing_order.h"
+#include "compiler/fuse/masked_products.h"
 #include "compiler/fuse/matrix_product.h"
 #include "compiler/fuse/needed_columns.h"
 #include "compiler/fuse/ordered_sum_call.h"
@@ -435,7 +436,9 @@ FusedProgram fuse(const Program& optimised, Products products, Layouts layouts, 
       if (!scatter_of(program, definition)) tensors.row_major.insert(definition.name);
     }
   }
-  return Fuser(program, std::move(tensors), std::move(prefixes), std::move(ordered), layouts).run();
+  FusedProgram fused = Fuser(program, std::move(tensors), std::move(prefixes), std::move(ordered), layouts).run();
+  if (products == Products::library) find_masks(fused);
+  return fused;
 }
 
 }  // namespace moxie

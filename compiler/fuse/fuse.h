@@ -68,8 +68,9 @@ struct ProductOperand {
 /// out[b,i,j] = alpha * sum_k left[b,i,k] * right[b,k,j] by BLAS, for every element b of the batch. Each of i, j and k
 /// may stand for several axes, whose extents `rows`, `columns` and `depth` list, as `batch` does those of b. In a scan
 /// the result is the slice at the step. A row may sum a part of the depth only, `band`, in which kProductRow is its
-/// number; nothing else of the operands is looked at then. Where `needed` gives a range of columns for each row, nobody
-/// reads the others, and they may hold anything.
+/// number; nothing else of the operands is looked at then. If it is `masked`, the left operand is zero outside of the
+/// band, and there the right operand is looked at for elements that times zero are not zero. Where `needed` gives a
+/// range of columns for each row, nobody reads the others, and they may hold anything.
 inline constexpr const char* kProductRow = "%row";
 struct MatrixProduct {
   Definition definition;
@@ -77,6 +78,7 @@ struct MatrixProduct {
   std::vector<Affine> batch, rows, columns, depth;
   double alpha = 1;
   std::optional<Range> band = {}, needed = {};
+  bool masked = false;
   std::vector<std::string> slices = {};  // dims: the result is added to what is there unless all of them are 0
   bool operator==(const MatrixProduct&) const = default;
 };

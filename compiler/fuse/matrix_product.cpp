@@ -43,11 +43,6 @@ std::optional<Affine> step_of(const Expr& access, const OperandAxes& axes, const
   return access->subscripts[0].substitute(at_step);
 }
 
-Range band_in_rows(const Band& band) {
-  const Affine row(Symbol::dim(kProductRow));
-  return band.range.substitute([&](Symbol symbol) { return symbol == band.row ? &row : nullptr; });
-}
-
 OperandAxes result_axes(const Definition& definition) {
   OperandAxes axes = operand_axes(computed_axes(definition));
   if (definition.scan) axes.insert(axes.begin(), OperandAxis{});
@@ -55,6 +50,11 @@ OperandAxes result_axes(const Definition& definition) {
 }
 
 }  // namespace
+
+Range rows_of_product(const Band& band) {
+  const Affine row(Symbol::dim(kProductRow));
+  return band.range.substitute([&](Symbol symbol) { return symbol == band.row ? &row : nullptr; });
+}
 
 std::string call_text(const AlgebraCall& call) {
   return fmt::format("{} = {}({})", call.definition.name, to_string(call.definition.body->algebra),
@@ -71,7 +71,7 @@ std::string product_text(const MatrixProduct& product) {
   std::string text = fmt::format("{} = {} x {}", product.definition.name, product.left.tensor, product.right.tensor);
   for (std::size_t k = 0; k < product.batch.size(); ++k)
     text += fmt::format("{}{}", k == 0 ? ", batch " : "*", print(product.batch[k]));
-  if (product.band) text += ", a band of the depth for each row";
+  if (product.band) text += product.masked ? ", zero outside of a band" : ", a band of the depth for each row";
   if (product.needed) text += ", of which a band is read";
   return text;
 }
@@ -97,7 +97,7 @@ std::optional<MatrixProduct> match_matrix_product(const Algebra& algebra, const 
   product.left.step = step_of(found->first, found->first_axes, definition);
   product.right.step = step_of(found->second, found->second_axes, definition);
   if (definition.scan) product.out.step = Affine(Symbol::dim(kScanStep));
-  if (found->band) product.band = band_in_rows(*found->band);
+  if (found->band) product.band = rows_of_product(*found->band);
   return product;
 }
 

@@ -16,6 +16,9 @@ std::optional<MatrixProduct> match_matrix_product(const Algebra& algebra, const 
                                                   const Definition& definition,
                                                   LibraryOperands operands = LibraryOperands::computed);
 
+/// The range of the depth in MatrixProduct::band.
+Range rows_of_product(const Band& band);
+
 /// What the matrix products of a program write and read.
 struct ProductTensors {
   std::set<std::string> results, operands;

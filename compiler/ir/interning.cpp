@@ -86,9 +86,14 @@ class InternTable {
   std::size_t count_ = 0;
 };
 
-bool is_anonymous(Symbol symbol) { return symbol.kind() == Symbol::Kind::Bound || symbol.kind() == Symbol::Kind::Free; }
+/// Whether the symbol is an index. The terms of a sum stand in one order whether a definition has an axis for the index
+/// or a reduction binds it: what both compute is one value then.
+bool is_anonymous(Symbol symbol) {
+  return symbol.kind() == Symbol::Kind::Axis || symbol.kind() == Symbol::Kind::Bound ||
+         symbol.kind() == Symbol::Kind::Free;
+}
 
-/// As Affine::hash, with anonymous symbols told apart by their coefficients only.
+/// As Affine::hash, with indices told apart by their coefficients only.
 std::uint64_t shape_hash(const Affine& affine) {
   std::uint64_t h = mix(1, static_cast<std::uint64_t>(affine.constant()));
   std::uint64_t anonymous = 0;  // a sum, since the order of anonymous terms carries no meaning

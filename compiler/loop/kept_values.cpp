@@ -32,7 +32,8 @@ class KeptValues {
   void search(const TypedExpr& body) {
     const auto& [expr, type] = body;
     if (!expr->depends_on(index_) || !seen_.insert({expr.get(), type}).second) return;
-    if (computed_.contains({expr.get(), type}) && is_number(body) && costs_enough(expr) && is_computable(body)) {
+    if (computed_.contains({expr.get(), type}) && is_number(body) && is_worth_keeping(expr, index_) &&
+        is_computable(body)) {
       found.push_back(body);
       return;
     }
@@ -44,15 +45,6 @@ class KeptValues {
   static bool is_number(const TypedExpr& value) {
     return value.type != ValueType::index && value.type != ValueType::truth && value.expr->kind == NodeKind::Call &&
            value.expr->function->result == ResultType::Number;
-  }
-
-  /// Operations of each iteration: what does not depend on the index is computed before the loop.
-  bool costs_enough(const Expr& expr) const {
-    double total = 0;
-    visit(expr, [&](const Expr& e) {
-      if (e->kind == NodeKind::Call && e->depends_on(index_)) total += operation_cost(e);
-    });
-    return total >= kWorthKeeping;
   }
 
   /// Whether the iteration knows all that the value is made of.
@@ -71,6 +63,14 @@ class KeptValues {
 };
 
 }  // namespace
+
+bool is_worth_keeping(const Expr& value, Symbol index) {
+  double total = 0;
+  visit(value, [&](const Expr& e) {
+    if (e->kind == NodeKind::Call && e->depends_on(index)) total += operation_cost(e);
+  });
+  return total >= kWorthKeeping;
+}
 
 std::vector<TypedExpr> values_to_keep(std::span<const TypedExpr> now, std::span<const TypedExpr> later, Symbol index,
                                       const KeepScope& scope) {

@@ -24,6 +24,10 @@ struct KeepScope {
   const Program& source;
 };
 
+/// Whether the operations of an iteration over `index` cost more than storing the value and loading it: what does not
+/// depend on the index is computed before the loop.
+bool is_worth_keeping(const Expr& value, Symbol index);
+
 /// The largest values of one iteration over `index` that both the bodies of this loop and those of later loops compute,
 /// and that cost more than storing and loading them: without loops of their own.
 std::vector<TypedExpr> values_to_keep(std::span<const TypedExpr> now, std::span<const TypedExpr> later, Symbol index,

@@ -8,6 +8,7 @@
 #include "compiler/ir/scans.h"
 #include "compiler/loop/lower.h"
 #include "compiler/rewrite/scope.h"
+#include "compiler/support/error.h"
 
 namespace moxie {
 namespace {

@@ -9,6 +9,7 @@
 #include "compiler/loop/paired_rounds.h"
 #include "compiler/loop/staging.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/range_bounds.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
 
@@ -41,7 +42,7 @@ void NestBuilder::open_loop(Symbol index, const Range& range, const std::string&
   for (const Stage& stage : stages_) {
     const Staged& staged = stage.staged;
     const bool is_box = staged.range == Range::extent(staged.extent);
-    if (range != staged.range &&
+    if (!is_part_of(range, staged.range) &&
         !(is_box && domain.prove_nonnegative(Affine(staged.extent - 1) - Affine(index)) == Proof::Holds))
       continue;
     const Expr here = substitute(stage.staged.expr, {{stage.staged.placeholder, index}});
@@ -163,7 +164,8 @@ bool NestBuilder::waits_for(const Expr& expr, const std::vector<Reduction>& pend
   return waits;
 }
 
-void NestBuilder::build(std::vector<Work> works) {
+void NestBuilder::build(std::vector<Work> given) {
+  std::vector<Work> works = without_masks(std::move(given));
   std::vector<Reduction> pending;
   for (const Work& work : works) collect_reductions(work, pending);
   std::vector<Work*> looping;

@@ -184,6 +184,7 @@ class NestBuilder {
   };
   int products_with(const Expr& a, const Expr& b) const;
   void order_factors(std::span<Operand> factors) const;
+  std::vector<Work> without_masks(std::vector<Work> works) const;
   bool waits_for(const Expr& expr, const std::vector<Reduction>& pending) const;
   void finish_work(const Work& work);
   void finish_search(const Work& work);
@@ -191,6 +192,7 @@ class NestBuilder {
   static Work inside_first_loop(Work work, Symbol index);
   Later later_over(const Range& range, const std::vector<Reduction>& ready, const std::vector<Reduction>& pending,
                    const std::vector<Work*>& ready_works, const std::vector<Work*>& looping) const;
+  std::optional<std::int64_t> extent_of_row(const Expr& value, Symbol index, const Range& range) const;
   std::vector<Stage> kept_for(const Later& later, const std::vector<Work>& now, Symbol index, const Range& range);
   Symbol index_for(const std::vector<Work*>& works) const;
   void run_group(const Range& range, bool vector, std::vector<Reduction> reductions, std::vector<Work*> works,

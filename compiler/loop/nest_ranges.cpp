@@ -1,6 +1,7 @@
-// NestBuilder: reductions over ranges whose ends are read from tensors.
+// NestBuilder: ranges whose ends are read from tensors, and those that conditions select.
 #include <algorithm>
 
+#include "compiler/loop/masked_parts.h"
 #include "compiler/loop/nest_builder.h"
 
 namespace moxie {
@@ -43,6 +44,30 @@ Range NestBuilder::with_values(Range range, const ValueRange& values) {
   for (const Affine& low : values.lows) range.lows.push_back({1, known(low)});
   for (const Affine& high : values.highs) range.highs.push_back({1, known(high)});
   return range;
+}
+
+/// Works that a condition on the index of their last loop divides, in parts that need none.
+std::vector<Work> NestBuilder::without_masks(std::vector<Work> works) const {
+  if (!keeps_rows_ || !lanes_are_chosen_) return works;
+  const IndexDomain here = domain_at(frames_.size() - 1);
+  const auto is_end = [&](const Affine& end) {
+    return !is_varying(end) &&
+           std::ranges::all_of(end.terms(), [&](const Affine::Term& term) { return is_known(term.first); });
+  };
+  std::vector<Work> result;
+  for (Work& work : works) {
+    const bool is_stored = work.target == Work::Target::Buffer && !work.accumulate && !work.running && !work.position;
+    std::vector<MaskedPart> parts;
+    if (is_stored && work.loops.size() == 1)
+      parts = masked_parts(work.body, work.loops[0].symbol, work.loops[0].range, here, is_end);
+    for (MaskedPart& part : parts) {
+      result.push_back(work);
+      result.back().body = std::move(part.body);
+      result.back().loops[0].range = std::move(part.range);
+    }
+    if (parts.empty()) result.push_back(std::move(work));
+  }
+  return result;
 }
 
 }  // namespace moxie

@@ -5,6 +5,7 @@
 #include "compiler/loop/nest_builder.h"
 #include "compiler/loop/staging.h"
 #include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/range_bounds.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -88,23 +89,40 @@ NestBuilder::Later NestBuilder::later_over(const Range& range, const std::vector
   Later later;
   for (const Reduction& r : pending) {
     const bool now = std::ranges::any_of(ready, [&](const Reduction& other) { return r.is_same(other); });
-    if (!now && !r.ranged && r.expr->range == range) later.reductions.push_back(r);
+    if (!now && !r.ranged && is_part_of(r.expr->range, range)) later.reductions.push_back(r);
   }
   for (const Work* work : looping) {
     const bool now = std::ranges::find(ready_works, work) != ready_works.end();
-    if (!now && work->loops.front().range == range) later.works.push_back(*work);
+    if (!now && is_part_of(work->loops.front().range, range)) later.works.push_back(*work);
   }
   return later;
+}
+
+/// How many elements scratch for the values of a loop has. Where bounds of a triangle move the end of the range, a
+/// tensor tells it that is read at the index itself.
+std::optional<std::int64_t> NestBuilder::extent_of_row(const Expr& value, Symbol index, const Range& range) const {
+  const auto starts_at_zero = [](const Bound& low) { return low.divisor == 1 && low.value == Affine(0); };
+  if (const auto extent = known_extent(range)) return extent;
+  if (range.lows.size() != 1 || !starts_at_zero(range.lows[0])) return std::nullopt;
+  std::optional<std::int64_t> least;
+  const auto note = [&](std::int64_t extent) { least = std::min(least.value_or(extent), extent); };
+  for (const Bound& high : range.highs) {
+    if (const auto last = high.divisor == 1 ? largest_value(high.value) : std::nullopt) note(*last + 1);
+  }
+  visit(value, [&](const Expr& e) {
+    for (std::size_t k = 0; k < e->subscripts.size() && e->kind == NodeKind::Access; ++k) {
+      const Affine extent = source_.shape_of(e->tensor)[k];
+      if (e->subscripts[k] == Affine(index) && extent.is_constant()) note(extent.constant());
+    }
+  });
+  return least;
 }
 
 /// Rows of scratch for costly values that both the group and later loops over the whole range need. The later ones read
 /// them.
 std::vector<NestBuilder::Stage> NestBuilder::kept_for(const Later& later, const std::vector<Work>& now, Symbol index,
                                                       const Range& range) {
-  const std::optional<std::int64_t> extent = known_extent(range);
-  if (!keeps_rows_ || !lanes_are_chosen_ || later.is_empty() || !extent || *extent > longest_stage() ||
-      !has_fixed_extent(range))
-    return {};
+  if (!keeps_rows_ || !lanes_are_chosen_ || later.is_empty()) return {};
   std::vector<TypedExpr> bodies, later_bodies;
   for (const Work& work : now) bodies.push_back({work.body, work.type});
   for (const Reduction& reduction : later.reductions) {
@@ -116,8 +134,9 @@ std::vector<NestBuilder::Stage> NestBuilder::kept_for(const Later& later, const 
   const auto is_available = [&](Symbol symbol) { return symbol == index || is_known(symbol); };
   std::vector<Stage> kept;
   for (const TypedExpr& value : values_to_keep(bodies, later_bodies, index, {is_available, is_ready, source_})) {
+    const auto extent = extent_of_row(value.expr, index, range);
+    if (!extent || *extent > longest_stage()) continue;
     Staged staged{value.expr, index, *extent, value.type, range};
-    if (!is_safe_everywhere(staged)) continue;
     const ArrayId array = new_array("row", value.type, {*extent}, is_varying(value.expr));
     alive_.push_back(value.expr);
     kept.push_back({std::move(staged), array});

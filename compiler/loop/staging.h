@@ -11,8 +11,7 @@
 namespace moxie {
 
 /// An expression in one index, `placeholder`, that is worth computing beforehand for all of `range`, which lies within
-/// 0
-/// <= placeholder < extent.
+/// 0 <= placeholder < extent.
 struct Staged {
   Expr expr;
   Symbol placeholder;

@@ -18,6 +18,10 @@ std::optional<Band> band_of(const Range& range);
 /// The elements of a row, if both ends move: at most the distance between them. Nothing of triangles.
 std::optional<std::int64_t> width_of(const Band& band);
 
+/// Bands are parted into blocks that lie in them and corners of 16 rows, which are few only of bands of several times
+/// as many rows and elements of a row.
+inline constexpr std::int64_t kMinBand = 64;
+
 /// The same seen along the rows: those whose sum has the element `index` of the depth. Only of sums from the diagonal,
 /// or from behind it, to the last element.
 std::optional<Range> rows_of_triangle(const Band& band, Symbol index);

@@ -2,6 +2,7 @@
 #include <limits>
 #include <optional>
 #include <ranges>
+#include <span>
 #include <vector>
 
 #include "compiler/diff/open_definition.h"
@@ -33,10 +34,18 @@ Expr scaled(const Expr& element, const Expr& shift) {
   return call("exp", {element - shift});
 }
 
+/// A log-sum-exp is shift + log(sum). Its body stands in `loops`.
+struct Expanded {
+  Expr shift, sum;
+  std::vector<OpenedReduce> loops;
+};
+
+Expr total(const Expanded& shifted) { return shifted.shift + call("log", {shifted.sum}); }
+
 /// Directly nested log-sum-exps take one maximum and one sum over all their indices.
-Expr expanded(const Expr& expr, const Scope& scope) {
+Expanded expanded(const Expr& expr, const Scope& scope) {
   const auto expand_inner = [](const Expr& inner, const Scope& around) {
-    return is_log_sum_exp(inner) ? std::optional(expanded(inner, around)) : std::nullopt;
+    return is_log_sum_exp(inner) ? std::optional(total(expanded(inner, around))) : std::nullopt;
   };
   std::vector<OpenedReduce> loops;
   Scope inside = scope;
@@ -50,7 +59,33 @@ Expr expanded(const Expr& expr, const Scope& scope) {
   };
   const Expr body = rewrite_top_down(loops.back().body, inside, expand_inner);
   const Expr shift = made_finite(over_all(ReduceKind::Max, body), scope.dtype);
-  return shift + call("log", {over_all(ReduceKind::Sum, scaled(body, shift))});
+  return {shift, over_all(ReduceKind::Sum, scaled(body, shift)), loops};
+}
+
+/// Whether the body of the loops from the given one on is the element where their indices are open ones of the scope.
+bool has_element(std::span<const OpenedReduce> loops, const Expr& body, const Expr& element, const Scope& scope) {
+  if (loops.empty()) return body == element || (is_call(body, "where") && body->args[1] == element);
+  return std::ranges::any_of(scope.open, [&](const auto& open) {
+    const Replacement at_open = {{loops.front().index, Affine(open.first)}};
+    return has_element(loops.subspan(1), substitute(body, at_open), element, scope);
+  });
+}
+
+/// exp(element - log-sum-exp of the elements), a softmax, as exp(element - shift)/sum: so its exponentials are those
+/// that were added up, and need not be computed again. The quotient of an element outside of the range, which may be
+/// larger than the shift, overflows earlier by the factor of the sum.
+std::optional<Expr> expanded_softmax(const Expr& expr, const Scope& scope) {
+  if (!is_call(expr, "exp") || !is_call(expr->args[0], "+")) return std::nullopt;
+  const std::vector<Expr>& terms = expr->args[0]->args;
+  const auto is_total = [](const Expr& term) { return is_call(term, "neg") && is_log_sum_exp(term->args[0]); };
+  const auto found = std::ranges::find_if(terms, is_total);
+  if (found == terms.end()) return std::nullopt;
+  std::vector<Expr> others(terms.begin(), found);
+  others.insert(others.end(), found + 1, terms.end());
+  const Expr element = others.size() == 1 ? others[0] : call("+", others);
+  const Expanded shifted = expanded((*found)->args[0], scope);
+  if (!has_element(shifted.loops, shifted.loops.back().body, element, scope)) return std::nullopt;
+  return call("exp", {element - shifted.shift}) / shifted.sum;
 }
 
 /// A log-sum-exp over a prefix in linear work: the shift is a running maximum, and the sum a recurrence that is
@@ -108,7 +143,7 @@ class PrefixExpansion {
 Program expand_logsumexp(const Program& program) {
   Program result = PrefixExpansion(program).run();
   const auto expand = [](const Expr& expr, const Scope& scope) {
-    return is_log_sum_exp(expr) ? std::optional(expanded(expr, scope)) : std::nullopt;
+    return is_log_sum_exp(expr) ? std::optional(total(expanded(expr, scope))) : expanded_softmax(expr, scope);
   };
   for (Definition& definition : result.definitions)
     definition.body = rewrite_top_down(definition.body, Scope::of(definition), expand);

@@ -17,6 +17,8 @@ namespace {
 
 /// A table costs a load where it is used: two multiplications pay for it.
 constexpr double kWorthATable = 2;
+/// ... or four operations if what they take is one element, which is loaded without a table.
+constexpr double kElementWorthATable = 4;
 /// ... but a sum must hold a function, since in a loop its parts are hoisted one loop level each.
 constexpr double kSumWorthATable = 8;
 /// What costs as much as an exponential is better computed once, in all lanes of a kernel of its own, than by itself
@@ -126,7 +128,7 @@ class TableHoister {
     }
     if (expr->kind == NodeKind::Access) return needs_conversion(expr, scope);
     if (is_call(expr, "+")) return cost(expr) >= kSumWorthATable;
-    return cost(expr) >= kWorthATable;
+    return cost(expr) >= (only_element(expr) ? kElementWorthATable : kWorthATable);
   }
 
   /// Some long loop around the expression does not change it, nor visits elements of its own.
@@ -136,7 +138,7 @@ class TableHoister {
     return std::ranges::any_of(scope.open, [&](const auto& entry) {
       const auto& [loop, range] = entry;
       if (std::ranges::find(single_pass_, loop) != single_pass_.end()) return false;
-      const bool pays = is_long(range) || (is_costly && assumed_extent(range) >= kFewIterations);
+      const bool pays = is_long(range, scope) || (is_costly && assumed_extent(range) >= kFewIterations);
       return pays && !expr->depends_on(loop) &&
              std::ranges::none_of(symbols, [&](Symbol symbol) { return is_parted(*scope.find(symbol), loop); });
     });

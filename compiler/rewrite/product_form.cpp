@@ -11,9 +11,6 @@ namespace {
 constexpr double kMinMatrixSide = 8;
 constexpr double kMinMatrixWork = 16 * 16 * 16;
 
-/// Bands are parted into blocks that lie in them and corners of 16 rows, which are few only of bands of several times
-/// as many rows and elements of a row.
-constexpr std::int64_t kMinBand = 64;
 
 bool contains(const std::vector<Symbol>& symbols, Symbol symbol) {
   return std::ranges::find(symbols, symbol) != symbols.end();

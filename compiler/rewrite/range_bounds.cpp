@@ -36,6 +36,13 @@ Range shifted(Range range, const Affine& by) {
   return range;
 }
 
+bool is_part_of(const Range& part, const Range& whole) {
+  const auto has_all = [](const std::vector<Bound>& bounds, const std::vector<Bound>& others) {
+    return std::ranges::all_of(others, [&](const Bound& b) { return std::ranges::find(bounds, b) != bounds.end(); });
+  };
+  return has_all(part.lows, whole.lows) && has_all(part.highs, whole.highs);
+}
+
 Range without_idle_bounds(Range range, Symbol index, const IndexDomain& around) {
   // The last ones are the first to be kept.
   const auto drop = [&](std::vector<Bound> Range::* ends, int sign) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "runtime/cpu/blas.h"
@@ -73,7 +74,8 @@ class SingleProduct {
   }
 
   void compute_all(const ProductTile& tile) const {
-    if (!call_.band) return add_block(tile, {0, call_.depth}, adds_ ? T(1) : T(0));
+    if (!call_.band || (call_.masked && !is_finite_outside(tile)))
+      return add_block(tile, {0, call_.depth}, adds_ ? T(1) : T(0));
     for (std::int64_t row = tile.row; row < tile.row + tile.rows && !adds_; ++row)
       std::fill_n(out_at(row, tile.column), tile.columns, T(0));
     add_band(tile, {0, call_.depth});
@@ -129,13 +131,25 @@ class SingleProduct {
     multiply({copy.data(), cblas::kNoTranspose, to_blas_int(width)}, tile, part, T(1));
   }
 
-  /// Sums of magnitudes are finite if all elements are, but for those that overflow, which are as rare.
+  /// Whether the right operand is finite where some row of the tile leaves it out.
+  bool is_finite_outside(const ProductTile& tile) const {
+    const Stretch top = part_of_row(*call_.band, tile.row);
+    const Stretch bottom = part_of_row(*call_.band, tile.row + tile.rows - 1);
+    const std::int64_t first = std::clamp(std::max(top.first, bottom.first), std::int64_t{0}, call_.depth);
+    const std::int64_t end = std::clamp(std::min(top.end, bottom.end), first, call_.depth);
+    return right_is_finite(tile, {0, first}) && right_is_finite(tile, {end, call_.depth});
+  }
+
+  /// Sums of magnitudes are finite if all elements are, but for those that overflow, which are as rare. Lines that lie
+  /// one behind the other are one.
   bool right_is_finite(const ProductTile& tile, const Stretch& part) const {
     const bool by_rows = !is_transposed(call_.right);
-    const std::int64_t lines = by_rows ? part.end - part.first : tile.columns;
-    const std::int64_t length = by_rows ? tile.columns : part.end - part.first;
+    std::int64_t lines = by_rows ? part.end - part.first : tile.columns;
+    std::int64_t length = by_rows ? tile.columns : part.end - part.first;
+    const std::int64_t stride = by_rows ? call_.right.row_stride : call_.right.column_stride;
+    if (lines > 0 && stride == length) length *= std::exchange(lines, 1);
     for (std::int64_t line = 0; line < lines; ++line) {
-      const T* first = by_rows ? right_at(part.first + line, tile.column) : right_at(part.first, tile.column + line);
+      const T* first = right_at(part.first, tile.column) + line * stride;
       if (!std::isfinite(blas_calls<T>().asum(to_blas_int(length), first, 1))) return false;
     }
     return true;

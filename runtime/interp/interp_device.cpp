@@ -118,7 +118,7 @@ class InterpExecutable : public Executable {
       return static_cast<std::size_t>(matrix.first + first + row * matrix.row_stride + column * matrix.column_stride);
     };
     for (std::int64_t i = 0; i < call.rows; ++i) {
-      const Stretch depth = call.band ? part_of_row(*call.band, i) : Stretch{0, call.depth};
+      const Stretch depth = call.band && !call.masked ? part_of_row(*call.band, i) : Stretch{0, call.depth};
       for (std::int64_t j = 0; j < call.columns; ++j) {
         double sum = 0;
         for (std::int64_t k = depth.first; k < depth.end; ++k)

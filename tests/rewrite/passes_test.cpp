@@ -255,7 +255,7 @@ input x[N], y[N]
 output z[n] = sum[i in 0..n](x[n]*y[i])
 )",
                                    {{"N", 5}});
-  CHECK(contains(print(result), "sum[i1 in 0..n](y[i1])*x[n]"));
+  CHECK(contains(print(result), "x[n]*sum[i1 in 0..n](y[i1])"));
 }
 
 TEST_CASE("a sum of less than no rounds is zero") {

@@ -53,9 +53,9 @@ TEST_CASE("a sum along rows keeps a sum per column first") {
   };
   const auto definitions = [&](const char* summand) { return optimised(text(summand).c_str(), dims).definitions; };
   const auto split = definitions("x[s,c,i,j]*(x[s,c,i,j] - w[j])");
-  REQUIRE(split.size() == 2);
-  CHECK(split[0].name == "y.columns");
-  CHECK(split[0].axes.size() == 2);
+  const auto columns = std::ranges::find_if(split, [](const Definition& d) { return d.name.ends_with(".columns"); });
+  REQUIRE(columns != split.end());
+  CHECK(columns->axes.size() == 2);
   CHECK(definitions("x[s,c,i,j]*t[s,j,c]").size() == 1);      // the rows of t run along c
   CHECK(definitions("exp(x[s,0,i,j]*(c + 1))").size() == 1);  // every element of y reads the same rows
 }

@@ -28,7 +28,7 @@ std::vector<float> in_single(DType dtype, const void* first, std::int64_t count)
 
 /// Checks the operands now, and multiplies when the stream does.
 void multiply_on_host(const MatrixProductCall& call, Stream stream) {
-  const auto& [rows, columns, depth, left_matrix, right_matrix, out_matrix, batch, band, needed] = call.shape;
+  const auto& [rows, columns, depth, left_matrix, right_matrix, out_matrix, batch, band, masked, needed] = call.shape;
   if (rows == 0 || columns == 0 || batch_count(call.shape) == 0) return;
   const auto tensor = [&](DevicePointer pointer, std::int64_t elements, DType dtype) {
     const auto size = static_cast<std::size_t>(bytes_of(dtype));

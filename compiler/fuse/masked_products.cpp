@@ -1,0 +1,67 @@
+#include "compiler/fuse/masked_products.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "compiler/fuse/matrix_product.h"
+#include "compiler/rewrite/band.h"
+#include "compiler/rewrite/library_product.h"
+#include "compiler/rewrite/range_bounds.h"
+#include "compiler/rewrite/support.h"
+
+namespace moxie {
+namespace {
+
+/// Whether the constraint is an end of the axis that another axis and dims decide, and nothing else.
+bool is_end(const Affine& constraint, Symbol axis, Symbol row) {
+  return std::abs(constraint.coefficient(axis)) == 1 &&
+         std::ranges::all_of(constraint.terms(), [&](const Affine::Term& term) {
+           return term.first.is_dim() || term.first == axis || term.first == row;
+         });
+}
+
+/// Where the definition is not zero for each of its rows, by conditions on its axes.
+std::optional<Band> nonzero_band(Support& support, const Definition& definition, Symbol row, Symbol axis) {
+  IndexDomain domain({});
+  for (std::uint32_t k = 0; k < definition.axes.size(); ++k)
+    domain.add_range(Symbol::axis(k), definition.axes[k].range);
+  std::vector<Affine> constraints = support.constraints_in(definition.body);
+  std::erase_if(constraints, [&](const Affine& constraint) { return !is_end(constraint, axis, row); });
+  if (constraints.empty()) return std::nullopt;
+  const std::vector<IndexDomain> parts = support.outside(definition.body, 0, domain);
+  const auto holds = [](const IndexDomain& part, const Affine& constraint) {
+    return part.prove_nonnegative(constraint) == Proof::Holds;
+  };
+  Range range = definition.axes[axis.number()].range;
+  for (const Affine& constraint : constraints) {
+    if (std::ranges::all_of(parts, [&](const IndexDomain& part) { return holds(part, constraint); }))
+      range = with_bound(std::move(range), axis, constraint);
+  }
+  return band_of(range);
+}
+
+void find_mask(Support& support, const Program& program, MatrixProduct& product) {
+  const ProductOperand& left = product.left;
+  const Definition* definition = program.find_definition(left.tensor);
+  if (product.band || !definition || left.step || left.rows.size() != 1 || left.columns.size() != 1 ||
+      !std::ranges::all_of(definition->axes, is_dense))
+    return;
+  const Symbol row = Symbol::axis(left.rows[0]), axis = Symbol::axis(left.columns[0]);
+  const auto band = nonzero_band(support, *definition, row, axis);
+  const Range& rows = definition->axes[left.rows[0]].range;
+  if (!band || band->row != row || assumed_extent(rows) < kMinBand || width_of(*band).value_or(kMinBand) < kMinBand)
+    return;
+  product.band = rows_of_product(*band);
+  product.masked = true;
+}
+
+}  // namespace
+
+void find_masks(FusedProgram& fused) {
+  Support support(fused.program, SupportLaws::Choices);
+  for (Step& step : fused.steps) {
+    if (auto* product = std::get_if<MatrixProduct>(&step)) find_mask(support, fused.program, *product);
+  }
+}
+
+}  // namespace moxie
