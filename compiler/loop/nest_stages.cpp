@@ -101,9 +101,10 @@ NestBuilder::Later NestBuilder::later_over(const Range& range, const std::vector
 /// How many elements scratch for the values of a loop has. Where bounds of a triangle move the end of the range, a
 /// tensor tells it that is read at the index itself.
 std::optional<std::int64_t> NestBuilder::extent_of_row(const Expr& value, Symbol index, const Range& range) const {
-  const auto starts_at_zero = [](const Bound& low) { return low.divisor == 1 && low.value == Affine(0); };
   if (const auto extent = known_extent(range)) return extent;
-  if (range.lows.size() != 1 || !starts_at_zero(range.lows[0])) return std::nullopt;
+  IndexDomain domain = domain_at(frames_.size() - 1);
+  domain.add_range(index, range);
+  if (domain.prove_nonnegative(Affine(index)) != Proof::Holds) return std::nullopt;
   std::optional<std::int64_t> least;
   const auto note = [&](std::int64_t extent) { least = std::min(least.value_or(extent), extent); };
   for (const Bound& high : range.highs) {

@@ -170,3 +170,33 @@ output O[b,h,i,d] = sum[j in 0..i+1](exp(score[b,h,i,j] - z[b,h,i])*V[b,h,j,d])
   check_products(attention, {{"B", 2}}, 2);
   check_products(differentiate(attention, {"O"}, {"Q", "K", "V"}), {{"B", 1}}, 6);
 }
+
+TEST_CASE("a product skips what a mask makes zero, unless that meets what times zero is not zero") {
+  const DimValues dims = {{"M", 300}};
+  const Program program = specialise(parse(R"(dim M dynamic, D = 70
+index i:M, k:M, d:D
+input A[M,M], B[M,D]
+let lower[i,k] = where(k <= i, A[i,k], 0)
+output y[i,d] = sum[k](lower[i,k]*B[k,d])
+output z[k,d] = sum[i](lower[i,k]*B[i,d])
+)"),
+                                     dims);
+  std::size_t masked = 0;
+  for (const PlanStep& step : make_plan(program).steps)
+    masked += static_cast<std::size_t>(std::ranges::count_if(products_of(step), [](auto* p) { return p->masked; }));
+  CHECK(masked == 2);
+  check_products(program, dims, 2);
+
+  TensorValues inputs = test::wave_inputs(program, dims);
+  inputs.at("B")[200 * 70 + 3] = INFINITY;
+  const TensorValues expected = evaluate(program, dims, inputs);
+  CHECK(std::isnan(expected.at("y")[3]));  // row 0, which leaves out the infinity of row 200
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    const TensorValues got = test::run_on(device, program, dims, inputs);
+    for (const char* name : {"y", "z"}) {
+      const auto is_same = [](double a, double b) { return std::isnan(a) == std::isnan(b); };
+      CHECK(std::ranges::equal(got.at(name), expected.at(name), is_same));
+    }
+  }
+}

@@ -94,6 +94,17 @@ output y[s,n] = e[s,n]/sum[m](e[s,m])
   CHECK(kernels_of_plan(print(program)) == 1);
 }
 
+TEST_CASE("a softmax finds every exponential once, by its own name, scaled, and under a causal mask") {
+  for (const char* softmax :
+       {"softmax[n](x[s,n])", "softmax[n](x[s,n]/8)", "softmax[n](where(n <= s, x[s,n]/8, -inf))",
+        "softmax[n](where(n >= s, x[s,n], -inf))", "softmax[n](where(abs(n - s) <= 300, x[s,n]/8, -inf))"}) {
+    CAPTURE(softmax);
+    const std::string text = fmt::format("dim S = 1000\nindex s:S, n:S\ninput x[S,S]\noutput y[s,n] = {}\n", softmax);
+    CHECK(kernels_of_plan(text) == 1);
+    CHECK(calls_in_plan(parse(text), "exp") == 1);
+  }
+}
+
 TEST_CASE("sums over the same elements share all of their loops") {
   const Program program = parse(R"(dim S = 1000, N = 900
 index s:S, n:N

@@ -81,3 +81,41 @@ TEST_CASE("triangles in lanes have the evaluator's values") {
     }
   }
 }
+
+TEST_CASE("what a mask throws away is not computed") {
+  const auto masked = [](const char* condition, const char* schedule) {
+    const std::string text = "dim N = 640\nindex i:N, j:N\ninput x[N]\noutput y[i,j] = where(" +
+                             std::string(condition) + ", exp(x[i]*x[j]), 0)\n";
+    return functions(lowered(specialise(parse(text), {}), schedule));
+  };
+  const double square = masked("x[i] < x[j]", "lanes(j)");
+  CHECK(masked("j <= i", "lanes(j)") <= 0.54 * square);
+  CHECK(masked("j <= i", "unroll(i, 4) lanes(j)") <= 0.54 * square);
+  CHECK(masked("j > i", "lanes(j)") <= 0.54 * square);
+  CHECK(masked("abs(i - j) <= 32", "lanes(j)") <= 0.15 * square);
+  CHECK(masked("j <= i and x[j] < 0", "lanes(j)") == square);  // values decide, too
+  CHECK(masked("j <= i", "lanes(i)") == square);               // of each iteration some lane is needed
+}
+
+TEST_CASE("formulas under masks have the evaluator's values") {
+  for (const char* body :
+       {"where(j <= i, exp(x[i]*x[j]), x[j])", "where(j > i, exp(x[i]*x[j]), x[j])",
+        "where(j < i, sin(x[j]), exp(x[i]*x[j]))", "where(abs(i - j) <= 20, exp(x[i]*x[j]), x[j])",
+        "where(j >= i + 140 and j <= 5, exp(x[i]), 2)", "where(j >= 20 and j < i - 3, exp(x[i]*x[j]), -1)",
+        "where(2*j <= i, exp(x[i]*x[j]), 0)", "where(j == i, exp(x[i]*x[j]), 0)",
+        "softmax[j](where(j <= i, x[i]*x[j]/2, -inf))", "softmax[j](where(j >= i, x[i]*x[j], -inf))",
+        "softmax[j](where(i - j <= 9 and j <= i, x[i]*x[j], -inf))"}) {
+    CAPTURE(body);
+    const Program program =
+        specialise(parse("dim N = 150\nindex i:N, j:N\ninput x[N]\noutput y[i,j] = " + std::string(body) + "\n"), {});
+    const TensorValues inputs = test::wave_inputs(program, {});
+    const std::vector<double> want = evaluate(program, {}, inputs).at("y");
+    for (const char* schedule : {"", "y: lanes(i)", "y: lanes(j) parallel(i)", "y: unroll(i, 4) lanes(j)"}) {
+      CAPTURE(schedule);
+      const auto device = test::test_device("cpu", {.schedule = schedule});
+      if (!device) continue;
+      const std::vector<double> got = test::run_on(device, program, {}, inputs).at("y");
+      for (std::size_t k = 0; k < want.size(); ++k) CHECK(got[k] == doctest::Approx(want[k]).epsilon(1e-5));
+    }
+  }
+}
