@@ -105,6 +105,28 @@ TEST_CASE("a softmax finds every exponential once, by its own name, scaled, and 
   }
 }
 
+TEST_CASE("what reads a log-sum-exp finds no exponential of its elements again, nor does its derivative") {
+  const char* head = "dim S = 1000, N = 900\nindex s:S, n:N\ninput x[S,N]\n";
+  const std::string shares =
+      std::string(head) + "let total[s] = logsumexp[n](x[s,n]/2)\noutput y[s,n] = exp(x[s,n]/2 - total[s])\n";
+  CHECK(kernels_of_plan(shares) == 1);
+  CHECK(calls_in_plan(parse(shares), "exp") == 1);
+  const Program total =
+      parse(std::string(head) + "output total[s] = logsumexp[n](where(x[s,n] > 0, x[s,n]/2, -inf))\n");
+  const Program with_gradient = differentiate(total, {"total"}, {"x"});
+  CHECK(kernels_of_plan(print(with_gradient)) == 1);
+  CHECK(calls_in_plan(with_gradient, "exp") == 1);
+
+  TensorValues inputs;
+  for (int k = 0; k < 1000 * 900; ++k) inputs["x"].push_back(k < 900 ? -1 : std::sin(0.1 * k));
+  inputs["cot.total"].assign(1000, 1);
+  const Program optimised = optimise(specialise(with_gradient, {}));
+  const std::vector<double> gradient = evaluate(optimised, {}, inputs).at("grad.x");
+  const std::vector<double> expected = evaluate(specialise(with_gradient, {}), {}, inputs).at("grad.x");
+  CHECK(gradient[7] == 0);  // of a row without elements
+  for (std::size_t k = 0; k < gradient.size(); k += 997) CHECK(gradient[k] == doctest::Approx(expected[k]));
+}
+
 TEST_CASE("sums over the same elements share all of their loops") {
   const Program program = parse(R"(dim S = 1000, N = 900
 index s:S, n:N
