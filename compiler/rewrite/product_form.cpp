@@ -11,7 +11,6 @@ namespace {
 constexpr double kMinMatrixSide = 8;
 constexpr double kMinMatrixWork = 16 * 16 * 16;
 
-
 bool contains(const std::vector<Symbol>& symbols, Symbol symbol) {
   return std::ranges::find(symbols, symbol) != symbols.end();
 }
