@@ -8,6 +8,7 @@
 #include "compiler/ir/functions.h"
 #include "compiler/loop/kept_values.h"
 #include "compiler/rewrite/range_bounds.h"
+#include "compiler/rewrite/scope.h"
 
 namespace moxie {
 namespace {
@@ -36,6 +37,8 @@ std::optional<Selection> selection_of(const Expr& condition, Symbol index,
 std::vector<MaskedPart> masked_parts(const Expr& body, Symbol index, const Range& range, const IndexDomain& around,
                                      const std::function<bool(const Affine&)>& is_known) {
   if (!is_call(body, "where")) return {};
+  // Of a few vectors, those that the condition cuts are most: one loop that chooses takes as long.
+  if (const auto extent = known_extent(range); extent && *extent < kLongExtent) return {};
   const Expr& value = body->args[1];
   const Expr& other = body->args[2];
   if (!is_worth_keeping(value, index) && !is_worth_keeping(other, index)) return {};

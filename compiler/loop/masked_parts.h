@@ -15,8 +15,8 @@ struct MaskedPart {
 };
 
 /// The parts of a loop over `index` whose body is where(condition, value, other): the iterations that the condition
-/// selects, then those before them and those after, as far as there are any. Nothing unless a branch costs enough, and
-/// all that the condition says are ends of the range that are known before the loop.
+/// selects, then those before them and those after, as far as there are any. Nothing unless the loop is long, a branch
+/// costs enough, and all that the condition says are ends of the range that are known before the loop.
 std::vector<MaskedPart> masked_parts(const Expr& body, Symbol index, const Range& range, const IndexDomain& around,
                                      const std::function<bool(const Affine&)>& is_known);
 

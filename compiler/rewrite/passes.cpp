@@ -144,6 +144,8 @@ std::span<const Pass> passes() {
       Pass{"split-row-sums", "sums along rows keep a sum per column first", split_row_sums},
       Pass{"split-steps", "what short steps of a scan need not wait for is computed before it, for all steps at once",
            split_steps},
+      Pass{"tabulate-differences", "functions of a difference of long indices are read from a table of all differences",
+           tabulate_differences},
       Pass{"hoist-tables", "what does not change in a long loop is computed once, before it", hoist_tables},
       Pass{"solve-conditions", "sums over what an equation between indices or integers selects lose an index",
            solve_conditions},

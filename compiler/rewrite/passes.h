@@ -72,6 +72,7 @@ Program scatter_positions(const Program& program);     // positions of extrema w
 Program split_row_sums(const Program& program);        // sums along rows keep a sum per column first
 Program split_scatters(const Program& program);        // costly parts of scattered terms are computed before
 Program shorten_sorts(const Program& program);         // sorts keep the first elements, where no others are read
+Program tabulate_differences(const Program& program);  // f(i - j) is read from a table of all differences
 Program hoist_tables(const Program& program);        // what does not change in a long loop is computed once, before it
 Program recompute_elements(const Program& program);  // cheap elements of large tensors, where they are read
 Program drop_unused(const Program& program);         // definitions that no output needs
