@@ -21,7 +21,7 @@ constexpr double kWorthALoad = 8;
 
 /// A combination of indices through which alone an expression sees them, such as i - j, and the indices of tensors that
 /// it reads besides.
-struct Combination {
+struct IndexCombination {
   Affine direction;  // coefficients without a common factor, of which the first is positive
   std::vector<Symbol> others;
 };
@@ -76,12 +76,12 @@ class CombinationFinder {
  public:
   explicit CombinationFinder(const Scope& scope) : scope_(scope) {}
 
-  std::optional<Combination> find(const Expr& expr) {
+  std::optional<IndexCombination> find(const Expr& expr) {
     collect(expr);
     if (!fits_ || !direction_ || direction_->terms().size() < 2) return std::nullopt;
     const auto is_apart = [&](Symbol symbol) { return !direction_->mentions(symbol); };
     if (!std::ranges::all_of(others_, is_apart)) return std::nullopt;
-    return Combination{*direction_, others_};
+    return IndexCombination{*direction_, others_};
   }
 
  private:
@@ -165,14 +165,14 @@ class Tabulator {
   }
 
   /// Whether each value of the combination stands for many pairs of indices.
-  static bool is_repeated(const Combination& combination, const Scope& scope) {
+  static bool is_repeated(const IndexCombination& combination, const Scope& scope) {
     return std::ranges::all_of(combination.direction.terms(), [&](const Affine::Term& term) {
       const Range* range = scope.find(term.first);
       return range && std::abs(term.second) == 1 && is_long(*range, scope);
     });
   }
 
-  std::optional<Extraction> table_of(const Expr& expr, const Combination& combination, const Scope& scope) const {
+  std::optional<Extraction> table_of(const Expr& expr, const IndexCombination& combination, const Scope& scope) const {
     const Affine& direction = combination.direction;
     auto first = end_of(direction, scope, false);
     const auto last = end_of(direction, scope, true);

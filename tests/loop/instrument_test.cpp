@@ -156,7 +156,7 @@ TEST_CASE("what a recurrence recomputes is checked at every step") {
       "output y[n] = sum[t](h[t,n])\n";
   check_message(text, {{"T", 3}, {"N", 1}}, {{"x", {1, 1, 1}}}, kNegvar, "");
   check_message(text, {{"T", 3}, {"N", 1}}, {{"x", {1, 1, -3}}}, kNegvar,
-                "h is not >= 0 at t = 2, n = 0 (value -1); it is computed as where(t == 0, 0, h[t-1,n]) + x[t,n]");
+                "h is not >= 0 at t = 2, n = 0 (value -1); it is computed as x[t,n] + where(t == 0, 0, h[t-1,n])");
   check_message(text, {{"T", 3}, {"N", 1}}, {{"x", {1, 2, 1}}}, kNegvar,
                 "p is not < 3 at t = 2, n = 0 (value 3); it is computed as where(t == 0, 0, h[t-1,n])");
 }
@@ -194,12 +194,12 @@ TEST_CASE("at every step of a recurrence, what a library or chunks of a sum gave
       "dim T dynamic, S dynamic, N\nindex t:T, s:S, n:N, k:N\ninput h0[S,N], W[N,N]\nscan t {\n"
       "  output h[t,s,n] = sum[k](W[n,k]*where(t == 0, h0[s,k], (2 + cos(h[t-1,s,k]))*1e200))\n}\n",
       {{"T", 3}, {"S", 1}, {"N", 96}}, {{"h0", std::vector<double>(96, 1)}, {"W", std::vector<double>(96 * 96, 1e200)}},
-      kNan, "h is not finite at t = 1, s = 0, n = 0 (value inf); it is computed as sum[k](W[n,k]*h.operand[t,s,k])");
+      kNan, "h is not finite at t = 1, s = 0, n = 0 (value inf); it is computed as sum[k](h.operand[t,s,k]*W[n,k])");
   check_message(
       "dim T dynamic, S dynamic\nindex t:T, s:S\ninput x[S]\nscan t {\n"
       "  output m[t] = sum[s](log(x[s] - where(t == 0, 0, m[t-1])))\n}\n",
       {{"T", 3}, {"S", 200}}, {{"x", std::vector<double>(200, 2)}}, kNan,
-      "m is not finite at t = 1 (value nan); it is computed as sum[s](log(-where(t == 0, 0, m[t-1]) + x[s]))");
+      "m is not finite at t = 1 (value nan); it is computed as sum[s](log(x[s] - where(t == 0, 0, m[t-1])))");
 }
 
 TEST_CASE("checks change nothing of what is computed, but for the rounding of products that no longer join a sum") {
