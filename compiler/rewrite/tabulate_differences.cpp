@@ -159,9 +159,20 @@ class Tabulator {
     const bool is_function = expr->kind == NodeKind::Call && expr->function->result == ResultType::Number;
     if (!is_function || cost(expr) < kWorthALoad) return std::nullopt;
     const auto combination = CombinationFinder(scope).find(expr);
-    if (!combination || !is_repeated(*combination, scope)) return std::nullopt;
+    if (!combination || !is_repeated(*combination, scope) || waits_for_scan(expr, *combination)) return std::nullopt;
     auto table = table_of(expr, *combination, scope);
     return table ? std::optional(add_part(program_, std::move(*table), user_)) : std::nullopt;
+  }
+
+  /// Whether a table without an axis of steps, which stands before the scan, would read what the scan computes.
+  bool waits_for_scan(const Expr& expr, const IndexCombination& combination) const {
+    if (!user_.scan || is_among(combination.others, Symbol::axis(0))) return false;
+    bool waits = false;
+    visit(expr, [&](const Expr& e) {
+      const Definition* read = e->kind == NodeKind::Access ? program_.find_definition(e->tensor) : nullptr;
+      waits |= read && read->scan && read->scan->number == user_.scan->number;
+    });
+    return waits;
   }
 
   /// Whether each value of the combination stands for many pairs of indices.

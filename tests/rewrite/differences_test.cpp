@@ -76,3 +76,15 @@ scan t {
   test::check_values_on_devices(program, {});
   test::check_values_on_devices(differentiate(program, {"y"}, {"x", "l"}), {});
 }
+
+TEST_CASE("no table stands before a scan whose first step it reads") {
+  const Program program = specialise(parse(R"(dim T = 3, N = 80
+index t:T, i:N, j:N
+input x[N]
+scan t {
+  output y[t,i] = where(t == 0, x[i], sum[j](exp(-abs(i-j)*y[0,0]^2)*x[j]))
+}
+)"),
+                                     {});
+  test::check_values_on_devices(program, {});
+}
