@@ -37,7 +37,7 @@ std::optional<Selection> selection_of(const Expr& condition, Symbol index,
 std::vector<MaskedPart> masked_parts(const Expr& body, Symbol index, const Range& range, const IndexDomain& around,
                                      const std::function<bool(const Affine&)>& is_known) {
   if (!is_call(body, "where")) return {};
-  // Of a few vectors, those that the condition cuts are most: one loop that chooses takes as long.
+  // A short loop has few vectors that lie in one part as a whole: one loop with a mask takes as long.
   if (const auto extent = known_extent(range); extent && *extent < kLongExtent) return {};
   const Expr& value = body->args[1];
   const Expr& other = body->args[2];

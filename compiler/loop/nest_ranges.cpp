@@ -1,4 +1,4 @@
-// NestBuilder: ranges whose ends are read from tensors, and those that conditions select.
+// NestBuilder: ranges whose ends are read from tensors, and loops that conditions on their index split.
 #include <algorithm>
 
 #include "compiler/loop/masked_parts.h"

@@ -235,7 +235,7 @@ class LogSumExps {
   }
 
   const Program& program_;
-  std::map<std::string, Parts> parts_;  // of definitions that are log-sum-exps
+  std::map<std::string, Parts> parts_;  // names of the shift and the sum of each definition that is a log-sum-exp
   std::set<std::string> divided_;       // those of them that some softmax reads
 };
 

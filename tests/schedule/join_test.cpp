@@ -123,7 +123,7 @@ TEST_CASE("what reads a log-sum-exp finds no exponential of its elements again, 
   const Program optimised = optimise(specialise(with_gradient, {}));
   const std::vector<double> gradient = evaluate(optimised, {}, inputs).at("grad.x");
   const std::vector<double> expected = evaluate(specialise(with_gradient, {}), {}, inputs).at("grad.x");
-  CHECK(gradient[7] == 0);  // of a row without elements
+  CHECK(gradient[7] == 0);  // the mask leaves out the whole row
   for (std::size_t k = 0; k < gradient.size(); k += 997) CHECK(gradient[k] == doctest::Approx(expected[k]));
 }
 

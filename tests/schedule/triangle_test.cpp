@@ -94,7 +94,7 @@ TEST_CASE("what a mask throws away is not computed") {
   CHECK(masked("j > i", "lanes(j)") <= 0.54 * square);
   CHECK(masked("abs(i - j) <= 32", "lanes(j)") <= 0.15 * square);
   CHECK(masked("j <= i and x[j] < 0", "lanes(j)") == square);  // values decide, too
-  CHECK(masked("j <= i", "lanes(i)") == square);               // of each iteration some lane is needed
+  CHECK(masked("j <= i", "lanes(i)") == square);               // no iteration is masked in all lanes
 }
 
 TEST_CASE("formulas under masks have the evaluator's values") {
