@@ -149,6 +149,16 @@ class SliceProgram {
     }
   }
 
+  /// Those with axes of the result behind those in the order: a product whose rows belong to one slice is one of one
+  /// matrix, and not of one for each element of the slice, if all that it sums over comes last.
+  static void complete_with_axes(std::vector<std::uint32_t>& order, const Node& access) {
+    for (std::uint32_t k = 0; k < access.subscripts.size(); ++k) {
+      const auto symbol = access.subscripts[k].as_symbol();
+      const bool is_axis = symbol && symbol->kind() == Symbol::Kind::Axis;
+      if (is_axis && std::ranges::find(order, k) == order.end()) order.push_back(k);
+    }
+  }
+
   static std::vector<std::uint32_t> inverse(const std::vector<std::uint32_t>& order) {
     std::vector<std::uint32_t> places(order.size());
     for (std::uint32_t k = 0; k < order.size(); ++k) places[order[k]] = k;
@@ -268,6 +278,7 @@ class SliceProgram {
     const std::size_t sliced = order.size();
     std::string tensor = access->tensor;
     if (!is_prefix(order)) {
+      complete_with_axes(order, *access);
       complete(order, access->subscripts.size());
       tensor = copy_before(access->tensor, order);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <ranges>
 #include <string_view>
 
@@ -18,9 +19,11 @@ namespace {
 /// The bounds of a vector loop's parts are multiples of this, the most lanes of singles that a register has. A split
 /// then adds no partial vector.
 constexpr std::int64_t kMaxLanes = 16;
-/// A part with fewer iterations gets no code of its own, nor one around other loops with fewer than
-/// kMinOuterIterations: register tiles leave few.
-constexpr std::int64_t kMinIterations = 16, kMinOuterIterations = 3;
+/// A part of an innermost loop with fewer iterations gets no code of its own. Of loops around others one iteration is
+/// worth it: register tiles leave few. A convolution of 16 x 16 pixels in tiles of 4 takes a third of the time.
+constexpr std::int64_t kMinIterations = 16;
+/// The longest part has at least this share of the iterations.
+constexpr std::int64_t kMinShare = 3;
 /// Statements that copies may add to a kernel. LLVM takes about 0.25 ms for each, until what is known is taken out: 3.7
 /// s for the 15,000 of a chain of 200 definitions with its gradient. A step of a flow on a periodic grid needs 1,240
 /// with its gradient, and takes 0.3 ms instead of 1.9.
@@ -113,7 +116,7 @@ class Changes {
     }
   }
 
-  /// The longest part of the range without a change. Conditions that are undecided in half of it do not count.
+  /// The longest part of the range without a change. Conditions that are undecided in most of it do not count.
   Iterations longest_part(const Iterations& range) {
     std::erase_if(changes_, [&](const Iterations& r) { return r.count() * 2 > range.count(); });
     std::ranges::sort(changes_, {}, &Iterations::begin);
@@ -127,6 +130,8 @@ class Changes {
       begin = std::max(begin, change.end);
     }
     add_part(range.end);
+    // Of two iterations in which conditions change, each may know what the other does not.
+    if (longest.count() == 0 && range.count() == 2 && !changes_.empty()) longest.end = range.begin + 1;
     return longest;
   }
 
@@ -136,11 +141,14 @@ class Changes {
   std::vector<Iterations> changes_;
 };
 
+/// Which parts of a loop have the loops inside split, too: the longest only has most of the iterations.
+enum class SplitInside { AllParts, LongestPart };
+
 /// Writes a program anew, with loops in parts, and what is known of conditions in the place of testing them.
 class RangeSplitter {
  public:
-  explicit RangeSplitter(const LoopProgram& program)
-      : program_(program), result_(program), now_(program.values.size()) {
+  RangeSplitter(const LoopProgram& program, SplitInside inside)
+      : program_(program), inside_(inside), result_(program), now_(program.values.size()) {
     result_.values.clear();
   }
 
@@ -149,6 +157,9 @@ class RangeSplitter {
     result_.body = block(program_.body, arguments, true);
     return changed_ ? std::optional(std::move(result_)) : std::nullopt;
   }
+
+  /// Whether loops stayed whole since copies would have been too many.
+  bool is_limited() const { return limited_; }
 
  private:
   /// What stands for a value of the program in the part that is being written.
@@ -176,8 +187,9 @@ class RangeSplitter {
     const KnownValues inside = with(known, loop.variable, values);
     const auto found = may_split && values ? part_of(loop, *values, known) : std::nullopt;
     // Loops inside come first: they test their conditions more often.
-    if (!found || added_ + found->added + added_inside(loop.body, inside) > kMaxAdded)
-      return write_part(loop, loop.range, inside, may_split, written);
+    const bool exceeds = found && added_ + found->added + added_inside(loop.body, inside) > kMaxAdded;
+    limited_ |= exceeds;
+    if (!found || exceeds) return write_part(loop, loop.range, inside, may_split, written);
     changed_ = true;
     added_ += found->added;
     const Iterations& part = found->iterations;
@@ -188,8 +200,8 @@ class RangeSplitter {
       if (iterations.begin != whole.begin) add_low(range, iterations.begin);
       if (iterations.end != whole.end) add_high(range, iterations.end - 1);
       const VariableRange covered{static_cast<double>(iterations.begin), static_cast<double>(iterations.end - 1)};
-      // Only the longest part is split along inner loops, too: the others have few iterations.
-      write_part(loop, range, with(known, loop.variable, covered), iterations.begin == part.begin, written);
+      const bool splits_inside = inside_ == SplitInside::AllParts || iterations.begin == part.begin;
+      write_part(loop, range, with(known, loop.variable, covered), splits_inside, written);
     }
   }
 
@@ -206,7 +218,11 @@ class RangeSplitter {
   void write_part(const stmt::For& loop, const Range& range, const KnownValues& known, bool may_split, Block& written) {
     stmt::For part = loop;
     part.range = range.substitute([this](Symbol symbol) { return replacement(symbol); });
+    const auto values = known.find(loop.variable);
+    const bool is_single = values != known.end() && values->second.low == values->second.high && !loop.vector;
+    if (is_single) constants_.emplace(loop.variable, Affine(static_cast<std::int64_t>(values->second.low)));
     part.body = block(loop.body, known, may_split);
+    if (is_single) constants_.erase(loop.variable);
     written.emplace_back(std::move(part));
   }
 
@@ -221,7 +237,7 @@ class RangeSplitter {
     const Iterations whole{static_cast<std::int64_t>(values.low), static_cast<std::int64_t>(values.high) + 1};
     const bool is_outer = std::ranges::any_of(
         loop.body, [](const Statement& statement) { return std::holds_alternative<stmt::For>(statement); });
-    const std::int64_t least = is_outer ? kMinOuterIterations : kMinIterations;
+    const std::int64_t least = is_outer ? 1 : kMinIterations;
     if (whole.count() < least) return std::nullopt;
     Changes changes(program_, loop.variable);
     changes.collect(loop.body, with(known, loop.variable, values));
@@ -232,7 +248,7 @@ class RangeSplitter {
     }
     const int borders = (part.begin != whole.begin ? 1 : 0) + (part.end != whole.end ? 1 : 0);
     const std::size_t added = static_cast<std::size_t>(borders) * count_statements(loop.body);
-    if (borders == 0 || part.count() < least || part.count() * 2 < whole.count()) return std::nullopt;
+    if (borders == 0 || part.count() < least || part.count() * kMinShare < whole.count()) return std::nullopt;
     return Part{part, added};
   }
 
@@ -251,6 +267,8 @@ class RangeSplitter {
 
   // ---- values ----
   const Affine* replacement(Symbol symbol) {
+    const auto constant = constants_.find(symbol);
+    if (constant != constants_.end()) return &constant->second;
     if (!symbol.is_value()) return nullptr;
     replacement_ = Affine(Symbol::value(now_[symbol.number()].id));
     return &replacement_;
@@ -357,11 +375,13 @@ class RangeSplitter {
   }
 
   const LoopProgram& program_;
+  const SplitInside inside_;
   LoopProgram result_;
-  std::vector<Now> now_;  // by the program's values
+  std::vector<Now> now_;                // by the program's values
+  std::map<Symbol, Affine> constants_;  // loop variables with one value, which a code generator cannot always tell
   Affine replacement_;
   std::size_t added_ = 0;  // statements
-  bool changed_ = false;
+  bool changed_ = false, limited_ = false;
 };
 
 /// Takes out the values that nothing uses any more.
@@ -432,10 +452,12 @@ void split_ranges(LoweredKernel& kernel) {
   KnownValues known;
   know_bounds(known, kernel.tiles);
   know_bounds(known, kernel.chunks);
-  if (auto split = RangeSplitter(kernel.program).run(known)) {
-    UnusedValues(*split).drop();
-    kernel.program = std::move(*split);
-  }
+  RangeSplitter all_parts(kernel.program, SplitInside::AllParts);
+  auto split = all_parts.run(known);
+  if (all_parts.is_limited()) split = RangeSplitter(kernel.program, SplitInside::LongestPart).run(known);
+  if (!split) return;
+  UnusedValues(*split).drop();
+  kernel.program = std::move(*split);
 }
 
 }  // namespace moxie
