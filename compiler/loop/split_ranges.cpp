@@ -118,7 +118,10 @@ class Changes {
 
   /// The longest part of the range without a change. Conditions that are undecided in most of it do not count.
   Iterations longest_part(const Iterations& range) {
-    std::erase_if(changes_, [&](const Iterations& r) { return r.count() * 2 > range.count(); });
+    std::erase_if(changes_, [&](const Iterations& change) {
+      const Iterations inside{std::max(change.begin, range.begin), std::min(change.end, range.end)};
+      return inside.count() * 2 > range.count();
+    });
     std::ranges::sort(changes_, {}, &Iterations::begin);
     Iterations longest{range.begin, range.begin};
     std::int64_t begin = range.begin;

@@ -310,13 +310,17 @@ std::optional<Scatter> scatter_of(const Program& program, const Definition& defi
   return scatter_of(program, definition.body, axes);
 }
 
-std::optional<Scatter> worthwhile_scatter(const Program& program, const Expr& expr, const Scope& scope) {
-  constexpr double kLeastTerms = 8, kLeastComparisons = 4096;
+std::optional<Scatter> scatter_of(const Program& program, const Expr& expr, const Scope& scope) {
   std::vector<Symbol> axes;
   for (const auto& [symbol, range] : scope.open) {
     if (has_fixed_extent(range) && expr->depends_on(symbol)) axes.push_back(symbol);
   }
-  auto scatter = scatter_of(program, expr, axes);
+  return scatter_of(program, expr, axes);
+}
+
+std::optional<Scatter> worthwhile_scatter(const Program& program, const Expr& expr, const Scope& scope) {
+  constexpr double kLeastTerms = 8, kLeastComparisons = 4096;
+  auto scatter = scatter_of(program, expr, scope);
   if (!scatter || scatter->targets.empty()) return std::nullopt;
   double terms = 1, elements = 1;
   for (const OpenedReduce& loop : scatter->loops) terms *= longest_extent(loop.range, scope);

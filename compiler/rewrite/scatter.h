@@ -50,10 +50,12 @@ Expr with_cast_inside(const Expr& expr);
 bool holds_terms(const Definition& definition);
 /// The body as such a reduction, if it is one; `axes` are those of the definition, as they stand in the body.
 std::optional<Scatter> scatter_of(const Program& program, const Expr& body, std::span<const Symbol> axes);
+/// The same of an expression in the scope, whose axes are the open indices with a fixed extent.
+std::optional<Scatter> scatter_of(const Program& program, const Expr& expr, const Scope& scope);
 /// Nothing for a definition that reads other steps of itself.
 std::optional<Scatter> scatter_of(const Program& program, const Definition& definition);
-/// The same of an expression in the scope: nothing where comparing each term with each element takes no longer than a
-/// kernel that combines the terms one by one.
+/// The same of an expression in the scope, with targets: nothing where comparing each term with each element takes no
+/// longer than a kernel that combines the terms one by one.
 std::optional<Scatter> worthwhile_scatter(const Program& program, const Expr& expr, const Scope& scope);
 
 }  // namespace moxie

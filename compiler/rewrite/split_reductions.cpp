@@ -75,6 +75,25 @@ bool scatters_inside(const Program& known, const Expr& expr, const Scope& scope)
   return scatter && std::ranges::any_of(scatter->targets, is_reduced);
 }
 
+/// Whether the terms go where values say, and have sums of their own for each element: as definitions these would be
+/// computed for all pairs of terms and elements. (The gradient of a softmax over segments took 250 times as long.)
+bool sums_for_pairs(const Program& known, const Expr& expr, const Scope& scope) {
+  if (expr->kind != NodeKind::Reduce || !has_integers(known)) return false;
+  const auto scatter = scatter_of(known, expr, scope);
+  if (!scatter) return false;
+  const auto is_of_element = [&](const Expr& e) {
+    const auto is_read = [&](const Scatter::Target& target) { return e->depends_on(target.axis); };
+    return std::ranges::any_of(scatter->targets, is_read) || (scatter->span && e->depends_on(scatter->span->axis));
+  };
+  const auto is_of_term = [&](const Expr& e) {
+    return std::ranges::any_of(scatter->loops, [&](const OpenedReduce& loop) { return e->depends_on(loop.index); });
+  };
+  bool found = false;
+  visit(scatter->loops.back().body,
+        [&](const Expr& e) { found = found || (e->kind == NodeKind::Reduce && is_of_element(e) && is_of_term(e)); });
+  return found;
+}
+
 /// The body with such reductions as definitions. Multiplied by what is around them, they would take a step for each
 /// term and each element: infinity times the zero of an element without terms is NaN.
 Expr split_inner_scatters(Program& known, const Definition& user) {
@@ -101,8 +120,9 @@ class ReductionSplitter {
                           fits_in_memory(user, expr, scope);
       auto part = splits ? split(known, user, expr, scope) : std::nullopt;
       if (part) return part;
-      // Of the elements of a range by data and their rows only those that belong together are looked at.
-      return ranged_reduce(known, expr) ? std::optional(expr) : std::nullopt;
+      // Of the elements of a range by data and their rows only those that belong together are looked at, from either.
+      const bool pairs_by_data = ranged_reduce(known, expr) || sums_for_pairs(known, expr, scope);
+      return pairs_by_data ? std::optional(expr) : std::nullopt;
     });
   }
 

@@ -251,6 +251,24 @@ output y[b,i,h,d] = sum[j](p[b,h,i,j]*v[b,j,h,d])
   CHECK(plan.fused.program.find_definition("y.in_slices"));
 }
 
+TEST_CASE("a product whose rows are sliced is one of one matrix, not one for each row") {
+  const DimValues dims = {{"N", 8}, {"C", 64}, {"O", 64}, {"H", 28}, {"W", 28}};
+  const Program gradient = differentiate(parse(R"(dim N, C, O, H, W
+index n:N, c:C, o:O, i:H, j:W, p:3, q:3
+input x[N,C,H,W], k[O,C,3,3]
+output u[n,o,i,j] = sum[c,p,q](where(i+p >= 1 and i+p < H+1 and j+q >= 1 and j+q < W+1, k[o,c,p,q]*x[n,c,i+p-1,j+q-1], 0))
+)"),
+                                         {"u"}, {"x"});
+  SliceTarget target;
+  target.cache_bytes = 1 << 20;
+  const std::vector<ProgramPart> parts = in_slices(optimise(specialise(gradient, dims)), target, {});
+  const auto sliced = std::ranges::find_if(parts, [](const ProgramPart& part) { return part.slices.has_value(); });
+  REQUIRE(sliced != parts.end());
+  // Rows and then what is summed over: c, p, q, o.
+  CHECK(sliced != parts.begin());
+  CHECK(parts.front().program.find_definition("k.in_slices.1.2.3.0"));
+}
+
 TEST_CASE("sums over sliced indices that are no products are added slice by slice") {
   const Plan plan = check_slices(R"(dim H, T, J, D
 index h:H, i:T, j:J, d:D

@@ -155,6 +155,19 @@ TEST_CASE("comparisons in every direction, and of negated indices, are known whe
   }
 }
 
+TEST_CASE("of a short loop around others the borders are parts, too, and of two iterations each") {
+  for (const int tiles : {2, 4}) {
+    CAPTURE(tiles);
+    const LoweredKernel kernel =
+        split("dim N = " + std::to_string(tiles) +
+              "\nindex s:64, i:N, v:16, k:20\ninput x[64,4*N+10], w[20,16]\n"
+              "output y[s,i,v] = sum[k](where(4*i + k >= 3 and 4*i + k < 4*N + 13, w[k,v]*x[s,4*i+k-3], 0))\n");
+    const Count whole = count(kernel.program, kernel.program.body);
+    CHECK(whole.guards == 0);
+    CHECK(whole.tests == 0);
+  }
+}
+
 TEST_CASE("what an index of another loop decides stays a test, and short loops stay whole") {
   const LoweredKernel other = split(
       "dim N = 64, M = 6\nindex i:N, j:M\ninput x[N,M]\noutput y[i] = sum[j](where(10*j != i, x[i,j], x[i,j]^2))\n");

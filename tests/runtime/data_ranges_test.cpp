@@ -222,6 +222,24 @@ TEST_CASE("gradients take a step for each pair of a row and an element of its ra
   }
 }
 
+TEST_CASE("sums in the gradient of a softmax over segments are computed for pairs that belong together") {
+  const std::string weights = "input m[N], s[K], z[K,D]\noutput y[i,d] = sum[k";
+  for (const std::string& formula : {weights + " in start[i]..start[i+1]](exp(s[k] - m[i])*z[k,d])\n",
+                                     weights + "](where(col[k] == i, exp(s[k] - m[i])*z[k,d], 0))\n"}) {
+    CAPTURE(formula);
+    const Program program = differentiate(parse(kHead + formula), {"y"}, {});
+    const DimValues dims = {{"N", 701}, {"K", 3001}, {"M", 50}, {"D", 64}};
+    for (const Definition& definition : optimise(specialise(program, dims)).definitions) {
+      CAPTURE(definition.name);
+      const auto has = [&](std::int64_t extent) {
+        return std::ranges::count(definition.axes, Affine(extent), &AxisDecl::extent) > 0;
+      };
+      CHECK(!(has(701) && has(3001)));
+    }
+    check_everywhere(kHead + formula, {"y"});
+  }
+}
+
 TEST_CASE("loops that schedules choose run through ranges alone too") {
   const Program program = parse(std::string(kHead) +
                                 "input h[M,D], v[D]\noutput y[i] = where(start[i] < start[i+1], "
