@@ -149,8 +149,8 @@ class SliceProgram {
     }
   }
 
-  /// Those with axes of the result behind those in the order: a product whose rows belong to one slice is one of one
-  /// matrix, and not of one for each element of the slice, if all that it sums over comes last.
+  /// Those that are axes of the result behind those in the order. What a product sums over then comes last, so that all
+  /// rows of a slice are one matrix, not one matrix for each element along the sliced axis.
   static void complete_with_axes(std::vector<std::uint32_t>& order, const Node& access) {
     for (std::uint32_t k = 0; k < access.subscripts.size(); ++k) {
       const auto symbol = access.subscripts[k].as_symbol();

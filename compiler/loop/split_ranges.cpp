@@ -20,10 +20,10 @@ namespace {
 /// then adds no partial vector.
 constexpr std::int64_t kMaxLanes = 16;
 /// A part of an innermost loop with fewer iterations gets no code of its own. Of loops around others one iteration is
-/// worth it: register tiles leave few. A convolution of 16 x 16 pixels in tiles of 4 takes a third of the time.
+/// worth it, since register tiles leave few: a convolution of 16 x 16 pixels in tiles of 4 takes a third of the time.
 constexpr std::int64_t kMinIterations = 16;
-/// The longest part has at least this share of the iterations.
-constexpr std::int64_t kMinShare = 3;
+/// A loop that has more than this many times the iterations of the longest part is not split.
+constexpr std::int64_t kMaxRatio = 3;
 /// Statements that copies may add to a kernel. LLVM takes about 0.25 ms for each, until what is known is taken out: 3.7
 /// s for the 15,000 of a chain of 200 definitions with its gradient. A step of a flow on a periodic grid needs 1,240
 /// with its gradient, and takes 0.3 ms instead of 1.9.
@@ -133,7 +133,7 @@ class Changes {
       begin = std::max(begin, change.end);
     }
     add_part(range.end);
-    // Of two iterations in which conditions change, each may know what the other does not.
+    // Where conditions change in both of two iterations, each of them as a part may decide some.
     if (longest.count() == 0 && range.count() == 2 && !changes_.empty()) longest.end = range.begin + 1;
     return longest;
   }
@@ -144,7 +144,7 @@ class Changes {
   std::vector<Iterations> changes_;
 };
 
-/// Which parts of a loop have the loops inside split, too: the longest only has most of the iterations.
+/// In which parts of a loop the loops inside are split, too. The longest part has most of the iterations.
 enum class SplitInside { AllParts, LongestPart };
 
 /// Writes a program anew, with loops in parts, and what is known of conditions in the place of testing them.
@@ -251,7 +251,7 @@ class RangeSplitter {
     }
     const int borders = (part.begin != whole.begin ? 1 : 0) + (part.end != whole.end ? 1 : 0);
     const std::size_t added = static_cast<std::size_t>(borders) * count_statements(loop.body);
-    if (borders == 0 || part.count() < least || part.count() * kMinShare < whole.count()) return std::nullopt;
+    if (borders == 0 || part.count() < least || part.count() * kMaxRatio < whole.count()) return std::nullopt;
     return Part{part, added};
   }
 

@@ -54,12 +54,10 @@ class TableHoister {
     user_ = &definition;
     const auto prefix = match_prefix(definition);
     single_pass_.clear();
-    by_data_.clear();
     if (prefix) single_pass_.push_back(Symbol::axis(prefix->axis));
-    if (const auto scatter = has_integers_ ? scatter_of(program_, definition) : std::nullopt) {
-      for (const Scatter::Target& target : scatter->targets) single_pass_.push_back(target.axis);
-      by_data_ = single_pass_;
-      if (scatter->span) by_data_.push_back(scatter->span->axis);
+    scatter_ = has_integers_ ? scatter_of(program_, definition) : std::nullopt;
+    if (scatter_) {
+      for (const Scatter::Target& target : scatter_->targets) single_pass_.push_back(target.axis);
     }
     return rewrite_top_down(definition.body, Scope::of(definition),
                             [this](const Expr& e, const Scope& s) { return visit_node(e, s); });
@@ -113,6 +111,18 @@ class TableHoister {
     return std::nullopt;
   }
 
+  /// Whether it has a value for every pair of a scatter's term and an element that terms may go to, each of which goes
+  /// to few.
+  bool holds_scattered_pairs(const Expr& expr, const Scope& scope) const {
+    if (!scatter_ || !scatter_->depends_on_element(expr)) return false;
+    const std::size_t axes = user_->axes.size();  // the scatter's loops are those next to the axes
+    const std::size_t end = std::min(axes + scatter_->loops.size(), scope.open.size());
+    for (std::size_t k = axes; k < end; ++k) {
+      if (expr->depends_on(scope.open[k].first)) return true;
+    }
+    return false;
+  }
+
   bool is_table(const Expr& expr, const Scope& scope) const {
     if (expr->kind == NodeKind::Constant || expr->kind == NodeKind::IndexValue || expr->kind == NodeKind::Random)
       return false;
@@ -120,9 +130,7 @@ class TableHoister {
     const std::vector<Symbol> symbols = open_symbols_of(expr, scope);
     const auto pairs = [&](const Pairs& p) { return expr->depends_on(p.element) && depends_on_any(expr, p.rows); };
     if (std::ranges::any_of(pairs_, pairs)) return false;
-    // Nor may a table hold all pairs of a term and an element that it may go to.
-    const auto is_of_term = [](Symbol symbol) { return symbol.kind() == Symbol::Kind::Free; };
-    if (depends_on_any(expr, by_data_) && std::ranges::any_of(symbols, is_of_term)) return false;
+    if (holds_scattered_pairs(expr, scope)) return false;
     const bool varies_inside = symbols.size() >= 2 || (symbols.size() == 1 && symbols[0].kind() == Symbol::Kind::Free);
     if (!varies_inside || !repeats(expr, scope)) return false;
     std::int64_t size = 1;
@@ -233,7 +241,7 @@ class TableHoister {
   /// Axes for all of which terms are computed once: that of a prefix reduction, and those along which a scatter adds
   /// each term to one element.
   std::vector<Symbol> single_pass_;
-  std::vector<Symbol> by_data_;  // axes along which values say where the terms of a scatter go
+  std::optional<Scatter> scatter_;  // that the definition is
 };
 
 }  // namespace

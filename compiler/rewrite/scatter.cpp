@@ -310,6 +310,11 @@ std::optional<Scatter> scatter_of(const Program& program, const Definition& defi
   return scatter_of(program, definition.body, axes);
 }
 
+bool Scatter::depends_on_element(const Expr& expr) const {
+  const auto is_read = [&](const Target& target) { return expr->depends_on(target.axis); };
+  return std::ranges::any_of(targets, is_read) || (span && expr->depends_on(span->axis));
+}
+
 std::optional<Scatter> scatter_of(const Program& program, const Expr& expr, const Scope& scope) {
   std::vector<Symbol> axes;
   for (const auto& [symbol, range] : scope.open) {

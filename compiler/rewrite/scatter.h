@@ -26,6 +26,8 @@ struct Scatter {
   };
   /// Whether terms go to certain elements along the axis.
   bool goes_along(Symbol axis) const;
+  /// Whether the expression, which stands in the body, is another one for each element that terms may go to.
+  bool depends_on_element(const Expr& expr) const;
 
   /// What a search compares a term with: the element at the position that is held so far, for the same targets.
   struct Rival {

@@ -81,16 +81,13 @@ bool sums_for_pairs(const Program& known, const Expr& expr, const Scope& scope) 
   if (expr->kind != NodeKind::Reduce || !has_integers(known)) return false;
   const auto scatter = scatter_of(known, expr, scope);
   if (!scatter) return false;
-  const auto is_of_element = [&](const Expr& e) {
-    const auto is_read = [&](const Scatter::Target& target) { return e->depends_on(target.axis); };
-    return std::ranges::any_of(scatter->targets, is_read) || (scatter->span && e->depends_on(scatter->span->axis));
-  };
   const auto is_of_term = [&](const Expr& e) {
     return std::ranges::any_of(scatter->loops, [&](const OpenedReduce& loop) { return e->depends_on(loop.index); });
   };
   bool found = false;
-  visit(scatter->loops.back().body,
-        [&](const Expr& e) { found = found || (e->kind == NodeKind::Reduce && is_of_element(e) && is_of_term(e)); });
+  visit(scatter->loops.back().body, [&](const Expr& e) {
+    found = found || (e->kind == NodeKind::Reduce && scatter->depends_on_element(e) && is_of_term(e));
+  });
   return found;
 }
 
@@ -120,9 +117,9 @@ class ReductionSplitter {
                           fits_in_memory(user, expr, scope);
       auto part = splits ? split(known, user, expr, scope) : std::nullopt;
       if (part) return part;
-      // Of the elements of a range by data and their rows only those that belong together are looked at, from either.
-      const bool pairs_by_data = ranged_reduce(known, expr) || sums_for_pairs(known, expr, scope);
-      return pairs_by_data ? std::optional(expr) : std::nullopt;
+      // A loop over the range of a row visits the pairs that the data select, and so does a scatter: sums in them stay.
+      const bool selects_pairs = ranged_reduce(known, expr) || sums_for_pairs(known, expr, scope);
+      return selects_pairs ? std::optional(expr) : std::nullopt;
     });
   }
 

@@ -256,7 +256,8 @@ TEST_CASE("a product whose rows are sliced is one of one matrix, not one for eac
   const Program gradient = differentiate(parse(R"(dim N, C, O, H, W
 index n:N, c:C, o:O, i:H, j:W, p:3, q:3
 input x[N,C,H,W], k[O,C,3,3]
-output u[n,o,i,j] = sum[c,p,q](where(i+p >= 1 and i+p < H+1 and j+q >= 1 and j+q < W+1, k[o,c,p,q]*x[n,c,i+p-1,j+q-1], 0))
+output u[n,o,i,j] = sum[c,p,q](where(i+p >= 1 and i+p <= H and j+q >= 1 and j+q <= W,
+                                     k[o,c,p,q]*x[n,c,i+p-1,j+q-1], 0))
 )"),
                                          {"u"}, {"x"});
   SliceTarget target;

@@ -240,6 +240,18 @@ TEST_CASE("sums in the gradient of a softmax over segments are computed for pair
   }
 }
 
+TEST_CASE("a scatter reads functions of its elements from tables") {
+  const Program program = optimise(
+      specialise(parse("dim N = 300, K = 3000, D = 64\nindex i:N, k:K, d:D\ninput col[K]: i32 >= 0, w[N,D], x[K,D]\n"
+                       "output y[i] = sum[k](where(col[k] == i, sum[d](exp(w[i,d])*x[k,d]), 0))\n"),
+                 {}));
+  const auto is_table = [](const Definition& definition) {
+    return definition.axes.size() == 2 && definition.axes[0].extent == Affine(300) &&
+           definition.axes[1].extent == Affine(64);
+  };
+  CHECK(std::ranges::any_of(program.definitions, is_table));
+}
+
 TEST_CASE("loops that schedules choose run through ranges alone too") {
   const Program program = parse(std::string(kHead) +
                                 "input h[M,D], v[D]\noutput y[i] = where(start[i] < start[i+1], "
