@@ -34,13 +34,16 @@ std::optional<std::int64_t> count_elements(const Definition& definition) {
   return count;
 }
 
-/// Whether what differs between samples is read once. An element that enters many sums is better kept in a register.
+/// Whether what differs between samples is read once, or once for a whole row. An element that enters some sums of a
+/// row and not others is better kept in a register.
 bool reads_once(const Kernel& kernel, const KernelRoot& root) {
   bool once = true;
   visit(root.body, [&](const Expr& e) {
     if (e->kind != NodeKind::Access || !e->depends_on(kernel.sample->symbol)) return;
     const auto tells_apart = [&](const LoopIndex& loop) { return e->depends_on(loop.symbol); };
-    once = once && tells_apart(*kernel.vector) && std::ranges::all_of(root.locals, tells_apart);
+    const bool vector = tells_apart(*kernel.vector);
+    const auto as_vector = [&](const LoopIndex& loop) { return tells_apart(loop) == vector; };
+    once = once && std::ranges::all_of(root.locals, as_vector);
   });
   return once;
 }

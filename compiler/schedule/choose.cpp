@@ -44,7 +44,7 @@ struct ScheduledSteps {
   std::map<std::string, double> objectives;
   std::set<std::string> single_forms;
   std::size_t candidates = 0;
-  std::set<LaneGather> gathers, gathers_in_sums, gathers_in_rows;
+  std::set<LaneGather> gathers, gathers_in_sums, gathers_in_rows, gathers_across;
 };
 
 constexpr std::size_t kShownAlternatives = 3;
@@ -223,6 +223,7 @@ class Choosing {
     result.gathers.merge(step.gathers);
     result.gathers_in_sums.merge(step.gathers_in_sums);
     result.gathers_in_rows.merge(step.gathers_in_rows);
+    result.gathers_across.merge(step.gathers_across);
   }
 
   void note_gathers(ScheduledSteps& result, const Kernels& nests) const {
@@ -231,6 +232,7 @@ class Choosing {
       const Definition& definition = next.nest->roots.front().definition;
       result.gathers_in_sums.merge(gathers_along_sums(fused_.program, definition));
       result.gathers_in_rows.merge(gathers_along_rows(fused_.program, definition));
+      result.gathers_across.merge(gathers_along_other_axis(fused_.program, *next.nest, extents_));
     }
   }
 
@@ -466,7 +468,8 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
                             chosen.candidates,
                             std::move(chosen.gathers),
                             std::move(chosen.gathers_in_sums),
-                            std::move(chosen.gathers_in_rows)};
+                            std::move(chosen.gathers_in_rows),
+                            std::move(chosen.gathers_across)};
   };
   const auto row_major = [&](const Program& program, double most = HUGE_VAL) {
     return choose(fuse(program, products, Layouts::row_major, extents), /*with_nests=*/true, most);
@@ -485,7 +488,8 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
   std::set<LaneGather> copied;
   std::set<std::set<LaneGather>> tried = {copied};
   const auto copy_more = [&] {
-    for (std::set<LaneGather> gathers : std::set{nests.gathers, nests.gathers_in_sums, nests.gathers_in_rows}) {
+    for (std::set<LaneGather> gathers :
+         std::set{nests.gathers, nests.gathers_in_sums, nests.gathers_in_rows, nests.gathers_across}) {
       std::erase_if(gathers, [&](const LaneGather& gather) {
         const bool is_there = optimised.find_input(gather.tensor) || optimised.find_definition(gather.tensor);
         return !is_there || !optimised.find_definition(gather.definition);
@@ -494,7 +498,7 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
       if (!tried.insert(gathers).second) continue;
       ScheduledProgram copies = row_major(with_copies(optimised, gathers), nests.objective);
       copies.candidates = nests.candidates += copies.candidates;
-      if (copies.objective >= nests.objective) continue;
+      if (copies.objective > (1 - kWorthASearch) * nests.objective) continue;
       nests = std::move(copies);
       copied = std::move(gathers);
       return true;

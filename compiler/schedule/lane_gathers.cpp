@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 
@@ -65,6 +66,12 @@ bool is_read_again(const Expr& access, const Scope& scope) {
     times = checked_mul(times, std::max<std::int64_t>(known_extent(range).value_or(1), 1));
   }
   return times >= kLongExtent;
+}
+
+double elements_of(const Program& program, const std::string& tensor, const DimValues& extents) {
+  double count = 1;
+  for (const Affine& extent : program.shape_of(tensor)) count *= static_cast<double>(evaluate(extent, extents));
+  return count;
 }
 
 class TransposedCopies {
@@ -157,6 +164,28 @@ std::set<LaneGather> gathers_along_rows(const Program& program, const Definition
   if (!by_value || nest.roots.front().loops.empty()) return {};
   nest.roots.front().loops.back().lanes = true;
   return gathers_of(program, nest);
+}
+
+std::set<LaneGather> gathers_along_other_axis(const Program& program, const Nest& nest, const DimValues& extents) {
+  const std::vector<NestLoop>& chosen = nest.roots.front().loops;
+  const auto lanes = std::ranges::find(chosen, true, &NestLoop::lanes);
+  if (lanes == chosen.end()) return {};
+  std::set<LaneGather> smallest;
+  double least = HUGE_VAL;
+  const Nest plain = plain_nest(std::span(&nest.roots.front().definition, 1));
+  for (std::size_t k = plain.roots.front().loops.size(); k-- > 0;) {  // the inner one of two that copy as much
+    Nest along = plain;
+    NestLoop& loop = along.roots.front().loops[k];
+    if (loop.axis == lanes->axis) continue;
+    loop.lanes = true;
+    std::set<LaneGather> gathers = gathers_of(program, along);
+    double copied = 0;
+    for (const LaneGather& gather : gathers) copied += elements_of(program, gather.tensor, extents);
+    if (gathers.empty() || copied >= least) continue;
+    least = copied;
+    smallest = std::move(gathers);
+  }
+  return smallest;
 }
 
 Program with_copies(const Program& program, const std::set<LaneGather>& gathers) {

@@ -22,6 +22,9 @@ std::set<LaneGather> gathers_of(const Program& program, const Nest& nest);
 std::set<LaneGather> gathers_along_sums(const Program& program, const Definition& definition);
 /// The gathers of a definition that reads by value if its lanes run along its last axis; of others none.
 std::set<LaneGather> gathers_along_rows(const Program& program, const Definition& definition);
+/// The gathers of the nest's first definition if its lanes run along another of its axes: the one for which copies of
+/// what they gather are smallest. None where the nest has no lanes along an axis.
+std::set<LaneGather> gathers_along_other_axis(const Program& program, const Nest& nest, const DimValues& extents);
 /// The program with a copy of each of these tensors whose last axis is the one of the lanes, and the definitions
 /// reading the copies there.
 Program with_copies(const Program& program, const std::set<LaneGather>& gathers);
