@@ -54,8 +54,9 @@ class Differentiation {
     }
     for (const std::string& input : wrt_) add_gradient(*source_.find_input(input));
     Program result = builder_.take();
+    const std::set<std::string> conditional = read_under_conditions(source_);
     for (Definition& definition : result.definitions) {
-      if (!source_.find_definition(definition.name)) definition.body = with_safe_reads(result, definition);
+      if (!source_.find_definition(definition.name)) definition.body = with_safe_reads(result, definition, conditional);
     }
     return with_recomputed_copies(result);
   }

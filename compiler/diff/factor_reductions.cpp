@@ -8,23 +8,18 @@
 #include <vector>
 
 #include "compiler/diff/adjoint_bounds.h"
+#include "compiler/diff/assumed_extent.h"
 #include "compiler/diff/guards.h"
 #include "compiler/diff/local_definitions.h"
 #include "compiler/diff/open_definition.h"
 #include "compiler/ir/contraction_path.h"
 #include "compiler/ir/functions.h"
-#include "compiler/ir/names.h"
 #include "compiler/ir/scans.h"
 
 namespace moxie {
 namespace {
 
 constexpr std::array kKinds = {ReduceKind::Max, ReduceKind::Min, ReduceKind::LogSumExp};
-/// An order is followed that needs so many terms fewer: what one more parallel loop costs, about 3 us, at a nanosecond
-/// for a term.
-constexpr double kMinSaved = 4096;
-/// The extent that is assumed where none is known.
-constexpr double kAssumedExtent = 256;
 /// Fewer indices than a set has bits.
 constexpr std::size_t kMaxIndices = 63;
 
@@ -46,17 +41,9 @@ void flatten(const Expr& expr, FlatReduction& flat) {
     flatten(opened.body, flat);
   } else if (is_call(expr, "+")) {
     for (const Expr& arg : expr->args) flatten(arg, flat);
-  } else if (is_call(expr, "-") && expr->args.size() == 2) {
-    flatten(expr->args[0], flat);
-    flat.terms.push_back(-expr->args[1]);
   } else {
     flat.terms.push_back(expr);
   }
-}
-
-double extent_or_assumed(const Program& program, const Affine& extent) {
-  const auto value = value_in_text(program, extent);
-  return value ? std::max(static_cast<double>(*value), 1.0) : kAssumedExtent;
 }
 
 /// The elements of the largest input or definition.

@@ -163,7 +163,7 @@ class PrefixLifting {
     const Definition& added = grown.program().definitions.back();
     if (!prefix_recurrence(grown.program(), added)) return std::nullopt;
     const std::string name = added.name;
-    grown.set_body(name, with_safe_reads(grown.program(), added));
+    grown.set_body(name, with_safe_reads(grown.program(), added, read_under_conditions(grown.program())));
     builder_ = std::move(grown);
     return read;
   }

@@ -46,8 +46,9 @@ class Tangents {
       }
     }
     Program result = builder_.take();
+    const std::set<std::string> conditional = read_under_conditions(source_);
     for (Definition& definition : result.definitions) {
-      if (!source_.find_definition(definition.name)) definition.body = with_safe_reads(result, definition);
+      if (!source_.find_definition(definition.name)) definition.body = with_safe_reads(result, definition, conditional);
     }
     return result;
   }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "compiler/diff/factor_reductions.h"
+#include "compiler/diff/gathered_sums.h"
 #include "compiler/diff/lift_linear_algebra.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/prefix_reduction.h"
@@ -79,6 +80,9 @@ std::span<const Pass> passes() {
       Pass{"bound-axes",
            "definitions have no elements outside of a condition around their body or of the band that is read",
            bound_axes},
+      Pass{"lift-gathered-sums",
+           "sums of products over rows that values select are computed for all rows, where each is selected often",
+           lift_gathered_sums},
       Pass{"factor-reductions",
            "extrema and log-sum-exps of sums over several indices take two terms at a time, as is cheapest",
            [](const Program& program) { return factor_reductions(program, Ties::Free); }},
