@@ -28,9 +28,9 @@ class AffineParser {
 
   Range range() {
     Range result;
-    result.lows = bounds("max", "ceil");
+    result.lows = bounds("max", End::Low);
     tokens_.expect("..", "a range is written low..high");
-    result.highs = bounds("min", "floor");
+    result.highs = bounds("min", End::High);
     for (Bound& high : result.highs) high.value += Affine(-high.divisor);  // the text is half open
     return result;
   }
@@ -93,30 +93,42 @@ class AffineParser {
     return tokens_.expect_integer("an index, a dim or an integer");
   }
 
-  std::vector<Bound> bounds(std::string_view combine, std::string_view round) {
-    if (!tokens_.accept(combine)) return {bound(round)};
+  enum class End : std::uint8_t { Low, High };
+
+  std::vector<Bound> bounds(std::string_view combine, End end) {
+    if (!tokens_.accept(combine)) return {bound(end)};
     std::vector<Bound> result;
     tokens_.expect("(");
-    do result.push_back(bound(round));
+    do result.push_back(bound(end));
     while (tokens_.accept(","));
     tokens_.expect(")");
     return result;
   }
 
-  Bound bound(std::string_view round) {
-    if (!tokens_.accept(round)) {
-      const Affine whole = sum();
-      refuse_division(tokens_);
-      return {1, whole};
+  Bound bound(End end) {
+    for (const std::string_view round : {"ceil", "floor"}) {
+      if (tokens_.accept(round)) return rounded_bound(end, round);
     }
+    const Affine whole = sum();
+    refuse_division(tokens_);
+    return {1, whole};
+  }
+
+  /// An index from ceil(a/k) on is one with k*i >= a, below floor(a/k) one with k*(i+1) <= a. The other way of rounding
+  /// is that of another number: floor(a/k) = ceil((a-k+1)/k).
+  Bound rounded_bound(End end, std::string_view round) {
     tokens_.expect("(");
     const Affine numerator = product();
     tokens_.expect("/", fmt::format("write {}((2*i+1)/3)", round));
-    const Token divisor_token = tokens_.peek();
-    const std::int64_t divisor = tokens_.expect_integer("a positive integer");
-    if (divisor == 0) tokens_.fail<ParseError>(divisor_token, "the divisor of a bound must be positive");
+    const Token at = tokens_.peek();
+    const std::optional<std::int64_t> divisor = integer_of(factor());
+    if (!divisor) fail_divisor(tokens_, at);
+    if (*divisor <= 0) tokens_.fail<ParseError>(at, "the divisor of a bound must be positive");
     tokens_.expect(")");
-    return {divisor, numerator + Affine(divisor) * offset()};
+    std::int64_t moved = 0;
+    if (end == End::Low && round == "floor") moved = 1 - *divisor;
+    if (end == End::High && round == "ceil") moved = *divisor - 1;
+    return {*divisor, numerator + Affine(*divisor) * offset() + Affine(moved)};
   }
 
   std::int64_t offset() {

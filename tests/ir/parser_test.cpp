@@ -134,6 +134,8 @@ TEST_CASE("reductions bind, subscripts are affine, ranges are half open") {
   const Range range{{{1, n}, {2, s}}, {{3, s - Affine(3)}, {1, N - Affine(1)}}};
   CHECK(body_of("prod[q in max(n, ceil(s/2))..min(floor(s/3), N)](q)") ==
         reduce(ReduceKind::Product, m, range, index_value(m)));
+  const Range rounded{{{3, s - Affine(2)}}, {{3, s + Affine(2)}}};  // from floor(s/3) on, below ceil(s/3)+1
+  CHECK(body_of("prod[q in floor(s/3)..ceil(s/3)+1](q)") == reduce(ReduceKind::Product, m, rounded, index_value(m)));
   CHECK(body_of("x[s,2*(n+1)-3*n]") == tensor_access("x", {s, Affine(2) - n}));
   CHECK(body_of("randn(3)") == random(RandomKind::Normal, 3, {s, n}));
 }
