@@ -182,7 +182,8 @@ class SingleProduct {
     T* const c = out_at(tile.row, tile.column);
     const int stride = to_blas_int(leading_dimension(call_.out, call_.rows, call_.columns));
     if constexpr (std::is_same_v<T, float>) {
-      if (is_large(tile.rows, tile.columns, extent) && onednn::prepare())
+      if (is_large(tile.rows, tile.columns, extent) && onednn::prepare() &&
+          onednn::suits(a.transposition, a.stride, b.transposition, b.stride))
         return onednn::gemm(a.transposition, b.transposition, rows, columns, depth, alpha_, a.first, a.stride, b.first,
                             b.stride, beta, c, stride);
     }

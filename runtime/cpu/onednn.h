@@ -12,6 +12,10 @@ namespace moxie::onednn {
 /// that asks, and has kernels for vectors of this processor.
 bool prepare();
 
+/// Whether it multiplies matrices that lie like this faster than OpenBLAS. Its kernels for AVX2 may read operands where
+/// they lie: along the depth, with strides of half a page, all elements share a few sets of the cache.
+bool suits(int left, int lda, int right, int ldb);
+
 /// C = alpha * A * B + beta * C of matrices that lie row by row, or column by column where transposed; transpositions
 /// are those of CBLAS. On the calling thread, any number at a time. Only after prepare() said yes.
 void gemm(int left, int right, int m, int n, int k, float alpha, const float* a, int lda, const float* b, int ldb,

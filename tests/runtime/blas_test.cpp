@@ -11,6 +11,7 @@
 
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/host.h"
+#include "runtime/cpu/onednn.h"
 #include "runtime/cpu/product_tiles.h"
 
 using namespace moxie;
@@ -219,6 +220,15 @@ TEST_CASE("of the needed columns of a product each row has all, and blocks that 
 TEST_CASE("OpenBLAS computes with the vectors of this processor, though it may not know its model") {
   if (std::getenv("OPENBLAS_CORETYPE")) return;  // somebody has chosen
   if (host_supports("x86-64-v3")) CHECK_NE(blas_kernels(), "Prescott");
+}
+
+TEST_CASE("oneDNN multiplies what lies well for it: rows along the depth, whatever their strides") {
+  if (!onednn::prepare()) return;
+  CHECK(onednn::suits(cblas::kNoTranspose, 1024, cblas::kTranspose, 1024));
+  CHECK(onednn::suits(cblas::kTranspose, 1000, cblas::kNoTranspose, 1000));
+  // Columns of which all elements share a few sets of the cache, on either side.
+  CHECK(onednn::suits(cblas::kTranspose, 1024, cblas::kNoTranspose, 1000) ==
+        onednn::suits(cblas::kTranspose, 1000, cblas::kNoTranspose, 1024));
 }
 
 TEST_CASE("the tiles of a product cover its result once, and are many only where packing is cheap") {
