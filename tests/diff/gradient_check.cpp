@@ -1,5 +1,7 @@
 #include "gradient_check.h"
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -158,6 +160,26 @@ double worst_tangent_error(const Program& program, const std::vector<std::string
     }
   }
   return std::isnan(by_forward) ? by_forward : worst;
+}
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  double largest = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) largest = std::max(largest, a[k] == b[k] ? 0 : std::abs(a[k] - b[k]));
+  return largest;
+}
+
+double difference_from_written_gradient(const Program& program, const DimValues& dims, TensorValues inputs,
+                                        const std::vector<double>& cotangent) {
+  inputs["cot.y"] = cotangent;
+  const TensorValues written = evaluate(differentiate(specialise(program, dims), {"y"}, {}), dims, inputs);
+  const TensorValues found = evaluate(differentiate(program, {"y"}, {}), dims, inputs);
+  double largest = 0;
+  for (const InputDecl& input : program.inputs) {
+    if (!holds_integers(input.dtype))
+      largest = std::max(largest, largest_difference(written.at("grad." + input.name), found.at("grad." + input.name)));
+  }
+  return largest;
 }
 
 }  // namespace moxie::test

@@ -25,4 +25,12 @@ double worst_gradient_error(const Program& program, const std::vector<std::strin
 double worst_tangent_error(const Program& program, const std::vector<std::string>& outputs,
                            const std::vector<std::string>& wrt, const DimValues& dims, const TensorValues& inputs);
 
+/// The largest difference of two lists of equal length; equal infinities have none.
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b);
+
+/// For rewrites that leave Programs of small extents as they are written: the largest difference between the gradients
+/// of output `y` of the program with these dims and of the program whose dims have no values.
+double difference_from_written_gradient(const Program& program, const DimValues& dims, TensorValues inputs,
+                                        const std::vector<double>& cotangent);
+
 }  // namespace moxie::test
