@@ -44,7 +44,8 @@ struct ScheduledSteps {
   std::map<std::string, double> objectives;
   std::set<std::string> single_forms;
   std::size_t candidates = 0;
-  std::set<LaneGather> gathers, gathers_in_sums, gathers_in_rows, gathers_across;
+  std::set<LaneGather> gathers, gathers_in_sums, gathers_in_rows;
+  std::map<LaneGather, double> gathers_across;
 };
 
 constexpr std::size_t kShownAlternatives = 3;
@@ -56,6 +57,9 @@ constexpr double kEstimateError = 0.75;
 /// whose steps leave nothing to save. The copy of a tensor by blocks of 64, with lanes across its rows, took 1.6 of 16
 /// ms of an attention layer, of which estimates say 3 %.
 constexpr double kWorthASearch = 0.02;
+/// The share of a Program that a nest takes at least before copies are tried for lanes along another of its axes. A
+/// layer of GPNs with gradients, of 26 kernels that take about as long each, had 33 with copies for them all.
+constexpr double kWorthCopies = 0.1;
 /// The share of both kernels that the shorter of two takes at least before joint loops are lowered, which save part of
 /// it: a contraction of eight matrices was scheduled in 2.8 s with copies tried in the loops of products that take a
 /// million times as long, and equal candidates tiled twice, and in 1.9 s without.
@@ -223,7 +227,8 @@ class Choosing {
     result.gathers.merge(step.gathers);
     result.gathers_in_sums.merge(step.gathers_in_sums);
     result.gathers_in_rows.merge(step.gathers_in_rows);
-    result.gathers_across.merge(step.gathers_across);
+    for (const auto& [gather, cost] : step.gathers_across)
+      result.gathers_across.emplace(gather, static_cast<double>(count) * cost);
   }
 
   void note_gathers(ScheduledSteps& result, const Kernels& nests) const {
@@ -232,7 +237,8 @@ class Choosing {
       const Definition& definition = next.nest->roots.front().definition;
       result.gathers_in_sums.merge(gathers_along_sums(fused_.program, definition));
       result.gathers_in_rows.merge(gathers_along_rows(fused_.program, definition));
-      result.gathers_across.merge(gathers_along_other_axis(fused_.program, *next.nest, extents_));
+      for (const LaneGather& gather : gathers_along_other_axis(fused_.program, *next.nest, extents_))
+        result.gathers_across.emplace(gather, next.objective);
     }
   }
 
@@ -451,6 +457,15 @@ void add_alternatives(std::vector<ScheduleChoice>& choices, const std::vector<Sc
   }
 }
 
+/// What lanes along other axes would gather in nests that take a good part of what all do.
+std::set<LaneGather> worth_copies(const ScheduledProgram& scheduled) {
+  std::set<LaneGather> gathers;
+  for (const auto& [gather, cost] : scheduled.gathers_across) {
+    if (cost >= kWorthCopies * scheduled.objective) gathers.insert(gather);
+  }
+  return gathers;
+}
+
 }  // namespace
 
 ScheduledProgram schedule(const Program& optimised, Products products, const DimValues& extents, const Machine& machine,
@@ -489,7 +504,7 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
   std::set<std::set<LaneGather>> tried = {copied};
   const auto copy_more = [&] {
     for (std::set<LaneGather> gathers :
-         std::set{nests.gathers, nests.gathers_in_sums, nests.gathers_in_rows, nests.gathers_across}) {
+         std::set{nests.gathers, nests.gathers_in_sums, nests.gathers_in_rows, worth_copies(nests)}) {
       std::erase_if(gathers, [&](const LaneGather& gather) {
         const bool is_there = optimised.find_input(gather.tensor) || optimised.find_definition(gather.tensor);
         return !is_there || !optimised.find_definition(gather.definition);

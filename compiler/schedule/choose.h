@@ -34,7 +34,8 @@ struct ScheduledProgram {
   std::set<LaneGather> gathers = {};          // of the nests that were found, chosen or not
   std::set<LaneGather> gathers_in_sums = {};  // of the same definitions with lanes along their sums
   std::set<LaneGather> gathers_in_rows = {};  // of definitions that read by value, if lanes run along their last axes
-  std::set<LaneGather> gathers_across = {};   // of the same definitions with lanes along other axes
+  std::map<LaneGather, double> gathers_across =
+      {};  // of the same with lanes along other axes, and what their nests take
 };
 
 /// A deterministic choice: of the layouts that fusion wants and of plain row-major ones, with copies of what lanes
