@@ -35,6 +35,7 @@ std::vector<Expr> terms_of(const Expr& expr) {
       for (const Expr& term : terms) {
         for (const Expr& factor : terms_of(arg)) products.push_back(term * factor);
       }
+      if (products.size() > kMaxTerms) return {expr};
       terms = std::move(products);
     }
   } else {
@@ -63,7 +64,7 @@ struct SelectedRow {
   Expr value;
   Symbol index;
   Affine extent;
-  std::string tensor;  // of which it is a row
+  std::string tensor;  // whose row it is
 };
 
 /// Terms that depend on the same indices, those of the rows among them.
@@ -305,7 +306,7 @@ class GatheredSums {
   ProgramBuilder& builder_;
   const Definition& definition_;
   const OpenDefinition open_;
-  std::vector<SelectedRow> rows_;  // of the sum that is looked at
+  std::vector<SelectedRow> rows_;  // that values select in the current sum
 };
 
 bool selects_rows(const Program& program) {
