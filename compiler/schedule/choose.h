@@ -34,8 +34,8 @@ struct ScheduledProgram {
   std::set<LaneGather> gathers = {};          // of the nests that were found, chosen or not
   std::set<LaneGather> gathers_in_sums = {};  // of the same definitions with lanes along their sums
   std::set<LaneGather> gathers_in_rows = {};  // of definitions that read by value, if lanes run along their last axes
-  std::map<LaneGather, double> gathers_across =
-      {};  // of the same with lanes along other axes, and what their nests take
+  /// Of the same definitions with lanes along another axis, and the estimated cost of each definition's nest.
+  std::map<LaneGather, double> gathers_across = {};
 };
 
 /// A deterministic choice: of the layouts that fusion wants and of plain row-major ones, with copies of what lanes

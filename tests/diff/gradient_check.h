@@ -28,8 +28,8 @@ double worst_tangent_error(const Program& program, const std::vector<std::string
 /// The largest difference of two lists of equal length; equal infinities have none.
 double largest_difference(const std::vector<double>& a, const std::vector<double>& b);
 
-/// For rewrites that leave Programs of small extents as they are written: the largest difference between the gradients
-/// of output `y` of the program with these dims and of the program whose dims have no values.
+/// For rewrites that only apply where extents are large or unknown: the largest difference between the gradients of
+/// output `y` of the program specialised to these small dims, which they leave alone, and of the program as it is.
 double difference_from_written_gradient(const Program& program, const DimValues& dims, TensorValues inputs,
                                         const std::vector<double>& cotangent);
 
