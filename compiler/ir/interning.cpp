@@ -1,7 +1,9 @@
 #include "compiler/ir/interning.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -12,7 +14,7 @@ namespace moxie {
 namespace {
 
 /// The expressions alive in this process, by hash. Equal content is the same node; a node leaves the table when its
-/// last Expr goes.
+/// last Expr goes. Threads that plan kernels side by side seldom meet in one of its parts.
 class InternTable {
  public:
   /// The node with the content of this one, whose hash is known. Most nodes that passes make are there already; of one
@@ -28,10 +30,10 @@ class InternTable {
     ++count_;
     return Expr(fresh);
   }
-  /// Never destroyed: expressions in static storage may outlive any order of destruction.
-  static InternTable& table() {
-    static auto* instance = new InternTable;
-    return *instance;
+  /// The part for a hash. Never destroyed: expressions in static storage may outlive any order of destruction.
+  static InternTable& part_for(std::uint64_t hash) {
+    static auto* parts = new std::array<InternTable, kParts>;
+    return (*parts)[hash / (std::numeric_limits<std::uint64_t>::max() / kParts + 1)];
   }
 
  private:
@@ -41,7 +43,7 @@ class InternTable {
     explicit Interned(Node&& node) : Node(std::move(node)) {}
     Interned(const Interned&) = delete;
     Interned& operator=(const Interned&) = delete;
-    ~Interned() { table().forget(this); }
+    ~Interned() { part_for(hash).forget(this); }
     Interned* next = nullptr;
   };
 
@@ -79,7 +81,8 @@ class InternTable {
            a.size == b.size && a.height == b.height;
   }
 
-  static constexpr std::size_t kFirstBuckets = 1024;  // always a power of two
+  static constexpr std::size_t kFirstBuckets = 64;  // always a power of two
+  static constexpr std::size_t kParts = 64;         // a power of two, too
 
   std::mutex mutex_;
   std::vector<Interned*> buckets_ = std::vector<Interned*>(kFirstBuckets);
@@ -220,7 +223,7 @@ void complete(Node& node) {
 
 Expr intern(Node&& node) {
   derive_hash(node);
-  return InternTable::table().intern(std::move(node), complete);
+  return InternTable::part_for(node.hash).intern(std::move(node), complete);
 }
 
 }  // namespace moxie

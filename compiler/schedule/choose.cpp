@@ -16,6 +16,7 @@
 #include "compiler/schedule/pattern.h"
 #include "compiler/schedule/pieces.h"
 #include "compiler/support/error.h"
+#include "compiler/support/parallel.h"
 
 namespace moxie {
 namespace {
@@ -272,9 +273,12 @@ class Choosing {
     if (!first.nest || !second.nest) return std::nullopt;
     if (std::min(first.objective, second.objective) < kWorthJoining * (first.objective + second.objective))
       return std::nullopt;
+    const std::vector<Nest> nests = joint_nests(*first.nest, *second.nest);
+    std::vector<std::optional<Chosen>> kernels(nests.size());
+    in_parallel(nests.size(), [&](std::size_t k) { kernels[k] = joint_kernel(nests[k]); });
     std::optional<Chosen> best;
-    for (const Nest& nest : joint_nests(*first.nest, *second.nest)) {
-      auto joint = joint_kernel(result, nest);
+    for (std::optional<Chosen>& joint : kernels) {
+      result.candidates += joint.has_value();
       if (joint && joint->objective < (best ? best->objective : first.objective + second.objective))
         best = std::move(joint);
     }
@@ -283,10 +287,9 @@ class Choosing {
   }
 
   /// Nothing for loops that are not legal.
-  std::optional<Chosen> joint_kernel(ScheduledSteps& result, const Nest& nest) const {
+  std::optional<Chosen> joint_kernel(const Nest& nest) const {
     try {
       Candidate joint = candidate(fused_, nest, extents_, machine_);
-      ++result.candidates;
       ScheduleChoice choice{joint.kernel.program.name, "", joint.cost.seconds, describe(joint.cost, machine_), {}};
       const double cost = objective(joint.cost, machine_);
       return Chosen{std::move(joint.kernel), std::move(choice), cost, nest};

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <span>
 
@@ -11,6 +12,7 @@
 #include "compiler/schedule/lower_nest.h"
 #include "compiler/schedule/quotients_of_loops.h"
 #include "compiler/support/error.h"
+#include "compiler/support/parallel.h"
 
 namespace moxie {
 namespace {
@@ -53,16 +55,10 @@ class Search {
         machine_(machine) {}
 
   std::vector<Candidate> run() {
-    for (const std::string& lanes : lane_loops()) {
-      const int depth = free_depth(lanes);
-      for (int k = 0; k <= depth; ++k) {
-        consider(without_tiles(lanes, k));
-        if (needs_chunks(lanes)) consider(in_chunks(lanes, k));
-      }
-    }
+    try_all(schedules_without_tiles(), [&](const Schedule& schedule) { return Trials{trial_of(schedule)}; });
     for (std::size_t tiled = 0; tiled < kTiles; ++tiled) {
       sort();
-      for (const Schedule& schedule : beam(tiled)) consider_tiles(schedule);
+      try_all(tiled_loops(beam(tiled)), [&](const TiledLoop& loop) { return tiles_of(loop); });
     }
     sort();
     for (auto& [schedule, kernel, cost] : tried_)
@@ -71,6 +67,19 @@ class Search {
   }
 
  private:
+  /// A schedule that was tried, and its kernel where its loops are legal.
+  struct Trial {
+    std::string text;
+    std::optional<Candidate> candidate;
+  };
+  using Trials = std::vector<Trial>;
+
+  /// A loop of a schedule that may be a register tile.
+  struct TiledLoop {
+    Schedule schedule;
+    const NestLoop* loop;
+  };
+
   const NestRoot& root() const { return plain_.roots.front(); }
   const std::vector<NestLoop>& loops() const { return root().loops; }
 
@@ -188,6 +197,18 @@ class Search {
            });
   }
 
+  std::vector<Schedule> schedules_without_tiles() const {
+    std::vector<Schedule> schedules;
+    for (const std::string& lanes : lane_loops()) {
+      const int depth = free_depth(lanes);
+      for (int k = 0; k <= depth; ++k) {
+        schedules.push_back(without_tiles(lanes, k));
+        if (needs_chunks(lanes)) schedules.push_back(in_chunks(lanes, k));
+      }
+    }
+    return schedules;
+  }
+
   /// `lanes` innermost, or reductions at a depth in lanes, or both; the outermost loop that has enough iterations for
   /// all cores is split over threads.
   Schedule without_tiles(const std::string& lanes, int depth) const {
@@ -234,41 +255,53 @@ class Search {
     return chosen;
   }
 
-  /// One more loop of the schedule as a register tile. Where half a tile costs clearly more than a quarter of it, the
-  /// whole one costs still more: it is not tried.
-  void consider_tiles(const Schedule& schedule) {
-    constexpr double kClearly = 1.1;
-    const auto names_loop = [&](StepKind kind, const std::string& name) {
-      return std::ranges::any_of(
-          schedule.steps, [&](const ScheduleStep& step) { return step.kind == kind && step.loops.front() == name; });
-    };
-    std::size_t tiled = 0;
-    for (auto loop = loops().rbegin(); loop != loops().rend() && tiled < kTiledLoops; ++loop) {
-      if (names_loop(StepKind::Lanes, loop->name) || names_loop(StepKind::Unroll, loop->name)) continue;
-      ++tiled;
-      const auto consider_tile = [&](std::int64_t factor) {
-        Schedule more = schedule;
-        more.steps.insert(more.steps.begin(), {StepKind::Unroll, {loop->name}, factor});
-        return consider(std::move(more));
+  /// One more loop of each schedule.
+  std::vector<TiledLoop> tiled_loops(const std::vector<Schedule>& schedules) const {
+    std::vector<TiledLoop> result;
+    for (const Schedule& schedule : schedules) {
+      const auto names_loop = [&](StepKind kind, const std::string& name) {
+        return std::ranges::any_of(
+            schedule.steps, [&](const ScheduleStep& step) { return step.kind == kind && step.loops.front() == name; });
       };
-      std::optional<double> smaller = consider(schedule);
-      std::int64_t longest = 0;
-      for (const std::int64_t factor : tile_factors(*loop)) {
-        const std::optional<double> cost = consider_tile(factor);
-        longest = factor;
-        if (cost && smaller && *cost > kClearly * *smaller) break;
-        smaller = cost;
+      std::size_t tiled = 0;
+      for (auto loop = loops().rbegin(); loop != loops().rend() && tiled < kTiledLoops; ++loop) {
+        if (names_loop(StepKind::Lanes, loop->name) || names_loop(StepKind::Unroll, loop->name)) continue;
+        result.push_back({schedule, &*loop});
+        ++tiled;
       }
-      if (extent_of(*loop) >= 2 * static_cast<double>(longest) && may_lengthen_runs(longest))
-        consider_tile(2 * longest);
     }
+    return result;
   }
 
-  /// Whether the last candidate, a tile of this length, has lane runs as long as the tile and shorter than a cache
-  /// line: the rest of the line may be evicted before the next tile reads it.
-  bool may_lengthen_runs(std::int64_t tile) const {
-    if (tried_.empty()) return false;
-    const Cost& cost = tried_.back().cost;
+  /// Where half a tile costs clearly more than a quarter of it, the whole one costs still more: it is not tried.
+  Trials tiles_of(const TiledLoop& tiled) const {
+    constexpr double kClearly = 1.1;
+    Trials trials;
+    const auto cost_of_tile = [&](std::int64_t factor) {
+      Schedule more = tiled.schedule;
+      more.steps.insert(more.steps.begin(), {StepKind::Unroll, {tiled.loop->name}, factor});
+      if (const auto seen = seen_.find(print(more)); seen != seen_.end()) return seen->second;
+      trials.push_back(trial_of(more));
+      return cost_of(trials.back());
+    };
+    std::optional<double> smaller = seen_.at(print(tiled.schedule));
+    std::int64_t longest = 0;
+    for (const std::int64_t factor : tile_factors(*tiled.loop)) {
+      const std::optional<double> cost = cost_of_tile(factor);
+      longest = factor;
+      if (cost && smaller && *cost > kClearly * *smaller) break;
+      smaller = cost;
+    }
+    const bool is_long_enough = extent_of(*tiled.loop) >= 2 * static_cast<double>(longest);
+    if (is_long_enough && !trials.empty() && trials.back().candidate &&
+        may_lengthen_runs(trials.back().candidate->cost, longest))
+      cost_of_tile(2 * longest);
+    return trials;
+  }
+
+  /// Whether a tile of this length has lane runs as long as the tile and shorter than a cache line: the rest of the
+  /// line may be evicted before the next tile reads it.
+  bool may_lengthen_runs(const Cost& cost, std::int64_t tile) const {
     const bool is_whole_tile = static_cast<std::int64_t>(cost.longest_run) == std::min<std::int64_t>(tile, cost.lanes);
     return is_whole_tile && static_cast<double>(2 * tile * bytes_of(root().definition.dtype)) <= machine_.line_bytes;
   }
@@ -288,19 +321,31 @@ class Search {
     return factors;
   }
 
-  /// Its objective(). What is not legal here is no candidate.
-  std::optional<double> consider(Schedule schedule) {
-    const auto [seen, is_new] = seen_.try_emplace(print(schedule));
-    if (!is_new) return seen->second;
+  /// What is not legal here is no candidate.
+  Trial trial_of(const Schedule& schedule) const {
+    Trial trial{print(schedule), {}};
     try {
       LoweredKernel kernel = lower(fused_, apply(schedule, plain_));
       Cost cost = estimate(kernel, extents_, machine_);
-      seen->second = objective(cost, machine_);
-      tried_.push_back({std::move(schedule), std::move(kernel), std::move(cost)});
+      trial.candidate = {schedule, std::move(kernel), std::move(cost)};
     } catch (const CompileError&) {
-      return std::nullopt;
     }
-    return seen->second;
+    return trial;
+  }
+
+  std::optional<double> cost_of(const Trial& trial) const {
+    return trial.candidate ? std::optional(objective(trial.candidate->cost, machine_)) : std::nullopt;
+  }
+
+  /// The trials of all pieces of work, on several threads, and in their order.
+  template <class Piece, class Try>
+  void try_all(const std::vector<Piece>& pieces, const Try& trials_of) {
+    std::vector<Trials> trials(pieces.size());
+    in_parallel(pieces.size(), [&](std::size_t k) { trials[k] = trials_of(pieces[k]); });
+    for (Trial& trial : std::views::join(trials)) {
+      const bool is_new = seen_.try_emplace(trial.text, cost_of(trial)).second;
+      if (is_new && trial.candidate) tried_.push_back(std::move(*trial.candidate));
+    }
   }
 
   /// The cheapest first. Ties, which are common where memory limits the time, go to candidates without lane runs, then

@@ -16,7 +16,7 @@
 #include "runtime/atomic_file.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/plugin.h"
-#include "runtime/parallel.h"
+#include "compiler/support/parallel.h"
 
 namespace moxie::aot {
 namespace {

@@ -16,7 +16,7 @@
 #include "runtime/cpu/plugin.h"
 #include "runtime/dump/line_parsers.h"
 #include "runtime/log.h"
-#include "runtime/parallel.h"
+#include "compiler/support/parallel.h"
 
 namespace moxie {
 namespace {

@@ -12,7 +12,7 @@
 #include "runtime/cache_key.h"
 #include "runtime/cuda/resource_report.h"
 #include "runtime/log.h"
-#include "runtime/parallel.h"
+#include "compiler/support/parallel.h"
 
 namespace moxie::cuda {
 namespace {

@@ -18,7 +18,7 @@
 #include "runtime/dump/line_parsers.h"
 #include "runtime/dump/plan_text.h"
 #include "runtime/given_schedules.h"
-#include "runtime/parallel.h"
+#include "compiler/support/parallel.h"
 #include "runtime/process.h"
 #include "runtime/temporary_folder.h"
 
