@@ -122,6 +122,11 @@ bool NestBuilder::is_varying(const Affine& affine) const {
                              [&](const Frame& frame) { return frame.traits.vector && affine.mentions(frame.index); });
 }
 
+bool NestBuilder::is_varying(const Range& range) const {
+  const auto varies = [&](const Bound& end) { return is_varying(end.value); };
+  return std::ranges::any_of(range.lows, varies) || std::ranges::any_of(range.highs, varies);
+}
+
 // ---- Reductions and works ----
 
 bool NestBuilder::is_available(const Expr& expr) const {

@@ -106,6 +106,7 @@ class NestBuilder {
   Affine resolve(const Affine& affine) const;
   bool is_varying(const Expr& expr) const;
   bool is_varying(const Affine& affine) const;
+  bool is_varying(const Range& range) const;
   ValueId neutral(ReduceKind kind, ValueType type);
 
  private:

@@ -52,6 +52,7 @@ void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
         return stage.staged.type == staged.type && covers &&
                substitute(stage.staged.expr, {{stage.staged.placeholder, staged.placeholder}}) == staged.expr;
       };
+      if (is_varying(staged.range) && !is_varying(staged.expr)) staged.range = Range::extent(staged.extent);
       if (std::ranges::any_of(stages_, same) || !is_safe_everywhere(staged)) continue;
       const ArrayId array = new_array("stage", staged.type, {staged.extent}, is_varying(staged.expr));
       open_loop(staged.placeholder, staged.range, {},
@@ -137,6 +138,8 @@ std::vector<NestBuilder::Stage> NestBuilder::kept_for(const Later& later, const 
   for (const TypedExpr& value : values_to_keep(bodies, later_bodies, index, {is_available, is_ready, source_})) {
     const auto extent = extent_of_row(value.expr, index, range);
     if (!extent || *extent > longest_stage()) continue;
+    // Lanes that are threads each run through a part of their own: none of them would fill the row for all.
+    if (is_varying(range) && !is_varying(value.expr)) continue;
     Staged staged{value.expr, index, *extent, value.type, range};
     const ArrayId array = new_array("row", value.type, {*extent}, is_varying(value.expr));
     alive_.push_back(value.expr);

@@ -70,6 +70,11 @@ TEST_CASE("check looks closer where kinks lie within a difference, and tells the
   const Outcome overflow = shop.moxie({"check", "overflow.mox"});
   CHECK_MESSAGE(overflow.code == 0, overflow.out);
   CHECK(contains(overflow.out, "without f32"));
+  // The largest number that derivatives mention is that of the dtype they are computed in.
+  shop.write("logsumexp.mox", "dim N\nindex n:N\ninput x[N]\noutput y = logsumexp[n](x[n])\n");
+  const Outcome logsumexp = shop.moxie({"check", "logsumexp.mox"});
+  CHECK_MESSAGE(logsumexp.code == 0, logsumexp.out);
+  CHECK(contains(logsumexp.out, "cpu f32"));
   // What is declared in single precision is held to it, and what multiplies rounding errors to what it makes of them.
   shop.write("single.mox",
              "dtype f64\ndim N\nindex n:N\ninput x[N]\nlet a[n]: f32 = exp(x[n])\noutput y[n] = a[n]/3\n");

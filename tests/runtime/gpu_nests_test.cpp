@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "compiler/codegen/cuda/cuda_text.h"
+#include "compiler/diff/differentiate.h"
 #include "runtime/session.h"
 #include "tests/devices.h"
 
@@ -154,6 +155,18 @@ TEST_CASE("lanes that search a row find its first extremum, or its NaN") {
     INFO(device->name());
     const Program program = program_of(kExamples[4], DType::f32);
     CHECK(run(program, device, 300, true) == run(program, open_device("interp"), 300, true));
+  }
+}
+
+TEST_CASE("lanes with ranges of their own share no row of scratch") {
+  const Program forward = with_dtype(parse("dim S\nindex s:S, i:S\ninput x[S]\n"
+                                           "output y[s] = variance[i in 0..s+1](tanh(x[i])*exp(x[i]))\n"),
+                                     DType::f64);
+  const Program program = specialise(differentiate(forward, {"y"}, {"x"}), {{"S", 5}});
+  const auto want = run(program, open_device("interp"), 0);
+  for (const auto& device : test::test_devices()) {
+    INFO(device->name());
+    for (const auto& [name, got] : run(program, device, 0)) CHECK(difference(got, want.at(name)) <= 1e-12);
   }
 }
 

@@ -82,12 +82,12 @@ std::optional<double> beyond_single(const Sample& sample) {
   const auto look_at = [&](double x) {
     if (std::isfinite(x) && std::abs(x) > std::numeric_limits<float>::max()) found = x;
   };
-  for (const Definition& definition : sample.gradient.definitions) {
+  for (const Definition& definition : sample.program.definitions) {
     visit(definition.body, [&](const Expr& e) {
       if (e->kind == NodeKind::Constant) look_at(e->value);
     });
-    std::ranges::for_each(sample.wanted.at(definition.name), look_at);
   }
+  for (const auto& [name, values] : sample.wanted) std::ranges::for_each(values, look_at);
   return found;
 }
 
@@ -112,7 +112,7 @@ std::vector<DeviceColumn> open_columns(const DeviceChoice& choice, const Sample&
 }
 
 void run_column(const Sample& sample, const DeviceColumn& column, ErrorTable& table) {
-  Session session(with_dtype(sample.gradient, column.candidate.dtype), sample.dims, column.device);
+  Session session(gradient_in(sample, column.candidate.dtype), sample.dims, column.device);
   for (const InputDecl& input : session.program().inputs) {
     session.set(input.name, make_host_tensor(input.dtype, extents_of(sample.gradient, input.name, sample.dims),
                                              sample.inputs.at(input.name)));

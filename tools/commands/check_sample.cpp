@@ -191,11 +191,15 @@ Sample make_sample(const Program& program, const DimValues& dims, const std::vec
       if (!holds_integers(input.dtype)) sample.wrt.push_back(input.name);
     }
   }
-  const std::vector<std::string> outputs = real_outputs(sample.program);
-  const bool has_gradient = !sample.wrt.empty() && !outputs.empty();
-  sample.gradient = has_gradient ? differentiate(sample.program, outputs, sample.wrt) : sample.program;
+  sample.gradient = gradient_in(sample, DType::f64);
   draw_inputs(sample, seed);
   return sample;
+}
+
+Program gradient_in(const Sample& sample, DType dtype) {
+  Program program = with_dtype(sample.program, dtype);
+  const std::vector<std::string> outputs = real_outputs(program);
+  return sample.wrt.empty() || outputs.empty() ? program : differentiate(program, outputs, sample.wrt);
 }
 
 std::vector<Difference> finite_differences(const Sample& sample, const std::string& input, std::size_t count,

@@ -28,6 +28,9 @@ struct Sample {
 Sample make_sample(const Program& program, const DimValues& dims, const std::vector<std::string>& wrt,
                    std::uint64_t seed);
 
+/// What `gradient` is where the default dtype is this one: derivatives mention the largest number of their dtype.
+Program gradient_in(const Sample& sample, DType dtype);
+
 /// These tensors and the definitions that are computed from them.
 std::set<std::string> reached_from(const Program& program, std::set<std::string> tensors);
 
