@@ -45,9 +45,11 @@ class Guarding {
 
   Expr guarded(const Expr& expr) {
     // The guard of an access is one of what its subscripts read.
-    if (expr->kind == NodeKind::Access)
-      return conditions_.empty() || is_inside(expr) ? expr
-                                                    : call("where", {guard_of(expr, conditions_), expr, constant(0)});
+    if (expr->kind == NodeKind::Access) {
+      if (conditions_.empty() || is_inside(expr)) return expr;
+      const auto bounds = bounds_of_values(expr);
+      return call("where", {bounds ? *bounds : guard_of(expr, conditions_), expr, constant(0)});
+    }
     if (is_call(expr, "where")) return guarded_where(expr);
     if (expr->kind != NodeKind::Reduce) return map_children(expr, [&](const Expr& child) { return apply(child); });
     const OpenedReduce opened = open(expr);
@@ -89,6 +91,41 @@ class Guarding {
       if (keeps_inside(all_of(fewer), access)) kept = std::move(fewer);
     }
     return all_of(std::move(kept));
+  }
+
+  /// Where conditions say that each subscript by value is an index that the access does not depend on: that the values
+  /// are subscripts, which loops over these indices do not change. `where(label[n] == k, p[n,label[n]], 0)` reads one
+  /// element for all k. Nothing where the access needs more to stay inside its tensor.
+  std::optional<Expr> bounds_of_values(const Expr& access) const {
+    const auto is_safe = [&](const Expr& value) { return proof_.holds_unguarded(value, domain_); };
+    if (!proof_.holds(access, domain_) || !std::ranges::all_of(access->args, is_safe)) return std::nullopt;
+    std::vector<Expr> bounds;
+    for (std::size_t k = 0; k < access->subscripts.size(); ++k) {
+      const Affine& subscript = access->subscripts[k];
+      if (!subscript.mentions_value()) continue;
+      const auto symbol = subscript.as_symbol();
+      const Affine extent = proof_.extents_of(access)[k];
+      if (!symbol || !is_other_index(access->args[symbol->number()], access, extent)) return std::nullopt;
+      bounds.push_back(call("<=", {constant(0), access->args[symbol->number()]}));
+      bounds.push_back(call("<", {access->args[symbol->number()], index_value(extent)}));
+    }
+    return bounds.empty() ? std::nullopt : std::optional(all_of(std::move(bounds)));
+  }
+
+  /// Whether a condition says that the value is an index below `extent` that the access does not depend on.
+  bool is_other_index(const Expr& value, const Expr& access, const Affine& extent) const {
+    const auto says_so = [&](const auto& self, const Expr& condition) -> bool {
+      const auto says_one = [&](const Expr& arg) { return self(self, arg); };
+      if (is_call(condition, "and")) return std::ranges::any_of(condition->args, says_one);
+      if (!is_call(condition, "==")) return false;
+      const bool is_first = condition->args[0] == value;
+      const Expr& index = condition->args[is_first ? 1 : 0];
+      const auto symbol = index->kind == NodeKind::IndexValue ? index->affine.as_symbol() : std::nullopt;
+      return (is_first || condition->args[1] == value) && symbol && !symbol->is_dim() && !access->depends_on(*symbol) &&
+             domain_.prove_nonnegative(*symbol) == Proof::Holds &&
+             domain_.prove_nonnegative(extent - Affine(1) - *symbol) == Proof::Holds;
+    };
+    return std::ranges::any_of(conditions_, [&](const Expr& condition) { return says_so(says_so, condition); });
   }
 
   /// For an access of which its own condition decides whether it counts.
