@@ -234,7 +234,7 @@ bool is_computed(const Kernel& kernel, const Expr& double_sum) {
 /// Axes first, or two loops in that order in which the kernel already computes the factors that depend on both.
 void order(const Algebra& algebra, const Kernel& kernel, const KernelRoot& root, Loops& loops) {
   std::ranges::stable_partition(loops, [&](const LoopIndex& loop) { return is_axis(root, loop); });
-  if (loops.size() != 2) return;
+  if (loops.size() != 2 || mentions(loops[1].range, loops[0].symbol)) return;
   const Product coupling = factors_with(algebra.product_of(root.body), loops[0].symbol, loops[1].symbol);
   if (coupling.factors.empty()) return;
   const auto known = [&](const LoopIndex& a, const LoopIndex& b) {

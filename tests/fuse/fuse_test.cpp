@@ -7,6 +7,7 @@
 #include "compiler/fuse/fuse.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/scope.h"
 #include "ops/catalogue.h"
 
 using namespace moxie;
@@ -362,6 +363,31 @@ output y[i in 0..N,j in 0..R]: f64 = sum[m in 0..N](x[m,j]*sum[t in 0..j-i-1](f3
   const Expr& outer = kernel.roots.back().body;
   REQUIRE(outer->kind == NodeKind::Reduce);  // and no product with an element of g, which need not exist
   CHECK(count_nodes(outer, NodeKind::Reduce) == 2);
+}
+
+TEST_CASE("loops stand inside those that move their ranges") {
+  // Half of a pooling by bilinear samples: a sum over the bins of r shares its loops with the map over bins.
+  const Program program = parse(R"(dim C, H, W, K
+index c:C, k:K, p:7, q:7, a:2, e:2, r:14
+input x[C,H,W], box[K,2]
+let y[k,r] = box[k,0]*r
+let z[k,r] = box[k,1]*r
+let y0[k,r]: i32 = clamp(floor(y[k,r]), 0, H-2)
+let z0[k,r]: i32 = clamp(floor(z[k,r]), 0, W-2)
+def low(k, c, r, s) = (1 - (y[k,r] - y0[k,r]))*(z[k,s] - z0[k,s])*x[c,y0[k,r],z0[k,s]+1]
+def high(k, c, r, s) = (y[k,r] - y0[k,r])*(z[k,s] - z0[k,s])*x[c,y0[k,r]+1,z0[k,s]+1]
+output pooled[k,c,p,q] = mean[a,e](low(k, c, 2*p+a, 2*q+e) + high(k, c, 2*p+a, 2*q+e))
+)");
+  const DimValues dims = {{"C", 64}, {"H", 8}, {"W", 8}, {"K", 4}};
+  const FusedProgram pooling = fuse(optimise(differentiate(specialise(program, dims), {"pooled"}, {"box"})));
+  for (const Step& step : pooling.steps) {
+    for (const KernelRoot& root : std::get<Kernel>(step).roots) {
+      for (std::size_t k = 0; k < root.locals.size(); ++k) {
+        for (std::size_t inner = k; inner < root.locals.size(); ++inner)
+          CHECK_FALSE(mentions(root.locals[k].range, root.locals[inner].symbol));
+      }
+    }
+  }
 }
 
 TEST_CASE("what sums over nothing alone read has no kernel") {
