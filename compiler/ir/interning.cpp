@@ -47,10 +47,13 @@ class InternTable {
     Interned* next = nullptr;
   };
 
+  /// No pointer to a node ends here but the one that is returned: where another thread drops its last meanwhile, the
+  /// node would die under the lock, which it takes. A weak pointer to a const node, made of one to a node that is not,
+  /// holds the node for a moment.
   Expr find_locked(const Node& node) {
-    for (const Interned* known = bucket_of(node.hash); known; known = known->next) {
+    for (Interned* known = bucket_of(node.hash); known; known = known->next) {
       if (known->hash != node.hash || !same(*known, node)) continue;
-      if (auto alive = known->weak_from_this().lock()) return Expr(std::move(alive));
+      if (std::shared_ptr<Interned> alive = known->weak_from_this().lock()) return Expr(std::move(alive));
     }
     return {};
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/rewrite/library_product.h"
+#include "compiler/rewrite/scatter.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {
@@ -58,12 +59,14 @@ double loads_of(const Definition& reader, const std::string& tensor) {
   return count_loads(reader, tensor, [](const Expr&, const Scope&) { return true; });
 }
 
-double loads_across(const Definition& reader, const std::string& tensor) {
+double loads_across(const Program& program, const Definition& reader, const std::string& tensor) {
+  const auto scatter = scatter_of(program, reader);
+  const std::size_t axes = reader.axes.size(), scattered = scatter ? scatter->loops.size() : 0;
   return count_loads(reader, tensor, [&](const Expr& e, const Scope& scope) {
     if (e->subscripts.empty()) return false;
-    const std::size_t outer = reader.axes.empty() ? 0 : reader.axes.size() - 1;
-    for (std::size_t k = outer; k < scope.open.size(); ++k) {
-      if (e->subscripts.back().mentions(scope.open[k].first)) return false;
+    for (std::size_t k = 0; k < scope.open.size(); ++k) {
+      const bool lies_along = k + 1 == axes || k >= axes + scattered;
+      if (lies_along && e->subscripts.back().mentions(scope.open[k].first)) return false;
     }
     return true;
   });

@@ -32,7 +32,8 @@ std::map<std::string, int> read_counts(const Expr& expr);
 bool reads_as_matrix(const Expr& expr, const std::string& tensor);
 /// Elements of the tensor that are read, once in every iteration of the loops around them.
 double loads_of(const Definition& reader, const std::string& tensor);
-/// Those of them that lie apart from each other along the last axis of the reader and along all that it sums over.
-double loads_across(const Definition& reader, const std::string& tensor);
+/// Those of them that lie apart from each other along the last axis of the reader and along all that it sums over,
+/// except for what it scatters: such terms are added one by one, in rows along that axis.
+double loads_across(const Program& program, const Definition& reader, const std::string& tensor);
 
 }  // namespace moxie

@@ -61,7 +61,7 @@ CostInOrder cost_in_order(const Algebra& algebra, const Program& program, const 
     return cost;
   }
   for (const std::string& tensor : operands)
-    cost.loads_across += kCostOfReadingAcross * loads_across(definition, tensor);
+    cost.loads_across += kCostOfReadingAcross * loads_across(program, definition, tensor);
   return cost;
 }
 

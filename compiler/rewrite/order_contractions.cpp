@@ -63,6 +63,8 @@ class ContractionOrder {
     if (written < kSmallestProduct) return std::nullopt;
     dtype_ = around.dtype;
     FlatSum flat = flat_sum(algebra_, sum, around);
+    if (flat.factors.size() == 1 && is_call(flat.factors[0].base, "where")) return ordered_inside(flat);
+    around_ = around.open.size();
     if (flat.scope.open.size() > 64 || !is_box(flat.scope) || has_idle_indices(flat) || flat.factors.size() < 2)
       return std::nullopt;
     std::optional<ContractionPath> path = path_of(flat);
@@ -73,6 +75,27 @@ class ContractionOrder {
     const bool has_order = contraction.factors.size() >= 3 || knows_parts || sums_alone;
     if (!path || !has_order || path->cost * kMinPathGain > written) return std::nullopt;
     return follow(*path, contraction, flat);
+  }
+
+  /// Of the terms that a condition selects, as values say which element each of them goes to, the sums that it does not
+  /// depend on. `sum[i,k,p,o](where(at[i,k] == n, h[i,k,p]*w[p,c,o]*z[i,o], 0))` selects sums over p and o.
+  std::optional<Expr> ordered_inside(const FlatSum& flat) {
+    const auto& [where, power] = flat.factors[0];
+    const Expr& term = where->args[1];
+    if (power != 1 || user_.scan || term->gathers || !where->args[2]->is_constant(0) || !is_box(flat.scope))
+      return std::nullopt;
+    std::vector<Symbol> selected, inner;
+    for (const Symbol index : flat.summed) (where->args[0]->depends_on(index) ? selected : inner).push_back(index);
+    const Expr sum = summed(inner, term, flat);
+    Scope scope;
+    scope.dtype = flat.scope.dtype;
+    for (const auto& [symbol, range] : flat.scope.open) {
+      if (sum->depends_on(symbol)) scope = scope.with(symbol, range);
+    }
+    const auto cheaper = inner.empty() ? std::nullopt : ordered(sum, scope);
+    if (!cheaper) return std::nullopt;
+    const Expr choice = call("where", {where->args[0], *cheaper, where->args[2]});
+    return algebra_.scaled(summed(selected, choice, flat), flat.coefficient);
   }
 
   std::optional<ContractionPath> path_of(const FlatSum& flat) {
@@ -164,7 +187,7 @@ class ContractionOrder {
       contraction.extents.push_back(is_step ? 1 : assumed_extent(range));
     }
     for (const Operand& operand : operands_) contraction.factors.push_back(set_of(operand.symbols, flat.scope));
-    for (std::size_t k = 0; k < user_.axes.size(); ++k) contraction.result |= IndexSet{1} << k;
+    for (std::size_t k = 0; k < around_; ++k) contraction.result |= IndexSet{1} << k;
     return contraction;
   }
 
@@ -273,6 +296,7 @@ class ContractionOrder {
   const Definition& user_;
   const double room_;  // elements of an intermediate result
   DType dtype_ = DType::f32;
+  std::size_t around_ = 0;  // indices around the sum
   std::vector<Operand> operands_;
 };
 

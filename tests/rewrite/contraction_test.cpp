@@ -181,6 +181,19 @@ output y[b] = sum[f, g in f+1..F](sum[k](V[f,k]*V[g,k])*x[b,f]*x[b,g])
   CHECK(count_products(differentiate(pairs, {"y"}, {"x", "V"})) >= 3);
 }
 
+TEST_CASE("what goes to the elements that values say is multiplied in the cheapest order") {
+  // The gradient of a convolution on points, of which each has K neighbours.
+  const Program program = parse(R"(dim N = 1000, K = 16, P = 15, C = 32, O = 32
+index n:N, m:N, k:K, p:P, c:C, o:O
+input nbr[N,K]: i32 >= 0, h[N,K,P], w[P,C,O], z[N,O]
+output y[n,c] = sum[o,k,p,m](where(nbr[m,k] == n, h[m,k,p]*w[p,c,o]*z[m,o], 0))
+)");
+  const std::string text = print(order_axes(order_contractions(normalise_bodies(program))));
+  CHECK_MESSAGE(text.find("where(nbr[m,k] == n, sum[p](") != text.npos, text);
+  // Rows along c are added one by one.
+  CHECK_MESSAGE(text.find(",c] = sum[o](") != text.npos, text);
+}
+
 TEST_CASE("the order of a contraction stays where nothing is gained, and where intermediate results are too large") {
   CHECK(ordered(R"(dim S dynamic, N = 64, R = 16
 index s:S, n:N, r:R, t:R
