@@ -103,7 +103,10 @@ class AxisOrderSearch {
                          std::ranges::any_of(readers_, [](const Definition* reader) { return is_large_sum(*reader); });
     if (!matters || std::ranges::any_of(readers_, is_matrix)) return std::nullopt;
     const std::vector<CostsInOrders> all = costs_in_orders();
-    if (std::ranges::none_of(all, &CostsInOrders::may_be_product)) return order_of_band();  // else fusion chooses
+    if (std::ranges::none_of(all, &CostsInOrders::may_be_product)) {
+      const auto order = order_for_readers(all);
+      return order ? order : order_of_band();  // else fusion chooses
+    }
     const auto total = [&](std::size_t order) {
       double sum = 0;
       for (const CostsInOrders& costs : all) sum += costs.total(order);
@@ -136,6 +139,24 @@ class AxisOrderSearch {
     } while (std::ranges::next_permutation(order).found);
     definition_ = original_;
     return all;
+  }
+
+  /// A product with operands of its own may lie as what reads it wants it.
+  std::optional<AxisOrder> order_for_readers(const std::vector<CostsInOrders>& all) const {
+    if (!is_large_sum(original_)) return std::nullopt;
+    const auto cost = [&](std::size_t order) {
+      double sum = 0;
+      for (std::size_t k = 1; k < all.size(); ++k) sum += all[k].total(order);
+      return sum;
+    };
+    std::vector<std::size_t> cheapest(orders_.size());
+    std::iota(cheapest.begin(), cheapest.end(), std::size_t{0});
+    std::ranges::stable_sort(cheapest, {}, cost);
+    for (const std::size_t k : cheapest) {
+      if (cost(k) + kLeastGain >= cost(0)) break;
+      if (is_library_product(program_, with_axes_in(orders_[k], original_))) return orders_[k];
+    }
+    return std::nullopt;
   }
 
   /// A band, sum[g in f+1..F](x[b,g]*sum[k](V[f,k]*V[g,k])), is a product with operands of its own if its rows come
