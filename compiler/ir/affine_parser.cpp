@@ -153,8 +153,8 @@ void fail_divisor(const TokenStream& tokens, const Token& at) {
 void refuse_division(const TokenStream& tokens) {
   if (!at_division(tokens)) return;
   tokens.fail<TypeError>(tokens.peek(), "no quotient may stand here",
-                         "subscripts of tensors and tables divide indices: x[i/2]; shapes are affine, and ends of "
-                         "ranges are written ceil(i/2) and floor(i/2)+1");
+                         "shapes are affine: for N/2 declare a dim H, and write 2*H for N; subscripts of tensors and "
+                         "tables divide indices, x[i/2], and ends of ranges are written ceil(i/2) and floor(i/2)+1");
 }
 
 Affine parse_affine(TokenStream& tokens, const NameResolver& resolve, const IntegerForms* forms) {

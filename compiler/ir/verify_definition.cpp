@@ -296,15 +296,27 @@ class DefinitionVerifier {
 
   AtStep own_step() const { return {*definition_.scan, Affine(Symbol::axis(0))}; }
 
+  std::string remedy_for_step(const Expr& expr, const Affine& lag, const Place& place) const {
+    const std::string& step = definition_.axes[0].name;
+    if (lag.mentions_value() && !definition_.scan->backwards)
+      return fmt::format("select an earlier step by a sum over them, sum[u in 0..{}](where(.. == u, {}[u,..], 0))",
+                         step, expr->tensor);
+    std::string remedy = fmt::format("read `{}` at an earlier step, {}{}", expr->tensor, step,
+                                     definition_.scan->backwards ? "+1" : "-1");
+    if (!lag.is_constant() && !lag.mentions_value())
+      remedy += fmt::format(", under a condition that says that it is one, where({} >= 1, {}, ..)",
+                            printer(place).print(lag), text(expr, place));
+    return remedy;
+  }
+
   /// Within a scan: an earlier step, or this one of a definition above.
   void check_step(const Expr& expr, const Definition& read, const Place& place) const {
     const Affine lag = own_step().lag_of(expr);
     const std::string earlier = definition_.axes[0].name + (definition_.scan->backwards ? "+1" : "-1");
     if (!own_step().knows_lag_of(expr, place.domain) || (lag.is_constant() && lag.constant() < 0)) {
-      throw TypeError(where() +
-                      fmt::format("`{}` is not computed yet when its scan comes to this step; read `{}` at an "
-                                  "earlier step, {}, or outside of the scan",
-                                  text(expr, place), expr->tensor, earlier));
+      throw TypeError(where() + fmt::format("`{}` is not computed yet when its scan comes to this step; {}, or read it "
+                                            "outside of the scan",
+                                            text(expr, place), remedy_for_step(expr, lag, place)));
     }
     if (!lag.is_constant() && definition_.scan->checkpoints) {
       throw TypeError(

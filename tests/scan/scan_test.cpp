@@ -346,7 +346,9 @@ TEST_CASE("what a scan may not do") {
                            "not computed yet when its scan comes to this step");
   check_refused<TypeError>("scan t backwards {\n  let h[t,n] = where(t > 0, h[t-1,n], 0)\n}\n",
                            "read `h` at an earlier step, t+1");
-  check_refused<TypeError>("scan t {\n  let h[t,n] = sum[u](h[u,n])\n}\n", "not computed yet");
+  check_refused<TypeError>("scan t {\n  let h[t,n] = sum[u](h[u,n])\n}\n", "where(t-u >= 1, h[u,n], ..)");
+  check_refused<TypeError>("scan t {\n  let k[t]: i32 = t/2\n  let h[t,n] = h[k[t],n]\n}\n",
+                           "sum[u in 0..t](where(.. == u, h[u,..], 0))");
   check_refused<TypeError>("scan t {\n  let h[t,n] = sum[u in 0..t+1](h[u,n])\n}\n", "not computed yet");
   check_refused<TypeError>("scan t backwards {\n  let h[t,n] = sum[u in 0..t](h[u,n])\n}\n", "not computed yet");
   check_refused<TypeError>("scan t {\n  let h[t,n] = sum[u in 0..t](where(u == 0, h[T-1-u,n], 0))\n}\n",
