@@ -7,6 +7,7 @@
 
 #include "compiler/codegen/llvm/llvm_text.h"
 #include "compiler/support/error.h"
+#include "compiler/support/parallel.h"
 #include "runtime/aot/archive.h"
 #include "runtime/aot/cpu_driver.h"
 #include "runtime/aot/cpu_levels.h"
@@ -16,7 +17,6 @@
 #include "runtime/atomic_file.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/plugin.h"
-#include "compiler/support/parallel.h"
 
 namespace moxie::aot {
 namespace {

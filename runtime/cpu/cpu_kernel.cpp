@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compiler/support/error.h"
+#include "compiler/support/parallel.h"
 #include "runtime/cache_file.h"
 #include "runtime/cache_key.h"
 #include "runtime/cpu/llvm_library.h"
@@ -16,7 +17,6 @@
 #include "runtime/cpu/plugin.h"
 #include "runtime/dump/line_parsers.h"
 #include "runtime/log.h"
-#include "compiler/support/parallel.h"
 
 namespace moxie {
 namespace {

@@ -8,11 +8,11 @@
 #include <limits>
 #include <numeric>
 
+#include "compiler/support/parallel.h"
 #include "runtime/cache_file.h"
 #include "runtime/cache_key.h"
 #include "runtime/cuda/resource_report.h"
 #include "runtime/log.h"
-#include "compiler/support/parallel.h"
 
 namespace moxie::cuda {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "compiler/loop/statement_lines.h"
 #include "compiler/support/error.h"
+#include "compiler/support/parallel.h"
 #include "runtime/atomic_file.h"
 #include "runtime/cache_file.h"
 #include "runtime/cpu/cpu_kernel.h"
@@ -18,7 +19,6 @@
 #include "runtime/dump/line_parsers.h"
 #include "runtime/dump/plan_text.h"
 #include "runtime/given_schedules.h"
-#include "compiler/support/parallel.h"
 #include "runtime/process.h"
 #include "runtime/temporary_folder.h"
 
