@@ -59,7 +59,12 @@ NumericEncoding fit_numeric(const Column& column, Scaling scaling, std::span<con
   return {s.mean, reciprocal(s.sd, magnitude), s.mean};
 }
 
-FeatureEncoding fit_feature(const Table& table, std::size_t index, Scaling scaling, std::span<const std::size_t> rows) {
+bool is_unscaled(const Roles& roles, std::size_t column) {
+  return std::ranges::find(roles.unscaled, column) != roles.unscaled.end();
+}
+
+FeatureEncoding fit_feature(const Table& table, std::size_t index, const Roles& roles,
+                            std::span<const std::size_t> rows) {
   const Column& column = table.columns[index];
   FeatureEncoding feature{column.name, column.kind, {}, false, column.categories};
   if (column.kind == ColumnKind::Categorical) {
@@ -69,7 +74,8 @@ FeatureEncoding fit_feature(const Table& table, std::size_t index, Scaling scali
                       table.files[0], index + 1, excerpt(column.name), column.categories.size(), kMostCategories));
     return feature;
   }
-  feature.numeric = fit_numeric(column, scaling, rows);
+  feature.numeric = fit_numeric(column, roles.scaling, rows);
+  if (is_unscaled(roles, index)) feature.numeric = {.mean = feature.numeric.mean};
   feature.missing_flag = std::ranges::any_of(column.numbers, [](double value) { return std::isnan(value); });
   return feature;
 }
@@ -91,11 +97,13 @@ void fit_classes(const Table& table, std::size_t index, Encoding& encoding) {
   encoding.classes = column.categories;
 }
 
-TargetEncoding fit_target(const Table& table, std::size_t index, std::span<const std::size_t> rows) {
+TargetEncoding fit_target(const Table& table, std::size_t index, const Roles& roles,
+                          std::span<const std::size_t> rows) {
   const Column& column = table.columns[index];
   if (column.kind != ColumnKind::Numeric)
     throw DataError(fmt::format("{}: target column {} '{}' holds words ('{}'); regression needs numbers",
                                 table.files[0], index + 1, excerpt(column.name), excerpt(column.categories.front())));
+  if (is_unscaled(roles, index)) return {column.name};
   const Statistics s = statistics_of(column, rows);
   const bool constant = reciprocal(s.sd, std::max(std::abs(s.min), std::abs(s.max))) == 0;
   return {column.name, s.mean, constant ? 1 : s.sd};
@@ -227,10 +235,11 @@ Encoding fit_encoding(const Table& table, const Roles& roles, std::span<const st
   Encoding encoding;
   encoding.task = roles.task;
   for (const std::size_t column : roles.features)
-    encoding.features.push_back(fit_feature(table, column, roles.scaling, training_rows));
+    encoding.features.push_back(fit_feature(table, column, roles, training_rows));
   if (encoding.features.empty()) throw DataError(fmt::format("{}: has no column left for features", table.files[0]));
   if (roles.task == Task::Regression) {
-    for (const std::size_t column : roles.targets) encoding.targets.push_back(fit_target(table, column, training_rows));
+    for (const std::size_t column : roles.targets)
+      encoding.targets.push_back(fit_target(table, column, roles, training_rows));
   } else if (roles.targets.size() == 1) {
     fit_classes(table, roles.targets[0], encoding);
   } else {

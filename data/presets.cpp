@@ -10,6 +10,7 @@
 #include "data/loaders.h"
 
 namespace moxie {
+namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kRegressionOrigin =
@@ -68,6 +69,15 @@ constexpr std::array kPresets = std::to_array<Preset>({
 const Preset& find_preset(std::string_view name) {
   const auto found = std::ranges::find(kPresets, name, &Preset::name);
   if (found != kPresets.end()) return *found;
+  std::error_code error;
+  if (fs::is_regular_file(name, error)) {
+    const std::string suffix = fs::path(name).extension().string();
+    const auto kind = std::ranges::find_if(kFileKinds, [&](const FileKind& k) {
+      return suffix == fmt::format(".{}", k.prefix.substr(0, k.prefix.size() - 1));
+    });
+    const std::string_view prefix = kind == kFileKinds.end() ? "csv:" : kind->prefix;
+    throw DataError(fmt::format("there is no data set '{0}'; for the file of this name write {1}{0}", name, prefix));
+  }
   std::string known;
   for (const Preset& preset : kPresets) known += fmt::format(" {}", preset.name);
   for (const FileKind& kind : kFileKinds) known += fmt::format(" {}FILE", kind.prefix);
@@ -79,9 +89,9 @@ void check_options(const Preset& preset, const LoadOptions& options) {
     throw DataError(
         fmt::format("{}: there is no split {}; the set has {}, from 0", preset.name, options.split, preset.splits));
   if (!options.targets.empty() || !options.ignored.empty() || !options.categorical.empty() ||
-      !options.test_file.empty() || !options.kept.empty())
+      !options.unscaled.empty() || !options.test_file.empty() || !options.kept.empty())
     throw DataError(
-        fmt::format("{}: target, ignored, categorical and kept columns are for csv:FILE, npz:FILE and "
+        fmt::format("{}: target, ignored, categorical, unscaled and kept columns are for csv:FILE, npz:FILE and "
                     "safetensors:FILE only, and a test file for these and text:FILE",
                     preset.name));
   if (options.task && *options.task != preset.task) {

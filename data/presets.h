@@ -30,6 +30,7 @@ struct LoadOptions {
   std::vector<std::string> targets;      // column names, or numbers from 1 or from -1 for the last; or Table::targets
   std::vector<std::string> ignored;      // columns that are neither features nor targets
   std::vector<std::string> categorical;  // columns of categories that look like numbers
+  std::vector<std::string> unscaled;     // columns of numbers that are taken as they are: counts, identifiers
   std::optional<Task> task;              // unset: classification if the target holds words
   std::filesystem::path test_file;       // unset: a fifth of the rows, drawn with `split`
   std::size_t folds = 0, fold = 0;       // above 0: test rows are those of fold `fold`, from 1, of cross-validation

@@ -88,6 +88,15 @@ Roles roles_of(const Table& table, const LoadOptions& options) {
   for (const std::string& selector : options.ignored) is_feature[table.find(selector)] = false;
   for (std::size_t i = 0; i < is_feature.size(); ++i)
     if (is_feature[i]) roles.features.push_back(i);
+  for (const std::string& selector : options.unscaled) {
+    roles.unscaled.push_back(table.find(selector));
+    const Column& column = table.columns[roles.unscaled.back()];
+    if (column.kind != ColumnKind::Numeric)
+      throw DataError(
+          fmt::format("{}: column '{}' holds words or classes, which have no scale: leave it out of "
+                      "--unscaled",
+                      table.files[0], excerpt(column.name)));
+  }
   return roles;
 }
 

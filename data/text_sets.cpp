@@ -19,9 +19,10 @@ Dataset make_text_dataset(std::string name, const Texts& texts, const RowSplit& 
 }
 
 void check_options(const std::string& name, const LoadOptions& options) {
-  if (!options.targets.empty() || !options.ignored.empty() || !options.categorical.empty())
+  if (!options.targets.empty() || !options.ignored.empty() || !options.categorical.empty() || !options.unscaled.empty())
     throw DataError(fmt::format(
-        "{}: target, ignored and categorical columns are for csv:FILE, npz:FILE and safetensors:FILE only", name));
+        "{}: target, ignored, categorical and unscaled columns are for csv:FILE, npz:FILE and safetensors:FILE only",
+        name));
   if (options.task == Task::Regression)
     throw DataError(fmt::format("{}: labels are classes, so the task can only be to classify", name));
 }

@@ -11,8 +11,14 @@ namespace {
 /// Rows of the input that are differentiated at a time.
 constexpr std::size_t kJacobianBatch = 256;
 
-HostTensor tensor(std::size_t rows, std::size_t columns, const std::vector<double>& values) {
-  return make_host_tensor(DType::f32, {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}, values);
+/// That of a tensor whose first axis counts samples.
+std::vector<std::int64_t> shape_of(const Program& program, const std::string& tensor, std::size_t rows) {
+  std::vector<std::int64_t> shape;
+  for (const Affine& extent : program.shape_of(tensor)) {
+    const auto value = [&](Symbol dim) { return program.find_dim(dim.name())->value.value(); };
+    shape.push_back(shape.empty() ? static_cast<std::int64_t>(rows) : extent.evaluate(value));
+  }
+  return shape;
 }
 
 /// One-sided Jacobi rotations: makes the columns of a tall matrix (stored column by column) orthogonal.
@@ -62,19 +68,19 @@ std::vector<double> jacobians(const Program& program, const std::string& output,
     if (session.program().find_input(name)) session.set(name, value);
   }
   const std::size_t features = data.x.size() / data.rows;
-  const auto outputs = static_cast<std::size_t>(
-      program.shape_of(output)[1].evaluate([&](Symbol dim) { return program.find_dim(dim.name())->value.value(); }));
+  const auto outputs = static_cast<std::size_t>(element_count(shape_of(program, output, 1)));
   std::vector<double> result;
   for (std::size_t begin = 0; begin < data.rows; begin += kJacobianBatch) {
     const std::size_t rows = std::min(kJacobianBatch, data.rows - begin);
     const auto* first = data.x.data() + begin * features;
-    session.set("x", tensor(rows, features, {first, first + rows * features}));
+    const std::vector<double> x(first, first + rows * features);
+    session.set("x", make_host_tensor(DType::f32, shape_of(program, "x", rows), x));
     const std::size_t at = result.size();
     result.resize(at + rows * outputs * features);
     for (std::size_t d = 0; d < outputs; ++d) {
       std::vector<double> cotangent(rows * outputs);
       for (std::size_t row = 0; row < rows; ++row) cotangent[row * outputs + d] = 1;
-      session.set("cot." + output, tensor(rows, outputs, cotangent));
+      session.set("cot." + output, make_host_tensor(DType::f32, shape_of(program, output, rows), cotangent));
       session.run();
       const std::vector<double> slope = to_doubles(session.get("grad.x"));
       for (std::size_t row = 0; row < rows; ++row)

@@ -8,7 +8,7 @@
 
 namespace moxie {
 
-/// The Jacobian of `output`[S,D] of `program` with respect to x[S,M] at each row of `data`: D*M values a row.
+/// The Jacobian of `output`[S,D], or [S], of `program` with respect to x[S,M] at each row of `data`: D*M values a row.
 /// `settings` are the program's other inputs.
 std::vector<double> jacobians(const Program& program, const std::string& output,
                               const std::map<std::string, HostTensor>& settings, const SampleRows& data,

@@ -26,9 +26,9 @@ Program parse_formula(const TrainConfig& config) { return parse(config.formula, 
 
 }  // namespace
 
-ModelText read_model(TrainConfig& config, bool precision_chosen) {
+ModelText read_model(TrainConfig& config, bool precision_chosen, const std::vector<std::string>& folders) {
   ModelText model{config.model, read_text(config.model)};
-  const Program program = read_program(model.file);
+  const Program program = read_program(model.file, folders);
   try {
     check_model(program);
   } catch (const ModelError& error) {

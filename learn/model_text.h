@@ -14,7 +14,7 @@ struct ModelText {
 
 /// Reads the file that `config.model` names into `config.formula`, and takes from it what was not chosen: the task of a
 /// table, and the precision. Throws DataError, ParseError and the like, with line and caret where they are known.
-ModelText read_model(TrainConfig& config, bool precision_chosen);
+ModelText read_model(TrainConfig& config, bool precision_chosen, const std::vector<std::string>& folders = {});
 
 /// Throws what `error` says, with the line of the text that it is about.
 [[noreturn]] void fail_in_text(const ModelError& error, const ModelText& model);

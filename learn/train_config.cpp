@@ -390,6 +390,7 @@ LoadOptions load_options(const TrainConfig& c) {
   options.targets = c.targets;
   options.ignored = c.ignored;
   options.categorical = c.categorical;
+  options.unscaled = c.unscaled;
   options.test_file = c.test_file;
   options.missing = c.missing;
   options.skips_missing_targets = choose("--missing-target", kMissingTarget, c.missing_target);

@@ -25,7 +25,7 @@ struct TrainConfig {
   std::size_t fold = 0;   // the one that is trained, from 1; 0: all of them, each in a run with its own number
   double validation_share = 0.1;
   double train_share = 1;
-  std::vector<std::string> targets, ignored, categorical, missing;
+  std::vector<std::string> targets, ignored, categorical, unscaled, missing;
   std::vector<std::string> target_units;  // one for each target, or for all of them; only reports show them
   std::string missing_target = "error";
   std::vector<std::string> class_weight;
@@ -140,6 +140,9 @@ void visit_fields(Config& c, Visit&& visit) {
   visit(option_group::kData, "ignore", c.ignored, "csv, npz, safetensors: columns that are left out");
   visit(option_group::kData, "categorical", c.categorical,
         "csv, npz, safetensors: columns of categories that look like numbers");
+  visit(option_group::kData, "unscaled", c.unscaled,
+        "csv, npz, safetensors: columns of numbers, features or targets, that are taken as they are: counts, "
+        "identifiers");
   visit(option_group::kData, "missing", c.missing,
         "csv: how missing values are written, besides empty fields: NA,null,- for example; ? if not given");
   visit(option_group::kData, "missing-target", c.missing_target,

@@ -78,6 +78,20 @@ double mean_square_error(const std::map<std::string, RowValues>& outputs, const 
   return sum / static_cast<double>(mean.size());
 }
 
+/// Throws DataError for a variance of the user's own model that is none.
+void require_variances(const std::map<std::string, RowValues>& outputs) {
+  const auto variance = outputs.find("variance");
+  if (variance == outputs.end()) return;
+  const std::vector<double>& values = variance->second.values;
+  const auto negative = std::ranges::find_if(values, [](double value) { return value < 0; });
+  if (negative == values.end()) return;
+  throw DataError(
+      fmt::format("the model predicts {:g} as the variance of sample {}, which is negative; predict what cannot be, "
+                  "such as exp(..), "
+                  "softplus(..) or a square",
+                  *negative, static_cast<std::size_t>(negative - values.begin()) / variance->second.columns + 1));
+}
+
 std::optional<double> largest_error_bound(const std::map<std::string, RowValues>& outputs) {
   std::optional<double> largest;
   for (const auto& [name, bound] : outputs) {
@@ -166,6 +180,7 @@ Evaluator::Evaluator(const TrainConfig& config, const Encoding& encoding, const 
 Evaluator::Evaluator(const TrainConfig& config, Encoding encoding, const std::shared_ptr<Device>& device,
                      const Network& network)
     : encoding_(std::move(encoding)),
+      is_own_(is_own_model(config)),
       recalibrate_(config.recalibrate),
       passes_(ensemble_size(config, network)),
       seed_(config.seed),
@@ -182,8 +197,13 @@ Prediction Evaluator::predict(const SampleRows& rows, double variance_scale) {
 }
 
 std::map<std::string, RowValues> Evaluator::run(const SampleRows& rows) {
-  predict_.set_random_state(seed_, 0);  // the same draws for the same rows, whatever was predicted before
-  if (passes_ == 1) return predict_.run(rows);
+  // The same draws for the same rows, whatever was evaluated before: a run that is resumed goes on bit for bit.
+  predict_.set_random_state(seed_, 0);
+  if (passes_ == 1) {
+    auto outputs = predict_.run(rows);
+    if (is_own_) require_variances(outputs);
+    return outputs;
+  }
   Ensemble ensemble;
   for (std::size_t k = 0; k < passes_; ++k) ensemble.add(predict_.run(rows));
   return ensemble.outputs();
@@ -211,6 +231,7 @@ Evaluation Evaluator::evaluate(const Samples& samples, std::optional<double> var
 
 std::map<std::string, RowValues> Evaluator::losses(const Samples& samples) {
   const Matrix targets = weighted_targets(samples.y, encoding_);
+  loss_.set_random_state(seed_, 0);
   return loss_.run({samples.rows(), samples.x.values, targets.values});
 }
 

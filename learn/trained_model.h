@@ -62,7 +62,7 @@ class Evaluator {
   std::map<std::string, RowValues> losses(const Samples& samples);
 
   Encoding encoding_;
-  bool recalibrate_;
+  bool is_own_, recalibrate_;
   std::size_t passes_;
   std::uint64_t seed_;
   ForwardPass loss_, predict_;

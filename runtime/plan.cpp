@@ -203,7 +203,7 @@ DimValues extent_classes(const DimValues& dims) {
   DimValues classes;
   for (const auto& [name, value] : dims) {
     std::int64_t nearest = 1;
-    while (nearest * 2 < value) nearest *= 4;
+    while (nearest < value - nearest) nearest *= 4;
     classes[name] = nearest;
   }
   return classes;

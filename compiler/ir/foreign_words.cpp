@@ -18,6 +18,11 @@ constexpr std::string_view kPowerHere = "a power is written x^2";
 constexpr std::string_view kInverseHere =
     "write inverse[i,j](a[i,j]), or lu_inverse[i,j](..) where `a` is not symmetric and positive definite";
 
+constexpr std::string_view kTimesHere = "a product is written `*`: 2*x";
+constexpr std::string_view kMinusHere = "write the minus of a keyboard, `-`";
+constexpr std::string_view kSumHere = "a sum is written sum[n](x[n])";
+constexpr std::string_view kQuotesHere = "file names stand between \"; formulas have no quotes";
+
 constexpr std::array kForeignWords = {
     ForeignWord{"!", "write `not` or `!=`"},
     ForeignWord{"\"", "there are no strings; `#` starts a comment"},
@@ -79,6 +84,34 @@ constexpr std::array kForeignWords = {
     ForeignWord{"transpose", "a transpose has its indices in another order: a[j,i]"},
     ForeignWord{"var", "write variance[n](x[s,n])"},
     ForeignWord{"|", "write `or`"},
+    // By the bytes of UTF-8.
+    ForeignWord{"\u00a0", "this space does not break lines; write a plain one"},
+    ForeignWord{"\u00ac", "write `not`"},
+    ForeignWord{"\u00b2", kPowerHere},
+    ForeignWord{"\u00b3", kPowerHere},
+    ForeignWord{"\u00b7", kTimesHere},
+    ForeignWord{"\u00d7", kTimesHere},
+    ForeignWord{"\u00f7", "write `/`"},
+    ForeignWord{"\u03a3", kSumHere},
+    ForeignWord{"\u03c0", "write pi"},
+    ForeignWord{"\u2013", kMinusHere},
+    ForeignWord{"\u2014", kMinusHere},
+    ForeignWord{"\u2018", kQuotesHere},
+    ForeignWord{"\u2019", kQuotesHere},
+    ForeignWord{"\u201c", kQuotesHere},
+    ForeignWord{"\u201d", kQuotesHere},
+    ForeignWord{"\u2207", "derivatives are asked for where the formula is used: --grad"},
+    ForeignWord{"\u220f", "a product over an index is written prod[n](x[n])"},
+    ForeignWord{"\u2211", kSumHere},
+    ForeignWord{"\u2212", kMinusHere},
+    ForeignWord{"\u221a", "write sqrt(x)"},
+    ForeignWord{"\u221e", "write inf"},
+    ForeignWord{"\u2227", "write `and`"},
+    ForeignWord{"\u2228", "write `or`"},
+    ForeignWord{"\u2260", "write `!=`"},
+    ForeignWord{"\u2264", "write `<=`"},
+    ForeignWord{"\u2265", "write `>=`"},
+    ForeignWord{"\u22c5", kTimesHere},
 };
 static_assert(std::ranges::is_sorted(kForeignWords, {}, &ForeignWord::first));
 

@@ -10,6 +10,7 @@
 #include "compiler/ir/foreign_words.h"
 #include "compiler/ir/functions.h"
 #include "compiler/support/error.h"
+#include "compiler/support/utf8.h"
 
 namespace moxie {
 namespace {
@@ -24,7 +25,9 @@ constexpr std::array<std::string_view, 23> kMarks = {"..", "<=", ">=", "==", "!=
 
 class Lexer {
  public:
-  explicit Lexer(const SourceText& source) : source_(source), text_(source.text()) {}
+  /// Editors of Windows begin a file with a byte order mark.
+  explicit Lexer(const SourceText& source)
+      : source_(source), text_(source.text()), position_(text_.starts_with("\xef\xbb\xbf") ? 3 : 0) {}
 
   std::vector<Token> run() {
     while (position_ < text_.size()) step();
@@ -105,7 +108,9 @@ class Lexer {
       if (!is_digit(at(end))) fail(position_, "this number has no digits in its exponent", "write 1e-3");
       while (is_digit(at(end))) ++end;
     }
-    if (is_letter(at(end))) fail(end, "a number runs into a name", "write a product with `*`: 2*x");
+    if (is_letter(at(end)))
+      fail(end, "a number runs into a name",
+           at(end) == '_' ? "numbers are written without `_`" : "write a product with `*`: 2*x");
     push(integer ? TokenKind::Integer : TokenKind::Number, end);
   }
 
@@ -118,10 +123,12 @@ class Lexer {
   }
 
   [[noreturn]] void fail_character(std::string_view rest) const {
-    const std::string_view said = said_here(rest.substr(0, 1));
+    const std::size_t length = utf8_length(rest);
     const auto code = static_cast<unsigned char>(rest[0]);
+    const bool is_shown = length > 1 || (code > ' ' && code < 0x7f);
     const std::string shown =
-        code > ' ' && code < 0x7f ? fmt::format("`{}`", rest[0]) : fmt::format("byte 0x{:02x}", code);
+        is_shown ? fmt::format("`{}`", rest.substr(0, length)) : fmt::format("byte 0x{:02x}", code);
+    const std::string_view said = said_here(rest.substr(0, std::max<std::size_t>(1, length)));
     fail(position_, "unexpected character " + shown,
          said.empty() ? "names consist of the letters a-z, digits, `_` and inner dots" : std::string(said));
   }

@@ -5,21 +5,43 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/support/utf8.h"
+
 namespace moxie {
 namespace {
 
 constexpr std::size_t kShownBefore = 80;  // of the source line, left and right of the caret
 constexpr std::size_t kShownAfter = 40;
 
-bool is_printable(char c) { return c >= ' ' && c < 0x7f; }
+/// A part of a line as a terminal shows it: one place for each character, spaces for what is none.
+std::string shown_part(std::string_view part) {
+  std::string shown;
+  while (!part.empty()) {
+    const std::size_t length = std::max<std::size_t>(1, utf8_length(part));
+    const auto first = static_cast<unsigned char>(part[0]);
+    const bool is_control = length == 1 ? first < ' ' || first >= 0x7f : first == 0xc2 && part[1] < '\xa0';
+    shown += is_control ? " " : part.substr(0, length);
+    part.remove_prefix(length);
+  }
+  return shown;
+}
 
+std::size_t characters_in(std::string_view part) {
+  std::size_t count = 0;
+  for (; !part.empty(); ++count) part.remove_prefix(std::max<std::size_t>(1, utf8_length(part)));
+  return count;
+}
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+/// Of names in small letters.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
     std::size_t diagonal = row[0]++;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      const std::size_t replaced = diagonal + (lower(a[i]) == lower(b[j]) ? 0 : 1);
       diagonal = row[j + 1];
       row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
     }
@@ -50,10 +72,10 @@ std::string SourceText::describe(std::size_t offset, const std::string& message,
   const std::size_t line_end = std::min(text_.find('\n', offset), text_.size());
   const std::size_t shown_begin = std::max(line_begin, offset - std::min(offset, kShownBefore));
   const std::size_t shown_end = std::min(line_end, offset + kShownAfter);
-  std::string shown(text_.substr(shown_begin, shown_end - shown_begin));
-  std::ranges::replace_if(shown, [](char c) { return !is_printable(c); }, ' ');
+  const std::string_view before = text_.substr(shown_begin, offset - shown_begin);
+  const std::string shown = shown_part(before) + shown_part(text_.substr(offset, shown_end - offset));
   std::string result = fmt::format("{}:{}:{}: {}\n  {}\n  {}^", file_, line_of(offset), offset - line_begin + 1,
-                                   message, shown, std::string(offset - shown_begin, ' '));
+                                   message, shown, std::string(characters_in(before), ' '));
   if (!hint.empty()) result += "\n  " + hint;
   return result;
 }

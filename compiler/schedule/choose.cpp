@@ -45,8 +45,7 @@ struct ScheduledSteps {
   std::map<std::string, double> objectives;
   std::set<std::string> single_forms;
   std::size_t candidates = 0;
-  std::set<LaneGather> gathers, gathers_in_sums, gathers_in_rows;
-  std::map<LaneGather, double> gathers_across;
+  LaneGathers gathers;
 };
 
 constexpr std::size_t kShownAlternatives = 3;
@@ -182,7 +181,8 @@ class Choosing {
     } else if (with_nests && (has_wrong_loops || (has_nests && is_small(kernel)))) {
       if (auto nests = in_nests(kernel)) {
         result.candidates += nests->candidates;
-        note_gathers(result, *nests);
+        for (const Chosen& next : nests->kernels)
+          result.gathers.add(lane_gathers(fused_.program, *next.nest, extents_, next.objective));
         Kernels together = joined(result, *nests);
         const double before = last_ ? last_->objective : 0;
         const bool is_absorbed = last_ && together.kernels.size() == 1;
@@ -225,22 +225,7 @@ class Choosing {
     for (const auto& [kernel, cost] : step.objectives) result.objectives[kernel] += static_cast<double>(count) * cost;
     result.single_forms.merge(step.single_forms);
     result.candidates += step.candidates;
-    result.gathers.merge(step.gathers);
-    result.gathers_in_sums.merge(step.gathers_in_sums);
-    result.gathers_in_rows.merge(step.gathers_in_rows);
-    for (const auto& [gather, cost] : step.gathers_across)
-      result.gathers_across.emplace(gather, static_cast<double>(count) * cost);
-  }
-
-  void note_gathers(ScheduledSteps& result, const Kernels& nests) const {
-    for (const Chosen& next : nests.kernels) {
-      result.gathers.merge(gathers_of(fused_.program, *next.nest));
-      const Definition& definition = next.nest->roots.front().definition;
-      result.gathers_in_sums.merge(gathers_along_sums(fused_.program, definition));
-      result.gathers_in_rows.merge(gathers_along_rows(fused_.program, definition));
-      for (const LaneGather& gather : gathers_along_other_axis(fused_.program, *next.nest, extents_))
-        result.gathers_across.emplace(gather, next.objective);
-    }
+    result.gathers.add(step.gathers, static_cast<double>(count));
   }
 
   /// The last kernel becomes a step: no other is going to share its loops.
@@ -460,13 +445,19 @@ void add_alternatives(std::vector<ScheduleChoice>& choices, const std::vector<Sc
   }
 }
 
-/// What lanes along other axes would gather in nests that take a good part of what all do.
-std::set<LaneGather> worth_copies(const ScheduledProgram& scheduled) {
-  std::set<LaneGather> gathers;
-  for (const auto& [gather, cost] : scheduled.gathers_across) {
-    if (cost >= kWorthCopies * scheduled.objective) gathers.insert(gather);
+/// Tensors of which copies may pay together: what lanes of one kind gather, along other axes of the nests that take a
+/// good part of what all do.
+std::set<std::set<LaneGather>> copies_to_try(const ScheduledProgram& scheduled) {
+  std::set<std::set<LaneGather>> result;
+  for (const GatheringLanes lanes : kGatheringLanes) {
+    const double least = lanes == GatheringLanes::along_other_axis ? kWorthCopies * scheduled.objective : 0;
+    std::set<LaneGather> gathers;
+    for (const auto& [gather, cost] : scheduled.gathers.of(lanes)) {
+      if (cost >= least) gathers.insert(gather);
+    }
+    result.insert(std::move(gathers));
   }
-  return gathers;
+  return result;
 }
 
 }  // namespace
@@ -484,10 +475,7 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
                             std::move(chosen.objectives),
                             std::move(chosen.single_forms),
                             chosen.candidates,
-                            std::move(chosen.gathers),
-                            std::move(chosen.gathers_in_sums),
-                            std::move(chosen.gathers_in_rows),
-                            std::move(chosen.gathers_across)};
+                            std::move(chosen.gathers)};
   };
   const auto row_major = [&](const Program& program, double most = HUGE_VAL) {
     return choose(fuse(program, products, Layouts::row_major, extents), /*with_nests=*/true, most);
@@ -506,8 +494,7 @@ ScheduledProgram schedule(const Program& optimised, Products products, const Dim
   std::set<LaneGather> copied;
   std::set<std::set<LaneGather>> tried = {copied};
   const auto copy_more = [&] {
-    for (std::set<LaneGather> gathers :
-         std::set{nests.gathers, nests.gathers_in_sums, nests.gathers_in_rows, worth_copies(nests)}) {
+    for (std::set<LaneGather> gathers : copies_to_try(nests)) {
       std::erase_if(gathers, [&](const LaneGather& gather) {
         const bool is_there = optimised.find_input(gather.tensor) || optimised.find_definition(gather.tensor);
         return !is_there || !optimised.find_definition(gather.definition);

@@ -26,16 +26,12 @@ struct ScheduledProgram {
   FusedProgram fused;
   std::vector<LoweredStep> steps;
   std::vector<ScheduleChoice> choices;
-  double objective = 0;                       // of all kernels, by estimate
-  double excess = 0;                          // the most of it that other loops could save
-  std::map<std::string, double> objectives;   // the same for each kernel, all steps of a scan together
-  std::set<std::string> single_forms;         // kernels for which no other loops are tried
-  std::size_t candidates = 0;                 // loops that were lowered to choose among
-  std::set<LaneGather> gathers = {};          // of the nests that were found, chosen or not
-  std::set<LaneGather> gathers_in_sums = {};  // of the same definitions with lanes along their sums
-  std::set<LaneGather> gathers_in_rows = {};  // of definitions that read by value, if lanes run along their last axes
-  /// Of the same definitions with lanes along another axis, and the estimated cost of each definition's nest.
-  std::map<LaneGather, double> gathers_across = {};
+  double objective = 0;                      // of all kernels, by estimate
+  double excess = 0;                         // the most of it that other loops could save
+  std::map<std::string, double> objectives;  // the same for each kernel, all steps of a scan together
+  std::set<std::string> single_forms;        // kernels for which no other loops are tried
+  std::size_t candidates = 0;                // loops that were lowered to choose among
+  LaneGathers gathers = {};                  // of the nests that were found, chosen or not
 };
 
 /// A deterministic choice: of the layouts that fusion wants and of plain row-major ones, with copies of what lanes

@@ -131,6 +131,25 @@ class TransposedCopies {
 
 }  // namespace
 
+void LaneGathers::add(const LaneGathers& others, double times) {
+  for (std::size_t k = 0; k < by_lanes.size(); ++k) {
+    for (const auto& [gather, cost] : others.by_lanes[k]) by_lanes[k].emplace(gather, times * cost);
+  }
+}
+
+LaneGathers lane_gathers(const Program& program, const Nest& nest, const DimValues& extents, double cost) {
+  LaneGathers result;
+  const auto note = [&](GatheringLanes lanes, const std::set<LaneGather>& gathers) {
+    for (const LaneGather& gather : gathers) result.by_lanes[static_cast<std::size_t>(lanes)].emplace(gather, cost);
+  };
+  const Definition& definition = nest.roots.front().definition;
+  note(GatheringLanes::found, gathers_of(program, nest));
+  note(GatheringLanes::along_sums, gathers_along_sums(program, definition));
+  note(GatheringLanes::along_rows, gathers_along_rows(program, definition));
+  note(GatheringLanes::along_other_axis, gathers_along_other_axis(program, nest, extents));
+  return result;
+}
+
 std::set<LaneGather> gathers_of(const Program& program, const Nest& nest) {
   std::set<LaneGather> gathers;
   for (const NestRoot& root : nest.roots) {

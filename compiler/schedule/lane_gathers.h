@@ -1,7 +1,9 @@
 #pragma once
 // What vector lanes gather from memory element by element, and copies of tensors from which they load whole vectors.
+#include <array>
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 
@@ -16,6 +18,24 @@ struct LaneGather {
   std::uint32_t axis = 0;
   auto operator<=>(const LaneGather&) const = default;
 };
+
+/// Lanes that gather: those of the loops that were found, and those that other loops would have.
+enum class GatheringLanes : std::uint8_t { found, along_sums, along_rows, along_other_axis };
+inline constexpr std::array kGatheringLanes = {GatheringLanes::found, GatheringLanes::along_sums,
+                                               GatheringLanes::along_rows, GatheringLanes::along_other_axis};
+
+/// What lanes of each kind gather, with the estimated cost of the nest that does.
+struct LaneGathers {
+  std::array<std::map<LaneGather, double>, kGatheringLanes.size()> by_lanes;
+
+  const std::map<LaneGather, double>& of(GatheringLanes lanes) const {
+    return by_lanes[static_cast<std::size_t>(lanes)];
+  }
+  /// Those of other nests, each of which runs `times` times.
+  void add(const LaneGathers& others, double times = 1);
+};
+/// The gathers of a nest of this cost.
+LaneGathers lane_gathers(const Program& program, const Nest& nest, const DimValues& extents, double cost);
 
 std::set<LaneGather> gathers_of(const Program& program, const Nest& nest);
 /// The gathers of the definition if its lanes run along its sums.

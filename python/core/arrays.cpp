@@ -53,15 +53,15 @@ std::string dtype_text(nb::handle value, const Py_buffer& view) {
                    dtype_text(value, view), remedy);
 }
 
-/// Throws PythonError unless a number of Python is an element of the input.
-void check_integer(const InputDecl& declared, double number) {
+/// Throws PythonError unless the number is an element of the input.
+void check_integer(const std::string& name, DType dtype, double number) {
   constexpr auto kExact = static_cast<double>(kMaxExactInteger);
-  const DTypeInfo& info = info_of(declared.dtype);
+  const DTypeInfo& info = info_of(dtype);
   const double low = std::max(info.low, -kExact), high = std::min(info.high, kExact);
   if (std::trunc(number) == number && number >= low && number <= high) return;
   const std::string expected =
-      declared.dtype == DType::i32 ? "a 32-bit integer" : fmt::format("an integer from {:.0f} to {:.0f}", low, high);
-  throw unexpected("InputError", declared.name, expected, fmt::format("{}", number));
+      dtype == DType::i32 ? "a 32-bit integer" : fmt::format("an integer from {:.0f} to {:.0f}", low, high);
+  throw unexpected("InputError", name, expected, fmt::format("{}", number));
 }
 
 /// numpy's dtype bfloat16, which the package ml_dtypes adds, where that is installed. Arrays of it give no access to
@@ -125,7 +125,7 @@ InputArray::InputArray(const InputDecl& declared, nb::handle given) {
   if (PyFloat_Check(object) || PyLong_Check(object)) {
     number_ = PyFloat_AsDouble(object);
     if (number_ == -1 && PyErr_Occurred()) throw nb::python_error();
-    if (holds_integers(declared.dtype)) check_integer(declared, number_);
+    if (holds_integers(declared.dtype)) check_integer(declared.name, declared.dtype, number_);
     return;
   }
   if (!PyObject_CheckBuffer(object))
@@ -138,6 +138,12 @@ InputArray::InputArray(const InputDecl& declared, nb::handle given) {
   }
   has_view_ = true;
   dtype_ = dtype_of(view_.format, view_.itemsize);
+  name_ = declared.name;
+  if (dtype_ && holds_integers(*dtype_) && holds_integers(declared.dtype)) {
+    stored_ = *dtype_;
+    dtype_ = declared.dtype;
+    is_converted_ = stored_ != declared.dtype;
+  }
   const auto is_exact = [](DType dtype) { return !is_stored_as_computed(dtype); };
   if (!dtype_ || ((is_exact(*dtype_) || is_exact(declared.dtype)) && *dtype_ != declared.dtype)) {
     const Py_buffer view = view_;
@@ -159,6 +165,9 @@ InputArray::InputArray(InputArray&& other) noexcept
     : view_(other.view_),
       has_view_(std::exchange(other.has_view_, false)),
       dtype_(other.dtype_),
+      stored_(other.stored_),
+      is_converted_(other.is_converted_),
+      name_(std::move(other.name_)),
       shape_(std::move(other.shape_)),
       number_(other.number_),
       element_(other.element_),
@@ -171,11 +180,23 @@ void InputArray::prepare(DType dtype) {
     address_ = element_.data();
     return;
   }
+  if (is_converted_) return convert(dtype);
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(view_.buf) % size_of(dtype) == 0;
   address_ = view_.buf;
   if (is_aligned && PyBuffer_IsContiguous(&view_, 'C') != 0) return;
   copy_.resize(static_cast<std::size_t>(view_.len));
   if (PyBuffer_ToContiguous(copy_.data(), &view_, view_.len, 'C') != 0) throw nb::python_error();
+  address_ = copy_.data();
+}
+
+void InputArray::convert(DType dtype) {
+  std::vector<std::byte> found(static_cast<std::size_t>(view_.len));
+  if (PyBuffer_ToContiguous(found.data(), &view_, view_.len, 'C') != 0) throw nb::python_error();
+  std::vector<double> numbers(found.size() / size_of(stored_));
+  load_elements(stored_, found.data(), numbers);
+  for (const double number : numbers) check_integer(name_, dtype, number);
+  copy_.resize(numbers.size() * size_of(dtype));
+  store_elements(dtype, numbers, copy_.data());
   address_ = copy_.data();
 }
 

@@ -10,6 +10,8 @@ import numpy as np
 from .errors import DeviceError, DtypeError, InputError
 
 PLAIN = frozenset({np.ndarray, float, int, np.float32, np.float64})
+# Arrays of one of them serve inputs of any other, where the numbers fit.
+INTEGERS = frozenset({"int32", "int64", "uint8", "bool"})
 
 
 def library_of(value: Any) -> str | None:
@@ -69,7 +71,8 @@ def _from_torch(name: str, value: Any, own: str | None) -> np.ndarray:
         if own == "bfloat16" and value.dtype == torch.bfloat16:
             return value.detach().view(torch.int16).numpy().view(np.uint16)
         array = value.detach().numpy()
-        if array.dtype.name == own if own else array.dtype.char in "fd":
+        is_integer = own in INTEGERS and array.dtype.kind in "biu"
+        if is_integer or (array.dtype.name == own if own else array.dtype.char in "fd"):
             return array
     except (RuntimeError, TypeError):
         pass  # what is wrong is said below

@@ -50,10 +50,12 @@ DimMath::Values checked_dims(FunctionWriter& w, const Interface& interface, cons
   DimMath::Values values;
   for (std::size_t k = 0; k < interface.dims.size(); ++k) {
     const Val value = w.load(w.word(call.arguments, interface.word_of_dim(k)));
-    w.leave_when(w.is("ugt", value, w.integer(kLargestDim)), wrong_shape, [&] {
+    const std::int64_t least = interface.dims[k].least;
+    const Val above = least == 0 ? value : w.sub(value, w.integer(least));
+    w.leave_when(w.is("ugt", above, w.integer(kLargestDim - least)), wrong_shape, [&] {
       complain(w, call.message,
-               fmt::format("{}: dim {} = %lld; 0 to {} is possible", escaped(interface.name),
-                           escaped(interface.dims[k].name), kLargestDim),
+               fmt::format("{}: dim {} = %lld; {} to {} is possible", escaped(interface.name),
+                           escaped(interface.dims[k].name), least, kLargestDim),
                {value});
     });
     values.emplace(interface.dims[k].name, value);

@@ -37,7 +37,8 @@ void complain(FunctionWriter& writer, const Pointer& message, const std::string&
 /// Text that stands in such a format for itself.
 std::string escaped(std::string text);
 
-/// The dims of the call. Leaves where one is negative or beyond what sizes can be computed with.
+/// The dims of the call. Leaves where one is negative, or less than what the program reads, or beyond what sizes can be
+/// computed with.
 DimMath::Values checked_dims(FunctionWriter& writer, const Interface& interface, const Call& call);
 /// Leaves where a tensor is missing or has another number of elements than its shape. Gives the tensors' addresses.
 std::vector<Pointer> checked_tensors(FunctionWriter& writer, const Interface& interface, const Call& call,

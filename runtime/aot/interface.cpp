@@ -20,7 +20,30 @@ constexpr std::string_view kReserved =
     "int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
     "register reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast "
     "struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual "
-    "void volatile wchar_t while xor xor_eq _Bool _Complex _Imaginary int64_t uint64_t linux unix seed step errno ";
+    "void volatile wchar_t while xor xor_eq _Bool _Complex _Imaginary int64_t uint64_t linux unix seed step errno "
+    "typeof typeof_unqual NULL EOF NAN INFINITY HUGE_VAL I stdin stdout stderr ";
+/// Functions and types of the C library (C99, annex B, and those of POSIX that <math.h> and <string.h> declare), whose
+/// suffixes f and l are those of float and long double.
+constexpr std::string_view kLibrary =
+    " abort abs acos acosh asctime asin asinh assert atan atan2 atanh atexit atof atoi atol atoll bcmp bcopy bsearch "
+    "bzero cabs cacos cacosh calloc carg casin casinh catan catanh cbrt ccos ccosh ceil cexp cimag clearerr clock clog "
+    "conj copysign cos cosh cpow cproj creal csin csinh csqrt ctan ctanh ctime difftime div double_t erf erfc exit exp "
+    "exp2 expm1 fabs fclose fdim feof ferror fflush fgetc fgetpos fgets fgetwc fgetws float_t floor fma fmax fmin fmod "
+    "fopen fpclassify fprintf fputc fputs fread free freopen frexp fscanf fseek fsetpos ftell fwrite gamma getc "
+    "getchar getenv gets gmtime hypot ilogb index isalnum isalpha isblank iscntrl isdigit isfinite isgraph isgreater "
+    "isinf isless islower isnan isnormal isprint ispunct isspace isunordered isupper isxdigit j0 j1 jn labs ldexp ldiv "
+    "lgamma llabs lldiv llrint llround localeconv localtime log log10 log1p log2 logb longjmp lrint lround main malloc "
+    "mblen mbstowcs mbtowc memchr memcmp memcpy memmove memset mktime modf nan nearbyint nextafter nexttoward perror "
+    "pow printf ptrdiff_t putc putchar puts qsort raise rand realloc remainder remove remquo rename rewind rindex rint "
+    "round scalb scalbln scalbn scanf setbuf setjmp setlocale setvbuf signal signbit significand signgam sin sinh "
+    "size_t snprintf sprintf sqrt srand sscanf strcat strchr strcmp strcoll strcpy strcspn strdup strerror strftime "
+    "strlen strncat strncmp strncpy strpbrk strrchr strspn strstr strtod strtof strtok strtol strtold strtoll strtoul "
+    "strtoull strxfrm system tan tanh tgamma time tm tmpfile tmpnam tolower toupper trunc ungetc va_arg va_copy "
+    "va_end va_list va_start vfprintf vprintf vsnprintf vsprintf wcstombs wctomb y0 y1 yn ";
+
+bool is_among(std::string_view words, std::string_view word) {
+  return words.find(fmt::format(" {} ", word)) != words.npos;
+}
 
 bool draws_random(const Plan& plan) {
   return std::ranges::any_of(plan.steps, [](const PlanStep& step) {
@@ -41,20 +64,48 @@ void require_distinct(const Interface& interface) {
   for (const TensorArgument& tensor : interface.tensors) add(tensor.field, tensor.name);
 }
 
+/// The smallest extent for which every element is there that the program reads, where all others are long. 0 where
+/// there is none: what is wrong then depends on several dims.
+std::int64_t least_extent(const Program& program, const std::string& dim) {
+  constexpr std::int64_t kMostTried = 16, kLong = 64;
+  DimValues dims;
+  for (const DimDecl& other : program.dims) {
+    if (other.dynamic) dims[other.name] = kLong;
+  }
+  for (std::int64_t extent = 0; extent <= kMostTried; ++extent) {
+    dims[dim] = extent;
+    try {
+      verify(specialise_all(program, dims));
+      return extent;
+    } catch (const Error&) {
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string c_name(std::string_view name) {
   std::string result;
   for (const char c : name) result += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   if (result.empty() || std::isdigit(static_cast<unsigned char>(result[0])) != 0) result.insert(0, "m_");
-  if (kReserved.find(" " + result + " ") != kReserved.npos) result += '_';
+  if (is_among(kReserved, result)) result += '_';
   return result;
+}
+
+std::string function_name(std::string_view formula) {
+  std::string name = c_name(formula);
+  const bool has_suffix = name.ends_with('f') || name.ends_with('l');
+  const bool is_known =
+      is_among(kLibrary, name) || (has_suffix && is_among(kLibrary, std::string_view(name).substr(0, name.size() - 1)));
+  if (is_known || name.starts_with("moxie_")) name += '_';
+  return name;
 }
 
 Interface interface_of(const Program& program, const std::string& name, bool random) {
   Interface interface{name, {}, {}, random};
   for (const DimDecl& dim : program.dims) {
-    if (dim.dynamic) interface.dims.push_back({dim.name, c_name(dim.name)});
+    if (dim.dynamic) interface.dims.push_back({dim.name, c_name(dim.name), least_extent(program, dim.name)});
   }
   for (const InputDecl& input : program.inputs)
     interface.tensors.push_back({input.name, c_name(input.name), input.dtype, input.shape, false, input.domain});

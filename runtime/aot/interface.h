@@ -20,6 +20,7 @@ struct TensorArgument {
 
 struct DimArgument {
   std::string name, field;
+  std::int64_t least = 0;  // h[T-1] is there from T = 1 on
 };
 
 struct Interface {
@@ -39,6 +40,9 @@ Interface interface_of(const Plan& plan, const std::string& name);
 
 /// A name that C and C++ take: other characters become `_`, and words of the languages get one behind them.
 std::string c_name(std::string_view name);
+/// The function for a formula of this name: names of the C library and those of the header itself get `_` behind them,
+/// too.
+std::string function_name(std::string_view formula);
 
 /// "S*N*14", of a shape; "1" of none.
 std::string count_text(const std::vector<Affine>& shape);

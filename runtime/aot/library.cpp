@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "compiler/codegen/llvm/llvm_text.h"
 #include "compiler/support/error.h"
@@ -36,6 +37,20 @@ struct ModuleSource {
   std::vector<std::string> symbols;  // that it defines for others
 };
 
+/// What the header declares of each function begins with its name.
+void require_distinct(const LibraryRequest& request) {
+  std::map<std::string, std::string> owners = {{request.name + "_manifest", "the list of functions"}};
+  for (const Function& function : request.functions) {
+    for (const char* suffix : {"", "_arguments", "_workspace", "_gpu", "_cuda", "_cuda_load", "_cuda_unload",
+                               "_cuda_workspace", "_cuda_check"}) {
+      const auto [known, is_new] = owners.emplace(function.name + suffix, function.name);
+      if (is_new) continue;
+      throw TypeError(fmt::format("{} and {} would both declare {} in C; give one of the formulas another name",
+                                  known->second, function.name, known->first));
+    }
+  }
+}
+
 /// Dims that are not dynamic are constants of the code, which no shape of an input can tell later.
 void require_values(const Program& program, const DimValues& dims, const std::string& function) {
   for (const DimDecl& dim : program.dims) {
@@ -46,6 +61,7 @@ void require_values(const Program& program, const DimValues& dims, const std::st
 }
 
 std::vector<PlannedFunction> plan_functions(const LibraryRequest& request) {
+  require_distinct(request);
   std::vector<PlannedFunction> planned;
   for (const Function& function : request.functions) {
     require_values(function.program, request.dims, function.name);

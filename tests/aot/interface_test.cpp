@@ -144,6 +144,37 @@ TEST_CASE("what cannot be made is refused") {
            "one size: declare the dims without `dynamic`, and give their values (--dim N=8)");
   CHECK_EQ(failure_of(request("input a.b, a_b\noutput y = a.b + a_b")),
            "a.b and a_b of f are both called a_b in C; rename one of them");
+  aot::LibraryRequest twins = request();
+  twins.functions.push_back({"f_workspace", twins.functions.front().program});
+  CHECK_EQ(failure_of(twins),
+           "f and f_workspace would both declare f_workspace in C; give one of the formulas another name");
+}
+
+TEST_CASE("a dim is at least as long as what the formula reads of it") {
+  const Program program = parse(
+      "dim T dynamic, V dynamic, S dynamic\nindex t:T, s:S\ninput x[T], E[V], k[S]: i32\n"
+      "output last = x[T-1] + x[T-3]\noutput y[s] = E[k[s]]");
+  std::map<std::string, std::int64_t> least;
+  for (const aot::DimArgument& dim : aot::interface_of(program, "f", false).dims) least[dim.name] = dim.least;
+  CHECK(least == std::map<std::string, std::int64_t>{{"S", 0}, {"T", 3}, {"V", 1}});
+  CHECK_EQ(run_c(request("dim T dynamic\ninput x[T]\noutput last = x[T-1]", "g"), R"(
+static float x[1] = {1}, last[1];
+static char workspace[64];
+static moxie_message message;
+g_arguments a = {0, {x, 0}, {last, 1}};
+printf("%d %s", (int)g(&a, workspace, 64, &message), message.text);)"),
+           "2 g: dim T = 0; 1 to 1099511627776 is possible");
+}
+
+TEST_CASE("functions have names that the C library has not") {
+  CHECK(aot::function_name("gpn.mean") == "gpn_mean");
+  CHECK(aot::function_name("main") == "main_");
+  CHECK(aot::function_name("expf") == "expf_");
+  CHECK(aot::function_name("gamma") == "gamma_");
+  CHECK(aot::function_name("moxie_ok") == "moxie_ok_");
+  CHECK(aot::function_name("half") == "half");
+  CHECK(aot::c_name("NULL") == "NULL_");
+  CHECK(aot::c_name("exp") == "exp");  // a member of a struct
 }
 
 }  // namespace moxie::test

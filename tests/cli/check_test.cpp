@@ -112,6 +112,16 @@ TEST_CASE("check draws inputs between their bounds") {
   CHECK_MESSAGE(outcome.code == 0, outcome.err);
 }
 
+TEST_CASE("check refuses a formula without outputs") {
+  const Workshop shop;
+  shop.write("none.mox", "dim N\nindex n:N\ninput x[N]\nlet y[n] = exp(x[n])\n");
+  for (const char* command : {"check", "bench"}) {
+    const Outcome outcome = shop.moxie({command, "none.mox", "--dim", "N=3"});
+    CHECK(outcome.code == 1);
+    CHECK(contains(outcome.err, "none has no outputs: write `output` in the place of `let`"));
+  }
+}
+
 TEST_CASE("check says when no input suits the formula") {
   const Workshop shop;
   shop.write("never.mox", "dim N\nindex n:N\ninput x[N]\noutput y[n] = sqrt(-1 - x[n]^2)\n");

@@ -74,6 +74,11 @@ TEST_CASE("an exported regression predicts the mean and the variance that `moxie
   CHECK(shop.moxie({"train", "gpn", "--data", "csv:data.csv", "--target", "y", "--layers", "3", "--epochs", "3",
                     "--threads", "1", "--out", "run"})
             .code == 0);
+  const std::string rows = read_file(shop.path("data.csv"));
+  const Outcome kept = shop.moxie({"predict", "run", "--data", "csv:data.csv", "--rows", "all", "--out", "data.csv"});
+  CHECK(kept.code == 2);
+  CHECK(kept.err.find("--out data.csv: the command reads this file") != std::string::npos);
+  CHECK(read_file(shop.path("data.csv")) == rows);
   CHECK(shop.moxie({"predict", "run", "--data", "csv:data.csv", "--rows", "all", "--out", "p.csv"}).code == 0);
   const auto ours = printed_by_export(shop, "1-2");
   const std::vector<std::string> theirs = lines_of(read_file(shop.path("p.csv")));

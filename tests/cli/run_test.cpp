@@ -6,6 +6,7 @@
 #include <map>
 
 #include "compiler/ir/evaluate.h"
+#include "data/npy.h"
 #include "runtime/safetensors.h"
 #include "tests/cli/process.h"
 
@@ -49,6 +50,39 @@ void check_failure(const Outcome& outcome, int code, const std::string& text) {
 }
 
 }  // namespace
+
+TEST_CASE("run reads and writes files of NumPy, and keeps the file that it reads") {
+  const Workshop shop;
+  write_inputs(shop);
+  NpyArrays arrays;
+  for (const auto& [name, tensor] : read_safetensors(shop.path("in.st")).tensors) {
+    const std::vector<double> values = to_doubles(tensor);
+    arrays.emplace(name, make_npy_array<double>({tensor.shape.begin(), tensor.shape.end()}, values));
+  }
+  shop.write("in.npz", print_npz(arrays));
+  REQUIRE(shop.moxie(kRun).code == 0);
+  const Outcome outcome = shop.moxie({"run", "f.mox", "--in", "in.npz", "--out", "out.npz"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const NpyArrays got = parse_npz(read_file(shop.path("out.npz")), "out.npz");
+  for (const auto& [name, tensor] : read_safetensors(shop.path("out.st")).tensors) {
+    CHECK(got.at(name).type == NpyType::f4);
+    CHECK(got.at(name).to<double>() == to_doubles(tensor));
+  }
+  check_failure(shop.moxie({"run", "f.mox", "--in", "in.npz", "--out", "in.npz"}), 2, "the command reads this file");
+  check_failure(shop.moxie({"run", "f.mox", "--in", "in.npz", "--out", "f.mox"}), 2, "--out f.mox: the command reads");
+  check_failure(shop.moxie({"run", "f.mox", "--in", "in.npz", "--out", "y.csv"}), 2, "FILE.safetensors or FILE.npz");
+  CHECK(parse_npz(read_file(shop.path("in.npz")), "in.npz") == arrays);
+}
+
+TEST_CASE("run takes no number that the input's dtype does not hold") {
+  const Workshop shop;
+  write_inputs(shop);
+  write_safetensors(
+      shop.path("in.st"),
+      {{{"x", tensor({2, 3}, {1, 2, 3, -1, 0, 1e300}, DType::f64)}, {"w", tensor({3}, {1, 0.5, 2})}}, {}});
+  check_failure(shop.moxie(kRun), 1, "x[1,2] = 1e+300, which f32 has no finite number for");
+  CHECK(shop.moxie(with(kRun, {"--dtype", "f64"})).code == 0);
+}
 
 TEST_CASE("run writes every output, on every device and in both precisions") {
   const Workshop shop;

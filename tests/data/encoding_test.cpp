@@ -50,6 +50,15 @@ TEST_CASE("a missing number sets a flag, if the column had one") {
         "t.csv:1: column 1: the value is missing, and the training rows had all; --unexpected unknown or skip goes on");
 }
 
+TEST_CASE("unscaled columns stay as they are") {
+  const Table table = table_of("1 10\n? 30\n5 50\n");
+  const Encoding encoding =
+      fit_encoding(table, {.task = Task::Regression, .features = {0}, .targets = {1}, .unscaled = {0, 1}}, kFirstTwo);
+  CHECK(encode_features(table, encoding).values == std::vector<float>{1, 0, 0, 1, 5, 0});
+  CHECK(encoding.targets == std::vector<TargetEncoding>{{"column 2", 0, 1}});
+  CHECK(encode_targets(table, encoding).values == std::vector<float>{10, 30, 50});
+}
+
 TEST_CASE("standardised features and targets; constant columns become zero") {
   const Table table = table_of("1 10\n3 30\n5 50\n");
   const Encoding encoding = regression(table);

@@ -59,10 +59,24 @@ class Dtypes(unittest.TestCase):
         counts = np.bincount(given["label"][given["mask"]], minlength=4)
         np.testing.assert_allclose(gradients["x"], np.repeat(counts[:, None], 6, axis=1))
 
+    def test_integers_of_another_dtype_are_taken_where_they_fit(self):
+        f = moxie.formula(TEXT)
+        given = arrays()
+        others = dict(given, label=given["label"].astype(np.int32), mask=given["mask"].astype(np.uint8),
+                      image=given["image"].astype(np.int64)[::-1][::-1])
+        for one, other in zip(f(**given), f(**others)):
+            np.testing.assert_array_equal(one, other)
+        rows = moxie.formula("dim N, M\nindex n:N, m:M\ninput x[M], at[N]: i32\noutput y[n] = x[at[n]]")
+        np.testing.assert_array_equal(rows(np.arange(5.0), np.array([3, 0])), [3, 0])
+        with self.assertRaisesRegex(moxie.InputError, "input at: expected a 32-bit integer, found 4294967296"):
+            rows(np.arange(5.0), np.array([3, 1 << 32]))
+        with self.assertRaisesRegex(moxie.InputError, "input mask: expected an integer from 0 to 1, found 3"):
+            f(**dict(given, mask=given["mask"] + 2))
+
     def test_other_dtypes_and_numbers_are_refused(self):
         f = moxie.formula(TEXT)
-        for name, dtype, words in (("label", np.int32, "expected int64, found int32"), ("mask", np.uint8, "expected bool"),
-                                   ("image", np.int64, "expected uint8, found int64"), ("x", np.float16, "found float16")):
+        for name, dtype, words in (("label", np.float64, "expected int64, found float64"), ("mask", np.float32, "expected bool"),
+                                   ("image", np.int16, "expected uint8, found int16"), ("x", np.float16, "found float16")):
             given = arrays()
             given[name] = given[name].astype(dtype)
             with self.assertRaisesRegex(moxie.DtypeError, words):
@@ -112,8 +126,10 @@ class Dtypes(unittest.TestCase):
         g = moxie.formula("dim N\nindex n:N\ninput a[N]: bf16\noutput y[n]: bf16 = a[n]*3")
         a = torch.arange(50, dtype=torch.bfloat16) / 7
         self.assertTrue(torch.equal(g(a), a * 3))
-        with self.assertRaisesRegex(moxie.DtypeError, "expected int64, found torch.int32; convert it: x.to"):
-            f(**dict(tensors, label=tensors["label"].int()))
+        same = f(**dict(tensors, label=tensors["label"].int(), image=tensors["image"].long()))
+        self.assertTrue(torch.equal(same.y, y))
+        with self.assertRaisesRegex(moxie.DtypeError, "expected int64, found torch.float32; convert it: x.to"):
+            f(**dict(tensors, label=tensors["label"].float()))
 
 
 if __name__ == "__main__":

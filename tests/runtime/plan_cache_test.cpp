@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/support/error.h"
@@ -77,6 +78,11 @@ fs::path plan_entry(const Session& session, const std::shared_ptr<Device>& devic
 }
 
 }  // namespace
+
+TEST_CASE("every extent has a class, the largest too") {
+  const DimValues classes = extent_classes({{"A", 1}, {"B", 3}, {"C", std::numeric_limits<std::int64_t>::max()}});
+  CHECK(classes == DimValues{{"A", 1}, {"B", 4}, {"C", std::int64_t{1} << 62}});
+}
 
 TEST_CASE("plans read back from bytes as they were") {
   check_round_trip(cpu_plan(parse(kEverything)));

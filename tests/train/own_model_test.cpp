@@ -152,6 +152,33 @@ TEST_CASE("a file is trained, predicts, resumes and exports like any model") {
   CHECK(exported.code == 0);
 }
 
+TEST_CASE("a model that draws its latent values is resumed bit for bit, and tells how its mean depends on features") {
+  const Workshop shop;
+  shop.write("t.csv", smooth_table());
+  shop.write("m.mox", R"(dim S dynamic, I, Z = 2
+index s:S, i:I, z:Z
+input x[S,I], target[S]
+parameter M[Z,I] init glorot, log_sd[Z] init constant(-1), w[Z] init normal(0.3)
+let latent[s,z] = sum[i](M[z,i]*x[s,i]) + exp(log_sd[z])*randn(0)
+predict mean[s] = sum[z](w[z]*latent[s,z])
+loss error = sum[s]((target[s] - mean[s])^2)/S
+)");
+  const auto options = [](const char* epochs, const char* out) {
+    return std::vector<std::string>{"train",    "m.mox", "--data", "csv:t.csv", "--target",  "price",
+                                    "--epochs", epochs,  "--out",  out,         "--threads", "1"};
+  };
+  REQUIRE(shop.moxie(options("12", "whole")).code == 0);
+  REQUIRE(shop.moxie(options("5", "parts")).code == 0);
+  REQUIRE(shop.moxie({"train", "--resume", "parts", "--epochs", "12"}).code == 0);
+  const auto whole = metrics_of(shop, "whole"), parts = metrics_of(shop, "parts");
+  CHECK(parts.back().at("validation_loss") == whole.back().at("validation_loss"));
+  CHECK(parts.back().at("test_loss") == whole.back().at("test_loss"));
+  const Outcome jacobian = shop.moxie({"predict", "whole", "--data", "csv:t.csv", "--diagnose", "jacobian", "--json"});
+  CAPTURE(jacobian.err);
+  REQUIRE(jacobian.code == 0);
+  CHECK(nlohmann::json::parse(jacobian.out).at("jacobian").size() == 1);
+}
+
 TEST_CASE("dims come from the text, the data or the command line") {
   const Workshop shop;
   shop.write("t.csv", smooth_table(30));
@@ -175,8 +202,16 @@ TEST_CASE("a model may include files and define functions; its run holds all of 
   const Outcome trained = train(shop, "m.mox", {"--data", "csv:t.csv", "--epochs", "1"});
   CAPTURE(trained.err);
   REQUIRE(trained.code == 0);
-  std::filesystem::remove(shop.path("parts.mox"));
+  std::filesystem::create_directory(shop.path("library"));
+  std::filesystem::rename(shop.path("parts.mox"), shop.path("library/parts.mox"));
   CHECK(shop.moxie({"predict", "run", "--data", "csv:t.csv"}).code == 0);
+  std::filesystem::create_directory(shop.path("models"));
+  shop.write("models/m.mox", "include \"../library/parts.mox\"\n" + replaced(kModel, "softplus(", "activation("));
+  const std::vector<std::string> data = {"--data", "csv:t.csv", "--epochs", "1", "--dry-run"};
+  CHECK(train(shop, "models/m.mox", data).code != 0);
+  CHECK(
+      shop.moxie({"train", "models/m.mox", "--include", "library", "--data", "csv:t.csv", "--epochs", "1", "--dry-run"})
+          .code == 0);
 }
 
 TEST_CASE("parameters are inputs and predictions are outputs for the other commands") {
@@ -300,6 +335,15 @@ loss pinball = sum[s,q](max(level[q]*short[s,q], (level[q] - 1)*short[s,q]))/S
   CHECK(read_file(shop.path("p.csv")).starts_with("row,quantile_1,quantile_2,price_true\n"));
   const Outcome jacobian = shop.moxie({"predict", "run", "--data", "csv:t.csv", "--diagnose", "jacobian"});
   CHECK(jacobian.err.find("the prediction mean, which the model does not have") != std::string::npos);
+}
+
+TEST_CASE("a variance that is negative ends the training") {
+  const Workshop shop;
+  shop.write("t.csv", smooth_table());
+  shop.write("m.mox", replaced(kModel, "predict variance[s] = exp(2*log_sd)", "predict variance[s] = log_sd"));
+  const Outcome trained = train(shop, "m.mox", {"--data", "csv:t.csv", "--target", "price", "--epochs", "2"});
+  CHECK(trained.code == 1);
+  CHECK_MESSAGE(trained.err.find("the model predicts -") != std::string::npos, trained.err);
 }
 
 TEST_CASE("what is wrong with a model is shown in its text") {

@@ -1,16 +1,17 @@
 // moxie aot: formulas as libraries with a plain C interface, for machines without moxie.
 #include "tools/commands/aot.h"
-#include <filesystem>
-#include "ops/formula_file.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "ops/formula_file.h"
 #include "runtime/aot/interface.h"
 #include "runtime/aot/library.h"
 #include "runtime/atomic_file.h"
+#include "tools/commands/kept_files.h"
 
 namespace moxie {
 namespace {
@@ -18,16 +19,15 @@ namespace {
 namespace fs = std::filesystem;
 
 struct AotOptions {
-  std::vector<std::string> programs, targets, dims, grad, wrt;
+  std::vector<std::string> programs, targets, dims, grad, wrt, folders;
   std::string dtype, precision, folder, name, depfile;
   bool dry_run = false;
 };
 
-/// The function's name: the formula's, in letters that C takes.
-std::string function_name(const std::string& source) {
-  const bool is_file = is_file_name(source);
+/// What the formula is called.
+std::string formula_name(const std::string& source) {
   if (source == kStandardInput) return "formula";
-  return aot::c_name(is_file ? fs::path(source).stem().string() : source);
+  return is_file_name(source) ? fs::path(source).stem().string() : source;
 }
 
 /// What is asked of several formulas goes to those that have it; one at least must.
@@ -67,19 +67,23 @@ DimValues dims_of(const AotOptions& options, const std::vector<Program>& program
 }
 
 aot::LibraryRequest request_of(const AotOptions& options, const ProgramSource& load) {
+  for (const std::string& source : options.programs) keep_file("--depfile", options.depfile, source);
   std::vector<Program> programs;
-  for (const std::string& source : options.programs)
-    programs.push_back(load({source, {}, options.dtype, options.precision}));
+  for (const std::string& source : options.programs) {
+    programs.push_back(load({source, {}, options.dtype, options.precision, options.folders}));
+    require_outputs(programs.back());
+  }
   require_used("--grad", options.grad, programs, known_outputs);
   require_used("--wrt", options.wrt, programs, known_inputs);
   aot::LibraryRequest request;
   for (std::size_t k = 0; k < programs.size(); ++k) {
-    const std::string name = function_name(options.programs[k]);
-    request.functions.push_back({name, programs[k]});
+    const std::string formula = formula_name(options.programs[k]);
+    request.functions.push_back({aot::function_name(formula), programs[k]});
     const auto grad = known_outputs(programs[k], options.grad);
     if (grad.empty()) continue;
     const auto wrt = known_inputs(programs[k], options.wrt);
-    request.functions.push_back({name + "_grad", with_gradients(programs[k], options.programs[k], grad, wrt)});
+    request.functions.push_back(
+        {aot::c_name(formula) + "_grad", with_gradients(programs[k], options.programs[k], grad, wrt)});
   }
   request.name = options.name.empty() ? request.functions.front().name : aot::c_name(options.name);
   request.dims = dims_of(options, programs);
@@ -147,6 +151,7 @@ Work add_aot(OptionParser& parser, const ProgramSource& source) {
       .comma_separated();
   parser.add_option("--dtype", options->dtype, "the default dtype of the formulas: f32 or f64").one_of({"f32", "f64"});
   add_precision_option(parser, options->precision);
+  add_include_option(parser, options->folders);
   add_gradient_options(parser, options->grad, options->wrt);
   parser.add_option("--depfile", options->depfile, "also write what the library depends on, as make and ninja read it");
   parser.add_flag("--dry-run", options->dry_run, "compile, and list the files instead of writing them");

@@ -6,11 +6,11 @@
 #include <chrono>
 
 #include "ops/formula_file.h"
-#include "runtime/safetensors.h"
 #include "tools/commands/aot.h"
 #include "tools/commands/aot_library.h"
 #include "tools/commands/common.h"
 #include "tools/commands/sample_inputs.h"
+#include "tools/commands/tensor_files.h"
 
 namespace moxie {
 namespace {
@@ -46,11 +46,12 @@ int describe_library(const ToolOptions& options) {
 }
 
 int run_library(const ToolOptions& options) {
+  check_output_name(options.output, options.input);
   const AotLibrary library(options.file);
-  AotCall call(library, library.function(options.function), read_safetensors(options.input).tensors, options.seed,
+  AotCall call(library, library.function(options.function), read_tensor_file(options.input).tensors, options.seed,
                options.step);
   call.run();
-  write_safetensors(options.output, {call.outputs(), {}});
+  write_tensor_file(options.output, {call.outputs(), {}});
   return 0;
 }
 
@@ -112,7 +113,7 @@ Work add_aot(OptionParser& parser) {
   };
   add("describe", "Show what a library, or a program with one in it, can compute", describe_library);
   OptionParser run_tool = add("run", "Call a function of a library on tensors from a file", run_library);
-  run_tool.add_option("--in", options->input, "a safetensors file with the inputs").required();
+  run_tool.add_option("--in", options->input, "the inputs by name, FILE.safetensors or FILE.npz").required();
   run_tool.add_option("--out", options->output, "where the outputs go").required();
   add_function_option(run_tool, *options);
   OptionParser bench_tool = add("bench", "Measure a function of a library on random inputs", bench_library);

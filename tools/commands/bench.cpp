@@ -20,7 +20,7 @@ namespace moxie {
 namespace {
 
 struct BenchOptions {
-  std::vector<std::string> names, dims, grad, wrt;
+  std::vector<std::string> names, dims, grad, wrt, folders;
   DeviceChoice device;
   std::string input, dtype, precision;
   bool json = false;
@@ -68,8 +68,8 @@ BenchSubject case_subject(const BenchCase& bench, const BenchOptions& options) {
 BenchSubject find_subject(const std::string& name, const BenchOptions& options) {
   if (const BenchCase* bench = find_bench_case(name)) return case_subject(*bench, options);
   if (is_file_name(name) || find_op(name))
-    return bench_formula({name, options.dims, options.dtype, options.precision}, options.input, options.grad,
-                         options.wrt);
+    return bench_formula({name, options.dims, options.dtype, options.precision, options.folders}, options.input,
+                         options.grad, options.wrt);
   std::vector<std::string_view> names;
   for (const BenchCase& bench : bench_cases()) names.push_back(bench.name);
   throw UsageError(
@@ -233,13 +233,14 @@ Work add_bench(OptionParser& parser) {
           "--wrt", options->wrt,
           "of a formula, the inputs x1,x2 to differentiate with respect to; all differentiable ones if not given")
       .comma_separated();
-  parser.add_option(
-      "--in", options->input,
-      "the inputs of a formula by name, a safetensors file; made up within the declared domains if not given");
+  parser.add_option("--in", options->input,
+                    "the inputs of a formula by name, FILE.safetensors or FILE.npz; made up within the declared "
+                    "domains if not given");
   parser
       .add_option("--dtype", options->dtype, "the default dtype of the formula: f32 or f64; f32 for cases if not given")
       .one_of({"f32", "f64"});
   add_precision_option(parser, options->precision);
+  add_include_option(parser, options->folders);
   add_device_option(parser, options->device);
   add_threads_option(parser, options->device);
   add_tune_option(parser, options->device);

@@ -65,6 +65,7 @@ std::vector<TensorValues> candidate_inputs(const BenchSubject& formula, const In
 BenchSubject bench_formula(const ProgramChoice& choice, const std::string& file, const std::vector<std::string>& grad,
                            const std::vector<std::string>& wrt) {
   const Program program = load_program(choice);
+  require_outputs(program);
   const InputTensors known = file.empty() ? InputTensors{} : read_inputs(file, program);
   const DimValues given = parse_dims(choice.dims, program);
   BenchSubject formula;

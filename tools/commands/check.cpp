@@ -242,6 +242,7 @@ bool check_laws(const std::vector<Monoid>& reductions, std::uint64_t seed) {
 
 int check(const CheckOptions& options) {
   const auto [program, reductions] = load_parsed(options.program);
+  require_outputs(program);
   const bool keeps_laws = check_laws(reductions, options.seed);
   const Op* op = find_op(options.program.source);
   std::vector<std::string> wrt = options.wrt;

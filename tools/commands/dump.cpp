@@ -15,6 +15,7 @@
 #include "tools/commands/common.h"
 #include "tools/commands/dump_run.h"
 #include "tools/commands/dump_source.h"
+#include "tools/commands/kept_files.h"
 
 namespace moxie {
 namespace {
@@ -116,6 +117,7 @@ int run_dump(const DumpCommand& command) {
     throw UsageError(
         "name what to dump: a .mox file, a built-in formula, the folder of a run, a dump, or an entry of the kernel "
         "cache");
+  keep_file("--html", command.page, command.source.program.source);
   const bool is_short = wants_summary(command);
   DumpInput input = load(command, is_short);
   if (!command.repro.empty()) {

@@ -10,8 +10,8 @@
 #include "compiler/support/nan.h"
 #include "runtime/domain_check.h"
 #include "runtime/plan.h"
-#include "runtime/safetensors.h"
 #include "runtime/switches.h"
+#include "tools/commands/tensor_files.h"
 
 namespace moxie {
 namespace {
@@ -22,8 +22,9 @@ std::string names_of(const InputTensors& tensors) {
   return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Throws DataError for a value that is not finite or that the input's declaration forbids.
+/// Throws DataError for a value that is not finite, not even as the input is stored, or that its declaration forbids.
 void check_values(InputDecl input, const HostTensor& given, const std::string& file) {
+  const DType stored = input.dtype;
   const bool becomes_real = holds_integers(given.dtype) && !holds_integers(input.dtype);
   const HostTensor tensor = becomes_real ? make_host_tensor(DType::f64, given.shape, to_doubles(given)) : given;
   input.dtype = tensor.dtype;
@@ -32,9 +33,17 @@ void check_values(InputDecl input, const HostTensor& given, const std::string& f
     throw DataError(fmt::format("{}: {}", file, violation->problem), *violation);
   }
   const std::vector<double> values = to_doubles(tensor);
-  const auto bad = std::ranges::find_if(values, [](double value) { return !std::isfinite(value); });
+  const double largest = largest_number(computed_dtype(stored));
+  const auto is_bad = [&](double value) {
+    const bool is_finite = std::abs(value) <= largest && std::isfinite(stored_value(stored, value));
+    return !std::isfinite(value) || (!holds_integers(stored) && !is_finite);
+  };
+  const auto bad = std::ranges::find_if(values, is_bad);
   if (bad == values.end()) return;
   const auto place = static_cast<std::size_t>(bad - values.begin());
+  if (std::isfinite(*bad))
+    throw DataError(fmt::format("{}: {}{} = {:g}, which {} has no finite number for; compute in double, --dtype f64",
+                                file, input.name, element_text(place, tensor.shape), *bad, info_of(stored).name));
   throw DataError(fmt::format("{}: {}{} = {}, but a finite number is expected (MOXIE_CHECK_INPUTS=off takes any)", file,
                               input.name, element_text(place, tensor.shape), without_nan_sign(*bad)));
 }
@@ -48,7 +57,7 @@ std::string input_names(const Program& program) {
 }  // namespace
 
 InputTensors read_inputs(const std::string& file, const Program& program) {
-  InputTensors tensors = read_safetensors(file).tensors;
+  InputTensors tensors = read_tensor_file(file).tensors;
   for (const auto& [name, tensor] : tensors) {
     const InputDecl* input = program.find_input(name);
     const bool cotangent = name.starts_with("cot.") && program.find_definition(name.substr(4));

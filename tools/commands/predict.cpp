@@ -7,11 +7,13 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+
 #include "learn/chosen_rows.h"
 #include "learn/jacobians.h"
 #include "learn/trained_model.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
+#include "tools/commands/kept_files.h"
 #include "tools/commands/predict_print.h"
 #include "tools/commands/predict_write.h"
 
@@ -87,6 +89,8 @@ std::string not_a_probability(const std::string& text) {
 
 int predict(const PredictOptions& options) {
   const SavedModel model = load_model(fs::path(options.run) / "model.safetensors");
+  const std::string& data = options.rows.data.empty() ? model.config.data : options.rows.data;
+  if (names_file(data)) keep_file("--out", options.out, data.substr(data.find(':') + 1));
   const ChosenRows rows = choose_rows(options.rows, model, options.run);
   const Samples& samples = rows.samples;
   check_features(make_network(model.config, model.encoding), samples.x, model.encoding);

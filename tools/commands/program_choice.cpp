@@ -1,11 +1,14 @@
 #include "tools/commands/program_choice.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "compiler/diff/active_tensors.h"
 #include "compiler/diff/differentiate.h"
 #include "compiler/diff/jacobian.h"
 #include "compiler/diff/tangents.h"
+#include "compiler/support/error.h"
 #include "ops/catalogue.h"
 #include "ops/formula_file.h"
 #include "tools/commands/command.h"
@@ -22,8 +25,12 @@ void add_program_options(OptionParser& parser, ProgramChoice& choice) {
       .comma_separated();
   parser.add_option("--dtype", choice.dtype, "the default dtype of the formula: f32 or f64").one_of({"f32", "f64"});
   add_precision_option(parser, choice.precision);
+  add_include_option(parser, choice.folders);
+}
+
+void add_include_option(OptionParser& parser, std::vector<std::string>& folders) {
   parser
-      .add_option("--include", choice.folders,
+      .add_option("--include", folders,
                   "folders of files that the .mox file includes, besides its own folder and those below")
       .comma_separated();
 }
@@ -50,6 +57,12 @@ ParsedText load_parsed(const ProgramChoice& choice) {
 }
 
 Program load_program(const ProgramChoice& choice) { return load_parsed(choice).program; }
+
+void require_outputs(const Program& program) {
+  if (std::ranges::none_of(program.definitions, &Definition::output))
+    throw TypeError(fmt::format("{} has no outputs: write `output` in the place of `let` before what is to be computed",
+                                program.name));
+}
 
 Program as_chosen(Program program, const ProgramChoice& choice) {
   program = in_precision(std::move(program), choice.precision);

@@ -20,8 +20,12 @@ void add_program_options(OptionParser& parser, ProgramChoice& choice);
 
 /// A file if the name ends in .mox or holds a slash, else a built-in operation; in the chosen dtype and precision.
 Program load_program(const ProgramChoice& choice);
+/// Throws TypeError for a formula without outputs, which computes nothing.
+void require_outputs(const Program& program);
 /// As --dtype and --precision say.
 Program as_chosen(Program program, const ProgramChoice& choice);
+/// The option --include.
+void add_include_option(OptionParser& parser, std::vector<std::string>& folders);
 /// The option --precision.
 void add_precision_option(OptionParser& parser, std::string& precision);
 /// In that precision; as it is where `precision` is empty.

@@ -5,11 +5,12 @@
 
 #include "ops/formula_file.h"
 #include "runtime/cpu/plugin.h"
-#include "runtime/safetensors.h"
 #include "runtime/session.h"
 #include "tools/commands/command.h"
 #include "tools/commands/common.h"
 #include "tools/commands/input_file.h"
+#include "tools/commands/kept_files.h"
+#include "tools/commands/tensor_files.h"
 
 namespace moxie {
 namespace {
@@ -34,7 +35,10 @@ double milliseconds(std::chrono::steady_clock::time_point from) {
 
 int run(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
+  check_output_name(options.output, options.input);
+  keep_file("--out", options.output, options.program.source);
   const Program program = load_program(options.program);
+  require_outputs(program);
   const InputTensors inputs = read_inputs(options.input, program);
   const DimValues dims = dims_of(program, inputs, parse_dims(options.program.dims, program));
   const Program task = with_derivatives(program, options.program.source, options.derivatives, dims);
@@ -55,7 +59,7 @@ int run(const RunOptions& options) {
   for (const Definition& definition : task.definitions) {
     if (definition.output) results.tensors[definition.name] = session.get(definition.name);
   }
-  write_safetensors(options.output, results);
+  write_tensor_file(options.output, results);
   if (options.stats) {
     fmt::print(
         stderr,
@@ -72,8 +76,8 @@ int run(const RunOptions& options) {
 Work add_run(OptionParser& parser) {
   auto options = std::make_shared<RunOptions>();
   add_program_options(parser, options->program);
-  parser.add_option("--in", options->input, "the inputs by name, a safetensors file").required();
-  parser.add_option("--out", options->output, "where the outputs go, a safetensors file").required();
+  parser.add_option("--in", options->input, "the inputs by name, FILE.safetensors or FILE.npz").required();
+  parser.add_option("--out", options->output, "where the outputs go, FILE.safetensors or FILE.npz").required();
   add_derivative_options(parser, options->derivatives);
   add_device_option(parser, options->device);
   add_threads_option(parser, options->device);

@@ -38,6 +38,7 @@ struct TrainOptions {
   std::shared_ptr<Communicator> ranks = self_communicator();
   std::string out, resume, config_file;
   std::vector<std::string> settings;  // name=value, of --set
+  std::vector<std::string> folders;   // of files that the model includes
   bool dry_run = false;
   std::map<std::string, std::pair<const char*, Option>> options;  // by name: group and option
 };
@@ -311,7 +312,7 @@ int start(TrainOptions& options) {
   TrainConfig config = options.config;
   check_groups(options);
   ModelText text;
-  if (is_own_model(config)) text = read_model(config, is_chosen(options, "precision"));
+  if (is_own_model(config)) text = read_model(config, is_chosen(options, "precision"), options.folders);
   check(config);
   choose_for_ranks(config, options.device, *options.ranks);
   const fs::path path = folder_of(options, config);
@@ -389,6 +390,7 @@ Work add_train(OptionParser& parser) {
       parser.add_option("model", config.model,
                         "FILE.mox (a model of your own, see docs/models.md), gpn (Gaussian process neurons), probact "
                         "(noisy activations), sp-gru (recurrent, of means and variances) or mlp (fixed activations)");
+  add_include_option(parser, options->folders);
   parser.add_option("--out", options->out,
                     "the run folder; runs/MODEL-DATA-SEED if not given, with a number behind it where that exists");
   parser.add_option("--resume", options->resume,
